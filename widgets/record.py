@@ -1,0 +1,287 @@
+"""The record of one cell: plain, JSON-able rows that a recorder fills and the card draws.
+
+All times are milliseconds, all ids integers that are unique within one record and one kind. An op names what it read by
+`"o12"` (the output of op 12) or `"t3"` (leaf tensor 3). The JSON bears the format's version, so that a record saved today
+says clearly when tomorrow's code cannot read it.
+"""
+
+import json
+import types
+from dataclasses import dataclass, field, fields, is_dataclass
+from functools import cache
+from typing import Any, Self, Union, get_args, get_origin, get_type_hints
+
+VERSION = 1
+"""Version of the JSON format; raised when a field changes its meaning or goes away."""
+
+HISTOGRAM_BINS = 64
+HISTOGRAM_LOW = -40
+HISTOGRAM_HIGH = 24
+
+
+@dataclass
+class Stats:
+    """Figures of one tensor's values, reduced where the tensor lives."""
+
+    min: float | None = None
+    max: float | None = None
+    mean: float | None = None
+    std: float | None = None
+    zeros: float = 0.0
+    """Share of exact zeros, 0 to 1."""
+    nonfinite: int = 0
+    """Count of NaN and infinite elements."""
+
+
+@dataclass
+class OpRow:
+    """One operation of the graph; a loop that repeats it at the same place on the same inputs is folded into one row."""
+
+    id: int
+    op: str
+    count: int = 1
+    line: int | None = None
+    col: int | None = None
+    end_line: int | None = None
+    end_col: int | None = None
+    file: str = ""
+    """Empty for this cell, else "In [3]" or a path."""
+    code: str = ""
+    """The expression that called it."""
+    module: str = ""
+    """Dotted path of the module it ran in, such as "model.0"; empty at the cell's top level."""
+    kernel: str = ""
+    backend: str = ""
+    shape: list[int] = field(default_factory=list)
+    dtype: str = ""
+    inputs: list[str] = field(default_factory=list)
+    """"o12" is the output of op 12, "t3" is leaf tensor 3."""
+    forward_ms: float = 0.0
+    """Total over `count` runs."""
+    backward_ms: float = 0.0
+    forward_max_ms: float = 0.0
+    """The slowest single run."""
+    size_bytes: int = 0
+    requires_grad: bool = False
+    stats: Stats | None = None
+    flags: list[str] = field(default_factory=list)
+    """Of "cut", "nan", "error", "unreached"."""
+
+
+@dataclass
+class TensorRow:
+    """A leaf of the graph: a parameter, an input or a constant."""
+
+    id: int
+    name: str
+    kind: str = "constant"
+    """"parameter", "input" or "constant"."""
+    shape: list[int] = field(default_factory=list)
+    dtype: str = ""
+    requires_grad: bool = False
+
+
+@dataclass
+class LineRow:
+    """Time spent on behalf of one line of this cell; an optimizer's update counts as forward of its line."""
+
+    line: int
+    forward_ms: float = 0.0
+    backward_ms: float = 0.0
+    count: int = 0
+
+
+@dataclass
+class GradientRow:
+    """One parameter's gradient; the figures are None when there is no gradient."""
+
+    name: str
+    module: str = ""
+    shape: list[int] = field(default_factory=list)
+    dtype: str = ""
+    norm: float | None = None
+    rms: float | None = None
+    mean: float | None = None
+    std: float | None = None
+    max_abs: float | None = None
+    zeros: float | None = None
+    """Share of exact zeros, 0 to 1."""
+    nonfinite: int = 0
+    weight_rms: float | None = None
+    update_ratio: float | None = None
+    """|update| / |weight| when an optimizer ran."""
+    histogram: list[int] = field(default_factory=list)
+    """64 counts of log2|g| from -40 to +24; the outer bins take what lies beyond."""
+    count: int = 0
+    """How often it was accumulated."""
+    flags: list[str] = field(default_factory=list)
+    """Of "none", "vanishing", "exploding", "zero", "nan"."""
+
+
+@dataclass
+class KernelRow:
+    """All launches of one kernel on behalf of one op."""
+
+    kernel: str
+    backend: str = ""
+    op: str = ""
+    count: int = 0
+    total_ms: float = 0.0
+    mean_us: float = 0.0
+    bytes_per_s: float | None = None
+
+
+@dataclass
+class Finding:
+    """Something wrong, said in one sentence that names the line, with its remedy."""
+
+    kind: str
+    """"cut", "no-gradient", "vanishing", "exploding" or "nan"."""
+    severity: str
+    """"error", "warning" or "note"."""
+    line: int | None = None
+    col: int | None = None
+    message: str = ""
+    remedy: str = ""
+    ops: list[int] = field(default_factory=list)
+    parameters: list[str] = field(default_factory=list)
+
+
+@dataclass
+class ErrorRow:
+    """The exception that ended the cell."""
+
+    type: str
+    message: str = ""
+    line: int | None = None
+
+
+@dataclass
+class Record:
+    """What one cell did: its operations, their times, its gradients, and what is wrong with them.
+
+    Examples
+    --------
+    >>> record = Record(source="y = x.tanh()", ops=[OpRow(0, "tanh", line=1, shape=[8, 8], inputs=["t0"])])
+    >>> again = Record.from_json(record.to_json())
+    >>> again == record, again.ops[0].op
+    (True, 'tanh')
+    """
+
+    title: str = ""
+    source: str = ""
+    wall_ms: float = 0.0
+    ops_ms: float = 0.0
+    """Measured time inside ops."""
+    forward_ms: float = 0.0
+    backward_ms: float = 0.0
+    update_ms: float = 0.0
+    """Optimizer steps."""
+    ops: list[OpRow] = field(default_factory=list)
+    tensors: list[TensorRow] = field(default_factory=list)
+    lines: list[LineRow] = field(default_factory=list)
+    gradients: list[GradientRow] = field(default_factory=list)
+    kernels: list[KernelRow] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+    error: ErrorRow | None = None
+    device: str = "cpu"
+    environment: dict[str, str] = field(default_factory=dict)
+    folded: bool = False
+
+    def to_json(self) -> str:
+        """Write the record as one line of strict JSON; a NaN or infinite figure becomes a string.
+
+        Examples
+        --------
+        >>> Record(title="a cell").to_json()[:30]
+        '{"version":1,"title":"a cell",'
+        """
+        return json.dumps({"version": VERSION, **_plain(self)}, separators=(",", ":"), allow_nan=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Read a record written by `to_json`.
+
+        Raises
+        ------
+        ValueError
+            When the text is no record, is of another version, or has a field of a wrong type.
+
+        Examples
+        --------
+        >>> Record.from_json('{"version": 99}')
+        Traceback (most recent call last):
+        ...
+        ValueError: Record.from_json: got version 99, needs version 1. Remedy: run the cell again, or read ...
+        """
+        try:
+            data = json.loads(text)
+        except json.JSONDecodeError as error:
+            raise ValueError(f"Record.from_json: got no JSON ({error}), needs what Record.to_json wrote") from None
+        if not isinstance(data, dict):
+            raise ValueError(f"Record.from_json: got a JSON {type(data).__name__}, needs an object from Record.to_json")
+        version = data.pop("version", None)
+        if version != VERSION:
+            raise ValueError(
+                f"Record.from_json: got version {version}, needs version {VERSION}. "
+                "Remedy: run the cell again, or read it with the gradlab that wrote it"
+            )
+        return _build(cls, data, "Record")
+
+
+@cache
+def _hints(cls: type) -> dict[str, Any]:
+    return get_type_hints(cls)
+
+
+@cache
+def _names(cls: type) -> tuple[str, ...]:
+    return tuple(f.name for f in fields(cls))
+
+
+def _plain(value: Any) -> Any:
+    """Dataclasses to dicts; half the time of `dataclasses.asdict`, which deep-copies every leaf."""
+    if isinstance(value, float):
+        return value if value - value == 0 else str(value)  # JSON has no nan, inf
+    if value is None or isinstance(value, (str, int)):
+        return value
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if is_dataclass(value):
+        return {name: _plain(getattr(value, name)) for name in _names(type(value))}
+    if hasattr(value, "item"):  # a NumPy scalar of a recorder
+        return _plain(value.item())
+    raise TypeError(
+        f"Record.to_json: got a {type(value).__name__}, needs plain data (str, int, float, bool, list, dict)"
+    )
+
+
+def _build(hint: Any, value: Any, where: str) -> Any:
+    """Turn JSON back into `hint`, checking every type on the way."""
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin in (Union, types.UnionType):
+        if value is None and type(None) in arguments:
+            return None
+        return _build(next(a for a in arguments if a is not type(None)), value, where)
+    if origin is list and isinstance(value, list):
+        return [_build(arguments[0], item, f"{where}[{i}]") for i, item in enumerate(value)]
+    if origin is dict and isinstance(value, dict):
+        return {key: _build(arguments[1], item, f"{where}[{key!r}]") for key, item in value.items()}
+    if is_dataclass(hint) and isinstance(value, dict):
+        hints = _hints(hint)
+        if unknown := sorted(set(value) - set(hints)):
+            raise ValueError(f"Record.from_json: {where} has unknown field {unknown[0]!r}, needs of {', '.join(hints)}")
+        try:
+            return hint(**{name: _build(hints[name], item, f"{where}.{name}") for name, item in value.items()})
+        except TypeError as error:
+            raise ValueError(f"Record.from_json: {where} lacks a field ({error})") from None
+    if hint is float and isinstance(value, (int, float)) and not isinstance(value, bool):
+        return float(value)
+    if hint is float and value in ("nan", "inf", "-inf"):
+        return float(value)
+    if isinstance(hint, type) and isinstance(value, hint) and not (hint is int and isinstance(value, bool)):
+        return value
+    wanted = getattr(hint, "__name__", hint) if origin is None else hint
+    raise ValueError(f"Record.from_json: {where} got {type(value).__name__} ({value!r:.60}), needs {wanted}")
