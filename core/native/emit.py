@@ -1,0 +1,155 @@
+"""Prints the elementwise C kernels from the op declarations, when the extension is built.
+
+Every traced expression (`core.expr.Program`) becomes one loop for float32 and one for float64, and a row of the table
+that `map.h` declares. `python -m core.native.emit` writes them to `core/native/generated/`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from ..expr import Program, c_lines
+
+GENERATED = Path(__file__).parent / "generated"
+MAX_INPUTS = 7  # MAP_MAX_IN in map.h
+
+# About how many additions one call costs; the rest costs one. Scalar calls of libm stand at 64.
+_DIVISION = "div sqrt rsqrt"
+_POLYNOMIAL = "exp exp2 expm1 log log2 log10 log1p tanh sigmoid erf erfc sin cos"
+_LIBM = "tan asin acos atan sinh cosh asinh acosh atanh pow atan2 fmod remainder floor_divide hypot"
+_LIBM_F64 = "log2 log10 erf erfc sin cos"
+
+_RESERVED = (
+    "auto break case char const continue default do double else enum extern float for goto if inline int long register "
+    "restrict return short signed sizeof static struct switch typedef union unsigned void volatile while "
+    "NAN INFINITY NULL item_ count_ ptr_ params_ out_"
+)
+
+
+class Kernel:
+    """One loop: a program in one floating type (`f` or `d`; `?` when it has only conditions)."""
+
+    def __init__(self, program: Program, type_char: str) -> None:
+        names = {*program.inputs, *program.params}
+        if bad := sorted(names & set(_RESERVED.split())):
+            raise ValueError(f"{program.name}: an argument named {bad[0]!r} means something else in C; rename it")
+        if len(program.inputs) > MAX_INPUTS:
+            raise ValueError(
+                f"{program.name} has {len(program.inputs)} inputs; an elementwise kernel takes {MAX_INPUTS}"
+            )
+        self.program, self.type = program, type_char
+        self.suffix = {"f": "f32", "d": "f64", "?": "bool"}[type_char]
+        self.name = f"{program.name}_{self.suffix}"
+        self.in_types = "".join("?" if kind == "bool" else type_char for kind in program.kinds)
+        self.out_type = "?" if program.is_bool else type_char
+
+    @property
+    def cost(self) -> int:
+        """About how many additions one item costs."""
+        libm = _LIBM if self.type == "f" else f"{_LIBM} {_LIBM_F64}"
+        costs = {name: cost for names, cost in ((_DIVISION, 2), (_POLYNOMIAL, 8), (libm, 64)) for name in names.split()}
+        return max(1, sum(costs.get(st.op, 1) for st in self.program.statements))
+
+    def declaration(self) -> str:
+        """The C prototype."""
+        return f"void map_{self.name}(char *const *ptr_, ptrdiff_t count_, const double *params_)"
+
+    def source(self) -> str:
+        """The C function."""
+        real = "float" if self.type == "f" else "double"
+        lines, result = c_lines(self.program, "f32" if self.type == "f" else "f64")
+        inputs, params = self.program.inputs, self.program.params
+        types = [("uint8_t" if t == "?" else real) for t in self.in_types]
+        out = "uint8_t" if self.out_type == "?" else real
+        head = [f"const {t} *in{k}_ = (const {t} *)ptr_[{k}];" for k, t in enumerate(types)]
+        head += [f"{out} *out_ = ({out} *)ptr_[{len(inputs)}];"]
+        head += [f"const {real} {p} = ({real})params_[{k}];" for k, p in enumerate(params)]
+        body = [
+            f"const int {n} = in{k}_[item_] != 0;" if t == "uint8_t" else f"const {t} {n} = in{k}_[item_];"
+            for k, (n, t) in enumerate(zip(inputs, types, strict=True))
+        ]
+        body += [*lines, f"out_[item_] = ({out})({result});"]
+        unused = [] if params else ["(void)params_;"]
+        return "\n".join(
+            [
+                f"/* {self.program.text} */",
+                f"VECTOR {self.declaration()} {{",
+                *(f"    {line}" for line in unused + head),
+                "    INDEPENDENT",
+                "    for (ptrdiff_t item_ = 0; item_ < count_; item_++) {",
+                *(f"        {line}" for line in body),
+                "    }",
+                "}",
+                "",
+            ]
+        )
+
+    def row(self) -> str:
+        """The row of the table."""
+        return (
+            f'    {{"{self.name}", "{self.program.name}", \'{self.type}\', {len(self.in_types)}, '
+            f"{len(self.program.params)}, \"{self.in_types}\", '{self.out_type}', {self.cost}, map_{self.name}}},"
+        )
+
+
+def kernels(programs: Iterable[Program]) -> list[Kernel]:
+    """Both floating types of every program; one kernel for a program of conditions alone."""
+    found: dict[str, Kernel] = {}
+    for program in programs:
+        conditions_only = program.is_bool and all(kind == "bool" for kind in program.kinds)
+        for type_char in "?" if conditions_only else "fd":
+            kernel = Kernel(program, type_char)
+            if kernel.name in found:
+                raise ValueError(f"two elementwise programs are named {program.name!r}; name each one differently")
+            found[kernel.name] = kernel
+    return list(found.values())
+
+
+def sources(programs: Iterable[Program]) -> dict[str, str]:
+    """File name to C text, for the programs of all ops."""
+    rows = kernels(programs)
+    note = "/* Printed by core/native/emit.py from the op declarations; do not edit. */\n"
+    files = {}
+    for stem, types in (("maps_f32", "f"), ("maps_f64", "d?")):
+        mine = [k for k in rows if k.type in types]
+        files[f"{stem}.c"] = "\n".join(
+            [note + '#include "../kernel.h"\n#include "../simd_math.h"\n']
+            + [k.declaration() + ";" for k in mine]
+            + [""]
+            + [k.source() for k in mine]
+        )
+    files["maps_table.c"] = "\n".join(
+        [note + '#include "../map.h"\n']
+        + [f"{k.declaration()};" for k in rows]
+        + ["", "const map_kernel map_table[] = {"]
+        + [k.row() for k in rows]
+        + ["    {0},", "};", ""]
+    )
+    return files
+
+
+def write(programs: Iterable[Program], directory: Path = GENERATED) -> list[Path]:
+    """Write the files, leaving alone those that would not change (so that nothing is compiled in vain)."""
+    directory.mkdir(exist_ok=True)
+    paths = []
+    for name, text in sources(programs).items():
+        path = directory / name
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
+            path.write_text(text, encoding="utf-8")
+        paths.append(path)
+    return paths
+
+
+def declared_programs() -> list[Program]:
+    """The programs of every elementwise op that core declares."""
+    from .. import op
+
+    return [p for o in op.table.values() if isinstance(o, op.Elementwise) for p in o.programs]
+
+
+if __name__ == "__main__":
+    import core  # noqa: F401  (declares the ops)
+
+    for path in write(declared_programs()):
+        print(path)

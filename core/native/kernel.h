@@ -1,0 +1,29 @@
+/* What every kernel file needs: the attribute that compiles a loop for several processors. */
+#ifndef GRADLAB_KERNEL_H
+#define GRADLAB_KERNEL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* VECTOR: compiled for AVX-512, AVX2 and the baseline, chosen when the library is loaded. Needs
+   ifunc, so glibc and not musl; a sanitizer is not yet running when the choice is made. */
+#if defined(__x86_64__) && defined(__linux__) && defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) && \
+    ((defined(__clang__) && __clang_major__ >= 18) || (!defined(__clang__) && defined(__GNUC__) && __GNUC__ >= 12))
+#define VECTOR __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#else
+#define VECTOR
+#endif
+
+/* INDEPENDENT: the loop's turns do not depend on one another. Unlike `restrict` it allows an output
+   that is exactly an input. */
+#if defined(__clang__)
+#define INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
+#elif defined(__GNUC__)
+#define INDEPENDENT _Pragma("GCC ivdep")
+#else
+#define INDEPENDENT
+#endif
+
+#define INLINE static inline __attribute__((always_inline, unused))
+
+#endif

@@ -1,0 +1,124 @@
+/* Drives the elementwise kernels over strided operands.
+
+   A kernel knows contiguous operands alone. An operand that is strided or broadcast passes through a
+   small buffer that stays in the first-level cache, so that one loop a kernel is compiled and it
+   always runs at full vector width. */
+#include "map.h"
+
+#include <stdint.h>
+#include <string.h>
+
+#include "parallel.h"
+
+enum { BLOCK = 256, WIDEST = 8 };
+
+/* Below this cost a second thread wakes too late to help; above it each piece has at least half. */
+static const double PARALLEL_COST = 65536;
+
+static ptrdiff_t item_size(char type) { return type == 'f' ? 4 : type == 'd' ? 8 : 1; }
+
+#define COPY_STRIDED(TYPE)                                                                        \
+    do {                                                                                          \
+        for (ptrdiff_t i = 0; i < n; i++) *(TYPE *)(to + i * to_step) = *(const TYPE *)(from + i * from_step); \
+    } while (0)
+
+static void copy_strided(char *to, ptrdiff_t to_step, const char *from, ptrdiff_t from_step, ptrdiff_t n, ptrdiff_t size) {
+    if (size == 4) COPY_STRIDED(uint32_t);
+    else if (size == 8) COPY_STRIDED(uint64_t);
+    else COPY_STRIDED(uint8_t);
+}
+
+/* n items along one axis. */
+static void run_row(const map_kernel *kernel, char **ptr, const ptrdiff_t *stride, ptrdiff_t n, const double *params) {
+    int n_in = kernel->n_in, plain = 1;
+    ptrdiff_t size[MAP_MAX_IN + 1];
+    for (int k = 0; k <= n_in; k++) {
+        size[k] = item_size(k < n_in ? kernel->in_types[k] : kernel->out_type);
+        plain &= stride[k] == size[k];
+    }
+    if (plain || n == 1) {
+        kernel->fn(ptr, n, params);
+        return;
+    }
+    _Alignas(64) char buffer[MAP_MAX_IN + 1][BLOCK * WIDEST];
+    char *block[MAP_MAX_IN + 1];
+    for (int k = 0; k < n_in; k++)
+        if (stride[k] == 0) copy_strided(buffer[k], size[k], ptr[k], 0, n < BLOCK ? n : BLOCK, size[k]);
+    for (ptrdiff_t begin = 0; begin < n; begin += BLOCK) {
+        ptrdiff_t count = n - begin < BLOCK ? n - begin : BLOCK;
+        for (int k = 0; k <= n_in; k++) {
+            char *at = ptr[k] + begin * stride[k];
+            block[k] = stride[k] == size[k] ? at : buffer[k];
+            if (k < n_in && stride[k] != size[k] && stride[k] != 0) copy_strided(buffer[k], size[k], at, stride[k], count, size[k]);
+        }
+        kernel->fn(block, count, params);
+        if (block[n_in] == buffer[n_in])
+            copy_strided(ptr[n_in] + begin * stride[n_in], stride[n_in], buffer[n_in], size[n_in], count, size[n_in]);
+    }
+}
+
+/* The items begin..end-1, counted in the order of the axes. */
+static void run_range(void *context, ptrdiff_t begin, ptrdiff_t end) {
+    const map_call *call = context;
+    int n_ops = call->kernel->n_in + 1, last = call->ndim - 1;
+    ptrdiff_t index[MAP_MAX_DIMS], inner_stride[MAP_MAX_IN + 1];
+    char *ptr[MAP_MAX_IN + 1];
+    memcpy(ptr, call->ptr, sizeof ptr);
+    ptrdiff_t remaining = begin;
+    for (int axis = last; axis >= 0; axis--) {
+        index[axis] = remaining % call->shape[axis];
+        remaining /= call->shape[axis];
+        for (int k = 0; k < n_ops; k++) ptr[k] += index[axis] * call->stride[k][axis];
+    }
+    for (int k = 0; k < n_ops; k++) inner_stride[k] = call->stride[k][last];
+    for (ptrdiff_t at = begin; at < end;) {
+        ptrdiff_t count = call->shape[last] - index[last];
+        if (count > end - at) count = end - at;
+        run_row(call->kernel, ptr, inner_stride, count, call->params);
+        at += count;
+        /* back to the start of this row, then to the next one */
+        for (int k = 0; k < n_ops; k++) ptr[k] -= index[last] * inner_stride[k];
+        index[last] = 0;
+        for (int axis = last - 1; axis >= 0; axis--) {
+            if (++index[axis] < call->shape[axis]) {
+                for (int k = 0; k < n_ops; k++) ptr[k] += call->stride[k][axis];
+                break;
+            }
+            index[axis] = 0;
+            for (int k = 0; k < n_ops; k++) ptr[k] -= (call->shape[axis] - 1) * call->stride[k][axis];
+        }
+    }
+}
+
+static ptrdiff_t item_count(const map_call *call) {
+    ptrdiff_t n = 1;
+    for (int axis = 0; axis < call->ndim; axis++) n *= call->shape[axis];
+    return n;
+}
+
+double map_cost(const map_call *call) { return (double)item_count(call) * call->kernel->cost; }
+
+void map_coalesce(map_call *call) {
+    int n_ops = call->kernel->n_in + 1, kept = 0;
+    for (int axis = 0; axis < call->ndim; axis++) {
+        if (call->shape[axis] == 1) continue;
+        int joins = kept > 0;
+        for (int k = 0; k < n_ops && joins; k++) joins = call->stride[k][kept - 1] == call->stride[k][axis] * call->shape[axis];
+        int to = joins ? kept - 1 : kept++;
+        call->shape[to] = (joins ? call->shape[to] : 1) * call->shape[axis];
+        for (int k = 0; k < n_ops; k++) call->stride[k][to] = call->stride[k][axis];
+    }
+    call->ndim = kept;
+}
+
+void map_run(const map_call *call) {
+    if (call->ndim == 0) {
+        call->kernel->fn(call->ptr, 1, call->params);
+        return;
+    }
+    ptrdiff_t n = item_count(call);
+    if (n == 0) return;
+    double cost = (double)n * call->kernel->cost;
+    if (cost < PARALLEL_COST) run_range((void *)call, 0, n);
+    else parallel_for(n, (ptrdiff_t)(PARALLEL_COST / 2 / call->kernel->cost), run_range, (void *)call);
+}

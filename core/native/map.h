@@ -1,0 +1,48 @@
+/* Elementwise kernels: one scalar function over any number of broadcast, strided operands. */
+#ifndef GRADLAB_MAP_H
+#define GRADLAB_MAP_H
+
+#include <stddef.h>
+
+enum { MAP_MAX_IN = 7, MAP_MAX_DIMS = 64 };
+
+/* out[i] = f(in0[i], in1[i], ..., params) for n items, all contiguous; ptr[n_in] is the output, which
+   may be exactly one of the inputs. */
+typedef void (*map_fn)(char *const *ptr, ptrdiff_t n, const double *params);
+
+typedef struct {
+    const char *name; /* "tanh_f32" */
+    const char *op;   /* "tanh" */
+    char type;        /* 'f' or 'd': the floating type of the kernel */
+    int n_in, n_params;
+    char in_types[MAP_MAX_IN + 1]; /* NumPy's characters: 'f', 'd', '?' */
+    char out_type;
+    int cost; /* about how many additions one item costs: when threads pay */
+    map_fn fn;
+} map_kernel;
+
+/* The table that emit.py prints; it ends with a row whose name is NULL. */
+extern const map_kernel map_table[];
+
+/* One call: operands 0..n_in-1 are the inputs, operand n_in the output; strides in bytes, 0 where an
+   operand is broadcast. */
+typedef struct {
+    const map_kernel *kernel;
+    const double *params;
+    int ndim;
+    ptrdiff_t shape[MAP_MAX_DIMS];
+    char *ptr[MAP_MAX_IN + 1];
+    ptrdiff_t stride[MAP_MAX_IN + 1][MAP_MAX_DIMS];
+} map_call;
+
+/* Merges axes that every operand walks through in one stride. The axes must be ordered, outermost
+   first. */
+void map_coalesce(map_call *call);
+
+/* Runs the call, on several threads when it is large. */
+void map_run(const map_call *call);
+
+/* About how many additions the call costs. */
+double map_cost(const map_call *call);
+
+#endif

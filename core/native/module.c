@@ -1,0 +1,28 @@
+/* The module core.native._native: the C kernels as Python functions. */
+#define GRADLAB_IMPORTS_ARRAY
+#include "module.h"
+
+#include "memory.h"
+#include "parallel.h"
+
+static struct PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT,
+    .m_name = "core.native._native",
+    .m_doc = "The C kernels of core, on NumPy arrays.",
+    .m_size = -1,
+};
+
+PyMODINIT_FUNC PyInit__native(void) {
+    import_array();
+    parallel_setup();
+    memory_setup();
+    if (PyType_Ready(&Block_Type) < 0 || PyType_Ready(&Map_Type) < 0) return NULL;
+    PyObject *module = PyModule_Create(&definition);
+    if (!module) return NULL;
+    PyObject *maps = make_maps();
+    if (!maps || PyModule_AddObjectRef(module, "maps", maps) < 0 || PyModule_AddObjectRef(module, "Map", (PyObject *)&Map_Type) < 0 ||
+        PyModule_AddFunctions(module, array_methods) < 0)
+        Py_CLEAR(module);
+    Py_XDECREF(maps);
+    return module;
+}

@@ -1,0 +1,39 @@
+/* What the files that see Python share. Everything else in this directory is plain C. */
+#ifndef GRADLAB_MODULE_H
+#define GRADLAB_MODULE_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#define NPY_NO_DEPRECATED_API NPY_2_0_API_VERSION
+#define NPY_TARGET_VERSION NPY_2_0_API_VERSION
+#define PY_ARRAY_UNIQUE_SYMBOL gradlab_array_api
+#ifndef GRADLAB_IMPORTS_ARRAY
+#define NO_IMPORT_ARRAY
+#endif
+#include <numpy/arrayobject.h>
+
+/* Work of more additions than this releases the GIL. */
+#define GIL_COST 65536
+
+/* A new array with uninitialised items; large ones live in the cache of blocks. `strides` may be NULL
+   (C order). */
+PyObject *new_array(int type_num, int ndim, const npy_intp *shape, const npy_intp *strides);
+
+/* The array, aligned and in native byte order, C-contiguous when asked: itself or a copy (a new
+   reference). TypeError naming `kernel` when it is no array of the type. */
+PyArrayObject *take_array(PyObject *object, int type_num, int contiguous, const char *kernel);
+
+/* NPY_FLOAT or NPY_DOUBLE of an array; TypeError naming `kernel` for anything else, -1. */
+int real_type(PyObject *object, const char *kernel);
+
+extern PyTypeObject Block_Type;
+extern PyTypeObject Map_Type;
+
+/* The dict {(op, type): Map}. */
+PyObject *make_maps(void);
+
+extern PyMethodDef array_methods[];
+extern PyMethodDef kernel_methods[];
+
+#endif
