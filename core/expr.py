@@ -138,6 +138,8 @@ class _Scalar:
                 raise TypeError(f"{name} takes {arity} operands, got {len(args)}")
             if any(isinstance(a, Expr) for a in args):
                 return Expr(name, tuple(lift(a) for a in args))
+            if name == "where" and isinstance(args[0], bool):  # a condition on a parameter, which is a number here
+                return args[1] if args[0] else args[2]
             assert self.op_named is not None
             return self.op_named(name)(*args)
 

@@ -1,0 +1,27 @@
+"""Tensors and define-by-run automatic differentiation with PyTorch's names and meaning: ``import core as torch``.
+
+Hot paths are C on the CPU and Triton kernels on a GPU; plain scripts need NumPy (and ml_dtypes) alone.
+
+>>> import core as torch
+>>> x = torch.tensor(2.0, requires_grad=True)
+>>> (x**3 + 3 * x**2 + 5).backward()
+>>> x.grad
+tensor(24.)
+"""
+
+from __future__ import annotations
+
+from . import ops as _ops  # noqa: I001 - the ops bind themselves to Tensor first
+from . import autograd, binding as _binding
+from .autograd import enable_grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled
+from .creation import (arange, as_tensor, empty, empty_like, eye, from_numpy, full, full_like, linspace, ones, ones_like,
+                       tensor, zeros, zeros_like)  # fmt: skip
+from .device import device
+from .dtypes import (bfloat16, bool_ as bool, complex64, complex128, dtype, float16, float32, float64,
+                     get_default_dtype, int8, int16, int32, int64, promote_types, set_default_dtype, uint8)  # fmt: skip
+from .shape import Size
+from .tensor import Tensor
+
+float, double, half, long, int = float32, float64, float16, int64, int32
+
+globals().update(_binding.namespaces[""])

@@ -1,0 +1,92 @@
+"""Automatic differentiation: `backward`, `grad`, grad modes, custom functions, gradient checks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..errors import text
+from ..tensor import Tensor
+from . import engine
+from ..modes import enable_grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled
+
+Many = Tensor | Sequence[Tensor]
+
+
+def backward(tensors: Many, grad_tensors: Any = None, retain_graph: bool | None = None, create_graph: bool = False,
+             inputs: Many | None = None) -> None:  # fmt: skip
+    """Add the gradients of `tensors` to the `.grad` of the leaves they were made from (or of `inputs` only).
+
+    >>> import core
+    >>> a, b = core.tensor(2.0, requires_grad=True), core.tensor(3.0, requires_grad=True)
+    >>> core.autograd.backward(a**2 * b + b**3)
+    >>> a.grad, b.grad
+    (tensor(12.), tensor(31.))
+    """
+    roots = (tensors,) if isinstance(tensors, Tensor) else tuple(tensors)
+    targets = None if inputs is None else (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
+    if targets is not None and not targets:
+        raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
+    keep = create_graph if retain_graph is None else retain_graph
+    engine.run(roots, _given(grad_tensors, roots), keep, create_graph, targets, accumulate=True)
+
+
+def grad(outputs: Many, inputs: Many, grad_outputs: Any = None, retain_graph: bool | None = None,
+         create_graph: bool = False, allow_unused: bool | None = None,
+         materialize_grads: bool = False) -> tuple[Tensor | None, ...]:  # fmt: skip
+    """The gradients of `outputs` with respect to `inputs`, as a tuple; no `.grad` is touched.
+
+    Raises
+    ------
+    RuntimeError
+        When an input does not require a gradient, or took no part and `allow_unused` was not given.
+
+    >>> import core
+    >>> x = core.tensor(3.0, requires_grad=True)
+    >>> (g,) = core.autograd.grad(x**3, x, create_graph=True)
+    >>> core.autograd.grad(g, x)
+    (tensor(18.),)
+    """
+    roots = (outputs,) if isinstance(outputs, Tensor) else tuple(outputs)
+    targets = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
+    for t in targets:
+        if not t.requires_grad:
+            raise RuntimeError(
+                text(
+                    "One of the differentiated Tensors does not require grad",
+                    op="grad",
+                    came=f"an input of shape {tuple(t.shape)}",
+                    remedy="x.requires_grad_() before it is used",
+                )  # fmt: skip
+            )
+    keep = create_graph if retain_graph is None else retain_graph
+    found = engine.run(roots, _given(grad_outputs, roots), keep, create_graph, targets, accumulate=False)
+    if materialize_grads:
+        return tuple(t * 0 if g is None else g for g, t in zip(found, (x.detach() for x in targets), strict=True))
+    if not allow_unused and any(g is None for g in found):
+        i = next(k for k, g in enumerate(found) if g is None)
+        raise RuntimeError(
+            text(
+                "One of the differentiated Tensors appears to not have been used in the graph. Set allow_unused=True "
+                "if this is the desired behavior.",
+                op="grad",
+                came=f"input {i} of shape {tuple(targets[i].shape)}, which no path from the outputs reaches",
+            )  # fmt: skip
+        )
+    return tuple(found)
+
+
+def _given(grads: Any, roots: Sequence[Tensor]) -> tuple[Tensor | None, ...]:
+    if grads is None:
+        return (None,) * len(roots)
+    many = (grads,) if isinstance(grads, Tensor) else tuple(grads)
+    if len(many) != len(roots):
+        raise RuntimeError(f"got {len(roots)} tensors and {len(many)} gradients")
+    return many
+
+
+from .function import Function, once_differentiable  # noqa: E402 - they build on the two above
+from .gradcheck import gradcheck, gradgradcheck  # noqa: E402
+
+__all__ = ["Function", "backward", "enable_grad", "grad", "gradcheck", "gradgradcheck", "inference_mode",
+           "is_grad_enabled", "no_grad", "once_differentiable", "set_grad_enabled"]  # fmt: skip

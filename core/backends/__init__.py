@@ -1,0 +1,96 @@
+"""Backends are rows, not branches: for every op an ordered list of kernels, of which the first that accepts runs.
+
+The last row is always the reference: the op's own NumPy text, run by NumPy on the CPU and by CuPy on a GPU.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any, NamedTuple
+
+from ..device import Kind
+from ..expr import Program
+from ..op import Operation
+
+
+class Kernel(NamedTuple):
+    """What runs: `run(*arrays, *params)` for a map, `run(*arrays, **params)` for a structured op."""
+
+    run: Callable[..., Any]
+    name: str
+    backend: str  # "C", "Triton", "NumPy" or "CuPy"
+
+
+class Row(NamedTuple):
+    """A kernel of a structured op and its own account of what it takes: `declines` gives the reason, or None."""
+
+    name: str
+    backend: str
+    run: Callable[..., Any]
+    declines: Callable[..., str | None]
+
+
+@cache
+def of(device_type: str) -> tuple[Any, ...]:
+    """The backends of a device, fastest first. Each has `name`, `map(program, kind)` and `rows(op name)`."""
+    from . import reference
+
+    if device_type == "cpu":
+        from . import cpu
+
+        return (cpu, reference.numpy_backend)
+    from . import cuda
+
+    return (cuda, reference.cuda_backend())
+
+
+def map_kernel(program: Program, kind: Kind) -> Kernel:
+    """The kernel that maps `program` over arrays of `kind`."""
+    for backend in of(kind.device.type):
+        found = backend.map(program, kind)
+        if isinstance(found, Kernel):
+            return found
+    raise AssertionError("the reference accepts everything")
+
+
+@cache
+def rows(name: str, device_type: str) -> tuple[Row, ...]:
+    """The rows of the kernel `name` ("softmax" or "softmax.backward"), the reference's not among them."""
+    return tuple(row for backend in of(device_type) for row in backend.rows(name))
+
+
+def pick(name: str, device_type: str, arrays: tuple[Any, ...], params: dict[str, Any]) -> Kernel | None:
+    """The first row that accepts; None leaves the op to its reference."""
+    for row in rows(name, device_type):
+        if row.declines(*arrays, **params) is None:
+            return Kernel(row.run, row.name, row.backend)
+    return None
+
+
+def reference_kernel(op: Operation, device_type: str) -> Kernel:
+    """The op's own text on the device's array library."""
+    return of(device_type)[-1].operation(op)
+
+
+def array_module(device_type: str) -> Any:
+    """NumPy, or what holds the arrays of a GPU: CuPy, or NumPy under Triton's interpreter."""
+    return of(device_type)[-1].xp
+
+
+def explain(name: str, program: Program | None, kind: Kind, arrays: tuple[Any, ...], params: dict[str, Any]) -> list[tuple[str, str, str | None]]:  # fmt: skip
+    """Every candidate as (kernel, backend, reason it declined or None), in order; the last is the reference."""
+    out: list[tuple[str, str, str | None]] = []
+    if program is not None:
+        for backend in of(kind.device.type):
+            found = backend.map(program, kind)
+            out.append((found.name, found.backend, None) if isinstance(found, Kernel)
+                       else (program.name, backend.name, found))  # fmt: skip
+        return out
+    for row in rows(name, kind.device.type):
+        out.append((row.name, row.backend, row.declines(*arrays, **params)))
+    last = of(kind.device.type)[-1]
+    if not any(r[1] == "C" or r[1] == "Triton" for r in out):
+        first = of(kind.device.type)[0]
+        out.append((name, first.name, first.absent(name)))
+    return [*out, (f"{name}_reference", last.name, None)]

@@ -1,0 +1,83 @@
+"""The reference: every op's own text, run by NumPy or CuPy. It accepts everything and is what the others are held to."""
+
+from __future__ import annotations
+
+import linecache
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from ..device import Kind
+from ..expr import Program, numpy_source
+from ..op import Operation
+from . import Kernel, Row, special
+
+_HALF = ("float16", "bfloat16")
+
+
+@cache
+def compiled(program: Program) -> Any:
+    """The Python function of a program's NumPy text."""
+    source = numpy_source(program)
+    filename = f"<gradlab reference {program.name}>"
+    linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)
+    namespace: dict[str, Any] = {}
+    exec(compile(source, filename, "exec"), namespace)
+    return namespace[program.name]
+
+
+class Reference:
+    """The reference on one array library."""
+
+    def __init__(self, name: str, xp: Any) -> None:
+        self.name, self.xp = name, xp
+
+    def map(self, program: Program, kind: Kind) -> Kernel:
+        """A map over arrays: half types are computed in float32 and rounded once, as the kernels do."""
+        function, xp = compiled(program), self.xp
+        dtype = np.dtype(bool) if program.is_bool else kind.dtype.numpy
+        half, n = kind.dtype.name in _HALF, len(program.inputs)
+        numbers = [k == "number" for k in program.kinds]
+
+        def run(*args: Any) -> Any:
+            arrays = [xp.asarray(a, kind.dtype.numpy) if number and type(a) in (int, float) else a
+                      for a, number in zip(args[:n], numbers, strict=True)]  # fmt: skip
+            if half:
+                arrays = [a.astype(np.float32) if k and hasattr(a, "astype") else a
+                          for a, k in zip(arrays, numbers, strict=True)]  # fmt: skip
+            with np.errstate(all="ignore"):
+                y = xp.asarray(function(xp, special, *arrays, *args[n:]))
+                shape = xp.broadcast_shapes(*(getattr(a, "shape", ()) for a in arrays))
+                if y.shape != shape:  # the text may use fewer operands than it has
+                    y = xp.broadcast_to(y, shape).copy()
+                return y if y.dtype == dtype else y.astype(dtype)
+
+        return Kernel(run, f"{program.name}_reference", self.name)
+
+    def operation(self, op: Operation) -> Kernel:
+        """A structured op's forward text."""
+        forward, xp = op.forward, self.xp
+
+        def run(*arrays: Any, **params: Any) -> Any:
+            with np.errstate(all="ignore"):
+                return forward(xp, *arrays, **params)
+
+        return Kernel(run, f"{op.name}_reference", self.name)
+
+    def rows(self, name: str) -> tuple[Row, ...]:
+        return ()
+
+    def absent(self, name: str) -> str:
+        return "the reference takes everything"
+
+
+numpy_backend = Reference("NumPy", np)
+
+
+@cache
+def cuda_backend() -> Reference:
+    """CuPy on a GPU; NumPy where Triton's interpreter stands in for one."""
+    from . import cuda
+
+    return Reference("NumPy" if cuda.array_library() is np else "CuPy", cuda.array_library())

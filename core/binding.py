@@ -1,0 +1,65 @@
+"""Public names: which functions `core` and `core.nn.functional` show, and which are methods of Tensor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from . import op as declarations
+from .expr import formula, lift
+from .op import Elementwise
+from .tensor import Tensor
+
+namespaces: dict[str, dict[str, Callable[..., Any]]] = {"": {}, "nn.functional": {}}
+
+
+def bind(function: Callable[..., Any], name: str, aliases: Sequence[str] = (), *, method: bool = True,
+         namespace: str | None = "", inplace: bool = False) -> None:  # fmt: skip
+    """Make a function public: in `namespace` (None: nowhere), as a Tensor method, with its in-place form `name_`."""
+    declarations.functions[name] = function
+    for n in (name, *aliases):
+        if namespace is not None:
+            namespaces[namespace][n] = function
+        if method:
+            setattr(Tensor, n, function)
+        if inplace:
+            from .inplace import in_place
+
+            setattr(Tensor, n + "_", in_place(n, function))
+
+
+def public(*aliases: str, method: bool = True, namespace: str | None = "", inplace: bool = False) -> Callable[..., Any]:
+    """Decorator: make a written function public, as `bind` does."""
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        bind(function, function.__name__, aliases, method=method, namespace=namespace, inplace=inplace)
+        return function
+
+    return decorate
+
+
+def elementwise_doc(op: Elementwise, example: tuple[str, str] | None, namespace: str) -> str:
+    """The docstring of an elementwise op, written from its declaration."""
+    args = [*op.inputs, *(f"{k}={v!r}" for k, v in op.params.items())]
+    text = formula(lift(op.program.result if op.program.result.__class__ in (int, float) else _root(op)))
+    out = {"same": "the inputs' promoted type", "float": "floating: integers become the default dtype",
+           "bool": "bool"}[op.out]  # fmt: skip
+    lines = [
+        op.doc or f"Elementwise {op.name}.",
+        "",
+        f"``{op.name}({', '.join(args)}) = {text}``",
+        "",
+        "*Shapes*: the inputs broadcast; the output has their common shape. " + f"*Dtype*: {out}. "
+        "*Raises*: RuntimeError for shapes that do not broadcast or tensors on different devices.",
+    ]
+    if example is not None:
+        prefix = "core." + (namespace + "." if namespace else "")
+        lines += ["", "    >>> import core", f"    >>> {prefix}{op.name}({example[0]})", f"    {example[1]}"]
+    return "\n".join(lines)
+
+
+def _root(op: Elementwise) -> Any:
+    from .expr import Expr
+
+    names = op.function.__code__.co_varnames[: op.function.__code__.co_argcount]
+    return op.function(*(Expr("param", value=n) for n in names))

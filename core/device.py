@@ -1,0 +1,89 @@
+"""Devices. `cpu` is always there; `cuda` is there with CuPy and a GPU, or under Triton's interpreter."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .dtypes import bool_, dtype
+
+
+class device:
+    """Where a tensor lives: ``core.device("cuda:0")``. There is one object for each device, so `is` compares.
+
+    >>> device("cpu"), device("cuda", 0) is device("cuda:0"), str(device("cuda:1"))
+    (device(type='cpu'), True, 'cuda:1')
+    """
+
+    __slots__ = ("index", "type")
+    _known: dict[tuple[str, int | None], device] = {}  # noqa: RUF012 - the register of all devices
+    type: str
+    index: int | None
+
+    def __new__(cls, spec: Any = "cpu", index: int | None = None) -> device:
+        if isinstance(spec, device):
+            return spec
+        if isinstance(spec, int):
+            spec, index = "cuda", spec
+        kind, _, number = str(spec).partition(":")
+        if kind not in ("cpu", "cuda"):
+            raise RuntimeError(
+                f"Expected one of cpu, cuda device type at start of device string: {spec!r}\n"
+                f"  came: {spec!r}; needed: 'cpu', 'cuda' or 'cuda:N'"
+            )
+        if number:
+            if not number.isdigit():
+                raise RuntimeError(f"Invalid device string: {spec!r}; the part after ':' must be a number")
+            index = int(number)
+        if kind == "cpu":
+            index = None
+        found = cls._known.get((kind, index))
+        if found is None:
+            found = object.__new__(cls)
+            found.type, found.index = kind, index
+            cls._known[(kind, index)] = found
+        return found
+
+    def __repr__(self) -> str:
+        return f"device(type={self.type!r}" + (f", index={self.index})" if self.index is not None else ")")
+
+    def __str__(self) -> str:
+        return self.type if self.index is None else f"{self.type}:{self.index}"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (device, (str(self),))
+
+
+cpu = device("cpu")
+
+
+class Kind:
+    """A dtype on a device. There is one object for each pair: one `is` tells whether two tensors go together, and
+    kernels are looked up by it."""
+
+    __slots__ = ("_bool", "device", "dtype")
+    _known: dict[tuple[dtype, device], Kind] = {}  # noqa: RUF012 - the register of all kinds
+
+    def __init__(self, d: dtype, where: device) -> None:
+        self.dtype, self.device = d, where
+        self._bool: Kind | None = None
+
+    @property
+    def boolean(self) -> Kind:
+        """The kind of a comparison's result."""
+        if self._bool is None:
+            self._bool = kind(bool_, self.device)
+        return self._bool
+
+    def __repr__(self) -> str:
+        return f"{self.dtype.name} on {self.device}"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (kind, (self.dtype, self.device))
+
+
+def kind(d: dtype, where: device = cpu) -> Kind:
+    """The one `Kind` of that dtype on that device."""
+    found = Kind._known.get((d, where))
+    if found is None:
+        found = Kind._known.setdefault((d, where), Kind(d, where))
+    return found

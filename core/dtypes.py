@@ -1,0 +1,134 @@
+"""Data types, their categories, and PyTorch's rules for mixing them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+
+class dtype:
+    """A data type: ``core.float32``. Its NumPy twin is `.numpy`.
+
+    >>> import core
+    >>> core.float32, core.float32.itemsize, core.int64.is_floating_point
+    (core.float32, 4, False)
+    """
+
+    __slots__ = ("category", "itemsize", "name", "numpy")
+
+    def __init__(self, name: str, numpy: Any, category: int) -> None:
+        self.name, self.numpy, self.category = name, np.dtype(numpy), category
+        self.itemsize = self.numpy.itemsize
+
+    @property
+    def is_floating_point(self) -> bool:
+        return self.category == 2
+
+    @property
+    def is_complex(self) -> bool:
+        return self.category == 3
+
+    @property
+    def is_signed(self) -> bool:
+        return self.name not in ("bool", "uint8")
+
+    def __repr__(self) -> str:
+        return f"core.{self.name}"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (named, (self.name,))
+
+
+# categories: 0 boolean, 1 integer, 2 floating, 3 complex
+bool_ = dtype("bool", np.bool_, 0)
+uint8, int8, int16, int32, int64 = (dtype(n, n, 1) for n in ("uint8", "int8", "int16", "int32", "int64"))
+float16, float32, float64 = (dtype(n, n, 2) for n in ("float16", "float32", "float64"))
+bfloat16 = dtype("bfloat16", ml_dtypes.bfloat16, 2)
+complex64, complex128 = (dtype(n, n, 3) for n in ("complex64", "complex128"))
+all_dtypes = (bool_, uint8, int8, int16, int32, int64, float16, bfloat16, float32, float64, complex64, complex128)
+_FROM_NUMPY = {d.numpy: d for d in all_dtypes}
+_BY_NAME = {d.name: d for d in all_dtypes}
+
+_default = float32
+
+
+def named(name: str) -> dtype:
+    """The dtype of that name."""
+    return _BY_NAME[name]
+
+
+def from_numpy(d: Any) -> dtype:
+    """The dtype of a NumPy dtype; TypeError where there is none."""
+    found = _FROM_NUMPY.get(np.dtype(d).newbyteorder("="))
+    if found is None:
+        known = ", ".join(x.name for x in all_dtypes)
+        raise TypeError(f"can't convert an array of dtype {np.dtype(d)} to a tensor: the supported types are {known}")
+    return found
+
+
+def get_default_dtype() -> dtype:
+    """The dtype of floating-point tensors made from Python numbers (float32 unless set)."""
+    return _default
+
+
+def set_default_dtype(d: dtype) -> None:
+    """Set the default floating-point dtype: float16, bfloat16, float32 or float64."""
+    global _default
+    if not isinstance(d, dtype) or not d.is_floating_point:
+        raise TypeError(f"only floating-point types are supported as the default type, got {d!r}")
+    _default = d
+
+
+def promote_types(a: dtype, b: dtype) -> dtype:
+    """The smallest dtype that holds both, as PyTorch has it: a higher category wins whole.
+
+    >>> promote_types(int64, float32), promote_types(uint8, int8), promote_types(float16, bfloat16)
+    (core.float32, core.int16, core.float32)
+    """
+    if a is b:
+        return a
+    if a.category != b.category:
+        high, low = (a, b) if a.category > b.category else (b, a)
+        if high.category == 3 and low is float64:
+            return complex128
+        return high
+    if bfloat16 in (a, b):
+        other = b if a is bfloat16 else a
+        return float32 if other is float16 else other
+    return _FROM_NUMPY[np.promote_types(a.numpy, b.numpy)]
+
+
+def of_number(x: Any) -> dtype:
+    """The dtype that a Python number stands for."""
+    if isinstance(x, bool | np.bool_):
+        return bool_
+    if isinstance(x, int | np.integer):
+        return int64
+    if isinstance(x, float | np.floating):
+        return _default
+    if isinstance(x, complex | np.complexfloating):
+        return complex128 if _default is float64 else complex64
+    raise TypeError(f"expected a number, got {type(x).__name__}")
+
+
+def result_type(dimmed: list[dtype], zero_dim: list[dtype], numbers: list[dtype]) -> dtype:
+    """PyTorch's promotion: tensors with dimensions decide before 0-d tensors, these before Python numbers;
+    the latter count only where their category is higher."""
+    result: dtype | None = None
+    for group in (dimmed, zero_dim, numbers):
+        if not group:
+            continue
+        low = group[0]
+        for d in group[1:]:
+            low = promote_types(low, d)
+        if result is None:
+            result = low
+        elif low.category > result.category:
+            if low.category == 3 and result.category == 2:
+                result = complex128 if result is float64 else complex64
+            else:
+                result = promote_types(result, low)
+    assert result is not None
+    return result

@@ -1,0 +1,132 @@
+"""In-place operations: the out-of-place op, its result written into the target's memory, the target's history moved on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from .modes import state as mode
+from .node import Node
+from .errors import text
+from .op import Operation
+from .source import here
+from .tensor import Tensor, edge, storage_of
+
+
+def in_place(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """The method ``x.name_(...)`` of a function ``name(x, ...)``."""
+
+    def method(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        return write(self, name + "_", lambda t: function(t, *args, **kwargs))
+
+    method.__name__ = method.__qualname__ = name + "_"
+    method.__doc__ = f"In-place version of `{name}`."
+    return method
+
+
+def write(target: Tensor, name: str, compute: Callable[[Tensor], Tensor]) -> Tensor:
+    """Write ``compute(target)`` into `target`.
+
+    Raises
+    ------
+    RuntimeError
+        For a leaf that requires a gradient, or a view of one; for a result of another shape or a higher type.
+    """
+    place = here(3)
+    if mode.enabled:
+        _check_leaf(target, name)
+    result = compute(target)
+    if result._a.shape != target._a.shape:
+        raise RuntimeError(
+            text(
+                f"output with shape {list(target._a.shape)} doesn't match the broadcast shape {list(result._a.shape)}",
+                op=name,
+                remedy="write it out of place, or bring the other operand to the target's shape",
+            )  # fmt: skip
+        )
+    have, want = result._kind.dtype, target._kind.dtype
+    if have.category > want.category:
+        raise RuntimeError(
+            text(
+                f"result type {have.name.capitalize()} can't be cast to the desired output type {want.name.capitalize()}",
+                op=name,
+                came=f"a result of {have}",
+                needed=f"{want} or lower",
+                remedy=f"x = x.to({have!r}) first",
+            )  # fmt: skip
+        )
+    node = result._node
+    if node is not None and node.saved:
+        # What the gradient needs must be what it was before (inputs) or will be after (outputs) the write.
+        node.saved = tuple(v.copy() if v is target._a else v for v in node.saved)
+        node.storages = tuple(None if st is target._storage and st is not None else st for st in node.storages)
+    target._a[...] = result._a if have is want else result._a.astype(want.numpy)
+    storage = storage_of(target)
+    storage.wrote(name, place)
+    if mode.enabled:
+        _move_on(target, result, storage, place)
+    return target
+
+
+def _check_leaf(target: Tensor, name: str) -> None:
+    if target._view is not None:
+        base = target._view[0]
+        if base._requires_grad and base._node is None:
+            raise RuntimeError(
+                text(
+                    "a view of a leaf Variable that requires grad is being used in an in-place operation.",
+                    op=name,
+                    came=f"a view of a leaf of shape {tuple(base._a.shape)}",
+                    remedy="do it under core.no_grad()",
+                )  # fmt: skip
+            )
+    elif target._requires_grad and target._node is None:
+        raise RuntimeError(
+            text(
+                "a leaf Variable that requires grad is being used in an in-place operation.",
+                op=name,
+                came=f"a leaf of shape {tuple(target._a.shape)}",
+                remedy="do it under core.no_grad(), or out of place",
+            )  # fmt: skip
+        )
+
+
+def _move_on(target: Tensor, result: Tensor, storage: Any, place: Any) -> None:
+    """Give the target the result's history; through a view, give it to the base."""
+    if target._view is None:
+        node = result._node
+        if node is not None and node.saved and any(v is result._a for v in node.saved):
+            node.saved = tuple(target._a if v is result._a else v for v in node.saved)
+            node.storages = tuple(storage if s.where == "output" else st
+                                  for s, st in zip(node.op.slots, node.storages, strict=True))  # fmt: skip
+            node.versions = tuple(0 if st is None else st.version for st in node.storages)
+        target._node, target._nr, target._requires_grad = node, result._nr, result._requires_grad
+        return
+    base, path = target._view
+    edges = (edge(base), edge(result))
+    if edges == (None, None):
+        return
+    code, lasti = place or (None, 0)
+    node = Node(view_scatter, edges, sum(1 << i for i, e in enumerate(edges) if e is not None), base._kind, code, lasti)
+    node.nrs = (base._nr, result._nr)
+    node.params = {"path": path}
+    base._node, base._nr, base._requires_grad = node, 0, True
+    target._view_version = -1  # its own node is made anew when next it is used
+
+
+def _scatter_vjp(g: Tensor, path: Any) -> tuple[Tensor, Tensor]:
+    """The base's gradient where the view was not written, and the view's."""
+    kept = g.clone()  # type: ignore[attr-defined]
+    hole, passed = kept, g
+    for step in path:
+        hole, passed = step(hole), step(passed)
+    hole.zero_()  # type: ignore[attr-defined]
+    return kept, passed
+
+
+def _never(xp: Any, base: Any, view: Any, path: Any) -> Any:
+    raise AssertionError("view_scatter is written by in-place operations, never called")
+
+
+view_scatter = Operation("view_scatter", _never, inputs="base view", params={"path": ()}, outputs="y", returns=1, shape="",
+                         over="", vjp=_scatter_vjp, view=False, samples=None, doc="")  # fmt: skip

@@ -1,0 +1,139 @@
+"""Whether operations are recorded, for each thread: `no_grad`, `enable_grad`, `set_grad_enabled`, `inference_mode`."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import threading
+from collections.abc import Callable
+from typing import Any
+
+
+class _State(threading.local):
+    enabled = True
+
+
+state = _State()
+
+
+def is_grad_enabled() -> bool:
+    """Whether operations are being recorded in this thread."""
+    return state.enabled
+
+
+class _Mode:
+    """A grad mode as a context manager and as a decorator (of generators too, which keep it while they run)."""
+
+    _to = True
+
+    def __init__(self) -> None:
+        self._before: list[bool] = []
+
+    def __enter__(self) -> None:
+        self._before.append(state.enabled)
+        state.enabled = self._to
+
+    def __exit__(self, *exc: object) -> None:
+        state.enabled = self._before.pop()
+
+    def clone(self) -> _Mode:
+        return type(self)()
+
+    def __call__(self, f: Callable[..., Any]) -> Callable[..., Any]:
+        if inspect.isgeneratorfunction(f):
+
+            @functools.wraps(f)
+            def generator(*args: Any, **kwargs: Any) -> Any:
+                inner, sent, error = f(*args, **kwargs), None, None
+                while True:
+                    with self.clone():
+                        try:
+                            item = inner.throw(error) if error is not None else inner.send(sent)
+                        except StopIteration as stop:
+                            return stop.value
+                    sent = error = None
+                    try:
+                        sent = yield item
+                    except GeneratorExit:
+                        inner.close()
+                        raise
+                    except BaseException as e:
+                        error = e
+
+            return generator
+
+        @functools.wraps(f)
+        def wrapper(*args: Any, **kwargs: Any) -> Any:
+            with self.clone():
+                return f(*args, **kwargs)
+
+        return wrapper
+
+
+class no_grad(_Mode):
+    """Operations in the block (or the decorated function) are not recorded.
+
+    >>> import core
+    >>> w = core.ones(2, requires_grad=True)
+    >>> with core.no_grad():
+    ...     y = w * 2
+    >>> y.requires_grad
+    False
+    """
+
+    _to = False
+
+    def __new__(cls, f: Callable[..., Any] | None = None) -> Any:
+        self = object.__new__(cls)
+        if f is None:
+            return self
+        self._before = []
+        return self(f)  # `@no_grad` without brackets
+
+    def __init__(self, f: Callable[..., Any] | None = None) -> None:
+        super().__init__()
+
+
+class enable_grad(no_grad):
+    """Operations in the block are recorded, whatever stands around it."""
+
+    _to = True
+
+
+class inference_mode(no_grad):
+    """As `no_grad`; the results carry no history."""
+
+    def __new__(cls, mode: bool | Callable[..., Any] = True) -> Any:
+        return super().__new__(cls, mode if callable(mode) else None)
+
+    def __init__(self, mode: bool | Callable[..., Any] = True) -> None:
+        super().__init__()
+        self._to = not mode if isinstance(mode, bool) else False
+
+    def clone(self) -> _Mode:
+        return inference_mode(not self._to)
+
+
+class set_grad_enabled(_Mode):
+    """Set the mode at once; as a context manager, set it back at the end."""
+
+    def __init__(self, mode: bool) -> None:
+        super().__init__()
+        self._to = bool(mode)
+        self._outer = state.enabled
+        state.enabled = self._to
+
+    def __enter__(self) -> None:
+        self._before.append(self._outer)
+        state.enabled = self._to
+
+    def clone(self) -> _Mode:
+        outer = state.enabled
+        mode = set_grad_enabled(self._to)
+        state.enabled = outer
+        mode._outer = outer
+        return mode
+
+    def __call__(self, f: Callable[..., Any]) -> Callable[..., Any]:
+        state.enabled = self._outer
+        return super().__call__(f)

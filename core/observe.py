@@ -1,0 +1,118 @@
+"""Observing: the events, and a tuple of observers that is empty when nobody looks.
+
+Dispatch tests the truth of `observers` once an op; with nobody looking that is all it costs. An observer names in
+`wants` what it needs beyond the bare events, and only that is gathered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import CodeType
+from typing import Any, NamedTuple
+
+Place = tuple[CodeType, int] | None
+
+
+class OpEvent(NamedTuple):
+    """An op ran. `inputs` and `outputs` are tensors, held only for the length of the call."""
+
+    op: str
+    inputs: tuple[Any, ...]
+    outputs: tuple[Any, ...]
+    params: Any
+    kernel: str
+    backend: str
+    start_ns: int
+    stop_ns: int
+    place: Place  # the user's line
+    inner: Place  # the line that called the op, which may be in this package's own layers
+    node: Any  # the graph node it made, or None
+    phase: str  # "forward", "backward" (inside a gradient) or "update" (an optimizer)
+
+
+class BackwardEvent(NamedTuple):
+    """A graph node ran backward. The time is the engine's lap: kernel, accumulation and bookkeeping."""
+
+    node: Any
+    kernel: str
+    start_ns: int
+    stop_ns: int
+
+
+class GradientEvent(NamedTuple):
+    """A leaf tensor received a gradient (an array of its device)."""
+
+    leaf: Any
+    gradient: Any
+
+
+class CutEvent(NamedTuple):
+    """A value left the graph: `kind` is detach, numpy, item, data, tolist, cast or tensor."""
+
+    kind: str
+    tensor: Any
+    result: Any
+    place: Place
+
+
+class SpanEvent(NamedTuple):
+    """A stretch of time with a name, such as one whole call of backward()."""
+
+    name: str
+    start_ns: int
+    stop_ns: int
+    place: Place
+
+
+class Observer:
+    """What an observer may hear; every method may be left as it is.
+
+    `wants` may hold ``"lineage"``: arrays that leave the graph under this observer carry their origin.
+    """
+
+    wants: frozenset[str] = frozenset()
+
+    def op(self, event: OpEvent) -> None: ...
+    def op_failed(self, op: str, inputs: tuple[Any, ...], place: Place, error: BaseException) -> None: ...
+    def backward(self, event: BackwardEvent) -> None: ...
+    def gradient(self, event: GradientEvent) -> None: ...
+    def cut(self, event: CutEvent) -> None: ...
+    def span(self, event: SpanEvent) -> None: ...
+    def update(self, optimizer: Any, parameters: list[Any], before: bool) -> None: ...
+    def enter_module(self, module: Any) -> None: ...
+    def exit_module(self, module: Any) -> None: ...
+
+
+observers: tuple[Observer, ...] = ()
+
+
+def add(observer: Observer) -> None:
+    """Let `observer` hear every event from now on."""
+    global observers
+    if observer not in observers:
+        observers = (*observers, observer)
+
+
+def remove(observer: Observer) -> None:
+    """Stop telling `observer`; no error when it was not there."""
+    global observers
+    observers = tuple(o for o in observers if o is not observer)
+
+
+@contextmanager
+def observing(observer: Observer) -> Iterator[Observer]:
+    """Observe for the length of a block."""
+    add(observer)
+    try:
+        yield observer
+    finally:
+        remove(observer)
+
+
+def wanted(what: str) -> bool:
+    """Whether any observer wants `what`."""
+    return any(what in o.wants for o in observers)
+
+
+phase = "forward"  # what ops that run now belong to; the engine and the optimizers set it

@@ -1,0 +1,183 @@
+"""The declarations of ops and their register.
+
+    tanh = elementwise("tanh", lambda x: s.tanh(x), vjp=lambda g, y: g * (1 - y * y))
+
+A vjp (vector-Jacobian product: the gradient of the output in, that of one input out) asks for what it needs by the
+names of its arguments, and only that is saved: ``g`` the incoming gradient, an input's name, an output's name, a
+parameter's name, ``<input>_shape`` and ``<input>_dtype``. It is written in ops, so its own gradient comes by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from . import expr
+from .device import Kind
+from .expr import Program
+from .shape import Rule, parse_rule
+
+table: dict[str, Op] = {}  # every declared op by name
+functions: dict[str, Callable[..., Any]] = {}  # the public function of every op that has one
+
+
+class Slot(NamedTuple):
+    """One saved thing: `where` is input, output, shape or dtype."""
+
+    name: str
+    where: str
+    index: int
+
+
+class Vjp(NamedTuple):
+    """A gradient function and the names of its arguments."""
+
+    function: Callable[..., Any]
+    names: tuple[str, ...]
+
+
+def _names(f: Callable[..., Any]) -> tuple[str, ...]:
+    return f.__code__.co_varnames[: f.__code__.co_argcount + f.__code__.co_kwonlyargcount]
+
+
+class Op:
+    """What is common to all ops: names, gradients, what a node must save."""
+
+    def __init__(self, name: str, inputs: Sequence[str], params: dict[str, Any], outputs: Sequence[str],
+                 vjp: Any, doc: str) -> None:  # fmt: skip
+        if name in table:
+            raise ValueError(f"an op named {name!r} is declared already; choose another name")
+        self.name, self.params, self.doc = name, params, doc
+        self.inputs, self.outputs = tuple(inputs), tuple(outputs)
+        self.variadic = bool(self.inputs) and self.inputs[0].endswith("*")
+        self.inputs = tuple(n.rstrip("*?") for n in self.inputs)
+        self.joint = callable(vjp)
+        many = () if vjp is None else (vjp,) if self.joint else tuple(vjp)
+        self.vjps: tuple[Vjp | None, ...] = tuple(None if f is None else Vjp(f, _names(f)) for f in many)
+        self.differentiable = any(v is not None for v in self.vjps)
+        self.slots = self._slots()
+        self._plans: dict[int, tuple[Slot | None, ...]] = {}
+        table[name] = self
+
+    def _slots(self) -> tuple[Slot, ...]:
+        found: dict[str, Slot] = {}
+        for v in self.vjps:
+            for n in v.names if v else ():
+                if n == "g" or n in self.params or n in found or n == "needs":
+                    continue
+                stem, _, tail = n.rpartition("_")
+                if n in self.inputs:
+                    found[n] = Slot(n, "input", self.inputs.index(n))
+                elif n in self.outputs:
+                    found[n] = Slot(n, "output", self.outputs.index(n))
+                elif tail in ("shape", "dtype") and stem in self.inputs:
+                    found[n] = Slot(n, tail, self.inputs.index(stem))
+                else:
+                    known = ", ".join(["g", *self.inputs, *self.outputs, *self.params])
+                    raise ValueError(f"the vjp of {self.name} asks for {n!r}; it may ask for {known}")
+        return tuple(found.values())
+
+    def plan(self, mask: int) -> tuple[Slot | None, ...]:
+        """What to save when the inputs of the bits of `mask` need a gradient; None in the places not needed."""
+        plan = self._plans.get(mask)
+        if plan is None:
+            if self.joint:
+                plan = self.slots
+            else:
+                wanted = {n for i, v in enumerate(self.vjps) if v and mask >> i & 1 for n in v.names}
+                plan = tuple(slot if slot.name in wanted else None for slot in self.slots)
+            self._plans[mask] = plan
+        return plan
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name}({', '.join([*self.inputs, *self.params])})>"
+
+
+class Elementwise(Op):
+    """An op that maps one scalar function over its inputs, which broadcast."""
+
+    def __init__(self, name: str, function: Callable[..., Any], *, vjp: Any, params: dict[str, float],
+                 bools: Sequence[str], out: str, domain: Any, doc: str) -> None:  # fmt: skip
+        inputs = tuple(n for n in _names(function) if n not in params)
+        vjp = (vjp,) if callable(vjp) else vjp
+        super().__init__(name, inputs, params, ("y",), vjp, doc)
+        self.function, self.bools, self.out = function, tuple(bools), out
+        lo_hi = domain if isinstance(domain[0], tuple) else (domain,) * len(inputs)
+        self.domain: tuple[tuple[float, float], ...] = lo_hi
+        self.fast: dict[Kind, Callable[..., Any]] = {}  # the kernel that serves each kind, once looked up
+
+    @cached_property
+    def program(self) -> Program:
+        """The forward expression."""
+        return expr.trace(self.name, self.function, self.inputs, tuple(self.params), self.bools)
+
+    @cached_property
+    def gradient_programs(self) -> tuple[Program | None, ...]:
+        """The gradient of each input as one expression, so that it runs as one kernel; None for inputs without one."""
+        programs = []
+        for i, v in enumerate(self.vjps):
+            if v is None:
+                programs.append(None)
+                continue
+            inputs = [n for n in v.names if n not in self.params]
+            params = [n for n in v.names if n in self.params]
+            name = f"{self.name}_backward" + (f"_{self.inputs[i]}" if len(self.inputs) > 1 else "")
+            programs.append(expr.trace(name, v.function, inputs, params, self.bools))
+        return tuple(programs)
+
+    @property
+    def programs(self) -> tuple[Program, ...]:
+        """Everything that a backend prints a kernel for: the forward and the gradients that compute something."""
+        return (self.program, *(p for p in self.gradient_programs if p is not None and p.statements))
+
+
+class Operation(Op):
+    """An op with a structure: a shape rule, a reference on any array library, perhaps several outputs."""
+
+    def __init__(self, name: str, forward: Callable[..., Any], *, inputs: str, params: dict[str, Any],
+                 outputs: str, returns: int, shape: str, over: str, vjp: Any, view: bool, samples: Any,
+                 doc: str) -> None:  # fmt: skip
+        super().__init__(name, inputs.split(), params, outputs.split(), vjp, doc)
+        self.forward, self.view, self.returns, self.samples, self.over = forward, view, returns, samples, over
+        self.rule: Rule | None = parse_rule(shape) if shape else None
+
+
+def elementwise(name: str, function: Callable[..., Any], *, vjp: Any = None, params: dict[str, float] | None = None,
+                bools: Sequence[str] = (), out: str = "same", domain: Any = (-3.0, 3.0), doc: str = "",
+                public: bool = True, aliases: Sequence[str] = (), example: tuple[str, str] | None = None,
+                namespace: str = "") -> Callable[..., Any]:  # fmt: skip
+    """Declare an elementwise op; its public function comes back.
+
+    function : a lambda over scalars, traced once; arguments named in `params` are numbers with those defaults.
+    vjp : one function an input (a tuple where there are several; None for an input without gradient).
+    bools : the inputs that are conditions.
+    out : "same" (the promoted type), "float" (integers become floating) or "bool".
+    domain : where tests sample the inputs, one (low, high) or one an input.
+    """
+    from .dispatch import public_elementwise
+
+    op = Elementwise(name, function, vjp=vjp, params=dict(params or {}), bools=bools, out=out, domain=domain, doc=doc)
+    return public_elementwise(op, public=public, aliases=aliases, example=example, namespace=namespace)
+
+
+def operation(name: str, forward: Callable[..., Any], *, inputs: str = "x", params: dict[str, Any] | None = None,
+              outputs: str = "y", returns: int = 1, shape: str = "", over: str = "", vjp: Any = None,
+              view: bool = False, samples: Any = None, doc: str = "") -> Callable[..., Any]:  # fmt: skip
+    """Declare a structured op; a callable `op(*tensors, **params)` comes back, on which a public function is built.
+
+    forward : ``forward(xp, *arrays, **params)``, the reference for any array library `xp`.
+    inputs : names; ``?`` marks an optional one (None may be given), ``tensors*`` any number.
+    outputs, returns : names of what forward gives; the first `returns` reach the caller, the rest are only saved.
+    shape, over : a gufunc rule such as ``"(n)->(n)"`` and the parameter that says which axis n is.
+    vjp : one function an input, or one for all that returns a tuple and may ask for `needs` (a bool an input).
+    samples : a function of a NumPy generator that gives argument sets for the tests: ``[(arrays, params), ...]``.
+    """
+    from .dispatch import callable_operation
+
+    op = Operation(name, forward, inputs=inputs, params=dict(params or {}), outputs=outputs, returns=returns,
+                   shape=shape, over=over, vjp=vjp, view=view, samples=samples, doc=doc)  # fmt: skip
+    return callable_operation(op)
+
+
+expr.s.op_named = functions.__getitem__

@@ -1,0 +1,421 @@
+"""The elementwise ops, one declaration each: the function, its gradient, where tests sample it."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ..binding import bind, public
+from ..expr import s
+from ..op import elementwise
+from ..tensor import Tensor
+
+TWO_OVER_ROOT_PI = 2 / math.sqrt(math.pi)
+INV_ROOT_2 = 1 / math.sqrt(2)
+INV_ROOT_2PI = 1 / math.sqrt(2 * math.pi)
+ROOT_2_OVER_PI = math.sqrt(2 / math.pi)
+
+# -- arithmetic --------------------------------------------------------------------------------------------------------
+
+mul = elementwise("mul", lambda a, b: a * b, vjp=(lambda g, b: g * b, lambda g, a: g * a), aliases=("multiply",),
+                  doc="The product.", example=("core.tensor([1.0, 2.0]), 3", "tensor([3., 6.])"))  # fmt: skip
+div_ = elementwise("true_divide", lambda a, b: a / b, out="float", domain=((-3.0, 3.0), (0.5, 3.0)),
+                   vjp=(lambda g, b: g / b, lambda g, b, y: -g * y / b),
+                   doc="The quotient; of integers too a floating one.",
+                   example=("core.tensor([1, 2]), 4", "tensor([0.2500, 0.5000])"))  # fmt: skip
+neg = elementwise("neg", lambda x: -x, vjp=lambda g: -g, aliases=("negative",), doc="The negative.",
+                  example=("core.tensor([1.0, -2.0])", "tensor([-1.,  2.])"))  # fmt: skip
+abs = elementwise("abs", lambda x: s.abs(x), vjp=lambda g, x: g * s.sign(x), aliases=("absolute",),
+                  domain=(0.2, 3.0), doc="The absolute value; its gradient at 0 is 0.",
+                  example=("core.tensor([-1.5, 2.0])", "tensor([1.5000, 2.0000])"))  # fmt: skip
+square = elementwise("square", lambda x: x * x, vjp=lambda g, x: g * (2.0 * x), doc="The square.",
+                     example=("core.tensor([-2.0, 3.0])", "tensor([4., 9.])"))  # fmt: skip
+reciprocal = elementwise("reciprocal", lambda x: 1.0 / x, out="float", vjp=lambda g, y: -g * y * y, domain=(0.5, 3.0),
+                         doc="One over x.", example=("core.tensor([2.0, 4.0])", "tensor([0.5000, 0.2500])"))  # fmt: skip
+_add = elementwise("add", lambda a, b: a + b, vjp=(lambda g: g, lambda g: g), doc="The sum.",
+                   example=("core.tensor([1.0, 2.0]), 1", "tensor([2., 3.])"))  # fmt: skip
+_sub = elementwise("sub", lambda a, b: a - b, vjp=(lambda g: g, lambda g: -g), doc="The difference.",
+                   aliases=("subtract",), example=("core.tensor([1.0, 2.0]), 1", "tensor([0., 1.])"))  # fmt: skip
+remainder = elementwise("remainder", lambda a, b: a % b, domain=((0.1, 0.9), (1.0, 3.0)),
+                        vjp=(lambda g: g, lambda g, a, b: -g * s.floor(a / b)),
+                        doc="The remainder of the floored division; its sign is the divisor's.",
+                        example=("core.tensor([-3.0, 3.0]), 2", "tensor([1., 1.])"))  # fmt: skip
+fmod = elementwise("fmod", lambda a, b: s.fmod(a, b), domain=((0.1, 0.9), (1.0, 3.0)),
+                   vjp=(lambda g: g, lambda g, a, b: -g * s.trunc(a / b)),
+                   doc="The remainder of the truncated division; its sign is the dividend's.",
+                   example=("core.tensor([-3.0, 3.0]), 2", "tensor([-1.,  1.])"))  # fmt: skip
+floor_divide = elementwise("floor_divide", lambda a, b: a // b, domain=((0.1, 0.9), (1.0, 3.0)),
+                           doc="The quotient, rounded down.",
+                           example=("core.tensor([-3.0, 3.0]), 2", "tensor([-2.,  1.])"))  # fmt: skip
+pow_tensor = elementwise("pow_tensor", lambda a, b: a**b, domain=((0.5, 3.0), (-2.0, 2.0)), public=False,
+                         vjp=(lambda g, a, b: g * b * a ** (b - 1.0),
+                              lambda g, a, b, y: s.where((a == 0.0) & (b >= 0.0), 0.0 * g, g * y * s.log(a))),
+                         doc="a to the power b, both tensors.")  # fmt: skip
+pow_scalar = elementwise("pow_scalar", lambda x, exponent: x**exponent, params={"exponent": 2.0}, public=False,
+                         domain=(0.5, 3.0), doc="x to the power of a number.",
+                         vjp=lambda g, x, exponent: s.where(exponent == 0.0, 0.0 * g, g * (exponent * x ** (exponent - 1.0))))  # fmt: skip
+scalar_pow = elementwise("scalar_pow", lambda x, base: base**x, params={"base": 2.0}, public=False,
+                         vjp=lambda g, y, base: g * (y * s.log(base + 0.0 * y)), doc="A number to the power x.")  # fmt: skip
+lerp = elementwise("lerp", lambda a, b, weight: a + weight * (b - a), doc="a + weight * (b - a).",
+                   vjp=(lambda g, weight: g * (1.0 - weight), lambda g, weight: g * weight, lambda g, a, b: g * (b - a)),
+                   example=("core.tensor([0.0]), core.tensor([10.0]), 0.5", "tensor([5.])"))  # fmt: skip
+
+# -- powers and logarithms ---------------------------------------------------------------------------------------------
+
+exp = elementwise("exp", lambda x: s.exp(x), out="float", vjp=lambda g, y: g * y, domain=(-8.0, 8.0),
+                  doc="The exponential.", example=("core.tensor([0.0, 1.0])", "tensor([1.0000, 2.7183])"))  # fmt: skip
+exp2 = elementwise("exp2", lambda x: s.exp2(x), out="float", vjp=lambda g, y: g * (y * math.log(2)), domain=(-8.0, 8.0),
+                   doc="Two to the power x.", example=("core.tensor([0.0, 3.0])", "tensor([1., 8.])"))  # fmt: skip
+expm1 = elementwise("expm1", lambda x: s.expm1(x), out="float", vjp=lambda g, y: g * (y + 1.0),
+                    doc="exp(x) - 1, exact near 0.", example=("core.tensor([0.0, 1.0])", "tensor([0.0000, 1.7183])"))  # fmt: skip
+log = elementwise("log", lambda x: s.log(x), out="float", vjp=lambda g, x: g / x, domain=(0.1, 8.0),
+                  doc="The natural logarithm.", example=("core.tensor([1.0, 10.0])", "tensor([0.0000, 2.3026])"))  # fmt: skip
+log2 = elementwise("log2", lambda x: s.log2(x), out="float", vjp=lambda g, x: g / (x * math.log(2)), domain=(0.1, 8.0),
+                   doc="The logarithm to base 2.", example=("core.tensor([1.0, 8.0])", "tensor([0., 3.])"))  # fmt: skip
+log10 = elementwise("log10", lambda x: s.log10(x), out="float", vjp=lambda g, x: g / (x * math.log(10)),
+                    domain=(0.1, 8.0), doc="The logarithm to base 10.",
+                    example=("core.tensor([1.0, 100.0])", "tensor([0., 2.])"))  # fmt: skip
+log1p = elementwise("log1p", lambda x: s.log1p(x), out="float", vjp=lambda g, x: g / (x + 1.0), domain=(-0.5, 8.0),
+                    doc="log(1 + x), exact near 0.", example=("core.tensor([0.0, 1.0])", "tensor([0.0000, 0.6931])"))  # fmt: skip
+sqrt = elementwise("sqrt", lambda x: s.sqrt(x), out="float", vjp=lambda g, y: g / (2.0 * y), domain=(0.1, 8.0),
+                   doc="The square root.", example=("core.tensor([4.0, 9.0])", "tensor([2., 3.])"))  # fmt: skip
+rsqrt = elementwise("rsqrt", lambda x: s.rsqrt(x), out="float", vjp=lambda g, y: -0.5 * g * (y * y * y),
+                    domain=(0.1, 8.0), doc="One over the square root.",
+                    example=("core.tensor([4.0, 16.0])", "tensor([0.5000, 0.2500])"))  # fmt: skip
+
+# -- trigonometric and hyperbolic ---------------------------------------------------------------------------------------
+
+sin = elementwise("sin", lambda x: s.sin(x), out="float", vjp=lambda g, x: g * s.cos(x), domain=(-6.0, 6.0),
+                  doc="The sine (radians).", example=("core.tensor([0.0, 1.0])", "tensor([0.0000, 0.8415])"))  # fmt: skip
+cos = elementwise("cos", lambda x: s.cos(x), out="float", vjp=lambda g, x: -g * s.sin(x), domain=(-6.0, 6.0),
+                  doc="The cosine (radians).", example=("core.tensor([0.0, 1.0])", "tensor([1.0000, 0.5403])"))  # fmt: skip
+tan = elementwise("tan", lambda x: s.tan(x), out="float", vjp=lambda g, y: g * (1.0 + y * y), domain=(-1.2, 1.2),
+                  doc="The tangent (radians).", example=("core.tensor([0.0, 1.0])", "tensor([0.0000, 1.5574])"))  # fmt: skip
+asin = elementwise("asin", lambda x: s.asin(x), out="float", vjp=lambda g, x: g * s.rsqrt(1.0 - x * x),
+                   domain=(-0.9, 0.9), aliases=("arcsin",), doc="The inverse sine.",
+                   example=("core.tensor([0.0, 0.5])", "tensor([0.0000, 0.5236])"))  # fmt: skip
+acos = elementwise("acos", lambda x: s.acos(x), out="float", vjp=lambda g, x: -g * s.rsqrt(1.0 - x * x),
+                   domain=(-0.9, 0.9), aliases=("arccos",), doc="The inverse cosine.",
+                   example=("core.tensor([1.0, 0.5])", "tensor([0.0000, 1.0472])"))  # fmt: skip
+atan = elementwise("atan", lambda x: s.atan(x), out="float", vjp=lambda g, x: g / (1.0 + x * x), aliases=("arctan",),
+                   doc="The inverse tangent.", example=("core.tensor([0.0, 1.0])", "tensor([0.0000, 0.7854])"))  # fmt: skip
+atan2 = elementwise("atan2", lambda a, b: s.atan2(a, b), out="float", aliases=("arctan2",), domain=(0.2, 3.0),
+                    vjp=(lambda g, a, b: g * b / (a * a + b * b), lambda g, a, b: -g * a / (a * a + b * b)),
+                    doc="The angle of the point (b, a).",
+                    example=("core.tensor([1.0]), core.tensor([1.0])", "tensor([0.7854])"))  # fmt: skip
+sinh = elementwise("sinh", lambda x: s.sinh(x), out="float", vjp=lambda g, x: g * s.cosh(x), doc="The hyperbolic sine.",
+                   example=("core.tensor([0.0, 1.0])", "tensor([0.0000, 1.1752])"))  # fmt: skip
+cosh = elementwise("cosh", lambda x: s.cosh(x), out="float", vjp=lambda g, x: g * s.sinh(x),
+                   doc="The hyperbolic cosine.", example=("core.tensor([0.0, 1.0])", "tensor([1.0000, 1.5431])"))  # fmt: skip
+tanh = elementwise("tanh", lambda x: s.tanh(x), out="float", vjp=lambda g, y: g * (1.0 - y * y), domain=(-4.0, 4.0),
+                   doc="The hyperbolic tangent.", example=("core.tensor([0.0, 1.0])", "tensor([0.0000, 0.7616])"))  # fmt: skip
+asinh = elementwise("asinh", lambda x: s.asinh(x), out="float", vjp=lambda g, x: g * s.rsqrt(x * x + 1.0),
+                    aliases=("arcsinh",), doc="The inverse hyperbolic sine.",
+                    example=("core.tensor([0.0, 1.0])", "tensor([0.0000, 0.8814])"))  # fmt: skip
+acosh = elementwise("acosh", lambda x: s.acosh(x), out="float", vjp=lambda g, x: g * s.rsqrt(x * x - 1.0),
+                    domain=(1.5, 5.0), aliases=("arccosh",), doc="The inverse hyperbolic cosine.",
+                    example=("core.tensor([1.0, 2.0])", "tensor([0.0000, 1.3170])"))  # fmt: skip
+atanh = elementwise("atanh", lambda x: s.atanh(x), out="float", vjp=lambda g, x: g / (1.0 - x * x), domain=(-0.8, 0.8),
+                    aliases=("arctanh",), doc="The inverse hyperbolic tangent.",
+                    example=("core.tensor([0.0, 0.5])", "tensor([0.0000, 0.5493])"))  # fmt: skip
+erf = elementwise("erf", lambda x: s.erf(x), out="float", vjp=lambda g, x: g * (TWO_OVER_ROOT_PI * s.exp(-(x * x))),
+                  doc="The error function.", example=("core.tensor([0.0, 1.0])", "tensor([0.0000, 0.8427])"))  # fmt: skip
+erfc = elementwise("erfc", lambda x: s.erfc(x), out="float", vjp=lambda g, x: -g * (TWO_OVER_ROOT_PI * s.exp(-(x * x))),
+                   doc="1 - erf(x), exact where it is small.",
+                   example=("core.tensor([0.0, 1.0])", "tensor([1.0000, 0.1573])"))  # fmt: skip
+hypot = elementwise("hypot", lambda a, b: s.hypot(a, b), domain=(0.3, 3.0), vjp=(lambda g, a, y: g * a / y, lambda g, b, y: g * b / y),
+                    doc="sqrt(a² + b²) without overflow.",
+                    example=("core.tensor([3.0]), core.tensor([4.0])", "tensor([5.])"))  # fmt: skip
+copysign = elementwise("copysign", lambda a, b: s.copysign(a, b), out="float", domain=((0.3, 3.0), (0.3, 3.0)),
+                       vjp=(lambda g, a, b: g * s.where((a < 0.0) != (s.copysign(1.0, b) < 0.0), -1.0, 1.0), lambda g: 0.0 * g),
+                       doc="The magnitude of a with the sign of b.",
+                       example=("core.tensor([1.0]), core.tensor([-2.0])", "tensor([-1.])"))  # fmt: skip
+
+# -- rounding: piecewise constant, the gradient is zero -----------------------------------------------------------------
+
+floor = elementwise("floor", lambda x: s.floor(x), vjp=lambda g: 0.0 * g, domain=(0.1, 0.9), doc="Rounded down.",
+                    example=("core.tensor([-1.5, 1.5])", "tensor([-2.,  1.])"))  # fmt: skip
+ceil = elementwise("ceil", lambda x: s.ceil(x), vjp=lambda g: 0.0 * g, domain=(0.1, 0.9), doc="Rounded up.",
+                   example=("core.tensor([-1.5, 1.5])", "tensor([-1.,  2.])"))  # fmt: skip
+trunc = elementwise("trunc", lambda x: s.trunc(x), vjp=lambda g: 0.0 * g, domain=(0.1, 0.9), aliases=("fix",),
+                    doc="Rounded towards 0.", example=("core.tensor([-1.5, 1.5])", "tensor([-1.,  1.])"))  # fmt: skip
+round = elementwise("round", lambda x: s.round(x), vjp=lambda g: 0.0 * g, domain=(0.6, 0.9),
+                    doc="Rounded to the nearest integer, halves to the even one.",
+                    example=("core.tensor([0.5, 1.5])", "tensor([0., 2.])"))  # fmt: skip
+frac = elementwise("frac", lambda x: x - s.trunc(x), vjp=lambda g: g, domain=(0.1, 0.9), doc="The part after the point.",
+                   example=("core.tensor([1.5, -2.2500])", "tensor([ 0.5000, -0.2500])"))  # fmt: skip
+sign = elementwise("sign", lambda x: s.sign(x), vjp=lambda g: 0.0 * g, domain=(0.2, 3.0), aliases=("sgn",),
+                   doc="-1, 0 or 1.", example=("core.tensor([-2.0, 0.0, 3.0])", "tensor([-1.,  0.,  1.])"))  # fmt: skip
+
+# -- comparison and logic ----------------------------------------------------------------------------------------------
+
+eq = elementwise("eq", lambda a, b: a == b, out="bool", doc="Whether a equals b.",
+                 example=("core.tensor([1, 2]), 2", "tensor([False,  True])"))  # fmt: skip
+ne = elementwise("ne", lambda a, b: a != b, out="bool", aliases=("not_equal",), doc="Whether a differs from b.",
+                 example=("core.tensor([1, 2]), 2", "tensor([ True, False])"))  # fmt: skip
+lt = elementwise("lt", lambda a, b: a < b, out="bool", aliases=("less",), doc="Whether a is below b.",
+                 example=("core.tensor([1, 2]), 2", "tensor([ True, False])"))  # fmt: skip
+le = elementwise("le", lambda a, b: a <= b, out="bool", aliases=("less_equal",), doc="Whether a is at most b.",
+                 example=("core.tensor([1, 2]), 1", "tensor([ True, False])"))  # fmt: skip
+gt = elementwise("gt", lambda a, b: a > b, out="bool", aliases=("greater",), doc="Whether a is above b.",
+                 example=("core.tensor([1, 2]), 1", "tensor([False,  True])"))  # fmt: skip
+ge = elementwise("ge", lambda a, b: a >= b, out="bool", aliases=("greater_equal",), doc="Whether a is at least b.",
+                 example=("core.tensor([1, 2]), 2", "tensor([False,  True])"))  # fmt: skip
+logical_and = elementwise("logical_and", lambda a, b: a & b, bools=("a", "b"), out="bool", doc="Both are true (not 0).",
+                          example=("core.tensor([1, 0]), core.tensor([2, 2])", "tensor([ True, False])"))  # fmt: skip
+logical_or = elementwise("logical_or", lambda a, b: a | b, bools=("a", "b"), out="bool", doc="Either is true (not 0).",
+                         example=("core.tensor([1, 0]), core.tensor([0, 0])", "tensor([ True, False])"))  # fmt: skip
+logical_xor = elementwise("logical_xor", lambda a, b: a ^ b, bools=("a", "b"), out="bool", doc="Just one is true (not 0).",
+                          example=("core.tensor([1, 0]), core.tensor([2, 2])", "tensor([False,  True])"))  # fmt: skip
+logical_not = elementwise("logical_not", lambda a: ~a, bools=("a",), out="bool", doc="It is false (0).",
+                          example=("core.tensor([1, 0])", "tensor([False,  True])"))  # fmt: skip
+isnan = elementwise("isnan", lambda x: s.isnan(x), out="bool", doc="Whether it is not a number.",
+                    example=('core.tensor([1.0, float("nan")])', "tensor([False,  True])"))  # fmt: skip
+isinf = elementwise("isinf", lambda x: s.isinf(x), out="bool", doc="Whether it is infinite.",
+                    example=('core.tensor([1.0, -float("inf")])', "tensor([False,  True])"))  # fmt: skip
+isfinite = elementwise("isfinite", lambda x: s.isfinite(x), out="bool", doc="Whether it is a finite number.",
+                       example=('core.tensor([1.0, float("nan")])', "tensor([ True, False])"))  # fmt: skip
+maximum = elementwise("maximum", lambda a, b: s.maximum(a, b), doc="The greater; NaN if either is. Ties share the gradient.",
+                      vjp=(lambda g, a, b: g * s.where(a > b, 1.0, s.where(a == b, 0.5, 0.0)),
+                           lambda g, a, b: g * s.where(b > a, 1.0, s.where(a == b, 0.5, 0.0))),
+                      example=("core.tensor([1.0, 5.0]), core.tensor([3.0, 2.0])", "tensor([3., 5.])"))  # fmt: skip
+minimum = elementwise("minimum", lambda a, b: s.minimum(a, b), doc="The lesser; NaN if either is. Ties share the gradient.",
+                      vjp=(lambda g, a, b: g * s.where(a < b, 1.0, s.where(a == b, 0.5, 0.0)),
+                           lambda g, a, b: g * s.where(b < a, 1.0, s.where(a == b, 0.5, 0.0))),
+                      example=("core.tensor([1.0, 5.0]), core.tensor([3.0, 2.0])", "tensor([1., 2.])"))  # fmt: skip
+where_ = elementwise("select", lambda condition, a, b: s.where(condition, a, b), bools=("condition",), public=False,
+                     vjp=(None, lambda g, condition: s.where(condition, g, 0.0), lambda g, condition: s.where(condition, 0.0, g)),
+                     doc="a where the condition holds, else b.")  # fmt: skip
+clamp_ = elementwise("clip_between", lambda x, min, max: s.minimum(s.maximum(x, min), max), public=False,
+                     params={"min": -math.inf, "max": math.inf}, doc="x, kept between two numbers.",
+                     vjp=lambda g, x, min, max: s.where((x >= min) & (x <= max), g, 0.0))  # fmt: skip
+
+# -- activations -------------------------------------------------------------------------------------------------------
+
+sigmoid = elementwise("sigmoid", lambda x: s.sigmoid(x), out="float", vjp=lambda g, y: g * (y * (1.0 - y)), domain=(-6.0, 6.0),
+                      doc="The logistic function 1 / (1 + exp(-x)).",
+                      example=("core.tensor([0.0, 2.0])", "tensor([0.5000, 0.8808])"))  # fmt: skip
+relu = elementwise("relu", lambda x: s.maximum(x, 0.0), vjp=lambda g, y: s.where(y > 0.0, g, 0.0), domain=(0.2, 3.0),
+                   doc="max(x, 0); the gradient at 0 is 0.", example=("core.tensor([-1.0, 2.0])", "tensor([0., 2.])"))  # fmt: skip
+leaky_relu = elementwise("leaky_relu", lambda x, negative_slope: s.where(x > 0.0, x, x * negative_slope),
+                         params={"negative_slope": 0.01}, namespace="nn.functional", domain=(0.2, 3.0),
+                         vjp=lambda g, x, negative_slope: s.where(x > 0.0, g, g * negative_slope),
+                         doc="x, times `negative_slope` below 0.",
+                         example=("core.tensor([-1.0, 2.0]), 0.5", "tensor([-0.5000,  2.0000])"))  # fmt: skip
+elu = elementwise("elu", lambda x, alpha: s.where(x > 0.0, x, alpha * s.expm1(x)), params={"alpha": 1.0},
+                  vjp=lambda g, x, alpha: s.where(x > 0.0, g, g * (alpha * s.exp(x))), namespace="nn.functional", domain=(0.2, 3.0),
+                  doc="x above 0, alpha * (exp(x) - 1) below.",
+                  example=("core.tensor([-1.0, 2.0])", "tensor([-0.6321,  2.0000])"))  # fmt: skip
+silu = elementwise("silu", lambda x: x * s.sigmoid(x), namespace="nn.functional",
+                   vjp=lambda g, x: g * (s.sigmoid(x) * (1.0 + x * (1.0 - s.sigmoid(x)))), doc="x * sigmoid(x), also called swish.",
+                   example=("core.tensor([-1.0, 2.0])", "tensor([-0.2689,  1.7616])"))  # fmt: skip
+softplus = elementwise("softplus", lambda x, beta, threshold: s.where(x * beta > threshold, x, s.log1p(s.exp(x * beta)) / beta),
+                       params={"beta": 1.0, "threshold": 20.0}, namespace="nn.functional",
+                       vjp=lambda g, x, beta, threshold: s.where(x * beta > threshold, g, g * s.sigmoid(x * beta)),
+                       doc="log(1 + exp(beta x)) / beta: a smooth relu; x itself where beta x passes `threshold`.",
+                       example=("core.tensor([0.0, 2.0])", "tensor([0.6931, 2.1269])"))  # fmt: skip
+gelu_erf = elementwise("gelu_erf", lambda x: 0.5 * x * (1.0 + s.erf(x * INV_ROOT_2)), public=False,
+                       vjp=lambda g, x: g * (0.5 * (1.0 + s.erf(x * INV_ROOT_2)) + x * (INV_ROOT_2PI * s.exp(-0.5 * (x * x)))),
+                       doc="The Gaussian error linear unit.")  # fmt: skip
+gelu_tanh = elementwise("gelu_tanh", lambda x: 0.5 * x * (1.0 + s.tanh(ROOT_2_OVER_PI * (x + 0.044715 * (x * x * x)))), public=False,
+                        vjp=lambda g, x: _gelu_tanh_vjp(g, x), doc="The Gaussian error linear unit, by tanh.")  # fmt: skip
+logsigmoid = elementwise("logsigmoid", lambda x: s.minimum(x, 0.0) - s.log1p(s.exp(-s.abs(x))), namespace="nn.functional",
+                         vjp=lambda g, x: g * s.sigmoid(-x), domain=(0.2, 4.0), doc="log(sigmoid(x)), exact for large -x.",
+                         example=("core.tensor([0.0, 2.0])", "tensor([-0.6931, -0.1269])"))  # fmt: skip
+hardtanh = elementwise("hardtanh", lambda x, min_val, max_val: s.minimum(s.maximum(x, min_val), max_val),
+                       params={"min_val": -1.0, "max_val": 1.0}, namespace="nn.functional", domain=(-0.8, 0.8),
+                       vjp=lambda g, x, min_val, max_val: s.where((x > min_val) & (x < max_val), g, 0.0),
+                       doc="x, kept between `min_val` and `max_val`.",
+                       example=("core.tensor([-2.0, 0.5])", "tensor([-1.0000,  0.5000])"))  # fmt: skip
+
+
+def _gelu_tanh_vjp(g: Any, x: Any) -> Any:
+    t = s.tanh(ROOT_2_OVER_PI * (x + 0.044715 * (x * x * x)))
+    slope = 0.5 * x * (1.0 - t * t) * (ROOT_2_OVER_PI * (1.0 + 0.134145 * (x * x)))
+    return g * (0.5 * (1.0 + t) + slope)
+
+
+# -- public functions whose arguments choose among ops ------------------------------------------------------------------
+
+
+def add(input: Any, other: Any, *, alpha: float = 1, out: Tensor | None = None) -> Tensor:
+    """The sum ``input + alpha * other``. Shapes broadcast.
+
+    >>> import core
+    >>> core.add(core.tensor([1.0, 2.0]), core.tensor([10.0, 10.0]), alpha=2)
+    tensor([21., 22.])
+    """
+    return _add(
+        input, other if alpha == 1 else mul(other, alpha) if isinstance(other, Tensor) else other * alpha, out=out
+    )
+
+
+def sub(input: Any, other: Any, *, alpha: float = 1, out: Tensor | None = None) -> Tensor:
+    """The difference ``input - alpha * other``. Shapes broadcast.
+
+    >>> import core
+    >>> core.sub(core.tensor([1.0, 2.0]), 1)
+    tensor([0., 1.])
+    """
+    return _sub(
+        input, other if alpha == 1 else mul(other, alpha) if isinstance(other, Tensor) else other * alpha, out=out
+    )
+
+
+bind(add, "add", inplace=True)
+bind(sub, "sub", ("subtract",), inplace=True)
+
+
+@public("divide", inplace=True)
+def div(input: Any, other: Any, *, rounding_mode: str | None = None, out: Tensor | None = None) -> Tensor:
+    """The quotient; with `rounding_mode` "floor" or "trunc" rounded.
+
+    >>> import core
+    >>> core.div(core.tensor([-7.0, 7.0]), 2, rounding_mode="trunc")
+    tensor([-3.,  3.])
+    """
+    if rounding_mode is None:
+        return div_(input, other, out=out)
+    if rounding_mode == "floor":
+        return floor_divide(input, other, out=out)
+    if rounding_mode != "trunc":
+        raise RuntimeError(
+            f"div expected rounding_mode to be one of None, 'trunc', or 'floor' but found {rounding_mode!r}"
+        )
+    y = trunc(div_(input, other))
+    integers = not any(isinstance(t, Tensor) and t.is_floating_point() or isinstance(t, float) for t in (input, other))
+    return y.to(input.dtype) if integers else y  # type: ignore[attr-defined, no-any-return]
+
+
+@public(inplace=True)
+def pow(input: Any, exponent: Any, *, out: Tensor | None = None) -> Tensor:
+    """`input` to the power of `exponent`; either may be a number.
+
+    >>> import core
+    >>> core.pow(core.tensor([2.0, 3.0]), 2)
+    tensor([4., 9.])
+    """
+    if isinstance(exponent, Tensor):
+        if not isinstance(input, Tensor):
+            if isinstance(input, int) and not exponent.is_floating_point():
+                return pow_tensor(input, exponent, out=out)
+            return scalar_pow(exponent if exponent.is_floating_point() else exponent.float(), float(input), out=out)  # type: ignore[attr-defined]
+        return pow_tensor(input, exponent, out=out)
+    if not input.is_floating_point():
+        if isinstance(exponent, int) and exponent < 0:
+            raise RuntimeError(
+                "Integers to negative integer powers are not allowed.\n  op: pow; remedy: x.float() ** exponent"
+            )
+        return pow_tensor(input, exponent, out=out)
+    if exponent == 2:
+        return square(input, out=out)
+    return pow_scalar(input, exponent, out=out)
+
+
+@public()
+def where(condition: Tensor, input: Any = None, other: Any = None) -> Any:
+    """`input` where the condition holds, else `other`; with a condition alone, the indices where it holds.
+
+    >>> import core
+    >>> x = core.tensor([-1.0, 2.0])
+    >>> core.where(x > 0, x, 0.0)
+    tensor([0., 2.])
+    """
+    if input is None and other is None:
+        return condition.nonzero(as_tuple=True)  # type: ignore[attr-defined]
+    if condition.dtype.name != "bool":
+        raise RuntimeError(f"where expected condition to be a boolean tensor, but got a tensor with dtype {condition.dtype}"
+                           "\n  remedy: condition != 0")  # fmt: skip
+    if not isinstance(input, Tensor) and not isinstance(other, Tensor):
+        from ..device import kind
+        from ..dtypes import of_number, promote_types
+        from ..tensor import from_array, wrap
+        import numpy as np
+
+        d = promote_types(of_number(input), of_number(other))
+        input = (
+            wrap(np.asarray(input, d.numpy), kind(d)).to(condition.device)
+            if False
+            else from_array(np.asarray(input, d.numpy))
+        )
+    return where_(condition, input, other)
+
+
+@public("clip", inplace=True)
+def clamp(input: Tensor, min: Any = None, max: Any = None, *, out: Tensor | None = None) -> Tensor:
+    """`input` kept between `min` and `max`, numbers or tensors; either may be left out.
+
+    >>> import core
+    >>> core.clamp(core.tensor([-2.0, 0.5, 3.0]), 0, 1)
+    tensor([0.0000, 0.5000, 1.0000])
+    """
+    if min is None and max is None:
+        raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None\n  op: clamp")
+    if isinstance(min, Tensor) or isinstance(max, Tensor) or not input.is_floating_point():
+        y = input if min is None else maximum(input, min)
+        return y if max is None else minimum(y, max)
+    return clamp_(input, -math.inf if min is None else min, math.inf if max is None else max, out=out)
+
+
+@public(method=False, namespace="nn.functional")
+def gelu(input: Tensor, approximate: str = "none") -> Tensor:
+    """The Gaussian error linear unit x Φ(x); ``approximate="tanh"`` takes the tanh form. Source: arXiv 1606.08415.
+
+    >>> import core
+    >>> core.nn.functional.gelu(core.tensor([-1.0, 1.0]))
+    tensor([-0.1587,  0.8413])
+    """
+    if approximate not in ("none", "tanh"):
+        raise RuntimeError(f"approximate argument must be either none or tanh, got {approximate!r}")
+    return (gelu_tanh if approximate == "tanh" else gelu_erf)(input)
+
+
+def _operators() -> None:
+    def swapped(f: Any) -> Any:
+        return lambda self, other: f(other, self)
+
+    def guarded(f: Any) -> Any:
+        """Operators give NotImplemented for what is no tensor or number, so that the other side gets its turn."""
+
+        def operator(self: Tensor, other: Any) -> Any:
+            if isinstance(other, Tensor | int | float | complex) or hasattr(other, "dtype"):
+                return f(self, other)
+            return NotImplemented
+
+        return operator
+
+    table = {
+        "add": _add,
+        "sub": _sub,
+        "mul": mul,
+        "truediv": div_,
+        "floordiv": floor_divide,
+        "mod": remainder,
+        "pow": pow,
+    }
+    for name, f in table.items():
+        setattr(Tensor, f"__{name}__", f)
+        setattr(Tensor, f"__r{name}__", swapped(f))
+    for name in ("add", "sub", "mul", "pow"):
+        setattr(Tensor, f"__i{name}__", getattr(Tensor, name + "_"))
+    Tensor.__itruediv__ = Tensor.div_  # type: ignore[attr-defined]
+    for name, f in {"eq": eq, "ne": ne, "lt": lt, "le": le, "gt": gt, "ge": ge}.items():
+        setattr(Tensor, f"__{name}__", guarded(f))
+    for name, f in {"neg": neg, "abs": abs}.items():
+        setattr(Tensor, f"__{name}__", f)
+
+    def bitwise(name: str, on_bool: Any) -> Any:
+        def operator(self: Tensor, other: Any) -> Tensor:
+            if self.dtype.name == "bool" and (isinstance(other, bool) or getattr(other, "dtype", None) is self.dtype):
+                return on_bool(self, other)
+            raise TypeError(f"{name} of {self.dtype} is not supported yet; of bool tensors it is")
+
+        return operator
+
+    for name, f in {"and": logical_and, "or": logical_or, "xor": logical_xor}.items():
+        setattr(Tensor, f"__{name}__", bitwise(name, f))
+        setattr(Tensor, f"__r{name}__", bitwise(name, f))
+    Tensor.__invert__ = lambda self: logical_not(self) if self.dtype.name == "bool" else -self - 1  # type: ignore[attr-defined]
+
+
+_operators()

