@@ -1,11 +1,11 @@
 """What a person sees: the card under a cell. It knows plain data (`Record`), no tensors and no kernel.
 
-`html(record)` and `text(record)` are the two answers of one record; `picture(record)` is the still image inside the html.
-The drawing code is imported when first asked for, so that reading or writing a `Record` stays cheap.
+`html(record)` and `text(record)` are the two answers of one record; `png(record)` is the still picture inside the html.
+matplotlib is imported when the first picture is drawn, so that importing this package stays cheap.
 """
 
-from importlib import import_module
-
+from .card import html
+from .picture import png
 from .record import (
     VERSION,
     ErrorRow,
@@ -18,6 +18,7 @@ from .record import (
     Stats,
     TensorRow,
 )
+from .text import text
 
 __all__ = [
     "VERSION",
@@ -34,12 +35,3 @@ __all__ = [
     "png",
     "text",
 ]
-
-_LAZY = {"html": ".card", "text": ".text", "png": ".picture"}
-
-
-def __getattr__(name: str):
-    """Import the drawing function `name` on first use."""
-    if name in _LAZY:
-        return getattr(import_module(_LAZY[name], __name__), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

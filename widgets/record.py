@@ -218,9 +218,7 @@ class Record:
             data = json.loads(text)
         except json.JSONDecodeError as error:
             raise ValueError(f"Record.from_json: got no JSON ({error}), needs what Record.to_json wrote") from None
-        if not isinstance(data, dict):
-            raise ValueError(f"Record.from_json: got a JSON {type(data).__name__}, needs an object from Record.to_json")
-        version = data.pop("version", None)
+        version = data.pop("version", None) if isinstance(data, dict) else type(data).__name__
         if version != VERSION:
             raise ValueError(
                 f"Record.from_json: got version {version}, needs version {VERSION}. "

@@ -1,0 +1,344 @@
+"""Which boxes a person sees at once: the ops of a record, grouped by module, and each group's layout.
+
+A module's call is a run of consecutive ops, so putting it into one box never makes a cycle, and a module that is called
+twice is two boxes. A view opens its groups level by level as long as at most `OPEN_LIMIT` boxes result; what stays closed
+is drilled into. A view of more than `DRAW_LIMIT` boxes is folded, first into runs of the same source line, then into equal
+runs. Parameters, constants and whatever is read in many places are chips on their readers instead of boxes with edges.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from math import ceil
+
+from .figures import count_text, shape_text, shorten, time_text
+from .layout import Layout, layered
+from .record import OpRow, Record
+
+OPEN_LIMIT = 40
+DRAW_LIMIT = 200
+HUB_FAN_OUT = 6
+"""An op or input read by more boxes than this in one view becomes a chip on each of them."""
+CHIPS_SHOWN = 3
+DEPTH_LIMIT = 12
+TIME_WIDTH = 58
+"""Room for a time of any length, so that boxes of like groups have like sizes."""
+
+
+@dataclass
+class Group:
+    """A run of ops that belong together; `children` are groups and op indexes in running order."""
+
+    path: str
+    """Dotted path of the module, which a fold shares with what it folds."""
+    children: list["Group | int"] = field(default_factory=list)
+    fold: str = ""
+    """What a fold is called; empty for a module."""
+
+    def ops(self) -> Iterator[int]:
+        """Indexes of all ops inside."""
+        stack: list[Group | int] = [self]
+        while stack:
+            top = stack.pop()
+            if isinstance(top, int):
+                yield top
+            else:
+                stack.extend(reversed(top.children))
+
+
+@dataclass
+class Chip:
+    """A small label on a box for something it reads that has no edge of its own."""
+
+    label: str
+    tensor: int | None = None
+    op: int | None = None
+    """Index of the op whose output it is."""
+    no_gradient: bool = False
+
+
+@dataclass
+class Item:
+    """One box of a view: an op, a group, a leaf tensor, or a port (an op of another view that is read here)."""
+
+    kind: str
+    """"op", "group", "leaf" or "port"."""
+    index: int
+    """Of the op in `record.ops`, of the view, or of the tensor in `record.tensors`."""
+    label: str
+    time: str = ""
+    detail: str = ""
+    place: str = ""
+    chips: list[Chip] = field(default_factory=list)
+    ops: list[int] = field(default_factory=list)
+    forward_ms: float = 0.0
+    backward_ms: float = 0.0
+    flags: list[str] = field(default_factory=list)
+
+    def size(self) -> tuple[float, float]:
+        """Width and height that hold the texts, the width in steps so that like groups share a layout."""
+        if self.kind == "port":
+            return 32 * ceil((6.2 * len(self.label) + 22) / 32), 22
+        first = 7.0 * len(self.label) + (0 if self.kind == "leaf" else TIME_WIDTH)
+        second = 6.1 * (len(self.detail) + len(self.place)) + (16 if self.place else 0)
+        third = sum(5.8 * len(chip.label) + 20 for chip in self.chips)
+        width = 16 * ceil((max(first, second, third, 64) + 20) / 16)
+        return width, 42 + (20 if self.chips else 0)
+
+
+@dataclass
+class View:
+    """What is drawn at once: boxes, the edges between them by number, and which layout places them."""
+
+    label: str
+    parent: tuple[int, int] | None
+    """View and item that this one is drilled into from."""
+    items: list[Item]
+    edges: list[tuple[int, int]]
+    layout: int
+    note: str = ""
+    path: str = ""
+
+
+@dataclass
+class Graph:
+    """All views of a record; the first is the cell's."""
+
+    views: list[View]
+    layouts: list[Layout]
+    home: list[tuple[int, int]]
+    """For every op the view and item that draw it as itself."""
+
+
+def build(record: Record) -> Graph:
+    """Group the ops of `record` and lay every group out, once per distinct structure.
+
+    Examples
+    --------
+    >>> from widgets.record import OpRow, TensorRow
+    >>> ops = [OpRow(0, "matmul", module="model.0", inputs=["t0"]), OpRow(1, "tanh", module="model.1", inputs=["o0"])]
+    >>> graph = build(Record(ops=ops, tensors=[TensorRow(0, "x", "input")]))
+    >>> [item.label for item in graph.views[0].items], graph.views[0].edges
+    (['x', 'matmul', 'tanh'], [(0, 1), (1, 2)])
+    """
+    return _Builder(record).build()
+
+
+def no_gradient(record: Record) -> set[str]:
+    """Names of the parameters that got no gradient."""
+    return {row.name for row in record.gradients if "none" in row.flags or (row.norm is None and not row.flags)}
+
+
+def _tree(ops: list[OpRow]) -> Group:
+    """Nested groups from the module paths; a path that comes back after something else is a new call."""
+    root = Group("")
+    open_groups = [root]
+    path: list[str] = []
+    for index, op in enumerate(ops):
+        parts = op.module.split(".", DEPTH_LIMIT - 1) if op.module else []
+        same = 0
+        while same < min(len(path), len(parts)) and path[same] == parts[same]:
+            same += 1
+        del open_groups[same + 1 :]
+        for part in parts[same:]:
+            group = Group(f"{open_groups[-1].path}.{part}" if open_groups[-1].path else part)
+            open_groups[-1].children.append(group)
+            open_groups.append(group)
+        path = parts
+        open_groups[-1].children.append(index)
+    return root
+
+
+class _Builder:
+    def __init__(self, record: Record) -> None:
+        self.record = record
+        self.op_index = {op.id: i for i, op in enumerate(record.ops)}
+        self.tensor_index = {tensor.id: i for i, tensor in enumerate(record.tensors)}
+        self.dead = no_gradient(record)
+        self.views: list[View] = []
+        self.layouts: list[Layout] = []
+        self.known: dict[tuple, int] = {}
+        self.home: list[tuple[int, int]] = [(0, 0)] * len(record.ops)
+        self.inputs = [list(self.resolved(op)) for op in record.ops]
+
+    def build(self) -> Graph:
+        pending: list[tuple[Group, tuple[int, int] | None]] = [(_tree(self.record.ops), None)]
+        while pending:  # a stack of its own: a hostile module path must not end in a RecursionError
+            group, parent = pending.pop(0)
+            pending += self.add_view(group, parent)
+        return Graph(self.views, self.layouts, self.home)
+
+    def resolved(self, op: OpRow) -> Iterator[tuple[str, int]]:
+        """What an op reads as ("o", op index) or ("t", tensor index); names that lead nowhere are left out."""
+        for name in op.inputs:
+            index = (self.op_index if name[:1] == "o" else self.tensor_index).get(_number(name[1:]))
+            if index is not None and name[:1] in "ot":
+                yield name[0], index
+
+    def add_view(self, group: Group, parent: tuple[int, int] | None) -> list[tuple[Group, tuple[int, int]]]:
+        """Add the view of `group` and return the groups that stay closed in it, to be added next."""
+        number = len(self.views)
+        children, note = self.opened(group)
+        items: list[Item] = []
+        owner: dict[int, int] = {}
+        for k, child in enumerate(children):
+            items.append(self.op_item(child, group) if isinstance(child, int) else self.group_item(child, group))
+            owner.update((i, k) for i in items[k].ops)
+        sources: list[Item] = []
+        edges: list[tuple[int, int]] = []
+        for source, targets in self.reads(items, owner).items():
+            if len(targets) <= HUB_FAN_OUT and source[0] == "o" and source[1] in owner:
+                edges += [(owner[source[1]], k) for k in targets]
+            elif len(targets) <= HUB_FAN_OUT and (box := self.source_box(*source)):
+                sources.append(box)
+                edges += [(-len(sources), k) for k in targets]
+            else:
+                self.add_chips(*source, items, targets)
+        shift = len(sources)
+        edges = sorted({(shift + u if u >= 0 else -u - 1, shift + v) for u, v in edges})
+        for item in items:
+            rest = item.chips[CHIPS_SHOWN:]
+            if rest:
+                more = Chip(f"+{len(rest)} more", no_gradient=any(chip.no_gradient for chip in rest))
+                item.chips = [*item.chips[:CHIPS_SHOWN], more]
+        items = sources + items
+        label = group.fold or _within(group.path, self.path_above(parent))
+        self.views.append(View(label, parent, items, edges, self.place(items, edges), note, group.path))
+        closed: list[tuple[Group, tuple[int, int]]] = []
+        for k, child in enumerate(children, shift):
+            if isinstance(child, int):
+                self.home[child] = (number, k)
+            else:
+                closed.append((child, (number, k)))
+        if parent is not None:
+            self.views[parent[0]].items[parent[1]].index = number
+        return closed
+
+    def path_above(self, parent: tuple[int, int] | None) -> str:
+        return self.views[parent[0]].path if parent else ""
+
+    def opened(self, group: Group) -> tuple[list[Group | int], str]:
+        """The children of `group`, opened level by level while few, folded when many; and what to say about it."""
+        children: list[Group | int] = group.children
+        while any(isinstance(child, Group) for child in children):
+            deeper = [
+                inner for child in children for inner in (child.children if isinstance(child, Group) else [child])
+            ]
+            if len(deeper) > max(OPEN_LIMIT, len(children)):
+                children = [_sole(child) for child in children]
+                break
+            children = deeper
+        if len(children) <= DRAW_LIMIT:
+            return children, ""
+        total = len(children)
+        runs = self.line_runs(children, group.path)
+        if len(runs) <= DRAW_LIMIT // 2 and len(runs) > 1:
+            return runs, f"{total:,} boxes folded into runs of the same source line"
+        step = ceil(total / min(DRAW_LIMIT // 4, ceil(total**0.5)))
+        starts = range(0, total, step)
+        chunks = [Group(group.path, children[k : k + step], f"{k + 1}–{min(k + step, total)}") for k in starts]
+        return list(chunks), f"{total:,} boxes folded into runs of {step}"
+
+    def line_runs(self, children: list[Group | int], path: str) -> list[Group | int]:
+        """Neighbours that come from the same line, as groups."""
+        runs: list[tuple[object, list[Group | int]]] = []
+        for child in children:
+            op = self.record.ops[child if isinstance(child, int) else next(child.ops())]
+            place = (op.file, op.line)
+            if not runs or runs[-1][0] != place:
+                runs.append((place, []))
+            runs[-1][1].append(child)
+        label = {place: f"line {place[1]}" + (f" of {place[0]}" if place[0] else "") for place, _ in runs}
+        return [run[0] if len(run) == 1 else Group(path, run, label[place]) for place, run in runs]
+
+    def reads(self, items: list[Item], owner: dict[int, int]) -> dict[tuple[str, int], list[int]]:
+        """Everything that is read in this view, with the boxes that read it and do not make it themselves."""
+        found: dict[tuple[str, int], dict[int, None]] = {}
+        for k, item in enumerate(items):
+            for i in item.ops:
+                for source in self.inputs[i]:
+                    if source[0] == "t" or owner.get(source[1]) != k:
+                        found.setdefault(source, {})[k] = None
+        return {source: list(targets) for source, targets in found.items()}
+
+    def source_box(self, kind: str, index: int) -> Item | None:
+        """A box for an input, or a port for an op outside the view; parameters and constants have none."""
+        if kind == "t":
+            tensor = self.record.tensors[index]
+            if tensor.kind != "input":
+                return None
+            label = shorten(tensor.name or "input", 24)
+            return Item("leaf", index, label, detail=shape_text(tensor.shape), place="input")
+        op = self.record.ops[index]
+        return Item("port", index, "from " + shorten(f"{op.module}.{op.op}" if op.module else op.op, 22, keep_end=True))
+
+    def add_chips(self, kind: str, index: int, items: list[Item], targets: Iterable[int]) -> None:
+        for k in targets:
+            if kind == "o":
+                items[k].chips.append(Chip(shorten(self.record.ops[index].op, 16), op=index))
+                continue
+            tensor = self.record.tensors[index]
+            if tensor.name and (items[k].kind == "op" or tensor.kind == "input"):
+                dead = tensor.name in self.dead
+                label = shorten(tensor.name.rsplit(".", 1)[-1], 16)
+                items[k].chips.append(Chip(label + (": no gradient" if dead else ""), index, no_gradient=dead))
+
+    def op_item(self, index: int, view: Group) -> Item:
+        op = self.record.ops[index]
+        total = op.forward_ms + op.backward_ms
+        return Item(
+            "op",
+            index,
+            shorten(op.op, 24) + (f" ×{op.count:,}" if op.count > 1 else ""),
+            time_text(total) if total else "",
+            shape_text(op.shape),
+            shorten(_within(op.module, view.path), 18, keep_end=True),
+            ops=[index],
+            forward_ms=op.forward_ms,
+            backward_ms=op.backward_ms,
+            flags=list(op.flags),
+        )
+
+    def group_item(self, group: Group, view: Group) -> Item:
+        inside = list(group.ops())
+        rows = [self.record.ops[i] for i in inside]
+        forward, backward = sum(row.forward_ms for row in rows), sum(row.backward_ms for row in rows)
+        flags = sorted({flag for row in rows for flag in row.flags})
+        tensors = {index for i in inside for kind, index in self.inputs[i] if kind == "t"}
+        parameters = [self.record.tensors[t] for t in tensors if self.record.tensors[t].kind == "parameter"]
+        dead = sum(tensor.name in self.dead for tensor in parameters)
+        item = Item("group", 0, shorten(group.fold or _within(group.path, view.path), 24, keep_end=True))
+        item.time, item.detail = time_text(forward + backward), count_text(len(rows), "op")
+        item.ops, item.forward_ms, item.backward_ms, item.flags = inside, forward, backward, flags
+        if parameters:
+            item.place = count_text(len(parameters), "parameter")
+        if dead:
+            item.chips.append(
+                Chip(f"{dead} of {count_text(len(parameters), 'parameter')}: no gradient", no_gradient=True)
+            )
+            item.place = ""
+        return item
+
+    def place(self, items: list[Item], edges: list[tuple[int, int]]) -> int:
+        """The layout of this structure, laid out when it is first met."""
+        sizes = tuple(item.size() for item in items)
+        key = (sizes, tuple(edges))
+        if key not in self.known:
+            self.known[key] = len(self.layouts)
+            self.layouts.append(layered(list(sizes), edges))
+        return self.known[key]
+
+
+def _sole(child: Group | int) -> Group | int:
+    """A group of one op is that op."""
+    while isinstance(child, Group) and len(child.children) == 1:
+        child = child.children[0]
+    return child
+
+
+def _within(path: str, above: str) -> str:
+    """A module path as it is called inside the module `above`."""
+    return path[len(above) + 1 :] if above and path.startswith(above + ".") else path
+
+
+def _number(text: str) -> int:
+    return int(text) if text.isdecimal() and len(text) < 18 else -1

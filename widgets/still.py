@@ -1,0 +1,128 @@
+"""The still card: what remains where scripts are stripped (an untrusted notebook, GitHub, a mail).
+
+JupyterLab's sanitizer keeps tables, `<details>`, inline styles and images from `data:` and drops the rest, so that is all
+that is used here. The colours are legible on white and on black, since no theme reaches this far.
+"""
+
+import base64
+import html as html_module
+from collections.abc import Iterable
+
+from .figures import count_text, number, shape_text, share, time_text
+from .graph import Graph
+from .picture import png
+from .record import Record
+
+GRADIENT_ROWS = 100
+LINE_ROWS = 40
+KERNEL_ROWS = 25
+WORDS = {"error": "✕ Error", "warning": "▲ Warning", "note": "● Note"}
+TONES = {"error": "#d32f2f", "warning": "#c77700", "note": "#1976d2"}
+NO_GRADIENT = "no gradient: backward did not reach it"
+
+
+def still(record: Record, graph: Graph) -> str:
+    """The findings, the picture of the graph and the tables, without any script or style sheet."""
+    image = png(record, graph)
+    parts = [f"<p><b>{escape(record.title or 'autograd')}</b> &nbsp; {escape(headline(record))}</p>", _findings(record)]
+    if image:
+        alt = escape(f"graph of the cell: {count_text(len(record.ops), 'op')}")
+        code = base64.b64encode(image).decode("ascii")
+        parts.append(f'<p><img alt="{alt}" src="data:image/png;base64,{code}" style="max-width:100%"></p>')
+    parts += [_gradients(record), _lines(record), _kernels(record)]
+    return f'<div class="gradlab-still">{"".join(parts)}</div>'
+
+
+def escape(text: str) -> str:
+    """Text for HTML; what UTF-8 cannot hold becomes a question mark.
+
+    Examples
+    --------
+    >>> escape('<b title="x">')
+    '&lt;b title=&quot;x&quot;&gt;'
+    """
+    return html_module.escape(
+        str(text).replace("\x00", "\ufffd").encode("utf-8", "replace").decode("utf-8"), quote=True
+    )
+
+
+def headline(record: Record) -> str:
+    """The figures of the cell in one line.
+
+    Examples
+    --------
+    >>> from widgets.record import Record
+    >>> headline(Record(forward_ms=1.5, backward_ms=3, wall_ms=6))
+    '0 ops · forward 1.50 ms · backward 3.00 ms · update 0 ms · wall 6.00 ms · cpu'
+    """
+    times = {"forward": record.forward_ms, "backward": record.backward_ms, "update": record.update_ms}
+    figures = [f"{name} {time_text(ms)}" for name, ms in {**times, "wall": record.wall_ms}.items()]
+    return " · ".join([count_text(len(record.ops), "op"), *figures, record.device])
+
+
+def error_sentence(record: Record) -> tuple[str, str]:
+    """What ended the cell, and what that means for the card; two empty strings when nothing did."""
+    if record.error is None:
+        return "", ""
+    where = f"line {record.error.line}: " if record.error.line else ""
+    message = f": {record.error.message}" if record.error.message else ""
+    remedy = "The cell stopped here, so this card is partial: it shows what ran before."
+    return f"{where}{record.error.type}{message}", remedy
+
+
+def _findings(record: Record) -> str:
+    rows = []
+    message, remedy = error_sentence(record)
+    if message:
+        rows.append(("error", message, remedy))
+    for f in record.findings:
+        where = "" if f.line is None or f"line {f.line}" in f.message else f"line {f.line}: "
+        rows.append((f.severity if f.severity in WORDS else "note", where + f.message, f.remedy))
+    if not rows:
+        return "<p>✓ No problems found.</p>" if record.ops else "<p>No operation ran in this cell.</p>"
+    return "".join(
+        f'<p style="border-left:3px solid {TONES[severity]};padding-left:10px;margin:6px 0"><b>{WORDS[severity]}</b> &nbsp; '
+        f"{escape(message)}{f'<br><small>{escape(remedy)}</small>' if remedy else ''}</p>"
+        for severity, message, remedy in rows
+    )
+
+
+def _table(title: str, heads: list[str], rows: Iterable[list[str]], total: int, limit: int) -> str:
+    head = "".join(f"<th>{name}</th>" for name in heads)
+    body = "".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in rows)
+    more = f"<p>… and {total - limit:,} more</p>" if total > limit else ""
+    return (
+        f"<details><summary>{title}</summary><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}"
+        "</details>"
+    )
+
+
+def _gradients(record: Record) -> str:
+    rows = []
+    for g in record.gradients[:GRADIENT_ROWS]:
+        figures = [number(g.norm), number(g.rms), number(g.mean), number(g.std), share(g.zeros), number(g.update_ratio)]
+        note = NO_GRADIENT if g.norm is None else ", ".join(g.flags)
+        rows.append([escape(g.name), shape_text(g.shape), *figures, escape(note)])
+    heads = ["parameter", "shape", "norm", "rms", "mean", "std", "zeros", "update/weight", "note"]
+    return _table(f"Gradients ({len(record.gradients)})", heads, rows, len(record.gradients), GRADIENT_ROWS)
+
+
+def _lines(record: Record) -> str:
+    source = record.source.splitlines()
+    rows = []
+    for row in record.lines[:LINE_ROWS]:
+        code = source[row.line - 1] if 0 < row.line <= len(source) else ""
+        times = [time_text(row.forward_ms), time_text(row.backward_ms), time_text(row.forward_ms + row.backward_ms)]
+        rows.append([str(row.line), f"{row.count:,}", *times, f"<code>{escape(code)}</code>"])
+    heads = ["line", "runs", "forward", "backward", "sum", "source"]
+    return _table("Time by line", heads, rows, len(record.lines), LINE_ROWS)
+
+
+def _kernels(record: Record) -> str:
+    rows = []
+    for k in sorted(record.kernels, key=lambda k: -k.total_ms)[:KERNEL_ROWS]:
+        rate = number(k.bytes_per_s / 1e9) if k.bytes_per_s else ""
+        figures = [f"{k.count:,}", time_text(k.total_ms), f"{number(k.mean_us)} µs", rate]
+        rows.append([escape(k.kernel), escape(k.backend), *figures])
+    heads = ["kernel", "backend", "runs", "total", "mean", "GB/s"]
+    return _table("Time by kernel", heads, rows, len(record.kernels), KERNEL_ROWS)

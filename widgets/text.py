@@ -1,0 +1,106 @@
+"""The card's answer as plain text: the findings first, then the lines, the gradients and the kernels."""
+
+from .figures import number, shape_text, share, shorten, time_text
+from .record import Record
+from .still import NO_GRADIENT, WORDS, error_sentence, headline
+
+FINDINGS = 8
+LINES = 12
+GRADIENTS = 16
+KERNELS = 8
+WIDTH = 100
+
+
+def text(record: Record) -> str:
+    """Write a record as at most about 60 lines of text.
+
+    Examples
+    --------
+    >>> from widgets.record import LineRow, Record
+    >>> print(text(Record(title="In [2]", source="y = x.exp()", forward_ms=0.25, wall_ms=0.5, lines=[LineRow(1, 0.25, 0, 3)])))
+    In [2]: 0 ops · forward 250 µs · backward 0 ms · update 0 ms · wall 500 µs · cpu
+    No operation ran in this cell.
+    <BLANKLINE>
+    line  runs  forward  backward  source
+       1     3   250 µs      0 ms  y = x.exp()
+    """
+    out = [f"{_clean(record.title) or 'autograd'}: {headline(record)}", *_findings(record)]
+    for part in (_lines(record), _gradients(record), _kernels(record)):
+        if part:
+            out += ["", *part]
+    return "\n".join(out)
+
+
+def _clean(words: str) -> str:
+    """One line without control characters: a terminal obeys them."""
+    return "".join(c if c.isprintable() else " " for c in str(words)).encode("utf-8", "replace").decode("utf-8")
+
+
+def _findings(record: Record) -> list[str]:
+    out = []
+    message, remedy = error_sentence(record)
+    if message:
+        out += [f"{WORDS['error']}: {_clean(message)}", f"    {remedy}"]
+    for f in record.findings[:FINDINGS]:
+        where = "" if f.line is None or f"line {f.line}" in f.message else f"line {f.line}: "
+        out.append(f"{WORDS.get(f.severity, WORDS['note'])}: {where}{_clean(f.message)}")
+        if f.remedy:
+            out.append(f"    {_clean(f.remedy)}")
+    if len(record.findings) > FINDINGS:
+        out.append(f"... and {len(record.findings) - FINDINGS} more findings")
+    return out or ["No problems found." if record.ops else "No operation ran in this cell."]
+
+
+def _columns(heads: list[str], rows: list[list[str]], left: set[int]) -> list[str]:
+    """Aligned columns; those in `left` are text and the others figures."""
+    widths = [max(len(row[k]) for row in [heads, *rows]) for k in range(len(heads))]
+    return [
+        "  ".join(
+            c.ljust(w) if k in left else c.rjust(w) for k, (c, w) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in [heads, *rows]
+    ]
+
+
+def _more(out: list[str], total: int, limit: int, noun: str) -> list[str]:
+    return [*out, f"... and {total - limit:,} more {noun}"] if total > limit else out
+
+
+def _lines(record: Record) -> list[str]:
+    if not record.lines:
+        return []
+    source = record.source.splitlines()
+    slowest = sorted(record.lines, key=lambda row: -(row.forward_ms + row.backward_ms))[:LINES]
+    rows = []
+    for row in sorted(slowest, key=lambda row: row.line):
+        code = _clean(source[row.line - 1].strip()) if 0 < row.line <= len(source) else ""
+        times = [time_text(row.forward_ms), time_text(row.backward_ms)]
+        rows.append([str(row.line), f"{row.count:,}", *times, shorten(code, 60)])
+    out = _columns(["line", "runs", "forward", "backward", "source"], rows, {4})
+    return _more(out, len(record.lines), LINES, "lines")
+
+
+def _gradients(record: Record) -> list[str]:
+    """Those that bear a flag come first: they must not be the ones that are left out."""
+    if not record.gradients:
+        return []
+    chosen = sorted(record.gradients, key=lambda g: not (g.flags or g.norm is None))[:GRADIENTS]
+    rows = []
+    for g in chosen:
+        note = NO_GRADIENT if g.norm is None else ", ".join(map(_clean, g.flags))
+        figures = [number(g.norm), number(g.rms), share(g.zeros), number(g.update_ratio)]
+        rows.append([shorten(_clean(g.name), 40, keep_end=True), shape_text(g.shape), *figures, note])
+    out = _columns(["parameter", "shape", "norm", "rms", "zeros", "update/weight", "note"], rows, {0, 1, 6})
+    return _more(out, len(record.gradients), GRADIENTS, "parameters")
+
+
+def _kernels(record: Record) -> list[str]:
+    if not record.kernels:
+        return []
+    rows = []
+    for k in sorted(record.kernels, key=lambda k: -k.total_ms)[:KERNELS]:
+        rate = number(k.bytes_per_s / 1e9) if k.bytes_per_s else ""
+        name = shorten(_clean(k.kernel), 40)
+        rows.append([name, _clean(k.backend), f"{k.count:,}", time_text(k.total_ms), f"{number(k.mean_us)} µs", rate])
+    out = _columns(["kernel", "backend", "runs", "total", "mean", "GB/s"], rows, {0, 1})
+    return _more(out, len(record.kernels), KERNELS, "kernels")
