@@ -1,0 +1,117 @@
+"""Triton drivers that need no PyTorch: one that compiles without a GPU, one that launches on the host's stream.
+
+A *host* owns device memory: it knows the current device and stream and the address of an array. `CupyHost` is made
+from the cupy module that the caller imported, so nothing here imports CuPy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+from triton.backends.compiler import GPUTarget
+from triton.backends.driver import DriverBase
+
+
+class Host(Protocol):
+    """What a launch asks of whoever owns the device's memory."""
+
+    def current_device(self) -> int: ...
+    def set_device(self, device: int) -> None: ...
+    def current_stream(self, device: int) -> int: ...
+    def capability(self, device: int) -> tuple[int, int]: ...
+    def pointer(self, array: Any) -> int: ...
+    def empty(self, shape: Sequence[int], dtype: Any) -> Any: ...
+
+
+class CupyHost:
+    """A host whose arrays are CuPy's and whose stream is CuPy's current one."""
+
+    def __init__(self, cupy: Any) -> None:
+        self._cupy = cupy
+        self._array = cupy.ndarray
+        self._stream = cupy.cuda.get_current_stream
+        self.current_device = cupy.cuda.runtime.getDevice
+
+    def set_device(self, device: int) -> None:
+        self._cupy.cuda.runtime.setDevice(device)
+
+    def current_stream(self, device: int) -> int:
+        return self._stream().ptr
+
+    def capability(self, device: int) -> tuple[int, int]:
+        text = self._cupy.cuda.Device(device).compute_capability
+        return int(text[:-1]), int(text[-1])
+
+    def pointer(self, array: Any) -> int:
+        if not isinstance(array, self._array):
+            # The launcher does not check integer pointers: a host address would be a fault on the device.
+            raise TypeError(
+                f"a CUDA launch needs cupy arrays, got {type(array).__name__}. "
+                "Remedy: move it to the device (cupy.asarray)."
+            )
+        return array.data.ptr
+
+    def empty(self, shape: Sequence[int], dtype: Any) -> Any:
+        return self._cupy.empty(tuple(shape), dtype)
+
+
+class CompileOnlyDriver(DriverBase):
+    """Enough of a driver to compile for `target`. The target stands for the device: kernels are cached by it."""
+
+    def __init__(self, target: GPUTarget) -> None:
+        self.target = target
+
+    @classmethod
+    def is_active(cls) -> bool:
+        return False
+
+    def map_python_to_cpp_type(self, ty: str) -> str:
+        from triton.backends.nvidia.driver import ty_to_cpp
+
+        return ty_to_cpp(ty)
+
+    def get_current_target(self) -> GPUTarget:
+        return self.target
+
+    def get_current_device(self) -> Any:
+        return self.target
+
+    def get_current_stream(self, device: Any) -> int:
+        return 0
+
+    def get_active_torch_device(self) -> Any:
+        raise RuntimeError("this driver compiles only: there is no device")
+
+    def get_device_interface(self) -> Any:
+        raise RuntimeError("this driver compiles only: there is no device")
+
+    def get_benchmarker(self) -> Any:
+        raise RuntimeError("this driver compiles only: there is nothing to time")
+
+
+def cuda_driver(host: Host) -> Any:
+    """Triton's CUDA driver, asking `host` where the stock one asks PyTorch."""
+    from triton.backends.nvidia import driver as nvidia
+
+    class Driver(nvidia.CudaDriver):
+        def __init__(self) -> None:  # does not call super(): on 3.6 that imports torch
+            self.utils = nvidia.CudaUtils()
+            self.launcher_cls = nvidia.CudaLauncher
+            self.get_current_device = host.current_device
+            self.set_current_device = host.set_device
+            self.get_current_stream = host.current_stream
+            self.get_device_capability = host.capability
+
+        @staticmethod
+        def is_active() -> bool:
+            return True
+
+        def get_active_torch_device(self) -> Any:
+            return ("cuda", host.current_device())
+
+        def allocate_default_profile_scratch(self, size: int, alignment: int, stream: int) -> Any:
+            return host.empty((size,), np.dtype(np.uint8))
+
+    return Driver()

@@ -1,0 +1,258 @@
+"""Running kernels in Triton's interpreter over NumPy arrays: mended, bounds-checked and quick enough for tests.
+
+Triton's interpreter (3.6 to 3.9) computes bfloat16 on its bit patterns, fails on loop bounds under NumPy 2.4 (3.6),
+reads garbage or kills the process on an address outside its arrays, and patches `triton.language` anew in every call of
+a device function. `install` mends the four; `execute` runs one launch and says which lane of which program went astray.
+"""
+
+from __future__ import annotations
+
+import threading
+import types
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import triton.language as tl
+from triton.runtime import interpreter as it
+
+from .runtime import BFLOAT16, TYPE_NAMES, KernelError
+
+if TYPE_CHECKING:
+    from .runtime import Launch
+
+_LOCK = threading.RLock()  # the interpreter's program id and our ranges are global
+_ELEMENT = {"fp16": tl.float16, "bf16": tl.bfloat16, "fp32": tl.float32, "fp64": tl.float64, "i8": tl.int8,
+            "i16": tl.int16, "i32": tl.int32, "i64": tl.int64, "u8": tl.uint8}  # fmt: skip
+_POINTER = {dtype: tl.pointer_type(_ELEMENT[name]) for dtype, name in TYPE_NAMES.items()}
+_FLOATS = (tl.float16, tl.bfloat16, tl.float32, tl.float64)
+
+
+class OutOfBounds(KernelError):
+    """A lane that is not masked out reads or writes outside every array of its launch."""
+
+
+class _Arrays:
+    """The address ranges of the launch that runs now."""
+
+    def __init__(self, names: Sequence[str], arrays: Sequence[Any]) -> None:
+        bounds = [_byte_range(a) for a in arrays]
+        self.names, self.arrays, self.bounds = names, arrays, bounds
+        self.low = np.array([b[0] for b in bounds], np.uint64)
+        self.high = np.array([b[1] for b in bounds], np.uint64)
+
+    def check(self, kind: str, pointers: np.ndarray, mask: np.ndarray | None, size_bytes: int) -> None:
+        live = pointers if mask is None or mask.all() else pointers[np.broadcast_to(mask, pointers.shape)]
+        if live.size == 0:
+            return
+        first, last = int(live.min()), int(live.max()) + size_bytes
+        if any(low <= first and last <= high for low, high in self.bounds):
+            return  # the usual case: one array holds every lane
+        live = live.reshape(-1, 1)
+        inside = ((live >= self.low) & (live + np.uint64(size_bytes) <= self.high)).any(axis=1)
+        if inside.all():
+            return
+        stray = int(live[~inside][0, 0])
+        lines = "".join(
+            f"\n  {name}: {a.dtype} {a.shape} strides {a.strides} at [{low:#x}, {high:#x}): {_place(stray, low, high)}"
+            for name, a, (low, high) in zip(self.names, self.arrays, self.bounds, strict=False)
+        )
+        raise OutOfBounds(
+            f"out-of-bounds {kind} of {size_bytes} bytes: {int((~inside).sum())} of {inside.size} unmasked lanes in "
+            f"program {it.interpreter_builder.grid_idx}, the first at {stray:#x}. Arrays of the launch:{lines}"
+        )
+
+
+_current: _Arrays | None = None
+
+
+def _byte_range(array: Any) -> tuple[int, int]:
+    start = array.__array_interface__["data"][0]
+    if array.size == 0:
+        return start, start
+    low = high = 0
+    for n, stride in zip(array.shape, array.strides, strict=True):
+        low, high = (low + (n - 1) * stride, high) if stride < 0 else (low, high + (n - 1) * stride)
+    return start + low, start + high + array.itemsize
+
+
+def _place(address: int, low: int, high: int) -> str:
+    if address < low:
+        return f"{low - address} bytes before its start"
+    return f"{address - high} bytes past its end" if address >= high else "inside, but crossing its end"
+
+
+class _Memory:
+    """The interpreter's loads and stores, with every unmasked address checked and bfloat16 passed as its bits."""
+
+    def __init__(self, native: Any) -> None:
+        self._native = native
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._native, name)
+
+    def load(self, pointers: Any, mask: Any, other: Any, dtype: Any) -> Any:
+        if _current is not None:
+            _current.check("load", pointers, mask, np.dtype(dtype).itemsize)
+        if dtype == BFLOAT16:
+            bits = np.ascontiguousarray(other).view(np.uint16)
+            return self._native.load(pointers, mask, bits, np.dtype(np.uint16)).view(BFLOAT16)
+        return self._native.load(pointers, mask, other, dtype)
+
+    def store(self, pointers: Any, value: Any, mask: Any) -> Any:
+        if _current is not None:
+            _current.check("store", pointers, mask, value.itemsize)
+        if value.dtype == BFLOAT16:
+            value = np.ascontiguousarray(value).view(np.uint16)
+        return self._native.store(pointers, value, mask)
+
+    def atomic_rmw(self, op: Any, pointers: Any, value: Any, mask: Any, order: Any) -> Any:
+        if _current is not None:
+            _current.check("atomic", pointers, mask, value.itemsize)
+        return self._native.atomic_rmw(op, pointers, value, mask, order)
+
+    def atomic_cas(self, pointers: Any, compare: Any, value: Any, order: Any) -> Any:
+        if _current is not None:
+            _current.check("atomic", pointers, None, value.itemsize)
+        return self._native.atomic_cas(pointers, compare, value, order)
+
+
+class _Patched:
+    """Stands for the scope that Triton would restore: `triton.language` stays patched in this process."""
+
+    def restore(self) -> None: ...
+
+
+def install() -> None:
+    """Mend the interpreter. Runs once, when this module is imported."""
+    if isinstance(it._interpreter, _Memory):
+        return
+    it._interpreter = _Memory(it._interpreter)
+    stock_dtype, stock_cast = it._get_np_dtype, it.InterpreterBuilder.cast_impl
+    stock_round = it.InterpreterBuilder.create_fp_to_fp
+
+    def numpy_dtype(ty: Any) -> np.dtype:
+        element = ty.element_ty if isinstance(ty, tl.block_type) else ty
+        return BFLOAT16 if not isinstance(element, tl.pointer_type) and element == tl.bfloat16 else stock_dtype(ty)
+
+    def cast(self: Any, source: Any, to: Any) -> Any:
+        if source.dtype.scalar in _FLOATS and to.scalar in _FLOATS:  # NumPy and ml_dtypes round to nearest even
+            return it.TensorHandle(source.data.astype(numpy_dtype(to.scalar)), to.scalar)
+        return stock_cast(self, source, to)
+
+    def convert(self: Any, source: Any, to: Any, rounding: Any) -> Any:
+        if source.dtype.scalar in _FLOATS and to.scalar in _FLOATS and rounding != it._ir.ROUNDING_MODE.RTZ:
+            return cast(self, source, to)
+        return stock_round(self, source, to, rounding)
+
+    def splat(self: Any, block: Any, value: Any) -> Any:
+        # The stock one takes the dtype of a comparison's operands for that of its result, and makes floats of bools.
+        return it.TensorHandle(np.full(block.shape, value.data.reshape(-1)[0]), value.dtype.scalar)
+
+    it._get_np_dtype = numpy_dtype
+    it.InterpreterBuilder.create_splat = splat
+    it.InterpreterBuilder.cast_impl = cast
+    it.InterpreterBuilder.create_fp_to_fp = convert
+    it.InterpreterBuilder.get_bf16 = lambda self, v: it.TensorHandle(np.array([v], BFLOAT16), tl.bfloat16)
+
+    # Patching the language takes longer than most kernels do: do it once, for good.
+    it._patch_lang(types.SimpleNamespace(__globals__={"tl": tl, "core": tl.core}))
+    tl.tensor.__index__ = lambda self: int(self.handle.data.reshape(-1)[0])
+    kept = _Patched()
+    it._patch_lang = lambda fn: kept
+
+    stock_call = it.GridExecutor.__call__
+
+    def call(self: Any, *args: Any, **kwargs: Any) -> None:
+        """A kernel launched as ``kernel[grid](Pointer(x), ...)``, by a person in a notebook."""
+        named = {**dict(zip(self.arg_names, args, strict=False)), **kwargs}
+        held = {name: a.array for name, a in named.items() if hasattr(a, "array")}
+        with _LOCK, _Checked(_Arrays(list(held), list(held.values())) if held else None):
+            stock_call(self, *args, **kwargs)
+
+    it.GridExecutor.__call__ = call
+
+
+class _Checked:
+    def __init__(self, arrays: _Arrays | None) -> None:
+        self.arrays = arrays
+        self.quiet = np.errstate(all="ignore")  # a GPU does not warn of 0/0 either
+
+    def __enter__(self) -> None:
+        global _current
+        self.before, _current = _current, self.arrays
+        self.quiet.__enter__()
+
+    def __exit__(self, *error: Any) -> None:
+        global _current
+        _current = self.before
+        self.quiet.__exit__(*error)
+
+
+class _Prepared:
+    """A launch's arguments that do not change, as the interpreter holds them."""
+
+    __slots__ = ("fixed", "float_types", "function", "names")
+
+    def __init__(self, function: Any, names: list[str], float_types: list[Any], fixed: dict[str, Any]) -> None:
+        self.function, self.names, self.float_types, self.fixed = function, names, float_types, fixed
+
+
+def prepare(launch: Launch, arrays: Sequence[Any], floats: Sequence[float]) -> _Prepared:
+    """Check a launch's arguments against its kernel's parameters and make those that are frozen."""
+    names = list(launch.kernel.arg_names)
+    given = len(arrays) + len(floats) + len(launch.ints)
+    ints = names[len(arrays) + len(floats) : given]
+    missing = [n for n in names[given:] if n not in launch.constexprs]
+    if missing or given + len(launch.constexprs) > len(names):
+        raise KernelError(
+            f"{launch.describe(arrays, floats)}: the kernel takes {', '.join(names)}; "
+            f"got {len(arrays)} arrays, {len(floats)} floats, {len(launch.ints)} integers and the constexprs "
+            f"{', '.join(launch.constexprs) or '(none)'}"
+        )
+    annotations = launch.kernel.fn.__annotations__
+    float_names = names[len(arrays) : len(arrays) + len(floats)]
+    # An unannotated float is float32 on a GPU; so it must be here, or the interpreter would flatter the kernel.
+    types_ = [tl.float64 if "64" in str(annotations.get(name, "")) else tl.float32 for name in float_names]
+    fixed: dict[str, Any] = {name: _integer(i) for name, i in zip(ints, launch.ints, strict=True)}
+    fixed |= launch.constexprs
+    return _Prepared(launch.kernel.rewrite(), names, types_, fixed)
+
+
+def _integer(value: int) -> Any:
+    ty = tl.int32 if -(2**31) <= value < 2**31 else tl.int64
+    return tl.tensor(it.TensorHandle(np.array([value], it._get_np_dtype(ty)), ty), ty)
+
+
+def execute(launch: Launch, prepared: _Prepared, arrays: Sequence[Any], floats: Sequence[float]) -> None:
+    """Run every program of the launch, one after another."""
+    for a in arrays:
+        if not isinstance(a, np.ndarray):
+            raise TypeError(
+                f"{launch.name}: interpreted kernels take NumPy arrays, got {type(a).__name__} (TRITON_INTERPRET=1)"
+            )
+    arguments = dict(prepared.fixed)
+    names = prepared.names
+    for name, a in zip(names, arrays, strict=False):
+        ty = _POINTER[a.dtype]
+        arguments[name] = tl.tensor(it.TensorHandle(np.array([a.__array_interface__["data"][0]], np.uint64), ty), ty)
+    for name, value, ty in zip(names[len(arrays) :], floats, prepared.float_types, strict=False):
+        arguments[name] = tl.tensor(it.TensorHandle(np.array([value], it._get_np_dtype(ty)), ty), ty)
+    function, builder = prepared.function, it.interpreter_builder
+    with _LOCK, _Checked(_Arrays(names, arrays)):
+        builder.set_grid_dim(*launch.grid)
+        try:
+            for x in range(launch.grid[0]):
+                for y in range(launch.grid[1]):
+                    for z in range(launch.grid[2]):
+                        builder.set_grid_idx(x, y, z)
+                        function(**arguments)
+        except Exception as error:
+            root: BaseException = error
+            while isinstance(root, it.InterpreterError) and root.__cause__ is not None:
+                root = root.__cause__
+            kind = OutOfBounds if isinstance(root, OutOfBounds) else KernelError
+            raise kind(f"{launch.describe(arrays, floats)} failed: {type(root).__name__}: {root}") from root
+
+
+install()

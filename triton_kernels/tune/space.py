@@ -1,0 +1,162 @@
+"""What may be tuned: tunables that know their default, neighbours and encoding, and the constraints between them.
+
+A config is a plain dict, ``{"BLOCK": 1024, "num_warps": 4}``. Spaces of up to 100,000 points are enumerated, so a
+strategy scores every legal config rather than walking blindly.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+Config = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Tunable:
+    """A named choice among ordered `values`.
+
+    >>> block = Tunable("BLOCK", (256, 512, 1024), default=512)
+    >>> block.neighbours(512), block.encode(1024)
+    ((256, 1024), 1.0)
+    """
+
+    name: str
+    values: tuple[Any, ...]
+    default: Any
+
+    def __post_init__(self) -> None:
+        if not self.values or len(set(self.values)) != len(self.values):
+            raise ValueError(f"tunable {self.name}: values must be distinct and at least one, got {self.values}")
+        if self.default not in self.values:
+            raise ValueError(f"tunable {self.name}: the default {self.default!r} is none of its values {self.values}")
+
+    def neighbours(self, value: Any) -> tuple[Any, ...]:
+        """The values one step below and above."""
+        i = self.values.index(value)
+        return tuple(self.values[j] for j in (i - 1, i + 1) if 0 <= j < len(self.values))
+
+    def encode(self, value: Any) -> float:
+        """Where the value stands between the first (0) and the last (1); powers of two by their logarithm."""
+        numbers = [math.log2(v) if isinstance(v, int) and v > 0 else None for v in self.values]
+        i = self.values.index(value)
+        if len(self.values) == 1:
+            return 0.0
+        low, high, here = numbers[0], numbers[-1], numbers[i]
+        if low is None or high is None or here is None or any(n is None for n in numbers) or low == high:
+            return i / (len(self.values) - 1)
+        return (here - low) / (high - low)
+
+
+def powers_of_two(name: str, low: int, high: int, default: int) -> Tunable:
+    """The tunable whose values are the powers of two from `low` to `high`.
+
+    >>> powers_of_two("num_warps", 1, 8, default=4).values
+    (1, 2, 4, 8)
+    """
+    if low < 1 or low & (low - 1) or high < low:
+        raise ValueError(f"tunable {name}: needs powers of two with low <= high, got {low} and {high}")
+    return Tunable(name, tuple(1 << k for k in range(low.bit_length() - 1, high.bit_length())), default)
+
+
+@dataclass(frozen=True)
+class Constraint:
+    """A condition that a config must meet, in words and as a function of the config."""
+
+    text: str
+    holds: Callable[[Mapping[str, Any]], bool]
+
+
+class Space:
+    """The configs of a kernel: the product of its tunables, less what its constraints rule out.
+
+    >>> space = Space([powers_of_two("BLOCK", 256, 1024, default=512), powers_of_two("num_warps", 4, 8, default=4)],
+    ...               [Constraint("at least 64 elements a warp", lambda c: c["BLOCK"] >= 64 * c["num_warps"])])
+    >>> len(list(space.configs())), space.default
+    (5, {'BLOCK': 512, 'num_warps': 4})
+    >>> space.rejected({"BLOCK": 256, "num_warps": 8})
+    'at least 64 elements a warp'
+    """
+
+    def __init__(
+        self,
+        tunables: Sequence[Tunable],
+        constraints: Sequence[Constraint] = (),
+        *,
+        only: Sequence[Mapping[str, Any]] | None = None,
+    ) -> None:
+        self.tunables = tuple(tunables)
+        self.constraints = tuple(constraints)
+        self.names = tuple(t.name for t in self.tunables)
+        self._only = None if only is None else [dict(c) for c in only]
+        if len(set(self.names)) != len(self.names):
+            raise ValueError(f"a space names each tunable once, got {', '.join(self.names)}")
+        if broken := self.rejected(self.default):
+            raise ValueError(f"the default {self.default} breaks a constraint: {broken}")
+
+    @classmethod
+    def of(cls, configs: Sequence[Any], constraints: Sequence[Constraint] = ()) -> Space:
+        """The space that holds exactly these configs: dicts, or `triton.Config` objects. The first is the default."""
+        if not configs:
+            raise ValueError("a space needs at least one config")
+        plain = [as_config(c) for c in configs]
+        if any(c.keys() != plain[0].keys() for c in plain):
+            raise ValueError("the configs of a space must name the same tunables: " + "; ".join(map(str, plain)))
+        tunables = []
+        for name in plain[0]:
+            values = {c[name]: None for c in plain}
+            ordered = sorted(values) if all(isinstance(v, int | float) for v in values) else list(values)
+            tunables.append(Tunable(name, tuple(ordered), plain[0][name]))
+        return cls(tunables, constraints, only=plain)
+
+    @property
+    def default(self) -> Config:
+        return {t.name: t.default for t in self.tunables}
+
+    def product(self) -> Iterator[Config]:
+        """Every config, legal or not."""
+        if self._only is not None:
+            yield from (dict(c) for c in self._only)
+            return
+        for values in itertools.product(*(t.values for t in self.tunables)):
+            yield dict(zip(self.names, values, strict=True))
+
+    def rejected(self, config: Mapping[str, Any]) -> str | None:
+        """The words of the first constraint that the config breaks, or None."""
+        return next((c.text for c in self.constraints if not c.holds(config)), None)
+
+    def configs(self) -> Iterator[Config]:
+        """Every config that meets the constraints."""
+        return (c for c in self.product() if self.rejected(c) is None)
+
+    def neighbours(self, config: Mapping[str, Any]) -> list[Config]:
+        """The legal configs that differ from `config` in one tunable, by one step."""
+        near = [
+            {**config, t.name: value} for t in self.tunables for value in t.neighbours(config[t.name])
+        ]  # fmt: skip
+        return [c for c in near if self.rejected(c) is None and (self._only is None or c in self._only)]
+
+    def encode(self, config: Mapping[str, Any]) -> tuple[float, ...]:
+        """The config as a point of the unit cube, one coordinate a tunable."""
+        return tuple(t.encode(config[t.name]) for t in self.tunables)
+
+    def complete(self, config: Mapping[str, Any] | None) -> Config:
+        """`config` with the default in place of what it leaves out; ValueError for what the space does not know."""
+        if config is None:
+            return self.default
+        if unknown := [name for name in config if name not in self.names]:
+            raise ValueError(f"no tunable named {', '.join(unknown)}; the tunables are {', '.join(self.names)}")
+        full = {**self.default, **config}
+        if broken := self.rejected(full):
+            raise ValueError(f"the config {full} breaks a constraint: {broken}")
+        return full
+
+
+def as_config(config: Any) -> Config:
+    """A plain dict from a dict, or from an object like `triton.Config` with `kwargs`, `num_warps` and `num_stages`."""
+    if isinstance(config, Mapping):
+        return dict(config)
+    return {**config.kwargs, "num_warps": config.num_warps, "num_stages": config.num_stages}
