@@ -1,3 +1,14 @@
+/* The scalar functions of the printed kernels, written so that loops over them vectorise.
+
+   sm_<name>_f32 and sm_<name>_f64 for every primitive of core/expr.py that is no C operator. There is
+   no branch in our own ones, only selects.
+
+   ERRORS
+
+   NaN comes out where NaN goes in, and infinities, signed zeros and subnormals come out as the C
+   standard says. Rounding is half to even; maximum and minimum propagate NaN; remainder has the
+   divisor's sign. Source of the methods: J.-M. Muller, Elementary Functions, 3rd ed.; fdlibm's e_log.c
+   for the form of log; the polynomials are our own minimax fits. */
 #ifndef GRADLAB_SIMD_MATH_H
 #define GRADLAB_SIMD_MATH_H
 
@@ -6,49 +17,213 @@
 #include <string.h>
 
 #include "kernel.h"
+#include "simd_bits.h"
 
-#define LIBM_1(name)                                       \
+/* Polynomials, highest power last. */
+#define SM_P4(x, a, b, c, d) (((d * x + c) * x + b) * x + a)
+#define SM_P5(x, a, b, c, d, e) SM_P4(x, a, b, c, (e * x + d))
+#define SM_P7(x, a, b, c, d, e, f, g) SM_P5(x, a, b, c, d, ((g * x + f) * x + e))
+#define SM_P9(x, a, b, c, d, e, f, g, h, i) SM_P7(x, a, b, c, d, e, f, ((i * x + h) * x + g))
+#define SM_P11(x, a, b, c, d, e, f, g, h, i, j, k) SM_P9(x, a, b, c, d, e, f, g, h, ((k * x + j) * x + i))
+
+#define SM_LOG2E_f32 0x1.715476p+0f
+#define SM_LOG2E_f64 0x1.71547652b82fep+0
+/* ln(2) in two parts: the product of the first with any exponent is exact */
+#define SM_LN2_HI_f32 0x1.62e4p-1f
+#define SM_LN2_LO_f32 0x1.7f7d1cp-20f
+#define SM_LN2_HI_f64 0x1.62e42fefa38p-1
+#define SM_LN2_LO_f64 0x1.ef35793c7673p-45
+
+/* (e^r - 1 - r) / r^2 for |r| <= ln(2)/2. */
+INLINE float sm_exp_tail_f32(float r) {
+    return SM_P5(r, 0x1.fffffep-2f, 0x1.5554aap-3f, 0x1.55568p-5f, 0x1.122d08p-7f, 0x1.6beac4p-10f);
+}
+INLINE double sm_exp_tail_f64(double r) {
+    return SM_P11(r, 0.5, 0x1.5555555555559p-3, 0x1.555555555553cp-5, 0x1.111111110f4b2p-7, 0x1.6c16c16c1fb74p-10,
+                  0x1.a01a01b0c98cbp-13, 0x1.a01a017986a53p-16, 0x1.71ddf5d7ffc45p-19, 0x1.27e5389ba70ccp-22,
+                  0x1.af6371a6a3a25p-26, 0x1.1ee85194787fep-29);
+}
+
+/* LOW and HIGH lie beyond where exp is 0 and infinite; at FLAT and beyond tanh is 1. */
+#define SM_EXPONENTIALS(T, S, LOW, HIGH, FLAT)                                                     \
+    INLINE T sm_exp_##S(T x) {                                                                     \
+        x = x < (T)LOW ? (T)LOW : x;                                                               \
+        x = x > (T)HIGH ? (T)HIGH : x;                                                             \
+        const T t = x * SM_LOG2E_##S + SM_MAGIC_##S, n = t - SM_MAGIC_##S;                         \
+        const T r = (x - n * SM_LN2_HI_##S) - n * SM_LN2_LO_##S;                                   \
+        return sm_scale_##S((sm_exp_tail_##S(r) * r) * r + r + 1, t);                              \
+    }                                                                                              \
+    INLINE T sm_exp2_##S(T x) {                                                                    \
+        x = x < (T)(LOW * 1.5) ? (T)(LOW * 1.5) : x;                                               \
+        x = x > (T)(HIGH * 1.5) ? (T)(HIGH * 1.5) : x;                                             \
+        const T t = x + SM_MAGIC_##S, n = t - SM_MAGIC_##S, r = (x - n) * (T)0x1.62e42fefa39efp-1; \
+        return sm_scale_##S((sm_exp_tail_##S(r) * r) * r + r + 1, t);                              \
+    }                                                                                              \
+    INLINE T sm_expm1_##S(T x) {                                                                   \
+        T y = x < (T)LOW ? (T)LOW : x;                                                             \
+        y = y > (T)HIGH ? (T)HIGH : y;                                                             \
+        const T t = y * SM_LOG2E_##S + SM_MAGIC_##S, n = t - SM_MAGIC_##S;                         \
+        const T r = (y - n * SM_LN2_HI_##S) - n * SM_LN2_LO_##S;                                   \
+        const T p = (sm_exp_tail_##S(r) * r) * r + r;                                              \
+        /* half of 2^n: the largest 2^n is out of range */                                         \
+        const T s = sm_scale_##S((T)0.5, t), result = 2 * (s * p + (s - (T)0.5));                  \
+        return n == 0 ? (x == 0 ? x : p) : result;                                                 \
+    }                                                                                              \
+    INLINE T sm_tanh_##S(T x) {                                                                    \
+        T a = sm_abs_##S(x);                                                                       \
+        a = a > (T)FLAT ? (T)FLAT : a;                                                             \
+        const T e = sm_expm1_##S(2 * a), d = e + 2, q = e / d;                                     \
+        /* what rounding d lost, times 1/d = (1 - q)/2 */                                          \
+        const T lost = e < 2 ? e - (d - 2) : 2 - (d - e);                                          \
+        return sm_copysign_##S(q - q * (lost * ((T)0.5 - (T)0.5 * q)), x);                         \
+    }                                                                                              \
+    INLINE T sm_sigmoid_##S(T x) {                                                                 \
+        /* the exponent is never positive: e cannot overflow, and small results keep their digits */ \
+        const T e = sm_exp_##S(x > 0 ? -x : x);                                                    \
+        return (x > 0 ? (T)1 : e) / (1 + e);                                                       \
+    }
+SM_EXPONENTIALS(float, f32, -105, 89.5, 10)
+SM_EXPONENTIALS(double, f64, -746, 710, 20)
+
+/* x = m * 2^n with m in [sqrt(1/2), sqrt(2)); f = m - 1. */
+#define SM_LOG_PARTS_f32(x)                                                     \
+    const int small = (x) < 0x1p-126f;                                          \
+    const uint32_t bits = sm_bits_f32(small ? (x) * 0x1p25f : (x)) - 0x3f3504f3u; \
+    const float n = (float)((int32_t)bits >> 23) - (small ? 25.0f : 0.0f);      \
+    const float f = sm_from_bits_f32((bits & 0x007fffffu) + 0x3f3504f3u) - 1;
+#define SM_LOG_PARTS_f64(x)                                                                         \
+    const int small = (x) < 0x1p-1022;                                                              \
+    const uint64_t bits = sm_bits_f64(small ? (x) * 0x1p54 : (x)) + (0x3ff0000000000000u - 0x3fe6a09e667f3bcdu); \
+    /* AVX2 cannot convert 64-bit integers: the exponent becomes the lowest bits of 2^52 + n */     \
+    const double n = sm_from_bits_f64(0x4330000000000000u | bits >> 52) - (0x1p52 + 1023) - (small ? 54.0 : 0.0); \
+    const double f = sm_from_bits_f64((bits & 0x000fffffffffffffu) + 0x3fe6a09e667f3bcdu) - 1;
+
+#define SM_LOG_EDGES(x, result) ((x) > 0 ? ((x) < INFINITY ? (result) : (x)) : (x) == 0 ? -INFINITY : NAN)
+
+INLINE float sm_log_f32(float x) {
+    SM_LOG_PARTS_f32(x)
+    const float p = SM_P9(f, 0x1.555554p-2f, -0x1.fffffcp-3f, 0x1.999d5ap-3f, -0x1.555b4ap-3f, 0x1.23d21ap-3f,
+                          -0x1.fcf4c6p-4f, 0x1.dea282p-4f, -0x1.d635bcp-4f, 0x1.1d8ea6p-4f);
+    const float square = f * f, tail = (p * f) * square + n * SM_LN2_LO_f32 - 0.5f * square;
+    return SM_LOG_EDGES(x, f + tail + n * SM_LN2_HI_f32);
+}
+
+/* log(1 + f) = f - (f^2/2 - s (f^2/2 + R)) with s = f / (2 + f). */
+INLINE double sm_log_tail_f64(double f, double low) {
+    const double s = f / (2 + f), z = s * s, half = 0.5 * f * f;
+    const double r = z * SM_P7(z, 0x1.5555555555593p-1, 0x1.999999997f82ep-2, 0x1.2492494245011p-2, 0x1.c71c51c0e9276p-3,
+                               0x1.74664e9eff04p-3, 0x1.39a010386e8b7p-3, 0x1.2f16f96362addp-3);
+    return half - (s * (half + r) + low);
+}
+INLINE double sm_log_f64(double x) {
+    SM_LOG_PARTS_f64(x)
+    return SM_LOG_EDGES(x, n * SM_LN2_HI_f64 - (sm_log_tail_f64(f, n * SM_LN2_LO_f64) - f));
+}
+INLINE double sm_log1p_f64(double x) {
+    const double u = 1 + x, larger = x < 1 ? 1 : x, smaller = x < 1 ? x : 1;
+    SM_LOG_PARTS_f64(u)
+    /* smaller - (u - larger) is what rounding u lost */
+    const double low = n * SM_LN2_LO_f64 + (smaller - (u - larger)) / u;
+    const double result = n * SM_LN2_HI_f64 - (sm_log_tail_f64(f, low) - f);
+    return sm_copysign_f64(SM_LOG_EDGES(u, result), x);
+}
+INLINE double sm_log2_f64(double x) {
+    SM_LOG_PARTS_f64(x)
+    return SM_LOG_EDGES(x, n + (f - sm_log_tail_f64(f, 0)) * SM_LOG2E_f64);
+}
+/* In float32 a double of moderate care gives a correctly rounded result nearly always. */
+INLINE float sm_log1p_f32(float x) { return (float)sm_log1p_f64(x); }
+INLINE float sm_log2_f32(float x) { return (float)sm_log2_f64(x); }
+INLINE float sm_log10_f32(float x) { return (float)(sm_log_f64(x) * 0x1.bcb7b1526e50ep-2); }
+
+INLINE float sm_erf_f32(float x) {
+    const float a = sm_abs_f32(x), z = x * x, t = a > 4 ? 4 : a;
+    const float near = x + x * SM_P7(z, 0x1.06eba8p-3f, -0x1.812742p-2f, 0x1.ce2ddap-4f, -0x1.b80a72p-6f, 0x1.549f5ep-8f,
+                                     -0x1.a8d37ep-11f, 0x1.581b9ap-14f);
+    /* log(erfc(t)) / t */
+    const float p = SM_P7(t, -0x1.20ec84p0f, -0x1.45481ep-1f, -0x1.b20192p-4f, 0x1.814ddp-6f, -0x1.cdef18p-9f, 0x1.336e2p-12f,
+                          -0x1.13d72ep-17f);
+    return a < 0.9f ? near : sm_copysign_f32(1 - sm_exp_f32(p * t), x);
+}
+/* erfc(x) = e^(-x^2) / (1 + 2x) * g(x) for x >= 0, g a polynomial of (x - 4) / (x + 4). */
+INLINE float sm_erfc_f32(float x) {
+    const double a = sm_abs_f32(x), t = a > 10.1 ? 10.1 : a, q = (t - 4) / (t + 4);
+    const double high = SM_P4(q, 0x1.4d0827e6518f6p-8, -0x1.bb413ee472b09p-11, -0x1.841e3c3d6656ap-12, 0x1.5503b0108f7b1p-14);
+    const double g = SM_P9(q, 0x1.3ba5916f1c569p+0, -0x1.1df1ad4970dbdp-3, 0x1.f7f5b03330d98p-7, 0x1.16ed07f104936p-4,
+                           -0x1.9dda5a4573365p-4, 0x1.7fecd9420c9e4p-4, -0x1.0fba96381991bp-4, 0x1.307a0301c0372p-5,
+                           -0x1.0886b9e4563ecp-6);
+    const double q3 = q * q * q, r = (g + high * (q3 * q3 * q3)) * sm_exp_f64(-t * t) / (1 + 2 * t);
+    return (float)(x < 0 ? 2 - r : r);
+}
+
+/* 32 bits of 2/pi from each byte on: 24 significant bits of x need 96 of them. */
+static const uint32_t SM_TWO_OVER_PI[24] = {
+    0xa2,       0xa2f9,     0xa2f983,   0xa2f9836e, 0xf9836e4e, 0x836e4e44, 0x6e4e4415, 0x4e441529,
+    0x441529fc, 0x1529fc27, 0x29fc2757, 0xfc2757d1, 0x2757d1f5, 0x57d1f534, 0xd1f534dd, 0xf534ddc0,
+    0x34ddc0db, 0xddc0db62, 0xc0db6295, 0xdb629599, 0x6295993c, 0x95993c43, 0x993c4390, 0x3c439041,
+};
+
+/* x = r + quadrant * pi/2 with |r| <= pi/4, for any finite x >= 0. Below 2^17 pi/2 in two parts
+   suffices; above, x is multiplied by those bits of 2/pi that matter modulo 4 (Payne and Hanek). */
+INLINE double sm_quadrant_f32(float x, uint64_t *quadrant) {
+    const double wide = x, t = wide * 0x1.45f306dc9c883p-1 + SM_MAGIC_f64, n = t - SM_MAGIC_f64;
+    const double near = (wide - n * 0x1.921fb544p+0) - n * 0x1.0b4611a626331p-34;
+    const uint32_t bits = sm_bits_f32(x), first = bits >> 26 & 15;
+    const uint32_t mantissa = ((bits & 0xffffffu) | 0x800000u) << (bits >> 23 & 7);
+    const uint64_t high = (uint64_t)(mantissa * SM_TWO_OVER_PI[first]) << 32;
+    const uint64_t middle = (uint64_t)mantissa * SM_TWO_OVER_PI[first + 4];
+    const uint64_t low = (uint64_t)mantissa * SM_TWO_OVER_PI[first + 8];
+    const uint64_t product = high + middle + (low >> 32), whole = (product + (1ull << 61)) >> 62;
+    /* the fraction, at most 2^61 either way, becomes a double by halves: AVX2 lacks the conversion */
+    const uint64_t shifted = product - (whole << 62) + (1ull << 62);
+    const double upper = sm_from_bits_f64(0x4530000000000000u | shifted >> 32) - (0x1p84 + 0x1p62);
+    const double fraction = upper + (sm_from_bits_f64(0x4330000000000000u | (shifted & 0xffffffffu)) - 0x1p52);
+    const int is_near = x < 0x1p17f;
+    *quadrant = is_near ? sm_bits_f64(t) : whole;
+    return is_near ? near : fraction * 0x1.921fb54442d18p-62;
+}
+/* sin(x + shift * pi/2) for x >= 0 */
+INLINE float sm_sin_shifted_f32(float x, uint64_t shift) {
+    uint64_t quadrant;
+    const double r = sm_quadrant_f32(x, &quadrant), z = r * r;
+    const double sine = r + r * z * SM_P4(z, -0x1.5555555454057p-3, 0x1.11110dd6f24b2p-7, -0x1.a0138702ef737p-13, 0x1.6db3872f5e416p-19);
+    const double cosine = 1 + z * SM_P5(z, -0x1.fffffffffe54cp-2, 0x1.5555555125bd4p-5, -0x1.6c16bab377683p-10, 0x1.a01272dc490eap-16,
+                                        -0x1.246c211e6ed97p-22);
+    quadrant += shift;
+    const double y = quadrant & 1 ? cosine : sine;
+    const float result = (float)sm_from_bits_f64(sm_bits_f64(y) ^ (quadrant & 2) << 62);
+    return result + (x - x); /* NaN where x is not finite, without a branch */
+}
+INLINE float sm_sin_f32(float x) {
+    const float y = sm_sin_shifted_f32(sm_abs_f32(x), 0);
+    return sm_from_bits_f32(sm_bits_f32(y) ^ (sm_bits_f32(x) & 0x80000000u));
+}
+INLINE float sm_cos_f32(float x) { return sm_sin_shifted_f32(sm_abs_f32(x), 1); }
+
+/* The C library's, one item at a time. */
+#define SM_LIBM_1(name)                                          \
     INLINE float sm_##name##_f32(float x) { return name##f(x); } \
     INLINE double sm_##name##_f64(double x) { return name(x); }
-#define LIBM_2(name)                                                   \
+#define SM_LIBM_2(name)                                                      \
     INLINE float sm_##name##_f32(float x, float y) { return name##f(x, y); } \
     INLINE double sm_##name##_f64(double x, double y) { return name(x, y); }
+SM_LIBM_1(tan)
+SM_LIBM_1(asin)
+SM_LIBM_1(acos)
+SM_LIBM_1(atan)
+SM_LIBM_1(sinh)
+SM_LIBM_1(cosh)
+SM_LIBM_1(asinh)
+SM_LIBM_1(acosh)
+SM_LIBM_1(atanh)
+SM_LIBM_2(pow)
+SM_LIBM_2(atan2)
+SM_LIBM_2(fmod)
+SM_LIBM_2(hypot)
+INLINE double sm_sin_f64(double x) { return sin(x); }
+INLINE double sm_cos_f64(double x) { return cos(x); }
+INLINE double sm_log10_f64(double x) { return log10(x); }
+INLINE double sm_erf_f64(double x) { return erf(x); }
+INLINE double sm_erfc_f64(double x) { return erfc(x); }
 
-LIBM_1(exp) LIBM_1(exp2) LIBM_1(expm1) LIBM_1(log) LIBM_1(log1p) LIBM_1(log2) LIBM_1(log10) LIBM_1(tanh) LIBM_1(erf) LIBM_1(erfc) LIBM_1(sin) LIBM_1(cos)
-
-#define REAL(T, S, F)                                                                              \
-    INLINE T sm_sigmoid_##S(T x) { T e = sm_exp_##S(-sm_abs_##S(x)); return (x < 0 ? e : (T)1) / (1 + e); }
-
-#define SIMPLE(T, S, F)                                                                            \
-    INLINE T sm_abs_##S(T x) { return fabs##F(x); }                                                \
-    INLINE T sm_sqrt_##S(T x) { return sqrt##F(x); }                                               \
-    INLINE T sm_rsqrt_##S(T x) { return 1 / sqrt##F(x); }                                          \
-    INLINE T sm_floor_##S(T x) { return floor##F(x); }                                             \
-    INLINE T sm_ceil_##S(T x) { return ceil##F(x); }                                               \
-    INLINE T sm_trunc_##S(T x) { return trunc##F(x); }                                             \
-    INLINE T sm_round_##S(T x) { return rint##F(x); }                                              \
-    INLINE int sm_isnan_##S(T x) { return x != x; }                                                \
-    INLINE int sm_isinf_##S(T x) { return fabs##F(x) == (T)INFINITY; }                             \
-    INLINE int sm_isfinite_##S(T x) { return fabs##F(x) < (T)INFINITY; }                           \
-    INLINE T sm_sign_##S(T x) { return x > 0 ? (T)1 : x < 0 ? (T)-1 : x == x ? (T)0 : x; }                       \
-    INLINE T sm_copysign_##S(T x, T y) { return copysign##F(x, y); }                               \
-    INLINE T sm_maximum_##S(T x, T y) { return x > y || x != x ? x : y; }                          \
-    INLINE T sm_minimum_##S(T x, T y) { return x < y || x != x ? x : y; }                          \
-    INLINE T sm_remainder_##S(T x, T y) {                                                          \
-        T r = fmod##F(x, y);                                                                       \
-        return r == 0 ? copysign##F(0, y) : (r < 0) != (y < 0) ? r + y : r;                        \
-    }                                                                                              \
-    INLINE T sm_floor_divide_##S(T x, T y) {                                                       \
-        T r = fmod##F(x, y), q = (x - r) / y;                                                      \
-        if (y == 0) return x / y;                                                                  \
-        if (r != 0 && (r < 0) != (y < 0)) q -= 1;                                                  \
-        T whole = floor##F(q);                                                                     \
-        return q == 0 ? copysign##F(0, x / y) : q - whole > (T)0.5 ? whole + 1 : whole;            \
-    }                                                                                              \
-    REAL(T, S, F)
-
-SIMPLE(float, f32, f)
-SIMPLE(double, f64, )
-LIBM_1(tan) LIBM_1(asin) LIBM_1(acos) LIBM_1(atan) LIBM_1(sinh) LIBM_1(cosh) LIBM_1(asinh) LIBM_1(acosh) LIBM_1(atanh)
-LIBM_2(pow) LIBM_2(atan2) LIBM_2(fmod) LIBM_2(hypot)
 #endif
