@@ -12,8 +12,9 @@ tensor(24.)
 from __future__ import annotations
 
 from . import ops as _ops  # noqa: I001 - the ops bind themselves to Tensor first
-from . import autograd, binding as _binding
+from . import autograd, binding as _binding, cuda
 from .autograd import enable_grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled
+from .choice import explain
 from .creation import (arange, as_tensor, empty, empty_like, eye, from_numpy, full, full_like, linspace, ones, ones_like,
                        tensor, zeros, zeros_like)  # fmt: skip
 from .device import device

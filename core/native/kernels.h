@@ -1,0 +1,81 @@
+/* The hand-written kernels. Shapes stand beside the pointers; all arrays are contiguous. Every name
+   exists for float (_f32) and double (_f64). */
+#ifndef GRADLAB_KERNELS_H
+#define GRADLAB_KERNELS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum { REDUCE_SUM, REDUCE_MAX, REDUCE_MIN };
+enum { HISTOGRAM_BINS = 64, HISTOGRAM_LOW = -40 };
+
+/* Over the finite items; min > max when there is none. */
+typedef struct {
+    double min, max, mean, deviations; /* deviations: the sum of (x - mean)^2 */
+    int64_t count, zeros, nonfinite;
+    int64_t histogram[HISTOGRAM_BINS]; /* of floor(log2 |x|) from -40 on, zeros left out, the ends open */
+} value_stats;
+
+/* What cross entropy takes beside its arrays. */
+typedef struct {
+    int64_t ignore_index;
+    double smoothing;
+} loss_options;
+
+typedef struct {
+    double lr, beta1, beta2, eps, weight_decay, step;
+    int maximize, decoupled; /* decoupled: AdamW's weight decay, else Adam's */
+} adam_options;
+
+typedef struct {
+    double lr, momentum, dampening, weight_decay;
+    int nesterov, maximize, first; /* first: the momenta are not yet set */
+} sgd_options;
+
+/* One parameter of an optimizer: its arrays have n items in the same order. */
+typedef struct {
+    void *param;
+    const void *grad;
+    void *first, *second; /* Adam's moments; SGD's momentum in `first`, or NULL */
+    ptrdiff_t n;
+} optim_tensor;
+
+#define DECLARE(T, S)                                                                                              \
+    /* y (outer, inner) = sum, largest or smallest of x (outer, n, inner) over n; false without memory */          \
+    int reduce_##S(int kind, const T *x, T *y, ptrdiff_t outer, ptrdiff_t n, ptrdiff_t inner);                     \
+    /* index (outer, inner) of the first largest (or smallest) item; NaN counts as beyond all others */            \
+    void argreduce_##S(int kind, const T *x, int64_t *index, ptrdiff_t outer, ptrdiff_t n, ptrdiff_t inner);       \
+    int value_stats_##S(const T *x, ptrdiff_t n, value_stats *stats);                                              \
+    int all_finite_##S(const T *x, ptrdiff_t n);                                                                   \
+    /* x, y, g, gx (rows, n) */                                                                                    \
+    void softmax_forward_##S(const T *x, T *y, ptrdiff_t rows, ptrdiff_t n);                                       \
+    void softmax_backward_##S(const T *g, const T *y, T *gx, ptrdiff_t rows, ptrdiff_t n);                         \
+    void log_softmax_forward_##S(const T *x, T *y, ptrdiff_t rows, ptrdiff_t n);                                   \
+    void log_softmax_backward_##S(const T *g, const T *y, T *gx, ptrdiff_t rows, ptrdiff_t n);                     \
+    /* x, y, g, gx (rows, n); w, b, gw, gb (n,), w and b may be NULL; mean, rstd (rows,) */                        \
+    void layer_norm_forward_##S(const T *x, const T *w, const T *b, T *y, T *mean, T *rstd, ptrdiff_t rows,        \
+                                ptrdiff_t n, double eps);                                                          \
+    int layer_norm_backward_##S(const T *g, const T *x, const T *mean, const T *rstd, const T *w, T *gx, T *gw,    \
+                                T *gb, ptrdiff_t rows, ptrdiff_t n);                                               \
+    /* x, gx (rows, classes); target, loss, lse, g (rows,); weight (classes,) or NULL. lse is the log of the sum   \
+       of exponentials. Returns the first row whose target is out of range, or -1. */                              \
+    ptrdiff_t cross_entropy_forward_##S(const T *x, const int64_t *target, const T *weight, T *loss, T *lse,       \
+                                        ptrdiff_t rows, ptrdiff_t classes, loss_options options);                  \
+    ptrdiff_t cross_entropy_backward_##S(const T *g, const T *x, const T *lse, const int64_t *target,              \
+                                         const T *weight, T *gx, ptrdiff_t rows, ptrdiff_t classes,                \
+                                         loss_options options);                                                    \
+    /* table, gtable (count, n); index (rows,); y, g (rows, n). Rows of index `padding` leave no gradient. */      \
+    void embedding_backward_##S(const T *g, const int64_t *index, T *gtable, ptrdiff_t rows, ptrdiff_t count,      \
+                                ptrdiff_t n, int64_t padding);                                                     \
+    void adam_step_##S(const optim_tensor *tensors, ptrdiff_t count, const adam_options *options);                 \
+    void sgd_step_##S(const optim_tensor *tensors, ptrdiff_t count, const sgd_options *options);
+DECLARE(float, f32)
+DECLARE(double, f64)
+#undef DECLARE
+
+/* The first of n indices outside 0..count-1, or -1. */
+ptrdiff_t index_check(const int64_t *index, ptrdiff_t n, int64_t count);
+/* y (rows, size) = table (count, size)[index], in bytes. */
+void embedding_forward(const char *table, const int64_t *index, char *y, ptrdiff_t rows, ptrdiff_t size);
+
+#endif

@@ -1,0 +1,109 @@
+/* Cross entropy of class indices, forward and backward.
+
+   With p = e^(x - lse), weight w and smoothing s over C classes:
+   loss = (1 - s) w[t] (lse - x[t]) + s/C sum_c w[c] (lse - x[c]);
+   gx[c] = g (p[c] ((1 - s) w[t] + s/C sum w) - (1 - s) w[t] [c = t] - s/C w[c]).
+   The forward reads x twice from cache and writes one number a row; p is made anew in the backward. */
+#ifndef REAL
+#define KERNEL_FILE "loss.c"
+#include "real.h"
+
+static ptrdiff_t bad_target(const int64_t *target, ptrdiff_t rows, ptrdiff_t classes, int64_t ignore_index) {
+    for (ptrdiff_t row = 0; row < rows; row++)
+        if ((target[row] < 0 || target[row] >= classes) && target[row] != ignore_index) return row;
+    return -1;
+}
+#else
+
+typedef struct {
+    const REAL *g, *x, *weight, *lse_in;
+    const int64_t *target;
+    REAL *loss, *lse, *gx;
+    ptrdiff_t classes;
+    int64_t ignore_index;
+    REAL smoothing, weight_sum;
+} NAME(loss);
+
+VECTOR static void NAME(loss_rows)(void *context, ptrdiff_t begin, ptrdiff_t end) {
+    const NAME(loss) *c = context;
+    for (ptrdiff_t row = begin; row < end; row++) {
+        const REAL *x = c->x + row * c->classes;
+        REAL largest = -INFINITY, sum = 0, smooth = 0;
+#pragma omp simd reduction(max : largest)
+        for (ptrdiff_t i = 0; i < c->classes; i++) largest = x[i] > largest ? x[i] : largest;
+#pragma omp simd reduction(+ : sum)
+        for (ptrdiff_t i = 0; i < c->classes; i++) sum += NAME(sm_exp)(x[i] - largest);
+        const REAL log_sum = NAME(sm_log)(sum);
+        c->lse[row] = largest + log_sum;
+        if (c->target[row] == c->ignore_index) {
+            c->loss[row] = 0;
+            continue;
+        }
+        const ptrdiff_t t = (ptrdiff_t)c->target[row];
+        /* (largest - x) + log_sum keeps digits that lse - x would lose */
+        REAL loss = ((largest - x[t]) + log_sum) * (c->weight ? c->weight[t] : 1) * (1 - c->smoothing);
+        if (c->smoothing > 0) {
+            if (c->weight) {
+#pragma omp simd reduction(+ : smooth)
+                for (ptrdiff_t i = 0; i < c->classes; i++) smooth += c->weight[i] * ((largest - x[i]) + log_sum);
+            } else {
+#pragma omp simd reduction(+ : smooth)
+                for (ptrdiff_t i = 0; i < c->classes; i++) smooth += (largest - x[i]) + log_sum;
+            }
+            loss += smooth * c->smoothing / (REAL)c->classes;
+        }
+        c->loss[row] = loss;
+    }
+}
+
+VECTOR static void NAME(loss_back_rows)(void *context, ptrdiff_t begin, ptrdiff_t end) {
+    const NAME(loss) *c = context;
+    for (ptrdiff_t row = begin; row < end; row++) {
+        const REAL *x = c->x + row * c->classes;
+        REAL *gx = c->gx + row * c->classes;
+        if (c->target[row] == c->ignore_index) {
+            memset(gx, 0, sizeof(REAL) * (size_t)c->classes);
+            continue;
+        }
+        const ptrdiff_t t = (ptrdiff_t)c->target[row];
+        const REAL g = c->g[row], lse = c->lse_in[row], share = c->smoothing / (REAL)c->classes;
+        const REAL own = (1 - c->smoothing) * (c->weight ? c->weight[t] : 1);
+        const REAL scale = g * (own + share * c->weight_sum), even = g * share;
+        if (c->weight) {
+            INDEPENDENT
+            for (ptrdiff_t i = 0; i < c->classes; i++) gx[i] = NAME(sm_exp)(x[i] - lse) * scale - even * c->weight[i];
+        } else {
+            INDEPENDENT
+            for (ptrdiff_t i = 0; i < c->classes; i++) gx[i] = NAME(sm_exp)(x[i] - lse) * scale - even;
+        }
+        gx[t] -= g * own;
+    }
+}
+
+ptrdiff_t NAME(cross_entropy_forward)(const REAL *x, const int64_t *target, const REAL *weight, REAL *loss, REAL *lse,
+                                      ptrdiff_t rows, ptrdiff_t classes, loss_options options) {
+    const ptrdiff_t bad = bad_target(target, rows, classes, options.ignore_index);
+    if (bad >= 0) return bad;
+    NAME(loss) context = {.x = x, .weight = weight, .target = target, .loss = loss, .lse = lse, .classes = classes,
+                          .ignore_index = options.ignore_index, .smoothing = (REAL)options.smoothing};
+    parallel_for(rows, row_grain(classes), NAME(loss_rows), &context);
+    return -1;
+}
+
+ptrdiff_t NAME(cross_entropy_backward)(const REAL *g, const REAL *x, const REAL *lse, const int64_t *target,
+                                       const REAL *weight, REAL *gx, ptrdiff_t rows, ptrdiff_t classes,
+                                       loss_options options) {
+    const ptrdiff_t bad = bad_target(target, rows, classes, options.ignore_index);
+    if (bad >= 0) return bad;
+    REAL weight_sum = (REAL)classes;
+    if (weight) {
+        weight_sum = 0;
+        for (ptrdiff_t i = 0; i < classes; i++) weight_sum += weight[i];
+    }
+    NAME(loss) context = {.g = g, .x = x, .weight = weight, .lse_in = lse, .target = target, .gx = gx, .classes = classes,
+                          .ignore_index = options.ignore_index, .smoothing = (REAL)options.smoothing, .weight_sum = weight_sum};
+    parallel_for(rows, row_grain(classes), NAME(loss_back_rows), &context);
+    return -1;
+}
+
+#endif
