@@ -1,0 +1,37 @@
+"""What every test shares: Triton's interpreter in place of a GPU, a seeded generator, and a clean slate after each test."""
+
+from __future__ import annotations
+
+import os
+
+os.environ["TRITON_INTERPRET"] = "1"  # before anything imports triton
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    """A generator with the same numbers in every run."""
+    return np.random.default_rng(0)
+
+
+@pytest.fixture(autouse=True)
+def as_it_was() -> Iterator[None]:
+    """A test that leaves an observer, a grad mode or a default dtype behind fails itself, not the next one."""
+    from core import dtypes, modes, observe
+
+    yield
+    left = []
+    if observe.observers:
+        left.append(f"observers {observe.observers}")
+        observe.observers = ()
+    if not modes.state.enabled:
+        left.append("gradients switched off")
+        modes.state.enabled = True
+    if dtypes.get_default_dtype() is not dtypes.float32:
+        left.append(f"default dtype {dtypes.get_default_dtype()}")
+        dtypes.set_default_dtype(dtypes.float32)
+    assert not left, f"the test left behind: {', '.join(left)}"
