@@ -1,0 +1,322 @@
+"""Sums, means, extremes and their positions over any axes of any strided array.
+
+Algorithm: the axes are merged into kept and reduced ones, four of each at most. A program owns BLOCK_KEPT results and
+walks the reduced elements BLOCK_REDUCE at a time into as many partial results, which a fixed tree joins at the end. Where
+results are too few to fill a GPU, the reduced elements are split among programs; a second launch joins the parts in
+order. No atomics: the bits depend on shape, strides and config alone.
+float16 and bfloat16 are summed in float32. NaN wins max, min, argmax and argmin; ties go to the first position.
+
+Bytes moved: the array once (and 8 KiB or so of parts). Operations: one an element. Source: Blelloch, Prefix sums and
+their applications (1990), for the tree; Triton's tutorial on fused softmax for the layout of a row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import triton
+import triton.language as tl
+
+from . import runtime, scalar
+from .runtime import FLOATING, INTERPRET, Launch, Memo
+from .tune.space import Config, Constraint, Space, powers_of_two
+
+SPACE = Space(
+    [
+        powers_of_two("BLOCK_KEPT", 1, 16, default=4),
+        powers_of_two("BLOCK_REDUCE", 256, 1024, default=512),
+        powers_of_two("num_warps", 4, 8, default=4),
+    ],
+    [
+        Constraint(
+            "at most 32 elements a thread", lambda c: c["BLOCK_KEPT"] * c["BLOCK_REDUCE"] <= 1024 * c["num_warps"]
+        ),
+        Constraint(
+            "at least 8 elements a thread", lambda c: c["BLOCK_KEPT"] * c["BLOCK_REDUCE"] >= 256 * c["num_warps"]
+        ),
+    ],
+)
+KINDS = ("sum", "mean", "max", "min", "argmax", "argmin")
+_DIMENSIONS = 4
+_INTERPRETED_TILE = 1 << 16
+_FILL_PROGRAMS = 264  # two for each of the 132 multiprocessors of an H100
+_launches: Memo = Memo()
+
+
+@triton.jit
+def _offset(i, n1, n2, n3, s0, s1, s2, s3, DIMS: tl.constexpr):
+    """The offset of element `i` of up to four merged dimensions."""
+    if DIMS == 1:
+        offset = i * s0
+    elif DIMS == 2:
+        offset = (i % n1) * s1 + (i // n1) * s0
+    else:
+        offset = (i % n3) * s3 + (i // n3 % n2) * s2 + (i // (n3 * n2) % n1) * s1 + (i // (n3 * n2 * n1)) * s0
+    return offset
+
+
+@triton.jit
+def _extreme(acc, KIND: tl.constexpr):
+    """The largest or smallest along the last axis; NaN where there is one (tl.max alone drops it)."""
+    nans = tl.max((acc != acc).to(tl.int32), 1)
+    if KIND == "max":
+        value = tl.max(tl.where(acc != acc, -float("inf"), acc), 1)
+    else:
+        value = tl.min(tl.where(acc != acc, float("inf"), acc), 1)
+    return tl.where(nans > 0, float("nan"), value)
+
+
+@triton.jit
+def reduce_kernel(
+    x_ptr, out_ptr,
+    kept, reduced, part,
+    k1, k2, k3, ks0, ks1, ks2, ks3,
+    r1, r2, r3, rs0, rs1, rs2, rs3,
+    o1, o2, o3, os0, os1, os2, os3,
+    out_part_stride,
+    KIND: tl.constexpr, COMPUTE: tl.constexpr, MEAN_OF: tl.constexpr, INDEX: tl.constexpr,
+    KEPT_DIMS: tl.constexpr, REDUCED_DIMS: tl.constexpr, OUT_DIMS: tl.constexpr,
+    BLOCK_KEPT: tl.constexpr, BLOCK_REDUCE: tl.constexpr,
+):  # fmt: skip
+    """Reduce the elements [part_index * part, ...) of BLOCK_KEPT results; MEAN_OF divides a sum, where it is not 0."""
+    row = tl.program_id(0).to(INDEX) * BLOCK_KEPT + tl.arange(0, BLOCK_KEPT)
+    live = row < kept
+    start = tl.program_id(1).to(INDEX) * part
+    stop = tl.minimum(start + part, reduced)
+    base = x_ptr + _offset(row, k1, k2, k3, ks0, ks1, ks2, ks3, KEPT_DIMS)[:, None]
+    if KIND == "sum":
+        acc = tl.zeros([BLOCK_KEPT, BLOCK_REDUCE], COMPUTE)
+    elif KIND == "max":
+        acc = tl.full([BLOCK_KEPT, BLOCK_REDUCE], -float("inf"), COMPUTE)
+    else:
+        acc = tl.full([BLOCK_KEPT, BLOCK_REDUCE], float("inf"), COMPUTE)
+    for begin in range(start, stop, BLOCK_REDUCE):
+        i = begin + tl.arange(0, BLOCK_REDUCE)
+        mask = live[:, None] & (i < stop)[None, :]
+        at = base + _offset(i, r1, r2, r3, rs0, rs1, rs2, rs3, REDUCED_DIMS)[None, :]
+        if KIND == "sum":
+            acc += tl.load(at, mask=mask, other=0).to(COMPUTE)
+        elif KIND == "max":
+            acc = scalar.maximum(acc, tl.load(at, mask=mask, other=-float("inf")).to(COMPUTE))
+        else:
+            acc = scalar.minimum(acc, tl.load(at, mask=mask, other=float("inf")).to(COMPUTE))
+    if KIND == "sum":
+        result = tl.sum(acc, 1)
+        if MEAN_OF != 0:
+            result = scalar.div(result, tl.full([BLOCK_KEPT], MEAN_OF, COMPUTE))
+    else:
+        result = _extreme(acc, KIND)
+    to = out_ptr + _offset(row, o1, o2, o3, os0, os1, os2, os3, OUT_DIMS) + tl.program_id(1) * out_part_stride
+    tl.store(to, result.to(out_ptr.dtype.element_ty), mask=live)
+
+
+@triton.jit
+def arg_kernel(
+    x_ptr, out_ptr,
+    kept, reduced, reduce_stride,
+    k1, k2, k3, ks0, ks1, ks2, ks3,
+    o1, o2, o3, os0, os1, os2, os3,
+    KIND: tl.constexpr, COMPUTE: tl.constexpr, INDEX: tl.constexpr,
+    KEPT_DIMS: tl.constexpr, OUT_DIMS: tl.constexpr, BLOCK_KEPT: tl.constexpr, BLOCK_REDUCE: tl.constexpr,
+):  # fmt: skip
+    """The position of the extreme along one axis. Each lane keeps its first best; the lanes' firsts are then joined."""
+    row = tl.program_id(0).to(INDEX) * BLOCK_KEPT + tl.arange(0, BLOCK_KEPT)
+    live = row < kept
+    base = x_ptr + _offset(row, k1, k2, k3, ks0, ks1, ks2, ks3, KEPT_DIMS)[:, None]
+    worst = tl.full([BLOCK_KEPT, BLOCK_REDUCE], -float("inf"), COMPUTE)
+    best = worst
+    where = tl.full([BLOCK_KEPT, BLOCK_REDUCE], 2147483647, tl.int32)
+    for begin in range(0, reduced, BLOCK_REDUCE):
+        i = begin + tl.arange(0, BLOCK_REDUCE)
+        mask = live[:, None] & (i < reduced)[None, :]
+        x = tl.load(base + (i.to(INDEX) * reduce_stride)[None, :], mask=mask, other=0).to(COMPUTE)
+        if KIND == "argmin":
+            x = x * -1.0
+        better = mask & ((where == 2147483647) | (x > best) | ((x != x) & (best == best)))
+        best = tl.where(better, x, best)
+        where = tl.where(better, i[None, :], where)
+    nan = best != best
+    any_nan = tl.max(nan.to(tl.int32), 1)
+    top = tl.max(tl.where(nan, worst, best), 1)
+    candidate = tl.where(any_nan[:, None] > 0, nan, best == top[:, None])
+    index = tl.min(tl.where(candidate, where, 2147483647), 1)
+    to = out_ptr + _offset(row, o1, o2, o3, os0, os1, os2, os3, OUT_DIMS)
+    tl.store(to, index.to(out_ptr.dtype.element_ty), mask=live)
+
+
+def reduce_forward(kind: str, x: Any, axes: Sequence[int] | int | None, out: Any, config: Config | None = None) -> None:
+    """Reduce `x` over `axes` (None: all) into `out`, whose shape is x's without those axes, or with ones in their place.
+
+    `kind` is one of `KINDS`; argmax and argmin take one axis (or None: the position in the flattened array, for a
+    contiguous `x`) and an int64 `out`. An empty sum is 0 and an empty mean NaN; an empty extreme raises ValueError.
+    """
+    axes_key = axes if axes is None or isinstance(axes, int) else tuple(axes)
+    key = (kind, axes_key, *runtime.key_of(x, out), config and tuple(config.items()))
+    launches = _launches.get(key)
+    if launches is None:
+        launches = _launches[key] = _prepare(kind, x, axes, out, config)
+    launches(x, out)
+
+
+def _prepare(kind: str, x: Any, axes: Sequence[int] | int | None, out: Any, config: Config | None) -> Any:
+    if kind not in KINDS:
+        raise ValueError(f"reduce_forward: kind is one of {', '.join(KINDS)}, not {kind!r}")
+    if x.dtype not in FLOATING:
+        raise TypeError(f"{kind}: takes float16, bfloat16, float32 and float64, got {x.dtype}. Remedy: convert first.")
+    every = range(x.ndim) if axes is None else (axes,) if isinstance(axes, int) else tuple(axes)
+    over = sorted({a + x.ndim if a < 0 else a for a in every})
+    keep = [a for a in range(x.ndim) if a not in over]
+    if any(not 0 <= a < x.ndim for a in over) or len(over) != len(tuple(every)):
+        raise ValueError(f"{kind}: axes {tuple(every)} are not distinct axes of an array of {x.ndim} dimensions")
+    kept_shape, reduced_shape = [x.shape[a] for a in keep], [x.shape[a] for a in over]
+    if tuple(n for n in out.shape if n != 1) != tuple(n for n in kept_shape if n != 1):
+        raise ValueError(f"{kind}: out has shape {tuple(out.shape)}, but x {tuple(x.shape)} leaves {tuple(kept_shape)}")
+    count = int(np.prod(reduced_shape, dtype=np.int64))
+    if out.size == 0:
+        return _nothing
+    if count == 0:
+        if kind not in ("sum", "mean"):
+            raise ValueError(
+                f"{kind}(): Expected reduction dim to be specified for input.numel() == 0: shape {tuple(x.shape)} has "
+                f"no element along {tuple(over)}, so there is no extreme. Remedy: check for the empty array before."
+            )
+        return _Fill(0.0 if kind == "sum" else float("nan"))
+    if kind.startswith("arg"):
+        return _prepare_arg(kind, x, keep, over, out, config)
+    compute = tl.float64 if x.dtype == np.float64 else tl.float32
+    kept_dims, kept = _axes(kind, x, keep)
+    reduced_dims, reduced = _axes(kind, x, over)
+    out_dims, target = _axes(kind, out, range(out.ndim))
+    settings = _settings(config, out.size, count)
+    warps = settings.pop("num_warps")
+    programs = triton.cdiv(out.size, settings["BLOCK_KEPT"])
+    parts = (
+        1 if INTERPRET else min(triton.cdiv(_FILL_PROGRAMS, programs), triton.cdiv(count, 8 * settings["BLOCK_REDUCE"]))
+    )
+    step = triton.cdiv(triton.cdiv(count, parts), settings["BLOCK_REDUCE"]) * settings["BLOCK_REDUCE"]
+    parts = triton.cdiv(count, step)
+    name = "sum" if kind == "mean" else kind
+    constants = {"KIND": name, "COMPUTE": compute, "INDEX": _index_type(x, out), **settings}
+    mean_of = count if kind == "mean" else 0
+    if parts == 1:
+        ints = [out.size, count, step, *kept, *reduced, *target, 0]
+        dims = {"KEPT_DIMS": kept_dims, "REDUCED_DIMS": reduced_dims, "OUT_DIMS": out_dims}
+        one = Launch(reduce_kernel, (programs, 1), ints, {**constants, **dims, "MEAN_OF": mean_of}, num_warps=warps)
+        return lambda x, out: one((x, out))
+    scratch_rows = [1, 1, 1, parts, 0, 0, 0]  # the parts of result k begin at k * parts
+    first = Launch(
+        reduce_kernel,
+        (programs, parts),
+        [out.size, count, step, *kept, *reduced, *scratch_rows, 1],
+        {**constants, "MEAN_OF": 0, "KEPT_DIMS": kept_dims, "REDUCED_DIMS": reduced_dims, "OUT_DIMS": 1},
+        num_warps=warps,
+    )
+    second = Launch(
+        reduce_kernel,
+        (programs, 1),
+        [out.size, parts, parts, *scratch_rows, 1, 1, 1, 1, 0, 0, 0, *target, 0],
+        {**constants, "MEAN_OF": mean_of, "KEPT_DIMS": 1, "REDUCED_DIMS": 1, "OUT_DIMS": out_dims},
+        num_warps=warps,
+    )
+    scratch_type = np.dtype(np.float64 if compute == tl.float64 else np.float32)
+    shape = (out.size, parts)
+
+    def both(x: Any, out: Any) -> None:
+        scratch = runtime.empty(shape, scratch_type)
+        first((x, scratch))
+        second((scratch, out))
+
+    return both
+
+
+def _prepare_arg(kind: str, x: Any, keep: list[int], over: list[int], out: Any, config: Config | None) -> Any:
+    sizes, strides = _merge(x, over)
+    if len(sizes) > 1:
+        raise ValueError(
+            f"{kind}: takes one axis, or all axes of a contiguous array; got axes {tuple(over)} of shape "
+            f"{tuple(x.shape)} strides {tuple(x.strides)}. Remedy: make it contiguous first."
+        )
+    count, stride = (sizes[0], strides[0]) if sizes else (1, 0)
+    settings = _settings(config, out.size, count)
+    warps = settings.pop("num_warps")
+    kept_dims, kept = _axes(kind, x, keep)
+    out_dims, target = _axes(kind, out, range(out.ndim))
+    compute = tl.float64 if x.dtype == np.float64 else tl.float32
+    one = Launch(
+        arg_kernel,
+        (triton.cdiv(out.size, settings["BLOCK_KEPT"]),),
+        [out.size, count, stride, *kept, *target],
+        {
+            "KIND": kind,
+            "COMPUTE": compute,
+            "INDEX": _index_type(x, out),
+            "KEPT_DIMS": kept_dims,
+            "OUT_DIMS": out_dims,
+            **settings,
+        },  # fmt: skip
+        num_warps=warps,
+    )
+    return lambda x, out: one((x, out))
+
+
+def _settings(config: Config | None, kept: int, count: int) -> Config:
+    settings = SPACE.complete(config)
+    if config is None and INTERPRET:
+        reduce = min(triton.next_power_of_2(count), _INTERPRETED_TILE)
+        settings["BLOCK_REDUCE"] = reduce
+        settings["BLOCK_KEPT"] = min(triton.next_power_of_2(kept), max(_INTERPRETED_TILE // reduce, 1))
+    elif config is None and count < 512:  # short rows: more of them a program
+        settings["BLOCK_REDUCE"], settings["BLOCK_KEPT"] = 256, 8
+    return settings
+
+
+def _merge(array: Any, axes: Sequence[int]) -> tuple[list[int], list[int]]:
+    """Sizes and strides of these axes in their order, neighbours merged where memory allows."""
+    sizes: list[int] = []
+    strides: list[int] = []
+    steps = runtime.element_strides(array)
+    for a in axes:
+        n, s = array.shape[a], steps[a]
+        if n == 1:
+            continue
+        if sizes and strides[-1] == s * n:
+            sizes[-1], strides[-1] = sizes[-1] * n, s
+        else:
+            sizes.append(n)
+            strides.append(s)
+    return sizes, strides
+
+
+def _axes(kind: str, array: Any, axes: Sequence[int]) -> tuple[int, list[int]]:
+    """How many dimensions the merged axes are (1, 2 or, for any more, 4), their sizes 1 to 3 and strides 0 to 3."""
+    sizes, strides = _merge(array, axes)
+    if len(sizes) > _DIMENSIONS:
+        raise ValueError(
+            f"{kind}: {len(sizes)} separate dimensions remain after merging (shape {tuple(array.shape)}, strides "
+            f"{tuple(array.strides)}), the kernel takes {_DIMENSIONS}. Remedy: make the array contiguous."
+        )
+    padding = _DIMENSIONS - len(sizes)
+    dims = len(sizes) if len(sizes) == 2 else 1 if len(sizes) < 2 else _DIMENSIONS
+    return dims, [*(sizes + [1] * padding)[1:], *strides, *[0] * padding]
+
+
+def _index_type(*arrays: Any) -> Any:
+    """64 bits only where an offset needs them: division by run-time sizes is several times slower."""
+    spans = [sum(abs(s) * (n - 1) for n, s in zip(a.shape, runtime.element_strides(a), strict=True)) for a in arrays]
+    return tl.int64 if max([*spans, *(a.size for a in arrays)]) >= 2**31 - 2**20 else tl.int32
+
+
+class _Fill:
+    """What an empty reduction gives: no launch."""
+
+    def __init__(self, value: float) -> None:
+        self.value = value
+
+    def __call__(self, x: Any, out: Any) -> None:
+        out[...] = self.value
+
+
+def _nothing(x: Any, out: Any) -> None:
+    """No result is asked for."""
