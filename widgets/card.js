@@ -1,290 +1,259 @@
 // The live card: replaces the still one inside its <div class="gradlab-card"> once this script runs.
 // Everything in the data is untrusted text: it reaches the page by textContent and setAttribute alone.
 (() => {
-const self = document.currentScript;
-for (const root of self ? [self.parentElement] : document.querySelectorAll('.gradlab-card:not([data-live])')) {
+const script = document.currentScript;
+for (const root of script ? [script.parentElement] : document.querySelectorAll('.gradlab-card:not([data-live])')) {
   try { card(root); root.dataset.live = 1; } catch (error) { console.error('gradlab card:', error); }
 }
 
 function card(root) {
-const D = JSON.parse(root.querySelector('script[type="application/json"]').textContent);
-const {strings, ops, tensors, lines, gradients, kernels, findings, views, layouts, home, head} = D;
-const CUT = 1, NAN = 2, ERROR = 4, UNREACHED = 8;
-const ICON = {error: '✕', warning: '▲', note: '●'}, WORD = {error: 'Error', warning: 'Warning', note: 'Note'};
+const D = JSON.parse(root.querySelector('script[type="application/json"]').textContent), {head, views, layouts, home} = D;
+// Rows come as arrays, their names once; a name that starts with $ says that the value is a number of D.strings.
+const rows = (table, keys = D.keys[table], list = D[table]) => list.map(r => Object.fromEntries(keys.map((k, i) => k[0] === '$' ? [k.slice(1), D.strings[r[i]]] : [k, r[i]])));
+const ops = rows('ops'), tensors = rows('tensors'), lines = rows('lines'), gradients = rows('gradients'), kernels = rows('kernels'), byOp = rows('by_op'), findings = rows('findings');
+for (const v of views) v.items = rows('', D.keys.items, v.items).map(it => it.kind === 'op' ? {...it, forward: ops[it.index].forward, backward: ops[it.index].backward, flags: ops[it.index].flags} : it);
+const CUT = 1, UNREACHED = 8, ICON = {error: '✕', warning: '▲', note: '●'}, WORD = {error: 'Error', warning: 'Warning', note: 'Note'};
 
 // ---- small tools
 const add = (e, attributes, kids) => {
-  for (const k in attributes) k[0] === 'o' && k[1] === 'n' ? e[k] = attributes[k] : attributes[k] !== null && e.setAttribute(k, attributes[k]);
-  e.append(...kids.flat().filter(k => k !== null && k !== undefined)); return e;
+  for (const k in attributes) k.startsWith('on') ? e[k] = attributes[k] : e.setAttribute(k, attributes[k]);
+  e.append(...kids.flat(2).filter(Boolean)); return e;
 };
-const h = (tag, attributes = {}, ...kids) => add(document.createElement(tag), attributes, kids);
-const s = (tag, attributes = {}, ...kids) => add(document.createElementNS('http://www.w3.org/2000/svg', tag), attributes, kids);
-const button = (text, onclick, more = {}) => h('button', {type: 'button', class: 'link', onclick, ...more}, text);
+const h = (tag, attributes, ...kids) => add(document.createElement(tag), attributes, kids);
+const s = (tag, attributes, ...kids) => add(document.createElementNS('http://www.w3.org/2000/svg', tag), attributes, kids);
+const button = (text, onclick, more) => h('button', {type: 'button', class: 'link', onclick, ...more}, text);
 const real = x => typeof x === 'number';
-const digits = (x, n = 3) => x.toFixed(Math.max(0, n - 1 - Math.max(0, Math.floor(Math.log10(Math.abs(x) || 1)))));
-const number = x => !real(x) ? x ?? '' : x === 0 ? '0' : Math.abs(x) < 1e-3 || Math.abs(x) >= 1e4 ? x.toExponential(2) : x.toFixed(Math.max(0, 2 - Math.floor(Math.log10(Math.abs(x)))));
-const time = x => !real(x) ? x ?? '' : x >= 1000 ? digits(x / 1000) + ' s' : x >= 1 ? digits(x) + ' ms' : x ? (x < .001 ? (x * 1000).toFixed(1) : digits(x * 1000)) + ' µs' : '0 ms';
+const fixed = x => x.toFixed(Math.max(0, 2 - Math.floor(Math.log10(Math.abs(x)))));
+const number = x => !real(x) ? x ?? '' : !x ? '0' : Math.abs(x) < 1e-3 || Math.abs(x) >= 1e4 ? x.toExponential(2) : fixed(x);
+const time = x => !real(x) ? x ?? '' : x >= 1e3 ? fixed(x / 1e3) + ' s' : x >= 1 ? fixed(x) + ' ms' : x >= .001 ? fixed(x * 1e3) + ' µs' : x ? (x * 1e3).toFixed(1) + ' µs' : '0 ms';
 const share = x => !real(x) ? x ?? '' : x > 0 && x < .001 ? '<0.1 %' : +(100 * x).toPrecision(3) + ' %';
-const bytes = n => n < 1024 ? n + ' B' : n < 1048576 ? (n / 1024).toFixed(1) + ' KB' : (n / 1048576).toFixed(1) + ' MB';
-const count = (n, noun) => `${n.toLocaleString('en')} ${noun}${n === 1 ? '' : 's'}`;
-const sum = (rows, k) => rows.reduce((t, r) => t + (+r[k] || 0), 0);
-const top = (rows, f) => rows.reduce((m, r) => Math.max(m, +f(r) || 0), 0) || 1;
-const swatch = (kind, text) => h('span', {}, h('i', {class: kind, 'aria-hidden': 'true'}), text);
-
-// ---- what is chosen: ops and lines, in every view at once
-let pinned = {ops: new Set(), lines: new Set(), parameters: new Set()}, shown = -1, nodes = [], selected = -1;
-const byLine = new Map();
-ops.forEach((o, i) => { if (!strings[o[6]] && o[2]) (byLine.get(o[2]) || byLine.set(o[2], []).get(o[2])).push(i); });
-const choice = (list, line, parameters = []) => ({ops: new Set(list), lines: new Set(line ? [line] : []), parameters: new Set(parameters)});
-function lift(op, view) { // the box of `view` that holds an op
-  let [v, k] = home[op] || [-1, -1];
-  while (v > view || (v >= 0 && v !== view)) { const up = views[v].up; if (!up) return -1; [v, k] = up; }
-  return v === view ? k : -1;
-}
-function light(what) {
-  const boxes = new Set([...what.ops].map(o => lift(o, shown)));
-  nodes.forEach((n, k) => n.classList.toggle('lit', boxes.has(k)));
-  const one = what.ops.size === 1 ? ops[[...what.ops][0]] : null;
-  rows.forEach((r, k) => {
-    r.classList.toggle('lit', what.lines.has(k + 1));
-    const marked = one && !strings[one[6]] && one[2] === k + 1 ? one : null;
-    if (r.marked !== marked) { r.marked = marked; r.children[1].replaceChildren(...paint(k, marked)); }
-  });
-  for (const r of gradientRows) r[1].classList.toggle('lit', what.parameters.has(r[0]));
-}
-const pin = what => { pinned = what; light(what); };
-const rest = () => light(pinned);
-function reveal(list, line, parameters) { // a finding's link: its line, and the graph where its ops are
-  pinned = choice(list.length ? list : byLine.get(line) || [], line, parameters);
-  tab(0);
-  const first = [...pinned.ops].find(o => home[o]);
-  if (first !== undefined) show(home[first][0], lift(first, home[first][0]));
-  rest();
-  if (rows[line - 1]) nearest(rows[line - 1].parentElement.parentElement, rows[line - 1]);
-}
-function nearest(box, e) { // scrolls inside the card alone: scrollIntoView would move the notebook
+const whole = n => n.toLocaleString('en'), count = (n, noun) => `${whole(n)} ${noun}${n === 1 ? '' : 's'}`;
+const sum = (list, k) => list.reduce((t, r) => t + (+r[k] || 0), 0), both = r => (+r.forward || 0) + (+r.backward || 0);
+const top = (list, f) => list.reduce((m, r) => Math.max(m, +f(r) || 0), 0) || 1;
+const quiet = words => h('span', {class: 'quiet'}, words), hide = {'aria-hidden': 'true'}, swatch = c => h('i', {class: c, ...hide});
+const nearest = (box, e) => { // scrolls inside the card alone: scrollIntoView would move the notebook
   const a = box.getBoundingClientRect(), b = e.getBoundingClientRect();
   if (b.top < a.top || b.bottom > a.bottom) box.scrollTop += b.top - a.top - (a.height - b.height) / 2;
   if (b.left < a.left || b.right > a.right) box.scrollLeft += b.left - a.left - (a.width - b.width) / 2;
+};
+const rove = (from, to, box) => { from.setAttribute('tabindex', -1); to.setAttribute('tabindex', 0); to.focus({preventScroll: true}); nearest(box, to); };
+
+// ---- what is lit: ops, lines and parameters, in every view at once
+const byLine = k => ops.flatMap((o, i) => o.line === k && !o.file ? [i] : []);
+const choice = (list, line, names = []) => ({ops: new Set(list), lines: new Set(line ? [line] : []), names: new Set(names)});
+let pinned = choice([]), shown = 0, nodes = [], gradientRows = [];
+function lift(op, view) { // the box of `view` that holds an op
+  let [v, k] = home[op];
+  while (v !== view) { if (!views[v].up) return -1; [v, k] = views[v].up; }
+  return k;
+}
+function light(what) {
+  const boxes = new Set([...what.ops].map(o => lift(o, shown))), one = what.ops.size === 1 ? ops[[...what.ops][0]] : 0;
+  nodes.forEach((n, k) => n.classList.toggle('lit', boxes.has(k)));
+  lineRows.forEach((r, k) => {
+    r.classList.toggle('lit', what.lines.has(k + 1));
+    const mark = one && !one.file && one.line === k + 1 ? one : 0;
+    if (r.mark !== mark) { r.mark = mark; r.children[1].replaceChildren(...paint(k, mark)); }
+  });
+  for (const r of gradientRows) r[1].classList.toggle('lit', what.names.has(r[0].name));
+}
+const pin = what => light(pinned = what), rest = () => light(pinned);
+function reveal(list, line, names) { // a finding's link: its line, and its ops in the graph
+  pinned = choice(list.length ? list : byLine(line), line, names); tab(0);
+  const [first] = pinned.ops;
+  first === undefined ? rest() : show(home[first][0], home[first][1]);
+  if (lineRows[line - 1]) nearest(source.parentElement, lineRows[line - 1]);
 }
 
 // ---- header and findings
-const figure = (name, value, kind) => h('span', {}, kind ? h('i', {class: kind, 'aria-hidden': 'true'}) : null, h('span', {class: 'quiet'}, name + ' '), h('b', {}, value));
-const runs = sum(ops, 1);
-const header = h('header', {}, h('span', {class: 'title'}, head.title || 'autograd'), h('span', {}, h('b', {}, ops.length.toLocaleString('en')), h('span', {class: 'quiet'}, (ops.length === 1 ? ' op' : ' ops') + (runs > ops.length ? `, ran ${runs.toLocaleString('en')} times` : ''))),
+const figure = (name, value, c) => h('span', {}, c && swatch(c), quiet(name + ' '), h('b', {}, value)), ran = sum(ops, 'count');
+const header = h('header', {}, h('span', {class: 'title'}, head.title || 'autograd'), h('span', {}, h('b', {}, whole(ops.length)), quiet((ops.length === 1 ? ' op' : ' ops') + (ran > ops.length ? `, ran ${whole(ran)} times` : ''))),
   figure('forward', time(head.forward), 'f'), figure('backward', time(head.backward), 'b'), figure('update', time(head.update)), figure('wall', time(head.wall)), h('span', {class: 'quiet end'}, head.device));
-function sentence(text, line, go) {
-  const at = line ? text.search(new RegExp(`\\bline ${line}\\b`, 'i')) : -1, long = `line ${line}`.length;
-  return !line ? [text] : at < 0 ? [button('line ' + line, go), ': ' + text] : [text.slice(0, at), button(text.slice(at, at + long), go), text.slice(at + long)];
+function problem(severity, text, line, remedy, go, extra) {
+  const words = 'line ' + line, at = line ? text.search(new RegExp(`\\b${words}\\b`, 'i')) : -1, end = at + words.length;
+  return h('li', {class: severity}, h('span', {class: 'word'}, `${ICON[severity]} ${WORD[severity]}`), h('div', {}, h('div', {class: 'message'}, !line ? text : at < 0 ? [button(words, go), ': ' + text] : [text.slice(0, at), button(text.slice(at, end), go), text.slice(end)]), (remedy || extra) && h('div', {class: 'remedy'}, remedy, ' ', extra)));
 }
-const problem = (severity, text, line, remedy, go, extra) => h('li', {class: severity}, h('span', {class: 'word'}, `${ICON[severity]} ${WORD[severity]}`),
-  h('div', {}, h('div', {class: 'message'}, ...sentence(text, line, go)), remedy || extra ? h('div', {class: 'remedy'}, remedy, extra) : null));
-const list = h('ul', {class: 'findings', 'aria-label': 'findings'});
-const failed = ops.flatMap((o, i) => o[20] & ERROR ? [i] : []);
-if (D.error) list.append(problem('error', `${D.error.type}${D.error.message ? ': ' + D.error.message : ''}`, D.error.line, 'The cell stopped here, so this card is partial: it shows what ran before.', () => reveal(failed, D.error.line)));
-const problems = findings.map(f => {
-  const go = () => reveal(f.ops, f.line, f.parameters);
-  return problem(WORD[f.severity] ? f.severity : 'note', f.message, f.line, f.remedy, go, f.parameters.length ? button(`show ${count(f.parameters.length, 'parameter')}`, () => { tab(1); pin(choice(f.ops, f.line, f.parameters)); const r = gradientRows.find(r => r[1].matches('.lit')); if (r) nearest(panels[1].firstChild, r[1]); }) : null);
-});
+const list = h('ul', {class: 'findings', 'aria-label': 'findings'}), {error} = D;
+const stopped = () => reveal(D.failed, error.line);
+if (error) list.append(problem('error', error.type + (error.message && ': ' + error.message), error.line, D.partial, stopped));
+const problems = findings.map(f => problem(WORD[f.severity] ? f.severity : 'note', f.message, f.line, f.remedy, () => reveal(f.ops, f.line, f.parameters), f.parameters.length && button(`show ${count(f.parameters.length, 'parameter')}`, () => {
+  tab(1); pin(choice(f.ops, f.line, f.parameters));
+  const r = gradientRows.find(r => pinned.names.has(r[0].name)); if (r) nearest(panels[1].firstChild, r[1]);
+})));
 list.append(...problems.slice(0, 5));
-if (problems.length > 5) list.append(h('li', {class: 'none'}, button(`and ${problems.length - 5} more`, e => e.target.parentElement.replaceWith(...problems.slice(5)))));
-if (!list.children.length) list.append(h('li', {class: 'none'}, ops.length ? '✓ No problems found.' : 'No operation ran in this cell.'));
+if (problems[5]) list.append(h('li', {class: 'none'}, button(`and ${problems.length - 5} more`, e => e.target.parentElement.replaceWith(...problems.slice(5)))));
+if (!list.firstChild) list.append(h('li', {class: 'none'}, ops.length ? '✓ No problems found.' : 'No operation ran in this cell.'));
 
 // ---- source
-const WORDS = /("""|''')|(#.*)|([rbf]{0,2}(?:"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'))|\b(False|None|True|and|as|assert|async|await|break|class|continue|def|del|elif|else|except|finally|for|from|global|if|import|in|is|lambda|nonlocal|not|or|pass|raise|return|try|while|with|yield)\b|\b(\d[\w.]*)/g;
-const inString = []; // the triple quote that is open at the start of each line
-D.source.reduce((open, line, k) => {
-  inString[k] = open;
-  for (const m of line.matchAll(open ? /("""|''')/g : WORDS)) if (m[1]) open = open === m[1] ? '' : open || m[1];
-  return open;
-}, '');
-function tint(text, k) {
-  if (inString[k]) return [h('span', {class: 's'}, text)];
-  const out = []; let at = 0;
-  for (const m of text.matchAll(WORDS)) {
-    if (m[1]) { out.push(text.slice(at, m.index), h('span', {class: 's'}, text.slice(m.index))); at = text.length; break; }
-    out.push(text.slice(at, m.index), h('span', {class: m[2] ? 'c' : m[3] ? 's' : m[4] ? 'k' : 'd'}, m[0])); at = m.index + m[0].length;
+function tint(k, from, to) { // a piece of line k with its colours, which Python's tokenizer found
+  const text = D.source[k], out = []; let at = from;
+  for (let [start, end, kind] of D.colours[k] || []) {
+    start = Math.max(start, at); end = Math.min(end, to);
+    if (start < end) { out.push(text.slice(at, start), h('span', {class: kind}, text.slice(start, end))); at = end; }
   }
-  return [...out, text.slice(at)];
+  return [...out, text.slice(at, to)];
 }
-function paint(k, o) { // line k, with an op's own expression marked
-  const text = D.source[k], code = o ? strings[o[7]].split('\n')[0] : '';
-  let at = o ? o[3] : -1;
-  if (code && text.slice(at, at + code.length) !== code) at = text.indexOf(code);
-  if (!code || !(at >= 0)) return tint(text || ' ', k);
-  return [...tint(text.slice(0, at), k), h('mark', {}, ...tint(code, k)), ...tint(text.slice(at + code.length), k)];
+function paint(k, op) { // line k, with the expression of one op marked
+  const text = D.source[k], code = op ? op.code.split('\n')[0] : '', at = code ? text.indexOf(code, text.startsWith(code, op.col) ? op.col : 0) : -1, end = at + code.length;
+  return at < 0 ? tint(k, 0, text.length) : [...tint(k, 0, at), h('mark', {}, ...tint(k, at, end)), ...tint(k, end, text.length)];
 }
-const lineOf = new Map(lines.map(l => [l[0], l])), longest = top(lines, l => Math.max(l[1], l[2]));
-const worst = new Map();
-for (const f of [...findings].reverse()) if (f.line && worst.get(f.line) !== 'error') worst.set(f.line, f.severity === 'error' ? 'error' : 'warning');
-if (D.error?.line) worst.set(D.error.line, 'error');
-const said = h('div', {class: 'foot', 'aria-live': 'polite'});
-const hint = () => said.replaceChildren(lines.length ? 'Point at a line for its times and its boxes in the graph.' : 'No time was measured on a line.');
-const rows = D.source.map((text, k) => {
-  const l = lineOf.get(k + 1), bad = worst.get(k + 1), words = l ? `line ${k + 1}: forward ${time(l[1])}, backward ${time(l[2])}, ${count(l[3], 'run')}` : `line ${k + 1}: no op ran`;
-  const on = () => { light(choice(byLine.get(k + 1) || [], k + 1)); said.textContent = words; };
-  return h('div', {role: 'option', tabindex: k ? -1 : 0, class: bad || '', 'aria-label': `${words}${bad ? ', ' + bad : ''}. ${text}`, onmouseenter: on, onmouseleave: () => { rest(); hint(); }, onfocus: on, onblur: () => { rest(); hint(); },
-    onclick: () => { pin(choice(byLine.get(k + 1) || [], k + 1)); const o = byLine.get(k + 1)?.[0]; if (o !== undefined && !nodes.some(n => n.matches('.lit'))) show(home[o][0]); rest(); }},
-    h('span', {class: 'n'}, bad ? h('b', {'aria-hidden': 'true'}, ICON[bad] + ' ') : null, k + 1), h('span', {class: 't'}, ...paint(k)),
-    h('span', {class: 'bars'}, l ? [h('u', {class: 'f', style: `width:${50 * l[1] / longest}px`}), h('u', {class: 'b', style: `width:${50 * l[2] / longest}px`})] : null), h('span', {class: 'ms'}, l ? time(l[1] + l[2]) : ''));
+const longest = top(lines, l => Math.max(l.forward, l.backward)), worst = new Map(), said = h('div', {class: 'foot', 'aria-live': 'polite'});
+for (const f of findings) if (worst.get(f.line) !== 'error') worst.set(f.line, WORD[f.severity] ? f.severity : 'note');
+if (error) worst.set(error.line, 'error');
+const lineRows = D.source.map((text, k) => {
+  const l = lines.find(l => l.line === k + 1), bad = worst.get(k + 1), words = `line ${k + 1}: ` + (l ? `forward ${time(l.forward)}, backward ${time(l.backward)}, ${count(l.count, 'run')}` : 'no op ran');
+  const on = () => { light(choice(byLine(k + 1), k + 1)); said.textContent = words; }, off = () => { rest(); said.textContent = D.hint; };
+  const bar = c => h('u', {class: c[0], style: `width:${l[c] ? Math.max(1, 50 * l[c] / longest) : 0}px`});
+  return h('div', {role: 'option', tabindex: k ? -1 : 0, class: bad || '', 'aria-label': `${words}${bad ? ', ' + bad : ''}. ${text}`, onmouseenter: on, onmouseleave: off, onfocus: on, onblur: off, onclick: () => {
+    const mine = byLine(k + 1); pinned = choice(mine, k + 1); tab(0);
+    mine.length && mine.every(o => lift(o, shown) < 0) ? show(home[mine[0]][0]) : rest();
+  }}, h('span', {class: 'n'}, bad && h('b', hide, ICON[bad] + ' '), k + 1), h('span', {class: 't'}, paint(k)), h('span', {class: 'bars'}, l && [bar('forward'), bar('backward')]), h('span', {class: 'ms'}, l && time(both(l))));
 });
 const source = h('div', {class: 'lines', role: 'listbox', 'aria-label': 'source of the cell with times', onkeydown: e => {
-  const step = {ArrowDown: 1, ArrowUp: -1}[e.key], k = rows.indexOf(e.target);
-  if (step && rows[k + step]) { rows[k].tabIndex = -1; rows[k + step].tabIndex = 0; rows[k + step].focus({preventScroll: true}); nearest(e.currentTarget.parentElement, rows[k + step]); }
-  if (step || e.key === 'Enter') e.preventDefault();
-  if (e.key === 'Enter') e.target.click();
-}}, ...rows);
-hint();
+  const step = {ArrowDown: 1, ArrowUp: -1}[e.key], to = lineRows[lineRows.indexOf(e.target) + step];
+  if (to) rove(e.target, to, source.parentElement);
+  if (e.key === 'Enter') e.target.click(); else if (!step) return;
+  e.preventDefault();
+}}, lineRows);
+said.textContent = D.hint;
 
 // ---- graph
 const crumbs = h('nav', {class: 'bar crumbs', 'aria-label': 'path of modules'}), canvas = h('div', {class: 'scroll'}), details = h('div', {class: 'foot details', 'aria-live': 'polite'});
-const HINT = 'Click a box for its kernel, times and values. Enter opens a group, Esc goes up, arrows move.';
-const flagsOf = it => it[0] === 0 ? ops[it[1]][20] : it[8], cost = it => it[0] === 0 ? [ops[it[1]][14], ops[it[1]][15]] : it[0] === 1 ? [it[6], it[7]] : [0, 0];
+const enter = (v, k) => { show(v, k); nodes[k].focus({preventScroll: true}); };
 function show(v, focus = -1) {
-  const view = views[v], L = layouts[view.layout], items = view.items; shown = v; selected = -1;
-  const most = top(items, it => cost(it)[0] + cost(it)[1]), marks = items.reduce((m, it) => m | flagsOf(it), 0);
-  const scale = Math.max(.78, Math.min(1, (canvas.clientWidth - 24) / (L.w + 24) || 1));
-  const svg = s('svg', {width: (L.w + 24) * scale, height: (L.h + 30) * scale, viewBox: `-12 -14 ${L.w + 24} ${L.h + 30}`, role: 'group', 'aria-label': `graph of ${view.label || 'the cell'}: ${count(items.length, 'box')}`.replace('boxs', 'boxes')});
-  L.r.forEach((p, e) => {
-    const [u, w] = view.edges[e], f = flagsOf(items[u]) | flagsOf(items[w]) & CUT, kind = f & CUT ? ' cut' : flagsOf(items[u]) & flagsOf(items[w]) & UNREACHED ? ' unreached' : '';
+  const view = views[v], {items} = view, {w, h: height, b, r} = layouts[view.layout], most = top(items, both), path = [];
+  const scale = Math.max(.78, Math.min(1, (canvas.clientWidth - 16) / (w + 24) || 1));
+  const svg = s('svg', {width: (w + 24) * scale, height: (height + 30) * scale, viewBox: `-12 -14 ${w + 24} ${height + 30}`, role: 'group', 'aria-label': `graph of ${view.label || 'the cell'}, ${count(items.length, 'item')}`});
+  r.forEach((p, e) => {
+    const [u, t] = view.edges[e].map(k => items[k].flags), n = p.length, kind = (u | t) & CUT ? ' cut' : u & t & UNREACHED ? ' unreached' : '';
     let d = `M${p[0]} ${p[1]}`;
-    for (let i = 2; i < p.length; i += 2) { const m = (p[i - 1] + p[i + 1]) / 2; d += p[i] === p[i - 2] ? `V${p[i + 1]}` : `C${p[i - 2]} ${m} ${p[i]} ${m} ${p[i]} ${p[i + 1]}`; }
-    const n = p.length, x = p[n - 2], y = p[n - 1], t = y > p[n - 3] ? -6 : 6;
-    svg.append(s('path', {class: 'edge' + kind, d}), s('path', {class: 'tip' + kind, d: `M${x} ${y}l-3.5 ${t}h7z`}));
+    for (let i = 2; i < n; i += 2) { const m = (p[i - 1] + p[i + 1]) / 2; d += p[i] === p[i - 2] ? 'V' + p[i + 1] : `C${p[i - 2]} ${m} ${p[i]} ${m} ${p[i]} ${p[i + 1]}`; }
+    svg.append(s('path', {class: 'edge' + kind, d}), s('path', {class: 'tip' + kind, d: `M${p[n - 2]} ${p[n - 1]}l-3.5 ${p[n - 1] > p[n - 3] ? -6 : 6}h7z`}));
   });
-  nodes = items.map((it, k) => node(it, k, L.b.slice(4 * k, 4 * k + 4), most, svg, v));
-  svg.append(...nodes);
-  const path = []; for (let w = v, up; w >= 0; w = up ? up[0] : -1) { up = views[w].up; path.unshift(w); }
-  crumbs.replaceChildren(...path.flatMap((w, i) => [i ? h('span', {'aria-hidden': 'true'}, '›') : null, w === v ? h('b', {'aria-current': 'true'}, views[w].label || 'cell') : button(views[w].label || 'cell', () => show(w, views[path[i + 1]].up[1]))]).filter(Boolean),
-    h('span', {class: 'end'}, view.note, view.note ? '. ' : '', `bar: forward and backward time, longest ${time(most)}`, marks & CUT ? ' · dashed red: cut, no gradient passes' : '', marks & UNREACHED ? ' · dotted: backward did not come here' : ''));
-  canvas.replaceChildren(items.length ? svg : h('p', {class: 'bar'}, 'No operation ran in this cell.'));
-  details.replaceChildren(HINT);
-  if (focus >= 0 && nodes[focus]) { nodes[0].setAttribute('tabindex', -1); nodes[focus].setAttribute('tabindex', 0); tell(focus); nearest(canvas, nodes[focus]); } else canvas.scrollTop = 0;
-  rest();
-}
-function node(it, k, [x, y, w, height], most, svg, v) {
-  const [kind, index, label, detail, place, chips] = it, [f, b] = cost(it), flags = flagsOf(it), l = -w / 2, t = -height / 2;
-  const name = ['op', 'group', 'leaf', 'port'][kind], inside = kind === 1 ? ' inside' : '';
-  const badge = flags & ERROR ? '✕ failed' : flags & NAN ? '✕ NaN' + inside : flags & CUT ? '✂ cut' + inside : '';
-  const words = [strings[label], strings[detail], strings[place], f + b ? `forward ${time(f)}, backward ${time(b)}` : '', badge.slice(2), flags & UNREACHED ? 'backward did not come here' : '', ...(chips || []).map(c => strings[c[0]]), kind === 1 ? 'Enter opens' : ''];
-  const g = s('g', {class: `node ${name}${flags & CUT ? ' cut' : ''}${flags & NAN ? ' nan' : ''}${flags & ERROR ? ' failed' : ''}${flags & UNREACHED ? ' unreached' : ''}`, transform: `translate(${x} ${y})`, tabindex: k ? -1 : 0, role: 'button', 'aria-label': words.filter(Boolean).join(', ')});
-  const text = (cls, dx, dy, id) => s('text', {class: cls, x: dx, y: dy}, id);
-  if (kind === 1) g.append(s('rect', {class: 'box', x: l + 4, y: t + 4, width: w, height, rx: 5}));
-  g.append(s('rect', {class: 'ring', x: l - 4, y: t - 4, width: w + 8, height: height + 8, rx: 8}), s('rect', {class: 'box', x: l, y: t, width: w, height, rx: kind === 3 ? 11 : 5, style: `--heat:${(24 * (f + b) / most).toFixed(0)}%`}));
-  if (kind === 3) g.append(text('label', 0, 4, strings[label]));
-  else {
-    g.append(text('label', l + 10, t + 16, strings[label]), text('time', -l - 10, t + 16, f + b ? time(f + b) : ''), text('detail', l + 10, t + 31, strings[detail]), text('place', -l - 10, t + 31, strings[place]));
-    let at = l + 8;
-    for (const [id, , dead] of chips || []) { const wide = 5.6 * strings[id].length + 14; g.append(s('g', {class: 'chip' + (dead ? ' dead' : '')}, s('rect', {x: at, y: t + 37, width: wide, height: 16, rx: 8}), text('', at + wide / 2, t + 49, strings[id]))); at += wide + 5; }
-    const unit = (w - 20) / most, bar = (cls, dx, ms) => ms * unit > .4 && g.append(s('rect', {class: cls, x: l + 10 + dx, y: -t - 6, width: ms * unit, height: 3, rx: 1}));
-    bar('f', 0, f); bar('b', f * unit, b);
+  shown = v; nodes = items.map((it, k) => node(it, k, b.slice(4 * k, 4 * k + 4), most, v)); svg.append(...nodes);
+  for (let at = v, k; at >= 0; [at, k] = views[at].up || [-1]) { // k: the box of `at` that leads to where we are
+    const to = [at, k], name = views[at].label || 'cell';
+    path.unshift(at === v ? h('b', {'aria-current': 'true'}, name) : button(name, () => enter(...to)), '›');
   }
-  if (badge) { const wide = 6.2 * badge.length + 12; g.append(s('g', {class: 'badge'}, s('rect', {x: -l - wide - 6, y: t - 9, width: wide, height: 17, rx: 8}), text('', -l - wide / 2 - 6, t + 3, badge))); }
-  const mine = () => kind === 0 ? choice([index], strings[ops[index][6]] ? 0 : ops[index][2]) : kind === 1 ? choice([...home.keys()].filter(o => lift(o, v) === k), 0) : choice([], 0);
-  const hover = () => { const what = mine(); if (kind === 1) for (const o of what.ops) if (!strings[ops[o][6]]) what.lines.add(ops[o][2]); light(what); };
-  g.onmouseenter = hover; g.onmouseleave = rest;
-  g.onfocus = () => { hover(); tell(k); }; g.onblur = rest;
-  const open = () => { if (kind === 1) show(index, 0), nodes[0].focus({preventScroll: true}); else if (kind === 3) reveal([index], 0); else { pin(mine()); tell(k); } };
-  g.onclick = open;
+  crumbs.replaceChildren(...path.slice(0, -1), h('span', {class: 'end'}, view.note, `bar: time, longest ${time(most)}`));
+  canvas.replaceChildren(items.length ? svg : '');
+  rest();
+  if (nodes[focus]) { nodes[0].setAttribute('tabindex', -1); nodes[focus].setAttribute('tabindex', 0); tell(items[focus]); nearest(canvas, nodes[focus]); } else { canvas.scrollTop = 0; details.replaceChildren(D.help); }
+}
+function node(it, k, [x, y, w, height], most, v) {
+  const {kind, flags, badge} = it, f = +it.forward || 0, b = +it.backward || 0, l = -w / 2, t = -height / 2, group = kind === 'group';
+  const say = [it.label, it.detail, it.place, f + b && `forward ${time(f)}, backward ${time(b)}`, badge.slice(2), flags & UNREACHED && D.reached, ...it.chips.map(c => D.strings[c[0]]), group && 'Enter opens'];
+  const g = s('g', {class: `node ${kind} ${it.marks}`, transform: `translate(${x} ${y})`, tabindex: k ? -1 : 0, role: 'button', 'aria-label': say.filter(Boolean).join(', ')});
+  const text = (cls, dx, dy, words) => g.append(s('text', {class: cls, x: dx, y: dy}, words)), rect = (cls, dx, dy, width, high, rx, more) => s('rect', {class: cls, x: dx, y: dy, width, height: high, rx, ...more});
+  const pill = (cls, dx, dy, wide, words) => g.append(s('g', {class: cls}, rect('', dx, dy, wide, 16, 8), s('text', {x: dx + wide / 2, y: dy + 12}, words)));
+  if (group) g.append(rect('box', l + 4, t + 4, w, height, 5));
+  g.append(rect('ring', l - 4, t - 4, w + 8, height + 8, 8), rect('box', l, t, w, height, kind === 'port' ? 11 : 5, {style: `--heat:${Math.round(24 * (f + b) / most)}%`}));
+  if (kind === 'port') text('label', 0, 4, it.label);
+  else {
+    text('label', l + 10, t + 16, it.label); text('time', -l - 10, t + 16, f + b && time(f + b)); text('detail', l + 10, t + 31, it.detail); text('place', -l - 10, t + 31, it.place);
+    let at = l + 8;
+    for (const [id, dead] of it.chips) { const words = D.strings[id], wide = 5.6 * words.length + 14; pill(dead ? 'chip dead' : 'chip', at, t + 37, wide, words); at += wide + 5; }
+    const unit = (w - 20) / most;
+    if (f * unit > .4) g.append(rect('f', l + 10, -t - 6, f * unit, 3, 1));
+    if (b * unit > .4) g.append(rect('b', l + 10 + f * unit, -t - 6, b * unit, 3, 1));
+  }
+  if (badge) { const wide = 6.2 * badge.length + 12; pill('badge', -l - wide - 6, t - 11, wide, badge); }
+  const mine = () => { const list = kind === 'op' ? [it.index] : group ? [...ops.keys()].filter(o => lift(o, v) === k) : [], what = choice(list); for (const o of list) if (!ops[o].file) what.lines.add(ops[o].line); return what; };
+  const open = () => { if (group) enter(it.index, views[it.index].first); else if (kind === 'port') reveal([it.index]); else { pin(mine()); tell(it); } };
+  g.onmouseenter = () => light(mine()); g.onmouseleave = g.onblur = rest; g.onclick = open;
+  g.onfocus = () => { light(mine()); tell(it); };
   g.onkeydown = e => {
-    if (e.key === 'Enter' || e.key === ' ') { e.preventDefault(); open(); }
-    if (e.key === 'Escape' || e.key === 'Backspace') { e.preventDefault(); const up = views[v].up; if (up) { show(up[0], up[1]); nodes[up[1]].focus({preventScroll: true}); } else pin(choice([], 0)); }
-    const way = {ArrowDown: [0, 1], ArrowUp: [0, -1], ArrowRight: [1, 0], ArrowLeft: [-1, 0]}[e.key];
-    if (!way) return;
+    const up = views[v].up, way = {ArrowDown: [0, 1], ArrowUp: [0, -1], ArrowRight: [1, 0], ArrowLeft: [-1, 0]}[e.key];
+    if (e.key === 'Enter' || e.key === ' ') open();
+    else if (e.key === 'Escape') up ? enter(...up) : pin(choice([]));
+    else if (way) { // the nearest box that way
+      const B = layouts[views[v].layout].b, far = j => { const dx = B[4 * j] - x, dy = B[4 * j + 1] - y, along = dx * way[0] + dy * way[1]; return along > 4 ? along + 2.5 * Math.abs(dx * way[1] + dy * way[0]) : Infinity; };
+      const best = nodes.reduce((m, _, j) => far(j) < far(m) ? j : m, k);
+      if (best !== k) rove(g, nodes[best], canvas);
+    } else return;
     e.preventDefault();
-    const B = layouts[views[v].layout].b; let best = -1, least = Infinity;
-    for (let j = 0; j < nodes.length; j++) { const dx = B[4 * j] - x, dy = B[4 * j + 1] - y, along = dx * way[0] + dy * way[1], off = Math.abs(dx * way[1]) + Math.abs(dy * way[0]); if (along > 4 && along + 2.5 * off < least) { least = along + 2.5 * off; best = j; } }
-    if (best >= 0) { g.setAttribute('tabindex', -1); nodes[best].setAttribute('tabindex', 0); nodes[best].focus({preventScroll: true}); nearest(canvas, nodes[best]); }
   };
   return g;
 }
-const readName = i => i >= 0 ? `${strings[ops[i][0]]} ${strings[ops[i][11]]}` : `${strings[tensors[-i - 1][0]] || strings[tensors[-i - 1][1]]} ${strings[tensors[-i - 1][2]]}`;
-function tell(k) {
-  const it = views[shown].items[k], pair = (name, value) => value === '' || value === null ? null : h('span', {}, name + ' ', h('b', {}, value));
-  if (it[0] === 2) { const t = tensors[it[1]]; return details.replaceChildren(h('b', {}, strings[t[0]]), pair('', strings[t[1]]), pair('shape', strings[t[2]]), pair('dtype', strings[t[3]]), pair('requires grad', t[4] ? 'yes' : 'no')); }
-  if (it[0] === 1) return details.replaceChildren(h('b', {}, strings[it[2]]), pair('', strings[it[3]]), pair('forward', time(it[6])), pair('backward', time(it[7])), button('open', () => show(it[1], 0)));
-  const o = ops[it[1]], st = o[19], file = strings[o[6]], where = o[2] ? `${file ? file + ', ' : ''}line ${o[2]}` : file;
-  details.replaceChildren(...[h('b', {}, strings[o[0]] + (o[1] > 1 ? ` ×${o[1].toLocaleString('en')}` : '')), pair('kernel', `${strings[o[9]]}${strings[o[10]] ? ` (${strings[o[10]]})` : ''}`), pair('output', `${strings[o[11]]} ${strings[o[12]]}`), pair('', o[17] ? bytes(o[17]) : ''),
-    pair('forward', time(o[14])), o[1] > 1 ? pair('slowest run', time(o[16])) : null, pair('backward', time(o[15])), pair('gradient', o[18] ? (o[20] & UNREACHED ? 'backward did not come here' : 'yes') : o[20] & CUT ? 'cut here' : 'not required'), pair('module', strings[o[8]]),
-    st ? h('span', {class: 'wide'}, 'values ', h('b', {}, `${number(st[0])} … ${number(st[1])}`), ' mean ', h('b', {}, number(st[2])), ' std ', h('b', {}, number(st[3])), ' zeros ', h('b', {}, share(st[4])), ...(st[5] ? [' NaN or infinite ', h('b', {class: 'flag'}, st[5].toLocaleString('en'))] : [])) : null,
-    o[13].length ? h('span', {class: 'wide'}, `reads ${o[13].map(readName).join(', ')}`) : null, strings[o[7]] ? h('span', {class: 'wide'}, where ? where + ': ' : '', h('span', {class: 'code'}, strings[o[7]])) : where ? h('span', {}, where) : null].filter(Boolean));
+function tell(it) {
+  const pair = (name, value) => value && h('span', {}, name && name + ' ', h('b', {}, value)), times = r => [pair('forward', time(r.forward)), pair('backward', time(r.backward))], wide = (...kids) => h('span', {class: 'wide'}, ...kids);
+  const say = (...kids) => details.replaceChildren(...kids.flat().filter(Boolean)), reads = i => i < 0 ? `${tensors[~i].name || tensors[~i].kind} ${tensors[~i].shape}` : `${ops[i].op} ${ops[i].shape}`;
+  if (it.kind === 'leaf') { const t = tensors[it.index]; return say(pair('', t.name), pair(t.kind, t.shape), pair('', t.dtype), pair('requires grad', t.requires_grad ? 'yes' : 'no')); }
+  if (it.kind === 'group') return say(pair('', it.label), pair('', it.detail), times(it), 'Enter opens it');
+  const o = ops[it.index], [low, high, mean, std, zeros, bad] = o.stats || [];
+  say(pair('', o.op + (o.count > 1 ? ' ×' + whole(o.count) : '')), pair('kernel', o.kernel && `${o.kernel}, ${o.backend}`), pair('output', `${o.shape} ${o.dtype}`), pair('size', number(o.size_bytes / 1024) + ' KB'), times(o), o.count > 1 && pair('slowest run', time(o.slowest)),
+    pair('gradient', o.flags & CUT ? 'cut here' : !o.requires_grad ? 'not required' : o.flags & UNREACHED ? D.reached : 'yes'), pair('module', o.module),
+    o.stats && wide('values ', h('b', {}, `${number(low)} … ${number(high)}`), ` · mean ${number(mean)} · std ${number(std)} · zeros ${share(zeros)}`, bad && h('b', {class: 'flag'}, ` · ${whole(bad)} NaN or infinite`)),
+    wide([o.file, o.line && 'line ' + o.line].filter(Boolean).join(', '), ' ', h('span', {class: 'code'}, o.code), o.reads.length && ' · reads ' + o.reads.map(reads).join(', ')));
 }
 
-// ---- tables
-function table(caption, columns, data, {total, onrow, onopen, start = -1} = {}) {
-  let made = data.map(d => { const tr = h('tr', {}, ...columns.map(c => h('td', {class: c.class || (c.text ? null : 'num')}, c.cell(d)))); onrow?.(d, tr); return [d, tr]; });
-  const body = h('tbody'), LIMIT = 300; let all = made.length <= LIMIT, order = [];
-  const more = h('div', {class: 'more'});
-  const fill = () => { body.replaceChildren(...(all ? made : made.slice(0, LIMIT)).flatMap(m => m[1].detail ? [m[1], m[1].detail] : [m[1]])); more.replaceChildren(...(all ? [] : [button(`and ${made.length - LIMIT} more: show all`, () => { all = true; fill(); })])); };
-  const heads = columns.map((c, k) => h('th', {scope: 'col', class: c.text ? null : 'num'}, c.sort ? h('button', {type: 'button', onclick: () => by(k)}, c.title, h('span', {'aria-hidden': 'true'}, '')) : c.title));
+// ---- tables: a column is [title, its cell, what it sorts by (or a key), "text" if it is no figure]
+function table(caption, columns, data, {total, onrow, start} = {}) {
+  const LIMIT = 300, body = h('tbody', {}), more = h('div', {class: 'more'}), cls = k => ({class: columns[k][3] || 'num'}), figures = k => columns[k][3] ? {} : cls(k), value = (d, k) => { const by = columns[k][2], x = typeof by === 'string' ? d[by] : by(d); return columns[k][3] || real(x) ? x : null; };
+  let all = data.length <= LIMIT, order = [], made = data.map(d => { const tr = h('tr', {}, columns.map((c, k) => h('td', cls(k), c[1](d)))); onrow?.(d, tr); return [d, tr]; });
+  const fill = () => { body.replaceChildren(...made.slice(0, all ? made.length : LIMIT).flatMap(m => m[1].open ? [m[1], m[1].open] : [m[1]])); more.replaceChildren(all ? '' : button(`and ${whole(made.length - LIMIT)} more: show all`, () => { all = true; fill(); })); };
+  const heads = columns.map((c, k) => h('th', {scope: 'col', ...figures(k)}, c[2] ? h('button', {type: 'button', onclick: () => by(k)}, c[0], h('span', hide)) : c[0]));
   function by(k) {
-    const c = columns[k], down = order[0] === k ? !order[1] : !c.text; order = [k, down];
-    const key = d => { const x = c.sort(d); return c.text || real(x) ? x : null; };
-    made = made.map((m, i) => [m, key(m[0]), i]).sort((a, b) => (a[1] === null) - (b[1] === null) || (a[1] === b[1] || a[1] === null ? a[2] - b[2] : (a[1] < b[1] ? -1 : 1) * (down ? -1 : 1))).map(m => m[0]);
-    heads.forEach((th, j) => { if (columns[j].sort) { th.setAttribute('aria-sort', j === k ? (down ? 'descending' : 'ascending') : 'none'); th.firstChild.lastChild.textContent = j === k ? (down ? ' ↓' : ' ↑') : ''; } });
+    const down = order[0] === k ? !order[1] : !columns[k][3], sign = down ? -1 : 1; order = [k, down];
+    made.sort(([a], [b]) => { const x = value(a, k), y = value(b, k); return (x === null) - (y === null) || (x === y ? 0 : x < y ? -sign : sign); });
+    heads.forEach((th, j) => { if (columns[j][2]) { th.setAttribute('aria-sort', j !== k ? 'none' : down ? 'descending' : 'ascending'); th.firstChild.lastChild.textContent = j !== k ? '' : down ? ' ↓' : ' ↑'; } });
     fill();
   }
-  start < 0 ? fill() : by(start);
-  return [h('table', {}, h('caption', {class: onopen ? 'sr' : null}, caption), h('thead', {}, h('tr', {}, ...heads)), body, total ? h('tfoot', {}, h('tr', {}, ...total.map((t, k) => h('td', {class: columns[k].text ? null : 'num'}, t)))) : null), more];
+  start ? by(start) : fill();
+  return [h('table', {}, h('caption', {}, caption), h('thead', {}, h('tr', {}, heads)), body, total && h('tfoot', {}, h('tr', {}, total.map((t, k) => h('td', figures(k), t))))), more];
 }
-const track = parts => h('span', {class: 'track', 'aria-hidden': 'true'}, ...parts.map(([kind, x]) => x > 0 ? h('u', {class: kind, style: `width:${90 * x}px`}) : null));
-const gradientRows = [];
-const SAID = {none: 'no gradient', zero: 'all zero', nan: 'NaN'}, raised = n => [...String(n)].map(c => '⁰¹²³⁴⁵⁶⁷⁸⁹'[c] || '⁻').join('');
+const track = parts => h('span', {class: 'track', ...hide}, parts.map(([c, x]) => x > 0 && h('u', {class: c, style: `width:${72 * x}px`})));
+const SAID = {none: 'no gradient', zero: 'all zero', nan: 'NaN'};
 function histogram(g) {
-  const bins = g[15], most = Math.max(...bins, 1), total = bins.reduce((a, b) => a + b, 0), s0 = s('svg', {viewBox: '0 0 528 96', width: 528, height: 96, role: 'img', 'aria-label': `histogram of log2 of |gradient| of ${g[0]}`});
-  bins.forEach((n, i) => n && s0.append(s('rect', {class: 'f', x: 8 + 8 * i, y: 76 - Math.max(1, 72 * n / most), width: 7, height: Math.max(1, 72 * n / most)})));
-  s0.append(s('path', {class: 'edge', d: 'M8 76.5H520'}));
-  for (let e = -40; e <= 24; e += 8) s0.append(s('path', {class: 'edge', d: `M${8 + 8 * (e + 40)} 76v4`}), s('text', {x: 8 + 8 * (e + 40), y: 92}, '2' + raised(e)));
-  return h('div', {}, h('span', {class: 'quiet'}, `|gradient| of ${g[0]}: ${count(total, 'element')} by power of two; rms ${number(g[5])}, largest ${number(g[8])}, accumulated ${count(g[14], 'time')}, weights' rms ${number(g[12])}`), s0);
+  const most = Math.max(...g.histogram, 1), svg = s('svg', {viewBox: '0 0 528 96', width: 528, height: 96, role: 'img', 'aria-label': 'histogram of log2 |gradient|'});
+  g.histogram.forEach((n, i) => { const high = n && Math.max(1, 72 * n / most); svg.append(s('rect', {class: 'f', x: 8 + 8 * i, y: 76 - high, width: 7, height: high})); });
+  svg.append(s('path', {class: 'edge', d: 'M8 76.5H520'}));
+  for (let e = -40; e <= 24; e += 8) svg.append(s('text', {x: 328 + 8 * e, y: 92}, '2', s('tspan', {dy: -4, 'font-size': 8}, '' + e)));
+  return [h('div', {class: 'quiet'}, `Elements by power of two of |gradient|. Largest ${number(g.max_abs)}, weights' rms ${number(g.weight_rms)}, accumulated ${count(g.count, 'time')}${g.nonfinite ? ', NaN or infinite ' + whole(g.nonfinite) : ''}.`), svg];
 }
 function gradientTable() {
-  const logs = gradients.map(g => real(g[5]) && g[5] > 0 ? Math.log10(g[5]) : null).filter(x => x !== null), low = Math.floor(Math.min(...logs, 0)) - 1, high = Math.max(Math.ceil(Math.max(...logs, low)), low + 3);
-  const cut = name => findings.find(f => f.line && f.parameters.includes(name));
-  const plain = (title, k, cell = d => number(d[k])) => ({title, sort: d => d[k], cell});
-  return table('Gradients', [
-    {title: 'parameter', text: true, class: 'code', sort: g => g[0], cell: g => h('button', {type: 'button', 'aria-expanded': 'false'}, g[0])}, {title: 'shape', text: true, sort: g => g[2], cell: g => g[2]},
-    plain('norm', 4), plain('rms', 5), {title: `rms, 1e${low} to 1e${high}`, text: true, sort: null, cell: g => real(g[5]) && g[5] > 0 ? track([['f', Math.max(.02, (Math.log10(g[5]) - low) / (high - low))]]) : ''},
-    {title: 'note', text: true, sort: g => g[16].join(), cell: g => h('span', {class: 'flag'}, g[4] === null && !g[16].length ? SAID.none : g[16].map(f => SAID[f] || f).join(', '), cut(g[0]) ? [', ', button(`line ${cut(g[0]).line}`, e => { e.stopPropagation(); reveal(cut(g[0]).ops, cut(g[0]).line, cut(g[0]).parameters); })] : null)},
-    plain('mean', 6), plain('std', 7), plain('zeros', 9, g => share(g[9])), plain('update/weight', 13)], gradients,
-    {onopen: 1, onrow: (g, tr) => {
-      gradientRows.push([g[0], tr]);
-      tr.onclick = () => {
-        const b = tr.querySelector('[aria-expanded]'), on = b.getAttribute('aria-expanded') === 'false'; b.setAttribute('aria-expanded', on);
-        if (!on) { tr.detail.remove(); tr.detail = null; return; }
-        tr.detail = h('tr', {}, h('td', {class: 'open', colspan: 10}, g[4] === null ? `${g[0]} got no gradient: backward did not reach it.` : g[15].length ? histogram(g) : 'No histogram was taken.')); tr.after(tr.detail);
-      };
-    }});
+  const log = g => real(g.rms) && g.rms > 0 ? Math.log10(g.rms) : null, logs = gradients.map(log).filter(real), low = Math.floor(Math.min(...logs, 0)) - 1, high = Math.max(Math.ceil(Math.max(...logs, low)), low + 3);
+  const flags = g => g.norm === null ? [SAID.none] : g.flags.map(f => SAID[f] || f), plain = (title, k, write = number) => [title, g => write(g[k]), k];
+  const note = g => { const f = findings.find(f => f.line && f.parameters.includes(g.name)), go = e => { e.stopPropagation(); reveal(f.ops, f.line, f.parameters); }; return [h('span', {class: 'flag'}, flags(g).join(', ')), f && [' ', button('line ' + f.line, go)]]; };
+  return table('', [['parameter', g => h('button', {type: 'button', 'aria-expanded': 'false'}, g.name), 'name', 'code'], ['shape', g => g.shape, 'shape', 'text'], plain('norm', 'norm'), plain('rms', 'rms'), [`1e${low} … 1e${high}`, g => log(g) !== null && track([['f', Math.max(.02, (log(g) - low) / (high - low))]]), 0, 'text'],
+    ['note', note, g => flags(g).join(), 'text'], plain('mean', 'mean'), plain('std', 'std'), plain('zeros', 'zeros', share), plain('update / weight', 'update_ratio')], gradients, {onrow: (g, tr) => {
+    gradientRows.push([g, tr]);
+    tr.onclick = () => {
+      tr.querySelector('[aria-expanded]').setAttribute('aria-expanded', !tr.open);
+      if (tr.open) { tr.open.remove(); tr.open = null; } else tr.after(tr.open = h('tr', {}, h('td', {class: 'open', colspan: 10}, g.norm === null ? D.unreached : histogram(g))));
+    };
+  }});
 }
 function timingTables() {
-  const ms = rows => { const m = top(rows, r => Math.max(...r)), n = m >= 100 ? 1 : m >= 10 ? 2 : 3; return x => real(x) ? x.toFixed(n) : x ?? ''; };
-  const groups = new Map(); for (const o of ops) { const g = groups.get(o[0]) || groups.set(o[0], [strings[o[0]], 0, 0, 0]).get(o[0]); g[1] += o[1]; g[2] += +o[14] || 0; g[3] += +o[15] || 0; }
-  const byOp = [...groups.values()], two = (data, f, b) => { const m = top(data, d => d[f] + d[b]), text = ms(data.map(d => [d[f] + d[b]])); return [[
-    {title: 'forward ms', sort: d => d[f], cell: d => text(d[f])}, {title: 'backward ms', sort: d => d[b], cell: d => text(d[b])}, {title: 'sum ms', sort: d => d[f] + d[b], cell: d => text(d[f] + d[b])}, {title: '', text: true, cell: d => track([['f', d[f] / m], ['b', d[b] / m]])}], [text(sum(data, f)), text(sum(data, b)), text(sum(data, f) + sum(data, b)), '']]; };
-  const [lineColumns, lineSum] = two(lines, 1, 2), [opColumns, opSum] = two(byOp, 2, 3), text = ms(kernels.map(k => [k[4]])), most = top(kernels, k => k[4]);
-  const runsColumn = k => ({title: 'runs', sort: d => d[k], cell: d => d[k].toLocaleString('en')});
-  return [
-    ...table('By line', [{title: 'line', sort: d => d[0], cell: d => button(d[0], () => reveal([], d[0]))}, {title: 'source', text: true, class: 'code text', sort: null, cell: d => (D.source[d[0] - 1] || '').trim()}, runsColumn(3), ...lineColumns], lines, {total: ['', 'all lines', sum(lines, 3).toLocaleString('en'), ...lineSum]}),
-    ...table('By op', [{title: 'op', text: true, class: 'code', sort: d => d[0], cell: d => d[0]}, runsColumn(1), ...opColumns], byOp, {start: 4, total: ['all ops', sum(byOp, 1).toLocaleString('en'), ...opSum]}),
-    ...table('By kernel', [{title: 'kernel', text: true, class: 'code', sort: d => d[0], cell: d => d[0]}, {title: 'backend', text: true, sort: d => d[1], cell: d => d[1]}, runsColumn(3), {title: 'total ms', sort: d => d[4], cell: d => text(d[4])}, {title: 'mean µs', sort: d => d[5], cell: d => real(d[5]) ? d[5].toFixed(1) : d[5]}, {title: 'GB/s', sort: d => d[6], cell: d => real(d[6]) ? (d[6] / 1e9).toFixed(1) : ''}, {title: '', text: true, cell: d => track([['f', d[4] / most]])}], kernels, {start: 3, total: ['all kernels', '', sum(kernels, 3).toLocaleString('en'), text(sum(kernels, 4)), '', '', '']})];
+  const ms = list => { const m = top(list, both), n = m >= 100 ? 1 : m >= 10 ? 2 : 3; return x => real(x) ? x.toFixed(n) : x ?? ''; };
+  const spans = (list, one) => { const m = top(list, both), w = ms(list); return [[['runs', d => whole(d.count), 'count'], [one ? 'total ms' : 'forward ms', d => w(d.forward), 'forward'], ...(one ? [] : [['backward ms', d => w(d.backward), 'backward'], ['sum ms', d => w(both(d)), both]]), ['', d => track([['f', d.forward / m], ['b', d.backward / m]]), 0, 'text']], [whole(sum(list, 'count')), w(sum(list, 'forward')), ...(one ? [] : [w(sum(list, 'backward')), w(sum(list, 'forward') + sum(list, 'backward'))]), '']]; };
+  const name = (k, cls) => [k, d => d[k], k, cls], [a, aSum] = spans(lines), [b, bSum] = spans(byOp), [c, cSum] = spans(kernels, 1), rate = d => real(d.bytes_per_s) ? (d.bytes_per_s / 1e9).toFixed(1) : '';
+  return [table('By line', [['line', d => button(d.line, () => reveal([], d.line)), 'line'], ['source', d => (D.source[d.line - 1] || '').trim(), 0, 'code long'], ...a], lines, {total: ['', 'all lines', ...aSum]}),
+    table('By op', [name('op', 'code'), ...b], byOp, {total: ['all ops', ...bSum], start: 4}),
+    table('By kernel', [name('kernel', 'code'), name('backend', 'text'), ...c, ['mean µs', d => number(d.mean_us), 'mean_us'], ['GB/s', rate, 'bytes_per_s']], kernels, {total: ['all kernels', '', ...cSum, '', ''], start: 3})].flat();
 }
 
 // ---- tabs and the whole
-const NAMES = ['Graph', `Gradients (${gradients.length})`, 'Timings'], made = [true, false, false];
-const scroll = () => h('div', {class: 'scroll', tabindex: 0}), panels = NAMES.map((_, k) => h('div', {role: 'tabpanel', id: 'p' + k, 'aria-labelledby': 't' + k}, ...(k ? [scroll()] : [crumbs, canvas, details])));
-const tabs = NAMES.map((name, k) => h('button', {type: 'button', role: 'tab', id: 't' + k, 'aria-controls': 'p' + k, onclick: () => tab(k)}, name));
+const names = ['Graph', `Gradients (${gradients.length})`, 'Timings'], fresh = [0, () => gradients.length ? gradientTable() : ['No parameter took part in this cell.'], timingTables];
+const panels = names.map((_, k) => h('div', {role: 'tabpanel', id: 'p' + k, 'aria-labelledby': 't' + k}, k ? h('div', {class: 'scroll', tabindex: 0}) : [crumbs, canvas, details]));
+const tabs = names.map((name, k) => h('button', {type: 'button', role: 'tab', id: 't' + k, 'aria-controls': 'p' + k, onclick: () => tab(k)}, name));
 function tab(k) {
-  if (!made[k]) { made[k] = true; panels[k].firstChild.append(...(k === 1 ? (gradients.length ? gradientTable() : [h('p', {class: 'bar'}, 'No parameter took part in this cell.')]) : timingTables())); rest(); }
+  if (fresh[k]) { panels[k].firstChild.append(...fresh[k]()); fresh[k] = 0; rest(); }
   tabs.forEach((t, j) => { t.setAttribute('aria-selected', j === k); t.tabIndex = j === k ? 0 : -1; panels[j].hidden = j !== k; });
 }
 const bar = h('div', {role: 'tablist', 'aria-label': 'views of the cell', onkeydown: e => {
   const k = tabs.indexOf(e.target), to = {ArrowRight: (k + 1) % 3, ArrowLeft: (k + 2) % 3, Home: 0, End: 2}[e.key];
-  if (to !== undefined) { e.preventDefault(); tab(to); tabs[to].focus(); }
-}}, ...tabs);
+  if (to >= 0) { e.preventDefault(); tab(to); tabs[to].focus(); }
+}}, tabs);
 tab(0);
-const host = h('div', {'data-lm-suppress-shortcuts': 'true', onkeydown: e => { if (!e.ctrlKey && !e.metaKey && !e.altKey) e.stopPropagation(); }}); // else Enter, Esc and arrows are the notebook's
+// Without this, Enter, Esc and the arrows would be the notebook's.
+const host = h('div', {'data-lm-suppress-shortcuts': 'true', onkeydown: e => { if (!e.ctrlKey && !e.metaKey && !e.altKey) e.stopPropagation(); }});
+const tall = Math.max(20 * lineRows.length + 90, layouts[views[0].layout].h + 150);
 host.attachShadow({mode: 'open'}).append(h('style', {}, D.css), h('section', {class: 'card', 'aria-label': `autograd card of ${head.title || 'the cell'}`}, header, list,
-  h('div', {class: 'body'}, h('div', {class: 'pane source'}, h('div', {class: 'bar'}, h('span', {}, 'Source'), h('span', {class: 'end'}, swatch('f', 'forward')), swatch('b', 'backward')), h('div', {class: 'scroll'}, source), said), h('div', {class: 'pane'}, bar, ...panels))));
+  h('div', {class: 'body', style: `--tall:${Math.max(320, Math.min(520, tall))}px`}, h('div', {class: 'pane source'}, h('div', {class: 'bar'}, 'Source', h('span', {class: 'end'}, swatch('f'), 'forward'), h('span', {}, swatch('b'), 'backward')), h('div', {class: 'scroll'}, source), said), h('div', {class: 'pane'}, bar, panels))));
 root.querySelector('.gradlab-still').replaceWith(host);
 show(0);
+const [first] = findings; // the first glance: what is wrong, on which line, at which box
+if (error) stopped(); else if (first) reveal(first.ops, first.line, first.parameters);
 }
 })();

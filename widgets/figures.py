@@ -18,10 +18,7 @@ def time_text(ms: float | None) -> str:
         return str(ms)
     if ms == 0:
         return "0 ms"
-    for limit, scale, unit in ((0.001, 1e3, "µs"), (1.0, 1e3, "µs"), (1e3, 1.0, "ms"), (math.inf, 1e-3, "s")):
-        if abs(ms) < limit:
-            value = ms * scale
-            break
+    value, unit = (ms * 1e3, "µs") if abs(ms) < 1 else (ms, "ms") if abs(ms) < 1e3 else (ms / 1e3, "s")
     digits = 1 if abs(value) < 1 else max(0, 2 - int(math.log10(abs(value))))
     return f"{value:.{digits}f} {unit}"
 

@@ -1,12 +1,13 @@
 """Which boxes a person sees at once: the ops of a record, grouped by module, and each group's layout.
 
 A module's call is a run of consecutive ops, so putting it into one box never makes a cycle, and a module that is called
-twice is two boxes. A view opens its groups level by level as long as at most `OPEN_LIMIT` boxes result; what stays closed
-is drilled into. A view of more than `DRAW_LIMIT` boxes is folded, first into runs of the same source line, then into equal
-runs. Parameters, constants and whatever is read in many places are chips on their readers instead of boxes with edges.
+twice is two boxes. A view opens its groups level by level as long as at most `OPEN_LIMIT` boxes result; what stays
+closed is drilled into. A view of more than `DRAW_LIMIT` boxes is folded, first into runs of the same source line, then
+into equal runs. Parameters, constants and whatever is read in many places are chips on their readers instead of boxes
+with edges.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from math import ceil
 
@@ -78,7 +79,7 @@ class Item:
         """Width and height that hold the texts, the width in steps so that like groups share a layout."""
         if self.kind == "port":
             return 32 * ceil((6.2 * len(self.label) + 22) / 32), 22
-        first = 7.0 * len(self.label) + (0 if self.kind == "leaf" else TIME_WIDTH)
+        first = 7.3 * len(self.label) + (0 if self.kind == "leaf" else TIME_WIDTH)
         second = 6.1 * (len(self.detail) + len(self.place)) + (16 if self.place else 0)
         third = sum(5.8 * len(chip.label) + 20 for chip in self.chips)
         width = 16 * ceil((max(first, second, third, 64) + 20) / 16)
@@ -123,9 +124,36 @@ def build(record: Record) -> Graph:
     return _Builder(record).build()
 
 
+def badge(item: Item) -> str:
+    """The word on a box that something is wrong with; the worst if there are several.
+
+    Examples
+    --------
+    >>> badge(Item("op", 0, "log", flags=["nan"])), badge(Item("group", 0, "encoder", flags=["cut"]))
+    ('✕ NaN', '✂ cut inside')
+    """
+    words = {"error": "✕ failed", "nan": "✕ NaN", "cut": "✂ cut"}
+    word = next((words[flag] for flag in words if flag in item.flags), "")
+    return word + " inside" if word and item.kind == "group" else word
+
+
 def no_gradient(record: Record) -> set[str]:
     """Names of the parameters that got no gradient."""
     return {row.name for row in record.gradients if "none" in row.flags or (row.norm is None and not row.flags)}
+
+
+def leads_to(record: Record) -> Callable[[OpRow], list[tuple[str, int]]]:
+    """A function that gives what an op reads as ("o", op index) or ("t", tensor index), without names that lead nowhere.
+
+    Examples
+    --------
+    >>> from widgets.record import OpRow, TensorRow
+    >>> leads_to(Record(tensors=[TensorRow(7, "x")]))(OpRow(0, "add", inputs=["t7", "o9", "?"]))
+    [('t', 0)]
+    """
+    known = {f"o{op.id}": ("o", i) for i, op in enumerate(record.ops)}
+    known |= {f"t{tensor.id}": ("t", i) for i, tensor in enumerate(record.tensors)}
+    return lambda op: [known[name] for name in op.inputs if name in known]
 
 
 def _tree(ops: list[OpRow]) -> Group:
@@ -151,14 +179,12 @@ def _tree(ops: list[OpRow]) -> Group:
 class _Builder:
     def __init__(self, record: Record) -> None:
         self.record = record
-        self.op_index = {op.id: i for i, op in enumerate(record.ops)}
-        self.tensor_index = {tensor.id: i for i, tensor in enumerate(record.tensors)}
         self.dead = no_gradient(record)
         self.views: list[View] = []
         self.layouts: list[Layout] = []
         self.known: dict[tuple, int] = {}
         self.home: list[tuple[int, int]] = [(0, 0)] * len(record.ops)
-        self.inputs = [list(self.resolved(op)) for op in record.ops]
+        self.inputs = list(map(leads_to(record), record.ops))
 
     def build(self) -> Graph:
         pending: list[tuple[Group, tuple[int, int] | None]] = [(_tree(self.record.ops), None)]
@@ -166,13 +192,6 @@ class _Builder:
             group, parent = pending.pop(0)
             pending += self.add_view(group, parent)
         return Graph(self.views, self.layouts, self.home)
-
-    def resolved(self, op: OpRow) -> Iterator[tuple[str, int]]:
-        """What an op reads as ("o", op index) or ("t", tensor index); names that lead nowhere are left out."""
-        for name in op.inputs:
-            index = (self.op_index if name[:1] == "o" else self.tensor_index).get(_number(name[1:]))
-            if index is not None and name[:1] in "ot":
-                yield name[0], index
 
     def add_view(self, group: Group, parent: tuple[int, int] | None) -> list[tuple[Group, tuple[int, int]]]:
         """Add the view of `group` and return the groups that stay closed in it, to be added next."""
@@ -336,9 +355,7 @@ def _sole(child: Group | int) -> Group | int:
 
 
 def _within(path: str, above: str) -> str:
-    """A module path as it is called inside the module `above`."""
+    """A module path as it is called inside the module `above`; nothing for that module itself."""
+    if path == above:
+        return ""
     return path[len(above) + 1 :] if above and path.startswith(above + ".") else path
-
-
-def _number(text: str) -> int:
-    return int(text) if text.isdecimal() and len(text) < 18 else -1

@@ -1,11 +1,12 @@
 """The layered layout of one graph: ranks, order, coordinates and routes, in pure Python.
 
-The steps are Sugiyama's: longest-path ranks, long edges split by dummies, barycenter sweeps with a transpose pass to lessen
-crossings, then x by isotonic regression towards the neighbours' median. Each connected part is laid out by itself and the
-parts are packed in rows, since a cell often holds several small graphs and one layer of all of them would be a mile wide.
+The steps are Sugiyama's: longest-path ranks, long edges split by dummies, barycenter sweeps with a transpose pass to
+lessen crossings, then x by isotonic regression towards the neighbours' median. Each connected part is laid out by itself
+and the parts are packed in rows, since a cell often holds several small graphs and one layer of all of them would be a
+mile wide.
 
-An edge runs straight down beside the boxes of a layer and bends only in the gap between two layers, so it never crosses a
-box. Source: Gansner et al., "A technique for drawing directed graphs", IEEE TSE 1993, sections 2 to 4.
+An edge runs straight down beside the boxes of a layer and bends only in the gap between two layers, so it never crosses
+a box. Source: Gansner et al., "A technique for drawing directed graphs", IEEE TSE 1993, sections 2 to 4.
 """
 
 import itertools
@@ -13,7 +14,7 @@ from bisect import bisect_left, insort
 from dataclasses import dataclass
 
 GAP_X = 18
-GAP_Y = 26
+GAP_Y = 24
 PART_GAP = 36
 DUMMY_WIDTH = 8
 SWEEPS = 8
@@ -24,7 +25,7 @@ LARGE = 300
 
 @dataclass
 class Layout:
-    """Where everything is drawn: `boxes` as (centre x, centre y, width, height), `routes` as flat x, y, x, y ... lists."""
+    """Where all is drawn: `boxes` as (centre x, centre y, width, height), `routes` as flat lists of x, y, x, y ..."""
 
     boxes: list[tuple[float, float, float, float]]
     routes: list[list[float]]
@@ -36,8 +37,8 @@ class Layout:
 def layered(sizes: list[tuple[float, float]], edges: list[tuple[int, int]], row_width: float = 900) -> Layout:
     """Lay a directed graph out in layers from top to bottom.
 
-    Nodes are numbered in an order that is topological for most edges (the order in which they ran); an edge that goes back
-    in that order is drawn upwards.
+    Nodes are numbered in an order that is topological for most edges (the order in which they ran); an edge that goes
+    back in that order is drawn upwards.
 
     Parameters
     ----------

@@ -5,7 +5,7 @@ import itertools
 from typing import TYPE_CHECKING
 
 from . import graph as graph_module
-from .graph import Graph, Item
+from .graph import Graph, Item, badge
 from .record import Record
 
 if TYPE_CHECKING:
@@ -141,18 +141,8 @@ def _write(axes: "Axes", item: Item, box: tuple[float, float, float, float], bri
     text(right, 15, item.time if item.forward_ms + item.backward_ms else "", fontsize=8, color=INK, ha="right")
     text(left, 29, item.detail, fontsize=8, color=QUIET)
     text(right, 29, item.place, fontsize=8, color=QUIET, ha="right")
-    names = {"error": "✕ failed", "nan": "✕ NaN", "cut": "✂ cut"}
-    badge = next((names[flag] for flag in names if flag in item.flags), "")
-    inside = " inside" if badge and item.kind == "group" else ""
-    text(
-        right,
-        3,
-        badge + inside,
-        fontsize=8,
-        color=ALARM,
-        ha="right",
-        bbox={"fc": "white", "ec": ALARM, "pad": 1.5, "lw": 0.8},
-    )
+    style = {"fc": "white", "ec": ALARM, "pad": 1.5, "lw": 0.8}
+    text(right, 0, badge(item), fontsize=8, color=ALARM, ha="right", bbox=style)
     at = left
     for chip in item.chips:
         colour = ALARM if chip.no_gradient else QUIET

@@ -1,8 +1,8 @@
 """The record of one cell: plain, JSON-able rows that a recorder fills and the card draws.
 
 All times are milliseconds, all ids integers that are unique within one record and one kind. An op names what it read by
-`"o12"` (the output of op 12) or `"t3"` (leaf tensor 3). The JSON bears the format's version, so that a record saved today
-says clearly when tomorrow's code cannot read it.
+`"o12"` (the output of op 12) or `"t3"` (leaf tensor 3). The JSON bears the format's version, so that a record saved
+today says clearly when tomorrow's code cannot read it.
 """
 
 import json
@@ -35,7 +35,7 @@ class Stats:
 
 @dataclass
 class OpRow:
-    """One operation of the graph; a loop that repeats it at the same place on the same inputs is folded into one row."""
+    """One operation of the graph; what a loop repeats at the same place on the same inputs is folded into one row."""
 
     id: int
     op: str

@@ -13,6 +13,17 @@ KINDS |= {
 }
 
 
+def lines_of(source: str) -> list[str]:
+    """The lines as Python numbers them: split at newlines alone, not at every separator Unicode has.
+
+    Examples
+    --------
+    >>> lines_of("a\\nb\\n"), lines_of("")
+    (['a', 'b'], [])
+    """
+    return source.replace("\r\n", "\n").rstrip("\n").split("\n") if source.strip("\n") else []
+
+
 def colours(source: str) -> list[list[list[int | str]]]:
     """Spans [start, end, kind] of every line; what follows a piece that is no Python stays uncoloured.
 
@@ -21,7 +32,7 @@ def colours(source: str) -> list[list[list[int | str]]]:
     >>> colours("if x:  # why")
     [[[0, 2, 'k'], [7, 12, 'c']]]
     """
-    lines = source.splitlines()
+    lines = lines_of(source)
     spans: list[list[list[int | str]]] = [[] for _ in lines]
     try:
         for token in tokenize.generate_tokens(io.StringIO("\n".join(lines) + "\n").readline):

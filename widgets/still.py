@@ -1,7 +1,7 @@
 """The still card: what remains where scripts are stripped (an untrusted notebook, GitHub, a mail).
 
-JupyterLab's sanitizer keeps tables, `<details>`, inline styles and images from `data:` and drops the rest, so that is all
-that is used here. The colours are legible on white and on black, since no theme reaches this far.
+JupyterLab's sanitizer keeps tables, `<details>`, inline styles and images from `data:` and drops the rest, so that is
+all that is used here. The colours are legible on white and on black, since no theme reaches this far.
 """
 
 import base64
@@ -12,6 +12,7 @@ from .figures import count_text, number, shape_text, share, time_text
 from .graph import Graph
 from .picture import png
 from .record import Record
+from .source import lines_of
 
 GRADIENT_ROWS = 100
 LINE_ROWS = 40
@@ -19,6 +20,7 @@ KERNEL_ROWS = 25
 WORDS = {"error": "✕ Error", "warning": "▲ Warning", "note": "● Note"}
 TONES = {"error": "#d32f2f", "warning": "#c77700", "note": "#1976d2"}
 NO_GRADIENT = "no gradient: backward did not reach it"
+PARTIAL = "The cell stopped here, so this card is partial: it shows what ran before."
 
 
 def still(record: Record, graph: Graph) -> str:
@@ -66,8 +68,7 @@ def error_sentence(record: Record) -> tuple[str, str]:
         return "", ""
     where = f"line {record.error.line}: " if record.error.line else ""
     message = f": {record.error.message}" if record.error.message else ""
-    remedy = "The cell stopped here, so this card is partial: it shows what ran before."
-    return f"{where}{record.error.type}{message}", remedy
+    return f"{where}{record.error.type}{message}", PARTIAL
 
 
 def _findings(record: Record) -> str:
@@ -81,8 +82,8 @@ def _findings(record: Record) -> str:
     if not rows:
         return "<p>✓ No problems found.</p>" if record.ops else "<p>No operation ran in this cell.</p>"
     return "".join(
-        f'<p style="border-left:3px solid {TONES[severity]};padding-left:10px;margin:6px 0"><b>{WORDS[severity]}</b> &nbsp; '
-        f"{escape(message)}{f'<br><small>{escape(remedy)}</small>' if remedy else ''}</p>"
+        f'<p style="border-left:3px solid {TONES[severity]};padding-left:10px;margin:6px 0">'
+        f"<b>{WORDS[severity]}</b> &nbsp; {escape(message)}{f'<br><small>{escape(remedy)}</small>' if remedy else ''}</p>"
         for severity, message, remedy in rows
     )
 
@@ -108,7 +109,7 @@ def _gradients(record: Record) -> str:
 
 
 def _lines(record: Record) -> str:
-    source = record.source.splitlines()
+    source = lines_of(record.source)
     rows = []
     for row in record.lines[:LINE_ROWS]:
         code = source[row.line - 1] if 0 < row.line <= len(source) else ""

@@ -2,6 +2,7 @@
 
 from .figures import number, shape_text, share, shorten, time_text
 from .record import Record
+from .source import lines_of
 from .still import NO_GRADIENT, WORDS, error_sentence, headline
 
 FINDINGS = 8
@@ -17,7 +18,8 @@ def text(record: Record) -> str:
     Examples
     --------
     >>> from widgets.record import LineRow, Record
-    >>> print(text(Record(title="In [2]", source="y = x.exp()", forward_ms=0.25, wall_ms=0.5, lines=[LineRow(1, 0.25, 0, 3)])))
+    >>> lines = [LineRow(1, 0.25, 0, 3)]
+    >>> print(text(Record(title="In [2]", source="y = x.exp()", forward_ms=0.25, wall_ms=0.5, lines=lines)))
     In [2]: 0 ops · forward 250 µs · backward 0 ms · update 0 ms · wall 500 µs · cpu
     No operation ran in this cell.
     <BLANKLINE>
@@ -69,7 +71,7 @@ def _more(out: list[str], total: int, limit: int, noun: str) -> list[str]:
 def _lines(record: Record) -> list[str]:
     if not record.lines:
         return []
-    source = record.source.splitlines()
+    source = lines_of(record.source)
     slowest = sorted(record.lines, key=lambda row: -(row.forward_ms + row.backward_ms))[:LINES]
     rows = []
     for row in sorted(slowest, key=lambda row: row.line):

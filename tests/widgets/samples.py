@@ -51,9 +51,10 @@ class Builder:
         size = 4 * math.prod(shape)
         rows.append(
             OpRow(
-                len(rows), name, count, line, start if start >= 0 else col, line, start + len(code) if start >= 0 else None,
-                code=code, module=".".join(self.module), kernel=f"{name}_f32", backend="C", shape=list(shape),
-                dtype="float32", inputs=list(inputs), forward_ms=forward, backward_ms=forward * backward if grad else 0.0,
+                len(rows), name, count, line, start if start >= 0 else col, line,
+                start + len(code) if start >= 0 else None, code=code, module=".".join(self.module),
+                kernel=f"{name}_f32", backend="C", shape=list(shape), dtype="float32", inputs=list(inputs), forward_ms=forward,
+                backward_ms=forward * backward if grad else 0.0,
                 forward_max_ms=forward / count * 1.7, size_bytes=size, requires_grad=grad, flags=list(flags),
                 stats=Stats(-2.31, 2.87, 0.013, 0.71, 0.0 if name != "relu" else 0.48, 0),
             )
@@ -158,6 +159,8 @@ def cut():
     x = b.op("tensor", 2, [x], (64, 32), count=1, code="core.tensor(h.numpy() * scale)", ms=0.004, grad=False)
     x = linear(b, "head", x, 3, 64, 32, 10, "head(h)", ms=0.02)
     x = b.op("cross_entropy", 4, [x, labels], (), count=1, code="F.cross_entropy(logits, labels)", ms=0.03)
+    for op in b.record.ops:
+        op.count = 1
     names = [row.name for row in b.record.gradients if "none" in row.flags]
     b.record.findings = [
         Finding(
@@ -200,7 +203,7 @@ def vanishing(depth=12):
             "vanishing", "warning", 2, 7,
             f"line 2: the gradients of model.0 to model.6 vanish (rms 4.7e-10 against 1.6e-02 at model.{2 * depth}).",
             "Use ReLU or GELU, a residual connection, or a normalisation between the layers.",
-            [i for i, op in enumerate(b.record.ops) if op.module in ("model.0", "model.2", "model.4", "model.6")], small,
+            [i for i, op in enumerate(b.record.ops) if op.module in {f"model.{k}" for k in (0, 2, 4, 6)}], small,
         )
     ]  # fmt: skip
     return b.done()
@@ -299,7 +302,8 @@ def flat(count=1000, seed=0):
     return b.done()
 
 
-HOSTILE = "</script><script>window.hacked=1</script><!--<img src=x onerror=window.hacked=1>\"'`&amp;\u2028\u2029\x00${1}\ud800"
+HOSTILE = "</script><script>window.hacked=1</script><!--<img src=x onerror=window.hacked=1>"
+    "\"'`&amp;\u2028\u2029\x00${1}\ud800"
 
 
 def hostile():

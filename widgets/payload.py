@@ -1,0 +1,246 @@
+"""What the card's script draws: compact JSON-able data, rows as arrays, their keys once, repeated strings by number."""
+
+import math
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from .figures import shape_text
+from .graph import Graph, Item, View, badge, leads_to
+from .record import Record
+from .source import colours, lines_of
+from .still import NO_GRADIENT, PARTIAL
+
+NOT_REACHED = "backward did not come here"
+FLAGS = {"cut": 1, "nan": 2, "error": 4, "unreached": 8}
+
+Columns = dict[str, Callable[[Any], Any]]
+
+
+def payload(record: Record, graph: Graph) -> dict[str, Any]:
+    """Everything the live card shows; a key that starts with "$" marks a column of string numbers.
+
+    Examples
+    --------
+    >>> from widgets.graph import build
+    >>> from widgets.record import KernelRow, Record
+    >>> record = Record(kernels=[KernelRow("tanh_f32", "C", "tanh", 2, 0.5, 250.0)])
+    >>> data = payload(record, build(record))
+    >>> data["keys"]["kernels"], data["kernels"]
+    (['$kernel', '$backend', 'count', 'forward', 'mean_us', 'bytes_per_s'], [[1, 2, 2, 0.5, 250.0, None]])
+    """
+    op_index = {op.id: i for i, op in enumerate(record.ops)}
+    resolve = leads_to(record)
+    tables: dict[str, tuple[Columns, Iterable[Any]]] = {
+        "kernels": (_KERNEL, record.kernels),
+        "ops": (_OP | {"reads": lambda op: [i if kind == "o" else -1 - i for kind, i in resolve(op)]}, record.ops),
+        "by_op": (_BY_OP, _by_op(record)),
+        "tensors": (_TENSOR, record.tensors),
+        "lines": (_LINE, record.lines),
+        "gradients": (_GRADIENT, record.gradients),
+        "findings": (_FINDING | {"ops": lambda f: [op_index[i] for i in f.ops if i in op_index]}, record.findings),
+    }
+    put = _Strings()
+    error = record.error
+    return {
+        "head": {
+            "title": record.title,
+            "device": record.device,
+            "forward": figure(record.forward_ms),
+            "backward": figure(record.backward_ms),
+            "update": figure(record.update_ms),
+            "wall": figure(record.wall_ms),
+        },
+        "hint": "Point at a line for its times and its boxes in the graph.",
+        "help": "Click a box for its kernel, times and values. Enter opens a group, Esc goes up, arrows move.",
+        "partial": PARTIAL,
+        "reached": NOT_REACHED,
+        "unreached": NO_GRADIENT[0].upper() + NO_GRADIENT[1:] + ".",
+        "failed": [i for i, op in enumerate(record.ops) if "error" in op.flags],
+        "source": lines_of(record.source),
+        "colours": colours(record.source),
+        "error": error and {"type": error.type, "message": error.message, "line": error.line},
+        "keys": {name: list(columns) for name, (columns, _) in tables.items()} | {"items": list(_ITEM)},
+        **{name: _rows(columns, rows, put) for name, (columns, rows) in tables.items()},
+        "views": [
+            {
+                "label": view.label,
+                "up": view.parent,
+                "note": _note(view),
+                "first": next((k for k, item in enumerate(view.items) if item.kind in ("op", "group")), 0),
+                "layout": view.layout,
+                "edges": view.edges,
+                "items": _rows(
+                    _ITEM | {"chips": lambda it: [[put(c.label), int(c.no_gradient)] for c in it.chips]},
+                    view.items,
+                    put,
+                ),
+            }
+            for view in graph.views
+        ],
+        "layouts": [
+            {
+                "w": round(layout.width),
+                "h": round(layout.height),
+                "b": [round(c) for box in layout.boxes for c in box],
+                "r": [[round(c) for c in route] for route in layout.routes],
+            }
+            for layout in graph.layouts
+        ],
+        "home": graph.home,
+        "strings": list(put.number),
+    }
+
+
+def figure(value: float | None, digits: int = 4) -> float | str | None:
+    """A figure that JSON can hold and that is no longer than it is precise.
+
+    Examples
+    --------
+    >>> figure(0.123456789), figure(float("nan")), figure(None)
+    (0.1235, 'NaN', None)
+    """
+    if value is None or value == 0:
+        return value
+    if not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "∞" if value > 0 else "-∞"
+    return float(f"{value:.{digits}g}")
+
+
+def mask(flags: list[str]) -> int:
+    """Flags as bits; one that the card does not know has no mark.
+
+    Examples
+    --------
+    >>> mask(["cut", "error", "else"])
+    5
+    """
+    return sum({FLAGS.get(flag, 0) for flag in flags})
+
+
+class _Strings:
+    """A table of the strings, each written once: names, kernels and shapes come back all the time."""
+
+    def __init__(self) -> None:
+        self.number: dict[str, int] = {"": 0}
+
+    def __call__(self, text: str) -> int:
+        return self.number.setdefault(text, len(self.number))
+
+
+def _rows(columns: Columns, rows: Iterable[Any], put: _Strings) -> list[list[Any]]:
+    read = [(name[0] == "$", column) for name, column in columns.items()]
+    return [[put(column(row)) if is_string else column(row) for is_string, column in read] for row in rows]
+
+
+def _stats(op: Any) -> list[Any] | None:
+    s = op.stats
+    return s and [*map(figure, (s.min, s.max, s.mean, s.std, s.zeros)), s.nonfinite]
+
+
+_OP: Columns = {
+    "$op": lambda o: o.op,
+    "count": lambda o: o.count,
+    "line": lambda o: o.line,
+    "col": lambda o: o.col,
+    "$file": lambda o: o.file,
+    "$code": lambda o: o.code,
+    "$module": lambda o: o.module,
+    "$kernel": lambda o: o.kernel,
+    "$backend": lambda o: o.backend,
+    "$shape": lambda o: shape_text(o.shape),
+    "$dtype": lambda o: o.dtype,
+    "forward": lambda o: figure(o.forward_ms),
+    "backward": lambda o: figure(o.backward_ms),
+    "slowest": lambda o: figure(o.forward_max_ms),
+    "size_bytes": lambda o: o.size_bytes,
+    "requires_grad": lambda o: int(o.requires_grad),
+    "stats": _stats,
+    "flags": lambda o: mask(o.flags),
+}
+_TENSOR: Columns = {
+    "$name": lambda t: t.name,
+    "$kind": lambda t: t.kind,
+    "$shape": lambda t: shape_text(t.shape),
+    "$dtype": lambda t: t.dtype,
+    "requires_grad": lambda t: int(t.requires_grad),
+}
+_LINE: Columns = {
+    "line": lambda row: row.line,
+    "forward": lambda row: figure(row.forward_ms),
+    "backward": lambda row: figure(row.backward_ms),
+    "count": lambda row: row.count,
+}
+_GRADIENT: Columns = {
+    "name": lambda g: g.name,
+    "$shape": lambda g: shape_text(g.shape),
+    **{k: lambda g, k=k: figure(getattr(g, k)) for k in ("norm", "rms", "mean", "std", "max_abs", "zeros")},
+    **{k: lambda g, k=k: figure(getattr(g, k)) for k in ("weight_rms", "update_ratio")},
+    "nonfinite": lambda g: g.nonfinite,
+    "histogram": lambda g: g.histogram,
+    "count": lambda g: g.count,
+    "flags": lambda g: g.flags,
+}
+_KERNEL: Columns = {
+    "$kernel": lambda k: k.kernel,
+    "$backend": lambda k: k.backend,
+    "count": lambda k: k.count,
+    "forward": lambda k: figure(k.total_ms),
+    "mean_us": lambda k: figure(k.mean_us),
+    "bytes_per_s": lambda k: figure(k.bytes_per_s),
+}
+_FINDING: Columns = {
+    "severity": lambda f: f.severity,
+    "line": lambda f: f.line,
+    "message": lambda f: f.message,
+    "remedy": lambda f: f.remedy,
+    "parameters": lambda f: f.parameters,
+}
+
+
+def _by_op(record: Record) -> list[tuple[str, int, float, float]]:
+    """Runs, forward and backward time of every kind of op."""
+    found: dict[str, tuple[str, int, float, float]] = {}
+    for op in record.ops:
+        _, count, forward, backward = found.get(op.op, ("", 0, 0.0, 0.0))
+        found[op.op] = (op.op, count + op.count, forward + op.forward_ms, backward + op.backward_ms)
+    return list(found.values())
+
+
+def _note(view: View) -> str:
+    """What is to be said about a view before its scale: its folding, and the marks that occur in it."""
+    flags = {flag for item in view.items for flag in item.flags}
+    legend = {"cut": "red dashes: cut, no gradient passes", "unreached": f"dotted: {NOT_REACHED}"}
+    words = [view.note, *(legend[flag] for flag in legend if flag in flags)]
+    return "".join(word + " · " for word in words if word)
+
+
+def _marks(item: Item) -> str:
+    """The style classes of a box."""
+    classes = {"cut": "cut", "nan": "bad", "error": "bad", "unreached": "unreached"}
+    return " ".join(dict.fromkeys(classes[flag] for flag in classes if flag in item.flags))
+
+
+def _own(item: Item) -> bool:
+    """Whether the item's figures are not simply those of its op."""
+    return item.kind == "group"
+
+
+_BY_OP: Columns = {
+    "$op": lambda row: row[0],
+    "count": lambda row: row[1],
+    "forward": lambda row: figure(row[2]),
+    "backward": lambda row: figure(row[3]),
+}
+_ITEM: Columns = {
+    "$kind": lambda it: it.kind,
+    "index": lambda it: it.index,
+    "$label": lambda it: it.label,
+    "$detail": lambda it: it.detail,
+    "$place": lambda it: it.place,
+    "$badge": badge,
+    "$marks": _marks,
+    "chips": lambda it: it.chips,
+    "forward": lambda it: figure(it.forward_ms) if _own(it) else 0,
+    "backward": lambda it: figure(it.backward_ms) if _own(it) else 0,
+    "flags": lambda it: mask(it.flags) if _own(it) else 0,
+}
