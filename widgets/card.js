@@ -109,7 +109,7 @@ const lineRows = D.source.map((text, k) => {
     mine.length && mine.every(o => lift(o, shown) < 0) ? show(home[mine[0]][0]) : rest();
   }}, h('span', {class: 'n'}, bad && h('b', hide, ICON[bad] + ' '), k + 1), h('span', {class: 't'}, paint(k)), h('span', {class: 'bars'}, l && [bar('forward'), bar('backward')]), h('span', {class: 'ms'}, l && time(both(l))));
 });
-const source = h('div', {class: 'lines', role: 'listbox', 'aria-label': 'source of the cell with times', onkeydown: e => {
+const source = h('div', {class: 'lines', role: 'listbox', 'aria-label': 'source with times', onkeydown: e => {
   const step = {ArrowDown: 1, ArrowUp: -1}[e.key], to = lineRows[lineRows.indexOf(e.target) + step];
   if (to) rove(e.target, to, source.parentElement);
   if (e.key === 'Enter') e.target.click(); else if (!step) return;
@@ -123,7 +123,7 @@ const enter = (v, k) => { show(v, k); nodes[k].focus({preventScroll: true}); };
 function show(v, focus = -1) {
   const view = views[v], {items} = view, {w, h: height, b, r} = layouts[view.layout], most = top(items, both), path = [];
   const scale = Math.max(.78, Math.min(1, (canvas.clientWidth - 16) / (w + 24) || 1));
-  const svg = s('svg', {width: (w + 24) * scale, height: (height + 30) * scale, viewBox: `-12 -14 ${w + 24} ${height + 30}`, role: 'group', 'aria-label': `graph of ${view.label || 'the cell'}, ${count(items.length, 'item')}`});
+  const svg = s('svg', {width: (w + 24) * scale, height: (height + 30) * scale, viewBox: `-12 -14 ${w + 24} ${height + 30}`, role: 'group', 'aria-label': `graph ${view.label}, ${count(items.length, 'item')}`});
   r.forEach((p, e) => {
     const [u, t] = view.edges[e].map(k => items[k].flags), n = p.length, kind = (u | t) & CUT ? ' cut' : u & t & UNREACHED ? ' unreached' : '';
     let d = `M${p[0]} ${p[1]}`;
@@ -249,7 +249,7 @@ tab(0);
 // Without this, Enter, Esc and the arrows would be the notebook's.
 const host = h('div', {'data-lm-suppress-shortcuts': 'true', onkeydown: e => { if (!e.ctrlKey && !e.metaKey && !e.altKey) e.stopPropagation(); }});
 const tall = Math.max(20 * lineRows.length + 90, layouts[views[0].layout].h + 150);
-host.attachShadow({mode: 'open'}).append(h('style', {}, D.css), h('section', {class: 'card', 'aria-label': `autograd card of ${head.title || 'the cell'}`}, header, list,
+host.attachShadow({mode: 'open'}).append(h('style', {}, D.css), h('section', {class: 'card', 'aria-label': 'autograd card ' + head.title}, header, list,
   h('div', {class: 'body', style: `--tall:${Math.max(320, Math.min(520, tall))}px`}, h('div', {class: 'pane source'}, h('div', {class: 'bar'}, 'Source', h('span', {class: 'end'}, swatch('f'), 'forward'), h('span', {}, swatch('b'), 'backward')), h('div', {class: 'scroll'}, source), said), h('div', {class: 'pane'}, bar, panels))));
 root.querySelector('.gradlab-still').replaceWith(host);
 show(0);

@@ -2,8 +2,8 @@
 
 Its first child is the still card (`widgets/still.py`: a picture and tables with inline styles only). The script that
 follows replaces it by the live one inside a shadow root, so that several cards on a page share neither style nor state.
-Everything a record holds is data: escaped in the still card, and JSON that the script hands to `textContent` in the live
-one.
+Everything a record holds is data: escaped in the still card, and JSON that the script hands to `textContent` in the
+live one.
 """
 
 import json

@@ -143,7 +143,7 @@ def no_gradient(record: Record) -> set[str]:
 
 
 def leads_to(record: Record) -> Callable[[OpRow], list[tuple[str, int]]]:
-    """A function that gives what an op reads as ("o", op index) or ("t", tensor index), without names that lead nowhere.
+    """A function that gives what an op reads as ("o", op index) or ("t", tensor index); names that lead nowhere go.
 
     Examples
     --------
@@ -182,7 +182,7 @@ class _Builder:
         self.dead = no_gradient(record)
         self.views: list[View] = []
         self.layouts: list[Layout] = []
-        self.known: dict[tuple, int] = {}
+        self.known: dict[object, int] = {}
         self.home: list[tuple[int, int]] = [(0, 0)] * len(record.ops)
         self.inputs = list(map(leads_to(record), record.ops))
 
@@ -259,7 +259,7 @@ class _Builder:
 
     def line_runs(self, children: list[Group | int], path: str) -> list[Group | int]:
         """Neighbours that come from the same line, as groups."""
-        runs: list[tuple[object, list[Group | int]]] = []
+        runs: list[tuple[tuple[str, int | None], list[Group | int]]] = []
         for child in children:
             op = self.record.ops[child if isinstance(child, int) else next(child.ops())]
             place = (op.file, op.line)

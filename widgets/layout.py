@@ -1,8 +1,8 @@
 """The layered layout of one graph: ranks, order, coordinates and routes, in pure Python.
 
 The steps are Sugiyama's: longest-path ranks, long edges split by dummies, barycenter sweeps with a transpose pass to
-lessen crossings, then x by isotonic regression towards the neighbours' median. Each connected part is laid out by itself
-and the parts are packed in rows, since a cell often holds several small graphs and one layer of all of them would be a
+lessen crossings, then x by isotonic regression towards the neighbours' median. Each connected part is laid out by
+itself and the parts are packed in rows, since a cell often holds several small graphs and one layer of all of them would be a
 mile wide.
 
 An edge runs straight down beside the boxes of a layer and bends only in the gap between two layers, so it never crosses
@@ -256,7 +256,8 @@ def _columns(
 def _place(layer: list[int], near: list[list[int]], x: list[float], widths: list[float], count: int) -> None:
     """Least squares towards the wanted x under the layer's separations: pool adjacent violators on x minus offset."""
     offset, previous = 0.0, None
-    offsets, pools = [], []  # a pool: weighted sum, weight, members
+    offsets: list[float] = []
+    pools: list[tuple[float, float, int]] = []  # weighted sum, weight, members
     for i in layer:
         if previous is not None:
             offset += (widths[previous] + widths[i]) / 2 + GAP_X
@@ -266,12 +267,10 @@ def _place(layer: list[int], near: list[list[int]], x: list[float], widths: list
         half = len(around) // 2
         want = x[i] if not around else around[half] if len(around) % 2 else (around[half - 1] + around[half]) / 2
         weight = 4.0 if i >= count else 1.0  # a long edge wants to be straight more than a box wants its median
-        pools.append([(want - offset) * weight, weight, 1])
+        pools.append(((want - offset) * weight, weight, 1))
         while len(pools) > 1 and pools[-2][0] * pools[-1][1] > pools[-1][0] * pools[-2][1]:
-            total, weight, members = pools.pop()
-            pools[-1][0] += total
-            pools[-1][1] += weight
-            pools[-1][2] += members
+            (total, weight, members), (other, more, rest) = pools.pop(), pools.pop()
+            pools.append((total + other, weight + more, members + rest))
     k = 0
     for total, weight, members in pools:
         for _ in range(members):

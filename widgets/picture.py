@@ -2,7 +2,7 @@
 
 import io
 import itertools
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from . import graph as graph_module
 from .graph import Graph, Item, badge
@@ -18,6 +18,8 @@ LARGEST = 2400
 """Longest side in pixels; a larger graph is drawn smaller."""
 COLOURS = 48
 """The palette: a picture of lines and text needs no more, and a third of the bytes."""
+FONT = "DejaVu Sans"
+"""It comes with matplotlib and has every sign used here, whatever fonts the user has set."""
 TEXT_LIMIT = 80
 """Boxes beyond this number bear their name alone: text is what takes the time."""
 
@@ -59,14 +61,12 @@ def png(record: Record, graph: Graph | None = None) -> bytes:
     _draw_boxes(axes, view.items, layout.boxes, most)
     for item, box in zip(view.items, layout.boxes, strict=True):
         _write(axes, item, box, brief=len(view.items) > TEXT_LIMIT)
-    canvas.draw()
+    canvas.draw()  # type: ignore[no-untyped-call]
+    pixels = canvas.buffer_rgba()  # type: ignore[no-untyped-call]
+    image = Image.frombuffer("RGBA", canvas.get_width_height(), pixels, "raw", "RGBA", 0, 1).convert("RGB")
+    small = image.quantize(COLOURS, method=Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
     out = io.BytesIO()
-    image = Image.frombuffer("RGBA", canvas.get_width_height(), canvas.buffer_rgba(), "raw", "RGBA", 0, 1).convert(
-        "RGB"
-    )
-    image.quantize(COLOURS, method=Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE).save(
-        out, "png", compress_level=7
-    )
+    small.save(out, "png", compress_level=7)
     return out.getvalue()
 
 
@@ -127,10 +127,12 @@ def _write(axes: "Axes", item: Item, box: tuple[float, float, float, float], bri
     x, y, w, h = box
     left, right, top = x - w / 2 + 9, x + w / 2 - 9, y - h / 2
 
-    def text(at: float, dy: float, words: str, **style: object) -> None:
+    def text(at: float, dy: float, words: str, **style: Any) -> None:
         if words:
-            printable = "".join(c if c.isprintable() and ord(c) < 0x2FFF else "?" for c in words)
-            axes.text(at, top + dy, printable, va="baseline", zorder=4, parse_math=False, **style)  # type: ignore[arg-type]
+            known = "".join(c if c.isprintable() and (ord(c) < 0x400 or c in "…–✕✂") else "?" for c in words)
+            axes.text(
+                at, top + dy, known, va="baseline", zorder=4, family=FONT, parse_math=False, usetex=False, **style
+            )
 
     if item.kind == "port":
         text(x, 15, item.label, fontsize=8, color=QUIET, ha="center")

@@ -7,9 +7,10 @@ today says clearly when tomorrow's code cannot read it.
 
 import json
 import types
+from collections.abc import Hashable
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cache
-from typing import Any, Self, Union, get_args, get_origin, get_type_hints
+from typing import Any, Self, Union, cast, get_args, get_origin, get_type_hints
 
 VERSION = 1
 """Version of the JSON format; raised when a field changes its meaning or goes away."""
@@ -224,16 +225,17 @@ class Record:
                 f"Record.from_json: got version {version}, needs version {VERSION}. "
                 "Remedy: run the cell again, or read it with the gradlab that wrote it"
             )
-        return _build(cls, data, "Record")
+        record: Self = _build(cls, data, "Record")
+        return record
 
 
 @cache
-def _hints(cls: type) -> dict[str, Any]:
+def _hints(cls: Any) -> dict[str, Any]:
     return get_type_hints(cls)
 
 
 @cache
-def _names(cls: type) -> tuple[str, ...]:
+def _names(cls: Any) -> tuple[str, ...]:
     return tuple(f.name for f in fields(cls))
 
 
@@ -267,8 +269,8 @@ def _build(hint: Any, value: Any, where: str) -> Any:
         return [_build(arguments[0], item, f"{where}[{i}]") for i, item in enumerate(value)]
     if origin is dict and isinstance(value, dict):
         return {key: _build(arguments[1], item, f"{where}[{key!r}]") for key, item in value.items()}
-    if is_dataclass(hint) and isinstance(value, dict):
-        hints = _hints(hint)
+    if isinstance(hint, type) and is_dataclass(hint) and isinstance(value, dict):
+        hints = _hints(cast(Hashable, hint))
         if unknown := sorted(set(value) - set(hints)):
             raise ValueError(f"Record.from_json: {where} has unknown field {unknown[0]!r}, needs of {', '.join(hints)}")
         try:

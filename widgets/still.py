@@ -83,7 +83,8 @@ def _findings(record: Record) -> str:
         return "<p>✓ No problems found.</p>" if record.ops else "<p>No operation ran in this cell.</p>"
     return "".join(
         f'<p style="border-left:3px solid {TONES[severity]};padding-left:10px;margin:6px 0">'
-        f"<b>{WORDS[severity]}</b> &nbsp; {escape(message)}{f'<br><small>{escape(remedy)}</small>' if remedy else ''}</p>"
+        f"<b>{WORDS[severity]}</b> &nbsp; {escape(message)}"
+        f"{f'<br><small>{escape(remedy)}</small>' if remedy else ''}</p>"
         for severity, message, remedy in rows
     )
 

@@ -53,8 +53,8 @@ class Builder:
             OpRow(
                 len(rows), name, count, line, start if start >= 0 else col, line,
                 start + len(code) if start >= 0 else None, code=code, module=".".join(self.module),
-                kernel=f"{name}_f32", backend="C", shape=list(shape), dtype="float32", inputs=list(inputs), forward_ms=forward,
-                backward_ms=forward * backward if grad else 0.0,
+                kernel=f"{name}_f32", backend="C", shape=list(shape), dtype="float32", inputs=list(inputs),
+                forward_ms=forward, backward_ms=forward * backward if grad else 0.0,
                 forward_max_ms=forward / count * 1.7, size_bytes=size, requires_grad=grad, flags=list(flags),
                 stats=Stats(-2.31, 2.87, 0.013, 0.71, 0.0 if name != "relu" else 0.48, 0),
             )
@@ -303,7 +303,7 @@ def flat(count=1000, seed=0):
 
 
 HOSTILE = "</script><script>window.hacked=1</script><!--<img src=x onerror=window.hacked=1>"
-    "\"'`&amp;\u2028\u2029\x00${1}\ud800"
+HOSTILE += "\"'`&amp;\u2028\u2029\x00${1}\ud800"
 
 
 def hostile():
