@@ -42,11 +42,12 @@ def tensor(data: Any, *, dtype: Dtype | None = None, device: Any = None, require
     (core.int64, core.float32)
     """
     if isinstance(data, Tensor):
-        if observe.observers:
-            left_graph("tensor", data, None)
         a = data._a.copy() if data._kind.device.type == "cpu" else data.cpu()._a  # type: ignore[attr-defined]
         d = dtype or data.dtype
-        return _place(a.astype(d.numpy, copy=False), d, device, requires_grad)
+        out = _place(a.astype(d.numpy, copy=False), d, device, requires_grad)
+        if observe.observers:
+            left_graph("tensor", data, out)
+        return out
     if isinstance(data, np.ndarray | np.generic):
         d = dtype or dtypes.from_numpy(data.dtype)
         out = _place(np.array(data, d.numpy, subok=False), d, device, requires_grad)
@@ -54,8 +55,9 @@ def tensor(data: Any, *, dtype: Dtype | None = None, device: Any = None, require
 
         note(out, data)
         return out
+    held: list[Tensor] = []
     if isinstance(data, list | tuple) and _holds_tensors(data):
-        data = _unwrap(data)
+        data = _unwrap(data, held)
     try:
         a = np.array(data)
     except ValueError as e:
@@ -68,7 +70,11 @@ def tensor(data: Any, *, dtype: Dtype | None = None, device: Any = None, require
             a.dtype.kind, dtypes.complex64)  # fmt: skip
         if a.size == 0 and a.dtype == np.float64:
             dtype = dtypes.get_default_dtype()
-    return _place(a.astype(dtype.numpy), dtype, device, requires_grad)
+    out = _place(a.astype(dtype.numpy), dtype, device, requires_grad)
+    if observe.observers:
+        for t in held:
+            left_graph("tensor", t, out)
+    return out
 
 
 def _element(data: Any) -> str:
@@ -81,12 +87,12 @@ def _holds_tensors(data: Any) -> bool:
     return any(isinstance(x, Tensor) or (isinstance(x, list | tuple) and _holds_tensors(x)) for x in data)
 
 
-def _unwrap(data: Any) -> Any:
+def _unwrap(data: Any, held: list[Tensor]) -> Any:
+    """`data` with numbers in place of its tensors, which are added to `held`."""
     if isinstance(data, Tensor):
-        if observe.observers:
-            left_graph("tensor", data, None)
+        held.append(data)
         return data._a.tolist()
-    return [_unwrap(x) for x in data] if isinstance(data, list | tuple) else data
+    return [_unwrap(x, held) for x in data] if isinstance(data, list | tuple) else data
 
 
 def as_tensor(data: Any, dtype: Dtype | None = None, device: Any = None) -> Tensor:

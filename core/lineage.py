@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from . import observe
 from .source import describe, here
 
 # tensors that were made from such an array, with the way they came; an entry goes with its tensor
@@ -57,9 +58,12 @@ def traced(a: Any, t: Any, place: Any) -> Any:
 
 
 def note(t: Any, a: Any) -> None:
-    """Remember that tensor `t` was made from array `a`, if `a` carries an origin."""
+    """Remember that tensor `t` was made from array `a`, if `a` carries an origin, and tell observers."""
     if isinstance(a, Traced) and a.origin:
-        _came[t] = (*a.origin, (here(3), "back into a tensor, as a constant"))
+        place = here(3)
+        _came[t] = (*a.origin, (place, "back into a tensor, as a constant"))
+        for o in observe.observers:
+            o.returned(observe.ReturnEvent(t, a.sources, a.origin, place))
 
 
 def origin(t: Any) -> tuple[tuple[Any, str], ...]:

@@ -32,16 +32,20 @@ class OpEvent(NamedTuple):
 
 
 class BackwardEvent(NamedTuple):
-    """A graph node ran backward. The time is the engine's lap: kernel, accumulation and bookkeeping."""
+    """A graph node ran backward. The time is the engine's lap: kernel, accumulation and bookkeeping.
+
+    `results` are the gradients it sent to its edges (arrays, with create_graph tensors); what it saved is still there.
+    """
 
     node: Any
     kernel: str
     start_ns: int
     stop_ns: int
+    results: tuple[Any, ...] = ()
 
 
 class GradientEvent(NamedTuple):
-    """A leaf tensor received a gradient (an array of its device)."""
+    """A leaf tensor received a gradient (an array of its device), in `.grad` or as an answer of `autograd.grad`."""
 
     leaf: Any
     gradient: Any
@@ -53,6 +57,16 @@ class CutEvent(NamedTuple):
     kind: str
     tensor: Any
     result: Any
+    place: Place
+
+
+class ReturnEvent(NamedTuple):
+    """Values that left the graph as arrays came back as a tensor: `sources` are the tensors whose `.numpy()` they
+    were, `steps` the way between as (place, what was done)."""
+
+    tensor: Any
+    sources: tuple[Any, ...]
+    steps: tuple[tuple[Any, str], ...]
     place: Place
 
 
@@ -78,6 +92,7 @@ class Observer:
     def backward(self, event: BackwardEvent) -> None: ...
     def gradient(self, event: GradientEvent) -> None: ...
     def cut(self, event: CutEvent) -> None: ...
+    def returned(self, event: ReturnEvent) -> None: ...
     def span(self, event: SpanEvent) -> None: ...
     def update(self, optimizer: Any, parameters: list[Any], before: bool) -> None: ...
     def enter_module(self, module: Any) -> None: ...

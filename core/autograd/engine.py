@@ -60,7 +60,10 @@ def run(roots: Sequence[Tensor], root_grads: Sequence[Tensor | None], retain_gra
     for t, g in zip(roots, root_grads, strict=True):
         e = edge(t)
         if e is None:
-            raise RuntimeError(_no_history(t))
+            error = RuntimeError(_no_history(t))
+            for o in watched:
+                o.op_failed("backward", (t,), place, error)
+            raise error
         send(e, t._nr, _root_gradient(t, g, create_graph), False)
 
     wanted = None if targets is None else _needed([edge(t) for t in roots], targets)
@@ -93,12 +96,12 @@ def run(roots: Sequence[Tensor], root_grads: Sequence[Tensor | None], retain_gra
                 if e is not None and r is not None:
                     fresh = r is not g and not create_graph and _own_memory(r) and sum(r is x for x in results) == 1
                     send(e, nrs[i] if nrs else 0, r, fresh)
-            if not retain_graph:
-                node.free(place)
             if watched:
-                event = observe.BackwardEvent(node, kernel, start, perf_counter_ns())
+                event = observe.BackwardEvent(node, kernel, start, perf_counter_ns(), tuple(results))
                 for o in watched:
                     o.backward(event)
+            if not retain_graph:
+                node.free(place)
         for leaf, (g, owned) in leaves.values():
             g = _leaf_hooks(leaf, g, create_graph)
             if targets is not None:
@@ -106,14 +109,14 @@ def run(roots: Sequence[Tensor], root_grads: Sequence[Tensor | None], retain_gra
                 for k, (e, _) in enumerate(targets):
                     if e is leaf:
                         captured[k], hit = g, True
-                if not hit or not accumulate:
+                if not hit:
                     continue
             if accumulate:
                 _accumulate(leaf, g, owned, create_graph)
-                if watched:
-                    array = g._a if isinstance(g, Tensor) else g
-                    for o in watched:
-                        o.gradient(observe.GradientEvent(leaf, array))
+            if watched:
+                array = g._a if isinstance(g, Tensor) else g
+                for o in watched:
+                    o.gradient(observe.GradientEvent(leaf, array))
     finally:
         mode.enabled, observe.phase = was_enabled, was_phase
     if watched:
