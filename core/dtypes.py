@@ -34,6 +34,16 @@ class dtype:
     def is_signed(self) -> bool:
         return self.name not in ("bool", "uint8")
 
+    @property
+    def scalar_type(self) -> str:
+        """PyTorch's name of it in error messages: Float, Long, ..."""
+        return _SCALAR_TYPES[self.name][0]
+
+    @property
+    def c_type(self) -> str:
+        """PyTorch's other name of it in error messages: float, long int, ..."""
+        return _SCALAR_TYPES[self.name][1]
+
     def __repr__(self) -> str:
         return f"core.{self.name}"
 
@@ -48,6 +58,13 @@ float16, float32, float64 = (dtype(n, n, 2) for n in ("float16", "float32", "flo
 bfloat16 = dtype("bfloat16", ml_dtypes.bfloat16, 2)
 complex64, complex128 = (dtype(n, n, 3) for n in ("complex64", "complex128"))
 all_dtypes = (bool_, uint8, int8, int16, int32, int64, float16, bfloat16, float32, float64, complex64, complex128)
+_SCALAR_TYPES = {
+    "bool": ("Bool", "bool"), "uint8": ("Byte", "unsigned char"), "int8": ("Char", "signed char"),
+    "int16": ("Short", "short int"), "int32": ("Int", "int"), "int64": ("Long", "long int"),
+    "float16": ("Half", "c10::Half"), "bfloat16": ("BFloat16", "c10::BFloat16"), "float32": ("Float", "float"),
+    "float64": ("Double", "double"), "complex64": ("ComplexFloat", "c10::complex<float>"),
+    "complex128": ("ComplexDouble", "c10::complex<double>"),
+}  # fmt: skip
 _FROM_NUMPY = {d.numpy: d for d in all_dtypes}
 _BY_NAME = {d.name: d for d in all_dtypes}
 

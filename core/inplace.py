@@ -48,7 +48,7 @@ def write(target: Tensor, name: str, compute: Callable[[Tensor], Tensor]) -> Ten
     if have.category > want.category:
         raise RuntimeError(
             text(
-                f"result type {have.name.capitalize()} can't be cast to the desired output type {want.name.capitalize()}",
+                f"result type {have.scalar_type} can't be cast to the desired output type {want.scalar_type}",
                 op=name,
                 came=f"a result of {have}",
                 needed=f"{want} or lower",

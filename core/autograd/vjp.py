@@ -141,9 +141,13 @@ def _tensor(a: Any, kind: Kind) -> Tensor:
 
 
 def unpack(node: Node, with_history: bool) -> dict[str, Any]:
-    """What the node saved, by name, as tensors; with their history where gradients of gradients are wanted."""
+    """What the node saved, by name, as tensors; with their history where gradients of gradients are wanted.
+
+    A hidden output has no history: a vjp that needs its derivative computes it again from the inputs.
+    """
     from ..tensor import from_array
 
+    returned = getattr(node.op, "returns", 1)
     out: dict[str, Any] = {}
     for slot, value in zip(node.op.slots, node.saved or (), strict=False):
         if slot.where not in ("input", "output") or value is None or not hasattr(value, "dtype"):
@@ -155,7 +159,7 @@ def unpack(node: Node, with_history: bool) -> dict[str, Any]:
             continue
         t = _tensor(value, node.kind)
         if with_history:
-            if slot.where == "output" and t._kind.dtype.category >= 2:
+            if slot.where == "output" and t._kind.dtype.category >= 2 and (returned == 0 or slot.index < returned):
                 t._node, t._nr, t._requires_grad = node, slot.index, True
             elif slot.where == "input":
                 t = _again(t, node.edges[slot.index], node.nrs[slot.index] if node.nrs else 0)

@@ -1,3 +1,3 @@
 """The ops, a family a file; importing this package declares them all."""
 
-from . import elementwise, movement, reduce, linalg  # noqa: F401, I001 - the order of declaration
+from . import elementwise, movement, reduce, extrema, moments, linalg  # noqa: F401, I001 - the order of declaration

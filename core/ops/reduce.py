@@ -4,18 +4,50 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from .. import dtypes
 from ..binding import public
 from ..dtypes import dtype as Dtype
+from ..errors import text
 from ..op import operation
-from ..shape import normalize_dims
+from ..shape import normalize_dim, normalize_dims
 from ..tensor import Tensor
+from .elementwise import where
+from .precision import rounded, wide
 
 
-def _kept(shape: tuple[int, ...], dim: tuple[int, ...]) -> tuple[int, ...]:
+def kept(shape: tuple[int, ...], dim: tuple[int, ...]) -> tuple[int, ...]:
+    """`shape` with 1 in the places of `dim`."""
     return tuple(1 if i in dim else n for i, n in enumerate(shape))
+
+
+def count(shape: tuple[int, ...], dim: tuple[int, ...]) -> int:
+    """How many elements of `shape` a reduction over `dim` takes together."""
+    n = 1
+    for i in dim:
+        n *= shape[i]
+    return n
+
+
+def need_tensor(input: Any, op: str) -> None:
+    """TypeError for what is no tensor."""
+    if not isinstance(input, Tensor):
+        raise TypeError(f"{op}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
+
+
+def numpy_names(op: str, dim: Any, keepdim: Any, given: dict[str, Any]) -> tuple[Any, Any]:
+    """`dim` and `keepdim` where they came by NumPy's names, `axis` and `keepdims`."""
+    unknown = [n for n in given if n not in ("axis", "keepdims")]
+    if unknown:
+        raise TypeError(f"{op}() received an invalid combination of arguments: got an unexpected keyword argument "
+                        f"{unknown[0]!r}; it takes (dim, keepdim)")  # fmt: skip
+    return given.get("axis", dim), given.get("keepdims", keepdim)
+
+
+def need_bool(keepdim: Any, op: str) -> None:
+    """TypeError for a `keepdim` that is no bool: it is most often a second dim."""
+    if keepdim is not True and keepdim is not False:
+        raise TypeError(f"{op}(): argument 'keepdim' (position 2) must be bool, not {type(keepdim).__name__}\n"
+                        "  remedy: give several dims as a tuple, dim=(0, 1)")  # fmt: skip
 
 
 def reduction_samples(rng: Any) -> list[Any]:
@@ -26,16 +58,36 @@ def reduction_samples(rng: Any) -> list[Any]:
     ]
 
 
+# -- sums --------------------------------------------------------------------------------------------------------------
+
+
 def _sum_vjp(g: Tensor, x_shape: tuple[int, ...], dim: tuple[int, ...], keepdim: bool) -> Tensor:
-    return g.reshape(_kept(x_shape, dim)).expand(x_shape)  # type: ignore[attr-defined, no-any-return]
+    return g.reshape(kept(x_shape, dim)).expand(x_shape)  # type: ignore[attr-defined, no-any-return]
 
 
-_sum = operation("sum", lambda xp, x, dim, keepdim: x.sum(axis=dim, keepdims=keepdim, dtype=x.dtype),
-                 params={"dim": (), "keepdim": False}, vjp=_sum_vjp, samples=reduction_samples)  # fmt: skip
+def _mean_vjp(g: Tensor, x_shape: tuple[int, ...], dim: tuple[int, ...], keepdim: bool) -> Tensor:
+    n = count(x_shape, dim)  # before the expansion, where there are fewer elements to divide
+    return (g * (1 / n if n else float("nan"))).reshape(kept(x_shape, dim)).expand(x_shape)  # type: ignore[operator, no-any-return]
+
+
+def _sum_forward(xp: Any, x: Any, dim: tuple[int, ...], keepdim: bool) -> Any:
+    w = wide(x)
+    return rounded(w.sum(axis=dim, keepdims=keepdim, dtype=w.dtype), x.dtype)
+
+
+def _mean_forward(xp: Any, x: Any, dim: tuple[int, ...], keepdim: bool) -> Any:
+    w = wide(x)
+    total = w.sum(axis=dim, keepdims=keepdim, dtype=w.dtype)
+    return rounded(total / w.dtype.type(count(x.shape, dim)), x.dtype)  # of no elements: 0 / 0, which is NaN
+
+
+_sum = operation("sum", _sum_forward, params={"dim": (), "keepdim": False}, vjp=_sum_vjp, samples=reduction_samples)
+_mean = operation("mean", _mean_forward, params={"dim": (), "keepdim": False}, vjp=_mean_vjp,
+                  samples=reduction_samples)  # fmt: skip
 
 
 @public()
-def sum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Dtype | None = None) -> Tensor:
+def sum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Dtype | None = None, **names: Any) -> Tensor:
     """The sum over all elements, or over `dim` (one or several). Integers and bools sum to int64.
 
     *Shapes*: the dimensions in `dim` vanish, or become 1 with `keepdim`.
@@ -44,9 +96,220 @@ def sum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Dtype |
     >>> core.sum(core.tensor([[1.0, 2.0], [3.0, 4.0]]), dim=0)
     tensor([4., 6.])
     """
+    need_tensor(input, "sum")
+    if names:
+        dim, keepdim = numpy_names("sum", dim, keepdim, names)
+    need_bool(keepdim, "sum")
+    d = dtype or (dtypes.int64 if input._kind.dtype.category < 2 else None)
+    x = input if d is None else input.to(d)  # type: ignore[attr-defined]
+    return _sum(x, dim=normalize_dims(dim, input.ndim, "sum"), keepdim=keepdim)  # type: ignore[no-any-return]
+
+
+@public()
+def nansum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Dtype | None = None) -> Tensor:
+    """The sum of what is not NaN.
+
+    >>> import core
+    >>> core.nansum(core.tensor([1.0, float("nan"), 2.0]))
+    tensor(3.)
+    """
+    return sum(where(input.isnan(), 0.0, input) if input.is_floating_point() else input, dim, keepdim, dtype=dtype)  # type: ignore[attr-defined]
+
+
+@public()
+def mean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Dtype | None = None, **names: Any) -> Tensor:
+    """The mean over all elements, or over `dim` (one or several).
+
+    *Shapes*: the dimensions in `dim` vanish, or become 1 with `keepdim`. *Raises*: RuntimeError for integers, of which
+    it is not clear what the mean's dtype should be.
+
+    >>> import core
+    >>> core.mean(core.tensor([[1.0, 2.0], [3.0, 4.0]]), dim=1)
+    tensor([1.5000, 3.5000])
+    """
+    need_tensor(input, "mean")
+    if names:
+        dim, keepdim = numpy_names("mean", dim, keepdim, names)
+    need_bool(keepdim, "mean")
+    x = input if dtype is None else input.to(dtype)  # type: ignore[attr-defined]
+    if x._kind.dtype.category < 2:
+        raise RuntimeError(text("mean(): could not infer output dtype. Input dtype must be either a floating point or complex "
+                                f"dtype. Got: {x.dtype.scalar_type}", op="mean", came=f"{tuple(x.shape)} of {x.dtype}",
+                                remedy="x.float().mean()"))  # fmt: skip
+    return _mean(x, dim=normalize_dims(dim, input.ndim, "mean"), keepdim=keepdim)  # type: ignore[no-any-return]
+
+
+@public()
+def nanmean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Dtype | None = None) -> Tensor:
+    """The mean of what is not NaN.
+
+    >>> import core
+    >>> core.nanmean(core.tensor([1.0, float("nan"), 2.0]))
+    tensor(1.5000)
+    """
+    present = sum(~input.isnan(), dim, keepdim)  # type: ignore[attr-defined]
+    return nansum(input, dim, keepdim, dtype=dtype) / present  # type: ignore[operator, no-any-return]
+
+
+# -- products ----------------------------------------------------------------------------------------------------------
+
+
+def _prod_vjp(g: Tensor, x: Tensor, y: Tensor, dim: tuple[int, ...], keepdim: bool) -> Tensor:
+    shape = kept(tuple(x.shape), dim)
+    g = g.reshape(shape)  # type: ignore[attr-defined]
+    if bool((x._a != 0).all()):
+        return g * (y.reshape(shape) / x)  # type: ignore[attr-defined, no-any-return]
+    # A zero would be divided by: take, for every element, the product of all the others.
+    order = [i for i in range(x.ndim) if i not in dim] + list(dim)
+    back = sorted(range(x.ndim), key=order.__getitem__)
+    moved = x.permute(order)  # type: ignore[attr-defined]
+    rows, n = tuple(moved.shape[: x.ndim - len(dim)]), count(tuple(x.shape), dim)
+    grid = moved.reshape(*rows, 1, n).expand(*rows, n, n)
+    others = _prod(where(_diagonal(x, n=n), 1.0, grid), dim=(len(rows) + 1,), keepdim=False)
+    return others.reshape(tuple(moved.shape)).permute(back) * g  # type: ignore[no-any-return]
+
+
+_diagonal = operation("diagonal_mask", lambda xp, x, n: xp.eye(n, dtype=bool), params={"n": 1},
+                      samples=lambda rng: [((rng.uniform(-1, 1, (3,)),), {"n": 3})],
+                      doc="True on the diagonal of n by n, on the device of x.")  # fmt: skip
+_prod = operation("prod", lambda xp, x, dim, keepdim: rounded(wide(x).prod(axis=dim, keepdims=keepdim), x.dtype),
+                  params={"dim": (), "keepdim": False}, vjp=_prod_vjp,
+                  samples=lambda rng: [((_with_zeros(rng, z),), {"dim": d, "keepdim": k}) for z, d, k in
+                                       [(0, (0, 1, 2), False), (0, (1,), True), (1, (1,), False), (2, (0, 2), False)]])  # fmt: skip
+
+
+def _with_zeros(rng: Any, zeros: int) -> Any:
+    x = rng.uniform(0.5, 2, (2, 2, 3))
+    x.reshape(-1)[:zeros] = 0
+    return x
+
+
+@public()
+def prod(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Dtype | None = None) -> Tensor:
+    """The product over all elements or over `dim`; its gradient is right where there are zeros too.
+
+    >>> import core
+    >>> core.prod(core.tensor([2.0, 3.0, 4.0]))
+    tensor(24.)
+    """
+    need_tensor(input, "prod")
     d = dtype or (dtypes.int64 if input.dtype.category < 2 else None)
     x = input if d is None else input.to(d)  # type: ignore[attr-defined]
-    return _sum(x, dim=normalize_dims(dim, input.ndim, "sum"), keepdim=keepdim)
+    return _prod(x, dim=normalize_dims(dim, input.ndim, "prod"), keepdim=keepdim)  # type: ignore[no-any-return]
 
 
-_ = np
+# -- running sums ------------------------------------------------------------------------------------------------------
+
+
+def _running(xp: Any, x: Any, dim: int, reverse: bool) -> Any:
+    if not x.ndim:
+        return x.copy()
+    w = wide(x)
+    if reverse:
+        w = xp.flip(w, dim)
+    y = xp.cumsum(w, axis=dim, dtype=w.dtype)
+    return rounded(xp.ascontiguousarray(xp.flip(y, dim)) if reverse else y, x.dtype)
+
+
+_cumsum = operation("cumsum", _running, params={"dim": 0, "reverse": False},
+                    vjp=lambda g, dim, reverse: _cumsum(g, dim=dim, reverse=not reverse),
+                    samples=lambda rng: [((rng.uniform(-2, 2, (2, 3, 4)),), {"dim": d, "reverse": r})
+                                         for d, r in [(0, False), (1, True), (2, False)]])  # fmt: skip
+
+
+@public(inplace=True)
+def cumsum(input: Tensor, dim: int, *, dtype: Dtype | None = None) -> Tensor:
+    """The sum of all elements up to and including each one, along `dim`. Integers and bools give int64.
+
+    >>> import core
+    >>> core.cumsum(core.tensor([1.0, 2.0, 3.0]), 0)
+    tensor([1., 3., 6.])
+    """
+    d = dtype or (dtypes.int64 if input.dtype.category < 2 else None)
+    x = input if d is None else input.to(d)  # type: ignore[attr-defined]
+    return _cumsum(x, dim=normalize_dim(dim, input.ndim, "cumsum"), reverse=False)  # type: ignore[no-any-return]
+
+
+# -- log-sum-exp -------------------------------------------------------------------------------------------------------
+
+
+def _logsumexp_forward(xp: Any, x: Any, dim: tuple[int, ...], keepdim: bool) -> Any:
+    w = wide(x)
+    if not w.size:
+        return rounded(xp.log(xp.exp(w).sum(axis=dim, keepdims=keepdim)), x.dtype)
+    top = w.max(axis=dim, keepdims=True)
+    top = xp.where(xp.isfinite(top), top, 0)  # of -inf alone the answer is -inf, not NaN
+    y = xp.log(xp.exp(w - top).sum(axis=dim, keepdims=True)) + top
+    return rounded(y if keepdim else y.reshape(xp.squeeze(y, dim).shape), x.dtype)
+
+
+def _logsumexp_vjp(g: Tensor, x: Tensor, y: Tensor, dim: tuple[int, ...], keepdim: bool) -> Tensor:
+    shape = kept(tuple(x.shape), dim)
+    y = y.reshape(shape)  # type: ignore[attr-defined]
+    return g.reshape(shape) * (x - where(y.isinf(), 0.0, y)).exp()  # type: ignore[attr-defined, no-any-return]
+
+
+_logsumexp = operation("logsumexp", _logsumexp_forward, params={"dim": (), "keepdim": False}, vjp=_logsumexp_vjp,
+                       samples=reduction_samples)  # fmt: skip
+
+
+@public()
+def logsumexp(input: Tensor, dim: Any, keepdim: bool = False) -> Tensor:
+    """log(Σ exp(x)) over `dim`, without overflow: the greatest element is taken out first.
+
+    >>> import core
+    >>> core.logsumexp(core.tensor([1000.0, 1000.0]), 0)
+    tensor(1000.6931)
+    """
+    need_tensor(input, "logsumexp")
+    x = input if input.dtype.category >= 2 else input.to(dtypes.get_default_dtype())  # type: ignore[attr-defined]
+    return _logsumexp(x, dim=normalize_dims(dim, x.ndim, "logsumexp"), keepdim=keepdim)  # type: ignore[no-any-return]
+
+
+# -- truth -------------------------------------------------------------------------------------------------------------
+
+_all = operation("all", lambda xp, x, dim, keepdim: x.astype(bool).all(axis=dim, keepdims=keepdim),
+                 params={"dim": (), "keepdim": False}, samples=reduction_samples)  # fmt: skip
+_any = operation("any", lambda xp, x, dim, keepdim: x.astype(bool).any(axis=dim, keepdims=keepdim),
+                 params={"dim": (), "keepdim": False}, samples=reduction_samples)  # fmt: skip
+_count_nonzero = operation("count_nonzero", lambda xp, x, dim: xp.asarray((x != 0).sum(axis=dim)).astype(xp.int64),
+                           params={"dim": ()}, samples=lambda rng: [((rng.integers(0, 2, (2, 3)),), {"dim": (1,)})])  # fmt: skip
+
+
+def _truth(op: Any, name: str, input: Tensor, dim: Any, keepdim: bool) -> Tensor:
+    need_tensor(input, name)
+    y = op(input, dim=normalize_dims(dim, input.ndim, name), keepdim=keepdim)
+    return y.to(dtypes.uint8) if input.dtype is dtypes.uint8 else y  # type: ignore[no-any-return]
+
+
+@public()
+def all(input: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
+    """Whether all elements are true (not 0), over everything or over `dim`. Bool; of uint8 it is uint8.
+
+    >>> import core
+    >>> core.all(core.tensor([True, False]))
+    tensor(False)
+    """
+    return _truth(_all, "all", input, dim, keepdim)
+
+
+@public()
+def any(input: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
+    """Whether any element is true (not 0), over everything or over `dim`. Bool; of uint8 it is uint8.
+
+    >>> import core
+    >>> core.any(core.tensor([True, False]))
+    tensor(True)
+    """
+    return _truth(_any, "any", input, dim, keepdim)
+
+
+@public()
+def count_nonzero(input: Tensor, dim: Any = None) -> Tensor:
+    """How many elements are not 0.
+
+    >>> import core
+    >>> core.count_nonzero(core.tensor([0, 1, 2]))
+    tensor(2)
+    """
+    return _count_nonzero(input, dim=normalize_dims(dim, input.ndim, "count_nonzero"))  # type: ignore[no-any-return]

@@ -1,0 +1,208 @@
+"""The greatest and the least: their values, their places, and how ties share the gradient."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..binding import public
+from ..errors import text
+from ..op import operation
+from ..return_types import return_type
+from ..shape import normalize_dim, normalize_dims
+from ..tensor import Tensor
+from .elementwise import maximum, minimum, where
+from .precision import rounded, wide
+from .reduce import count, kept, need_bool, need_tensor, numpy_names, reduction_samples
+
+_ReturnMax = return_type("max", "values indices")
+_ReturnMin = return_type("min", "values indices")
+_ReturnAminmax = return_type("aminmax", "min max")
+
+
+def _share(g: Tensor, x: Tensor, y: Tensor, dim: tuple[int, ...], keepdim: bool) -> Tensor:
+    """Elements that equal the result share the gradient evenly."""
+    shape = kept(tuple(x.shape), dim)
+    hit = (x.detach() == y.detach().reshape(shape)).to(g.dtype)  # type: ignore[attr-defined]
+    return hit * (g.reshape(shape) / hit.sum(dim, keepdim=True))  # type: ignore[attr-defined, no-any-return]
+
+
+_amax = operation("amax", lambda xp, x, dim, keepdim: rounded(wide(x).max(axis=dim, keepdims=keepdim), x.dtype),
+                  params={"dim": (), "keepdim": False}, vjp=_share, samples=reduction_samples)  # fmt: skip
+_amin = operation("amin", lambda xp, x, dim, keepdim: rounded(wide(x).min(axis=dim, keepdims=keepdim), x.dtype),
+                  params={"dim": (), "keepdim": False}, vjp=_share, samples=reduction_samples)  # fmt: skip
+
+
+def _samples_at(rng: Any) -> list[Any]:
+    x = rng.permutation(24).reshape(2, 3, 4) / 7.0  # no ties, so that the place is one
+    return [((x,), {"dim": d, "keepdim": k}) for d, k in [(0, False), (1, True), (2, False)]]
+
+
+def _place(name: str) -> Any:
+    def forward(xp: Any, x: Any, dim: int, keepdim: bool) -> Any:
+        y = xp.asarray(getattr(xp, name)(wide(x), axis=dim if x.ndim else None))
+        return (xp.expand_dims(y, dim) if keepdim and x.ndim else y).astype(xp.int64)
+
+    return operation(name, forward, params={"dim": -1, "keepdim": False}, samples=_samples_at)
+
+
+_argmax, _argmin = _place("argmax"), _place("argmin")
+
+_mask_at = operation("mask_at", lambda xp, index, dim, size: index == xp.arange(size).reshape([-1 if i == dim else 1 for i in range(index.ndim)]),
+                     inputs="index", params={"dim": 0, "size": 1},
+                     samples=lambda rng: [((rng.integers(0, 4, (2, 1)),), {"dim": 1, "size": 4})],
+                     doc="True where the position along `dim`, of `size`, is the index; the index has size 1 there.")  # fmt: skip
+
+
+def _extreme_vjp(g: Any, indices: Tensor, x_shape: tuple[int, ...], dim: int, keepdim: bool) -> Tensor:
+    if not x_shape:
+        return g[0]  # type: ignore[no-any-return]
+    shape = kept(x_shape, (dim,))
+    return where(_mask_at(indices.reshape(shape), dim=dim, size=x_shape[dim]), g[0].reshape(shape), 0.0)  # type: ignore[attr-defined, no-any-return]
+
+
+def _extreme(name: str, place: str) -> Any:
+    def forward(xp: Any, x: Any, dim: int, keepdim: bool) -> Any:
+        if not x.ndim:
+            return x.copy(), xp.zeros((), xp.int64)
+        at = xp.expand_dims(getattr(xp, place)(wide(x), axis=dim), dim)
+        values = xp.take_along_axis(x, at, dim)
+        at = at.astype(xp.int64)
+        return (values, at) if keepdim else (values.squeeze(dim), at.squeeze(dim))
+
+    return operation(name, forward, params={"dim": -1, "keepdim": False}, outputs="values indices", returns=2,
+                     vjp=(_extreme_vjp,), samples=_samples_at)  # fmt: skip
+
+
+_max_dim, _min_dim = _extreme("max_dim", "argmax"), _extreme("min_dim", "argmin")
+
+
+def _need_elements(input: Tensor, dims: tuple[int, ...], given: bool, op: str, error: type = RuntimeError) -> None:
+    if input._a.size or count(tuple(input.shape), dims):
+        return
+    if not given:
+        raise error(text(f"{op}(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim "
+                         "with the 'dim' argument.", op=op, came=f"shape {tuple(input.shape)}"))  # fmt: skip
+    empty = next(d for d in dims if input.shape[d] == 0)
+    raise IndexError(text(f"{op}(): Expected reduction dim {empty} to have non-zero size.", op=op,
+                          came=f"shape {tuple(input.shape)}"))  # fmt: skip
+
+
+def _many(op: Any, name: str, input: Tensor, dim: Any, keepdim: bool, names: dict[str, Any]) -> Tensor:
+    need_tensor(input, name)
+    if names:
+        dim, keepdim = numpy_names(name, dim, keepdim, names)
+    need_bool(keepdim, name)
+    dims = normalize_dims(dim, input.ndim, name)
+    _need_elements(input, dims, not (dim is None or dim == ()), name)
+    return op(input, dim=dims, keepdim=keepdim)  # type: ignore[no-any-return]
+
+
+@public()
+def amax(input: Tensor, dim: Any = (), keepdim: bool = False, **names: Any) -> Tensor:
+    """The greatest element over everything, or over `dim` (one or several). Ties share the gradient evenly.
+
+    >>> import core
+    >>> core.amax(core.tensor([[1.0, 5.0], [7.0, 2.0]]), 1)
+    tensor([5., 7.])
+    """
+    return _many(_amax, "amax", input, dim, keepdim, names)
+
+
+@public()
+def amin(input: Tensor, dim: Any = (), keepdim: bool = False, **names: Any) -> Tensor:
+    """The least element over everything, or over `dim` (one or several). Ties share the gradient evenly.
+
+    >>> import core
+    >>> core.amin(core.tensor([[1.0, 5.0], [7.0, 2.0]]), 1)
+    tensor([1., 2.])
+    """
+    return _many(_amin, "amin", input, dim, keepdim, names)
+
+
+@public()
+def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False) -> Any:
+    """The least and the greatest element, as a named tuple (min, max).
+
+    >>> import core
+    >>> core.aminmax(core.tensor([3.0, 1.0, 2.0])).min
+    tensor(1.)
+    """
+    return _ReturnAminmax(amin(input, () if dim is None else dim, keepdim), amax(input, () if dim is None else dim, keepdim))  # fmt: skip
+
+
+def _one(op: Any, whole: Any, pairs: Any, result: Any, name: str, input: Tensor, dim: Any, keepdim: bool, other: Any,
+         names: dict[str, Any]) -> Any:  # fmt: skip
+    need_tensor(input, name)
+    if isinstance(dim, Tensor) or other is not None:
+        return pairs(input, dim if other is None else other)
+    if names:
+        dim, keepdim = numpy_names(name, dim, keepdim, names)
+    if dim is None:
+        dims = tuple(range(input.ndim))
+        _need_elements(input, dims, False, name)
+        return whole(input, dim=dims, keepdim=False)
+    need_bool(keepdim, name)
+    d = normalize_dim(dim, input.ndim, name)
+    _need_elements(input, (d,) if input.ndim else (), True, name)
+    return result(*op(input, dim=d, keepdim=keepdim))
+
+
+@public()
+def max(input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Tensor | None = None, **names: Any) -> Any:
+    """The greatest element; with `dim` the values along it and their indices; with another tensor the `maximum`.
+
+    The gradient of the whole maximum is shared evenly among ties; along `dim` it goes to the index.
+
+    >>> import core
+    >>> core.max(core.tensor([[1.0, 5.0], [7.0, 2.0]]), dim=1).indices
+    tensor([1, 0])
+    """
+    return _one(_max_dim, _amax, maximum, _ReturnMax, "max", input, dim, keepdim, other, names)
+
+
+@public()
+def min(input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Tensor | None = None, **names: Any) -> Any:
+    """The least element; with `dim` the values along it and their indices; with another tensor the `minimum`.
+
+    >>> import core
+    >>> core.min(core.tensor([[1.0, 5.0], [7.0, 2.0]]), dim=1).values
+    tensor([1., 2.])
+    """
+    return _one(_min_dim, _amin, minimum, _ReturnMin, "min", input, dim, keepdim, other, names)
+
+
+def _at(op: Any, name: str, input: Tensor, dim: int | None, keepdim: bool, names: dict[str, Any]) -> Tensor:
+    need_tensor(input, name)
+    if names:
+        dim, keepdim = numpy_names(name, dim, keepdim, names)
+    if input.dtype.category == 0:
+        raise RuntimeError(text(f"{name}(): does not support bool input", op=name, remedy="x.int() first"))
+    if dim is None:
+        _need_elements(input, tuple(range(input.ndim)), False, name, IndexError)
+        y = op(input.reshape(-1), dim=0, keepdim=False)  # type: ignore[attr-defined]
+        return y.reshape((1,) * input.ndim) if keepdim else y  # type: ignore[no-any-return]
+    d = normalize_dim(dim, input.ndim, name)
+    _need_elements(input, (d,) if input.ndim else (), True, name)
+    return op(input, dim=d, keepdim=keepdim)  # type: ignore[no-any-return]
+
+
+@public()
+def argmax(input: Tensor, dim: int | None = None, keepdim: bool = False, **names: Any) -> Tensor:
+    """The index of the greatest element, of all of them in row-major order or along `dim`; the first of ties.
+
+    >>> import core
+    >>> core.argmax(core.tensor([[1.0, 5.0], [7.0, 2.0]]), dim=1)
+    tensor([1, 0])
+    """
+    return _at(_argmax, "argmax", input, dim, keepdim, names)
+
+
+@public()
+def argmin(input: Tensor, dim: int | None = None, keepdim: bool = False, **names: Any) -> Tensor:
+    """The index of the least element, of all of them in row-major order or along `dim`; the first of ties.
+
+    >>> import core
+    >>> core.argmin(core.tensor([[1.0, 5.0], [7.0, 2.0]]))
+    tensor(0)
+    """
+    return _at(_argmin, "argmin", input, dim, keepdim, names)

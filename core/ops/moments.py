@@ -1,0 +1,192 @@
+"""Variance, standard deviation and norms."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Any
+
+from ..binding import public
+from ..dtypes import dtype as Dtype
+from ..errors import text
+from ..op import operation
+from ..shape import normalize_dims
+from ..tensor import Tensor
+from .elementwise import where
+from .precision import rounded, wide
+from .reduce import count, kept, mean, need_tensor, numpy_names
+
+# -- variance ----------------------------------------------------------------------------------------------------------
+
+
+def _spread(xp: Any, x: Any, dim: tuple[int, ...], correction: float, keepdim: bool) -> Any:
+    w = wide(x)
+    n = count(x.shape, dim)
+    off = w - w.sum(axis=dim, keepdims=True) / w.dtype.type(n)
+    return (off * off).sum(axis=dim, keepdims=keepdim) / w.dtype.type(max(0, n - correction))
+
+
+def _var_forward(xp: Any, x: Any, dim: tuple[int, ...], correction: float, keepdim: bool) -> Any:
+    return rounded(_spread(xp, x, dim, correction, keepdim), x.dtype)
+
+
+def _std_forward(xp: Any, x: Any, dim: tuple[int, ...], correction: float, keepdim: bool) -> Any:
+    return rounded(xp.sqrt(_spread(xp, x, dim, correction, keepdim)), x.dtype)
+
+
+def _var_vjp(g: Tensor, x: Tensor, dim: tuple[int, ...], correction: float, keepdim: bool) -> Tensor:
+    free = count(tuple(x.shape), dim) - correction
+    g = g.reshape(kept(tuple(x.shape), dim)) * (2 / free if free > 0 else math.inf)  # type: ignore[attr-defined]
+    return g * (x - mean(x, dim, keepdim=True))  # type: ignore[operator, no-any-return]
+
+
+def _std_vjp(g: Tensor, x: Tensor, y: Tensor, dim: tuple[int, ...], correction: float, keepdim: bool) -> Tensor:
+    flat = y.detach() == 0  # where all are equal the slope is taken as 0
+    return _var_vjp(where(flat, 0.0, g / (2 * where(flat, 1.0, y))), x, dim, correction, keepdim)  # type: ignore[operator]
+
+
+def _samples(rng: Any) -> list[Any]:
+    x = rng.uniform(-2, 2, (2, 3, 4))
+    sets = [((0, 1, 2), 1, False), ((1,), 0, False), ((0, 2), 1, True)]
+    return [((x,), {"dim": d, "correction": c, "keepdim": k}) for d, c, k in sets]
+
+
+_SPREAD: dict[str, Any] = {"dim": (), "correction": 1, "keepdim": False}
+_var = operation("var", _var_forward, params=_SPREAD, vjp=_var_vjp, samples=_samples)
+_std = operation("std", _std_forward, params=_SPREAD, vjp=_std_vjp, samples=_samples)
+
+
+def _moment(op: Any, name: str, input: Tensor, dim: Any, unbiased: Any, correction: Any, keepdim: Any,
+            names: dict[str, Any]) -> Tensor:  # fmt: skip
+    need_tensor(input, name)
+    if names:
+        dim, keepdim = numpy_names(name, dim, keepdim, names)
+    if isinstance(dim, bool):  # var(unbiased), of all elements
+        dim, unbiased = None, dim
+    if input.dtype.category < 2:
+        raise RuntimeError(text("std and var only support floating point and complex dtypes", op=name, came=str(input.dtype),
+                                remedy="x.float() first"))  # fmt: skip
+    if correction is None:
+        correction = 1 if unbiased is None else int(unbiased)
+    dims = normalize_dims(dim, input.ndim, name)
+    if count(tuple(input.shape), dims) <= correction and input.numel():
+        warnings.warn(f"{name}(): degrees of freedom is <= 0. Correction should be strictly less than the reduction factor "
+                      "(input numel divided by output numel).", UserWarning, stacklevel=3)  # fmt: skip
+    return op(input, dim=dims, correction=correction, keepdim=keepdim)  # type: ignore[no-any-return]
+
+
+@public()
+def var(input: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *,
+        correction: float | None = None, **names: Any) -> Tensor:  # fmt: skip
+    """The variance Σ(x - x̄)² / (n - correction) over all elements, or over `dim`. The correction is 1 unless given.
+
+    >>> import core
+    >>> core.var(core.tensor([1.0, 2.0, 3.0])), core.var(core.tensor([1.0, 2.0, 3.0]), correction=0)
+    (tensor(1.), tensor(0.6667))
+    """
+    return _moment(_var, "var", input, dim, unbiased, correction, keepdim, names)
+
+
+@public()
+def std(input: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *,
+        correction: float | None = None, **names: Any) -> Tensor:  # fmt: skip
+    """The standard deviation, the root of `var`.
+
+    >>> import core
+    >>> core.std(core.tensor([1.0, 2.0, 3.0]))
+    tensor(1.)
+    """
+    return _moment(_std, "std", input, dim, unbiased, correction, keepdim, names)
+
+
+@public()
+def var_mean(input: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *,
+             correction: float | None = None) -> tuple[Tensor, Tensor]:  # fmt: skip
+    """`var` and `mean` as a pair.
+
+    >>> import core
+    >>> core.var_mean(core.tensor([1.0, 2.0, 3.0]))
+    (tensor(1.), tensor(2.))
+    """
+    y = var(input, dim, unbiased, keepdim, correction=correction)
+    return y, mean(input, None if isinstance(dim, bool) else dim, keepdim)
+
+
+@public()
+def std_mean(input: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *,
+             correction: float | None = None) -> tuple[Tensor, Tensor]:  # fmt: skip
+    """`std` and `mean` as a pair.
+
+    >>> import core
+    >>> core.std_mean(core.tensor([1.0, 2.0, 3.0]))
+    (tensor(1.), tensor(2.))
+    """
+    y = std(input, dim, unbiased, keepdim, correction=correction)
+    return y, mean(input, None if isinstance(dim, bool) else dim, keepdim)
+
+
+# -- norms -------------------------------------------------------------------------------------------------------------
+
+
+def _norm_forward(xp: Any, x: Any, p: float, dim: tuple[int, ...], keepdim: bool) -> Any:
+    a = xp.abs(wide(x))
+    if p == 2:
+        y = xp.sqrt((a * a).sum(axis=dim, keepdims=keepdim))
+    elif p == 1:
+        y = a.sum(axis=dim, keepdims=keepdim)
+    elif p == 0:
+        y = (a != 0).sum(axis=dim, keepdims=keepdim)
+    elif p == math.inf:
+        y = a.max(axis=dim, keepdims=keepdim, initial=0)
+    elif p == -math.inf:
+        y = a.min(axis=dim, keepdims=keepdim)
+    else:
+        y = (a**p).sum(axis=dim, keepdims=keepdim) ** (1 / p)
+    return rounded(xp.asarray(y), x.dtype)
+
+
+def _norm_vjp(g: Tensor, x: Tensor, y: Tensor, p: float, dim: tuple[int, ...], keepdim: bool) -> Tensor:
+    shape = kept(tuple(x.shape), dim)
+    g, y = g.reshape(shape), y.reshape(shape)  # type: ignore[attr-defined]
+    if p == 0:
+        return x * 0.0  # type: ignore[operator, no-any-return]
+    if p == 1:
+        return g * x.sign()  # type: ignore[attr-defined, no-any-return]
+    if abs(p) == math.inf:
+        hit = (x.abs() == y).to(g.dtype)  # type: ignore[attr-defined]
+        return x.sign() * (hit * (g / hit.sum(dim, keepdim=True)))  # type: ignore[attr-defined, no-any-return]
+    none = y.detach() == 0  # at the origin the slope is taken as 0
+    if p == 2:
+        return x * where(none, 0.0, g / where(none, 1.0, y))  # type: ignore[operator, no-any-return]
+    origin = x.detach() == 0
+    powers = where(origin, 0.0, x.sign() * where(origin, 1.0, x.abs()) ** (p - 1))  # type: ignore[attr-defined]
+    return powers * where(none, 0.0, g / where(none, 1.0, y) ** (p - 1))  # type: ignore[operator, no-any-return]
+
+
+def _norm_samples(rng: Any) -> list[Any]:
+    x = rng.uniform(0.3, 2, (2, 3, 4)) * rng.choice([-1.0, 1.0], (2, 3, 4))
+    sets = [(2.0, (0, 1, 2), False), (1.0, (1,), True), (math.inf, (2,), False), (3.0, (0, 2), False), (0.0, (1,), False)]
+    return [((x,), {"p": p, "dim": d, "keepdim": k}) for p, d, k in sets]
+
+
+_norm = operation("vector_norm", _norm_forward, params={"p": 2.0, "dim": (), "keepdim": False}, vjp=_norm_vjp,
+                  samples=_norm_samples)  # fmt: skip
+
+
+@public()
+def norm(input: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = False, *, dtype: Dtype | None = None) -> Tensor:
+    """The norm (Σ |x|^p)^(1/p) over all elements or over `dim`; "fro" is p=2, inf the greatest |x|, 0 counts.
+
+    >>> import core
+    >>> core.norm(core.tensor([3.0, 4.0])), core.norm(core.tensor([3.0, -4.0]), float("inf"))
+    (tensor(5.), tensor(4.))
+    """
+    need_tensor(input, "norm")
+    x = input if dtype is None else input.to(dtype)  # type: ignore[attr-defined]
+    if x.dtype.category < 2:
+        raise RuntimeError(text("linalg.vector_norm: Expected a floating point or complex tensor as input. Got "
+                                f"{x.dtype.scalar_type}", op="norm", remedy="x.float().norm()"))  # fmt: skip
+    if isinstance(p, str) and p != "fro":
+        raise RuntimeError(text(f"linalg.matrix_norm: Order {p} not supported.", op="norm", needed='"fro" or a number'))
+    dims = normalize_dims(dim, x.ndim, "norm")
+    return _norm(x, p=2.0 if p in ("fro", None) else float(p), dim=dims, keepdim=keepdim)  # type: ignore[no-any-return]
