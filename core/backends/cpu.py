@@ -2,34 +2,141 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
 from .. import native
 from ..device import Kind
 from ..expr import Program
 from . import Kernel, Row
 
 name = "C"
+c: Any = native.module
 
 _CHAR = {"float32": "f", "float64": "d", "bool": "?"}
+_SUFFIX = {"f": "f32", "d": "f64", "?": "bool"}
 
 
 def map(program: Program, kind: Kind) -> Kernel | str:
     """The printed kernel of a program, or why there is none."""
-    if native.module is None:
+    if c is None:
         return native.reason
     char = _CHAR.get(kind.dtype.name)
     if char is None or (char == "?" and "number" in program.kinds):
         return f"takes float32 and float64, got {kind.dtype.name}"
-    found = native.module.maps.get((program.name, char))
+    found = c.maps.get((program.name, char))
     if found is None:
         return "declared after the extension was built; pip install -e . prints its kernel"
-    return Kernel(found, f"{program.name}_{'f32' if char == 'f' else 'f64' if char == 'd' else 'bool'}", name)
+    return Kernel(found, f"{program.name}_{_SUFFIX[char]}", name)
 
 
 def rows(name: str) -> tuple[Row, ...]:
     """The structured kernels that serve `name`."""
-    return ()
+    found = _table.get(name)
+    return () if found is None or c is None else (found,)
 
 
 def absent(name: str) -> str:
     """Why there is no row for `name` at all."""
     return native.reason or "no C kernel is written for this op"
+
+
+# -- what rows take ------------------------------------------------------------------------------------------------------
+
+
+def _real(*arrays: Any) -> str | None:
+    """The reason to decline arrays that are not all float32 or all float64; None stands for one that was left out."""
+    first = arrays[0].dtype
+    if first.char not in "fd":
+        return f"takes float32 and float64, got {first}"
+    for a in arrays[1:]:
+        if a is not None and a.dtype != first:
+            return f"takes one floating type, got {first} and {a.dtype}"
+    return None
+
+
+def _rows_only(x: Any) -> str | None:
+    return _real(x) or ("needs a dimension to run over, got a 0-d tensor" if x.ndim == 0 else None)
+
+
+def _along_last(kernel: Callable[..., Any], dim: int, *arrays: Any) -> Any:
+    """Run a kernel of rows over any dimension: the others are moved before it."""
+    if dim in (-1, arrays[0].ndim - 1):
+        return kernel(*arrays)
+    moved = kernel(*(np.moveaxis(a, dim, -1) for a in arrays))
+    return np.moveaxis(moved, -1, dim)
+
+
+def _reduction(kernel: str) -> Row:
+    def declines(x: Any, dim: Any, keepdim: bool) -> str | None:
+        return _real(x) or ("has no value for an empty tensor" if kernel in ("max", "min") and not x.size else None)
+
+    def run(x: Any, dim: Any, keepdim: bool) -> Any:
+        return getattr(c, kernel)(x, dim, keepdim)
+
+    return Row(f"{kernel}_forward", name, run, declines)
+
+
+def _arg(kernel: str) -> Row:
+    def declines(x: Any, dim: Any, keepdim: bool) -> str | None:
+        return _real(x) or (None if x.size else "has no value for an empty tensor")
+
+    def run(x: Any, dim: Any, keepdim: bool) -> Any:
+        return getattr(c, kernel)(x, dim, keepdim)
+
+    return Row(f"{kernel}_forward", name, run, declines)
+
+
+def _softmax(kernel: str) -> Row:
+    return Row(f"{kernel}_forward", name, lambda x, dim: _along_last(getattr(c, kernel), dim, x),
+               lambda x, dim: _rows_only(x))  # fmt: skip
+
+
+def _softmax_backward(kernel: str) -> Row:
+    return Row(f"{kernel}_backward", name, lambda g, y, dim: _along_last(getattr(c, f"{kernel}_backward"), dim, g, y),
+               lambda g, y, dim: _rows_only(y))  # fmt: skip
+
+
+def _layer_norm(x: Any, weight: Any, bias: Any, normalized_ndim: int, eps: float) -> Any:
+    return c.layer_norm(x, weight, bias, eps, normalized_ndim)
+
+
+def _layer_norm_backward(g: Any, x: Any, weight: Any, mean: Any, rstd: Any, needs: Any, **params: Any) -> Any:
+    return c.layer_norm_backward(g, x, mean, rstd, weight)
+
+
+def _cross_entropy(x: Any, target: Any, weight: Any, ignore_index: int, label_smoothing: float) -> Any:
+    return c.cross_entropy(x, target, weight, ignore_index, label_smoothing)
+
+
+def _cross_entropy_backward(g: Any, x: Any, target: Any, weight: Any, lse: Any, ignore_index: int, label_smoothing: float,
+                            **_: Any) -> Any:  # fmt: skip
+    return c.cross_entropy_backward(g, x, lse, target, weight, ignore_index, label_smoothing), None, None
+
+
+def _indexed(table: Any, index: Any) -> str | None:
+    return _real(table) or (None if index.dtype == np.int64 else f"takes int64 indices, got {index.dtype}")
+
+
+_table: dict[str, Row] = {
+    "sum": _reduction("sum"),
+    "mean": _reduction("mean"),
+    "amax": _reduction("max"),
+    "amin": _reduction("min"),
+    "argmax": _arg("argmax"),
+    "argmin": _arg("argmin"),
+    "softmax": _softmax("softmax"),
+    "log_softmax": _softmax("log_softmax"),
+    "softmax.backward": _softmax_backward("softmax"),
+    "log_softmax.backward": _softmax_backward("log_softmax"),
+    "layer_norm": Row("layer_norm_forward", name, _layer_norm, lambda x, weight, bias, **_: _real(x, weight, bias)),
+    "layer_norm.backward": Row("layer_norm_backward", name, _layer_norm_backward, lambda g, x, weight, **_: _real(x, g, weight)),
+    "cross_entropy": Row("cross_entropy_forward", name, _cross_entropy,
+                         lambda x, target, weight, **_: _real(x, weight) or _indexed(x, target)),
+    "cross_entropy.backward": Row("cross_entropy_backward", name, _cross_entropy_backward,
+                                  lambda g, x, target, weight, **_: _real(x, g, weight)),
+    "embedding": Row("embedding_forward", name, lambda weight, index, **_: c.embedding(weight, index),
+                     lambda weight, index, **_: _indexed(weight, index)),
+}  # fmt: skip

@@ -105,9 +105,143 @@ def map(program: Program, kind: Kind) -> Kernel | str:
 
 def rows(name: str) -> tuple[Row, ...]:
     """The structured kernels that serve `name`."""
-    return ()
+    found = _table.get(name)
+    return () if found is None or not availability()[0] else (found,)
 
 
 def absent(name: str) -> str:
     """Why there is no row for `name` at all."""
-    return "no Triton kernel is written for this op"
+    there, reason = availability()
+    return "no Triton kernel is written for this op" if there else reason
+
+
+# -- what rows take ------------------------------------------------------------------------------------------------------
+
+
+def _floating(*arrays: Any) -> str | None:
+    """The reason to decline arrays that are not all of one floating type; None stands for one that was left out."""
+    first = arrays[0].dtype
+    if first.name not in _FLOATING:
+        return f"takes {', '.join(_FLOATING)}, got {first}"
+    for a in arrays[1:]:
+        if a is not None and a.dtype != first:
+            return f"takes one floating type, got {first} and {a.dtype}"
+    return None
+
+
+def _kept(shape: tuple[int, ...], dims: tuple[int, ...], keepdim: bool) -> tuple[int, ...]:
+    return tuple(1 if i in dims else n for i, n in enumerate(shape) if keepdim or i not in dims)
+
+
+def _empty(shape: tuple[int, ...], dtype: Any) -> Any:
+    return array_library().empty(shape, dtype)
+
+
+def _reduction(kind: str, op: str) -> Row:
+    def declines(x: Any, dim: Any, keepdim: bool) -> str | None:
+        return _floating(x) or (
+            "has no value for an empty tensor" if kind not in ("sum", "mean") and not x.size else None
+        )
+
+    def run(x: Any, dim: Any, keepdim: bool) -> Any:
+        from triton_kernels import reduce
+
+        dims = (dim,) if isinstance(dim, int) else tuple(dim)
+        dims = tuple(d % max(x.ndim, 1) for d in dims if x.ndim)
+        out = _empty(_kept(x.shape, dims, keepdim), np.int64 if kind.startswith("arg") else x.dtype)
+        reduce.reduce_forward(kind, x, dims, out)
+        return out
+
+    return Row("arg_kernel" if kind.startswith("arg") else "reduce_kernel", name, run, declines)
+
+
+def _along_last(launcher: str, dim: int, *arrays: Any) -> Any:
+    """Run a kernel of rows over any dimension: it is moved to the end, and the others made dense before it."""
+    from triton_kernels import softmax
+
+    xp, last = array_library(), arrays[0].ndim - 1
+    moved = [xp.ascontiguousarray(a if dim in (-1, last) else xp.moveaxis(a, dim, -1)) for a in arrays]
+    out = _empty(moved[0].shape, moved[0].dtype)
+    getattr(softmax, launcher)(*moved, out)
+    return out if dim in (-1, last) else xp.moveaxis(out, -1, dim)
+
+
+def _rows_only(x: Any, *others: Any) -> str | None:
+    return _floating(x, *others) or ("needs a dimension to run over, got a 0-d tensor" if x.ndim == 0 else None)
+
+
+def _softmax(op: str) -> Row:
+    return Row(
+        "softmax_kernel", name, lambda x, dim: _along_last(f"{op}_forward", dim, x), lambda x, dim: _rows_only(x)
+    )
+
+
+def _softmax_backward(op: str) -> Row:
+    return Row("softmax_backward_kernel", name, lambda g, y, dim: _along_last(f"{op}_backward", dim, g, y),
+               lambda g, y, dim: _rows_only(y, g))  # fmt: skip
+
+
+def _matmul(a: Any, b: Any) -> Any:
+    from triton_kernels import matmul
+
+    lead = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    out = _empty((*lead, a.shape[-2], b.shape[-1]), a.dtype)
+    matmul.matmul_forward(a, b, out)
+    return out
+
+
+def _linear(x: Any, weight: Any, bias: Any) -> Any:
+    from triton_kernels import matmul
+
+    rows = x.reshape(-1, x.shape[-1])
+    out = _empty((rows.shape[0], weight.shape[0]), x.dtype)
+    matmul.matmul_forward(rows, weight.T, out, bias=bias)
+    return out.reshape(*x.shape[:-1], weight.shape[0])
+
+
+def _cross_entropy_declines(x: Any, target: Any, weight: Any, label_smoothing: float) -> str | None:
+    if weight is not None:
+        return "takes no class weights"
+    return "takes no label smoothing" if label_smoothing else _floating(x)
+
+
+def _cross_entropy(x: Any, target: Any, weight: Any, ignore_index: int, label_smoothing: float) -> Any:
+    from triton_kernels import loss
+
+    xp = array_library()
+    valid = (target >= 0) & (target < x.shape[1]) | (target == ignore_index)
+    if not bool(valid.all()):
+        wrong = int(target[~valid][0])
+        raise IndexError(f"Target {wrong} is out of bounds.\n  op: cross_entropy; needed: 0 to {x.shape[1] - 1}")
+    losses = _empty((x.shape[0],), x.dtype)
+    lse = _empty((x.shape[0],), np.float64 if x.dtype == np.float64 else np.float32)
+    loss.cross_entropy_forward(xp.ascontiguousarray(x), xp.ascontiguousarray(target), losses, lse, ignore_index)
+    return losses, lse
+
+
+def _cross_entropy_backward(g: Any, x: Any, target: Any, weight: Any, lse: Any, ignore_index: int, label_smoothing: float,
+                            **_: Any) -> Any:  # fmt: skip
+    from triton_kernels import loss
+
+    xp = array_library()
+    out = _empty(x.shape, x.dtype)
+    loss.cross_entropy_backward(xp.ascontiguousarray(g), xp.ascontiguousarray(x), lse, xp.ascontiguousarray(target), out,
+                                ignore_index)  # fmt: skip
+    return out, None, None
+
+
+_table: dict[str, Row] = {
+    **{op: _reduction(kind, op) for op, kind in [("sum", "sum"), ("mean", "mean"), ("amax", "max"), ("amin", "min"),
+                                                 ("argmax", "argmax"), ("argmin", "argmin")]},
+    "softmax": _softmax("softmax"),
+    "log_softmax": _softmax("log_softmax"),
+    "softmax.backward": _softmax_backward("softmax"),
+    "log_softmax.backward": _softmax_backward("log_softmax"),
+    "matmul": Row("matmul_kernel", name, _matmul, lambda a, b: _floating(a, b)),
+    "linear": Row("matmul_kernel", name, _linear, lambda x, weight, bias: _floating(x, weight, bias)),
+    "cross_entropy": Row("cross_entropy_kernel", name, _cross_entropy, lambda x, target, weight, ignore_index, label_smoothing:
+                         _cross_entropy_declines(x, target, weight, label_smoothing)),
+    "cross_entropy.backward": Row("cross_entropy_backward_kernel", name, _cross_entropy_backward,
+                                  lambda g, x, target, weight, label_smoothing, **_:
+                                  _cross_entropy_declines(x, target, weight, label_smoothing)),
+}  # fmt: skip
