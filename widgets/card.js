@@ -118,7 +118,7 @@ const source = h('div', {class: 'lines', role: 'listbox', 'aria-label': 'source 
 said.textContent = D.hint;
 
 // ---- graph
-const crumbs = h('nav', {class: 'bar crumbs', 'aria-label': 'path of modules'}), canvas = h('div', {class: 'scroll'}), details = h('div', {class: 'foot details', 'aria-live': 'polite'});
+const crumbs = h('nav', {class: 'bar crumbs', 'aria-label': 'modules'}), canvas = h('div', {class: 'scroll'}), details = h('div', {class: 'foot details', 'aria-live': 'polite'});
 const enter = (v, k) => { show(v, k); nodes[k].focus({preventScroll: true}); };
 function show(v, focus = -1) {
   const view = views[v], {items} = view, {w, h: height, b, r} = layouts[view.layout], most = top(items, both), path = [];
@@ -241,7 +241,7 @@ function tab(k) {
   if (fresh[k]) { panels[k].firstChild.append(...fresh[k]()); fresh[k] = 0; rest(); }
   tabs.forEach((t, j) => { t.setAttribute('aria-selected', j === k); t.tabIndex = j === k ? 0 : -1; panels[j].hidden = j !== k; });
 }
-const bar = h('div', {role: 'tablist', 'aria-label': 'views of the cell', onkeydown: e => {
+const bar = h('div', {role: 'tablist', 'aria-label': 'views', onkeydown: e => {
   const k = tabs.indexOf(e.target), to = {ArrowRight: (k + 1) % 3, ArrowLeft: (k + 2) % 3, Home: 0, End: 2}[e.key];
   if (to >= 0) { e.preventDefault(); tab(to); tabs[to].focus(); }
 }}, tabs);

@@ -2,8 +2,8 @@
 
 The steps are Sugiyama's: longest-path ranks, long edges split by dummies, barycenter sweeps with a transpose pass to
 lessen crossings, then x by isotonic regression towards the neighbours' median. Each connected part is laid out by
-itself and the parts are packed in rows, since a cell often holds several small graphs and one layer of all of them would be a
-mile wide.
+itself and the parts are packed in rows, since a cell often holds several small graphs and one layer of all of them
+would be a mile wide.
 
 An edge runs straight down beside the boxes of a layer and bends only in the gap between two layers, so it never crosses
 a box. Source: Gansner et al., "A technique for drawing directed graphs", IEEE TSE 1993, sections 2 to 4.

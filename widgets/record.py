@@ -7,10 +7,9 @@ today says clearly when tomorrow's code cannot read it.
 
 import json
 import types
-from collections.abc import Hashable
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cache
-from typing import Any, Self, Union, cast, get_args, get_origin, get_type_hints
+from typing import Any, Self, Union, get_args, get_origin, get_type_hints
 
 VERSION = 1
 """Version of the JSON format; raised when a field changes its meaning or goes away."""
@@ -239,6 +238,10 @@ def _names(cls: Any) -> tuple[str, ...]:
     return tuple(f.name for f in fields(cls))
 
 
+def _is_row(hint: Any) -> bool:
+    return isinstance(hint, type) and is_dataclass(hint)
+
+
 def _plain(value: Any) -> Any:
     """Dataclasses to dicts; half the time of `dataclasses.asdict`, which deep-copies every leaf."""
     if isinstance(value, float):
@@ -269,8 +272,8 @@ def _build(hint: Any, value: Any, where: str) -> Any:
         return [_build(arguments[0], item, f"{where}[{i}]") for i, item in enumerate(value)]
     if origin is dict and isinstance(value, dict):
         return {key: _build(arguments[1], item, f"{where}[{key!r}]") for key, item in value.items()}
-    if isinstance(hint, type) and is_dataclass(hint) and isinstance(value, dict):
-        hints = _hints(cast(Hashable, hint))
+    if _is_row(hint) and isinstance(value, dict):
+        hints = _hints(hint)
         if unknown := sorted(set(value) - set(hints)):
             raise ValueError(f"Record.from_json: {where} has unknown field {unknown[0]!r}, needs of {', '.join(hints)}")
         try:

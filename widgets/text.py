@@ -26,7 +26,7 @@ def text(record: Record) -> str:
     line  runs  forward  backward  source
        1     3   250 µs      0 ms  y = x.exp()
     """
-    out = [f"{_clean(record.title) or 'autograd'}: {headline(record)}", *_findings(record)]
+    out = [_clean(f"{record.title or 'autograd'}: {headline(record)}").rstrip(), *_findings(record)]
     for part in (_lines(record), _gradients(record), _kernels(record)):
         if part:
             out += ["", *part]
@@ -35,7 +35,7 @@ def text(record: Record) -> str:
 
 def _clean(words: str) -> str:
     """One line without control characters: a terminal obeys them."""
-    return "".join(c if c.isprintable() else " " for c in str(words)).encode("utf-8", "replace").decode("utf-8")
+    return "".join(c if c.isprintable() else " " for c in str(words))
 
 
 def _findings(record: Record) -> list[str]:

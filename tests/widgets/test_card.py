@@ -1,0 +1,168 @@
+"""The card: self-contained, small, quick, and closed to whatever a record holds."""
+
+import json
+import re
+import time
+from html.parser import HTMLParser
+
+import pytest
+
+import widgets
+from widgets import card
+from widgets.graph import build
+from widgets.payload import payload
+from widgets.record import GradientRow, KernelRow, LineRow, Record
+
+from . import samples
+
+
+class Page(HTMLParser):
+    """Tags, text and scripts as a browser's parser tells them apart."""
+
+    def __init__(self, text):
+        super().__init__(convert_charrefs=True)
+        self.tags, self.words, self.scripts = [], [], []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+        if tag == "script":
+            self.scripts.append("")
+
+    def handle_data(self, data):
+        if self.tags and self.tags[-1][0] == "script" and self.cdata_elem:
+            self.scripts[-1] += data
+        else:
+            self.words.append(data)
+
+
+@pytest.mark.parametrize("name", list(samples.ALL))
+def test_a_card_is_one_element_with_two_scripts(name):
+    page = Page(widgets.html(samples.ALL[name]()))
+    assert page.tags[0] == ("div", {"class": "gradlab-card"})
+    assert [tag for tag, _ in page.tags].count("script") == 2
+    assert json.loads(page.scripts[0])["head"]
+
+
+@pytest.mark.parametrize("name", list(samples.ALL))
+def test_nothing_is_fetched(name):
+    page = Page(widgets.html(samples.ALL[name]()))
+    assert {tag for tag, _ in page.tags} <= {
+        "div",
+        "p",
+        "b",
+        "br",
+        "small",
+        "img",
+        "details",
+        "summary",
+        "table",
+        "thead",
+        "tbody",
+        "tr",
+        "th",
+        "td",
+        "code",
+        "script",
+    }
+    for tag, attributes in page.tags:
+        assert not {key for key in attributes if key.startswith("on") or key in ("href", "srcdoc")}
+        assert attributes.get("src", "data:image/png;base64,").startswith("data:image/png;base64,"), tag
+    script = page.scripts[1].replace("http://www.w3.org/2000/svg", "")
+    assert not re.search(r"https?:|\bfetch\(|XMLHttpRequest|import\(|\.innerHTML|insertAdjacentHTML|\beval\(", script)
+    assert "url(" not in card._style()
+    assert "@import" not in card._style()
+
+
+def test_hostile_strings_stay_text():
+    text = widgets.html(samples.hostile())
+    text.encode("utf-8")  # a lone surrogate would keep the notebook from being saved
+    page = Page(text)
+    assert not [tag for tag, attributes in page.tags if "onerror" in attributes]
+    assert "window.hacked=1" in "".join(page.words)
+    assert "\u2028" not in page.scripts[0]
+    assert not set("<>&") & set(page.scripts[0])
+    data = json.loads(page.scripts[0])
+    assert data["head"]["title"] == samples.HOSTILE
+    assert samples.HOSTILE in data["strings"]
+
+
+def test_the_script_is_small_and_keeps_its_strings():
+    script = card._script()
+    assert len(script.encode()) <= 20_000
+    assert len(card._style().encode()) <= 10_000
+    assert "//" not in script.replace("http://www.w3.org/2000/svg", "")
+    for words in (
+        "'No operation ran in this cell.'",
+        "`Elements by power of two of |gradient|. ",
+        "' · mean '",
+        "' ×'",
+    ):
+        assert words.strip("'") in card._asset("card.js")
+        assert words.strip("'") in script
+
+
+@pytest.mark.parametrize(
+    ("name", "limit_kb"), [("mlp", 150), ("cut", 150), ("vanishing", 150), ("gpt", 300), ("flat", 300)]
+)
+def test_size(name, limit_kb):
+    assert len(widgets.html(samples.ALL[name]()).encode()) < limit_kb * 1024
+
+
+def test_ten_thousand_rows_are_built_quickly():
+    record = Record(source="x\n" * 1000)
+    record.lines = [LineRow(k + 1, 1.0, 2.0, 3) for k in range(1000)]
+    record.gradients = [GradientRow(f"layer.{k}.weight", norm=1.0, rms=1e-3, histogram=[0] * 64) for k in range(8000)]
+    record.kernels = [KernelRow(f"kernel_{k}", "C", "add", 1, 1.0, 1.0, 1.0) for k in range(1000)]
+    widgets.html(samples.cut())  # matplotlib's import is not the card's time
+    best = min(timed(record) for _ in range(3))
+    assert best < 0.6  # 0.1 s on an idle machine; twice the promised 0.3 s for a busy one
+
+
+def timed(record):
+    start = time.perf_counter()
+    widgets.html(record)
+    return time.perf_counter() - start
+
+
+def test_findings_and_remedies_are_in_the_part_that_needs_no_script():
+    words = " ".join(Page(widgets.html(samples.cut())).words)
+    assert "line 2: h.numpy() cut the graph, so 4 parameters get no gradient: encoder.0.weight" in words
+    assert "Stay in tensors" in words
+    assert words.index("cut the graph") < words.index("Gradients (6)")
+
+
+def test_every_parameter_has_a_row_and_an_absent_gradient_is_said_in_words():
+    record = samples.cut()
+    words = " ".join(Page(widgets.html(record)).words)
+    assert all(row.name in words for row in record.gradients)
+    assert "no gradient: backward did not reach it" in words
+
+
+def test_a_cell_that_raised_has_a_partial_card():
+    words = " ".join(Page(widgets.html(samples.failed())).words)
+    assert "line 3: IndexError: Dimension out of range" in words
+    assert "this card is partial" in words
+
+
+@pytest.mark.parametrize(("record", "sentence"), [(Record(), "No operation ran"), (samples.mlp(), "No problems found")])
+def test_a_quiet_card_says_so(record, sentence):
+    assert sentence in " ".join(Page(widgets.html(record)).words)
+
+
+def test_rows_carry_their_keys():
+    record = samples.mlp()
+    data = payload(record, build(record))
+    for table, rows in data.items():
+        if table in data["keys"]:
+            assert all(len(row) == len(data["keys"][table]) for row in rows), table
+    first = dict(zip(data["keys"]["ops"], data["ops"][0], strict=True))
+    assert data["strings"][first["$op"]] == "linear"
+    assert first["reads"] == [-1, -3, -4]  # leaf tensors count from -1 downwards
+    assert len(data["ops"]) == len(record.ops)
+    assert len(data["gradients"]) == len(record.gradients)
+
+
+def test_two_cards_of_one_record_are_the_same():
+    assert widgets.html(samples.vanishing()) == widgets.html(samples.vanishing())

@@ -1,0 +1,147 @@
+"""The grouping: every op drawn once, modules nested, structures laid out once, hubs and parameters as chips."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from widgets.graph import DRAW_LIMIT, HUB_FAN_OUT, OPEN_LIMIT, build
+from widgets.record import GradientRow, OpRow, Record, TensorRow
+
+from . import samples
+
+
+def labels(view):
+    return [item.label for item in view.items]
+
+
+def check(record, graph):
+    """What holds for the graph of any record."""
+    drawn = [item.index for view in graph.views for item in view.items if item.kind == "op"]
+    assert sorted(drawn) == list(range(len(record.ops)))
+    for index, (view, item) in enumerate(graph.home):
+        assert graph.views[view].items[item].index == index
+    for number, view in enumerate(graph.views):
+        assert len(view.items) <= 2 * DRAW_LIMIT
+        layout = graph.layouts[view.layout]
+        assert len(layout.boxes) == len(view.items)
+        assert len(layout.routes) == len(view.edges)
+        for u, v in view.edges:
+            assert layout.ranks[u] < layout.ranks[v]
+        for k, item in enumerate(view.items):
+            if item.kind == "group":
+                assert graph.views[item.index].parent == (number, k)
+                assert sorted(item.ops) == sorted(i for i in range(len(record.ops)) if held(graph, i, item.index))
+
+
+def held(graph, op, view):
+    at = graph.home[op][0]
+    while at != view and graph.views[at].parent:
+        at = graph.views[at].parent[0]
+    return at == view
+
+
+@pytest.mark.parametrize("name", list(samples.ALL))
+def test_every_op_is_drawn_once(name):
+    record = samples.ALL[name]()
+    check(record, build(record))
+
+
+@st.composite
+def records(draw):
+    ops = []
+    for i in range(draw(st.integers(0, 70))):
+        module = draw(st.sampled_from(["", "a", "a.b", "a.b.c", "d", "d.0", "d.1"]))
+        inputs = draw(
+            st.lists(st.sampled_from([f"o{j}" for j in range(max(0, i - 9), i)] + ["t0", "t1", "t2"]), max_size=3)
+        )
+        ops.append(OpRow(i, "op", module=module, inputs=inputs, line=draw(st.integers(1, 4))))
+    return Record(ops=ops, tensors=[TensorRow(0, "x", "input"), TensorRow(1, "w", "parameter"), TensorRow(2, "c")])
+
+
+@given(records())
+@settings(deadline=None, max_examples=60)
+def test_any_record_is_drawn_without_a_cycle(record):
+    check(record, build(record))
+
+
+def test_a_small_model_is_seen_at_once():
+    graph = build(samples.mlp())
+    assert len(graph.views) == 1
+    assert len(graph.views[0].items) == 18  # sixteen ops, two inputs
+    assert graph.views[0].items[2].chips[0].label == "weight"
+    assert "linear ×30" in labels(graph.views[0])
+
+
+def test_a_large_model_opens_down_to_its_blocks_and_lays_each_kind_out_once():
+    record = samples.gpt()
+    graph = build(record)
+    assert len(graph.views[0].items) <= OPEN_LIMIT
+    assert [label for label in labels(graph.views[0]) if label.startswith("model.blocks")] == [
+        f"model.blocks.{k}" for k in range(12)
+    ]
+    block = graph.views[1]
+    assert "attention" in labels(block)
+    assert len(graph.views) == 1 + 2 * 12 + 12  # the cell; a block, its attention, its folded heads
+    assert len(graph.layouts) <= 6
+
+
+def test_counts_and_times_of_a_group_are_those_of_its_ops():
+    record = samples.gpt()
+    group = next(item for item in build(record).views[0].items if item.kind == "group")
+    assert group.detail == f"{len(group.ops)} ops"
+    assert group.forward_ms == pytest.approx(sum(record.ops[i].forward_ms for i in group.ops))
+
+
+def test_a_module_called_twice_is_two_boxes():
+    ops = [
+        OpRow(i, "op", module=m, inputs=[f"o{i - 1}"] if i else [])
+        for i, m in enumerate(["m.0", "m.1", "", "m.0", "m.1"])
+    ]
+    record = Record(ops=ops + [OpRow(5 + i, "tail", inputs=[f"o{4 + i}"]) for i in range(OPEN_LIMIT - 2)])
+    graph = build(record)
+    assert labels(graph.views[0])[:3] == ["m", "op", "m"]
+
+
+def test_many_boxes_are_folded_and_the_card_says_so():
+    graph = build(samples.flat(1000))
+    assert len(graph.views[0].items) <= DRAW_LIMIT
+    assert graph.views[0].note.startswith("1,000 boxes folded into runs of 32")
+    ops = [OpRow(i, "op", line=1 + i // 100, inputs=[f"o{i - 1}"] if i else []) for i in range(500)]
+    graph = build(Record(ops=ops))
+    assert labels(graph.views[0]) == [f"line {k}" for k in range(1, 6)]
+    assert graph.views[0].note == "500 boxes folded into runs of the same source line"
+
+
+def test_a_hub_is_a_chip_on_its_readers():
+    readers = HUB_FAN_OUT + 1
+    ops = [OpRow(0, "mask")] + [OpRow(1 + i, "where", inputs=["o0", "t0"]) for i in range(readers)]
+    record = Record(ops=ops, tensors=[TensorRow(0, "x", "input", [4])])
+    graph = build(record)
+    assert not graph.views[0].edges
+    assert [chip.label for chip in graph.views[0].items[1].chips] == ["mask", "x"]
+    record.ops.pop()
+    graph = build(record)
+    assert len(graph.views[0].edges) == 2 * (readers - 1)
+    assert graph.views[0].items[0].kind == "leaf"
+
+
+def test_a_parameter_without_gradient_says_so_on_its_reader():
+    record = Record(
+        ops=[OpRow(0, "linear", inputs=["t0", "t1"])],
+        tensors=[TensorRow(0, "m.weight", "parameter"), TensorRow(1, "m.bias", "parameter")],
+        gradients=[GradientRow("m.weight", flags=["none"]), GradientRow("m.bias", norm=1.0)],
+    )
+    chips = build(record).views[0].items[0].chips
+    assert [(chip.label, chip.no_gradient) for chip in chips] == [("weight: no gradient", True), ("bias", False)]
+
+
+def test_what_a_group_reads_from_outside_is_a_port():
+    graph = build(samples.gpt())
+    port = graph.views[2].items[0]
+    assert (port.kind, port.label) == ("port", "from model.blocks.0.add")
+
+
+def test_a_cycle_and_a_deep_module_path_do_no_harm():
+    ops = [OpRow(0, "a", inputs=["o1", "o0"]), OpRow(1, "b", inputs=["o0"], module=".".join("x" * 5000))]
+    graph = build(Record(ops=ops))
+    assert set(graph.views[0].edges) == {(0, 1), (1, 0)}

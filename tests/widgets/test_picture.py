@@ -1,0 +1,45 @@
+"""The still picture: a PNG of the top level, small, and deaf to what names hold."""
+
+import io
+import warnings
+
+import pytest
+
+from widgets import png
+from widgets.record import OpRow, Record
+
+from . import samples
+
+
+@pytest.mark.parametrize("name", list(samples.ALL))
+def test_every_sample_is_drawn_small(name):
+    from PIL import Image
+
+    data = png(samples.ALL[name]())
+    image = Image.open(io.BytesIO(data))
+    assert image.format == "PNG"
+    assert max(image.size) <= 2401
+    assert len(data) < 48 * 1024
+    assert len(image.convert("RGB").getcolors(1000)) > 5  # something is drawn
+
+
+def test_no_glyph_is_missing():
+    record = Record(ops=[OpRow(0, "层归一化 $x^2$ \\frac 😀", module="ὰ", shape=[2], flags=["cut"])])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert png(record)
+
+
+def test_nothing_to_draw():
+    assert png(Record()) == b""
+
+
+def test_without_matplotlib_the_card_has_its_tables(monkeypatch):
+    import sys
+
+    import widgets
+
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    card = widgets.html(samples.cut())
+    assert "<img" not in card
+    assert "<table>" in card
