@@ -17,7 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from setuptools.command.build_ext import build_ext
+from setuptools.command.build_ext import build_ext  # type: ignore[import-untyped]
 
 NATIVE = Path("core/native")
 NAME = "core.native._native"
@@ -28,18 +28,25 @@ NAME = "core.native._native"
 # with them turns subnormals off for the whole process.
 FLAGS = [
     "-std=gnu11", "-O3", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast", "-fvisibility=hidden",
-    "-pthread",
+    "-fopenmp-simd", "-pthread",
 ]  # fmt: skip
-EMIT = "import sys; sys.path.insert(0, '.'); import core; from core.native import emit; emit.write(emit.declared_programs())"
+EMIT = """
+import sys; sys.path.insert(0, ".")
+import core
+from core.native import emit
+emit.write(emit.declared_programs())
+"""
 
 
-class BuildExt(build_ext):
+class BuildExt(build_ext):  # type: ignore[misc]
     """Prints the kernels, completes the extension that pyproject.toml declares, and compiles."""
+
+    extensions: list[Any]
 
     def finalize_options(self) -> None:
         """Name the hand-written sources, so that a source distribution holds them."""
         super().finalize_options()
-        for extension in self.extensions:
+        for extension in self.extensions or []:
             if extension.name == NAME:
                 extension.sources = sorted(p.as_posix() for p in NATIVE.glob("*.c"))
                 extension.depends = sorted(p.as_posix() for p in NATIVE.glob("*.h"))
@@ -56,7 +63,7 @@ class BuildExt(build_ext):
         super().run()
 
     def _prepare(self) -> None:
-        mine = [e for e in self.extensions if e.name == NAME]
+        mine = [e for e in self.extensions or [] if e.name == NAME]
         if not mine:
             return
         import numpy

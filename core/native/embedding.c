@@ -3,7 +3,6 @@
    The gradient is cut by columns, never by rows: every thread adds the rows in their order, so equal
    indices always add up in the same order, without locks. */
 #ifndef REAL
-#define KERNEL_FILE "embedding.c"
 #include "real.h"
 
 typedef struct {
@@ -28,6 +27,9 @@ ptrdiff_t index_check(const int64_t *index, ptrdiff_t n, int64_t count) {
         if (index[i] < 0 || index[i] >= count) return i;
     return -1;
 }
+
+#define KERNEL_FILE "embedding.c"
+#include "each_real.h"
 #else
 
 typedef struct {

@@ -5,7 +5,6 @@
    gx[c] = g (p[c] ((1 - s) w[t] + s/C sum w) - (1 - s) w[t] [c = t] - s/C w[c]).
    The forward reads x twice from cache and writes one number a row; p is made anew in the backward. */
 #ifndef REAL
-#define KERNEL_FILE "loss.c"
 #include "real.h"
 
 static ptrdiff_t bad_target(const int64_t *target, ptrdiff_t rows, ptrdiff_t classes, int64_t ignore_index) {
@@ -13,6 +12,9 @@ static ptrdiff_t bad_target(const int64_t *target, ptrdiff_t rows, ptrdiff_t cla
         if ((target[row] < 0 || target[row] >= classes) && target[row] != ignore_index) return row;
     return -1;
 }
+
+#define KERNEL_FILE "loss.c"
+#include "each_real.h"
 #else
 
 typedef struct {

@@ -34,6 +34,8 @@ extern PyTypeObject Map_Type;
 PyObject *make_maps(void);
 
 extern PyMethodDef array_methods[];
-extern PyMethodDef kernel_methods[];
+extern PyMethodDef reduce_methods[];
+extern PyMethodDef row_methods[];
+extern PyMethodDef optim_methods[];
 
 #endif

@@ -6,8 +6,10 @@
    rows are taken in blocks whose number depends on the shape alone.
    Source: Ba, Kiros, Hinton, Layer Normalization, arXiv:1607.06450. */
 #ifndef REAL
-#define KERNEL_FILE "norm.c"
 #include "real.h"
+
+#define KERNEL_FILE "norm.c"
+#include "each_real.h"
 #else
 
 typedef struct {

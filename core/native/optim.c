@@ -4,7 +4,6 @@
    AdamW reads four arrays and writes three; the arithmetic hides behind that.
    Source: Loshchilov and Hutter, Decoupled Weight Decay Regularization, arXiv:1711.05101. */
 #ifndef REAL
-#define KERNEL_FILE "optim.c"
 #include "real.h"
 
 enum { PIECE = 8192 };
@@ -43,6 +42,9 @@ static void step_all(const optim_tensor *tensors, ptrdiff_t count, piece_fn step
     const ptrdiff_t grain = items > 0 ? pieces * (GRAIN / 2) / items : 1;
     parallel_for(pieces, grain > 1 ? grain : 1, step_pieces, &context);
 }
+
+#define KERNEL_FILE "optim.c"
+#include "each_real.h"
 #else
 
 VECTOR static void NAME(adam_piece)(const optim_tensor *tensor, ptrdiff_t begin, ptrdiff_t end, const void *options) {

@@ -1,12 +1,7 @@
-/* For a kernel file that includes itself once for each floating type:
+/* What a kernel file that includes itself once for each floating type (each_real.h) needs. */
+#ifndef GRADLAB_REAL_H
+#define GRADLAB_REAL_H
 
-       #ifndef REAL
-       #define KERNEL_FILE "softmax.c"
-       #include "real.h"
-       #else
-       ... REAL is float or double, NAME(softmax) is softmax_f32 or softmax_f64 ...
-       #endif
-*/
 #include <math.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -23,11 +18,4 @@
 
 static inline ptrdiff_t row_grain(ptrdiff_t row) { return row < GRAIN ? GRAIN / (row > 0 ? row : 1) : 1; }
 
-#define REAL float
-#define NAME(stem) stem##_f32
-#include KERNEL_FILE
-#undef REAL
-#undef NAME
-#define REAL double
-#define NAME(stem) stem##_f64
-#include KERNEL_FILE
+#endif

@@ -3,8 +3,10 @@
    Forward: y = e^(x - max x) / sum; three passes over a row that stays in cache, one read and one write
    of memory. Backward: gx = y (g - sum(g y)); for the logarithm gx = g - e^y sum(g). */
 #ifndef REAL
-#define KERNEL_FILE "softmax.c"
 #include "real.h"
+
+#define KERNEL_FILE "softmax.c"
+#include "each_real.h"
 #else
 
 typedef struct {

@@ -1,0 +1,182 @@
+/* Sums and extremes over n in (outer, n, inner), and the place of an extreme.
+
+   n is cut into blocks of fixed length, every block into fixed parts, and the blocks' results are
+   reduced again in the same way: a tree that depends on the shape alone, so that the result has the same
+   bits for any number of threads, and its error grows with the tree's depth and not with n. */
+#ifndef REAL
+#include "real.h"
+
+/* LINE: items of a block where they are adjacent; ROWS: rows of a block elsewhere, cut into GROUPs; TILE:
+   columns that one thread reduces together, small enough for the first-level cache. */
+enum { LINE = 4096, ROWS = 256, GROUP = 32, TILE = 512 };
+
+#define KERNEL_FILE "reduce.c"
+#include "each_real.h"
+#else
+
+static inline __attribute__((always_inline)) REAL NAME(combine)(int kind, REAL a, REAL b) {
+    return kind == REDUCE_SUM ? a + b : kind == REDUCE_MAX ? NAME(sm_maximum)(a, b) : NAME(sm_minimum)(a, b);
+}
+
+static inline __attribute__((always_inline)) REAL NAME(sum_line)(const REAL *x, ptrdiff_t n) {
+    REAL a = 0, b = 0, c = 0, d = 0, rest = 0;
+    const ptrdiff_t quarter = n / 4; /* four sums side by side: an addition takes four cycles */
+#pragma omp simd reduction(+ : a, b, c, d)
+    for (ptrdiff_t i = 0; i < quarter; i++) {
+        a += x[i];
+        b += x[i + quarter];
+        c += x[i + 2 * quarter];
+        d += x[i + 3 * quarter];
+    }
+    for (ptrdiff_t i = 4 * quarter; i < n; i++) rest += x[i];
+    return ((a + b) + (c + d)) + rest;
+}
+
+static inline __attribute__((always_inline)) REAL NAME(extreme_line)(int kind, const REAL *x, ptrdiff_t n) {
+    /* `max` of a vector drops NaN, so it is looked for beside it */
+    REAL extreme = x[0];
+    int nan = 0;
+    if (kind == REDUCE_MAX) {
+#pragma omp simd reduction(max : extreme) reduction(| : nan)
+        for (ptrdiff_t i = 0; i < n; i++) {
+            extreme = x[i] > extreme ? x[i] : extreme;
+            nan |= x[i] != x[i];
+        }
+    } else {
+#pragma omp simd reduction(min : extreme) reduction(| : nan)
+        for (ptrdiff_t i = 0; i < n; i++) {
+            extreme = x[i] < extreme ? x[i] : extreme;
+            nan |= x[i] != x[i];
+        }
+    }
+    return nan ? NAN : extreme;
+}
+
+/* y[0..columns-1] = reduction over `rows` rows that lie `inner` apart. */
+static inline __attribute__((always_inline)) void NAME(reduce_tile)(int kind, const REAL *x, REAL *y, ptrdiff_t rows,
+                                                                    ptrdiff_t inner, ptrdiff_t columns) {
+    REAL part[TILE];
+    for (ptrdiff_t first = 0; first < rows; first += GROUP) {
+        const ptrdiff_t count = rows - first < GROUP ? rows - first : GROUP;
+        const REAL *at = x + first * inner;
+        ptrdiff_t row = 1;
+        memcpy(part, at, sizeof(REAL) * (size_t)columns);
+        for (; row + 3 < count; row += 4) {
+            const REAL *a = at + row * inner, *b = a + inner, *c = b + inner, *d = c + inner;
+            INDEPENDENT
+            for (ptrdiff_t i = 0; i < columns; i++)
+                part[i] = NAME(combine)(kind, part[i], NAME(combine)(kind, NAME(combine)(kind, a[i], b[i]), NAME(combine)(kind, c[i], d[i])));
+        }
+        for (; row < count; row++) {
+            const REAL *a = at + row * inner;
+            INDEPENDENT
+            for (ptrdiff_t i = 0; i < columns; i++) part[i] = NAME(combine)(kind, part[i], a[i]);
+        }
+        INDEPENDENT
+        for (ptrdiff_t i = 0; i < columns; i++) y[i] = first ? NAME(combine)(kind, y[i], part[i]) : part[i];
+    }
+}
+
+typedef struct {
+    const REAL *x;
+    REAL *y; /* y (outer, blocks, inner) */
+    ptrdiff_t n, inner, block, blocks, tiles;
+    int kind;
+} NAME(reduction);
+
+static inline __attribute__((always_inline)) void NAME(reduce_items)(int kind, const NAME(reduction) *c, ptrdiff_t begin,
+                                                                     ptrdiff_t end) {
+    for (ptrdiff_t item = begin; item < end; item++) {
+        const ptrdiff_t tile = item % c->tiles, block = item / c->tiles % c->blocks, outer = item / c->tiles / c->blocks;
+        const ptrdiff_t first = block * c->block, rows = c->n - first < c->block ? c->n - first : c->block;
+        const REAL *x = c->x + (outer * c->n + first) * c->inner + tile * TILE;
+        REAL *y = c->y + (outer * c->blocks + block) * c->inner + tile * TILE;
+        if (c->inner == 1) {
+            *y = kind == REDUCE_SUM ? NAME(sum_line)(x, rows) : NAME(extreme_line)(kind, x, rows);
+        } else {
+            const ptrdiff_t left = c->inner - tile * TILE;
+            NAME(reduce_tile)(kind, x, y, rows, c->inner, left < TILE ? left : TILE);
+        }
+    }
+}
+
+VECTOR static void NAME(reduce_body)(void *context, ptrdiff_t begin, ptrdiff_t end) {
+    const NAME(reduction) *c = context;
+    if (c->kind == REDUCE_SUM) NAME(reduce_items)(REDUCE_SUM, c, begin, end);
+    else if (c->kind == REDUCE_MAX) NAME(reduce_items)(REDUCE_MAX, c, begin, end);
+    else NAME(reduce_items)(REDUCE_MIN, c, begin, end);
+}
+
+int NAME(reduce)(int kind, const REAL *x, REAL *y, ptrdiff_t outer, ptrdiff_t n, ptrdiff_t inner) {
+    if (outer == 0 || inner == 0) return 1;
+    if (n == 0) { /* of a sum; the caller refuses an extreme of nothing */
+        memset(y, 0, sizeof(REAL) * (size_t)(outer * inner));
+        return 1;
+    }
+    const ptrdiff_t block = inner == 1 ? LINE : ROWS, blocks = (n + block - 1) / block, tiles = (inner + TILE - 1) / TILE;
+    REAL *partial = y;
+    if (blocks > 1) {
+        partial = malloc(sizeof(REAL) * (size_t)(outer * blocks * inner));
+        if (!partial) return 0;
+    }
+    NAME(reduction) context = {x, partial, n, inner, block, blocks, tiles, kind};
+    const ptrdiff_t size = (n < block ? n : block) * (inner < TILE ? inner : TILE);
+    parallel_for(outer * blocks * tiles, 2 * row_grain(size), NAME(reduce_body), &context);
+    int done = 1;
+    if (blocks > 1) {
+        done = NAME(reduce)(kind, partial, y, outer, blocks, inner);
+        free(partial);
+    }
+    return done;
+}
+
+typedef struct {
+    const REAL *x;
+    int64_t *index;
+    ptrdiff_t n, inner, tiles;
+    REAL sign; /* -1 turns the smallest into the largest */
+} NAME(argument);
+
+VECTOR static void NAME(argument_body)(void *context, ptrdiff_t begin, ptrdiff_t end) {
+    const NAME(argument) *c = context;
+    for (ptrdiff_t item = begin; item < end; item++) {
+        const ptrdiff_t tile = item % c->tiles, outer = item / c->tiles, left = c->inner - tile * TILE;
+        const ptrdiff_t columns = left < TILE ? left : TILE;
+        const REAL *x = c->x + outer * c->n * c->inner + tile * TILE;
+        int64_t *index = c->index + outer * c->inner + tile * TILE;
+        if (c->inner == 1) {
+            const REAL extreme = NAME(extreme_line)(c->sign > 0 ? REDUCE_MAX : REDUCE_MIN, x, c->n);
+            ptrdiff_t at = 0;
+            if (extreme == extreme) while (x[at] != extreme) at++;
+            else while (x[at] == x[at]) at++;
+            *index = at;
+            continue;
+        }
+        REAL best[TILE];
+        int64_t found[TILE];
+        for (ptrdiff_t i = 0; i < columns; i++) {
+            best[i] = c->sign * x[i];
+            found[i] = 0;
+        }
+        for (ptrdiff_t row = 1; row < c->n; row++) {
+            const REAL *a = x + row * c->inner;
+            INDEPENDENT
+            for (ptrdiff_t i = 0; i < columns; i++) {
+                const REAL value = c->sign * a[i];
+                /* the first NaN stays */
+                const int better = (value > best[i]) | ((value != value) & (best[i] == best[i]));
+                found[i] = better ? row : found[i];
+                best[i] = better ? value : best[i];
+            }
+        }
+        memcpy(index, found, sizeof(int64_t) * (size_t)columns);
+    }
+}
+
+void NAME(argreduce)(int kind, const REAL *x, int64_t *index, ptrdiff_t outer, ptrdiff_t n, ptrdiff_t inner) {
+    const ptrdiff_t tiles = (inner + TILE - 1) / TILE;
+    NAME(argument) context = {x, index, n, inner, tiles, kind == REDUCE_MAX ? 1 : -1};
+    parallel_for(outer * tiles, row_grain(n * (inner < TILE ? inner : TILE)), NAME(argument_body), &context);
+}
+
+#endif

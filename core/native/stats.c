@@ -1,0 +1,119 @@
+/* What an observer wants to know of an array's values, in one pass over memory.
+
+   Blocks of fixed length give each its mean and its sum of squared deviations, joined in their order
+   (Chan, Golub, LeVeque, 1979), so that neither cancels and the bits do not depend on the threads. */
+#ifndef REAL
+#include "real.h"
+
+enum { STATS_BLOCK = 4096 };
+
+static void join(value_stats *a, const value_stats *b) {
+    if (b->count) {
+        const double delta = b->mean - a->mean, count = (double)(a->count + b->count);
+        a->deviations += b->deviations + delta * delta * ((double)a->count * (double)b->count / count);
+        a->mean += delta * ((double)b->count / count);
+        a->count += b->count;
+        a->min = b->min < a->min ? b->min : a->min;
+        a->max = b->max > a->max ? b->max : a->max;
+    }
+    a->zeros += b->zeros;
+    a->nonfinite += b->nonfinite;
+    for (int bin = 0; bin < HISTOGRAM_BINS; bin++) a->histogram[bin] += b->histogram[bin];
+}
+
+#define KERNEL_FILE "stats.c"
+#include "each_real.h"
+#else
+
+typedef struct {
+    const REAL *x;
+    value_stats *blocks;
+    ptrdiff_t n;
+} NAME(census);
+
+/* The exponent field of the bits, and what it is for 1. */
+#define EXPONENT(x) (sizeof(REAL) == 4 ? (int)(sm_bits_f32((float)(x)) >> 23 & 0xff) : (int)(sm_bits_f64((double)(x)) >> 52 & 0x7ff))
+#define EXPONENT_OF_ONE (sizeof(REAL) == 4 ? 127 : 1023)
+
+VECTOR static void NAME(census_blocks)(void *context, ptrdiff_t begin, ptrdiff_t end) {
+    const NAME(census) *c = context;
+    for (ptrdiff_t block = begin; block < end; block++) {
+        const REAL *x = c->x + block * STATS_BLOCK;
+        const ptrdiff_t left = c->n - block * STATS_BLOCK, n = left < STATS_BLOCK ? left : STATS_BLOCK;
+        value_stats *stats = &c->blocks[block];
+        double sum = 0, deviations = 0;
+        REAL low = INFINITY, high = -INFINITY;
+        int32_t count = 0, zeros = 0;
+#pragma omp simd reduction(+ : sum, count, zeros) reduction(min : low) reduction(max : high)
+        for (ptrdiff_t i = 0; i < n; i++) {
+            const int finite = NAME(sm_isfinite)(x[i]);
+            const REAL value = finite ? x[i] : 0;
+            sum += value;
+            count += finite;
+            zeros += x[i] == 0;
+            low = finite && value < low ? value : low;
+            high = finite && value > high ? value : high;
+        }
+        const double mean = count ? sum / count : 0;
+#pragma omp simd reduction(+ : deviations)
+        for (ptrdiff_t i = 0; i < n; i++) {
+            const double delta = NAME(sm_isfinite)(x[i]) ? x[i] - mean : 0;
+            deviations += delta * delta;
+        }
+        *stats = (value_stats){low, high, mean, deviations, count, zeros, n - count, {0}};
+        int32_t counts[2][sizeof(REAL) == 4 ? 256 : 2048] = {{0}}; /* two, so that equal neighbours do not wait for each other */
+        for (ptrdiff_t i = 0; i + 1 < n; i += 2) {
+            counts[0][EXPONENT(x[i])]++;
+            counts[1][EXPONENT(x[i + 1])]++;
+        }
+        if (n & 1) counts[0][EXPONENT(x[n - 1])]++;
+        const int top = sizeof(REAL) == 4 ? 0xff : 0x7ff; /* the exponent of NaN and the infinities */
+        for (int exponent = 0; exponent < top; exponent++) {
+            int bin = exponent - EXPONENT_OF_ONE - HISTOGRAM_LOW;
+            bin = bin < 0 ? 0 : bin >= HISTOGRAM_BINS ? HISTOGRAM_BINS - 1 : bin;
+            stats->histogram[bin] += counts[0][exponent] + counts[1][exponent];
+        }
+        stats->histogram[0] -= zeros; /* zero has the exponent of the subnormals */
+    }
+}
+
+int NAME(value_stats)(const REAL *x, ptrdiff_t n, value_stats *stats) {
+    *stats = (value_stats){.min = INFINITY, .max = -INFINITY};
+    const ptrdiff_t blocks = (n + STATS_BLOCK - 1) / STATS_BLOCK;
+    if (blocks == 0) return 1;
+    value_stats *parts = malloc(sizeof *parts * (size_t)blocks);
+    if (!parts) return 0;
+    NAME(census) context = {x, parts, n};
+    parallel_for(blocks, 4, NAME(census_blocks), &context);
+    for (ptrdiff_t block = 0; block < blocks; block++) join(stats, &parts[block]);
+    free(parts);
+    return 1;
+}
+
+#undef EXPONENT
+#undef EXPONENT_OF_ONE
+
+typedef struct {
+    const REAL *x;
+    int found;
+} NAME(search);
+
+VECTOR static void NAME(search_body)(void *context, ptrdiff_t begin, ptrdiff_t end) {
+    NAME(search) *c = context;
+    for (ptrdiff_t first = begin; first < end; first += STATS_BLOCK) {
+        const ptrdiff_t last = end - first < STATS_BLOCK ? end : first + STATS_BLOCK;
+        int bad = 0;
+#pragma omp simd reduction(| : bad)
+        for (ptrdiff_t i = first; i < last; i++) bad |= !NAME(sm_isfinite)(c->x[i]);
+        if (bad) __atomic_store_n(&c->found, 1, __ATOMIC_RELAXED);
+        if (__atomic_load_n(&c->found, __ATOMIC_RELAXED)) return;
+    }
+}
+
+int NAME(all_finite)(const REAL *x, ptrdiff_t n) {
+    NAME(search) context = {x, 0};
+    parallel_for(n, 4 * GRAIN, NAME(search_body), &context);
+    return !context.found;
+}
+
+#endif

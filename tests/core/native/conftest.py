@@ -1,0 +1,25 @@
+"""The C extension, and one thread or two."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from types import ModuleType
+
+import pytest
+
+from core import native
+
+
+@pytest.fixture(scope="session")
+def kernels() -> ModuleType:
+    """The extension; a machine without it fails these tests, in words."""
+    assert native.module is not None, native.reason
+    return native.module
+
+
+@pytest.fixture(autouse=True)
+def threads_as_before(kernels: ModuleType) -> Iterator[None]:
+    """A test may change the number of threads."""
+    before = kernels.get_num_threads()
+    yield
+    kernels.set_num_threads(before)

@@ -1,0 +1,157 @@
+"""Reductions over any axes of any layout, against float64 NumPy."""
+
+from __future__ import annotations
+
+import itertools
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+LAYOUTS = {
+    "contiguous": lambda r, s: r(s),
+    "transposed": lambda r, s: r(s[::-1]).T,
+    "sliced": lambda r, s: r(tuple(2 * n for n in s))[(..., *(slice(None, None, 2) for _ in s))],
+    "reversed": lambda r, s: r(s)[(..., *(slice(None, None, -1) for _ in s))],
+    "broadcast": lambda r, s: np.broadcast_to(r(s[-1:]), s),
+    "rolled": lambda r, s: np.moveaxis(r(s[1:] + s[:1]), -1, 0) if s else r(s),
+}
+SHAPES = [(), (1,), (9000,), (5, 7), (300, 3), (3, 700), (2, 3, 4), (4, 1, 300, 2), (2, 600, 40)]
+
+
+def axes_of(ndim: int) -> list[tuple[int, ...]]:
+    return [c for k in range(ndim + 1) for c in itertools.combinations(range(ndim), k)]
+
+
+@pytest.mark.parametrize("dtype", ["f", "d"])
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_axes_and_layouts(
+    shape: tuple[int, ...], layout: str, dtype: str, kernels: ModuleType, rng: np.random.Generator
+) -> None:
+    x = LAYOUTS[layout](lambda s: rng.standard_normal(s).astype(dtype), shape)
+    wide = x.astype(np.float64)
+    rtol, atol = (1e-5, 1e-4) if dtype == "f" else (1e-12, 1e-11)
+    for axes, keepdims in itertools.product([None, *axes_of(x.ndim)], [False, True]):
+        for name in ("sum", "mean"):
+            y = getattr(kernels, name)(x, axes, keepdims)
+            expected = getattr(np, name)(wide, axis=axes, keepdims=keepdims)
+            assert y.dtype == dtype
+            assert y.shape == np.shape(expected)
+            np.testing.assert_allclose(y, expected, rtol=rtol, atol=atol)
+        for name in ("max", "min"):
+            np.testing.assert_array_equal(
+                getattr(kernels, name)(x, axes, keepdims), getattr(np, name)(x, axis=axes, keepdims=keepdims)
+            )
+    for axis, keepdims in itertools.product([None, *range(-x.ndim, x.ndim)], [False, True]):
+        for name in ("argmax", "argmin"):
+            y = getattr(kernels, name)(x, axis, keepdims)
+            assert y.dtype == np.int64
+            np.testing.assert_array_equal(y, getattr(np, name)(x, axis=axis, keepdims=keepdims))
+
+
+@pytest.mark.parametrize("shape", [(1_000_000,), (3, 200_000), (100_000, 3), (2000, 700), (50, 300, 60)])
+def test_the_error_stays_small_and_threads_do_not_change_a_bit(
+    shape: tuple[int, ...], kernels: ModuleType, rng: np.random.Generator
+) -> None:
+    x = rng.uniform(0, 1, shape).astype("f")
+    for axis in (None, *range(x.ndim)):
+        kernels.set_num_threads(1)
+        one = kernels.sum(x, axis)
+        exact = x.astype("d").sum(axis)
+        assert np.abs(one / exact - 1).max() < 1e-6
+        for threads in (2, 5):
+            kernels.set_num_threads(threads)
+            assert kernels.sum(x, axis).tobytes() == one.tobytes()
+        np.testing.assert_array_equal(kernels.max(x, axis), x.max(axis))
+
+
+def test_nothing_to_reduce(kernels: ModuleType) -> None:
+    x = np.empty((0, 3), "f")
+    np.testing.assert_array_equal(kernels.sum(x, 0), [0, 0, 0])
+    np.testing.assert_array_equal(kernels.mean(x, 0), [np.nan] * 3)
+    assert kernels.sum(x, 1).shape == (0,)
+    assert kernels.max(x, 1).shape == (0,)
+    assert kernels.argmax(x, 1).shape == (0,)
+    assert np.isnan(kernels.mean(x))
+    with pytest.raises(ValueError, match="max: the reduced axes have no items"):
+        kernels.max(x, 0)
+    with pytest.raises(IndexError, match="argmin: Expected reduction dim"):
+        kernels.argmin(x, 0)
+
+
+def test_refusals(kernels: ModuleType) -> None:
+    x = np.ones((2, 3), "f")
+    with pytest.raises(
+        IndexError, match=r"sum: Dimension out of range \(expected to be in range of \[-2, 1\], but got 2\)"
+    ):
+        kernels.sum(x, (0, 2))
+    with pytest.raises(TypeError, match="float32 or float64, got int64"):
+        kernels.sum(np.ones(3, np.int64))
+    with pytest.raises(TypeError, match="takes NumPy arrays, got list"):
+        kernels.mean([1.0])
+    with pytest.raises(TypeError, match="one axis"):
+        kernels.argmax(x, (0, 1))
+
+
+@pytest.mark.parametrize("dtype", ["f", "d"])
+@pytest.mark.parametrize("shape", [(50,), (5000,), (600, 5), (5, 600)])
+def test_nan_wins(shape: tuple[int, ...], dtype: str, kernels: ModuleType, rng: np.random.Generator) -> None:
+    x = rng.standard_normal(shape).astype(dtype)
+    x.flat[rng.integers(0, x.size, 3)] = np.nan
+    x.flat[rng.integers(0, x.size, 3)] = np.inf
+    for axis in (None, *range(x.ndim)):
+        for name in ("max", "min", "argmax", "argmin"):
+            np.testing.assert_array_equal(
+                getattr(kernels, name)(x, axis), getattr(np, name)(x, axis=axis), f"{name} {axis}"
+            )
+    ties = np.round(rng.standard_normal((40, 30))).astype(dtype)
+    for axis in (None, 0, 1):
+        np.testing.assert_array_equal(kernels.argmax(ties, axis), np.argmax(ties, axis))
+    infinite = np.full((3, 20), -np.inf, dtype)
+    assert kernels.max(infinite) == -np.inf
+    assert kernels.argmax(infinite) == 0
+
+
+@pytest.mark.parametrize("dtype", ["f", "d"])
+@pytest.mark.parametrize("size", [1, 7, 4096, 100_001])
+def test_stats(size: int, dtype: str, kernels: ModuleType, rng: np.random.Generator) -> None:
+    x = (1000 + rng.standard_normal(size) * 10 ** rng.uniform(-3, 1, size)).astype(dtype)
+    x[::5] = rng.standard_normal(len(x[::5])) * 1e-9
+    if size > 5:
+        x[1], x[2:4], x[4:6] = np.nan, 0, [np.inf, -np.inf]
+    finite = x[np.isfinite(x)].astype("d")
+    results = []
+    for threads in (1, 2):
+        kernels.set_num_threads(threads)
+        results.append(kernels.stats(x))
+    assert results[0] == results[1]
+    low, high, mean, std, zeros, nonfinite, histogram = results[0]
+    assert (low, high) == (finite.min(), finite.max())
+    assert (zeros, nonfinite) == ((finite == 0).sum(), size - finite.size)
+    np.testing.assert_allclose([mean, std], [finite.mean(), finite.std()], rtol=1e-10, atol=1e-12)
+    bins = np.clip(np.frexp(finite[finite != 0])[1] - 1 + 40, 0, 63)
+    assert histogram == np.bincount(bins, minlength=64).tolist()
+
+
+def test_stats_of_nothing_and_of_extremes(kernels: ModuleType) -> None:
+    for x in (np.empty(0, "f"), np.array([np.nan, np.inf], "f")):
+        low, high, mean, std, zeros, nonfinite, histogram = kernels.stats(x)
+        assert np.isnan([low, high, mean, std]).all()
+        assert (zeros, nonfinite, sum(histogram)) == (0, x.size, 0)
+    histogram = kernels.stats(np.array([1e-45, 1e-30, 3e38, -1.0, 0.0, -0.0], "f"))[-1]
+    assert (histogram[0], histogram[40], histogram[63], sum(histogram)) == (2, 1, 1, 4)
+    constant = np.full(100_000, 1e6, "f")
+    assert kernels.stats(constant)[3] == 0
+
+
+@pytest.mark.parametrize("dtype", ["f", "d"])
+def test_all_finite(dtype: str, kernels: ModuleType, rng: np.random.Generator) -> None:
+    x = rng.standard_normal((700, 600)).astype(dtype)
+    assert kernels.all_finite(x) is True
+    assert kernels.all_finite(x[:0]) is True
+    for at, value in ((0, np.nan), (x.size - 1, np.inf), (12345, -np.inf)):
+        bad = x.copy()
+        bad.flat[at] = value
+        assert kernels.all_finite(bad) is False
+        assert kernels.all_finite(bad.T) is False

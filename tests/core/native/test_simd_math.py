@@ -1,0 +1,139 @@
+"""The errors that simd_math.h states, in units of the last place, and the special values."""
+
+from __future__ import annotations
+
+import math
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+erf = np.vectorize(math.erf, otypes=[np.float64])
+erfc = np.vectorize(math.erfc, otypes=[np.float64])
+
+
+def sigmoid(x: np.ndarray) -> np.ndarray:
+    return 1 / (1 + np.exp(-x))
+
+
+# name: (reference, low, high, bound in ulp); the bounds stand in simd_math.h's table with their measured values
+FUNCTIONS = {
+    "exp": (np.exp, -104, 88.7, 1.5),
+    "exp2": (np.exp2, -150, 127.9, 1.5),
+    "expm1": (np.expm1, -20, 88.7, 2.0),
+    "log": (np.log, 0, 10, 1.0),
+    "log1p": (np.log1p, -0.999, 10, 1.0),
+    "log2": (np.log2, 0, 10, 2.0),
+    "log10": (np.log10, 0, 10, 2.0),
+    "tanh": (np.tanh, -10, 10, 2.0),
+    "sigmoid": (sigmoid, -100, 20, 2.0),
+    "erf": (erf, -4, 4, 1.5),
+    "erfc": (erfc, -5, 10, 1.0),
+    "sin": (np.sin, -100, 100, 1.0),
+    "cos": (np.cos, -100, 100, 1.0),
+}
+WIDE = {"exp": (-745, 709), "exp2": (-1074, 1023), "expm1": (-40, 709), "sigmoid": (-700, 40)}
+
+
+def points(name: str, dtype: type, rng: np.random.Generator) -> np.ndarray:
+    _, low, high, _ = FUNCTIONS[name]
+    if dtype is np.float64:
+        low, high = WIDE.get(name, (low, high))
+    n = 20000
+    parts = [rng.uniform(low, high, n), rng.uniform(max(low, -2), min(high, 2), n), rng.uniform(0.7, 1.5, n)]
+    small = 10 ** rng.uniform(-12, 0, n)
+    if name.startswith("log") and name != "log1p":
+        parts += [10 ** rng.uniform(-44, 38, n), small]
+    else:
+        parts += [small * rng.choice([-1, 1], n) * min(1, -low)]
+    x = np.concatenate(parts).astype(dtype)
+    return x[(x >= low) & (x <= high) & (x != 0 if name.startswith("log") else True)]
+
+
+def ulp_error(y: np.ndarray, exact: np.ndarray) -> np.ndarray:
+    """The distance in units of the last place of the exact value in y's type (of the smallest subnormal at least)."""
+    info = np.finfo(y.dtype)
+    _, exponent = np.frexp(exact)
+    digits = info.nmant + 1
+    lowest = math.frexp(float(info.smallest_subnormal))[1] - 1
+    return np.abs(y.astype(exact.dtype) - exact) / np.exp2(np.maximum(exponent - digits, lowest).astype(exact.dtype))
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_float32_error(name: str, kernels: ModuleType, rng: np.random.Generator) -> None:
+    reference, _, _, bound = FUNCTIONS[name]
+    x = points(name, np.float32, rng)
+    with np.errstate(under="ignore", over="ignore"):
+        worst = ulp_error(kernels.maps[name, "f"](x), reference(x.astype(np.float64))).max()
+    assert worst <= bound, f"{name} is {worst:.2f} ulp off"
+
+
+@pytest.mark.skipif(np.finfo(np.longdouble).nmant < 60, reason="needs a floating type beyond double")
+@pytest.mark.parametrize("name", [n for n in FUNCTIONS if n not in ("erf", "erfc")])
+def test_float64_error(name: str, kernels: ModuleType, rng: np.random.Generator) -> None:
+    reference, _, _, bound = FUNCTIONS[name]
+    x = points(name, np.float64, rng)
+    with np.errstate(under="ignore", over="ignore"):
+        worst = ulp_error(kernels.maps[name, "d"](x), reference(x.astype(np.longdouble))).max()
+    assert worst <= bound, f"{name} is {float(worst):.2f} ulp off"
+
+
+@pytest.mark.parametrize("name", ["sin", "cos"])
+def test_huge_arguments(name: str, kernels: ModuleType, rng: np.random.Generator) -> None:
+    x = (10 ** rng.uniform(0, 38.4, 50000) * rng.choice([-1, 1], 50000)).astype(np.float32)
+    near = (np.arange(-60000, 60000) * (np.pi / 2)).astype(np.float32)
+    for part in (x, near, np.float32([2.0**17, 2.0**17 - 0.01, 131071.99, 3.4e38, 16367173.0 * 2.0**72])):
+        exact = getattr(np, name)(part.astype(np.float64))  # the C library reduces float64 arguments exactly
+        assert ulp_error(kernels.maps[name, "f"](part), exact).max() <= 1
+
+
+EDGES = [math.inf, -math.inf, math.nan, 0.0, -0.0, 1.0, -1.0, 2.0, -2.0, 1e-45, -1e-45, 1e-40, 3e38, -3e38]
+
+
+@pytest.mark.parametrize("char", ["f", "d"])
+@pytest.mark.parametrize("name", [n for n in FUNCTIONS if n not in ("sigmoid", "erf", "erfc")])
+def test_special_values(name: str, char: str, kernels: ModuleType) -> None:
+    x = np.array(EDGES, char)
+    with np.errstate(all="ignore"):
+        expected = getattr(np, name)(x)
+    y = kernels.maps[name, char](x)
+    np.testing.assert_allclose(y, expected, rtol=1e-6, atol=0)
+    numbers = ~np.isnan(expected)
+    assert (np.signbit(y) == np.signbit(expected))[numbers].all()
+
+
+@pytest.mark.parametrize("char", ["f", "d"])
+def test_special_values_of_sigmoid_and_erf(char: str, kernels: ModuleType) -> None:
+    x = np.array(EDGES[:7], char)
+    assert kernels.maps["sigmoid", char](x).tolist()[:2] == [1, 0]
+    assert kernels.maps["erf", char](x).tolist()[:2] == [1, -1]
+    assert kernels.maps["erfc", char](x).tolist()[:2] == [0, 2]
+    for name in ("sigmoid", "erf", "erfc"):
+        assert np.isnan(kernels.maps[name, char](x)[2])
+    assert math.copysign(1, kernels.maps["erf", char](np.array(-0.0, char))) == -1
+    # small results keep their digits
+    tail = np.array([-87.0, -95.0, -100.0], char)
+    np.testing.assert_allclose(
+        kernels.maps["sigmoid", char](tail), np.exp(tail.astype("d")), rtol=0.02 if char == "f" else 1e-12
+    )
+
+
+@pytest.mark.parametrize("char", ["f", "d"])
+def test_exact_functions(char: str, kernels: ModuleType) -> None:
+    x = np.array([-2.5, -1.5, -0.5, 0.5, 1.5, 2.5, -0.0, np.nan, np.inf, -np.inf], char)
+    for name, reference in {
+        "round": np.rint,
+        "floor": np.floor,
+        "ceil": np.ceil,
+        "trunc": np.trunc,
+        "sign": np.sign,
+    }.items():
+        with np.errstate(invalid="ignore"):
+            np.testing.assert_array_equal(kernels.maps[name, char](x), reference(x), name)
+    a, b = (part.ravel() for part in np.meshgrid(x, x))
+    np.testing.assert_array_equal(kernels.maps["maximum", char](a, b), np.maximum(a, b))
+    np.testing.assert_array_equal(kernels.maps["minimum", char](a, b), np.minimum(a, b))
+    with np.errstate(all="ignore"):
+        for name in ("remainder", "floor_divide", "fmod"):
+            if (name, char) in kernels.maps:
+                np.testing.assert_array_equal(kernels.maps[name, char](a, b), getattr(np, name)(a, b), name)

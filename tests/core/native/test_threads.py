@@ -1,0 +1,79 @@
+"""The pool: its size, several Python threads at once, and fork."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+
+def test_the_number_of_threads(kernels: ModuleType) -> None:
+    kernels.set_num_threads(3)
+    assert kernels.get_num_threads() == 3
+    with pytest.raises(RuntimeError, match="positive"):
+        kernels.set_num_threads(0)
+    with pytest.raises(TypeError):
+        kernels.set_num_threads("two")
+
+
+def test_the_environment_sets_it() -> None:
+    code = "from core import native; print(native.module.get_num_threads())"
+    env = {**os.environ, "GRADLAB_NUM_THREADS": "5"}
+    assert (
+        subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True).stdout
+        == "5\n"
+    )
+
+
+def test_many_small_jobs(kernels: ModuleType, rng: np.random.Generator) -> None:
+    kernels.set_num_threads(4)
+    x = rng.standard_normal((400, 500)).astype("f")
+    expected = x + x
+    for _ in range(500):
+        np.testing.assert_array_equal(kernels.maps["add", "f"](x, x), expected)
+
+
+def test_python_threads_share_the_pool(kernels: ModuleType, rng: np.random.Generator) -> None:
+    kernels.set_num_threads(3)
+    x = rng.standard_normal((300, 400)).astype("f")
+    expected = kernels.maps["exp", "f"](x).tobytes()
+    wrong: list[int] = []
+
+    def work(number: int) -> None:
+        for _ in range(100):
+            if kernels.maps["exp", "f"](x).tobytes() != expected:
+                wrong.append(number)
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not wrong
+
+
+def test_a_forked_child_works() -> None:
+    code = """
+import os, numpy as np, warnings
+warnings.simplefilter("ignore")
+from core import native
+k = native.module
+k.set_num_threads(2)
+x = np.ones((1000, 1000), "f")
+before = k.maps["add", "f"](x, x)
+child = os.fork()
+if child == 0:
+    ok = bool((k.maps["add", "f"](x, x) == 2).all()) and k.sum(x) == 1e6
+    os._exit(0 if ok else 1)
+_, status = os.waitpid(child, 0)
+assert os.waitstatus_to_exitcode(status) == 0
+assert (k.maps["add", "f"](x, x) == 2).all()
+print("both work")
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout == "both work\n"
