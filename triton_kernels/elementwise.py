@@ -20,6 +20,7 @@ import triton
 import triton.language as tl
 
 from . import runtime, scalar
+from .cases import Case
 from .runtime import FLOATING, INTERPRET, Launch, Memo
 from .tune.space import Constraint, Space, powers_of_two
 
@@ -145,6 +146,25 @@ class Elementwise:
                 f"got {listed}. Remedy: convert the integers to a floating-point type."
             )
         return tl.float64 if _FLOAT64 in dtypes else tl.float32
+
+    def compile_cases(self, dtype: str) -> list[Case]:
+        """What the compile check compiles: the flat kernel, and the strided one of two dimensions."""
+        bools = frozenset(self.bools)
+        out = "*u8" if self.out_kind == "bool" else f"*{dtype}"
+        pointers = ["*u8" if n in bools else f"*{dtype}" for n in self.inputs] + [out]
+        floats = [0.5] * len(self.params)
+        constants = {"COMPUTE": tl.float64 if dtype == "fp64" else tl.float32, "WIDE": False}
+        strides = [1000, 1] * len(pointers)
+        return [
+            Case(self.name, self.kernel((), bools, 0), (*pointers, *floats, 999 * 1000), constants, SPACE),
+            Case(
+                f"{self.name} strided",
+                self.kernel((), bools, 2),
+                (*pointers, *floats, 999 * 1000, 1000, *strides),
+                constants,
+                SPACE,
+            ),
+        ]
 
     def kernel(self, scalars: tuple[str, ...], bools: frozenset[str], ndim: int) -> Any:
         """The jitted kernel for `ndim` merged dimensions (0: flat), with these inputs numbers and these bools."""
@@ -278,3 +298,14 @@ def collapse(
 def _extent(sizes: Sequence[int], strides: Sequence[int]) -> int:
     """The largest offset that an array is read at."""
     return sum(abs(s) * (n - 1) for n, s in zip(sizes, strides, strict=True))
+
+
+def compile_cases(dtype: str) -> list[Case]:
+    """A representative set: unary, binary, a bool input, the gradient of tanh fused into one pass."""
+    kernels = [
+        build("exp", ["x"], [], ["t0 = scalar.exp(x)"], "t0"),
+        build("add", ["x", "y"], [], ["t0 = (x + y)"], "t0"),
+        build("where", ["c", "x", "y"], [], ["t0 = tl.where(c, x, y)"], "t0", bools=["c"]),
+        build("tanh_backward", ["g", "x"], [], ["t0 = scalar.tanh(x)", "t1 = (g * (1.0 - t0 * t0))"], "t1"),
+    ]
+    return [case for kernel in kernels for case in kernel.compile_cases(dtype)]

@@ -18,6 +18,7 @@ import triton
 import triton.language as tl
 
 from . import runtime, scalar
+from .cases import Case
 from .runtime import Launch, Memo
 from .softmax import SPACE as SPACE
 from .softmax import rows_of, settings_for
@@ -29,24 +30,31 @@ _launches: Memo = Memo()
 @triton.jit
 def cross_entropy_kernel(
     x_ptr, target_ptr, loss_ptr, lse_ptr, rows, columns, x_stride, ignore_index,
-    COMPUTE: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    ONE_BLOCK: tl.constexpr, COMPUTE: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
     live = row < rows
     column = tl.arange(0, BLOCK)
     x_at = x_ptr + (row * x_stride)[:, None]
-    peak = tl.full([ROWS, BLOCK], -float("inf"), COMPUTE)
-    share = tl.zeros([ROWS, BLOCK], COMPUTE)
-    for begin in range(0, columns, BLOCK):
-        mask = live[:, None] & (begin + column < columns)[None, :]
-        x = tl.load(x_at + (begin + column)[None, :], mask=mask, other=-float("inf")).to(COMPUTE)
-        higher = tl.maximum(peak, x)
-        at = tl.where(higher == -float("inf"), 0.0, higher)
-        share = share * scalar.exp(peak - at) + scalar.exp(x - at)
-        peak = higher
-    top = tl.max(peak, 1)
-    at = tl.where(top == -float("inf"), 0.0, top)
-    lse = tl.log(tl.sum(share * scalar.exp(peak - at[:, None]), 1)) + top
+    if ONE_BLOCK:
+        mask = live[:, None] & (column < columns)[None, :]
+        x = tl.load(x_at + column[None, :], mask=mask, other=-float("inf")).to(COMPUTE)
+        top = tl.max(x, 1)
+        total = tl.sum(scalar.exp(x - top[:, None]), 1)
+    else:
+        peak = tl.full([ROWS, BLOCK], -float("inf"), COMPUTE)
+        share = tl.zeros([ROWS, BLOCK], COMPUTE)
+        for begin in range(0, columns, BLOCK):
+            mask = live[:, None] & (begin + column < columns)[None, :]
+            x = tl.load(x_at + (begin + column)[None, :], mask=mask, other=-float("inf")).to(COMPUTE)
+            higher = tl.maximum(peak, x)
+            at = tl.where(higher == -float("inf"), 0.0, higher)
+            share = share * scalar.exp(peak - at) + scalar.exp(x - at)
+            peak = higher
+        top = tl.max(peak, 1)
+        at = tl.where(top == -float("inf"), 0.0, top)
+        total = tl.sum(share * scalar.exp(peak - at[:, None]), 1)
+    lse = tl.log(total) + top
     target = tl.load(target_ptr + row, mask=live, other=ignore_index)
     valid = (target >= 0) & (target < columns)
     chosen = tl.load(x_ptr + row * x_stride + target, mask=live & valid, other=0.0).to(COMPUTE)
@@ -121,7 +129,24 @@ def _prepare(
     programs = triton.cdiv(rows, settings["ROWS"])
     if not backward:
         ints = [rows, columns, *strides, ignore_index]
+        constants = {"ONE_BLOCK": columns <= settings["BLOCK"], **constants}
         return Launch(cross_entropy_kernel, (programs,), ints, constants, num_warps=warps)
     ints = [rows, columns, runtime.element_strides(arrays[0])[0], *strides, ignore_index]
     grid = (programs, triton.cdiv(columns, settings["BLOCK"]))
     return Launch(cross_entropy_backward_kernel, grid, ints, constants, num_warps=warps)
+
+
+def compile_cases(dtype: str) -> list[Case]:
+    """What the compile check compiles, for one dtype."""
+    pointer, compute = f"*{dtype}", tl.float64 if dtype == "fp64" else tl.float32
+    backward = (pointer, pointer, pointer, "*i64", pointer, 999, 1000, 1, 1000, 1000, -100)
+    return [
+        Case(
+            "cross_entropy",
+            cross_entropy_kernel,
+            (pointer, "*i64", pointer, pointer, 999, 1000, 1000, -100),
+            {"ONE_BLOCK": False, "COMPUTE": compute},
+            SPACE,
+        ),
+        Case("cross_entropy_backward", cross_entropy_backward_kernel, backward, {"COMPUTE": compute}, SPACE),
+    ]

@@ -20,6 +20,7 @@ import triton
 import triton.language as tl
 
 from . import runtime
+from .cases import Case
 from .runtime import FLOATING, INTERPRET, Launch, Memo
 from .tune.space import Config, Constraint, Space, Tunable, powers_of_two
 
@@ -38,12 +39,13 @@ SPACE = Space(
         Tunable("num_stages", (2, 3), default=3),
     ],
     [
-        Constraint("8 warps want a tile of 128 x 64 at least, 4 warps at most 128 x 64",
+        Constraint("8 warps for tiles above 4096 elements, 4 below",
                    lambda c: (c["BLOCK_M"] * c["BLOCK_N"] > 4096) == (c["num_warps"] == 8)),
-        Constraint("tiles at most twice as long as wide", lambda c: max(c["BLOCK_M"], c["BLOCK_N"])
-                   <= 2 * min(c["BLOCK_M"], c["BLOCK_N"])),
+        Constraint("tiles at most twice as long as wide",
+                   lambda c: max(c["BLOCK_M"], c["BLOCK_N"]) <= 2 * min(c["BLOCK_M"], c["BLOCK_N"])),
         Constraint("operands of 16 bits fit 96 KiB of shared memory", lambda c: _shared_bytes(c) <= 96 * 1024),
-        Constraint("small tiles need no third stage", lambda c: c["num_stages"] == 2 or c["BLOCK_M"] * c["BLOCK_N"] >= 4096),
+        Constraint("a third stage only for tiles of 4096 elements and more",
+                   lambda c: c["num_stages"] == 2 or c["BLOCK_M"] * c["BLOCK_N"] >= 4096),
     ],
 )  # fmt: skip
 _BATCH_DIMENSIONS = 3
@@ -189,3 +191,12 @@ def _batches(shape: tuple[int, ...], arrays: tuple[Any, ...], shapes: str) -> tu
         )
     padding = _BATCH_DIMENSIONS - len(sizes)
     return [1] * padding + sizes, [[0] * padding + m for m in merged]
+
+
+def compile_cases(dtype: str) -> list[Case]:
+    """What the compile check compiles, for one dtype."""
+    pointer, compute = f"*{dtype}", tl.float64 if dtype == "fp64" else tl.float32
+    arguments = (pointer, pointer, pointer, pointer, 1000, 1024, 999, 1024, 1, 1024, 1, 1, 1024, 1, *[1] * 2, *[0] * 9)
+    constants = {"PRECISION": "ieee", "COMPUTE": compute, "HAS_BIAS": True}
+    default = {"BLOCK_M": 32, "BLOCK_N": 32, "num_stages": 2} if dtype == "fp64" else {}
+    return [Case("matmul", matmul_kernel, arguments, constants, SPACE, {**SPACE.default, **default})]

@@ -18,6 +18,7 @@ import triton
 import triton.language as tl
 
 from . import runtime, scalar
+from .cases import Case
 from .runtime import FLOATING, INTERPRET, Launch, Memo
 from .tune.space import Config, Constraint, Space, powers_of_two
 
@@ -166,3 +167,14 @@ def _run(
         launch = _launches[key] = Launch(kernel, grid, [p.size], constants, num_warps=warps)
     if arrays[0].size:
         launch(arrays, floats)
+
+
+def compile_cases(dtype: str) -> list[Case]:
+    """What the compile check compiles, for one dtype."""
+    pointer, compute = f"*{dtype}", tl.float64 if dtype == "fp64" else tl.float32
+    adamw = {"DECOUPLED": True, "MAXIMIZE": False, "COMPUTE": compute}
+    sgd = {"BUFFER": True, "FIRST": False, "NESTEROV": True, "MAXIMIZE": False, "COMPUTE": compute}
+    return [
+        Case("adamw", adamw_kernel, (*[pointer] * 4, *[0.5] * 7, 1000), adamw, SPACE),
+        Case("sgd", sgd_kernel, (*[pointer] * 3, *[0.5] * 4, 1000), sgd, SPACE),
+    ]

@@ -12,11 +12,11 @@ _OPERATORS = {
 }  # fmt: skip
 _TL = {"abs": "abs", "log": "log", "log2": "log2", "exp2": "exp2", "sin": "sin", "cos": "cos", "erf": "erf",
        "floor": "floor", "ceil": "ceil"}  # fmt: skip
-_UNARY = (
-    "exp expm1 log10 log1p sqrt rsqrt tan asin acos atan sinh cosh tanh asinh acosh atanh erfc sigmoid trunc round "
-    "sign isnan isinf isfinite"
-).split()
-_BINARY = "div pow atan2 fmod remainder floor_divide maximum minimum hypot copysign".split()
+_UNARY = [
+    "exp", "expm1", "log10", "log1p", "sqrt", "rsqrt", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh",
+    "acosh", "atanh", "erfc", "sigmoid", "trunc", "round", "sign", "isnan", "isinf", "isfinite",
+]  # fmt: skip
+_BINARY = ["div", "pow", "atan2", "fmod", "remainder", "floor_divide", "maximum", "minimum", "hypot", "copysign"]
 
 PRIMITIVES: dict[str, str] = {name: f"({{0}} {sign} {{1}})" for name, sign in _OPERATORS.items()}
 PRIMITIVES |= {

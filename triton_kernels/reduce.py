@@ -1,9 +1,9 @@
 """Sums, means, extremes and their positions over any axes of any strided array.
 
 Algorithm: the axes are merged into kept and reduced ones, four of each at most. A program owns BLOCK_KEPT results and
-walks the reduced elements BLOCK_REDUCE at a time into as many partial results, which a fixed tree joins at the end. Where
-results are too few to fill a GPU, the reduced elements are split among programs; a second launch joins the parts in
-order. No atomics: the bits depend on shape, strides and config alone.
+walks the reduced elements BLOCK_REDUCE at a time into as many partial results, which a fixed tree joins at the end.
+Where results are too few to fill a GPU, the reduced elements are split among programs; a second launch joins the parts
+in order. No atomics: the bits depend on shape, strides and config alone.
 float16 and bfloat16 are summed in float32. NaN wins max, min, argmax and argmin; ties go to the first position.
 
 Bytes moved: the array once (and 8 KiB or so of parts). Operations: one an element. Source: Blelloch, Prefix sums and
@@ -20,6 +20,7 @@ import triton
 import triton.language as tl
 
 from . import runtime, scalar
+from .cases import Case
 from .runtime import FLOATING, INTERPRET, Launch, Memo
 from .tune.space import Config, Constraint, Space, powers_of_two
 
@@ -147,7 +148,7 @@ def arg_kernel(
 
 
 def reduce_forward(kind: str, x: Any, axes: Sequence[int] | int | None, out: Any, config: Config | None = None) -> None:
-    """Reduce `x` over `axes` (None: all) into `out`, whose shape is x's without those axes, or with ones in their place.
+    """Reduce `x` over `axes` (None: all) into `out`, whose shape is x's without those axes or with ones in their place.
 
     `kind` is one of `KINDS`; argmax and argmin take one axis (or None: the position in the flattened array, for a
     contiguous `x`) and an int64 `out`. An empty sum is 0 and an empty mean NaN; an empty extreme raises ValueError.
@@ -192,9 +193,8 @@ def _prepare(kind: str, x: Any, axes: Sequence[int] | int | None, out: Any, conf
     settings = _settings(config, out.size, count)
     warps = settings.pop("num_warps")
     programs = triton.cdiv(out.size, settings["BLOCK_KEPT"])
-    parts = (
-        1 if INTERPRET else min(triton.cdiv(_FILL_PROGRAMS, programs), triton.cdiv(count, 8 * settings["BLOCK_REDUCE"]))
-    )
+    wanted = triton.cdiv(_FILL_PROGRAMS, programs)
+    parts = 1 if INTERPRET else min(wanted, triton.cdiv(count, 8 * settings["BLOCK_REDUCE"]))
     step = triton.cdiv(triton.cdiv(count, parts), settings["BLOCK_REDUCE"]) * settings["BLOCK_REDUCE"]
     parts = triton.cdiv(count, step)
     name = "sum" if kind == "mean" else kind
@@ -255,7 +255,7 @@ def _prepare_arg(kind: str, x: Any, keep: list[int], over: list[int], out: Any, 
             "KEPT_DIMS": kept_dims,
             "OUT_DIMS": out_dims,
             **settings,
-        },  # fmt: skip
+        },
         num_warps=warps,
     )
     return lambda x, out: one((x, out))
@@ -320,3 +320,22 @@ class _Fill:
 
 def _nothing(x: Any, out: Any) -> None:
     """No result is asked for."""
+
+
+def compile_cases(dtype: str) -> list[Case]:
+    """What the compile check compiles, for one dtype."""
+    pointer, compute = f"*{dtype}", tl.float64 if dtype == "fp64" else tl.float32
+    shared = {"COMPUTE": compute, "INDEX": tl.int32, "KEPT_DIMS": 1, "OUT_DIMS": 1}
+    ones, four = (1, 1, 1, 1000, 0, 0, 0), (5, 6, 7, 5000, 800, 100, 9)
+    cases = [
+        Case(
+            f"reduce_{kind}" + ("" if dims == 1 else "_axes"),
+            reduce_kernel,
+            (pointer, pointer, 999, 1000, 1000, *ones, *(ones if dims == 1 else four), *ones, 0),
+            {"KIND": kind, "MEAN_OF": 0, "REDUCED_DIMS": dims, **shared},
+            SPACE,
+        )
+        for kind, dims in (("sum", 1), ("max", 1), ("sum", 4))
+    ]
+    arguments = (pointer, "*i64", 999, 1000, 1, *ones, *ones)
+    return [*cases, Case("reduce_argmax", arg_kernel, arguments, {"KIND": "argmax", **shared}, SPACE)]

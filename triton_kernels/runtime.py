@@ -17,6 +17,7 @@ os.environ.setdefault("TRITON_DEFAULT_FP_FUSION", "1")  # 3.10 flips the default
 import ml_dtypes
 import numpy as np
 import triton
+import triton.language as tl
 
 from . import interpreting
 from .driver import CupyHost, Host, cuda_driver
@@ -32,8 +33,8 @@ FLOATING = (np.dtype(np.float16), BFLOAT16, np.dtype(np.float32), np.dtype(np.fl
 _MAX_GRID = (2**31 - 1, 65535, 65535)
 _MAX_PLANS = 4096  # launches remembered by one launcher, before it starts afresh
 
-INTERPRET = bool(triton.knobs.runtime.interpret)
-if INTERPRET != interpreting():
+INTERPRET = type(tl.cdiv).__name__ == "InterpretedFunction"  # how Triton's own functions were made at its import
+if interpreting() != INTERPRET:
     raise ImportError(
         "triton_kernels: TRITON_INTERPRET was changed after triton was imported, and triton reads it only once. "
         "Remedy: set it before the first import of triton, in a fresh process."

@@ -11,6 +11,7 @@ Source: Milakov and Gimelshein, Online normalizer calculation for softmax (2018)
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ import triton
 import triton.language as tl
 
 from . import runtime, scalar
+from .cases import Case
 from .runtime import FLOATING, INTERPRET, Launch, Memo
 from .tune.space import Config, Constraint, Space, Tunable, powers_of_two
 
@@ -204,3 +206,16 @@ def rows_of(name: str, arrays: tuple[Any, ...]) -> tuple[int, int, list[int]]:
             )
         strides.append(stride)
     return rows, columns, strides
+
+
+def compile_cases(dtype: str) -> list[Case]:
+    """What the compile check compiles, for one dtype."""
+    pointer, compute = f"*{dtype}", tl.float64 if dtype == "fp64" else tl.float32
+    cases = []
+    for log, one_block in itertools.product((False, True), (False, True)):
+        constants = {"LOG": log, "ONE_BLOCK": one_block, "COMPUTE": compute}
+        name = ("log_" if log else "") + "softmax" + ("" if one_block else "_long")
+        cases.append(Case(name, softmax_kernel, (pointer, pointer, 999, 1000, 1000, 1000), constants, SPACE))
+        arguments = (pointer, pointer, pointer, 999, 1000, 1000, 1000, 1000)
+        cases.append(Case(name + "_backward", softmax_backward_kernel, arguments, constants, SPACE))
+    return cases

@@ -1,0 +1,25 @@
+"""What the compile check compiles: a kernel, the types of its arguments, its constexprs and its space."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from .tune.space import Config, Space
+
+
+@dataclass(frozen=True)
+class Case:
+    """One kernel at one signature. Pointers are written ``"*fp32"``; numbers stand for themselves."""
+
+    name: str
+    kernel: Any
+    arguments: tuple[Any, ...]
+    constexprs: dict[str, Any]
+    space: Space
+    default: Config = field(default_factory=dict)
+
+    @property
+    def default_config(self) -> Config:
+        """The config that a launch of this signature takes by default; it must compile and not spill."""
+        return self.default or self.space.default
