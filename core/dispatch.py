@@ -402,6 +402,7 @@ def _mark_views(op: Operation, x: Tensor, outs: list[Tensor], params: dict[str, 
     """Views share their base's version counter and know the way from it."""
     storage = storage_of(x)
     base, path = x._view if x._view is not None else (x, ())
+    rule = "no_grad" if not mode.enabled else op.name if op.returns != 1 else x._rule
     for j, out in enumerate(outs):
 
         def step(t: Tensor, j: int = j) -> Tensor:
@@ -409,6 +410,8 @@ def _mark_views(op: Operation, x: Tensor, outs: list[Tensor], params: dict[str, 
             return y if op.returns == 1 else y[j]
 
         out._storage, out._view, out._view_version = storage, (base, (*path, step)), storage.version
+        if rule:
+            out._rule = rule
 
 
 def callable_operation(op: Operation) -> Callable[..., Any]:

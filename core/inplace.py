@@ -35,7 +35,11 @@ def write(target: Tensor, name: str, compute: Callable[[Tensor], Tensor]) -> Ten
     place = here(3)
     if mode.enabled:
         _check_leaf(target, name)
+    if 0 in target._a.strides and target._a.size > 1:
+        _check_overlap(target, name)
     result = compute(target)
+    if mode.enabled and target._rule:
+        _check_rule(target, result, name)
     if result._a.shape != target._a.shape:
         raise RuntimeError(
             text(
@@ -55,17 +59,55 @@ def write(target: Tensor, name: str, compute: Callable[[Tensor], Tensor]) -> Ten
                 remedy=f"x = x.to({have!r}) first",
             )  # fmt: skip
         )
-    node = result._node
-    if node is not None and node.saved:
-        # What the gradient needs must be what it was before (inputs) or will be after (outputs) the write.
-        node.saved = tuple(v.copy() if v is target._a else v for v in node.saved)
-        node.storages = tuple(None if st is target._storage and st is not None else st for st in node.storages)
-    target._a[...] = result._a if have is want else result._a.astype(want.numpy)
+    node, shared = result._node, target._storage
+    if node is not None and node.saved and shared is not None:
+        # What the gradient needs of this memory (itself or another view of it) must be what it was before the write.
+        mine = [st is shared for st in node.storages]
+        node.saved = tuple(v.copy() if m else v for v, m in zip(node.saved, mine, strict=True))
+        node.storages = tuple(None if m else st for st, m in zip(node.storages, mine, strict=True))
+    if have is not want:
+        result = result.to(want)
+    target._a[...] = result._a
     storage = storage_of(target)
     storage.wrote(name, place)
     if mode.enabled:
         _move_on(target, result, storage, place)
     return target
+
+
+def _check_overlap(target: Tensor, name: str) -> None:
+    if any(step == 0 and n > 1 for step, n in zip(target._a.strides, target._a.shape, strict=True)):
+        raise RuntimeError(
+            text(
+                "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
+                "Please clone() the tensor before performing the operation.",
+                op=name,
+                came=f"an expanded tensor of shape {tuple(target._a.shape)}",
+                remedy="clone() it first",
+            )  # fmt: skip
+        )
+
+
+def _check_rule(target: Tensor, result: Tensor, name: str) -> None:
+    """Views that must not take part in the graph's history may not be written where there is a history to write."""
+    assert target._view is not None
+    if not (target._view[0].requires_grad or result.requires_grad):
+        return
+    if target._rule == "no_grad":
+        phrase = (
+            "A view was created in no_grad mode and is being modified inplace with grad mode enabled. Given that this "
+            "use case is ambiguous and error-prone, it is forbidden. You can clarify your code by moving both the view "
+            "and the inplace either both inside the no_grad block (if you don't want the inplace to be tracked) or "
+            "both outside (if you want the inplace to be tracked)."
+        )
+    else:
+        phrase = (
+            f"Output {target._nr} of {target._rule.capitalize()}Backward0 is a view and is being modified inplace. "
+            "This view is the output of a function that returns multiple views. Such functions do not allow the output "
+            "views to be modified inplace. You should replace the inplace operation by an out-of-place one."
+        )
+    remedy = "narrow() or x[a:b] for a piece that may be written"
+    raise RuntimeError(text(phrase, op=name, came=f"a view of shape {tuple(target._a.shape)}", remedy=remedy))
 
 
 def _check_leaf(target: Tensor, name: str) -> None:

@@ -40,6 +40,7 @@ class Tensor:
     _storage: Storage | None = None  # made when somebody first asks
     _view: tuple[Tensor, tuple[Callable[[Tensor], Tensor], ...]] | None = None  # the base, and the way from it
     _view_version = 0
+    _rule = ""  # why a view must not be written in place: "no_grad", or the name of its node with several outputs
     _grad: Tensor | None = None
     _hooks: dict[int, Any] | None = None
     _post_hooks: dict[int, Any] | None = None
@@ -454,7 +455,7 @@ def refresh(t: Tensor) -> None:
         return
     base, path = t._view
     t._view_version = version
-    if base.requires_grad:
+    if base.requires_grad and t._rule != "no_grad":
         was, mode.enabled = mode.enabled, True
         looking, observe.observers = observe.observers, ()
         try:

@@ -183,7 +183,7 @@ minimum = elementwise("minimum", lambda a, b: s.minimum(a, b), doc="The lesser; 
                       vjp=(lambda g, a, b: g * s.where(a < b, 1.0, s.where(a == b, 0.5, 0.0)),
                            lambda g, a, b: g * s.where(b < a, 1.0, s.where(a == b, 0.5, 0.0))),
                       example=("core.tensor([1.0, 5.0]), core.tensor([3.0, 2.0])", "tensor([1., 2.])"))  # fmt: skip
-where_ = elementwise("select", lambda condition, a, b: s.where(condition, a, b), bools=("condition",), public=False,
+where_ = elementwise("where", lambda condition, a, b: s.where(condition, a, b), bools=("condition",), public=False,
                      vjp=(None, lambda g, condition: s.where(condition, g, 0.0), lambda g, condition: s.where(condition, 0.0, g)),
                      doc="a where the condition holds, else b.")  # fmt: skip
 clamp_ = elementwise("clip_between", lambda x, min, max: s.minimum(s.maximum(x, min), max), public=False,

@@ -1,53 +1,157 @@
-"""Movement: casts, reshapes, transposes, joins. Where PyTorch gives a view, so do these."""
+"""Casts, copies and fills: what changes a tensor's dtype, place or memory and leaves its shape alone."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
+from .. import dtypes, observe
 from ..binding import public
+from ..creation import zeros_like
 from ..device import Kind, device as Device, kind as kind_of
 from ..dtypes import dtype as Dtype
 from ..errors import text
+from ..inplace import write
+from ..modes import state as mode
 from ..op import operation
-from ..shape import as_shape, normalize_dim
-from ..tensor import Tensor
+from ..shape import broadcast_shapes
+from ..tensor import Tensor, left_graph
+
+
+def _one(rng: Any) -> list[Any]:
+    return [((rng.uniform(-2, 2, (2, 3)),), {})]
+
 
 # -- casts and copies --------------------------------------------------------------------------------------------------
 
 _cast = operation("cast", lambda xp, x, dtype: x.astype(dtype.numpy), params={"dtype": None},
-                  vjp=lambda g, x_dtype: g.to(x_dtype))  # fmt: skip
-_clone = operation("clone", lambda xp, x: x.copy(), vjp=lambda g: g)
-_contiguous = operation("contiguous", lambda xp, x: xp.ascontiguousarray(x).reshape(x.shape), vjp=lambda g: g)
+                  vjp=lambda g, x_dtype: g.to(x_dtype),
+                  samples=lambda rng: [((rng.uniform(-2, 2, (2, 3)),), {"dtype": dtypes.float32})])  # fmt: skip
+_clone = operation("clone", lambda xp, x: x.copy(), vjp=lambda g: g, samples=_one)
+_contiguous = operation("contiguous", lambda xp, x: x.copy(), vjp=lambda g: g, samples=_one)
+_fill = operation("fill", lambda xp, x, value: xp.full_like(x, value, order="C"), params={"value": 0},
+                  vjp=lambda g: zeros_like(g),
+                  samples=lambda rng: [((rng.uniform(-2, 2, (2, 3)),), {"value": 1.5})])  # fmt: skip
+_copy_into = operation("copy", lambda xp, x, source: xp.broadcast_to(source, x.shape).astype(x.dtype),
+                       inputs="x source",
+                       vjp=(lambda g: zeros_like(g), lambda g, source_shape, source_dtype:
+                            g.sum_to_size(source_shape).to(source_dtype)),
+                       samples=lambda rng: [((rng.uniform(-2, 2, (2, 3)), rng.uniform(-2, 2, (3,))), {})])  # fmt: skip
 
 
-@public()
+@public(namespace=None)
 def to(input: Tensor, *args: Any, dtype: Dtype | None = None, device: Any = None, non_blocking: bool = False,
-       copy: bool = False) -> Tensor:  # fmt: skip
+       copy: bool = False, memory_format: Any = None) -> Tensor:  # fmt: skip
     """`input` as another dtype or on another device, on the graph; itself when nothing changes.
+
+    A cast to integers or bool leaves the graph. *Raises*: TypeError for an argument that is no dtype, device or tensor.
 
     >>> import core
     >>> core.tensor([1, 2]).to(core.float64).dtype
     core.float64
     """
-    for a in args:
-        if isinstance(a, Tensor):
-            dtype, device = a.dtype, a.device
-        elif isinstance(a, Kind):
+    for i, a in enumerate(args):
+        if isinstance(a, Tensor | Kind):
             dtype, device = a.dtype, a.device
         elif isinstance(a, Dtype):
             dtype = a
-        elif isinstance(a, str | Device | int) and not isinstance(a, bool):
+        elif isinstance(a, bool):
+            non_blocking, copy = (a, copy) if i == len(args) - 1 or not isinstance(args[i + 1], bool) else (a, copy)
+            if i and isinstance(args[i - 1], bool):
+                copy = a
+        elif isinstance(a, str | Device | int):
             device = a
-    kind = kind_of(dtype or input.dtype, input.device if device is None else Device(device))
+        elif a is not None:
+            raise TypeError(
+                text(
+                    f"to() received an invalid combination of arguments - got ({type(a).__name__})",
+                    op="to",
+                    came=repr(a),
+                    needed="a dtype, a device, or a tensor to be like",
+                    remedy="x.to(core.float64), x.to('cuda') or x.to(other)",
+                )  # fmt: skip
+            )
+    where = input.device
+    if device is not None:
+        from ..creation import available
+
+        where = available(Device(device))
+    kind = kind_of(dtype or input.dtype, where)
     if kind is input._kind:
         return _clone(input) if copy else input
+    if kind.dtype is not input.dtype:
+        input = _as_dtype(input, kind_of(kind.dtype, input.device))
     if kind.device is not input.device:
         from ..backends.transfer import move
 
         input = move(input, kind.device)
-    return input if kind is input._kind else _cast(input, dtype=kind.dtype)
+    return input
+
+
+def _as_dtype(x: Tensor, kind: Kind) -> Tensor:
+    if kind.dtype.category >= 2 or x.dtype.category < 2:
+        return _cast(x, dtype=kind.dtype)  # type: ignore[no-any-return]
+    was, mode.enabled = mode.enabled, False
+    try:
+        y = _cast(x, dtype=kind.dtype)
+    finally:
+        mode.enabled = was
+    if observe.observers:
+        left_graph("cast", x, y)
+    return y  # type: ignore[no-any-return]
+
+
+def _caster(name: str, dtype: Dtype) -> None:
+    def method(input: Tensor, memory_format: Any = None) -> Tensor:
+        return to(input, dtype)  # type: ignore[no-any-return]
+
+    method.__name__ = method.__qualname__ = name
+    method.__doc__ = f"`input` as {dtype!r}; itself if it is that already."
+    public(namespace=None)(method)
+
+
+for _name, _dtype in {"float": dtypes.float32, "double": dtypes.float64, "half": dtypes.float16, "bool": dtypes.bool_,
+                      "bfloat16": dtypes.bfloat16, "long": dtypes.int64, "int": dtypes.int32, "short": dtypes.int16,
+                      "char": dtypes.int8, "byte": dtypes.uint8}.items():  # fmt: skip
+    _caster(_name, _dtype)
+
+
+@public(namespace=None)
+def type(input: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
+    """`input` as `dtype`; without one, the name of its dtype.
+
+    >>> import core
+    >>> core.ones(2).type()
+    'core.FloatTensor'
+    """
+    if dtype is None:
+        return f"core.{'cuda.' if input.is_cuda else ''}{input.dtype.scalar_type}Tensor"
+    return to(input, dtype)
+
+
+@public(namespace=None)
+def type_as(input: Tensor, other: Tensor) -> Tensor:
+    """`input` in the dtype and on the device of `other`.
+
+    >>> import core
+    >>> core.tensor([1, 2]).type_as(core.ones(1))
+    tensor([1., 2.])
+    """
+    return to(input, other._kind)  # type: ignore[no-any-return]
+
+
+@public(namespace=None)
+def cpu(input: Tensor, memory_format: Any = None) -> Tensor:
+    """`input` in the memory of the CPU; itself if it is there."""
+    return to(input, device="cpu")  # type: ignore[no-any-return]
+
+
+@public(namespace=None)
+def cuda(input: Tensor, device: Any = None, non_blocking: bool = False, memory_format: Any = None) -> Tensor:
+    """`input` in the memory of a GPU; itself if it is there.
+
+    *Raises*: RuntimeError with the reason when there is no such device.
+    """
+    return to(input, device="cuda" if device is None else Device(device))  # type: ignore[no-any-return]
 
 
 @public()
@@ -58,100 +162,114 @@ def clone(input: Tensor, *, memory_format: Any = None) -> Tensor:
     >>> core.clone(core.tensor([1.0]))
     tensor([1.])
     """
-    return _clone(input)
+    return _clone(input)  # type: ignore[no-any-return]
 
 
 @public(namespace=None)
 def contiguous(input: Tensor, memory_format: Any = None) -> Tensor:
-    """`input` itself if its elements lie in row-major order, else a copy that does."""
+    """`input` itself if its elements lie in row-major order, else a copy that does.
+
+    >>> import core
+    >>> core.ones(2, 3).t().contiguous().stride()
+    (2, 1)
+    """
     return input if input.is_contiguous() else _contiguous(input)
 
 
-# -- views -------------------------------------------------------------------------------------------------------------
-
-_view = operation("view", lambda xp, x, shape: x.reshape(shape), params={"shape": ()}, view=True,
-                  vjp=lambda g, x_shape: g.reshape(x_shape),
-                  samples=lambda rng: [((rng.uniform(-2, 2, (2, 3, 4)),), {"shape": (6, 4)})])  # fmt: skip
-_permute = operation("permute", lambda xp, x, dims: x.transpose(dims), params={"dims": ()}, view=True,
-                     vjp=lambda g, dims: g.permute(tuple(int(i) for i in np.argsort(dims))),
-                     samples=lambda rng: [((rng.uniform(-2, 2, (2, 3, 4)),), {"dims": (2, 0, 1)})])  # fmt: skip
-_expand = operation("expand", lambda xp, x, shape: xp.broadcast_to(x, shape), params={"shape": ()}, view=True,
-                    vjp=lambda g, x_shape: g.sum_to_size(x_shape),
-                    samples=lambda rng: [((rng.uniform(-2, 2, (3, 1)),), {"shape": (2, 3, 4)})])  # fmt: skip
-
-
-def _filled(shape: tuple[int, ...], n: int, op: str) -> tuple[int, ...]:
-    """`shape` with its -1 worked out for `n` elements."""
-    known = 1
-    for d in shape:
-        known *= d if d != -1 else 1
-    if shape.count(-1) == 1 and known and n % known == 0:
-        shape = tuple(n // known if d == -1 else d for d in shape)
-        known = n
-    if known != n or -1 in shape:
-        raise RuntimeError(text(f"shape '{list(shape)}' is invalid for input of size {n}", op=op))
-    return shape
-
-
-@public()
-def reshape(input: Tensor, *shape: Any) -> Tensor:
-    """The same elements in another shape; a view where the layout allows it, else a copy. One size may be -1.
-
-    >>> import core
-    >>> core.arange(6).reshape(2, -1).shape
-    core.Size([2, 3])
-    """
-    target = _filled(as_shape(shape), input.numel(), "reshape")
-    try:
-        input._a.view().reshape(target, copy=False) if isinstance(input._a, np.ndarray) else None
-    except ValueError:
-        input = _contiguous(input)
-    return _view(input, shape=target)
-
-
-@public()
-def permute(input: Tensor, *dims: Any) -> Tensor:
-    """A view with its dimensions in another order.
-
-    >>> import core
-    >>> core.ones(2, 3, 4).permute(2, 0, 1).shape
-    core.Size([4, 2, 3])
-    """
-    order = as_shape(dims)
-    if len(order) != input.ndim:
-        raise RuntimeError(text("permute(sparse_coo): number of dimensions in the tensor input does not match the length of "
-                                f"the desired ordering of dimensions i.e. input.dim() = {input.ndim} is not equal to "
-                                f"len(dims) = {len(order)}", op="permute"))  # fmt: skip
-    return _permute(input, dims=tuple(normalize_dim(d, input.ndim, "permute") for d in order))
+# -- writing -----------------------------------------------------------------------------------------------------------
 
 
 @public(namespace=None)
-def expand(input: Tensor, *shape: Any) -> Tensor:
-    """A view in which dimensions of size 1 are stretched; -1 keeps a size.
+def copy_(input: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
+    """Write `src` into `input`, broadcast and cast; the gradient goes to `src`.
+
+    *Raises*: RuntimeError where `src` does not broadcast to the shape of `input`.
 
     >>> import core
-    >>> core.tensor([[1.0], [2.0]]).expand(2, 3).shape
-    core.Size([2, 3])
+    >>> core.zeros(2).copy_(core.tensor([1, 2]))
+    tensor([1., 2.])
     """
-    target = as_shape(shape)
-    lead = len(target) - input.ndim
-    if lead < 0:
-        raise RuntimeError(text(f"expand({list(input.shape)}, size={list(target)}): the number of sizes provided ({len(target)}) "
-                                f"must be greater or equal to the number of dimensions in the tensor ({input.ndim})", op="expand"))  # fmt: skip
-    full = tuple(input.shape[i - lead] if d == -1 else d for i, d in enumerate(target))
-    for i, n in enumerate(input.shape):
-        if n not in (1, full[lead + i]):
-            raise RuntimeError(text(f"The expanded size of the tensor ({full[lead + i]}) must match the existing size ({n}) at "
-                                    f"non-singleton dimension {lead + i}.  Target sizes: {list(full)}.  Tensor sizes: "
-                                    f"{list(input.shape)}", op="expand"))  # fmt: skip
-    return input if full == tuple(input.shape) else _expand(input, shape=full)
+    if not isinstance(src, Tensor):
+        raise TypeError(f"copy_(): argument 'other' (position 1) must be Tensor, not {src.__class__.__name__}")
+    have, want = src._a.shape, input._a.shape
+    if have != want and broadcast_shapes(want, have, op="copy_") != want:
+        raise RuntimeError(text(f"output with shape {list(want)} doesn't match the broadcast shape "
+                                f"{list(broadcast_shapes(want, have))}", op="copy_", came=f"{have} into {want}",
+                                needed="a source that broadcasts to the target"))  # fmt: skip
+    if src.device is not input.device:
+        src = to(src, device=input.device)
+    return write(input, "copy_", lambda t: _copy_into(t, src))
 
 
 @public(namespace=None)
-def sum_to_size(input: Tensor, *size: Any) -> Tensor:
-    """The sum over the dimensions that broadcasting would stretch `size` along to reach this shape."""
-    shape = as_shape(size)
-    lead = input.ndim - len(shape)
-    dims = tuple(range(lead)) + tuple(lead + i for i, n in enumerate(shape) if n == 1 and input.shape[lead + i] != 1)
-    y = input.sum(dims) if dims else input  # type: ignore[attr-defined]
-    return y.reshape(shape) if tuple(y.shape) != shape else y  # type: ignore[no-any-return]
+def fill_(input: Tensor, value: Any) -> Tensor:
+    """Set every element to `value`, a number or a 0-d tensor.
+
+    >>> import core
+    >>> core.zeros(2).fill_(3)
+    tensor([3., 3.])
+    """
+    if isinstance(value, Tensor):
+        if value.ndim:
+            raise RuntimeError(text("fill_ only supports 0-dimension value tensor but got tensor with "
+                                    f"{value.ndim} dimensions.", op="fill_", remedy="copy_(value)"))  # fmt: skip
+        return copy_(input, value)  # type: ignore[no-any-return]
+    return write(input, "fill_", lambda t: _fill(t, value=value))
+
+
+@public(namespace=None)
+def zero_(input: Tensor) -> Tensor:
+    """Set every element to 0.
+
+    >>> import core
+    >>> core.ones(2).zero_()
+    tensor([0., 0.])
+    """
+    return write(input, "zero_", lambda t: _fill(t, value=0))
+
+
+@public(inplace=True)
+def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
+    """`value` (a number or a 0-d tensor) where `mask` is true, else `input`.
+
+    *Shapes*: mask and input broadcast. *Raises*: RuntimeError for a mask that is not bool.
+
+    >>> import core
+    >>> core.masked_fill(core.tensor([1.0, 2.0]), core.tensor([True, False]), 0)
+    tensor([0., 2.])
+    """
+    from .elementwise import where_
+
+    if mask.dtype is not dtypes.bool_:
+        raise RuntimeError(text(f"masked_fill only supports boolean masks, but got mask with dtype {mask.dtype.name}",
+                                op="masked_fill", remedy="mask.bool()"))  # fmt: skip
+    if isinstance(value, Tensor):
+        if value.ndim:
+            raise RuntimeError(text("masked_fill only supports a 0-dimensional value tensor, but got tensor with "
+                                    f"{value.ndim} dimension(s).", op="masked_fill", remedy="core.where(mask, value, x)"))  # fmt: skip
+        value = to(value, input._kind)
+    elif dtypes.of_number(value).category > input.dtype.category:
+        raise RuntimeError(text(f"value cannot be converted to type {input.dtype.name} without overflow", op="masked_fill",
+                                came=repr(value), remedy="x.float() first"))  # fmt: skip
+    return where_(mask, value, input)
+
+
+# -- new tensors like this one -----------------------------------------------------------------------------------------
+
+
+def _new(name: str) -> None:
+    def method(input: Tensor, *args: Any, dtype: Dtype | None = None, device: Any = None, requires_grad: bool = False,
+               **kwargs: Any) -> Tensor:  # fmt: skip
+        from .. import creation
+
+        make = getattr(creation, name)
+        return make(*args, dtype=dtype or (None if name == "tensor" else input.dtype), requires_grad=requires_grad,
+                    device=input.device if device is None else device, **kwargs)  # type: ignore[no-any-return] # fmt: skip
+
+    method.__name__ = method.__qualname__ = "new_" + name
+    method.__doc__ = f"As `core.{name}`, with the dtype and device of `input` unless others are given."
+    public(namespace=None)(method)
+
+
+for _name in ("zeros", "ones", "empty", "full", "tensor"):
+    _new(_name)
