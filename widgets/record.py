@@ -253,7 +253,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, dict):
         return {str(key): _plain(item) for key, item in value.items()}
     if is_dataclass(value):
-        return {name: _plain(getattr(value, name)) for name in _names(type(value))}
+        return {name: _plain(getattr(value, name)) for name in _names(value.__class__)}
     if hasattr(value, "item"):  # a NumPy scalar of a recorder
         return _plain(value.item())
     raise TypeError(
@@ -273,11 +273,12 @@ def _build(hint: Any, value: Any, where: str) -> Any:
     if origin is dict and isinstance(value, dict):
         return {key: _build(arguments[1], item, f"{where}[{key!r}]") for key, item in value.items()}
     if _is_row(hint) and isinstance(value, dict):
-        hints = _hints(hint)
+        kind: Any = hint
+        hints = _hints(kind)
         if unknown := sorted(set(value) - set(hints)):
             raise ValueError(f"Record.from_json: {where} has unknown field {unknown[0]!r}, needs of {', '.join(hints)}")
         try:
-            return hint(**{name: _build(hints[name], item, f"{where}.{name}") for name, item in value.items()})
+            return kind(**{name: _build(hints[name], item, f"{where}.{name}") for name, item in value.items()})
         except TypeError as error:
             raise ValueError(f"Record.from_json: {where} lacks a field ({error})") from None
     if hint is float and isinstance(value, (int, float)) and not isinstance(value, bool):

@@ -30,7 +30,7 @@ def text(record: Record) -> str:
     for part in (_lines(record), _gradients(record), _kernels(record)):
         if part:
             out += ["", *part]
-    return "\n".join(out)
+    return "\n".join(line.rstrip() for line in out)
 
 
 def _clean(words: str) -> str:

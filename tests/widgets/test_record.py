@@ -64,7 +64,7 @@ def test_what_is_no_record_is_refused(text, message):
 
 
 def test_what_is_no_data_is_refused():
-    with pytest.raises(TypeError, match="Record.to_json: got a complex, needs plain data"):
+    with pytest.raises(TypeError, match=r"Record\.to_json: got a complex, needs plain data"):
         Record(wall_ms=1j).to_json()
 
 
