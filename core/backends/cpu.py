@@ -116,6 +116,10 @@ def _cross_entropy_backward(g: Any, x: Any, target: Any, weight: Any, lse: Any, 
     return c.cross_entropy_backward(g, x, lse, target, weight, ignore_index, label_smoothing), None, None
 
 
+def _embedding_backward(g: Any, index: Any, weight_shape: Any, padding_idx: int, **_: Any) -> Any:
+    return c.embedding_backward(g, index, weight_shape[0], padding_idx), None
+
+
 def _indexed(table: Any, index: Any) -> str | None:
     return _real(table) or (None if index.dtype == np.int64 else f"takes int64 indices, got {index.dtype}")
 
@@ -136,7 +140,11 @@ _table: dict[str, Row] = {
     "cross_entropy": Row("cross_entropy_forward", name, _cross_entropy,
                          lambda x, target, weight, **_: _real(x, weight) or _indexed(x, target)),
     "cross_entropy.backward": Row("cross_entropy_backward", name, _cross_entropy_backward,
-                                  lambda g, x, target, weight, **_: _real(x, g, weight)),
+                                  lambda g, x, target, weight, needs, **_: _real(x, g, weight)
+                                  or ("gives no gradient of the class weights" if needs[2] else None)),
+    "embedding.backward": Row("embedding_backward", name, _embedding_backward,
+                              lambda g, index, scale_grad_by_freq, **_: _indexed(g, index)
+                              or ("does not scale by frequency" if scale_grad_by_freq else None)),
     "embedding": Row("embedding_forward", name, lambda weight, index, **_: c.embedding(weight, index),
                      lambda weight, index, **_: _indexed(weight, index)),
 }  # fmt: skip

@@ -1,0 +1,195 @@
+"""Functions of neural networks: ``import core.nn.functional as F``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..dtypes import dtype as Dtype
+from ..ops import elementwise as _e
+from ..ops.activation import celu_, glu, hardshrink, hardsigmoid_, hardswish_, prelu, selu_, softshrink, softsign, tanhshrink, threshold_  # fmt: skip
+from ..ops.activation import mish as _mish
+from ..ops.distance import (binary_cross_entropy, binary_cross_entropy_with_logits, gaussian_nll_loss, huber_loss, kl_div,
+                            l1_loss, mse_loss, poisson_nll_loss, smooth_l1_loss)  # fmt: skip
+from ..ops.elementwise import gelu, logsigmoid, sigmoid, softplus, tanh
+from ..ops.embedding import embedding, one_hot
+from ..ops.linalg import linear
+from ..ops.loss import cross_entropy, nll_loss
+from ..ops.margin import (cosine_embedding_loss, cosine_similarity, hinge_embedding_loss, margin_ranking_loss,
+                          pairwise_distance, soft_margin_loss, triplet_margin_loss)  # fmt: skip
+from ..ops.norm import batch_norm, group_norm, instance_norm, layer_norm, normalize, rms_norm
+from ..ops.padding import pad
+from ..ops.softmax import implicit_dim as _implicit_dim
+from ..ops.softmax import log_softmax as _log_softmax
+from ..ops.softmax import softmax as _softmax
+from ..tensor import Tensor
+
+__all__ = [
+    "batch_norm", "binary_cross_entropy", "binary_cross_entropy_with_logits", "celu", "cosine_embedding_loss",
+    "cosine_similarity", "cross_entropy", "elu", "embedding", "gaussian_nll_loss", "gelu", "glu", "group_norm",
+    "hardshrink", "hardsigmoid", "hardswish", "hardtanh", "hinge_embedding_loss", "huber_loss", "instance_norm", "kl_div",
+    "l1_loss", "layer_norm", "leaky_relu", "linear", "log_softmax", "logsigmoid", "margin_ranking_loss", "mish",
+    "mse_loss", "nll_loss", "normalize", "one_hot", "pad", "pairwise_distance", "poisson_nll_loss", "prelu", "relu",
+    "relu6", "rms_norm", "selu", "sigmoid", "silu", "smooth_l1_loss", "soft_margin_loss", "softmax", "softmin", "softplus",
+    "softshrink", "softsign", "tanh", "tanhshrink", "threshold", "triplet_margin_loss",
+]  # fmt: skip
+
+# -- activations that can write their input --------------------------------------------------------------------------------
+
+
+def _run(name: str, function: Any, input: Tensor, args: tuple[Any, ...], inplace: bool) -> Tensor:
+    return getattr(input, name + "_")(*args) if inplace else function(input, *args)  # type: ignore[no-any-return]
+
+
+def relu(input: Tensor, inplace: bool = False) -> Tensor:
+    """max(x, 0).
+
+    >>> import core
+    >>> core.nn.functional.relu(core.tensor([-1.0, 2.0]))
+    tensor([0., 2.])
+    """
+    return input.relu_() if inplace else _e.relu(input)  # type: ignore[attr-defined, no-any-return]
+
+
+def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
+    """x above 0, negative_slope x below.
+
+    >>> import core
+    >>> core.nn.functional.leaky_relu(core.tensor([-1.0, 2.0]), 0.5)
+    tensor([-0.5000,  2.0000])
+    """
+    return _run("leaky_relu", _e.leaky_relu, input, (negative_slope,), inplace)
+
+
+def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
+    """x above 0, alpha (exp(x) - 1) below.
+
+    >>> import core
+    >>> core.nn.functional.elu(core.tensor([-1.0, 2.0]))
+    tensor([-0.6321,  2.0000])
+    """
+    return _run("elu", _e.elu, input, (alpha,), inplace)
+
+
+def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
+    """x above 0, alpha (exp(x / alpha) - 1) below.
+
+    >>> import core
+    >>> core.nn.functional.celu(core.tensor([-1.0, 2.0]))
+    tensor([-0.6321,  2.0000])
+    """
+    return _run("celu", celu_, input, (alpha,), inplace)
+
+
+def selu(input: Tensor, inplace: bool = False) -> Tensor:
+    """The scaled exponential linear unit.
+
+    >>> import core
+    >>> core.nn.functional.selu(core.tensor([-1.0, 2.0]))
+    tensor([-1.1113,  2.1014])
+    """
+    return _run("selu", selu_, input, (), inplace)
+
+
+def silu(input: Tensor, inplace: bool = False) -> Tensor:
+    """x sigmoid(x).
+
+    >>> import core
+    >>> core.nn.functional.silu(core.tensor([-1.0, 2.0]))
+    tensor([-0.2689,  1.7616])
+    """
+    return _run("silu", _e.silu, input, (), inplace)
+
+
+def mish(input: Tensor, inplace: bool = False) -> Tensor:
+    """x tanh(softplus(x)).
+
+    >>> import core
+    >>> core.nn.functional.mish(core.tensor([-1.0, 2.0]))
+    tensor([-0.3034,  1.9440])
+    """
+    return _run("mish", _mish, input, (), inplace)
+
+
+def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
+    """x, kept between `min_val` and `max_val`.
+
+    >>> import core
+    >>> core.nn.functional.hardtanh(core.tensor([-2.0, 0.5]))
+    tensor([-1.0000,  0.5000])
+    """
+    if min_val > max_val:
+        raise ValueError(f"min_val cannot be greater than max_val\n  op: hardtanh; came: {min_val} and {max_val}")
+    return _run("hardtanh", _e.hardtanh, input, (min_val, max_val), inplace)
+
+
+def relu6(input: Tensor, inplace: bool = False) -> Tensor:
+    """x, kept between 0 and 6.
+
+    >>> import core
+    >>> core.nn.functional.relu6(core.tensor([-1.0, 8.0]))
+    tensor([0., 6.])
+    """
+    return hardtanh(input, 0.0, 6.0, inplace)
+
+
+def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
+    """A sigmoid of three straight pieces.
+
+    >>> import core
+    >>> core.nn.functional.hardsigmoid(core.tensor([-4.0, 0.0, 1.5]))
+    tensor([0.0000, 0.5000, 0.7500])
+    """
+    return _run("hardsigmoid", hardsigmoid_, input, (), inplace)
+
+
+def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
+    """x times its hardsigmoid.
+
+    >>> import core
+    >>> core.nn.functional.hardswish(core.tensor([-4.0, 0.0, 4.0]))
+    tensor([0., 0., 4.])
+    """
+    return _run("hardswish", hardswish_, input, (), inplace)
+
+
+def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
+    """x above the threshold, else the value.
+
+    >>> import core
+    >>> core.nn.functional.threshold(core.tensor([-1.0, 2.0]), 0.5, 9.0)
+    tensor([9., 2.])
+    """
+    return _run("threshold", threshold_, input, (threshold, value), inplace)
+
+
+# -- softmax, whose dim was once optional ----------------------------------------------------------------------------------
+
+
+def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Dtype | None = None) -> Tensor:
+    """exp(x) / Σ exp(x) along `dim`.
+
+    >>> import core
+    >>> core.nn.functional.softmax(core.tensor([0.0, 0.0]), dim=0)
+    tensor([0.5000, 0.5000])
+    """
+    return _softmax(input, _implicit_dim("softmax", input.ndim) if dim is None else dim, dtype)
+
+
+def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Dtype | None = None) -> Tensor:
+    """The softmax of -x.
+
+    >>> import core
+    >>> core.nn.functional.softmin(core.tensor([0.0, 0.0]), dim=0)
+    tensor([0.5000, 0.5000])
+    """
+    return _softmax(-input, _implicit_dim("softmin", input.ndim) if dim is None else dim, dtype)  # type: ignore[operator]
+
+
+def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Dtype | None = None) -> Tensor:
+    """The logarithm of softmax along `dim`.
+
+    >>> import core
+    >>> core.nn.functional.log_softmax(core.tensor([0.0, 0.0]), dim=0)
+    tensor([-0.6931, -0.6931])
+    """
+    return _log_softmax(input, _implicit_dim("log_softmax", input.ndim) if dim is None else dim, dtype)

@@ -1,0 +1,85 @@
+"""Padding: a border of one value, or of what the tensor holds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..binding import public
+from ..errors import text
+from ..op import operation
+from ..tensor import Tensor, from_array
+
+Border = tuple[tuple[int, int], ...]
+
+
+def _pad_forward(xp: Any, x: Any, border: Border, value: float) -> Any:
+    out = xp.full(tuple(n + a + b for n, (a, b) in zip(x.shape, border, strict=True)), value, x.dtype)
+    there = tuple(slice(max(a, 0), n - max(b, 0)) for n, (a, b) in zip(out.shape, border, strict=True))
+    here = tuple(slice(max(-a, 0), n - max(-b, 0)) for n, (a, b) in zip(x.shape, border, strict=True))
+    out[there] = x[here]
+    return out
+
+
+def _pad_vjp(g: Tensor, border: Border) -> Tensor:
+    return _pad(g, border=tuple((-a, -b) for a, b in border), value=0.0)  # type: ignore[no-any-return]
+
+
+_pad = operation("constant_pad", _pad_forward, params={"border": (), "value": 0.0}, vjp=_pad_vjp,
+                 samples=lambda rng: [((rng.uniform(-1, 1, (2, 3, 4)),), {"border": b, "value": v}) for b, v in
+                                      [(((0, 0), (1, 2), (0, 1)), 0.0), (((0, 0), (-1, 0), (2, -1)), 0.5)]])  # fmt: skip
+
+
+def _source(n: int, before: int, after: int, mode: str) -> Any:
+    """Which element of n each place of the padded dimension shows."""
+    at = np.arange(-before, n + after)
+    if mode == "circular":
+        return at % n
+    if mode == "replicate":
+        return np.clip(at, 0, n - 1)
+    at = np.abs(at)
+    return np.where(at >= n, 2 * (n - 1) - at, at)
+
+
+@public(method=False, namespace="nn.functional")
+def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> Tensor:
+    """`input` with a border. `pad` is (left, right, top, bottom, ...), the last dimension first; negative crops.
+
+    The modes are "constant" (`value`, 0 unless given), "reflect", "replicate" and "circular".
+
+    >>> import core
+    >>> core.nn.functional.pad(core.tensor([[1, 2, 3]]), (1, 2), value=9)
+    tensor([[9, 1, 2, 3, 9, 9]])
+    >>> core.nn.functional.pad(core.tensor([[1, 2, 3]]), (2, 0), mode="reflect")
+    tensor([[3, 2, 1, 2, 3]])
+    """
+    sizes = tuple(int(n) for n in pad)
+    if len(sizes) % 2:
+        raise RuntimeError(text("Padding length must be divisible by 2", op="pad", came=f"{sizes}"))
+    if len(sizes) > 2 * input.ndim:
+        raise RuntimeError(text("Padding length should be less than or equal to two times the input dimension but got padding "
+                                f"length {len(sizes)} and input of dimension {input.ndim}", op="pad"))  # fmt: skip
+    pairs = [(sizes[i], sizes[i + 1]) for i in range(0, len(sizes), 2)]
+    border = ((0, 0),) * (input.ndim - len(pairs)) + tuple(reversed(pairs))
+    for n, (a, b) in zip(input._a.shape, border, strict=True):
+        if n + a + b < 0 or n + min(a, 0) + min(b, 0) < 0:
+            raise RuntimeError(text("narrow(): length must be non-negative.", op="pad", came=f"size {n} cropped by {-a} and {-b}"))
+    if mode == "constant":
+        return _pad(input, border=border, value=0.0 if value is None else value)  # type: ignore[no-any-return]
+    if mode not in ("reflect", "replicate", "circular"):
+        raise NotImplementedError(text(f"Unrecognised padding mode {mode}", op="pad", needed="constant, reflect, replicate or circular"))
+    if value is not None and value != 0:
+        raise ValueError(f'Padding mode "{mode}" doesn\'t take in value argument')
+    y = input
+    for d, (a, b) in enumerate(border):
+        n = input._a.shape[d]
+        if mode == "reflect" and max(a, b) >= n > 0 and (a or b):
+            raise RuntimeError(text("Padding size should be less than the corresponding input dimension, but got: padding "
+                                    f"({a}, {b}) at dimension {d} of input {list(input.shape)}", op="pad"))  # fmt: skip
+        if mode == "circular" and max(a, b) > n:
+            raise RuntimeError(text("Padding value causes wrapping around more than once.", op="pad", came=f"({a}, {b}) of {n}"))
+        if a or b:
+            y = y.index_select(d, from_array(_source(n, a, b, mode)).to(input.device))  # type: ignore[attr-defined]
+    return y
