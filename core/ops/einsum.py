@@ -1,0 +1,131 @@
+"""Sums of products, said by subscripts."""
+
+from __future__ import annotations
+
+import string
+from typing import Any
+
+from ..binding import public
+from ..creation import eye
+from ..errors import text
+from ..op import operation
+from ..tensor import Tensor
+from .precision import rounded, wide
+
+
+def _forward(xp: Any, *tensors: Any, equation: str) -> Any:
+    y = xp.einsum(equation, *[wide(t) for t in tensors], optimize=len(tensors) > 1)
+    return rounded(xp.array(y), tensors[0].dtype)
+
+
+def _vjp(g: Tensor, tensors: tuple[Tensor, ...], equation: str, needs: tuple[bool, ...]) -> list[Tensor | None]:
+    """The gradient of an operand: the same sum with g in its place. Letters that it has alone are stretched over."""
+    left, _, out = equation.partition("->")
+    terms = left.split(",")
+    result: list[Tensor | None] = []
+    for i, (term, t) in enumerate(zip(terms, tensors, strict=True)):
+        if not needs[i]:
+            result.append(None)
+            continue
+        others = [(terms[j], tensors[j]) for j in range(len(terms)) if j != i]
+        known = set(out).union(*(set(n) for n, _ in others))
+        found = "".join(c for c in term if c in known)
+        gi = _einsum(g, *[x for _, x in others], equation=",".join([out, *(n for n, _ in others)]) + "->" + found)
+        alone = gi.reshape(tuple(gi._a.shape[found.index(c)] if c in found else 1 for c in term))
+        full = tuple(max(n, m) for n, m in zip(t._a.shape, alone._a.shape, strict=True))
+        result.append(alone.expand(full).sum_to_size(tuple(t._a.shape)))
+    return result
+
+
+def _samples(rng: Any) -> list[Any]:
+    def u(*shape: int) -> Any:
+        return rng.uniform(-1, 1, shape)
+
+    return [
+        ((u(2, 3), u(3, 4)), {"equation": "ij,jk->ik"}),
+        ((u(2, 3, 4), u(2, 4, 2)), {"equation": "bij,bjk->bki"}),
+        ((u(2, 3),), {"equation": "ij->j"}),
+        ((u(3), u(4), u(3, 4)), {"equation": "i,j,ij->"}),
+        ((u(2, 3), u(1, 3)), {"equation": "ij,ij->i"}),
+    ]
+
+
+_einsum = operation("einsum", _forward, inputs="tensors*", params={"equation": ""}, vjp=_vjp, samples=_samples,
+                    doc="A sum of products; no letter occurs twice in one operand.")  # fmt: skip
+
+
+def _letters(equation: str, tensors: tuple[Tensor, ...]) -> tuple[list[str], str]:
+    """The operands' and the output's letters; an ellipsis is given letters of its own."""
+    left, arrow, out = equation.replace(" ", "").partition("->")
+    terms = left.split(",")
+    for c in (left + out).replace("...", "").replace(",", ""):
+        if c not in string.ascii_letters:
+            raise RuntimeError(text(f"einsum(): invalid subscript given at index {equation.find(c)} in the equation string, "
+                                    "subscripts must be in [a-zA-Z]", op="einsum", came=equation))  # fmt: skip
+    if len(terms) != len(tensors):
+        few = len(tensors) < len(terms)
+        raise RuntimeError(text(f"einsum(): {'fewer' if few else 'more'} operands were provided than specified in the equation",
+                                op="einsum", came=f"{len(tensors)} operands for {equation!r}"))  # fmt: skip
+    free = [c for c in string.ascii_letters if c not in equation]
+    widest = max((t.ndim - len(n) + 3 for n, t in zip(terms, tensors, strict=True) if "..." in n), default=0)
+    dots = "".join(free[:widest])
+    for i, (n, t) in enumerate(zip(terms, tensors, strict=True)):
+        have = len(n.replace("...", ""))
+        if "..." in n and have <= t.ndim:
+            terms[i] = n.replace("...", dots[len(dots) - (t.ndim - have) :])
+        elif have != t.ndim:
+            raise RuntimeError(text(f"einsum(): the number of subscripts in the equation ({have}) does not match the number of "
+                                    f"dimensions ({t.ndim}) for operand {i} and no ellipsis was given", op="einsum", came=equation))  # fmt: skip
+    if arrow:
+        out = out.replace("...", dots)
+    else:
+        every = "".join(terms)
+        out = dots + "".join(sorted(c for c in set(every) if every.count(c) == 1 and c not in dots))
+    for c in out:
+        if out.count(c) > 1:
+            raise RuntimeError(text(f"einsum(): output subscript {c} appears more than once in the output", op="einsum", came=equation))
+        if not any(c in n for n in terms):
+            raise RuntimeError(text(f"einsum(): output subscript {c} does not appear in the equation for any input operand",
+                                    op="einsum", came=equation))  # fmt: skip
+    return terms, out
+
+
+def _check(terms: list[str], tensors: list[Tensor], equation: str) -> None:
+    sizes: dict[str, int] = {}
+    for i, (n, t) in enumerate(zip(terms, tensors, strict=True)):
+        for c, size in zip(n, t._a.shape, strict=True):
+            seen = sizes.get(c, 1)
+            if seen not in (1, size) and size != 1:
+                raise RuntimeError(text(f"einsum(): subscript {c} has size {size} for operand {i} which does not broadcast with "
+                                        f"previously seen size {seen}", op="einsum", came=equation))  # fmt: skip
+            sizes[c] = max(seen, size) if 0 not in (seen, size) else 0
+    first = tensors[0].dtype
+    for t in tensors[1:]:
+        if t.dtype is not first:
+            raise RuntimeError(text(f"expected scalar type {first.scalar_type} but found {t.dtype.scalar_type}", op="einsum"))
+
+
+@public(method=False)
+def einsum(equation: str, *operands: Any) -> Tensor:
+    """Sums of products by Einstein's convention: letters that the output lacks are summed over.
+
+    >>> import core
+    >>> core.einsum("ij,jk->ik", core.tensor([[1.0, 2.0]]), core.tensor([[3.0], [4.0]]))
+    tensor([[11.]])
+    """
+    if len(operands) == 1 and isinstance(operands[0], list | tuple):
+        operands = tuple(operands[0])
+    if not operands:
+        raise ValueError("einsum(): must provide at least one operand\n  op: einsum")
+    terms, out = _letters(equation, operands)
+    tensors, free = list(operands), [c for c in string.ascii_letters if c not in "".join(terms)]
+    for i in range(len(operands)):  # a letter twice in one operand is its diagonal: a product with the identity
+        for c in sorted(set(terms[i])):
+            while terms[i].count(c) > 1:
+                other = free.pop()
+                at = terms[i].rindex(c)
+                terms[i] = terms[i][:at] + other + terms[i][at + 1 :]
+                terms.append(c + other)
+                tensors.append(eye(tensors[i]._a.shape[at], dtype=tensors[i].dtype, device=tensors[i].device))
+    _check(terms, tensors, equation)
+    return _einsum(*tensors, equation=",".join(terms) + "->" + out)  # type: ignore[no-any-return]
