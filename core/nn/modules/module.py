@@ -1,0 +1,412 @@
+"""`Module`: what holds parameters, buffers and other modules, and can be called."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Self
+
+from ... import dtypes
+from ...device import device as Device
+from ...modes import no_grad
+from ...tensor import Tensor
+from ..parameter import Buffer, Parameter
+from .calling import Calling
+from .state import State
+
+
+def typename(x: Any) -> str:
+    """The name of a value's type as messages say it: ``int``, ``core.FloatTensor``."""
+    if isinstance(x, Parameter):
+        return "core.nn.Parameter"
+    if isinstance(x, Tensor):
+        short = {"float32": "Float", "float64": "Double", "float16": "Half", "bfloat16": "BFloat16", "int64": "Long",
+                 "int32": "Int", "int16": "Short", "int8": "Char", "uint8": "Byte", "bool": "Bool"}  # fmt: skip
+        return f"core.{'cuda.' if x.is_cuda else ''}{short.get(x.dtype.name, x.dtype.name)}Tensor"
+    t = type(x)
+    return t.__qualname__ if t.__module__ == "builtins" else f"{t.__module__}.{t.__qualname__}"
+
+
+def indented(text: str, spaces: int) -> str:
+    """`text` with every line but the first moved to the right."""
+    return text.replace("\n", "\n" + " " * spaces)
+
+
+class Module(Calling, State):
+    """Base of all modules: assign parameters and modules as attributes, write `forward`, call the module.
+
+    >>> import core
+    >>> class Affine(core.nn.Module):
+    ...     def __init__(self):
+    ...         super().__init__()
+    ...         self.w = core.nn.Parameter(core.tensor(2.0))
+    ...     def forward(self, x):
+    ...         return self.w * x
+    >>> m = Affine()
+    >>> [name for name, _ in m.named_parameters()], m(core.tensor(3.0)).item()
+    (['w'], 6.0)
+    """
+
+    training: bool
+    _parameters: dict[str, Parameter | None]
+    _buffers: dict[str, Tensor | None]
+    _modules: dict[str, Module | None]
+    _non_persistent_buffers_set: set[str]
+
+    def __init__(self) -> None:
+        put = super().__setattr__  # past our own __setattr__, which needs these to be there
+        put("training", True)
+        put("_parameters", {})
+        put("_buffers", {})
+        put("_non_persistent_buffers_set", set())
+        put("_modules", {})
+        self._init_hooks(put)
+
+    # -- registering ---------------------------------------------------------------------------------------------------
+
+    def _check_name(self, what: str, name: Any, among: dict[str, Any]) -> None:
+        if not isinstance(name, str):
+            raise TypeError(f"{what} name should be a string. Got {typename(name)}")
+        if hasattr(self, name) and name not in among:
+            raise KeyError(f"attribute '{name}' already exists")
+        if "." in name:
+            raise KeyError(f'{what} name can\'t contain "."' + (f", got: {name}" if what == "module" else ""))
+        if name == "":
+            raise KeyError(f'{what} name can\'t be empty string ""')
+
+    def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
+        """Add a tensor that is no parameter; it moves with the module and, if `persistent`, is saved with its state."""
+        if "_buffers" not in self.__dict__:
+            raise AttributeError("cannot assign buffer before Module.__init__() call")
+        self._check_name("buffer", name, self._buffers)
+        if tensor is not None and not isinstance(tensor, Tensor):
+            raise TypeError(f"cannot assign '{typename(tensor)}' object to buffer '{name}' "
+                            "(core.Tensor or None required)")  # fmt: skip
+        self._buffers[name] = tensor
+        if persistent:
+            self._non_persistent_buffers_set.discard(name)
+        else:
+            self._non_persistent_buffers_set.add(name)
+
+    def register_parameter(self, name: str, param: Parameter | None) -> None:
+        """Add a parameter, or None to keep its place."""
+        if "_parameters" not in self.__dict__:
+            raise AttributeError("cannot assign parameter before Module.__init__() call")
+        self._check_name("parameter", name, self._parameters)
+        if param is not None:
+            if not isinstance(param, Parameter):
+                raise TypeError(f"cannot assign '{typename(param)}' object to parameter '{name}' "
+                                "(core.nn.Parameter or None required)")  # fmt: skip
+            if param.grad_fn is not None:
+                raise ValueError(
+                    f"Cannot assign non-leaf Tensor to parameter '{name}'. Model parameters must be created "
+                    "explicitly. "
+                    f"To express '{name}' as a function of another Tensor, compute the value in the forward() method."
+                )
+        self._parameters[name] = param
+
+    def add_module(self, name: str, module: Module | None) -> None:
+        """Add a child module."""
+        if not isinstance(module, Module) and module is not None:
+            raise TypeError(f"{typename(module)} is not a Module subclass")
+        self._check_name("module", name, self._modules)
+        self._modules[name] = module
+
+    def register_module(self, name: str, module: Module | None) -> None:
+        """As `add_module`."""
+        self.add_module(name, module)
+
+    # -- attributes ----------------------------------------------------------------------------------------------------
+
+    def __getattr__(self, name: str) -> Any:  # only reached where the ordinary lookup found nothing
+        own = self.__dict__
+        for group in ("_parameters", "_buffers", "_modules"):
+            if group in own and name in own[group]:
+                return own[group][name]
+        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        own = self.__dict__
+        parameters, modules, buffers = own.get("_parameters"), own.get("_modules"), own.get("_buffers")
+        if isinstance(value, Parameter):
+            if parameters is None:
+                raise AttributeError("cannot assign parameters before Module.__init__() call")
+            self._forget(name, "_buffers", "_modules")
+            self.register_parameter(name, value)
+        elif parameters is not None and name in parameters:
+            if value is not None:
+                raise TypeError(f"cannot assign '{typename(value)}' as parameter '{name}' "
+                                "(core.nn.Parameter or None expected)")  # fmt: skip
+            self.register_parameter(name, None)
+        elif isinstance(value, Module):
+            if modules is None:
+                raise AttributeError("cannot assign module before Module.__init__() call")
+            self._forget(name, "_parameters", "_buffers")
+            modules[name] = value
+        elif modules is not None and name in modules:
+            if value is not None:
+                raise TypeError(f"cannot assign '{typename(value)}' as child module '{name}' "
+                                "(core.nn.Module or None expected)")  # fmt: skip
+            modules[name] = None
+        elif isinstance(value, Buffer) or (buffers is not None and name in buffers):
+            if value is not None and not isinstance(value, Tensor):
+                raise TypeError(f"cannot assign '{typename(value)}' as buffer '{name}' "
+                                "(core.nn.Buffer, core.Tensor or None expected)")  # fmt: skip
+            persistent = value.persistent if isinstance(value, Buffer) else name not in self._non_persistent_buffers_set  # type: ignore[attr-defined]
+            self.register_buffer(name, value, persistent)
+        else:
+            super().__setattr__(name, value)
+
+    def _forget(self, name: str, *groups: str) -> None:
+        own = self.__dict__
+        own.pop(name, None)
+        for group in groups:
+            own[group].pop(name, None)
+        own["_non_persistent_buffers_set"].discard(name)
+
+    def __delattr__(self, name: str) -> None:
+        if name in self._parameters:
+            del self._parameters[name]
+        elif name in self._buffers:
+            del self._buffers[name]
+            self._non_persistent_buffers_set.discard(name)
+        elif name in self._modules:
+            del self._modules[name]
+        else:
+            super().__delattr__(name)
+
+    def __dir__(self) -> list[str]:
+        names = [*dir(type(self)), *self.__dict__, *self._parameters, *self._modules, *self._buffers]
+        return sorted(n for n in names if not n[0].isdigit())
+
+    # -- going through -------------------------------------------------------------------------------------------------
+
+    def _members(self, group: str, prefix: str, recurse: bool, remove_duplicate: bool) -> Iterator[tuple[str, Any]]:
+        seen = set()
+        for path, module in self.named_modules(prefix=prefix, remove_duplicate=remove_duplicate) if recurse \
+                else [(prefix, self)]:  # fmt: skip
+            for name, value in module.__dict__[group].items():
+                if value is None or id(value) in seen:
+                    continue
+                if remove_duplicate:
+                    seen.add(id(value))
+                yield (f"{path}.{name}" if path else name), value
+
+    def named_parameters(self, prefix: str = "", recurse: bool = True,
+                         remove_duplicate: bool = True) -> Iterator[tuple[str, Parameter]]:  # fmt: skip
+        """The parameters with their names, such as ``0.weight``."""
+        return self._members("_parameters", prefix, recurse, remove_duplicate)
+
+    def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
+        """The parameters of this module and, with `recurse`, of all within."""
+        for _, p in self.named_parameters(recurse=recurse):
+            yield p
+
+    def named_buffers(self, prefix: str = "", recurse: bool = True,
+                      remove_duplicate: bool = True) -> Iterator[tuple[str, Tensor]]:  # fmt: skip
+        """The buffers with their names."""
+        return self._members("_buffers", prefix, recurse, remove_duplicate)
+
+    def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
+        """The buffers of this module and, with `recurse`, of all within."""
+        for _, b in self.named_buffers(recurse=recurse):
+            yield b
+
+    def named_children(self) -> Iterator[tuple[str, Module]]:
+        """The modules directly in this one, each once, with their names."""
+        seen = set()
+        for name, module in self._modules.items():
+            if module is not None and id(module) not in seen:
+                seen.add(id(module))
+                yield name, module
+
+    def children(self) -> Iterator[Module]:
+        """The modules directly in this one."""
+        for _, module in self.named_children():
+            yield module
+
+    def named_modules(self, memo: set[Module] | None = None, prefix: str = "",
+                      remove_duplicate: bool = True) -> Iterator[tuple[str, Module]]:  # fmt: skip
+        """This module and all within, with their paths."""
+        memo = set() if memo is None else memo
+        if self not in memo:
+            if remove_duplicate:
+                memo.add(self)
+            yield prefix, self
+            for name, module in self._modules.items():
+                if module is not None:
+                    path = f"{prefix}.{name}" if prefix else name
+                    yield from module.named_modules(memo, path, remove_duplicate)
+
+    def modules(self) -> Iterator[Module]:
+        """This module and all within, each once."""
+        for _, module in self.named_modules():
+            yield module
+
+    def get_submodule(self, target: str) -> Module:
+        """The module at a path such as ``"encoder.0"``; AttributeError if there is none."""
+        found: Any = self
+        for name in target.split(".") if target else ():
+            if not hasattr(found, name):
+                raise AttributeError(f"{found._get_name()} has no attribute `{name}`")
+            found = getattr(found, name)
+            if not isinstance(found, Module):
+                raise AttributeError(f"`{name}` is not an nn.Module")
+        return found  # type: ignore[no-any-return]
+
+    def set_submodule(self, target: str, module: Module, strict: bool = False) -> None:
+        """Put a module at a path; with `strict` something must be there already."""
+        if target == "":
+            raise ValueError("Cannot set the submodule without a target name!")
+        if not isinstance(module, Module):
+            raise ValueError(f"`module` is not an nn.Module, found {type(module)}")
+        path, _, name = target.rpartition(".")
+        parent = self.get_submodule(path)
+        if strict and not hasattr(parent, name):
+            raise AttributeError(f"{parent._get_name()} has no attribute `{name}`")
+        if hasattr(parent, name) and not isinstance(getattr(parent, name), Module):
+            raise AttributeError(f"`{name}` is not an nn.Module")
+        setattr(parent, name, module)
+
+    def get_parameter(self, target: str) -> Parameter:
+        """The parameter at a path such as ``"0.weight"``; AttributeError if there is none."""
+        return self._get_member(target, lambda m, n: isinstance(getattr(m, n), Parameter), "an nn.Parameter")
+
+    def get_buffer(self, target: str) -> Tensor:
+        """The buffer at a path; AttributeError if there is none."""
+        return self._get_member(target, lambda m, n: n in m._buffers, "a buffer")
+
+    def _get_member(self, target: str, fits: Callable[[Module, str], bool], what: str) -> Any:
+        path, _, name = target.rpartition(".")
+        module = self.get_submodule(path)
+        if not hasattr(module, name):
+            raise AttributeError(f"{module._get_name()} has no attribute `{name}`")
+        if not fits(module, name):
+            raise AttributeError(f"`{name}` is not {what}")
+        return getattr(module, name)
+
+    # -- changing all of it --------------------------------------------------------------------------------------------
+
+    def apply(self, fn: Callable[[Module], None]) -> Self:
+        """Call `fn` on every module within, then on this one."""
+        for module in self.children():
+            module.apply(fn)
+        fn(self)
+        return self
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
+        """Replace the values of parameters, gradients and buffers by `fn` of them; parameters stay the same objects."""
+        if recurse:
+            for module in self.children():
+                module._apply(fn, recurse)
+        with no_grad():
+            for p in self._parameters.values():
+                if p is not None:
+                    p.data = fn(p)
+                    if p._grad is not None:
+                        p._grad.data = fn(p._grad)
+            for name, b in self._buffers.items():
+                if b is not None:
+                    self._buffers[name] = fn(b)
+        return self
+
+    def to(self, *args: Any, **kwargs: Any) -> Self:
+        """Move to a device, or floating-point parameters and buffers to a dtype: ``to(device)``, ``to(dtype)``,
+        ``to(device, dtype)`` or ``to(tensor)``."""
+        where, dtype = kwargs.pop("device", None), kwargs.pop("dtype", None)
+        for a in args:
+            if isinstance(a, Tensor):
+                where, dtype = a.device, a.dtype
+            elif isinstance(a, dtypes.dtype):
+                dtype = a
+            elif isinstance(a, str | Device) or (isinstance(a, int) and not isinstance(a, bool)):
+                where = a
+        if dtype is not None and dtype.category < 2:
+            raise TypeError(
+                f"nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={dtype}"
+            )
+        target = None if where is None else Device(where)
+        return self._apply(lambda t: t.to(device=target, dtype=dtype if t.dtype.category >= 2 else None))  # type: ignore[attr-defined]
+
+    def to_empty(self, *, device: Any, recurse: bool = True) -> Self:
+        """Move to a device without the values."""
+        from ...creation import empty_like
+
+        return self._apply(lambda t: empty_like(t, device=device), recurse)
+
+    def type(self, dst_type: dtypes.dtype) -> Self:
+        """Every parameter and buffer as another dtype."""
+        return self._apply(lambda t: t.to(dst_type))  # type: ignore[attr-defined]
+
+    def _floats_to(self, d: dtypes.dtype) -> Self:
+        return self._apply(lambda t: t.to(d) if t.is_floating_point() else t)  # type: ignore[attr-defined]
+
+    def float(self) -> Self:
+        """Floating-point parameters and buffers as float32."""
+        return self._floats_to(dtypes.float32)
+
+    def double(self) -> Self:
+        """Floating-point parameters and buffers as float64."""
+        return self._floats_to(dtypes.float64)
+
+    def half(self) -> Self:
+        """Floating-point parameters and buffers as float16."""
+        return self._floats_to(dtypes.float16)
+
+    def bfloat16(self) -> Self:
+        """Floating-point parameters and buffers as bfloat16."""
+        return self._floats_to(dtypes.bfloat16)
+
+    def cpu(self) -> Self:
+        """Move to the CPU."""
+        return self.to("cpu")
+
+    def cuda(self, device: Any = None) -> Self:
+        """Move to a GPU."""
+        return self.to("cuda" if device is None else device)
+
+    def train(self, mode: bool = True) -> Self:
+        """Set training mode here and within: dropout drops."""
+        if not isinstance(mode, bool):
+            raise ValueError("training mode is expected to be boolean")
+        self.training = mode
+        for module in self.children():
+            module.train(mode)
+        return self
+
+    def eval(self) -> Self:
+        """Set evaluation mode here and within."""
+        return self.train(False)
+
+    def requires_grad_(self, requires_grad: bool = True) -> Self:
+        """Say whether gradients are wanted for the parameters."""
+        for p in self.parameters():
+            p.requires_grad_(requires_grad)
+        return self
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Forget the gradients of the parameters, or fill them with zeros."""
+        for p in self.parameters():
+            if p._grad is not None:
+                if set_to_none:
+                    p._grad = None
+                else:
+                    p._grad = p._grad.detach()
+                    p._grad.zero_()  # type: ignore[attr-defined]
+
+    # -- text ----------------------------------------------------------------------------------------------------------
+
+    def _get_name(self) -> str:
+        return type(self).__name__
+
+    def extra_repr(self) -> str:
+        """What the repr says of this module itself."""
+        return ""
+
+    def __repr__(self) -> str:
+        extra = self.extra_repr()
+        own = extra.split("\n") if extra else []
+        children = [f"({name}): {indented(repr(module), 2)}" for name, module in self._modules.items()]
+        if len(own) == 1 and not children:
+            return f"{self._get_name()}({own[0]})"
+        lines = own + children
+        return self._get_name() + "(" + ("\n  " + "\n  ".join(lines) + "\n" if lines else "") + ")"

@@ -1,0 +1,92 @@
+"""Clipping gradients by their common norm or by value."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+from ... import backends
+from ...modes import no_grad
+from ...tensor import Tensor, storage_of, wrap
+
+
+def _list(tensors: Any) -> list[Tensor]:
+    return [tensors] if isinstance(tensors, Tensor) else list(tensors)
+
+
+def get_total_norm(tensors: Any, norm_type: float = 2.0, error_if_nonfinite: bool = False,
+                   foreach: bool | None = None) -> Tensor:  # fmt: skip
+    """The norm of all tensors as if they were one vector.
+
+    Raises
+    ------
+    RuntimeError
+        For a norm that is NaN or infinite, if `error_if_nonfinite`.
+
+    >>> import core
+    >>> core.nn.utils.get_total_norm([core.tensor([3.0]), core.tensor([4.0])])
+    tensor(5.)
+    """
+    many = _list(tensors)
+    p = float(norm_type)
+    if not many:
+        from ...creation import tensor
+
+        return tensor(0.0)
+    kind = many[0]._kind
+    xp = backends.array_module(kind.device.type)
+    each = xp.stack([xp.linalg.norm(t._a.reshape(-1), p).astype(t._a.dtype) for t in many])
+    total = wrap(xp.asarray(xp.linalg.norm(each, p).astype(kind.dtype.numpy)), kind)
+    if error_if_nonfinite and not math.isfinite(float(total._a)):
+        raise RuntimeError(
+            f"The total norm of order {p} for gradients from `parameters` is non-finite, so it cannot be "
+            "clipped. To disable "
+            "this error and scale the gradients by the non-finite norm anyway, set `error_if_nonfinite=False`"
+        )
+    return total
+
+
+def clip_grads_with_norm_(parameters: Any, max_norm: float, total_norm: Tensor, foreach: bool | None = None) -> None:
+    """Scale the gradients by ``min(1, max_norm / (total_norm + 1e-6))``."""
+    for p in _list(parameters):
+        g = p._grad
+        if g is not None:
+            factor = (float(max_norm) / (total_norm._a + 1e-6)).clip(max=1.0).astype(g._a.dtype)
+            g._a *= factor
+            storage_of(g).wrote("clip_grad_norm_", None)
+
+
+def clip_grad_norm_(parameters: Any, max_norm: float, norm_type: float = 2.0, error_if_nonfinite: bool = False,
+                    foreach: bool | None = None) -> Tensor:  # fmt: skip
+    """Scale all gradients so that their common norm is at most `max_norm`; gives the norm they had.
+
+    >>> import core
+    >>> w = core.nn.Parameter(core.zeros(2))
+    >>> w.grad = core.tensor([3.0, 4.0])
+    >>> core.nn.utils.clip_grad_norm_([w], 1.0), w.grad
+    (tensor(5.), tensor([0.6000, 0.8000]))
+    """
+    many = _list(parameters)
+    with no_grad():
+        total = get_total_norm([p._grad for p in many if p._grad is not None], norm_type, error_if_nonfinite)
+        clip_grads_with_norm_(many, max_norm, total)
+    return total
+
+
+def clip_grad_value_(parameters: Tensor | Iterable[Tensor], clip_value: float, foreach: bool | None = None) -> None:
+    """Keep every element of every gradient between -`clip_value` and `clip_value`.
+
+    >>> import core
+    >>> w = core.nn.Parameter(core.zeros(2))
+    >>> w.grad = core.tensor([3.0, -0.5])
+    >>> core.nn.utils.clip_grad_value_([w], 1.0)
+    >>> w.grad
+    tensor([ 1.0000, -0.5000])
+    """
+    bound = float(clip_value)
+    for p in _list(parameters):
+        g = p._grad
+        if g is not None:
+            g._a.clip(-bound, bound, out=g._a)
+            storage_of(g).wrote("clip_grad_value_", None)

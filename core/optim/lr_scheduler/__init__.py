@@ -1,0 +1,24 @@
+"""Learning-rate schedules with PyTorch's names, values and state."""
+
+from __future__ import annotations
+
+from .base import LRScheduler
+from .composed import ChainedScheduler, SequentialLR
+from .curves import (
+    ConstantLR,
+    CosineAnnealingLR,
+    CosineAnnealingWarmRestarts,
+    ExponentialLR,
+    LambdaLR,
+    LinearLR,
+    MultiplicativeLR,  # fmt: skip
+    MultiStepLR,
+    PolynomialLR,
+    StepLR,
+)
+from .one_cycle import OneCycleLR
+from .plateau import ReduceLROnPlateau
+
+__all__ = ["ChainedScheduler", "ConstantLR", "CosineAnnealingLR", "CosineAnnealingWarmRestarts", "ExponentialLR",
+           "LRScheduler", "LambdaLR", "LinearLR", "MultiStepLR", "MultiplicativeLR", "OneCycleLR", "PolynomialLR",
+           "ReduceLROnPlateau", "SequentialLR", "StepLR"]  # fmt: skip

@@ -1,0 +1,307 @@
+"""`Optimizer`: parameter groups, state, saving and loading, and what happens around a step."""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from copy import deepcopy
+from typing import Any
+
+from .. import observe
+from ..modes import enable_grad
+from ..nn.modules.module import typename
+from ..node import RemovableHandle
+from ..tensor import Tensor
+
+_HOOKS = ("_optimizer_step_pre_hooks", "_optimizer_step_post_hooks", "_optimizer_state_dict_pre_hooks",
+          "_optimizer_state_dict_post_hooks", "_optimizer_load_state_dict_pre_hooks",
+          "_optimizer_load_state_dict_post_hooks")  # fmt: skip
+Closure = Callable[[], Any] | None
+
+
+def _around(step: Callable[..., Any]) -> Callable[..., Any]:
+    """`step` with its hooks, in the phase "update" (a closure is again of the phase "forward"), told to observers."""
+
+    @functools.wraps(step)
+    def wrapper(self: Optimizer, *args: Any, **kwargs: Any) -> Any:
+        if self._stepping:  # a subclass calls super().step()
+            return step(self, *args, **kwargs)
+        for hook in tuple(self._optimizer_step_pre_hooks.values()):
+            changed = hook(self, args, kwargs)
+            if changed is not None:
+                if not isinstance(changed, tuple) or len(changed) != 2:
+                    raise RuntimeError(
+                        f"{step} must return None or a tuple of (new_args, new_kwargs), but got {changed}."
+                    )
+                args, kwargs = changed
+        watching = observe.observers
+        params = [p for group in self.param_groups for p in group["params"]] if watching else []
+        before, self._stepping, observe.phase = observe.phase, True, "update"
+        try:
+            for o in watching:
+                o.update(self, params, True)
+            out = step(self, *args, **kwargs)
+            for o in watching:
+                o.update(self, params, False)
+        finally:
+            self._stepping, observe.phase = False, before
+        if "_opt_called" in self.__dict__:  # a schedule wants to know
+            self._opt_called = True
+        for hook in tuple(self._optimizer_step_post_hooks.values()):
+            hook(self, args, kwargs)
+        return out
+
+    return wrapper
+
+
+class Optimizer:
+    """Base of all optimizers: it holds groups of parameters with their settings, and a state for each parameter.
+
+    params : tensors, ``(name, tensor)`` pairs, or dicts with the key "params" and settings of their own.
+    defaults : the settings of groups that say nothing else.
+    """
+
+    _optimizer_step_pre_hooks: dict[int, Any]
+    _optimizer_step_post_hooks: dict[int, Any]
+    _optimizer_state_dict_pre_hooks: dict[int, Any]
+    _optimizer_state_dict_post_hooks: dict[int, Any]
+    _optimizer_load_state_dict_pre_hooks: dict[int, Any]
+    _optimizer_load_state_dict_post_hooks: dict[int, Any]
+    _stepping = False
+    _opt_called: bool
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "step" in cls.__dict__:
+            cls.step = _around(cls.__dict__["step"])  # type: ignore[method-assign]
+
+    def __init__(self, params: Any, defaults: dict[str, Any]) -> None:
+        if isinstance(params, Tensor):
+            raise TypeError("params argument given to the optimizer should be an iterable of Tensors or dicts, but got "
+                            f"{typename(params)}")  # fmt: skip
+        self.defaults = defaults
+        self._make_hooks()
+        self.state: defaultdict[Any, Any] = defaultdict(dict)
+        self.param_groups: list[dict[str, Any]] = []
+        groups = list(params)
+        if not groups:
+            raise ValueError("optimizer got an empty parameter list")
+        for group in groups if isinstance(groups[0], dict) else [{"params": groups}]:
+            self.add_param_group(group)
+
+    def _make_hooks(self) -> None:
+        for name in _HOOKS:
+            self.__dict__.setdefault(name, {})
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"defaults": self.defaults, "state": self.state, "param_groups": self.param_groups}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._make_hooks()
+        for group in self.param_groups:  # groups saved before a setting was known
+            for name, value in self.defaults.items():
+                group.setdefault(name, value)
+
+    def __repr__(self) -> str:
+        lines = [f"{type(self).__name__} ("]
+        for i, group in enumerate(self.param_groups):
+            lines.append(f"Parameter Group {i}")
+            lines += [f"    {key}: {group[key]}" for key in sorted(group) if key != "params"]
+        return "\n".join([*lines, ")"])
+
+    # -- groups --------------------------------------------------------------------------------------------------------
+
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        """Add parameters with settings of their own: ``{"params": ..., "lr": ...}``.
+
+        *Raises*: TypeError or ValueError for what is no leaf tensor, or stands in a group already.
+        """
+        if not isinstance(param_group, dict):
+            raise TypeError(f"param_group must be a dict, but got {type(param_group)}")
+        given = param_group["params"]
+        if isinstance(given, set):
+            raise TypeError("optimizer parameters need to be organized in ordered collections, but the ordering of "
+                            "tensors in sets will change between runs. Please use a list instead.")  # fmt: skip
+        given = [given] if isinstance(given, Tensor) else list(given)
+        names = [p[0] for p in given if isinstance(p, tuple)]
+        params = param_group["params"] = [p[1] if isinstance(p, tuple) else p for p in given]
+        if names:
+            if len(names) != len(params):
+                raise ValueError("all optimizer params should be with/without names. Some param names are missing")
+            param_group["param_names"] = names
+        for p in params:
+            if not isinstance(p, Tensor):
+                raise TypeError(f"optimizer can only optimize Tensors, but one of the params is {typename(p)}")
+            if not (p.is_leaf or p.retains_grad):
+                raise ValueError("can't optimize a non-leaf Tensor")
+        for name, value in self.defaults.items():
+            param_group.setdefault(name, value)
+        if len(params) != len(set(params)):
+            warnings.warn(
+                "optimizer contains a parameter group with duplicate parameters; in future, this will cause an error; "
+                "see github.com/pytorch/pytorch/issues/40967 for more information",
+                stacklevel=3,
+            )
+        for group in self.param_groups:
+            if ("param_names" in param_group) != ("param_names" in group):
+                raise ValueError(
+                    "all optimizer param groups should be with/without names. cannot add param group "
+                    f"{'with' if 'param_names' in param_group else 'without'} names to the optimizer"
+                )
+            if not set(group["params"]).isdisjoint(params):
+                raise ValueError("some parameters appear in more than one parameter group")
+        self.param_groups.append(param_group)
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Forget the gradients of all parameters, or fill them with zeros."""
+        for group in self.param_groups:
+            for p in group["params"]:
+                if p._grad is not None:
+                    if set_to_none:
+                        p._grad = None
+                    else:
+                        p._grad = p._grad.detach()
+                        p._grad.zero_()
+
+    # -- the step ------------------------------------------------------------------------------------------------------
+
+    def step(self, closure: Closure = None) -> Any:
+        """Change the parameters by their gradients; `closure` computes the loss anew and its gradients first."""
+        raise NotImplementedError(f'{type(self).__name__} is missing the required "step" function')
+
+    def _loss(self, closure: Closure) -> Any:
+        """Run a closure with gradients, as part of the forward phase."""
+        if closure is None:
+            return None
+        was, observe.phase = observe.phase, "forward"
+        try:
+            with enable_grad():
+                return closure()
+        finally:
+            observe.phase = was
+
+    # -- hooks ---------------------------------------------------------------------------------------------------------
+
+    def register_step_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Call ``hook(optimizer, args, kwargs)`` before every step; it may return new (args, kwargs)."""
+        return RemovableHandle(self._optimizer_step_pre_hooks, hook)
+
+    def register_step_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Call ``hook(optimizer, args, kwargs)`` after every step."""
+        return RemovableHandle(self._optimizer_step_post_hooks, hook)
+
+    def register_state_dict_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
+        """Call ``hook(optimizer)`` before `state_dict`."""
+        return RemovableHandle(self._optimizer_state_dict_pre_hooks, hook, first=prepend)
+
+    def register_state_dict_post_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
+        """Call ``hook(optimizer, state_dict)`` after `state_dict`; what it returns replaces it."""
+        return RemovableHandle(self._optimizer_state_dict_post_hooks, hook, first=prepend)
+
+    def register_load_state_dict_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
+        """Call ``hook(optimizer, state_dict)`` before loading; what it returns replaces the state dict."""
+        return RemovableHandle(self._optimizer_load_state_dict_pre_hooks, hook, first=prepend)
+
+    def register_load_state_dict_post_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
+        """Call ``hook(optimizer)`` after loading."""
+        return RemovableHandle(self._optimizer_load_state_dict_post_hooks, hook, first=prepend)
+
+    # -- saving and loading --------------------------------------------------------------------------------------------
+
+    def state_dict(self) -> dict[str, Any]:
+        """The state and the settings; parameters are numbered in the order of the groups.
+
+        >>> import core
+        >>> opt = core.optim.SGD([core.ones(1, requires_grad=True)], lr=0.1)
+        >>> opt.state_dict()["param_groups"][0]["params"]
+        [0]
+        """
+        for hook in self._optimizer_state_dict_pre_hooks.values():
+            hook(self)
+        number: dict[int, int] = {}
+        groups = []
+        for group in self.param_groups:
+            for p in group["params"]:
+                number.setdefault(id(p), len(number))
+            packed = {k: v for k, v in group.items() if k != "params"}
+            groups.append(packed | {"params": [number[id(p)] for p in group["params"]]})
+        state = {number[id(k)] if isinstance(k, Tensor) else k: v for k, v in self.state.items()}
+        result: dict[str, Any] = {"state": state, "param_groups": groups}
+        for hook in self._optimizer_state_dict_post_hooks.values():
+            changed = hook(self, result)
+            result = result if changed is None else changed
+        return result
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Take back a state dict; its tensors become of their parameter's dtype and device.
+
+        *Raises*: ValueError where the groups do not match.
+        """
+        state_dict = dict(state_dict)
+        for hook in self._optimizer_load_state_dict_pre_hooks.values():
+            changed = hook(self, state_dict)
+            state_dict = state_dict if changed is None else changed
+        saved = deepcopy(state_dict["param_groups"])
+        if len(saved) != len(self.param_groups):
+            raise ValueError("loaded state dict has a different number of parameter groups")
+        by_number: dict[int, Tensor] = {}
+        for mine, theirs in zip(self.param_groups, saved, strict=True):
+            if len(mine["params"]) != len(theirs["params"]):
+                raise ValueError("loaded state dict contains a parameter group that doesn't match the size of "
+                                 "optimizer's "
+                                 "group")  # fmt: skip
+            by_number.update(zip(theirs["params"], mine["params"], strict=True))
+            theirs["params"] = mine["params"]
+            if "param_names" in mine:
+                theirs.setdefault("param_names", mine["param_names"])
+        state: defaultdict[Any, Any] = defaultdict(dict)
+        for k, v in state_dict["state"].items():
+            if k in by_number:
+                state[by_number[k]] = _like(by_number[k], v)
+            else:
+                state[k] = v
+        self.__setstate__({"state": state, "param_groups": saved})
+        for hook in self._optimizer_load_state_dict_post_hooks.values():
+            hook(self)
+
+
+def _like(p: Tensor, value: Any, key: Any = None) -> Any:
+    """A loaded value as its parameter needs it."""
+    if isinstance(value, Tensor):
+        if key == "step":
+            return value  # stays on the CPU, whatever the parameter
+        # PyTorch keeps the very tensor where nothing changes; so do we
+        return value.to(dtype=p.dtype if p.is_floating_point() else None, device=p.device)  # type: ignore[attr-defined]
+    if isinstance(value, dict):
+        return {k: _like(p, v, k) for k, v in value.items()}
+    if isinstance(value, Iterable) and not isinstance(value, str):
+        return type(value)(_like(p, v) for v in value)  # type: ignore[call-arg]
+    return value
+
+
+def number(value: Any) -> float:
+    """A setting that may be a tensor of one element, as a number."""
+    return float(value.item()) if isinstance(value, Tensor) else value
+
+
+def check_setting(value: Any, what: str, *, below: float | None = None) -> None:
+    """ValueError for a setting that is negative (or not below `below`)."""
+    if not number(value) >= 0.0 or (below is not None and not number(value) < below):
+        raise ValueError(f"Invalid {what}: {value}")
+
+
+def check_lr(lr: Any) -> None:
+    """ValueError for a learning rate that is negative or a tensor of several elements."""
+    if isinstance(lr, Tensor) and lr.numel() != 1:
+        raise ValueError("Tensor lr must be 1-element")
+    check_setting(lr, "learning rate")
+
+
+def check_differentiable(differentiable: bool, name: str) -> None:
+    """The step is one kernel and has no gradient."""
+    if differentiable:
+        raise NotImplementedError(f"{name}: differentiable=True is not supported; the step is one kernel, without a "
+                                  "gradient.\n  remedy: write the update in ops on tensors")  # fmt: skip
