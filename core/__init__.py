@@ -22,6 +22,7 @@ from .dtypes import (bfloat16, bool_ as bool, complex64, complex128, dtype, floa
                      get_default_dtype, int8, int16, int32, int64, promote_types, set_default_dtype, uint8)  # fmt: skip
 from .shape import Size
 from .tensor import Tensor
+from . import nn, optim, utils  # isort: skip - they are written in the ops above
 
 float, double, half, long, int = float32, float64, float16, int64, int32
 

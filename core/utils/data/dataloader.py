@@ -134,7 +134,8 @@ class _Batches:
         said = loader._said_length
         if self._samples is not None and said is not None and self._num_yielded > said:
             warnings.warn(
-                f"Length of IterableDataset {loader.dataset} was reported to be {said}(when accessing len(dataloader)), "
+                f"Length of IterableDataset {loader.dataset} was reported to be {said}"
+                "(when accessing len(dataloader)), "
                 f"but {self._num_yielded} samples have been fetched. ",
                 stacklevel=2,
             )
