@@ -15,8 +15,8 @@ from . import ops as _ops  # noqa: I001 - the ops bind themselves to Tensor firs
 from . import autograd, binding as _binding, cuda
 from .autograd import enable_grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled
 from .choice import explain
-from .creation import (arange, as_tensor, empty, empty_like, eye, from_numpy, full, full_like, linspace, ones, ones_like,
-                       tensor, zeros, zeros_like)  # fmt: skip
+from .creation import (arange, as_tensor, asarray, empty, empty_like, eye, from_numpy, full, full_like, linspace, logspace,
+                       ones, ones_like, scalar_tensor, tensor, tril_indices, triu_indices, zeros, zeros_like)  # fmt: skip
 from .device import device
 from .dtypes import (bfloat16, bool_ as bool, complex64, complex128, dtype, float16, float32, float64,
                      get_default_dtype, int8, int16, int32, int64, promote_types, set_default_dtype, uint8)  # fmt: skip

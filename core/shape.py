@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from operator import index
 from typing import Any, NamedTuple
 
 from .errors import text
@@ -127,8 +128,13 @@ def parse_rule(source: str) -> Rule:
     return Rule(source, side(left), side(right))
 
 
-def as_shape(args: Any) -> tuple[int, ...]:
+def as_shape(args: Any, op: str = "") -> tuple[int, ...]:
     """The shape of ``f(2, 3)``, ``f((2, 3))`` or ``f(core.Size([2, 3]))``."""
     if len(args) == 1 and isinstance(args[0], tuple | list):
         args = args[0]
-    return tuple(int(d) for d in args)
+    try:
+        return tuple([d if d.__class__ is int else index(d) for d in args])
+    except TypeError:
+        bad = next(d for d in args if not hasattr(d, "__index__"))
+        phrase = f"{op or 'size'}(): argument 'size' must be tuple of ints, but found element of type {type(bad).__name__}"
+        raise TypeError(text(phrase, op=op, came=repr(args), remedy="int(...) or // for whole sizes")) from None

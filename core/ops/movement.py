@@ -6,7 +6,7 @@ from typing import Any
 
 from .. import dtypes, observe
 from ..binding import public
-from ..creation import zeros_like
+from ..creation import as_dtype, available, zeros_like
 from ..device import Kind, device as Device, kind as kind_of
 from ..dtypes import dtype as Dtype
 from ..errors import text
@@ -15,6 +15,9 @@ from ..modes import state as mode
 from ..op import operation
 from ..shape import broadcast_shapes
 from ..tensor import Tensor, left_graph
+
+
+Type = type  # the method of this name comes below
 
 
 def _one(rng: Any) -> list[Any]:
@@ -50,7 +53,9 @@ def to(input: Tensor, *args: Any, dtype: Dtype | None = None, device: Any = None
     core.float64
     """
     for i, a in enumerate(args):
-        if isinstance(a, Tensor | Kind):
+        if a.__class__ is Type:
+            dtype = as_dtype(a, "to")
+        elif isinstance(a, Tensor | Kind):
             dtype, device = a.dtype, a.device
         elif isinstance(a, Dtype):
             dtype = a
@@ -72,10 +77,8 @@ def to(input: Tensor, *args: Any, dtype: Dtype | None = None, device: Any = None
             )
     where = input.device
     if device is not None:
-        from ..creation import available
-
         where = available(Device(device))
-    kind = kind_of(dtype or input.dtype, where)
+    kind = kind_of(input.dtype if dtype is None else as_dtype(dtype, "to"), where)
     if kind is input._kind:
         return _clone(input) if copy else input
     if kind.dtype is not input.dtype:
@@ -241,16 +244,15 @@ def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
     from .elementwise import where_
 
     if mask.dtype is not dtypes.bool_:
-        raise RuntimeError(text(f"masked_fill only supports boolean masks, but got mask with dtype {mask.dtype.name}",
+        raise RuntimeError(text(f"masked_fill_ only supports boolean masks, but got mask with dtype {mask.dtype.name}",
                                 op="masked_fill", remedy="mask.bool()"))  # fmt: skip
     if isinstance(value, Tensor):
         if value.ndim:
             raise RuntimeError(text("masked_fill only supports a 0-dimensional value tensor, but got tensor with "
                                     f"{value.ndim} dimension(s).", op="masked_fill", remedy="core.where(mask, value, x)"))  # fmt: skip
         value = to(value, input._kind)
-    elif dtypes.of_number(value).category > input.dtype.category:
-        raise RuntimeError(text(f"value cannot be converted to type {input.dtype.name} without overflow", op="masked_fill",
-                                came=repr(value), remedy="x.float() first"))  # fmt: skip
+    elif input.dtype.category < 2:
+        value = int(value) if input.dtype.category else bool(value)
     return where_(mask, value, input)
 
 
@@ -263,7 +265,7 @@ def _new(name: str) -> None:
         from .. import creation
 
         make = getattr(creation, name)
-        return make(*args, dtype=dtype or (None if name == "tensor" else input.dtype), requires_grad=requires_grad,
+        return make(*args, dtype=dtype or input.dtype, requires_grad=requires_grad,
                     device=input.device if device is None else device, **kwargs)  # type: ignore[no-any-return] # fmt: skip
 
     method.__name__ = method.__qualname__ = "new_" + name
