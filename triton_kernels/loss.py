@@ -100,12 +100,13 @@ def cross_entropy_backward(
 def _run(
     name: str, arrays: tuple[Any, ...], scores: tuple[Any, ...], target: Any, ignore_index: int, config: Config | None
 ) -> None:
+    if scores[0].size == 0:
+        return
     key = (name, *runtime.key_of(*arrays), ignore_index, config and tuple(config.items()))
     launch = _launches.get(key)
     if launch is None:
         launch = _launches[key] = _prepare(name, arrays, scores, target, ignore_index, config)
-    if scores[0].size:
-        launch(arrays)
+    launch(arrays)
 
 
 def _prepare(

@@ -201,7 +201,10 @@ class Launch:
             interpreter.execute(self, self._prepared, arrays, floats)
             return
         owner = _host or host()
-        pointers = tuple([owner.pointer(a) for a in arrays])
+        try:
+            pointers = tuple([owner.pointer(a) for a in arrays])
+        except Exception as error:
+            raise TypeError(f"{self.describe(arrays, floats)}: {error}") from error
         device = owner.current_device()
         alignment = 0
         for pointer in pointers:

@@ -146,12 +146,13 @@ def log_softmax_backward(g: Any, y: Any, out: Any, config: Config | None = None)
 
 
 def _run(name: str, kernel: Any, log: bool, arrays: tuple[Any, ...], config: Config | None) -> None:
+    if arrays[-1].size == 0:
+        return
     key = (name, *runtime.key_of(*arrays), config and tuple(config.items()))
     launch = _launches.get(key)
     if launch is None:
         launch = _launches[key] = _prepare(name, kernel, log, arrays, config)
-    if arrays[-1].size:
-        launch(arrays)
+    launch(arrays)
 
 
 def _prepare(name: str, kernel: Any, log: bool, arrays: tuple[Any, ...], config: Config | None) -> Launch:

@@ -1,0 +1,119 @@
+"""Launches on the fake libcuda, run by test_launch.py in a process of its own: prints what arrived there as JSON."""
+
+import ctypes
+import json
+import struct
+import sys
+import time
+
+import numpy as np
+
+from triton_kernels import mode, runtime
+from triton_kernels.elementwise import build
+from triton_kernels.matmul import matmul_forward
+from triton_kernels.optim import sgd_step
+from triton_kernels.softmax import softmax_forward
+
+
+class Launched(ctypes.Structure):
+    _fields_ = [("count", ctypes.c_uint64), ("stream", ctypes.c_uint64), ("grid", ctypes.c_uint32 * 3),
+                ("block", ctypes.c_uint32 * 3), ("shared_bytes", ctypes.c_uint32),
+                ("parameters", ctypes.c_uint64 * 24)]  # fmt: skip
+
+
+class Array:
+    """A device array that is an address and a layout."""
+
+    def __init__(self, address, like):
+        self.address, self.shape, self.strides, self.dtype = address, like.shape, like.strides, like.dtype
+        self.ndim, self.size, self.itemsize, self.flags = like.ndim, like.size, like.itemsize, like.flags
+
+
+class Host:
+    stream = 0x77
+
+    def current_device(self):
+        return 0
+
+    def set_device(self, device):
+        pass
+
+    def current_stream(self, device):
+        return self.stream
+
+    def capability(self, device):
+        return 9, 0
+
+    def pointer(self, array):
+        if not isinstance(array, Array):
+            raise TypeError(f"a CUDA launch needs device arrays, got {type(array).__name__}")
+        return array.address
+
+    def empty(self, shape, dtype):
+        return Array(0x7F00_0000_0000, np.empty(shape, dtype))
+
+
+def main():
+    result = {"before": mode()}
+    host = Host()
+    runtime.connect(host)
+    result["after"] = mode()
+    library = ctypes.CDLL("libcuda.so.1")
+    library.fake_last_launch.restype = ctypes.POINTER(Launched)
+
+    def last():
+        seen = library.fake_last_launch().contents
+        return {"count": seen.count, "stream": seen.stream, "grid": list(seen.grid), "block": list(seen.block),
+                "parameters": list(seen.parameters)}  # fmt: skip
+
+    like = np.zeros((64, 128), np.float32)
+    x, y, out = (Array(0x1000 + 0x10000 * i, like) for i in range(3))
+    kernel = build("axpy", ["x", "y"], ["a"], ["t0 = (x * a)", "t1 = (t0 + y)"], "t1")
+    kernel((x, y), (0.1,), out)
+    result["axpy"] = last()
+    result["float"] = struct.unpack("<d", struct.pack("<Q", result["axpy"]["parameters"][3]))[0]
+    host.stream = 0x99
+    kernel((y, x), (0.2,), out)
+    result["again"] = last()
+    plans = next(iter(kernel._launches.values()))._plans
+    result["plans_aligned"] = len(plans)
+    kernel((Array(0x1004, like), x), (0.1,), out)
+    result["plans_unaligned"] = len(plans)
+    result["unaligned"] = last()
+
+    matmul_forward(x, Array(0x9000, np.zeros((128, 32), np.float32)), Array(0xA000, np.zeros((64, 32), np.float32)))
+    result["matmul"] = last()
+    softmax_forward(x, out)
+    result["softmax"] = last()
+    sgd_step([x], [y], lr=0.5)
+    result["sgd"] = last()
+    before = last()["count"]
+    empty = Array(0, np.zeros((0, 3), np.float32))
+    kernel((empty, empty), (1.0,), empty)
+    result["empty_launches"] = last()["count"] - before
+    try:
+        kernel((like, y), (0.1,), out)
+    except TypeError as error:
+        result["error"] = str(error)
+
+    def cost_us(function, n=3000):
+        best = float("inf")
+        for _ in range(5):
+            start = time.perf_counter()
+            for _ in range(n):
+                function()
+            best = min(best, (time.perf_counter() - start) / n)
+        return best * 1e6
+
+    plan = next(iter(plans.values()))
+    frozen = next(iter(kernel._launches.values()))
+    result["plan_us"] = cost_us(lambda: plan(0x77, (0x1000, 0x2000, 0x3000), (0.1,)))
+    result["launch_us"] = cost_us(lambda: frozen((x, y, out), (0.1,)))
+    result["elementwise_us"] = cost_us(lambda: kernel((x, y), (0.1,), out))
+    result["softmax_us"] = cost_us(lambda: softmax_forward(x, out))
+    result["torch"] = "torch" in sys.modules
+    print(json.dumps(result))
+
+
+if __name__ == "__main__":
+    main()

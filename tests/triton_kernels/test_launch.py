@@ -1,0 +1,80 @@
+"""The real driver and launcher on a fake libcuda: no PyTorch, the host's stream, frozen plans."""
+
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+HERE = pathlib.Path(__file__).parent
+ROOT = HERE.parents[1]
+
+
+@pytest.fixture(scope="module")
+def launched(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("cuda")
+    compiler = shutil.which("gcc") or shutil.which("cc")
+    assert compiler, "Triton itself needs a C compiler to launch"
+    library = folder / "libcuda.so.1"
+    subprocess.run([compiler, "-shared", "-fPIC", "-o", library, HERE / "fake_cuda.c"], check=True)
+    (folder / "libcuda.so").symlink_to(library)
+    environment = {k: v for k, v in os.environ.items() if k != "TRITON_INTERPRET"} | {
+        "LD_LIBRARY_PATH": str(folder),
+        "TRITON_LIBCUDA_PATH": str(folder),
+        "TRITON_CACHE_DIR": str(folder / "cache"),
+        "PYTHONPATH": str(ROOT),
+        "FAKE_PARAMETERS": "4",
+    }
+    done = subprocess.run([sys.executable, HERE / "fake_launch.py"], env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def test_mode_and_no_torch(launched):
+    assert launched["before"] is None
+    assert launched["after"] == "cuda"
+    assert launched["torch"] is False
+
+
+def test_a_launch_reaches_the_driver(launched):
+    seen = launched["axpy"]
+    assert seen["count"] == 1
+    assert seen["stream"] == 0x77
+    assert seen["grid"] == [8, 1, 1]  # 8192 elements in blocks of 1024
+    assert seen["block"] == [128, 1, 1]
+    assert seen["parameters"][:3] == [0x1000, 0x11000, 0x21000]
+    assert launched["float"] == 0.1  # all 64 bits of it
+
+
+def test_the_frozen_plan_passes_new_pointers_and_the_current_stream(launched):
+    seen = launched["again"]
+    assert seen["stream"] == 0x99
+    assert seen["parameters"][:3] == [0x11000, 0x1000, 0x21000]
+    assert launched["plans_aligned"] == 1
+
+
+def test_unaligned_pointers_get_a_plan_of_their_own(launched):
+    assert launched["plans_unaligned"] == 2
+    assert launched["unaligned"]["parameters"][0] == 0x1004
+
+
+def test_other_launchers(launched):
+    assert launched["matmul"]["grid"] == [2, 1, 1]
+    assert launched["matmul"]["parameters"][:2] == [0x1000, 0x9000]
+    assert launched["softmax"]["grid"] == [16, 1, 1]
+    assert launched["sgd"]["parameters"][:2] == [0x1000, 0x11000]
+    assert launched["empty_launches"] == 0
+
+
+def test_a_host_array_is_refused_by_name(launched):
+    assert "kernel axpy_kernel[grid=(8, 1, 1)" in launched["error"]
+    assert "a CUDA launch needs device arrays, got ndarray" in launched["error"]
+
+
+def test_a_planned_launch_is_cheap(launched):
+    print({k: round(v, 2) for k, v in launched.items() if k.endswith("_us")})
+    assert launched["plan_us"] < 20
+    assert launched["elementwise_us"] < 60
