@@ -103,7 +103,7 @@ if (error) worst.set(error.line, 'error');
 const lineRows = D.source.map((text, k) => {
   const l = lines.find(l => l.line === k + 1), bad = worst.get(k + 1), words = `line ${k + 1}: ` + (l ? `forward ${time(l.forward)}, backward ${time(l.backward)}, ${count(l.count, 'run')}` : 'no op ran');
   const on = () => { light(choice(byLine(k + 1), k + 1)); said.textContent = words; }, off = () => { rest(); said.textContent = D.hint; };
-  const bar = c => h('u', {class: c[0], style: `width:${l[c] ? Math.max(1, 50 * l[c] / longest) : 0}px`});
+  const bar = c => h('u', {class: c[0], style: `width:${l[c] && Math.max(2, 100 * l[c] / longest)}%`});
   return h('div', {role: 'option', tabindex: k ? -1 : 0, class: bad || '', 'aria-label': `${words}${bad ? ', ' + bad : ''}. ${text}`, onmouseenter: on, onmouseleave: off, onfocus: on, onblur: off, onclick: () => {
     const mine = byLine(k + 1); pinned = choice(mine, k + 1); tab(0);
     mine.length && mine.every(o => lift(o, shown) < 0) ? show(home[mine[0]][0]) : rest();
@@ -215,8 +215,8 @@ function gradientTable() {
   const log = g => real(g.rms) && g.rms > 0 ? Math.log10(g.rms) : null, logs = gradients.map(log).filter(real), low = Math.floor(Math.min(...logs, 0)) - 1, high = Math.max(Math.ceil(Math.max(...logs, low)), low + 3);
   const flags = g => g.norm === null ? [SAID.none] : g.flags.map(f => SAID[f] || f), plain = (title, k, write = number) => [title, g => write(g[k]), k];
   const note = g => { const f = findings.find(f => f.line && f.parameters.includes(g.name)), go = e => { e.stopPropagation(); reveal(f.ops, f.line, f.parameters); }; return [h('span', {class: 'flag'}, flags(g).join(', ')), f && [' ', button('line ' + f.line, go)]]; };
-  return table('', [['parameter', g => h('button', {type: 'button', 'aria-expanded': 'false'}, g.name), 'name', 'code'], ['shape', g => g.shape, 'shape', 'text'], plain('norm', 'norm'), plain('rms', 'rms'), [`1e${low} … 1e${high}`, g => log(g) !== null && track([['f', Math.max(.02, (log(g) - low) / (high - low))]]), 0, 'text'],
-    ['note', note, g => flags(g).join(), 'text'], plain('mean', 'mean'), plain('std', 'std'), plain('zeros', 'zeros', share), plain('update / weight', 'update_ratio')], gradients, {onrow: (g, tr) => {
+  return table('', [['parameter', g => h('button', {type: 'button', 'aria-expanded': 'false'}, g.name), 'name', 'code'], ['note', note, g => flags(g).join(), 'text'], ['shape', g => g.shape, 'shape', 'text'], plain('norm', 'norm'), plain('rms', 'rms'), [`1e${low} … 1e${high}`, g => log(g) !== null && track([['f', Math.max(.02, (log(g) - low) / (high - low))]]), 0, 'text'],
+    plain('mean', 'mean'), plain('std', 'std'), plain('zeros', 'zeros', share), plain(['update /', h('br', {}), 'weight'], 'update_ratio')], gradients, {onrow: (g, tr) => {
     gradientRows.push([g, tr]);
     tr.onclick = () => {
       tr.querySelector('[aria-expanded]').setAttribute('aria-expanded', !tr.open);
@@ -234,7 +234,7 @@ function timingTables() {
 }
 
 // ---- tabs and the whole
-const names = ['Graph', `Gradients (${gradients.length})`, 'Timings'], fresh = [0, () => gradients.length ? gradientTable() : ['No parameter took part in this cell.'], timingTables];
+const names = ['Graph', `Gradients (${gradients.length})`, 'Timings'], fresh = [0, () => gradients.length ? gradientTable() : ['No parameter took part.'], timingTables];
 const panels = names.map((_, k) => h('div', {role: 'tabpanel', id: 'p' + k, 'aria-labelledby': 't' + k}, k ? h('div', {class: 'scroll', tabindex: 0}) : [crumbs, canvas, details]));
 const tabs = names.map((name, k) => h('button', {type: 'button', role: 'tab', id: 't' + k, 'aria-controls': 'p' + k, onclick: () => tab(k)}, name));
 function tab(k) {

@@ -21,6 +21,8 @@ HUB_FAN_OUT = 6
 """An op or input read by more boxes than this in one view becomes a chip on each of them."""
 CHIPS_SHOWN = 3
 DEPTH_LIMIT = 12
+QUICK_FROM = 2000
+"""Ops of a record from which on its layouts are made quickly."""
 TIME_WIDTH = 58
 """Room for a time of any length, so that boxes of like groups have like sizes."""
 
@@ -343,7 +345,7 @@ class _Builder:
         key = (sizes, tuple(edges))
         if key not in self.known:
             self.known[key] = len(self.layouts)
-            self.layouts.append(layered(list(sizes), edges))
+            self.layouts.append(layered(list(sizes), edges, quick=len(self.record.ops) > QUICK_FROM))
         return self.known[key]
 
 

@@ -34,7 +34,9 @@ class Layout:
     height: float
 
 
-def layered(sizes: list[tuple[float, float]], edges: list[tuple[int, int]], row_width: float = 900) -> Layout:
+def layered(
+    sizes: list[tuple[float, float]], edges: list[tuple[int, int]], row_width: float = 900, quick: bool = False
+) -> Layout:
     """Lay a directed graph out in layers from top to bottom.
 
     Nodes are numbered in an order that is topological for most edges (the order in which they ran); an edge that goes
@@ -48,6 +50,8 @@ def layered(sizes: list[tuple[float, float]], edges: list[tuple[int, int]], row_
         Pairs (from, to); a pair may come twice and is routed twice.
     row_width
         Connected parts are packed into rows of about this width.
+    quick
+        A quarter of the time for some more crossings: for graphs of which most are never looked at.
 
     Raises
     ------
@@ -70,7 +74,8 @@ def layered(sizes: list[tuple[float, float]], edges: list[tuple[int, int]], row_
     left = top = row_height = width = 0.0
     for nodes, numbers in _parts(count, edges):
         index = {node: i for i, node in enumerate(nodes)}
-        part = _lay_part([sizes[i] for i in nodes], [(index[edges[e][0]], index[edges[e][1]]) for e in numbers])
+        inside = [(index[edges[e][0]], index[edges[e][1]]) for e in numbers]
+        part = _lay_part([sizes[i] for i in nodes], inside, quick)
         if left and left + part.width > row_width:
             left, top, row_height = 0.0, top + row_height + PART_GAP, 0.0
         for i, node in enumerate(nodes):
@@ -103,7 +108,7 @@ def _parts(count: int, edges: list[tuple[int, int]]) -> list[tuple[list[int], li
     return list(parts.values())
 
 
-def _lay_part(sizes: list[tuple[float, float]], edges: list[tuple[int, int]]) -> Layout:
+def _lay_part(sizes: list[tuple[float, float]], edges: list[tuple[int, int]], quick: bool) -> Layout:
     """Lay out one connected graph with its top left corner at (0, 0)."""
     count = len(sizes)
     down = [(min(e), max(e)) for e in edges]  # against a cycle: an edge back in running order is turned for the layout
@@ -130,8 +135,9 @@ def _lay_part(sizes: list[tuple[float, float]], edges: list[tuple[int, int]]) ->
         for a, b in itertools.pairwise(chain):
             below[a].append(b)
             above[b].append(a)
-    layers = _order(layers, above, below, len(widths))
-    x = _columns(layers, above, below, widths, count)
+    thrift = 4 if quick else 2 if len(widths) > LARGE else 1
+    layers = _order(layers, above, below, len(widths), thrift)
+    x = _columns(layers, above, below, widths, count, thrift)
     tops, y = [], 0.0
     for layer in layers:
         tops.append(y)
@@ -169,7 +175,9 @@ def _ranks(count: int, edges: list[tuple[int, int]]) -> list[int]:
     return [rank - low for rank in ranks]
 
 
-def _order(layers: list[list[int]], above: list[list[int]], below: list[list[int]], total: int) -> list[list[int]]:
+def _order(
+    layers: list[list[int]], above: list[list[int]], below: list[list[int]], total: int, thrift: int
+) -> list[list[int]]:
     """Barycenter sweeps down and up, each followed by swaps of neighbours; the order with fewest crossings is kept."""
     position = [0] * total
 
@@ -180,7 +188,7 @@ def _order(layers: list[list[int]], above: list[list[int]], below: list[list[int
     for layer in layers:
         settle(layer)
     best, fewest, stale = [layer[:] for layer in layers], _crossings(layers, below, position), 0
-    for sweep in range(SWEEPS if total <= LARGE else SWEEPS // 2):
+    for sweep in range(SWEEPS // thrift):
         if not fewest:
             break
         near = above if sweep % 2 == 0 else below
@@ -188,7 +196,7 @@ def _order(layers: list[list[int]], above: list[list[int]], below: list[list[int
             key = {i: sum(position[j] for j in near[i]) / len(near[i]) if near[i] else position[i] for i in layer}
             layer.sort(key=key.__getitem__)
             settle(layer)
-        if total <= LARGE:
+        if thrift == 1:
             _transpose(layers, above, below, position)
         crossings = _crossings(layers, below, position)
         if crossings < fewest:
@@ -232,7 +240,12 @@ def _transpose(layers: list[list[int]], above: list[list[int]], below: list[list
 
 
 def _columns(
-    layers: list[list[int]], above: list[list[int]], below: list[list[int]], widths: list[float], count: int
+    layers: list[list[int]],
+    above: list[list[int]],
+    below: list[list[int]],
+    widths: list[float],
+    count: int,
+    thrift: int,
 ) -> list[float]:
     """The x of every box and dummy: passes towards the median neighbour that keep order and separation."""
     x = [0.0] * len(widths)
@@ -243,7 +256,7 @@ def _columns(
             left += widths[i] + GAP_X
         for i in layer:
             x[i] -= (left - GAP_X) / 2
-    for _ in range(PASSES if len(widths) <= LARGE else PASSES // 2):
+    for _ in range(PASSES // thrift):
         for layer in layers[1:]:
             _place(layer, above, x, widths, count)
         for layer in layers[-2::-1]:

@@ -103,7 +103,7 @@ def test_ten_thousand_rows_are_built_quickly():
     record.kernels = [KernelRow(f"kernel_{k}", "C", "add", 1, 1.0, 1.0, 1.0) for k in range(1000)]
     widgets.html(samples.cut())  # matplotlib's import is not the card's time
     best = min(timed(record) for _ in range(3))
-    assert best < 0.6  # 0.1 s on an idle machine; twice the promised 0.3 s for a busy one
+    assert best < 0.6  # measured 0.15 s; the promise is 0.3 s, and a busy machine may take twice as long
 
 
 def timed(record):
