@@ -19,7 +19,7 @@ static void lookup_rows(void *context, ptrdiff_t begin, ptrdiff_t end) {
 
 void embedding_forward(const char *table, const int64_t *index, char *y, ptrdiff_t rows, ptrdiff_t size) {
     lookup context = {table, index, y, size};
-    parallel_for(rows, row_grain(size / 4), lookup_rows, &context);
+    parallel_for(rows, 0.5 * (double)(rows * size), lookup_rows, &context);
 }
 
 ptrdiff_t index_check(const int64_t *index, ptrdiff_t n, int64_t count) {
@@ -27,6 +27,8 @@ ptrdiff_t index_check(const int64_t *index, ptrdiff_t n, int64_t count) {
         if (index[i] < 0 || index[i] >= count) return i;
     return -1;
 }
+
+enum { SPAN = 32 };
 
 #define KERNEL_FILE "embedding.c"
 #include "each_real.h"
@@ -40,23 +42,24 @@ typedef struct {
     int64_t padding;
 } NAME(scatter);
 
+/* Items are groups of SPAN columns: two threads do not write to one cache line. */
 VECTOR static void NAME(scatter_columns)(void *context, ptrdiff_t begin, ptrdiff_t end) {
     const NAME(scatter) *c = context;
-    for (ptrdiff_t k = 0; k < c->count; k++) memset(c->gtable + k * c->n + begin, 0, sizeof(REAL) * (size_t)(end - begin));
+    const ptrdiff_t first = begin * SPAN, last = end * SPAN < c->n ? end * SPAN : c->n;
+    for (ptrdiff_t k = 0; k < c->count; k++) memset(c->gtable + k * c->n + first, 0, sizeof(REAL) * (size_t)(last - first));
     for (ptrdiff_t row = 0; row < c->rows; row++) {
         if (c->index[row] == c->padding) continue;
         const REAL *g = c->g + row * c->n;
         REAL *to = c->gtable + c->index[row] * c->n;
         INDEPENDENT
-        for (ptrdiff_t i = begin; i < end; i++) to[i] += g[i];
+        for (ptrdiff_t i = first; i < last; i++) to[i] += g[i];
     }
 }
 
 void NAME(embedding_backward)(const REAL *g, const int64_t *index, REAL *gtable, ptrdiff_t rows, ptrdiff_t count,
                               ptrdiff_t n, int64_t padding) {
     NAME(scatter) context = {g, index, gtable, rows, count, n, padding};
-    const ptrdiff_t grain = row_grain(rows + count);
-    parallel_for(n, grain > 32 ? grain : 32, NAME(scatter_columns), &context);
+    parallel_for((n + SPAN - 1) / SPAN, (double)n * (double)(4 * rows + count), NAME(scatter_columns), &context);
 }
 
 #endif

@@ -14,11 +14,14 @@ from ..expr import Program, c_lines
 GENERATED = Path(__file__).parent / "generated"
 MAX_INPUTS = 7  # MAP_MAX_IN in map.h
 
-# About how many additions one call costs; the rest costs one. Scalar calls of libm stand at 64.
-_DIVISION = "div sqrt rsqrt"
-_POLYNOMIAL = "exp exp2 expm1 log log2 log10 log1p tanh sigmoid erf erfc sin cos"
+# What one item costs, counted in additions of adjacent floats; what is not named costs one. Measured, see simd_math.h.
+_COSTS = {
+    "f": {2: "div sqrt rsqrt", 4: "exp exp2 expm1 log sigmoid", 10: "tanh erf", 20: "log1p log2 log10 erfc sin cos"},
+    "d": {4: "div sqrt rsqrt", 10: "exp exp2 expm1 log log1p log2 sigmoid", 20: "tanh", 160: "log10 erf erfc sin cos"},
+    "?": {},
+}
+_LIBM_COST = 160
 _LIBM = "tan asin acos atan sinh cosh asinh acosh atanh pow atan2 fmod remainder floor_divide hypot"
-_LIBM_F64 = "log2 log10 erf erfc sin cos"
 
 _RESERVED = (
     "auto break case char const continue default do double else enum extern float for goto if inline int long register "
@@ -46,9 +49,8 @@ class Kernel:
 
     @property
     def cost(self) -> int:
-        """About how many additions one item costs."""
-        libm = _LIBM if self.type == "f" else f"{_LIBM} {_LIBM_F64}"
-        costs = {name: cost for names, cost in ((_DIVISION, 2), (_POLYNOMIAL, 8), (libm, 64)) for name in names.split()}
+        """What one item costs, as parallel_for counts work."""
+        costs = {n: cost for cost, names in (*_COSTS[self.type].items(), (_LIBM_COST, _LIBM)) for n in names.split()}
         return max(1, sum(costs.get(st.op, 1) for st in self.program.statements))
 
     def declaration(self) -> str:

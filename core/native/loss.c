@@ -88,7 +88,7 @@ ptrdiff_t NAME(cross_entropy_forward)(const REAL *x, const int64_t *target, cons
     if (bad >= 0) return bad;
     NAME(loss) context = {.x = x, .weight = weight, .target = target, .loss = loss, .lse = lse, .classes = classes,
                           .ignore_index = options.ignore_index, .smoothing = (REAL)options.smoothing};
-    parallel_for(rows, row_grain(classes), NAME(loss_rows), &context);
+    parallel_for(rows, 8 * (double)(rows * classes), NAME(loss_rows), &context);
     return -1;
 }
 
@@ -104,7 +104,7 @@ ptrdiff_t NAME(cross_entropy_backward)(const REAL *g, const REAL *x, const REAL 
     }
     NAME(loss) context = {.g = g, .x = x, .weight = weight, .lse_in = lse, .target = target, .gx = gx, .classes = classes,
                           .ignore_index = options.ignore_index, .smoothing = (REAL)options.smoothing, .weight_sum = weight_sum};
-    parallel_for(rows, row_grain(classes), NAME(loss_back_rows), &context);
+    parallel_for(rows, 8 * (double)(rows * classes), NAME(loss_back_rows), &context);
     return -1;
 }
 

@@ -12,9 +12,6 @@
 
 enum { BLOCK = 256, WIDEST = 8 };
 
-/* Below this cost a second thread wakes too late to help; above it each piece has at least half. */
-static const double PARALLEL_COST = 65536;
-
 static ptrdiff_t item_size(char type) { return type == 'f' ? 4 : type == 'd' ? 8 : 1; }
 
 #define COPY_STRIDED(TYPE)                                                                        \
@@ -118,7 +115,5 @@ void map_run(const map_call *call) {
     }
     ptrdiff_t n = item_count(call);
     if (n == 0) return;
-    double cost = (double)n * call->kernel->cost;
-    if (cost < PARALLEL_COST) run_range((void *)call, 0, n);
-    else parallel_for(n, (ptrdiff_t)(PARALLEL_COST / 2 / call->kernel->cost), run_range, (void *)call);
+    parallel_for(n, map_cost(call), run_range, (void *)call);
 }

@@ -17,7 +17,7 @@ typedef struct {
     int n_in, n_params;
     char in_types[MAP_MAX_IN + 1]; /* NumPy's characters: 'f', 'd', '?' */
     char out_type;
-    int cost; /* about how many additions one item costs: when threads pay */
+    int cost; /* of one item, as parallel_for counts work */
     map_fn fn;
 } map_kernel;
 
@@ -42,7 +42,7 @@ void map_coalesce(map_call *call);
 /* Runs the call, on several threads when it is large. */
 void map_run(const map_call *call);
 
-/* About how many additions the call costs. */
+/* The call's work, as parallel_for counts it. */
 double map_cost(const map_call *call);
 
 #endif

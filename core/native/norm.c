@@ -45,7 +45,7 @@ VECTOR static void NAME(norm_rows)(void *context, ptrdiff_t begin, ptrdiff_t end
 void NAME(layer_norm_forward)(const REAL *x, const REAL *w, const REAL *b, REAL *y, REAL *mean, REAL *rstd,
                               ptrdiff_t rows, ptrdiff_t n, double eps) {
     NAME(norm) context = {x, w, b, y, mean, rstd, n, (REAL)eps};
-    parallel_for(rows, row_grain(n), NAME(norm_rows), &context);
+    parallel_for(rows, 6 * (double)(rows * n), NAME(norm_rows), &context);
 }
 
 typedef struct {
@@ -101,12 +101,12 @@ int NAME(layer_norm_backward)(const REAL *g, const REAL *x, const REAL *mean, co
     memset(gb, 0, sizeof(REAL) * (size_t)n);
     if (rows == 0 || n == 0) return 1;
     /* at most 64 blocks, each worth a thread's while */
-    const ptrdiff_t wanted = (rows + 63) / 64, least = row_grain(n), block = wanted > least ? wanted : least;
+    const ptrdiff_t wanted = (rows + 63) / 64, least = n < 8192 ? 8192 / n : 1, block = wanted > least ? wanted : least;
     const ptrdiff_t blocks = (rows + block - 1) / block;
     REAL *sums = malloc(sizeof(REAL) * 2 * (size_t)(blocks * n));
     if (!sums) return 0;
     NAME(norm_back) context = {g, x, mean, rstd, w, gx, sums, rows, n, block};
-    parallel_for(blocks, 1, NAME(norm_back_blocks), &context);
+    parallel_for(blocks, 10 * (double)(rows * n), NAME(norm_back_blocks), &context);
     for (ptrdiff_t k = 0; k < blocks; k++) {
         const REAL *block_gw = sums + k * 2 * n, *block_gb = block_gw + n;
         for (ptrdiff_t i = 0; i < n; i++) gw[i] += block_gw[i];

@@ -33,14 +33,13 @@ static void step_pieces(void *context, ptrdiff_t begin, ptrdiff_t end) {
 
 static void step_all(const optim_tensor *tensors, ptrdiff_t count, piece_fn step, const void *options) {
     all_tensors context = {tensors, count, options, step};
-    ptrdiff_t pieces = 0, items = 0;
+    ptrdiff_t pieces = 0;
+    double items = 0;
     for (ptrdiff_t k = 0; k < count; k++) {
         pieces += pieces_of(&tensors[k]);
-        items += tensors[k].n;
+        items += (double)tensors[k].n;
     }
-    /* a network of many small tensors is cut by items, not by tensors */
-    const ptrdiff_t grain = items > 0 ? pieces * (GRAIN / 2) / items : 1;
-    parallel_for(pieces, grain > 1 ? grain : 1, step_pieces, &context);
+    parallel_for(pieces, 10 * items, step_pieces, &context);
 }
 
 #define KERNEL_FILE "optim.c"

@@ -7,9 +7,10 @@
 /* Does the items begin..end-1. It may run on any thread, and must not call parallel_for. */
 typedef void (*parallel_body)(void *context, ptrdiff_t begin, ptrdiff_t end);
 
-/* Runs body over 0..n-1 in pieces of at least `grain` items. How the range is cut depends on the
-   number of threads: a body whose result depends on the cut must be given fixed blocks as items. */
-void parallel_for(ptrdiff_t n, ptrdiff_t grain, parallel_body body, void *context);
+/* Runs body over 0..n-1, on several threads when that pays. `work` says how much there is to do in all,
+   counted in additions of adjacent floats (a twentieth of a nanosecond). How the range is cut depends on
+   the number of threads: a body whose result depends on the cut must be given fixed blocks as items. */
+void parallel_for(ptrdiff_t n, double work, parallel_body body, void *context);
 
 int parallel_get_threads(void);
 

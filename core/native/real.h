@@ -13,9 +13,4 @@
 #include "parallel.h"
 #include "simd_math.h"
 
-/* Items of work below which a second thread does not pay. */
-#define GRAIN 16384
-
-static inline ptrdiff_t row_grain(ptrdiff_t row) { return row < GRAIN ? GRAIN / (row > 0 ? row : 1) : 1; }
-
 #endif

@@ -120,8 +120,7 @@ int NAME(reduce)(int kind, const REAL *x, REAL *y, ptrdiff_t outer, ptrdiff_t n,
         if (!partial) return 0;
     }
     NAME(reduction) context = {x, partial, n, inner, block, blocks, tiles, kind};
-    const ptrdiff_t size = (n < block ? n : block) * (inner < TILE ? inner : TILE);
-    parallel_for(outer * blocks * tiles, 2 * row_grain(size), NAME(reduce_body), &context);
+    parallel_for(outer * blocks * tiles, (double)outer * (double)(n * inner), NAME(reduce_body), &context);
     int done = 1;
     if (blocks > 1) {
         done = NAME(reduce)(kind, partial, y, outer, blocks, inner);
@@ -176,7 +175,7 @@ VECTOR static void NAME(argument_body)(void *context, ptrdiff_t begin, ptrdiff_t
 void NAME(argreduce)(int kind, const REAL *x, int64_t *index, ptrdiff_t outer, ptrdiff_t n, ptrdiff_t inner) {
     const ptrdiff_t tiles = (inner + TILE - 1) / TILE;
     NAME(argument) context = {x, index, n, inner, tiles, kind == REDUCE_MAX ? 1 : -1};
-    parallel_for(outer * tiles, row_grain(n * (inner < TILE ? inner : TILE)), NAME(argument_body), &context);
+    parallel_for(outer * tiles, 2 * (double)outer * (double)(n * inner), NAME(argument_body), &context);
 }
 
 #endif

@@ -84,7 +84,7 @@ int NAME(value_stats)(const REAL *x, ptrdiff_t n, value_stats *stats) {
     value_stats *parts = malloc(sizeof *parts * (size_t)blocks);
     if (!parts) return 0;
     NAME(census) context = {x, parts, n};
-    parallel_for(blocks, 4, NAME(census_blocks), &context);
+    parallel_for(blocks, 30 * (double)n, NAME(census_blocks), &context);
     for (ptrdiff_t block = 0; block < blocks; block++) join(stats, &parts[block]);
     free(parts);
     return 1;
@@ -112,7 +112,7 @@ VECTOR static void NAME(search_body)(void *context, ptrdiff_t begin, ptrdiff_t e
 
 int NAME(all_finite)(const REAL *x, ptrdiff_t n) {
     NAME(search) context = {x, 0};
-    parallel_for(n, 4 * GRAIN, NAME(search_body), &context);
+    parallel_for(n, (double)n, NAME(search_body), &context);
     return !context.found;
 }
 
