@@ -15,12 +15,13 @@ from .node import Node, Storage
 from .backends import Kernel
 from .device import Kind, device, kind as kind_of
 from .errors import text
-from .op import Elementwise, Op, Operation
+from .op import Elementwise, Op, Operation, Slot
 from .shape import broadcast_shapes
-from .source import is_ours, user_frame
+from .source import here, ours, user_frame
 from .tensor import Tensor, from_array, refresh, storage_of, wrap
 
 new = Tensor.__new__
+machinery = {__file__}  # the files between a call of an op and its kernel
 
 
 # -- making the node ---------------------------------------------------------------------------------------------------
@@ -29,16 +30,16 @@ new = Tensor.__new__
 def attach(op: Op, outs: Sequence[Tensor], tensors: Sequence[Any], arrays: Sequence[Any], out_arrays: Sequence[Any],
            params: Any) -> Node | None:  # fmt: skip
     """Make the node of an op that ran, if any input requires a gradient, and tie its outputs to it."""
-    if not op.differentiable:
+    if not op.recorded:
         return None
-    mask, edges, nrs, storages_wanted = 0, [], None, False
+    mask, edges, nrs = 0, [], None
     for i, t in enumerate(tensors):
         e = None
         if isinstance(t, Tensor):
             if t._view is not None:
                 refresh(t)
             if t._requires_grad:
-                e = t if t._node is None else t._node
+                e = t._node or t
                 mask |= 1 << i
                 if t._nr:
                     nrs = nrs or [0] * len(tensors)
@@ -47,46 +48,18 @@ def attach(op: Op, outs: Sequence[Tensor], tensors: Sequence[Any], arrays: Seque
     if not mask:
         return None
     frame: Any = sys._getframe(2)
-    if is_ours(frame.f_code.co_filename):
+    if ours.get(frame.f_code.co_filename, True):
         frame = user_frame(frame)
-    code, lasti = (frame.f_code, frame.f_lasti) if frame is not None else (None, 0)
-    node = Node(op, tuple(edges), mask, outs[0]._kind, code, lasti)
+    if frame is None:
+        node = Node(op, tuple(edges), outs[0]._kind, None, 0)
+    else:
+        node = Node(op, tuple(edges), outs[0]._kind, frame.f_code, frame.f_lasti)
     if nrs:
         node.nrs = tuple(nrs)
     node.params = params
     slots = op.plan(mask)
     if slots:
-        saved: list[Any] = []
-        storages: list[Storage | None] = []
-        for slot in slots:
-            value, storage = None, None
-            if slot is None:
-                pass
-            elif slot.where == "input":
-                if op.variadic:
-                    value = tuple(arrays)
-                else:
-                    value, t = arrays[slot.index], tensors[slot.index]
-                    if isinstance(t, Tensor):
-                        storage = t._storage
-                        if storage is None:
-                            storage = t._storage = Storage()
-            elif slot.where == "output":
-                value = out_arrays[slot.index]
-                if slot.index < len(outs):
-                    storage = storage_of(outs[slot.index])
-            elif op.variadic:
-                value = tuple(a.shape for a in arrays) if slot.where == "shape" else tuple(t.dtype for t in tensors)
-            elif arrays[slot.index] is not None:
-                shape_wanted = slot.where == "shape"
-                value = getattr(arrays[slot.index], "shape", ()) if shape_wanted else tensors[slot.index]._kind.dtype
-            if storage is not None and storage.version:
-                storages_wanted = True
-            saved.append(value)
-            storages.append(storage)
-        node.saved, node.storages = tuple(saved), tuple(storages)
-        if storages_wanted:
-            node.versions = tuple(0 if st is None else st.version for st in storages)
+        _save(node, op, slots, tensors, arrays, out_arrays)
     if len(outs) == 1:
         out = outs[0]
         out._node, out._requires_grad = node, True
@@ -98,14 +71,52 @@ def attach(op: Op, outs: Sequence[Tensor], tensors: Sequence[Any], arrays: Seque
     return node
 
 
+def _save(node: Node, op: Op, slots: Sequence[Slot | None], tensors: Sequence[Any], arrays: Sequence[Any],
+          out_arrays: Sequence[Any]) -> None:  # fmt: skip
+    """Keep what the gradient needs, and of inputs the version. An output's storage comes when somebody asks for it:
+    `storage_of` then tells the node."""
+    saved: list[Any] = []
+    storages: list[Storage | None] = []
+    written = False
+    for slot in slots:
+        value = storage = None
+        if slot is not None:
+            _, where, i = slot
+            if where == "output":
+                value = out_arrays[i]
+            elif op.variadic:
+                value = _saved_of_all(where, tensors, arrays)
+            elif where == "input":
+                value, t = arrays[i], tensors[i]
+                if isinstance(t, Tensor):
+                    storage = t._storage
+                    if storage is None:
+                        storage = storage_of(t)
+                    elif storage.version:
+                        written = True
+            elif arrays[i] is not None:
+                value = getattr(arrays[i], "shape", ()) if where == "shape" else tensors[i]._kind.dtype
+        saved.append(value)
+        storages.append(storage)
+    node.saved, node.storages = tuple(saved), tuple(storages)
+    if written:
+        node.versions = tuple([0 if st is None else st.version for st in storages])
+
+
+def _saved_of_all(where: str, tensors: Sequence[Tensor], arrays: Sequence[Any]) -> tuple[Any, ...]:
+    if where == "input":
+        return tuple(arrays)
+    return tuple(a.shape for a in arrays) if where == "shape" else tuple(t.dtype for t in tensors)
+
+
 # -- elementwise -------------------------------------------------------------------------------------------------------
 
 
 def kernel_for(op: Elementwise, kind: Kind) -> Kernel:
     """The kernel of an elementwise op for arrays of `kind`."""
-    found = op.__dict__.setdefault("_kernels", {}).get(kind)
+    found: Kernel | None = op.kernels.get(kind)
     if found is None:
-        found = op._kernels[kind] = backends.map_kernel(op.program, kind)  # type: ignore[attr-defined]
+        found = op.kernels[kind] = backends.map_kernel(op.program, kind)
         op.fast[kind] = found.run
     return found
 
@@ -146,13 +157,22 @@ def same_device(op: str, tensors: Sequence[Any]) -> device:
     return found._kind.device
 
 
+def _operand(a: Any) -> Tensor:
+    """A NumPy array among the operands, in its own memory; its origin is not lost."""
+    from .lineage import note
+
+    t = from_array(a.view(np.ndarray))
+    note(t, a)
+    return t
+
+
 def promote(op: Elementwise, args: tuple[Any, ...]) -> tuple[Kind, tuple[Any, ...]]:
     """Bring the inputs of an elementwise op to one kind by PyTorch's rules, through differentiable casts."""
-    args = tuple(from_array(a) if isinstance(a, np.ndarray) else a for a in args)
-    if not any(isinstance(a, Tensor) for a in args):
+    args = tuple([_operand(a) if isinstance(a, np.ndarray) else a for a in args])
+    if not any([isinstance(a, Tensor) for a in args]):
         came = ", ".join(type(a).__name__ for a in args)
-        raise TypeError(f"{op.name}(): argument must be Tensor, not {came}\n  remedy: core.tensor(value)")
-    where = same_device(op.name, args)
+        raise TypeError(f"{op.label}(): argument must be Tensor, not {came}\n  remedy: core.tensor(value)")
+    where = same_device(op.label, args)
     dimmed, zero, numbers = [], [], []
     for name, a in zip(op.inputs, args, strict=True):
         if name in op.bools:
@@ -163,7 +183,7 @@ def promote(op: Elementwise, args: tuple[Any, ...]) -> tuple[Kind, tuple[Any, ..
             numbers.append(dtypes.of_number(a))
         else:
             raise TypeError(
-                text(f"{op.name}(): argument {name!r} must be Tensor or Number, not {type(a).__name__}", op=op.name)
+                text(f"{op.label}(): argument {name!r} must be Tensor or Number, not {type(a).__name__}", op=op.label)
             )
     found = dtypes.result_type(dimmed, zero, numbers) if dimmed or zero or numbers else dtypes.bool_
     if op.out == "float" and found.category < 2:
@@ -191,37 +211,45 @@ def convert(t: Tensor, kind: Kind) -> Tensor:
 
 def call_map(op: Elementwise, args: tuple[Any, ...], params: tuple[float, ...] = ()) -> Tensor:
     """Run an elementwise op: the general way, with promotion and observers."""
+    if not observe.observers:
+        return _map(op, args, params, False)
+    try:
+        return _map(op, args, params, True)
+    except Exception as e:
+        tell_failed(op, args, e)
+        raise
+
+
+def _map(op: Elementwise, args: tuple[Any, ...], params: tuple[float, ...], watched: bool) -> Tensor:
     kind, args = promote(op, args)
-    arrays = tuple(a._a if isinstance(a, Tensor) else a for a in args)
+    arrays = tuple([a._a if isinstance(a, Tensor) else a for a in args])
     kernel = kernel_for(op, kind)
-    watched = bool(observe.observers)
+    if watched:
+        tell_starting(op, args, params)
     start = perf_counter_ns() if watched else 0
     try:
         array = kernel.run(*arrays, *params)
     except (ValueError, TypeError, ZeroDivisionError) as e:
-        error = _explain_failure(op, args, kind, e)
-        if watched:
-            tell_failed(op.name, args, error)
-        raise error from None
+        raise _explain_failure(op, args, kind, e) from None
     stop = perf_counter_ns() if watched else 0
     out = new(Tensor)
     out._a, out._kind = array, kind.boolean if op.program.is_bool else kind
     node = attach(op, (out,), args, arrays, (array,), params) if mode.enabled else None
     if node is not None and any(getattr(a, "shape", array.shape) != array.shape for a in arrays):
-        node.in_shapes = tuple(getattr(a, "shape", None) for a in arrays)
+        node.in_shapes = tuple([getattr(a, "shape", None) for a in arrays])
     if watched:
-        tell(op.name, args, (out,), params, kernel, start, stop, node)
+        tell(op, args, (out,), params, kernel, start, stop, node)
     return out
 
 
 def _explain_failure(op: Elementwise, args: tuple[Any, ...], kind: Kind, e: Exception) -> Exception:
     shapes = [tuple(a._a.shape) for a in args if isinstance(a, Tensor)]
     try:
-        broadcast_shapes(*shapes, op=op.name)
+        broadcast_shapes(*shapes, op=op.label)
     except RuntimeError as better:
         return better
-    phrase = f'"{op.name}" not implemented for {kind.dtype.name!r}'
-    return RuntimeError(text(phrase, op=op.name, came=f"{kind} of shapes {shapes}", needed=str(e)))
+    phrase = f'"{op.label}" not implemented for {kind.dtype.scalar_type!r}'
+    return RuntimeError(text(phrase, op=op.label, came=f"{kind} of shapes {shapes}", needed=str(e)))
 
 
 def fast_unary(op: Elementwise) -> Callable[..., Any]:
@@ -229,7 +257,7 @@ def fast_unary(op: Elementwise) -> Callable[..., Any]:
 
     def function(input: Any, *, out: Tensor | None = None) -> Tensor:
         if observe.observers or out is not None or not isinstance(input, Tensor):
-            return into(out, call_map(op, (input,)))
+            return into(out, call_map(op, (input,)), op.label)
         kind = input._kind
         run = fast.get(kind)
         if run is None or op.out == "float" and kind.dtype.category < 2:
@@ -255,16 +283,16 @@ def fast_binary(op: Elementwise) -> Callable[..., Any]:
             if other.__class__ is float or other.__class__ is int:
                 b, y = False, other
                 if kind.dtype.category < 2:
-                    return into(out, call_map(op, (input, other)))
+                    return into(out, call_map(op, (input, other)), op.label)
             else:
                 if other._kind is not kind:
-                    return into(out, call_map(op, (input, other)))
+                    return into(out, call_map(op, (input, other)), op.label)
                 b, y = other._requires_grad or other._view is not None, other._a
         except AttributeError:
-            return into(out, call_map(op, (input, other)))
+            return into(out, call_map(op, (input, other)), op.label)
         run = fast.get(kind)
         if run is None or observe.observers or out is not None or (floating and kind.dtype.category < 2):
-            return into(out, call_map(op, (input, other)))
+            return into(out, call_map(op, (input, other)), op.label)
         x = input._a
         try:
             array = run(x, y)
@@ -289,6 +317,8 @@ def general_map(op: Elementwise) -> Callable[..., Any]:
     n = len(inputs)
 
     def function(*args: Any, out: Tensor | None = None, **kwargs: Any) -> Tensor:
+        if len(args) > len(names):
+            raise TypeError(f"{op.label}() takes ({', '.join(names)}), got {len(args)} arguments")
         if len(args) < len(names) or kwargs:
             given = dict(zip(names, args, strict=False))
             if "input" in kwargs and inputs[0] not in kwargs:
@@ -298,11 +328,9 @@ def general_map(op: Elementwise) -> Callable[..., Any]:
             missing = [k for k in names if k not in values]
             if unknown or missing:
                 what = f"unexpected argument {unknown[0]!r}" if unknown else f"missing argument {missing[0]!r}"
-                raise TypeError(f"{op.name}(): {what}; it takes ({', '.join(names)})")
-            args = tuple(values[k] for k in names)
-        elif len(args) > len(names):
-            raise TypeError(f"{op.name}() takes ({', '.join(names)}), got {len(args)} arguments")
-        return into(out, call_map(op, args[:n], tuple(float(p) for p in args[n:])))
+                raise TypeError(f"{op.label}(): {what}; it takes ({', '.join(names)})")
+            args = tuple([values[k] for k in names])
+        return into(out, call_map(op, args[:n], tuple([float(p) for p in args[n:]])), op.label)
 
     return function
 
@@ -323,26 +351,28 @@ def public_elementwise(op: Elementwise, *, public: bool, aliases: Sequence[str],
     return function
 
 
-def into(out: Tensor | None, result: Tensor) -> Tensor:
-    """Copy a result into ``out=`` where one was given."""
+def into(out: Tensor | None, result: Tensor, name: str = "") -> Tensor:
+    """Copy a result into ``out=`` where one was given. `name` is the op's, the calling function's where it is left out."""
     if out is None:
         return result
-    if out.requires_grad or result.requires_grad:
-        raise RuntimeError(f"{_outer_name()}(): functions with out=... arguments don't support automatic "
-                           "differentiation, but one of the arguments requires grad.")  # fmt: skip
-    if out._kind.dtype.category < result._kind.dtype.category:
-        raise RuntimeError(f"result type {result._kind.dtype.name} can't be cast to the desired output type "
-                           f"{out._kind.dtype.name}")  # fmt: skip
+    name = name or sys._getframe(1).f_code.co_name
+    if mode.enabled and (out.requires_grad or result.requires_grad):
+        raise RuntimeError(
+            text(f"{name}(): functions with out=... arguments don't support automatic differentiation, but one of the "
+                 "arguments requires grad.", op=name, remedy="leave out= away, or do it under core.no_grad()")
+        )  # fmt: skip
+    have, want = result._kind.dtype, out._kind.dtype
+    if want.category < have.category:
+        raise RuntimeError(
+            text(f"result type {have.scalar_type} can't be cast to the desired output type {want.scalar_type}", op=name,
+                 came=f"out= of {want}", needed=f"{have} or higher")
+        )  # fmt: skip
     if out._a.shape != result._a.shape:
-        out._a = result._a.astype(out._kind.dtype.numpy)
+        out._a = result._a.astype(want.numpy)
     else:
         out._a[...] = result._a
-    storage_of(out).wrote("out=", None)
+    storage_of(out).wrote(f"{name}(out=)", here(2))
     return out
-
-
-def _outer_name() -> str:
-    return sys._getframe(2).f_code.co_name
 
 
 # -- structured --------------------------------------------------------------------------------------------------------
@@ -350,51 +380,50 @@ def _outer_name() -> str:
 
 def call_operation(op: Operation, tensors: tuple[Any, ...], params: dict[str, Any]) -> Any:
     """Run a structured op: check its rule, pick a row, make the node, tell observers."""
+    if not observe.observers:
+        return _operate(op, tensors, params, False)
+    try:
+        return _operate(op, tensors, params, True)
+    except Exception as e:
+        tell_failed(op, tensors, e)
+        raise
+
+
+def _operate(op: Operation, tensors: tuple[Any, ...], params: dict[str, Any], watched: bool) -> Any:
     first = None
     for t in tensors:
         if t is not None:
             if not isinstance(t, Tensor):
-                raise TypeError(f"{op.name}(): argument must be Tensor, not {type(t).__name__}")
+                raise TypeError(f"{op.label}(): argument must be Tensor, not {type(t).__name__}")
             first = t if first is None else first
     if first is None:
-        raise TypeError(f"{op.name}() needs at least one tensor")
-    where = first._kind.device if len(tensors) == 1 else same_device(op.name, tensors)
-    arrays = tuple(None if t is None else t._a for t in tensors)
+        raise TypeError(f"{op.label}() needs at least one tensor")
+    where = first._kind.device if len(tensors) == 1 else same_device(op.label, tensors)
+    arrays = tuple([None if t is None else t._a for t in tensors])
     if op.rule is not None and not op.over:
-        op.rule.check(op.name, op.inputs, [None if a is None else a.shape for a in arrays])
+        op.rule.check(op.label, op.inputs, [None if a is None else a.shape for a in arrays])
     kernel = backends.pick(op.name, where.type, arrays, params) or backends.reference_kernel(op, where.type)
-    watched = bool(observe.observers)
+    if watched:
+        tell_starting(op, tensors, params)
     start = perf_counter_ns() if watched else 0
-    try:
-        results = kernel.run(*arrays, **params)
-    except Exception as e:
-        if watched:
-            tell_failed(op.name, tensors, e)
-        raise
+    results = kernel.run(*arrays, **params)
     stop = perf_counter_ns() if watched else 0
     if not isinstance(results, tuple):
         results = (results,)
     returned = len(results) if op.returns == 0 else op.returns  # 0: as many as come
-    outs = []
-    for r in results[:returned]:
-        if type(r) is not type(arrays[0]) and not hasattr(r, "strides"):
-            r = backends.array_module(where.type).asarray(r)
-        elif not r.shape and not isinstance(r, type(first._a)):
-            r = backends.array_module(where.type).asarray(r)
-        known = first._kind
+    outs, out_arrays, known = [], list(results), first._kind
+    for j, r in enumerate(results[:returned]):
+        if not hasattr(r, "strides") or not r.shape and not isinstance(r, type(first._a)):  # a NumPy scalar
+            r = out_arrays[j] = backends.array_module(where.type).asarray(r)
         out = new(Tensor)
         out._a = r
         out._kind = known if r.dtype == known.dtype.numpy else kind_of(dtypes.from_numpy(r.dtype), where)
         outs.append(out)
     if op.view:
         _mark_views(op, first, outs, params)
-    node = (
-        attach(op, outs, tensors, arrays, [o._a for o in outs] + list(results[returned:]), params)
-        if mode.enabled and outs
-        else None
-    )
+    node = attach(op, outs, tensors, arrays, out_arrays, params) if mode.enabled and outs else None
     if watched:
-        tell(op.name, tensors, tuple(outs), params, kernel, start, stop, node)
+        tell(op, tensors, tuple(outs), params, kernel, start, stop, node)
     return outs[0] if op.returns == 1 else tuple(outs)
 
 
@@ -434,7 +463,7 @@ def callable_operation(op: Operation) -> Callable[..., Any]:
 def places() -> tuple[observe.Place, observe.Place]:
     """The user's place, and the line outside dispatch that called the op (which may be in our own layers)."""
     frame: Any = sys._getframe(2)
-    while frame is not None and frame.f_code.co_filename == __file__:
+    while frame is not None and frame.f_code.co_filename in machinery:
         frame = frame.f_back
     if frame is None:
         return None, None
@@ -443,18 +472,24 @@ def places() -> tuple[observe.Place, observe.Place]:
     return (None if frame is None else (frame.f_code, frame.f_lasti)), inner
 
 
-def tell(op: str, inputs: tuple[Any, ...], outputs: tuple[Tensor, ...], params: Any, kernel: Kernel, start: int,
+def tell_starting(op: Any, inputs: tuple[Any, ...], params: Any) -> None:
+    """Tell every observer that a kernel is about to run."""
+    for o in observe.observers:
+        o.starting(op, inputs, params)
+
+
+def tell(op: Any, inputs: tuple[Any, ...], outputs: tuple[Tensor, ...], params: Any, kernel: Kernel, start: int,
          stop: int, node: Node | None) -> None:  # fmt: skip
     """Tell every observer that an op ran."""
     place, inner = places()
-    event = observe.OpEvent(op, inputs, outputs, params, kernel.name, kernel.backend, start, stop, place, inner, node,
-                            observe.phase)  # fmt: skip
+    event = observe.OpEvent(op.label, inputs, outputs, params, kernel.name, kernel.backend, start, stop, place, inner, node,
+                            observe.phase, op)  # fmt: skip
     for o in observe.observers:
         o.op(event)
 
 
-def tell_failed(op: str, inputs: tuple[Any, ...], error: BaseException) -> None:
+def tell_failed(op: Any, inputs: tuple[Any, ...], error: BaseException) -> None:
     """Tell every observer that an op raised."""
     place, _ = places()
     for o in observe.observers:
-        o.op_failed(op, inputs, place, error)
+        o.op_failed(op.label, inputs, place, error)

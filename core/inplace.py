@@ -6,11 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 from .modes import state as mode
-from .node import Node
+from .node import Node, Storage, next_number
 from .errors import text
 from .op import Operation
 from .source import here
-from .tensor import Tensor, edge, storage_of
+from .tensor import Tensor, edge, move_on, storage_of, wrap
 
 
 def in_place(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -34,9 +34,10 @@ def write(target: Tensor, name: str, compute: Callable[[Tensor], Tensor]) -> Ten
     """
     place = here(3)
     if mode.enabled:
-        _check_leaf(target, name)
+        leaf_check(target, name)
     if 0 in target._a.strides and target._a.size > 1:
         _check_overlap(target, name)
+    began = next_number()
     result = compute(target)
     if mode.enabled and target._rule:
         _check_rule(target, result, name)
@@ -59,12 +60,8 @@ def write(target: Tensor, name: str, compute: Callable[[Tensor], Tensor]) -> Ten
                 remedy=f"x = x.to({have!r}) first",
             )  # fmt: skip
         )
-    node, shared = result._node, target._storage
-    if node is not None and node.saved and shared is not None:
-        # What the gradient needs of this memory (itself or another view of it) must be what it was before the write.
-        mine = [st is shared for st in node.storages]
-        node.saved = tuple(v.copy() if m else v for v, m in zip(node.saved, mine, strict=True))
-        node.storages = tuple(None if m else st for st, m in zip(node.storages, mine, strict=True))
+    if target._storage is not None:
+        _keep_as_it_was(result._node, began, target._storage)
     if have is not want:
         result = result.to(want)
     target._a[...] = result._a
@@ -73,6 +70,20 @@ def write(target: Tensor, name: str, compute: Callable[[Tensor], Tensor]) -> Ten
     if mode.enabled:
         _move_on(target, result, storage, place)
     return target
+
+
+def _keep_as_it_was(node: Node | None, began: int, shared: Storage) -> None:
+    """What the gradients of the ops that ran since `began` need of this memory (through any view of it) must be what
+    it was before the write."""
+    stack = [node]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, Node) and node.number > began:
+            stack.extend(node.edges)
+            if shared in node.storages and node.saved:
+                mine = [st is shared for st in node.storages]
+                node.saved = tuple(v.copy() if m else v for v, m in zip(node.saved, mine, strict=True))
+                node.storages = tuple(None if m else st for st, m in zip(node.storages, mine, strict=True))
 
 
 def _check_overlap(target: Tensor, name: str) -> None:
@@ -110,8 +121,9 @@ def _check_rule(target: Tensor, result: Tensor, name: str) -> None:
     raise RuntimeError(text(phrase, op=name, came=f"a view of shape {tuple(target._a.shape)}", remedy=remedy))
 
 
-def _check_leaf(target: Tensor, name: str) -> None:
-    if target._view is not None:
+def leaf_check(target: Tensor, name: str) -> None:
+    """Raise if `target` is a leaf that requires a gradient, or a view of one."""
+    if target._view is not None and not (target.requires_grad and target._node is None):
         base = target._view[0]
         if base._requires_grad and base._node is None:
             raise RuntimeError(
@@ -133,7 +145,7 @@ def _check_leaf(target: Tensor, name: str) -> None:
         )
 
 
-def _move_on(target: Tensor, result: Tensor, storage: Any, place: Any) -> None:
+def _move_on(target: Tensor, result: Tensor, storage: Storage, place: Any) -> None:
     """Give the target the result's history; through a view, give it to the base."""
     if target._view is None:
         node = result._node
@@ -142,18 +154,25 @@ def _move_on(target: Tensor, result: Tensor, storage: Any, place: Any) -> None:
             node.storages = tuple(storage if s.where == "output" else st
                                   for s, st in zip(node.op.slots, node.storages, strict=True))  # fmt: skip
             node.versions = tuple(0 if st is None else st.version for st in node.storages)
-        target._node, target._nr, target._requires_grad = node, result._nr, result._requires_grad
+        move_on(target, node, result._nr, result._requires_grad)
         return
     base, path = target._view
     edges = (edge(base), edge(result))
     if edges == (None, None):
         return
     code, lasti = place or (None, 0)
-    node = Node(view_scatter, edges, sum(1 << i for i, e in enumerate(edges) if e is not None), base._kind, code, lasti)
+    node = Node(view_scatter, edges, base._kind, code, lasti)
     node.nrs = (base._nr, result._nr)
     node.params = {"path": path}
-    base._node, base._nr, base._requires_grad = node, 0, True
+    move_on(base, node, 0, True)
     target._view_version = -1  # its own node is made anew when next it is used
+
+
+def rewritten(target: Tensor, node: Node, nr: int) -> None:
+    """Give `target`, which a custom function wrote in place, that function's node as its history."""
+    result = wrap(target._a, target._kind)
+    result._node, result._nr, result._requires_grad = node, nr, True
+    _move_on(target, result, storage_of(target), node.place)
 
 
 def _scatter_vjp(g: Tensor, path: Any) -> tuple[Tensor, Tensor]:
@@ -171,4 +190,4 @@ def _never(xp: Any, base: Any, view: Any, path: Any) -> Any:
 
 
 view_scatter = Operation("view_scatter", _never, inputs="base view", params={"path": ()}, outputs="y", returns=1, shape="",
-                         over="", vjp=_scatter_vjp, view=False, samples=None, doc="")  # fmt: skip
+                         over="", vjp=_scatter_vjp, view=False, samples=None, doc="", label="copy_slices")  # fmt: skip

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import itertools
-import sys
 from types import CodeType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .errors import text
-from .source import describe, is_ours, user_frame
+from .source import describe
 
 if TYPE_CHECKING:
     from .op import Op
 
-_count = itertools.count(1).__next__
-_here = __file__
+next_number = itertools.count(1).__next__  # nodes are numbered in the order they are made
 
 
 class Storage:
@@ -46,18 +44,20 @@ class Node:
     freed: tuple[CodeType, int] | bool = False
     tag: Any = None  # an observer's own note
 
-    def __init__(self, op: Op, edges: tuple[Any, ...], mask: int, kind: Any, code: CodeType | None, lasti: int) -> None:
-        self.op, self.edges, self.mask, self.kind = op, edges, mask, kind
+    saved: tuple[Any, ...] | None = ()
+    storages: tuple[Storage | None, ...] = ()  # of what was saved, where somebody may write to it
+    watchers: list[Watcher] | None = None
+
+    def __init__(self, op: Op, edges: tuple[Any, ...], kind: Any, code: CodeType | None, lasti: int) -> None:
+        self.op, self.edges, self.kind = op, edges, kind
         self.code, self.lasti = code, lasti
-        self.number = _count()
-        self.saved: tuple[Any, ...] | None = ()
-        self.storages: tuple[Storage | None, ...] = ()
+        self.number = next_number()
 
     # -- what people read --------------------------------------------------------------------------------------------
 
     def name(self) -> str:
         """PyTorch's name of the node: ``AddBackward0``."""
-        return "".join(p.capitalize() for p in self.op.name.split("_")) + "Backward0"
+        return "".join(p.capitalize() for p in self.op.label.split("_")) + "Backward0"
 
     @property
     def next_functions(self) -> tuple[tuple[Any, int], ...]:
@@ -105,8 +105,8 @@ class Node:
                     "have already been freed). Saved intermediate values of the graph are freed when you call "
                     ".backward() or autograd.grad(). Specify retain_graph=True if you need to backward through the "
                     "graph a second time or if you need to access saved tensors after calling backward.",
-                    op=self.op.name,
-                    came=f"a second backward through {self.op.name} of {describe(self.place)}, whose "
+                    op=self.op.label,
+                    came=f"a second backward through {self.op.label} of {describe(self.place)}, whose "
                     f"values the first backward freed{freed_at}",
                     remedy="backward(retain_graph=True) the first time, or run the forward pass again",
                 )  # fmt: skip
@@ -125,7 +125,7 @@ class Node:
             "one of the variables needed for gradient computation has been modified by an inplace operation: "
             f"[{self.kind.dtype.name} {list(shape)}], which is {who} of {self.name()}, is at version {storage.version}; "
             f"expected version {expected} instead.\n"
-            f"  op: {self.op.name} saved {who} {shape} at {describe(self.place)}; {op} changed it at {describe(place)}.\n"
+            f"  op: {self.op.label} saved {who} {shape} at {describe(self.place)}; {op} changed it at {describe(place)}.\n"
             "  remedy: write the change out of place (y = y + ... instead of y += ...), or clone() before it"
         )
 
@@ -134,6 +134,16 @@ class Node:
         if self.saved:
             self.freed = by or True
             self.saved, self.storages = None, ()
+
+
+class Watcher(NamedTuple):
+    """A tensor that wants to hear of its gradient: its hooks, and where it retains the gradient a weak reference to it.
+
+    The node must not keep the tensor alive: the tensor keeps the node."""
+
+    nr: int
+    hooks: dict[int, Any]
+    retains: Any  # weakref.ref of the tensor, or None
 
 
 class AccumulateGrad:
@@ -163,7 +173,7 @@ class RemovableHandle:
     def __init__(self, hooks: dict[int, Any], hook: Any, *, first: bool = False) -> None:
         if not callable(hook):
             raise TypeError(f"a hook must be callable, got {type(hook).__name__}")
-        self.id, self._hooks = _count(), hooks
+        self.id, self._hooks = next_number(), hooks
         hooks[self.id] = hook
         if first:
             later = {k: hooks.pop(k) for k in list(hooks) if k != self.id}
@@ -177,14 +187,3 @@ class RemovableHandle:
 
     def __exit__(self, *exc: object) -> None:
         self.remove()
-
-
-def place_of(depth: int) -> tuple[CodeType | None, int]:
-    """Code and instruction of the user's frame, `depth` frames above the caller."""
-    frame = sys._getframe(depth)
-    if is_ours(frame.f_code.co_filename):
-        outer = user_frame(frame)
-        if outer is None:
-            return None, 0
-        frame = outer
-    return frame.f_code, frame.f_lasti

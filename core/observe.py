@@ -17,7 +17,7 @@ Place = tuple[CodeType, int] | None
 class OpEvent(NamedTuple):
     """An op ran. `inputs` and `outputs` are tensors, held only for the length of the call."""
 
-    op: str
+    op: str  # as people know it: the op's label
     inputs: tuple[Any, ...]
     outputs: tuple[Any, ...]
     params: Any
@@ -29,6 +29,7 @@ class OpEvent(NamedTuple):
     inner: Place  # the line that called the op, which may be in this package's own layers
     node: Any  # the graph node it made, or None
     phase: str  # "forward", "backward" (inside a gradient) or "update" (an optimizer)
+    declared: Any = None  # its declaration, an Op
 
 
 class BackwardEvent(NamedTuple):
@@ -71,7 +72,7 @@ class ReturnEvent(NamedTuple):
 
 
 class SpanEvent(NamedTuple):
-    """A stretch of time with a name, such as one whole call of backward()."""
+    """A stretch of time with a name: "backward" is one whole call of it, "grad" one that asked for chosen gradients."""
 
     name: str
     start_ns: int
@@ -87,6 +88,7 @@ class Observer:
 
     wants: frozenset[str] = frozenset()
 
+    def starting(self, op: Any, inputs: tuple[Any, ...], params: Any) -> None: ...
     def op(self, event: OpEvent) -> None: ...
     def op_failed(self, op: str, inputs: tuple[Any, ...], place: Place, error: BaseException) -> None: ...
     def backward(self, event: BackwardEvent) -> None: ...

@@ -42,13 +42,19 @@ def _names(f: Callable[..., Any]) -> tuple[str, ...]:
 
 
 class Op:
-    """What is common to all ops: names, gradients, what a node must save."""
+    """What is common to all ops: names, gradients, what a node must save.
+
+    `name` is unique; `label` is what people read, in `Node.name()`, events and `explain`: the ops behind one public
+    function share it.
+    """
+
+    returns = 1
 
     def __init__(self, name: str, inputs: Sequence[str], params: dict[str, Any], outputs: Sequence[str],
-                 vjp: Any, doc: str) -> None:  # fmt: skip
+                 vjp: Any, doc: str, label: str) -> None:  # fmt: skip
         if name in table:
             raise ValueError(f"an op named {name!r} is declared already; choose another name")
-        self.name, self.params, self.doc = name, params, doc
+        self.name, self.params, self.doc, self.label = name, params, doc, label or name
         self.inputs, self.outputs = tuple(inputs), tuple(outputs)
         self.variadic = bool(self.inputs) and self.inputs[0].endswith("*")
         self.inputs = tuple(n.rstrip("*?") for n in self.inputs)
@@ -58,6 +64,7 @@ class Op:
         self.differentiable = any(v is not None for v in self.vjps)
         self.slots = self._slots()
         self._plans: dict[int, tuple[Slot | None, ...]] = {}
+        self.recorded = self.differentiable  # whether its outputs have a place in the graph
         table[name] = self
 
     def _slots(self) -> tuple[Slot, ...]:
@@ -98,14 +105,18 @@ class Elementwise(Op):
     """An op that maps one scalar function over its inputs, which broadcast."""
 
     def __init__(self, name: str, function: Callable[..., Any], *, vjp: Any, params: dict[str, float],
-                 bools: Sequence[str], out: str, domain: Any, doc: str) -> None:  # fmt: skip
+                 bools: Sequence[str], out: str, domain: Any, doc: str, label: str) -> None:  # fmt: skip
         inputs = tuple(n for n in _names(function) if n not in params)
         vjp = (vjp,) if callable(vjp) else vjp
-        super().__init__(name, inputs, params, ("y",), vjp, doc)
+        super().__init__(name, inputs, params, ("y",), vjp, doc, label)
         self.function, self.bools, self.out = function, tuple(bools), out
+        # A value that depends on the inputs and has no gradient: asking for it is an error, not silence.
+        self.recorded = self.differentiable or out != "bool"
         lo_hi = domain if isinstance(domain[0], tuple) else (domain,) * len(inputs)
         self.domain: tuple[tuple[float, float], ...] = lo_hi
         self.fast: dict[Kind, Callable[..., Any]] = {}  # the kernel that serves each kind, once looked up
+        self.kernels: dict[Kind, Any] = {}  # the same with its name and backend
+        self.recipes: dict[Kind, Any] = {}  # how core.autograd.vjp computes the gradients of each kind
 
     @cached_property
     def program(self) -> Program:
@@ -137,8 +148,8 @@ class Operation(Op):
 
     def __init__(self, name: str, forward: Callable[..., Any], *, inputs: str, params: dict[str, Any],
                  outputs: str, returns: int, shape: str, over: str, vjp: Any, view: bool, samples: Any,
-                 doc: str) -> None:  # fmt: skip
-        super().__init__(name, inputs.split(), params, outputs.split(), vjp, doc)
+                 doc: str, label: str) -> None:  # fmt: skip
+        super().__init__(name, inputs.split(), params, outputs.split(), vjp, doc, label)
         self.forward, self.view, self.returns, self.samples, self.over = forward, view, returns, samples, over
         self.rule: Rule | None = parse_rule(shape) if shape else None
 
@@ -146,7 +157,7 @@ class Operation(Op):
 def elementwise(name: str, function: Callable[..., Any], *, vjp: Any = None, params: dict[str, float] | None = None,
                 bools: Sequence[str] = (), out: str = "same", domain: Any = (-3.0, 3.0), doc: str = "",
                 public: bool = True, aliases: Sequence[str] = (), example: tuple[str, str] | None = None,
-                namespace: str = "") -> Callable[..., Any]:  # fmt: skip
+                namespace: str = "", label: str = "") -> Callable[..., Any]:  # fmt: skip
     """Declare an elementwise op; its public function comes back.
 
     function : a lambda over scalars, traced once; arguments named in `params` are numbers with those defaults.
@@ -154,16 +165,18 @@ def elementwise(name: str, function: Callable[..., Any], *, vjp: Any = None, par
     bools : the inputs that are conditions.
     out : "same" (the promoted type), "float" (integers become floating) or "bool".
     domain : where tests sample the inputs, one (low, high) or one an input.
+    label : the public function's name, where several ops stand behind one: "pow" of pow_scalar.
     """
     from .dispatch import public_elementwise
 
-    op = Elementwise(name, function, vjp=vjp, params=dict(params or {}), bools=bools, out=out, domain=domain, doc=doc)
+    op = Elementwise(name, function, vjp=vjp, params=dict(params or {}), bools=bools, out=out, domain=domain, doc=doc,
+                     label=label)  # fmt: skip
     return public_elementwise(op, public=public, aliases=aliases, example=example, namespace=namespace)
 
 
 def operation(name: str, forward: Callable[..., Any], *, inputs: str = "x", params: dict[str, Any] | None = None,
               outputs: str = "y", returns: int = 1, shape: str = "", over: str = "", vjp: Any = None,
-              view: bool = False, samples: Any = None, doc: str = "") -> Callable[..., Any]:  # fmt: skip
+              view: bool = False, samples: Any = None, doc: str = "", label: str = "") -> Callable[..., Any]:  # fmt: skip
     """Declare a structured op; a callable `op(*tensors, **params)` comes back, on which a public function is built.
 
     forward : ``forward(xp, *arrays, **params)``, the reference for any array library `xp`.
@@ -172,11 +185,12 @@ def operation(name: str, forward: Callable[..., Any], *, inputs: str = "x", para
     shape, over : a gufunc rule such as ``"(n)->(n)"`` and the parameter that says which axis n is.
     vjp : one function an input, or one for all that returns a tuple and may ask for `needs` (a bool an input).
     samples : a function of a NumPy generator that gives argument sets for the tests: ``[(arrays, params), ...]``.
+    label : what people read instead of `name`: "to_copy" of cast, PyTorch's ToCopyBackward0.
     """
     from .dispatch import callable_operation
 
     op = Operation(name, forward, inputs=inputs, params=dict(params or {}), outputs=outputs, returns=returns,
-                   shape=shape, over=over, vjp=vjp, view=view, samples=samples, doc=doc)  # fmt: skip
+                   shape=shape, over=over, vjp=vjp, view=view, samples=samples, doc=doc, label=label)  # fmt: skip
     return callable_operation(op)
 
 

@@ -14,7 +14,7 @@ from types import CodeType, FrameType
 from typing import NamedTuple
 
 _HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
-_inside: dict[str, bool] = {}
+ours: dict[str, bool] = {}  # file name -> whether it belongs to this package, as far as known
 
 # A notebook's cells have file names nobody has seen: an extension may set this to say "In [3]" instead.
 name_of_file: Callable[[str], str | None] = lambda filename: None  # noqa: E731
@@ -37,18 +37,17 @@ class Location(NamedTuple):
 
 def is_ours(filename: str) -> bool:
     """Whether a file belongs to this package, so that its frames are not the user's."""
-    known = _inside.get(filename)
+    known = ours.get(filename)
     if known is None:
-        known = _inside[filename] = os.path.abspath(filename).startswith(_HERE)
+        # what is typed or executed from a string ("<stdin>", "<string>") has no path: it is the user's
+        known = ours[filename] = not filename.startswith("<") and os.path.abspath(filename).startswith(_HERE)
     return known
 
 
 def user_frame(frame: FrameType | None) -> FrameType | None:
     """The nearest frame, outwards from `frame`, that is not this package's own."""
     while frame is not None:
-        name = frame.f_code.co_filename
-        known = _inside.get(name)
-        if not (is_ours(name) if known is None else known):
+        if not is_ours(frame.f_code.co_filename):
             return frame
         frame = frame.f_back
     return None
@@ -60,9 +59,14 @@ def here(depth: int = 1) -> tuple[CodeType, int] | None:
     return None if frame is None else (frame.f_code, frame.f_lasti)
 
 
-@lru_cache(maxsize=8192)
 def locate(code: CodeType, lasti: int) -> Location:
     """The exact place of an instruction."""
+    # code objects of two files compare equal where their text is the same
+    return _located(code, lasti, code.co_filename)
+
+
+@lru_cache(maxsize=8192)
+def _located(code: CodeType, lasti: int, filename: str) -> Location:
     line, end_line, col, end_col = (code.co_firstlineno, code.co_firstlineno, 0, 0)
     for i, position in enumerate(code.co_positions()):
         if i == lasti // 2:
@@ -71,9 +75,9 @@ def locate(code: CodeType, lasti: int) -> Location:
                 end_line = position[1] if position[1] is not None else line
                 col, end_col = position[2] or 0, position[3] or 0
             break
-    lines = [linecache.getline(code.co_filename, k) for k in range(line, end_line + 1)]
+    lines = [linecache.getline(filename, k) for k in range(line, end_line + 1)]
     if not lines or not lines[0]:
-        return Location(code.co_filename, line, col, end_line, end_col, "")
+        return Location(filename, line, col, end_line, end_col, "")
     # co_positions counts UTF-8 bytes
     col = len(lines[0].encode()[:col].decode(errors="replace"))
     end_col = len(lines[-1].encode()[:end_col].decode(errors="replace"))
@@ -81,7 +85,7 @@ def locate(code: CodeType, lasti: int) -> Location:
         segment = lines[0][col:end_col]
     else:
         segment = lines[0][col:].strip() + " …"
-    return Location(code.co_filename, line, col, end_line, end_col, segment.strip())
+    return Location(filename, line, col, end_line, end_col, segment.strip())
 
 
 def describe(place: tuple[CodeType, int] | None) -> str:

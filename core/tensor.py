@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from . import dtypes, observe
 from .modes import state as mode
-from .node import Node, RemovableHandle, Storage
+from .node import Node, RemovableHandle, Storage, Watcher
 from .device import Kind, cpu, device, kind
 from .dtypes import dtype
 from .errors import text
@@ -442,9 +443,14 @@ def from_array(a: Array, where: device = cpu) -> Tensor:
 
 def storage_of(t: Tensor) -> Storage:
     """The version counter that `t` and its views share."""
-    if t._storage is None:
-        t._storage = Storage()
-    return t._storage
+    storage = t._storage
+    if storage is None:
+        storage = t._storage = Storage()
+        node = t._node
+        if node is not None and node.saved:  # the node that made it may have saved it, and must hear of writes
+            node.storages = tuple([storage if v is t._a else st
+                                   for v, st in zip(node.saved, node.storages, strict=True)])  # fmt: skip
+    return storage
 
 
 def refresh(t: Tensor) -> None:
@@ -465,7 +471,9 @@ def refresh(t: Tensor) -> None:
         finally:
             mode.enabled = was
             observe.observers = looking
-        t._node, t._nr, t._requires_grad = fresh._node, fresh._nr, True
+        if t._node is not None and fresh._node is not None:
+            fresh._node.code, fresh._node.lasti = t._node.code, t._node.lasti  # the view was made there, not here
+        move_on(t, fresh._node, fresh._nr, True)
 
 
 def edge(t: Tensor) -> Any:
@@ -476,16 +484,26 @@ def edge(t: Tensor) -> Any:
 
 
 def _watch(t: Tensor) -> None:
-    """Let the node of a computed tensor tell it of its gradient. The node must not keep the tensor alive: what is
-    kept are the tensor's hooks, and for retain_grad a weak reference."""
-    import weakref
-
-    node, nr = t._node, t._nr
+    """Let the node of a computed tensor tell its hooks, and the tensor itself if it retains its gradient."""
+    node = t._node
     assert node is not None
-    watchers = node.__dict__.setdefault("watchers", {})
     if t._hooks is None:
         t._hooks = {}
-    watchers[nr] = (t._hooks, weakref.ref(t))
+    node.watchers = [w for w in node.watchers or () if w.hooks is not t._hooks]
+    node.watchers.append(Watcher(t._nr, t._hooks, weakref.ref(t) if t._retains_grad else None))
+
+
+def move_on(t: Tensor, node: Node | None, nr: int, requires_grad: bool) -> None:
+    """Give `t` another history after it was written in place. Hooks stay with the value they were registered on; a
+    retained gradient is that of the newest value."""
+    old = t._node
+    t._node, t._nr, t._requires_grad = node, nr, requires_grad
+    if t._hooks is None or old is None or old is node:
+        return
+    old.watchers = [w._replace(retains=None) if w.hooks is t._hooks else w for w in old.watchers or ()]
+    t._hooks = None
+    if t._retains_grad and node is not None:
+        _watch(t)
 
 
 def left_graph(what: str, t: Tensor, result: Any) -> Any:

@@ -1,13 +1,14 @@
 """The engine: walks the graph backwards, without recursion, and hands every gradient on.
 
 A node's number is higher than those of all it points to. Taking the highest number first therefore guarantees that a
-node runs only after everything that feeds it.
+node runs only after everything that feeds it. Leaves are served at the end, when all has gone well.
 """
 
 from __future__ import annotations
 
-import heapq
+import sys
 from collections.abc import Sequence
+from heapq import heappop, heappush
 from time import perf_counter_ns
 from typing import Any
 
@@ -15,11 +16,15 @@ import numpy as np
 
 from .. import observe
 from ..errors import text
-from ..source import describe, here
-from ..tensor import Tensor, edge, storage_of, wrap
 from ..modes import state as mode
 from ..node import Node
+from ..source import describe, here
+from ..tensor import Tensor, edge, storage_of, wrap
 from .vjp import gradients
+
+# An edge and the gradient gathered for it so far; a third item says that the sum is the engine's own memory.
+Entry = list[Any]
+Place = Any
 
 
 def run(roots: Sequence[Tensor], root_grads: Sequence[Tensor | None], retain_graph: bool, create_graph: bool,
@@ -31,105 +36,130 @@ def run(roots: Sequence[Tensor], root_grads: Sequence[Tensor | None], retain_gra
     place = here(3)
     watched = observe.observers
     begin = perf_counter_ns() if watched else 0
-    targets = None if inputs is None else [(edge(t), t._nr) for t in inputs]
-    captured: dict[int, Any] = {}
-    pending: dict[Any, Any] = {}
-    heap: list[tuple[int, Node]] = []
-    leaves: dict[int, tuple[Tensor, Any]] = {}
-    device_kind = roots[0]._kind
-
-    def send(e: Any, nr: int, g: Any, owned: bool) -> None:
-        if type(e) is Tensor or isinstance(e, Tensor):
-            before = leaves.get(id(e))
-            leaves[id(e)] = (e, (g, owned) if before is None else (_plus(before[1][0], g), True))
-            return
-        if e.out_meta is None:
-            before = pending.get(e)
-            if before is None:
-                heapq.heappush(heap, (-e.number, e))
-                pending[e] = g
-            else:
-                pending[e] = _plus(before, g)
-        else:
-            slots = pending.get(e)
-            if slots is None:
-                heapq.heappush(heap, (-e.number, e))
-                slots = pending[e] = [None] * len(e.out_meta)
-            slots[nr] = g if slots[nr] is None else _plus(slots[nr], g)
-
-    for t, g in zip(roots, root_grads, strict=True):
-        e = edge(t)
+    sources = [edge(t) for t in roots]
+    for i, e in enumerate(sources):
         if e is None:
-            error = RuntimeError(_no_history(t))
-            for o in watched:
-                o.op_failed("backward", (t,), place, error)
-            raise error
-        send(e, t._nr, _root_gradient(t, g, create_graph), False)
-
-    wanted = None if targets is None else _needed([edge(t) for t in roots], targets)
+            raise _no_history(roots[i], i, place)
+    asked = None if inputs is None else {edge(t) for t in inputs}
+    path = None if asked is None else _path(sources, asked)
+    starts = [(e, t._nr, _root_gradient(t, g, create_graph)) for t, e, g in zip(roots, sources, root_grads, strict=True)]
     was_enabled, mode.enabled = mode.enabled, create_graph
     was_phase, observe.phase = observe.phase, "backward"
     try:
-        while heap:
-            node = heapq.heappop(heap)[1]
-            g = pending.pop(node)
-            start = perf_counter_ns() if watched else 0
-            if "watchers" in node.__dict__:
-                g = _tell_tensors(node, g, create_graph)
-            if targets is not None:
-                for k, (e, nr) in enumerate(targets):
-                    if e is node:
-                        captured[k] = g[nr] if isinstance(g, list) else g
-                if wanted is not None and node not in wanted:
-                    continue
-            node.check()
-            if node.prehooks:
-                g = _prehooks(node, g, create_graph)
-            results, kernel = gradients(node, g, create_graph)
-            if node.hooks:
-                results = _hooks(node, results, g, create_graph)
-            if len(results) < len(node.edges):
-                raise RuntimeError(f"{node.name()} returned {len(results)} gradients for {len(node.edges)} inputs")
-            nrs = node.nrs
-            for i, e in enumerate(node.edges):
-                r = results[i]
-                if e is not None and r is not None:
-                    fresh = r is not g and not create_graph and _own_memory(r) and sum(r is x for x in results) == 1
-                    send(e, nrs[i] if nrs else 0, r, fresh)
+        leaves, captured = _walk(starts, asked, path, retain_graph, create_graph, place, watched)
+        del starts
+        for entry in leaves.values():
+            leaf = entry[0]
+            if leaf._hooks:
+                entry[1:] = [_apply(leaf._hooks, entry[1], leaf._kind, create_graph)]
             if watched:
-                event = observe.BackwardEvent(node, kernel, start, perf_counter_ns(), tuple(results))
-                for o in watched:
-                    o.backward(event)
-            if not retain_graph:
-                node.free(place)
-        for leaf, (g, owned) in leaves.values():
-            g = _leaf_hooks(leaf, g, create_graph)
-            if targets is not None:
-                hit = False
-                for k, (e, _) in enumerate(targets):
-                    if e is leaf:
-                        captured[k], hit = g, True
-                if not hit:
-                    continue
-            if accumulate:
-                _accumulate(leaf, g, owned, create_graph)
-            if watched:
-                array = g._a if isinstance(g, Tensor) else g
+                array = entry[1]._a if create_graph else entry[1]
                 for o in watched:
                     o.gradient(observe.GradientEvent(leaf, array))
+                del array
+            if accumulate:
+                _accumulate(leaf, entry, create_graph)
+        if inputs is not None and accumulate:
+            for t in {id(t): t for t in inputs if t._node is not None}.values():
+                if (t._node, t._nr) in captured:
+                    _accumulate(t, captured[t._node, t._nr], create_graph)
     finally:
         mode.enabled, observe.phase = was_enabled, was_phase
     if watched:
-        span = observe.SpanEvent("backward", begin, perf_counter_ns(), place)
+        span = observe.SpanEvent("backward" if accumulate and inputs is None else "grad", begin, perf_counter_ns(), place)
         for o in watched:
             o.span(span)
     if inputs is None or accumulate:
-        if inputs is not None:
-            for k, t in enumerate(inputs):
-                if t._node is not None and k in captured:
-                    _accumulate(t, captured[k], False, create_graph)
         return []
-    return [_as_tensor(captured.get(k), t._kind if inputs else device_kind) for k, t in enumerate(inputs)]
+    return [_answer(leaves.get(t) if t._node is None else captured.get((t._node, t._nr)), t, create_graph) for t in inputs]
+
+
+def _walk(starts: list[tuple[Any, int, Any]], asked: set[Any] | None, path: dict[Node, tuple[Any, ...]] | None,
+          retain_graph: bool, create_graph: bool, place: Place,
+          watched: tuple[observe.Observer, ...]) -> tuple[dict[Tensor, Entry], dict[tuple[Node, int], Entry]]:  # fmt: skip
+    """Run the nodes; gives what arrived at the leaves, and at those outputs of nodes that were asked for."""
+    heap: list[int] = []  # the numbers of the nodes that wait, negative: the smallest is the next
+    waiting: dict[int, Entry] = {}
+    leaves: dict[Tensor, Entry] = {}
+    captured: dict[tuple[Node, int], Entry] = {}
+
+    def send(e: Any, nr: int, g: Any) -> None:
+        if not isinstance(e, Node):
+            entry = leaves.get(e)
+            if entry is None:
+                leaves[e] = [e, g]
+            else:
+                _add(entry, g, create_graph)
+            return
+        entry = waiting.get(e.number)
+        if entry is None:
+            heappush(heap, -e.number)
+            entry = waiting[e.number] = [e, g if e.out_meta is None else [None] * len(e.out_meta)]
+            if e.out_meta is None:
+                return
+        if e.out_meta is None:
+            _add(entry, g, create_graph)
+        else:
+            slots = entry[1]
+            slots[nr] = g if slots[nr] is None else _plus(slots[nr], g)
+
+    for e, nr, g in starts:
+        if path is None or e in path or (asked is not None and e in asked):
+            send(e, nr, g)
+    while heap:
+        entry = waiting.pop(-heappop(heap))
+        node, g = entry[0], entry[1]
+        start = perf_counter_ns() if watched else 0
+        if node.watchers:
+            g = _tell_tensors(node, g, create_graph)
+        edges = node.edges
+        if path is not None:
+            if asked is not None and node in asked:
+                for nr, one in enumerate(g if isinstance(g, list) else (g,)):
+                    if one is not None:
+                        captured[node, nr] = [node, one]
+            if node not in path:
+                continue
+            edges = path[node]
+        node.check()
+        if node.prehooks:
+            g = _prehooks(node, g, create_graph)
+        results, kernel = gradients(node, edges, g, create_graph)
+        if node.hooks:
+            results = _hooks(node, results, g, create_graph)
+        if len(results) < len(edges):
+            raise RuntimeError(f"{node.name()} returned {len(results)} gradients for {len(edges)} inputs")
+        nrs = node.nrs
+        for i, e in enumerate(edges):
+            if e is not None and results[i] is not None:
+                send(e, nrs[i] if nrs else 0, results[i])
+        if watched:
+            event = observe.BackwardEvent(node, kernel, start, perf_counter_ns(), tuple(results))
+            for o in watched:
+                o.backward(event)
+        if not retain_graph:
+            node.free(place)
+    return leaves, captured
+
+
+def _path(sources: list[Any], asked: set[Any]) -> dict[Node, tuple[Any, ...]]:
+    """The nodes on a path from the sources to what is asked for, each with those of its edges that lead there."""
+    reached: dict[Node, None] = {}
+    stack = [e for e in sources if isinstance(e, Node)]
+    while stack:
+        node = stack.pop()
+        if node not in reached:
+            reached[node] = None
+            stack.extend(e for e in node.edges if isinstance(e, Node) and e not in reached)
+    path: dict[Node, tuple[Any, ...]] = {}
+    for node in sorted(reached, key=lambda n: n.number):
+        edges = tuple(e if e is not None and (e in asked or e in path) else None for e in node.edges)
+        if any(e is not None for e in edges):
+            path[node] = edges
+    return path
+
+
+# -- gradients and whose memory they are ---------------------------------------------------------------------------------
 
 
 def _plus(a: Any, b: Any) -> Any:
@@ -138,13 +168,53 @@ def _plus(a: Any, b: Any) -> Any:
     return np.asarray(total) if isinstance(total, np.generic) else total
 
 
-def _as_tensor(g: Any, kind: Any) -> Tensor | None:
-    return g if g is None or isinstance(g, Tensor) else wrap(g, kind)
+def _add(entry: Entry, g: Any, create_graph: bool) -> None:
+    """Add a gradient to those that arrived before: the third one and later in place, in the memory of the first sum."""
+    if len(entry) == 3 and not create_graph:
+        entry[1] += g
+    else:
+        entry[1:] = [_plus(entry[1], g), True]
 
 
-def _own_memory(a: Any) -> bool:
-    """Whether a fresh array is nobody else's, so that a leaf may keep it as it is."""
-    return not isinstance(a.base, type(a))
+def _alone(entry: Entry) -> bool:
+    """Whether the gradient is nobody else's memory: no other name for it, and no view of another array.
+
+    Gradients pass through many ops as they are, and hooks and custom functions may keep them; the count sees it all."""
+    return sys.getrefcount(entry[1]) == _ONE_NAME and not isinstance(entry[1].base, type(entry[1]))
+
+
+def _names_of_one() -> int:
+    entry = [None, object()]
+    return sys.getrefcount(entry[1])
+
+
+_ONE_NAME = _names_of_one()  # what the count says where there is none but the entry: interpreters differ
+
+
+def _accumulate(t: Tensor, entry: Entry, create_graph: bool) -> None:
+    """Add a gradient to `.grad`, in place unless the gradient has a graph of its own."""
+    before = t._grad
+    if create_graph:
+        t._grad = entry[1].clone() if before is None else before + entry[1]
+    elif before is None:
+        t._grad = wrap(entry[1] if _alone(entry) else entry[1].copy(), t._kind)
+    elif before._requires_grad:
+        t._grad = before.detach() + wrap(entry[1], t._kind)
+    else:
+        before._a += entry[1]
+        storage_of(before).wrote("backward", None)
+    if t._post_hooks:
+        for hook in tuple(t._post_hooks.values()):
+            hook(t)
+
+
+def _answer(entry: Entry | None, t: Tensor, create_graph: bool) -> Tensor | None:
+    """A gradient as `autograd.grad` gives it: in memory of its own, so that the caller may write to it."""
+    if entry is None:
+        return None
+    if create_graph:
+        return entry[1]  # type: ignore[no-any-return]
+    return wrap(entry[1] if _alone(entry) else entry[1].copy(), t._kind)
 
 
 def _root_gradient(t: Tensor, g: Tensor | None, create_graph: bool) -> Any:
@@ -170,112 +240,102 @@ def _root_gradient(t: Tensor, g: Tensor | None, create_graph: bool) -> Any:
                 "Mismatch in shape: grad_output[0] has a shape of "
                 f"{list(g._a.shape)} and output[0] has a shape of {list(t._a.shape)}.",
                 op="backward",
+                remedy="a gradient has one element for each of the output's",
             )  # fmt: skip
         )
-    if g._kind.dtype is not t._kind.dtype:
-        g = g.to(t._kind.dtype)  # type: ignore[attr-defined]
+    if g._kind is not t._kind:
+        g = g.to(t._kind)
     return g if create_graph else g._a
 
 
-def _no_history(t: Tensor) -> str:
+def _no_history(t: Tensor, i: int, place: Place) -> RuntimeError:
     from ..lineage import story
 
-    phrase = "element 0 of tensors does not require grad and does not have a grad_fn"
+    phrase = f"element {i} of tensors does not require grad and does not have a grad_fn"
     came = f"a {t._kind} tensor of shape {tuple(t._a.shape)} that nothing with requires_grad=True led to"
     told = story(t)
-    return text(phrase, op="backward", came=came + (": " + told if told else ""),
-                needed="a loss computed from parameters by ops of this package",
-                remedy="requires_grad=True on what is trained; look for detach(), .numpy(), .item() or no_grad() on the way")  # fmt: skip
+    error = RuntimeError(
+        text(phrase, op="backward", came=came + (": " + told if told else ""),
+             needed="a loss computed from parameters by ops of this package",
+             remedy="requires_grad=True on what is trained; look for detach(), .numpy(), .item() or no_grad() on the way")
+    )  # fmt: skip
+    for o in observe.observers:
+        o.op_failed("backward", (t,), place, error)
+    return error
 
 
-def _needed(roots: list[Any], targets: list[tuple[Any, int]]) -> set[Any]:
-    """The nodes on a path from the roots to a target."""
-    ids = {id(e) for e, _ in targets}
-    reach: dict[Node, None] = {}
-    stack = [e for e in roots if isinstance(e, Node)]
-    while stack:
-        node = stack.pop()
-        if node in reach:
-            continue
-        reach[node] = None
-        stack.extend(e for e in node.edges if isinstance(e, Node) and e not in reach)
-    wanted: set[Any] = set()
-    for node in sorted(reach, key=lambda n: n.number):
-        if any(e is not None and (id(e) in ids or e in wanted) for e in node.edges):
-            wanted.add(node)
-    return wanted
-
-
-def _accumulate(leaf: Tensor, g: Any, owned: bool, create_graph: bool) -> None:
-    """Add a gradient to a leaf's `.grad`, in place unless the gradient has a graph of its own."""
-    if create_graph:
-        leaf._grad = g if leaf._grad is None else leaf._grad + g  # type: ignore[operator]
-    elif leaf._grad is None:
-        leaf._grad = wrap(g if owned else g.copy(), leaf._kind)
-    elif leaf._grad._requires_grad:
-        leaf._grad = leaf._grad.detach() + wrap(g, leaf._kind)  # type: ignore[operator]
-    else:
-        leaf._grad._a += g
-        storage_of(leaf._grad).wrote("backward", None)
-    if leaf._post_hooks:
-        for hook in tuple(leaf._post_hooks.values()):
-            hook(leaf)
+# -- hooks -----------------------------------------------------------------------------------------------------------------
 
 
 def _apply(hooks: dict[int, Any], g: Any, kind: Any, create_graph: bool) -> Any:
     """Run tensor hooks over a gradient; gives it back in the engine's own form."""
-    t = g if create_graph else wrap(g, kind)
+    given = t = g if create_graph else wrap(g, kind)
     for hook in tuple(hooks.values()):
         changed = hook(t)
         if changed is not None:
+            name = getattr(hook, "__name__", type(hook).__name__)
             if not isinstance(changed, Tensor):
-                raise TypeError(f"a tensor hook must return a Tensor or None, got {type(changed).__name__}")
+                raise TypeError(f"a tensor hook must return a Tensor or None, but {name!r} returned "
+                                f"{type(changed).__name__}")  # fmt: skip
+            if changed._kind is not given._kind:
+                raise RuntimeError(f"hook '{name}' has changed the type of value (was {given._kind} got {changed._kind})")
+            if changed._a.shape != given._a.shape:
+                raise RuntimeError(f"hook '{name}' has changed the size of value\n  came: {tuple(changed._a.shape)}; "
+                                   f"needed: {tuple(given._a.shape)}, the gradient's own shape")  # fmt: skip
             t = changed
     return t if create_graph else t._a
 
 
-def _leaf_hooks(leaf: Tensor, g: Any, create_graph: bool) -> Any:
-    return _apply(leaf._hooks, g, leaf._kind, create_graph) if leaf._hooks else g
-
-
 def _tell_tensors(node: Node, g: Any, create_graph: bool) -> Any:
     """Hooks and retained gradients of the tensors that this node made."""
-    for nr, (hooks, ref) in node.__dict__["watchers"].items():
-        many = isinstance(g, list)
-        one = g[nr] if many else g
+    for nr, hooks, retains in node.watchers or ():
+        one = g[nr] if isinstance(g, list) else g
         if one is None:
             continue
-        kind = node.kind if node.out_meta is None else node.out_meta[nr][1]
-        one = _apply(hooks, one, kind, create_graph)
-        if many:
+        one = _apply(hooks, one, node.kind if node.out_meta is None else node.out_meta[nr][1], create_graph)
+        if isinstance(g, list):
             g[nr] = one
         else:
             g = one
-        t = ref()
-        if t is not None and t._retains_grad:
-            _accumulate(t, one, False, create_graph)
+        t = retains() if retains is not None else None
+        if t is not None:
+            _accumulate(t, [node, one], create_graph)
     return g
 
 
-def _tensors(gs: Any, node: Node, create_graph: bool) -> tuple[Any, ...]:
-    many = tuple(gs) if isinstance(gs, list | tuple) else (gs,)
-    return tuple(g if g is None or create_graph else wrap(g, node.kind) for g in many)
+def _tensors(gs: Any, kinds: Sequence[Any], create_graph: bool) -> tuple[Any, ...]:
+    if create_graph:
+        return tuple(gs)
+    return tuple(None if g is None else wrap(g, kind) for g, kind in zip(gs, kinds, strict=False))
+
+
+def _outputs(node: Node, g: Any, create_graph: bool) -> tuple[Any, ...]:
+    """The gradients that came to a node, as tensors."""
+    if node.out_meta is None:
+        return _tensors((g,), (node.kind,), create_graph)
+    return _tensors(g, [kind for _, kind in node.out_meta], create_graph)
+
+
+def _replaced(given: tuple[Any, ...], changed: Any) -> tuple[Any, ...]:
+    return given if changed is None else changed if isinstance(changed, tuple) else (changed,)
 
 
 def _prehooks(node: Node, g: Any, create_graph: bool) -> Any:
-    given = _tensors(g, node, create_graph)
+    given = _outputs(node, g, create_graph)
     for hook in tuple((node.prehooks or {}).values()):
-        changed = hook(given)
-        if changed is not None:
-            given = changed if isinstance(changed, tuple) else (changed,)
+        given = _replaced(given, hook(given))
     back = [t if t is None or create_graph else t._a for t in given]
-    return back if isinstance(g, list) else back[0]
+    return back if node.out_meta is not None else back[0]
 
 
 def _hooks(node: Node, results: Any, g: Any, create_graph: bool) -> tuple[Any, ...]:
-    given, incoming = _tensors(results, node, create_graph), _tensors(g, node, create_graph)
+    kinds = [None if e is None else e._kind if isinstance(e, Tensor) else _kind_of(e, nr)
+             for e, nr in zip(node.edges, node.nrs or (0,) * len(node.edges), strict=True)]  # fmt: skip
+    given, incoming = _tensors(results, kinds, create_graph), _outputs(node, g, create_graph)
     for hook in tuple((node.hooks or {}).values()):
-        changed = hook(given, incoming)
-        if changed is not None:
-            given = changed if isinstance(changed, tuple) else (changed,)
+        given = _replaced(given, hook(given, incoming))
     return tuple(t if t is None or create_graph else t._a for t in given)
+
+
+def _kind_of(node: Node, nr: int) -> Any:
+    return node.kind if node.out_meta is None else node.out_meta[nr][1]

@@ -5,23 +5,36 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable
+from time import perf_counter_ns
 from typing import Any
 
-from ..op import Slot
-from ..source import user_frame
-from ..tensor import Tensor, storage_of, wrap
+from .. import observe
+from ..backends import Kernel
+from ..dispatch import machinery, tell, tell_failed
+from ..errors import text
+from ..inplace import leaf_check, rewritten
 from ..modes import state as mode
 from ..node import Node
+from ..op import Slot
+from ..source import user_frame
+from ..tensor import Tensor, edge, storage_of, wrap
+from .vjp import sum_to, zeros
+
+
+machinery.add(__file__)
 
 
 class Context(Node):
     """What `forward` leaves for `backward`; it is the node itself."""
 
-    to_save: tuple[Any, ...] = ()
+    to_save: tuple[Tensor | None, ...] = ()
     non_differentiable: tuple[Tensor, ...] = ()
     dirty: tuple[Tensor, ...] = ()
     materialize_grads = True
     needs_input_grad: tuple[bool, ...] = ()
+    is_tensor: tuple[bool, ...] = ()  # of every argument of apply
+    in_meta: tuple[tuple[tuple[int, ...], Any], ...] = ()  # shapes and kinds of the tensors among them
+    out_places: tuple[int | None, ...] = ()  # of every output, its number among the tensors; None: it is none
 
     def save_for_backward(self, *tensors: Tensor | None) -> None:
         """Keep tensors for `backward`, where they are `saved_tensors`; changes in place are noticed."""
@@ -32,14 +45,13 @@ class Context(Node):
         """What `save_for_backward` kept."""
         self.check()
         out = []
-        for t, (what, where) in zip(self.to_save, self._origins, strict=True):
-            if what == "output" and mode.enabled:
+        for t, slot in zip(self.saved or (), self.op.slots, strict=True):
+            if slot.where == "output":  # made anew, for the node must not keep its own output alive
                 t = wrap(t._a, t._kind)
-                t._node, t._nr, t._requires_grad = self, where, True
+                if mode.enabled:
+                    t._node, t._nr, t._requires_grad = self, slot.index, True
             out.append(t)
         return tuple(out)
-
-    _origins: tuple[tuple[str, int], ...] = ()
 
     def mark_dirty(self, *tensors: Tensor) -> None:
         """Say which inputs `forward` changed in place."""
@@ -58,47 +70,57 @@ class Context(Node):
 
 
 class _CustomOp:
-    """The op table's view of a `Function` subclass."""
+    """What a node wants of an op, for one call of a `Function`."""
 
     variadic = False
+    returns = 0
 
     def __init__(self, cls: type[Function]) -> None:
-        self.cls, self.name = cls, cls.__name__
+        self.cls, self.name, self.label = cls, cls.__name__, cls.__name__
         self.slots: list[Slot] = []
 
-    def gradients(self, node: Context, grads: Any, create_graph: bool) -> tuple[tuple[Any, ...], str]:
-        many = grads if isinstance(grads, list) else [grads]
-        given = []
-        for j, g in enumerate(many):
-            if g is None:
-                given.append(_zeros(node, j) if node.materialize_grads else None)
-            else:
-                given.append(
-                    g if create_graph else wrap(g, node.kind if node.out_meta is None else node.out_meta[j][1])
-                )
-        out = self.cls.backward(node, *given)
+    def gradients(self, node: Context, edges: tuple[Any, ...], grads: Any, create_graph: bool) -> tuple[tuple[Any, ...], str]:
+        backward = self.cls.backward if self.cls.vjp is Function.vjp else self.cls.vjp
+        many = grads if node.out_meta is not None else [grads]
+        given: list[Tensor | None] = []
+        for at in node.out_places:
+            g = None if at is None else many[at]
+            if g is not None and not create_graph:
+                g = wrap(g, node.kind if node.out_meta is None else node.out_meta[at or 0][1])
+            elif g is None and at is not None and node.materialize_grads:
+                assert node.out_meta is not None
+                g = zeros(node.out_meta[at], True)
+            given.append(g)
+        needed = iter([e is not None for e in edges])
+        node.needs_input_grad = tuple([t and next(needed) for t in node.is_tensor])
+        out = backward(node, *given)
         out = out if isinstance(out, tuple) else (out,)
-        if len(out) != len(node.positions):  # type: ignore[attr-defined]
-            raise RuntimeError(
-                f"function {self.name}Backward returned an incorrect number of gradients "
-                f"(expected {len(node.positions)}, got {len(out)})"  # type: ignore[attr-defined]
-            )
-        picked = []
-        for k, is_tensor in enumerate(node.positions):  # type: ignore[attr-defined]
-            if is_tensor:
-                g = out[k]
-                if g is not None and not isinstance(g, Tensor):
-                    raise TypeError(f"{self.name}.backward must return tensors or None, got {type(g).__name__}")
-                picked.append(g if g is None or create_graph else g._a)
-        return tuple(picked), self.name
+        if len(out) > len(node.is_tensor) and all(g is None for g in out[len(node.is_tensor) :]):
+            out = out[: len(node.is_tensor)]
+        if len(out) != len(node.is_tensor):
+            raise RuntimeError(f"function {self.name}Backward returned an incorrect number of gradients "
+                               f"(expected {len(node.is_tensor)}, got {len(out)})\n  op: {self.name}; remedy: one for each "
+                               "argument of forward, None for those without")  # fmt: skip
+        picked = [self._fitted(i, g, *node.in_meta[i]) for i, g in
+                  enumerate(g for g, is_tensor in zip(out, node.is_tensor, strict=True) if is_tensor)]  # fmt: skip
+        return tuple(None if g is None else g if create_graph else g._a for g in picked), self.name
 
-
-def _zeros(node: Context, j: int) -> Tensor:
-    from .vjp import _zeros as zeros
-
-    meta = node.out_meta[j] if node.out_meta is not None else None
-    assert meta is not None
-    return zeros(meta, True)
+    def _fitted(self, i: int, g: Any, shape: tuple[int, ...], kind: Any) -> Tensor | None:
+        """A gradient in the shape and kind of its input; RuntimeError where it cannot be."""
+        if g is None:
+            return None
+        if not isinstance(g, Tensor):
+            raise TypeError(f"{self.name}.backward must return tensors or None, got {type(g).__name__} at index {i}")
+        have = g._a.shape
+        if have != shape:
+            lead = len(have) - len(shape)
+            if lead < 0 or any(n not in (1, m) for n, m in zip(shape, have[lead:], strict=True)):
+                raise RuntimeError(
+                    text(f"Function {self.name}Backward returned an invalid gradient at index {i} - got {list(have)} but "
+                         f"expected shape compatible with {list(shape)}", op=self.name, remedy="a gradient has its input's shape")
+                )  # fmt: skip
+            g = g.sum_to_size(shape) if g.requires_grad else wrap(sum_to(g._a, shape, g._kind), g._kind)
+        return g if g._kind is kind else g.to(kind)
 
 
 class Function:
@@ -130,86 +152,122 @@ class Function:
 
     @staticmethod
     def backward(ctx: Any, *grad_outputs: Any) -> Any:
-        raise NotImplementedError("You must implement the backward function for custom autograd.Function.")
+        raise NotImplementedError("You must implement either the backward or vjp method for your custom autograd.Function "
+                                  "to use it with backward mode AD.")  # fmt: skip
 
     vjp = backward
 
     @classmethod
     def apply(cls, *args: Any) -> Any:
-        """Run `forward` and put a node with `backward` on the graph."""
+        """Run `forward` and put a node with `backward` on the graph. To observers it is one op."""
         tensors = [a for a in args if isinstance(a, Tensor)]
-        needs = tuple(isinstance(a, Tensor) and a.requires_grad for a in args)
+        edges = tuple([edge(t) for t in tensors])
         frame = user_frame(sys._getframe(1))
-        from ..tensor import edge
-
-        edges = tuple(edge(t) for t in tensors)
         op: Any = _CustomOp(cls)
         kind = tensors[0]._kind if tensors else None
-        mask = sum(1 << i for i, e in enumerate(edges) if e is not None)
-        ctx = Context(op, edges, mask, kind, frame.f_code if frame else None, frame.f_lasti if frame else 0)
-        ctx.nrs = tuple(t._nr for t in tensors)
-        ctx.needs_input_grad = needs
-        ctx.positions = tuple(isinstance(a, Tensor) for a in args)  # type: ignore[attr-defined]
+        ctx = Context(op, edges, kind, frame.f_code if frame else None, frame.f_lasti if frame else 0)
+        ctx.nrs = tuple([t._nr for t in tensors])
+        ctx.is_tensor = tuple([isinstance(a, Tensor) for a in args])
+        ctx.in_meta = tuple([(t._a.shape, t._kind) for t in tensors])
+        needed = iter([e is not None for e in edges])
+        ctx.needs_input_grad = tuple([t and next(needed) for t in ctx.is_tensor])
         recording, mode.enabled = mode.enabled, False
+        watched, observe.observers = observe.observers, ()
+        start = perf_counter_ns()
         try:
             if cls.setup_context is not Function.setup_context:
                 result = cls.forward(*args)
                 cls.setup_context(ctx, args, result)
             else:
                 result = cls.forward(ctx, *args)
+        except BaseException as e:
+            observe.observers = watched
+            tell_failed(op, tuple(tensors), e)
+            raise
         finally:
-            mode.enabled = recording
+            mode.enabled, observe.observers = recording, watched
+        stop = perf_counter_ns()
         outs = result if isinstance(result, tuple) else (result,)
-        if recording and mask:
-            outs = cls._connect(ctx, op, tensors, outs)
+        graph = recording and any(e is not None for e in edges)
+        if graph:
+            outs = _connect(ctx, op, tensors, outs)
+        if watched:
+            kernel = Kernel(cls.forward, f"{cls.__name__}.forward", "Python")
+            tell(op, tuple(tensors), tuple([o for o in outs if isinstance(o, Tensor)]), (), kernel, start, stop,
+                 ctx if graph else None)  # fmt: skip
         return tuple(outs) if isinstance(result, tuple) else outs[0]
 
-    @staticmethod
-    def _connect(ctx: Context, op: Any, tensors: list[Tensor], outs: tuple[Any, ...]) -> tuple[Any, ...]:
-        fresh = []
-        for o in outs:
-            if isinstance(o, Tensor) and any(o is t for t in tensors) and not any(o is d for d in ctx.dirty):
-                same = wrap(o._a, o._kind)  # an input handed through is another tensor on the graph
-                same._storage = storage_of(o)
-                ctx.to_save = tuple(same if s is o else s for s in ctx.to_save)
-                o = same
-            fresh.append(o)
-        live = [o for o in fresh if isinstance(o, Tensor)]
-        if live:
-            ctx.kind = live[0]._kind
-        if len(live) > 1 or not ctx.materialize_grads:
-            ctx.out_meta = tuple((o._a.shape, o._kind) for o in live)
-        saved, storages, origins = [], [], []
-        for k, t in enumerate(ctx.to_save):
-            at = next((j for j, o in enumerate(live) if o is t), None)
-            origins.append(("output", at) if at is not None else ("input", k))
-            saved.append(None if t is None else t._a)
-            storages.append(None if t is None else storage_of(t))
-            op.slots.append(Slot(f"saved tensor {k}", "output" if at is not None else "input", k))
-        ctx.to_save = tuple(wrap(t._a, t._kind) if o[0] == "output" else t
-                            for t, o in zip(ctx.to_save, origins, strict=True))  # fmt: skip
-        ctx.saved, ctx.storages, ctx._origins = tuple(saved), tuple(storages), tuple(origins)
-        ctx.versions = tuple(0 if s is None else s.version for s in storages)
-        for j, o in enumerate(live):
-            if o._kind.dtype.category >= 2 and not any(o is n for n in ctx.non_differentiable):
+
+def _connect(ctx: Context, op: Any, tensors: list[Tensor], outs: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Tie the outputs to the node, and keep what `forward` saved."""
+    fresh: list[Any] = []
+    for o in outs:
+        dirty = isinstance(o, Tensor) and any(o is d for d in ctx.dirty)
+        if dirty:
+            leaf_check(o, ctx.op.name)
+        if isinstance(o, Tensor) and not dirty and (o._view is not None or any(o is t for t in tensors)):
+            same = wrap(o._a, o._kind)  # an input handed through, or a view of one, is another tensor on the graph
+            same._storage = storage_of(o)
+            ctx.to_save = tuple(same if s is o and all(o is not t for t in tensors) else s for s in ctx.to_save)
+            ctx.non_differentiable = tuple(same if s is o else s for s in ctx.non_differentiable)
+            o = same
+        fresh.append(o)
+    live = [o for o in fresh if isinstance(o, Tensor)]
+    numbers = iter(range(len(live)))
+    ctx.out_places = tuple(next(numbers) if isinstance(o, Tensor) else None for o in fresh)
+    if live:
+        ctx.kind = live[0]._kind
+    if len(live) != 1:
+        ctx.out_meta = tuple((o._a.shape, o._kind) for o in live)
+    saved: list[Tensor | None] = []
+    for k, t in enumerate(ctx.to_save):
+        at = next((j for j, o in enumerate(live) if o is t), None)
+        op.slots.append(Slot(f"saved tensor {k}", "input" if at is None else "output", k if at is None else at))
+        saved.append(t if t is None or at is None else wrap(t._a, t._kind))
+    ctx.saved, ctx.storages = tuple(saved), tuple(None if t is None else storage_of(t) for t in ctx.to_save)
+    ctx.versions = tuple(0 if s is None else s.version for s in ctx.storages)
+    ctx.to_save = ()
+    for j, o in enumerate(live):
+        if o._kind.dtype.category >= 2 and not any(o is n for n in ctx.non_differentiable):
+            if any(o is d for d in ctx.dirty):
+                rewritten(o, ctx, j)
+            else:
                 o._node, o._nr, o._requires_grad = ctx, j, True
-        return tuple(fresh)
+    ctx.dirty = ctx.non_differentiable = ()
+    return tuple(fresh)
+
+
+class _Refusal:
+    """The op of a gradient that has no gradient itself."""
+
+    name = label = "once_differentiable"
+    slots: tuple[Slot, ...] = ()
+    returns = 0
+
+    def gradients(self, node: Node, edges: tuple[Any, ...], grads: Any, create_graph: bool) -> Any:
+        raise RuntimeError("trying to differentiate twice a function that was marked with @once_differentiable\n"
+                           "  remedy: write its backward in ops of this package and leave the mark away")  # fmt: skip
 
 
 def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorator of a `backward` that cannot itself be differentiated: trying to raises."""
+    """Decorator of a `backward` that cannot itself be differentiated: going through its results raises."""
 
     @functools.wraps(backward)
     def wrapper(ctx: Any, *grads: Any) -> Any:
-        was = mode.enabled
-        with_graph = was and any(isinstance(g, Tensor) and g.requires_grad for g in grads)
-        mode.enabled = False
+        was, mode.enabled = mode.enabled, False
         try:
             out = backward(ctx, *grads)
         finally:
             mode.enabled = was
-        if with_graph:
-            raise RuntimeError("trying to differentiate twice a function that was marked with @once_differentiable")
-        return out
+        given = [g for g in grads if isinstance(g, Tensor) and g.requires_grad]
+        if not was or not given and not any(e is not None for e in ctx.edges):
+            return out
+        many = [wrap(o._a, o._kind) if isinstance(o, Tensor) else o for o in (out if isinstance(out, tuple) else (out,))]
+        edges = (*(edge(g) for g in given), *ctx.edges)
+        for o in many:
+            if isinstance(o, Tensor):
+                refusal: Any = _Refusal()
+                o._node, o._requires_grad = Node(refusal, edges, o._kind, ctx.code, ctx.lasti), True
+        return tuple(many) if isinstance(out, tuple) else many[0]
 
     return wrapper

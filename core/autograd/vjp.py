@@ -10,71 +10,73 @@ from typing import Any
 
 from .. import backends
 from ..device import Kind
+from ..errors import OpNotDifferentiable, text
 from ..op import Elementwise, Operation
+from ..source import describe
 from ..tensor import Tensor, wrap
 from ..node import Node
 
 
-def gradients(node: Node, grads: Any, create_graph: bool) -> tuple[tuple[Any, ...], str]:
+def gradients(node: Node, edges: tuple[Any, ...], grads: Any, create_graph: bool) -> tuple[tuple[Any, ...], str]:
     """The gradient for every edge (None where none is wanted) and the name of the kernel that made them.
 
-    `grads` is one gradient, or a list where the op has several outputs. Gradients are arrays, with `create_graph`
-    tensors.
+    `edges` are the node's, with None in place of those that nobody asked for. `grads` is one gradient, or a list where
+    the op has several outputs. Gradients are arrays, with `create_graph` tensors.
     """
     op = node.op
     if isinstance(op, Elementwise):
-        return _elementwise_tensors(node, grads) if create_graph else _elementwise_arrays(node, grads)
+        if not op.differentiable:
+            raise OpNotDifferentiable(
+                text(f"derivative for {op.label} is not implemented", op=op.label, came=f"a gradient for {describe(node.place)}",
+                     remedy="detach() its input if no gradient is meant to flow")
+            )  # fmt: skip
+        if create_graph:
+            return _elementwise_tensors(op, node, edges, grads)
+        return _elementwise_arrays(op, node, edges, grads)
     if isinstance(op, Operation):
-        return _operation(node, grads, create_graph)
-    return op.gradients(node, grads, create_graph)  # type: ignore[attr-defined]
+        return _operation(op, node, edges, grads, create_graph)
+    return op.gradients(node, edges, grads, create_graph)  # type: ignore[no-any-return]
 
 
-def _elementwise_arrays(node: Node, g: Any) -> tuple[tuple[Any, ...], str]:
-    op: Any = node.op
+def _elementwise_arrays(op: Elementwise, node: Node, edges: tuple[Any, ...], g: Any) -> tuple[tuple[Any, ...], str]:
     kind = node.kind
-    recipes = op.__dict__.setdefault("_recipes", {}).get(kind)
+    recipes = op.recipes.get(kind)
     if recipes is None:
-        recipes = op._recipes[kind] = tuple(_recipe(op, i, kind) for i in range(len(op.vjps)))
+        recipes = op.recipes[kind] = tuple([_recipe(op, i, kind) for i in range(len(op.vjps))])
     out: list[Any] = []
     name = ""
-    saved, params, shapes = node.saved, node.params, node.in_shapes
-    for i, e in enumerate(node.edges):
-        if e is None:
-            out.append(None)
-            continue
-        run, sources, name = recipes[i]
-        if run is None:
-            gi = g
-        else:
-            gi = run(*[g if src < 0 else saved[src] if src < 100 else params[src - 100] for src in sources])
-        if shapes is not None and gi.shape != shapes[i]:
-            gi = sum_to(gi, shapes[i], kind)
+    shapes = node.in_shapes
+    for i, e in enumerate(edges):
+        gi = None
+        if e is not None:
+            compute, name = recipes[i]
+            if compute is not None:
+                gi = compute(g, node.saved, node.params)
+                if shapes is not None and gi.shape != shapes[i]:
+                    gi = sum_to(gi, shapes[i], kind)
         out.append(gi)
     return tuple(out), name
 
 
-def _recipe(op: Elementwise, i: int, kind: Kind) -> tuple[Any, tuple[int, ...], str]:
-    """How to compute gradient `i`: the kernel (None: the incoming gradient passes) and where its arguments come from:
-    -1 the gradient, 0.. what was saved, 100.. the parameters."""
-    vjp, program = op.vjps[i], op.gradient_programs[i]
-    if vjp is None or program is None:
-        return None, (), ""
+def _recipe(op: Elementwise, i: int, kind: Kind) -> tuple[Any, str]:
+    """How to compute gradient `i`: a function of the incoming gradient, what was saved and the parameters (None where
+    there is no gradient), and its kernel's name."""
+    program = op.gradient_programs[i]
+    if program is None:
+        return None, ""
     if not program.statements and program.result == "g":
-        return None, (), "passes"
-    slots = {s.name: k for k, s in enumerate(op.slots)}
-    params = {n: 100 + k for k, n in enumerate(op.params)}
-    sources = tuple(
-        -1 if n == "g" else slots[n] if n in slots else params[n] for n in (*program.inputs, *program.params)
-    )
+        return lambda g, saved, params: g, "passes"
+    found = {"g": "g"} | {s.name: f"saved[{k}]" for k, s in enumerate(op.slots)}
+    found |= {n: f"params[{k}]" for k, n in enumerate(op.params)}
     kernel = backends.map_kernel(program, kind)
-    return kernel.run, sources, kernel.name
+    arguments = ", ".join(found[n] for n in (*program.inputs, *program.params))
+    return eval(f"lambda g, saved, params: run({arguments})", {"run": kernel.run}), kernel.name
 
 
-def _elementwise_tensors(node: Node, g: Tensor) -> tuple[tuple[Any, ...], str]:
-    op: Any = node.op
+def _elementwise_tensors(op: Elementwise, node: Node, edges: tuple[Any, ...], g: Tensor) -> tuple[tuple[Any, ...], str]:
     named: dict[str, Any] = dict(zip(op.params, node.params, strict=True)) | unpack(node, True)
     out: list[Any] = []
-    for i, e in enumerate(node.edges):
+    for i, e in enumerate(edges):
         v = op.vjps[i]
         if e is None or v is None:
             out.append(None)
@@ -83,19 +85,22 @@ def _elementwise_tensors(node: Node, g: Tensor) -> tuple[tuple[Any, ...], str]:
         if not isinstance(gi, Tensor):
             gi = g * gi
         shape = gi._a.shape if node.in_shapes is None else node.in_shapes[i]
-        out.append(gi if gi._a.shape == shape else gi.sum_to_size(shape))  # type: ignore[attr-defined]
+        out.append(gi if gi._a.shape == shape else gi.sum_to_size(shape))
     return tuple(out), op.name
 
 
-def _operation(node: Node, grads: Any, create_graph: bool) -> tuple[tuple[Any, ...], str]:
-    op: Any = node.op
-    needs = tuple(e is not None for e in node.edges)
-    if op.returns != 1 and isinstance(grads, list):
-        grads = tuple(_zeros(meta, create_graph) if g is None and meta[1].dtype.category >= 2 else g
-                      for g, meta in zip(grads, node.out_meta or (), strict=False))  # fmt: skip
+def _operation(op: Operation, node: Node, edges: tuple[Any, ...], grads: Any,
+               create_graph: bool) -> tuple[tuple[Any, ...], str]:  # fmt: skip
+    needs = tuple([e is not None for e in edges])
+    if node.out_meta is not None:
+        grads = tuple(zeros(meta, create_graph) if g is None and meta[1].dtype.category >= 2 else g
+                      for g, meta in zip(grads, node.out_meta, strict=True))  # fmt: skip
+    elif op.returns != 1:
+        grads = (grads,)  # split into one piece
     if not create_graph and op.joint:
         named = {"g": grads, "needs": needs, **node.params}
         named |= {s.name: v for s, v in zip(op.slots, node.saved or (), strict=False)}
+        assert op.vjps[0] is not None
         args = {n: named[n] for n in op.vjps[0].names}
         row = _pick(op.name + ".backward", node.kind.device.type, args)
         if row is not None:
@@ -108,7 +113,8 @@ def _operation(node: Node, grads: Any, create_graph: bool) -> tuple[tuple[Any, .
     named = {"g": wrapped, "needs": needs, **node.params, **unpack(node, create_graph)}
     if op.joint:
         v = op.vjps[0]
-        result = v.function(**{n: named[n] for n in v.names})
+        assert v is not None
+        result: Any = v.function(**{n: named[n] for n in v.names})
         result = result if isinstance(result, tuple | list) else (result,)
     else:
         result = [v.function(**{n: named[n] for n in v.names}) if need and v else None
@@ -126,7 +132,8 @@ def _pick(name: str, device_type: str, args: dict[str, Any]) -> Any:
     return None
 
 
-def _zeros(meta: Any, create_graph: bool) -> Any:
+def zeros(meta: Any, create_graph: bool) -> Any:
+    """The gradient of an output that none arrived for; `meta` is its shape and kind."""
     shape, kind = meta
     a = backends.array_module(kind.device.type).zeros(shape, kind.dtype.numpy)
     return wrap(a, kind) if create_graph else a
@@ -147,14 +154,15 @@ def unpack(node: Node, with_history: bool) -> dict[str, Any]:
     """
     from ..tensor import from_array
 
-    returned = getattr(node.op, "returns", 1)
+    returned = node.op.returns
     out: dict[str, Any] = {}
     for slot, value in zip(node.op.slots, node.saved or (), strict=False):
         if slot.where not in ("input", "output") or value is None or not hasattr(value, "dtype"):
             if isinstance(value, tuple) and slot.where == "input":
                 value = tuple(from_array(v, node.kind.device) for v in value)
                 if with_history:
-                    value = tuple(_again(v, e, 0) for v, e in zip(value, node.edges, strict=True))
+                    nrs = node.nrs or (0,) * len(value)
+                    value = tuple(_again(v, e, nr) for v, e, nr in zip(value, node.edges, nrs, strict=True))
             out[slot.name] = value
             continue
         t = _tensor(value, node.kind)
