@@ -1,0 +1,27 @@
+"""The lab: what a cell or a script did, op by op, and what is wrong with it.
+
+In a notebook ``%load_ext lab``, then ``%%autograd`` as the first line of a cell. In a script ``with lab.recording() as
+rec: ...`` and ``print(rec)``. On the command line ``python -m lab doctor``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .session import Recording, last, record, recording
+
+__all__ = ["Recording", "last", "load_ipython_extension", "record", "recording", "unload_ipython_extension"]
+
+
+def load_ipython_extension(shell: Any) -> None:
+    """What ``%load_ext lab`` calls."""
+    from .magics import load
+
+    load(shell)
+
+
+def unload_ipython_extension(shell: Any) -> None:
+    """What ``%unload_ext lab`` calls."""
+    from .magics import unload
+
+    unload(shell)

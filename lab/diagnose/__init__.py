@@ -1,0 +1,27 @@
+"""What is wrong with a cell, each thing in one sentence that names the line: a list of small functions over a trace."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..trace import Leaf, Trace
+from .cut import cuts, nothing_to_do
+from .found import Found
+from .missing import missing
+from .nonfinite import first_nonfinite
+from .scale import scale
+
+ORDER: tuple[Callable[[Trace, set[Leaf]], list[Found]], ...] = (cuts, nothing_to_do, first_nonfinite, missing, scale)
+"""Each gets the trace and the parameters that an earlier one has explained, and adds to them."""
+
+WEIGHT = {"error": 0, "warning": 1, "note": 2}
+
+
+def diagnose(trace: Trace) -> list[Found]:
+    """All findings, the gravest first."""
+    explained: set[Leaf] = set()
+    found = [f for look in ORDER for f in look(trace, explained)]
+    return sorted(found, key=lambda f: WEIGHT[f.severity])
+
+
+__all__ = ["Found", "diagnose"]

@@ -1,0 +1,176 @@
+"""A graph that was cut: which line cut it, where the values went, which parameters get no gradient because of it.
+
+Values leave the graph in every healthy cell (a loss that is printed, an accuracy). A cut is reported only when its values
+flow back into what backward() ran on and a parameter before it gets no gradient by any other way.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from .. import flow
+from ..naming import operand
+from ..trace import Leaf, Ref, Row, Trace, ancestors
+from .found import Found, capital, code_of, listed, verb, where
+
+WAYS = {
+    "detach": "takes {x} off the graph",
+    "data": "takes the values of {x} off the graph",
+    "numpy": "hands the values of {x} to NumPy",
+    "item": "hands the value of {x} to Python as a number",
+    "tolist": "hands the values of {x} to Python as numbers",
+    "tensor": "copies the values of {x} into a new constant",
+    "cast": "has no gradient",
+}
+LEAVING = {"detach", "numpy", "cpu", "item", "tolist", "data", "detach_"}
+
+
+def without_gradient(trace: Trace) -> set[Leaf]:
+    """Parameters that no gradient reached."""
+    return {leaf for leaf in trace.parameters() if leaf not in trace.gradients}
+
+
+def cuts(trace: Trace, explained: set[Leaf]) -> list[Found]:
+    """A finding for every cut that costs a parameter its gradient."""
+    dead = without_gradient(trace)
+    if not dead or not (trace.backwards or trace.failed):
+        return []
+    extra = flow.edges(trace)
+    roots: list[Ref] = [row for row in trace.rows if row.reached]
+    flows = ancestors([*roots, *(ref for ref, _ in trace.failed)], extra)
+    readers: dict[Ref, list[Row]] = {}
+    for row in flows:
+        if isinstance(row, Row):
+            for ref in (*row.refs, *extra.get(row, ())):
+                readers.setdefault(ref, []).append(row)
+    found = []
+    for row in sorted((r for r in flows if isinstance(r, Row) and r.stops), key=lambda r: r.number):
+        if row.requires_grad:
+            continue
+        before = ancestors([row], extra)
+        lost = [leaf for leaf in trace.leaves if leaf in before and leaf in dead and leaf not in explained]
+        meant = bool(trace.optimized) and not any(leaf in trace.optimized for leaf in lost)
+        if not lost or (row.quiet and meant and not trace.failed):
+            continue  # under no_grad, and not trained: a frozen part
+        explained.update(lost)
+        found.append(_found(trace, row, readers, lost, meant))
+    return found
+
+
+def _found(trace: Trace, row: Row, readers: dict[Ref, list[Row]], lost: list[Leaf], meant: bool) -> Found:
+    last, back = _way(row, readers)
+    line, col, place = where(trace, last.chain)
+    code = code_of(trace, last)
+    rows = [row, *([last] if last is not row else []), *([back] if back else [])]
+    for r in rows:
+        r.flags.add("cut")
+    if last.cut:
+        done = f"`{code}` {WAYS.get(last.cut, 'takes {x} off the graph').format(x=_subject(code))}"
+    elif row.quiet:
+        done = f"`{code}` runs under no_grad"
+    else:
+        done = f"`{row.op}` in `{code}` has no gradient"
+    brought = ""
+    if back is not None:
+        there = where(trace, back.chain)[2]
+        it = "it" if last.cut == "item" else "them"
+        there = there if there != place else "the same line"
+        brought = (
+            f", and {there} brings {it} back as a constant"
+            if back.cut == "return"
+            else f", and {there} goes on with {it}"
+        )
+    failed = f"; backward() on {where(trace, trace.failed[0][1])[2]} has nothing to do" if trace.failed else ""
+    names = f"{listed(lost)} {verb(lost, 'gets', 'get')} no gradient"
+    message = capital(f"{place} cuts the graph: {done}{brought}, so {names}{failed}.")
+    severity = "error" if trace.failed else "note" if meant else "warning"
+    return Found("cut", severity, line, col, message, _remedy(trace, row, last, back), rows, lost)
+
+
+def _way(row: Row, readers: dict[Ref, list[Row]]) -> tuple[Row, Row | None]:
+    """From the cut along values that stay outside: the last step out, and the op that brought them back."""
+    last = row
+    seen = {row}
+    while True:
+        after = [r for r in readers.get(last, ()) if r not in seen]
+        step = next((r for r in after if r.cut and r.cut != "return"), None)
+        if step is None:
+            back = next((r for r in after if r.cut == "return"), None)
+            if back is None and last.cut in ("item", "tolist", "numpy"):
+                back = next((r for r in sorted(after, key=lambda r: r.number)), None)
+            return last, back
+        seen.add(step)
+        last = step
+
+
+def _subject(code: str) -> str:
+    """What `code` takes values from: "`h`" of ``h.detach().numpy()``.
+
+    >>> _subject("h.detach().numpy()"), _subject("core.tensor(h)"), _subject("f(")
+    ('`h`', '`h`', 'a tensor')
+    """
+    try:
+        tree = ast.parse(code, mode="eval").body
+    except (SyntaxError, ValueError):
+        return "a tensor"
+    while True:
+        if isinstance(tree, ast.Call) and isinstance(tree.func, ast.Attribute) and tree.func.attr in LEAVING:
+            tree = tree.func.value
+        elif isinstance(tree, ast.Attribute) and tree.attr in LEAVING:
+            tree = tree.value
+        elif isinstance(tree, ast.Call) and operand(code, 0) and tree.args:
+            return f"`{operand(code, 0)}`"
+        else:
+            text = ast.unparse(tree)
+            return f"`{text}`" if len(text) <= 40 else "a tensor"
+
+
+def _remedy(trace: Trace, row: Row, last: Row, back: Row | None) -> str:
+    if row.quiet:
+        return "Run it outside no_grad if these parameters shall train."
+    if not last.cut:
+        return f"Use a form of `{row.op}` that has a gradient (softmax in place of argmax, a soft mask in place of a comparison)."
+    from core import op as declarations
+
+    done = []
+    for place, what in back.steps if back is not None else ():
+        name = what.removeprefix("np.")
+        name = {"square": "square", "power": "pow", "multiply": "mul", "subtract": "sub", "divide": "div", "true_divide": "div",
+                "absolute": "abs", "concatenate": "cat", "maximum": "maximum"}.get(name, name)  # fmt: skip
+        if what.startswith("np.") and name in declarations.functions and place is not None:
+            done.append(f"core.{name} in place of {what} ({where(trace, (place,))[2]})")
+    if done:
+        return f"Stay on the graph: {listed(list(dict.fromkeys(done)))}."
+    if last.cut == "tensor":
+        return "Use the tensor itself, or core.stack for a list of tensors: core.tensor copies values alone."
+    gone = {
+        "detach": "detach()",
+        "data": ".data",
+        "numpy": "detach().numpy()",
+        "item": ".item()",
+        "tolist": ".tolist()",
+    }
+    return f"Leave out {gone.get(last.cut, last.cut)} and go on with the tensor; if the cut is meant, take these parameters out of training."
+
+
+def nothing_to_do(trace: Trace, explained: set[Leaf]) -> list[Found]:
+    """backward() on something that no parameter led to, where no cut explains it."""
+    found = []
+    for ref, chain in trace.failed:
+        before = ancestors([ref])
+        if any(isinstance(r, Row) and "cut" in r.flags for r in before) or any(leaf in explained for leaf in before):
+            continue
+        if explained:
+            continue
+        line, col, place = where(trace, chain)
+        quiet = [r for r in before if isinstance(r, Row) and r.quiet]
+        leaves = [r for r in before if isinstance(r, Leaf) and r.name and not r.name.startswith("unnamed")]
+        why = "nothing that led to it has requires_grad=True"
+        if quiet:
+            why = f"{where(trace, min(quiet, key=lambda r: r.number).chain)[2]} ran under no_grad"
+        elif leaves:
+            why += f" (it was computed from {listed(leaves)})"
+        message = capital(f"{place} calls backward() on a value that has no graph: {why}.")
+        remedy = "Leave no_grad before the forward pass." if quiet else "Make what is trained with requires_grad=True."
+        found.append(Found("no-gradient", "error", line, col, message, remedy, quiet[:1], []))
+    return found

@@ -1,0 +1,75 @@
+"""One finding, and the words that findings share."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from core import source
+
+from ..trace import Chain, Leaf, Row, Trace
+
+NAMES = 6  # how many parameters a sentence names
+
+
+@dataclass
+class Found:
+    """A finding that still points to rows and leaves."""
+
+    kind: str
+    severity: str
+    line: int | None
+    col: int | None
+    message: str
+    remedy: str
+    rows: list[Row] = field(default_factory=list)
+    leaves: list[Leaf] = field(default_factory=list)
+
+
+def listed(leaves: Sequence[Leaf] | Sequence[str], most: int = NAMES) -> str:
+    """Names in a sentence.
+
+    >>> listed(["a"]), listed(["a", "b", "c"]), listed(list("abcdefgh"))
+    ('a', 'a, b and c', 'a, b, c, d, e and 3 more')
+    """
+    names = [x if isinstance(x, str) else x.name for x in leaves]
+    if len(names) > most:
+        names = [*names[: most - 1], f"{len(names) - most + 1} more"]
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def verb(leaves: Sequence[object], one: str, many: str) -> str:
+    """The verb for one name or several."""
+    return one if len(leaves) == 1 else many
+
+
+def where(trace: Trace, chain: Chain) -> tuple[int | None, int | None, str]:
+    """Line and column of this cell on whose behalf something ran, and the place in words."""
+    own = trace.own_place(chain)
+    if not chain:
+        return None, None, "an unknown place"
+    place = source.locate(*chain[0])
+    if place.file in trace.files and own is not None:
+        return own.line, own.col, f"line {own.line}"
+    name = source.name_of_file(place.file) or os.path.basename(place.file)
+    words = f"{name} line {place.line}"
+    if own is None:
+        return None, None, words
+    return own.line, own.col, f"line {own.line} ({words})"
+
+
+def code_of(trace: Trace, row: Row) -> str:
+    """The expression at a row, in the user's words."""
+    if not row.chain:
+        return row.op
+    place = source.locate(*row.chain[0])
+    if place.file in trace.files:
+        own = trace.own_place(row.chain[:1])
+        place = own or place
+    return place.code or row.op
+
+
+def capital(text: str) -> str:
+    """A sentence begins with a capital letter."""
+    return text[:1].upper() + text[1:]

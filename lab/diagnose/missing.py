@@ -1,0 +1,80 @@
+"""Parameters that get no gradient although no cut explains it: not used, or used and not on a path to the loss."""
+
+from __future__ import annotations
+
+from ..trace import Leaf, Row, Trace
+from .cut import without_gradient
+from .found import Found, capital, code_of, listed, verb, where
+
+
+def missing(trace: Trace, explained: set[Leaf]) -> list[Found]:
+    """One finding for every reason, with the names."""
+    if not trace.backwards or not trace.gradients:
+        return []
+    readers = trace.consumers()
+    dead = without_gradient(trace) - explained
+    unused: list[Leaf] = []
+    quiet: dict[Row, list[Leaf]] = {}
+    aside: dict[Row, list[Leaf]] = {}
+    for leaf in trace.leaves:
+        if leaf not in dead:
+            continue
+        uses = [row for row in readers.get(leaf, ()) if row.phase == "forward" and not row.cut]
+        alive = [row for row in uses if row.requires_grad]
+        if not uses:
+            unused.append(leaf)
+        elif not alive:
+            if leaf in trace.optimized:
+                quiet.setdefault(uses[0], []).append(leaf)
+        elif not any(row.reached for row in alive):
+            aside.setdefault(_last(alive[0], readers), []).append(leaf)
+    explained.update(dead)
+    found = []
+    line, col, place = where(trace, trace.backwards[-1])
+    trained = [leaf for leaf in unused if leaf in trace.optimized]
+    idle = [
+        leaf for leaf in unused if leaf not in trace.optimized and not (trace.optimized and leaf.name in trace.defined)
+    ]
+    for leaves, severity in ((trained, "warning"), (idle, "note" if trace.optimized else "warning")):
+        if leaves:
+            message = f"{listed(leaves)} {verb(leaves, 'gets', 'get')} no gradient from backward() on {place}: no op of this cell reads {verb(leaves, 'it', 'them')}."
+            remedy = "Use them in forward(), or take them out of the model and the optimizer."
+            found.append(Found("no-gradient", severity, line, col, message, remedy, [], leaves))
+    for row, leaves in quiet.items():
+        line, col, there = where(trace, row.chain)
+        message = f"{listed(leaves)} {verb(leaves, 'gets', 'get')} no gradient: {there} (`{code_of(trace, row)}`) reads {verb(leaves, 'it', 'them')} under no_grad, and the optimizer holds {verb(leaves, 'it', 'them')}."
+        found.append(
+            Found(
+                "no-gradient",
+                "warning",
+                line,
+                col,
+                message,
+                "Run it outside no_grad, or take them out of the optimizer.",
+                [row],
+                leaves,
+            )
+        )
+    for row, leaves in aside.items():
+        line, col, there = where(trace, row.chain)
+        message = capital(
+            f"{listed(leaves)} {verb(leaves, 'gets', 'get')} no gradient: what {there} computes from {verb(leaves, 'it', 'them')} (`{code_of(trace, row)}`) does not lead to the loss of {place}."
+        )
+        row.flags.add("unreached")
+        found.append(
+            Found("no-gradient", "warning", line, col, message, "Add it to the loss, or leave it out.", [row], leaves)
+        )
+    return found
+
+
+def _last(row: Row, readers: dict) -> Row:
+    """The last op of the branch that `row` begins: the one whose result nothing reads."""
+    seen = {row}
+    while True:
+        after = [
+            r for r in readers.get(row, ()) if r.phase == "forward" and not r.cut and r not in seen and r.requires_grad
+        ]
+        if not after:
+            return row
+        row = max(after, key=lambda r: r.number)
+        seen.add(row)

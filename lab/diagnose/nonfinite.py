@@ -1,0 +1,135 @@
+"""The first NaN or infinity: the op whose inputs were finite and whose output was not, apart from those that pass it on."""
+
+from __future__ import annotations
+
+from widgets.figures import number
+from widgets.record import Stats
+
+from ..trace import Bad, Leaf, Row, Trace
+from .found import Found, capital, code_of, listed, where
+
+LOGARITHMS = {"log", "log2", "log10"}
+EXPONENTIALS = {"exp": 88.7, "exp2": 128.0, "expm1": 88.7, "cosh": 89.4, "sinh": 89.4}  # overflow in float32
+REMEDIES = {
+    "log": "Keep the argument above 0 (x.clamp(min=1e-8)), or use log_softmax, logsumexp or cross_entropy on logits.",
+    "exp": "Subtract the maximum first, or use softmax, logsumexp or sigmoid, which do.",
+    "div": "Keep the divisor away from 0: add a small eps, or choose with where() before the division.",
+    "sqrt": "Add a small eps inside the root: (x + 1e-12).sqrt().",
+}
+GENERAL = "Lower the learning rate, clip the gradients, or bring the inputs to a smaller range."
+
+
+def first_nonfinite(trace: Trace, explained: set[Leaf]) -> list[Found]:
+    """At most one finding: what comes after the first is its consequence."""
+    marked = [(row.bad, row, False) for row in trace.rows if row.bad]
+    marked += [(row.bad_backward, row, True) for row in trace.rows if row.bad_backward]
+    readers = trace.consumers()
+    for bad, row, back in sorted(marked, key=lambda m: m[0].when):
+        if back:
+            if not any(g.nonfinite for g in trace.gradients.values()):
+                continue  # a zero slope behind it, chosen with where(), keeps it from the parameters
+            return [_backward(trace, row, bad)]
+        if _absorbed(row, readers):
+            continue
+        return [_forward(trace, row, bad) if bad.inputs_finite else _given(trace, row, bad)]
+    return []
+
+
+def _absorbed(row: Row, readers: dict, depth: int = 100) -> bool:
+    """Whether infinities end harmlessly, as those of an attention mask do in the softmax that follows."""
+    if row.bad is None:
+        return True
+    after = [r for r in readers.get(row, ()) if not r.cut]
+    return not row.bad.nan and bool(after) and depth > 0 and all(_absorbed(r, readers, depth - 1) for r in after)
+
+
+def _what(bad: Bad) -> str:
+    return "NaN" if bad.nan else "infinity"
+
+
+def _count(bad: Bad) -> str:
+    n = bad.nan or bad.inf
+    kind = "NaN" if bad.nan else "infinite"
+    run = f", in run {bad.run:,}" if bad.run > 1 else ""
+    return f"{n:,} of {bad.total:,} {'value' if bad.total == 1 else 'values'} {'is' if n == 1 else 'are'} {kind}{run}"
+
+
+def _range(s: Stats | None) -> str:
+    if s is None or s.min is None or s.max is None:
+        return ""
+    return number(s.min) if s.min == s.max else f"{number(s.min)} to {number(s.max)}"
+
+
+def _reason(op: str, bad: Bad) -> tuple[str, str]:
+    """Why an op gives what is not finite, from the range of its inputs, and the remedy."""
+    figures = [s for _, s in bad.inputs if s is not None and s.min is not None and s.max is not None]
+    first = figures[0] if figures else None
+    if op in LOGARITHMS and first is not None and first.min is not None and first.min <= 0:
+        return f"the {op} of values down to {number(first.min)}", REMEDIES["log"]
+    if op == "log1p" and first is not None and first.min is not None and first.min <= -1:
+        return f"the log1p of values down to {number(first.min)}", REMEDIES["log"]
+    if op in ("sqrt", "rsqrt") and first is not None and first.min is not None and first.min <= 0:
+        return f"the {op} of values down to {number(first.min)}", REMEDIES["sqrt"]
+    if op in EXPONENTIALS and first is not None and first.max is not None:
+        return f"the {op} of values up to {number(first.max)} overflows", REMEDIES["exp"]
+    if op in ("div", "reciprocal", "remainder", "fmod", "floor_divide"):
+        divisor = next((s for name, s in bad.inputs if s is not None and (name == "1" or op == "reciprocal")), None)
+        if divisor is not None and divisor.zeros:
+            return "a division by 0", REMEDIES["div"]
+    if op == "pow" and first is not None and first.min is not None and first.min <= 0:
+        return f"a power of values down to {number(first.min)}", "Keep the base above 0, or use an integer exponent."
+    if op in ("asin", "acos", "atanh") and first is not None:
+        return f"the {op} of values of {_range(first)}", "Clamp the argument to (-1, 1)."
+    if op == "mean" or not figures:
+        return f"a {op} of nothing" if not bad.total else f"what {op} computes", GENERAL
+    ranges = listed([r for r in map(_range, figures) if r], 3)
+    return f"the {op} of values of {ranges}", GENERAL
+
+
+def _reached(trace: Trace) -> tuple[str, list[Leaf]]:
+    """The parameters whose gradients are spoilt."""
+    leaves = [leaf for leaf, g in trace.gradients.items() if g.nonfinite]
+    return (
+        f", and it spoils the {'gradient' if len(leaves) == 1 else 'gradients'} of {listed(leaves)}" if leaves else ""
+    ), leaves
+
+
+def _forward(trace: Trace, row: Row, bad: Bad) -> Found:
+    line, col, place = where(trace, row.chain)
+    why, remedy = _reason(row.op, bad)
+    spoilt, leaves = _reached(trace)
+    message = capital(
+        f"{place} makes the first {_what(bad)}: `{code_of(trace, row)}` is {why} ({_count(bad)}){spoilt}."
+    )
+    severity = "error" if leaves or any(r.bad and r.bad.nan for r in trace.rows) else "warning"
+    return Found("nan", severity, line, col, message, remedy, [row], leaves)
+
+
+def _given(trace: Trace, row: Row, bad: Bad) -> Found:
+    """The values were bad when they came: the data, or weights that an update spoilt."""
+    line, col, place = where(trace, row.chain)
+    leaves = [ref for ref in row.refs if isinstance(ref, Leaf)]
+    names = [leaf.name for leaf in leaves]
+    trained = any(leaf.kind == "parameter" for leaf in leaves)
+    spoilt, hit = _reached(trace)
+    who = f"an input ({listed(names)})" if len(names) > 1 else f"`{names[0]}`" if names else "an input"
+    message = capital(
+        f"{place} reads a value that is not finite before any op has run on it: {who} of `{code_of(trace, row)}`{spoilt}."
+    )
+    remedy = ("Make the model anew: an earlier step has spoilt its weights (a lower learning rate, clip_grad_norm_)." if trained
+              else "Look at the data: core.isnan(x).any(), and what was divided or parsed to make it.")  # fmt: skip
+    return Found("nan", "error", line, col, message, remedy, [row], hit)
+
+
+def _backward(trace: Trace, row: Row, bad: Bad) -> Found:
+    line, col, place = where(trace, row.chain)
+    kept = [f"its {name} is {_range(s)}" for name, s in bad.inputs if _range(s)]
+    at = f", where {listed(kept, 3)}" if kept else ""
+    spoilt, leaves = _reached(trace)
+    message = capital(
+        f"{place} makes the first {_what(bad)} in backward: the gradient of `{row.op}` in `{code_of(trace, row)}` "
+        f"({_count(bad)}){at}, though all forward values are finite{spoilt}."
+    )
+    remedy = REMEDIES.get({"log": "log", "sqrt": "sqrt", "rsqrt": "sqrt", "div": "div", "norm": "sqrt", "pow": "sqrt"}.get(row.op, ""),
+                          "Keep its argument away from the point where the slope is infinite: add a small eps.")  # fmt: skip
+    return Found("nan", "error", line, col, message, remedy, [row], leaves)

@@ -1,0 +1,192 @@
+"""Gradients that vanish or explode from layer to layer."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+
+from ..trace import Leaf, Row, Trace, ancestors
+from .found import Found, capital, listed, where
+
+# A layer that gets a ten-thousandth of what the best-served layer gets stands still beside it: float32 keeps seven
+# digits and a learning rate is chosen for the largest. Healthy networks, with whatever normalisation, stay within a
+# factor of a few hundred (an MLP at its end of training: 30; attention's query weights at the start: 300).
+VANISHING = 1e-4
+# Growth towards the input, layer by layer: a factor of a thousand between the layer at the loss and another.
+EXPLODING = 1e3
+# One step of size lr = 1e-3 with such a gradient moves a weight by more than itself; only beside small weights.
+HUGE, HUGE_TO_WEIGHT = 1e2, 1e3
+LAYERS = 3  # fewer show no trend
+SATURATED = 0.2  # mean slope of a tanh below which most of the gradient is lost in it; at the start it is 0.6 to 1
+ACTIVATIONS = {"tanh", "sigmoid", "relu", "leaky_relu", "gelu", "silu", "elu", "softplus"}
+DEAD = 0.95  # share of zeros behind a relu
+
+
+def scale(trace: Trace, explained: set[Leaf]) -> list[Found]:
+    """A finding when the gradients of the weights differ in size beyond what training can bear."""
+    if any(g.nonfinite for g in trace.gradients.values()):
+        return []
+    layers = _layers(trace)
+    if not layers:
+        return []
+    sizes = {leaf: _size(trace, leaf) for leaf, _ in layers}
+    top = max(range(len(layers)), key=lambda i: sizes[layers[i][0]])
+    best = layers[top][0]
+    if sizes[best] == 0:
+        return []
+    weak = [(leaf, row) for leaf, row in layers[:top] if sizes[leaf] < VANISHING * sizes[best]]
+    if len(layers) >= LAYERS and weak and not _first_step(trace, weak, layers[top][1]):
+        return [_vanishing(trace, weak, layers[top], sizes)]
+    if faded := _faded(trace, layers):
+        return [faded]
+    end = layers[-1][0]
+    strong = [(leaf, row) for leaf, row in layers[:-1] if sizes[leaf] > EXPLODING * sizes[end] > 0]
+    if len(layers) < LAYERS or sizes[best] < 1e-3:  # large beside almost nothing is still small
+        strong = []
+    for leaf, row in layers:
+        if sizes[leaf] > max(HUGE, HUGE_TO_WEIGHT * trace.weights.get(leaf, 0.0)) and (leaf, row) not in strong:
+            strong.append((leaf, row))
+    strong.sort(key=lambda pair: pair[1].number)
+    return [_exploding(trace, strong, layers[-1], sizes)] if strong else []
+
+
+def _faded(trace: Trace, layers: list[tuple[Leaf, Row]]) -> Found | None:
+    """All weights starve alike: what a layer loses in forward, the gradient of the layers behind it loses too."""
+    acts = [r for r in trace.rows if r.reached and r.op in ACTIVATIONS and _root_mean_square(r) is not None]
+    if len(acts) < LAYERS:
+        return None
+    first, last = _root_mean_square(acts[0]), _root_mean_square(acts[-1])
+    if not first or last is None or last >= VANISHING * first:
+        return None
+    between = {ref for row in acts for ref in ancestors([row])}
+    leaves = [leaf for leaf, _ in layers if leaf in between and _size(trace, leaf) < VANISHING]
+    if not leaves:
+        return None
+    line, col, place = where(trace, acts[-1].chain)
+    message = capital(
+        f"{place} lets the signal and with it the gradients vanish: the output of `{acts[0].op}` falls from {first:.2g} rms in "
+        f"the first layer to {last:.2g} in the last, so {_span([(x, acts[0]) for x in leaves])} hardly learn."
+    )
+    remedy = "Start with larger weights (Xavier or Kaiming), or put a LayerNorm between the layers."
+    return Found("vanishing", "warning", line, col, message, remedy, acts, leaves)
+
+
+def _root_mean_square(row: Row) -> float | None:
+    """Of an op's output, from its mean and spread."""
+    s = row.stats
+    return None if s is None or s.mean is None or s.std is None else math.hypot(s.mean, s.std)
+
+
+def _layers(trace: Trace) -> list[tuple[Leaf, Row]]:
+    """Weights (matrices and higher) that got a gradient, with the op that first reads each, from input to loss."""
+    readers = trace.consumers()
+    found = []
+    for leaf in trace.parameters():
+        if leaf in trace.gradients and len(leaf.shape) >= 2:
+            uses = [row for row in readers.get(leaf, ()) if row.reached]
+            if uses:
+                found.append((leaf, min(uses, key=lambda r: r.number)))
+    return sorted(found, key=lambda pair: pair[1].number)
+
+
+def _size(trace: Trace, leaf: Leaf) -> float:
+    """The root mean square over what is not zero: rows of an embedding that no batch touched do not count."""
+    g = trace.gradients[leaf]
+    return g.rms / math.sqrt(1 - g.zeros) if g.zeros < 1 else 0.0
+
+
+def _first_step(trace: Trace, weak: list[tuple[Leaf, Row]], top: Row) -> bool:
+    """Exact zeros after a single step, with no dead relu: a last layer that starts at zero, which is fine."""
+    gradients = [trace.gradients[leaf] for leaf, _ in weak]
+    if any(g.max_abs or g.count > 1 for g in gradients):
+        return False
+    return not any(_loss_of_slope(row) and row.op == "relu" for row in ancestors([top]) if isinstance(row, Row))
+
+
+def _loss_of_slope(row: Row) -> float | None:
+    """The mean slope of an activation, from the mean and spread of its output, where it is too small; else None."""
+    s = row.stats
+    if s is None or s.mean is None or s.std is None:
+        return None
+    square = s.mean * s.mean + s.std * s.std
+    if row.op == "tanh" and (slope := 1 - square) < SATURATED:
+        return slope
+    if row.op == "sigmoid" and (slope := s.mean - square) < 0.25:
+        return slope
+    if row.op == "relu" and s.zeros > DEAD:
+        return 1 - s.zeros
+    return None
+
+
+def _between(first: Row, last: Row) -> list[Row]:
+    """Activations on the way from one layer's op to another's."""
+    return [r for r in ancestors([last]) if isinstance(r, Row) and r.reached and r.number >= first.number]
+
+
+def _cause(trace: Trace, weak: list[tuple[Leaf, Row]], top: Row) -> tuple[str, str, list[Row]]:
+    """Why gradients shrink, as far as the values tell: the words, the remedy, the rows."""
+    way = _between(weak[0][1], top)
+    flat = [(row, slope) for row in way if (slope := _loss_of_slope(row)) is not None]
+    if flat:
+        op = Counter(row.op for row, _ in flat).most_common(1)[0][0]
+        rows = [row for row, _ in flat if row.op == op]
+        slope = sum(s for row, s in flat if row.op == op) / len(rows)
+        if op == "sigmoid":
+            return (f"each `sigmoid` on the way passes {slope:.2g} of it on average",
+                    "Use relu, gelu or silu between layers, or put a LayerNorm before each sigmoid.", rows)  # fmt: skip
+        if op == "relu":
+            return (f"`relu` gives {100 * (1 - slope):.3g} % zeros and passes nothing there",
+                    "Lower the learning rate, start biases at 0, or use leaky_relu or gelu.", rows)  # fmt: skip
+        return (f"`tanh` is saturated (its mean slope is {slope:.2g})",
+                "Start with smaller weights (Xavier, gain 5/3), put a LayerNorm before each tanh, or use relu or gelu.",
+                rows)  # fmt: skip
+    acts = [r for r in way if r.op in ACTIVATIONS and _root_mean_square(r) is not None]
+    weights = [w for leaf, _ in weak if (w := trace.weights.get(leaf)) is not None]
+    if len(acts) >= 2:
+        acts.sort(key=lambda r: r.number)
+        first, last = _root_mean_square(acts[0]), _root_mean_square(acts[-1])
+        if first and last is not None and last < 0.05 * first:
+            words = f"the signal itself fades on the way, from {first:.2g} to {last:.2g}, because the weights are small"
+            return words, "Start with larger weights (Xavier or Kaiming), or put a LayerNorm between the layers.", acts
+    small = f" (weights of rms {max(weights):.2g})" if weights else ""
+    return (
+        f"every layer passes only a part of it{small}",
+        "Use Xavier or Kaiming start values, LayerNorm, or skip connections.",
+        acts,
+    )
+
+
+def _span(layers: list[tuple[Leaf, Row]]) -> str:
+    """The names of layers that lie one after the other."""
+    names = [leaf.name for leaf, _ in layers]
+    return listed(names) if len(names) <= 4 else f"{names[0]} to {names[-1]} ({len(names)} layers)"
+
+
+def _vanishing(trace: Trace, weak: list[tuple[Leaf, Row]], top: tuple[Leaf, Row], sizes: dict[Leaf, float]) -> Found:
+    why, remedy, rows = _cause(trace, weak, top[1])
+    line, col, place = where(trace, (rows[0] if rows else weak[0][1]).chain)
+    least = min(weak, key=lambda pair: sizes[pair[0]])[0]
+    low, high = sizes[least], sizes[top[0]]
+    factor = f"{high / low:.0e} times less than" if low else "nothing beside"
+    factor = factor.replace("e+0", "e").replace("e+", "e")
+    message = capital(
+        f"{place} lets gradients vanish: {why}, so {_span(weak)} hardly {'learns' if len(weak) == 1 else 'learn'} "
+        f"({least.name} gets {low:.2g} rms, {factor} {top[0].name} with {high:.2g})."
+    )
+    return Found("vanishing", "warning", line, col, message, remedy, rows, [leaf for leaf, _ in weak])
+
+
+def _exploding(trace: Trace, strong: list[tuple[Leaf, Row]], end: tuple[Leaf, Row], sizes: dict[Leaf, float]) -> Found:
+    worst = max(strong, key=lambda pair: sizes[pair[0]])
+    line, col, place = where(trace, worst[1].chain)
+    beside = "" if worst[0] is end[0] else f", beside {sizes[end[0]]:.2g} of {end[0].name} at the loss"
+    weight = trace.weights.get(worst[0])
+    held = f" (its weights have {weight:.2g})" if weight else ""
+    message = capital(
+        f"{place} lets gradients explode: {worst[0].name} gets an rms of {sizes[worst[0]]:.2g}{held}{beside}; "
+        f"affected: {_span(strong)}."
+    )
+    remedy = "Start with smaller weights (Kaiming or Xavier), normalise inputs and layers, or clip the gradients (clip_grad_norm_)."
+    return Found(
+        "exploding", "warning", line, col, message, remedy, [row for _, row in strong], [leaf for leaf, _ in strong]
+    )

@@ -1,0 +1,223 @@
+"""The end of a recording: names are settled, what the modules hold is listed, and the trace becomes a `Record`."""
+
+from __future__ import annotations
+
+import linecache
+import os
+import platform
+from collections.abc import Mapping
+from importlib import metadata
+from typing import Any
+
+import numpy as np
+
+from core import native, source as places
+from core.tensor import Tensor
+from widgets.record import ErrorRow, Finding, GradientRow, KernelRow, LineRow, OpRow, Record, TensorRow
+
+from . import measure
+from .diagnose import Found, diagnose
+from .naming import assigned, is_module, operand
+from .recorder import Recorder
+from .trace import Leaf, Ref, Row, Trace
+
+
+def settle(recorder: Recorder, space: Mapping[str, Any], text: str) -> Trace:
+    """Name what has no name yet and list the parameters of every module that took part."""
+    trace, names = recorder.trace, recorder.names
+    trace.source = text
+    trace.own_ns = recorder.own_ns
+    code = "".join(next((linecache.getlines(f) for f in trace.files if linecache.getlines(f)), [])) or text
+    trace.code = code
+    for variable in assigned(code):
+        value = space.get(variable)
+        if is_module(value):
+            names.note(value, variable)
+            _list_parameters(recorder, value, variable, trace.defined)
+        elif isinstance(value, Tensor) and value._requires_grad and value._node is None:
+            trace.defined.add(recorder.parameter(value, variable).name)
+    for parent, reference, kind in recorder.paths[1:]:
+        module = reference()
+        name = names.modules.get(id(module)) or (names.module(module, [space]) if module is not None else "")
+        if not name:
+            above = trace.paths[parent]
+            name = f"{above}.{kind}" if above else kind
+        trace.paths.append(name)
+        if parent == 0 and module is not None:
+            _list_parameters(recorder, module, name, set())
+    for leaf in trace.leaves:
+        t = leaf.tensor()
+        if not leaf.name:
+            leaf.name = _read_as(trace, leaf) or _unnamed(leaf)
+        if t is not None and leaf.requires_grad and leaf.kind == "parameter":
+            trace.weights[leaf] = measure.rms(t._a)
+            g = trace.gradients.get(leaf)
+            if g is not None and not g.fresh and t._grad is not None:
+                measure.gradient(g, t._grad._a)
+    return trace
+
+
+def _list_parameters(recorder: Recorder, module: Any, name: str, into: set[str]) -> None:
+    for path, p in module.named_parameters():
+        if p._requires_grad:
+            into.add(recorder.parameter(p, f"{name}.{path}").name)
+
+
+def _read_as(trace: Trace, leaf: Leaf) -> str:
+    """What the expression that reads a leaf calls it."""
+    for row in trace.rows:
+        if row.op == leaf.op and leaf in row.refs and row.place is not None and row.inner == row.chain[0]:
+            return operand(row.place.code, leaf.position)
+    return ""
+
+
+def _unnamed(leaf: Leaf) -> str:
+    return f"unnamed {'parameter' if leaf.kind == 'parameter' else 'tensor'} {'×'.join(map(str, leaf.shape))}".strip()
+
+
+def build(trace: Trace, title: str, error: ErrorRow | None) -> Record:
+    """The record of a settled trace, with its findings."""
+    found = diagnose(trace)
+    record = Record(title=title, source=trace.source, error=error, folded=trace.folded, environment=environment())
+    record.environment["recording"] = f"{trace.own_ns / 1e6:.3g} ms, taken off all times"
+    numbers = _rows(trace, record, found)
+    _leaves(trace, record, numbers)
+    _lines(trace, record)
+    _gradients(trace, record, found)
+    for (kernel, backend, op), (count, ns, size) in trace.kernels.items():
+        rate = size / (ns / 1e9) if size and ns else None
+        record.kernels.append(KernelRow(kernel, backend, op, count, ns / 1e6, ns / 1e3 / count, rate))
+    record.kernels.sort(key=lambda k: -k.total_ms)
+    for f in found:
+        ops = [numbers[row] for row in f.rows if row in numbers]
+        parameters = [leaf.name for leaf in f.leaves]
+        record.findings.append(Finding(f.kind, f.severity, f.line, f.col, f.message, f.remedy, ops, parameters))
+    record.wall_ms = max(trace.wall_ns - trace.own_ns, 0) / 1e6
+    record.forward_ms = sum(r.forward_ns for r in trace.rows if r.phase != "update") / 1e6
+    record.backward_ms = trace.backward_ns / 1e6
+    record.update_ms = (trace.update_ns or sum(r.forward_ns for r in trace.rows if r.phase == "update")) / 1e6
+    record.ops_ms = record.forward_ms + record.backward_ms + record.update_ms
+    record.device = "cuda" if any(row.device == "cuda" for row in trace.rows) else "cpu"
+    return record
+
+
+def _shown(trace: Trace, found: list[Found]) -> list[Row]:
+    """Rows that are drawn: all ops, and of the cuts those that a finding names or that an op reads."""
+    named = {row for f in found for row in f.rows}
+    read = {ref for row in trace.rows if not row.cut for ref in row.refs}
+    for row in reversed(trace.rows):  # what leads to a cut that is read is read too
+        if row.cut and (row in read or row in named):
+            read.update(row.refs)
+            named.add(row)
+    return [row for row in trace.rows if not row.cut or row in named]
+
+
+def _rows(trace: Trace, record: Record, found: list[Found]) -> dict[Ref, int]:
+    """Fill in the op rows; gives the number of every row and leaf."""
+    rows = _shown(trace, found)
+    numbers: dict[Ref, int] = {row: k for k, row in enumerate(rows)}
+    used = dict.fromkeys(ref for row in rows for ref in row.refs if isinstance(ref, Leaf))
+    for leaf in trace.leaves:
+        if leaf in used or leaf.kind == "parameter":
+            numbers[leaf] = len(record.tensors)
+            kind = leaf.kind
+            row = TensorRow(numbers[leaf], leaf.name, kind, list(leaf.shape), leaf.dtype, leaf.requires_grad)
+            record.tensors.append(row)
+    for row in rows:
+        place, file = row.place, ""
+        if place is not None:
+            own = place.file in trace.files
+            file = "" if own else places.name_of_file(place.file) or os.path.basename(place.file)
+            if own:
+                place = trace.own_place(row.chain[:1])
+        flags = set(row.flags)
+        if row.bad is not None or row.bad_backward is not None:
+            flags.add("nan")
+        if row.error:
+            flags.add("error")
+        names = [("t" if isinstance(r, Leaf) else "o") + str(numbers[r]) for r in row.refs if r in numbers]
+        record.ops.append(
+            OpRow(
+                numbers[row],
+                {"return": "from_numpy"}.get(row.cut, row.cut) if row.cut else row.op,
+                row.count,
+                place.line if place else None,
+                place.col if place else None,
+                place.end_line if place else None,
+                place.end_col if place else None,
+                file,
+                place.code if place else "",
+                trace.paths[row.path],
+                row.kernel,
+                row.backend,
+                list(row.shape),
+                row.dtype,
+                names,
+                row.forward_ns / 1e6,
+                row.backward_ns / 1e6,
+                row.max_ns / 1e6,
+                row.size,
+                row.requires_grad,
+                row.stats,
+                sorted(flags),
+            )
+        )
+    return numbers
+
+
+def _leaves(trace: Trace, record: Record, numbers: dict[Ref, int]) -> None:
+    """A constant that the cell's own code names is an input of the graph."""
+    for leaf in trace.leaves:
+        if leaf in numbers and leaf.kind == "constant" and not leaf.name.startswith("unnamed"):
+            record.tensors[numbers[leaf]].kind = "input" if leaf.shape else "constant"
+
+
+def _lines(trace: Trace, record: Record) -> None:
+    lines = {line: list(spent) for line, spent in trace.lines.items()}
+    for row in trace.rows:
+        if row.cut or (row.phase == "update" and trace.update_ns):
+            continue
+        line = trace.line(row.chain)
+        if line is not None:
+            spent = lines.setdefault(line, [0, 0, 0])
+            spent[0] += row.forward_ns
+            spent[1] += row.backward_ns
+            spent[2] += row.count
+    record.lines = [LineRow(line, f / 1e6, b / 1e6, n) for line, (f, b, n) in sorted(lines.items())]
+
+
+def _gradients(trace: Trace, record: Record, found: list[Found]) -> None:
+    if not trace.backwards and not trace.failed:
+        return  # a cell that asks for no gradient misses none
+    flags: dict[Leaf, set[str]] = {}
+    for f in found:
+        if f.kind in ("vanishing", "exploding"):
+            for leaf in f.leaves:
+                flags.setdefault(leaf, set()).add(f.kind)
+    for leaf in trace.parameters():
+        row = GradientRow(leaf.name, leaf.name.rpartition(".")[0], list(leaf.shape), leaf.dtype)
+        row.weight_rms = trace.weights.get(leaf)
+        g = trace.gradients.get(leaf)
+        mine = flags.get(leaf, set())
+        if g is None:
+            mine.add("none")
+        else:
+            row.norm, row.rms, row.mean, row.std = g.norm, g.rms, g.mean, g.std
+            row.max_abs, row.zeros, row.nonfinite = g.max_abs, g.zeros, g.nonfinite
+            row.histogram, row.count, row.update_ratio = g.histogram, g.count, trace.updates.get(leaf)
+            if g.nonfinite:
+                mine.add("nan")
+            elif g.max_abs == 0:
+                mine.add("zero")
+        row.flags = sorted(mine)
+        record.gradients.append(row)
+
+
+def environment() -> dict[str, str]:
+    """What the figures were taken with."""
+    try:
+        version = metadata.version("gradlab")
+    except metadata.PackageNotFoundError:
+        version = "from source"
+    kernels = f"{native.module.get_num_threads()} threads" if native.module is not None else "off: " + native.reason
+    return {"gradlab": version, "python": platform.python_version(), "numpy": np.__version__, "C kernels": kernels}

@@ -1,0 +1,109 @@
+"""Where a plain number or an array went, read from the cell's source: what `.item()`, `.tolist()` or a NumPy call that
+drops the lineage leaves for us to go by."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from core.source import Location
+
+from .trace import Ref, Row, Trace
+
+Span = tuple[int, int, int, int]  # line, column, end line, end column
+MUTATORS = ("append", "extend", "add", "insert", "update", "setdefault", "appendleft")
+
+
+def edges(trace: Trace) -> dict[Ref, list[Ref]]:
+    """For every op that seems to use a value that left the graph: the cuts it came from."""
+    returned = {ref for row in trace.rows if row.cut == "return" for ref in row.refs}
+    lost = [row for row in trace.rows if row.cut in ("item", "tolist", "numpy") and row not in returned]
+    if not lost:
+        return {}
+    try:
+        tree = ast.parse(trace.code)
+    except (SyntaxError, ValueError):
+        return {}
+    places = [(row, place) for row in trace.rows if not row.cut and (place := _raw(trace, row)) is not None]
+    found: dict[Ref, list[Ref]] = {}
+    for cut in lost:
+        place = _raw(trace, cut)
+        if place is None:
+            continue
+        span = _span(place)
+        tainted = _tainted(tree, span)
+        for row, at in places:
+            if _inside(span, _span(at)) or tainted & _names(tree, _span(at)):
+                found.setdefault(row, []).append(cut)
+    return found
+
+
+def _raw(trace: Trace, row: Row) -> Location | None:
+    """The innermost place in this cell, its line as Python counts it."""
+    for code, lasti in row.chain:
+        if code.co_filename in trace.files:
+            from core.source import locate
+
+            place = locate(code, lasti)
+            offset = trace.files[code.co_filename]
+            return place._replace(line=place.line + offset, end_line=place.end_line + offset) if offset > 0 else place
+    return None
+
+
+def _span(place: Location) -> Span:
+    return place.line, place.col, place.end_line, place.end_col
+
+
+def _inside(inner: Span, outer: Span) -> bool:
+    return inner[:2] >= outer[:2] and inner[2:] <= outer[2:]
+
+
+def _of(node: ast.AST) -> Span | None:
+    line = getattr(node, "lineno", None)
+    if line is None:
+        return None
+    return line, node.col_offset, node.end_lineno, node.end_col_offset  # type: ignore[attr-defined]
+
+
+def _names(tree: ast.AST, span: Span) -> set[str]:
+    """Variables that are read inside a stretch of source."""
+    return {
+        node.id
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and (at := _of(node)) and _inside(at, span)
+    }
+
+
+def _flows(tree: ast.AST) -> Iterator[tuple[ast.AST, list[ast.expr]]]:
+    """Every value that goes into variables: the value and the targets."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign):
+            yield node.value, node.targets
+        elif isinstance(node, ast.AugAssign | ast.AnnAssign | ast.NamedExpr) and node.value is not None:
+            yield node.value, [node.target]
+        elif isinstance(node, ast.For | ast.comprehension):
+            yield node.iter, [node.target]
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in MUTATORS:
+            for argument in node.args:
+                yield argument, [node.func.value]
+        elif isinstance(node, ast.withitem) and node.optional_vars is not None:
+            yield node.context_expr, [node.optional_vars]
+
+
+def _tainted(tree: ast.AST, span: Span) -> set[str]:
+    """Variables that hold what the expression at `span` gave, directly or through others."""
+    flows = list(_flows(tree))
+    found: set[str] = set()
+    grown = True
+    while grown:
+        grown = False
+        for value, targets in flows:
+            at = _of(value)
+            read = {n.id for n in ast.walk(value) if isinstance(n, ast.Name)}
+            if not (read & found or (at is not None and _inside(span, at))):
+                continue
+            new = {n.id for target in targets for n in ast.walk(target) if isinstance(n, ast.Name)} - found
+            if new:
+                found |= new
+                grown = True
+    return found

@@ -1,0 +1,224 @@
+"""The notebook's side: `%%autograd` shows a card under a cell, `%autograd on|off` under every cell.
+
+The first line of a cell is rewritten to a line magic on the same line, and hooks around the cell do the rest. So the cell
+runs exactly as it would without: names, last value, inner magics, top-level await, tracebacks, line numbers.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from IPython.core.error import UsageError
+from IPython.core.magic import Magics, cell_magic, line_magic, magics_class
+from IPython.display import publish_display_data
+
+import widgets
+from core import observe, source
+
+from .session import Recording, error_row
+
+FLAGS = {
+    "--text": "show the card as text alone",
+    "--no-card": "record and show nothing; lab.last() has the record",
+}
+_FIRST_LINE = re.compile(r"%%autograd(?![\w?])([^\n]*)")
+
+
+def rewrite(lines: list[str]) -> list[str]:
+    """Input transformer: ``%%autograd ARGS`` becomes ``%autograd --cell ARGS``, the number of lines as it was.
+
+    >>> rewrite(["%%autograd --text\\n", "x = 1\\n"])
+    ['%autograd --cell --text\\n', 'x = 1\\n']
+    """
+    if lines and (found := _FIRST_LINE.match(lines[0])):
+        return [f"%autograd --cell{found.group(1)}\n", *lines[1:]]
+    return lines
+
+
+rewrite.has_side_effects = False  # type: ignore[attr-defined]
+
+
+def flags_of(line: str) -> set[str]:
+    """The flags of a magic's line.
+
+    *Raises*: UsageError, one line that names what there is.
+    """
+    try:
+        words = shlex.split(line)
+    except ValueError as error:
+        raise UsageError(f"%%autograd: {error}") from None
+    unknown = [word for word in words if word not in FLAGS and word != "--cell"]
+    if unknown:
+        raise UsageError(
+            f"%%autograd: unknown {'flag' if unknown[0].startswith('-') else 'argument'} {unknown[0]}; it takes {' and '.join(FLAGS)}"
+        )
+    return set(words)
+
+
+@magics_class
+class LabMagics(Magics):
+    """`%%autograd` and `%autograd`."""
+
+    def __init__(self, shell: Any) -> None:
+        super().__init__(shell)
+        self.auto = False
+        self.infos: list[Any] = []  # of the cells that run now, one inside the other
+        self.recording: Recording | None = None
+        self.files: dict[str, int] = {}
+        self.flags: set[str] = set()
+        self.asked = False
+        self.depth = 0
+
+    # -- what the user calls ---------------------------------------------------------------------------------------------
+
+    @line_magic
+    def autograd(self, line: str) -> None:
+        """Show a card under every cell that runs ops.
+
+        ``%autograd on``, ``%autograd off``; ``%autograd`` alone says which.
+        """
+        words = line.split()
+        if "--cell" in words:
+            self.flags = flags_of(line)
+            self.asked = True
+            self.begin()
+        elif not words:
+            print(
+                f"autograd: cards are {'on' if self.auto else 'off'}; %autograd on or %autograd off, %%autograd for one cell"
+            )
+        elif words in (["on"], ["off"]):
+            self.auto = words == ["on"]
+            if not self.auto and not self.asked:
+                self.drop()
+        else:
+            raise UsageError(
+                f"%autograd: got {line.strip()!r}, it takes on or off; %%autograd as a cell's first line takes {' and '.join(FLAGS)}"
+            )
+
+    @cell_magic("autograd")
+    def autograd_cell(self, line: str, cell: str) -> None:
+        """Show under this cell its graph, its gradients and its timings, and what is wrong and on which line.
+
+        ``%%autograd [--text] [--no-card]``
+
+        --text     show the card as text alone
+        --no-card  record and show nothing; lab.last() has the record
+        """
+        flags_of(line)
+        self.shell.run_cell(f"%%autograd {line}\n{cell}", store_history=False).raise_error()
+
+    # -- around a cell ---------------------------------------------------------------------------------------------------
+
+    def before(self, info: Any) -> None:
+        """Hook: a cell is about to run."""
+        self.infos.append(info)
+        if self.auto and self.recording is None:
+            self.guarded(self.begin)
+
+    def after(self, result: Any) -> None:
+        """Hook: a cell has run, well or not."""
+        while self.infos and self.infos.pop() is not result.info:
+            pass
+        if self.recording is not None and len(self.infos) < self.depth:
+            self.guarded(self.show, result)
+
+    def guarded(self, work: Callable[..., None], *args: Any) -> None:
+        """No failure of the lab may break the user's cell: it is told in one line."""
+        try:
+            work(*args)
+        except Exception as error:
+            self.drop()
+            said = str(error).splitlines()
+            print(
+                f"autograd: no card for this cell ({type(error).__name__}: {said[0] if said else ''}); the cell itself ran as always.",
+                file=sys.stderr,
+            )
+
+    def begin(self) -> None:
+        """Start recording the cell that is running."""
+        if self.recording is not None:
+            return
+        self.depth = len(self.infos)
+        self.files = self.cell_files(self.infos[-1]) if self.infos else {}
+        self.recording = Recording()
+        self.recording.start(self.files)
+
+    def drop(self) -> None:
+        """End a recording without a card."""
+        recording, self.recording = self.recording, None
+        self.asked, self.flags = False, set()
+        if recording is not None and recording.recorder is not None:
+            observe.remove(recording.recorder)
+
+    def cell_files(self, info: Any) -> dict[str, int]:
+        """The file names that the cell's code goes by, with how many lines the notebook shows above its first."""
+        raw = info.raw_cell
+        lines = raw.split("\n")
+        blank = next((i for i, text in enumerate(lines) if text.strip()), 0)
+        transformed = getattr(info, "transformed_cell", None) or self.shell.transform_cell(raw)
+        count = self.shell.execution_count - (1 if info.store_history else 0)
+        files = {self.shell.compile.get_code_name(raw, transformed, count): blank}
+        if lines[blank].startswith("%%time"):
+            files["<timed exec>"] = blank + 1
+        return files
+
+    def show(self, result: Any) -> None:
+        """End the recording of a cell and show its card."""
+        recording, flags, asked = self.recording, self.flags, self.asked
+        assert recording is not None
+        self.recording, self.asked, self.flags = None, False, set()
+        if result.execution_count is not None:
+            recording.title = f"In [{result.execution_count}]"
+        error = result.error_in_exec or result.error_before_exec
+        if isinstance(error, UsageError):
+            self.recording = recording
+            return self.drop()
+        record = recording.stop(self.shell.user_ns, result.info.raw_cell, error_row(error, self.files))
+        if "--no-card" in flags or not (asked or record.ops):
+            return None
+        bundle = {"text/plain": widgets.text(record)}
+        if "--text" not in flags:
+            bundle = {"text/html": widgets.html(record), **bundle}
+        publish_display_data(bundle)
+        return None
+
+
+def load(shell: Any) -> None:
+    """Register the magics, the transformer and the hooks; once, however often it is called."""
+    if getattr(shell, "_gradlab", None) is not None:
+        return
+    magics = LabMagics(shell)
+    shell.register_magics(magics)
+    shell.input_transformers_cleanup.append(rewrite)
+    shell.events.register("pre_run_cell", magics.before)
+    shell.events.register("post_run_cell", magics.after)
+    was = source.name_of_file
+
+    def name_of_file(filename: str) -> str | None:
+        try:
+            found = shell.compile.format_code_name(filename)
+        except Exception:  # another compiler than IPython's
+            found = None
+        return found[1].replace("In[", "In [") if found else was(filename)
+
+    source.name_of_file = name_of_file
+    shell._gradlab = (magics, was)
+
+
+def unload(shell: Any) -> None:
+    """Take everything back."""
+    magics, was = getattr(shell, "_gradlab", None) or (None, None)
+    if magics is None:
+        return
+    magics.drop()
+    shell.input_transformers_cleanup.remove(rewrite)
+    shell.events.unregister("pre_run_cell", magics.before)
+    shell.events.unregister("post_run_cell", magics.after)
+    for kind in ("line", "cell"):
+        shell.magics_manager.magics[kind].pop("autograd", None)
+    source.name_of_file = was
+    shell._gradlab = None

@@ -1,0 +1,139 @@
+"""Values reduced to figures the moment they are there: whether all are finite, their range, the spread of a gradient."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from core import native
+from widgets.record import HISTOGRAM_BINS, HISTOGRAM_LOW, Stats
+
+from .trace import Gradient
+
+# Above this many elements figures come from evenly spaced ones; the check for NaN and infinity always sees all.
+SAMPLE = 1 << 16
+
+_native_stats = getattr(native.module, "stats", None)
+_native_finite = getattr(native.module, "all_finite", None)
+_NATIVE = (np.dtype(np.float32), np.dtype(np.float64))
+
+
+def on_host(a: Any) -> Any:
+    """An array of any device as one of NumPy."""
+    return a if isinstance(a, np.ndarray) else a.get() if hasattr(a, "get") else np.asarray(a)
+
+
+def finite(a: Any) -> bool:
+    """Whether no element is NaN or infinite.
+
+    >>> import numpy as np
+    >>> finite(np.array([1.0, 2.0])), finite(np.array([1.0, np.nan]))
+    (True, False)
+    """
+    if _native_finite is not None and a.__class__ is np.ndarray and a.dtype in _NATIVE and a.flags.c_contiguous:
+        return bool(_native_finite(a))
+    if isinstance(a, np.ndarray):
+        return bool(np.isfinite(a).all())
+    import cupy  # type: ignore[import-not-found]  # only where arrays live on a GPU
+
+    return bool(cupy.isfinite(a).all())
+
+
+def sampled(a: Any) -> Any:
+    """`a` flat and of at most `SAMPLE` elements; None for a large array whose elements do not lie in order."""
+    if a.size > SAMPLE:
+        if not a.flags.c_contiguous:
+            return None
+        a = a.reshape(-1)[:: -(-a.size // SAMPLE)]
+    a = np.ascontiguousarray(on_host(a)).reshape(-1)
+    return a.astype(np.float32) if a.dtype.kind not in "fiub" or a.dtype == np.float16 else a
+
+
+def _figures(a: Any) -> tuple[float, float, float, float, int, int]:
+    """(min, max, mean, std, zeros, nonfinite) of a flat array; the first four of its finite elements."""
+    if _native_stats is not None and a.dtype in _NATIVE:
+        return _native_stats(a)[:6]  # type: ignore[no-any-return]
+    x = a.astype(np.float64)
+    good = np.isfinite(x)
+    bad = int(x.size - np.count_nonzero(good))
+    if bad:
+        x = x[good]
+    zeros = int(x.size - np.count_nonzero(x))
+    if x.size == 0:
+        return math.nan, math.nan, math.nan, math.nan, zeros, bad
+    return float(x.min()), float(x.max()), float(x.mean()), float(x.std()), zeros, bad
+
+
+def stats(a: Any) -> Stats | None:
+    """The figures of an array; None for an empty one.
+
+    >>> import numpy as np
+    >>> stats(np.array([0.0, 1.0, 2.0, 3.0], np.float32))
+    Stats(min=0.0, max=3.0, mean=1.5, std=1.118033988749895, zeros=0.25, nonfinite=0)
+    """
+    if a.size == 0 or a.dtype.kind == "c":
+        return None
+    flat = sampled(a)
+    if flat is None:
+        return None
+    low, high, mean, std, zeros, bad = _figures(flat)
+    scale = a.size / flat.size
+    if math.isnan(low):
+        return Stats(None, None, None, None, 0.0, round(bad * scale))
+    return Stats(low, high, mean, std, zeros / flat.size, round(bad * scale))
+
+
+def gradient(into: Gradient, a: Any) -> None:
+    """Reduce a gradient to its figures and its histogram of log2|g|.
+
+    >>> import numpy as np
+    >>> g = Gradient()
+    >>> gradient(g, np.array([3.0, -4.0]))
+    >>> g.norm, g.max_abs, [k for k, n in enumerate(g.histogram) if n]
+    (5.0, 4.0, [41, 42])
+    """
+    n = a.size
+    a = on_host(a)
+    flat = np.ascontiguousarray(a).reshape(-1)
+    if flat.dtype not in _NATIVE:
+        flat = flat.astype(np.float32)
+    low, high, mean, std, zeros, bad = _figures(flat)
+    count = max(n - bad, 0)
+    if count == 0:
+        low = high = mean = std = 0.0
+    rms = math.sqrt(mean * mean + std * std)
+    into.rms, into.norm, into.mean, into.std = rms, rms * math.sqrt(count), mean, std
+    into.max_abs, into.zeros, into.nonfinite = max(abs(low), abs(high)), zeros / n if n else 0.0, bad
+    into.histogram = histogram(flat)
+
+
+def histogram(flat: Any) -> list[int]:
+    """64 counts of log2|g| from -40 to +24; zeros and what is not finite are left out."""
+    if _native_stats is not None and flat.dtype in _NATIVE:
+        bins = list(_native_stats(flat)[6])
+        if len(bins) == HISTOGRAM_BINS:
+            return bins
+    x = np.abs(flat[np.isfinite(flat)])
+    exponent = np.frexp(x[x > 0])[1] - 1
+    where = np.clip(exponent - HISTOGRAM_LOW, 0, HISTOGRAM_BINS - 1)
+    return [int(k) for k in np.bincount(where, minlength=HISTOGRAM_BINS)]
+
+
+def census(a: Any) -> tuple[int, int]:
+    """How many elements are NaN, and how many infinite."""
+    a = on_host(a)
+    a = a if a.dtype.kind in "fc" else a.astype(np.float32)
+    return int(np.isnan(a).sum()), int(np.isinf(a).sum())
+
+
+def rms(a: Any) -> float:
+    """The root mean square; 0 for an empty array."""
+    return norm(a) / math.sqrt(a.size) if a.size else 0.0
+
+
+def norm(a: Any) -> float:
+    """The Euclidean norm, without overflow."""
+    a = np.asarray(on_host(a), np.float64).reshape(-1)
+    return float(np.sqrt(np.dot(a, a)))

@@ -1,0 +1,193 @@
+"""What the user calls a tensor or a module: "model.0.weight", "Ws[2]", "x", looked up in the user's own variables."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+from inspect import CO_NEWLOCALS
+from itertools import islice
+from types import FrameType
+from typing import Any
+
+from core.source import is_ours
+from core.tensor import Tensor
+
+LOOKUPS = 2000  # scans of the variables that one recording may cost; later leaves stay without a name
+ITEMS = 512  # how far into a list names are looked for
+
+
+def is_module(value: Any) -> bool:
+    """Whether a value is a module, without importing the package of modules."""
+    return callable(getattr(type(value), "named_parameters", None))
+
+
+def spaces(frame: FrameType | None, ours: str) -> list[Mapping[str, Any]]:
+    """The variables the user's frames see, the outermost (the cell's own) first."""
+    found: list[Mapping[str, Any]] = []
+    while frame is not None and len(found) < 32:
+        name = frame.f_code.co_filename
+        if not is_ours(name) and not name.startswith(ours):
+            found.append(frame.f_locals)
+            if not frame.f_code.co_flags & CO_NEWLOCALS:
+                break
+        frame = frame.f_back
+    return found[::-1]
+
+
+class Names:
+    """Names of tensors and modules, found in the variables and remembered.
+
+    >>> import core
+    >>> names = Names()
+    >>> W = [core.ones(2), core.ones(2)]
+    >>> names.of(W[1], [{"Ws": W, "last": W[1]}])
+    'Ws[1]'
+    """
+
+    def __init__(self) -> None:
+        self.modules: dict[int, str] = {}
+        self.left = LOOKUPS
+
+    def of(self, t: Any, where: list[Mapping[str, Any]]) -> str:
+        """The name of a tensor: through a module, a list or a dict before a bare variable; "" if it has none."""
+        if self.left <= 0:
+            return ""
+        self.left -= 1
+        for find in (_in_module, _in_container, _as_variable, _as_attribute):
+            for space in where:
+                name = find(t, space)
+                if name:
+                    return name
+        return ""
+
+    def module(self, module: Any, where: list[Mapping[str, Any]]) -> str:
+        """The name of a module, with those of all that it contains noted."""
+        known = self.modules.get(id(module))
+        if known is not None:
+            return known
+        for space in where:
+            for variable, root in _modules(space):
+                for path, inner in root.named_modules():
+                    if inner is module:
+                        self.note(root, variable)
+                        return f"{variable}.{path}" if path else variable
+        return ""
+
+    def note(self, root: Any, variable: str) -> None:
+        """Remember what all modules inside `root` are called."""
+        for path, inner in root.named_modules():
+            self.modules.setdefault(id(inner), f"{variable}.{path}" if path else variable)
+
+
+def _variables(space: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    return (
+        (k, v)
+        for k, v in list(space.items())
+        if isinstance(k, str) and not k.startswith("_") and k not in ("In", "Out")
+    )
+
+
+def _modules(space: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    """Variables that are modules, those that contain most first, so that a part is called after its whole."""
+    found = [(name, v) for name, v in _variables(space) if is_module(v)]
+    return sorted(found, key=lambda pair: -sum(1 for _ in pair[1].named_modules()))
+
+
+def _in_module(t: Any, space: Mapping[str, Any]) -> str:
+    for variable, root in _modules(space):
+        for listed in ("named_parameters", "named_buffers"):
+            for path, p in getattr(root, listed, lambda: ())():
+                if p is t:
+                    return f"{variable}.{path}"
+    return ""
+
+
+def _in_container(t: Any, space: Mapping[str, Any]) -> str:
+    for variable, value in _variables(space):
+        if isinstance(value, list | tuple):
+            for i, item in enumerate(islice(value, ITEMS)):
+                if item is t:
+                    return f"{variable}[{i}]"
+                if isinstance(item, list | tuple):
+                    for j, inner in enumerate(islice(item, 16)):
+                        if inner is t:
+                            return f"{variable}[{i}][{j}]"
+        elif isinstance(value, dict) and len(value) <= ITEMS:
+            for key, item in value.items():
+                if item is t:
+                    return f"{variable}[{key!r}]"
+    return ""
+
+
+def _as_variable(t: Any, space: Mapping[str, Any]) -> str:
+    return next((name for name, value in _variables(space) if value is t), "")
+
+
+def _as_attribute(t: Any, space: Mapping[str, Any]) -> str:
+    for variable, value in _variables(space):
+        if isinstance(value, Tensor | type) or callable(value):
+            continue
+        for attribute, item in list(getattr(value, "__dict__", {}).items())[:64]:
+            if item is t:
+                return f"{variable}.{attribute}"
+            if isinstance(item, list | tuple):
+                for i, inner in enumerate(islice(item, ITEMS)):
+                    if inner is t:
+                        return f"{variable}.{attribute}[{i}]"
+    return ""
+
+
+def operand(code: str, position: int) -> str:
+    """The text of an op's operand, read from the expression that called it; "" where that is not plain to see.
+
+    >>> operand("x @ self.W", 1), operand("core.matmul(a, b)", 0), operand("h.exp()", 0)
+    ('self.W', 'a', 'h')
+    """
+    try:
+        tree = ast.parse(code.strip(), mode="eval").body
+    except (SyntaxError, ValueError):
+        return ""
+    parts: list[ast.expr] = []
+    if isinstance(tree, ast.BinOp):
+        parts = [tree.left, tree.right]
+        if any(isinstance(part, ast.Constant) for part in parts):  # 2 * x and x * 2 reach the op alike
+            parts = [part for part in parts if not isinstance(part, ast.Constant)] * 2
+    elif isinstance(tree, ast.UnaryOp):
+        parts = [tree.operand]
+    elif isinstance(tree, ast.Compare):
+        parts = [tree.left, *tree.comparators]
+    elif isinstance(tree, ast.Subscript):
+        parts = [tree.value]
+    elif isinstance(tree, ast.Call):
+        of = tree.func
+        method = isinstance(of, ast.Attribute) and not (isinstance(of.value, ast.Name) and of.value.id in _PACKAGES)
+        parts = [*([of.value] if method and isinstance(of, ast.Attribute) else []), *tree.args]
+    if position >= len(parts):
+        return ""
+    text = ast.unparse(parts[position])
+    return text if len(text) <= 24 and not isinstance(parts[position], ast.Constant) else ""
+
+
+_PACKAGES = {"core", "torch", "F", "np", "nn", "functional"}
+
+
+def assigned(source: str) -> set[str]:
+    """The variables that a cell's own statements assign, at its top level.
+
+    >>> sorted(assigned("x = 1\\nfor k in y:\\n    (a, b) = k\\ndef f():\\n    hidden = 1"))
+    ['a', 'b', 'k', 'x']
+    """
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError):
+        return set()
+    found: set[str] = set()
+    stack: list[ast.AST] = list(tree.body)
+    while stack:
+        node = stack.pop()
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
+            continue
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            found.add(node.id)
+        stack.extend(ast.iter_child_nodes(node))
+    return found

@@ -1,0 +1,174 @@
+"""One recording from start to record, for scripts and for the cells of a notebook."""
+
+from __future__ import annotations
+
+import linecache
+import os
+import sys
+import traceback
+from collections.abc import Callable, Mapping
+from inspect import CO_NEWLOCALS, unwrap
+from time import perf_counter_ns
+from types import CodeType, TracebackType
+from typing import Any, Self
+
+import widgets
+from core import observe, source
+from widgets.record import ErrorRow, Record
+
+from .finish import build, settle
+from .recorder import Recorder
+from .report import table
+
+_last: list[Record] = []
+
+
+class Recording:
+    """Records the ops that run while it is on; `record` is the outcome, `print()` of it the card as text.
+
+    Made by `lab.recording` and `lab.record`.
+    """
+
+    def __init__(self, title: str = "") -> None:
+        self.title = title
+        self.value: Any = None
+        self.recorder: Recorder | None = None
+        self._record: Record | None = None
+
+    @property
+    def record(self) -> Record:
+        """The record.
+
+        *Raises*: RuntimeError while the recording is still on.
+        """
+        if self._record is None:
+            raise RuntimeError("the recording is still on; its record is there when the `with` block has ended")
+        return self._record
+
+    def start(self, files: Mapping[str, int], boundary: CodeType | None = None) -> Recorder:
+        """Begin to listen; `files` are the code's file names, with what to add to their line numbers."""
+        self.recorder = Recorder(files, boundary)
+        observe.add(self.recorder)
+        return self.recorder
+
+    def stop(self, space: Mapping[str, Any], text: str, error: ErrorRow | None = None) -> Record:
+        """End it: `space` holds the user's variables, `text` is the source that line numbers count in."""
+        recorder = self.recorder
+        if recorder is None:
+            raise RuntimeError("the recording has not begun")
+        observe.remove(recorder)
+        recorder.trace.wall_ns = perf_counter_ns() - recorder.started_ns
+        self.recorder = None
+        if recorder.error is not None:
+            raise RuntimeError(
+                f"the recorder failed: {type(recorder.error).__name__}: {recorder.error}"
+            ) from recorder.error
+        self._record = build(settle(recorder, space, text), self.title, error)
+        _last[:] = [self._record]
+        return self._record
+
+    # -- a with block in a script ----------------------------------------------------------------------------------------
+
+    def __enter__(self) -> Self:
+        frame = sys._getframe(1)
+        code = frame.f_code
+        self.title = self.title or _title(code.co_filename)
+        self.start({code.co_filename: 0}, code if code.co_flags & CO_NEWLOCALS else None)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        frame = sys._getframe(1)
+        file = frame.f_code.co_filename
+        space = {**frame.f_globals, **frame.f_locals} if frame.f_code.co_flags & CO_NEWLOCALS else frame.f_globals
+        self.stop(space, "".join(linecache.getlines(file)), error_row(error, {file: 0}))
+
+    # -- what is seen of it ----------------------------------------------------------------------------------------------
+
+    def __str__(self) -> str:
+        return (
+            widgets.text(self.record) if self._record is not None else f"<recording of {self.title or 'nothing yet'}>"
+        )
+
+    __repr__ = __str__
+
+    def html(self) -> str:
+        """The card as one self-contained piece of HTML, to be written to a file."""
+        return widgets.html(self.record)
+
+    def table(self, what: str = "ops") -> str:
+        """One part of the record as a table: "ops", "lines", "gradients", "kernels" or "tensors"."""
+        return table(self.record, what)
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+        plain = str(self)
+        return {"text/plain": plain} if self._record is None else {"text/html": self.html(), "text/plain": plain}
+
+
+def recording(title: str = "") -> Recording:
+    """Record a block: ``with lab.recording() as rec: ...``, then ``print(rec)``.
+
+    >>> import core, lab
+    >>> W = core.ones(2, 2, requires_grad=True)
+    >>> with lab.recording() as rec:
+    ...     (W * W).sum().backward()
+    >>> [op.op for op in rec.record.ops], rec.record.gradients[0].name, rec.record.gradients[0].norm
+    (['mul', 'sum'], 'W', 4.0)
+    """
+    return Recording(title)
+
+
+def record(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Recording:
+    """Record one call of a function; what it returned is `.value` of the recording.
+
+    >>> import core, lab
+    >>> rec = lab.record(lambda: core.ones(3).exp().sum())
+    >>> [op.op for op in rec.record.ops], round(rec.value.item(), 2)
+    (['exp', 'sum'], 8.15)
+    """
+    inner = unwrap(function)
+    code = getattr(inner, "__code__", None) or getattr(getattr(inner, "__func__", None), "__code__", None)
+    rec = Recording(getattr(function, "__name__", type(function).__name__))
+    file = code.co_filename if code is not None else ""
+    space = dict(getattr(inner, "__globals__", {}))
+    for name, cell in zip(getattr(code, "co_freevars", ()), getattr(inner, "__closure__", None) or (), strict=False):
+        space[name] = cell.cell_contents
+    rec.start({file: 0} if file else {}, code)
+    try:
+        rec.value = function(*args, **kwargs)
+    except BaseException:
+        if rec.recorder is not None:
+            observe.remove(rec.recorder)
+        raise
+    rec.stop(space, "".join(linecache.getlines(file)) if file else "")
+    return rec
+
+
+def last() -> Record:
+    """The record made last, by a cell or a script.
+
+    *Raises*: RuntimeError when nothing has been recorded yet.
+    """
+    if not _last:
+        raise RuntimeError("nothing has been recorded yet; use %%autograd, lab.record or lab.recording")
+    return _last[0]
+
+
+def error_row(error: BaseException | None, files: Mapping[str, int]) -> ErrorRow | None:
+    """An exception as the card tells it, with the line of this cell that it passed through last."""
+    if error is None:
+        return None
+    line = None
+    for frame, number in traceback.walk_tb(error.__traceback__):
+        offset = files.get(frame.f_code.co_filename)
+        if offset is not None:
+            line = number + offset
+    if line is None and isinstance(error, SyntaxError) and error.lineno is not None:
+        line = error.lineno
+    text = str(error).strip()
+    return ErrorRow(type(error).__name__, text.splitlines()[0] if text else "", line)
+
+
+def _title(file: str) -> str:
+    return source.name_of_file(file) or os.path.basename(file)

@@ -1,0 +1,189 @@
+"""What a recorder gathers while a cell runs: folded rows, leaves, gradients. No tensor is kept alive by any of it."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from types import CodeType
+from typing import Any
+
+from core.source import Location, locate
+from widgets.record import Stats
+
+Chain = tuple[tuple[CodeType, int], ...]  # the user's frames, innermost first
+
+
+class Leaf:
+    """A tensor that no recorded op made: a parameter by its identity, anything else by the place that reads it."""
+
+    __slots__ = ("dtype", "kind", "name", "op", "position", "requires_grad", "shape", "tensor", "token")
+
+    def __init__(self, token: object, t: Any, kind: str, name: str, op: str, position: int) -> None:
+        self.token, self.kind, self.name, self.op, self.position = token, kind, name, op, position
+        self.shape, self.dtype = tuple(t._a.shape), t._kind.dtype.name
+        self.requires_grad = bool(t._requires_grad)
+        self.tensor = weakref.ref(t)
+
+
+class Row:
+    """One op at one place on the same inputs, however often it ran; or a cut: a value that left the graph there."""
+
+    __slots__ = ("backend", "backward_ns", "bad", "bad_backward", "chain", "count", "cut", "device", "dtype", "error",
+                 "flags", "forward_ns", "inner", "into", "kernel", "max_ns", "number", "op", "path", "phase", "quiet",
+                 "reached", "refs", "requires_grad", "shape", "size", "stats", "steps", "stops", "token")  # fmt: skip
+
+    def __init__(
+        self, token: object, number: int, op: str, chain: Chain, inner: Any, path: int, refs: tuple[Ref, ...]
+    ) -> None:
+        self.token, self.number, self.op, self.chain, self.inner = token, number, op, chain, inner
+        self.path, self.refs = path, refs
+        self.count = self.forward_ns = self.backward_ns = self.max_ns = self.size = 0
+        self.kernel = self.backend = self.dtype = self.device = ""
+        self.shape: tuple[int, ...] = ()
+        self.phase = "forward"
+        self.requires_grad = False
+        self.reached = 0  # how often backward ran through it
+        self.stops = False  # gradients are wanted of an input, and none can pass
+        self.quiet = False  # it stops them because it ran under no_grad
+        self.cut = ""  # detach, numpy, ... or "return" where values came back
+        self.steps: tuple[Any, ...] = ()
+        self.stats: Stats | None = None
+        self.bad: Bad | None = None
+        self.bad_backward: Bad | None = None
+        self.error = ""
+        self.flags: set[str] = set()
+        self.into: Row | None = None  # the row that took this one over when rows were folded by place alone
+
+    @property
+    def place(self) -> Location | None:
+        """Where the user's code called it."""
+        return locate(*self.chain[0]) if self.chain else None
+
+
+Ref = Row | Leaf
+
+
+@dataclass
+class Bad:
+    """The first time values were not finite: how many, and what the inputs held."""
+
+    nan: int
+    inf: int
+    total: int
+    inputs: list[tuple[str, Stats | None]] = field(default_factory=list)
+    inputs_finite: bool = True
+    run: int = 1
+    when: int = 0
+    """Its place among all that were noted."""
+
+
+@dataclass
+class Gradient:
+    """The last gradient of a leaf, reduced to figures, and how often one came."""
+
+    count: int = 0
+    fresh: bool = False
+    norm: float = 0.0
+    rms: float = 0.0
+    mean: float = 0.0
+    std: float = 0.0
+    max_abs: float = 0.0
+    zeros: float = 0.0
+    nonfinite: int = 0
+    histogram: list[int] = field(default_factory=list)
+
+
+@dataclass
+class Trace:
+    """All that was gathered."""
+
+    rows: list[Row] = field(default_factory=list)
+    leaves: list[Leaf] = field(default_factory=list)
+    gradients: dict[Leaf, Gradient] = field(default_factory=dict)
+    updates: dict[Leaf, float] = field(default_factory=dict)
+    weights: dict[Leaf, float] = field(default_factory=dict)
+    optimized: dict[Leaf, None] = field(default_factory=dict)
+    failed: list[tuple[Ref, Chain]] = field(default_factory=list)
+    """Tensors whose backward() had nothing to do."""
+    backwards: list[Chain] = field(default_factory=list)
+    """Where backward() ran."""
+    kernels: dict[tuple[str, str, str], list[int]] = field(default_factory=dict)
+    """(kernel, backend, op) -> [runs, ns, bytes]."""
+    paths: list[str] = field(default_factory=lambda: [""])
+    """Module paths by number, once they have names."""
+    lines: dict[int, list[int]] = field(default_factory=dict)
+    """line -> [forward ns, backward ns, runs]."""
+    backward_ns: int = 0
+    update_ns: int = 0
+    own_ns: int = 0
+    wall_ns: int = 0
+    folded: bool = False
+    files: dict[str, int] = field(default_factory=dict)
+    """Files that are this cell, with what to add to their line numbers."""
+    source: str = ""
+    code: str = ""
+    """The source as Python ran it, magics rewritten, line for line."""
+    defined: set[str] = field(default_factory=set)
+    """Names of parameters that belong to what the cell itself defines."""
+
+    # -- lines ---------------------------------------------------------------------------------------------------------
+
+    def own_place(self, chain: Chain) -> Location | None:
+        """The innermost place in this cell, its line as the cell shows it."""
+        for code, lasti in chain:
+            offset = self.files.get(code.co_filename)
+            if offset is not None:
+                place = locate(code, lasti)
+                moved = place._replace(line=place.line + offset, end_line=place.end_line + offset)
+                return moved if moved.code else moved._replace(code=self.segment(moved))
+        return None
+
+    def segment(self, place: Location) -> str:
+        """The text at a place of this cell, for code whose file Python's line cache does not know."""
+        lines = self.source.splitlines()
+        if not 0 < place.line <= len(lines):
+            return ""
+        text = lines[place.line - 1]
+        if place.end_line != place.line:
+            return text[place.col :].strip() + " …"
+        return text[place.col : place.end_col].strip()
+
+    def line(self, chain: Chain) -> int | None:
+        """The line of this cell on whose behalf something ran."""
+        place = self.own_place(chain)
+        return None if place is None else place.line
+
+    # -- the graph -----------------------------------------------------------------------------------------------------
+
+    def consumers(self) -> dict[Ref, list[Row]]:
+        """Who reads what."""
+        found: dict[Ref, list[Row]] = {}
+        for row in self.rows:
+            for ref in dict.fromkeys(row.refs):
+                found.setdefault(ref, []).append(row)
+        return found
+
+    def parameters(self) -> Iterator[Leaf]:
+        """Leaves that want a gradient."""
+        return (leaf for leaf in self.leaves if leaf.requires_grad and leaf.kind == "parameter")
+
+
+def ancestors(
+    start: Iterable[Ref], extra: dict[Ref, list[Ref]] | None = None, stop: set[Ref] | None = None
+) -> dict[Ref, None]:
+    """Everything that `start` was computed from, itself included; `extra` adds edges, `stop` is not passed through."""
+    seen: dict[Ref, None] = {}
+    stack = list(start)
+    while stack:
+        ref = stack.pop()
+        if ref in seen:
+            continue
+        seen[ref] = None
+        if stop is not None and ref in stop:
+            continue
+        if isinstance(ref, Row):
+            stack.extend(ref.refs)
+        if extra:
+            stack.extend(extra.get(ref, ()))
+    return seen
