@@ -12,7 +12,7 @@ from ..expr import s
 from ..op import elementwise
 from ..shape import broadcast_shapes
 from ..tensor import Tensor
-from .loss import chosen_reduction, reduced
+from .loss import chosen_reduction, reduced, torch_size
 
 # -- the functions, each with its gradient as one pass -------------------------------------------------------------------
 
@@ -88,14 +88,10 @@ _kl_log = elementwise("divergence_log", lambda x, t: s.exp(t) * (t - x), public=
 # -- public ------------------------------------------------------------------------------------------------------------
 
 
-def _torch_size(t: Tensor) -> str:
-    return f"torch.Size({list(t.shape)})"  # as PyTorch's message has it, so that a search finds it
-
-
 def warn_of_broadcast(input: Tensor, target: Tensor) -> None:
     """PyTorch's warning that shapes differ: a (N) target against (N, 1) becomes (N, N), the commonest silent mistake."""
     if input._a.shape != target._a.shape:
-        warnings.warn(f"Using a target size ({_torch_size(target)}) that is different to the input size ({_torch_size(input)}). "
+        warnings.warn(f"Using a target size ({torch_size(target)}) that is different to the input size ({torch_size(input)}). "
                       "This will likely lead to incorrect results due to broadcasting. Please ensure they have the same size.",
                       UserWarning, stacklevel=3)  # fmt: skip
         broadcast_shapes(tuple(input.shape), tuple(target.shape), op="loss")
@@ -196,7 +192,7 @@ def binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = 
     """
     reduction = chosen_reduction(reduction, size_average, reduce)
     if input._a.shape != target._a.shape:
-        raise ValueError(f"Using a target size ({_torch_size(target)}) that is different to the input size ({_torch_size(input)}) "
+        raise ValueError(f"Using a target size ({torch_size(target)}) that is different to the input size ({torch_size(input)}) "
                          "is deprecated. Please ensure they have the same size.")  # fmt: skip
     if target.dtype is not input.dtype:
         raise RuntimeError(text(f"Found dtype {target.dtype.scalar_type} but expected {input.dtype.scalar_type}",
@@ -220,7 +216,7 @@ def binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tens
     """
     reduction = chosen_reduction(reduction, size_average, reduce)
     if input._a.shape != target._a.shape:
-        raise ValueError(f"Target size ({_torch_size(target)}) must be the same as input size ({_torch_size(input)})")
+        raise ValueError(f"Target size ({torch_size(target)}) must be the same as input size ({torch_size(input)})")
     if target.dtype.category < 2:
         raise RuntimeError(text(f"result type Float can't be cast to the desired output type {target.dtype.scalar_type}",
                                 op="binary_cross_entropy_with_logits", remedy="target.float()"))  # fmt: skip

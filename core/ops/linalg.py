@@ -330,5 +330,11 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
             raise RuntimeError(text(f"self and mat2 must have the same dtype, but got {bias.dtype.scalar_type} and "
                                     f"{input.dtype.scalar_type}", op="linear", came=f"bias of {bias.dtype}"))  # fmt: skip
         if bias._a.shape != weight._a.shape[:1]:
-            bias = bias.expand(weight._a.shape[:1])  # type: ignore[attr-defined]
+            out = weight._a.shape[0]
+            if bias._a.size != 1:
+                rows = input._a.size // max(1, inner)
+                raise RuntimeError(text(f"The expanded size of the tensor ({out}) must match the existing size ({bias._a.size}) at "
+                                        f"non-singleton dimension 1.  Target sizes: [{rows}, {out}].  Tensor sizes: "
+                                        f"{list(bias.shape)}", op="linear", needed=f"a bias of {out} elements (out_features)"))  # fmt: skip
+            bias = bias.reshape(1).expand(out)  # type: ignore[attr-defined]
     return _linear(input, weight, bias)  # type: ignore[no-any-return]

@@ -37,6 +37,11 @@ def reduced(losses: Tensor, reduction: str) -> Tensor:
     return losses.mean() if reduction == "mean" else losses.sum() if reduction == "sum" else losses  # type: ignore[attr-defined, no-any-return]
 
 
+def torch_size(t: Tensor) -> str:
+    """A shape as PyTorch's messages have it, so that a search for them finds it."""
+    return f"torch.Size({list(t.shape)})"
+
+
 # -- the ops -----------------------------------------------------------------------------------------------------------
 
 

@@ -8,7 +8,7 @@ from ..binding import public
 from ..errors import text
 from ..tensor import Tensor
 from .elementwise import where
-from .loss import chosen_reduction, reduced
+from .loss import chosen_reduction, reduced, torch_size
 
 
 @public(method=False)
@@ -52,7 +52,7 @@ def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: 
     reduction = chosen_reduction(reduction, size_average, reduce)
     if not input1.ndim == input2.ndim == target.ndim:
         raise RuntimeError(text("margin_ranking_loss : All input tensors should have same dimension but got sizes: input1: "
-                                f"{list(input1.shape)}, input2: {list(input2.shape)}, target: {list(target.shape)} ",
+                                f"{torch_size(input1)}, input2: {torch_size(input2)}, target: {torch_size(target)}",
                                 op="margin_ranking_loss"))  # fmt: skip
     return reduced((-target * (input1 - input2) + margin).clamp(min=0), reduction)  # type: ignore[attr-defined, operator]
 

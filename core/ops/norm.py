@@ -14,6 +14,7 @@ from ..modes import is_grad_enabled, no_grad
 from ..op import operation
 from ..tensor import Tensor
 from .elementwise import rsqrt
+from .loss import torch_size
 from .precision import rounded, wide
 from .reduce import count
 
@@ -200,7 +201,7 @@ def batch_norm(input: Tensor, running_mean: Tensor | None, running_var: Tensor |
     if training:
         n = count(tuple(input.shape), dims)
         if n <= 1:
-            raise ValueError(f"Expected more than 1 value per channel when training, got input size {input.shape!r}".replace("core.Size", "torch.Size"))  # fmt: skip
+            raise ValueError(f"Expected more than 1 value per channel when training, got input size {torch_size(input)}")
         mean = input.mean(dims, keepdim=True)  # type: ignore[attr-defined]
         off = input - mean  # type: ignore[operator]
         variance = off.square().mean(dims, keepdim=True)
