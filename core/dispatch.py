@@ -253,29 +253,30 @@ def _explain_failure(op: Elementwise, args: tuple[Any, ...], kind: Kind, e: Exce
 
 
 def fast_unary(op: Elementwise) -> Callable[..., Any]:
-    fast = op.fast
+    """The public function of an op of one tensor: straight to the kernel where nothing stands against it."""
+    fast, out_bool, floating = op.fast, op.out == "bool", op.out == "float"
 
     def function(input: Any, *, out: Tensor | None = None) -> Tensor:
         if observe.observers or out is not None or not isinstance(input, Tensor):
             return into(out, call_map(op, (input,)), op.label)
         kind = input._kind
         run = fast.get(kind)
-        if run is None or op.out == "float" and kind.dtype.category < 2:
+        if run is None or floating and kind.dtype.category < 2:
             return call_map(op, (input,))
         x = input._a
         array = run(x)
         y = new(Tensor)
-        y._a, y._kind = array, kind.boolean if op.out == "bool" else kind
+        y._a, y._kind = array, kind.boolean if out_bool else kind
         if mode.enabled and (input._requires_grad or input._view is not None):
-            attach(op, (y,), (input,), (x,), (array,), ())
+            attach_map(op, y, input, None, x, None, array)
         return y
 
     return function
 
 
 def fast_binary(op: Elementwise) -> Callable[..., Any]:
-    fast = op.fast
-    floating = op.out == "float"
+    """The public function of an op of two operands: straight to the kernel where they are of one kind, or one a number."""
+    fast, out_bool, floating = op.fast, op.out == "bool", op.out == "float"
 
     def function(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
         try:
@@ -299,16 +300,58 @@ def fast_binary(op: Elementwise) -> Callable[..., Any]:
         except (ValueError, TypeError, ZeroDivisionError):
             return call_map(op, (input, other))  # which says what is wrong
         result = new(Tensor)
-        result._a, result._kind = array, kind.boolean if op.out == "bool" else kind
+        result._a, result._kind = array, kind.boolean if out_bool else kind
         if mode.enabled and (b or input._requires_grad or input._view is not None):
-            node = attach(op, (result,), (input, other), (x, y), (array,), ())
-            if node is not None:
-                shape = array.shape
-                if x.shape != shape or getattr(y, "shape", shape) != shape:
-                    node.in_shapes = (x.shape, getattr(y, "shape", None))
+            attach_map(op, result, input, other, x, y, array)
         return result
 
     return function
+
+
+def attach_map(op: Elementwise, out: Tensor, a: Tensor, b: Any, x: Any, y: Any, array: Any) -> None:
+    """`attach` for a map of one tensor, or of two operands of which `b` may be a number: the hot path, unrolled."""
+    if not op.recorded:
+        return
+    if a._view is not None:
+        refresh(a)
+    mask, nr = 0, a._nr
+    e = f = None
+    if a._requires_grad:
+        e = a._node or a
+        mask = 1
+    number = b.__class__ is float or b.__class__ is int
+    if b is not None and not number:
+        if b._view is not None:
+            refresh(b)
+        if b._requires_grad:
+            f = b._node or b
+            mask += 2
+            nr = nr or b._nr
+    if not mask:
+        return
+    frame: Any = sys._getframe(2)
+    if ours.get(frame.f_code.co_filename, True):
+        frame = user_frame(frame)
+    node = Node(op, (e,) if b is None else (e, f), out._kind, None if frame is None else frame.f_code,
+                -1 if frame is None else frame.f_lasti)  # fmt: skip
+    if nr:
+        node.nrs = (a._nr,) if b is None else (a._nr, 0 if number else b._nr)
+    plan = op.map_plan(mask)
+    if plan is not None:
+        keep, place, keeps_a, keeps_b = plan
+        s = t = None
+        if keeps_a:
+            s = a._storage or storage_of(a)
+        if keeps_b and not number:
+            t = b._storage or storage_of(b)
+        node.saved, node.storages = keep(x, y, array), place(s, t)
+        if (s is not None and s.version) or (t is not None and t.version):
+            node.versions = place(s.version if s is not None else 0, t.version if t is not None else 0)
+    if b is not None and not number:
+        shape = array.shape
+        if x.shape != shape or y.shape != shape:
+            node.in_shapes = (x.shape, y.shape)
+    out._node, out._requires_grad = node, True
 
 
 def general_map(op: Elementwise) -> Callable[..., Any]:
@@ -482,7 +525,8 @@ def tell(op: Any, inputs: tuple[Any, ...], outputs: tuple[Tensor, ...], params: 
          stop: int, node: Node | None) -> None:  # fmt: skip
     """Tell every observer that an op ran."""
     place, inner = places()
-    event = observe.OpEvent(op.label, inputs, outputs, params, kernel.name, kernel.backend, start, stop, place, inner, node,
+    label = op if isinstance(op, str) else op.label  # an optimizer's step is no declared op
+    event = observe.OpEvent(label, inputs, outputs, params, kernel.name, kernel.backend, start, stop, place, inner, node,
                             observe.phase, op)  # fmt: skip
     for o in observe.observers:
         o.op(event)
