@@ -202,7 +202,7 @@ function table(caption, columns, data, {total, onrow, start} = {}) {
   start ? by(start) : fill();
   return [h('table', {}, h('caption', {}, caption), h('thead', {}, h('tr', {}, heads)), body, total && h('tfoot', {}, h('tr', {}, total.map((t, k) => h('td', figures(k), t))))), more];
 }
-const track = parts => h('span', {class: 'track', ...hide}, parts.map(([c, x]) => x > 0 && h('u', {class: c, style: `width:${72 * x}px`})));
+const track = parts => h('span', {class: 'track', ...hide}, parts.map(([c, x]) => x > 0 && h('u', {class: c, style: `width:${100 * x}%`})));
 const SAID = {none: 'no gradient', zero: 'all zero', nan: 'NaN'};
 function histogram(g) {
   const most = Math.max(...g.histogram, 1), svg = s('svg', {viewBox: '0 0 528 96', width: 528, height: 96, role: 'img', 'aria-label': 'histogram of log2 |gradient|'});

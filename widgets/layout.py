@@ -19,7 +19,7 @@ PART_GAP = 36
 DUMMY_WIDTH = 8
 SWEEPS = 8
 PASSES = 4
-LARGE = 300
+LARGE = 2000
 """A part of more boxes and dummies than this gets half the sweeps and no swaps: nobody traces its edges one by one."""
 
 
@@ -201,7 +201,7 @@ def _order(
         crossings = _crossings(layers, below, position)
         if crossings < fewest:
             best, fewest, stale = [layer[:] for layer in layers], crossings, 0
-        elif (stale := stale + 1) == 2:
+        elif (stale := stale + 1) == 3:
             break
     return best
 
