@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 
 import nbformat
 from playwright.sync_api import expect
@@ -59,3 +61,15 @@ def test_an_untrusted_notebook_shows_the_still_card(notebook, server):
     expect(output.get_by_role("cell", name="encoder.2.bias")).to_be_visible()
     expect(output.locator(".card")).to_have_count(0)
     assert nb.watched.requests == []
+
+
+def test_an_exported_page_shows_the_live_card_without_a_network(open_page, tmp_path):
+    output = nbformat.v4.new_output("display_data", data={"text/html": widgets.html(samples.cut())})
+    path = tmp_path / "exported.ipynb"
+    nbformat.write(nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("1", outputs=[output])]), path)
+    subprocess.run([sys.executable, "-m", "jupyter", "nbconvert", "--to", "html", str(path)], check=True)
+    page = open_page(offline=True).page
+    page.goto(path.with_suffix(".html").as_uri(), wait_until="domcontentloaded")
+    expect(page.locator(".card .node.lit .label")).to_have_text("numpy")
+    page.get_by_role("tab", name="Timings").click()
+    expect(page.locator(".card table")).to_have_count(3)
