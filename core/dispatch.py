@@ -336,17 +336,17 @@ def attach_map(op: Elementwise, out: Tensor, a: Tensor, b: Any, x: Any, y: Any, 
                 -1 if frame is None else frame.f_lasti)  # fmt: skip
     if nr:
         node.nrs = (a._nr,) if b is None else (a._nr, 0 if number else b._nr)
-    plan = op.map_plan(mask)
+    plan = op.map_plans[mask] if mask in op.map_plans else op.map_plan(mask)
     if plan is not None:
-        keep, place, keeps_a, keeps_b = plan
+        keep, spread, keeps_a, keeps_b = plan
         s = t = None
         if keeps_a:
             s = a._storage or storage_of(a)
         if keeps_b and not number:
             t = b._storage or storage_of(b)
-        node.saved, node.storages = keep(x, y, array), place(s, t)
+        node.saved, node.storages = keep(x, y, array), spread(s, t, None)
         if (s is not None and s.version) or (t is not None and t.version):
-            node.versions = place(s.version if s is not None else 0, t.version if t is not None else 0)
+            node.versions = spread(s.version if s is not None else 0, t.version if t is not None else 0, None)
     if b is not None and not number:
         shape = array.shape
         if x.shape != shape or y.shape != shape:

@@ -41,6 +41,15 @@ def _names(f: Callable[..., Any]) -> tuple[str, ...]:
     return f.__code__.co_varnames[: f.__code__.co_argcount + f.__code__.co_kwonlyargcount]
 
 
+class MapPlan(NamedTuple):
+    """What a map saves: `keep` picks it from (x, y, array); `spread` puts what belongs to x and y in the same places."""
+
+    keep: Callable[..., tuple[Any, ...]]
+    spread: Callable[..., tuple[Any, ...]]
+    keeps_x: bool
+    keeps_y: bool
+
+
 class Op:
     """What is common to all ops: names, gradients, what a node must save.
 
@@ -117,6 +126,20 @@ class Elementwise(Op):
         self.fast: dict[Kind, Callable[..., Any]] = {}  # the kernel that serves each kind, once looked up
         self.kernels: dict[Kind, Any] = {}  # the same with its name and backend
         self.recipes: dict[Kind, Any] = {}  # how core.autograd.vjp computes the gradients of each kind
+        self.map_plans: dict[int, MapPlan | None] = {}
+
+    def map_plan(self, mask: int) -> MapPlan | None:
+        """`plan` for an op of at most two operands, compiled; None where nothing is saved."""
+        slots = self.plan(mask)
+        compiled = None
+        if any(slots):
+            operand = ("x", "y")
+            names = [None if s is None else "array" if s.where == "output" else operand[s.index] for s in slots]
+            keep, spread = (eval(f"lambda x, y, array: ({', '.join(str(n) for n in row)},)")
+                            for row in (names, [n if n in operand else None for n in names]))  # fmt: skip
+            compiled = MapPlan(keep, spread, "x" in names, "y" in names)
+        self.map_plans[mask] = compiled
+        return compiled
 
     @cached_property
     def program(self) -> Program:
