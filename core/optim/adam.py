@@ -57,7 +57,7 @@ class Adam(Optimizer):
 
     def step(self, closure: Closure = None) -> Any:
         """Change the parameters by their gradients; gives what `closure` gave."""
-        loss = self._loss(closure)
+        loss = None if closure is None else closure()
         for group in self.param_groups:
             names = ["exp_avg", "exp_avg_sq", *(["max_exp_avg_sq"] if group["amsgrad"] else [])]
             buckets: dict[Any, list[Tensor]] = {}  # parameters of one kind that have made the same number of steps

@@ -36,17 +36,43 @@ def _around(step: Callable[..., Any]) -> Callable[..., Any]:
                         f"{step} must return None or a tuple of (new_args, new_kwargs), but got {changed}."
                     )
                 args, kwargs = changed
-        watching = observe.observers
+        watching, before = observe.observers, observe.phase
         params = [p for group in self.param_groups for p in group["params"]] if watching else []
-        before, self._stepping, observe.phase = observe.phase, True, "update"
+        begun = False
+
+        def begin() -> None:
+            nonlocal begun
+            if not begun:
+                begun = True
+                for o in watching:
+                    o.update(self, params, True)
+
+        def within(closure: Callable[[], Any]) -> Callable[[], Any]:
+            def run() -> Any:
+                observe.phase = "forward"
+                try:
+                    with enable_grad():
+                        return closure()
+                finally:
+                    observe.phase = "update"
+                    begin()  # what the closure takes is no part of the update
+
+            return run
+
+        if args and callable(args[0]):
+            args = (within(args[0]), *args[1:])
+        elif callable(kwargs.get("closure")):
+            kwargs = {**kwargs, "closure": within(kwargs["closure"])}
+        else:
+            begin()
+        self._stepping, observe.phase = True, "update"
         try:
-            for o in watching:
-                o.update(self, params, True)
             out = step(self, *args, **kwargs)
-            for o in watching:
-                o.update(self, params, False)
         finally:
             self._stepping, observe.phase = False, before
+        if begun:
+            for o in watching:
+                o.update(self, params, False)
         if "_opt_called" in self.__dict__:  # a schedule wants to know
             self._opt_called = True
         for hook in tuple(self._optimizer_step_post_hooks.values()):
@@ -108,7 +134,7 @@ class Optimizer:
     def __repr__(self) -> str:
         lines = [f"{type(self).__name__} ("]
         for i, group in enumerate(self.param_groups):
-            lines.append(f"Parameter Group {i}")
+            lines += [""] * (i > 0) + [f"Parameter Group {i}"]
             lines += [f"    {key}: {group[key]}" for key in sorted(group) if key != "params"]
         return "\n".join([*lines, ")"])
 
@@ -171,17 +197,6 @@ class Optimizer:
     def step(self, closure: Closure = None) -> Any:
         """Change the parameters by their gradients; `closure` computes the loss anew and its gradients first."""
         raise NotImplementedError(f'{type(self).__name__} is missing the required "step" function')
-
-    def _loss(self, closure: Closure) -> Any:
-        """Run a closure with gradients, as part of the forward phase."""
-        if closure is None:
-            return None
-        was, observe.phase = observe.phase, "forward"
-        try:
-            with enable_grad():
-                return closure()
-        finally:
-            observe.phase = was
 
     # -- hooks ---------------------------------------------------------------------------------------------------------
 

@@ -41,7 +41,7 @@ class SGD(Optimizer):
 
     def step(self, closure: Closure = None) -> Any:
         """Change the parameters by their gradients; gives what `closure` gave."""
-        loss = self._loss(closure)
+        loss = None if closure is None else closure()
         for group in self.param_groups:
             momentum = group["momentum"] != 0
             buckets: dict[Any, list[Tensor]] = {}  # parameters of one kind that have, or do not have, a buffer yet

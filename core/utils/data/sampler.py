@@ -72,7 +72,8 @@ class RandomSampler(Sampler[int]):
         return len(self.data_source) if self._num_samples is None else self._num_samples
 
     def __iter__(self) -> Iterator[int]:
-        from ...random import fork, randint, randperm
+        from ...generator import fork
+        from ...random import randint, randperm
 
         n, wanted = len(self.data_source), self.num_samples
         generator = fork(draw_seed()) if self.generator is None else self.generator
