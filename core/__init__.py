@@ -20,6 +20,9 @@ from .creation import (arange, as_tensor, asarray, empty, empty_like, eye, from_
 from .device import device
 from .dtypes import (bfloat16, bool_ as bool, complex64, complex128, dtype, float16, float32, float64,
                      get_default_dtype, int8, int16, int32, int64, promote_types, set_default_dtype, uint8)  # fmt: skip
+from .generator import (Generator, default_generator, get_rng_state, initial_seed, manual_seed, seed,
+                        set_rng_state)  # fmt: skip
+from .random import normal, rand, rand_like, randint, randint_like, randn, randn_like, randperm
 from .shape import Size
 from .tensor import Tensor
 from . import nn, optim, utils  # isort: skip - they are written in the ops above
