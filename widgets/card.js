@@ -17,7 +17,7 @@ const CUT = 1, UNREACHED = 8, ICON = {error: '✕', warning: '▲', note: '●'}
 // ---- small tools
 const add = (e, attributes, kids) => {
   for (const k in attributes) k.startsWith('on') ? e[k] = attributes[k] : e.setAttribute(k, attributes[k]);
-  e.append(...kids.flat(2).filter(Boolean)); return e;
+  e.append(...kids.flat(3).filter(Boolean)); return e;
 };
 const h = (tag, attributes, ...kids) => add(document.createElement(tag), attributes, kids);
 const s = (tag, attributes, ...kids) => add(document.createElementNS('http://www.w3.org/2000/svg', tag), attributes, kids);
@@ -69,9 +69,10 @@ function reveal(list, line, names) { // a finding's link: its line, and its ops 
 const figure = (name, value, c) => h('span', {}, c && swatch(c), quiet(name + ' '), h('b', {}, value)), ran = sum(ops, 'count');
 const header = h('header', {}, h('span', {class: 'title'}, head.title || 'autograd'), h('span', {}, h('b', {}, whole(ops.length)), quiet((ops.length === 1 ? ' op' : ' ops') + (ran > ops.length ? `, ran ${whole(ran)} times` : ''))),
   figure('forward', time(head.forward), 'f'), figure('backward', time(head.backward), 'b'), figure('update', time(head.update)), figure('wall', time(head.wall)), h('span', {class: 'quiet end'}, head.device));
+const prose = text => { const parts = text.split('`'); return parts.length % 2 ? parts.map((t, i) => i % 2 ? h('span', {class: 'code'}, t) : t) : text; }; // what stands between backticks is code
 function problem(severity, text, line, remedy, go, extra) {
   const words = 'line ' + line, at = line ? text.search(new RegExp(`\\b${words}\\b`, 'i')) : -1, end = at + words.length;
-  return h('li', {class: severity}, h('span', {class: 'word'}, `${ICON[severity]} ${WORD[severity]}`), h('div', {}, h('div', {class: 'message'}, !line ? text : at < 0 ? [button(words, go), ': ' + text] : [text.slice(0, at), button(text.slice(at, end), go), text.slice(end)]), (remedy || extra) && h('div', {class: 'remedy'}, remedy, ' ', extra)));
+  return h('li', {class: severity}, h('span', {class: 'word'}, `${ICON[severity]} ${WORD[severity]}`), h('div', {}, h('div', {class: 'message'}, !line ? prose(text) : at < 0 ? [button(words, go), ': ', prose(text)] : [prose(text.slice(0, at)), button(text.slice(at, end), go), prose(text.slice(end))]), (remedy || extra) && h('div', {class: 'remedy'}, prose(remedy), ' ', extra)));
 }
 const list = h('ul', {class: 'findings', 'aria-label': 'findings'}), {error} = D;
 const stopped = () => reveal(D.failed, error.line);
@@ -181,7 +182,7 @@ function tell(it) {
   if (it.kind === 'leaf') { const t = tensors[it.index]; return say(pair('', t.name), pair(t.kind, t.shape), pair('', t.dtype), pair('requires grad', t.requires_grad ? 'yes' : 'no')); }
   if (it.kind === 'group') return say(pair('', it.label), pair('', it.detail), times(it), 'Enter opens it');
   const o = ops[it.index], [low, high, mean, std, zeros, bad] = o.stats || [];
-  say(pair('', o.op + (o.count > 1 ? ' ×' + whole(o.count) : '')), pair('kernel', o.kernel && `${o.kernel}, ${o.backend}`), pair('output', `${o.shape} ${o.dtype}`), pair('size', number(o.size_bytes / 1024) + ' KB'), times(o), o.count > 1 && pair('slowest run', time(o.slowest)),
+  say(pair('', o.op + (o.count > 1 ? ' ×' + whole(o.count) : '')), pair('kernel', o.kernel && `${o.kernel}, ${o.backend}`), pair('output', `${o.shape} ${o.dtype}`), pair('size', o.size_bytes && number(o.size_bytes / 1024) + ' KB'), times(o), o.count > 1 && pair('slowest run', time(o.slowest)),
     pair('gradient', o.flags & CUT ? 'cut here' : !o.requires_grad ? 'not required' : o.flags & UNREACHED ? D.reached : 'yes'), pair('module', o.module),
     o.stats && wide('values ', h('b', {}, `${number(low)} … ${number(high)}`), ` · mean ${number(mean)} · std ${number(std)} · zeros ${share(zeros)}`, bad && h('b', {class: 'flag'}, ` · ${whole(bad)} NaN or infinite`)),
     wide([o.file, o.line && 'line ' + o.line].filter(Boolean).join(', '), ' ', h('span', {class: 'code'}, o.code), o.reads.length && ' · reads ' + o.reads.map(reads).join(', ')));

@@ -6,12 +6,13 @@ all that is used here. The colours are legible on white and on black, since no t
 
 import base64
 import html as html_module
+import re
 from collections.abc import Iterable
 
 from .figures import count_text, number, shape_text, share, time_text
 from .graph import Graph
 from .picture import png
-from .record import Record
+from .record import Finding, Record
 from .source import lines_of
 
 GRADIENT_ROWS = 100
@@ -71,20 +72,37 @@ def error_sentence(record: Record) -> tuple[str, str]:
     return f"{where}{record.error.type}{message}", PARTIAL
 
 
+def sentence(finding: Finding) -> str:
+    """What a finding says, with its line in front when the sentence does not name it.
+
+    Examples
+    --------
+    >>> from widgets.record import Finding
+    >>> sentence(Finding("cut", "error", 3, message="Line 3 cuts the graph.")), sentence(Finding("nan", "error", 3))
+    ('Line 3 cuts the graph.', 'line 3: ')
+    """
+    named = finding.line is None or re.search(rf"\bline {finding.line}\b", finding.message, re.IGNORECASE)
+    return finding.message if named else f"line {finding.line}: {finding.message}"
+
+
+def _prose(text: str) -> str:
+    """Escaped text in which what stands between backticks is code."""
+    return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text))
+
+
 def _findings(record: Record) -> str:
     rows = []
     message, remedy = error_sentence(record)
     if message:
         rows.append(("error", message, remedy))
     for f in record.findings:
-        where = "" if f.line is None or f"line {f.line}" in f.message else f"line {f.line}: "
-        rows.append((f.severity if f.severity in WORDS else "note", where + f.message, f.remedy))
+        rows.append((f.severity if f.severity in WORDS else "note", sentence(f), f.remedy))
     if not rows:
         return "<p>✓ No problems found.</p>" if record.ops else "<p>No operation ran in this cell.</p>"
     return "".join(
         f'<p style="border-left:3px solid {TONES[severity]};padding-left:10px;margin:6px 0">'
-        f"<b>{WORDS[severity]}</b> &nbsp; {escape(message)}"
-        f"{f'<br><small>{escape(remedy)}</small>' if remedy else ''}</p>"
+        f"<b>{WORDS[severity]}</b> &nbsp; {_prose(message)}"
+        f"{f'<br><small>{_prose(remedy)}</small>' if remedy else ''}</p>"
         for severity, message, remedy in rows
     )
 

@@ -3,7 +3,7 @@
 from .figures import number, shape_text, share, shorten, time_text
 from .record import Record
 from .source import lines_of
-from .still import NO_GRADIENT, WORDS, error_sentence, headline
+from .still import NO_GRADIENT, WORDS, error_sentence, headline, sentence
 
 FINDINGS = 8
 LINES = 12
@@ -44,8 +44,7 @@ def _findings(record: Record) -> list[str]:
     if message:
         out += [f"{WORDS['error']}: {_clean(message)}", f"    {remedy}"]
     for f in record.findings[:FINDINGS]:
-        where = "" if f.line is None or f"line {f.line}" in f.message else f"line {f.line}: "
-        out.append(f"{WORDS.get(f.severity, WORDS['note'])}: {where}{_clean(f.message)}")
+        out.append(f"{WORDS.get(f.severity, WORDS['note'])}: {_clean(sentence(f))}")
         if f.remedy:
             out.append(f"    {_clean(f.remedy)}")
     if len(record.findings) > FINDINGS:

@@ -165,8 +165,8 @@ def cut():
     b.record.findings = [
         Finding(
             "cut", "error", 2, 16,
-            f"line 2: h.numpy() cut the graph, so {len(names)} parameters get no gradient: {', '.join(names)}.",
-            "Stay in tensors (h * scale), or call h.detach() if the cut is meant.", [3], names,
+            f"line 2: `h.numpy()` cut the graph, so {len(names)} parameters get no gradient: {', '.join(names)}.",
+            "Stay in tensors (`h * scale`), or call `h.detach()` if the cut is meant.", [3], names,
         )
     ]  # fmt: skip
     return b.done()

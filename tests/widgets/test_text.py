@@ -18,14 +18,18 @@ def test_length(name):
 def test_the_cut_is_the_first_thing_said():
     lines = text(samples.cut()).splitlines()
     assert lines[0].startswith("In [8]: 7 ops · forward")
-    assert lines[1].startswith("✕ Error: line 2: h.numpy() cut the graph, so 4 parameters get no gradient")
-    assert lines[2] == "    Stay in tensors (h * scale), or call h.detach() if the cut is meant."
+    assert lines[1].startswith("✕ Error: line 2: `h.numpy()` cut the graph, so 4 parameters get no gradient")
+    assert lines[2] == "    Stay in tensors (`h * scale`), or call `h.detach()` if the cut is meant."
     assert sum("no gradient: backward did not reach it" in line for line in lines) == 4
 
 
 def test_a_finding_without_its_line_in_the_sentence_gets_it():
     record = Record(findings=[Finding("nan", "warning", 3, message="log made a NaN.")])
     assert "▲ Warning: line 3: log made a NaN." in text(record)
+    record.findings[0].message = "Line 3 made a NaN, as line 30 did."
+    assert "▲ Warning: Line 3 made a NaN, as line 30 did." in text(record)
+    record.findings[0].message = "It is like line 30."
+    assert "▲ Warning: line 3: It is like line 30." in text(record)
 
 
 def test_what_is_left_out_is_counted():
