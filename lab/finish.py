@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from core import native, source as places
+from core import native
+from core import source as places
 from core.tensor import Tensor
 from widgets.record import ErrorRow, Finding, GradientRow, KernelRow, LineRow, OpRow, Record, TensorRow
 
@@ -24,7 +25,7 @@ from .trace import Leaf, Ref, Row, Trace
 
 def settle(recorder: Recorder, space: Mapping[str, Any], text: str) -> Trace:
     """Name what has no name yet and list the parameters of every module that took part."""
-    trace, names = recorder.trace, recorder.names
+    trace, names = recorder.trace, recorder.fold.names
     trace.source = text
     trace.own_ns = recorder.own_ns
     code = "".join(next((linecache.getlines(f) for f in trace.files if linecache.getlines(f)), [])) or text
@@ -35,8 +36,8 @@ def settle(recorder: Recorder, space: Mapping[str, Any], text: str) -> Trace:
             names.note(value, variable)
             _list_parameters(recorder, value, variable, trace.defined)
         elif isinstance(value, Tensor) and value._requires_grad and value._node is None:
-            trace.defined.add(recorder.parameter(value, variable).name)
-    for parent, reference, kind in recorder.paths[1:]:
+            trace.defined.add(recorder.fold.parameter(value, variable).name)
+    for parent, reference, kind in recorder.fold.paths[1:]:
         module = reference()
         name = names.modules.get(id(module)) or (names.module(module, [space]) if module is not None else "")
         if not name:
@@ -60,7 +61,7 @@ def settle(recorder: Recorder, space: Mapping[str, Any], text: str) -> Trace:
 def _list_parameters(recorder: Recorder, module: Any, name: str, into: set[str]) -> None:
     for path, p in module.named_parameters():
         if p._requires_grad:
-            into.add(recorder.parameter(p, f"{name}.{path}").name)
+            into.add(recorder.fold.parameter(p, f"{name}.{path}").name)
 
 
 def _read_as(trace: Trace, leaf: Leaf) -> str:

@@ -1,0 +1,226 @@
+"""Folding: which row an op belongs to, from where the user's code called it, in which module, on which inputs.
+
+A loop over batches folds to one iteration with counts, while a loop that feeds its own output (a deep network, an RNN)
+unrolls. Parameters are leaves by identity; other tensors made outside are one leaf for each place that reads them.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import weakref
+from inspect import CO_NEWLOCALS
+from types import CodeType, FrameType
+from typing import Any
+
+from core import observe
+from core.source import is_ours
+from core.tensor import Tensor
+
+from .naming import Names, spaces
+from .trace import Chain, Leaf, Ref, Row, Trace
+
+DEPTH = 64  # frames of the user's code that tell two calls of one function apart
+OURS = os.path.dirname(os.path.abspath(__file__)) + os.sep
+Site = tuple[int, ...]  # a chain as numbers, which hash fast: code objects hash by their whole content
+NOWHERE = (0, 0)
+
+
+class Folder:
+    """Gives ops their rows and tensors their leaves, and keeps both in a `Trace`."""
+
+    def __init__(self, trace: Trace, boundary: CodeType | None, limit: int) -> None:
+        self.trace, self.boundary, self.limit = trace, boundary, limit
+        self.token = object()
+        self.names = Names()
+        self.path = 0
+        self.paths: list[tuple[int, Any, str]] = [(0, None, "")]  # (parent, weak reference to the module, class name)
+        self.folded = False
+        self._numbers = 0
+        self._keys: dict[Any, Row] = {}
+        self._leaves: dict[Any, Leaf] = {}
+        self._codes: dict[int, CodeType] = {}
+        self._path_numbers: dict[tuple[int, int], int] = {}
+
+    # -- rows --------------------------------------------------------------------------------------------------------------
+
+    def row(self, op: str, inputs: tuple[Any, ...], place: observe.Place, inner: observe.Place = None,
+            more: tuple[Row, ...] = (), skip: int = 3) -> Row:  # fmt: skip
+        """The row of an op, made when it is new; it also reads `more`. `skip` frames here are not the user's."""
+        site = self.site(place, skip + 1)
+        inside = NOWHERE if inner is None else (id(inner[0]), inner[1])
+        refs: list[Ref] = [*more]
+        for k, t in enumerate(inputs):
+            if isinstance(t, Tensor):
+                refs.append(self.ref(t, op, site, inside, k))
+        if len(refs) > 4:  # a stack of samples: the same input many times is one
+            refs = list(dict.fromkeys(refs))
+        here = (op, site, inside, self.path)
+        row = self._keys.get(here if self.folded else (*here, *map(id, refs)))
+        return self._new(here, inner, refs) if row is None else row
+
+    def _new(self, here: Any, inner: observe.Place, refs: list[Ref]) -> Row:
+        op, site, _, path = here
+        row = self._loop(op, site, refs)
+        if row is None:
+            if inner is not None:
+                self._codes.setdefault(id(inner[0]), inner[0])
+            self._numbers += 1
+            row = Row(self.token, self._numbers, op, self.chain(site), inner, path, tuple(refs))
+            self.trace.rows.append(row)
+        self._keys[here if self.folded else (*here, *map(id, refs))] = row
+        if len(self.trace.rows) > self.limit and not self.folded:
+            self._fold()
+        return latest(row)  # type: ignore[no-any-return]
+
+    def _loop(self, op: str, site: Site, refs: list[Ref]) -> Row | None:
+        """A row without gradient that reads its own earlier output, as in ``total = total + x``: it does not unroll."""
+        for ref in refs:
+            if isinstance(ref, Row) and ref.op == op and not ref.requires_grad and not ref.cut:
+                if ref.path == self.path and _site(ref.chain) == site:
+                    return ref
+        return None
+
+    def _fold(self) -> None:
+        """Too many rows: from now on a row is a place. Those that are there become one for each place."""
+        self.folded = self.trace.folded = True
+        kept: dict[Any, Row] = {}
+        for row in self.trace.rows:
+            inside = NOWHERE if row.inner is None else (id(row.inner[0]), row.inner[1])
+            first = kept.setdefault((row.op, _site(row.chain), inside, row.path), row)
+            if first is not row:
+                _absorb(first, row)
+        self._keys = kept
+        self.trace.rows = list(kept.values())
+        for row in self.trace.rows:
+            refs = dict.fromkeys(latest(r) for r in row.refs)
+            row.refs = tuple(r for r in refs if isinstance(r, Leaf) or r.number < row.number)
+
+    # -- places ------------------------------------------------------------------------------------------------------------
+
+    def site(self, place: observe.Place, skip: int = 2) -> Site:
+        """The user's frames from the op outwards to the cell's own statement."""
+        if place is None:
+            return ()
+        code, lasti = place
+        number = id(code)
+        if number not in self._codes:
+            self._codes[number] = code
+        if not code.co_flags & CO_NEWLOCALS or code is self.boundary:
+            return (number, lasti)
+        frame: FrameType | None = sys._getframe(skip)
+        while frame is not None and frame.f_code is not code:
+            frame = frame.f_back
+        site = [number, lasti]
+        frame = frame.f_back if frame is not None else None
+        while frame is not None and len(site) < 2 * DEPTH:
+            code = frame.f_code
+            if not is_ours(code.co_filename):
+                if code.co_filename.startswith(OURS):
+                    break
+                number = id(code)
+                if number not in self._codes:
+                    self._codes[number] = code
+                site += (number, frame.f_lasti)
+                if not code.co_flags & CO_NEWLOCALS or code is self.boundary:
+                    break
+            frame = frame.f_back
+        return tuple(site)
+
+    def chain(self, site: Site) -> Chain:
+        """A site as code objects again."""
+        return tuple((self._codes[site[k]], site[k + 1]) for k in range(0, len(site), 2))
+
+    def enter(self, module: Any) -> None:
+        """Ops now run in `module`."""
+        key = (self.path, id(module))
+        number = self._path_numbers.get(key)
+        if number is None:
+            number = self._path_numbers[key] = len(self.paths)
+            self.paths.append((self.path, weakref.ref(module), type(module).__name__))
+            if id(module) not in self.names.modules:
+                self.names.module(module, spaces(sys._getframe(1), OURS))
+        self.path = number
+
+    def leave(self) -> None:
+        """Ops now run in the module outside."""
+        self.path = self.paths[self.path][0]
+
+    # -- tensors -----------------------------------------------------------------------------------------------------------
+
+    def ref(self, t: Any, op: str, site: Site, inside: tuple[int, int], position: int) -> Ref:
+        """The row that made a tensor, or the leaf it is."""
+        node, token = t._node, self.token
+        if node is not None:
+            tag = node.tag
+            if tag.__class__ is Row and tag.token is token:
+                return tag if tag.into is None else latest(tag)  # type: ignore[no-any-return]
+        seen = t.__dict__.get("_seen")
+        if seen is not None and seen.token is token:
+            if node is not None and seen.__class__ is Row:
+                node.tag = seen  # a view of a base that was written in place has a node made anew
+            return latest(seen)  # type: ignore[no-any-return]
+        return self._leaf(t, op, site, inside, position)
+
+    def _leaf(self, t: Any, op: str, site: Site, inside: tuple[int, int], position: int) -> Leaf:
+        # the kind tells a batch's images from its labels, which a loader takes at one place of its own
+        key: Any = (op, site, inside, self.path, position, t._kind, t._a.ndim)
+        trained = t._requires_grad and t._node is None
+        name = None
+        if trained and not self.folded:
+            # a variable bound to a new tensor each time round is one parameter, if the same op reads it
+            name = self.name(t)
+            key = (name, tuple(t._a.shape), *key) if name else id(t)
+        leaf = self._leaves.get(key)
+        if leaf is None:
+            name = self.name(t) if name is None else name
+            kind = "parameter" if trained else "input" if name else "constant"
+            leaf = self._leaves[key] = Leaf(self.token, t, kind, name, op, position)
+            self.trace.leaves.append(leaf)
+        elif leaf.tensor() is not t:
+            leaf.tensor = weakref.ref(t)
+        t._seen = leaf
+        return leaf
+
+    def parameter(self, p: Any, name: str = "") -> Leaf:
+        """The leaf of a parameter, made with `name` if no op read it."""
+        leaf = p.__dict__.get("_seen")
+        if leaf.__class__ is not Leaf or leaf.token is not self.token:
+            if not name:
+                return self._leaf(p, "", (), NOWHERE, 0)
+            leaf = p._seen = Leaf(self.token, p, "parameter", name, "", 0)
+            self.trace.leaves.append(leaf)
+        if p._requires_grad and not leaf.requires_grad:  # it was read before requires_grad_()
+            leaf.kind, leaf.requires_grad = "parameter", True
+        leaf.name = leaf.name or name
+        return leaf  # type: ignore[no-any-return]
+
+    def name(self, t: Any) -> str:
+        """What the user's variables call a tensor right now."""
+        return self.names.of(t, spaces(sys._getframe(1), OURS))
+
+
+def _site(chain: Chain) -> Site:
+    return tuple(x for code, lasti in chain for x in (id(code), lasti))
+
+
+def latest(ref: Any) -> Any:
+    """The row that a row was folded into, or itself."""
+    while ref.__class__ is Row and ref.into is not None:
+        ref = ref.into
+    return ref
+
+
+def _absorb(first: Row, row: Row) -> None:
+    """Add `row` to the earlier row of its place."""
+    row.into = first
+    first.count += row.count
+    first.forward_ns += row.forward_ns
+    first.backward_ns += row.backward_ns
+    first.reached += row.reached
+    first.max_ns = max(first.max_ns, row.max_ns)
+    first.requires_grad |= row.requires_grad
+    first.bad = first.bad or row.bad
+    first.bad_backward = first.bad_backward or row.bad_backward
+    first.stats = row.stats or first.stats
+    first.refs = (*first.refs, *row.refs)
