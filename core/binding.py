@@ -43,7 +43,7 @@ def elementwise_doc(op: Elementwise, example: tuple[str, str] | None, namespace:
     args = [*op.inputs, *(f"{k}={v!r}" for k, v in op.params.items())]
     text = formula(lift(op.program.result if op.program.result.__class__ in (int, float) else _root(op)))
     out = {"same": "the inputs' promoted type", "float": "floating: integers become the default dtype",
-           "bool": "bool"}[op.out]  # fmt: skip
+           "bool": "bool", "number": "the promoted type, bools int64"}[op.out]  # fmt: skip
     lines = [
         op.doc or f"Elementwise {op.name}.",
         "",

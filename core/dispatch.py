@@ -188,6 +188,8 @@ def promote(op: Elementwise, args: tuple[Any, ...]) -> tuple[Kind, tuple[Any, ..
     found = dtypes.result_type(dimmed, zero, numbers) if dimmed or zero or numbers else dtypes.bool_
     if op.out == "float" and found.category < 2:
         found = dtypes.get_default_dtype()
+    elif op.out == "number" and found.category == 0:
+        found = dtypes.int64
     kind = kind_of(found, where)
     out: list[Any] = []
     for name, a in zip(op.inputs, args, strict=True):
@@ -523,7 +525,11 @@ def tell_starting(op: Any, inputs: tuple[Any, ...], params: Any) -> None:
 
 def tell(op: Any, inputs: tuple[Any, ...], outputs: tuple[Tensor, ...], params: Any, kernel: Kernel, start: int,
          stop: int, node: Node | None) -> None:  # fmt: skip
-    """Tell every observer that an op ran."""
+    """Tell every observer that an op ran; values that came back from NumPy pass on how."""
+    if node is None:
+        came = next((t._came for t in inputs if isinstance(t, Tensor) and t._came), ())
+        for out in outputs if came else ():
+            out._came = came
     place, inner = places()
     label = op if isinstance(op, str) else op.label  # an optimizer's step is no declared op
     event = observe.OpEvent(label, inputs, outputs, params, kernel.name, kernel.backend, start, stop, place, inner, node,

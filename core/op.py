@@ -186,7 +186,7 @@ def elementwise(name: str, function: Callable[..., Any], *, vjp: Any = None, par
     function : a lambda over scalars, traced once; arguments named in `params` are numbers with those defaults.
     vjp : one function an input (a tuple where there are several; None for an input without gradient).
     bools : the inputs that are conditions.
-    out : "same" (the promoted type), "float" (integers become floating) or "bool".
+    out : "same" (the promoted type), "number" (as same, but bools become int64), "float" (integers become floating) or "bool".
     domain : where tests sample the inputs, one (low, high) or one an input.
     label : the public function's name, where several ops stand behind one: "pow" of pow_scalar.
     """

@@ -43,7 +43,7 @@ hardswish_ = elementwise("hardswish", lambda x: x * s.minimum(s.maximum(x / 6.0 
 softsign = elementwise("softsign", lambda x: x / (1.0 + s.abs(x)), out="float", namespace="nn.functional", domain=(0.2, 3.0),
                        vjp=lambda g, x: g / ((1.0 + s.abs(x)) * (1.0 + s.abs(x))), doc="x / (1 + |x|).",
                        example=("core.tensor([-1.0, 3.0])", "tensor([-0.5000,  0.7500])"))  # fmt: skip
-tanhshrink = elementwise("tanhshrink", lambda x: x - s.tanh(x), namespace="nn.functional", vjp=lambda g, x: g * (s.tanh(x) * s.tanh(x)),
+tanhshrink = elementwise("tanhshrink", lambda x: x - s.tanh(x), out="float", namespace="nn.functional", vjp=lambda g, x: g * (s.tanh(x) * s.tanh(x)),
                          doc="x - tanh(x).", example=("core.tensor([0.0, 1.0])", "tensor([0.0000, 0.2384])"))  # fmt: skip
 softshrink = elementwise("softshrink", lambda x, lambd: s.where(x > lambd, x - lambd, s.where(x < -lambd, x + lambd, 0.0)),
                          params={"lambd": 0.5}, namespace="nn.functional", domain=(0.7, 3.0),

@@ -21,14 +21,14 @@ mul = elementwise("mul", lambda a, b: a * b, vjp=(lambda g, b: g * b, lambda g, 
                   doc="The product.", example=("core.tensor([1.0, 2.0]), 3", "tensor([3., 6.])"))  # fmt: skip
 div_ = elementwise("true_divide", lambda a, b: a / b, out="float", domain=((-3.0, 3.0), (0.5, 3.0)),
                    vjp=(lambda g, b: g / b, lambda g, b, y: -g * y / b),
-                   doc="The quotient; of integers too a floating one.",
+                   label="div", doc="The quotient; of integers too a floating one.",
                    example=("core.tensor([1, 2]), 4", "tensor([0.2500, 0.5000])"))  # fmt: skip
 neg = elementwise("neg", lambda x: -x, vjp=lambda g: -g, aliases=("negative",), doc="The negative.",
                   example=("core.tensor([1.0, -2.0])", "tensor([-1.,  2.])"))  # fmt: skip
 abs = elementwise("abs", lambda x: s.abs(x), vjp=lambda g, x: g * s.sign(x), aliases=("absolute",),
                   domain=(0.2, 3.0), doc="The absolute value; its gradient at 0 is 0.",
                   example=("core.tensor([-1.5, 2.0])", "tensor([1.5000, 2.0000])"))  # fmt: skip
-square = elementwise("square", lambda x: x * x, vjp=lambda g, x: g * (2.0 * x), doc="The square.",
+square = elementwise("square", lambda x: x * x, out="number", vjp=lambda g, x: g * (2.0 * x), label="pow", doc="The square.",
                      example=("core.tensor([-2.0, 3.0])", "tensor([4., 9.])"))  # fmt: skip
 reciprocal = elementwise("reciprocal", lambda x: 1.0 / x, out="float", vjp=lambda g, y: -g * y * y, domain=(0.5, 3.0),
                          doc="One over x.", example=("core.tensor([2.0, 4.0])", "tensor([0.5000, 0.2500])"))  # fmt: skip
@@ -50,12 +50,12 @@ floor_divide = elementwise("floor_divide", lambda a, b: a // b, domain=((0.1, 0.
 pow_tensor = elementwise("pow_tensor", lambda a, b: a**b, domain=((0.5, 3.0), (-2.0, 2.0)), public=False,
                          vjp=(lambda g, a, b: g * b * a ** (b - 1.0),
                               lambda g, a, b, y: s.where((a == 0.0) & (b >= 0.0), 0.0 * g, g * y * s.log(a))),
-                         doc="a to the power b, both tensors.")  # fmt: skip
+                         label="pow", doc="a to the power b, both tensors.")  # fmt: skip
 pow_scalar = elementwise("pow_scalar", lambda x, exponent: x**exponent, params={"exponent": 2.0}, public=False,
-                         domain=(0.5, 3.0), doc="x to the power of a number.",
+                         domain=(0.5, 3.0), label="pow", doc="x to the power of a number.",
                          vjp=lambda g, x, exponent: s.where(exponent == 0.0, 0.0 * g, g * (exponent * x ** (exponent - 1.0))))  # fmt: skip
 scalar_pow = elementwise("scalar_pow", lambda x, base: base**x, params={"base": 2.0}, public=False,
-                         vjp=lambda g, y, base: g * (y * s.log(base + 0.0 * y)), doc="A number to the power x.")  # fmt: skip
+                         vjp=lambda g, y, base: g * (y * s.log(base + 0.0 * y)), label="pow", doc="A number to the power x.")  # fmt: skip
 lerp = elementwise("lerp", lambda a, b, weight: a + weight * (b - a), doc="a + weight * (b - a).",
                    vjp=(lambda g, weight: g * (1.0 - weight), lambda g, weight: g * weight, lambda g, a, b: g * (b - a)),
                    example=("core.tensor([0.0]), core.tensor([10.0]), 0.5", "tensor([5.])"))  # fmt: skip
@@ -187,7 +187,7 @@ where_ = elementwise("where", lambda condition, a, b: s.where(condition, a, b), 
                      vjp=(None, lambda g, condition: s.where(condition, g, 0.0), lambda g, condition: s.where(condition, 0.0, g)),
                      doc="a where the condition holds, else b.")  # fmt: skip
 clamp_ = elementwise("clip_between", lambda x, min, max: s.minimum(s.maximum(x, min), max), public=False,
-                     params={"min": -math.inf, "max": math.inf}, doc="x, kept between two numbers.",
+                     params={"min": -math.inf, "max": math.inf}, label="clamp", doc="x, kept between two numbers.",
                      vjp=lambda g, x, min, max: s.where((x >= min) & (x <= max), g, 0.0))  # fmt: skip
 
 # -- activations -------------------------------------------------------------------------------------------------------
@@ -216,9 +216,9 @@ softplus = elementwise("softplus", lambda x, beta, threshold: s.where(x * beta >
                        example=("core.tensor([0.0, 2.0])", "tensor([0.6931, 2.1269])"))  # fmt: skip
 gelu_erf = elementwise("gelu_erf", lambda x: 0.5 * x * (1.0 + s.erf(x * INV_ROOT_2)), public=False,
                        vjp=lambda g, x: g * (0.5 * (1.0 + s.erf(x * INV_ROOT_2)) + x * (INV_ROOT_2PI * s.exp(-0.5 * (x * x)))),
-                       doc="The Gaussian error linear unit.")  # fmt: skip
+                       label="gelu", doc="The Gaussian error linear unit.")  # fmt: skip
 gelu_tanh = elementwise("gelu_tanh", lambda x: 0.5 * x * (1.0 + s.tanh(ROOT_2_OVER_PI * (x + 0.044715 * (x * x * x)))), public=False,
-                        vjp=lambda g, x: _gelu_tanh_vjp(g, x), doc="The Gaussian error linear unit, by tanh.")  # fmt: skip
+                        vjp=lambda g, x: _gelu_tanh_vjp(g, x), label="gelu", doc="The Gaussian error linear unit, by tanh.")  # fmt: skip
 logsigmoid = elementwise("logsigmoid", lambda x: s.minimum(x, 0.0) - s.log1p(s.exp(-s.abs(x))), namespace="nn.functional",
                          vjp=lambda g, x: g * s.sigmoid(-x), domain=(0.2, 4.0), doc="log(sigmoid(x)), exact for large -x.",
                          example=("core.tensor([0.0, 2.0])", "tensor([-0.6931, -0.1269])"))  # fmt: skip
