@@ -1,0 +1,27 @@
+"""The command line: ``python -m lab doctor`` and ``python -m lab bench``."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+COMMANDS = {"doctor": "what this machine can do, and what to do about the rest", "bench": "measurements, as ratios"}
+USAGE = "usage: python -m lab COMMAND [options]\n\n" + "\n".join(
+    f"  {name:8} {what}" for name, what in COMMANDS.items()
+)
+
+
+def main(argv: list[str]) -> int:
+    """Run a command; 2 for one that does not exist."""
+    if argv[:1] in (["-h"], ["--help"]):
+        print(USAGE)
+        return 0
+    if not argv or argv[0] not in COMMANDS:
+        came = f"unknown command {argv[0]!r}" if argv else "a command is needed"
+        print(f"python -m lab: {came}\n\n{USAGE}", file=sys.stderr)
+        return 2
+    return int(importlib.import_module(f".{argv[0]}", __package__).main(argv[1:]))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
