@@ -22,6 +22,7 @@ from .dtypes import (bfloat16, bool_ as bool, complex64, complex128, dtype, floa
                      get_default_dtype, int8, int16, int32, int64, promote_types, set_default_dtype, uint8)  # fmt: skip
 from .generator import (Generator, default_generator, get_rng_state, initial_seed, manual_seed, seed,
                         set_rng_state)  # fmt: skip
+from .printing import set_printoptions
 from .random import normal, rand, rand_like, randint, randint_like, randn, randn_like, randperm
 from .shape import Size
 from .tensor import Tensor

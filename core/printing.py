@@ -1,4 +1,8 @@
-"""How a tensor prints: PyTorch's layout."""
+"""How a tensor prints: PyTorch's layout, so that a notebook reads the same.
+
+All elements have one width. Floats show four decimals; whole ones a point alone; where the greatest is more than 1000
+times the least, or they are very great or small, the scientific form. Beyond 1000 elements only the corners show.
+"""
 
 from __future__ import annotations
 
@@ -9,84 +13,152 @@ import numpy as np
 
 from . import dtypes
 
+_DEFAULT: dict[str, Any] = {"precision": 4, "threshold": 1000, "edgeitems": 3, "linewidth": 80, "sci_mode": None}
+_PROFILES: dict[str, dict[str, Any]] = {
+    "default": _DEFAULT,
+    "short": {**_DEFAULT, "precision": 2, "edgeitems": 2},
+    "full": {**_DEFAULT, "threshold": math.inf},
+}
+_options = dict(_DEFAULT)
+
+
+def set_printoptions(precision: int | None = None, threshold: float | None = None, edgeitems: int | None = None,
+                     linewidth: int | None = None, profile: str | None = None, sci_mode: bool | None = None) -> None:  # fmt: skip
+    """How tensors print from now on.
+
+    precision : decimals. threshold : from how many elements on only the corners show. edgeitems : how many at each end.
+    linewidth : characters a line. profile : "default", "short" or "full". sci_mode : always or never the scientific form.
+
+    >>> import core
+    >>> core.set_printoptions(precision=2)
+    >>> core.tensor(1 / 3)
+    tensor(0.33)
+    >>> core.set_printoptions(profile="default")
+    """
+    if profile is not None:
+        if profile not in _PROFILES:
+            raise ValueError(f"set_printoptions: unknown profile {profile!r}; needed: {', '.join(_PROFILES)}")
+        _options.update(_PROFILES[profile])
+    given = {"precision": precision, "threshold": threshold, "edgeitems": edgeitems, "linewidth": linewidth}
+    _options.update({k: v for k, v in given.items() if v is not None})
+    _options["sci_mode"] = sci_mode
+
 
 def tensor_text(t: Any) -> str:
     """``tensor([...], dtype=..., grad_fn=...)``."""
-    a = t._a if isinstance(t._a, np.ndarray) else t._a.get()
-    a = a.view(np.ndarray)
-    if a.dtype == dtypes.bfloat16.numpy:
-        a = a.astype(np.float32)
-    prefix = "tensor("
-    body = _body(a, len(prefix)) if a.size else "[]"
+    a = (t._a if isinstance(t._a, np.ndarray) else t._a.get()).view(np.ndarray)
+    prefix, default = "tensor(", dtypes.get_default_dtype()
     tail = []
     if t.device.type != "cpu":
         tail.append(f"device='{t.device}'")
     if a.size == 0 and a.ndim != 1:
         tail.append(f"size={tuple(a.shape)}")
-    default = {2: dtypes.get_default_dtype(), 1: dtypes.int64, 0: dtypes.bool_, 3: dtypes.complex64}[t.dtype.category]
-    if t.dtype is not default or (a.size == 0 and t.dtype is not dtypes.get_default_dtype()):
+    complex_default = dtypes.complex128 if default is dtypes.float64 else dtypes.complex64
+    plain = (default, complex_default, dtypes.int64, dtypes.bool_) if a.size else (default,)
+    if t.dtype not in plain:
         tail.append(f"dtype={t.dtype!r}")
     if t.grad_fn is not None:
         tail.append(f"grad_fn=<{t.grad_fn.name()}>")
     elif t.requires_grad:
         tail.append("requires_grad=True")
-    return prefix + ", ".join([body, *tail]) + ")"
+    return prefix + _with_tail(_body(a, len(prefix)) if a.size else "[]", tail, len(prefix)) + ")"
 
 
-def _formatter(a: Any) -> Any:
-    """One text an element, all of one width."""
-    if a.dtype.kind == "b":
-        return str, 4 if bool(a.all()) else 5
-    if a.dtype.kind in "iu":
-        return str, max(len(str(v)) for v in (a.max(), a.min()))
-    if a.dtype.kind == "c":
-        return lambda v: f"{v.real:.4f}{v.imag:+.4f}j", 0
-    finite = a[np.isfinite(a)].astype(np.float64)
-    nonzero = np.abs(finite[finite != 0])
-    whole = bool((finite == np.ceil(finite)).all())
-    if nonzero.size == 0:
-        show = (lambda v: f"{v:.0f}.") if whole else (lambda v: f"{v:.4f}")
-    else:
-        low, high = float(nonzero.min()), float(nonzero.max())
-        if whole:
-            sci = high / low > 1000.0 and high > 1e8 or high > 1e8
-            show = (lambda v: f"{v:.4e}") if sci else (lambda v: f"{v:.0f}.")
+def _with_tail(body: str, tail: list[str], indent: int) -> str:
+    """The notes after the values, each on a new line where the last has no room."""
+    parts, used = [body], len(body) - body.rfind("\n") + 1
+    for note in tail:
+        size = len(note) + note.startswith("dtype=")  # "torch." is one longer than "core.": break where PyTorch does
+        if used + size + 2 > _options["linewidth"]:
+            parts.append(",\n" + " " * indent + note)
+            used = indent + size
         else:
-            sci = high / low > 1000.0 or high > 1e8 or low < 1e-4
-            show = (lambda v: f"{v:.4e}") if sci else (lambda v: f"{v:.4f}")
-
-    def one(v: Any) -> str:
-        v = float(v)
-        return show(v) if math.isfinite(v) else ("nan" if math.isnan(v) else "inf" if v > 0 else "-inf")
-
-    return one, max(len(one(v)) for v in a.reshape(-1)) if a.size <= 1000 else max(
-        len(one(v)) for v in (*finite[:1], finite.min(initial=0), finite.max(initial=0)))  # fmt: skip
+            parts.append(", " + note)
+            used += size + 2
+    return "".join(parts)
 
 
-def _body(a: Any, indent: int, edge: int = 3, width_limit: int = 80) -> str:
-    summarise = a.size > 1000
-    shown = _corners(a, edge) if summarise else a
-    one, width = _formatter(shown)
-    if a.ndim == 0:
-        return one(a.item() if a.dtype.kind != "f" else float(a))
-    return _nested(a, indent, one, width, summarise, edge, width_limit)
+class _Format:
+    """The one form that all elements of an array get."""
+
+    def __init__(self, a: Any) -> None:
+        self.float, self.whole, self.scientific = a.dtype.kind == "f", True, False
+        self.width = 1
+        values = a.reshape(-1)
+        if not self.float:
+            self.width = max((len(str(v)) for v in values.tolist()), default=1)
+            return
+        finite = values[np.isfinite(values) & (values != 0)].astype(np.float64)
+        if not finite.size:
+            self._forced()
+            return
+        least, greatest = float(np.abs(finite).min()), float(np.abs(finite).max())
+        self.whole = bool((finite == np.ceil(finite)).all())
+        self.scientific = greatest / least > 1000.0 or greatest > 1e8 or (not self.whole and least < 1e-4)
+        self._forced()
+        # Infinities and NaN do not count: where they are wider than the numbers, PyTorch lets them stick out.
+        width = max(len(self._one(v)) for v in finite.tolist())
+        self.width = max(width, 1)
+
+    def _forced(self) -> None:
+        if _options["sci_mode"] is not None:
+            self.scientific = bool(_options["sci_mode"])
+
+    def _one(self, v: Any) -> str:
+        if not self.float:
+            return str(v)
+        if self.scientific:
+            return f"{v:.{_options['precision']}e}"
+        if self.whole:
+            return f"{v:.0f}" + ("." if math.isfinite(v) else "")
+        return f"{v:.{_options['precision']}f}"
+
+    def __call__(self, v: Any) -> str:
+        return self._one(v).rjust(self.width)
 
 
-def _corners(a: Any, edge: int) -> Any:
+class _ComplexFormat:
+    """A form for the real and one for the imaginary parts."""
+
+    def __init__(self, a: Any) -> None:
+        self.real, self.imag = _Format(a.real), _Format(a.imag)
+        self.width = self.real.width + self.imag.width + 1
+
+    def __call__(self, v: Any) -> str:
+        imag = self.imag(v.imag).lstrip() + "j"
+        return self.real(v.real) + ("" if v.imag < 0 else "+") + imag
+
+
+def _body(a: Any, indent: int) -> str:
+    if a.dtype == dtypes.bfloat16.numpy or a.dtype == np.float16:
+        a = a.astype(np.float32)
+    cut = a.size > _options["threshold"]
+    shown = _corners(a) if cut else a
+    form = _ComplexFormat(shown) if a.dtype.kind == "c" else _Format(shown)
+    return form(a.item()) if a.ndim == 0 else _nested(a, indent, form, cut)
+
+
+def _corners(a: Any) -> Any:
+    edge = _options["edgeitems"]
     for axis, n in enumerate(a.shape):
         if n > 2 * edge:
-            a = np.concatenate([a.take(range(edge), axis), a.take(range(n - edge, n), axis)], axis)
+            a = a.take([*range(edge), *range(n - edge, n)], axis)
     return a
 
 
-def _nested(a: Any, indent: int, one: Any, width: int, summarise: bool, edge: int, limit: int) -> str:
-    n = a.shape[0]
-    cut = summarise and n > 2 * edge
-    picks = [*range(edge), None, *range(n - edge, n)] if cut else list(range(n))
+def _nested(a: Any, indent: int, form: Any, cut: bool) -> str:
+    n, edge = a.shape[0], _options["edgeitems"]
+    short = cut and n > 2 * edge
     if a.ndim == 1:
-        words = ["..." if i is None else one(a[i]).rjust(width) for i in picks]
-        per_line = max(1, (limit - indent) // (width + 2))
-        rows = [", ".join(words[k : k + per_line]) for k in range(0, len(words), per_line)]
-        return "[" + (",\n" + " " * (indent + 1)).join(rows) + "]"
-    parts = ["..." if i is None else _nested(a[i], indent + 1, one, width, summarise, edge, limit) for i in picks]
+        if cut and not edge:
+            return "[...]"
+        words = [form(v) for v in (a[:edge] if short else a).tolist()]
+        if short:
+            words += [" ...", *(form(v) for v in a[n - edge :].tolist())]
+        per_line = max(1, (_options["linewidth"] - indent) // (form.width + 2))
+        lines = [", ".join(words[k : k + per_line]) for k in range(0, len(words), per_line)]
+        return "[" + (",\n" + " " * (indent + 1)).join(lines) + "]"
+    parts = [_nested(x, indent + 1, form, cut) for x in (a[:edge] if short else a)]
+    if short:
+        parts += ["...", *(_nested(x, indent + 1, form, cut) for x in a[n - edge :])]
     return "[" + ("," + "\n" * (a.ndim - 1) + " " * (indent + 1)).join(parts) + "]"
