@@ -8,8 +8,10 @@ from ..dtypes import dtype as Dtype
 from ..ops import elementwise as _e
 from ..ops.activation import celu_, glu, hardshrink, hardsigmoid_, hardswish_, prelu, selu_, softshrink, softsign, tanhshrink, threshold_  # fmt: skip
 from ..ops.activation import mish as _mish
+from ..ops.attention import scaled_dot_product_attention
 from ..ops.distance import (binary_cross_entropy, binary_cross_entropy_with_logits, gaussian_nll_loss, huber_loss, kl_div,
                             l1_loss, mse_loss, poisson_nll_loss, smooth_l1_loss)  # fmt: skip
+from ..ops.dropout import alpha_dropout, dropout, dropout1d, dropout2d, dropout3d
 from ..ops.elementwise import gelu, logsigmoid, sigmoid, softplus, tanh
 from ..ops.embedding import embedding, one_hot
 from ..ops.linalg import linear
@@ -24,12 +26,12 @@ from ..ops.softmax import softmax as _softmax
 from ..tensor import Tensor
 
 __all__ = [
-    "batch_norm", "binary_cross_entropy", "binary_cross_entropy_with_logits", "celu", "cosine_embedding_loss",
-    "cosine_similarity", "cross_entropy", "elu", "embedding", "gaussian_nll_loss", "gelu", "glu", "group_norm",
+    "alpha_dropout", "batch_norm", "binary_cross_entropy", "binary_cross_entropy_with_logits", "celu", "cosine_embedding_loss",
+    "cosine_similarity", "cross_entropy", "dropout", "dropout1d", "dropout2d", "dropout3d", "elu", "embedding", "gaussian_nll_loss", "gelu", "glu", "group_norm",
     "hardshrink", "hardsigmoid", "hardswish", "hardtanh", "hinge_embedding_loss", "huber_loss", "instance_norm", "kl_div",
     "l1_loss", "layer_norm", "leaky_relu", "linear", "log_softmax", "logsigmoid", "margin_ranking_loss", "mish",
     "mse_loss", "nll_loss", "normalize", "one_hot", "pad", "pairwise_distance", "poisson_nll_loss", "prelu", "relu",
-    "relu6", "rms_norm", "selu", "sigmoid", "silu", "smooth_l1_loss", "soft_margin_loss", "softmax", "softmin", "softplus",
+    "relu6", "rms_norm", "scaled_dot_product_attention", "selu", "sigmoid", "silu", "smooth_l1_loss", "soft_margin_loss", "softmax", "softmin", "softplus",
     "softshrink", "softsign", "tanh", "tanhshrink", "threshold", "triplet_margin_loss",
 ]  # fmt: skip
 
