@@ -61,7 +61,7 @@ def tensor_text(t: Any) -> str:
         tail.append(f"grad_fn=<{t.grad_fn.name()}>")
     elif t.requires_grad:
         tail.append("requires_grad=True")
-    return prefix + _with_tail(_body(a, len(prefix)) if a.size else "[]", tail, len(prefix)) + ")"
+    return _with_tail(prefix + (_body(a, len(prefix)) if a.size else "[]"), tail, len(prefix)) + ")"
 
 
 def _with_tail(body: str, tail: list[str], indent: int) -> str:
