@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import difflib
+import threading
+import warnings
 from typing import Any, NamedTuple
 
-from . import backends, op as declarations
+from . import backends, observe, op as declarations
 from .dispatch import promote
-from .op import Elementwise, Operation
+from .modes import no_grad
+from .op import Elementwise, Op, Operation
 from .tensor import Tensor
 
 
@@ -43,34 +46,94 @@ class Explanation(NamedTuple):
 
 
 def explain(name: str, *args: Any, **params: Any) -> Explanation:
-    """Say which kernel serves the op `name` for these arguments, and why the others declined. Nothing is computed.
+    """Say which kernel serves the op `name` for these arguments, and why the others declined.
 
-    Parameters the op has defaults for may be left out. *Raises*: ValueError for an op that is not declared.
+    `name` is that of a public function, called with its own arguments, or of a declared op, whose parameters may be
+    left out. The kernel is not run; only what leads to it is (a cast, say).
+
+    Raises
+    ------
+    ValueError
+        For a name that is neither.
+    TypeError
+        For arguments that are not the function's.
 
     >>> import core
-    >>> core.explain("tanh", core.tensor([0.5], dtype=core.float16)).runs.backend
+    >>> core.explain("div", core.tensor([0.5], dtype=core.float16), 2).runs.backend
     'NumPy'
     """
-    op = declarations.table.get(name) or getattr(declarations.functions.get(name), "op", None)
-    if op is None:
-        close = difflib.get_close_matches(name, declarations.table, n=3)
+    function, declared = declarations.functions.get(name), declarations.table.get(name)
+    if declared is None:
+        declared = next((op for op in declarations.table.values() if op.label == name), None)
+    if function is None and declared is None:
+        close = difflib.get_close_matches(name, {*declarations.functions, *declarations.table}, n=3)
         raise ValueError(f"explain: no op named {name!r}" + (f"; did you mean {', '.join(close)}?" if close else ""))
-    if isinstance(op, Elementwise):
-        n = len(op.inputs)
-        kind, _ = promote(op, tuple(args[:n]))
-        return Explanation(name, str(kind), _candidates(op.program.name, op.program, kind, (), {}))
-    assert isinstance(op, Operation)
+    if function is not None:
+        watch = _Watch(name)
+        try:
+            with observe.observing(watch), no_grad(), warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                function(*args, **params)
+        except _Found as found:
+            return found.explanation
+        except Exception:
+            if declared is None and not watch.met:
+                raise
+        if watch.met:
+            return next((e for e in watch.met if e.op not in _ON_THE_WAY), watch.met[0])
+    if declared is None:
+        raise ValueError(f"explain: {name} of these arguments runs no kernel")
+    return _of_operation(declared, args, params) if isinstance(declared, Operation) else _of_map(declared, args)
+
+
+class _Found(BaseException):
+    """Leaves the function that is being explained before its kernel runs; no `except Exception` may hold it up."""
+
+    def __init__(self, explanation: Explanation) -> None:
+        self.explanation = explanation
+
+
+class _Watch(observe.Observer):
+    """Hears which op a public function comes to: the one of its name, else those it meets."""
+
+    def __init__(self, name: str) -> None:
+        self.name, self.thread = name, threading.get_ident()
+        self.met: list[Explanation] = []
+
+    def starting(self, op: Op, inputs: tuple[Any, ...], params: Any) -> None:
+        if threading.get_ident() != self.thread:
+            return
+        if self.name in (op.name, op.label):
+            raise _Found(_explain(op, inputs, params))
+        self.met.append(_explain(op, inputs, params))
+
+
+_ON_THE_WAY = {"cast", "to_copy", "view", "expand", "permute", "transpose", "contiguous"}
+
+
+def _explain(op: Op, inputs: tuple[Any, ...], params: Any) -> Explanation:
+    return _of_map(op, inputs) if isinstance(op, Elementwise) else _of_operation(op, inputs, params)
+
+
+def _of_map(op: Any, args: tuple[Any, ...]) -> Explanation:
+    kind, _ = promote(op, tuple(args[: len(op.inputs)]))
+    return Explanation(op.label, str(kind), _candidates(op.program.name, op.program, kind, (), {}))
+
+
+def _of_operation(op: Any, args: tuple[Any, ...], params: dict[str, Any]) -> Explanation:
     tensors = [a for a in args if a is None or isinstance(a, Tensor)]
     while len(tensors) < len(op.inputs) and not op.variadic:
         tensors.append(None)
     first = next((t for t in tensors if t is not None), None)
     if first is None:
-        raise TypeError(f"explain({name!r}, ...) needs the op's tensors: {', '.join(op.inputs)}")
+        raise TypeError(f"explain({op.name!r}, ...) needs the op's tensors: {', '.join(op.inputs)}")
     positional = [a for a in args if not (a is None or isinstance(a, Tensor))]
     known = {**op.params, **dict(zip(op.params, positional, strict=False)), **params}
     arrays = tuple(None if t is None else t._a for t in tensors)
-    return Explanation(name, str(first._kind), _candidates(name, None, first._kind, arrays, known))
+    return Explanation(op.label, str(first._kind), _candidates(op.name, None, first._kind, arrays, known))
 
 
-def _candidates(name: str, program: Any, kind: Any, arrays: tuple[Any, ...], params: dict[str, Any]) -> tuple[Candidate, ...]:
+def _candidates(
+    name: str, program: Any, kind: Any, arrays: tuple[Any, ...], params: dict[str, Any]
+) -> tuple[Candidate, ...]:
     return tuple(Candidate(*row) for row in backends.explain(name, program, kind, arrays, params))

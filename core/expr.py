@@ -49,16 +49,15 @@ BOOLEAN = {"eq", "ne", "lt", "le", "gt", "ge", "and", "or", "xor", "not", "isnan
 class Expr:
     """A node of a scalar expression: a primitive and its operands, or a leaf (`input`, `param` or `const`)."""
 
-    __slots__ = ("args", "op", "value")
+    __slots__ = ("args", "is_bool", "op", "size", "value")
 
     def __init__(self, op: str, args: tuple[Expr, ...] = (), value: Any = None) -> None:
         self.op, self.args, self.value = op, args, value
-
-    @property
-    def is_bool(self) -> bool:
-        if self.op == "where":
-            return self.args[1].is_bool and self.args[2].is_bool
-        return self.op in BOOLEAN or (self.op == "input" and self.value[1] == "bool")
+        self.size: int = 1 + sum(a.size for a in args)  # of the formula, which writes what is shared every time
+        if op == "where":
+            self.is_bool: bool = args[1].is_bool and args[2].is_bool
+        else:
+            self.is_bool = op in BOOLEAN or (op == "input" and value[1] == "bool")
 
     def __bool__(self) -> bool:
         raise TypeError("an elementwise expression has no truth value: write where(condition, a, b) instead of `if`")
@@ -75,8 +74,10 @@ def lift(x: Any) -> Expr:
     """An `Expr` as it is; a Python number as a constant."""
     if isinstance(x, Expr):
         return x
-    if isinstance(x, bool | int | float):
+    if isinstance(x, bool | int):
         return Expr("const", value=x)
+    if isinstance(x, float):
+        return Expr("const", value=float(x))  # a NumPy float is one too, and prints otherwise
     raise TypeError(f"an elementwise expression takes numbers and expressions, not {type(x).__name__}")
 
 
@@ -85,7 +86,9 @@ _INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/", "pow": "**", "eq": "==
 
 
 def formula(e: Expr) -> str:
-    """Write `e` as mathematics in one line: ``where(x > 0, x, 0)``."""
+    """Write `e` as mathematics in one line: ``where(x > 0, x, 0)``; what is too long to read as ``…``."""
+    if e.size > 1000:
+        return "…"
     if e.op in ("input", "param"):
         return e.value[0] if e.op == "input" else e.value
     if e.op == "const":
@@ -202,7 +205,7 @@ def trace(name: str, function: Callable[..., Any], inputs: Sequence[str], params
             stack.extend(reversed(missing))
         else:
             operands = tuple(done[id(a)] for a in e.args)
-            key = (e.op, tuple((type(o), o) for o in operands))
+            key = (e.op, tuple((type(o), repr(o)) for o in operands))  # as text: 0.0 and -0.0 are equal, and differ
             if key not in seen:
                 seen[key] = f"t{len(statements)}"
                 statements.append(Statement(seen[key], e.op, operands, e.is_bool))
@@ -256,7 +259,7 @@ def _python(o: Any, prefix: str) -> str:
         name = "nan" if math.isnan(o) else "inf"
         sign = "-" if o < 0 else ""
         return f"({sign}{prefix}{name})" if prefix else f'float("{sign}{name}")'
-    return f"({o!r})" if not isinstance(o, bool) and o < 0 else repr(o)
+    return f"({o!r})" if not isinstance(o, bool) and math.copysign(1.0, o) < 0 else repr(o)
 
 
 def _c(o: Any, suffix: str) -> str:
@@ -268,4 +271,4 @@ def _c(o: Any, suffix: str) -> str:
         return "NAN"
     if math.isinf(o):
         return "INFINITY" if o > 0 else "(-INFINITY)"
-    return f"{o!r}{f}" if o >= 0 else f"({o!r}{f})"
+    return f"{o!r}{f}" if math.copysign(1.0, o) > 0 else f"({o!r}{f})"

@@ -5,7 +5,6 @@ It is handed out by `Tensor.numpy()` only while an observer wants lineage; other
 
 from __future__ import annotations
 
-import weakref
 from typing import Any
 
 import numpy as np
@@ -13,12 +12,9 @@ import numpy as np
 from . import observe
 from .source import describe, here
 
-# tensors that were made from such an array, with the way they came; an entry goes with its tensor
-_came: weakref.WeakKeyDictionary[Any, tuple[tuple[Any, str], ...]] = weakref.WeakKeyDictionary()
-
 
 class Traced(np.ndarray):
-    """An ndarray with its origin: `origin` is a tuple of (place, what was done), `sources` the tensors' nodes."""
+    """An ndarray with its origin: `origin` is a tuple of (place, what was done), `sources` the tensors it came from."""
 
     origin: tuple[tuple[Any, str], ...] = ()
     sources: tuple[Any, ...] = ()
@@ -28,25 +24,40 @@ class Traced(np.ndarray):
         self.sources = getattr(obj, "sources", ())
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        bare = [x.view(np.ndarray) if isinstance(x, Traced) else x for x in inputs]
-        if "out" in kwargs:
-            kwargs["out"] = tuple(x.view(np.ndarray) if isinstance(x, Traced) else x for x in kwargs["out"])
-        return self._mark(getattr(ufunc, method)(*bare, **kwargs), f"np.{ufunc.__name__}", inputs)
+        given = kwargs.get("out", ())
+        if given:
+            kwargs["out"] = tuple(map(_bare, given))
+        where = kwargs.get("where")
+        if where is not None:
+            kwargs["where"] = _bare(where)
+        result = getattr(ufunc, method)(*map(_bare, inputs), **kwargs)
+        return _marked(result, f"np.{ufunc.__name__}", (*inputs, where), given, here(2))
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
         result = super().__array_function__(func, types, args, kwargs)
-        flat = [y for x in args for y in (x if isinstance(x, list | tuple) else (x,))]
-        return self._mark(result, f"np.{func.__name__}", flat)
+        flat = [y for x in (*args, *kwargs.values()) for y in (x if isinstance(x, list | tuple) else (x,))]
+        return _marked(result, f"np.{func.__name__}", flat, (), here(2))
 
-    def _mark(self, result: Any, what: str, inputs: Any) -> Any:
-        if not isinstance(result, np.ndarray):
-            return result
-        from_inputs = [x for x in inputs if isinstance(x, Traced)]
-        out = result.view(Traced)
-        steps = dict.fromkeys(step for x in from_inputs for step in x.origin)
-        out.origin = (*steps, (here(3), what))
-        out.sources = tuple(dict.fromkeys(s for x in from_inputs for s in x.sources))
-        return out
+
+def _bare(x: Any) -> Any:
+    return x.view(np.ndarray) if isinstance(x, Traced) else x
+
+
+def _marked(result: Any, what: str, inputs: Any, given: tuple[Any, ...], place: Any) -> Any:
+    """`result` with the origins of its inputs and this step; where it went into `given` arrays (``out=``), these."""
+    if isinstance(result, tuple | list):
+        many = [_marked(r, what, inputs, given[i : i + 1], place) for i, r in enumerate(result)]
+        return result._make(many) if hasattr(result, "_make") else type(result)(many)
+    if not isinstance(result, np.ndarray):
+        return result  # a number carries nothing
+    out = given[0] if given and given[0] is not None else result.view(Traced)
+    if isinstance(out, Traced):
+        sources = [x for x in inputs if isinstance(x, Traced)]
+        steps = dict.fromkeys(step for x in sources for step in x.origin)
+        out.origin = (*steps, (place, what))
+        seen = {id(s): s for x in sources for s in x.sources}  # by identity: tensors compare by value
+        out.sources = tuple(seen.values())
+    return out
 
 
 def traced(a: Any, t: Any, place: Any) -> Any:
@@ -61,14 +72,14 @@ def note(t: Any, a: Any) -> None:
     """Remember that tensor `t` was made from array `a`, if `a` carries an origin, and tell observers."""
     if isinstance(a, Traced) and a.origin:
         place = here(3)
-        _came[t] = (*a.origin, (place, "back into a tensor, as a constant"))
+        t._came = (*a.origin, (place, "back into a tensor, as a constant"))
         for o in observe.observers:
             o.returned(observe.ReturnEvent(t, a.sources, a.origin, place))
 
 
 def origin(t: Any) -> tuple[tuple[Any, str], ...]:
     """The way by which a tensor came back from NumPy; empty if it did not."""
-    return _came.get(t, ())
+    return t._came
 
 
 def story(t: Any) -> str:

@@ -53,7 +53,7 @@ class Node:
         self.code, self.lasti = code, lasti
         self.number = next_number()
 
-    # -- what people read --------------------------------------------------------------------------------------------
+    # -- what people read ----------------------------------------------------------------------------------------------
 
     def name(self) -> str:
         """PyTorch's name of the node: ``AddBackward0``."""
@@ -93,7 +93,7 @@ class Node:
     def __repr__(self) -> str:
         return f"<{self.name()} at {describe(self.place)}>"
 
-    # -- what the engine needs ---------------------------------------------------------------------------------------
+    # -- what the engine needs -----------------------------------------------------------------------------------------
 
     def check(self) -> None:
         """Raise if what was saved is gone or has been changed in place."""

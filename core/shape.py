@@ -25,6 +25,13 @@ class Size(tuple[int, ...]):
             n *= d
         return n
 
+    def __getitem__(self, key: Any) -> Any:
+        part = tuple.__getitem__(self, key)
+        return Size(part) if isinstance(key, slice) else part
+
+    def __add__(self, other: Any) -> Size:
+        return Size(tuple.__add__(self, other))
+
     def __repr__(self) -> str:
         return f"core.Size({list(self)})"
 
@@ -63,6 +70,10 @@ def _mismatch(shapes: Sequence[Sequence[int]], k: int, op: str) -> str:
 
 def normalize_dim(dim: int, ndim: int, op: str = "") -> int:
     """`dim` counted from the front; IndexError when it is out of range."""
+    try:
+        dim = index(dim)
+    except TypeError:
+        raise TypeError(text(f"{op or 'dim'}(): argument 'dim' must be int, not {type(dim).__name__}", op=op)) from None
     n = max(ndim, 1)
     if not -n <= dim < n:
         raise IndexError(
@@ -79,7 +90,7 @@ def normalize_dims(dim: int | Iterable[int] | None, ndim: int, op: str = "") -> 
     """A dim, several or None (all), as a sorted tuple counted from the front."""
     if dim is None:
         return tuple(range(ndim))
-    dims = [normalize_dim(dim, ndim, op)] if isinstance(dim, int) else [normalize_dim(d, ndim, op) for d in dim]
+    dims = [normalize_dim(d, ndim, op) for d in (dim if isinstance(dim, Iterable) else (dim,))]
     if not dims:
         return tuple(range(ndim))
     if len(set(dims)) != len(dims):
@@ -106,9 +117,15 @@ class Rule(NamedTuple):
                 phrase = f"{op}: {name} needs at least {len(dims)} dimension(s), got {len(shape)}"
                 raise RuntimeError(text(phrase, op=op, came=came, needed=self.source))
             for letter, size in zip(dims, shape[len(shape) - len(dims) :], strict=True):
+                if letter.isdigit() and int(letter) != size:
+                    phrase = f"{op}: {name} needs size {letter}, got {size}"
+                    raise RuntimeError(text(phrase, op=op, came=came, needed=self.source))
                 if sizes.setdefault(letter, size) != size:
                     phrase = f"{op}: the inputs disagree on size {letter}: {sizes[letter]} and {size}"
                     raise RuntimeError(text(phrase, op=op, came=came, needed=self.source))
+        leading = [s[: len(s) - len(dims)] for s, dims in zip(shapes, self.inputs, strict=False) if s is not None]
+        if any(leading):
+            broadcast_shapes(*leading, op=f"{op}, the dimensions before {self.source}")
         return sizes
 
 
@@ -136,5 +153,7 @@ def as_shape(args: Any, op: str = "") -> tuple[int, ...]:
         return tuple([d if d.__class__ is int else index(d) for d in args])
     except TypeError:
         bad = next(d for d in args if not hasattr(d, "__index__"))
-        phrase = f"{op or 'size'}(): argument 'size' must be tuple of ints, but found element of type {type(bad).__name__}"
+        phrase = (
+            f"{op or 'size'}(): argument 'size' must be tuple of ints, but found element of type {type(bad).__name__}"
+        )
         raise TypeError(text(phrase, op=op, came=repr(args), remedy="int(...) or // for whole sizes")) from None

@@ -46,6 +46,7 @@ class Tensor:
     _hooks: dict[int, Any] | None = None
     _post_hooks: dict[int, Any] | None = None
     _retains_grad = False
+    _came: tuple[tuple[Any, str], ...] = ()  # the way by which it came back from NumPy; core.lineage keeps it
     __array_priority__ = 1000
 
     if TYPE_CHECKING:
@@ -139,7 +140,7 @@ class Tensor:
     def is_complex(self) -> bool:
         return self._kind.dtype.is_complex
 
-    # -- its place in the graph ------------------------------------------------------------------------------------------
+    # -- its place in the graph ----------------------------------------------------------------------------------------
 
     @property
     def requires_grad(self) -> bool:
@@ -198,9 +199,18 @@ class Tensor:
         if value is not None:
             if not isinstance(value, Tensor):
                 raise TypeError(f"assigned grad expected to be a Tensor or None but got {type(value).__name__}")
+            if value is self:
+                raise RuntimeError("can't assign Variable as its own grad")
             if value._a.shape != self._a.shape:
-                raise RuntimeError(text("assigned grad has data of a different size", came=f"{tuple(value._a.shape)}",
-                                        needed=f"{tuple(self._a.shape)}"))  # fmt: skip
+                raise RuntimeError(
+                    text(f"attempting to assign a gradient of size '{list(value._a.shape)}' to a tensor of size "
+                         f"'{list(self._a.shape)}'. Please ensure that the gradient and the tensor are the same size")
+                )  # fmt: skip
+            if value._kind is not self._kind:
+                raise RuntimeError(
+                    text("assigned grad has data of a different type", came=str(value._kind), needed=str(self._kind),
+                         remedy="grad.to(x)")
+                )  # fmt: skip
         self._grad = value
 
     @property
@@ -287,7 +297,7 @@ class Tensor:
     def _is_view(self) -> bool:
         return self._view is not None
 
-    # -- leaving for Python and NumPy ------------------------------------------------------------------------------------
+    # -- leaving for Python and NumPy ----------------------------------------------------------------------------------
 
     def item(self) -> Any:
         """The one element as a Python number."""

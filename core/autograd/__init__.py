@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..errors import text
+from ..modes import enable_grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled
 from ..tensor import Tensor
 from . import engine
-from ..modes import enable_grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled
+from .vjp import zeros as _zeros
 
 Many = Tensor | Sequence[Tensor]
 
@@ -25,8 +26,10 @@ def backward(tensors: Many, grad_tensors: Any = None, retain_graph: bool | None 
     """
     roots = (tensors,) if isinstance(tensors, Tensor) else tuple(tensors)
     targets = None if inputs is None else (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
-    if targets is not None and not targets:
-        raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
+    if targets is not None:
+        if not targets:
+            raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
+        _check_inputs("backward", targets)
     keep = create_graph if retain_graph is None else retain_graph
     engine.run(roots, _given(grad_tensors, roots), keep, create_graph, targets, accumulate=True)
 
@@ -49,20 +52,16 @@ def grad(outputs: Many, inputs: Many, grad_outputs: Any = None, retain_graph: bo
     """
     roots = (outputs,) if isinstance(outputs, Tensor) else tuple(outputs)
     targets = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
-    for t in targets:
-        if not t.requires_grad:
-            raise RuntimeError(
-                text(
-                    "One of the differentiated Tensors does not require grad",
-                    op="grad",
-                    came=f"an input of shape {tuple(t.shape)}",
-                    remedy="x.requires_grad_() before it is used",
-                )  # fmt: skip
-            )
+    _check_inputs("grad", targets)
+    if materialize_grads and allow_unused is False:
+        raise ValueError("Expected allow_unused to be True or not passed when materialize_grads=True, but got: "
+                         "allow_unused=False.")  # fmt: skip
     keep = create_graph if retain_graph is None else retain_graph
     found = engine.run(roots, _given(grad_outputs, roots), keep, create_graph, targets, accumulate=False)
     if materialize_grads:
-        return tuple(t * 0 if g is None else g for g, t in zip(found, (x.detach() for x in targets), strict=True))
+        return tuple(
+            _zeros((t._a.shape, t._kind), True) if g is None else g for g, t in zip(found, targets, strict=True)
+        )
     if not allow_unused and any(g is None for g in found):
         i = next(k for k, g in enumerate(found) if g is None)
         raise RuntimeError(
@@ -74,6 +73,17 @@ def grad(outputs: Many, inputs: Many, grad_outputs: Any = None, retain_graph: bo
             )  # fmt: skip
         )
     return tuple(found)
+
+
+def _check_inputs(op: str, targets: Sequence[Tensor]) -> None:
+    for i, t in enumerate(targets):
+        if not isinstance(t, Tensor):
+            raise TypeError(f"{op}(): inputs must be Tensors, got {type(t).__name__} at index {i}")
+        if not t.requires_grad:
+            raise RuntimeError(
+                text("One of the differentiated Tensors does not require grad", op=op,
+                     came=f"input {i} of shape {tuple(t.shape)}", remedy="x.requires_grad_() before it is used")
+            )  # fmt: skip
 
 
 def _given(grads: Any, roots: Sequence[Tensor]) -> tuple[Tensor | None, ...]:

@@ -42,7 +42,9 @@ def run(roots: Sequence[Tensor], root_grads: Sequence[Tensor | None], retain_gra
             raise _no_history(roots[i], i, place)
     asked = None if inputs is None else {edge(t) for t in inputs}
     path = None if asked is None else _path(sources, asked)
-    starts = [(e, t._nr, _root_gradient(t, g, create_graph)) for t, e, g in zip(roots, sources, root_grads, strict=True)]
+    starts = [
+        (e, t._nr, _root_gradient(t, g, create_graph)) for t, e, g in zip(roots, sources, root_grads, strict=True)
+    ]
     was_enabled, mode.enabled = mode.enabled, create_graph
     was_phase, observe.phase = observe.phase, "backward"
     try:
@@ -66,12 +68,16 @@ def run(roots: Sequence[Tensor], root_grads: Sequence[Tensor | None], retain_gra
     finally:
         mode.enabled, observe.phase = was_enabled, was_phase
     if watched:
-        span = observe.SpanEvent("backward" if accumulate and inputs is None else "grad", begin, perf_counter_ns(), place)
+        span = observe.SpanEvent(
+            "backward" if accumulate and inputs is None else "grad", begin, perf_counter_ns(), place
+        )
         for o in watched:
             o.span(span)
     if inputs is None or accumulate:
         return []
-    return [_answer(leaves.get(t) if t._node is None else captured.get((t._node, t._nr)), t, create_graph) for t in inputs]
+    return [
+        _answer(leaves.get(t) if t._node is None else captured.get((t._node, t._nr)), t, create_graph) for t in inputs
+    ]
 
 
 def _walk(starts: list[tuple[Any, int, Any]], asked: set[Any] | None, path: dict[Node, tuple[Any, ...]] | None,
@@ -159,7 +165,7 @@ def _path(sources: list[Any], asked: set[Any]) -> dict[Node, tuple[Any, ...]]:
     return path
 
 
-# -- gradients and whose memory they are ---------------------------------------------------------------------------------
+# -- gradients and whose memory they are -------------------------------------------------------------------------------
 
 
 def _plus(a: Any, b: Any) -> Any:
@@ -264,7 +270,7 @@ def _no_history(t: Tensor, i: int, place: Place) -> RuntimeError:
     return error
 
 
-# -- hooks -----------------------------------------------------------------------------------------------------------------
+# -- hooks -------------------------------------------------------------------------------------------------------------
 
 
 def _apply(hooks: dict[int, Any], g: Any, kind: Any, create_graph: bool) -> Any:
@@ -278,7 +284,9 @@ def _apply(hooks: dict[int, Any], g: Any, kind: Any, create_graph: bool) -> Any:
                 raise TypeError(f"a tensor hook must return a Tensor or None, but {name!r} returned "
                                 f"{type(changed).__name__}")  # fmt: skip
             if changed._kind is not given._kind:
-                raise RuntimeError(f"hook '{name}' has changed the type of value (was {given._kind} got {changed._kind})")
+                raise RuntimeError(
+                    f"hook '{name}' has changed the type of value (was {given._kind} got {changed._kind})"
+                )
             if changed._a.shape != given._a.shape:
                 raise RuntimeError(f"hook '{name}' has changed the size of value\n  came: {tuple(changed._a.shape)}; "
                                    f"needed: {tuple(given._a.shape)}, the gradient's own shape")  # fmt: skip

@@ -79,7 +79,9 @@ class _CustomOp:
         self.cls, self.name, self.label = cls, cls.__name__, cls.__name__
         self.slots: list[Slot] = []
 
-    def gradients(self, node: Context, edges: tuple[Any, ...], grads: Any, create_graph: bool) -> tuple[tuple[Any, ...], str]:
+    def gradients(
+        self, node: Context, edges: tuple[Any, ...], grads: Any, create_graph: bool
+    ) -> tuple[tuple[Any, ...], str]:
         backward = self.cls.backward if self.cls.vjp is Function.vjp else self.cls.vjp
         many = grads if node.out_meta is not None else [grads]
         given: list[Tensor | None] = []
@@ -262,7 +264,9 @@ def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
         given = [g for g in grads if isinstance(g, Tensor) and g.requires_grad]
         if not was or not given and not any(e is not None for e in ctx.edges):
             return out
-        many = [wrap(o._a, o._kind) if isinstance(o, Tensor) else o for o in (out if isinstance(out, tuple) else (out,))]
+        many = [
+            wrap(o._a, o._kind) if isinstance(o, Tensor) else o for o in (out if isinstance(out, tuple) else (out,))
+        ]
         edges = (*(edge(g) for g in given), *ctx.edges)
         for o in many:
             if isinstance(o, Tensor):

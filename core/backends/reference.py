@@ -16,6 +16,15 @@ from . import Kernel, Row, special
 _HALF = ("float16", "bfloat16")
 
 
+def _wrapped(n: int, kind: Kind) -> int:
+    """A Python int as an integer tensor takes it: it wraps around, as in C and PyTorch."""
+    if kind.dtype.category != 1:
+        return n
+    bits = 8 * kind.dtype.itemsize
+    low = -(1 << bits - 1) if kind.dtype.is_signed else 0
+    return (n - low) % (1 << bits) + low
+
+
 @cache
 def compiled(program: Program) -> Any:
     """The Python function of a program's NumPy text."""
@@ -38,15 +47,18 @@ class Reference:
         function, xp = compiled(program), self.xp
         dtype = np.dtype(bool) if program.is_bool else kind.dtype.numpy
         half, n = kind.dtype.name in _HALF, len(program.inputs)
+        inside = np.dtype(np.float32) if half else kind.dtype.numpy
         numbers = [k == "number" for k in program.kinds]
 
+        def inner(a: Any) -> Any:
+            """An operand as the text gets it: numbers as 0-d arrays, which a half type does not round first."""
+            if type(a) is int:  # comparisons take the number as it is
+                return a if program.is_bool and kind.dtype.category == 1 else xp.asarray(_wrapped(a, kind), inside)
+            return xp.asarray(a, inside) if type(a) is float else a.astype(inside) if half else a
+
         def run(*args: Any) -> Any:
-            arrays = [xp.asarray(a, kind.dtype.numpy) if number and type(a) in (int, float) else a
-                      for a, number in zip(args[:n], numbers, strict=True)]  # fmt: skip
-            if half:
-                arrays = [a.astype(np.float32) if k and hasattr(a, "astype") else a
-                          for a, k in zip(arrays, numbers, strict=True)]  # fmt: skip
             with np.errstate(all="ignore"):
+                arrays = [inner(a) if k else a for a, k in zip(args[:n], numbers, strict=True)]
                 y = xp.asarray(function(xp, special, *arrays, *args[n:]))
                 shape = xp.broadcast_shapes(*(getattr(a, "shape", ()) for a in arrays))
                 if y.shape != shape:  # the text may use fewer operands than it has
