@@ -31,8 +31,8 @@ class OneCycleLR(LRScheduler):
     >>> import core
     >>> opt = core.optim.SGD([core.ones(1, requires_grad=True)], lr=1.0, momentum=0.9)
     >>> schedule = core.optim.lr_scheduler.OneCycleLR(opt, max_lr=1.0, total_steps=10)
-    >>> schedule.get_last_lr()
-    [0.04]
+    >>> round(schedule.get_last_lr()[0], 6)
+    0.04
     """
 
     def __init__(self, optimizer: Optimizer, max_lr: float | list[float], total_steps: int | None = None,
