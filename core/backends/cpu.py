@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -116,6 +117,41 @@ def _cross_entropy_backward(g: Any, x: Any, target: Any, weight: Any, lse: Any, 
     return c.cross_entropy_backward(g, x, lse, target, weight, ignore_index, label_smoothing), None, None
 
 
+def _sum_backward(g: Any, x_shape: Any, dim: Any, keepdim: bool) -> Any:
+    g = g.reshape([1 if i in dim else n for i, n in enumerate(x_shape)])
+    if math.prod(x_shape) > 4096:
+        return np.broadcast_to(g, x_shape)
+    out = np.empty(x_shape, g.dtype)  # quicker than a view, while it is small
+    out[...] = g
+    return out
+
+
+def _mean_backward(g: Any, x_shape: Any, dim: Any, keepdim: bool) -> Any:
+    n = math.prod([x_shape[i] for i in dim])
+    return _sum_backward(g * g.dtype.type(1 / n if n else math.nan), x_shape, dim, keepdim)
+
+
+def _linear_backward(g: Any, weight: Any, x: Any, needs: Any) -> Any:
+    rows = g.reshape(-1, g.shape[-1])
+    return (
+        np.matmul(g, weight) if needs[0] else None,
+        np.matmul(rows.T, x.reshape(-1, x.shape[-1])) if needs[1] else None,
+        c.sum(rows, (0,), False) if needs[2] else None,
+    )
+
+
+def _matmul_backward(g: Any, b: Any, a_shape: Any, a: Any, b_shape: Any, needs: Any) -> Any:
+    return (
+        np.matmul(g, b.swapaxes(-1, -2)) if needs[0] else None,
+        np.matmul(a.swapaxes(-1, -2), g) if needs[1] else None,
+    )
+
+
+def _matmul_backward_declines(g: Any, b: Any, a_shape: Any, a: Any, b_shape: Any, needs: Any) -> str | None:
+    stretched = any(s is not None and s[:-2] != g.shape[:-2] for s in (a_shape, b_shape))
+    return _real(g, b, a) or ("takes no stacks that broadcast" if stretched else None)
+
+
 def _embedding_backward(g: Any, index: Any, weight_shape: Any, padding_idx: int, **_: Any) -> Any:
     return c.embedding_backward(g, index, weight_shape[0], padding_idx), None
 
@@ -142,6 +178,11 @@ _table: dict[str, Row] = {
     "cross_entropy.backward": Row("cross_entropy_backward", name, _cross_entropy_backward,
                                   lambda g, x, target, weight, needs, **_: _real(x, g, weight)
                                   or ("gives no gradient of the class weights" if needs[2] else None)),
+    # BLAS and views as the reference's, without an op for each step
+    "sum.backward": Row("sum_backward", "NumPy", _sum_backward, lambda g, x_shape, dim, keepdim: None),
+    "mean.backward": Row("mean_backward", "NumPy", _mean_backward, lambda g, x_shape, dim, keepdim: _real(g)),
+    "linear.backward": Row("linear_backward", "NumPy", _linear_backward, lambda g, weight, x, needs: _real(g, weight, x)),
+    "matmul.backward": Row("matmul_backward", "NumPy", _matmul_backward, _matmul_backward_declines),
     "embedding.backward": Row("embedding_backward", name, _embedding_backward,
                               lambda g, index, scale_grad_by_freq, **_: _indexed(g, index)
                               or ("does not scale by frequency" if scale_grad_by_freq else None)),
