@@ -12,7 +12,7 @@ tensor(24.)
 from __future__ import annotations
 
 from . import ops as _ops  # noqa: I001 - the ops bind themselves to Tensor first
-from . import autograd, binding as _binding, cuda
+from . import autograd, binding as _binding, cuda, numpy_names as _numpy_names
 from .autograd import enable_grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled
 from .choice import explain
 from .creation import (arange, as_tensor, asarray, empty, empty_like, eye, from_numpy, full, full_like, linspace, logspace,

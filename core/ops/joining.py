@@ -126,11 +126,24 @@ def stack(tensors: Any, dim: int = 0, *, out: Tensor | None = None) -> Tensor:
     return _into(out, _stack(*_of_one_dtype(many), dim=normalize_dim(dim, len(first) + 1, "stack")))
 
 
-@public("column_stack", method=False)
+@public(method=False)
 def hstack(tensors: Any, *, out: Tensor | None = None) -> Tensor:
     """The tensors side by side: along dim 1, vectors along dim 0."""
     many = [_atleast(1)(t) for t in _listed(tensors, "hstack")]
     return cat(many, 0 if many[0].ndim == 1 else 1, out=out)  # type: ignore[no-any-return]
+
+
+@public(method=False)
+def column_stack(tensors: Any, *, out: Tensor | None = None) -> Tensor:
+    """The tensors side by side along dim 1, vectors as columns.
+
+    >>> import core
+    >>> core.column_stack([core.tensor([1, 2]), core.tensor([3, 4])])
+    tensor([[1, 3],
+            [2, 4]])
+    """
+    many = [reshape(t, (t.numel(), 1)) if t.ndim < 2 else t for t in _listed(tensors, "column_stack")]
+    return cat(many, 1, out=out)  # type: ignore[no-any-return]
 
 
 @public("row_stack", method=False)
