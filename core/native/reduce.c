@@ -1,8 +1,8 @@
 /* Sums and extremes over n in (outer, n, inner), and the place of an extreme.
 
    n is cut into blocks of fixed length, every block into fixed parts, and the blocks' results are
-   reduced again in the same way: a tree that depends on the shape alone, so that the result has the same
-   bits for any number of threads, and its error grows with the tree's depth and not with n. */
+   reduced again in the same way: a tree that depends on the shape alone, so that a sum has the same bits
+   for any number of threads and on any processor, and its error grows with the tree's depth, not with n. */
 #ifndef REAL
 #include "real.h"
 
@@ -18,18 +18,31 @@ static inline __attribute__((always_inline)) REAL NAME(combine)(int kind, REAL a
     return kind == REDUCE_SUM ? a + b : kind == REDUCE_MAX ? NAME(sm_maximum)(a, b) : NAME(sm_minimum)(a, b);
 }
 
+/* Sixteen sums that stand side by side on any processor: the order of the additions, and so every bit, is
+   the same whether its vectors hold two numbers or sixteen. */
+typedef REAL NAME(lanes) __attribute__((vector_size(16 * sizeof(REAL))));
+
 static inline __attribute__((always_inline)) REAL NAME(sum_line)(const REAL *x, ptrdiff_t n) {
-    REAL a = 0, b = 0, c = 0, d = 0, rest = 0;
-    const ptrdiff_t quarter = n / 4; /* four sums side by side: an addition takes four cycles */
-#pragma omp simd reduction(+ : a, b, c, d)
-    for (ptrdiff_t i = 0; i < quarter; i++) {
-        a += x[i];
-        b += x[i + quarter];
-        c += x[i + 2 * quarter];
-        d += x[i + 3 * quarter];
+    NAME(lanes) a = {0}, b = {0}, c = {0}, d = {0}, part[4];
+    ptrdiff_t i = 0;
+    for (; i + 64 <= n; i += 64) {
+        memcpy(part, x + i, sizeof part);
+        a += part[0];
+        b += part[1];
+        c += part[2];
+        d += part[3];
     }
-    for (ptrdiff_t i = 4 * quarter; i < n; i++) rest += x[i];
-    return ((a + b) + (c + d)) + rest;
+    for (; i + 16 <= n; i += 16) {
+        memcpy(part, x + i, sizeof part[0]);
+        a += part[0];
+    }
+    a = (a + b) + (c + d);
+    REAL lane[16], rest = 0;
+    for (; i < n; i++) rest += x[i];
+    memcpy(lane, &a, sizeof lane);
+    for (int width = 8; width > 0; width /= 2)
+        for (int k = 0; k < width; k++) lane[k] += lane[k + width];
+    return lane[0] + rest;
 }
 
 static inline __attribute__((always_inline)) REAL NAME(extreme_line)(int kind, const REAL *x, ptrdiff_t n) {
@@ -61,11 +74,11 @@ static inline __attribute__((always_inline)) void NAME(reduce_tile)(int kind, co
         const REAL *at = x + first * inner;
         ptrdiff_t row = 1;
         memcpy(part, at, sizeof(REAL) * (size_t)columns);
-        for (; row + 3 < count; row += 4) {
+        for (; kind == REDUCE_SUM && row + 3 < count; row += 4) {
             const REAL *a = at + row * inner, *b = a + inner, *c = b + inner, *d = c + inner;
             INDEPENDENT
             for (ptrdiff_t i = 0; i < columns; i++)
-                part[i] = NAME(combine)(kind, part[i], NAME(combine)(kind, NAME(combine)(kind, a[i], b[i]), NAME(combine)(kind, c[i], d[i])));
+                part[i] += (a[i] + b[i]) + (c[i] + d[i]);
         }
         for (; row < count; row++) {
             const REAL *a = at + row * inner;
@@ -129,6 +142,21 @@ int NAME(reduce)(int kind, const REAL *x, REAL *y, ptrdiff_t outer, ptrdiff_t n,
     return done;
 }
 
+/* Where `value`, which may be NaN, stands first. */
+static inline __attribute__((always_inline)) ptrdiff_t NAME(first_of)(const REAL *x, REAL value, ptrdiff_t n) {
+    ptrdiff_t at = 0;
+    int found = 0;
+    for (; at + GROUP <= n && !found; at += GROUP) {
+        if (value == value)
+            for (int i = 0; i < GROUP; i++) found |= x[at + i] == value;
+        else
+            for (int i = 0; i < GROUP; i++) found |= x[at + i] != x[at + i];
+    }
+    if (found) at -= GROUP;
+    while (x[at] != value && (value == value || x[at] == x[at])) at++;
+    return at;
+}
+
 typedef struct {
     const REAL *x;
     int64_t *index;
@@ -145,10 +173,7 @@ VECTOR static void NAME(argument_body)(void *context, ptrdiff_t begin, ptrdiff_t
         int64_t *index = c->index + outer * c->inner + tile * TILE;
         if (c->inner == 1) {
             const REAL extreme = NAME(extreme_line)(c->sign > 0 ? REDUCE_MAX : REDUCE_MIN, x, c->n);
-            ptrdiff_t at = 0;
-            if (extreme == extreme) while (x[at] != extreme) at++;
-            else while (x[at] == x[at]) at++;
-            *index = at;
+            *index = NAME(first_of)(x, extreme, c->n);
             continue;
         }
         REAL best[TILE];
