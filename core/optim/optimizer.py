@@ -11,7 +11,7 @@ from typing import Any
 
 from .. import observe
 from ..modes import enable_grad
-from ..nn.modules.module import typename
+from ..nn.modules.module import typename, zeroed
 from ..node import RemovableHandle
 from ..tensor import Tensor
 
@@ -186,11 +186,7 @@ class Optimizer:
         for group in self.param_groups:
             for p in group["params"]:
                 if p._grad is not None:
-                    if set_to_none:
-                        p._grad = None
-                    else:
-                        p._grad = p._grad.detach()
-                        p._grad.zero_()
+                    p._grad = None if set_to_none else zeroed(p._grad)
 
     # -- the step ------------------------------------------------------------------------------------------------------
 

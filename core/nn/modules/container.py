@@ -134,7 +134,7 @@ class ModuleList(_Numbered):
 
     def __getitem__(self, index: int | slice) -> Any:
         if isinstance(index, slice):
-            return type(self)(list(self._modules.values())[index])
+            return type(self)(list(self)[index])
         return self._modules[self._key(index)]
 
     def extend(self, modules: Iterable[Module]) -> Self:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from ...modes import no_grad
 from ...node import RemovableHandle
 from ...shape import Size
-from ...tensor import Tensor
+from ...tensor import Tensor, storage_of, wrap
 
 _EXTRA = "_extra_state"
 _HOOKS = ("_state_dict_hooks", "_state_dict_pre_hooks", "_load_state_dict_pre_hooks", "_load_state_dict_post_hooks")
@@ -25,8 +25,6 @@ class _IncompatibleKeys(NamedTuple):
         if not self.missing_keys and not self.unexpected_keys:
             return "<All keys matched successfully>"
         return f"_IncompatibleKeys(missing_keys={self.missing_keys!r}, unexpected_keys={self.unexpected_keys!r})"
-
-    __str__ = __repr__
 
 
 class State:
@@ -82,7 +80,7 @@ class State:
                *((n, b) for n, b in self._buffers.items() if n not in self._non_persistent_buffers_set)]  # fmt: skip
         for name, t in own:
             if t is not None:
-                destination[prefix + name] = t if keep_vars else t.detach()
+                destination[prefix + name] = t if keep_vars else _values(t)
         if type(self).get_extra_state is not State.get_extra_state:
             destination[prefix + _EXTRA] = self.get_extra_state()
 
@@ -215,6 +213,13 @@ class State:
         if errors:
             raise RuntimeError(f"Error(s) in loading state_dict for {type(self).__name__}:\n\t" + "\n\t".join(errors))
         return _IncompatibleKeys(missing, unexpected)
+
+
+def _values(t: Tensor) -> Tensor:
+    """As `detach`; saving is no leaving of the graph that observers should hear of."""
+    out = wrap(t._a, t._kind)
+    out._storage = storage_of(t)
+    return out
 
 
 def _size(shape: Size) -> str:

@@ -26,6 +26,7 @@ def _error(found: Any) -> TypeError:
 def _rebuilt(like: Any, items: Mapping[Any, Any] | list[Any]) -> Any:
     """A container of the kind of `like`; a plain dict or list where its class cannot be made so."""
     try:
+        clone: Any
         if isinstance(like, MutableMapping):
             clone = copy.copy(like)
             clone.update(items)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from .collate import default_collate, default_convert
-from .dataset import IterableDataset
+from .dataset import IterableDataset, Subset, TensorDataset
 from .sampler import BatchSampler, RandomSampler, SequentialSampler, draw_seed
 
 _FIXED = ("batch_size", "batch_sampler", "sampler", "drop_last", "dataset", "persistent_workers")
@@ -128,8 +128,10 @@ class _Batches:
     def __next__(self) -> Any:
         loader = self._loader
         wanted = next(self._order)
-        samples = self._from_map(wanted) if self._samples is None else self._from_stream(wanted)
-        batch = loader.collate_fn(samples)
+        batch = self._gathered(wanted)
+        if batch is None:
+            samples = self._from_map(wanted) if self._samples is None else self._from_stream(wanted)
+            batch = loader.collate_fn(samples)
         self._num_yielded += 1
         said = loader._said_length
         if self._samples is not None and said is not None and self._num_yielded > said:
@@ -140,6 +142,17 @@ class _Batches:
                 stacklevel=2,
             )
         return batch
+
+    def _gathered(self, wanted: Any) -> list[Any] | None:
+        """A batch of a `TensorDataset`, or a part of one, by one indexing instead of many and a stack; else None."""
+        dataset = self._loader.dataset
+        if self._loader.collate_fn is not default_collate or type(wanted) is not list:
+            return None
+        while type(dataset) is Subset:
+            wanted, dataset = [dataset.indices[i] for i in wanted], dataset.dataset
+        if type(dataset) is not TensorDataset or not all(type(i) is int for i in wanted):
+            return None
+        return [t[wanted] for t in dataset.tensors]  # type: ignore[index]
 
     def _from_map(self, wanted: Any) -> Any:
         dataset = self._loader.dataset

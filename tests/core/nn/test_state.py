@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import core
-from core import nn
+from core import nn, observe
 
 
 def test_a_state_shares_memory_and_has_no_history() -> None:
@@ -19,6 +19,22 @@ def test_a_state_shares_memory_and_has_no_history() -> None:
     assert m.state_dict(keep_vars=True)["weight"] is m.weight
     assert state._metadata == {"": {"version": 1}}
     assert list(m.state_dict(prefix="a.")) == ["a.weight", "a.bias"]
+
+
+def test_saving_is_not_told_as_leaving_the_graph() -> None:
+    class Cuts(observe.Observer):
+        heard = 0
+
+        def cut(self, event: observe.CutEvent) -> None:
+            self.heard += 1
+
+    m, cuts = nn.Linear(2, 1), Cuts()
+    m(core.ones(1, 2)).sum().backward()
+    with observe.observing(cuts):
+        m.state_dict()
+        m.zero_grad(set_to_none=False)
+    assert cuts.heard == 0
+    assert m.weight.grad.tolist() == [[0.0, 0.0]]
 
 
 def test_loading_copies_across_dtypes_and_moves_the_version() -> None:

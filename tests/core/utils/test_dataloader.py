@@ -8,7 +8,18 @@ import numpy as np
 import pytest
 
 import core
-from core.utils.data import DataLoader, IterableDataset, RandomSampler, TensorDataset, get_worker_info
+from core import observe
+from core.utils.data import DataLoader, IterableDataset, RandomSampler, Subset, TensorDataset, get_worker_info
+
+
+class Ops(observe.Observer):
+    """Notes the names of ops."""
+
+    def __init__(self) -> None:
+        self.ops: list[str] = []
+
+    def op(self, event: observe.OpEvent) -> None:
+        self.ops.append(event.op)
 
 
 def values(loader: Any) -> list[Any]:
@@ -54,6 +65,20 @@ def test_batches_of_tuples_are_lists_of_tensors() -> None:
     x, y = next(iter(DataLoader(data, batch_size=2)))
     assert (x.tolist(), y.tolist()) == ([[0.0, 1.0], [2.0, 3.0]], [0, 1])
     assert x.dtype is core.float32
+
+
+def test_a_batch_of_tensors_is_gathered_at_once() -> None:
+    data = TensorDataset(core.arange(20.0).reshape(10, 2), core.arange(10))
+    part = Subset(Subset(data, [9, 8, 7, 6, 5]), [4, 0, 1])
+    for source, order in ((data, [3, 3, 0]), (part, [2, 1])):
+        listener = Ops()
+        with observe.observing(listener):
+            (batch,) = DataLoader(source, batch_sampler=[order])
+        assert listener.ops == ["index", "index"]
+        rows = [source[i] for i in order]
+        assert [t.tolist() for t in batch] == [[r[k].tolist() for r in rows] for k in range(2)]
+    with pytest.raises(IndexError):
+        next(iter(DataLoader(data, batch_sampler=[[10]])))
 
 
 def test_single_samples_are_converted() -> None:

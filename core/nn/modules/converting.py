@@ -1,0 +1,90 @@
+"""Converting a module: its parameters, gradients and buffers as another dtype or on another device."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Self
+
+from ... import dtypes
+from ...device import device as Device
+from ...modes import no_grad
+from ...tensor import Tensor
+
+
+class Converting:
+    """The part of `Module` that moves what it holds."""
+
+    _parameters: dict[str, Any]
+    _buffers: dict[str, Any]
+    children: Callable[[], Iterator[Any]]
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
+        """Replace the values of parameters, gradients and buffers by `fn` of them; parameters stay the same objects."""
+        if recurse:
+            for module in self.children():
+                module._apply(fn, recurse)
+        with no_grad():
+            for p in self._parameters.values():
+                if p is not None:
+                    p.data = fn(p)
+                    if p._grad is not None:
+                        p._grad.data = fn(p._grad)
+            for name, b in self._buffers.items():
+                if b is not None:
+                    self._buffers[name] = fn(b)
+        return self
+
+    def to(self, *args: Any, **kwargs: Any) -> Self:
+        """Move to a device, or floating-point parameters and buffers to a dtype: ``to(device)``, ``to(dtype)``,
+        ``to(device, dtype)`` or ``to(tensor)``."""
+        where, dtype = kwargs.pop("device", None), kwargs.pop("dtype", None)
+        for a in args:
+            if isinstance(a, Tensor):
+                where, dtype = a.device, a.dtype
+            elif isinstance(a, dtypes.dtype):
+                dtype = a
+            elif isinstance(a, str | Device) or (isinstance(a, int) and not isinstance(a, bool)):
+                where = a
+        if dtype is not None and dtype.category < 2:
+            raise TypeError(
+                f"nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={dtype}"
+            )
+        target = None if where is None else Device(where)
+        return self._apply(lambda t: t.to(device=target, dtype=dtype if t.dtype.category >= 2 else None))  # type: ignore[attr-defined]
+
+    def to_empty(self, *, device: Any, recurse: bool = True) -> Self:
+        """Move to a device without the values."""
+        from ...creation import empty_like
+
+        return self._apply(lambda t: empty_like(t, device=device), recurse)
+
+    def type(self, dst_type: dtypes.dtype) -> Self:
+        """Every parameter and buffer as another dtype."""
+        return self._apply(lambda t: t.to(dst_type))  # type: ignore[attr-defined]
+
+    def _floats_to(self, d: dtypes.dtype) -> Self:
+        return self._apply(lambda t: t.to(d) if t.is_floating_point() else t)  # type: ignore[attr-defined]
+
+    def float(self) -> Self:
+        """Floating-point parameters and buffers as float32."""
+        return self._floats_to(dtypes.float32)
+
+    def double(self) -> Self:
+        """Floating-point parameters and buffers as float64."""
+        return self._floats_to(dtypes.float64)
+
+    def half(self) -> Self:
+        """Floating-point parameters and buffers as float16."""
+        return self._floats_to(dtypes.float16)
+
+    def bfloat16(self) -> Self:
+        """Floating-point parameters and buffers as bfloat16."""
+        return self._floats_to(dtypes.bfloat16)
+
+    def cpu(self) -> Self:
+        """Move to the CPU."""
+        return self.to("cpu")
+
+    def cuda(self, device: Any = None) -> Self:
+        """Move to a GPU."""
+        return self.to("cuda" if device is None else device)
