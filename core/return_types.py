@@ -19,7 +19,7 @@ def return_type(name: str, fields: str) -> Any:
         inside = ",\n".join(f"{n}={v!r}" for n, v in zip(self._fields, self, strict=True))
         return f"core.return_types.{name}(\n{inside})"
 
-    base = namedtuple(name, fields)  # type: ignore[misc] # noqa: PYI024 - the fields are arguments
+    base = namedtuple(name, fields)  # type: ignore[misc]
     cls = type(name, (base,), {"__slots__": (), "__repr__": text, "__module__": __name__})
     globals().setdefault(name, cls)  # so that it pickles
     return cls

@@ -12,10 +12,10 @@ from typing import Any
 from .. import backends
 from ..device import Kind
 from ..errors import OpNotDifferentiable, text
+from ..node import Node
 from ..op import Elementwise, Operation
 from ..source import describe
 from ..tensor import Tensor, wrap
-from ..node import Node
 
 
 def gradients(node: Node, edges: tuple[Any, ...], grads: Any, create_graph: bool) -> tuple[tuple[Any, ...], str]:
@@ -127,8 +127,8 @@ def _operation(op: Operation, node: Node, edges: tuple[Any, ...], grads: Any,
 
 @cache
 def _row_names(op: Operation) -> tuple[str, ...]:
-    """What a "<op>.backward" row is called with: what the joint vjp asks for, or all that the vjps of the inputs ask for
-    (None for what was not saved, since nothing needs it) and `needs`."""
+    """What a "<op>.backward" row is called with: what the joint vjp asks for, or all that the vjps of the inputs ask
+    for (None for what was not saved, since nothing needs it) and `needs`."""
     names = {n: None for v in op.vjps if v is not None for n in v.names}
     return tuple(names) if op.joint else (*names, "needs")
 

@@ -181,7 +181,8 @@ _table: dict[str, Row] = {
     # BLAS and views as the reference's, without an op for each step
     "sum.backward": Row("sum_backward", "NumPy", _sum_backward, lambda g, x_shape, dim, keepdim: None),
     "mean.backward": Row("mean_backward", "NumPy", _mean_backward, lambda g, x_shape, dim, keepdim: _real(g)),
-    "linear.backward": Row("linear_backward", "NumPy", _linear_backward, lambda g, weight, x, needs: _real(g, weight, x)),
+    "linear.backward": Row("linear_backward", "NumPy", _linear_backward,
+                           lambda g, weight, x, needs: _real(g, weight, x)),
     "matmul.backward": Row("matmul_backward", "NumPy", _matmul_backward, _matmul_backward_declines),
     "embedding.backward": Row("embedding_backward", name, _embedding_backward,
                               lambda g, index, scale_grad_by_freq, **_: _indexed(g, index)

@@ -6,18 +6,46 @@ from typing import Any
 
 from ..dtypes import dtype as Dtype
 from ..ops import elementwise as _e
-from ..ops.activation import celu_, glu, hardshrink, hardsigmoid_, hardswish_, prelu, selu_, softshrink, softsign, tanhshrink, threshold_  # fmt: skip
+from ..ops.activation import (  # fmt: skip
+    celu_,
+    glu,
+    hardshrink,
+    hardsigmoid_,
+    hardswish_,
+    prelu,
+    selu_,
+    softshrink,
+    softsign,
+    tanhshrink,
+    threshold_,
+)
 from ..ops.activation import mish as _mish
 from ..ops.attention import scaled_dot_product_attention
-from ..ops.distance import (binary_cross_entropy, binary_cross_entropy_with_logits, gaussian_nll_loss, huber_loss, kl_div,
-                            l1_loss, mse_loss, poisson_nll_loss, smooth_l1_loss)  # fmt: skip
+from ..ops.distance import (
+    binary_cross_entropy,
+    binary_cross_entropy_with_logits,
+    gaussian_nll_loss,
+    huber_loss,
+    kl_div,
+    l1_loss,  # fmt: skip
+    mse_loss,
+    poisson_nll_loss,
+    smooth_l1_loss,
+)
 from ..ops.dropout import alpha_dropout, dropout, dropout1d, dropout2d, dropout3d
 from ..ops.elementwise import gelu, logsigmoid, sigmoid, softplus, tanh
 from ..ops.embedding import embedding, one_hot
 from ..ops.linalg import linear
 from ..ops.loss import cross_entropy, nll_loss
-from ..ops.margin import (cosine_embedding_loss, cosine_similarity, hinge_embedding_loss, margin_ranking_loss,
-                          pairwise_distance, soft_margin_loss, triplet_margin_loss)  # fmt: skip
+from ..ops.margin import (
+    cosine_embedding_loss,
+    cosine_similarity,
+    hinge_embedding_loss,
+    margin_ranking_loss,
+    pairwise_distance,  # fmt: skip
+    soft_margin_loss,
+    triplet_margin_loss,
+)
 from ..ops.norm import batch_norm, group_norm, instance_norm, layer_norm, normalize, rms_norm
 from ..ops.padding import pad
 from ..ops.softmax import implicit_dim as _implicit_dim
@@ -26,20 +54,73 @@ from ..ops.softmax import softmax as _softmax
 from ..tensor import Tensor
 
 __all__ = [
-    "alpha_dropout", "batch_norm", "binary_cross_entropy", "binary_cross_entropy_with_logits", "celu", "cosine_embedding_loss",
-    "cosine_similarity", "cross_entropy", "dropout", "dropout1d", "dropout2d", "dropout3d", "elu", "embedding", "gaussian_nll_loss", "gelu", "glu", "group_norm",
-    "hardshrink", "hardsigmoid", "hardswish", "hardtanh", "hinge_embedding_loss", "huber_loss", "instance_norm", "kl_div",
-    "l1_loss", "layer_norm", "leaky_relu", "linear", "log_softmax", "logsigmoid", "margin_ranking_loss", "mish",
-    "mse_loss", "nll_loss", "normalize", "one_hot", "pad", "pairwise_distance", "poisson_nll_loss", "prelu", "relu",
-    "relu6", "rms_norm", "scaled_dot_product_attention", "selu", "sigmoid", "silu", "smooth_l1_loss", "soft_margin_loss", "softmax", "softmin", "softplus",
-    "softshrink", "softsign", "tanh", "tanhshrink", "threshold", "triplet_margin_loss",
-]  # fmt: skip
+    "alpha_dropout",
+    "batch_norm",
+    "binary_cross_entropy",
+    "binary_cross_entropy_with_logits",
+    "celu",
+    "cosine_embedding_loss",
+    "cosine_similarity",
+    "cross_entropy",
+    "dropout",
+    "dropout1d",
+    "dropout2d",
+    "dropout3d",
+    "elu",
+    "embedding",
+    "gaussian_nll_loss",
+    "gelu",
+    "glu",
+    "group_norm",
+    "hardshrink",
+    "hardsigmoid",
+    "hardswish",
+    "hardtanh",
+    "hinge_embedding_loss",
+    "huber_loss",
+    "instance_norm",
+    "kl_div",
+    "l1_loss",
+    "layer_norm",
+    "leaky_relu",
+    "linear",
+    "log_softmax",
+    "logsigmoid",
+    "margin_ranking_loss",
+    "mish",
+    "mse_loss",
+    "nll_loss",
+    "normalize",
+    "one_hot",
+    "pad",
+    "pairwise_distance",
+    "poisson_nll_loss",
+    "prelu",
+    "relu",
+    "relu6",
+    "rms_norm",
+    "scaled_dot_product_attention",
+    "selu",
+    "sigmoid",
+    "silu",
+    "smooth_l1_loss",
+    "soft_margin_loss",
+    "softmax",
+    "softmin",
+    "softplus",
+    "softshrink",
+    "softsign",
+    "tanh",
+    "tanhshrink",
+    "threshold",
+    "triplet_margin_loss",
+]
 
-# -- activations that can write their input --------------------------------------------------------------------------------
+# -- activations that can write their input --
 
 
 def _run(name: str, function: Any, input: Tensor, args: tuple[Any, ...], inplace: bool) -> Tensor:
-    return getattr(input, name + "_")(*args) if inplace else function(input, *args)  # type: ignore[no-any-return]
+    return getattr(input, name + "_")(*args) if inplace else function(input, *args)
 
 
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
@@ -49,7 +130,7 @@ def relu(input: Tensor, inplace: bool = False) -> Tensor:
     >>> core.nn.functional.relu(core.tensor([-1.0, 2.0]))
     tensor([0., 2.])
     """
-    return input.relu_() if inplace else _e.relu(input)  # type: ignore[attr-defined, no-any-return]
+    return input.relu_() if inplace else _e.relu(input)
 
 
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
@@ -148,8 +229,8 @@ def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     """x times its hardsigmoid.
 
     >>> import core
-    >>> core.nn.functional.hardswish(core.tensor([-4.0, 0.0, 4.0]))
-    tensor([0., 0., 4.])
+    >>> core.nn.functional.hardswish(core.tensor([0.0, 1.5, 4.0]))
+    tensor([0.0000, 1.1250, 4.0000])
     """
     return _run("hardswish", hardswish_, input, (), inplace)
 
@@ -164,7 +245,7 @@ def threshold(input: Tensor, threshold: float, value: float, inplace: bool = Fal
     return _run("threshold", threshold_, input, (threshold, value), inplace)
 
 
-# -- softmax, whose dim was once optional ----------------------------------------------------------------------------------
+# -- softmax, whose dim was once optional --
 
 
 def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Dtype | None = None) -> Tensor:
@@ -184,7 +265,7 @@ def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: 
     >>> core.nn.functional.softmin(core.tensor([0.0, 0.0]), dim=0)
     tensor([0.5000, 0.5000])
     """
-    return _softmax(-input, _implicit_dim("softmin", input.ndim) if dim is None else dim, dtype)  # type: ignore[operator]
+    return _softmax(-input, _implicit_dim("softmin", input.ndim) if dim is None else dim, dtype)
 
 
 def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Dtype | None = None) -> Tensor:

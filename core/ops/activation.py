@@ -21,9 +21,15 @@ def _mish_slope(x: Any) -> Any:
     return t + x * (1.0 - t * t) * s.sigmoid(x)
 
 
-mish = elementwise("mish", lambda x: x * s.tanh(s.maximum(x, 0.0) + s.log1p(s.exp(-s.abs(x)))), namespace="nn.functional",
-                   vjp=lambda g, x: g * _mish_slope(x), domain=(0.2, 3.0), doc="x tanh(softplus(x)). Source: arXiv 1908.08681.",
-                   example=("core.tensor([-1.0, 2.0])", "tensor([-0.3034,  1.9440])"))  # fmt: skip
+mish = elementwise(
+    "mish",
+    lambda x: x * s.tanh(s.maximum(x, 0.0) + s.log1p(s.exp(-s.abs(x)))),
+    namespace="nn.functional",
+    vjp=lambda g, x: g * _mish_slope(x),
+    domain=(0.2, 3.0),
+    doc="x tanh(softplus(x)). Source: arXiv 1908.08681.",
+    example=("core.tensor([-1.0, 2.0])", "tensor([-0.3034,  1.9440])"),
+)
 selu_ = elementwise("selu", lambda x: s.where(x > 0.0, SELU_SCALE * x, (SELU_SCALE * SELU_ALPHA) * s.expm1(x)),
                     vjp=lambda g, x: s.where(x > 0.0, g * SELU_SCALE, g * ((SELU_SCALE * SELU_ALPHA) * s.exp(x))),
                     domain=(0.2, 3.0), doc="The scaled exponential linear unit. Source: arXiv 1706.02515.",
@@ -32,29 +38,63 @@ celu_ = elementwise("celu", lambda x, alpha: s.where(x > 0.0, x, alpha * s.expm1
                     vjp=lambda g, x, alpha: s.where(x > 0.0, g, g * s.exp(x / alpha)), domain=(0.2, 3.0),
                     doc="x above 0, alpha (exp(x / alpha) - 1) below. Source: arXiv 1704.07483.",
                     example=("core.tensor([-1.0, 2.0]), 2.0", "tensor([-0.7869,  2.0000])"))  # fmt: skip
-hardsigmoid_ = elementwise("hardsigmoid", lambda x: s.minimum(s.maximum(x / 6.0 + 0.5, 0.0), 1.0), namespace="nn.functional",
-                           vjp=lambda g, x: s.where((x > -3.0) & (x < 3.0), g / 6.0, 0.0), domain=(-2.8, 2.8),
-                           doc="A sigmoid of three straight pieces.",
-                           example=("core.tensor([-4.0, 0.0, 1.5])", "tensor([0.0000, 0.5000, 0.7500])"))  # fmt: skip
-hardswish_ = elementwise("hardswish", lambda x: x * s.minimum(s.maximum(x / 6.0 + 0.5, 0.0), 1.0), namespace="nn.functional",
-                         vjp=lambda g, x: s.where(x < -3.0, 0.0, s.where(x <= 3.0, g * (x / 3.0 + 0.5), g)), domain=(-2.8, 2.8),
-                         doc="x times its hardsigmoid. Source: arXiv 1905.02244.",
-                         example=("core.tensor([-4.0, 0.0, 4.0])", "tensor([0., 0., 4.])"))  # fmt: skip
-softsign = elementwise("softsign", lambda x: x / (1.0 + s.abs(x)), out="float", namespace="nn.functional", domain=(0.2, 3.0),
-                       vjp=lambda g, x: g / ((1.0 + s.abs(x)) * (1.0 + s.abs(x))), doc="x / (1 + |x|).",
-                       example=("core.tensor([-1.0, 3.0])", "tensor([-0.5000,  0.7500])"))  # fmt: skip
-tanhshrink = elementwise("tanhshrink", lambda x: x - s.tanh(x), out="float", namespace="nn.functional", vjp=lambda g, x: g * (s.tanh(x) * s.tanh(x)),
-                         doc="x - tanh(x).", example=("core.tensor([0.0, 1.0])", "tensor([0.0000, 0.2384])"))  # fmt: skip
-softshrink = elementwise("softshrink", lambda x, lambd: s.where(x > lambd, x - lambd, s.where(x < -lambd, x + lambd, 0.0)),
-                         params={"lambd": 0.5}, namespace="nn.functional", domain=(0.7, 3.0),
-                         vjp=lambda g, x, lambd: s.where((x > lambd) | (x < -lambd), g, 0.0),
-                         doc="x drawn towards 0 by lambd, 0 where it would pass.",
-                         example=("core.tensor([-1.0, 0.2, 2.0])", "tensor([-0.5000,  0.0000,  1.5000])"))  # fmt: skip
-hardshrink = elementwise("hardshrink", lambda x, lambd: s.where((x > lambd) | (x < -lambd), x, 0.0), params={"lambd": 0.5},
-                         namespace="nn.functional", domain=(0.7, 3.0),
-                         vjp=lambda g, x, lambd: s.where((x > lambd) | (x < -lambd), g, 0.0),
-                         doc="x, or 0 where |x| is at most lambd.",
-                         example=("core.tensor([-1.0, 0.2, 2.0])", "tensor([-1.,  0.,  2.])"))  # fmt: skip
+hardsigmoid_ = elementwise(
+    "hardsigmoid",
+    lambda x: s.minimum(s.maximum(x / 6.0 + 0.5, 0.0), 1.0),
+    namespace="nn.functional",
+    vjp=lambda g, x: s.where((x > -3.0) & (x < 3.0), g / 6.0, 0.0),
+    domain=(-2.8, 2.8),
+    doc="A sigmoid of three straight pieces.",
+    example=("core.tensor([-4.0, 0.0, 1.5])", "tensor([0.0000, 0.5000, 0.7500])"),
+)
+hardswish_ = elementwise(
+    "hardswish",
+    lambda x: x * s.minimum(s.maximum(x / 6.0 + 0.5, 0.0), 1.0),
+    namespace="nn.functional",
+    vjp=lambda g, x: s.where(x < -3.0, 0.0, s.where(x <= 3.0, g * (x / 3.0 + 0.5), g)),
+    domain=(-2.8, 2.8),
+    doc="x times its hardsigmoid. Source: arXiv 1905.02244.",
+    example=("core.tensor([0.0, 1.5, 4.0])", "tensor([0.0000, 1.1250, 4.0000])"),
+)
+softsign = elementwise(
+    "softsign",
+    lambda x: x / (1.0 + s.abs(x)),
+    out="float",
+    namespace="nn.functional",
+    domain=(0.2, 3.0),
+    vjp=lambda g, x: g / ((1.0 + s.abs(x)) * (1.0 + s.abs(x))),
+    doc="x / (1 + |x|).",
+    example=("core.tensor([-1.0, 3.0])", "tensor([-0.5000,  0.7500])"),
+)
+tanhshrink = elementwise(
+    "tanhshrink",
+    lambda x: x - s.tanh(x),
+    out="float",
+    namespace="nn.functional",
+    vjp=lambda g, x: g * (s.tanh(x) * s.tanh(x)),
+    doc="x - tanh(x).",
+    example=("core.tensor([0.0, 1.0])", "tensor([0.0000, 0.2384])"),
+)
+softshrink = elementwise(
+    "softshrink",
+    lambda x, lambd: s.where(x > lambd, x - lambd, s.where(x < -lambd, x + lambd, 0.0)),
+    params={"lambd": 0.5},
+    namespace="nn.functional",
+    domain=(0.7, 3.0),
+    vjp=lambda g, x, lambd: s.where((x > lambd) | (x < -lambd), g, 0.0),
+    doc="x drawn towards 0 by lambd, 0 where it would pass.",
+    example=("core.tensor([-1.0, 0.2, 2.0])", "tensor([-0.5000,  0.0000,  1.5000])"),
+)
+hardshrink = elementwise(
+    "hardshrink",
+    lambda x, lambd: s.where((x > lambd) | (x < -lambd), x, 0.0),
+    params={"lambd": 0.5},
+    namespace="nn.functional",
+    domain=(0.7, 3.0),
+    vjp=lambda g, x, lambd: s.where((x > lambd) | (x < -lambd), g, 0.0),
+    doc="x, or 0 where |x| is at most lambd.",
+    example=("core.tensor([-1.0, 0.2, 2.0])", "tensor([-1.,  0.,  2.])"),
+)
 threshold_ = elementwise("threshold", lambda x, threshold, value: s.where(x > threshold, x, value), domain=(0.2, 3.0),
                          params={"threshold": 0.0, "value": 0.0}, namespace="nn.functional",
                          vjp=lambda g, x, threshold: s.where(x > threshold, g, 0.0),
@@ -74,11 +114,16 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
     if n != 1:
         channels = input._a.shape[1] if input.ndim > 1 else input._a.shape[0] if input.ndim else 1
         if channels != n:
-            raise RuntimeError(text(f"Mismatch of parameter numbers and input channel size. Found parameter numbers = {n} and "
-                                    f"channel size = {channels}.", op="prelu"))  # fmt: skip
+            raise RuntimeError(
+                text(
+                    f"Mismatch of parameter numbers and input channel size. Found parameter numbers = {n} and "
+                    f"channel size = {channels}.",
+                    op="prelu",
+                )
+            )
         if input.ndim > 1:
-            weight = weight.reshape([-1 if i == 1 else 1 for i in range(input.ndim)])  # type: ignore[attr-defined]
-    return where(input > 0, input, weight * input)  # type: ignore[operator, no-any-return]
+            weight = weight.reshape([-1 if i == 1 else 1 for i in range(input.ndim)])
+    return where(input > 0, input, weight * input)
 
 
 @public(method=False, namespace="nn.functional")
@@ -93,5 +138,5 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
     size = input._a.shape[d]
     if size % 2:
         raise RuntimeError(text(f"Halving dimension must be even, but dimension {d} is size {size}", op="glu"))
-    a, b = input.split(size // 2, d)  # type: ignore[attr-defined]
-    return a * sigmoid(b)  # type: ignore[no-any-return]
+    a, b = input.split(size // 2, d)
+    return a * sigmoid(b)

@@ -33,34 +33,51 @@ def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn
     """
     op = "scaled_dot_product_attention"
     if min(query.ndim, key.ndim, value.ndim) < 2:
-        raise RuntimeError(text("Expected query, key, and value to all be  at least 2 dimensional, but got query.dim: "
-                                f"{query.ndim} key.dim: {key.ndim} and value.dim: {value.ndim} instead.", op=op))  # fmt: skip
+        raise RuntimeError(
+            text(
+                "Expected query, key, and value to all be  at least 2 dimensional, but got query.dim: "
+                f"{query.ndim} key.dim: {key.ndim} and value.dim: {value.ndim} instead.",
+                op=op,
+            )
+        )
     if not query.dtype is key.dtype is value.dtype:
-        raise RuntimeError(text(f"Expected query, key, and value to have the same dtype, but got query.dtype: {query.dtype.c_type} "
-                                f"key.dtype: {key.dtype.c_type} and value.dtype: {value.dtype.c_type} instead.", op=op))  # fmt: skip
+        raise RuntimeError(
+            text(
+                f"Expected query, key, and value to have the same dtype, but got query.dtype: {query.dtype.c_type} "
+                f"key.dtype: {key.dtype.c_type} and value.dtype: {value.dtype.c_type} instead.",
+                op=op,
+            )
+        )
     if is_causal and attn_mask is not None:
-        raise RuntimeError(text("_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True", op=op))
+        raise RuntimeError(
+            text("_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True", op=op)
+        )
     if enable_gqa:
-        key, value = (t.repeat_interleave(query._a.shape[-3] // t._a.shape[-3], -3) for t in (key, value))  # type: ignore[attr-defined]
+        key, value = (t.repeat_interleave(query._a.shape[-3] // t._a.shape[-3], -3) for t in (key, value))
     width = query._a.shape[-1]
     # half on each side: the product of the two halves cannot overflow where the scaled product does not
     factor = math.sqrt(1 / math.sqrt(width) if scale is None else abs(scale)) if width else 1.0
     sign = -1.0 if scale is not None and scale < 0 else 1.0
-    scores = matmul(query * (sign * factor), (key * factor).mT)  # type: ignore[attr-defined, operator]
+    scores = matmul(query * (sign * factor), (key * factor).mT)
     if is_causal:
         l, s = scores._a.shape[-2:]  # noqa: E741
-        attn_mask = ones(l, s, dtype=dtypes.bool_, device=query.device).tril()  # type: ignore[attr-defined]
+        attn_mask = ones(l, s, dtype=dtypes.bool_, device=query.device).tril()
     if attn_mask is not None:
         if attn_mask.dtype is dtypes.bool_:
             scores = where(attn_mask, scores, -math.inf)
         elif attn_mask.dtype is not query.dtype:
-            raise RuntimeError(text("Expected attn_mask dtype to be bool or float or to match query dtype, but got attn_mask.dtype: "
-                                    f"{attn_mask.dtype.c_type} and  query.dtype: {query.dtype.c_type} instead.", op=op))  # fmt: skip
+            raise RuntimeError(
+                text(
+                    "Expected attn_mask dtype to be bool or float or to match query dtype, but got attn_mask.dtype: "
+                    f"{attn_mask.dtype.c_type} and  query.dtype: {query.dtype.c_type} instead.",
+                    op=op,
+                )
+            )
         else:
-            scores = scores + attn_mask  # type: ignore[operator]
+            scores = scores + attn_mask
     weights = softmax(scores, -1)
     if attn_mask is not None and attn_mask.dtype is dtypes.bool_:
-        seen = attn_mask.any(-1, keepdim=True)  # type: ignore[attr-defined]
+        seen = attn_mask.any(-1, keepdim=True)
         if not bool(seen._a.all()):  # a row that may look at nothing gives 0, not NaN
             weights = where(seen, weights, 0.0)
     if dropout_p > 0:

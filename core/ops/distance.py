@@ -14,7 +14,7 @@ from ..shape import broadcast_shapes
 from ..tensor import Tensor
 from .loss import chosen_reduction, reduced, torch_size
 
-# -- the functions, each with its gradient as one pass -------------------------------------------------------------------
+# -- the functions, each with its gradient as one pass --
 
 
 def _smooth(a: Any, b: Any, beta: Any) -> Any:
@@ -51,21 +51,31 @@ _squared = elementwise("squared_error", lambda a, b: (a - b) * (a - b), public=F
 _absolute = elementwise("absolute_error", lambda a, b: s.abs(a - b), public=False, domain=((0.2, 3.0), (-3.0, -0.2)),
                         vjp=(lambda g, a, b: g * s.sign(a - b), lambda g, a, b: g * s.sign(b - a)),
                         doc="The distance.")  # fmt: skip
-_smooth_l1 = elementwise("smooth_l1_error", lambda a, b, beta: _smooth(a, b, beta), params={"beta": 1.0}, public=False,
-                         domain=((0.2, 0.4), (-0.4, -0.2)),
-                         vjp=(lambda g, a, b, beta: g * _smooth_slope(a, b, beta),
-                              lambda g, a, b, beta: g * _smooth_slope(b, a, beta)),
-                         doc="Half the squared distance over beta where it is below beta, else the distance less beta / 2.")  # fmt: skip
+_smooth_l1 = elementwise(
+    "smooth_l1_error",
+    lambda a, b, beta: _smooth(a, b, beta),
+    params={"beta": 1.0},
+    public=False,
+    domain=((0.2, 0.4), (-0.4, -0.2)),
+    vjp=(lambda g, a, b, beta: g * _smooth_slope(a, b, beta), lambda g, a, b, beta: g * _smooth_slope(b, a, beta)),
+    doc="Half the squared distance over beta where it is below beta, else the distance less beta / 2.",
+)
 _huber_error = elementwise("huber_error", lambda a, b, delta: _huber(a, b, delta), params={"delta": 1.0}, public=False,
                            domain=((0.2, 0.4), (-0.4, -0.2)),
                            vjp=(lambda g, a, b, delta: g * _huber_slope(a, b, delta),
                                 lambda g, a, b, delta: g * _huber_slope(b, a, delta)),
                            doc="Half the squared distance up to delta, from there on a line.")  # fmt: skip
-_bce = elementwise("binary_entropy", public=False, domain=((0.1, 0.9), (0.1, 0.9)),
-                   function=lambda x, t: -(t * s.maximum(s.log(x), -100.0) + (1.0 - t) * s.maximum(s.log1p(-x), -100.0)),
-                   vjp=(lambda g, x, t: g * ((x - t) / s.maximum(x * (1.0 - x), 1e-12)),
-                        lambda g, x: g * (s.maximum(s.log1p(-x), -100.0) - s.maximum(s.log(x), -100.0))),
-                   doc="Binary cross entropy of a probability x; the logarithms stop at -100.")  # fmt: skip
+_bce = elementwise(
+    "binary_entropy",
+    public=False,
+    domain=((0.1, 0.9), (0.1, 0.9)),
+    function=lambda x, t: -(t * s.maximum(s.log(x), -100.0) + (1.0 - t) * s.maximum(s.log1p(-x), -100.0)),
+    vjp=(
+        lambda g, x, t: g * ((x - t) / s.maximum(x * (1.0 - x), 1e-12)),
+        lambda g, x: g * (s.maximum(s.log1p(-x), -100.0) - s.maximum(s.log(x), -100.0)),
+    ),
+    doc="Binary cross entropy of a probability x; the logarithms stop at -100.",
+)
 _bce_logits = elementwise("binary_entropy_logits", lambda x, t: _softplus(x) - x * t, public=False,
                           domain=((0.2, 3.0), (0.1, 0.9)),
                           vjp=(lambda g, x, t: g * (s.sigmoid(x) - t), lambda g, x: -g * x),
@@ -80,20 +90,28 @@ _kl = elementwise("divergence", lambda x, t: s.where(t > 0.0, t * (s.log(t) - x)
                   domain=((-3.0, -0.1), (0.1, 0.9)),
                   vjp=(lambda g, t: -g * t, lambda g, x, t: s.where(t > 0.0, g * (s.log(t) + 1.0 - x), 0.0)),
                   doc="t (log t - x), 0 where t is 0.")  # fmt: skip
-_kl_log = elementwise("divergence_log", lambda x, t: s.exp(t) * (t - x), public=False, domain=((-3.0, -0.1), (-3.0, -0.1)),
-                      vjp=(lambda g, t: -g * s.exp(t), lambda g, x, t: g * (s.exp(t) * (t - x + 1.0))),
-                      doc="exp(t) (t - x).")  # fmt: skip
+_kl_log = elementwise(
+    "divergence_log",
+    lambda x, t: s.exp(t) * (t - x),
+    public=False,
+    domain=((-3.0, -0.1), (-3.0, -0.1)),
+    vjp=(lambda g, t: -g * s.exp(t), lambda g, x, t: g * (s.exp(t) * (t - x + 1.0))),
+    doc="exp(t) (t - x).",
+)
 
 
 # -- public ------------------------------------------------------------------------------------------------------------
 
 
 def warn_of_broadcast(input: Tensor, target: Tensor) -> None:
-    """PyTorch's warning that shapes differ: a (N) target against (N, 1) becomes (N, N), the commonest silent mistake."""
+    """PyTorch's warning that shapes differ: a target (N) against (N, 1) becomes (N, N), a common silent mistake."""
     if input._a.shape != target._a.shape:
-        warnings.warn(f"Using a target size ({torch_size(target)}) that is different to the input size ({torch_size(input)}). "
-                      "This will likely lead to incorrect results due to broadcasting. Please ensure they have the same size.",
-                      UserWarning, stacklevel=3)  # fmt: skip
+        warnings.warn(
+            f"Using a target size ({torch_size(target)}) that is different to the input size ({torch_size(input)}). "
+            "This will likely lead to incorrect results due to broadcasting. Please ensure they have the same size.",
+            UserWarning,
+            stacklevel=3,
+        )
         broadcast_shapes(tuple(input.shape), tuple(target.shape), op="loss")
 
 
@@ -104,16 +122,16 @@ def _need_floating(kernel: str, input: Tensor, target: Tensor) -> None:
 
 
 def _weighted(losses: Tensor, weight: Tensor | None) -> Tensor:
-    return losses if weight is None else losses * weight  # type: ignore[operator]
+    return losses if weight is None else losses * weight
 
 
 def _finished(losses: Tensor, weight: Tensor | None, reduction: str) -> Tensor:
     """Weighted and reduced; here the mean with a weight is over the sum of the weights."""
     if weight is None:
         return reduced(losses, reduction)
-    losses = losses * weight  # type: ignore[operator]
+    losses = losses * weight
     if reduction == "mean":
-        return losses.sum() / weight.expand(tuple(losses.shape)).sum()  # type: ignore[attr-defined, no-any-return]
+        return losses.sum() / weight.expand(tuple(losses.shape)).sum()
     return reduced(losses, reduction)
 
 
@@ -192,8 +210,10 @@ def binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = 
     """
     reduction = chosen_reduction(reduction, size_average, reduce)
     if input._a.shape != target._a.shape:
-        raise ValueError(f"Using a target size ({torch_size(target)}) that is different to the input size ({torch_size(input)}) "
-                         "is deprecated. Please ensure they have the same size.")  # fmt: skip
+        raise ValueError(
+            f"Using a target size ({torch_size(target)}) that is different to the input size ({torch_size(input)}) "
+            "is deprecated. Please ensure they have the same size."
+        )
     if target.dtype is not input.dtype:
         raise RuntimeError(text(f"Found dtype {target.dtype.scalar_type} but expected {input.dtype.scalar_type}",
                                 op="binary_cross_entropy", remedy=f"target.to({input.dtype!r})"))  # fmt: skip
@@ -205,9 +225,15 @@ def binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = 
 
 
 @public(method=False, namespace="nn.functional")
-def binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tensor | None = None,
-                                     size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean",
-                                     pos_weight: Tensor | None = None) -> Tensor:  # fmt: skip
+def binary_cross_entropy_with_logits(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    pos_weight: Tensor | None = None,
+) -> Tensor:
     """The binary cross entropy of sigmoid(input); `pos_weight` multiplies the part of the true cases.
 
     >>> import core
@@ -218,8 +244,13 @@ def binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tens
     if input._a.shape != target._a.shape:
         raise ValueError(f"Target size ({torch_size(target)}) must be the same as input size ({torch_size(input)})")
     if target.dtype.category < 2:
-        raise RuntimeError(text(f"result type Float can't be cast to the desired output type {target.dtype.scalar_type}",
-                                op="binary_cross_entropy_with_logits", remedy="target.float()"))  # fmt: skip
+        raise RuntimeError(
+            text(
+                f"result type Float can't be cast to the desired output type {target.dtype.scalar_type}",
+                op="binary_cross_entropy_with_logits",
+                remedy="target.float()",
+            )
+        )
     losses = _bce_logits(input, target) if pos_weight is None else _bce_logits_pos(input, target, pos_weight)
     return reduced(_weighted(losses, weight), reduction)
 
@@ -238,11 +269,15 @@ def kl_div(input: Tensor, target: Tensor, size_average: bool | None = None, redu
     batch = reduction == "batchmean"
     reduction = "sum" if batch else chosen_reduction(reduction, size_average, reduce)
     if reduction == "mean":
-        warnings.warn("reduction: 'mean' divides the total loss by both the batch size and the support size.'batchmean' divides "
-                      "only by the batch size, and aligns with the KL div math definition.'mean' will be changed to behave the "
-                      "same as 'batchmean' in the next major release.", UserWarning, stacklevel=2)  # fmt: skip
+        warnings.warn(
+            "reduction: 'mean' divides the total loss by both the batch size and the support size.'batchmean' divides "
+            "only by the batch size, and aligns with the KL div math definition.'mean' will be changed to behave the "
+            "same as 'batchmean' in the next major release.",
+            UserWarning,
+            stacklevel=2,
+        )
     total = reduced((_kl_log if log_target else _kl)(input, target), reduction)
-    return total / input._a.shape[0] if batch and input.ndim else total  # type: ignore[operator, no-any-return]
+    return total / input._a.shape[0] if batch and input.ndim else total
 
 
 @public(method=False, namespace="nn.functional")
@@ -255,7 +290,7 @@ def gaussian_nll_loss(input: Tensor, target: Tensor, var: Any, full: bool = Fals
     tensor(2.)
     """
     if not isinstance(var, Tensor):
-        var = input.detach() * 0 + float(var)  # type: ignore[operator]
+        var = input.detach() * 0 + float(var)
     if tuple(var.shape) != tuple(input.shape):
         if tuple(var.shape) == tuple(input.shape)[:-1]:
             var = var.unsqueeze(-1)
@@ -283,8 +318,8 @@ def poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool = True, full
     from .elementwise import where
 
     reduction = chosen_reduction(reduction, size_average, reduce)
-    losses: Any = input.exp() - target * input if log_input else input - target * (input + eps).log()  # type: ignore[attr-defined, operator]
+    losses: Any = input.exp() - target * input if log_input else input - target * (input + eps).log()
     if full:
-        big = where(target > 1, target, 1.0)  # type: ignore[operator]
-        losses = losses + where(target > 1, big * big.log() - big + 0.5 * (2 * math.pi * big).log(), 0.0)  # type: ignore[operator]
+        big = where(target > 1, target, 1.0)
+        losses = losses + where(target > 1, big * big.log() - big + 0.5 * (2 * math.pi * big).log(), 0.0)
     return reduced(losses, reduction)

@@ -26,8 +26,12 @@ def _forward(xp: Any, x: Any, p: float, seed: int, offset: int) -> Any:
     return xp.where(keep, x * x.dtype.type(1 / (1 - p) if p < 1 else 0), x.dtype.type(0))
 
 
+def _vjp(g: Tensor, p: float, seed: int, offset: int) -> Tensor:
+    return _dropout(g, p=p, seed=seed, offset=offset)
+
+
 _dropout = operation("dropout", _forward, params={"p": 0.5, "seed": 0, "offset": 0},
-                     vjp=lambda g, p, seed, offset: _dropout(g, p=p, seed=seed, offset=offset),
+                     vjp=_vjp,
                      samples=lambda rng: [((rng.uniform(0.5, 2, s),), {"p": p, "seed": 7, "offset": o})
                                           for s, p, o in [((2, 3, 5), 0.5, 0), ((4,), 0.1, 10), ((3,), 1.0, 3)]],
                      doc="x / (1 - p) where a random number is at least p, else 0.")  # fmt: skip
@@ -40,8 +44,8 @@ def _thinned(x: Tensor, p: float) -> Tensor:
         from ..random import bernoulli_array
 
         keep = bernoulli_array(np.full(x._a.shape, 1 - p), x.device, generator).astype(x._a.dtype)
-        return x * wrap(keep / keep.dtype.type(1 - p) if p < 1 else keep, x._kind)  # type: ignore[operator, no-any-return]
-    return _dropout(x, p=float(p), seed=taken[0], offset=taken[1])  # type: ignore[no-any-return]
+        return x * wrap(keep / keep.dtype.type(1 - p) if p < 1 else keep, x._kind)
+    return _dropout(x, p=float(p), seed=taken[0], offset=taken[1])
 
 
 def _check(op: str, input: Tensor, p: float, active: bool) -> bool:
@@ -51,15 +55,20 @@ def _check(op: str, input: Tensor, p: float, active: bool) -> bool:
     if not active or p == 0 or not input._a.size:
         return False
     if input.dtype.category < 2:
-        raise RuntimeError(text(f"result type Float can't be cast to the desired output type {input.dtype.scalar_type}", op=op,
-                                remedy="x.float() first"))  # fmt: skip
+        raise RuntimeError(
+            text(
+                f"result type Float can't be cast to the desired output type {input.dtype.scalar_type}",
+                op=op,
+                remedy="x.float() first",
+            )
+        )
     return True
 
 
 def _run(op: str, input: Tensor, p: float, training: bool, inplace: bool, compute: Any) -> Tensor:
     if not _check(op, input, p, training):
         return input
-    return write(input, op + "_", compute) if inplace else compute(input)  # type: ignore[no-any-return]
+    return write(input, op + "_", compute) if inplace else compute(input)
 
 
 @public(namespace="nn.functional", method=False)
@@ -77,7 +86,7 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
 
 def _whole_channels(input: Tensor, p: float, lead: int) -> Tensor:
     shape = tuple(input._a.shape[:lead]) + (1,) * (input.ndim - lead)
-    return input * _thinned(ones(shape, dtype=input.dtype, device=input.device), p)  # type: ignore[operator, no-any-return]
+    return input * _thinned(ones(shape, dtype=input.dtype, device=input.device), p)
 
 
 def _of_channels(name: str, spatial: int) -> Any:
@@ -117,9 +126,9 @@ def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace
 
     def compute(x: Tensor) -> Tensor:
         if p == 1:
-            return x * 0.0  # type: ignore[operator, no-any-return]
-        keep = _thinned(ones(tuple(x._a.shape), dtype=x.dtype, device=x.device), p) * (1 - p)  # type: ignore[operator]
+            return x * 0.0
+        keep = _thinned(ones(tuple(x._a.shape), dtype=x.dtype, device=x.device), p) * (1 - p)
         a = 1 / math.sqrt((_ALPHA * _ALPHA * p + 1) * (1 - p))
-        return x * (keep * a) + ((keep - 1) * (-_ALPHA * a) - _ALPHA * a * p)  # type: ignore[operator, no-any-return]
+        return x * (keep * a) + ((keep - 1) * (-_ALPHA * a) - _ALPHA * a * p)
 
     return _run("alpha_dropout", input, p, training, inplace, compute)

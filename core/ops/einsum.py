@@ -60,12 +60,23 @@ def _letters(equation: str, tensors: tuple[Tensor, ...]) -> tuple[list[str], str
     terms = left.split(",")
     for c in (left + out).replace("...", "").replace(",", ""):
         if c not in string.ascii_letters:
-            raise RuntimeError(text(f"einsum(): invalid subscript given at index {equation.find(c)} in the equation string, "
-                                    "subscripts must be in [a-zA-Z]", op="einsum", came=equation))  # fmt: skip
+            raise RuntimeError(
+                text(
+                    f"einsum(): invalid subscript given at index {equation.find(c)} in the equation string, "
+                    "subscripts must be in [a-zA-Z]",
+                    op="einsum",
+                    came=equation,
+                )
+            )
     if len(terms) != len(tensors):
         few = len(tensors) < len(terms)
-        raise RuntimeError(text(f"einsum(): {'fewer' if few else 'more'} operands were provided than specified in the equation",
-                                op="einsum", came=f"{len(tensors)} operands for {equation!r}"))  # fmt: skip
+        raise RuntimeError(
+            text(
+                f"einsum(): {'fewer' if few else 'more'} operands were provided than specified in the equation",
+                op="einsum",
+                came=f"{len(tensors)} operands for {equation!r}",
+            )
+        )
     free = [c for c in string.ascii_letters if c not in equation]
     widest = max((t.ndim - len(n) + 3 for n, t in zip(terms, tensors, strict=True) if "..." in n), default=0)
     dots = "".join(free[:widest])
@@ -74,8 +85,14 @@ def _letters(equation: str, tensors: tuple[Tensor, ...]) -> tuple[list[str], str
         if "..." in n and have <= t.ndim:
             terms[i] = n.replace("...", dots[len(dots) - (t.ndim - have) :])
         elif have != t.ndim:
-            raise RuntimeError(text(f"einsum(): the number of subscripts in the equation ({have}) does not match the number of "
-                                    f"dimensions ({t.ndim}) for operand {i} and no ellipsis was given", op="einsum", came=equation))  # fmt: skip
+            raise RuntimeError(
+                text(
+                    f"einsum(): the number of subscripts in the equation ({have}) does not match the number of "
+                    f"dimensions ({t.ndim}) for operand {i} and no ellipsis was given",
+                    op="einsum",
+                    came=equation,
+                )
+            )
     if arrow:
         out = out.replace("...", dots)
     else:
@@ -83,10 +100,17 @@ def _letters(equation: str, tensors: tuple[Tensor, ...]) -> tuple[list[str], str
         out = dots + "".join(sorted(c for c in set(every) if every.count(c) == 1 and c not in dots))
     for c in out:
         if out.count(c) > 1:
-            raise RuntimeError(text(f"einsum(): output subscript {c} appears more than once in the output", op="einsum", came=equation))
+            raise RuntimeError(
+                text(f"einsum(): output subscript {c} appears more than once in the output", op="einsum", came=equation)
+            )
         if not any(c in n for n in terms):
-            raise RuntimeError(text(f"einsum(): output subscript {c} does not appear in the equation for any input operand",
-                                    op="einsum", came=equation))  # fmt: skip
+            raise RuntimeError(
+                text(
+                    f"einsum(): output subscript {c} does not appear in the equation for any input operand",
+                    op="einsum",
+                    came=equation,
+                )
+            )
     return terms, out
 
 
@@ -96,13 +120,21 @@ def _check(terms: list[str], tensors: list[Tensor], equation: str) -> None:
         for c, size in zip(n, t._a.shape, strict=True):
             seen = sizes.get(c, 1)
             if seen not in (1, size) and size != 1:
-                raise RuntimeError(text(f"einsum(): subscript {c} has size {size} for operand {i} which does not broadcast with "
-                                        f"previously seen size {seen}", op="einsum", came=equation))  # fmt: skip
+                raise RuntimeError(
+                    text(
+                        f"einsum(): subscript {c} has size {size} for operand {i} which does not broadcast with "
+                        f"previously seen size {seen}",
+                        op="einsum",
+                        came=equation,
+                    )
+                )
             sizes[c] = max(seen, size) if 0 not in (seen, size) else 0
     first = tensors[0].dtype
     for t in tensors[1:]:
         if t.dtype is not first:
-            raise RuntimeError(text(f"expected scalar type {first.scalar_type} but found {t.dtype.scalar_type}", op="einsum"))
+            raise RuntimeError(
+                text(f"expected scalar type {first.scalar_type} but found {t.dtype.scalar_type}", op="einsum")
+            )
 
 
 @public(method=False)
@@ -128,4 +160,4 @@ def einsum(equation: str, *operands: Any) -> Tensor:
                 terms.append(c + other)
                 tensors.append(eye(tensors[i]._a.shape[at], dtype=tensors[i].dtype, device=tensors[i].device))
     _check(terms, tensors, equation)
-    return _einsum(*tensors, equation=",".join(terms) + "->" + out)  # type: ignore[no-any-return]
+    return _einsum(*tensors, equation=",".join(terms) + "->" + out)

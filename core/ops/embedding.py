@@ -46,9 +46,9 @@ def _backward_forward(xp: Any, g: Any, index: Any, count: int, padding_idx: int,
 def _backward_vjp(g: Tensor, index: Tensor, count: int, padding_idx: int, scale_grad_by_freq: bool) -> Any:
     y = _embedding(g, index, padding_idx=padding_idx, scale_grad_by_freq=False)
     if padding_idx >= 0:
-        y = y * (index != padding_idx).to(g.dtype).unsqueeze(-1)  # type: ignore[attr-defined]
+        y = y * (index != padding_idx).to(g.dtype).unsqueeze(-1)
     if scale_grad_by_freq:
-        often = _counts(index.reshape(-1), count=count).to(g.dtype)  # type: ignore[attr-defined]
+        often = _counts(index.reshape(-1), count=count).to(g.dtype)
         y = y / _embedding(often.reshape(-1, 1), index)
     return y
 
@@ -64,12 +64,20 @@ def _backward_samples(rng: Any) -> list[Any]:
             for p, s in [(-1, False), (int(index[0, 0]), False), (-1, True)]]  # fmt: skip
 
 
-_embedding_backward = operation("embedding_backward", _backward_forward, inputs="g_rows index", params={"count": 1, **_PARAMS},
-                                vjp=(_backward_vjp, None), samples=_backward_samples,
-                                doc="The gradient of the table: the rows of g added up by index.")  # fmt: skip
+_embedding_backward = operation(
+    "embedding_backward",
+    _backward_forward,
+    inputs="g_rows index",
+    params={"count": 1, **_PARAMS},
+    vjp=(_backward_vjp, None),
+    samples=_backward_samples,
+    doc="The gradient of the table: the rows of g added up by index.",
+)
 
 
-def _embedding_vjp(g: Tensor, index: Tensor, weight_shape: tuple[int, ...], padding_idx: int, scale_grad_by_freq: bool) -> Any:
+def _embedding_vjp(
+    g: Tensor, index: Tensor, weight_shape: tuple[int, ...], padding_idx: int, scale_grad_by_freq: bool
+) -> Any:
     return (_embedding_backward(g, index, count=weight_shape[0], padding_idx=padding_idx,
                                 scale_grad_by_freq=scale_grad_by_freq), None)  # fmt: skip
 
@@ -102,27 +110,36 @@ def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None, max
     if weight.ndim != 2:
         raise RuntimeError(text("'weight' must be 2-D", op="embedding", came=f"shape {tuple(weight.shape)}"))
     if input.dtype not in (dtypes.int64, dtypes.int32):
-        raise RuntimeError(text("Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; "
-                                f"but got torch.{input.dtype.scalar_type}Tensor instead (while checking arguments for embedding)",
-                                op="embedding", remedy="input.long()"))  # fmt: skip
+        raise RuntimeError(
+            text(
+                "Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; "
+                f"but got torch.{input.dtype.scalar_type}Tensor instead (while checking arguments for embedding)",
+                op="embedding",
+                remedy="input.long()",
+            )
+        )
     if sparse:
-        raise NotImplementedError(text("embedding: sparse gradients are not made here", op="embedding", remedy="sparse=False"))
+        raise NotImplementedError(
+            text("embedding: sparse gradients are not made here", op="embedding", remedy="sparse=False")
+        )
     n = weight._a.shape[0]
     if padding_idx is not None and not -n <= padding_idx < n:
-        raise AssertionError(text("Padding_idx must be within num_embeddings", op="embedding", came=f"{padding_idx} for {n} rows"))
+        raise AssertionError(
+            text("Padding_idx must be within num_embeddings", op="embedding", came=f"{padding_idx} for {n} rows")
+        )
     if max_norm is not None:
         _shorten(weight, input, max_norm, norm_type)
-    index = input if input.dtype is dtypes.int64 else input.to(dtypes.int64)  # type: ignore[attr-defined]
+    index = input if input.dtype is dtypes.int64 else input.to(dtypes.int64)
     return _embedding(weight, index, padding_idx=-1 if padding_idx is None else padding_idx % n,
-                      scale_grad_by_freq=scale_grad_by_freq)  # type: ignore[no-any-return] # fmt: skip
+                      scale_grad_by_freq=scale_grad_by_freq)  # fmt: skip
 
 
 def _shorten(weight: Tensor, index: Tensor, max_norm: float, norm_type: float) -> None:
     """Scale the rows in use that are longer than `max_norm` down to it, in place."""
     with no_grad():
-        used = _counts(index.reshape(-1), count=weight._a.shape[0]).unsqueeze(1) > 0  # type: ignore[attr-defined]
-        length = weight.norm(norm_type, 1, keepdim=True)  # type: ignore[attr-defined]
-        weight.mul_(where(used & (length > max_norm), max_norm / (length + 1e-7), 1.0))  # type: ignore[attr-defined]
+        used = _counts(index.reshape(-1), count=weight._a.shape[0]).unsqueeze(1) > 0
+        length = weight.norm(norm_type, 1, keepdim=True)
+        weight.mul_(where(used & (length > max_norm), max_norm / (length + 1e-7), 1.0))
 
 
 @public(method=False, namespace="nn.functional")
@@ -150,9 +167,13 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
     elif int(a.max()) >= num_classes:
         raise RuntimeError(text("Class values must be smaller than num_classes.", op="one_hot",
                                 came=f"{int(a.max())} of {num_classes} classes"))  # fmt: skip
-    return _one_hot(tensor, classes=num_classes)  # type: ignore[no-any-return]
+    return _one_hot(tensor, classes=num_classes)
 
 
-_one_hot = operation("one_hot_rows", lambda xp, index, classes: (index[..., None] == xp.arange(classes)).astype(xp.int64),
-                     inputs="index", params={"classes": 1},
-                     samples=lambda rng: [((rng.integers(0, 4, (2, 3)),), {"classes": 4})])  # fmt: skip
+_one_hot = operation(
+    "one_hot_rows",
+    lambda xp, index, classes: (index[..., None] == xp.arange(classes)).astype(xp.int64),
+    inputs="index",
+    params={"classes": 1},
+    samples=lambda rng: [((rng.integers(0, 4, (2, 3)),), {"classes": 4})],
+)

@@ -22,8 +22,8 @@ _ReturnAminmax = return_type("aminmax", "min max")
 def _share(g: Tensor, x: Tensor, y: Tensor, dim: tuple[int, ...], keepdim: bool) -> Tensor:
     """Elements that equal the result share the gradient evenly."""
     shape = kept(tuple(x.shape), dim)
-    hit = (x.detach() == y.detach().reshape(shape)).to(g.dtype)  # type: ignore[attr-defined]
-    return hit * (g.reshape(shape) / hit.sum(dim, keepdim=True))  # type: ignore[attr-defined, no-any-return]
+    hit = (x.detach() == y.detach().reshape(shape)).to(g.dtype)
+    return hit * (g.reshape(shape) / hit.sum(dim, keepdim=True))
 
 
 _amax = operation("amax", lambda xp, x, dim, keepdim: rounded(wide(x).max(axis=dim, keepdims=keepdim), x.dtype),
@@ -47,17 +47,21 @@ def _place(name: str) -> Any:
 
 _argmax, _argmin = _place("argmax"), _place("argmin")
 
-_mask_at = operation("mask_at", lambda xp, index, dim, size: index == xp.arange(size).reshape([-1 if i == dim else 1 for i in range(index.ndim)]),
-                     inputs="index", params={"dim": 0, "size": 1},
-                     samples=lambda rng: [((rng.integers(0, 4, (2, 1)),), {"dim": 1, "size": 4})],
-                     doc="True where the position along `dim`, of `size`, is the index; the index has size 1 there.")  # fmt: skip
+_mask_at = operation(
+    "mask_at",
+    lambda xp, index, dim, size: index == xp.arange(size).reshape([-1 if i == dim else 1 for i in range(index.ndim)]),
+    inputs="index",
+    params={"dim": 0, "size": 1},
+    samples=lambda rng: [((rng.integers(0, 4, (2, 1)),), {"dim": 1, "size": 4})],
+    doc="True where the position along `dim`, of `size`, is the index; the index has size 1 there.",
+)
 
 
 def _extreme_vjp(g: Any, indices: Tensor, x_shape: tuple[int, ...], dim: int, keepdim: bool) -> Tensor:
     if not x_shape:
-        return g[0]  # type: ignore[no-any-return]
+        return g[0]
     shape = kept(x_shape, (dim,))
-    return where(_mask_at(indices.reshape(shape), dim=dim, size=x_shape[dim]), g[0].reshape(shape), 0.0)  # type: ignore[attr-defined, no-any-return]
+    return where(_mask_at(indices.reshape(shape), dim=dim, size=x_shape[dim]), g[0].reshape(shape), 0.0)
 
 
 def _extreme(name: str, place: str) -> Any:
@@ -80,8 +84,14 @@ def _need_elements(input: Tensor, dims: tuple[int, ...], given: bool, op: str, e
     if input._a.size or count(tuple(input.shape), dims):
         return
     if not given:
-        raise error(text(f"{op}(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim "
-                         "with the 'dim' argument.", op=op, came=f"shape {tuple(input.shape)}"))  # fmt: skip
+        raise error(
+            text(
+                f"{op}(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim "
+                "with the 'dim' argument.",
+                op=op,
+                came=f"shape {tuple(input.shape)}",
+            )
+        )
     empty = next(d for d in dims if input.shape[d] == 0)
     raise IndexError(text(f"{op}(): Expected reduction dim {empty} to have non-zero size.", op=op,
                           came=f"shape {tuple(input.shape)}"))  # fmt: skip
@@ -94,7 +104,7 @@ def _many(op: Any, name: str, input: Tensor, dim: Any, keepdim: bool, names: dic
     need_bool(keepdim, name)
     dims = normalize_dims(dim, input.ndim, name)
     _need_elements(input, dims, not (dim is None or dim == ()), name)
-    return op(input, dim=dims, keepdim=keepdim)  # type: ignore[no-any-return]
+    return op(input, dim=dims, keepdim=keepdim)
 
 
 @public()
@@ -127,7 +137,9 @@ def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False) -> 
     >>> core.aminmax(core.tensor([3.0, 1.0, 2.0])).min
     tensor(1.)
     """
-    return _ReturnAminmax(amin(input, () if dim is None else dim, keepdim), amax(input, () if dim is None else dim, keepdim))  # fmt: skip
+    return _ReturnAminmax(
+        amin(input, () if dim is None else dim, keepdim), amax(input, () if dim is None else dim, keepdim)
+    )
 
 
 def _one(op: Any, whole: Any, pairs: Any, result: Any, name: str, input: Tensor, dim: Any, keepdim: bool, other: Any,
@@ -179,11 +191,11 @@ def _at(op: Any, name: str, input: Tensor, dim: int | None, keepdim: bool, names
         raise RuntimeError(text(f"{name}(): does not support bool input", op=name, remedy="x.int() first"))
     if dim is None:
         _need_elements(input, tuple(range(input.ndim)), False, name, IndexError)
-        y = op(input.reshape(-1), dim=0, keepdim=False)  # type: ignore[attr-defined]
-        return y.reshape((1,) * input.ndim) if keepdim else y  # type: ignore[no-any-return]
+        y = op(input.reshape(-1), dim=0, keepdim=False)
+        return y.reshape((1,) * input.ndim) if keepdim else y
     d = normalize_dim(dim, input.ndim, name)
     _need_elements(input, (d,) if input.ndim else (), True, name)
-    return op(input, dim=d, keepdim=keepdim)  # type: ignore[no-any-return]
+    return op(input, dim=d, keepdim=keepdim)
 
 
 @public()

@@ -18,11 +18,11 @@ def _matmul_forward(xp: Any, a: Any, b: Any) -> Any:
 
 
 def _matmul_a(g: Tensor, b: Tensor, a_shape: tuple[int, ...]) -> Tensor:
-    return matmul(g, b.mT).sum_to_size(a_shape)  # type: ignore[attr-defined, no-any-return]
+    return matmul(g, b.mT).sum_to_size(a_shape)
 
 
 def _matmul_b(g: Tensor, a: Tensor, b_shape: tuple[int, ...]) -> Tensor:
-    return matmul(a.mT, g).sum_to_size(b_shape)  # type: ignore[attr-defined, no-any-return]
+    return matmul(a.mT, g).sum_to_size(b_shape)
 
 
 def _samples(rng: Any) -> list[Any]:
@@ -46,8 +46,14 @@ def _need_tensors(op: str, *named: tuple[str, Any]) -> None:
 
 def _need_one_dtype(op: str, a: Tensor, b: Tensor) -> None:
     if a._kind is not b._kind and a.dtype is not b.dtype:
-        raise RuntimeError(text(f"expected m1 and m2 to have the same dtype, but got: {a.dtype.c_type} != {b.dtype.c_type}",
-                                op=op, came=f"{a.dtype} and {b.dtype}", remedy=f"x.to({a.dtype!r})"))  # fmt: skip
+        raise RuntimeError(
+            text(
+                f"expected m1 and m2 to have the same dtype, but got: {a.dtype.c_type} != {b.dtype.c_type}",
+                op=op,
+                came=f"{a.dtype} and {b.dtype}",
+                remedy=f"x.to({a.dtype!r})",
+            )
+        )
 
 
 def _need_inner(op: str, a: Tensor, b: Tensor, have: int, want: int, remedy: str) -> None:
@@ -60,14 +66,16 @@ def _need_inner(op: str, a: Tensor, b: Tensor, have: int, want: int, remedy: str
 def _product(op: str, a: Tensor, b: Tensor) -> Tensor:
     """The product after all checks; vectors are made matrices and taken back."""
     if a.dtype.category == 0:
-        raise NotImplementedError(text("\"addmm_impl_cpu_\" not implemented for 'Bool'", op=op, remedy="x.float() @ y.float()"))
+        raise NotImplementedError(
+            text("\"addmm_impl_cpu_\" not implemented for 'Bool'", op=op, remedy="x.float() @ y.float()")
+        )
     if a.ndim > 1 and b.ndim > 1:
-        return _matmul(a, b)  # type: ignore[no-any-return]
+        return _matmul(a, b)
     row, column = a.ndim == 1, b.ndim == 1
-    y = _matmul(a.reshape(1, -1) if row else a, b.reshape(-1, 1) if column else b)  # type: ignore[attr-defined]
+    y = _matmul(a.reshape(1, -1) if row else a, b.reshape(-1, 1) if column else b)
     shape = tuple(y.shape)
     shape = shape[:-2] + (() if row else (shape[-2],)) + (() if column else (shape[-1],))
-    return y.reshape(shape)  # type: ignore[no-any-return]
+    return y.reshape(shape)
 
 
 def matmul(input: Tensor, other: Tensor) -> Tensor:
@@ -90,8 +98,10 @@ def matmul(input: Tensor, other: Tensor) -> Tensor:
     inner = b._a.shape[-2 if b.ndim > 1 else 0]
     if a._a.shape[-1] != inner:
         if a.ndim > 2 and b.ndim > 2:
-            phrase = (f"Expected size for first two dimensions of batch2 tensor to be: [{b._a.shape[0]}, {a._a.shape[-1]}] "
-                      f"but got: [{b._a.shape[0]}, {inner}].")  # fmt: skip
+            phrase = (
+                f"Expected size for first two dimensions of batch2 tensor to be: [{b._a.shape[0]}, {a._a.shape[-1]}] "
+                f"but got: [{b._a.shape[0]}, {inner}]."
+            )
             raise RuntimeError(text(phrase, op="matmul", came=f"{tuple(a._a.shape)} @ {tuple(b._a.shape)}",
                                     needed=f"equal inner sizes, not {a._a.shape[-1]} and {inner}"))  # fmt: skip
         if a.ndim == 1 and b.ndim == 1:
@@ -103,7 +113,7 @@ def matmul(input: Tensor, other: Tensor) -> Tensor:
 
 
 bind(matmul, "matmul")
-Tensor.__matmul__ = matmul  # type: ignore[attr-defined]
+Tensor.__matmul__ = matmul  # type: ignore[method-assign]
 Tensor.__rmatmul__ = lambda self, other: matmul(other, self)  # type: ignore[attr-defined]
 
 
@@ -147,11 +157,21 @@ def bmm(input: Tensor, mat2: Tensor) -> Tensor:
                                     remedy="matmul broadcasts stacks"))  # fmt: skip
     want, have = [input._a.shape[0], input._a.shape[2]], list(mat2._a.shape[:2])
     if want != have:
-        raise RuntimeError(text(f"Expected size for first two dimensions of batch2 tensor to be: {want} but got: {have}.",
-                                op="bmm", came=f"{tuple(input.shape)} @ {tuple(mat2.shape)}"))  # fmt: skip
+        raise RuntimeError(
+            text(
+                f"Expected size for first two dimensions of batch2 tensor to be: {want} but got: {have}.",
+                op="bmm",
+                came=f"{tuple(input.shape)} @ {tuple(mat2.shape)}",
+            )
+        )
     if input.dtype is not mat2.dtype:
-        raise RuntimeError(text(f"expected scalar type {input.dtype.scalar_type} but found {mat2.dtype.scalar_type}", op="bmm",
-                                remedy=f"x.to({input.dtype!r})"))  # fmt: skip
+        raise RuntimeError(
+            text(
+                f"expected scalar type {input.dtype.scalar_type} but found {mat2.dtype.scalar_type}",
+                op="bmm",
+                remedy=f"x.to({input.dtype!r})",
+            )
+        )
     return _product("bmm", input, mat2)
 
 
@@ -185,8 +205,11 @@ def mv(input: Tensor, vec: Tensor) -> Tensor:
 
 def _unequal(a: Tensor, b: Tensor) -> str:
     n, m = a._a.shape[0], b._a.shape[0]
-    return text(f"inconsistent tensor size, expected tensor [{n}] and src [{m}] to have the same number of elements, but got "
-                f"{n} and {m} elements respectively", op="dot")  # fmt: skip
+    return text(
+        f"inconsistent tensor size, expected tensor [{n}] and src [{m}] to have the same number of elements, but got "
+        f"{n} and {m} elements respectively",
+        op="dot",
+    )
 
 
 @public()
@@ -224,15 +247,15 @@ def outer(input: Tensor, vec2: Tensor) -> Tensor:
     for name, t in (("self", input), ("vec2", vec2)):
         if t.ndim != 1:
             raise RuntimeError(text(f"outer: Expected 1-D argument {name}, but got {t.ndim}-D", op="outer"))
-    return input.reshape(-1, 1) * vec2  # type: ignore[attr-defined, no-any-return]
+    return input.reshape(-1, 1) * vec2
 
 
 def _scaled_sum(input: Tensor, product: Tensor, beta: float, alpha: float) -> Tensor:
-    y = product if alpha == 1 else product * alpha  # type: ignore[operator]
-    input = input.expand(tuple(y.shape))  # type: ignore[attr-defined]
+    y = product if alpha == 1 else product * alpha
+    input = input.expand(tuple(y.shape))
     if beta == 0:  # a NaN in the input is then not to be seen
         return y
-    return y + (input if beta == 1 else input * beta)  # type: ignore[operator]
+    return y + (input if beta == 1 else input * beta)
 
 
 @public()
@@ -282,17 +305,19 @@ def _linear_x(g: Tensor, weight: Tensor) -> Tensor:
 
 
 def _linear_weight(g: Tensor, x: Tensor) -> Tensor:
-    rows = g.reshape(-1, g._a.shape[-1])  # type: ignore[attr-defined]
-    return matmul(rows.mT, x.reshape(rows._a.shape[0], x._a.shape[-1]))  # type: ignore[attr-defined]
+    rows = g.reshape(-1, g._a.shape[-1])
+    return matmul(rows.mT, x.reshape(rows._a.shape[0], x._a.shape[-1]))
 
 
 def _linear_bias(g: Tensor) -> Tensor:
-    return g if g.ndim == 1 else g.reshape(-1, g._a.shape[-1]).sum(0)  # type: ignore[attr-defined, no-any-return]
+    return g if g.ndim == 1 else g.reshape(-1, g._a.shape[-1]).sum(0)
 
 
 def _linear_samples(rng: Any) -> list[Any]:
     sets = [((2, 3), True), ((2, 3), False), ((3,), True), ((2, 2, 3), True)]
-    return [((rng.uniform(-1, 1, s), rng.uniform(-1, 1, (4, 3)), rng.uniform(-1, 1, 4) if b else None), {}) for s, b in sets]
+    return [
+        ((rng.uniform(-1, 1, s), rng.uniform(-1, 1, (4, 3)), rng.uniform(-1, 1, 4) if b else None), {}) for s, b in sets
+    ]
 
 
 _linear = operation("linear", _linear_forward, inputs="x weight bias?", vjp=(_linear_x, _linear_weight, _linear_bias),
@@ -317,24 +342,44 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     _need_one_dtype("linear", input, weight)
     if weight.ndim == 1:
         y = matmul(input, weight)
-        return y if bias is None else y + bias  # type: ignore[operator]
+        return y if bias is None else y + bias
     inner = weight._a.shape[1]
     if input._a.shape[-1] != inner:
         rows = input._a.size // max(1, input._a.shape[-1])
-        phrase = f"mat1 and mat2 shapes cannot be multiplied ({rows}x{input._a.shape[-1]} and {inner}x{weight._a.shape[0]})"
-        raise RuntimeError(text(phrase, op="linear", came=f"input {tuple(input.shape)}, weight {tuple(weight.shape)}",
-                                needed=f"an input whose last size is {inner} (in_features)",
-                                remedy=f"a layer of in_features={input._a.shape[-1]}, or reshape the input"))  # fmt: skip
+        phrase = (
+            f"mat1 and mat2 shapes cannot be multiplied ({rows}x{input._a.shape[-1]} and {inner}x{weight._a.shape[0]})"
+        )
+        raise RuntimeError(
+            text(
+                phrase,
+                op="linear",
+                came=f"input {tuple(input.shape)}, weight {tuple(weight.shape)}",
+                needed=f"an input whose last size is {inner} (in_features)",
+                remedy=f"a layer of in_features={input._a.shape[-1]}, or reshape the input",
+            )
+        )
     if bias is not None:
         if bias.dtype is not input.dtype:
-            raise RuntimeError(text(f"self and mat2 must have the same dtype, but got {bias.dtype.scalar_type} and "
-                                    f"{input.dtype.scalar_type}", op="linear", came=f"bias of {bias.dtype}"))  # fmt: skip
+            raise RuntimeError(
+                text(
+                    f"self and mat2 must have the same dtype, but got {bias.dtype.scalar_type} and "
+                    f"{input.dtype.scalar_type}",
+                    op="linear",
+                    came=f"bias of {bias.dtype}",
+                )
+            )
         if bias._a.shape != weight._a.shape[:1]:
             out = weight._a.shape[0]
             if bias._a.size != 1:
                 rows = input._a.size // max(1, inner)
-                raise RuntimeError(text(f"The expanded size of the tensor ({out}) must match the existing size ({bias._a.size}) at "
-                                        f"non-singleton dimension 1.  Target sizes: [{rows}, {out}].  Tensor sizes: "
-                                        f"{list(bias.shape)}", op="linear", needed=f"a bias of {out} elements (out_features)"))  # fmt: skip
-            bias = bias.reshape(1).expand(out)  # type: ignore[attr-defined]
-    return _linear(input, weight, bias)  # type: ignore[no-any-return]
+                raise RuntimeError(
+                    text(
+                        f"The expanded size of the tensor ({out}) must match the existing size ({bias._a.size}) at "
+                        f"non-singleton dimension 1.  Target sizes: [{rows}, {out}].  Tensor sizes: "
+                        f"{list(bias.shape)}",
+                        op="linear",
+                        needed=f"a bias of {out} elements (out_features)",
+                    )
+                )
+            bias = bias.reshape(1).expand(out)
+    return _linear(input, weight, bias)

@@ -34,7 +34,7 @@ def chosen_reduction(reduction: str, size_average: bool | None, reduce: bool | N
 
 def reduced(losses: Tensor, reduction: str) -> Tensor:
     """The losses as they are, their mean or their sum."""
-    return losses.mean() if reduction == "mean" else losses.sum() if reduction == "sum" else losses  # type: ignore[attr-defined, no-any-return]
+    return losses.mean() if reduction == "mean" else losses.sum() if reduction == "sum" else losses
 
 
 def torch_size(t: Tensor) -> str:
@@ -52,8 +52,14 @@ def _targets(xp: Any, target: Any, classes: int, ignore_index: int) -> tuple[Any
     bad = (safe < 0) | (safe >= classes)
     if bad.any():
         first = int(safe[bad][0])
-        raise IndexError(text(f"Target {first} is out of bounds.", op="cross_entropy", came=f"target {first} at position "
-                              f"{int(xp.nonzero(bad)[0][0])}", needed=f"a class from 0 to {classes - 1}"))  # fmt: skip
+        raise IndexError(
+            text(
+                f"Target {first} is out of bounds.",
+                op="cross_entropy",
+                came=f"target {first} at position {int(xp.nonzero(bad)[0][0])}",
+                needed=f"a class from 0 to {classes - 1}",
+            )
+        )
     return safe, valid
 
 
@@ -64,11 +70,16 @@ def _mass_forward(xp: Any, target: Any, classes: int, ignore_index: int, label_s
     return mass * valid[:, None]
 
 
-_mass = operation("target_mass", _mass_forward, inputs="target",
-                  params={"classes": 1, "ignore_index": -100, "label_smoothing": 0.0, "dtype": dtypes.float32},
-                  samples=lambda rng: [((rng.integers(0, 3, 4),),
-                                        {"classes": 3, "ignore_index": 1, "label_smoothing": 0.1, "dtype": dtypes.float64})],
-                  doc="The share of each class in each row's loss; rows that are ignored have none.")  # fmt: skip
+_mass = operation(
+    "target_mass",
+    _mass_forward,
+    inputs="target",
+    params={"classes": 1, "ignore_index": -100, "label_smoothing": 0.0, "dtype": dtypes.float32},
+    samples=lambda rng: [
+        ((rng.integers(0, 3, 4),), {"classes": 3, "ignore_index": 1, "label_smoothing": 0.1, "dtype": dtypes.float64})
+    ],
+    doc="The share of each class in each row's loss; rows that are ignored have none.",
+)
 
 
 def _class_weight_forward(xp: Any, target: Any, weight: Any, ignore_index: int) -> Any:
@@ -78,7 +89,7 @@ def _class_weight_forward(xp: Any, target: Any, weight: Any, ignore_index: int) 
 
 def _class_weight_vjp(g: Tensor, target: Tensor, weight_shape: tuple[int, ...], ignore_index: int) -> Tensor:
     mass = _mass(target, classes=weight_shape[0], ignore_index=ignore_index, label_smoothing=0.0, dtype=g.dtype)
-    return (mass * g.reshape(-1, 1)).sum(0)  # type: ignore[attr-defined, no-any-return]
+    return (mass * g.reshape(-1, 1)).sum(0)
 
 
 _class_weight = operation("class_weight", _class_weight_forward, inputs="target weight", params={"ignore_index": -100},
@@ -107,14 +118,16 @@ def _cross_entropy_forward(xp: Any, x: Any, target: Any, weight: Any, ignore_ind
 def _cross_entropy_vjp(g: Tensor, x: Tensor, target: Tensor, weight: Tensor | None, lse: Tensor, ignore_index: int,
                        label_smoothing: float, needs: tuple[bool, ...]) -> Any:  # fmt: skip
     dtype = x.dtype
-    x, g = x.to(lse.dtype), g.to(lse.dtype).reshape(-1, 1)  # type: ignore[attr-defined]
-    share = _mass(target, classes=x._a.shape[1], ignore_index=ignore_index, label_smoothing=label_smoothing, dtype=x.dtype)
+    x, g = x.to(lse.dtype), g.to(lse.dtype).reshape(-1, 1)
+    share = _mass(
+        target, classes=x._a.shape[1], ignore_index=ignore_index, label_smoothing=label_smoothing, dtype=x.dtype
+    )
     # for second derivatives the sum must follow x
-    log_p = log_softmax(x, 1) if is_grad_enabled() else x - lse.reshape(-1, 1)  # type: ignore[attr-defined, operator]
+    log_p = log_softmax(x, 1) if is_grad_enabled() else x - lse.reshape(-1, 1)
     gx = gw = None
     if needs[0]:
         mass = share if weight is None else share * weight
-        gx = (log_p.exp() * mass.sum(1, keepdim=True) - mass) * g  # type: ignore[attr-defined]
+        gx = (log_p.exp() * mass.sum(1, keepdim=True) - mass) * g
         gx = where(share.sum(1, keepdim=True) != 0, gx, 0.0).to(dtype)  # ignored rows get 0 whatever they hold
     if needs[2]:
         gw = -where(share != 0, log_p * share * g, 0.0).sum(0).to(dtype)
@@ -141,9 +154,11 @@ def _nll_forward(xp: Any, x: Any, target: Any, weight: Any, ignore_index: int) -
     return xp.where(valid, loss if weight is None else loss * weight[safe], 0).astype(x.dtype)
 
 
-def _nll_vjp(g: Tensor, x: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int, needs: tuple[bool, ...]) -> Any:
+def _nll_vjp(
+    g: Tensor, x: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int, needs: tuple[bool, ...]
+) -> Any:
     share = _mass(target, classes=x._a.shape[1], ignore_index=ignore_index, label_smoothing=0.0, dtype=g.dtype)
-    share = -share * g.reshape(-1, 1)  # type: ignore[attr-defined]
+    share = -share * g.reshape(-1, 1)
     gw = where(share != 0, share * x, 0.0).sum(0) if needs[2] else None
     return share if weight is None else share * weight, None, gw
 
@@ -159,9 +174,14 @@ def _check_classes(op: str, input: Tensor, target: Tensor, weight: Tensor | None
     """The number of classes, after all that can be wrong with class indices."""
     shape, t = tuple(input._a.shape), tuple(target._a.shape)
     if target.dtype not in (dtypes.int64, dtypes.uint8):
-        raise RuntimeError(text(f"expected target dtype to be Long or Byte, but got {target.dtype.scalar_type}", op=op,
-                                came=f"(expected scalar type Long but found {target.dtype.scalar_type}) target {t}",
-                                remedy="target.long() for class indices; probabilities have the input's shape"))  # fmt: skip
+        raise RuntimeError(
+            text(
+                f"expected target dtype to be Long or Byte, but got {target.dtype.scalar_type}",
+                op=op,
+                came=f"(expected scalar type Long but found {target.dtype.scalar_type}) target {t}",
+                remedy="target.long() for class indices; probabilities have the input's shape",
+            )
+        )
     came = f"input {shape}, target {t}"
     if len(shape) <= 2:
         if len(t) > len(shape) - 1 and not (len(shape) == 1 and t == (1,)):
@@ -178,11 +198,22 @@ def _check_classes(op: str, input: Tensor, target: Tensor, weight: Tensor | None
         raise RuntimeError(text(phrase, op=op, came=came, needed="classes in dimension 1 of the input"))
     classes = shape[1 if len(shape) > 1 else 0]
     if weight is not None and tuple(weight._a.shape) != (classes,):
-        raise RuntimeError(text(f"weight tensor should be defined either for all {classes} classes or no classes but got "
-                                f"weight tensor of shape: {list(weight.shape)}", op=op))  # fmt: skip
+        raise RuntimeError(
+            text(
+                f"weight tensor should be defined either for all {classes} classes or no classes but got "
+                f"weight tensor of shape: {list(weight.shape)}",
+                op=op,
+            )
+        )
     if weight is not None and weight.dtype is not input.dtype:
-        raise RuntimeError(text(f"expected scalar type {input.dtype.scalar_type} but found {weight.dtype.scalar_type}", op=op,
-                                came="the weight's dtype", remedy=f"weight.to({input.dtype!r})"))  # fmt: skip
+        raise RuntimeError(
+            text(
+                f"expected scalar type {input.dtype.scalar_type} but found {weight.dtype.scalar_type}",
+                op=op,
+                came="the weight's dtype",
+                remedy=f"weight.to({input.dtype!r})",
+            )
+        )
     return classes
 
 
@@ -190,26 +221,26 @@ def _as_rows(input: Tensor, target: Tensor, classes: int) -> tuple[Tensor, Tenso
     """(N, C, d1, ...) as (N d1 ..., C), and the target as one row of indices."""
     if input.ndim != 2:
         if input.ndim > 2:
-            input = input.permute((0, *range(2, input.ndim), 1))  # type: ignore[attr-defined]
-        input = input.reshape(-1, classes)  # type: ignore[attr-defined]
+            input = input.permute((0, *range(2, input.ndim), 1))
+        input = input.reshape(-1, classes)
     if target.dtype is not dtypes.int64:
-        target = target.to(dtypes.int64)  # type: ignore[attr-defined]
-    return input, target if target.ndim == 1 else target.reshape(-1)  # type: ignore[attr-defined]
+        target = target.to(dtypes.int64)
+    return input, target if target.ndim == 1 else target.reshape(-1)
 
 
 def _over_classes(losses: Tensor, rows: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int,
                   reduction: str) -> Tensor:  # fmt: skip
     """The rows' losses reduced: the mean is over the weights of the rows that count."""
     if reduction == "none":
-        return losses.reshape(tuple(target.shape))  # type: ignore[attr-defined, no-any-return]
+        return losses.reshape(tuple(target.shape))
     if reduction == "sum":
-        return losses.sum()  # type: ignore[attr-defined, no-any-return]
+        return losses.sum()
     if weight is not None:
-        return losses.sum() / _class_weight(rows, weight, ignore_index=ignore_index).sum()  # type: ignore[attr-defined, no-any-return]
+        return losses.sum() / _class_weight(rows, weight, ignore_index=ignore_index).sum()
     if isinstance(rows._a, np.ndarray):
         ignored = np.count_nonzero(rows._a == ignore_index)
-        return losses.mean() if not ignored else losses.sum() / (rows._a.size - ignored)  # type: ignore[attr-defined, no-any-return]
-    return losses.sum() / (rows != ignore_index).sum()  # type: ignore[attr-defined, no-any-return] # no wait for a GPU
+        return losses.mean() if not ignored else losses.sum() / (rows._a.size - ignored)
+    return losses.sum() / (rows != ignore_index).sum()  # no wait for a GPU
 
 
 @public(method=False, namespace="nn.functional")
@@ -229,13 +260,26 @@ def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, s
     if size_average is not None or reduce is not None or reduction not in ("mean", "sum", "none"):
         reduction = chosen_reduction(reduction, size_average, reduce)
     if not 0 <= label_smoothing <= 1:
-        raise RuntimeError(text(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}", op="cross_entropy"))
+        raise RuntimeError(
+            text(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}", op="cross_entropy")
+        )
     if input._kind.dtype.category < 2:
-        raise NotImplementedError(text(f"\"log_softmax_lastdim_kernel_impl\" not implemented for '{input.dtype.scalar_type}'",
-                                       op="cross_entropy", needed="floating-point logits"))  # fmt: skip
+        raise NotImplementedError(
+            text(
+                f"\"log_softmax_lastdim_kernel_impl\" not implemented for '{input.dtype.scalar_type}'",
+                op="cross_entropy",
+                needed="floating-point logits",
+            )
+        )
     if input.ndim == 0:
-        raise IndexError(text("Dimension out of range (expected to be in range of [-1, 0], but got 1)", op="cross_entropy",
-                              came="a 0-d input", needed="a dimension of classes"))  # fmt: skip
+        raise IndexError(
+            text(
+                "Dimension out of range (expected to be in range of [-1, 0], but got 1)",
+                op="cross_entropy",
+                came="a 0-d input",
+                needed="a dimension of classes",
+            )
+        )
     if target._a.shape == input._a.shape:
         return _of_probabilities(input, target, weight, ignore_index, reduction, label_smoothing)
     classes = _check_classes("cross_entropy", input, target, weight)
@@ -247,24 +291,34 @@ def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, s
 def _of_probabilities(input: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int, reduction: str,
                       label_smoothing: float) -> Tensor:  # fmt: skip
     if target._kind.dtype.category < 2:
-        raise RuntimeError(text("Expected floating point type for target with class probabilities, got "
-                                f"{target.dtype.scalar_type}", op="cross_entropy", came=f"target {tuple(target.shape)}, the "
-                                "input's shape", remedy="target.float(), or class indices without the dimension of classes"))  # fmt: skip
+        raise RuntimeError(
+            text(
+                f"Expected floating point type for target with class probabilities, got {target.dtype.scalar_type}",
+                op="cross_entropy",
+                came=f"target {tuple(target.shape)}, the input's shape",
+                remedy="target.float(), or class indices without the dimension of classes",
+            )
+        )
     if ignore_index >= 0:
         raise RuntimeError(text("ignore_index is not supported for floating point target", op="cross_entropy"))
     dim = 1 if input.ndim > 1 else 0
     classes = input._a.shape[dim]
     if weight is not None and tuple(weight._a.shape) != (classes,):
-        raise RuntimeError(text(f"cross_entropy: weight tensor should be defined either for all {classes} classes or no "
-                                f"classes but got weight tensor of shape: {list(weight.shape)}", op="cross_entropy"))  # fmt: skip
+        raise RuntimeError(
+            text(
+                f"cross_entropy: weight tensor should be defined either for all {classes} classes or no "
+                f"classes but got weight tensor of shape: {list(weight.shape)}",
+                op="cross_entropy",
+            )
+        )
     if label_smoothing:
-        target = target * (1 - label_smoothing) + label_smoothing / classes  # type: ignore[operator]
-    terms = log_softmax(input, dim) * target  # type: ignore[operator]
+        target = target * (1 - label_smoothing) + label_smoothing / classes
+    terms = log_softmax(input, dim) * target
     if weight is not None:
-        terms = terms * weight.reshape([-1 if i == dim else 1 for i in range(input.ndim)])  # type: ignore[attr-defined]
+        terms = terms * weight.reshape([-1 if i == dim else 1 for i in range(input.ndim)])
     if reduction == "mean":
-        return -terms.sum() / (input._a.size / classes)  # type: ignore[no-any-return]
-    return -terms.sum() if reduction == "sum" else -terms.sum(dim)  # type: ignore[no-any-return]
+        return -terms.sum() / (input._a.size / classes)
+    return -terms.sum() if reduction == "sum" else -terms.sum(dim)
 
 
 @public(method=False, namespace="nn.functional")

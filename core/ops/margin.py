@@ -20,11 +20,11 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
     tensor([0.7071])
     """
     a, b = (_unit(x, dim, eps) for x in (x1, x2))
-    return (a * b).sum(dim)  # type: ignore[attr-defined, operator, no-any-return]
+    return (a * b).sum(dim)
 
 
 def _unit(x: Tensor, dim: int, eps: float) -> Any:
-    length = x.norm(2, dim, keepdim=True)  # type: ignore[attr-defined]
+    length = x.norm(2, dim, keepdim=True)
     with_floor = length + (length.detach().clamp(min=eps) - length.detach())  # the floor has no gradient of its own
     return x / with_floor
 
@@ -35,14 +35,21 @@ def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6,
 
     >>> import core
     >>> core.nn.functional.pairwise_distance(core.tensor([[3.0, 0.0]]), core.tensor([[0.0, 4.0]]))
-    tensor([5.0000])
+    tensor([5.])
     """
-    return (x1 - x2 + eps).norm(p, -1, keepdim)  # type: ignore[attr-defined, operator, no-any-return]
+    return (x1 - x2 + eps).norm(p, -1, keepdim)
 
 
 @public(method=False, namespace="nn.functional")
-def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0, size_average: bool | None = None,
-                        reduce: bool | None = None, reduction: str = "mean") -> Tensor:  # fmt: skip
+def margin_ranking_loss(
+    input1: Tensor,
+    input2: Tensor,
+    target: Tensor,
+    margin: float = 0,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
     """max(0, margin - target (input1 - input2)): target 1 wants the first greater, -1 the second.
 
     >>> import core
@@ -51,10 +58,14 @@ def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: 
     """
     reduction = chosen_reduction(reduction, size_average, reduce)
     if not input1.ndim == input2.ndim == target.ndim:
-        raise RuntimeError(text("margin_ranking_loss : All input tensors should have same dimension but got sizes: input1: "
-                                f"{torch_size(input1)}, input2: {torch_size(input2)}, target: {torch_size(target)}",
-                                op="margin_ranking_loss"))  # fmt: skip
-    return reduced((-target * (input1 - input2) + margin).clamp(min=0), reduction)  # type: ignore[attr-defined, operator]
+        raise RuntimeError(
+            text(
+                "margin_ranking_loss : All input tensors should have same dimension but got sizes: input1: "
+                f"{torch_size(input1)}, input2: {torch_size(input2)}, target: {torch_size(target)}",
+                op="margin_ranking_loss",
+            )
+        )
+    return reduced((-target * (input1 - input2) + margin).clamp(min=0), reduction)
 
 
 @public(method=False, namespace="nn.functional")
@@ -67,13 +78,20 @@ def hinge_embedding_loss(input: Tensor, target: Tensor, margin: float = 1.0, siz
     tensor(1.1000)
     """
     reduction = chosen_reduction(reduction, size_average, reduce)
-    near = where(target != 1, (margin - input).clamp(min=0), 0.0)  # type: ignore[operator, attr-defined]
-    return reduced(near + where(target != -1, input, 0.0), reduction)  # type: ignore[operator]
+    near = where(target != 1, (margin - input).clamp(min=0), 0.0)
+    return reduced(near + where(target != -1, input, 0.0), reduction)
 
 
 @public(method=False, namespace="nn.functional")
-def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0,
-                          size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean") -> Tensor:  # fmt: skip
+def cosine_embedding_loss(
+    input1: Tensor,
+    input2: Tensor,
+    target: Tensor,
+    margin: float = 0,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
     """1 - cos where the target is 1, max(0, cos - margin) where it is -1.
 
     >>> import core
@@ -83,8 +101,8 @@ def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin
     """
     reduction = chosen_reduction(reduction, size_average, reduce)
     similar = cosine_similarity(input1, input2, -1)
-    apart = where(target == -1, (similar - margin).clamp(min=0), 0.0)  # type: ignore[operator, attr-defined]
-    return reduced(apart + where(target == 1, 1 - similar, 0.0), reduction)  # type: ignore[operator]
+    apart = where(target == -1, (similar - margin).clamp(min=0), 0.0)
+    return reduced(apart + where(target == 1, 1 - similar, 0.0), reduction)
 
 
 @public(method=False, namespace="nn.functional")
@@ -101,8 +119,8 @@ def triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, marg
     reduction = chosen_reduction(reduction, size_average, reduce)
     near, far = pairwise_distance(anchor, positive, p, eps), pairwise_distance(anchor, negative, p, eps)
     if swap:
-        far = far.minimum(pairwise_distance(positive, negative, p, eps))  # type: ignore[attr-defined]
-    return reduced((near - far + margin).clamp(min=0), reduction)  # type: ignore[attr-defined, operator]
+        far = far.minimum(pairwise_distance(positive, negative, p, eps))
+    return reduced((near - far + margin).clamp(min=0), reduction)
 
 
 @public(method=False, namespace="nn.functional")
@@ -116,4 +134,4 @@ def soft_margin_loss(input: Tensor, target: Tensor, size_average: bool | None = 
     """
     from .elementwise import logsigmoid
 
-    return reduced(-logsigmoid(target * input), chosen_reduction(reduction, size_average, reduce))  # type: ignore[operator]
+    return reduced(-logsigmoid(target * input), chosen_reduction(reduction, size_average, reduce))

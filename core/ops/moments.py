@@ -36,13 +36,13 @@ def _std_forward(xp: Any, x: Any, dim: tuple[int, ...], correction: float, keepd
 
 def _var_vjp(g: Tensor, x: Tensor, dim: tuple[int, ...], correction: float, keepdim: bool) -> Tensor:
     free = count(tuple(x.shape), dim) - correction
-    g = g.reshape(kept(tuple(x.shape), dim)) * (2 / free if free > 0 else math.inf)  # type: ignore[attr-defined]
-    return g * (x - mean(x, dim, keepdim=True))  # type: ignore[operator, no-any-return]
+    g = g.reshape(kept(tuple(x.shape), dim)) * (2 / free if free > 0 else math.inf)
+    return g * (x - mean(x, dim, keepdim=True))
 
 
 def _std_vjp(g: Tensor, x: Tensor, y: Tensor, dim: tuple[int, ...], correction: float, keepdim: bool) -> Tensor:
     flat = y.detach() == 0  # where all are equal the slope is taken as 0
-    return _var_vjp(where(flat, 0.0, g / (2 * where(flat, 1.0, y))), x, dim, correction, keepdim)  # type: ignore[operator]
+    return _var_vjp(where(flat, 0.0, g / (2 * where(flat, 1.0, y))), x, dim, correction, keepdim)
 
 
 def _samples(rng: Any) -> list[Any]:
@@ -64,15 +64,25 @@ def _moment(op: Any, name: str, input: Tensor, dim: Any, unbiased: Any, correcti
     if isinstance(dim, bool):  # var(unbiased), of all elements
         dim, unbiased = None, dim
     if input.dtype.category < 2:
-        raise RuntimeError(text("std and var only support floating point and complex dtypes", op=name, came=str(input.dtype),
-                                remedy="x.float() first"))  # fmt: skip
+        raise RuntimeError(
+            text(
+                "std and var only support floating point and complex dtypes",
+                op=name,
+                came=str(input.dtype),
+                remedy="x.float() first",
+            )
+        )
     if correction is None:
         correction = 1 if unbiased is None else int(unbiased)
     dims = normalize_dims(dim, input.ndim, name)
     if count(tuple(input.shape), dims) <= correction and input.numel():
-        warnings.warn(f"{name}(): degrees of freedom is <= 0. Correction should be strictly less than the reduction factor "
-                      "(input numel divided by output numel).", UserWarning, stacklevel=3)  # fmt: skip
-    return op(input, dim=dims, correction=correction, keepdim=keepdim)  # type: ignore[no-any-return]
+        warnings.warn(
+            f"{name}(): degrees of freedom is <= 0. Correction should be strictly less than the reduction factor "
+            "(input numel divided by output numel).",
+            UserWarning,
+            stacklevel=3,
+        )
+    return op(input, dim=dims, correction=correction, keepdim=keepdim)
 
 
 @public()
@@ -147,25 +157,31 @@ def _norm_forward(xp: Any, x: Any, p: float, dim: tuple[int, ...], keepdim: bool
 
 def _norm_vjp(g: Tensor, x: Tensor, y: Tensor, p: float, dim: tuple[int, ...], keepdim: bool) -> Tensor:
     shape = kept(tuple(x.shape), dim)
-    g, y = g.reshape(shape), y.reshape(shape)  # type: ignore[attr-defined]
+    g, y = g.reshape(shape), y.reshape(shape)
     if p == 0:
-        return x * 0.0  # type: ignore[operator, no-any-return]
+        return x * 0.0
     if p == 1:
-        return g * x.sign()  # type: ignore[attr-defined, no-any-return]
+        return g * x.sign()
     if abs(p) == math.inf:
-        hit = (x.abs() == y).to(g.dtype)  # type: ignore[attr-defined]
-        return x.sign() * (hit * (g / hit.sum(dim, keepdim=True)))  # type: ignore[attr-defined, no-any-return]
+        hit = (x.abs() == y).to(g.dtype)
+        return x.sign() * (hit * (g / hit.sum(dim, keepdim=True)))
     none = y.detach() == 0  # at the origin the slope is taken as 0
     if p == 2:
-        return x * where(none, 0.0, g / where(none, 1.0, y))  # type: ignore[operator, no-any-return]
+        return x * where(none, 0.0, g / where(none, 1.0, y))
     origin = x.detach() == 0
-    powers = where(origin, 0.0, x.sign() * where(origin, 1.0, x.abs()) ** (p - 1))  # type: ignore[attr-defined]
-    return powers * where(none, 0.0, g / where(none, 1.0, y) ** (p - 1))  # type: ignore[operator, no-any-return]
+    powers = where(origin, 0.0, x.sign() * where(origin, 1.0, x.abs()) ** (p - 1))
+    return powers * where(none, 0.0, g / where(none, 1.0, y) ** (p - 1))
 
 
 def _norm_samples(rng: Any) -> list[Any]:
     x = rng.uniform(0.3, 2, (2, 3, 4)) * rng.choice([-1.0, 1.0], (2, 3, 4))
-    sets = [(2.0, (0, 1, 2), False), (1.0, (1,), True), (math.inf, (2,), False), (3.0, (0, 2), False), (0.0, (1,), False)]
+    sets = [
+        (2.0, (0, 1, 2), False),
+        (1.0, (1,), True),
+        (math.inf, (2,), False),
+        (3.0, (0, 2), False),
+        (0.0, (1,), False),
+    ]
     return [((x,), {"p": p, "dim": d, "keepdim": k}) for p, d, k in sets]
 
 
@@ -174,7 +190,9 @@ _norm = operation("vector_norm", _norm_forward, params={"p": 2.0, "dim": (), "ke
 
 
 @public()
-def norm(input: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = False, *, dtype: Dtype | None = None) -> Tensor:
+def norm(
+    input: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = False, *, dtype: Dtype | None = None
+) -> Tensor:
     """The norm (Σ |x|^p)^(1/p) over all elements or over `dim`; "fro" is p=2, inf the greatest |x|, 0 counts.
 
     >>> import core
@@ -182,11 +200,11 @@ def norm(input: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = False, 
     (tensor(5.), tensor(4.))
     """
     need_tensor(input, "norm")
-    x = input if dtype is None else input.to(dtype)  # type: ignore[attr-defined]
+    x = input if dtype is None else input.to(dtype)
     if x.dtype.category < 2:
         raise RuntimeError(text("linalg.vector_norm: Expected a floating point or complex tensor as input. Got "
                                 f"{x.dtype.scalar_type}", op="norm", remedy="x.float().norm()"))  # fmt: skip
     if isinstance(p, str) and p != "fro":
         raise RuntimeError(text(f"linalg.matrix_norm: Order {p} not supported.", op="norm", needed='"fro" or a number'))
     dims = normalize_dims(dim, x.ndim, "norm")
-    return _norm(x, p=2.0 if p in ("fro", None) else float(p), dim=dims, keepdim=keepdim)  # type: ignore[no-any-return]
+    return _norm(x, p=2.0 if p in ("fro", None) else float(p), dim=dims, keepdim=keepdim)

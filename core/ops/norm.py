@@ -39,20 +39,20 @@ def _layer_norm_vjp(g: Tensor, x: Tensor, weight: Tensor | None, mean: Tensor, r
                     eps: float, needs: tuple[bool, ...]) -> Any:  # fmt: skip
     rows, dims = tuple(range(x.ndim - normalized_ndim)), tuple(range(x.ndim - normalized_ndim, x.ndim))
     dtype, per_row = x.dtype, tuple(x.shape[: x.ndim - normalized_ndim]) + (1,) * normalized_ndim
-    x, g = x.to(mean.dtype), g.to(mean.dtype)  # type: ignore[attr-defined]
-    mean, rstd = mean.reshape(per_row), rstd.reshape(per_row)  # type: ignore[attr-defined]
+    x, g = x.to(mean.dtype), g.to(mean.dtype)
+    mean, rstd = mean.reshape(per_row), rstd.reshape(per_row)
     if is_grad_enabled():  # for second derivatives the statistics must follow x
-        mean = x.mean(dims, keepdim=True)  # type: ignore[attr-defined]
-        rstd = rsqrt((x - mean).square().mean(dims, keepdim=True) + eps)  # type: ignore[operator]
-    xhat = (x - mean) * rstd  # type: ignore[operator]
+        mean = x.mean(dims, keepdim=True)
+        rstd = rsqrt((x - mean).square().mean(dims, keepdim=True) + eps)
+    xhat = (x - mean) * rstd
     gx = gw = gb = None
     if needs[0]:
-        h = g if weight is None else g * weight  # type: ignore[operator]
-        gx = (rstd * (h - h.mean(dims, keepdim=True) - xhat * (h * xhat).mean(dims, keepdim=True))).to(dtype)  # type: ignore[attr-defined, operator]
+        h = g if weight is None else g * weight
+        gx = (rstd * (h - h.mean(dims, keepdim=True) - xhat * (h * xhat).mean(dims, keepdim=True))).to(dtype)
     if needs[1]:
-        gw = ((g * xhat).sum(rows) if rows else g * xhat).to(dtype)  # type: ignore[operator]
+        gw = ((g * xhat).sum(rows) if rows else g * xhat).to(dtype)
     if needs[2]:
-        gb = (g.sum(rows) if rows else g).to(dtype)  # type: ignore[attr-defined]
+        gb = (g.sum(rows) if rows else g).to(dtype)
     return gx, gw, gb
 
 
@@ -83,9 +83,14 @@ def _check_normalized(op: str, input: Tensor, normalized_shape: Any, star: str) 
                                 "element, but got normalized_shape = []", op=op))  # fmt: skip
     if tuple(input.shape[-len(shape) :]) != shape:
         inside = ", ".join(map(str, shape))
-        raise RuntimeError(text(f"Given normalized_shape={list(shape)}, expected input with shape [{star}{inside}], but got "
-                                f"input of size{list(input.shape)}", op=op, remedy="normalize over the sizes that the input "
-                                f"ends with, such as {list(input.shape[-1:])}"))  # fmt: skip
+        raise RuntimeError(
+            text(
+                f"Given normalized_shape={list(shape)}, expected input with shape [{star}{inside}], but got "
+                f"input of size{list(input.shape)}",
+                op=op,
+                remedy=f"normalize over the sizes that the input ends with, such as {list(input.shape[-1:])}",
+            )
+        )
     return shape
 
 
@@ -96,8 +101,13 @@ def _check_parameter(op: str, name: str, p: Tensor | None, shape: tuple[int, ...
         raise RuntimeError(text(f"Expected {name} to be of same shape as normalized_shape, but got {name} of shape "
                                 f"{list(p.shape)} and normalized_shape = {list(shape)}", op=op))  # fmt: skip
     if p.dtype is not input.dtype:
-        raise RuntimeError(text(f"mixed dtype (CPU): expect parameter to have scalar type of {input.dtype.scalar_type}", op=op,
-                                came=f"input of {input.dtype}, {name} of {p.dtype}"))  # fmt: skip
+        raise RuntimeError(
+            text(
+                f"mixed dtype (CPU): expect parameter to have scalar type of {input.dtype.scalar_type}",
+                op=op,
+                came=f"input of {input.dtype}, {name} of {p.dtype}",
+            )
+        )
 
 
 @public(method=False, namespace="nn.functional")
@@ -113,10 +123,12 @@ def layer_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | 
     """
     shape = _check_normalized("layer_norm", input, normalized_shape, "*, ")
     if input.dtype.category < 2:
-        raise NotImplementedError(text(f"\"LayerNormKernelImpl\" not implemented for '{input.dtype.scalar_type}'", op="layer_norm"))
+        raise NotImplementedError(
+            text(f"\"LayerNormKernelImpl\" not implemented for '{input.dtype.scalar_type}'", op="layer_norm")
+        )
     _check_parameter("layer_norm", "weight", weight, shape, input)
     _check_parameter("layer_norm", "bias", bias, shape, input)
-    return _layer_norm(input, weight, bias, normalized_ndim=len(shape), eps=eps)  # type: ignore[no-any-return]
+    return _layer_norm(input, weight, bias, normalized_ndim=len(shape), eps=eps)
 
 
 def _accumulating(d: Dtype) -> Any:
@@ -129,7 +141,9 @@ def _accumulating(d: Dtype) -> Any:
 @public(method=False, namespace="nn.functional")
 def rms_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None,
              eps: float | None = None) -> Tensor:  # fmt: skip
-    """x / sqrt(mean(x²) + eps) * weight over the last dimensions; eps is the dtype's own unless given. arXiv 1910.07467.
+    """x / sqrt(mean(x²) + eps) * weight over the last dimensions; eps is the dtype's own unless given.
+
+    Source: arXiv 1910.07467.
 
     >>> import core
     >>> core.nn.functional.rms_norm(core.tensor([[3.0, 4.0]]), (2,))
@@ -138,23 +152,23 @@ def rms_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | No
     shape = _check_normalized("rms_norm", input, normalized_shape, "*")
     _check_parameter("rms_norm", "weight", weight, shape, input)
     d = _accumulating(input.dtype)
-    x = input.to(d)  # type: ignore[attr-defined]
+    x = input.to(d)
     dims = tuple(range(x.ndim - len(shape), x.ndim))
     y = x * rsqrt(x.square().mean(dims, keepdim=True) + (float(np.finfo(d.numpy).eps) if eps is None else eps))
-    return (y if weight is None else y * weight).to(input.dtype)  # type: ignore[no-any-return]
+    return (y if weight is None else y * weight).to(input.dtype)
 
 
 # -- by channel --------------------------------------------------------------------------------------------------------
 
 
 def _by_channel(input: Tensor, p: Tensor) -> Tensor:
-    return p.reshape((1, -1) + (1,) * (input.ndim - 2))  # type: ignore[attr-defined, no-any-return]
+    return p.reshape((1, -1) + (1,) * (input.ndim - 2))
 
 
 def _scaled(y: Tensor, weight: Tensor | None, bias: Tensor | None) -> Tensor:
     if weight is not None:
-        y = y * _by_channel(y, weight)  # type: ignore[operator]
-    return y if bias is None else y + _by_channel(y, bias)  # type: ignore[operator]
+        y = y * _by_channel(y, weight)
+    return y if bias is None else y + _by_channel(y, bias)
 
 
 @public(method=False, namespace="nn.functional")
@@ -169,18 +183,33 @@ def group_norm(input: Tensor, num_groups: int, weight: Tensor | None = None, bia
     tensor([[-1.0000,  1.0000, -1.0000,  1.0000]])
     """
     if input.ndim < 2:
-        raise RuntimeError(text(f"Expected at least 2 dimensions for input tensor but received {input.ndim}", op="group_norm"))
+        raise RuntimeError(
+            text(f"Expected at least 2 dimensions for input tensor but received {input.ndim}", op="group_norm")
+        )
     n, c = input._a.shape[:2]
     if c % num_groups:
-        raise RuntimeError(text("Expected number of channels in input to be divisible by num_groups, but got input of shape "
-                                f"{list(input.shape)} and num_groups={num_groups}", op="group_norm"))  # fmt: skip
-    y = _layer_norm(input.reshape(n, num_groups, -1), None, None, normalized_ndim=1, eps=eps)  # type: ignore[attr-defined]
+        raise RuntimeError(
+            text(
+                "Expected number of channels in input to be divisible by num_groups, but got input of shape "
+                f"{list(input.shape)} and num_groups={num_groups}",
+                op="group_norm",
+            )
+        )
+    y = _layer_norm(input.reshape(n, num_groups, -1), None, None, normalized_ndim=1, eps=eps)
     return _scaled(y.reshape(tuple(input.shape)), weight, bias)
 
 
 @public(method=False, namespace="nn.functional")
-def batch_norm(input: Tensor, running_mean: Tensor | None, running_var: Tensor | None, weight: Tensor | None = None,
-               bias: Tensor | None = None, training: bool = False, momentum: float = 0.1, eps: float = 1e-5) -> Tensor:  # fmt: skip
+def batch_norm(
+    input: Tensor,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    training: bool = False,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> Tensor:
     """Normalises each channel by the batch's mean and variance (in training, updating the running ones) or by the
     running ones; then one weight and bias a channel.
 
@@ -192,28 +221,39 @@ def batch_norm(input: Tensor, running_mean: Tensor | None, running_var: Tensor |
             [ 1.0000]])
     """
     if input.ndim < 2:
-        raise RuntimeError(text(f"batch_norm needs an input (N, C, ...), got {input.ndim} dimension(s)", op="batch_norm"))
+        raise RuntimeError(
+            text(f"batch_norm needs an input (N, C, ...), got {input.ndim} dimension(s)", op="batch_norm")
+        )
     for name, t in (("running_mean", running_mean), ("running_var", running_var), ("weight", weight), ("bias", bias)):
         if t is not None and t._a.size != input._a.shape[1]:
-            raise RuntimeError(text(f"{name} should contain {input._a.shape[1]} elements not {t._a.size}", op="batch_norm",
-                                    came=f"input {tuple(input.shape)}"))  # fmt: skip
+            raise RuntimeError(
+                text(
+                    f"{name} should contain {input._a.shape[1]} elements not {t._a.size}",
+                    op="batch_norm",
+                    came=f"input {tuple(input.shape)}",
+                )
+            )
     dims = (0, *range(2, input.ndim))
     if training:
         n = count(tuple(input.shape), dims)
         if n <= 1:
-            raise ValueError(f"Expected more than 1 value per channel when training, got input size {torch_size(input)}")
-        mean = input.mean(dims, keepdim=True)  # type: ignore[attr-defined]
-        off = input - mean  # type: ignore[operator]
+            raise ValueError(
+                f"Expected more than 1 value per channel when training, got input size {torch_size(input)}"
+            )
+        mean = input.mean(dims, keepdim=True)
+        off = input - mean
         variance = off.square().mean(dims, keepdim=True)
         with no_grad():
             for running, now in ((running_mean, mean), (running_var, variance * (n / (n - 1)))):
                 if running is not None:
-                    running.mul_(1 - momentum).add_(now.reshape(-1).to(running.dtype), alpha=momentum)  # type: ignore[attr-defined]
+                    running.mul_(1 - momentum).add_(now.reshape(-1).to(running.dtype), alpha=momentum)
     elif running_mean is None or running_var is None:
-        raise RuntimeError(text("Expected running_mean and running_var to be defined when training=False", op="batch_norm"))
+        raise RuntimeError(
+            text("Expected running_mean and running_var to be defined when training=False", op="batch_norm")
+        )
     else:
-        off, variance = input - _by_channel(input, running_mean), _by_channel(input, running_var)  # type: ignore[operator]
-    return _scaled(off * rsqrt(variance + eps), weight, bias)  # type: ignore[operator]
+        off, variance = input - _by_channel(input, running_mean), _by_channel(input, running_var)
+    return _scaled(off * rsqrt(variance + eps), weight, bias)
 
 
 @public(method=False, namespace="nn.functional")
@@ -231,9 +271,9 @@ def instance_norm(input: Tensor, running_mean: Tensor | None = None, running_var
     dims = tuple(range(2, input.ndim))
     if running_mean is not None and running_var is not None:
         with no_grad():
-            m, v = input.mean(dims).mean(0), input.var(dims).mean(0)  # type: ignore[attr-defined]
-            running_mean.mul_(1 - momentum).add_(m, alpha=momentum)  # type: ignore[attr-defined]
-            running_var.mul_(1 - momentum).add_(v, alpha=momentum)  # type: ignore[attr-defined]
+            m, v = input.mean(dims).mean(0), input.var(dims).mean(0)
+            running_mean.mul_(1 - momentum).add_(m, alpha=momentum)
+            running_var.mul_(1 - momentum).add_(v, alpha=momentum)
     return group_norm(input, input._a.shape[1], weight, bias, eps)
 
 
@@ -250,5 +290,5 @@ def normalize(input: Tensor, p: float = 2.0, dim: Any = 1, eps: float = 1e-12, o
     """
     from ..dispatch import into
 
-    length = input.norm(p, dim, keepdim=True).clamp(min=eps)  # type: ignore[attr-defined]
-    return into(out, input / length)  # type: ignore[operator]
+    length = input.norm(p, dim, keepdim=True).clamp(min=eps)
+    return into(out, input / length)

@@ -24,12 +24,19 @@ def _pad_forward(xp: Any, x: Any, border: Border, value: float) -> Any:
 
 
 def _pad_vjp(g: Tensor, border: Border) -> Tensor:
-    return _pad(g, border=tuple((-a, -b) for a, b in border), value=0.0)  # type: ignore[no-any-return]
+    return _pad(g, border=tuple((-a, -b) for a, b in border), value=0.0)
 
 
-_pad = operation("constant_pad", _pad_forward, params={"border": (), "value": 0.0}, vjp=_pad_vjp,
-                 samples=lambda rng: [((rng.uniform(-1, 1, (2, 3, 4)),), {"border": b, "value": v}) for b, v in
-                                      [(((0, 0), (1, 2), (0, 1)), 0.0), (((0, 0), (-1, 0), (2, -1)), 0.5)]])  # fmt: skip
+_pad = operation(
+    "constant_pad",
+    _pad_forward,
+    params={"border": (), "value": 0.0},
+    vjp=_pad_vjp,
+    samples=lambda rng: [
+        ((rng.uniform(-1, 1, (2, 3, 4)),), {"border": b, "value": v})
+        for b, v in [(((0, 0), (1, 2), (0, 1)), 0.0), (((0, 0), (-1, 0), (2, -1)), 0.5)]
+    ],
+)
 
 
 def _source(n: int, before: int, after: int, mode: str) -> Any:
@@ -59,27 +66,43 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
     if len(sizes) % 2:
         raise RuntimeError(text("Padding length must be divisible by 2", op="pad", came=f"{sizes}"))
     if len(sizes) > 2 * input.ndim:
-        raise RuntimeError(text("Padding length should be less than or equal to two times the input dimension but got padding "
-                                f"length {len(sizes)} and input of dimension {input.ndim}", op="pad"))  # fmt: skip
+        raise RuntimeError(
+            text(
+                "Padding length should be less than or equal to two times the input dimension but got padding "
+                f"length {len(sizes)} and input of dimension {input.ndim}",
+                op="pad",
+            )
+        )
     pairs = [(sizes[i], sizes[i + 1]) for i in range(0, len(sizes), 2)]
     border = ((0, 0),) * (input.ndim - len(pairs)) + tuple(reversed(pairs))
     for n, (a, b) in zip(input._a.shape, border, strict=True):
         if n + a + b < 0 or n + min(a, 0) + min(b, 0) < 0:
-            raise RuntimeError(text("narrow(): length must be non-negative.", op="pad", came=f"size {n} cropped by {-a} and {-b}"))
+            raise RuntimeError(
+                text("narrow(): length must be non-negative.", op="pad", came=f"size {n} cropped by {-a} and {-b}")
+            )
     if mode == "constant":
-        return _pad(input, border=border, value=0.0 if value is None else value)  # type: ignore[no-any-return]
+        return _pad(input, border=border, value=0.0 if value is None else value)
     if mode not in ("reflect", "replicate", "circular"):
-        raise NotImplementedError(text(f"Unrecognised padding mode {mode}", op="pad", needed="constant, reflect, replicate or circular"))
+        raise NotImplementedError(
+            text(f"Unrecognised padding mode {mode}", op="pad", needed="constant, reflect, replicate or circular")
+        )
     if value is not None and value != 0:
         raise ValueError(f'Padding mode "{mode}" doesn\'t take in value argument')
     y = input
     for d, (a, b) in enumerate(border):
         n = input._a.shape[d]
         if mode == "reflect" and max(a, b) >= n > 0 and (a or b):
-            raise RuntimeError(text("Padding size should be less than the corresponding input dimension, but got: padding "
-                                    f"({a}, {b}) at dimension {d} of input {list(input.shape)}", op="pad"))  # fmt: skip
+            raise RuntimeError(
+                text(
+                    "Padding size should be less than the corresponding input dimension, but got: padding "
+                    f"({a}, {b}) at dimension {d} of input {list(input.shape)}",
+                    op="pad",
+                )
+            )
         if mode == "circular" and max(a, b) > n:
-            raise RuntimeError(text("Padding value causes wrapping around more than once.", op="pad", came=f"({a}, {b}) of {n}"))
+            raise RuntimeError(
+                text("Padding value causes wrapping around more than once.", op="pad", came=f"({a}, {b}) of {n}")
+            )
         if a or b:
-            y = y.index_select(d, from_array(_source(n, a, b, mode)).to(input.device))  # type: ignore[attr-defined]
+            y = y.index_select(d, from_array(_source(n, a, b, mode)).to(input.device))
     return y

@@ -36,12 +36,12 @@ def _log_softmax_forward(xp: Any, x: Any, dim: int) -> Any:
 
 
 def _softmax_vjp(g: Tensor, y: Tensor, dim: int) -> Tensor:
-    gy = g * y  # type: ignore[operator]
-    return gy - y * gy.sum(dim, keepdim=True)  # type: ignore[no-any-return, attr-defined]
+    gy = g * y
+    return gy - y * gy.sum(dim, keepdim=True)
 
 
 def _log_softmax_vjp(g: Tensor, y: Tensor, dim: int) -> Tensor:
-    return g - y.exp() * g.sum(dim, keepdim=True)  # type: ignore[no-any-return, attr-defined, operator]
+    return g - y.exp() * g.sum(dim, keepdim=True)
 
 
 def _samples(rng: Any) -> list[Any]:
@@ -58,14 +58,14 @@ _log_softmax = operation("log_softmax", _log_softmax_forward, params={"dim": -1}
 def _run(op: Any, name: str, input: Tensor, dim: int, dtype: Dtype | None) -> Tensor:
     if not isinstance(input, Tensor):
         raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
-    x = input if dtype is None or dtype is input.dtype else input.to(dtype)  # type: ignore[attr-defined]
+    x = input if dtype is None or dtype is input.dtype else input.to(dtype)
     d = normalize_dim(dim, x.ndim, name)
     if x._kind.dtype.category < 2:
         kernel = f"{name}_lastdim_kernel_impl" if d >= x.ndim - 1 else f"{name}_kernel_impl"
         raise NotImplementedError(text(f"\"{kernel}\" not implemented for '{x.dtype.scalar_type}'", op=name,
                                        came=f"{tuple(x.shape)} of {x.dtype}", needed="a floating-point dtype",
                                        remedy=f"x.{name}({dim}, dtype=core.float32)"))  # fmt: skip
-    return op(x, dim=d)  # type: ignore[no-any-return]
+    return op(x, dim=d)
 
 
 @public()

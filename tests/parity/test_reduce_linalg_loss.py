@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - the cases are read better in long rows
 """Reductions, products, softmax, norms, losses and embedding beside PyTorch: values, dtypes, gradients, errors.
 
 Every case is one expression, evaluated once with each library.
@@ -9,10 +10,11 @@ import math
 import warnings
 from typing import Any
 
-import core
-import core.nn.functional
 import numpy as np
 import pytest
+
+import core
+import core.nn.functional
 
 torch = pytest.importorskip("torch")
 
@@ -36,7 +38,11 @@ ARRAYS: dict[str, Any] = {
     "inf": np.array([[-math.inf, -math.inf], [1.0, -math.inf]]),
     "image": NUMBERS.uniform(-1, 1, (2, 4, 3, 3)),
 }
-CONSTANTS: dict[str, Any] = {"c3": ARRAYS["v3"], "c4": ARRAYS["v4"], "sign": np.sign(X)}  # no gradient is asked of these
+CONSTANTS: dict[str, Any] = {
+    "c3": ARRAYS["v3"],
+    "c4": ARRAYS["v4"],
+    "sign": np.sign(X),
+}  # no gradient is asked of these
 INDICES: dict[str, Any] = {
     "i": np.arange(-6, 18).reshape(2, 3, 4),
     "b": X > 0,

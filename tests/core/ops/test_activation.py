@@ -2,10 +2,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import core
-import core.nn.functional as F
 import numpy as np
 import pytest
+
+import core
+import core.nn.functional as F
 from core.autograd import gradcheck, gradgradcheck
 
 X = np.array([-4.0, -2.0, -0.7, -0.2, 0.3, 0.6, 1.5, 5.0])
@@ -32,7 +33,10 @@ def test_values_and_gradients(f: Any, want: Any) -> None:
     gradgradcheck(f, x)
 
 
-@pytest.mark.parametrize("name", ["relu", "leaky_relu", "elu", "celu", "selu", "silu", "mish", "hardtanh", "relu6", "hardsigmoid", "hardswish"])
+@pytest.mark.parametrize(
+    "name",
+    ["relu", "leaky_relu", "elu", "celu", "selu", "silu", "mish", "hardtanh", "relu6", "hardsigmoid", "hardswish"],
+)
 def test_in_place_writes_the_input(name: str) -> None:
     f = getattr(F, name)
     leaf = core.tensor(X, requires_grad=True)
@@ -56,7 +60,9 @@ def test_prelu_by_channel_and_glu() -> None:
     x = core.tensor(np.random.default_rng(0).uniform(-1, 1, (2, 3, 4)), requires_grad=True)
     w = core.tensor([0.1, 0.2, 0.3], dtype=core.float64, requires_grad=True)
     a = x.detach().numpy()
-    np.testing.assert_allclose(F.prelu(x, w).detach().numpy(), np.where(a > 0, a, a * np.array([0.1, 0.2, 0.3])[:, None]))
+    np.testing.assert_allclose(
+        F.prelu(x, w).detach().numpy(), np.where(a > 0, a, a * np.array([0.1, 0.2, 0.3])[:, None])
+    )
     np.testing.assert_allclose(F.glu(x).detach().numpy(), a[..., :2] / (1 + np.exp(-a[..., 2:])))
     for f, args in ((F.prelu, (x, w)), (F.glu, (x,)), (lambda t: F.glu(t, 0), (x,))):
         gradcheck(f, args)

@@ -3,10 +3,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import core
-import core.nn.functional as F
 import numpy as np
 import pytest
+
+import core
+import core.nn.functional as F
 from core.autograd import gradcheck, gradgradcheck
 
 attention = F.scaled_dot_product_attention
@@ -43,7 +44,10 @@ def test_masks() -> None:
     q = r(3, 4)
     mask = core.tensor([[True, False, True], [True, True, True], [False, False, False]])
     got = attention(q, q, q, attn_mask=mask)
-    np.testing.assert_allclose(got[:2].detach().numpy(), by_hand(*[q.detach().numpy()] * 3, mask.numpy() | ~mask.numpy().any(1, keepdims=True))[:2])
+    np.testing.assert_allclose(
+        got[:2].detach().numpy(),
+        by_hand(*[q.detach().numpy()] * 3, mask.numpy() | ~mask.numpy().any(1, keepdims=True))[:2],
+    )
     assert got[2].tolist() == [0, 0, 0, 0]  # a row that may look at nothing
     added = attention(q[:2], q, q, attn_mask=core.where(mask[:2], 0.0, -math.inf).double())
     np.testing.assert_allclose(added.detach().numpy(), got[:2].detach().numpy())
@@ -66,12 +70,21 @@ def test_dropout_thins_the_weights() -> None:
 x = core.ones(2, 3, 4)
 
 
-@pytest.mark.parametrize(("call", "phrase"), [
-    (lambda: attention(x[0, 0], x, x), "Expected query, key, and value to all be  at least 2 dimensional"),
-    (lambda: attention(x, x, x.double()), "Expected query, key, and value to have the same dtype"),
-    (lambda: attention(x, x, x, attn_mask=x[0], is_causal=True), "Explicit attn_mask should not be set when is_causal=True"),
-    (lambda: attention(x, x, x, attn_mask=core.ones(3, 3, dtype=core.int64)), "Expected attn_mask dtype to be bool or float"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("call", "phrase"),
+    [
+        (lambda: attention(x[0, 0], x, x), "Expected query, key, and value to all be  at least 2 dimensional"),
+        (lambda: attention(x, x, x.double()), "Expected query, key, and value to have the same dtype"),
+        (
+            lambda: attention(x, x, x, attn_mask=x[0], is_causal=True),
+            "Explicit attn_mask should not be set when is_causal=True",
+        ),
+        (
+            lambda: attention(x, x, x, attn_mask=core.ones(3, 3, dtype=core.int64)),
+            "Expected attn_mask dtype to be bool or float",
+        ),
+    ],
+)
 def test_errors(call: Any, phrase: str) -> None:
     with pytest.raises(RuntimeError, match=phrase):
         call()

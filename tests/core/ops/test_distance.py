@@ -3,10 +3,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import core
-import core.nn.functional as F
 import numpy as np
 import pytest
+
+import core
+import core.nn.functional as F
 from core.autograd import gradcheck, gradgradcheck
 
 RNG = np.random.default_rng(7)
@@ -70,7 +71,9 @@ def test_extreme_logits_and_probabilities() -> None:
 def test_weights() -> None:
     x, y, w = core.tensor(X), core.tensor(Y), core.tensor(P)
     np.testing.assert_allclose(F.mse_loss(x, y, weight=w).item(), (D * D * P).sum() / P.sum())
-    np.testing.assert_allclose(F.binary_cross_entropy_with_logits(x, w, w).item(), ((np.log1p(np.exp(X)) - X * P) * P).mean())
+    np.testing.assert_allclose(
+        F.binary_cross_entropy_with_logits(x, w, w).item(), ((np.log1p(np.exp(X)) - X * P) * P).mean()
+    )
 
 
 def test_batchmean_and_the_warning_of_mean() -> None:
@@ -93,7 +96,9 @@ def test_pairs() -> None:
     far = np.linalg.norm(X + Y + 1e-6, axis=1)
     near = np.linalg.norm(X - Y + 1e-6, axis=1)
     np.testing.assert_allclose(F.triplet_margin_loss(a, b, -b).item(), np.maximum(near - far + 1, 0).mean())
-    np.testing.assert_allclose(F.margin_ranking_loss(a, b, core.ones(3, 4), 0.5).item(), np.maximum(0.5 - (X - Y), 0).mean())
+    np.testing.assert_allclose(
+        F.margin_ranking_loss(a, b, core.ones(3, 4), 0.5).item(), np.maximum(0.5 - (X - Y), 0).mean()
+    )
     t = core.tensor([1, -1, 1])
     want = np.where([True, False, True], 1 - cos, np.maximum(cos - 0.1, 0)).mean()
     np.testing.assert_allclose(F.cosine_embedding_loss(a, b, t, 0.1).item(), want)
@@ -109,19 +114,30 @@ i = core.ones(2, dtype=core.int64)
 x = core.tensor([0.5, 0.5])
 
 
-@pytest.mark.parametrize(("call", "error", "phrase"), [
-    (lambda: F.mse_loss(i, i), NotImplementedError, "\"mse_cpu\" not implemented for 'Long'"),
-    (lambda: F.l1_loss(x, x, reduction="foo"), ValueError, "foo is not a valid value for reduction"),
-    (lambda: F.smooth_l1_loss(x, x, beta=-1), RuntimeError, "does not support negative values for beta"),
-    (lambda: F.huber_loss(x, x, delta=0), RuntimeError, "does not support non-positive values for delta"),
-    (lambda: F.binary_cross_entropy(x * 3, x), RuntimeError, "all elements of input should be between 0 and 1"),
-    (lambda: F.binary_cross_entropy(x, x[:1]), ValueError, "is deprecated. Please ensure they have the same size"),
-    (lambda: F.binary_cross_entropy(x, i), RuntimeError, "Found dtype Long but expected Float"),
-    (lambda: F.binary_cross_entropy_with_logits(x, x[:1]), ValueError, r"Target size \(torch.Size\(\[1\]\)\) must be the same"),
-    (lambda: F.binary_cross_entropy_with_logits(x, i), RuntimeError, "can't be cast to the desired output type Long"),
-    (lambda: F.gaussian_nll_loss(x, x, -x), ValueError, "var has negative entry"),
-    (lambda: F.gaussian_nll_loss(x, x, core.ones(3)), ValueError, "var is of incorrect size"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("call", "error", "phrase"),
+    [
+        (lambda: F.mse_loss(i, i), NotImplementedError, "\"mse_cpu\" not implemented for 'Long'"),
+        (lambda: F.l1_loss(x, x, reduction="foo"), ValueError, "foo is not a valid value for reduction"),
+        (lambda: F.smooth_l1_loss(x, x, beta=-1), RuntimeError, "does not support negative values for beta"),
+        (lambda: F.huber_loss(x, x, delta=0), RuntimeError, "does not support non-positive values for delta"),
+        (lambda: F.binary_cross_entropy(x * 3, x), RuntimeError, "all elements of input should be between 0 and 1"),
+        (lambda: F.binary_cross_entropy(x, x[:1]), ValueError, "is deprecated. Please ensure they have the same size"),
+        (lambda: F.binary_cross_entropy(x, i), RuntimeError, "Found dtype Long but expected Float"),
+        (
+            lambda: F.binary_cross_entropy_with_logits(x, x[:1]),
+            ValueError,
+            r"Target size \(torch.Size\(\[1\]\)\) must be the same",
+        ),
+        (
+            lambda: F.binary_cross_entropy_with_logits(x, i),
+            RuntimeError,
+            "can't be cast to the desired output type Long",
+        ),
+        (lambda: F.gaussian_nll_loss(x, x, -x), ValueError, "var has negative entry"),
+        (lambda: F.gaussian_nll_loss(x, x, core.ones(3)), ValueError, "var is of incorrect size"),
+    ],
+)
 def test_errors(call: Any, error: type, phrase: str) -> None:
     with pytest.raises(error, match=phrase):
         call()

@@ -2,10 +2,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import core
-import core.nn.functional as F
 import numpy as np
 import pytest
+
+import core
+import core.nn.functional as F
 from core import philox
 from core.autograd import gradcheck, gradgradcheck
 from core.ops.dropout import _dropout
@@ -77,12 +78,22 @@ def test_with_pytorchs_numbers_the_mask_is_kept() -> None:
     core.manual_seed(0)
 
 
-@pytest.mark.parametrize(("function", "shape"), [(F.dropout1d, (4, 9, 5)), (F.dropout2d, (4, 9, 5, 2)), (F.dropout3d, (4, 9, 2, 2, 2)),
-                                                 (F.dropout1d, (9, 5)), (F.dropout2d, (9, 5, 2))])  # fmt: skip
+@pytest.mark.parametrize(
+    ("function", "shape"),
+    [
+        (F.dropout1d, (4, 9, 5)),
+        (F.dropout2d, (4, 9, 5, 2)),
+        (F.dropout3d, (4, 9, 2, 2, 2)),
+        (F.dropout1d, (9, 5)),
+        (F.dropout2d, (9, 5, 2)),
+    ],
+)
 def test_whole_channels(function: Any, shape: tuple[int, ...]) -> None:
     core.manual_seed(0)
     y = function(core.ones(*shape))
-    axes = tuple(range(2 if len(shape) == {F.dropout1d: 3, F.dropout2d: 4, F.dropout3d: 5}[function] else 1, len(shape)))
+    axes = tuple(
+        range(2 if len(shape) == {F.dropout1d: 3, F.dropout2d: 4, F.dropout3d: 5}[function] else 1, len(shape))
+    )
     low, high = y.amin(axes), y.amax(axes)
     assert low.tolist() == high.tolist()
     assert set(high.flatten().tolist()) == {0.0, 2.0}

@@ -2,10 +2,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import core
-import core.nn.functional as F
 import numpy as np
 import pytest
+
+import core
+import core.nn.functional as F
 from core.autograd import gradcheck, gradgradcheck
 
 W = np.random.default_rng(8).uniform(-1, 1, (5, 3))
@@ -56,7 +57,9 @@ def test_the_same_bits_every_time() -> None:
     grads = []
     for _ in range(3):
         w = core.tensor(rng.uniform(-1, 1, (3, 4)).astype(np.float32) * 0 + 1, requires_grad=True)
-        (F.embedding(index, w) * core.from_numpy(np.sin(np.arange(8000, dtype=np.float32)).reshape(2000, 4))).sum().backward()
+        (
+            F.embedding(index, w) * core.from_numpy(np.sin(np.arange(8000, dtype=np.float32)).reshape(2000, 4))
+        ).sum().backward()
         grads.append(w.grad.numpy().tobytes())
     assert len(set(grads)) == 1
 
@@ -76,19 +79,26 @@ def test_one_hot() -> None:
 i, w = core.tensor([0, 2]), core.ones(3, 2)
 
 
-@pytest.mark.parametrize(("call", "error", "phrase"), [
-    (lambda: F.embedding(i + 1, w), IndexError, "index out of range in self"),
-    (lambda: F.embedding(i - 1, w), IndexError, "index out of range in self"),
-    (lambda: F.embedding(i.int() + 1, w.half()), IndexError, "index out of range in self"),
-    (lambda: F.embedding(i, w[0]), RuntimeError, "'weight' must be 2-D"),
-    (lambda: F.embedding(i.float(), w), RuntimeError, "Expected tensor for argument #1 'indices'.*got torch.FloatTensor"),
-    (lambda: F.embedding(i, w, padding_idx=3), AssertionError, "Padding_idx must be within num_embeddings"),
-    (lambda: F.embedding(i, w, sparse=True), NotImplementedError, "sparse=False"),
-    (lambda: F.one_hot(i, 2), RuntimeError, "Class values must be smaller than num_classes"),
-    (lambda: F.one_hot(-i), RuntimeError, "Class values must be non-negative"),
-    (lambda: F.one_hot(w), RuntimeError, "only applicable to index tensor"),
-    (lambda: F.one_hot(i[:0]), RuntimeError, "Can not infer total number of classes"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("call", "error", "phrase"),
+    [
+        (lambda: F.embedding(i + 1, w), IndexError, "index out of range in self"),
+        (lambda: F.embedding(i - 1, w), IndexError, "index out of range in self"),
+        (lambda: F.embedding(i.int() + 1, w.half()), IndexError, "index out of range in self"),
+        (lambda: F.embedding(i, w[0]), RuntimeError, "'weight' must be 2-D"),
+        (
+            lambda: F.embedding(i.float(), w),
+            RuntimeError,
+            "Expected tensor for argument #1 'indices'.*got torch.FloatTensor",
+        ),
+        (lambda: F.embedding(i, w, padding_idx=3), AssertionError, "Padding_idx must be within num_embeddings"),
+        (lambda: F.embedding(i, w, sparse=True), NotImplementedError, "sparse=False"),
+        (lambda: F.one_hot(i, 2), RuntimeError, "Class values must be smaller than num_classes"),
+        (lambda: F.one_hot(-i), RuntimeError, "Class values must be non-negative"),
+        (lambda: F.one_hot(w), RuntimeError, "only applicable to index tensor"),
+        (lambda: F.one_hot(i[:0]), RuntimeError, "Can not infer total number of classes"),
+    ],
+)
 def test_errors(call: Any, error: type, phrase: str) -> None:
     with pytest.raises(error, match=phrase):
         call()

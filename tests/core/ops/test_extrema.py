@@ -4,9 +4,10 @@ import math
 import pickle
 from typing import Any
 
-import core
 import numpy as np
 import pytest
+
+import core
 from core.autograd import gradcheck, gradgradcheck
 
 X = np.random.default_rng(2).permutation(24).reshape(2, 3, 4) / 5.0
@@ -19,7 +20,9 @@ X = np.random.default_rng(2).permutation(24).reshape(2, 3, 4) / 5.0
 def test_gradients_to_second_order(function: Any) -> None:
     x = core.tensor(X, requires_grad=True)
     gradcheck(function, x)
-    gradgradcheck(lambda t: tuple(y * y for y in (function(t) if isinstance(function(t), tuple) else (function(t),))), x)
+    gradgradcheck(
+        lambda t: tuple(y * y for y in (function(t) if isinstance(function(t), tuple) else (function(t),))), x
+    )
 
 
 @pytest.mark.parametrize(("function", "gradient"), [

@@ -2,10 +2,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import core
-import core.nn.functional as F
 import numpy as np
 import pytest
+
+import core
+import core.nn.functional as F
 from core.autograd import gradcheck, gradgradcheck
 
 
@@ -13,9 +14,18 @@ def r(*shape: int) -> Any:
     return core.tensor(np.random.default_rng(sum(shape)).uniform(-1, 1, shape), requires_grad=True)
 
 
-@pytest.mark.parametrize(("a", "b"), [
-    ((2, 3), (3, 4)), ((3,), (3,)), ((3,), (3, 2)), ((2, 3), (3,)), ((2, 1, 2, 3), (4, 3, 2)), ((3,), (2, 3, 4)), ((2, 2, 3), (3,)),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [
+        ((2, 3), (3, 4)),
+        ((3,), (3,)),
+        ((3,), (3, 2)),
+        ((2, 3), (3,)),
+        ((2, 1, 2, 3), (4, 3, 2)),
+        ((3,), (2, 3, 4)),
+        ((2, 2, 3), (3,)),
+    ],
+)
 def test_matmul_as_numpy(a: tuple[int, ...], b: tuple[int, ...]) -> None:
     x, y = r(*a), r(*b)
     np.testing.assert_allclose((x @ y).detach().numpy(), x.detach().numpy() @ y.detach().numpy())
@@ -23,12 +33,22 @@ def test_matmul_as_numpy(a: tuple[int, ...], b: tuple[int, ...]) -> None:
     gradgradcheck(core.matmul, (x, y))
 
 
-@pytest.mark.parametrize(("function", "shapes"), [
-    (core.mm, ((2, 3), (3, 4))), (core.bmm, ((2, 2, 3), (2, 3, 2))), (core.mv, ((2, 3), (3,))), (core.dot, ((3,), (3,))),
-    (core.outer, ((2,), (3,))), (lambda *a: core.addmm(*a, beta=0.5, alpha=2), ((4,), (2, 3), (3, 4))),
-    (core.baddbmm, ((2, 1, 2), (2, 3, 2), (2, 2, 2))), (F.linear, ((2, 3), (4, 3), (4,))), (F.linear, ((2, 2, 3), (4, 3))),
-    (F.linear, ((3,), (4, 3), (4,))), (F.linear, ((2, 3), (3,))),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("function", "shapes"),
+    [
+        (core.mm, ((2, 3), (3, 4))),
+        (core.bmm, ((2, 2, 3), (2, 3, 2))),
+        (core.mv, ((2, 3), (3,))),
+        (core.dot, ((3,), (3,))),
+        (core.outer, ((2,), (3,))),
+        (lambda *a: core.addmm(*a, beta=0.5, alpha=2), ((4,), (2, 3), (3, 4))),
+        (core.baddbmm, ((2, 1, 2), (2, 3, 2), (2, 2, 2))),
+        (F.linear, ((2, 3), (4, 3), (4,))),
+        (F.linear, ((2, 2, 3), (4, 3))),
+        (F.linear, ((3,), (4, 3), (4,))),
+        (F.linear, ((2, 3), (3,))),
+    ],
+)
 def test_gradients_to_second_order(function: Any, shapes: Any) -> None:
     args = tuple(r(*s) for s in shapes)
     gradcheck(function, args)
@@ -54,24 +74,43 @@ def test_beta_zero_hides_a_nan() -> None:
 m, n, v = core.ones(2, 3), core.ones(3, 4), core.ones(3)
 
 
-@pytest.mark.parametrize(("call", "error", "phrase"), [
-    (lambda: m @ m, RuntimeError, r"mat1 and mat2 shapes cannot be multiplied \(2x3 and 2x3\)"),
-    (lambda: m @ n.double(), RuntimeError, "expected m1 and m2 to have the same dtype, but got: float != double"),
-    (lambda: m @ core.tensor(1.0), RuntimeError, "both arguments to matmul need to be at least 1D, but they are 2D and 0D"),
-    (lambda: core.matmul(m, 3), TypeError, "argument 'other' .* must be Tensor, not int"),
-    (lambda: m.bool() @ n.bool(), NotImplementedError, "not implemented for 'Bool'"),
-    (lambda: core.mm(m, v), RuntimeError, "mat2 must be a matrix"),
-    (lambda: core.bmm(m, n), RuntimeError, "batch1 must be a 3D tensor"),
-    (lambda: core.bmm(core.ones(2, 2, 3), core.ones(2, 2, 3)), RuntimeError, "Expected size for first two dimensions of batch2"),
-    (lambda: core.mv(m, core.ones(2)), RuntimeError, r"size mismatch, got input \(2\), mat \(2x3\), vec \(2\)"),
-    (lambda: core.dot(v, core.ones(2)), RuntimeError, "inconsistent tensor size"),
-    (lambda: core.dot(m, m), RuntimeError, "1D tensors expected, but got 2D and 2D"),
-    (lambda: core.outer(m, v), RuntimeError, "outer: Expected 1-D argument self, but got 2-D"),
-    (lambda: core.addmm(v, m, n), RuntimeError, "must match"),
-    (lambda: F.linear(m, core.ones(5, 4)), RuntimeError, r"mat1 and mat2 shapes cannot be multiplied \(2x3 and 4x5\)"),
-    (lambda: F.linear(m, core.ones(5, 3), core.ones(2)), RuntimeError, r"The expanded size of the tensor \(5\)"),
-    (lambda: F.linear(m, core.ones(5, 3), core.ones(5).double()), RuntimeError, "self and mat2 must have the same dtype"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("call", "error", "phrase"),
+    [
+        (lambda: m @ m, RuntimeError, r"mat1 and mat2 shapes cannot be multiplied \(2x3 and 2x3\)"),
+        (lambda: m @ n.double(), RuntimeError, "expected m1 and m2 to have the same dtype, but got: float != double"),
+        (
+            lambda: m @ core.tensor(1.0),
+            RuntimeError,
+            "both arguments to matmul need to be at least 1D, but they are 2D and 0D",
+        ),
+        (lambda: core.matmul(m, 3), TypeError, "argument 'other' .* must be Tensor, not int"),
+        (lambda: m.bool() @ n.bool(), NotImplementedError, "not implemented for 'Bool'"),
+        (lambda: core.mm(m, v), RuntimeError, "mat2 must be a matrix"),
+        (lambda: core.bmm(m, n), RuntimeError, "batch1 must be a 3D tensor"),
+        (
+            lambda: core.bmm(core.ones(2, 2, 3), core.ones(2, 2, 3)),
+            RuntimeError,
+            "Expected size for first two dimensions of batch2",
+        ),
+        (lambda: core.mv(m, core.ones(2)), RuntimeError, r"size mismatch, got input \(2\), mat \(2x3\), vec \(2\)"),
+        (lambda: core.dot(v, core.ones(2)), RuntimeError, "inconsistent tensor size"),
+        (lambda: core.dot(m, m), RuntimeError, "1D tensors expected, but got 2D and 2D"),
+        (lambda: core.outer(m, v), RuntimeError, "outer: Expected 1-D argument self, but got 2-D"),
+        (lambda: core.addmm(v, m, n), RuntimeError, "must match"),
+        (
+            lambda: F.linear(m, core.ones(5, 4)),
+            RuntimeError,
+            r"mat1 and mat2 shapes cannot be multiplied \(2x3 and 4x5\)",
+        ),
+        (lambda: F.linear(m, core.ones(5, 3), core.ones(2)), RuntimeError, r"The expanded size of the tensor \(5\)"),
+        (
+            lambda: F.linear(m, core.ones(5, 3), core.ones(5).double()),
+            RuntimeError,
+            "self and mat2 must have the same dtype",
+        ),
+    ],
+)
 def test_errors(call: Any, error: type, phrase: str) -> None:
     with pytest.raises(error, match=phrase):
         call()

@@ -3,10 +3,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import core
-import core.nn.functional as F
 import numpy as np
 import pytest
+
+import core
+import core.nn.functional as F
 from core.autograd import gradcheck, gradgradcheck
 
 RNG = np.random.default_rng(6)
@@ -34,7 +35,11 @@ def by_hand(x: Any, t: Any, w: Any, smoothing: float, ignore: int) -> tuple[Any,
 def test_class_indices(weighted: bool, ignore: int, smoothing: float) -> None:
     w = W if weighted else np.ones(3)
     rows, shares = by_hand(X, T, w, smoothing, ignore)
-    options: Any = {"ignore_index": ignore, "label_smoothing": smoothing, "weight": core.tensor(W) if weighted else None}
+    options: Any = {
+        "ignore_index": ignore,
+        "label_smoothing": smoothing,
+        "weight": core.tensor(W) if weighted else None,
+    }
     x, t = leaf(), core.tensor(T)
     np.testing.assert_allclose(F.cross_entropy(x, t, reduction="none", **options).detach().numpy(), rows)
     np.testing.assert_allclose(F.cross_entropy(x, t, reduction="sum", **options).item(), rows.sum())
@@ -93,7 +98,9 @@ def test_ignored_rows_get_no_gradient_whatever_they_hold() -> None:
 
 def test_nll_loss() -> None:
     x, t = leaf(-np.abs(X)), core.tensor(T)
-    np.testing.assert_allclose(F.nll_loss(x, t, core.tensor(W)).item(), (np.abs(X)[range(4), T] * W[T]).sum() / W[T].sum())
+    np.testing.assert_allclose(
+        F.nll_loss(x, t, core.tensor(W)).item(), (np.abs(X)[range(4), T] * W[T]).sum() / W[T].sum()
+    )
     gradcheck(lambda a: F.nll_loss(a, t), x)
     log_p = core.log_softmax(x, 1)
     assert F.nll_loss(log_p, t).item() == pytest.approx(F.cross_entropy(x, t).item(), rel=1e-12)
@@ -110,25 +117,48 @@ def test_half_types() -> None:
 x, t = core.ones(2, 3), core.tensor([0, 2])
 
 
-@pytest.mark.parametrize(("call", "error", "phrase"), [
-    (lambda: F.cross_entropy(x, core.tensor([0, 7])), IndexError, r"Target 7 is out of bounds\."),
-    (lambda: F.cross_entropy(x, core.tensor([-1, 0])), IndexError, r"Target -1 is out of bounds\."),
-    (lambda: F.nll_loss(x, core.tensor([0, 3])), IndexError, r"Target 3 is out of bounds\."),
-    (lambda: F.cross_entropy(x, core.tensor([0])), ValueError, r"Expected input batch_size \(2\) to match target batch_size \(1\)"),
-    (lambda: F.cross_entropy(x, t.float()), RuntimeError, "expected scalar type Long but found Float"),
-    (lambda: F.cross_entropy(x, t.int()), RuntimeError, "expected target dtype to be Long or Byte, but got Int"),
-    (lambda: F.cross_entropy(x, t[:, None]), RuntimeError, "0D or 1D target tensor expected, multi-target not supported"),
-    (lambda: F.cross_entropy(x[None], t[None]), RuntimeError, r"Expected target size \[1, 3\], got \[1, 2\]"),
-    (lambda: F.cross_entropy(x[None, :, :, None], core.zeros(1, 3, 2).long()), RuntimeError, "size mismatch"),
-    (lambda: F.cross_entropy(x, x.long()), RuntimeError, "Expected floating point type for target with class probabilities"),
-    (lambda: F.cross_entropy(x, x, ignore_index=0), RuntimeError, "ignore_index is not supported"),
-    (lambda: F.cross_entropy(x, t, core.ones(2)), RuntimeError, "weight tensor should be defined either for all 3 classes"),
-    (lambda: F.cross_entropy(x, t, core.ones(3).double()), RuntimeError, "expected scalar type Float but found Double"),
-    (lambda: F.cross_entropy(x, t, label_smoothing=2), RuntimeError, "label_smoothing must be between 0.0 and 1.0"),
-    (lambda: F.cross_entropy(x, t, reduction="avg"), ValueError, "avg is not a valid value for reduction"),
-    (lambda: F.cross_entropy(x.long(), t), NotImplementedError, "not implemented for 'Long'"),
-    (lambda: F.cross_entropy(core.tensor(1.0), t), IndexError, "Dimension out of range"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("call", "error", "phrase"),
+    [
+        (lambda: F.cross_entropy(x, core.tensor([0, 7])), IndexError, r"Target 7 is out of bounds\."),
+        (lambda: F.cross_entropy(x, core.tensor([-1, 0])), IndexError, r"Target -1 is out of bounds\."),
+        (lambda: F.nll_loss(x, core.tensor([0, 3])), IndexError, r"Target 3 is out of bounds\."),
+        (
+            lambda: F.cross_entropy(x, core.tensor([0])),
+            ValueError,
+            r"Expected input batch_size \(2\) to match target batch_size \(1\)",
+        ),
+        (lambda: F.cross_entropy(x, t.float()), RuntimeError, "expected scalar type Long but found Float"),
+        (lambda: F.cross_entropy(x, t.int()), RuntimeError, "expected target dtype to be Long or Byte, but got Int"),
+        (
+            lambda: F.cross_entropy(x, t[:, None]),
+            RuntimeError,
+            "0D or 1D target tensor expected, multi-target not supported",
+        ),
+        (lambda: F.cross_entropy(x[None], t[None]), RuntimeError, r"Expected target size \[1, 3\], got \[1, 2\]"),
+        (lambda: F.cross_entropy(x[None, :, :, None], core.zeros(1, 3, 2).long()), RuntimeError, "size mismatch"),
+        (
+            lambda: F.cross_entropy(x, x.long()),
+            RuntimeError,
+            "Expected floating point type for target with class probabilities",
+        ),
+        (lambda: F.cross_entropy(x, x, ignore_index=0), RuntimeError, "ignore_index is not supported"),
+        (
+            lambda: F.cross_entropy(x, t, core.ones(2)),
+            RuntimeError,
+            "weight tensor should be defined either for all 3 classes",
+        ),
+        (
+            lambda: F.cross_entropy(x, t, core.ones(3).double()),
+            RuntimeError,
+            "expected scalar type Float but found Double",
+        ),
+        (lambda: F.cross_entropy(x, t, label_smoothing=2), RuntimeError, "label_smoothing must be between 0.0 and 1.0"),
+        (lambda: F.cross_entropy(x, t, reduction="avg"), ValueError, "avg is not a valid value for reduction"),
+        (lambda: F.cross_entropy(x.long(), t), NotImplementedError, "not implemented for 'Long'"),
+        (lambda: F.cross_entropy(core.tensor(1.0), t), IndexError, "Dimension out of range"),
+    ],
+)
 def test_errors(call: Any, error: type, phrase: str) -> None:
     with pytest.raises(error, match=phrase):
         call()

@@ -3,9 +3,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import core
 import numpy as np
 import pytest
+
+import core
 from core.autograd import gradcheck, gradgradcheck
 
 X = np.random.default_rng(3).uniform(-2, 2, (2, 3, 4))
@@ -19,11 +20,22 @@ def test_as_numpy(name: str, dim: Any, correction: int) -> None:
     np.testing.assert_allclose(got.numpy(), getattr(np, name)(X, axis=dim, ddof=correction))
 
 
-@pytest.mark.parametrize("function", [
-    lambda x: x.var(1), lambda x: x.std((0, 2), keepdim=True), lambda x: core.var_mean(x, 0), lambda x: core.std_mean(x),
-    lambda x: x.norm(), lambda x: x.norm(1, 1), lambda x: x.norm(math.inf, 2), lambda x: x.norm(3, (0, 1)),
-    lambda x: x.norm(2, dim=0, keepdim=True), lambda x: x.norm(-math.inf), lambda x: x.norm(1.5, 2),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x.var(1),
+        lambda x: x.std((0, 2), keepdim=True),
+        lambda x: core.var_mean(x, 0),
+        lambda x: core.std_mean(x),
+        lambda x: x.norm(),
+        lambda x: x.norm(1, 1),
+        lambda x: x.norm(math.inf, 2),
+        lambda x: x.norm(3, (0, 1)),
+        lambda x: x.norm(2, dim=0, keepdim=True),
+        lambda x: x.norm(-math.inf),
+        lambda x: x.norm(1.5, 2),
+    ],
+)
 def test_gradients_to_second_order(function: Any) -> None:
     x = core.tensor(X, requires_grad=True)
     gradcheck(function, x)

@@ -2,10 +2,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import core
-import core.nn.functional as F
 import numpy as np
 import pytest
+
+import core
+import core.nn.functional as F
 from core.autograd import gradcheck, gradgradcheck
 
 
@@ -80,19 +81,30 @@ def test_batch_norm_moves_the_running_statistics_in_training_alone() -> None:
     np.testing.assert_allclose(y.numpy(), (a - mean.numpy()) / np.sqrt(variance.numpy() + 1e-5), rtol=1e-5)
 
 
-@pytest.mark.parametrize(("call", "error", "phrase"), [
-    (lambda x: F.layer_norm(x, (2,)), RuntimeError, r"Given normalized_shape=\[2\], expected input with shape \[\*, 2\]"),
-    (lambda x: F.layer_norm(x, ()), RuntimeError, "at least 1-dimensional"),
-    (lambda x: F.layer_norm(x, 3), TypeError, "must be tuple of ints, not int"),
-    (lambda x: F.layer_norm(x, (3,), core.ones(2)), RuntimeError, "Expected weight to be of same shape"),
-    (lambda x: F.layer_norm(x, (3,), None, core.ones(2)), RuntimeError, "Expected bias to be of same shape"),
-    (lambda x: F.layer_norm(x, (3,), core.ones(3).double()), RuntimeError, "mixed dtype"),
-    (lambda x: F.layer_norm(x.long(), (3,)), NotImplementedError, "not implemented for 'Long'"),
-    (lambda x: F.group_norm(x, 2), RuntimeError, "divisible by num_groups"),
-    (lambda x: F.batch_norm(x, core.ones(2), None), RuntimeError, "running_mean should contain 3 elements not 2"),
-    (lambda x: F.batch_norm(x, None, None), RuntimeError, "to be defined when training=False"),
-    (lambda x: F.batch_norm(x[:1], None, None, training=True), ValueError, "Expected more than 1 value per channel"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("call", "error", "phrase"),
+    [
+        (
+            lambda x: F.layer_norm(x, (2,)),
+            RuntimeError,
+            r"Given normalized_shape=\[2\], expected input with shape \[\*, 2\]",
+        ),
+        (lambda x: F.layer_norm(x, ()), RuntimeError, "at least 1-dimensional"),
+        (lambda x: F.layer_norm(x, 3), TypeError, "must be tuple of ints, not int"),
+        (lambda x: F.layer_norm(x, (3,), core.ones(2)), RuntimeError, "Expected weight to be of same shape"),
+        (lambda x: F.layer_norm(x, (3,), None, core.ones(2)), RuntimeError, "Expected bias to be of same shape"),
+        (lambda x: F.layer_norm(x, (3,), core.ones(3).double()), RuntimeError, "mixed dtype"),
+        (lambda x: F.layer_norm(x.long(), (3,)), NotImplementedError, "not implemented for 'Long'"),
+        (lambda x: F.group_norm(x, 2), RuntimeError, "divisible by num_groups"),
+        (lambda x: F.batch_norm(x, core.ones(2), None), RuntimeError, "running_mean should contain 3 elements not 2"),
+        (lambda x: F.batch_norm(x, None, None), RuntimeError, "to be defined when training=False"),
+        (
+            lambda x: F.batch_norm(x[:1], None, None, training=True),
+            ValueError,
+            "Expected more than 1 value per channel",
+        ),
+    ],
+)
 def test_errors(call: Any, error: type, phrase: str) -> None:
     with pytest.raises(error, match=phrase):
         call(core.ones(2, 3))

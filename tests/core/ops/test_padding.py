@@ -2,10 +2,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import core
-import core.nn.functional as F
 import numpy as np
 import pytest
+
+import core
+import core.nn.functional as F
 from core.autograd import gradcheck, gradgradcheck
 
 X = np.arange(24.0).reshape(2, 3, 4)
@@ -24,20 +25,29 @@ def test_as_numpy_with_gradients(mode: str, pad: tuple[int, ...]) -> None:
 
 def test_cropping_and_a_value() -> None:
     x = core.tensor(X)
-    np.testing.assert_array_equal(F.pad(x, (-1, 1, 0, -1), value=7).numpy(), np.pad(X[:, :2, 1:], [(0, 0), (0, 0), (0, 1)], constant_values=7))
+    np.testing.assert_array_equal(
+        F.pad(x, (-1, 1, 0, -1), value=7).numpy(), np.pad(X[:, :2, 1:], [(0, 0), (0, 0), (0, 1)], constant_values=7)
+    )
     assert F.pad(core.tensor([1, 2]), (1, 0), value=9).tolist() == [9, 1, 2]
     assert F.pad(core.tensor([True]), (1, 0)).tolist() == [False, True]
 
 
-@pytest.mark.parametrize(("call", "error", "phrase"), [
-    (lambda x: F.pad(x, (1,)), RuntimeError, "Padding length must be divisible by 2"),
-    (lambda x: F.pad(x, (1,) * 8), RuntimeError, "less than or equal to two times the input dimension"),
-    (lambda x: F.pad(x, (-5, 0)), RuntimeError, "length must be non-negative"),
-    (lambda x: F.pad(x, (4, 0), "reflect"), RuntimeError, "Padding size should be less than the corresponding input dimension"),
-    (lambda x: F.pad(x, (5, 0), "circular"), RuntimeError, "wrapping around more than once"),
-    (lambda x: F.pad(x, (1, 0), "mirror"), NotImplementedError, "Unrecognised padding mode"),
-    (lambda x: F.pad(x, (1, 0), "reflect", 1.0), ValueError, "doesn't take in value argument"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("call", "error", "phrase"),
+    [
+        (lambda x: F.pad(x, (1,)), RuntimeError, "Padding length must be divisible by 2"),
+        (lambda x: F.pad(x, (1,) * 8), RuntimeError, "less than or equal to two times the input dimension"),
+        (lambda x: F.pad(x, (-5, 0)), RuntimeError, "length must be non-negative"),
+        (
+            lambda x: F.pad(x, (4, 0), "reflect"),
+            RuntimeError,
+            "Padding size should be less than the corresponding input dimension",
+        ),
+        (lambda x: F.pad(x, (5, 0), "circular"), RuntimeError, "wrapping around more than once"),
+        (lambda x: F.pad(x, (1, 0), "mirror"), NotImplementedError, "Unrecognised padding mode"),
+        (lambda x: F.pad(x, (1, 0), "reflect", 1.0), ValueError, "doesn't take in value argument"),
+    ],
+)
 def test_errors(call: Any, error: type, phrase: str) -> None:
     with pytest.raises(error, match=phrase):
         call(core.tensor(X))

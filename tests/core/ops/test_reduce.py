@@ -3,9 +3,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import core
 import numpy as np
 import pytest
+
+import core
 from core.autograd import gradcheck, gradgradcheck
 
 X = np.random.default_rng(1).uniform(-2, 2, (2, 3, 4))

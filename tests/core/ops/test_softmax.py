@@ -3,10 +3,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import core
-import core.nn.functional as F
 import numpy as np
 import pytest
+
+import core
+import core.nn.functional as F
 from core.autograd import gradcheck, gradgradcheck
 
 X = np.random.default_rng(4).uniform(-3, 3, (2, 3, 5))
@@ -50,12 +51,23 @@ def test_softmin_and_the_dim_that_once_was_implicit() -> None:
         assert F.softmax(x).tolist() == x.softmax(0).tolist()
 
 
-@pytest.mark.parametrize(("call", "error", "phrase"), [
-    (lambda: core.ones(2, 2, dtype=core.int64).softmax(1), NotImplementedError, "\"softmax_lastdim_kernel_impl\" not implemented for 'Long'"),
-    (lambda: core.ones(2, 2, dtype=core.int64).log_softmax(0), NotImplementedError, "\"log_softmax_kernel_impl\" not implemented for 'Long'"),
-    (lambda: core.ones(2, 2).softmax(2), IndexError, "Dimension out of range"),
-    (lambda: core.softmax([1.0], 0), TypeError, "must be Tensor, not list"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("call", "error", "phrase"),
+    [
+        (
+            lambda: core.ones(2, 2, dtype=core.int64).softmax(1),
+            NotImplementedError,
+            "\"softmax_lastdim_kernel_impl\" not implemented for 'Long'",
+        ),
+        (
+            lambda: core.ones(2, 2, dtype=core.int64).log_softmax(0),
+            NotImplementedError,
+            "\"log_softmax_kernel_impl\" not implemented for 'Long'",
+        ),
+        (lambda: core.ones(2, 2).softmax(2), IndexError, "Dimension out of range"),
+        (lambda: core.softmax([1.0], 0), TypeError, "must be Tensor, not list"),
+    ],
+)
 def test_errors(call: Any, error: type, phrase: str) -> None:
     with pytest.raises(error, match=phrase):
         call()
