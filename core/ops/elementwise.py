@@ -312,7 +312,7 @@ def pow(input: Any, exponent: Any, *, out: Tensor | None = None) -> Tensor:
     return pow_scalar(input, exponent, out=out)
 
 
-@public()
+@public(method=False)
 def where(condition: Tensor, input: Any = None, other: Any = None) -> Any:
     """`input` where the condition holds, else `other`; with a condition alone, the indices where it holds.
 
@@ -339,6 +339,14 @@ def where(condition: Tensor, input: Any = None, other: Any = None) -> Any:
             else from_array(np.asarray(input, d.numpy))
         )
     return where_(condition, input, other)
+
+
+def _where(self: Tensor, condition: Tensor, other: Any) -> Tensor:
+    """This tensor where the condition holds, else `other`."""
+    return where(condition, self, other)  # type: ignore[no-any-return]
+
+
+Tensor.where = _where  # type: ignore[attr-defined]
 
 
 @public("clip", inplace=True)

@@ -1,4 +1,4 @@
-"""PyTorch's ``utils``: data loading and checkpointing."""
+"""PyTorch's ``utils``: data loading."""
 
 from __future__ import annotations
 
