@@ -333,7 +333,7 @@ class Tensor:
         """
         if force:
             return self.detach().cpu().numpy()  # type: ignore[attr-defined]
-        if self.requires_grad:
+        if mode.enabled and self.requires_grad:
             raise RuntimeError(
                 text(
                     "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import sys
 from collections.abc import Callable
 from time import perf_counter_ns
@@ -160,8 +161,18 @@ class Function:
     vjp = backward
 
     @classmethod
-    def apply(cls, *args: Any) -> Any:
-        """Run `forward` and put a node with `backward` on the graph. To observers it is one op."""
+    def apply(cls, *args: Any, **kwargs: Any) -> Any:
+        """Run `forward` and put a node with `backward` on the graph. To observers it is one op.
+
+        Arguments by name, and defaults, are for functions with `setup_context`.
+        """
+        separate = cls.setup_context is not Function.setup_context
+        if separate:
+            bound = inspect.signature(cls.forward).bind(*args, **kwargs)
+            bound.apply_defaults()
+            args = bound.args
+        elif kwargs:
+            raise TypeError(f"{cls.__name__}.apply takes no keyword arguments, got {', '.join(kwargs)}")
         tensors = [a for a in args if isinstance(a, Tensor)]
         edges = tuple([edge(t) for t in tensors])
         frame = user_frame(sys._getframe(1))
@@ -177,7 +188,7 @@ class Function:
         watched, observe.observers = observe.observers, ()
         start = perf_counter_ns()
         try:
-            if cls.setup_context is not Function.setup_context:
+            if separate:
                 result = cls.forward(*args)
                 cls.setup_context(ctx, args, result)
             else:
