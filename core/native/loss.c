@@ -16,6 +16,7 @@ static ptrdiff_t bad_target(const int64_t *target, ptrdiff_t rows, ptrdiff_t cla
 #define KERNEL_FILE "loss.c"
 #include "each_real.h"
 #else
+#include "rows.h"
 
 typedef struct {
     const REAL *g, *x, *weight, *lse_in;
@@ -28,14 +29,11 @@ typedef struct {
 
 VECTOR static void NAME(loss_rows)(void *context, ptrdiff_t begin, ptrdiff_t end) {
     const NAME(loss) *c = context;
+    REAL in[NAME(PAD)];
     for (ptrdiff_t row = begin; row < end; row++) {
-        const REAL *x = c->x + row * c->classes;
-        REAL largest = -INFINITY, sum = 0, smooth = 0;
-#pragma omp simd reduction(max : largest)
-        for (ptrdiff_t i = 0; i < c->classes; i++) largest = x[i] > largest ? x[i] : largest;
-#pragma omp simd reduction(+ : sum)
-        for (ptrdiff_t i = 0; i < c->classes; i++) sum += NAME(sm_exp)(x[i] - largest);
-        const REAL log_sum = NAME(sm_log)(sum);
+        ptrdiff_t count;
+        const REAL *x = NAME(pad_row)(c->x + row * c->classes, c->classes, in, &count);
+        const REAL largest = NAME(row_max)(x, count), log_sum = NAME(sm_log)(NAME(row_exp_sum)(x, largest, count));
         c->lse[row] = largest + log_sum;
         if (c->target[row] == c->ignore_index) {
             c->loss[row] = 0;
@@ -45,6 +43,7 @@ VECTOR static void NAME(loss_rows)(void *context, ptrdiff_t begin, ptrdiff_t end
         /* (largest - x) + log_sum keeps digits that lse - x would lose */
         REAL loss = ((largest - x[t]) + log_sum) * (c->weight ? c->weight[t] : 1) * (1 - c->smoothing);
         if (c->smoothing > 0) {
+            REAL smooth = 0;
             if (c->weight) {
 #pragma omp simd reduction(+ : smooth)
                 for (ptrdiff_t i = 0; i < c->classes; i++) smooth += c->weight[i] * ((largest - x[i]) + log_sum);
@@ -60,9 +59,11 @@ VECTOR static void NAME(loss_rows)(void *context, ptrdiff_t begin, ptrdiff_t end
 
 VECTOR static void NAME(loss_back_rows)(void *context, ptrdiff_t begin, ptrdiff_t end) {
     const NAME(loss) *c = context;
+    REAL in[NAME(PAD)];
     for (ptrdiff_t row = begin; row < end; row++) {
-        const REAL *x = c->x + row * c->classes;
-        REAL *gx = c->gx + row * c->classes;
+        ptrdiff_t count;
+        const REAL *x = NAME(pad_row)(c->x + row * c->classes, c->classes, in, &count);
+        REAL *gx = c->gx + row * c->classes, *p = x == in ? in : gx;
         if (c->target[row] == c->ignore_index) {
             memset(gx, 0, sizeof(REAL) * (size_t)c->classes);
             continue;
@@ -71,12 +72,14 @@ VECTOR static void NAME(loss_back_rows)(void *context, ptrdiff_t begin, ptrdiff_
         const REAL g = c->g[row], lse = c->lse_in[row], share = c->smoothing / (REAL)c->classes;
         const REAL own = (1 - c->smoothing) * (c->weight ? c->weight[t] : 1);
         const REAL scale = g * (own + share * c->weight_sum), even = g * share;
+        INDEPENDENT
+        for (ptrdiff_t i = 0; i < count; i++) p[i] = NAME(sm_exp)(x[i] - lse);
         if (c->weight) {
             INDEPENDENT
-            for (ptrdiff_t i = 0; i < c->classes; i++) gx[i] = NAME(sm_exp)(x[i] - lse) * scale - even * c->weight[i];
+            for (ptrdiff_t i = 0; i < c->classes; i++) gx[i] = p[i] * scale - even * c->weight[i];
         } else {
             INDEPENDENT
-            for (ptrdiff_t i = 0; i < c->classes; i++) gx[i] = NAME(sm_exp)(x[i] - lse) * scale - even;
+            for (ptrdiff_t i = 0; i < c->classes; i++) gx[i] = p[i] * scale - even;
         }
         gx[t] -= g * own;
     }

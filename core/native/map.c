@@ -10,7 +10,8 @@
 
 #include "parallel.h"
 
-enum { BLOCK = 256, WIDEST = 8 };
+/* BLOCK: items of a buffer; WIDEST: bytes of an item; SHORT: rows shorter than this go many at a time. */
+enum { BLOCK = 256, WIDEST = 8, SHORT = 32 };
 
 static ptrdiff_t item_size(char type) { return type == 'f' ? 4 : type == 'd' ? 8 : 1; }
 
@@ -87,6 +88,56 @@ static void run_range(void *context, ptrdiff_t begin, ptrdiff_t end) {
     }
 }
 
+/* Rows begin..end-1 of few items each, many rows a call: an operand that is not one piece over the rows
+   passes through the buffer, and stays there while the rows repeat it (a bias, say). */
+static void run_short_rows(void *context, ptrdiff_t begin, ptrdiff_t end) {
+    const map_call *call = context;
+    const map_kernel *kernel = call->kernel;
+    const int n_in = kernel->n_in, last = call->ndim - 1, rows_axis = last - 1;
+    const ptrdiff_t inner = call->shape[last], most = BLOCK / inner;
+    ptrdiff_t index[MAP_MAX_DIMS], size[MAP_MAX_IN + 1], filled[MAP_MAX_IN + 1] = {0}, remaining = begin;
+    char *ptr[MAP_MAX_IN + 1], *block[MAP_MAX_IN + 1];
+    int flat[MAP_MAX_IN + 1];
+    _Alignas(64) char buffer[MAP_MAX_IN + 1][BLOCK * WIDEST];
+    memcpy(ptr, call->ptr, sizeof ptr);
+    for (int axis = rows_axis; axis >= 0; axis--) {
+        index[axis] = remaining % call->shape[axis];
+        remaining /= call->shape[axis];
+        for (int k = 0; k <= n_in; k++) ptr[k] += index[axis] * call->stride[k][axis];
+    }
+    for (int k = 0; k <= n_in; k++) {
+        size[k] = item_size(k < n_in ? kernel->in_types[k] : kernel->out_type);
+        flat[k] = call->stride[k][last] == size[k] && call->stride[k][rows_axis] == inner * size[k];
+    }
+    for (ptrdiff_t at = begin; at < end;) {
+        ptrdiff_t count = call->shape[rows_axis] - index[rows_axis];
+        if (count > most) count = most;
+        if (count > end - at) count = end - at;
+        for (int k = 0; k <= n_in; k++) {
+            const ptrdiff_t step = call->stride[k][rows_axis];
+            block[k] = flat[k] ? ptr[k] : buffer[k];
+            if (flat[k] || k == n_in || (step == 0 && filled[k] >= count)) continue;
+            for (ptrdiff_t row = 0; row < count; row++)
+                copy_strided(buffer[k] + row * inner * size[k], size[k], ptr[k] + row * step, call->stride[k][last], inner, size[k]);
+            filled[k] = count;
+        }
+        kernel->fn(block, count * inner, call->params);
+        if (!flat[n_in])
+            for (ptrdiff_t row = 0; row < count; row++)
+                copy_strided(ptr[n_in] + row * call->stride[n_in][rows_axis], call->stride[n_in][last],
+                             buffer[n_in] + row * inner * size[n_in], size[n_in], inner, size[n_in]);
+        at += count;
+        index[rows_axis] += count;
+        for (int k = 0; k <= n_in; k++) ptr[k] += count * call->stride[k][rows_axis];
+        for (int axis = rows_axis; axis > 0 && index[axis] == call->shape[axis]; axis--) {
+            index[axis] = 0;
+            index[axis - 1]++;
+            for (int k = 0; k <= n_in; k++) ptr[k] += call->stride[k][axis - 1] - call->shape[axis] * call->stride[k][axis];
+            memset(filled, 0, sizeof filled);
+        }
+    }
+}
+
 static ptrdiff_t item_count(const map_call *call) {
     ptrdiff_t n = 1;
     for (int axis = 0; axis < call->ndim; axis++) n *= call->shape[axis];
@@ -115,5 +166,7 @@ void map_run(const map_call *call) {
     }
     ptrdiff_t n = item_count(call);
     if (n == 0) return;
-    parallel_for(n, map_cost(call), run_range, (void *)call);
+    const ptrdiff_t inner = call->shape[call->ndim - 1];
+    if (call->ndim > 1 && inner < SHORT) parallel_for(n / inner, map_cost(call), run_short_rows, (void *)call);
+    else parallel_for(n, map_cost(call), run_range, (void *)call);
 }

@@ -45,6 +45,10 @@ INLINE double sm_scale_f64(double x, double t) {
     return x * sm_from_bits_f64((half - 1) << 52) * sm_from_bits_f64((n - half - 1) << 52);
 }
 
+/* 2^(n - 1), for 2^(n - 1) in range. */
+INLINE float sm_half_power_f32(float t) { return sm_from_bits_f32((sm_bits_f32(t) << 23) + 0x3f000000u); }
+INLINE double sm_half_power_f64(double t) { return sm_from_bits_f64((sm_bits_f64(t) << 52) + 0x3fe0000000000000u); }
+
 #define SM_EXACT(T, S, F)                                                                    \
     INLINE T sm_abs_##S(T x) { return fabs##F(x); }                                          \
     INLINE T sm_copysign_##S(T x, T y) { return copysign##F(x, y); }                         \

@@ -82,12 +82,17 @@ INLINE double sm_exp_tail_f64(double r) {
         return n == 0 ? (x == 0 ? x : r + low) : result;                                           \
     }                                                                                              \
     INLINE T sm_tanh_##S(T x) {                                                                    \
+        /* h / (h + 1) with h = expm1(2 |x|) / 2, as above but for the edges */                    \
         T a = sm_abs_##S(x);                                                                       \
         a = a > (T)FLAT ? (T)FLAT : a;                                                             \
-        const T e = sm_expm1_##S(2 * a), d = e + 2, q = e / d;                                     \
-        /* what rounding d lost, times 1/d = (1 - q)/2 */                                          \
-        const T lost = e < 2 ? e - (d - 2) : 2 - (d - e);                                          \
-        return sm_copysign_##S(q - q * (lost * ((T)0.5 - (T)0.5 * q)), x);                         \
+        const T t = 2 * a * SM_LOG2E_##S + SM_MAGIC_##S, n = t - SM_MAGIC_##S;                     \
+        const T high = 2 * a - n * SM_LN2_HI_##S, r = high - n * SM_LN2_LO_##S;                    \
+        const T low = (sm_exp_tail_##S(r) * r) * r + ((high - r) - n * SM_LN2_LO_##S);             \
+        const T s = sm_half_power_##S(t), h = (s * r + (s - (T)0.5)) + s * low;                    \
+        const T d = h + 1, q = h / d;                                                              \
+        /* what rounding d lost, times 1/d */                                                      \
+        const T lost = h < 1 ? h - (d - 1) : 1 - (d - h);                                          \
+        return sm_copysign_##S(q - q * (lost * (1 - q)), x);                                       \
     }                                                                                              \
     INLINE T sm_sigmoid_##S(T x) {                                                                 \
         /* the exponent is never positive: e cannot overflow, and small results keep their digits */ \

@@ -8,6 +8,7 @@
 #define KERNEL_FILE "softmax.c"
 #include "each_real.h"
 #else
+#include "rows.h"
 
 typedef struct {
     const REAL *x, *y;
@@ -15,41 +16,33 @@ typedef struct {
     ptrdiff_t n;
 } NAME(rows);
 
-static inline __attribute__((always_inline)) REAL NAME(largest)(const REAL *x, ptrdiff_t n) {
-    REAL largest = -INFINITY;
-#pragma omp simd reduction(max : largest)
-    for (ptrdiff_t i = 0; i < n; i++) largest = x[i] > largest ? x[i] : largest;
-    return largest;
-}
-
 VECTOR static void NAME(softmax_rows)(void *context, ptrdiff_t begin, ptrdiff_t end) {
     const NAME(rows) *c = context;
+    REAL in[NAME(PAD)], out[NAME(PAD)];
     for (ptrdiff_t row = begin; row < end; row++) {
-        const REAL *x = c->x + row * c->n;
-        REAL *y = c->out + row * c->n;
-        const REAL largest = NAME(largest)(x, c->n);
-        REAL sum = 0;
+        ptrdiff_t count;
+        const REAL *x = NAME(pad_row)(c->x + row * c->n, c->n, in, &count);
+        REAL *y = c->out + row * c->n, *e = x == in ? out : y, sum = 0;
+        const REAL largest = NAME(row_max)(x, count);
 #pragma omp simd reduction(+ : sum)
-        for (ptrdiff_t i = 0; i < c->n; i++) {
-            const REAL e = NAME(sm_exp)(x[i] - largest);
-            y[i] = e;
-            sum += e;
+        for (ptrdiff_t i = 0; i < count; i++) {
+            e[i] = NAME(sm_exp)(x[i] - largest);
+            sum += e[i];
         }
         const REAL scale = 1 / sum;
-        for (ptrdiff_t i = 0; i < c->n; i++) y[i] *= scale;
+        INDEPENDENT
+        for (ptrdiff_t i = 0; i < c->n; i++) y[i] = e[i] * scale;
     }
 }
 
 VECTOR static void NAME(log_softmax_rows)(void *context, ptrdiff_t begin, ptrdiff_t end) {
     const NAME(rows) *c = context;
+    REAL in[NAME(PAD)];
     for (ptrdiff_t row = begin; row < end; row++) {
-        const REAL *x = c->x + row * c->n;
+        ptrdiff_t count;
+        const REAL *x = NAME(pad_row)(c->x + row * c->n, c->n, in, &count);
         REAL *y = c->out + row * c->n;
-        const REAL largest = NAME(largest)(x, c->n);
-        REAL sum = 0;
-#pragma omp simd reduction(+ : sum)
-        for (ptrdiff_t i = 0; i < c->n; i++) sum += NAME(sm_exp)(x[i] - largest);
-        const REAL log_sum = NAME(sm_log)(sum);
+        const REAL largest = NAME(row_max)(x, count), log_sum = NAME(sm_log)(NAME(row_exp_sum)(x, largest, count));
         INDEPENDENT
         for (ptrdiff_t i = 0; i < c->n; i++) y[i] = (x[i] - largest) - log_sum;
     }
@@ -69,13 +62,19 @@ VECTOR static void NAME(softmax_back_rows)(void *context, ptrdiff_t begin, ptrdi
 
 VECTOR static void NAME(log_softmax_back_rows)(void *context, ptrdiff_t begin, ptrdiff_t end) {
     const NAME(rows) *c = context;
+    REAL in[NAME(PAD)];
     for (ptrdiff_t row = begin; row < end; row++) {
         const REAL *g = c->x + row * c->n, *y = c->y + row * c->n;
         REAL *gx = c->out + row * c->n, sum = 0;
 #pragma omp simd reduction(+ : sum)
         for (ptrdiff_t i = 0; i < c->n; i++) sum += g[i];
+        ptrdiff_t count;
+        y = NAME(pad_row)(y, c->n, in, &count);
+        REAL *p = y == in ? in : gx;
         INDEPENDENT
-        for (ptrdiff_t i = 0; i < c->n; i++) gx[i] = g[i] - NAME(sm_exp)(y[i]) * sum;
+        for (ptrdiff_t i = 0; i < count; i++) p[i] = NAME(sm_exp)(y[i]);
+        INDEPENDENT
+        for (ptrdiff_t i = 0; i < c->n; i++) gx[i] = g[i] - p[i] * sum;
     }
 }
 

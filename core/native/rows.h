@@ -1,0 +1,32 @@
+/* Short rows at full vector width, for kernel files inside each_real.h.
+
+   A row of ten classes is shorter than a vector, and a loop over it would take the exponential one item
+   at a time, ten times slower. Such a row is copied into a buffer that is filled up with -infinity, which
+   changes neither the largest item nor the sum of exponentials. */
+
+enum { NAME(PAD) = 64 };
+
+/* The row itself, or its padded copy; *count is the length to work on. */
+static inline __attribute__((always_inline)) const REAL *NAME(pad_row)(const REAL *x, ptrdiff_t n, REAL *buffer, ptrdiff_t *count) {
+    *count = n;
+    if (n > NAME(PAD) || n % 16 == 0) return x;
+    *count = (n + 15) / 16 * 16;
+    for (ptrdiff_t i = 0; i < *count; i++) buffer[i] = -INFINITY;
+    for (ptrdiff_t i = 0; i < n; i++) buffer[i] = x[i];
+    return buffer;
+}
+
+static inline __attribute__((always_inline)) REAL NAME(row_max)(const REAL *x, ptrdiff_t n) {
+    REAL largest = -INFINITY;
+#pragma omp simd reduction(max : largest)
+    for (ptrdiff_t i = 0; i < n; i++) largest = x[i] > largest ? x[i] : largest;
+    return largest;
+}
+
+/* sum of e^(x - largest) */
+static inline __attribute__((always_inline)) REAL NAME(row_exp_sum)(const REAL *x, REAL largest, ptrdiff_t n) {
+    REAL sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (ptrdiff_t i = 0; i < n; i++) sum += NAME(sm_exp)(x[i] - largest);
+    return sum;
+}
