@@ -134,6 +134,8 @@ def _check_lengths(data: Any, depth: int) -> None:
         return
     sizes = [len(x) if isinstance(x, list | tuple) else None for x in data]
     for n in sizes:
+        if n is None and sizes[0] is not None:
+            raise TypeError(text("not a sequence", op="tensor", came=repr(data)[:80], needed="rows that are all lists"))
         if n != sizes[0]:
             raise ValueError(text(f"expected sequence of length {sizes[0]} at dim {depth + 1} (got {n})", op="tensor",
                                   remedy="rows of equal length, or a list of tensors"))  # fmt: skip

@@ -22,7 +22,7 @@ _KINDS: dict[str, Any] = {"philox": Philox, "torch": Mersenne}
 def _checked(seed: Any, op: str) -> int:
     value = int(seed)
     if not -0x8000_0000_0000_0000 <= value <= 0xFFFF_FFFF_FFFF_FFFF:
-        raise RuntimeError(text("Overflow when unpacking long", op=op, came=f"seed {value}", needed="-2**63 to 2**64 - 1"))
+        raise ValueError(text("Overflow when unpacking long", op=op, came=f"seed {value}", needed="-2**63 to 2**64 - 1"))
     return value & 0xFFFF_FFFF_FFFF_FFFF
 
 

@@ -49,6 +49,8 @@ def _listed(tensors: Any, op: str) -> list[Tensor]:
     for i, t in enumerate(out):
         if not isinstance(t, Tensor):
             raise TypeError(f"expected Tensor as element {i} in argument 0, but got {type(t).__name__}\n  op: {op}")
+    if not out and op == "stack":
+        raise RuntimeError(text("stack expects a non-empty TensorList", op=op))
     if not out:
         raise ValueError(text(f"{op}(): expected a non-empty list of Tensors", op=op))
     return out

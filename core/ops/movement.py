@@ -52,23 +52,21 @@ def to(input: Tensor, *args: Any, dtype: Dtype | None = None, device: Any = None
     >>> core.tensor([1, 2]).to(core.float64).dtype
     core.float64
     """
-    for i, a in enumerate(args):
+    flags = [a for a in args if isinstance(a, bool)]  # non_blocking, copy
+    copy = flags[1] if len(flags) > 1 else copy
+    for a in args:
         if a.__class__ is Type:
             dtype = as_dtype(a, "to")
         elif isinstance(a, Tensor | Kind):
             dtype, device = a.dtype, a.device
         elif isinstance(a, Dtype):
             dtype = a
-        elif isinstance(a, bool):
-            non_blocking, copy = (a, copy) if i == len(args) - 1 or not isinstance(args[i + 1], bool) else (a, copy)
-            if i and isinstance(args[i - 1], bool):
-                copy = a
-        elif isinstance(a, str | Device | int):
+        elif isinstance(a, str | Device) or (isinstance(a, int) and not isinstance(a, bool)):
             device = a
-        elif a is not None:
+        elif a is not None and not isinstance(a, bool):
             raise TypeError(
                 text(
-                    f"to() received an invalid combination of arguments - got ({type(a).__name__})",
+                    f"to() received an invalid combination of arguments - got ({a.__class__.__name__})",
                     op="to",
                     came=repr(a),
                     needed="a dtype, a device, or a tensor to be like",

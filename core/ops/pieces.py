@@ -8,7 +8,7 @@ from ..binding import public
 from ..errors import text
 from ..shape import normalize_dim
 from ..tensor import Tensor
-from .views import _diagonal, _diagonal_backward, _select, _slice, _split, _unbind, unsqueeze
+from .views import _diagonal, _diagonal_backward, _select, _slice, _split, _unbind, _unfold, unsqueeze
 
 
 @public()
@@ -65,6 +65,29 @@ def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Te
     if a == b:
         raise RuntimeError(text(f"diagonal dimensions cannot be identical {dim1}, {dim2}", op="diagonal"))
     return _diagonal(input, offset=offset, dim1=a, dim2=b)  # type: ignore[no-any-return]
+
+
+@public(namespace=None)
+def unfold(input: Tensor, dimension: int, size: int, step: int) -> Tensor:
+    """A view of all windows of `size` along a dimension, `step` apart; the window becomes the last dimension.
+
+    *Shapes*: ``(a, n) -> (a, (n - size) // step + 1, size)`` for dimension 1.
+
+    >>> import core
+    >>> core.arange(4).unfold(0, 2, 1)
+    tensor([[0, 1],
+            [1, 2],
+            [2, 3]])
+    """
+    if input.ndim == 0:
+        return unsqueeze(input, 0).unfold(0, size, step).reshape(size)
+    d = normalize_dim(dimension, input.ndim, "unfold")
+    n = input._a.shape[d]
+    if not 0 <= size <= n:
+        raise RuntimeError(text(f"maximum size for tensor at dimension {d} is {n} but size is {size}", op="unfold"))
+    if step <= 0:
+        raise RuntimeError(text(f"step is {step} but must be > 0", op="unfold"))
+    return _unfold(input, dim=d, size=size, step=step)
 
 
 @public()

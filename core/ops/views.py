@@ -67,6 +67,32 @@ _unbind = operation("unbind", lambda xp, x, dim: tuple(x[(*(slice(None),) * dim,
                     samples=samples({"dim": 1}))  # fmt: skip
 
 
+_unfold = operation("unfold", lambda xp, x, dim, size, step: _windows(xp, x, dim, size, step), view=True,
+                    params={"dim": 0, "size": 1, "step": 1},
+                    vjp=lambda g, x_shape, dim, size, step: _unfold_backward(g, shape=x_shape, dim=dim, size=size, step=step),
+                    samples=samples({"dim": 2, "size": 2, "step": 1}, {"dim": 1, "size": 1, "step": 2}))  # fmt: skip
+_unfold_backward = operation("unfold_backward",
+                             lambda xp, g_, shape, dim, size, step: _from_windows(xp, g_, shape, dim, size, step),
+                             inputs="g_", params={"shape": (), "dim": 0, "size": 1, "step": 1},
+                             vjp=lambda g, dim, size, step: _unfold(g, dim=dim, size=size, step=step),
+                             samples=lambda rng: [((rng.uniform(-2, 2, (2, 3, 2)),),
+                                                   {"shape": (2, 4), "dim": 1, "size": 2, "step": 1})])  # fmt: skip
+
+
+def _windows(xp: Any, x: Any, dim: int, size: int, step: int) -> Any:
+    count = (x.shape[dim] - size) // step + 1
+    shape = (*x.shape[:dim], count, *x.shape[dim + 1 :], size)
+    strides = (*x.strides[:dim], x.strides[dim] * step, *x.strides[dim + 1 :], x.strides[dim])
+    return xp.lib.stride_tricks.as_strided(x, shape, strides)
+
+
+def _from_windows(xp: Any, g: Any, shape: tuple[int, ...], dim: int, size: int, step: int) -> Any:
+    out = xp.zeros(shape, g.dtype)
+    for k in range(size):  # windows overlap: one element of each at a time, so that no two write to one place
+        out[(*(slice(None),) * dim, slice(k, k + step * (g.shape[dim] - 1) + 1, step))] += g[..., k]
+    return out
+
+
 def _placed(xp: Any, g: Any, shape: tuple[int, ...], key: Any) -> Any:
     z = xp.zeros(shape, g.dtype)
     z[key] = g
