@@ -47,6 +47,7 @@ def run(roots: Sequence[Tensor], root_grads: Sequence[Tensor | None], retain_gra
     ]
     was_enabled, mode.enabled = mode.enabled, create_graph
     was_phase, observe.phase = observe.phase, "backward"
+    errors = np.seterr(all="ignore")  # a NaN in a gradient is a value, and no warning of NumPy's
     try:
         leaves, captured = _walk(starts, asked, path, retain_graph, create_graph, place, watched)
         del starts
@@ -67,6 +68,7 @@ def run(roots: Sequence[Tensor], root_grads: Sequence[Tensor | None], retain_gra
                     _accumulate(t, captured[t._node, t._nr], create_graph)
     finally:
         mode.enabled, observe.phase = was_enabled, was_phase
+        np.seterr(**errors)
     if watched:
         span = observe.SpanEvent(
             "backward" if accumulate and inputs is None else "grad", begin, perf_counter_ns(), place
