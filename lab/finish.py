@@ -36,7 +36,9 @@ def settle(recorder: Recorder, space: Mapping[str, Any], text: str) -> Trace:
             names.note(value, variable)
             _list_parameters(recorder, value, variable, trace.defined)
         elif isinstance(value, Tensor) and value._requires_grad and value._node is None:
-            trace.defined.add(recorder.fold.parameter(value, variable).name)
+            trace.defined.add(variable)
+            if not any(leaf.name == variable and leaf.shape == value._a.shape for leaf in trace.parameters()):
+                recorder.fold.parameter(value, variable)
     for parent, reference, kind in recorder.fold.paths[1:]:
         module = reference()
         name = names.modules.get(id(module)) or (names.module(module, [space]) if module is not None else "")
@@ -124,6 +126,7 @@ def _rows(trace: Trace, record: Record, found: list[Found]) -> dict[Ref, int]:
             kind = leaf.kind
             row = TensorRow(numbers[leaf], leaf.name, kind, list(leaf.shape), leaf.dtype, leaf.requires_grad)
             record.tensors.append(row)
+    first = {row for f in found if f.kind == "nan" for row in f.rows}
     for row in rows:
         place, file = row.place, ""
         if place is not None:
@@ -132,7 +135,7 @@ def _rows(trace: Trace, record: Record, found: list[Found]) -> dict[Ref, int]:
             if own:
                 place = trace.own_place(row.chain[:1])
         flags = set(row.flags)
-        if row.bad is not None or row.bad_backward is not None:
+        if row.bad is not None or row in first:
             flags.add("nan")
         if row.error:
             flags.add("error")

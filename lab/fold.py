@@ -76,9 +76,9 @@ class Folder:
     def _loop(self, op: str, site: Site, refs: list[Ref]) -> Row | None:
         """A row without gradient that reads its own earlier output, as in ``total = total + x``: it does not unroll."""
         for ref in refs:
-            if isinstance(ref, Row) and ref.op == op and not ref.requires_grad and not ref.cut:
-                if ref.path == self.path and _site(ref.chain) == site:
-                    return ref
+            again = isinstance(ref, Row) and ref.op == op and not ref.requires_grad and not ref.cut
+            if again and ref.path == self.path and _site(ref.chain) == site:  # type: ignore[union-attr]
+                return ref  # type: ignore[return-value]
         return None
 
     def _fold(self) -> None:
@@ -157,9 +157,13 @@ class Folder:
                 return tag if tag.into is None else latest(tag)  # type: ignore[no-any-return]
         seen = t.__dict__.get("_seen")
         if seen is not None and seen.token is token:
-            if node is not None and seen.__class__ is Row:
+            if seen.__class__ is Leaf:
+                return seen  # type: ignore[no-any-return]
+            if node is not None:
                 node.tag = seen  # a view of a base that was written in place has a node made anew
-            return latest(seen)  # type: ignore[no-any-return]
+            if node is not None or not t._requires_grad:
+                return latest(seen)  # type: ignore[no-any-return]
+            # detach().requires_grad_(): what was made by an op begins a graph of its own
         return self._leaf(t, op, site, inside, position)
 
     def _leaf(self, t: Any, op: str, site: Site, inside: tuple[int, int], position: int) -> Leaf:

@@ -51,10 +51,10 @@ def sampled(a: Any) -> Any:
     return a.astype(np.float32) if a.dtype.kind not in "fiub" or a.dtype == np.float16 else a
 
 
-def _figures(a: Any) -> tuple[float, float, float, float, int, int]:
-    """(min, max, mean, std, zeros, nonfinite) of a flat array; the first four of its finite elements."""
+def _figures(a: Any) -> tuple[float, float, float, float, int, int, list[int] | None]:
+    """(min, max, mean, std, zeros, nonfinite, histogram) of a flat array; the first four of its finite elements."""
     if _native_stats is not None and a.dtype in _NATIVE:
-        return _native_stats(a)[:6]  # type: ignore[no-any-return]
+        return _native_stats(a)  # type: ignore[no-any-return]
     x = a.astype(np.float64)
     good = np.isfinite(x)
     bad = int(x.size - np.count_nonzero(good))
@@ -62,8 +62,8 @@ def _figures(a: Any) -> tuple[float, float, float, float, int, int]:
         x = x[good]
     zeros = int(x.size - np.count_nonzero(x))
     if x.size == 0:
-        return math.nan, math.nan, math.nan, math.nan, zeros, bad
-    return float(x.min()), float(x.max()), float(x.mean()), float(x.std()), zeros, bad
+        return math.nan, math.nan, math.nan, math.nan, zeros, bad, None
+    return float(x.min()), float(x.max()), float(x.mean()), float(x.std()), zeros, bad, None
 
 
 def stats(a: Any) -> Stats | None:
@@ -78,7 +78,7 @@ def stats(a: Any) -> Stats | None:
     flat = sampled(a)
     if flat is None:
         return None
-    low, high, mean, std, zeros, bad = _figures(flat)
+    low, high, mean, std, zeros, bad, _ = _figures(flat)
     scale = a.size / flat.size
     if math.isnan(low):
         return Stats(None, None, None, None, 0.0, round(bad * scale))
@@ -91,7 +91,7 @@ def gradient(into: Gradient, a: Any) -> None:
     >>> import numpy as np
     >>> g = Gradient()
     >>> gradient(g, np.array([3.0, -4.0]))
-    >>> g.norm, g.max_abs, [k for k, n in enumerate(g.histogram) if n]
+    >>> round(g.norm, 6), g.max_abs, [k for k, n in enumerate(g.histogram) if n]
     (5.0, 4.0, [41, 42])
     """
     n = a.size
@@ -99,22 +99,18 @@ def gradient(into: Gradient, a: Any) -> None:
     flat = np.ascontiguousarray(a).reshape(-1)
     if flat.dtype not in _NATIVE:
         flat = flat.astype(np.float32)
-    low, high, mean, std, zeros, bad = _figures(flat)
+    low, high, mean, std, zeros, bad, bins = _figures(flat)
     count = max(n - bad, 0)
     if count == 0:
         low = high = mean = std = 0.0
     rms = math.sqrt(mean * mean + std * std)
     into.rms, into.norm, into.mean, into.std = rms, rms * math.sqrt(count), mean, std
     into.max_abs, into.zeros, into.nonfinite = max(abs(low), abs(high)), zeros / n if n else 0.0, bad
-    into.histogram = histogram(flat)
+    into.histogram = list(bins) if bins is not None and len(bins) == HISTOGRAM_BINS else histogram(flat)
 
 
 def histogram(flat: Any) -> list[int]:
     """64 counts of log2|g| from -40 to +24; zeros and what is not finite are left out."""
-    if _native_stats is not None and flat.dtype in _NATIVE:
-        bins = list(_native_stats(flat)[6])
-        if len(bins) == HISTOGRAM_BINS:
-            return bins
     x = np.abs(flat[np.isfinite(flat)])
     exponent = np.frexp(x[x > 0])[1] - 1
     where = np.clip(exponent - HISTOGRAM_LOW, 0, HISTOGRAM_BINS - 1)

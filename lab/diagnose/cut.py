@@ -136,7 +136,7 @@ def _remedy(trace: Trace, row: Row, last: Row, back: Row | None) -> str:
     for place, what in back.steps if back is not None else ():
         name = what.removeprefix("np.")
         name = {"square": "square", "power": "pow", "multiply": "mul", "subtract": "sub", "divide": "div", "true_divide": "div",
-                "absolute": "abs", "concatenate": "cat", "maximum": "maximum"}.get(name, name)  # fmt: skip
+                "absolute": "abs", "concatenate": "cat", "clip": "clamp"}.get(name, name)  # fmt: skip
         if what.startswith("np.") and name in declarations.functions and place is not None:
             done.append(f"core.{name} in place of {what} ({where(trace, (place,))[2]})")
     if done:

@@ -14,8 +14,9 @@ from .found import Found, capital, listed, where
 VANISHING = 1e-4
 # Growth towards the input, layer by layer: a factor of a thousand between the layer at the loss and another.
 EXPLODING = 1e3
-# One step of size lr = 1e-3 with such a gradient moves a weight by more than itself; only beside small weights.
-HUGE, HUGE_TO_WEIGHT = 1e2, 1e3
+# One step of size lr = 1e-3 with such a gradient moves a weight by ten times itself (a loss that is a sum, and not a
+# mean, has gradients of a hundred without harm).
+HUGE, HUGE_TO_WEIGHT = 1e2, 1e4
 LAYERS = 3  # fewer show no trend
 SATURATED = 0.2  # mean slope of a tanh below which most of the gradient is lost in it; at the start it is 0.6 to 1
 ACTIVATIONS = {"tanh", "sigmoid", "relu", "leaky_relu", "gelu", "silu", "elu", "softplus"}
@@ -36,7 +37,7 @@ def scale(trace: Trace, explained: set[Leaf]) -> list[Found]:
         return []
     weak = [(leaf, row) for leaf, row in layers[:top] if sizes[leaf] < VANISHING * sizes[best]]
     if len(layers) >= LAYERS and weak and not _first_step(trace, weak, layers[top][1]):
-        return [_vanishing(trace, weak, layers[top], sizes)]
+        return [_vanishing(trace, weak, layers[: top + 1], sizes)]
     if faded := _faded(trace, layers):
         return [faded]
     end = layers[-1][0]
@@ -123,7 +124,7 @@ def _between(first: Row, last: Row) -> list[Row]:
     return [r for r in ancestors([last]) if isinstance(r, Row) and r.reached and r.number >= first.number]
 
 
-def _cause(trace: Trace, weak: list[tuple[Leaf, Row]], top: Row) -> tuple[str, str, list[Row]]:
+def _cause(trace: Trace, weak: list[tuple[Leaf, Row]], top: Row, each: float) -> tuple[str, str, list[Row]]:
     """Why gradients shrink, as far as the values tell: the words, the remedy, the rows."""
     way = _between(weak[0][1], top)
     flat = [(row, slope) for row in way if (slope := _loss_of_slope(row)) is not None]
@@ -132,7 +133,7 @@ def _cause(trace: Trace, weak: list[tuple[Leaf, Row]], top: Row) -> tuple[str, s
         rows = [row for row, _ in flat if row.op == op]
         slope = sum(s for row, s in flat if row.op == op) / len(rows)
         if op == "sigmoid":
-            return (f"each `sigmoid` on the way passes {slope:.2g} of it on average",
+            return (f"each `sigmoid` on the way passes on {slope:.2g} of them on average",
                     "Use relu, gelu or silu between layers, or put a LayerNorm before each sigmoid.", rows)  # fmt: skip
         if op == "relu":
             return (f"`relu` gives {100 * (1 - slope):.3g} % zeros and passes nothing there",
@@ -148,9 +149,9 @@ def _cause(trace: Trace, weak: list[tuple[Leaf, Row]], top: Row) -> tuple[str, s
         if first and last is not None and last < 0.05 * first:
             words = f"the signal itself fades on the way, from {first:.2g} to {last:.2g}, because the weights are small"
             return words, "Start with larger weights (Xavier or Kaiming), or put a LayerNorm between the layers.", acts
-    small = f" (weights of rms {max(weights):.2g})" if weights else ""
+    small = f", with weights of {max(weights):.2g} rms" if weights else ""
     return (
-        f"every layer passes only a part of it{small}",
+        f"each layer passes on about {each:.2g} of them{small}",
         "Use Xavier or Kaiming start values, LayerNorm, or skip connections.",
         acts,
     )
@@ -162,16 +163,22 @@ def _span(layers: list[tuple[Leaf, Row]]) -> str:
     return listed(names) if len(names) <= 4 else f"{names[0]} to {names[-1]} ({len(names)} layers)"
 
 
-def _vanishing(trace: Trace, weak: list[tuple[Leaf, Row]], top: tuple[Leaf, Row], sizes: dict[Leaf, float]) -> Found:
-    why, remedy, rows = _cause(trace, weak, top[1])
+def _vanishing(
+    trace: Trace, weak: list[tuple[Leaf, Row]], layers: list[tuple[Leaf, Row]], sizes: dict[Leaf, float]
+) -> Found:
+    """`layers` end with the one that gets most."""
+    best, top = layers[-1]
+    least = min((leaf for leaf, _ in weak), key=lambda leaf: sizes[leaf])
+    steps = len(layers) - 1 - [leaf for leaf, _ in layers].index(least)
+    low, high = sizes[least], sizes[best]
+    why, remedy, rows = _cause(trace, weak, top, (low / high) ** (1 / steps))
     line, col, place = where(trace, (rows[0] if rows else weak[0][1]).chain)
-    least = min(weak, key=lambda pair: sizes[pair[0]])[0]
-    low, high = sizes[least], sizes[top[0]]
-    factor = f"{high / low:.0e} times less than" if low else "nothing beside"
-    factor = factor.replace("e+0", "e").replace("e+", "e")
+    beside = (
+        f"1/{float(f'{high / low:.1g}'):,.0f} of the {high:.2g} of {best.name}" if low else f"{best.name} {high:.2g}"
+    )
     message = capital(
         f"{place} lets gradients vanish: {why}, so {_span(weak)} hardly {'learns' if len(weak) == 1 else 'learn'} "
-        f"({least.name} gets {low:.2g} rms, {factor} {top[0].name} with {high:.2g})."
+        f"({least.name} gets {low:.2g} rms, {beside})."
     )
     return Found("vanishing", "warning", line, col, message, remedy, rows, [leaf for leaf, _ in weak])
 

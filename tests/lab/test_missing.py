@@ -1,0 +1,74 @@
+"""Parameters without gradient where no cut explains it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+Space = dict[str, Any]
+
+TWO_HEADS = """
+class Two(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body, self.head, self.spare = nn.Linear(16, 8), nn.Linear(8, 4), nn.Linear(8, 4)
+
+    def forward(self, x):
+        return self.head(core.tanh(self.body(x)))
+
+model = Two()
+optimizer = core.optim.SGD(model.parameters(), lr=0.1)
+"""
+STEP = "loss = F.cross_entropy(model(x), labels)\nloss.backward()\noptimizer.step()"
+
+
+def test_a_layer_that_forward_does_not_use(cell: Any, space: Space) -> None:
+    exec(TWO_HEADS, space)
+    record = cell(STEP, space)
+    (finding,) = record.findings
+    assert (finding.kind, finding.severity, finding.line) == ("no-gradient", "warning", 2)
+    assert finding.parameters == ["model.spare.weight", "model.spare.bias"]
+    assert finding.message == (
+        "model.spare.weight and model.spare.bias get no gradient from backward() on line 2: no op of this cell reads them."
+    )
+    rows = {g.name: g for g in record.gradients}
+    assert rows["model.spare.weight"].flags == ["none"]
+    assert rows["model.spare.weight"].norm is None
+    assert len(rows) == 6
+
+
+def test_a_branch_that_does_not_lead_to_the_loss(cell: Any, space: Space) -> None:
+    record = cell("A, B, C = P(16, 8), P(8, 4), P(8, 2)\nh = core.tanh(x @ A)\nside = h @ C\nside = side.square().mean()\n"
+                  "loss = F.cross_entropy(h @ B, labels)\nloss.backward()", space)  # fmt: skip
+    (finding,) = record.findings
+    assert (finding.kind, finding.line, finding.parameters) == ("no-gradient", 4, ["C"])
+    assert "what line 4 computes from it" in finding.message
+    assert "does not lead to the loss of line 6" in finding.message
+    assert any("unreached" in op.flags and op.line == 4 for op in record.ops)
+
+
+def test_parameters_of_the_optimizer_under_no_grad(cell: Any, space: Space) -> None:
+    space["encoder"], space["head"] = space["nn"].Linear(16, 8), space["nn"].Linear(8, 4)
+    record = cell("optimizer = core.optim.SGD([*encoder.parameters(), *head.parameters()], lr=0.1)\nwith core.no_grad():\n"
+                  "    h = encoder(x)\nF.cross_entropy(head(h), labels).backward()\noptimizer.step()", space)  # fmt: skip
+    (finding,) = record.findings
+    assert finding.line == 3
+    assert finding.parameters == ["encoder.weight", "encoder.bias"]
+    assert "under no_grad" in finding.message
+
+
+def test_a_variable_that_nobody_uses(cell: Any, space: Space) -> None:
+    record = cell("A, forgotten = P(16, 4), P(16, 4)\n(x @ A).sum().backward()", space)
+    (finding,) = record.findings
+    assert (finding.kind, finding.line, finding.parameters) == ("no-gradient", 2, ["forgotten"])
+
+
+def test_a_cell_without_backward_misses_nothing(cell: Any, space: Space) -> None:
+    record = cell("A = P(16, 4)\nmodel = nn.Linear(16, 4)\ny = model(x) + x @ A", space)
+    assert record.findings == []
+    assert record.gradients == []
+
+
+def test_chosen_gradients_are_all_that_was_asked_for(cell: Any, space: Space) -> None:
+    space["model"] = space["nn"].Linear(16, 4)
+    record = cell("z = x.clone().requires_grad_()\n(g,) = core.autograd.grad(model(z).sum(), z)", space)
+    assert record.findings == []

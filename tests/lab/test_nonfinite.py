@@ -1,0 +1,85 @@
+"""The first NaN or infinity is named, forward and backward, apart from those that pass it on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+Space = dict[str, Any]
+
+
+@pytest.mark.parametrize(
+    ("op", "words"),
+    [
+        ("core.relu(h).log()", "is the log of values down to 0"),
+        ("h.sqrt()", "is the sqrt of values down to -"),
+        ("(h * 1000).exp()", "is the exp of values up to "),
+        ("1 / core.relu(h)", "is a division by 0"),
+    ],
+)
+def test_the_first_in_forward(cell: Any, space: Space, op: str, words: str) -> None:
+    record = cell(f"A = P(16, 8)\nh = x @ A\ny = {op}\nz = y * 2 - y\nloss = z.mean()\nloss.backward()", space)
+    finding = next(f for f in record.findings if f.kind == "nan")
+    assert (finding.severity, finding.line) == ("error", 3)
+    assert finding.message.startswith("Line 3 makes the first ")
+    assert words in finding.message
+    assert [op.line for op in record.ops if "nan" in op.flags][0] == 3
+    assert [f.kind for f in record.findings] == ["nan"]
+
+
+def test_counts_and_the_spoilt_gradients_are_told(cell: Any, space: Space) -> None:
+    record = cell("A = core.zeros(16, 2, requires_grad=True)\nloss = (x @ A).log().sum()\nloss.backward()", space)
+    (finding,) = record.findings
+    assert "128 of 128 values are infinite" in finding.message
+    assert finding.message.endswith("and it spoils the gradient of A.")
+    assert finding.parameters == ["A"]
+    assert record.gradients[0].flags == ["nan"]
+    assert record.gradients[0].nonfinite == 32
+
+
+def test_the_first_in_backward(cell: Any, space: Space) -> None:
+    record = cell("A = core.zeros(16, 2, requires_grad=True)\nnorm = (x @ A).square().sum(1).sqrt()\nnorm.mean().backward()", space)
+    (finding,) = record.findings
+    assert (finding.kind, finding.line) == ("nan", 2)
+    assert finding.message.startswith("Line 2 makes the first infinity in backward: the gradient of `sqrt` in ")
+    assert "though all forward values are finite, and it spoils the gradient of A." in finding.message
+
+
+def test_the_run_in_which_it_came(cell: Any, space: Space) -> None:
+    record = cell("A = P(16, 2)\nfor i in range(20):\n    y = (x @ A).exp() / (15 - i)\n    y.sum().backward()", space)
+    (finding,) = record.findings
+    assert (finding.kind, finding.line) == ("nan", 3)
+    assert "in run 16" in finding.message
+    assert "division by 0" in finding.message or "of values of" in finding.message
+
+
+def test_bad_data_are_told_as_such(cell: Any, space: Space) -> None:
+    space["x"]._a[3, 4] = float("nan")
+    record = cell("A = P(16, 4)\nF.cross_entropy(x @ A, labels).backward()", space)
+    (finding,) = record.findings
+    assert (finding.kind, finding.line) == ("nan", 2)
+    assert "reads a value that is not finite before any op has run on it" in finding.message
+    assert "`x`" in finding.message or "x and A" in finding.message
+
+
+@pytest.mark.parametrize(
+    "mask",
+    [
+        "core.where(keep, scores, core.full((64, 64), float('-inf')))",
+        "scores + core.tensor(np.where(np.tri(64), 0, -np.inf).astype(np.float32))",
+        "scores.masked_fill(~keep, float('-inf'))",
+    ],
+)
+def test_the_infinities_of_an_attention_mask_are_healthy(cell: Any, space: Space, mask: str) -> None:
+    record = cell("Q, K, V = P(16, 8), P(16, 8), P(16, 4)\nkeep = core.tensor(np.tri(64, dtype=bool))\n"
+                  f"scores = (x @ Q) @ (x @ K).T / 8**0.5\nweights = F.softmax({mask}, dim=-1)\n"
+                  "F.cross_entropy(weights @ (x @ V), labels).backward()", space)  # fmt: skip
+    assert record.error is None
+    assert record.findings == []
+
+
+def test_infinities_that_where_keeps_out_are_healthy(cell: Any, space: Space) -> None:
+    record = cell("A = P(16, 4)\nh = core.relu(x @ A)\nlow = core.tensor(float('inf'))\nlow = core.minimum(low, h.min())\n"
+                  "(h + low.detach()).sum().backward()", space)  # fmt: skip
+    assert record.findings == []

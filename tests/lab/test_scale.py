@@ -1,0 +1,89 @@
+"""Vanishing and exploding gradients name the layers, the line and what can be seen of the cause."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from .conftest import kinds
+
+Space = dict[str, Any]
+
+DEEP = """
+Ws = [P(16, 16, scale={scale}) for _ in range({depth})]
+bs = [P(16, scale={bias}) for _ in range({depth})]
+h = x
+for W, b in zip(Ws, bs):
+    h = core.{activation}(h @ W + b)
+h.square().mean().backward()
+"""
+
+
+def deep(activation: str = "tanh", scale: float = 1.0, depth: int = 20, bias: float = 0.0) -> str:
+    return DEEP.format(activation=activation, scale=scale, depth=depth, bias=bias)
+
+
+def test_a_deep_tanh_network_with_small_weights(cell: Any, space: Space) -> None:
+    (finding,) = cell(deep(scale=0.5, bias=2.0), space).findings
+    assert (finding.kind, finding.severity) == ("vanishing", "warning")
+    assert finding.message.startswith("Line 5 lets gradients vanish: ")
+    assert finding.parameters[0] == "Ws[0]"
+    assert "Ws[19]" not in finding.parameters
+    assert finding.parameters == [f"Ws[{k}]" for k in range(len(finding.parameters))]
+    assert f"so Ws[0] to Ws[{len(finding.parameters) - 1}]" in finding.message
+
+
+def test_saturated_tanh_is_named(cell: Any, space: Space) -> None:
+    (finding,) = cell(deep(scale=1.0, bias=12.0, depth=12), space).findings
+    assert finding.kind == "vanishing"
+    assert "Line 5 lets gradients vanish: `tanh` is saturated (its mean slope is 0." in finding.message
+    assert "LayerNorm" in finding.remedy
+
+
+def test_sigmoids_are_named(cell: Any, space: Space) -> None:
+    (finding,) = cell(deep("sigmoid", depth=10), space).findings
+    assert finding.kind == "vanishing"
+    assert "each `sigmoid` on the way passes on 0.2" in finding.message
+
+
+def test_a_signal_that_fades_with_its_gradients(cell: Any, space: Space) -> None:
+    (finding,) = cell(deep(scale=0.2, depth=12), space).findings
+    assert finding.kind == "vanishing"
+    assert "lets the signal and with it the gradients vanish" in finding.message
+    assert "Ws[0] to Ws[11] (12 layers)" in finding.message
+
+
+def test_layers_of_modules_are_named(cell: Any, space: Space) -> None:
+    record = cell("layers = [m for _ in range(24) for m in (nn.Linear(16, 16), nn.Tanh())]\nmodel = nn.Sequential(*layers)\n"
+                  "loss = model(x).square().mean()\nloss.backward()", space)  # fmt: skip
+    (finding,) = record.findings
+    assert (finding.kind, finding.line) == ("vanishing", 3)
+    assert "model.0.weight to model." in finding.message
+    flags = {g.name: g.flags for g in record.gradients}
+    assert flags["model.0.weight"] == ["vanishing"]
+    assert flags["model.46.weight"] == []
+
+
+def test_exploding_gradients(cell: Any, space: Space) -> None:
+    (finding,) = cell(deep("relu", scale=4.0, depth=12), space).findings
+    assert (finding.kind, finding.line) == ("exploding", 5)
+    assert "lets gradients explode" in finding.message
+    assert "Ws[0] to Ws[11] (12 layers)" in finding.message
+
+
+@pytest.mark.parametrize("activation", ["tanh", "relu"])
+@pytest.mark.parametrize("depth", [3, 12])
+def test_start_values_that_keep_size_are_healthy(cell: Any, space: Space, activation: str, depth: int) -> None:
+    assert cell(deep(activation, scale=1.6 if activation == "tanh" else 1.41, depth=depth), space).findings == []
+
+
+def test_a_last_layer_that_starts_at_zero_is_healthy(cell: Any, space: Space) -> None:
+    source = deep(depth=4, scale=1.5).replace("h.square().mean()", "F.cross_entropy(h @ last, labels)")
+    assert cell("last = core.zeros(16, 4, requires_grad=True)\n" + source, space).findings == []
+
+
+def test_rows_of_an_embedding_that_no_batch_touched_do_not_count(cell: Any, space: Space) -> None:
+    record = cell("table, A, B = nn.Embedding(20000, 16), P(16, 16), P(16, 4)\nF.cross_entropy(core.tanh(table(labels) @ A) @ B, labels)"
+                  ".backward()", space)  # fmt: skip
+    assert record.findings == []
