@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 
 import numpy as np
@@ -13,6 +14,13 @@ from core.autograd import Function, grad, gradcheck, gradgradcheck, once_differe
 
 def leaf(*values: float, dtype: core.dtype = core.float64) -> core.Tensor:
     return core.tensor(values if len(values) != 1 else values[0], dtype=dtype, requires_grad=True)
+
+
+def line(mark: str) -> int:
+    """The line of the running test that ends in ``# <- mark``."""
+    code = sys._getframe(1).f_code
+    lines = inspect.getsource(code).splitlines()
+    return code.co_firstlineno + next(i for i, text in enumerate(lines) if text.endswith(f"# <- {mark}"))
 
 
 class Cube(Function):
@@ -343,14 +351,12 @@ def test_mark_dirty_and_saved():
 def test_what_was_saved_may_not_change(function):
     x = leaf(1.0, 2.0)
     y = x * 1
-    z = function.apply(y)
-    saved = sys._getframe().f_lineno  # noqa: E702
-    (y if function is Cube else z).add_(1)
-    changed = sys._getframe().f_lineno  # noqa: E702
+    z = function.apply(y)  # <- saved
+    (y if function is Cube else z).add_(1)  # <- changed
     with pytest.raises(RuntimeError, match="modified by an inplace operation") as caught:
         (z * 1).sum().backward()
-    assert f"test_function.py line {saved} (function.apply(y))" in str(caught.value)
-    assert f"test_function.py line {changed}" in str(caught.value)
+    assert f"test_function.py line {line('saved')} (function.apply(y))" in str(caught.value)
+    assert f"test_function.py line {line('changed')}" in str(caught.value)
 
 
 def test_saved_tensors_are_freed():
