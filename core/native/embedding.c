@@ -14,7 +14,8 @@ typedef struct {
 
 static void lookup_rows(void *context, ptrdiff_t begin, ptrdiff_t end) {
     const lookup *c = context;
-    for (ptrdiff_t row = begin; row < end; row++) memcpy(c->y + row * c->size, c->table + c->index[row] * c->size, (size_t)c->size);
+    for (ptrdiff_t row = begin; row < end; row++)
+        memcpy(c->y + row * c->size, c->table + c->index[row] * c->size, (size_t)c->size);
 }
 
 void embedding_forward(const char *table, const int64_t *index, char *y, ptrdiff_t rows, ptrdiff_t size) {
@@ -46,7 +47,8 @@ typedef struct {
 VECTOR static void NAME(scatter_columns)(void *context, ptrdiff_t begin, ptrdiff_t end) {
     const NAME(scatter) *c = context;
     const ptrdiff_t first = begin * SPAN, last = end * SPAN < c->n ? end * SPAN : c->n;
-    for (ptrdiff_t k = 0; k < c->count; k++) memset(c->gtable + k * c->n + first, 0, sizeof(REAL) * (size_t)(last - first));
+    for (ptrdiff_t k = 0; k < c->count; k++)
+        memset(c->gtable + k * c->n + first, 0, sizeof(REAL) * (size_t)(last - first));
     for (ptrdiff_t row = 0; row < c->rows; row++) {
         if (c->index[row] == c->padding) continue;
         const REAL *g = c->g + row * c->n;

@@ -40,34 +40,33 @@ typedef struct {
     ptrdiff_t n;
 } optim_tensor;
 
-#define DECLARE(T, S)                                                                                              \
-    /* y (outer, inner) = sum, largest or smallest of x (outer, n, inner) over n; false without memory */          \
-    int reduce_##S(int kind, const T *x, T *y, ptrdiff_t outer, ptrdiff_t n, ptrdiff_t inner);                     \
-    /* index (outer, inner) of the first largest (or smallest) item; NaN counts as beyond all others */            \
-    void argreduce_##S(int kind, const T *x, int64_t *index, ptrdiff_t outer, ptrdiff_t n, ptrdiff_t inner);       \
-    int value_stats_##S(const T *x, ptrdiff_t n, value_stats *stats);                                              \
-    int all_finite_##S(const T *x, ptrdiff_t n);                                                                   \
-    /* x, y, g, gx (rows, n) */                                                                                    \
-    void softmax_forward_##S(const T *x, T *y, ptrdiff_t rows, ptrdiff_t n);                                       \
-    void softmax_backward_##S(const T *g, const T *y, T *gx, ptrdiff_t rows, ptrdiff_t n);                         \
-    void log_softmax_forward_##S(const T *x, T *y, ptrdiff_t rows, ptrdiff_t n);                                   \
-    void log_softmax_backward_##S(const T *g, const T *y, T *gx, ptrdiff_t rows, ptrdiff_t n);                     \
-    /* x, y, g, gx (rows, n); w, b, gw, gb (n,), w and b may be NULL; mean, rstd (rows,) */                        \
-    void layer_norm_forward_##S(const T *x, const T *w, const T *b, T *y, T *mean, T *rstd, ptrdiff_t rows,        \
-                                ptrdiff_t n, double eps);                                                          \
-    int layer_norm_backward_##S(const T *g, const T *x, const T *mean, const T *rstd, const T *w, T *gx, T *gw,    \
-                                T *gb, ptrdiff_t rows, ptrdiff_t n);                                               \
+#define DECLARE(T, S)                                                                                                  \
+    /* y (outer, inner) = sum, largest or smallest of x (outer, n, inner) over n; false without memory */              \
+    int reduce_##S(int kind, const T *x, T *y, ptrdiff_t outer, ptrdiff_t n, ptrdiff_t inner);                         \
+    /* index (outer, inner) of the first largest (or smallest) item; NaN counts as beyond all others */                \
+    void argreduce_##S(int kind, const T *x, int64_t *index, ptrdiff_t outer, ptrdiff_t n, ptrdiff_t inner);           \
+    int value_stats_##S(const T *x, ptrdiff_t n, value_stats *stats);                                                  \
+    int all_finite_##S(const T *x, ptrdiff_t n);                                                                       \
+    /* x, y, g, gx (rows, n) */                                                                                        \
+    void softmax_forward_##S(const T *x, T *y, ptrdiff_t rows, ptrdiff_t n);                                           \
+    void softmax_backward_##S(const T *g, const T *y, T *gx, ptrdiff_t rows, ptrdiff_t n);                             \
+    void log_softmax_forward_##S(const T *x, T *y, ptrdiff_t rows, ptrdiff_t n);                                       \
+    void log_softmax_backward_##S(const T *g, const T *y, T *gx, ptrdiff_t rows, ptrdiff_t n);                         \
+    /* x, y, g, gx (rows, n); w, b, gw, gb (n,), w and b may be NULL; mean, rstd (rows,) */                            \
+    void layer_norm_forward_##S(const T *x, const T *w, const T *b, T *y, T *mean, T *rstd, ptrdiff_t rows,            \
+                                ptrdiff_t n, double eps);                                                              \
+    int layer_norm_backward_##S(const T *g, const T *x, const T *mean, const T *rstd, const T *w, T *gx, T *gw, T *gb, \
+                                ptrdiff_t rows, ptrdiff_t n);                                                          \
     /* x, gx (rows, classes); target, loss, lse, g (rows,); weight (classes,) or NULL. lse is the log of the sum   \
-       of exponentials. Returns the first row whose target is out of range, or -1. */                              \
-    ptrdiff_t cross_entropy_forward_##S(const T *x, const int64_t *target, const T *weight, T *loss, T *lse,       \
-                                        ptrdiff_t rows, ptrdiff_t classes, loss_options options);                  \
-    ptrdiff_t cross_entropy_backward_##S(const T *g, const T *x, const T *lse, const int64_t *target,              \
-                                         const T *weight, T *gx, ptrdiff_t rows, ptrdiff_t classes,                \
-                                         loss_options options);                                                    \
-    /* table, gtable (count, n); index (rows,); y, g (rows, n). Rows of index `padding` leave no gradient. */      \
-    void embedding_backward_##S(const T *g, const int64_t *index, T *gtable, ptrdiff_t rows, ptrdiff_t count,      \
-                                ptrdiff_t n, int64_t padding);                                                     \
-    void adam_step_##S(const optim_tensor *tensors, ptrdiff_t count, const adam_options *options);                 \
+       of exponentials. Returns the first row whose target is out of range, or -1. */   \
+    ptrdiff_t cross_entropy_forward_##S(const T *x, const int64_t *target, const T *weight, T *loss, T *lse,           \
+                                        ptrdiff_t rows, ptrdiff_t classes, loss_options options);                      \
+    ptrdiff_t cross_entropy_backward_##S(const T *g, const T *x, const T *lse, const int64_t *target, const T *weight, \
+                                         T *gx, ptrdiff_t rows, ptrdiff_t classes, loss_options options);              \
+    /* table, gtable (count, n); index (rows,); y, g (rows, n). Rows of index `padding` leave no gradient. */          \
+    void embedding_backward_##S(const T *g, const int64_t *index, T *gtable, ptrdiff_t rows, ptrdiff_t count,          \
+                                ptrdiff_t n, int64_t padding);                                                         \
+    void adam_step_##S(const optim_tensor *tensors, ptrdiff_t count, const adam_options *options);                     \
     void sgd_step_##S(const optim_tensor *tensors, ptrdiff_t count, const sgd_options *options);
 DECLARE(float, f32)
 DECLARE(double, f64)

@@ -89,8 +89,15 @@ ptrdiff_t NAME(cross_entropy_forward)(const REAL *x, const int64_t *target, cons
                                       ptrdiff_t rows, ptrdiff_t classes, loss_options options) {
     const ptrdiff_t bad = bad_target(target, rows, classes, options.ignore_index);
     if (bad >= 0) return bad;
-    NAME(loss) context = {.x = x, .weight = weight, .target = target, .loss = loss, .lse = lse, .classes = classes,
-                          .ignore_index = options.ignore_index, .smoothing = (REAL)options.smoothing};
+    NAME(loss)
+    context = {.x = x,
+               .weight = weight,
+               .target = target,
+               .loss = loss,
+               .lse = lse,
+               .classes = classes,
+               .ignore_index = options.ignore_index,
+               .smoothing = (REAL)options.smoothing};
     parallel_for(rows, 8 * (double)(rows * classes), NAME(loss_rows), &context);
     return -1;
 }
@@ -105,8 +112,17 @@ ptrdiff_t NAME(cross_entropy_backward)(const REAL *g, const REAL *x, const REAL 
         weight_sum = 0;
         for (ptrdiff_t i = 0; i < classes; i++) weight_sum += weight[i];
     }
-    NAME(loss) context = {.g = g, .x = x, .weight = weight, .lse_in = lse, .target = target, .gx = gx, .classes = classes,
-                          .ignore_index = options.ignore_index, .smoothing = (REAL)options.smoothing, .weight_sum = weight_sum};
+    NAME(loss)
+    context = {.g = g,
+               .x = x,
+               .weight = weight,
+               .lse_in = lse,
+               .target = target,
+               .gx = gx,
+               .classes = classes,
+               .ignore_index = options.ignore_index,
+               .smoothing = (REAL)options.smoothing,
+               .weight_sum = weight_sum};
     parallel_for(rows, 8 * (double)(rows * classes), NAME(loss_back_rows), &context);
     return -1;
 }

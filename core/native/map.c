@@ -15,12 +15,13 @@ enum { BLOCK = 256, WIDEST = 8, SHORT = 32 };
 
 static ptrdiff_t item_size(char type) { return type == 'f' ? 4 : type == 'd' ? 8 : 1; }
 
-#define COPY_STRIDED(TYPE)                                                                        \
-    do {                                                                                          \
+#define COPY_STRIDED(TYPE)                                                                                     \
+    do {                                                                                                       \
         for (ptrdiff_t i = 0; i < n; i++) *(TYPE *)(to + i * to_step) = *(const TYPE *)(from + i * from_step); \
     } while (0)
 
-static void copy_strided(char *to, ptrdiff_t to_step, const char *from, ptrdiff_t from_step, ptrdiff_t n, ptrdiff_t size) {
+static void copy_strided(char *to, ptrdiff_t to_step, const char *from, ptrdiff_t from_step, ptrdiff_t n,
+                         ptrdiff_t size) {
     if (size == 4) COPY_STRIDED(uint32_t);
     else if (size == 8) COPY_STRIDED(uint64_t);
     else COPY_STRIDED(uint8_t);
@@ -47,7 +48,8 @@ static void run_row(const map_kernel *kernel, char **ptr, const ptrdiff_t *strid
         for (int k = 0; k <= n_in; k++) {
             char *at = ptr[k] + begin * stride[k];
             block[k] = stride[k] == size[k] ? at : buffer[k];
-            if (k < n_in && stride[k] != size[k] && stride[k] != 0) copy_strided(buffer[k], size[k], at, stride[k], count, size[k]);
+            if (k < n_in && stride[k] != size[k] && stride[k] != 0)
+                copy_strided(buffer[k], size[k], at, stride[k], count, size[k]);
         }
         kernel->fn(block, count, params);
         if (block[n_in] == buffer[n_in])
@@ -118,7 +120,8 @@ static void run_short_rows(void *context, ptrdiff_t begin, ptrdiff_t end) {
             block[k] = flat[k] ? ptr[k] : buffer[k];
             if (flat[k] || k == n_in || (step == 0 && filled[k] >= count)) continue;
             for (ptrdiff_t row = 0; row < count; row++)
-                copy_strided(buffer[k] + row * inner * size[k], size[k], ptr[k] + row * step, call->stride[k][last], inner, size[k]);
+                copy_strided(buffer[k] + row * inner * size[k], size[k], ptr[k] + row * step, call->stride[k][last],
+                             inner, size[k]);
             filled[k] = count;
         }
         kernel->fn(block, count * inner, call->params);
@@ -132,7 +135,8 @@ static void run_short_rows(void *context, ptrdiff_t begin, ptrdiff_t end) {
         for (int axis = rows_axis; axis > 0 && index[axis] == call->shape[axis]; axis--) {
             index[axis] = 0;
             index[axis - 1]++;
-            for (int k = 0; k <= n_in; k++) ptr[k] += call->stride[k][axis - 1] - call->shape[axis] * call->stride[k][axis];
+            for (int k = 0; k <= n_in; k++)
+                ptr[k] += call->stride[k][axis - 1] - call->shape[axis] * call->stride[k][axis];
             memset(filled, 0, sizeof filled);
         }
     }
@@ -151,7 +155,8 @@ void map_coalesce(map_call *call) {
     for (int axis = 0; axis < call->ndim; axis++) {
         if (call->shape[axis] == 1) continue;
         int joins = kept > 0;
-        for (int k = 0; k < n_ops && joins; k++) joins = call->stride[k][kept - 1] == call->stride[k][axis] * call->shape[axis];
+        for (int k = 0; k < n_ops && joins; k++)
+            joins = call->stride[k][kept - 1] == call->stride[k][axis] * call->shape[axis];
         int to = joins ? kept - 1 : kept++;
         call->shape[to] = (joins ? call->shape[to] : 1) * call->shape[axis];
         for (int k = 0; k < n_ops; k++) call->stride[k][to] = call->stride[k][axis];

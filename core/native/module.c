@@ -20,7 +20,8 @@ PyMODINIT_FUNC PyInit__native(void) {
     PyObject *module = PyModule_Create(&definition);
     if (!module) return NULL;
     PyObject *maps = make_maps();
-    if (!maps || PyModule_AddObjectRef(module, "maps", maps) < 0 || PyModule_AddObjectRef(module, "Map", (PyObject *)&Map_Type) < 0 ||
+    if (!maps || PyModule_AddObjectRef(module, "maps", maps) < 0 ||
+        PyModule_AddObjectRef(module, "Map", (PyObject *)&Map_Type) < 0 ||
         PyModule_AddFunctions(module, array_methods) < 0 || PyModule_AddFunctions(module, reduce_methods) < 0 ||
         PyModule_AddFunctions(module, row_methods) < 0 || PyModule_AddFunctions(module, optim_methods) < 0)
         Py_CLEAR(module);

@@ -6,8 +6,7 @@
 
 /* Owns one block of the cache; an array over it holds it as its base. */
 typedef struct {
-    PyObject_HEAD
-    void *memory;
+    PyObject_HEAD void *memory;
     size_t capacity;
 } Block;
 
@@ -18,15 +17,15 @@ static void block_dealloc(PyObject *self) {
 }
 
 PyTypeObject Block_Type = {
-    PyVarObject_HEAD_INIT(NULL, 0)
-    .tp_name = "core.native._native.Block",
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "core.native._native.Block",
     .tp_basicsize = sizeof(Block),
     .tp_dealloc = block_dealloc,
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
     .tp_doc = "The memory of a large array; it goes back to the cache when the array is gone.",
 };
 
-static PyObject *new_over_block(PyArray_Descr *descr, int ndim, const npy_intp *shape, const npy_intp *strides, size_t size) {
+static PyObject *new_over_block(PyArray_Descr *descr, int ndim, const npy_intp *shape, const npy_intp *strides,
+                                size_t size) {
     Block *block = PyObject_New(Block, &Block_Type);
     if (!block) {
         Py_DECREF(descr);
@@ -38,7 +37,8 @@ static PyObject *new_over_block(PyArray_Descr *descr, int ndim, const npy_intp *
         Py_DECREF(descr);
         return PyErr_NoMemory();
     }
-    PyObject *array = PyArray_NewFromDescr(&PyArray_Type, descr, ndim, shape, strides, block->memory, NPY_ARRAY_WRITEABLE, NULL);
+    PyObject *array =
+        PyArray_NewFromDescr(&PyArray_Type, descr, ndim, shape, strides, block->memory, NPY_ARRAY_WRITEABLE, NULL);
     if (!array) {
         Py_DECREF(block);
         return NULL;
@@ -53,7 +53,8 @@ static PyObject *new_over_block(PyArray_Descr *descr, int ndim, const npy_intp *
 static PyObject *new_of_descr(PyArray_Descr *descr, int ndim, const npy_intp *shape, const npy_intp *strides) {
     size_t size = (size_t)PyDataType_ELSIZE(descr);
     for (int axis = 0; axis < ndim; axis++)
-        if (shape[axis] < 0 || __builtin_mul_overflow(size, (size_t)shape[axis], &size)) size = 0; /* NumPy words the error */
+        if (shape[axis] < 0 || __builtin_mul_overflow(size, (size_t)shape[axis], &size))
+            size = 0; /* NumPy words the error */
     if (size >= MEMORY_SMALLEST && !PyDataType_REFCHK(descr)) return new_over_block(descr, ndim, shape, strides, size);
     return PyArray_NewFromDescr(&PyArray_Type, descr, ndim, shape, strides, NULL, 0, NULL);
 }
@@ -66,8 +67,10 @@ PyObject *new_array(int type_num, int ndim, const npy_intp *shape, const npy_int
 static PyArrayObject *refuse(PyObject *object, int type_num, const char *kernel) {
     PyArray_Descr *wanted = PyArray_DescrFromType(type_num);
     if (!wanted) return NULL;
-    PyObject *found = PyArray_Check(object) ? (PyObject *)PyArray_DESCR((PyArrayObject *)object) : (PyObject *)Py_TYPE(object);
-    PyErr_Format(PyExc_TypeError, "%s takes an array of %S, got %S; convert it with .astype first", kernel, wanted, found);
+    PyObject *found =
+        PyArray_Check(object) ? (PyObject *)PyArray_DESCR((PyArrayObject *)object) : (PyObject *)Py_TYPE(object);
+    PyErr_Format(PyExc_TypeError, "%s takes an array of %S, got %S; convert it with .astype first", kernel, wanted,
+                 found);
     Py_DECREF(wanted);
     return NULL;
 }
@@ -96,8 +99,8 @@ int real_type(PyObject *object, const char *kernel) {
     if (PyArray_Check(object)) {
         int type_num = PyArray_TYPE((PyArrayObject *)object);
         if (type_num == NPY_FLOAT || type_num == NPY_DOUBLE) return type_num;
-        PyErr_Format(PyExc_TypeError, "%s takes arrays of float32 or float64, got %S; convert it with .astype first", kernel,
-                     PyArray_DESCR((PyArrayObject *)object));
+        PyErr_Format(PyExc_TypeError, "%s takes arrays of float32 or float64, got %S; convert it with .astype first",
+                     kernel, PyArray_DESCR((PyArrayObject *)object));
         return -1;
     }
     PyErr_Format(PyExc_TypeError, "%s takes NumPy arrays, got %s", kernel, Py_TYPE(object)->tp_name);
@@ -120,8 +123,9 @@ static PyObject *memory_stats_dict(PyObject *module, PyObject *ignored) {
     memory_stats stats = memory_get_stats();
     return Py_BuildValue("{s:n,s:n,s:n,s:n,s:n,s:n,s:n,s:n}", "live_bytes", (Py_ssize_t)stats.live_bytes, "live_blocks",
                          (Py_ssize_t)stats.live_blocks, "cached_bytes", (Py_ssize_t)stats.cached_bytes, "cached_blocks",
-                         (Py_ssize_t)stats.cached_blocks, "hits", (Py_ssize_t)stats.hits, "misses", (Py_ssize_t)stats.misses,
-                         "evictions", (Py_ssize_t)stats.evictions, "limit_bytes", (Py_ssize_t)stats.limit_bytes);
+                         (Py_ssize_t)stats.cached_blocks, "hits", (Py_ssize_t)stats.hits, "misses",
+                         (Py_ssize_t)stats.misses, "evictions", (Py_ssize_t)stats.evictions, "limit_bytes",
+                         (Py_ssize_t)stats.limit_bytes);
 }
 
 static PyObject *release_memory(PyObject *module, PyObject *ignored) {
@@ -132,27 +136,35 @@ static PyObject *release_memory(PyObject *module, PyObject *ignored) {
 static PyObject *set_memory_limit(PyObject *module, PyObject *limit) {
     Py_ssize_t limit_bytes = PyNumber_AsSsize_t(limit, PyExc_OverflowError);
     if (limit_bytes == -1 && PyErr_Occurred()) return NULL;
-    if (limit_bytes < 0) return PyErr_Format(PyExc_ValueError, "set_memory_limit takes a number of bytes, got %zd", limit_bytes);
+    if (limit_bytes < 0)
+        return PyErr_Format(PyExc_ValueError, "set_memory_limit takes a number of bytes, got %zd", limit_bytes);
     memory_set_limit((size_t)limit_bytes);
     Py_RETURN_NONE;
 }
 
-static PyObject *get_num_threads(PyObject *module, PyObject *ignored) { return PyLong_FromLong(parallel_get_threads()); }
+static PyObject *get_num_threads(PyObject *module, PyObject *ignored) {
+    return PyLong_FromLong(parallel_get_threads());
+}
 
 static PyObject *set_num_threads(PyObject *module, PyObject *count_object) {
     long count = PyLong_AsLong(count_object);
     if (count == -1 && PyErr_Occurred()) return NULL;
-    if (count < 1 || count > 1024) return PyErr_Format(PyExc_RuntimeError, "set_num_threads expects a positive integer, got %ld", count);
+    if (count < 1 || count > 1024)
+        return PyErr_Format(PyExc_RuntimeError, "set_num_threads expects a positive integer, got %ld", count);
     parallel_set_threads((int)count);
     Py_RETURN_NONE;
 }
 
 PyMethodDef array_methods[] = {
-    {"empty", empty, METH_VARARGS, "empty(shape, dtype)\n--\n\nA C-contiguous array of undefined items, its memory from the cache when large."},
-    {"memory_stats", memory_stats_dict, METH_NOARGS, "memory_stats()\n--\n\nThe cache's counters: bytes and blocks live and cached, hits, misses, evictions, limit."},
-    {"release_memory", release_memory, METH_NOARGS, "release_memory()\n--\n\nGive the cached blocks back to the operating system."},
+    {"empty", empty, METH_VARARGS,
+     "empty(shape, dtype)\n--\n\nA C-contiguous array of undefined items, its memory from the cache when large."},
+    {"memory_stats", memory_stats_dict, METH_NOARGS,
+     "memory_stats()\n--\n\nThe cache's counters: bytes and blocks live and cached, hits, misses, evictions, limit."},
+    {"release_memory", release_memory, METH_NOARGS,
+     "release_memory()\n--\n\nGive the cached blocks back to the operating system."},
     {"set_memory_limit", set_memory_limit, METH_O, "set_memory_limit(limit_bytes)\n--\n\nCache at most so many bytes."},
     {"get_num_threads", get_num_threads, METH_NOARGS, "get_num_threads()\n--\n\nHow many threads a kernel may use."},
-    {"set_num_threads", set_num_threads, METH_O, "set_num_threads(count)\n--\n\nLet kernels use so many threads; results do not depend on it."},
+    {"set_num_threads", set_num_threads, METH_O,
+     "set_num_threads(count)\n--\n\nLet kernels use so many threads; results do not depend on it."},
     {NULL, NULL, 0, NULL},
 };

@@ -7,8 +7,7 @@
 #include "map.h"
 
 typedef struct {
-    PyObject_HEAD
-    vectorcallfunc vectorcall;
+    PyObject_HEAD vectorcallfunc vectorcall;
     const map_kernel *kernel;
 } Map;
 
@@ -49,8 +48,8 @@ static int take_number(PyObject *object, char type, number *to) {
 
 static int take_operands(const map_kernel *kernel, PyObject *const *args, Py_ssize_t count, operands *ops) {
     if (count != kernel->n_in + kernel->n_params) {
-        PyErr_Format(PyExc_TypeError, "%s takes %d arrays and %d numbers, got %zd arguments", kernel->name, kernel->n_in,
-                     kernel->n_params, count);
+        PyErr_Format(PyExc_TypeError, "%s takes %d arrays and %d numbers, got %zd arguments", kernel->name,
+                     kernel->n_in, kernel->n_params, count);
         return -1;
     }
     memset(ops->array, 0, sizeof ops->array);
@@ -95,7 +94,8 @@ static int broadcast_shape(const map_kernel *kernel, const operands *ops, int *n
             npy_intp size = PyArray_DIM(array, i);
             if (size == shape[axis] || size == 1) continue;
             if (shape[axis] != 1) {
-                PyErr_Format(PyExc_ValueError, "%s: the arrays do not broadcast, operand %d has %zd items where another has %zd",
+                PyErr_Format(PyExc_ValueError,
+                             "%s: the arrays do not broadcast, operand %d has %zd items where another has %zd",
                              kernel->name, k, (Py_ssize_t)size, (Py_ssize_t)shape[axis]);
                 return -1;
             }
@@ -161,8 +161,7 @@ static void execute(map_call *call) {
         map_run(call);
         return;
     }
-    Py_BEGIN_ALLOW_THREADS
-    map_run(call);
+    Py_BEGIN_ALLOW_THREADS map_run(call);
     Py_END_ALLOW_THREADS
 }
 
@@ -184,8 +183,7 @@ static PyObject *call_plain(const map_kernel *kernel, operands *ops, PyArrayObje
     if (map_cost(&call) < GIL_COST) {
         map_run(&call);
     } else {
-        Py_BEGIN_ALLOW_THREADS
-        map_run(&call);
+        Py_BEGIN_ALLOW_THREADS map_run(&call);
         Py_END_ALLOW_THREADS
     }
     return out;
@@ -198,8 +196,10 @@ static PyObject *call_general(const map_kernel *kernel, operands *ops, PyArrayOb
     if (broadcast_shape(kernel, ops, &ndim, shape) < 0) return NULL;
     if (out) {
         int extra = PyArray_NDIM(out) - ndim, fits = extra >= 0;
-        for (int axis = 0; fits && axis < ndim; axis++) fits = shape[axis] == 1 || shape[axis] == PyArray_DIM(out, axis + extra);
-        if (!fits) return PyErr_Format(PyExc_ValueError, "%s: the result does not fit into the output's shape", kernel->name);
+        for (int axis = 0; fits && axis < ndim; axis++)
+            fits = shape[axis] == 1 || shape[axis] == PyArray_DIM(out, axis + extra);
+        if (!fits)
+            return PyErr_Format(PyExc_ValueError, "%s: the result does not fit into the output's shape", kernel->name);
         ndim = PyArray_NDIM(out);
         memcpy(shape, PyArray_DIMS(out), sizeof(npy_intp) * (size_t)ndim);
     }
@@ -231,7 +231,8 @@ static PyObject *call_general(const map_kernel *kernel, operands *ops, PyArrayOb
 
 static PyObject *map_vectorcall(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *kwnames) {
     const map_kernel *kernel = ((Map *)self)->kernel;
-    if (kwnames && PyTuple_GET_SIZE(kwnames)) return PyErr_Format(PyExc_TypeError, "%s takes no keyword arguments", kernel->name);
+    if (kwnames && PyTuple_GET_SIZE(kwnames))
+        return PyErr_Format(PyExc_TypeError, "%s takes no keyword arguments", kernel->name);
     operands ops;
     if (take_operands(kernel, args, PyVectorcall_NARGS(nargsf), &ops) < 0) return NULL;
     PyArrayObject *first = NULL;
@@ -278,7 +279,8 @@ static PyObject *map_into(PyObject *self, PyObject *const *args, Py_ssize_t coun
         Py_DECREF(refused);
         return PyErr_Format(PyExc_TypeError, "%s.into writes into an aligned array of native byte order", kernel->name);
     }
-    if (!PyArray_ISWRITEABLE(out)) return PyErr_Format(PyExc_ValueError, "%s.into: the output is read-only", kernel->name);
+    if (!PyArray_ISWRITEABLE(out))
+        return PyErr_Format(PyExc_ValueError, "%s.into: the output is read-only", kernel->name);
     operands ops;
     if (take_operands(kernel, args + 1, count - 1, &ops) < 0) return NULL;
     PyObject *result = NULL;
@@ -326,8 +328,7 @@ static PyMethodDef map_methods[] = {
 };
 
 PyTypeObject Map_Type = {
-    PyVarObject_HEAD_INIT(NULL, 0)
-    .tp_name = "core.native._native.Map",
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "core.native._native.Map",
     .tp_basicsize = sizeof(Map),
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_DISALLOW_INSTANTIATION,
     .tp_vectorcall_offset = offsetof(Map, vectorcall),
@@ -347,7 +348,8 @@ PyObject *make_maps(void) {
             map->vectorcall = map_vectorcall;
             map->kernel = kernel;
         }
-        if (!map || !key || kernel->n_params > MAX_PARAMS || PyDict_SetItem(maps, key, (PyObject *)map) < 0) Py_CLEAR(maps);
+        if (!map || !key || kernel->n_params > MAX_PARAMS || PyDict_SetItem(maps, key, (PyObject *)map) < 0)
+            Py_CLEAR(maps);
         Py_XDECREF(key);
         Py_XDECREF(map);
     }

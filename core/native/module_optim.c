@@ -40,12 +40,14 @@ static int take_tensor(step_call *call, Py_ssize_t i, const char *name) {
         PyArrayObject *param = array[0];
         if (PyArray_TYPE(array[k]) != PyArray_TYPE(param) || PyArray_NDIM(array[k]) != PyArray_NDIM(param) ||
             !PyArray_CompareLists(PyArray_DIMS(array[k]), PyArray_DIMS(param), PyArray_NDIM(param))) {
-            PyErr_Format(PyExc_ValueError, "%s: parameter %zd and its gradient or state differ in shape or dtype", name, i);
+            PyErr_Format(PyExc_ValueError, "%s: parameter %zd and its gradient or state differ in shape or dtype", name,
+                         i);
             return -1;
         }
         if (k == 1) continue;
         if (!PyArray_ISBEHAVED(array[k]) || !is_dense(array[k]) || !same_layout(array[k], param)) {
-            PyErr_Format(PyExc_ValueError, "%s: parameter %zd and its state must be writeable, contiguous and laid out alike", name, i);
+            PyErr_Format(PyExc_ValueError,
+                         "%s: parameter %zd and its state must be writeable, contiguous and laid out alike", name, i);
             return -1;
         }
     }
@@ -58,8 +60,9 @@ static int take_tensor(step_call *call, Py_ssize_t i, const char *name) {
         Py_DECREF(copy); /* the list keeps it */
         array[1] = (PyArrayObject *)copy;
     }
-    call->tensors[i] = (optim_tensor){PyArray_DATA(array[0]), PyArray_DATA(array[1]), array[2] ? PyArray_DATA(array[2]) : NULL,
-                                      array[3] ? PyArray_DATA(array[3]) : NULL, PyArray_SIZE(array[0])};
+    call->tensors[i] =
+        (optim_tensor){PyArray_DATA(array[0]), PyArray_DATA(array[1]), array[2] ? PyArray_DATA(array[2]) : NULL,
+                       array[3] ? PyArray_DATA(array[3]) : NULL, PyArray_SIZE(array[0])};
     call->items += PyArray_SIZE(array[0]);
     return 0;
 }
@@ -97,13 +100,13 @@ static Py_ssize_t run_length(const step_call *call, Py_ssize_t first, int *type)
 }
 
 static PyObject *adamw_step(PyObject *module, PyObject *args, PyObject *kwargs) {
-    static char *names[] = {"params", "grads", "exp_avgs", "exp_avg_sqs", "step", "lr", "beta1", "beta2", "eps", "weight_decay", "maximize",
-                            "decoupled", NULL};
+    static char *names[] = {"params", "grads", "exp_avgs",     "exp_avg_sqs", "step",      "lr", "beta1",
+                            "beta2",  "eps",   "weight_decay", "maximize",    "decoupled", NULL};
     PyObject *lists[LISTS];
     adam_options options = {.decoupled = 1};
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOOOdddddd|pp:adamw_step", names, &lists[0], &lists[1], &lists[2], &lists[3], &options.step,
-                                     &options.lr, &options.beta1, &options.beta2, &options.eps, &options.weight_decay, &options.maximize,
-                                     &options.decoupled))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOOOdddddd|pp:adamw_step", names, &lists[0], &lists[1], &lists[2],
+                                     &lists[3], &options.step, &options.lr, &options.beta1, &options.beta2,
+                                     &options.eps, &options.weight_decay, &options.maximize, &options.decoupled))
         return NULL;
     step_call call;
     PyObject *result = NULL;
@@ -123,12 +126,13 @@ done:
 }
 
 static PyObject *sgd_step(PyObject *module, PyObject *args, PyObject *kwargs) {
-    static char *names[] = {"params", "grads", "momenta", "lr", "momentum", "dampening", "weight_decay", "nesterov", "maximize", "first", NULL};
+    static char *names[] = {"params",       "grads",    "momenta",  "lr",    "momentum", "dampening",
+                            "weight_decay", "nesterov", "maximize", "first", NULL};
     PyObject *lists[LISTS] = {NULL};
     sgd_options options = {0};
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOOd|dddppp:sgd_step", names, &lists[0], &lists[1], &lists[2], &options.lr,
-                                     &options.momentum, &options.dampening, &options.weight_decay, &options.nesterov, &options.maximize,
-                                     &options.first))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOOd|dddppp:sgd_step", names, &lists[0], &lists[1], &lists[2],
+                                     &options.lr, &options.momentum, &options.dampening, &options.weight_decay,
+                                     &options.nesterov, &options.maximize, &options.first))
         return NULL;
     if (lists[2] == Py_None) lists[2] = NULL;
     step_call call;
@@ -150,10 +154,12 @@ done:
 
 PyMethodDef optim_methods[] = {
     {"adamw_step", (PyCFunction)(void (*)(void))adamw_step, METH_VARARGS | METH_KEYWORDS,
-     "adamw_step(params, grads, exp_avgs, exp_avg_sqs, step, lr, beta1, beta2, eps, weight_decay, maximize=False, decoupled=True)\n--\n\n"
+     "adamw_step(params, grads, exp_avgs, exp_avg_sqs, step, lr, beta1, beta2, eps, weight_decay, maximize=False, "
+     "decoupled=True)\n--\n\n"
      "One step of AdamW in place, `step` counted from 1; decoupled=False is Adam."},
     {"sgd_step", (PyCFunction)(void (*)(void))sgd_step, METH_VARARGS | METH_KEYWORDS,
-     "sgd_step(params, grads, momenta, lr, momentum=0.0, dampening=0.0, weight_decay=0.0, nesterov=False, maximize=False, first=False)\n"
+     "sgd_step(params, grads, momenta, lr, momentum=0.0, dampening=0.0, weight_decay=0.0, nesterov=False, "
+     "maximize=False, first=False)\n"
      "--\n\nOne step of SGD in place; momenta may be None, and first=True fills them."},
     {NULL, NULL, 0, NULL},
 };

@@ -26,7 +26,8 @@ static int take_axes(PyObject *axes, int ndim, char *reduced, const char *name) 
         if (axis == -1 && PyErr_Occurred()) return -1;
         const Py_ssize_t own = axis < 0 ? axis + ndim : axis;
         if (own < 0 || own >= ndim) {
-            PyErr_Format(PyExc_IndexError, "%s: Dimension out of range (expected to be in range of [%d, %d], but got %zd)", name, -ndim,
+            PyErr_Format(PyExc_IndexError,
+                         "%s: Dimension out of range (expected to be in range of [%d, %d], but got %zd)", name, -ndim,
                          ndim - 1, axis);
             return -1;
         }
@@ -121,7 +122,8 @@ static void divide(PyArrayObject *y, npy_intp count) {
 }
 
 static PyObject *reduce(PyObject *const *args, Py_ssize_t nargs, int kind, int mean, const char *name) {
-    if (nargs < 1 || nargs > 3) return PyErr_Format(PyExc_TypeError, "%s takes an array, axes and keepdims, got %zd arguments", name, nargs);
+    if (nargs < 1 || nargs > 3)
+        return PyErr_Format(PyExc_TypeError, "%s takes an array, axes and keepdims, got %zd arguments", name, nargs);
     const int type = real_type(args[0], name), keepdims = nargs > 2 ? PyObject_IsTrue(args[2]) : 0;
     if (type < 0 || keepdims < 0) return NULL;
     char reduced[MAX_DIMS];
@@ -151,7 +153,8 @@ static PyObject *reduce(PyObject *const *args, Py_ssize_t nargs, int kind, int m
     PyArrayObject *y = (PyArrayObject *)result;
     if (reduced_count == 0 && kind != REDUCE_SUM && PyArray_SIZE(y) > 0) {
         Py_CLEAR(result);
-        PyErr_Format(PyExc_ValueError, "%s: the reduced axes have no items, and a %s of nothing is not defined", name, name);
+        PyErr_Format(PyExc_ValueError, "%s: the reduced axes have no items, and a %s of nothing is not defined", name,
+                     name);
         goto done;
     }
     int finished = 1;
@@ -160,8 +163,7 @@ static PyObject *reduce(PyObject *const *args, Py_ssize_t nargs, int kind, int m
     } else if (PyArray_SIZE(a) < GIL_COST) {
         finished = reduce_groups(type, kind, PyArray_DATA(a), PyArray_DATA(y), groups, count);
     } else {
-        Py_BEGIN_ALLOW_THREADS
-        finished = reduce_groups(type, kind, PyArray_DATA(a), PyArray_DATA(y), groups, count);
+        Py_BEGIN_ALLOW_THREADS finished = reduce_groups(type, kind, PyArray_DATA(a), PyArray_DATA(y), groups, count);
         Py_END_ALLOW_THREADS
     }
     if (!finished) {
@@ -175,17 +177,27 @@ done:
     return result;
 }
 
-static PyObject *py_sum(PyObject *m, PyObject *const *args, Py_ssize_t n) { return reduce(args, n, REDUCE_SUM, 0, "sum"); }
-static PyObject *py_mean(PyObject *m, PyObject *const *args, Py_ssize_t n) { return reduce(args, n, REDUCE_SUM, 1, "mean"); }
-static PyObject *py_max(PyObject *m, PyObject *const *args, Py_ssize_t n) { return reduce(args, n, REDUCE_MAX, 0, "max"); }
-static PyObject *py_min(PyObject *m, PyObject *const *args, Py_ssize_t n) { return reduce(args, n, REDUCE_MIN, 0, "min"); }
+static PyObject *py_sum(PyObject *m, PyObject *const *args, Py_ssize_t n) {
+    return reduce(args, n, REDUCE_SUM, 0, "sum");
+}
+static PyObject *py_mean(PyObject *m, PyObject *const *args, Py_ssize_t n) {
+    return reduce(args, n, REDUCE_SUM, 1, "mean");
+}
+static PyObject *py_max(PyObject *m, PyObject *const *args, Py_ssize_t n) {
+    return reduce(args, n, REDUCE_MAX, 0, "max");
+}
+static PyObject *py_min(PyObject *m, PyObject *const *args, Py_ssize_t n) {
+    return reduce(args, n, REDUCE_MIN, 0, "min");
+}
 
 static PyObject *argument(PyObject *const *args, Py_ssize_t nargs, int kind, const char *name) {
-    if (nargs < 1 || nargs > 3) return PyErr_Format(PyExc_TypeError, "%s takes an array, an axis and keepdims, got %zd arguments", name, nargs);
+    if (nargs < 1 || nargs > 3)
+        return PyErr_Format(PyExc_TypeError, "%s takes an array, an axis and keepdims, got %zd arguments", name, nargs);
     const int type = real_type(args[0], name), keepdims = nargs > 2 ? PyObject_IsTrue(args[2]) : 0;
     const int whole = nargs < 2 || args[1] == Py_None;
     if (type < 0 || keepdims < 0) return NULL;
-    if (!whole && PyTuple_Check(args[1])) return PyErr_Format(PyExc_TypeError, "%s takes one axis or None, got a tuple", name);
+    if (!whole && PyTuple_Check(args[1]))
+        return PyErr_Format(PyExc_TypeError, "%s takes one axis or None, got a tuple", name);
     PyArrayObject *a = take_array(args[0], type, 1, name);
     if (!a) return NULL;
     PyObject *result = NULL;
@@ -210,18 +222,20 @@ static PyObject *argument(PyObject *const *args, Py_ssize_t nargs, int kind, con
     int64_t *index = PyArray_DATA((PyArrayObject *)result);
     const void *x = PyArray_DATA(a);
     if (outer * inner > 0) {
-        Py_BEGIN_ALLOW_THREADS
-        if (type == NPY_FLOAT) argreduce_f32(kind, x, index, outer, n, inner);
-        else argreduce_f64(kind, x, index, outer, n, inner);
-        Py_END_ALLOW_THREADS
+        Py_BEGIN_ALLOW_THREADS if (type == NPY_FLOAT) argreduce_f32(kind, x, index, outer, n, inner);
+        else argreduce_f64(kind, x, index, outer, n, inner); Py_END_ALLOW_THREADS
     }
 done:
     Py_DECREF(a);
     return result;
 }
 
-static PyObject *py_argmax(PyObject *m, PyObject *const *args, Py_ssize_t n) { return argument(args, n, REDUCE_MAX, "argmax"); }
-static PyObject *py_argmin(PyObject *m, PyObject *const *args, Py_ssize_t n) { return argument(args, n, REDUCE_MIN, "argmin"); }
+static PyObject *py_argmax(PyObject *m, PyObject *const *args, Py_ssize_t n) {
+    return argument(args, n, REDUCE_MAX, "argmax");
+}
+static PyObject *py_argmin(PyObject *m, PyObject *const *args, Py_ssize_t n) {
+    return argument(args, n, REDUCE_MIN, "argmin");
+}
 
 /* The array's items in any order, without a gap. */
 static PyArrayObject *take_dense(PyObject *object, const char *name, int *type) {
@@ -239,10 +253,8 @@ static PyObject *py_stats(PyObject *module, PyObject *object) {
     const npy_intp n = PyArray_SIZE(a);
     const void *x = PyArray_DATA(a);
     value_stats stats;
-    Py_BEGIN_ALLOW_THREADS
-    finished = type == NPY_FLOAT ? value_stats_f32(x, n, &stats) : value_stats_f64(x, n, &stats);
-    Py_END_ALLOW_THREADS
-    Py_DECREF(a);
+    Py_BEGIN_ALLOW_THREADS finished = type == NPY_FLOAT ? value_stats_f32(x, n, &stats) : value_stats_f64(x, n, &stats);
+    Py_END_ALLOW_THREADS Py_DECREF(a);
     if (!finished) return PyErr_NoMemory();
     PyObject *histogram = PyList_New(HISTOGRAM_BINS);
     for (int bin = 0; histogram && bin < HISTOGRAM_BINS; bin++) {
@@ -263,10 +275,8 @@ static PyObject *py_all_finite(PyObject *module, PyObject *object) {
     if (!a) return NULL;
     const npy_intp n = PyArray_SIZE(a);
     const void *x = PyArray_DATA(a);
-    Py_BEGIN_ALLOW_THREADS
-    finite = type == NPY_FLOAT ? all_finite_f32(x, n) : all_finite_f64(x, n);
-    Py_END_ALLOW_THREADS
-    Py_DECREF(a);
+    Py_BEGIN_ALLOW_THREADS finite = type == NPY_FLOAT ? all_finite_f32(x, n) : all_finite_f64(x, n);
+    Py_END_ALLOW_THREADS Py_DECREF(a);
     return PyBool_FromLong(finite);
 }
 
@@ -276,11 +286,15 @@ PyMethodDef reduce_methods[] = {
     FAST(mean, "mean(a, axes=None, keepdims=False, /)\n--\n\nThe mean over axes."),
     FAST(max, "max(a, axes=None, keepdims=False, /)\n--\n\nThe largest item over axes; NaN where there is one."),
     FAST(min, "min(a, axes=None, keepdims=False, /)\n--\n\nThe smallest item over axes; NaN where there is one."),
-    FAST(argmax, "argmax(a, axis=None, keepdims=False, /)\n--\n\nThe index of the first largest item, or of the first NaN."),
-    FAST(argmin, "argmin(a, axis=None, keepdims=False, /)\n--\n\nThe index of the first smallest item, or of the first NaN."),
+    FAST(argmax,
+         "argmax(a, axis=None, keepdims=False, /)\n--\n\nThe index of the first largest item, or of the first NaN."),
+    FAST(argmin,
+         "argmin(a, axis=None, keepdims=False, /)\n--\n\nThe index of the first smallest item, or of the first NaN."),
     {"stats", py_stats, METH_O,
-     "stats(a, /)\n--\n\n(min, max, mean, std, zeros, nonfinite, histogram) of the finite items; std is the population's,\n"
-     "zeros and nonfinite are counts, and the histogram has 64 bins of floor(log2 |a|) from -40 to 23, its ends open, zeros left out."},
+     "stats(a, /)\n--\n\n(min, max, mean, std, zeros, nonfinite, histogram) of the finite items; std is the "
+     "population's,\n"
+     "zeros and nonfinite are counts, and the histogram has 64 bins of floor(log2 |a|) from -40 to 23, its ends open, "
+     "zeros left out."},
     {"all_finite", py_all_finite, METH_O, "all_finite(a, /)\n--\n\nWhether no item is NaN or infinite."},
     {NULL, NULL, 0, NULL},
 };

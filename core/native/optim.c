@@ -26,7 +26,9 @@ static void step_pieces(void *context, ptrdiff_t begin, ptrdiff_t end) {
     for (ptrdiff_t k = 0; k < c->count && first < end; k++) {
         const ptrdiff_t pieces = pieces_of(&c->tensors[k]), from = begin > first ? begin - first : 0;
         const ptrdiff_t to = end - first < pieces ? end - first : pieces;
-        if (from < to) c->step(&c->tensors[k], from * PIECE, to * PIECE < c->tensors[k].n ? to * PIECE : c->tensors[k].n, c->options);
+        if (from < to)
+            c->step(&c->tensors[k], from * PIECE, to * PIECE < c->tensors[k].n ? to * PIECE : c->tensors[k].n,
+                    c->options);
         first += pieces;
     }
 }
@@ -53,7 +55,8 @@ VECTOR static void NAME(adam_piece)(const optim_tensor *tensor, ptrdiff_t begin,
     const double correction1 = 1 - pow(o->beta1, o->step), correction2 = sqrt(1 - pow(o->beta2, o->step));
     const REAL sign = o->maximize ? -1 : 1, decay = (REAL)(o->decoupled ? 0 : o->weight_decay);
     const REAL keep = (REAL)(o->decoupled ? 1 - o->lr * o->weight_decay : 1), step_size = (REAL)(o->lr / correction1);
-    const REAL w1 = (REAL)(1 - o->beta1), b2 = (REAL)o->beta2, w2 = (REAL)(1 - o->beta2), root2 = (REAL)correction2, eps = (REAL)o->eps;
+    const REAL w1 = (REAL)(1 - o->beta1), b2 = (REAL)o->beta2, w2 = (REAL)(1 - o->beta2), root2 = (REAL)correction2,
+               eps = (REAL)o->eps;
     INDEPENDENT
     for (ptrdiff_t i = begin; i < end; i++) {
         const REAL g = sign * g_in[i] + decay * p[i];

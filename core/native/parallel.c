@@ -101,7 +101,8 @@ static void *work(void *number_ptr) {
             if ((++turn & 63) == 0 && now_ns() > limit) {
                 pthread_mutex_lock(&pool.sleep_lock);
                 atomic_fetch_add(&pool.sleepers, 1);
-                while ((uint32_t)(atomic_load(&pool.ticket) >> 32) == seen) pthread_cond_wait(&pool.wake, &pool.sleep_lock);
+                while ((uint32_t)(atomic_load(&pool.ticket) >> 32) == seen)
+                    pthread_cond_wait(&pool.wake, &pool.sleep_lock);
                 atomic_fetch_sub(&pool.sleepers, 1);
                 pthread_mutex_unlock(&pool.sleep_lock);
                 break;
@@ -128,7 +129,8 @@ void parallel_for(ptrdiff_t n, double work, parallel_body body, void *context) {
     const int threads = atomic_load(&pool.wanted), asleep = atomic_load(&pool.sleepers) >= atomic_load(&pool.workers);
     const double shares = work / SHARE_WORK;
     /* a second Python thread does not wait for the pool: it does its own work */
-    if (threads < 2 || n < 2 || shares < (asleep ? SHARES_TO_WAKE : SHARES_TO_DIVIDE) || pthread_mutex_trylock(&pool.owner) != 0) {
+    if (threads < 2 || n < 2 || shares < (asleep ? SHARES_TO_WAKE : SHARES_TO_DIVIDE) ||
+        pthread_mutex_trylock(&pool.owner) != 0) {
         body(context, 0, n);
         return;
     }

@@ -77,8 +77,7 @@ static inline __attribute__((always_inline)) void NAME(reduce_tile)(int kind, co
         for (; kind == REDUCE_SUM && row + 3 < count; row += 4) {
             const REAL *a = at + row * inner, *b = a + inner, *c = b + inner, *d = c + inner;
             INDEPENDENT
-            for (ptrdiff_t i = 0; i < columns; i++)
-                part[i] += (a[i] + b[i]) + (c[i] + d[i]);
+            for (ptrdiff_t i = 0; i < columns; i++) part[i] += (a[i] + b[i]) + (c[i] + d[i]);
         }
         for (; row < count; row++) {
             const REAL *a = at + row * inner;
@@ -97,10 +96,11 @@ typedef struct {
     int kind;
 } NAME(reduction);
 
-static inline __attribute__((always_inline)) void NAME(reduce_items)(int kind, const NAME(reduction) *c, ptrdiff_t begin,
-                                                                     ptrdiff_t end) {
+static inline __attribute__((always_inline)) void NAME(reduce_items)(int kind, const NAME(reduction) * c,
+                                                                     ptrdiff_t begin, ptrdiff_t end) {
     for (ptrdiff_t item = begin; item < end; item++) {
-        const ptrdiff_t tile = item % c->tiles, block = item / c->tiles % c->blocks, outer = item / c->tiles / c->blocks;
+        const ptrdiff_t tile = item % c->tiles, block = item / c->tiles % c->blocks,
+                        outer = item / c->tiles / c->blocks;
         const ptrdiff_t first = block * c->block, rows = c->n - first < c->block ? c->n - first : c->block;
         const REAL *x = c->x + (outer * c->n + first) * c->inner + tile * TILE;
         REAL *y = c->y + (outer * c->blocks + block) * c->inner + tile * TILE;
@@ -126,7 +126,8 @@ int NAME(reduce)(int kind, const REAL *x, REAL *y, ptrdiff_t outer, ptrdiff_t n,
         memset(y, 0, sizeof(REAL) * (size_t)(outer * inner));
         return 1;
     }
-    const ptrdiff_t block = inner == 1 ? LINE : ROWS, blocks = (n + block - 1) / block, tiles = (inner + TILE - 1) / TILE;
+    const ptrdiff_t block = inner == 1 ? LINE : ROWS, blocks = (n + block - 1) / block,
+                    tiles = (inner + TILE - 1) / TILE;
     REAL *partial = y;
     if (blocks > 1) {
         partial = malloc(sizeof(REAL) * (size_t)(outer * blocks * inner));

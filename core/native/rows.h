@@ -7,7 +7,8 @@
 enum { NAME(PAD) = 64 };
 
 /* The row itself, or its padded copy; *count is the length to work on. */
-static inline __attribute__((always_inline)) const REAL *NAME(pad_row)(const REAL *x, ptrdiff_t n, REAL *buffer, ptrdiff_t *count) {
+static inline __attribute__((always_inline)) const REAL *NAME(pad_row)(const REAL *x, ptrdiff_t n, REAL *buffer,
+                                                                       ptrdiff_t *count) {
     *count = n;
     if (n > NAME(PAD) || n % 16 == 0) return x;
     *count = (n + 15) / 16 * 16;

@@ -49,31 +49,31 @@ INLINE double sm_scale_f64(double x, double t) {
 INLINE float sm_half_power_f32(float t) { return sm_from_bits_f32((sm_bits_f32(t) << 23) + 0x3f000000u); }
 INLINE double sm_half_power_f64(double t) { return sm_from_bits_f64((sm_bits_f64(t) << 52) + 0x3fe0000000000000u); }
 
-#define SM_EXACT(T, S, F)                                                                    \
-    INLINE T sm_abs_##S(T x) { return fabs##F(x); }                                          \
-    INLINE T sm_copysign_##S(T x, T y) { return copysign##F(x, y); }                         \
-    INLINE T sm_sqrt_##S(T x) { return sqrt##F(x); }                                         \
-    INLINE T sm_rsqrt_##S(T x) { return 1 / sqrt##F(x); }                                    \
-    INLINE T sm_floor_##S(T x) { return floor##F(x); }                                       \
-    INLINE T sm_ceil_##S(T x) { return ceil##F(x); }                                         \
-    INLINE T sm_trunc_##S(T x) { return trunc##F(x); }                                       \
-    INLINE T sm_round_##S(T x) { return rint##F(x); }                                        \
-    INLINE int sm_isnan_##S(T x) { return x != x; }                                          \
-    INLINE int sm_isinf_##S(T x) { return fabs##F(x) == (T)INFINITY; }                       \
-    INLINE int sm_isfinite_##S(T x) { return fabs##F(x) < (T)INFINITY; }                     \
-    INLINE T sm_sign_##S(T x) { return x > 0 ? (T)1 : x < 0 ? (T)-1 : x; }                   \
-    INLINE T sm_maximum_##S(T x, T y) { return (x > y) | (x != x) ? x : y; }                 \
-    INLINE T sm_minimum_##S(T x, T y) { return (x < y) | (x != x) ? x : y; }                 \
-    INLINE T sm_remainder_##S(T x, T y) {                                                    \
-        const T r = fmod##F(x, y);                                                           \
-        return r == 0 ? copysign##F(0, y) : (r < 0) != (y < 0) ? r + y : r;                  \
-    }                                                                                        \
-    /* Python's: exact multiples of y below x are counted, so 1 // 0.1 is 9 */               \
-    INLINE T sm_floor_divide_##S(T x, T y) {                                                 \
-        const T r = fmod##F(x, y), near = (x - r) / y;                                       \
-        const T q = r != 0 && (r < 0) != (y < 0) ? near - 1 : near, whole = floor##F(q);     \
+#define SM_EXACT(T, S, F)                                                                         \
+    INLINE T sm_abs_##S(T x) { return fabs##F(x); }                                               \
+    INLINE T sm_copysign_##S(T x, T y) { return copysign##F(x, y); }                              \
+    INLINE T sm_sqrt_##S(T x) { return sqrt##F(x); }                                              \
+    INLINE T sm_rsqrt_##S(T x) { return 1 / sqrt##F(x); }                                         \
+    INLINE T sm_floor_##S(T x) { return floor##F(x); }                                            \
+    INLINE T sm_ceil_##S(T x) { return ceil##F(x); }                                              \
+    INLINE T sm_trunc_##S(T x) { return trunc##F(x); }                                            \
+    INLINE T sm_round_##S(T x) { return rint##F(x); }                                             \
+    INLINE int sm_isnan_##S(T x) { return x != x; }                                               \
+    INLINE int sm_isinf_##S(T x) { return fabs##F(x) == (T)INFINITY; }                            \
+    INLINE int sm_isfinite_##S(T x) { return fabs##F(x) < (T)INFINITY; }                          \
+    INLINE T sm_sign_##S(T x) { return x > 0 ? (T)1 : x < 0 ? (T) - 1 : x; }                      \
+    INLINE T sm_maximum_##S(T x, T y) { return (x > y) | (x != x) ? x : y; }                      \
+    INLINE T sm_minimum_##S(T x, T y) { return (x < y) | (x != x) ? x : y; }                      \
+    INLINE T sm_remainder_##S(T x, T y) {                                                         \
+        const T r = fmod##F(x, y);                                                                \
+        return r == 0 ? copysign##F(0, y) : (r < 0) != (y < 0) ? r + y : r;                       \
+    }                                                                                             \
+    /* Python's: exact multiples of y below x are counted, so 1 // 0.1 is 9 */                    \
+    INLINE T sm_floor_divide_##S(T x, T y) {                                                      \
+        const T r = fmod##F(x, y), near = (x - r) / y;                                            \
+        const T q = r != 0 && (r < 0) != (y < 0) ? near - 1 : near, whole = floor##F(q);          \
         const T result = q == 0 ? copysign##F(0, x / y) : q - whole > (T)0.5 ? whole + 1 : whole; \
-        return y == 0 ? x / y : result;                                                      \
+        return y == 0 ? x / y : result;                                                           \
     }
 SM_EXACT(float, f32, f)
 SM_EXACT(double, f64, )

@@ -56,72 +56,72 @@ INLINE double sm_exp_tail_f64(double r) {
 }
 
 /* LOW and HIGH lie beyond where exp is 0 and infinite; at FLAT and beyond tanh is 1. */
-#define SM_EXPONENTIALS(T, S, LOW, HIGH, FLAT)                                                     \
-    INLINE T sm_exp_##S(T x) {                                                                     \
-        x = x < (T)LOW ? (T)LOW : x;                                                               \
-        x = x > (T)HIGH ? (T)HIGH : x;                                                             \
-        const T t = x * SM_LOG2E_##S + SM_MAGIC_##S, n = t - SM_MAGIC_##S;                         \
-        const T r = (x - n * SM_LN2_HI_##S) - n * SM_LN2_LO_##S;                                   \
-        return sm_scale_##S((sm_exp_tail_##S(r) * r) * r + r + 1, t);                              \
-    }                                                                                              \
-    INLINE T sm_exp2_##S(T x) {                                                                    \
-        x = x < (T)(LOW * 1.5) ? (T)(LOW * 1.5) : x;                                               \
-        x = x > (T)(HIGH * 1.5) ? (T)(HIGH * 1.5) : x;                                             \
-        const T t = x + SM_MAGIC_##S, n = t - SM_MAGIC_##S, r = (x - n) * (T)0x1.62e42fefa39efp-1; \
-        return sm_scale_##S((sm_exp_tail_##S(r) * r) * r + r + 1, t);                              \
-    }                                                                                              \
-    INLINE T sm_expm1_##S(T x) {                                                                   \
-        T y = x < (T)LOW ? (T)LOW : x;                                                             \
-        y = y > (T)HIGH ? (T)HIGH : y;                                                             \
-        const T t = y * SM_LOG2E_##S + SM_MAGIC_##S, n = t - SM_MAGIC_##S;                         \
-        const T high = y - n * SM_LN2_HI_##S, r = high - n * SM_LN2_LO_##S;                        \
-        const T low = (sm_exp_tail_##S(r) * r) * r + ((high - r) - n * SM_LN2_LO_##S);             \
+#define SM_EXPONENTIALS(T, S, LOW, HIGH, FLAT)                                                         \
+    INLINE T sm_exp_##S(T x) {                                                                         \
+        x = x < (T)LOW ? (T)LOW : x;                                                                   \
+        x = x > (T)HIGH ? (T)HIGH : x;                                                                 \
+        const T t = x * SM_LOG2E_##S + SM_MAGIC_##S, n = t - SM_MAGIC_##S;                             \
+        const T r = (x - n * SM_LN2_HI_##S) - n * SM_LN2_LO_##S;                                       \
+        return sm_scale_##S((sm_exp_tail_##S(r) * r) * r + r + 1, t);                                  \
+    }                                                                                                  \
+    INLINE T sm_exp2_##S(T x) {                                                                        \
+        x = x < (T)(LOW * 1.5) ? (T)(LOW * 1.5) : x;                                                   \
+        x = x > (T)(HIGH * 1.5) ? (T)(HIGH * 1.5) : x;                                                 \
+        const T t = x + SM_MAGIC_##S, n = t - SM_MAGIC_##S, r = (x - n) * (T)0x1.62e42fefa39efp-1;     \
+        return sm_scale_##S((sm_exp_tail_##S(r) * r) * r + r + 1, t);                                  \
+    }                                                                                                  \
+    INLINE T sm_expm1_##S(T x) {                                                                       \
+        T y = x < (T)LOW ? (T)LOW : x;                                                                 \
+        y = y > (T)HIGH ? (T)HIGH : y;                                                                 \
+        const T t = y * SM_LOG2E_##S + SM_MAGIC_##S, n = t - SM_MAGIC_##S;                             \
+        const T high = y - n * SM_LN2_HI_##S, r = high - n * SM_LN2_LO_##S;                            \
+        const T low = (sm_exp_tail_##S(r) * r) * r + ((high - r) - n * SM_LN2_LO_##S);                 \
         /* half of 2^n: the largest 2^n is out of range. r joins first: where 2^n - 1 and r cancel, */ \
-        /* their sum is exact */                                                                   \
-        const T s = sm_scale_##S((T)0.5, t), result = 2 * ((s * r + (s - (T)0.5)) + s * low);      \
-        return n == 0 ? (x == 0 ? x : r + low) : result;                                           \
-    }                                                                                              \
-    INLINE T sm_tanh_##S(T x) {                                                                    \
-        /* h / (h + 1) with h = expm1(2 |x|) / 2, as above but for the edges */                    \
-        T a = sm_abs_##S(x);                                                                       \
-        a = a > (T)FLAT ? (T)FLAT : a;                                                             \
-        const T t = 2 * a * SM_LOG2E_##S + SM_MAGIC_##S, n = t - SM_MAGIC_##S;                     \
-        const T high = 2 * a - n * SM_LN2_HI_##S, r = high - n * SM_LN2_LO_##S;                    \
-        const T low = (sm_exp_tail_##S(r) * r) * r + ((high - r) - n * SM_LN2_LO_##S);             \
-        const T s = sm_half_power_##S(t), h = (s * r + (s - (T)0.5)) + s * low;                    \
-        const T d = h + 1, q = h / d;                                                              \
-        /* what rounding d lost, times 1/d */                                                      \
-        const T lost = h < 1 ? h - (d - 1) : 1 - (d - h);                                          \
-        return sm_copysign_##S(q - q * (lost * (1 - q)), x);                                       \
-    }                                                                                              \
-    INLINE T sm_sigmoid_##S(T x) {                                                                 \
-        /* the exponent is never positive: e cannot overflow, and small results keep their digits */ \
-        const T e = sm_exp_##S(x > 0 ? -x : x), d = 1 + e, q = (x > 0 ? (T)1 : e) / d;             \
-        /* what rounding d lost, times 1/d */                                                      \
-        return q - q * ((e - (d - 1)) * (x > 0 ? q : 1 - q));                                      \
+        /* their sum is exact */                                                                       \
+        const T s = sm_scale_##S((T)0.5, t), result = 2 * ((s * r + (s - (T)0.5)) + s * low);          \
+        return n == 0 ? (x == 0 ? x : r + low) : result;                                               \
+    }                                                                                                  \
+    INLINE T sm_tanh_##S(T x) {                                                                        \
+        /* h / (h + 1) with h = expm1(2 |x|) / 2, as above but for the edges */                        \
+        T a = sm_abs_##S(x);                                                                           \
+        a = a > (T)FLAT ? (T)FLAT : a;                                                                 \
+        const T t = 2 * a * SM_LOG2E_##S + SM_MAGIC_##S, n = t - SM_MAGIC_##S;                         \
+        const T high = 2 * a - n * SM_LN2_HI_##S, r = high - n * SM_LN2_LO_##S;                        \
+        const T low = (sm_exp_tail_##S(r) * r) * r + ((high - r) - n * SM_LN2_LO_##S);                 \
+        const T s = sm_half_power_##S(t), h = (s * r + (s - (T)0.5)) + s * low;                        \
+        const T d = h + 1, q = h / d;                                                                  \
+        /* what rounding d lost, times 1/d */                                                          \
+        const T lost = h < 1 ? h - (d - 1) : 1 - (d - h);                                              \
+        return sm_copysign_##S(q - q * (lost * (1 - q)), x);                                           \
+    }                                                                                                  \
+    INLINE T sm_sigmoid_##S(T x) {                                                                     \
+        /* the exponent is never positive: e cannot overflow, and small results keep their digits */   \
+        const T e = sm_exp_##S(x > 0 ? -x : x), d = 1 + e, q = (x > 0 ? (T)1 : e) / d;                 \
+        /* what rounding d lost, times 1/d */                                                          \
+        return q - q * ((e - (d - 1)) * (x > 0 ? q : 1 - q));                                          \
     }
 SM_EXPONENTIALS(float, f32, -105, 89, 10)
 SM_EXPONENTIALS(double, f64, -746, 710, 20)
 
 /* x = m * 2^n with m in [sqrt(1/2), sqrt(2)); f = m - 1. */
-#define SM_LOG_PARTS_f32(x)                                                     \
-    const int small = (x) < 0x1p-126f;                                          \
+#define SM_LOG_PARTS_f32(x)                                                       \
+    const int small = (x) < 0x1p-126f;                                            \
     const uint32_t bits = sm_bits_f32(small ? (x) * 0x1p25f : (x)) - 0x3f3504f3u; \
-    const float n = (float)((int32_t)bits >> 23) - (small ? 25.0f : 0.0f);      \
+    const float n = (float)((int32_t)bits >> 23) - (small ? 25.0f : 0.0f);        \
     const float f = sm_from_bits_f32((bits & 0x007fffffu) + 0x3f3504f3u) - 1;
-#define SM_LOG_PARTS_f64(x)                                                                         \
-    const int small = (x) < 0x1p-1022;                                                              \
-    const uint64_t bits = sm_bits_f64(small ? (x) * 0x1p54 : (x)) + (0x3ff0000000000000u - 0x3fe6a09e667f3bcdu); \
-    /* AVX2 cannot convert 64-bit integers: the exponent becomes the lowest bits of 2^52 + n */     \
+#define SM_LOG_PARTS_f64(x)                                                                                       \
+    const int small = (x) < 0x1p-1022;                                                                            \
+    const uint64_t bits = sm_bits_f64(small ? (x) * 0x1p54 : (x)) + (0x3ff0000000000000u - 0x3fe6a09e667f3bcdu);  \
+    /* AVX2 cannot convert 64-bit integers: the exponent becomes the lowest bits of 2^52 + n */                   \
     const double n = sm_from_bits_f64(0x4330000000000000u | bits >> 52) - (0x1p52 + 1023) - (small ? 54.0 : 0.0); \
     const double f = sm_from_bits_f64((bits & 0x000fffffffffffffu) + 0x3fe6a09e667f3bcdu) - 1;
 
 #define SM_LOG_EDGES(x, result) ((x) > 0 ? ((x) < INFINITY ? (result) : (x)) : (x) == 0 ? -INFINITY : NAN)
 
 INLINE float sm_log_f32(float x) {
-    SM_LOG_PARTS_f32(x)
-    const float p = SM_P9(f, 0x1.555554p-2f, -0x1.fffffcp-3f, 0x1.999d5ap-3f, -0x1.555b4ap-3f, 0x1.23d21ap-3f,
-                          -0x1.fcf4c6p-4f, 0x1.dea282p-4f, -0x1.d635bcp-4f, 0x1.1d8ea6p-4f);
+    SM_LOG_PARTS_f32(x) const float p =
+        SM_P9(f, 0x1.555554p-2f, -0x1.fffffcp-3f, 0x1.999d5ap-3f, -0x1.555b4ap-3f, 0x1.23d21ap-3f, -0x1.fcf4c6p-4f,
+              0x1.dea282p-4f, -0x1.d635bcp-4f, 0x1.1d8ea6p-4f);
     const float square = f * f, tail = (p * f) * square + n * SM_LN2_LO_f32 - 0.5f * square;
     return SM_LOG_EDGES(x, f + tail + n * SM_LN2_HI_f32);
 }
@@ -129,25 +129,23 @@ INLINE float sm_log_f32(float x) {
 /* log(1 + f) = f - (f^2/2 - s (f^2/2 + R)) with s = f / (2 + f). */
 INLINE double sm_log_tail_f64(double f, double low) {
     const double s = f / (2 + f), z = s * s, half = 0.5 * f * f;
-    const double r = z * SM_P7(z, 0x1.5555555555593p-1, 0x1.999999997f82ep-2, 0x1.2492494245011p-2, 0x1.c71c51c0e9276p-3,
-                               0x1.74664e9eff04p-3, 0x1.39a010386e8b7p-3, 0x1.2f16f96362addp-3);
+    const double r = z * SM_P7(z, 0x1.5555555555593p-1, 0x1.999999997f82ep-2, 0x1.2492494245011p-2,
+                               0x1.c71c51c0e9276p-3, 0x1.74664e9eff04p-3, 0x1.39a010386e8b7p-3, 0x1.2f16f96362addp-3);
     return half - (s * (half + r) + low);
 }
 INLINE double sm_log_f64(double x) {
-    SM_LOG_PARTS_f64(x)
-    return SM_LOG_EDGES(x, n * SM_LN2_HI_f64 - (sm_log_tail_f64(f, n * SM_LN2_LO_f64) - f));
+    SM_LOG_PARTS_f64(x) return SM_LOG_EDGES(x, n * SM_LN2_HI_f64 - (sm_log_tail_f64(f, n * SM_LN2_LO_f64) - f));
 }
 INLINE double sm_log1p_f64(double x) {
     const double u = 1 + x, larger = x < 1 ? 1 : x, smaller = x < 1 ? x : 1;
     SM_LOG_PARTS_f64(u)
-    /* smaller - (u - larger) is what rounding u lost */
-    const double low = n * SM_LN2_LO_f64 + (smaller - (u - larger)) / u;
+        /* smaller - (u - larger) is what rounding u lost */
+        const double low = n * SM_LN2_LO_f64 + (smaller - (u - larger)) / u;
     const double result = n * SM_LN2_HI_f64 - (sm_log_tail_f64(f, low) - f);
     return sm_copysign_f64(SM_LOG_EDGES(u, result), x);
 }
 INLINE double sm_log2_f64(double x) {
-    SM_LOG_PARTS_f64(x)
-    return SM_LOG_EDGES(x, n + (f - sm_log_tail_f64(f, 0)) * SM_LOG2E_f64);
+    SM_LOG_PARTS_f64(x) return SM_LOG_EDGES(x, n + (f - sm_log_tail_f64(f, 0)) * SM_LOG2E_f64);
 }
 /* In float32 a double of moderate care gives a correctly rounded result nearly always. */
 INLINE float sm_log1p_f32(float x) { return (float)sm_log1p_f64(x); }
@@ -156,17 +154,18 @@ INLINE float sm_log10_f32(float x) { return (float)(sm_log_f64(x) * 0x1.bcb7b152
 
 INLINE float sm_erf_f32(float x) {
     const float a = sm_abs_f32(x), z = x * x, t = a > 4 ? 4 : a;
-    const float near = x + x * SM_P7(z, 0x1.06eba8p-3f, -0x1.812742p-2f, 0x1.ce2ddap-4f, -0x1.b80a72p-6f, 0x1.549f5ep-8f,
-                                     -0x1.a8d37ep-11f, 0x1.581b9ap-14f);
+    const float near = x + x * SM_P7(z, 0x1.06eba8p-3f, -0x1.812742p-2f, 0x1.ce2ddap-4f, -0x1.b80a72p-6f,
+                                     0x1.549f5ep-8f, -0x1.a8d37ep-11f, 0x1.581b9ap-14f);
     /* log(erfc(t)) / t */
-    const float p = SM_P7(t, -0x1.20ec84p0f, -0x1.45481ep-1f, -0x1.b20192p-4f, 0x1.814ddp-6f, -0x1.cdef18p-9f, 0x1.336e2p-12f,
-                          -0x1.13d72ep-17f);
+    const float p = SM_P7(t, -0x1.20ec84p0f, -0x1.45481ep-1f, -0x1.b20192p-4f, 0x1.814ddp-6f, -0x1.cdef18p-9f,
+                          0x1.336e2p-12f, -0x1.13d72ep-17f);
     return a < 0.9f ? near : sm_copysign_f32(1 - sm_exp_f32(p * t), x);
 }
 /* erfc(x) = e^(-x^2) / (1 + 2x) * g(x) for x >= 0, g a polynomial of (x - 4) / (x + 4). */
 INLINE float sm_erfc_f32(float x) {
     const double a = sm_abs_f32(x), t = a > 10.1 ? 10.1 : a, q = (t - 4) / (t + 4);
-    const double high = SM_P4(q, 0x1.4d0827e6518f6p-8, -0x1.bb413ee472b09p-11, -0x1.841e3c3d6656ap-12, 0x1.5503b0108f7b1p-14);
+    const double high =
+        SM_P4(q, 0x1.4d0827e6518f6p-8, -0x1.bb413ee472b09p-11, -0x1.841e3c3d6656ap-12, 0x1.5503b0108f7b1p-14);
     const double g = SM_P9(q, 0x1.3ba5916f1c569p+0, -0x1.1df1ad4970dbdp-3, 0x1.f7f5b03330d98p-7, 0x1.16ed07f104936p-4,
                            -0x1.9dda5a4573365p-4, 0x1.7fecd9420c9e4p-4, -0x1.0fba96381991bp-4, 0x1.307a0301c0372p-5,
                            -0x1.0886b9e4563ecp-6);
@@ -204,9 +203,11 @@ INLINE double sm_quadrant_f32(float x, uint64_t *quadrant) {
 INLINE float sm_sin_shifted_f32(float x, uint64_t shift) {
     uint64_t quadrant;
     const double r = sm_quadrant_f32(x, &quadrant), z = r * r;
-    const double sine = r + r * z * SM_P4(z, -0x1.5555555454057p-3, 0x1.11110dd6f24b2p-7, -0x1.a0138702ef737p-13, 0x1.6db3872f5e416p-19);
-    const double cosine = 1 + z * SM_P5(z, -0x1.fffffffffe54cp-2, 0x1.5555555125bd4p-5, -0x1.6c16bab377683p-10, 0x1.a01272dc490eap-16,
-                                        -0x1.246c211e6ed97p-22);
+    const double sine =
+        r +
+        r * z * SM_P4(z, -0x1.5555555454057p-3, 0x1.11110dd6f24b2p-7, -0x1.a0138702ef737p-13, 0x1.6db3872f5e416p-19);
+    const double cosine = 1 + z * SM_P5(z, -0x1.fffffffffe54cp-2, 0x1.5555555125bd4p-5, -0x1.6c16bab377683p-10,
+                                        0x1.a01272dc490eap-16, -0x1.246c211e6ed97p-22);
     quadrant += shift;
     const double y = quadrant & 1 ? cosine : sine;
     const float result = (float)sm_from_bits_f64(sm_bits_f64(y) ^ (quadrant & 2) << 62);

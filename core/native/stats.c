@@ -32,7 +32,8 @@ typedef struct {
 } NAME(census);
 
 /* The exponent field of the bits, and what it is for 1. */
-#define EXPONENT(x) (sizeof(REAL) == 4 ? (int)(sm_bits_f32((float)(x)) >> 23 & 0xff) : (int)(sm_bits_f64((double)(x)) >> 52 & 0x7ff))
+#define EXPONENT(x) \
+    (sizeof(REAL) == 4 ? (int)(sm_bits_f32((float)(x)) >> 23 & 0xff) : (int)(sm_bits_f64((double)(x)) >> 52 & 0x7ff))
 #define EXPONENT_OF_ONE (sizeof(REAL) == 4 ? 127 : 1023)
 
 VECTOR static void NAME(census_blocks)(void *context, ptrdiff_t begin, ptrdiff_t end) {
@@ -61,7 +62,8 @@ VECTOR static void NAME(census_blocks)(void *context, ptrdiff_t begin, ptrdiff_t
             deviations += delta * delta;
         }
         *stats = (value_stats){low, high, mean, deviations, count, zeros, n - count, {0}};
-        int32_t counts[2][sizeof(REAL) == 4 ? 256 : 2048] = {{0}}; /* two, so that equal neighbours do not wait for each other */
+        int32_t counts[2][sizeof(REAL) == 4 ? 256 : 2048] = {
+            {0}}; /* two, so that equal neighbours do not wait for each other */
         for (ptrdiff_t i = 0; i + 1 < n; i += 2) {
             counts[0][EXPONENT(x[i])]++;
             counts[1][EXPONENT(x[i + 1])]++;
