@@ -62,6 +62,8 @@ class CompileOnlyDriver(DriverBase):
 
     def __init__(self, target: GPUTarget) -> None:
         self.target = target
+        if target.backend == "hip":
+            _forget_torch()
 
     @classmethod
     def is_active(cls) -> bool:
@@ -89,6 +91,16 @@ class CompileOnlyDriver(DriverBase):
 
     def get_benchmarker(self) -> Any:
         raise RuntimeError("this driver compiles only: there is nothing to time")
+
+
+def _forget_torch() -> None:
+    """Triton 3.6 imports PyTorch to ask whether an argument is a tensor within 2 GiB, even where it can tell itself."""
+    from triton.backends.amd.compiler import HIPBackend
+
+    def is_within_2gb(argument: Any) -> bool:
+        return hasattr(argument, "ptr_range") and argument.ptr_range() < 2**31
+
+    HIPBackend.is_within_2gb = staticmethod(is_within_2gb)
 
 
 def cuda_driver(host: Host) -> Any:

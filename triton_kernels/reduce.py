@@ -22,11 +22,11 @@ import triton.language as tl
 from . import runtime, scalar
 from .cases import Case
 from .runtime import FLOATING, INTERPRET, Launch, Memo
-from .tune.space import Config, Constraint, Space, powers_of_two
+from .tune.space import Config, Constraint, Space, Tunable, powers_of_two
 
 SPACE = Space(
     [
-        powers_of_two("BLOCK_KEPT", 1, 16, default=4),
+        Tunable("BLOCK_KEPT", (1, 4, 16), default=4),
         powers_of_two("BLOCK_REDUCE", 256, 1024, default=512),
         powers_of_two("num_warps", 4, 8, default=4),
     ],
@@ -268,7 +268,7 @@ def _settings(config: Config | None, kept: int, count: int) -> Config:
         settings["BLOCK_REDUCE"] = reduce
         settings["BLOCK_KEPT"] = min(triton.next_power_of_2(kept), max(_INTERPRETED_TILE // reduce, 1))
     elif config is None and count < 512:  # short rows: more of them a program
-        settings["BLOCK_REDUCE"], settings["BLOCK_KEPT"] = 256, 8
+        settings["BLOCK_REDUCE"], settings["BLOCK_KEPT"] = 256, 16
     return settings
 
 

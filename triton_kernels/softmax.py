@@ -32,7 +32,8 @@ SPACE = Space(
     [
         Constraint("at most 16 elements a thread", lambda c: c["BLOCK"] * c["ROWS"] <= 512 * c["num_warps"]),
         Constraint("at least 4 elements a thread", lambda c: c["BLOCK"] * c["ROWS"] >= 128 * c["num_warps"]),
-        Constraint("several rows only where they are short", lambda c: c["ROWS"] == 1 or c["BLOCK"] <= 512),
+        Constraint("several rows only where they are short", lambda c: c["ROWS"] == 1 or c["BLOCK"] <= 256),
+        Constraint("8 warps only for long rows", lambda c: c["num_warps"] == 4 or c["BLOCK"] >= 1024),
     ],
 )
 _INTERPRETED_TILE = 1 << 16
