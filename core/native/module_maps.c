@@ -161,7 +161,8 @@ static void execute(map_call *call) {
         map_run(call);
         return;
     }
-    Py_BEGIN_ALLOW_THREADS map_run(call);
+    Py_BEGIN_ALLOW_THREADS
+    map_run(call);
     Py_END_ALLOW_THREADS
 }
 
@@ -183,7 +184,8 @@ static PyObject *call_plain(const map_kernel *kernel, operands *ops, PyArrayObje
     if (map_cost(&call) < GIL_COST) {
         map_run(&call);
     } else {
-        Py_BEGIN_ALLOW_THREADS map_run(&call);
+        Py_BEGIN_ALLOW_THREADS
+        map_run(&call);
         Py_END_ALLOW_THREADS
     }
     return out;

@@ -163,7 +163,8 @@ static PyObject *reduce(PyObject *const *args, Py_ssize_t nargs, int kind, int m
     } else if (PyArray_SIZE(a) < GIL_COST) {
         finished = reduce_groups(type, kind, PyArray_DATA(a), PyArray_DATA(y), groups, count);
     } else {
-        Py_BEGIN_ALLOW_THREADS finished = reduce_groups(type, kind, PyArray_DATA(a), PyArray_DATA(y), groups, count);
+        Py_BEGIN_ALLOW_THREADS
+        finished = reduce_groups(type, kind, PyArray_DATA(a), PyArray_DATA(y), groups, count);
         Py_END_ALLOW_THREADS
     }
     if (!finished) {
@@ -222,8 +223,10 @@ static PyObject *argument(PyObject *const *args, Py_ssize_t nargs, int kind, con
     int64_t *index = PyArray_DATA((PyArrayObject *)result);
     const void *x = PyArray_DATA(a);
     if (outer * inner > 0) {
-        Py_BEGIN_ALLOW_THREADS if (type == NPY_FLOAT) argreduce_f32(kind, x, index, outer, n, inner);
-        else argreduce_f64(kind, x, index, outer, n, inner); Py_END_ALLOW_THREADS
+        Py_BEGIN_ALLOW_THREADS
+        if (type == NPY_FLOAT) argreduce_f32(kind, x, index, outer, n, inner);
+        else argreduce_f64(kind, x, index, outer, n, inner);
+        Py_END_ALLOW_THREADS
     }
 done:
     Py_DECREF(a);
@@ -253,8 +256,10 @@ static PyObject *py_stats(PyObject *module, PyObject *object) {
     const npy_intp n = PyArray_SIZE(a);
     const void *x = PyArray_DATA(a);
     value_stats stats;
-    Py_BEGIN_ALLOW_THREADS finished = type == NPY_FLOAT ? value_stats_f32(x, n, &stats) : value_stats_f64(x, n, &stats);
-    Py_END_ALLOW_THREADS Py_DECREF(a);
+    Py_BEGIN_ALLOW_THREADS
+    finished = type == NPY_FLOAT ? value_stats_f32(x, n, &stats) : value_stats_f64(x, n, &stats);
+    Py_END_ALLOW_THREADS
+    Py_DECREF(a);
     if (!finished) return PyErr_NoMemory();
     PyObject *histogram = PyList_New(HISTOGRAM_BINS);
     for (int bin = 0; histogram && bin < HISTOGRAM_BINS; bin++) {
@@ -275,8 +280,10 @@ static PyObject *py_all_finite(PyObject *module, PyObject *object) {
     if (!a) return NULL;
     const npy_intp n = PyArray_SIZE(a);
     const void *x = PyArray_DATA(a);
-    Py_BEGIN_ALLOW_THREADS finite = type == NPY_FLOAT ? all_finite_f32(x, n) : all_finite_f64(x, n);
-    Py_END_ALLOW_THREADS Py_DECREF(a);
+    Py_BEGIN_ALLOW_THREADS
+    finite = type == NPY_FLOAT ? all_finite_f32(x, n) : all_finite_f64(x, n);
+    Py_END_ALLOW_THREADS
+    Py_DECREF(a);
     return PyBool_FromLong(finite);
 }
 

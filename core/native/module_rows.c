@@ -305,9 +305,12 @@ static PyObject *py_embedding(PyObject *module, PyObject *const *args, Py_ssize_
     shape[ndim] = PyArray_DIM(table, 1);
     y = new_array(type, ndim + 1, shape, NULL);
     if (!y) goto done;
-    Py_BEGIN_ALLOW_THREADS embedding_forward(PyArray_DATA(table), PyArray_DATA(index), PyArray_DATA((PyArrayObject *)y),
-                                             PyArray_SIZE(index), PyArray_DIM(table, 1) * PyArray_ITEMSIZE(table));
-    Py_END_ALLOW_THREADS done : Py_XDECREF(table);
+    Py_BEGIN_ALLOW_THREADS
+    embedding_forward(PyArray_DATA(table), PyArray_DATA(index), PyArray_DATA((PyArrayObject *)y), PyArray_SIZE(index),
+                      PyArray_DIM(table, 1) * PyArray_ITEMSIZE(table));
+    Py_END_ALLOW_THREADS
+done:
+    Py_XDECREF(table);
     Py_XDECREF(index);
     return y;
 }

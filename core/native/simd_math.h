@@ -119,9 +119,9 @@ SM_EXPONENTIALS(double, f64, -746, 710, 20)
 #define SM_LOG_EDGES(x, result) ((x) > 0 ? ((x) < INFINITY ? (result) : (x)) : (x) == 0 ? -INFINITY : NAN)
 
 INLINE float sm_log_f32(float x) {
-    SM_LOG_PARTS_f32(x) const float p =
-        SM_P9(f, 0x1.555554p-2f, -0x1.fffffcp-3f, 0x1.999d5ap-3f, -0x1.555b4ap-3f, 0x1.23d21ap-3f, -0x1.fcf4c6p-4f,
-              0x1.dea282p-4f, -0x1.d635bcp-4f, 0x1.1d8ea6p-4f);
+    SM_LOG_PARTS_f32(x)
+    const float p = SM_P9(f, 0x1.555554p-2f, -0x1.fffffcp-3f, 0x1.999d5ap-3f, -0x1.555b4ap-3f, 0x1.23d21ap-3f,
+                          -0x1.fcf4c6p-4f, 0x1.dea282p-4f, -0x1.d635bcp-4f, 0x1.1d8ea6p-4f);
     const float square = f * f, tail = (p * f) * square + n * SM_LN2_LO_f32 - 0.5f * square;
     return SM_LOG_EDGES(x, f + tail + n * SM_LN2_HI_f32);
 }
@@ -134,18 +134,20 @@ INLINE double sm_log_tail_f64(double f, double low) {
     return half - (s * (half + r) + low);
 }
 INLINE double sm_log_f64(double x) {
-    SM_LOG_PARTS_f64(x) return SM_LOG_EDGES(x, n * SM_LN2_HI_f64 - (sm_log_tail_f64(f, n * SM_LN2_LO_f64) - f));
+    SM_LOG_PARTS_f64(x)
+    return SM_LOG_EDGES(x, n * SM_LN2_HI_f64 - (sm_log_tail_f64(f, n * SM_LN2_LO_f64) - f));
 }
 INLINE double sm_log1p_f64(double x) {
     const double u = 1 + x, larger = x < 1 ? 1 : x, smaller = x < 1 ? x : 1;
     SM_LOG_PARTS_f64(u)
-        /* smaller - (u - larger) is what rounding u lost */
-        const double low = n * SM_LN2_LO_f64 + (smaller - (u - larger)) / u;
+    /* smaller - (u - larger) is what rounding u lost */
+    const double low = n * SM_LN2_LO_f64 + (smaller - (u - larger)) / u;
     const double result = n * SM_LN2_HI_f64 - (sm_log_tail_f64(f, low) - f);
     return sm_copysign_f64(SM_LOG_EDGES(u, result), x);
 }
 INLINE double sm_log2_f64(double x) {
-    SM_LOG_PARTS_f64(x) return SM_LOG_EDGES(x, n + (f - sm_log_tail_f64(f, 0)) * SM_LOG2E_f64);
+    SM_LOG_PARTS_f64(x)
+    return SM_LOG_EDGES(x, n + (f - sm_log_tail_f64(f, 0)) * SM_LOG2E_f64);
 }
 /* In float32 a double of moderate care gives a correctly rounded result nearly always. */
 INLINE float sm_log1p_f32(float x) { return (float)sm_log1p_f64(x); }
