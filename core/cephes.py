@@ -46,7 +46,7 @@ def _log(x: Any) -> Any:
 
 
 def _sin_cos(x: Any) -> tuple[Any, Any]:
-    """sin and cos of float32 from 0 to 2 pi: reduced to an eighth of the circle, whose number `j` picks and signs them."""
+    """sin and cos of float32 from 0 to 2 pi: reduced to an eighth of the circle, whose number `j` picks and signs."""
     j = ((x * _f(1.27323954473516)).astype(np.int32) + 1) & ~1
     turns = j.astype(np.float32)
     for part in _QUARTER:

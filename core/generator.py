@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from .device import cpu, device as Device
+from .device import cpu
+from .device import device as Device
 from .errors import text
 from .mersenne import Mersenne
 from .philox import Philox
@@ -22,20 +23,24 @@ _KINDS: dict[str, Any] = {"philox": Philox, "torch": Mersenne}
 def _checked(seed: Any, op: str) -> int:
     value = int(seed)
     if not -0x8000_0000_0000_0000 <= value <= 0xFFFF_FFFF_FFFF_FFFF:
-        raise ValueError(text("Overflow when unpacking long", op=op, came=f"seed {value}", needed="-2**63 to 2**64 - 1"))
+        raise ValueError(
+            text("Overflow when unpacking long", op=op, came=f"seed {value}", needed="-2**63 to 2**64 - 1")
+        )
     return value & 0xFFFF_FFFF_FFFF_FFFF
 
 
 def _engine(kind: str, seed: int) -> Any:
     if kind not in _KINDS:
-        raise ValueError(text(f"unknown kind of generator {kind!r}", op="Generator", needed=" or ".join(map(repr, _KINDS))))
+        raise ValueError(
+            text(f"unknown kind of generator {kind!r}", op="Generator", needed=" or ".join(map(repr, _KINDS)))
+        )
     return _KINDS[kind](seed)
 
 
 class Generator:
     """A source of random numbers.
 
-    kind : "philox" (the default) makes a number of its seed and its place alone, the same on CPU and GPU; "torch" is the
+    kind : "philox" (the default) makes a number of its seed and place alone, the same on CPU and GPU; "torch" is the
         Mersenne twister of PyTorch's CPU generator and gives its numbers.
 
     >>> import core
@@ -118,7 +123,9 @@ def default_of(where: Device) -> Generator:
         return default_generator
     found = _others.get(where)
     if found is None:
-        found = _others[where] = Generator(where).manual_seed(default_generator.initial_seed(), kind=default_generator.kind)
+        found = _others[where] = Generator(where).manual_seed(
+            default_generator.initial_seed(), kind=default_generator.kind
+        )
     return found
 
 

@@ -1,7 +1,7 @@
 """The Mersenne twister in the order in which PyTorch's CPU generator consumes it, through NumPy's MT19937.
 
-All draws but those of `exponential_`, and so of `multinomial` without replacement, are PyTorch's bit for bit; normal ones
-of float32 as PyTorch makes them on processors with AVX2.
+All draws but those of `exponential_`, and so of `multinomial` without replacement, are PyTorch's bit for bit; normal
+ones of float32 as PyTorch makes them on processors with AVX2.
 Source: ATen/core/DistributionsHelper.h and ATen/native/cpu/DistributionTemplates.h.
 """
 
@@ -99,9 +99,8 @@ class Mersenne:
 
     def set_state(self, state: bytes) -> None:
         self.seed = int.from_bytes(state[:8], "little")
-        key = np.frombuffer(state[8 : 8 + 2496], np.uint32).astype(np.uint64)
+        key = np.frombuffer(state[8 : 8 + 2496], np.uint32).copy()
         self._twister.state = {"bit_generator": "MT19937",
                                "state": {"key": key, "pos": int.from_bytes(state[2504:2512], "little")}}  # fmt: skip
         value, there = np.frombuffer(state[2512:], np.float64)
         self._next = float(value) if there else None
-

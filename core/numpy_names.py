@@ -1,8 +1,8 @@
 """NumPy's functions called on a Tensor stay on the graph: ``np.tanh(t)`` is ``core.tanh(t)``.
 
-A ufunc, or a function that means the same here, runs as the op of its name, with `axis` and `keepdims` read as `dim` and
-`keepdim`. What has no op runs in NumPy on the values, unless a tensor requires a gradient, which would be lost unseen:
-that raises.
+A ufunc, or a function that means the same here, runs as the op of its name, with `axis` and `keepdims` read as `dim`
+and `keepdim`. What has no op runs in NumPy on the values, unless a tensor requires a gradient, which would be lost
+unseen: that raises.
 """
 
 from __future__ import annotations
@@ -16,18 +16,89 @@ from .errors import text
 from .tensor import Tensor
 
 # NumPy's names that are other ones here
-_OTHER = {"divide": "div", "true_divide": "div", "power": "pow", "float_power": "pow", "concatenate": "cat",
-          "max": "amax", "min": "amin", "expand_dims": "unsqueeze", "fabs": "abs", "rint": "round",
-          "arccos": "acos", "arcsin": "asin", "arctan": "atan", "arccosh": "acosh", "arcsinh": "asinh", "arctanh": "atanh",
-          "arctan2": "atan2", "equal": "eq", "not_equal": "ne", "less": "lt", "less_equal": "le", "greater": "gt",
-          "greater_equal": "ge", "matrix_transpose": "adjoint", "array_equal": "equal"}  # fmt: skip
+_OTHER = {
+    "divide": "div",
+    "true_divide": "div",
+    "power": "pow",
+    "float_power": "pow",
+    "concatenate": "cat",
+    "max": "amax",
+    "min": "amin",
+    "expand_dims": "unsqueeze",
+    "fabs": "abs",
+    "rint": "round",
+    "arccos": "acos",
+    "arcsin": "asin",
+    "arctan": "atan",
+    "arccosh": "acosh",
+    "arcsinh": "asinh",
+    "arctanh": "atanh",
+    "arctan2": "atan2",
+    "equal": "eq",
+    "not_equal": "ne",
+    "less": "lt",
+    "less_equal": "le",
+    "greater": "gt",
+    "greater_equal": "ge",
+    "matrix_transpose": "adjoint",
+    "array_equal": "equal",
+}
 
 # functions (no ufuncs) that mean the same in both; others of one name differ, as split, std, median and meshgrid do
-_SAME = {"sum", "mean", "prod", "all", "any", "amax", "amin", "max", "min", "argmax", "argmin", "concatenate", "stack",
-         "vstack", "hstack", "dstack", "column_stack", "where", "clip", "squeeze", "expand_dims", "einsum", "outer", "trace",
-         "tril", "triu", "diag", "diagonal", "flip", "fliplr", "flipud", "rot90", "moveaxis", "swapaxes", "broadcast_to",
-         "allclose", "isclose", "array_equal", "argwhere", "kron", "nan_to_num", "nansum", "norm", "round", "cumsum",
-         "cumprod", "roll", "tensordot", "matrix_transpose", "logaddexp", "inner", "count_nonzero"}  # fmt: skip
+_SAME = {
+    "sum",
+    "mean",
+    "prod",
+    "all",
+    "any",
+    "amax",
+    "amin",
+    "max",
+    "min",
+    "argmax",
+    "argmin",
+    "concatenate",
+    "stack",
+    "vstack",
+    "hstack",
+    "dstack",
+    "column_stack",
+    "where",
+    "clip",
+    "squeeze",
+    "expand_dims",
+    "einsum",
+    "outer",
+    "trace",
+    "tril",
+    "triu",
+    "diag",
+    "diagonal",
+    "flip",
+    "fliplr",
+    "flipud",
+    "rot90",
+    "moveaxis",
+    "swapaxes",
+    "broadcast_to",
+    "allclose",
+    "isclose",
+    "array_equal",
+    "argwhere",
+    "kron",
+    "nan_to_num",
+    "nansum",
+    "norm",
+    "round",
+    "cumsum",
+    "cumprod",
+    "roll",
+    "tensordot",
+    "matrix_transpose",
+    "logaddexp",
+    "inner",
+    "count_nonzero",
+}
 
 
 def _like(make: Any) -> Any:
@@ -51,7 +122,9 @@ _SPECIAL: dict[str, Any] = {
     "sort": lambda a, dim=-1: a.sort(dim).values,
     "cumsum": lambda a, dim=None: a.reshape(-1).cumsum(0) if dim is None else a.cumsum(dim),
     "cumprod": lambda a, dim=None: a.reshape(-1).cumprod(0) if dim is None else a.cumprod(dim),
-    "flip": lambda a, dim=None: a.flip(tuple(range(a.ndim)) if dim is None else dim if isinstance(dim, tuple) else (dim,)),
+    "flip": lambda a, dim=None: a.flip(
+        tuple(range(a.ndim)) if dim is None else dim if isinstance(dim, tuple) else (dim,)
+    ),
     "roll": lambda a, shift, dim=None: a.roll(shift, dim),
     "invert": lambda a: ~a,
     "zeros_like": _like(creation.zeros_like),
@@ -98,9 +171,14 @@ def _as_tensors(v: Any) -> Any:
 
 
 def _refused(name: str, why: str) -> TypeError:
-    return TypeError(text(f"np.{name} cannot be applied to a Tensor that requires grad: {why}, and NumPy would lose the graph",
-                          op=f"np.{name}", needed="an op of this package",
-                          remedy=f"write it with core's ops, or np.{name}(t.detach().numpy()) to leave the graph on purpose"))  # fmt: skip
+    return TypeError(
+        text(
+            f"np.{name} cannot be applied to a Tensor that requires grad: {why}, and NumPy would lose the graph",
+            op=f"np.{name}",
+            needed="an op of this package",
+            remedy=f"write it with core's ops, or np.{name}(t.detach().numpy()) to leave the graph on purpose",
+        )
+    )
 
 
 def _run(original: Any, args: Any, kwargs: dict[str, Any]) -> Any:

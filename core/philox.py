@@ -1,7 +1,7 @@
 """Philox4x32-10: random numbers as a function of (seed, place), the same on every device and equal to Triton's.
 
-Number i of a draw that begins at `offset` is made of the counter ``offset + i`` alone, so any part of a draw can be made
-by itself and in any order: a dropout kernel makes its mask where it needs it, forward and backward.
+Number i of a draw that begins at `offset` is made of the counter ``offset + i`` alone, so any part of a draw can be
+made by itself and in any order: a dropout kernel makes its mask where it needs it, forward and backward.
 Source: Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011; triton/language/random.py for how bits
 become floats.
 """
@@ -47,7 +47,7 @@ def words(xp: Any, seed: int, offset: int, n: int, count: int = 1) -> tuple[Any,
 
 
 def _unit(xp: Any, word: Any) -> Any:
-    """A word as a float32 in [0, 1), as Triton's `uint_to_uniform_float` has it: 31 bits, the greatest result below 1."""
+    """A word as a float32 in [0, 1), as Triton's `uint_to_uniform_float` has it: 31 bits, the greatest below 1."""
     signed = word.view(np.int32)
     return xp.where(signed < 0, ~signed, signed).astype(np.float32) * np.float32(4.6566127342e-10)
 

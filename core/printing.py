@@ -22,12 +22,18 @@ _PROFILES: dict[str, dict[str, Any]] = {
 _options = dict(_DEFAULT)
 
 
-def set_printoptions(precision: int | None = None, threshold: float | None = None, edgeitems: int | None = None,
-                     linewidth: int | None = None, profile: str | None = None, sci_mode: bool | None = None) -> None:  # fmt: skip
+def set_printoptions(
+    precision: int | None = None,
+    threshold: float | None = None,
+    edgeitems: int | None = None,
+    linewidth: int | None = None,
+    profile: str | None = None,
+    sci_mode: bool | None = None,
+) -> None:
     """How tensors print from now on.
 
     precision : decimals. threshold : from how many elements on only the corners show. edgeitems : how many at each end.
-    linewidth : characters a line. profile : "default", "short" or "full". sci_mode : always or never the scientific form.
+    linewidth : characters a line. profile : "default", "short" or "full". sci_mode : always or never scientific.
 
     >>> import core
     >>> core.set_printoptions(precision=2)

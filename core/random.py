@@ -2,67 +2,54 @@
 
 from __future__ import annotations
 
-import builtins
 import math
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from . import backends, dtypes
-from .binding import public
-from .creation import _size, as_dtype, available
-from .device import Kind, cpu, device as Device, kind as kind_of
+from .creation import as_dtype, as_size, available
+from .device import Kind, cpu
+from .device import device as Device
+from .device import kind as kind_of
+from .draws import normal_array, normals, source, uniform_array
 from .dtypes import dtype as Dtype
 from .errors import text
-from .generator import (Generator, default_generator, default_of, fork, fork_rng, get_rng_state, initial_seed, manual_seed,
-                        seed, set_rng_state)  # fmt: skip
-from .inplace import write
-from .modes import state as mode
+from .generator import (
+    Generator,
+    default_generator,
+    fork,
+    fork_rng,
+    get_rng_state,
+    initial_seed,
+    manual_seed,
+    seed,
+    set_rng_state,
+)
+from .ops.sampling import bernoulli, finished, multinomial, scaled
 from .shape import broadcast_shapes
-from .source import here
-from .tensor import Tensor, storage_of, wrap
+from .tensor import Tensor
 
-__all__ = ["Generator", "bernoulli", "default_generator", "fork", "fork_rng", "get_rng_state", "initial_seed", "manual_seed",
-           "multinomial", "normal", "rand", "rand_like", "randint", "randint_like", "randn", "randn_like", "randperm", "seed",
-           "set_rng_state"]  # fmt: skip
-
-_BITS = {"float16": 11, "bfloat16": 8}
-
-# -- arrays ------------------------------------------------------------------------------------------------------------
-
-
-def _source(generator: Generator | None, where: Device) -> Any:
-    return (generator or default_of(where)).engine
-
-
-def uniform_array(shape: tuple[int, ...], kind: Kind, generator: Generator | None = None) -> Any:
-    """An array of numbers in [0, 1), of that floating kind."""
-    xp, engine, n = backends.array_module(kind.device.type), _source(generator, kind.device), math.prod(shape)
-    name = kind.dtype.name
-    if name in _BITS:
-        a = engine.uniform_bits(xp, n, _BITS[name]).astype(kind.dtype.numpy)
-    else:
-        a = engine.uniform64(xp, n) if name == "float64" else engine.uniform(xp, n)
-    return a.reshape(shape)
-
-
-def normal_array(shape: tuple[int, ...], kind: Kind, generator: Generator | None = None) -> Any:
-    """An array of standard normal numbers, of that floating kind."""
-    return _normals(shape, kind, generator).astype(kind.dtype.numpy, copy=False)
-
-
-def _normals(shape: tuple[int, ...], kind: Kind, generator: Generator | None) -> Any:
-    """As `normal_array`, before the numbers are rounded to the kind."""
-    xp, engine, n = backends.array_module(kind.device.type), _source(generator, kind.device), math.prod(shape)
-    a = engine.normal64(xp, n) if kind.dtype.name == "float64" else engine.normal(xp, n)
-    return a.reshape(shape)
-
-
-def bernoulli_array(p: Any, where: Device = cpu, generator: Generator | None = None) -> Any:
-    """A bool array: true with the probabilities in the array `p`."""
-    return _source(generator, where).bernoulli(backends.array_module(where.type), p)
-
+__all__ = [
+    "Generator",
+    "bernoulli",
+    "default_generator",
+    "fork",
+    "fork_rng",
+    "get_rng_state",
+    "initial_seed",
+    "manual_seed",
+    "multinomial",
+    "normal",
+    "rand",
+    "rand_like",
+    "randint",
+    "randint_like",
+    "randn",
+    "randn_like",
+    "randperm",
+    "seed",
+    "set_rng_state",
+]
 
 # -- new tensors -------------------------------------------------------------------------------------------------------
 
@@ -71,35 +58,42 @@ def _kind(op: str, dtype: Dtype | None, device: Any) -> Kind:
     d = as_dtype(dtype, op) if dtype is not None else dtypes.get_default_dtype()
     where = cpu if device is None else available(Device(device))
     if d.category != 2:
-        raise NotImplementedError(text(f'"{op}" not implemented for \'{d.scalar_type}\'', op=op, needed="a floating dtype",
-                                       remedy="core.randint for integers"))  # fmt: skip
+        raise NotImplementedError(
+            text(
+                f"\"{op}\" not implemented for '{d.scalar_type}'",
+                op=op,
+                needed="a floating dtype",
+                remedy="core.randint for integers",
+            )
+        )
     return kind_of(d, where)
 
 
-def _done(a: Any, kind: Kind, requires_grad: bool, out: Tensor | None) -> Tensor:
-    t = wrap(a, kind)
-    if out is not None:
-        from .dispatch import into
-
-        return into(out, t)
-    return t.requires_grad_() if requires_grad else t
-
-
 def _from_unit(name: str, array: Callable[..., Any], what: str) -> tuple[Any, Any]:
-    def function(*args: Any, size: Any = None, generator: Generator | None = None, out: Tensor | None = None,
-                 dtype: Dtype | None = None, device: Any = None, requires_grad: bool = False, **ignored: Any) -> Tensor:  # fmt: skip
+    def function(
+        *args: Any,
+        size: Any = None,
+        generator: Generator | None = None,
+        out: Tensor | None = None,
+        dtype: Dtype | None = None,
+        device: Any = None,
+        requires_grad: bool = False,
+        **ignored: Any,
+    ) -> Tensor:
         kind = _kind(name, dtype or (out.dtype if out is not None else None), device)
-        return _done(array(_size(name, args, size), kind, generator), kind, requires_grad, out)
+        return finished(array(as_size(name, args, size), kind, generator), kind, requires_grad, out)
 
     def like(input: Tensor, *, generator: Generator | None = None, dtype: Dtype | None = None, device: Any = None,
              requires_grad: bool = False, **ignored: Any) -> Tensor:  # fmt: skip
         kind = _kind(name + "_like", dtype or input.dtype, device or input.device)
-        return _done(array(tuple(input._a.shape), kind, generator), kind, requires_grad, None)
+        return finished(array(tuple(input._a.shape), kind, generator), kind, requires_grad, None)
 
     function.__name__ = function.__qualname__ = name
     like.__name__ = like.__qualname__ = name + "_like"
-    function.__doc__ = (f"A tensor of {what}: ``core.{name}(2, 3)``.\n\n    >>> import core\n    >>> core.{name}(2, 3).shape\n"
-                        "    core.Size([2, 3])\n    ")  # fmt: skip
+    function.__doc__ = (
+        f"A tensor of {what}: ``core.{name}(2, 3)``.\n\n    >>> import core\n    >>> core.{name}(2, 3).shape\n"
+        "    core.Size([2, 3])\n    "
+    )
     like.__doc__ = f"As `{name}`, with the shape, dtype and device of `input` unless others are given."
     return function, like
 
@@ -108,8 +102,18 @@ rand, rand_like = _from_unit("rand", uniform_array, "numbers spread evenly over 
 randn, randn_like = _from_unit("randn", normal_array, "numbers of the standard normal distribution")
 
 
-def randint(low: int, high: Any = None, size: Any = None, *, generator: Generator | None = None, out: Tensor | None = None,
-            dtype: Dtype | None = None, device: Any = None, requires_grad: bool = False, **ignored: Any) -> Tensor:  # fmt: skip
+def randint(
+    low: int,
+    high: Any = None,
+    size: Any = None,
+    *,
+    generator: Generator | None = None,
+    out: Tensor | None = None,
+    dtype: Dtype | None = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    **ignored: Any,
+) -> Tensor:
     """Integers from `low` (0 if only `high` is given) up to but not including `high`.
 
     *Raises*: RuntimeError where there is none.
@@ -126,16 +130,27 @@ def randint(low: int, high: Any = None, size: Any = None, *, generator: Generato
         raise TypeError("randint() missing argument 'size'\n  remedy: core.randint(high, (n,))")
     low, high = int(low), int(high)
     if low >= high:
-        raise RuntimeError(text(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}", op="randint"))
+        raise RuntimeError(
+            text(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}", op="randint")
+        )
     d = as_dtype(dtype or (out.dtype if out is not None else dtypes.int64), "randint")
     where = cpu if device is None else available(Device(device))
-    shape = _size("randint", (tuple(size),), None)
-    a = _source(generator, where).integers(backends.array_module(where.type), math.prod(shape), high - low)
-    return _done((a + low).astype(d.numpy, copy=False).reshape(shape), kind_of(d, where), requires_grad, out)
+    shape = as_size("randint", (tuple(size),), None)
+    a = source(generator, where).integers(backends.array_module(where.type), math.prod(shape), high - low)
+    return finished((a + low).astype(d.numpy, copy=False).reshape(shape), kind_of(d, where), requires_grad, out)
 
 
-def randint_like(input: Tensor, low: int, high: int | None = None, *, dtype: Dtype | None = None, device: Any = None,
-                 requires_grad: bool = False, generator: Generator | None = None, **ignored: Any) -> Tensor:  # fmt: skip
+def randint_like(
+    input: Tensor,
+    low: int,
+    high: int | None = None,
+    *,
+    dtype: Dtype | None = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    generator: Generator | None = None,
+    **ignored: Any,
+) -> Tensor:
     """As `randint`, with the shape, dtype and device of `input` unless others are given."""
     low, high = (0, low) if high is None else (low, high)
     return randint(low, high, tuple(input._a.shape), dtype=dtype or input.dtype, device=device or input.device,
@@ -154,12 +169,22 @@ def randperm(n: int, *, generator: Generator | None = None, out: Tensor | None =
         raise RuntimeError(text(f"n must be non-negative, got{n}", op="randperm"))
     d = as_dtype(dtype or (out.dtype if out is not None else dtypes.int64), "randperm")
     where = cpu if device is None else available(Device(device))
-    a = _source(generator, where).permutation(backends.array_module(where.type), int(n))
-    return _done(a.astype(d.numpy, copy=False), kind_of(d, where), requires_grad, out)
+    a = source(generator, where).permutation(backends.array_module(where.type), int(n))
+    return finished(a.astype(d.numpy, copy=False), kind_of(d, where), requires_grad, out)
 
 
-def normal(mean: Any, std: Any = 1.0, size: Any = None, *, generator: Generator | None = None, out: Tensor | None = None,
-           dtype: Dtype | None = None, device: Any = None, requires_grad: bool = False, **ignored: Any) -> Tensor:  # fmt: skip
+def normal(
+    mean: Any,
+    std: Any = 1.0,
+    size: Any = None,
+    *,
+    generator: Generator | None = None,
+    out: Tensor | None = None,
+    dtype: Dtype | None = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    **ignored: Any,
+) -> Tensor:
     """Normal numbers; mean and standard deviation are tensors that broadcast, or numbers together with a size.
 
     *Raises*: RuntimeError for a negative `std`.
@@ -168,7 +193,9 @@ def normal(mean: Any, std: Any = 1.0, size: Any = None, *, generator: Generator 
     >>> core.normal(core.zeros(3), 2.0).shape
     core.Size([3])
     """
-    low = std.detach().min().item() if isinstance(std, Tensor) and std.numel() else 0 if isinstance(std, Tensor) else std
+    low = (
+        std.detach().min().item() if isinstance(std, Tensor) and std.numel() else 0 if isinstance(std, Tensor) else std
+    )
     if low < 0:
         raise RuntimeError(text(f"normal expects std >= 0.0, but found std {low}", op="normal"))
     given = [t for t in (mean, std) if isinstance(t, Tensor)]
@@ -177,203 +204,10 @@ def normal(mean: Any, std: Any = 1.0, size: Any = None, *, generator: Generator 
     else:
         if size is None:
             raise TypeError("normal() missing argument 'size'\n  remedy: core.normal(0.0, 1.0, (n,))")
-        kind, shape = _kind("normal", dtype, device), _size("normal", (tuple(size),), None)
-    z = _normals(shape, kind, generator)
+        kind, shape = _kind("normal", dtype, device), as_size("normal", (tuple(size),), None)
+    z = normals(shape, kind, generator)
     if not given:
-        return _done(_scaled(z, std, mean).astype(kind.dtype.numpy, copy=False), kind, requires_grad, out)
+        return finished(scaled(z, std, mean).astype(kind.dtype.numpy, copy=False), kind, requires_grad, out)
     m, s = (t._a if isinstance(t, Tensor) else kind.dtype.numpy.type(t) for t in (mean, std))
     z = z.astype(kind.dtype.numpy, copy=False)
-    return _done((z * s + m).astype(kind.dtype.numpy, copy=False), kind, requires_grad, out)
-
-
-@public()
-def bernoulli(input: Tensor, p: float | None = None, *, generator: Generator | None = None, out: Tensor | None = None) -> Tensor:  # fmt: skip
-    """1 with the probabilities in `input` (or all with probability `p`), else 0.
-
-    >>> import core
-    >>> core.bernoulli(core.tensor([0.0, 1.0]))
-    tensor([0., 1.])
-    """
-    if p is None:
-        if input.dtype.category != 2:
-            raise RuntimeError(text("bernoulli expects a floating tensor of probabilities", op="bernoulli", came=f"{input.dtype}"))
-        probabilities = input._a
-        if input.numel() and not input.is_cuda and not (probabilities.min() >= 0 and probabilities.max() <= 1):
-            raise RuntimeError(text("Expected p_in >= 0 && p_in <= 1 to be true, but got false.", op="bernoulli",
-                                    needed="probabilities, 0 to 1"))  # fmt: skip
-    else:
-        probabilities = _probability(p, input)
-    drawn = bernoulli_array(probabilities, input.device, generator)
-    return _done(drawn.astype(input.dtype.numpy), input._kind, False, out)
-
-
-def _probability(p: float, like: Tensor) -> Any:
-    if not 0 <= p <= 1:
-        raise RuntimeError(text(f"bernoulli_ expects p to be in [0, 1], but got p={p}", op="bernoulli"))
-    return np.broadcast_to(np.float64(p), like._a.shape)
-
-
-@public()
-def multinomial(input: Tensor, num_samples: int, replacement: bool = False, *, generator: Generator | None = None,
-                out: Tensor | None = None) -> Tensor:  # fmt: skip
-    """Indices drawn with the weights in `input`, a row of them for each row.
-
-    *Shapes*: ``(m, n) -> (m, num_samples)``. *Raises*: RuntimeError for negative weights, or too few of them.
-
-    >>> import core
-    >>> core.multinomial(core.tensor([0.0, 1.0, 0.0]), 2, replacement=True)
-    tensor([1, 1])
-    """
-    xp, n = backends.array_module(input.device.type), input._a.shape[-1] if input.ndim else 0
-    if input.dtype.category != 2:
-        raise RuntimeError(text(f"multinomial only supports floating-point dtypes for input, got: {input.dtype.scalar_type}",
-                                op="multinomial"))  # fmt: skip
-    if input.ndim not in (1, 2):
-        raise RuntimeError(text("prob_dist must be 1 or 2 dim", op="multinomial", came=f"{tuple(input._a.shape)}"))
-    if num_samples <= 0:
-        raise RuntimeError(text("cannot sample n_sample <= 0 samples", op="multinomial"))
-    if not replacement and num_samples > n:
-        raise RuntimeError(text("cannot sample n_sample > prob_dist.size(-1) samples without replacement", op="multinomial",
-                                came=f"{num_samples} of {n}"))  # fmt: skip
-    weights = input._a.reshape(-1, n).astype(np.float64)
-    if not bool((xp.isfinite(weights) & (weights >= 0)).all()):
-        raise RuntimeError(text("probability tensor contains either `inf`, `nan` or element < 0", op="multinomial"))
-    if not bool((weights.sum(1) > 0).all()):
-        raise RuntimeError(text("invalid multinomial distribution (sum of probabilities <= 0)", op="multinomial"))
-    engine = _source(generator, input.device)
-    if replacement:
-        edges = xp.cumsum(weights, 1)
-        edges /= edges[:, -1:]
-        u = engine.uniform64(xp, len(weights) * num_samples).reshape(len(weights), num_samples)
-        rows = [xp.searchsorted(e, v, side="right") for e, v in zip(edges, u, strict=True)]
-        found = xp.minimum(xp.stack(rows), n - 1)
-    else:
-        # Keys -log(u) / weight: the least k of them are a draw without replacement (Efraimidis and Spirakis, 2006).
-        u = engine.uniform64(xp, weights.size).reshape(weights.shape)
-        with np.errstate(divide="ignore"):
-            keys = xp.where(weights > 0, -xp.log(1.0 - u) / xp.where(weights > 0, weights, 1), np.inf)
-        if int((weights > 0).sum(1).min()) < num_samples:
-            raise RuntimeError(text("invalid multinomial distribution (with replacement=False, not enough non-negative "
-                                    "category to sample)", op="multinomial"))  # fmt: skip
-        found = xp.argsort(keys, axis=1)[:, :num_samples]
-    return _done(found.astype(np.int64).reshape(*input._a.shape[:-1], num_samples), kind_of(dtypes.int64, input.device), False,
-                 out)  # fmt: skip
-
-
-# -- in place ----------------------------------------------------------------------------------------------------------
-
-
-def _fill(t: Tensor, name: str, a: Any) -> Tensor:
-    """Write drawn numbers into `t`; where it has a history, what it was before gets a gradient of 0."""
-    if mode.enabled and t.requires_grad:
-        from .ops.movement import _copy_into
-
-        return write(t, name, lambda x: _copy_into(x, wrap(a, t._kind)))
-    t._a[...] = a
-    storage_of(t).wrote(name, here(3))
-    return t
-
-
-def _floating(t: Tensor, name: str) -> Kind:
-    if t.dtype.category != 2:
-        raise NotImplementedError(text(f'"{name}" not implemented for \'{t.dtype.scalar_type}\'', op=name, remedy="x.float()"))
-    return t._kind
-
-
-def _scaled(u: Any, width: Any, low: Any) -> Any:
-    """``u * width + low`` rounded once, as PyTorch's fused multiply-add does; its weights start with these bits."""
-    width, low = u.dtype.type(width), u.dtype.type(low)
-    if u.dtype == np.float32:
-        return (u.astype(np.float64) * float(width) + float(low)).astype(np.float32)
-    # float64: the product's and the sum's own errors are found (Dekker 1971, Knuth's two-sum) and added back
-    product = u * width
-    split_u, split_w = u * 134217729.0, width * 134217729.0  # 2**27 + 1 cuts 53 bits in two halves
-    high_u, high_w = split_u - (split_u - u), split_w - (split_w - width)
-    low_u, low_w = u - high_u, width - high_w
-    error = ((high_u * high_w - product) + high_u * low_w + low_u * high_w) + low_u * low_w
-    total = product + low
-    part = total - product
-    return total + (((product - (total - part)) + (low - part)) + error)
-
-
-@public(namespace=None)
-def uniform_(input: Tensor, a: float = 0.0, b: float = 1.0, *, generator: Generator | None = None, **bounds: Any) -> Tensor:
-    """Fill with numbers spread evenly over [a, b) (PyTorch's `from` and `to`).
-
-    >>> import core
-    >>> bool((core.zeros(9).uniform_(2, 3) >= 2).all())
-    True
-    """
-    a, b = bounds.get("from", a), bounds.get("to", b)
-    if a > b:
-        raise RuntimeError(text(f"uniform_ expects to return a [from, to) range, but found from={a} > to={b}", op="uniform_"))
-    u = uniform_array(tuple(input._a.shape), _floating(input, "uniform_"), generator)
-    wide = np.float64 if input.dtype is dtypes.float64 else np.float32
-    return _fill(input, "uniform_", _scaled(u.astype(wide, copy=False), wide(b) - wide(a), a).astype(input._a.dtype))
-
-
-@public(namespace=None)
-def normal_(input: Tensor, mean: float = 0.0, std: float = 1.0, *, generator: Generator | None = None) -> Tensor:
-    """Fill with normal numbers.
-
-    >>> import core
-    >>> core.zeros(3).normal_(5, 0)
-    tensor([5., 5., 5.])
-    """
-    if std < 0:
-        raise RuntimeError(text(f"normal expects std >= 0.0, but found std {std}", op="normal_"))
-    z = _normals(tuple(input._a.shape), _floating(input, "normal_"), generator)
-    return _fill(input, "normal_", _scaled(z, std, mean).astype(input._a.dtype, copy=False))
-
-
-@public(namespace=None)
-def bernoulli_(input: Tensor, p: Any = 0.5, *, generator: Generator | None = None) -> Tensor:
-    """Fill with 1 with probability `p` (a number, or a tensor of them), else 0.
-
-    >>> import core
-    >>> core.zeros(3).bernoulli_(1.0)
-    tensor([1., 1., 1.])
-    """
-    xp = backends.array_module(input.device.type)
-    probabilities = xp.broadcast_to(p._a, input._a.shape) if isinstance(p, Tensor) else _probability(p, input)
-    return _fill(input, "bernoulli_", bernoulli_array(probabilities, input.device, generator).astype(input._a.dtype))
-
-
-@public(namespace=None)
-def exponential_(input: Tensor, lambd: float = 1.0, *, generator: Generator | None = None) -> Tensor:
-    """Fill with numbers of the exponential distribution of rate `lambd`.
-
-    >>> import core
-    >>> bool((core.zeros(9).exponential_() > 0).all())
-    True
-    """
-    if lambd <= 0:
-        raise RuntimeError(text(f"exponential_ expects lambda > 0.0, but found lambda={lambd}", op="exponential_"))
-    u = uniform_array(tuple(input._a.shape), _floating(input, "exponential_"), generator)
-    xp = backends.array_module(input.device.type)
-    wide = np.float64 if input.dtype is dtypes.float64 else np.float32
-    a = -xp.log1p(-u.astype(wide)) / wide(lambd)
-    return _fill(input, "exponential_", xp.maximum(a, wide(np.finfo(np.float32).tiny)).astype(input._a.dtype))  # never 0
-
-
-@public(namespace=None)
-def random_(input: Tensor, low: Any = None, high: Any = None, *, generator: Generator | None = None, **bounds: Any) -> Tensor:
-    """Fill with integers from `low` (0) up to but not including `high` (PyTorch's `from` and `to`); without them with
-    all that the dtype holds exactly, from 0.
-
-    >>> import core
-    >>> bool((core.zeros(9).random_(3) < 3).all())
-    True
-    """
-    low, high = bounds.get("from", low), bounds.get("to", high)
-    if high is None:
-        low, high = 0, low
-    d = input.dtype
-    if high is None:
-        mantissa = {"float16": 11, "bfloat16": 8, "float32": 24, "float64": 53}
-        high = (1 << mantissa[d.name]) + 1 if d.category == 2 else 2 if d.category == 0 else int(np.iinfo(d.numpy).max) + 1
-    low, high = builtins.int(low or 0), builtins.int(high)
-    if low >= high:
-        raise RuntimeError(text(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}", op="random_"))
-    a = _source(generator, input.device).integers(backends.array_module(input.device.type), input.numel(), high - low)
-    return _fill(input, "random_", (a + low).astype(d.numpy).reshape(input._a.shape))
+    return finished((z * s + m).astype(kind.dtype.numpy, copy=False), kind, requires_grad, out)

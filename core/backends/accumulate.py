@@ -52,7 +52,7 @@ def places_of(xp: Any, shape: tuple[int, ...], key: tuple[Any, ...]) -> Any:
 
 
 def add_at(xp: Any, out: Any, key: tuple[Any, ...], values: Any) -> None:
-    """``out[key] += values`` where places may repeat; `out` in row-major order, `values` in the shape of ``out[key]``."""
+    """``out[key] += values`` where places may repeat; `out` in row-major order, `values` as ``out[key]``."""
     lead = 0
     for i, k in enumerate(key):
         if not (isinstance(k, slice) and k == slice(None)):

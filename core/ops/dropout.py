@@ -41,7 +41,7 @@ def _thinned(x: Tensor, p: float) -> Tensor:
     generator = default_of(x.device)
     taken = generator.take(x._a.size)
     if taken is None:  # PyTorch's own numbers come in order, so the mask must be kept
-        from ..random import bernoulli_array
+        from ..draws import bernoulli_array
 
         keep = bernoulli_array(np.full(x._a.shape, 1 - p), x.device, generator).astype(x._a.dtype)
         return x * wrap(keep / keep.dtype.type(1 - p) if p < 1 else keep, x._kind)

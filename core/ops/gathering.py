@@ -58,7 +58,7 @@ def _samples(rng: Any) -> Any:
 _gather = operation("gather", lambda xp, x, index, dim: x[along(xp, index, dim)], inputs="x index", params={"dim": 0},
                     vjp=(lambda g, x_shape, index, dim: _gather_backward(g, index, shape=x_shape, dim=dim), None),
                     samples=lambda rng: [((_samples(rng)[0], _samples(rng)[1]), {"dim": 0})])  # fmt: skip
-_gather_backward = operation("gather_backward",
+_gather_backward: Any = operation("gather_backward",
                              lambda xp, g_, index, shape, dim:
                              _scatter_add_forward(xp, xp.zeros(shape, g_.dtype), index, g_, dim),
                              inputs="g_ index", params={"shape": (), "dim": 0},
@@ -67,11 +67,18 @@ _gather_backward = operation("gather_backward",
 _scatter_add = operation("scatter_add", _scatter_add_forward, inputs="x index src", params={"dim": 0},
                          vjp=(lambda g: g, None, lambda g, index, dim: _gather(g, index, dim=dim)),
                          samples=lambda rng: [(_samples(rng), {"dim": 0})])  # fmt: skip
-_scatter_op = operation("scatter", _scatter, inputs="x index src", params={"dim": 0},
-                        vjp=(lambda g, index, dim: _scatter_op(g, index, _zero(g, index), dim=dim), None,
-                             lambda g, index, dim: _gather(g, index, dim=dim)),
-                        samples=lambda rng: [((_samples(rng)[0], np.array([[0, 2, 1, 0], [2, 0, 0, 1]]), _samples(rng)[2]),
-                                              {"dim": 0})])  # fmt: skip
+_scatter_op: Any = operation(
+    "scatter",
+    _scatter,
+    inputs="x index src",
+    params={"dim": 0},
+    vjp=(
+        lambda g, index, dim: _scatter_op(g, index, _zero(g, index), dim=dim),
+        None,
+        lambda g, index, dim: _gather(g, index, dim=dim),
+    ),
+    samples=lambda rng: [((_samples(rng)[0], np.array([[0, 2, 1, 0], [2, 0, 0, 1]]), _samples(rng)[2]), {"dim": 0})],
+)
 
 
 def _zero(g: Tensor, index: Tensor) -> Tensor:
@@ -97,11 +104,21 @@ def _checked(op: str, input: Tensor, dim: int, index: Tensor, src: Tensor | None
     if index.numel():
         for k in range(len(at)):
             if k != d and at[k] > shape[k]:
-                raise RuntimeError(text(f"Size does not match at dimension {k} expected index {list(at)} to be no larger than self "
-                                        f"{list(shape)} apart from dimension {d}", op=op))  # fmt: skip
+                raise RuntimeError(
+                    text(
+                        f"Size does not match at dimension {k} expected index {list(at)} to be no larger than self "
+                        f"{list(shape)} apart from dimension {d}",
+                        op=op,
+                    )
+                )
             if src is not None and at[k] > src._a.shape[k]:
-                raise RuntimeError(text(f"Expected index {list(at)} to be no larger than self {list(shape)} apart from dimension "
-                                        f"{d} and to be no larger size than src {list(src._a.shape)}", op=op))  # fmt: skip
+                raise RuntimeError(
+                    text(
+                        f"Expected index {list(at)} to be no larger than self {list(shape)} apart from dimension "
+                        f"{d} and to be no larger size than src {list(src._a.shape)}",
+                        op=op,
+                    )
+                )
         _in_range(index, shape[d] if shape else 1, d, op, RuntimeError)
     return d
 
@@ -142,7 +159,7 @@ def gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False,
         from ..dispatch import into
 
         return into(out, y)
-    return y  # type: ignore[no-any-return]
+    return y
 
 
 def _source(input: Tensor, index: Tensor, src: Any, op: str) -> Tensor:
@@ -156,7 +173,9 @@ def _source(input: Tensor, index: Tensor, src: Any, op: str) -> Tensor:
 
 
 @public(inplace=True)
-def scatter(input: Tensor, dim: int, index: Tensor, src: Any = None, *, value: Any = None, reduce: str | None = None) -> Tensor:  # fmt: skip
+def scatter(
+    input: Tensor, dim: int, index: Tensor, src: Any = None, *, value: Any = None, reduce: str | None = None
+) -> Tensor:
     """A copy of `input` with ``y[index[i, j], j] = src[i, j]`` (for dim 0); `src` may be a number.
 
     Where places repeat the last one stays. *Raises*: RuntimeError as `gather`.
@@ -167,14 +186,14 @@ def scatter(input: Tensor, dim: int, index: Tensor, src: Any = None, *, value: A
     """
     src = value if src is None else src
     if reduce == "add":
-        return scatter_add(input, dim, index, _source(input, index, src, "scatter"))  # type: ignore[no-any-return]
+        return scatter_add(input, dim, index, _source(input, index, src, "scatter"))
     if reduce is not None:
         raise RuntimeError(text(f"reduce argument must be either add or None, got {reduce!r}", op="scatter"))
     source = _source(input, index, src, "scatter")
     d = _checked("scatter", input, dim, index, source)
     x, i, s = _raised(input, index, source)
     y = _scatter_op(x, i, s[_region(i._a)] if s._a.shape != i._a.shape else s, dim=d)
-    return y if input.ndim else reshape(y, ())  # type: ignore[no-any-return]
+    return y if input.ndim else reshape(y, ())
 
 
 @public(inplace=True)
@@ -189,7 +208,7 @@ def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
     d = _checked("scatter_add", input, dim, index, source)
     x, i, s = _raised(input, index, source)
     y = _scatter_add(x, i, s[_region(i._a)] if s._a.shape != i._a.shape else s, dim=d)
-    return y if input.ndim else reshape(y, ())  # type: ignore[no-any-return]
+    return y if input.ndim else reshape(y, ())
 
 
 @public()
@@ -203,10 +222,15 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Te
             [2]])
     """
     if dim is None:
-        return gather(reshape(input, -1), 0, reshape(indices, -1))  # type: ignore[no-any-return]
+        return gather(reshape(input, -1), 0, reshape(indices, -1))
     if input.ndim != indices.ndim:
-        raise RuntimeError(text("torch.take_along_dim(): input and indices should have the same number of dimensions, but got "
-                                f"{input.ndim} dimensions for input, and {indices.ndim} dimensions for indices", op="take_along_dim"))  # fmt: skip
+        raise RuntimeError(
+            text(
+                "torch.take_along_dim(): input and indices should have the same number of dimensions, but got "
+                f"{input.ndim} dimensions for input, and {indices.ndim} dimensions for indices",
+                op="take_along_dim",
+            )
+        )
     d = normalize_dim(dim, input.ndim, "take_along_dim")
     rest = [tuple(1 if k == d else n for k, n in enumerate(t._a.shape)) for t in (input, indices)]
     shape = broadcast_shapes(*rest, op="take_along_dim")
@@ -214,7 +238,7 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Te
     n = input._a.shape[d]
     if isinstance(i._a, np.ndarray) and i.numel() and int(i._a.min()) < 0:
         i = from_array(np.where(i._a < 0, i._a + n, i._a), i.device)
-    return gather(x, d, i)  # type: ignore[no-any-return]
+    return gather(x, d, i)
 
 
 # -- along one dimension, an index a slice -----------------------------------------------------------------------------
@@ -229,7 +253,9 @@ def _vector(op: str, input: Tensor, dim: int, index: Tensor) -> int:
     if index.dtype not in (dtypes.int64, dtypes.int32):
         raise RuntimeError(text(f"{op}(): Expected dtype int32 or int64 for index", op=op, came=f"{index.dtype}"))
     if index.ndim > 1:
-        raise IndexError(text(f"{op}(): Index is supposed to be a vector", op=op, came=f"shape {tuple(index._a.shape)}"))
+        raise IndexError(
+            text(f"{op}(): Index is supposed to be a vector", op=op, came=f"shape {tuple(index._a.shape)}")
+        )
     _in_range(index, input._a.shape[d] if input.ndim else 1, d, op, IndexError, "index out of range in self")
     return d
 
@@ -260,14 +286,26 @@ def _with_slices(op: str, input: Tensor, dim: int, index: Tensor, source: Tensor
     d = _vector(op, input, dim, index)
     want = tuple(index.numel() if k == d else n for k, n in enumerate(input._a.shape))
     if input.ndim and source._a.shape != want and source.ndim:
-        raise RuntimeError(text(f"{op}(): the source must match the input but along dim {d}, where it has as many slices as there "
-                                "are indices", op=op, came=f"{tuple(source._a.shape)}", needed=f"{want}"))  # fmt: skip
+        raise RuntimeError(
+            text(
+                f"{op}(): the source must match the input but along dim {d}, where it has as many slices as there "
+                "are indices",
+                op=op,
+                came=f"{tuple(source._a.shape)}",
+                needed=f"{want}",
+            )
+        )
     if source.dtype is not input.dtype:
-        raise RuntimeError(text(f"{op}(): self and source expected to have the same dtype, but got (self) {input.dtype} and "
-                                f"(source) {source.dtype}", op=op))  # fmt: skip
+        raise RuntimeError(
+            text(
+                f"{op}(): self and source expected to have the same dtype, but got (self) {input.dtype} and "
+                f"(source) {source.dtype}",
+                op=op,
+            )
+        )
     x = reshape(input, 1) if not input.ndim else input
     y = _advanced(_index_put, x, (source,), _on(d, index), accumulate=accumulate)
-    return reshape(y, ()) if not input.ndim else y  # type: ignore[no-any-return]
+    return reshape(y, ()) if not input.ndim else y
 
 
 @public(inplace=True)
@@ -308,7 +346,7 @@ def index_fill(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
         raise RuntimeError(text("index_fill_ only supports a 0-dimensional value tensor, but got tensor with "
                                 f"{value.ndim} dimension(s).", op="index_fill"))  # fmt: skip
     y = _advanced(_index_put, x, (to(value, x._kind),), _on(d, index), accumulate=False)
-    return reshape(y, ()) if not input.ndim else y  # type: ignore[no-any-return]
+    return reshape(y, ()) if not input.ndim else y
 
 
 @public()
@@ -319,7 +357,7 @@ def take(input: Tensor, index: Tensor) -> Tensor:
     >>> core.take(core.tensor([[1, 2], [3, 4]]), core.tensor([0, 3]))
     tensor([1, 4])
     """
-    return reshape(input, -1)[index]  # type: ignore[no-any-return]
+    return reshape(input, -1)[index]
 
 
 # -- masks -------------------------------------------------------------------------------------------------------------
@@ -342,7 +380,7 @@ def masked_select(input: Tensor, mask: Tensor, *, out: Tensor | None = None) -> 
         from ..dispatch import into
 
         return into(out, y)
-    return y  # type: ignore[no-any-return]
+    return y
 
 
 @public(inplace=True)
@@ -397,5 +435,4 @@ def argwhere(input: Tensor) -> Tensor:
     >>> core.argwhere(core.tensor([0, 5]))
     tensor([[1]])
     """
-    return nonzero(input)  # type: ignore[no-any-return]
-
+    return nonzero(input)

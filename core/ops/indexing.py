@@ -23,14 +23,15 @@ from ..shape import broadcast_shapes
 from ..source import here
 from ..tensor import Tensor, from_array, storage_of
 from .movement import copy_, to
-from .views import _select, _slice, reshape
+from .view_ops import _select, _slice
+from .views import reshape
 
 MOST = 8  # index tensors in one bracket
 _NAMES = tuple(f"i{k}" for k in range(MOST))
 _INPUTS = " ".join(n + "?" for n in _NAMES)
 _NONE = (None,) * MOST
 
-# -- the ops: `where` says for each dimension whether the next index tensor stands there --------------------------------
+# -- the ops: `where` says for each dimension whether the next index tensor stands there ------------------------------
 
 
 def _key(where: tuple[bool, ...], indices: Any) -> tuple[Any, ...]:
@@ -41,8 +42,12 @@ def _key(where: tuple[bool, ...], indices: Any) -> tuple[Any, ...]:
 def _index_samples(rng: Any) -> list[Any]:
     x, none = rng.uniform(-2, 2, (3, 4, 2)), (None,) * (MOST - 1)
     i, j = np.array([[0, 2, 0], [1, 1, -1]]), np.array([3, 0, 3])
-    return [((x, i, *none), {"where": (True,)}), ((x, j, *none), {"where": (False, True)}),
-            ((x, i, j, *none[1:]), {"where": (True, True)}), ((x, i, j % 2, *none[1:]), {"where": (True, False, True)})]  # fmt: skip
+    return [
+        ((x, i, *none), {"where": (True,)}),
+        ((x, j, *none), {"where": (False, True)}),
+        ((x, i, j, *none[1:]), {"where": (True, True)}),
+        ((x, i, j % 2, *none[1:]), {"where": (True, False, True)}),
+    ]
 
 
 def _index_put_samples(rng: Any) -> list[Any]:
@@ -76,22 +81,30 @@ def _index_put_forward(xp: Any, x: Any, values: Any, *indices: Any, where: tuple
     return out
 
 
-def _index_vjp(g: Any, x_shape: Any, where: Any, i0: Any, i1: Any, i2: Any, i3: Any, i4: Any, i5: Any, i6: Any, i7: Any) -> Any:  # fmt: skip
+def _index_vjp(
+    g: Any, x_shape: Any, where: Any, i0: Any, i1: Any, i2: Any, i3: Any, i4: Any, i5: Any, i6: Any, i7: Any
+) -> Any:
     return _index_backward(g, i0, i1, i2, i3, i4, i5, i6, i7, where=where, shape=x_shape)
 
 
-def _index_backward_vjp(g: Any, where: Any, i0: Any, i1: Any, i2: Any, i3: Any, i4: Any, i5: Any, i6: Any, i7: Any) -> Any:  # fmt: skip
+def _index_backward_vjp(
+    g: Any, where: Any, i0: Any, i1: Any, i2: Any, i3: Any, i4: Any, i5: Any, i6: Any, i7: Any
+) -> Any:
     return _index(g, i0, i1, i2, i3, i4, i5, i6, i7, where=where)
 
 
-def _put_x_vjp(g: Any, where: Any, accumulate: bool, i0: Any, i1: Any, i2: Any, i3: Any, i4: Any, i5: Any, i6: Any, i7: Any) -> Any:  # fmt: skip
+def _put_x_vjp(
+    g: Any, where: Any, accumulate: bool, i0: Any, i1: Any, i2: Any, i3: Any, i4: Any, i5: Any, i6: Any, i7: Any
+) -> Any:
     if accumulate:
         return g
     zero = from_array(backends.array_module(g.device.type).zeros((), g._a.dtype), g.device)
     return _index_put(g, zero, i0, i1, i2, i3, i4, i5, i6, i7, where=where, accumulate=False)
 
 
-def _put_values_vjp(g: Any, where: Any, values_shape: Any, i0: Any, i1: Any, i2: Any, i3: Any, i4: Any, i5: Any, i6: Any, i7: Any) -> Any:  # fmt: skip
+def _put_values_vjp(
+    g: Any, where: Any, values_shape: Any, i0: Any, i1: Any, i2: Any, i3: Any, i4: Any, i5: Any, i6: Any, i7: Any
+) -> Any:
     return _index(g, i0, i1, i2, i3, i4, i5, i6, i7, where=where).sum_to_size(values_shape)
 
 
@@ -123,8 +136,14 @@ def _as_index(item: Any, x: Tensor) -> Any:
             raise TypeError("slice indices must be integers or None or have an __index__ method") from None
     if isinstance(item, Tensor):
         if item.dtype.category > 1 or item.dtype in (dtypes.int8, dtypes.int16):
-            raise IndexError(text("tensors used as indices must be long, int, byte or bool tensors", op="index",
-                                  came=f"a tensor of {item.dtype}", remedy="index.long(), or a comparison"))  # fmt: skip
+            raise IndexError(
+                text(
+                    "tensors used as indices must be long, int, byte or bool tensors",
+                    op="index",
+                    came=f"a tensor of {item.dtype}",
+                    remedy="index.long(), or a comparison",
+                )
+            )
         if item.ndim == 0:
             return bool(item._a) if item.dtype is dtypes.bool_ else int(item._a)
         if item.dtype is dtypes.uint8:
@@ -140,11 +159,18 @@ def _as_index(item: Any, x: Tensor) -> Any:
         try:
             item = np.asarray(item) if len(item) else np.zeros(0, np.int64)
         except ValueError:
-            raise IndexError(text("the lists in an index must be of equal length", op="index", came=repr(item))) from None
+            raise IndexError(
+                text("the lists in an index must be of equal length", op="index", came=repr(item))
+            ) from None
     if isinstance(item, np.ndarray):
         if item.dtype.kind not in "iub":
-            raise IndexError(text("tensors used as indices must be long, int, byte or bool tensors", op="index",
-                                  came=f"an array of {item.dtype}"))  # fmt: skip
+            raise IndexError(
+                text(
+                    "tensors used as indices must be long, int, byte or bool tensors",
+                    op="index",
+                    came=f"an array of {item.dtype}",
+                )
+            )
         return backends.array_module(x.device.type).asarray(item) if item.ndim else item.item()
     if isinstance(item, np.bool_):
         return bool(item)
@@ -153,14 +179,22 @@ def _as_index(item: Any, x: Tensor) -> Any:
     try:
         return operator.index(item)
     except TypeError:
-        raise IndexError(text("only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid "
-                              f"indices (got {type(item).__name__})", op="index")) from None  # fmt: skip
+        raise IndexError(
+            text(
+                "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid "
+                f"indices (got {type(item).__name__})",
+                op="index",
+            )
+        ) from None
 
 
 def _stands_for_tuple(index: list[Any]) -> bool:
-    """Whether a list in the brackets means several indices, as in old NumPy: ``x[[[0, 1], [1, 0]]]`` is ``x[[0, 1], [1, 0]]``."""
-    return any(i is None or i is Ellipsis or isinstance(i, slice | list | tuple)
-                          or (isinstance(i, Tensor) and i.ndim) for i in index)  # fmt: skip
+    """Whether a list in the brackets means several indices, as in old NumPy: ``x[[[0, 1], [1, 0]]]`` is
+    ``x[[0, 1], [1, 0]]``."""
+    return any(
+        i is None or i is Ellipsis or isinstance(i, slice | list | tuple) or (isinstance(i, Tensor) and i.ndim)
+        for i in index
+    )
 
 
 def _is_mask(a: Any) -> bool:
@@ -173,13 +207,20 @@ def _parse(x: Tensor, index: Any) -> tuple[tuple[Any, ...] | None, list[Any]]:
         index = tuple(index) if isinstance(index, list) and _stands_for_tuple(index) else (index,)
     items = [_as_index(i, x) for i in index]
     shape = x._a.shape
-    used = sum(i.ndim if hasattr(i, "ndim") and _is_mask(i) else 0 if i is None or i is Ellipsis or isinstance(i, bool) else 1
-               for i in items)  # fmt: skip
+    used = sum(
+        i.ndim if hasattr(i, "ndim") and _is_mask(i) else 0 if i is None or i is Ellipsis or isinstance(i, bool) else 1
+        for i in items
+    )
     dots = sum(1 for i in items if i is Ellipsis)
     if used > len(shape):
         if not shape:
-            raise IndexError(text("invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in "
-                                  "C++ to convert a 0-dim tensor to a number", op="index"))  # fmt: skip
+            raise IndexError(
+                text(
+                    "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in "
+                    "C++ to convert a 0-dim tensor to a number",
+                    op="index",
+                )
+            )
         raise IndexError(text(f"too many indices for tensor of dimension {len(shape)}", op="index",
                               came=f"{used} indices for shape {tuple(shape)}"))  # fmt: skip
     if not dots:
@@ -203,8 +244,13 @@ def _parse(x: Tensor, index: Any) -> tuple[tuple[Any, ...] | None, list[Any]]:
             plain = False
         elif isinstance(item, int):
             if not -shape[at] <= item < shape[at]:
-                raise IndexError(text(f"index {item} is out of bounds for dimension {at} with size {shape[at]}", op="index",
-                                      came=f"shape {tuple(shape)}"))  # fmt: skip
+                raise IndexError(
+                    text(
+                        f"index {item} is out of bounds for dimension {at} with size {shape[at]}",
+                        op="index",
+                        came=f"shape {tuple(shape)}",
+                    )
+                )
             key.append(item)
             at += 1
             plain = False
@@ -216,8 +262,13 @@ def _parse(x: Tensor, index: Any) -> tuple[tuple[Any, ...] | None, list[Any]]:
         elif _is_mask(item):
             for k in range(item.ndim):
                 if item.shape[k] != shape[at + k]:
-                    raise IndexError(text(f"The shape of the mask {list(item.shape)} at index {k} does not match the shape of "
-                                          f"the indexed tensor {list(shape)} at index {at + k}", op="index"))  # fmt: skip
+                    raise IndexError(
+                        text(
+                            f"The shape of the mask {list(item.shape)} at index {k} does not match the shape of "
+                            f"the indexed tensor {list(shape)} at index {at + k}",
+                            op="index",
+                        )
+                    )
             key += [slice(None)] * item.ndim
             arrays += list(item.nonzero())
             at += item.ndim
@@ -230,7 +281,7 @@ def _parse(x: Tensor, index: Any) -> tuple[tuple[Any, ...] | None, list[Any]]:
 
 def _basic(x: Tensor, key: tuple[Any, ...]) -> Tensor:
     single = all(isinstance(k, int) or k is Ellipsis or (isinstance(k, slice) and k == slice(None)) for k in key)
-    return (_select if single else _slice)(x, key=key)  # type: ignore[no-any-return]
+    return (_select if single else _slice)(x, key=key)
 
 
 def _tensors(x: Tensor, arrays: list[Any]) -> tuple[tuple[bool, ...], list[Tensor | None]]:
@@ -240,7 +291,9 @@ def _tensors(x: Tensor, arrays: list[Any]) -> tuple[tuple[bool, ...], list[Tenso
         where = where[:-1]
     given = [from_array(a, x.device) for a in arrays if a is not None]
     if len(given) > MOST:
-        raise IndexError(text(f"at most {MOST} index tensors can stand in one bracket", op="index", came=f"{len(given)}"))
+        raise IndexError(
+            text(f"at most {MOST} index tensors can stand in one bracket", op="index", came=f"{len(given)}")
+        )
     return where, [*given, *(None,) * (MOST - len(given))]
 
 
@@ -264,7 +317,7 @@ def _explained(x: Tensor, arrays: list[Any], error: Exception) -> Exception:
 def _advanced(op: Any, x: Tensor, values: tuple[Tensor, ...], arrays: list[Any], **params: Any) -> Tensor:
     where, tensors = _tensors(x, arrays)
     try:
-        return op(x, *values, *tensors, where=where, **params)  # type: ignore[no-any-return]
+        return op(x, *values, *tensors, where=where, **params)
     except (IndexError, ValueError) as e:
         raise _explained(x, arrays, e) from None
 
@@ -281,13 +334,13 @@ def getitem(self: Tensor, index: Any) -> Tensor:
     if index.__class__ is int and self._a.ndim:
         n = self._a.shape[0]
         if -n <= index < n:
-            return _select(self, key=(index, Ellipsis))  # type: ignore[no-any-return]
+            return _select(self, key=(index, Ellipsis))
     key, arrays = _parse(self, index)
     advanced = any(a is not None for a in arrays)
     if key is not None:
         self = _basic(self, key)
     elif not advanced:
-        return _slice(self, key=(Ellipsis,))  # type: ignore[no-any-return]
+        return _slice(self, key=(Ellipsis,))
     return _advanced(_index, self, (), arrays) if advanced else self
 
 
@@ -314,7 +367,7 @@ def setitem(self: Tensor, index: Any, value: Any) -> None:
 def _put(target: Tensor, values: Tensor, arrays: list[Any], accumulate: bool, name: str) -> Tensor:
     """Write `values` into the places of index arrays: straight into the memory where no gradient is wanted."""
     _check_values(target, values, arrays)
-    if mode.enabled and (target.requires_grad or values.requires_grad) or accumulate:
+    if (mode.enabled and (target.requires_grad or values.requires_grad)) or accumulate:
         return write(target, name, lambda x: _advanced(_index_put, x, (values,), arrays, accumulate=accumulate))
     where, _ = _tensors(target, arrays)
     try:
@@ -333,17 +386,24 @@ def _check_values(x: Tensor, values: Tensor, arrays: list[Any]) -> None:
     except (IndexError, ValueError) as e:
         raise _explained(x, arrays, e) from None
     have = values._a.shape
-    if len(have) > len(shape) and have[: len(have) - len(shape)] != (1,) * (len(have) - len(shape)) or any(
+    if (len(have) > len(shape) and have[: len(have) - len(shape)] != (1,) * (len(have) - len(shape))) or any(
             n not in (1, m) for n, m in zip(reversed(have), reversed(shape), strict=False)):  # fmt: skip
-        raise RuntimeError(text(f"shape mismatch: value tensor of shape {list(have)} cannot be broadcast to indexing result of "
-                                f"shape {list(shape)}", op="index_put_"))  # fmt: skip
+        raise RuntimeError(
+            text(
+                f"shape mismatch: value tensor of shape {list(have)} cannot be broadcast to indexing result of "
+                f"shape {list(shape)}",
+                op="index_put_",
+            )
+        )
 
 
 def _given(input: Tensor, indices: Any) -> list[Any]:
     """The index arrays of `index_put`, one a leading dimension; a mask counts for as many as it has."""
     for k, i in enumerate(indices):
         if not isinstance(i, Tensor):
-            raise TypeError(text(f"expected Tensor as element {k} in argument 0, but got {type(i).__name__}", op="index_put"))
+            raise TypeError(
+                text(f"expected Tensor as element {k} in argument 0, but got {type(i).__name__}", op="index_put")
+            )
     key, arrays = _parse(input, tuple(indices))
     if key is not None:
         raise IndexError(text("index_put takes index tensors only", op="index_put", came=f"{indices!r}"))
@@ -375,5 +435,5 @@ def index_put(input: Tensor, indices: Any, values: Tensor, accumulate: bool = Fa
     return _advanced(_index_put, input, (to(values, input._kind),), arrays, accumulate=accumulate)
 
 
-Tensor.__getitem__ = getitem  # type: ignore[attr-defined]
-Tensor.__setitem__ = setitem  # type: ignore[attr-defined]
+Tensor.__getitem__ = getitem  # type: ignore[method-assign]
+Tensor.__setitem__ = setitem  # type: ignore[method-assign]

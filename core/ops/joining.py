@@ -14,7 +14,8 @@ from ..shape import as_shape, broadcast_shapes, normalize_dim
 from ..tensor import Tensor
 from .movement import to
 from .pieces import _atleast, narrow, unbind
-from .views import expand, permute, reshape, samples, unsqueeze
+from .view_ops import samples
+from .views import expand, permute, reshape, unsqueeze
 
 # -- joins -------------------------------------------------------------------------------------------------------------
 
@@ -28,15 +29,21 @@ def _cat_vjp(g: Tensor, tensors_shape: Any, dim: int, needs: tuple[bool, ...]) -
 
 
 def _stack_vjp(g: Tensor, dim: int) -> tuple[Tensor, ...]:
-    return unbind(g, dim)  # type: ignore[no-any-return]
+    return unbind(g, dim)
 
 
 def _three(shapes: Any) -> Any:
     return lambda rng: [(tuple(rng.uniform(-2, 2, shape) for shape in shapes), {"dim": 1})]
 
 
-_cat = operation("cat", lambda xp, *tensors, dim: xp.concatenate(tensors, axis=dim), inputs="tensors*", params={"dim": 0},
-                 vjp=_cat_vjp, samples=_three([(2, 1), (2, 3), (2, 2)]))  # fmt: skip
+_cat = operation(
+    "cat",
+    lambda xp, *tensors, dim: xp.concatenate(tensors, axis=dim),
+    inputs="tensors*",
+    params={"dim": 0},
+    vjp=_cat_vjp,
+    samples=_three([(2, 1), (2, 3), (2, 2)]),
+)
 _stack = operation("stack", lambda xp, *tensors, dim: xp.stack(tensors, axis=dim), inputs="tensors*", params={"dim": 0},
                    vjp=_stack_vjp, samples=_three([(2, 3)] * 3))  # fmt: skip
 
@@ -88,9 +95,14 @@ def cat(tensors: Any, dim: int = 0, *, axis: int | None = None, out: Tensor | No
                                     op="cat", came=f"{tuple(first)} and {tuple(shape)}"))  # fmt: skip
         for k in range(len(first)):
             if k != d and shape[k] != first[k]:
-                raise RuntimeError(text(f"Sizes of tensors must match except in dimension {d}. Expected size {first[k]} but "
-                                        f"got size {shape[k]} for tensor number {i} in the list.", op="cat",
-                                        came=f"{tuple(first)} and {tuple(shape)}"))  # fmt: skip
+                raise RuntimeError(
+                    text(
+                        f"Sizes of tensors must match except in dimension {d}. Expected size {first[k]} but "
+                        f"got size {shape[k]} for tensor number {i} in the list.",
+                        op="cat",
+                        came=f"{tuple(first)} and {tuple(shape)}",
+                    )
+                )
     return _into(out, _cat(*_of_one_dtype(some if len(some) == len(many) else _kept(some, many)), dim=d))
 
 
@@ -132,7 +144,7 @@ def stack(tensors: Any, dim: int = 0, *, out: Tensor | None = None) -> Tensor:
 def hstack(tensors: Any, *, out: Tensor | None = None) -> Tensor:
     """The tensors side by side: along dim 1, vectors along dim 0."""
     many = [_atleast(1)(t) for t in _listed(tensors, "hstack")]
-    return cat(many, 0 if many[0].ndim == 1 else 1, out=out)  # type: ignore[no-any-return]
+    return cat(many, 0 if many[0].ndim == 1 else 1, out=out)
 
 
 @public(method=False)
@@ -145,34 +157,49 @@ def column_stack(tensors: Any, *, out: Tensor | None = None) -> Tensor:
             [2, 4]])
     """
     many = [reshape(t, (t.numel(), 1)) if t.ndim < 2 else t for t in _listed(tensors, "column_stack")]
-    return cat(many, 1, out=out)  # type: ignore[no-any-return]
+    return cat(many, 1, out=out)
 
 
 @public("row_stack", method=False)
 def vstack(tensors: Any, *, out: Tensor | None = None) -> Tensor:
     """The tensors one below another, vectors as rows."""
-    return cat([_atleast(2)(t) for t in _listed(tensors, "vstack")], 0, out=out)  # type: ignore[no-any-return]
+    return cat([_atleast(2)(t) for t in _listed(tensors, "vstack")], 0, out=out)
 
 
 @public(method=False)
 def dstack(tensors: Any, *, out: Tensor | None = None) -> Tensor:
     """The tensors one behind another, along dim 2."""
-    return cat([_atleast(3)(t) for t in _listed(tensors, "dstack")], 2, out=out)  # type: ignore[no-any-return]
+    return cat([_atleast(3)(t) for t in _listed(tensors, "dstack")], 2, out=out)
 
 
 # -- copies in another order -------------------------------------------------------------------------------------------
 
-_flip = operation("flip", lambda xp, x, dims: xp.flip(x, dims).copy(), params={"dims": ()},
+_flip: Any = operation("flip", lambda xp, x, dims: xp.flip(x, dims).copy(), params={"dims": ()},
                   vjp=lambda g, dims: _flip(g, dims=dims), samples=samples({"dims": (0, 2)}))  # fmt: skip
-_roll = operation("roll", lambda xp, x, shifts, dims: xp.roll(x, shifts, dims), params={"shifts": (), "dims": ()},
+_roll: Any = operation("roll", lambda xp, x, shifts, dims: xp.roll(x, shifts, dims), params={"shifts": (), "dims": ()},
                   vjp=lambda g, shifts, dims: _roll(g, shifts=tuple(-k for k in shifts), dims=dims),
                   samples=samples({"shifts": (1, -2), "dims": (0, 2)}))  # fmt: skip
-_tril = operation("tril", lambda xp, x, diagonal: xp.tril(x, diagonal), params={"diagonal": 0},
-                  vjp=lambda g, diagonal: _tril(g, diagonal=diagonal), samples=samples({"diagonal": 0}, {"diagonal": -1}))  # fmt: skip
-_triu = operation("triu", lambda xp, x, diagonal: xp.triu(x, diagonal), params={"diagonal": 0},
-                  vjp=lambda g, diagonal: _triu(g, diagonal=diagonal), samples=samples({"diagonal": 0}, {"diagonal": 1}))  # fmt: skip
-_repeat = operation("repeat", lambda xp, x, sizes: xp.tile(x, sizes), params={"sizes": ()},
-                    vjp=lambda g, x_shape, sizes: _repeat_vjp(g, x_shape, sizes), samples=samples({"sizes": (2, 1, 3, 2)}))  # fmt: skip
+_tril: Any = operation(
+    "tril",
+    lambda xp, x, diagonal: xp.tril(x, diagonal),
+    params={"diagonal": 0},
+    vjp=lambda g, diagonal: _tril(g, diagonal=diagonal),
+    samples=samples({"diagonal": 0}, {"diagonal": -1}),
+)
+_triu: Any = operation(
+    "triu",
+    lambda xp, x, diagonal: xp.triu(x, diagonal),
+    params={"diagonal": 0},
+    vjp=lambda g, diagonal: _triu(g, diagonal=diagonal),
+    samples=samples({"diagonal": 0}, {"diagonal": 1}),
+)
+_repeat = operation(
+    "repeat",
+    lambda xp, x, sizes: xp.tile(x, sizes),
+    params={"sizes": ()},
+    vjp=lambda g, x_shape, sizes: _repeat_vjp(g, x_shape, sizes),
+    samples=samples({"sizes": (2, 1, 3, 2)}),
+)
 _repeat_interleave = operation("repeat_interleave", lambda xp, x, repeats, dim: xp.repeat(x, repeats, dim),
                                params={"repeats": 1, "dim": 0},
                                vjp=lambda g, x_shape, repeats, dim:
@@ -185,7 +212,7 @@ def _repeat_vjp(g: Tensor, x_shape: tuple[int, ...], sizes: tuple[int, ...]) -> 
     shape = (1,) * lead + tuple(x_shape)
     apart = reshape(g, tuple(n for pair in zip(sizes, shape, strict=True) for n in pair))
     total = apart.sum(tuple(range(0, 2 * len(sizes), 2))) if sizes else apart
-    return reshape(total, x_shape)  # type: ignore[no-any-return]
+    return reshape(total, x_shape)
 
 
 @public()
@@ -199,8 +226,10 @@ def flip(input: Tensor, *order: Any, dims: Any = None) -> Tensor:
     given = as_shape(order if dims is None else (dims,))
     full = tuple(normalize_dim(d, input.ndim, "flip") for d in given)
     if len(set(full)) < len(full):
-        raise RuntimeError(text(f"dim {full[0]} appears multiple times in the list of dims", op="flip", came=f"{given}"))
-    return _flip(input, dims=full if input.ndim else ())  # type: ignore[no-any-return]
+        raise RuntimeError(
+            text(f"dim {full[0]} appears multiple times in the list of dims", op="flip", came=f"{given}")
+        )
+    return _flip(input, dims=full if input.ndim else ())
 
 
 @public()
@@ -208,7 +237,7 @@ def fliplr(input: Tensor) -> Tensor:
     """A copy with the columns in reverse order."""
     if input.ndim < 2:
         raise RuntimeError(text("Input must be >= 2-d.", op="fliplr"))
-    return _flip(input, dims=(1,))  # type: ignore[no-any-return]
+    return _flip(input, dims=(1,))
 
 
 @public()
@@ -216,7 +245,7 @@ def flipud(input: Tensor) -> Tensor:
     """A copy with the rows in reverse order."""
     if input.ndim < 1:
         raise RuntimeError(text("Input must be >= 1-d.", op="flipud"))
-    return _flip(input, dims=(0,))  # type: ignore[no-any-return]
+    return _flip(input, dims=(0,))
 
 
 @public()
@@ -230,10 +259,10 @@ def rot90(input: Tensor, k: int = 1, dims: Any = (0, 1)) -> Tensor:
     """
     a, b = (normalize_dim(d, input.ndim, "rot90") for d in dims)
     if k % 4 == 1:
-        return _flip(input, dims=(b,)).transpose(a, b)  # type: ignore[no-any-return]
+        return _flip(input, dims=(b,)).transpose(a, b)
     if k % 4 == 3:
-        return _flip(input, dims=(a,)).transpose(a, b)  # type: ignore[no-any-return]
-    return _flip(input, dims=(a, b) if k % 4 == 2 else ())  # type: ignore[no-any-return]
+        return _flip(input, dims=(a,)).transpose(a, b)
+    return _flip(input, dims=(a, b) if k % 4 == 2 else ())
 
 
 @public()
@@ -248,11 +277,13 @@ def roll(input: Tensor, shifts: Any, dims: Any = None) -> Tensor:
     if dims is None or dims == () or dims == []:
         if len(steps) != 1:
             raise RuntimeError(text(f"shifts and dimensions must align. shifts: {len(steps)}, dims:0", op="roll"))
-        return reshape(_roll(reshape(input, -1), shifts=steps, dims=(0,)), tuple(input._a.shape))  # type: ignore[no-any-return]
+        return reshape(_roll(reshape(input, -1), shifts=steps, dims=(0,)), tuple(input._a.shape))
     where = as_shape(dims if isinstance(dims, tuple | list) else (dims,))
     if len(steps) != len(where):
-        raise RuntimeError(text(f"shifts and dimensions must align. shifts: {len(steps)}, dims:{len(where)}", op="roll"))
-    return _roll(input, shifts=steps, dims=tuple(normalize_dim(d, input.ndim, "roll") for d in where))  # type: ignore[no-any-return]
+        raise RuntimeError(
+            text(f"shifts and dimensions must align. shifts: {len(steps)}, dims:{len(where)}", op="roll")
+        )
+    return _roll(input, shifts=steps, dims=tuple(normalize_dim(d, input.ndim, "roll") for d in where))
 
 
 @public(namespace=None)
@@ -266,9 +297,14 @@ def repeat(input: Tensor, *sizes: Any, repeats: Any = None) -> Tensor:
     """
     times = as_shape(sizes if repeats is None else (repeats,))
     if len(times) < input.ndim:
-        raise RuntimeError(text("Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor",
-                                op="repeat", came=f"{times} for shape {tuple(input._a.shape)}"))  # fmt: skip
-    return _repeat(input, sizes=times)  # type: ignore[no-any-return]
+        raise RuntimeError(
+            text(
+                "Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor",
+                op="repeat",
+                came=f"{times} for shape {tuple(input._a.shape)}",
+            )
+        )
+    return _repeat(input, sizes=times)
 
 
 @public()
@@ -281,7 +317,7 @@ def tile(input: Tensor, *sizes: Any, dims: Any = None) -> Tensor:
             [2, 2]])
     """
     times = as_shape(sizes if dims is None else (dims,))
-    return repeat(input, (1,) * (input.ndim - len(times)) + times)  # type: ignore[no-any-return]
+    return repeat(input, (1,) * (input.ndim - len(times)) + times)
 
 
 @public()
@@ -301,14 +337,19 @@ def repeat_interleave(input: Tensor, repeats: Any, dim: int | None = None, *, ou
 
         n = x._a.shape[d]
         if repeats.numel() not in (1, n):
-            raise RuntimeError(text("repeats must have the same size as input along dim, but got repeats.size(0) = "
-                                    f"{repeats.numel()} and input.size({d}) = {n}", op="repeat_interleave"))  # fmt: skip
+            raise RuntimeError(
+                text(
+                    "repeats must have the same size as input along dim, but got repeats.size(0) = "
+                    f"{repeats.numel()} and input.size({d}) = {n}",
+                    op="repeat_interleave",
+                )
+            )
         xp = backends.array_module(x.device.type)
         times = repeats._a.reshape(-1).tolist() * (n if repeats.numel() == 1 != n else 1)
-        return index_select(x, d, from_array(xp.repeat(xp.arange(n), times), x.device))  # type: ignore[no-any-return]
+        return index_select(x, d, from_array(xp.repeat(xp.arange(n), times), x.device))
     if repeats < 0:
         raise RuntimeError(text("repeats has to be non-negative", op="repeat_interleave", came=f"{repeats}"))
-    return _repeat_interleave(x, repeats=int(repeats), dim=d)  # type: ignore[no-any-return]
+    return _repeat_interleave(x, repeats=int(repeats), dim=d)
 
 
 def _triangle(name: str, raw: Any, which: str) -> None:
@@ -319,8 +360,10 @@ def _triangle(name: str, raw: Any, which: str) -> None:
 
     function.__name__ = function.__qualname__ = name
     result = "[[1., 0.],\n            [1., 1.]]" if name == "tril" else "[[1., 1.],\n            [0., 1.]]"
-    function.__doc__ = (f"The {which} triangle of every matrix, zeros elsewhere; `diagonal` counts upwards.\n\n"
-                        f"    >>> import core\n    >>> core.{name}(core.ones(2, 2))\n    tensor({result})\n    ")  # fmt: skip
+    function.__doc__ = (
+        f"The {which} triangle of every matrix, zeros elsewhere; `diagonal` counts upwards.\n\n"
+        f"    >>> import core\n    >>> core.{name}(core.ones(2, 2))\n    tensor({result})\n    "
+    )
     public(inplace=True)(function)
 
 
@@ -382,4 +425,4 @@ def cartesian_prod(*tensors: Tensor) -> Tensor:
     """
     if len(tensors) == 1:
         return tensors[0]
-    return cat([unsqueeze(reshape(g, -1), 1) for g in meshgrid(*tensors)], 1)  # type: ignore[no-any-return]
+    return cat([unsqueeze(reshape(g, -1), 1) for g in meshgrid(*tensors)], 1)

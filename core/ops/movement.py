@@ -7,7 +7,9 @@ from typing import Any
 from .. import dtypes, observe
 from ..binding import public
 from ..creation import as_dtype, available, zeros_like
-from ..device import Kind, device as Device, kind as kind_of
+from ..device import Kind
+from ..device import device as Device
+from ..device import kind as kind_of
 from ..dtypes import dtype as Dtype
 from ..errors import text
 from ..inplace import write
@@ -15,7 +17,6 @@ from ..modes import state as mode
 from ..op import operation
 from ..shape import broadcast_shapes
 from ..tensor import Tensor, left_graph
-
 
 Type = type  # the method of this name comes below
 
@@ -71,7 +72,7 @@ def to(input: Tensor, *args: Any, dtype: Dtype | None = None, device: Any = None
                     came=repr(a),
                     needed="a dtype, a device, or a tensor to be like",
                     remedy="x.to(core.float64), x.to('cuda') or x.to(other)",
-                )  # fmt: skip
+                )
             )
     where = input.device
     if device is not None:
@@ -90,7 +91,7 @@ def to(input: Tensor, *args: Any, dtype: Dtype | None = None, device: Any = None
 
 def _as_dtype(x: Tensor, kind: Kind) -> Tensor:
     if kind.dtype.category >= 2 or x.dtype.category < 2:
-        return _cast(x, dtype=kind.dtype)  # type: ignore[no-any-return]
+        return _cast(x, dtype=kind.dtype)
     was, mode.enabled = mode.enabled, False
     try:
         y = _cast(x, dtype=kind.dtype)
@@ -98,12 +99,12 @@ def _as_dtype(x: Tensor, kind: Kind) -> Tensor:
         mode.enabled = was
     if observe.observers:
         left_graph("cast", x, y)
-    return y  # type: ignore[no-any-return]
+    return y
 
 
 def _caster(name: str, dtype: Dtype) -> None:
     def method(input: Tensor, memory_format: Any = None) -> Tensor:
-        return to(input, dtype)  # type: ignore[no-any-return]
+        return to(input, dtype)
 
     method.__name__ = method.__qualname__ = name
     method.__doc__ = f"`input` as {dtype!r}; itself if it is that already."
@@ -137,13 +138,13 @@ def type_as(input: Tensor, other: Tensor) -> Tensor:
     >>> core.tensor([1, 2]).type_as(core.ones(1))
     tensor([1., 2.])
     """
-    return to(input, other._kind)  # type: ignore[no-any-return]
+    return to(input, other._kind)
 
 
 @public(namespace=None)
 def cpu(input: Tensor, memory_format: Any = None) -> Tensor:
     """`input` in the memory of the CPU; itself if it is there."""
-    return to(input, device="cpu")  # type: ignore[no-any-return]
+    return to(input, device="cpu")
 
 
 @public(namespace=None)
@@ -152,7 +153,7 @@ def cuda(input: Tensor, device: Any = None, non_blocking: bool = False, memory_f
 
     *Raises*: RuntimeError with the reason when there is no such device.
     """
-    return to(input, device="cuda" if device is None else Device(device))  # type: ignore[no-any-return]
+    return to(input, device="cuda" if device is None else Device(device))
 
 
 @public()
@@ -163,7 +164,7 @@ def clone(input: Tensor, *, memory_format: Any = None) -> Tensor:
     >>> core.clone(core.tensor([1.0]))
     tensor([1.])
     """
-    return _clone(input)  # type: ignore[no-any-return]
+    return _clone(input)
 
 
 @public(namespace=None)
@@ -214,7 +215,7 @@ def fill_(input: Tensor, value: Any) -> Tensor:
         if value.ndim:
             raise RuntimeError(text("fill_ only supports 0-dimension value tensor but got tensor with "
                                     f"{value.ndim} dimensions.", op="fill_", remedy="copy_(value)"))  # fmt: skip
-        return copy_(input, value)  # type: ignore[no-any-return]
+        return copy_(input, value)
     return write(input, "fill_", lambda t: _fill(t, value=value))
 
 
@@ -246,8 +247,14 @@ def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
                                 op="masked_fill", remedy="mask.bool()"))  # fmt: skip
     if isinstance(value, Tensor):
         if value.ndim:
-            raise RuntimeError(text("masked_fill only supports a 0-dimensional value tensor, but got tensor with "
-                                    f"{value.ndim} dimension(s).", op="masked_fill", remedy="core.where(mask, value, x)"))  # fmt: skip
+            raise RuntimeError(
+                text(
+                    "masked_fill only supports a 0-dimensional value tensor, but got tensor with "
+                    f"{value.ndim} dimension(s).",
+                    op="masked_fill",
+                    remedy="core.where(mask, value, x)",
+                )
+            )
         value = to(value, input._kind)
     elif input.dtype.category < 2:
         value = int(value) if input.dtype.category else bool(value)
@@ -264,7 +271,7 @@ def _new(name: str) -> None:
 
         make = getattr(creation, name)
         return make(*args, dtype=dtype or input.dtype, requires_grad=requires_grad,
-                    device=input.device if device is None else device, **kwargs)  # type: ignore[no-any-return] # fmt: skip
+                    device=input.device if device is None else device, **kwargs)  # fmt: skip
 
     method.__name__ = method.__qualname__ = "new_" + name
     method.__doc__ = f"As `core.{name}`, with the dtype and device of `input` unless others are given."

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 from ..binding import public
 from ..errors import text
 from ..shape import normalize_dim
 from ..tensor import Tensor
-from .views import _diagonal, _diagonal_backward, _select, _slice, _split, _unbind, _unfold, unsqueeze
+from .view_ops import _diagonal, _diagonal_backward, _select, _slice, _split, _unbind, _unfold
+from .views import unsqueeze
 
 
 @public()
@@ -26,11 +28,13 @@ def narrow(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
     if length < 0:
         raise RuntimeError(text("narrow(): length must be non-negative.", op="narrow", came=f"length={length}"))
     if not -n <= at <= n:
-        raise IndexError(text(f"start out of range (expected to be in range of [-{n}, {n}], but got {at})", op="narrow"))
+        raise IndexError(
+            text(f"start out of range (expected to be in range of [-{n}, {n}], but got {at})", op="narrow")
+        )
     at = at + n if at < 0 else at
     if at + length > n:
         raise RuntimeError(text(f"start ({at}) + length ({length}) exceeds dimension size ({n}).", op="narrow"))
-    return _slice(input, key=(*(slice(None),) * d, slice(at, at + length)))  # type: ignore[no-any-return]
+    return _slice(input, key=(*(slice(None),) * d, slice(at, at + length)))
 
 
 @public()
@@ -46,9 +50,13 @@ def select(input: Tensor, dim: int, index: Any) -> Tensor:
     d = normalize_dim(dim, input.ndim, "select")
     n, i = input._a.shape[d], int(index)
     if not -n <= i < n:
-        raise IndexError(text(f"select(): index {i} out of range for tensor of size {list(input._a.shape)} at dimension {d}",
-                              op="select"))  # fmt: skip
-    return _select(input, key=(*(slice(None),) * d, i, Ellipsis))  # type: ignore[no-any-return]
+        raise IndexError(
+            text(
+                f"select(): index {i} out of range for tensor of size {list(input._a.shape)} at dimension {d}",
+                op="select",
+            )
+        )
+    return _select(input, key=(*(slice(None),) * d, i, Ellipsis))
 
 
 @public()
@@ -64,7 +72,7 @@ def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Te
     a, b = (normalize_dim(d, input.ndim, "diagonal") for d in (dim1, dim2))
     if a == b:
         raise RuntimeError(text(f"diagonal dimensions cannot be identical {dim1}, {dim2}", op="diagonal"))
-    return _diagonal(input, offset=offset, dim1=a, dim2=b)  # type: ignore[no-any-return]
+    return _diagonal(input, offset=offset, dim1=a, dim2=b)
 
 
 @public(namespace=None)
@@ -106,7 +114,7 @@ def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -
     size = input._a.shape[-1] + abs(offset)
     rest = iter(input._a.shape[:-1])
     shape = tuple(size if d in (a, b) else next(rest) for d in range(n))
-    return _diagonal_backward(input, shape=shape, offset=offset, dim1=a, dim2=b)  # type: ignore[no-any-return]
+    return _diagonal_backward(input, shape=shape, offset=offset, dim1=a, dim2=b)
 
 
 @public()
@@ -120,8 +128,8 @@ def diag(input: Tensor, diagonal: int = 0) -> Tensor:
     if input.ndim not in (1, 2):
         raise RuntimeError(text(f"diag(): Supports 1D or 2D tensors. Got {input.ndim}D", op="diag"))
     if input.ndim == 1:
-        return diag_embed(input, diagonal)  # type: ignore[no-any-return]
-    return _diagonal(input, offset=diagonal, dim1=0, dim2=1).clone()  # type: ignore[no-any-return]
+        return diag_embed(input, diagonal)
+    return _diagonal(input, offset=diagonal, dim1=0, dim2=1).clone()
 
 
 @public("split_with_sizes")
@@ -141,16 +149,21 @@ def split(tensor: Tensor, split_size_or_sections: Any, dim: int = 0) -> tuple[Te
     if isinstance(split_size_or_sections, tuple | list):
         sizes = tuple(int(k) for k in split_size_or_sections)
         if sum(sizes) != n or any(k < 0 for k in sizes):
-            raise RuntimeError(text(f"split_with_sizes expects split_sizes to sum exactly to {n} (input tensor's size at "
-                                    f"dimension {d}), but got split_sizes={list(sizes)}", op="split"))  # fmt: skip
+            raise RuntimeError(
+                text(
+                    f"split_with_sizes expects split_sizes to sum exactly to {n} (input tensor's size at "
+                    f"dimension {d}), but got split_sizes={list(sizes)}",
+                    op="split",
+                )
+            )
     else:
         k = int(split_size_or_sections)
-        if k < 0 or k == 0 and n:
+        if k < 0 or (k == 0 and n):
             raise RuntimeError(text(f"split expects split_size be non-negative, but got split_size={k}" if k < 0 else
                                     "split_size can only be 0 if dimension size is 0, but got dimension size of "
                                     f"{n}", op="split"))  # fmt: skip
         sizes = tuple(min(k, n - at) for at in range(0, n, k)) if n else (0,)
-    return _split(tensor, sizes=sizes, dim=d)  # type: ignore[no-any-return]
+    return _split(tensor, sizes=sizes, dim=d)
 
 
 @public()
@@ -168,8 +181,8 @@ def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     d = normalize_dim(dim, input.ndim, "chunk")
     n = input._a.shape[d]
     if n == 0:
-        return _split(input, sizes=(0,) * chunks, dim=d)  # type: ignore[no-any-return]
-    return split(input, -(-n // chunks), d)  # type: ignore[no-any-return]
+        return _split(input, sizes=(0,) * chunks, dim=d)
+    return split(input, -(-n // chunks), d)
 
 
 @public()
@@ -195,8 +208,7 @@ def tensor_split(input: Tensor, indices_or_sections: Any, dim: int = 0) -> tuple
     else:
         cuts = list(indices_or_sections)
     edges = [0, *(slice(c).indices(n)[1] for c in cuts), n]
-    pairs = zip(edges[:-1], edges[1:], strict=True)
-    return tuple(narrow(input, d, lo, max(hi - lo, 0)) for lo, hi in pairs)
+    return tuple(narrow(input, d, lo, max(hi - lo, 0)) for lo, hi in pairwise(edges))
 
 
 @public()
@@ -209,7 +221,7 @@ def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
     """
     if input.ndim == 0:
         raise IndexError(text("Dimension specified as 0 but tensor has no dimensions", op="unbind"))
-    return _unbind(input, dim=normalize_dim(dim, input.ndim, "unbind"))  # type: ignore[no-any-return]
+    return _unbind(input, dim=normalize_dim(dim, input.ndim, "unbind"))
 
 
 def _atleast(n: int) -> Any:
@@ -236,4 +248,3 @@ Tensor.__iter__ = lambda self: iter(unbind(self)) if self.ndim else _no_iteratio
 
 def _no_iteration() -> Any:
     raise TypeError("iteration over a 0-d tensor")
-

@@ -11,123 +11,10 @@ from ..binding import bind, public
 from ..device import kind
 from ..dtypes import dtype as Dtype
 from ..errors import text
-from ..op import operation
 from ..shape import as_shape, normalize_dim
 from ..tensor import Tensor, storage_of, wrap
 from .movement import _contiguous
-
-
-def samples(*many: dict[str, Any]) -> Any:
-    """Argument sets for an op over one (2, 3, 4) tensor."""
-    return lambda rng: [((rng.uniform(-2, 2, (2, 3, 4)),), params) for params in many]
-
-
-_view = operation("view", lambda xp, x, shape: x.reshape(shape), params={"shape": ()}, view=True,
-                  vjp=lambda g, x_shape: g.reshape(x_shape), samples=samples({"shape": (6, 4)}))  # fmt: skip
-_permute = operation("permute", lambda xp, x, dims: x.transpose(dims), params={"dims": ()}, view=True,
-                     vjp=lambda g, dims: g.permute(tuple(int(i) for i in np.argsort(dims))),
-                     samples=samples({"dims": (2, 0, 1)}))  # fmt: skip
-_transpose = operation("transpose", lambda xp, x, dim0, dim1: x.swapaxes(dim0, dim1), params={"dim0": 0, "dim1": 1},
-                       view=True, vjp=lambda g, dim0, dim1: _transpose(g, dim0=dim0, dim1=dim1),
-                       samples=samples({"dim0": 0, "dim1": 2}))  # fmt: skip
-_t = operation("t", lambda xp, x: x.T, view=True, vjp=lambda g: _t(g),
-               samples=lambda rng: [((rng.uniform(-2, 2, (2, 3)),), {})])  # fmt: skip
-_squeeze = operation("squeeze", lambda xp, x, dims: x.squeeze(dims), params={"dims": ()}, view=True,
-                     vjp=lambda g, x_shape: g.reshape(x_shape),
-                     samples=lambda rng: [((rng.uniform(-2, 2, (2, 1, 3)),), {"dims": (1,)})])  # fmt: skip
-_unsqueeze = operation("unsqueeze", lambda xp, x, dim: xp.expand_dims(x, dim), params={"dim": 0}, view=True,
-                       vjp=lambda g, dim: _squeeze(g, dims=(dim,)), samples=samples({"dim": 1}, {"dim": 3}))  # fmt: skip
-_slice = operation("slice", lambda xp, x, key: x[key], params={"key": ()}, view=True,
-                   vjp=lambda g, x_shape, key: _slice_backward(g, shape=x_shape, key=key),
-                   samples=samples({"key": (1, slice(0, 3, 2), Ellipsis)}, {"key": (Ellipsis, None, slice(1, 3))}))  # fmt: skip
-_select = operation("select", lambda xp, x, key: x[key], params={"key": ()}, view=True,
-                    vjp=lambda g, x_shape, key: _slice_backward(g, shape=x_shape, key=key),
-                    samples=samples({"key": (1, Ellipsis)}))  # fmt: skip
-_slice_backward = operation("slice_backward", lambda xp, g_, shape, key: _placed(xp, g_, shape, key), inputs="g_",
-                            params={"shape": (), "key": ()}, vjp=lambda g, key: _slice(g, key=key),
-                            samples=lambda rng: [((rng.uniform(-2, 2, (3, 2)),), {"shape": (3, 4), "key": (Ellipsis, slice(1, 3))})])  # fmt: skip
-_expand = operation("expand", lambda xp, x, shape: xp.broadcast_to(x, shape), params={"shape": ()}, view=True,
-                    vjp=lambda g, x_shape: g.sum_to_size(x_shape),
-                    samples=lambda rng: [((rng.uniform(-2, 2, (3, 1)),), {"shape": (2, 3, 4)})])  # fmt: skip
-_diagonal = operation("diagonal", lambda xp, x, offset, dim1, dim2: _diagonal_of(xp, x, offset, dim1, dim2), view=True,
-                      params={"offset": 0, "dim1": 0, "dim2": 1},
-                      vjp=lambda g, x_shape, offset, dim1, dim2:
-                      _diagonal_backward(g, shape=x_shape, offset=offset, dim1=dim1, dim2=dim2),
-                      samples=samples({"offset": 1, "dim1": 0, "dim2": 2}, {"offset": -1, "dim1": 1, "dim2": 2}))  # fmt: skip
-_diagonal_backward = operation("diagonal_backward",
-                               lambda xp, g_, shape, offset, dim1, dim2: _on_diagonal(xp, g_, shape, offset, dim1, dim2),
-                               inputs="g_", params={"shape": (), "offset": 0, "dim1": 0, "dim2": 1},
-                               vjp=lambda g, offset, dim1, dim2: _diagonal(g, offset=offset, dim1=dim1, dim2=dim2),
-                               samples=lambda rng: [((rng.uniform(-2, 2, (3,)),), {"shape": (3, 4), "offset": 1})])  # fmt: skip
-_split = operation("split", lambda xp, x, sizes, dim: _pieces(x, sizes, dim), params={"sizes": (), "dim": 0}, view=True,
-                   returns=0, vjp=lambda g, dim: _joined("cat", g, dim),
-                   samples=samples({"sizes": (1, 2), "dim": 1}))  # fmt: skip
-_unbind = operation("unbind", lambda xp, x, dim: tuple(x[(*(slice(None),) * dim, i, ...)] for i in range(x.shape[dim])),
-                    params={"dim": 0}, view=True, returns=0, vjp=lambda g, dim: _joined("stack", g, dim),
-                    samples=samples({"dim": 1}))  # fmt: skip
-
-
-_unfold = operation("unfold", lambda xp, x, dim, size, step: _windows(xp, x, dim, size, step), view=True,
-                    params={"dim": 0, "size": 1, "step": 1},
-                    vjp=lambda g, x_shape, dim, size, step: _unfold_backward(g, shape=x_shape, dim=dim, size=size, step=step),
-                    samples=samples({"dim": 2, "size": 2, "step": 1}, {"dim": 1, "size": 1, "step": 2}))  # fmt: skip
-_unfold_backward = operation("unfold_backward",
-                             lambda xp, g_, shape, dim, size, step: _from_windows(xp, g_, shape, dim, size, step),
-                             inputs="g_", params={"shape": (), "dim": 0, "size": 1, "step": 1},
-                             vjp=lambda g, dim, size, step: _unfold(g, dim=dim, size=size, step=step),
-                             samples=lambda rng: [((rng.uniform(-2, 2, (2, 3, 2)),),
-                                                   {"shape": (2, 4), "dim": 1, "size": 2, "step": 1})])  # fmt: skip
-
-
-def _windows(xp: Any, x: Any, dim: int, size: int, step: int) -> Any:
-    count = (x.shape[dim] - size) // step + 1
-    shape = (*x.shape[:dim], count, *x.shape[dim + 1 :], size)
-    strides = (*x.strides[:dim], x.strides[dim] * step, *x.strides[dim + 1 :], x.strides[dim])
-    return xp.lib.stride_tricks.as_strided(x, shape, strides)
-
-
-def _from_windows(xp: Any, g: Any, shape: tuple[int, ...], dim: int, size: int, step: int) -> Any:
-    out = xp.zeros(shape, g.dtype)
-    for k in range(size):  # windows overlap: one element of each at a time, so that no two write to one place
-        out[(*(slice(None),) * dim, slice(k, k + step * (g.shape[dim] - 1) + 1, step))] += g[..., k]
-    return out
-
-
-def _placed(xp: Any, g: Any, shape: tuple[int, ...], key: Any) -> Any:
-    z = xp.zeros(shape, g.dtype)
-    z[key] = g
-    return z
-
-
-def _diagonal_of(xp: Any, x: Any, offset: int, dim1: int, dim2: int) -> Any:
-    cut = [slice(None)] * x.ndim
-    cut[dim2 if offset >= 0 else dim1] = slice(abs(offset), None)
-    x = x[tuple(cut)]
-    rest = [d for d in range(x.ndim) if d not in (dim1, dim2)]
-    shape = (*(x.shape[d] for d in rest), min(x.shape[dim1], x.shape[dim2]))
-    strides = (*(x.strides[d] for d in rest), x.strides[dim1] + x.strides[dim2])
-    return xp.lib.stride_tricks.as_strided(x, shape, strides)
-
-
-def _on_diagonal(xp: Any, g: Any, shape: tuple[int, ...], offset: int, dim1: int, dim2: int) -> Any:
-    z = xp.zeros(shape, g.dtype)
-    _diagonal_of(xp, z, offset, dim1, dim2)[...] = g
-    return z
-
-
-def _pieces(x: Any, sizes: tuple[int, ...], dim: int) -> tuple[Any, ...]:
-    at, out = 0, []
-    for n in sizes:
-        out.append(x[(*(slice(None),) * dim, slice(at, at + n))])
-        at += n
-    return tuple(out)
-
-
-def _joined(how: str, g: Any, dim: int) -> Tensor:
-    from . import joining
-
-    return getattr(joining, how)(g if isinstance(g, tuple | list) else (g,), dim)  # type: ignore[no-any-return]
-
+from .view_ops import _expand, _permute, _squeeze, _t, _transpose, _unsqueeze, _view
 
 # -- other shapes ------------------------------------------------------------------------------------------------------
 
@@ -141,8 +28,13 @@ def _filled(shape: tuple[int, ...], n: int, op: str) -> tuple[int, ...]:
     known = prod(d for d in shape if d != -1)
     if -1 in shape and not known:
         if n == 0:
-            raise RuntimeError(text(f"cannot reshape tensor of 0 elements into shape {list(shape)} because the unspecified "
-                                    "dimension size -1 can be any value and is ambiguous", op=op))  # fmt: skip
+            raise RuntimeError(
+                text(
+                    f"cannot reshape tensor of 0 elements into shape {list(shape)} because the unspecified "
+                    "dimension size -1 can be any value and is ambiguous",
+                    op=op,
+                )
+            )
     elif -1 in shape and n % known == 0:
         return tuple(n // known if d == -1 else d for d in shape)
     if known != n or -1 in shape:
@@ -177,7 +69,7 @@ def reshape(input: Tensor, *sizes: Any, shape: Any = None) -> Tensor:
     core.Size([2, 3])
     """
     target = _filled(as_shape(sizes if shape is None else (shape,)), input.numel(), "reshape")
-    return _view(input if viewable(input._a, target) else _contiguous(input), shape=target)  # type: ignore[no-any-return]
+    return _view(input if viewable(input._a, target) else _contiguous(input), shape=target)
 
 
 @public(namespace=None)
@@ -198,26 +90,34 @@ def view(input: Tensor, *sizes: Any, size: Any = None, dtype: Dtype | None = Non
     if not viewable(input._a, target):
         raise RuntimeError(
             text(
-                "view size is not compatible with input tensor's size and stride (at least one dimension spans across two "
-                "contiguous subspaces). Use .reshape(...) instead.",
+                "view size is not compatible with input tensor's size and stride (at least one dimension spans across "
+                "two contiguous subspaces). Use .reshape(...) instead.",
                 op="view",
                 came=f"shape {tuple(input._a.shape)} with strides {input.stride()}",
                 needed=f"a layout that reads as {target} without a copy",
                 remedy="x.reshape(...), or x.contiguous().view(...)",
-            )  # fmt: skip
+            )
         )
-    return _view(input, shape=target)  # type: ignore[no-any-return]
+    return _view(input, shape=target)
 
 
 def _bits(x: Tensor, d: Dtype) -> Tensor:
     """The bits of `x` read as another dtype; outside the graph, in the same memory."""
     if d.itemsize != x.dtype.itemsize and x.ndim == 0:
-        raise RuntimeError(text(f"self.dim() cannot be 0 to view {x.dtype} as {d} (different element sizes)", op="view"))
+        raise RuntimeError(
+            text(f"self.dim() cannot be 0 to view {x.dtype} as {d} (different element sizes)", op="view")
+        )
     try:
         a = x._a.view(d.numpy)
     except ValueError as e:
-        raise RuntimeError(text(f"self.size(-1) must be divisible by {d.itemsize // x.dtype.itemsize or 1} to view "
-                                f"{x.dtype} as {d} (different element sizes)", op="view", came=str(e))) from None  # fmt: skip
+        raise RuntimeError(
+            text(
+                f"self.size(-1) must be divisible by {d.itemsize // x.dtype.itemsize or 1} to view "
+                f"{x.dtype} as {d} (different element sizes)",
+                op="view",
+                came=str(e),
+            )
+        ) from None
     out = wrap(a, kind(d, x.device))
     out._storage = storage_of(x)
     return out
@@ -226,13 +126,13 @@ def _bits(x: Tensor, d: Dtype) -> Tensor:
 @public(namespace=None)
 def view_as(input: Tensor, other: Tensor) -> Tensor:
     """`input.view` with the shape of `other`."""
-    return view(input, tuple(other._a.shape))  # type: ignore[no-any-return]
+    return view(input, tuple(other._a.shape))
 
 
 @public(namespace=None)
 def reshape_as(input: Tensor, other: Tensor) -> Tensor:
     """`input.reshape` with the shape of `other`."""
-    return reshape(input, tuple(other._a.shape))  # type: ignore[no-any-return]
+    return reshape(input, tuple(other._a.shape))
 
 
 @public()
@@ -243,7 +143,7 @@ def ravel(input: Tensor) -> Tensor:
     >>> core.ones(2, 3).ravel().shape
     core.Size([6])
     """
-    return input if input.ndim == 1 else reshape(input, -1)  # type: ignore[no-any-return]
+    return input if input.ndim == 1 else reshape(input, -1)
 
 
 @public()
@@ -257,13 +157,13 @@ def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     core.Size([2, 12])
     """
     if input.ndim == 0:
-        return reshape(input, 1)  # type: ignore[no-any-return]
+        return reshape(input, 1)
     lo, hi = (normalize_dim(d, input.ndim, "flatten") for d in (start_dim, end_dim))
     if lo > hi:
         raise RuntimeError(text("flatten() has invalid args: start_dim cannot come after end_dim", op="flatten",
                                 came=f"{start_dim} and {end_dim}"))  # fmt: skip
     shape = input._a.shape
-    return input if lo == hi else reshape(input, (*shape[:lo], prod(shape[lo : hi + 1]), *shape[hi + 1 :]))  # type: ignore[no-any-return]
+    return input if lo == hi else reshape(input, (*shape[:lo], prod(shape[lo : hi + 1]), *shape[hi + 1 :]))
 
 
 @public()
@@ -283,7 +183,7 @@ def unflatten(input: Tensor, dim: int, sizes: Any) -> Tensor:
     except RuntimeError:
         raise RuntimeError(text(f"unflatten: Provided sizes {list(inner)} don't multiply up to the size of dim {dim} "
                                 f"({shape[d]}) in the input tensor", op="unflatten")) from None  # fmt: skip
-    return view(input, (*shape[:d], *inner, *shape[d + 1 :]))  # type: ignore[no-any-return]
+    return view(input, (*shape[:d], *inner, *shape[d + 1 :]))
 
 
 # -- other orders of the dimensions ------------------------------------------------------------------------------------
@@ -299,13 +199,18 @@ def permute(input: Tensor, *order: Any, dims: Any = None) -> Tensor:
     """
     order = as_shape(order if dims is None else (dims,))
     if len(order) != input.ndim:
-        raise RuntimeError(text("permute(sparse_coo): number of dimensions in the tensor input does not match the length of "
-                                f"the desired ordering of dimensions i.e. input.dim() = {input.ndim} is not equal to "
-                                f"len(dims) = {len(order)}", op="permute"))  # fmt: skip
+        raise RuntimeError(
+            text(
+                "permute(sparse_coo): number of dimensions in the tensor input does not match the length of "
+                f"the desired ordering of dimensions i.e. input.dim() = {input.ndim} is not equal to "
+                f"len(dims) = {len(order)}",
+                op="permute",
+            )
+        )
     full = tuple(normalize_dim(d, input.ndim, "permute") for d in order)
     if len(set(full)) < len(full):
         raise RuntimeError(text("permute(): duplicate dims are not allowed.", op="permute", came=f"{order}"))
-    return _permute(input, dims=full)  # type: ignore[no-any-return]
+    return _permute(input, dims=full)
 
 
 @public("swapaxes", "swapdims")
@@ -317,7 +222,7 @@ def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
     core.Size([4, 3, 2])
     """
     a, b = (normalize_dim(d, input.ndim, "transpose") for d in (dim0, dim1))
-    return _transpose(input, dim0=a, dim1=b) if input.ndim else _view(input, shape=())  # type: ignore[no-any-return]
+    return _transpose(input, dim0=a, dim1=b) if input.ndim else _view(input, shape=())
 
 
 @public()
@@ -331,7 +236,7 @@ def t(input: Tensor) -> Tensor:
     if input.ndim > 2:
         raise RuntimeError(text(f"t() expects a tensor with <= 2 dimensions, but self is {input.ndim}D", op="t",
                                 remedy="x.mT, or x.transpose(dim0, dim1)"))  # fmt: skip
-    return _t(input)  # type: ignore[no-any-return]
+    return _t(input)
 
 
 @public("moveaxis")
@@ -344,34 +249,52 @@ def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
     """
     n = input.ndim
     source = [normalize_dim(d, n, "movedim") for d in (source if isinstance(source, tuple | list) else (source,))]
-    to = [normalize_dim(d, n, "movedim") for d in (destination if isinstance(destination, tuple | list) else (destination,))]
+    to = [
+        normalize_dim(d, n, "movedim")
+        for d in (destination if isinstance(destination, tuple | list) else (destination,))
+    ]
     if len(source) != len(to) or len(set(source)) < len(source) or len(set(to)) < len(to):
-        raise RuntimeError(text("movedim: Invalid source or destination dims: source and destination must have the same "
-                                "number of distinct dims", op="movedim", came=f"{source} and {to}"))  # fmt: skip
+        raise RuntimeError(
+            text(
+                "movedim: Invalid source or destination dims: source and destination must have the same "
+                "number of distinct dims",
+                op="movedim",
+                came=f"{source} and {to}",
+            )
+        )
     rest = iter(d for d in range(n) if d not in source)
-    return permute(input, tuple(source[to.index(d)] if d in to else next(rest) for d in range(n)))  # type: ignore[no-any-return]
+    return permute(input, tuple(source[to.index(d)] if d in to else next(rest) for d in range(n)))
 
 
 def _mT(input: Tensor) -> Tensor:
     if input.ndim < 2:
         raise RuntimeError(text("tensor.mT is only supported on matrices or batches of matrices. Got "
                                 f"{input.ndim}-D tensor.", op="mT"))  # fmt: skip
-    return _transpose(input, dim0=input.ndim - 2, dim1=input.ndim - 1)  # type: ignore[no-any-return]
+    return _transpose(input, dim0=input.ndim - 2, dim1=input.ndim - 1)
 
 
 def _T(input: Tensor) -> Tensor:
-    return _t(input) if input.ndim <= 2 else permute(input, tuple(range(input.ndim))[::-1])  # type: ignore[no-any-return]
+    return _t(input) if input.ndim <= 2 else permute(input, tuple(range(input.ndim))[::-1])
 
 
 def _H(input: Tensor) -> Tensor:
     if input.ndim not in (0, 2):
-        raise RuntimeError(text(f"tensor.H is only supported on matrices (2-D tensors). Got {input.ndim}-D tensor.", op="H",
-                                remedy="x.mH for batches"))  # fmt: skip
+        raise RuntimeError(
+            text(
+                f"tensor.H is only supported on matrices (2-D tensors). Got {input.ndim}-D tensor.",
+                op="H",
+                remedy="x.mH for batches",
+            )
+        )
     return _T(input)
 
 
-for _name, _function, _doc in (("mT", _mT, "The last two dimensions exchanged; a view."), ("mH", _mT, "As mT, of real numbers."),
-                               ("T", _T, "The dimensions in reverse; a view."), ("H", _H, "As T, of a real matrix.")):  # fmt: skip
+for _name, _function, _doc in (
+    ("mT", _mT, "The last two dimensions exchanged; a view."),
+    ("mH", _mT, "As mT, of real numbers."),
+    ("T", _T, "The dimensions in reverse; a view."),
+    ("H", _H, "As T, of a real matrix."),
+):
     setattr(Tensor, _name, property(_function, doc=_doc))
 bind(_mT, "adjoint")
 
@@ -393,7 +316,7 @@ def squeeze(input: Tensor, dim: Any = None) -> Tensor:
     else:
         given = {normalize_dim(d, len(shape), "squeeze") for d in (dim if isinstance(dim, tuple | list) else (dim,))}
         dims = tuple(d for d in sorted(given) if shape and shape[d] == 1)
-    return _squeeze(input, dims=dims)  # type: ignore[no-any-return]
+    return _squeeze(input, dims=dims)
 
 
 @public()
@@ -404,7 +327,7 @@ def unsqueeze(input: Tensor, dim: int) -> Tensor:
     >>> core.ones(2, 3).unsqueeze(-1).shape
     core.Size([2, 3, 1])
     """
-    return _unsqueeze(input, dim=normalize_dim(dim, input.ndim + 1, "unsqueeze"))  # type: ignore[no-any-return]
+    return _unsqueeze(input, dim=normalize_dim(dim, input.ndim + 1, "unsqueeze"))
 
 
 @public(namespace=None)
@@ -421,24 +344,41 @@ def expand(input: Tensor, *sizes: Any, size: Any = None, implicit: bool = False)
     shape = input._a.shape
     lead = len(target) - len(shape)
     if lead < 0:
-        raise RuntimeError(text(f"expand({list(shape)}, size={list(target)}): the number of sizes provided ({len(target)}) "
-                                f"must be greater or equal to the number of dimensions in the tensor ({len(shape)})", op="expand"))  # fmt: skip
+        raise RuntimeError(
+            text(
+                f"expand({list(shape)}, size={list(target)}): the number of sizes provided ({len(target)}) "
+                f"must be greater or equal to the number of dimensions in the tensor ({len(shape)})",
+                op="expand",
+            )
+        )
     if -1 in target[:lead]:
-        raise RuntimeError(text(f"The expanded size of the tensor (-1) isn't allowed in a leading, non-existing dimension "
-                                f"{target.index(-1)}", op="expand", came=f"{tuple(shape)} to {target}"))  # fmt: skip
+        raise RuntimeError(
+            text(
+                f"The expanded size of the tensor (-1) isn't allowed in a leading, non-existing dimension "
+                f"{target.index(-1)}",
+                op="expand",
+                came=f"{tuple(shape)} to {target}",
+            )
+        )
     full = tuple(shape[i - lead] if d == -1 else d for i, d in enumerate(target))
     for i, n in enumerate(shape):
         if n not in (1, full[lead + i]):
-            raise RuntimeError(text(f"The expanded size of the tensor ({full[lead + i]}) must match the existing size ({n}) at "
-                                    f"non-singleton dimension {lead + i}.  Target sizes: {list(full)}.  Tensor sizes: "
-                                    f"{list(shape)}", op="expand", remedy="only dimensions of size 1 stretch"))  # fmt: skip
-    return _expand(input, shape=full)  # type: ignore[no-any-return]
+            raise RuntimeError(
+                text(
+                    f"The expanded size of the tensor ({full[lead + i]}) must match the existing size ({n}) at "
+                    f"non-singleton dimension {lead + i}.  Target sizes: {list(full)}.  Tensor sizes: "
+                    f"{list(shape)}",
+                    op="expand",
+                    remedy="only dimensions of size 1 stretch",
+                )
+            )
+    return _expand(input, shape=full)
 
 
 @public(namespace=None)
 def expand_as(input: Tensor, other: Tensor) -> Tensor:
     """`input.expand` to the shape of `other`."""
-    return expand(input, tuple(other._a.shape))  # type: ignore[no-any-return]
+    return expand(input, tuple(other._a.shape))
 
 
 @public()
@@ -450,7 +390,7 @@ def broadcast_to(input: Tensor, size: Any) -> Tensor:
     tensor([[1., 2.],
             [1., 2.]])
     """
-    return expand(input, size)  # type: ignore[no-any-return]
+    return expand(input, size)
 
 
 @public(namespace=None)
@@ -469,7 +409,9 @@ def sum_to_size(input: Tensor, *size: Any) -> Tensor:
         return input
     lead = len(have) - len(shape)
     if lead < 0 or any(n not in (1, m) for n, m in zip(shape, have[lead:], strict=True)):
-        raise RuntimeError(text(f"size {{{list(shape)}}} is not expandable to size {{{list(have)}}}.", op="sum_to_size"))
+        raise RuntimeError(
+            text(f"size {{{list(shape)}}} is not expandable to size {{{list(have)}}}.", op="sum_to_size")
+        )
     dims = tuple(range(lead)) + tuple(lead + i for i, n in enumerate(shape) if n == 1 and have[lead + i] != 1)
     y = input.sum(dims) if dims else input  # type: ignore[attr-defined]
-    return y.reshape(shape) if y._a.shape != shape else y  # type: ignore[no-any-return]
+    return y.reshape(shape) if y._a.shape != shape else y

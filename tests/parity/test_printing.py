@@ -45,8 +45,24 @@ def test_text(name: str, dtype: str | None) -> None:
     assert str(mine) == ours(str(theirs))
 
 
-SHAPES = [(1001,), (7,), (1000,), (40, 30), (2, 600), (600, 2), (3, 20, 30), (20, 3, 30), (2, 2, 2, 2), (1, 1), (8, 9, 7, 6),
-          (0,), (0, 3), (2, 0, 3), (), (1200, 1)]  # fmt: skip
+SHAPES = [
+    (1001,),
+    (7,),
+    (1000,),
+    (40, 30),
+    (2, 600),
+    (600, 2),
+    (3, 20, 30),
+    (20, 3, 30),
+    (2, 2, 2, 2),
+    (1, 1),
+    (8, 9, 7, 6),
+    (0,),
+    (0, 3),
+    (2, 0, 3),
+    (),
+    (1200, 1),
+]
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -69,13 +85,42 @@ def test_history() -> None:
     for lib in (torch, core):
         x = lib.tensor(np.linspace(0, 1, 12), requires_grad=True)
         y = lib.tensor(np.linspace(0, 1, 9), requires_grad=True)
-        texts.append([ours(repr(t)) for t in (x, y, x.reshape(3, 4), x + 1, y.exp(), x.sum(), x[2:], x[3], x.reshape(3, 4).t(),
-                                              x.unsqueeze(0), lib.cat([x, y]), x.clone(), y.expand(2, 9))])  # fmt: skip
+        texts.append(
+            [
+                ours(repr(t))
+                for t in (
+                    x,
+                    y,
+                    x.reshape(3, 4),
+                    x + 1,
+                    y.exp(),
+                    x.sum(),
+                    x[2:],
+                    x[3],
+                    x.reshape(3, 4).t(),
+                    x.unsqueeze(0),
+                    lib.cat([x, y]),
+                    x.clone(),
+                    y.expand(2, 9),
+                )
+            ]
+        )
     assert texts[0] == texts[1]
 
 
-@pytest.mark.parametrize("options", [{"precision": 2}, {"threshold": 5}, {"edgeitems": 1, "threshold": 3}, {"linewidth": 40},
-                                     {"sci_mode": True}, {"sci_mode": False}, {"profile": "short"}, {"profile": "full"}])  # fmt: skip
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"precision": 2},
+        {"threshold": 5},
+        {"edgeitems": 1, "threshold": 3},
+        {"linewidth": 40},
+        {"sci_mode": True},
+        {"sci_mode": False},
+        {"profile": "short"},
+        {"profile": "full"},
+    ],
+)
 def test_options(options: dict[str, object]) -> None:
     a = np.random.default_rng(0).normal(size=(9, 8))
     try:
