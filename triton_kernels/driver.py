@@ -57,7 +57,7 @@ class CupyHost:
         return self._cupy.empty(tuple(shape), dtype)
 
 
-class CompileOnlyDriver(DriverBase):
+class CompileOnlyDriver(DriverBase):  # type: ignore[misc]
     """Enough of a driver to compile for `target`. The target stands for the device: kernels are cached by it."""
 
     def __init__(self, target: GPUTarget) -> None:
@@ -107,7 +107,7 @@ def cuda_driver(host: Host) -> Any:
     """Triton's CUDA driver, asking `host` where the stock one asks PyTorch."""
     from triton.backends.nvidia import driver as nvidia
 
-    class Driver(nvidia.CudaDriver):
+    class Driver(nvidia.CudaDriver):  # type: ignore[misc]
         def __init__(self) -> None:  # does not call super(): on 3.6 that imports torch
             self.utils = nvidia.CudaUtils()
             self.launcher_cls = nvidia.CudaLauncher

@@ -98,7 +98,9 @@ class Elementwise:
                 f"{self.name} takes {len(self.inputs)} inputs ({', '.join(self.inputs)}) and {len(self.params)} "
                 f"parameters ({', '.join(self.params)}), got {len(arrays)} and {len(params)}"
             )
-        held, numbers, signature = [], [], []
+        held: list[Any] = []
+        numbers: list[float] = []
+        signature: list[Any] = []
         for a in arrays:
             if isinstance(a, int | float):
                 numbers.append(float(a))

@@ -9,6 +9,7 @@ Bytes moved: 2 M N K (1 / BLOCK_M + 1 / BLOCK_N) elements at worst, M K + K N + 
 Source: Triton's tutorial on matrix multiplication (grouped ordering).
 """
 
+# mypy: disable-error-code="no-untyped-def,untyped-decorator"
 from __future__ import annotations
 
 import math

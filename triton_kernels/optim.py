@@ -8,6 +8,7 @@ Operations: about 15 and 6 an element. Source: Loshchilov and Hutter, Decoupled 
 Kingma and Ba, Adam (2015); the conventions are PyTorch's.
 """
 
+# mypy: disable-error-code="no-untyped-def,untyped-decorator"
 from __future__ import annotations
 
 from collections.abc import Sequence

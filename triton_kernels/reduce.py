@@ -10,6 +10,7 @@ Bytes moved: the array once (and 8 KiB or so of parts). Operations: one an eleme
 their applications (1990), for the tree; Triton's tutorial on fused softmax for the layout of a row.
 """
 
+# mypy: disable-error-code="no-untyped-def,untyped-decorator"
 from __future__ import annotations
 
 from collections.abc import Sequence

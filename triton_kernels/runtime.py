@@ -176,7 +176,8 @@ class Launch:
         num_stages: int = 2,
     ) -> None:
         self.kernel = kernel
-        self.grid = (*(int(n) for n in grid), 1, 1)[:3]
+        x, y, z = (*(int(n) for n in grid), 1, 1)[:3]
+        self.grid = (x, y, z)
         self.ints = tuple(int(i) for i in ints)
         given = dict(constexprs or {})
         self.constexprs = {name: given.pop(name) for name in kernel.arg_names if name in given}
@@ -278,8 +279,9 @@ def launch(
     `scalars` are the floats, then the integers, in the kernel's order.
     """
     floats = tuple([s for s in scalars if isinstance(s, float)])
-    ints = tuple(scalars[len(floats) :])
-    if any(isinstance(s, float) for s in ints):
+    rest = scalars[len(floats) :]
+    ints = tuple([int(s) for s in rest if isinstance(s, int | np.integer)])
+    if len(ints) != len(rest):
         raise KernelError(f"kernel {kernel.fn.__name__}: floats come before integers, got {tuple(scalars)}")
     constexprs = constexprs or {}
     key = (kernel.fn, tuple(grid), ints, tuple(constexprs.items()), num_warps, num_stages, key_of(*arrays))

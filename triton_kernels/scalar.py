@@ -23,6 +23,7 @@ atan; Goldberg, What every computer scientist should know about floating point (
 are Chebyshev interpolants of erfcx(x) (1 + 2 x) in (x - K) / (x + K), after Shepherd and Laframboise (1981).
 """
 
+# mypy: disable-error-code="no-untyped-def,untyped-decorator"
 import triton
 import triton.language as tl
 
