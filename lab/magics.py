@@ -132,11 +132,9 @@ class LabMagics(Magics):
             work(*args)
         except Exception as error:
             self.drop()
-            said = str(error).splitlines()
-            print(
-                f"autograd: no card for this cell ({type(error).__name__}: {said[0] if said else ''}); the cell itself ran as always.",
-                file=sys.stderr,
-            )
+            said = (str(error).splitlines() or [""])[0]
+            why = f"{type(error).__name__}: {said}"
+            print(f"autograd: no card for this cell ({why}); the cell itself ran as always.", file=sys.stderr)
 
     def begin(self) -> None:
         """Start recording the cell that is running."""
@@ -176,15 +174,21 @@ class LabMagics(Magics):
         error = result.error_in_exec or result.error_before_exec
         if isinstance(error, UsageError):
             self.recording = recording
-            return self.drop()
+            self.drop()
+            return
         record = recording.stop(self.shell.user_ns, result.info.raw_cell, error_row(error, self.files))
         if "--no-card" in flags or not (asked or record.ops):
-            return None
-        bundle = {"text/plain": widgets.text(record)}
-        if "--text" not in flags:
-            bundle = {"text/html": widgets.html(record), **bundle}
+            return
+        plain = {"text/plain": widgets.text(record)}
+        if "--text" in flags:
+            publish_display_data(plain)
+            return
+        try:
+            bundle = {"text/html": widgets.html(record), **plain}
+        except Exception:
+            publish_display_data(plain)  # the text says as much; why there is no picture is told after it
+            raise
         publish_display_data(bundle)
-        return None
 
 
 def load(shell: Any) -> None:

@@ -56,7 +56,16 @@ def space() -> dict[str, Any]:
     core.manual_seed(0)
     x = core.tensor(rng.standard_normal((64, 16)).astype(np.float32))
     labels = core.tensor(rng.integers(0, 4, 64))
-    return {"core": core, "torch": core, "nn": nn, "F": nn.functional, "np": np, "P": parameter, "x": x, "labels": labels}
+    return {
+        "core": core,
+        "torch": core,
+        "nn": nn,
+        "F": nn.functional,
+        "np": np,
+        "P": parameter,
+        "x": x,
+        "labels": labels,
+    }
 
 
 def kinds(record: Record) -> list[str]:

@@ -111,7 +111,10 @@ def test_nothing_to_train_is_explained(cell: Any, space: Space) -> None:
 
 def test_the_cut_of_a_part_that_is_not_trained_is_a_note(cell: Any, space: Space) -> None:
     exec(NETWORK.replace("[*encoder.parameters(), *head.parameters()]", "head.parameters()"), space)
-    record = cell("hidden = encoder(x).detach()\nloss = F.cross_entropy(head(hidden), labels)\nloss.backward()\noptimizer.step()", space)
+    record = cell(
+        "hidden = encoder(x).detach()\nloss = F.cross_entropy(head(hidden), labels)\nloss.backward()\noptimizer.step()",
+        space,
+    )
     assert [(f.kind, f.severity) for f in record.findings] == [("cut", "note")]
 
 

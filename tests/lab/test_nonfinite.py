@@ -39,7 +39,10 @@ def test_counts_and_the_spoilt_gradients_are_told(cell: Any, space: Space) -> No
 
 
 def test_the_first_in_backward(cell: Any, space: Space) -> None:
-    record = cell("A = core.zeros(16, 2, requires_grad=True)\nnorm = (x @ A).square().sum(1).sqrt()\nnorm.mean().backward()", space)
+    record = cell(
+        "A = core.zeros(16, 2, requires_grad=True)\nnorm = (x @ A).square().sum(1).sqrt()\nnorm.mean().backward()",
+        space,
+    )
     (finding,) = record.findings
     assert (finding.kind, finding.line) == ("nan", 2)
     assert finding.message.startswith("Line 2 makes the first infinity in backward: the gradient of `sqrt` in ")

@@ -30,7 +30,9 @@ for i in range(12):
 
 
 def test_a_loop_over_batches_folds_to_one_iteration(cell: Any, space: Space) -> None:
-    record = cell("W = P(16, 4)\nfor i in range(7):\n    batch = x * i\n    ((batch @ W) ** 2).mean().backward()", space)
+    record = cell(
+        "W = P(16, 4)\nfor i in range(7):\n    batch = x * i\n    ((batch @ W) ** 2).mean().backward()", space
+    )
     assert [op.op for op in record.ops] == ["mul", "matmul", "square", "mean"] or len(record.ops) == 4
     assert {op.count for op in record.ops} == {7}
     assert [op.line for op in record.ops] == [3, 4, 4, 4]

@@ -1,0 +1,206 @@
+"""`%%autograd` in a shell without a kernel: the cell runs as it would without, and its card follows."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from IPython.core.error import UsageError
+from IPython.core.interactiveshell import InteractiveShell
+from IPython.utils.capture import capture_output
+from traitlets.config import Config
+
+import lab
+import widgets
+from core import observe, source
+
+SETUP = """import core, numpy as np
+core.manual_seed(0)
+x = core.randn(8, 4)
+W, V = core.randn(4, 4).requires_grad_(), core.randn(4, 2).requires_grad_()
+def layer(a):
+    return (a @ W).tanh()
+"""
+Run = Callable[..., tuple[Any, list[dict[str, str]], str]]
+
+
+@pytest.fixture(scope="module")
+def shell() -> Iterator[InteractiveShell]:
+    shell = InteractiveShell.instance(config=Config({"HistoryManager": {"enabled": False}}))
+    shell.run_line_magic("load_ext", "lab")
+    shell.run_cell(SETUP, store_history=True).raise_error()
+    yield shell
+    shell.run_line_magic("unload_ext", "lab")
+    InteractiveShell.clear_instance()
+
+
+@pytest.fixture
+def run(shell: InteractiveShell) -> Run:
+    def run(text: str) -> tuple[Any, list[dict[str, str]], str]:
+        """The result of a cell, the bundles it displayed, and what it printed."""
+        with capture_output() as captured:
+            result = shell.run_cell(text, store_history=True)
+        return result, [output.data for output in captured.outputs], captured.stdout + captured.stderr
+
+    return run
+
+
+def card_of(bundles: list[dict[str, str]]) -> str:
+    (card,) = [
+        b["text/plain"] for b in bundles if "autograd" in b.get("text/plain", "") or "In [" in b.get("text/plain", "")
+    ]
+    return card
+
+
+def test_names_and_the_last_value_are_the_cells_own(run: Run, shell: InteractiveShell) -> None:
+    result, bundles, printed = run("%%autograd\nh = layer(x)\nh.shape")
+    assert result.success
+    assert tuple(result.result) == (8, 4)
+    assert "Size([8, 4])" in printed
+    assert "h" in shell.user_ns
+    assert [sorted(b) for b in bundles] == [["text/html", "text/plain"]]
+    assert bundles[0]["text/plain"].startswith(f"In [{result.execution_count}]: 2 ops")
+    assert not observe.observers
+
+
+def test_lines_are_those_the_notebook_shows(run: Run) -> None:
+    _, bundles, _ = run(
+        "%%autograd --text\n# a comment\nh = layer(x)\nz = h.detach().numpy()\n\n(core.from_numpy(z) @ V).sum().backward()"
+    )
+    card = card_of(bundles)
+    assert (
+        "Line 4 cuts the graph: `h.detach().numpy()` hands the values of `h` to NumPy, and line 6 brings them back"
+        in card
+    )
+    assert "so W gets no gradient" in card
+    assert "   3     2 " in card and "h = layer(x)" in card
+
+
+def test_blank_lines_above_the_magic_count(run: Run) -> None:
+    _, bundles, _ = run("\n\n%%autograd --text\nh = layer(x).detach()\n(h @ V).sum().backward()")
+    assert "Line 4 cuts the graph" in card_of(bundles)
+    assert lab.last().lines[0].line == 4
+
+
+def test_a_cell_that_raises_has_a_partial_card_and_its_own_traceback(run: Run) -> None:
+    result, bundles, printed = run("%%autograd --text\nh = layer(x)\nbad = h + core.ones(3, 3)\nmore = h.exp()")
+    assert isinstance(result.error_in_exec, RuntimeError)
+    lines = [f.lineno for f in traceback.extract_tb(result.error_in_exec.__traceback__) if f.name.startswith("<")]
+    assert 3 in lines
+    assert "error: line 3: RuntimeError" in card_of(bundles) or "Error: line 3: RuntimeError" in card_of(bundles)
+    assert "partial" in card_of(bundles)
+    assert "lab/" not in printed
+    assert lab.last().error is not None
+
+
+def test_a_backward_that_raises_is_explained(run: Run) -> None:
+    _, bundles, _ = run("%%autograd --text\nloss = core.tensor(layer(x).sum())\nloss.backward()")
+    assert "Line 2 cuts the graph" in card_of(bundles)
+    assert "backward() on line 3 has nothing to do" in card_of(bundles)
+
+
+@pytest.mark.parametrize("flag", ["--bad", "sideways", "--text --bad"])
+def test_an_unknown_flag_is_one_line(run: Run, shell: InteractiveShell, flag: str) -> None:
+    shell.user_ns.pop("never", None)
+    result, bundles, printed = run(f"%%autograd {flag}\nnever = 1")
+    assert isinstance(result.error_in_exec, UsageError)
+    assert printed.strip().count("\n") == 0
+    assert "it takes --text and --no-card" in printed
+    assert "never" not in shell.user_ns
+    assert bundles == []
+    assert not observe.observers
+
+
+def test_text_alone_and_no_card(run: Run) -> None:
+    _, bundles, _ = run("%%autograd --text\ny = layer(x)")
+    assert [sorted(b) for b in bundles] == [["text/plain"]]
+    _, bundles, _ = run("%%autograd --no-card\ny = layer(x).exp()")
+    assert bundles == []
+    assert [op.op for op in lab.last().ops] == ["matmul", "tanh", "exp"]
+
+
+def test_await_in_a_cell(run: Run, shell: InteractiveShell) -> None:
+    result, bundles, _ = run("%%autograd --text\nimport asyncio\nawait asyncio.sleep(0)\ny = layer(x)")
+    assert result.success
+    assert lab.last().ops[0].line == 6  # layer's own line, in the first cell
+    assert lab.last().lines[0].line == 4
+    assert len(bundles) == 1
+
+
+def test_functions_of_earlier_cells_are_told_by_their_number(run: Run) -> None:
+    run("%%autograd --no-card\ny = layer(x)")
+    assert lab.last().ops[0].file.startswith("In [")
+    assert lab.last().ops[0].code == "a @ W"
+    assert "In [" in source.describe(lab_place(run))
+
+
+def lab_place(run: Run) -> Any:
+    run("%%autograd --no-card\ny = layer(x)\nnode = y.grad_fn")
+    return InteractiveShell.instance().user_ns["node"].place
+
+
+def test_strings_over_several_lines_stay_as_they_are(run: Run, shell: InteractiveShell) -> None:
+    run("%%autograd --no-card\nwords = '''one\n  two'''\nfor i in range(2):\n    y = x * i")
+    assert shell.user_ns["words"] == "one\n  two"
+    assert lab.last().lines[0].line == 5
+
+
+def test_on_and_off(run: Run) -> None:
+    assert "off" in run("%autograd")[2]
+    run("%autograd on")
+    _, bundles, _ = run("y = layer(x)")
+    assert len(bundles) == 1
+    assert run("1 + 1")[1] == []  # no op, no card
+    _, bundles, _ = run("%%time\ny = layer(x)")
+    assert lab.last().lines[0].line == 2
+    run("%autograd off")
+    assert run("y = layer(x)")[1] == []
+    assert not observe.observers
+    assert "takes on or off" in run("%autograd sideways")[2]
+
+
+def test_the_registered_cell_magic(run: Run) -> None:
+    _, bundles, _ = run("get_ipython().run_cell_magic('autograd', '--text', 'y = layer(x)')")
+    assert len(bundles) == 1
+    assert "--no-card" in InteractiveShell.instance().find_cell_magic("autograd").__doc__
+
+
+def test_a_cell_inside_a_cell_does_not_end_the_recording(run: Run) -> None:
+    run("%%autograd --no-card\nget_ipython().run_cell('inner = layer(x)')\ny = layer(x).exp()")
+    assert "exp" in [op.op for op in lab.last().ops]
+
+
+def test_a_card_that_cannot_be_drawn_is_said_in_one_line(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(record: Any) -> str:
+        raise ValueError("no paper\nand no ink")
+
+    monkeypatch.setattr(widgets, "text", broken)
+    result, bundles, printed = run("%%autograd\ny = layer(x)\ny.shape")
+    assert result.success
+    assert bundles == []
+    assert (
+        printed.strip().splitlines()[-1]
+        == "autograd: no card for this cell (ValueError: no paper); the cell itself ran as always."
+    )
+
+
+def test_a_recorder_that_fails_is_said_in_one_line(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lab.recorder.Recorder._op", lambda self, event: {}["gone"])
+    result, _, printed = run("%%autograd\ny = layer(x)\ny.shape")
+    assert result.success
+    assert tuple(result.result) == (8, 4)
+    assert "the recorder failed: KeyError" in printed
+    assert not observe.observers
+
+
+def test_unloading_takes_everything_back(run: Run, shell: InteractiveShell) -> None:
+    before = len(shell.input_transformers_cleanup)
+    shell.run_line_magic("unload_ext", "lab")
+    assert len(shell.input_transformers_cleanup) == before - 1
+    assert "autograd" not in shell.magics_manager.magics["cell"]
+    shell.run_line_magic("load_ext", "lab")
+    lab.load_ipython_extension(shell)  # twice is once
+    assert len(shell.input_transformers_cleanup) == before
+    assert len(run("%%autograd\ny = layer(x)")[1]) == 1
