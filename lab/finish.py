@@ -124,8 +124,8 @@ def _rows(trace: Trace, record: Record, found: list[Found]) -> dict[Ref, int]:
         if leaf in used or leaf.kind == "parameter":
             numbers[leaf] = len(record.tensors)
             kind = leaf.kind
-            row = TensorRow(numbers[leaf], leaf.name, kind, list(leaf.shape), leaf.dtype, leaf.requires_grad)
-            record.tensors.append(row)
+            shape = list(leaf.shape)
+            record.tensors.append(TensorRow(numbers[leaf], leaf.name, kind, shape, leaf.dtype, leaf.requires_grad))
     first = {row for f in found if f.kind == "nan" for row in f.rows}
     for row in rows:
         place, file = row.place, ""

@@ -42,7 +42,7 @@ class Folder:
         self._codes: dict[int, CodeType] = {}
         self._path_numbers: dict[tuple[int, int], int] = {}
 
-    # -- rows --------------------------------------------------------------------------------------------------------------
+    # -- rows ----------------------------------------------------------------------------------------------------------
 
     def row(self, op: str, inputs: tuple[Any, ...], place: observe.Place, inner: observe.Place = None,
             more: tuple[Row, ...] = (), skip: int = 3) -> Row:  # fmt: skip
@@ -96,7 +96,7 @@ class Folder:
             refs = dict.fromkeys(latest(r) for r in row.refs)
             row.refs = tuple(r for r in refs if isinstance(r, Leaf) or r.number < row.number)
 
-    # -- places ------------------------------------------------------------------------------------------------------------
+    # -- places --------------------------------------------------------------------------------------------------------
 
     def site(self, place: observe.Place, skip: int = 2) -> Site:
         """The user's frames from the op outwards to the cell's own statement."""
@@ -146,7 +146,7 @@ class Folder:
         """Ops now run in the module outside."""
         self.path = self.paths[self.path][0]
 
-    # -- tensors -----------------------------------------------------------------------------------------------------------
+    # -- tensors -------------------------------------------------------------------------------------------------------
 
     def ref(self, t: Any, op: str, site: Site, inside: tuple[int, int], position: int) -> Ref:
         """The row that made a tensor, or the leaf it is."""

@@ -1,7 +1,7 @@
 """The notebook's side: `%%autograd` shows a card under a cell, `%autograd on|off` under every cell.
 
-The first line of a cell is rewritten to a line magic on the same line, and hooks around the cell do the rest. So the cell
-runs exactly as it would without: names, last value, inner magics, top-level await, tracebacks, line numbers.
+The first line of a cell is rewritten to a line magic on the same line, and hooks around the cell do the rest. So the
+cell runs exactly as it would without: names, last value, inner magics, top-level await, tracebacks, line numbers.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ FLAGS = {
     "--text": "show the card as text alone",
     "--no-card": "record and show nothing; lab.last() has the record",
 }
+_publish: Callable[[dict[str, str]], None] = publish_display_data
 _FIRST_LINE = re.compile(r"%%autograd(?![\w?])([^\n]*)")
 
 
@@ -53,15 +54,16 @@ def flags_of(line: str) -> set[str]:
         raise UsageError(f"%%autograd: {error}") from None
     unknown = [word for word in words if word not in FLAGS and word != "--cell"]
     if unknown:
-        raise UsageError(
-            f"%%autograd: unknown {'flag' if unknown[0].startswith('-') else 'argument'} {unknown[0]}; it takes {' and '.join(FLAGS)}"
-        )
+        kind = "flag" if unknown[0].startswith("-") else "argument"
+        raise UsageError(f"%%autograd: unknown {kind} {unknown[0]}; it takes {' and '.join(FLAGS)}")
     return set(words)
 
 
 @magics_class
 class LabMagics(Magics):
     """`%%autograd` and `%autograd`."""
+
+    shell: Any
 
     def __init__(self, shell: Any) -> None:
         super().__init__(shell)
@@ -73,7 +75,7 @@ class LabMagics(Magics):
         self.asked = False
         self.depth = 0
 
-    # -- what the user calls ---------------------------------------------------------------------------------------------
+    # -- what the user calls -------------------------------------------------------------------------------------------
 
     @line_magic
     def autograd(self, line: str) -> None:
@@ -87,19 +89,19 @@ class LabMagics(Magics):
             self.asked = True
             self.begin()
         elif not words:
-            print(
-                f"autograd: cards are {'on' if self.auto else 'off'}; %autograd on or %autograd off, %%autograd for one cell"
-            )
+            state = "on" if self.auto else "off"
+            print(f"autograd: cards are {state}; %autograd on or %autograd off, %%autograd for one cell")
         elif words in (["on"], ["off"]):
             self.auto = words == ["on"]
             if not self.auto and not self.asked:
                 self.drop()
         else:
+            flags = " and ".join(FLAGS)
             raise UsageError(
-                f"%autograd: got {line.strip()!r}, it takes on or off; %%autograd as a cell's first line takes {' and '.join(FLAGS)}"
+                f"%autograd: {line.strip()!r} is neither on nor off; %%autograd, for one cell, takes {flags}"
             )
 
-    @cell_magic("autograd")
+    @cell_magic("autograd")  # type: ignore[arg-type]
     def autograd_cell(self, line: str, cell: str) -> None:
         """Show under this cell its graph, its gradients and its timings, and what is wrong and on which line.
 
@@ -111,7 +113,7 @@ class LabMagics(Magics):
         flags_of(line)
         self.shell.run_cell(f"%%autograd {line}\n{cell}", store_history=False).raise_error()
 
-    # -- around a cell ---------------------------------------------------------------------------------------------------
+    # -- around a cell -------------------------------------------------------------------------------------------------
 
     def before(self, info: Any) -> None:
         """Hook: a cell is about to run."""
@@ -181,14 +183,14 @@ class LabMagics(Magics):
             return
         plain = {"text/plain": widgets.text(record)}
         if "--text" in flags:
-            publish_display_data(plain)
+            _publish(plain)
             return
         try:
             bundle = {"text/html": widgets.html(record), **plain}
         except Exception:
-            publish_display_data(plain)  # the text says as much; why there is no picture is told after it
+            _publish(plain)  # the text says as much; why there is no picture is told after it
             raise
-        publish_display_data(bundle)
+        _publish(bundle)
 
 
 def load(shell: Any) -> None:
@@ -224,5 +226,5 @@ def unload(shell: Any) -> None:
     shell.events.unregister("post_run_cell", magics.after)
     for kind in ("line", "cell"):
         shell.magics_manager.magics[kind].pop("autograd", None)
-    source.name_of_file = was
+    source.name_of_file = was  # type: ignore[assignment]
     shell._gradlab = None

@@ -1,4 +1,4 @@
-"""Values reduced to figures the moment they are there: whether all are finite, their range, the spread of a gradient."""
+"""Values reduced to figures the moment they are there: whether all are finite, their range, a gradient's spread."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ class Recorder(observe.Observer):
         self._steps = self._noted = 0
         self.started_ns = perf_counter_ns()
 
-    # -- what observers hear: every ear is guarded -----------------------------------------------------------------------
+    # -- what observers hear: every ear is guarded ---------------------------------------------------------------------
 
     def op(self, event: observe.OpEvent) -> None:
         if self.error is None:
@@ -111,7 +111,7 @@ class Recorder(observe.Observer):
         self.error = error
         observe.remove(self)
 
-    # -- forward ---------------------------------------------------------------------------------------------------------
+    # -- forward -------------------------------------------------------------------------------------------------------
 
     def _op(self, e: observe.OpEvent) -> None:
         took = e.stop_ns - e.start_ns
@@ -192,7 +192,7 @@ class Recorder(observe.Observer):
         row.count += 1
         row.error = f"{type(error).__name__}: {error}".splitlines()[0]
 
-    # -- backward --------------------------------------------------------------------------------------------------------
+    # -- backward ------------------------------------------------------------------------------------------------------
 
     def _backward(self, e: observe.BackwardEvent) -> None:
         node = e.node
@@ -257,7 +257,7 @@ class Recorder(observe.Observer):
         self._foreign.clear()
         self._laps = self._window = self._nested = self._graph = 0
 
-    # -- leaving the graph -------------------------------------------------------------------------------------------------
+    # -- leaving the graph ---------------------------------------------------------------------------------------------
 
     def _cut(self, e: observe.CutEvent) -> None:
         row = self.fold.row("~" + e.kind, (e.tensor,), e.place)
@@ -266,7 +266,7 @@ class Recorder(observe.Observer):
         if e.tensor._requires_grad:
             row.stops = True
         if isinstance(e.result, Tensor):
-            e.result._seen = row
+            e.result.__dict__["_seen"] = row
         else:
             e.tensor._left = row
         row.shape, row.dtype = tuple(e.tensor._a.shape), e.tensor._kind.dtype.name
@@ -276,9 +276,9 @@ class Recorder(observe.Observer):
         row = self.fold.row("~return", (), e.place, None, tuple(dict.fromkeys(latest(r) for r in left)))
         row.cut, row.steps, row.count = "return", e.steps, row.count + 1
         row.shape, row.dtype = tuple(e.tensor._a.shape), e.tensor._kind.dtype.name
-        e.tensor._seen = row
+        e.tensor.__dict__["_seen"] = row
 
-    # -- modules and optimizers --------------------------------------------------------------------------------------------
+    # -- modules and optimizers ----------------------------------------------------------------------------------------
 
     def _before_update(self, parameters: list[Any]) -> None:
         self._steps += 1

@@ -67,7 +67,7 @@ class Recording:
         _last[:] = [self._record]
         return self._record
 
-    # -- a with block in a script ----------------------------------------------------------------------------------------
+    # -- a with block in a script --------------------------------------------------------------------------------------
 
     def __enter__(self) -> Self:
         frame = sys._getframe(1)
@@ -84,7 +84,7 @@ class Recording:
         space = {**frame.f_globals, **frame.f_locals} if frame.f_code.co_flags & CO_NEWLOCALS else frame.f_globals
         self.stop(space, "".join(linecache.getlines(file)), error_row(error, {file: 0}))
 
-    # -- what is seen of it ----------------------------------------------------------------------------------------------
+    # -- what is seen of it --------------------------------------------------------------------------------------------
 
     def __str__(self) -> str:
         return (

@@ -1,12 +1,14 @@
 """A graph that was cut: which line cut it, where the values went, which parameters get no gradient because of it.
 
-Values leave the graph in every healthy cell (a loss that is printed, an accuracy). A cut is reported only when its values
-flow back into what backward() ran on and a parameter before it gets no gradient by any other way.
+Values leave the graph in every healthy cell (a loss that is printed, an accuracy). A cut is reported only when its
+values flow back into what backward() ran on and a parameter before it gets no gradient by any other way.
 """
 
 from __future__ import annotations
 
 import ast
+
+from core import op as declarations
 
 from .. import flow
 from ..naming import operand
@@ -22,6 +24,8 @@ WAYS = {
     "tensor": "copies the values of {x} into a new constant",
     "cast": "has no gradient",
 }
+NUMPY = {"power": "pow", "multiply": "mul", "subtract": "sub", "divide": "div", "true_divide": "div",
+         "absolute": "abs", "concatenate": "cat", "clip": "clamp"}  # fmt: skip
 LEAVING = {"detach", "numpy", "cpu", "item", "tolist", "data", "detach_"}
 
 
@@ -129,18 +133,17 @@ def _remedy(trace: Trace, row: Row, last: Row, back: Row | None) -> str:
     if row.quiet:
         return "Run it outside no_grad if these parameters shall train."
     if not last.cut:
-        return f"Use a form of `{row.op}` that has a gradient (softmax in place of argmax, a soft mask in place of a comparison)."
-    from core import op as declarations
-
+        return f"Use a form of `{row.op}` that has a gradient: softmax for argmax, a sigmoid for a comparison."
     done = []
     for place, what in back.steps if back is not None else ():
         name = what.removeprefix("np.")
-        name = {"square": "square", "power": "pow", "multiply": "mul", "subtract": "sub", "divide": "div", "true_divide": "div",
-                "absolute": "abs", "concatenate": "cat", "clip": "clamp"}.get(name, name)  # fmt: skip
+        name = NUMPY.get(name, name)
         if what.startswith("np.") and name in declarations.functions and place is not None:
             done.append(f"core.{name} in place of {what} ({where(trace, (place,))[2]})")
     if done:
         return f"Stay on the graph: {listed(list(dict.fromkeys(done)))}."
+    if last.cut == "cast":
+        return "Integers have no gradient: go on with the floating-point values."
     if last.cut == "tensor":
         return "Use the tensor itself, or core.stack for a list of tensors: core.tensor copies values alone."
     gone = {
@@ -150,7 +153,8 @@ def _remedy(trace: Trace, row: Row, last: Row, back: Row | None) -> str:
         "item": ".item()",
         "tolist": ".tolist()",
     }
-    return f"Leave out {gone.get(last.cut, last.cut)} and go on with the tensor; if the cut is meant, take these parameters out of training."
+    how = gone.get(last.cut, last.cut)
+    return f"Leave out {how} and go on with the tensor; if the cut is meant, take these parameters out of training."
 
 
 def nothing_to_do(trace: Trace, explained: set[Leaf]) -> list[Found]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ..trace import Leaf, Row, Trace
+from ..trace import Leaf, Ref, Row, Trace
 from .cut import without_gradient
-from .found import Found, capital, code_of, listed, verb, where
+from .found import Found, code_of, listed, verb, where
 
 
 def missing(trace: Trace, explained: set[Leaf]) -> list[Found]:
@@ -37,37 +37,32 @@ def missing(trace: Trace, explained: set[Leaf]) -> list[Found]:
     ]
     for leaves, severity in ((trained, "warning"), (idle, "note" if trace.optimized else "warning")):
         if leaves:
-            message = f"{listed(leaves)} {verb(leaves, 'gets', 'get')} no gradient from backward() on {place}: no op of this cell reads {verb(leaves, 'it', 'them')}."
+            none = f"{listed(leaves)} {verb(leaves, 'gets', 'get')} no gradient from backward() on {place}"
+            message = f"{none}: no op of this cell reads {verb(leaves, 'it', 'them')}."
             remedy = "Use them in forward(), or take them out of the model and the optimizer."
             found.append(Found("no-gradient", severity, line, col, message, remedy, [], leaves))
     for row, leaves in quiet.items():
         line, col, there = where(trace, row.chain)
-        message = f"{listed(leaves)} {verb(leaves, 'gets', 'get')} no gradient: {there} (`{code_of(trace, row)}`) reads {verb(leaves, 'it', 'them')} under no_grad, and the optimizer holds {verb(leaves, 'it', 'them')}."
-        found.append(
-            Found(
-                "no-gradient",
-                "warning",
-                line,
-                col,
-                message,
-                "Run it outside no_grad, or take them out of the optimizer.",
-                [row],
-                leaves,
-            )
-        )
+        none, them = f"{listed(leaves)} {verb(leaves, 'gets', 'get')} no gradient", verb(leaves, "it", "them")
+        read = f"{there} (`{code_of(trace, row)}`) reads {them} under no_grad"
+        message = f"{none}: {read}, and the optimizer holds {them}."
+        remedy = "Run it outside no_grad, or take them out of the optimizer."
+        found.append(Found("no-gradient", "warning", line, col, message, remedy, [row], leaves))
     for row, leaves in aside.items():
         line, col, there = where(trace, row.chain)
-        message = capital(
-            f"{listed(leaves)} {verb(leaves, 'gets', 'get')} no gradient: what {there} computes from {verb(leaves, 'it', 'them')} (`{code_of(trace, row)}`) does not lead to the loss of {place}."
-        )
+        none, them = f"{listed(leaves)} {verb(leaves, 'gets', 'get')} no gradient", verb(leaves, "it", "them")
+        made = f"what {there} computes from {them} (`{code_of(trace, row)}`)"
+        ends = [r for r in readers.get(row, ()) if r.stops and not r.quiet]
+        if ends and code_of(trace, ends[0]) != code_of(trace, row):
+            made += f" goes into `{code_of(trace, ends[0])}`, which has no gradient, and"
+        message = f"{none}: {made} does not lead to the loss of {place}."
         row.flags.add("unreached")
-        found.append(
-            Found("no-gradient", "warning", line, col, message, "Add it to the loss, or leave it out.", [row], leaves)
-        )
+        remedy = "Add it to the loss, or leave it out."
+        found.append(Found("no-gradient", "warning", line, col, message, remedy, [row], leaves))
     return found
 
 
-def _last(row: Row, readers: dict) -> Row:
+def _last(row: Row, readers: dict[Ref, list[Row]]) -> Row:
     """The last op of the branch that `row` begins: the one whose result nothing reads."""
     seen = {row}
     while True:

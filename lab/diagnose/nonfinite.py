@@ -1,11 +1,11 @@
-"""The first NaN or infinity: the op whose inputs were finite and whose output was not, apart from those that pass it on."""
+"""The first NaN or infinity: the op whose inputs were finite and whose output was not. Others only pass it on."""
 
 from __future__ import annotations
 
 from widgets.figures import number
 from widgets.record import Stats
 
-from ..trace import Bad, Leaf, Row, Trace
+from ..trace import Bad, Leaf, Ref, Row, Trace
 from .found import Found, capital, code_of, listed, where
 
 LOGARITHMS = {"log", "log2", "log10"}
@@ -35,7 +35,7 @@ def first_nonfinite(trace: Trace, explained: set[Leaf]) -> list[Found]:
     return []
 
 
-def _absorbed(row: Row, readers: dict, depth: int = 100) -> bool:
+def _absorbed(row: Row, readers: dict[Ref, list[Row]], depth: int = 100) -> bool:
     """Whether infinities end harmlessly, as those of an attention mask do in the softmax that follows."""
     if row.bad is None:
         return True
@@ -109,15 +109,18 @@ def _given(trace: Trace, row: Row, bad: Bad) -> Found:
     """The values were bad when they came: the data, or weights that an update spoilt."""
     line, col, place = where(trace, row.chain)
     leaves = [ref for ref in row.refs if isinstance(ref, Leaf)]
+    if len(row.refs) == len(bad.inputs):
+        guilty = [ref for ref, (_, s) in zip(row.refs, bad.inputs, strict=True) if s is not None and s.nonfinite]
+        leaves = [ref for ref in guilty if isinstance(ref, Leaf)] or leaves
     names = [leaf.name for leaf in leaves]
     trained = any(leaf.kind == "parameter" for leaf in leaves)
     spoilt, hit = _reached(trace)
     who = f"an input ({listed(names)})" if len(names) > 1 else f"`{names[0]}`" if names else "an input"
-    message = capital(
-        f"{place} reads a value that is not finite before any op has run on it: {who} of `{code_of(trace, row)}`{spoilt}."
-    )
-    remedy = ("Make the model anew: an earlier step has spoilt its weights (a lower learning rate, clip_grad_norm_)." if trained
-              else "Look at the data: core.isnan(x).any(), and what was divided or parsed to make it.")  # fmt: skip
+    what = f"{who} of `{code_of(trace, row)}`"
+    message = capital(f"{place} reads values that are not finite before any op has run on them: {what}{spoilt}.")
+    remedy = "Look at the data: core.isnan(x).any(), and what was divided or parsed to make it."
+    if trained:
+        remedy = "Make the model anew: an earlier step has spoilt its weights (a lower learning rate, clip_grad_norm_)."
     return Found("nan", "error", line, col, message, remedy, [row], hit)
 
 
@@ -130,6 +133,7 @@ def _backward(trace: Trace, row: Row, bad: Bad) -> Found:
         f"{place} makes the first {_what(bad)} in backward: the gradient of `{row.op}` in `{code_of(trace, row)}` "
         f"({_count(bad)}){at}, though all forward values are finite{spoilt}."
     )
-    remedy = REMEDIES.get({"log": "log", "sqrt": "sqrt", "rsqrt": "sqrt", "div": "div", "norm": "sqrt", "pow": "sqrt"}.get(row.op, ""),
-                          "Keep its argument away from the point where the slope is infinite: add a small eps.")  # fmt: skip
+    like = {"log": "log", "sqrt": "sqrt", "rsqrt": "sqrt", "div": "div", "norm": "sqrt", "pow": "sqrt"}
+    general = "Keep its argument away from the point where the slope is infinite: add a small eps."
+    remedy = REMEDIES.get(like.get(row.op, ""), general)
     return Found("nan", "error", line, col, message, remedy, [row], leaves)

@@ -65,8 +65,8 @@ def _faded(trace: Trace, layers: list[tuple[Leaf, Row]]) -> Found | None:
         return None
     line, col, place = where(trace, acts[-1].chain)
     message = capital(
-        f"{place} lets the signal and with it the gradients vanish: the output of `{acts[0].op}` falls from {first:.2g} rms in "
-        f"the first layer to {last:.2g} in the last, so {_span([(x, acts[0]) for x in leaves])} hardly learn."
+        f"{place} lets the signal and its gradients vanish: the output of `{acts[0].op}` falls from {first:.2g} "
+        f"rms in the first layer to {last:.2g} in the last, so {_span([(x, acts[0]) for x in leaves])} hardly learn."
     )
     remedy = "Start with larger weights (Xavier or Kaiming), or put a LayerNorm between the layers."
     return Found("vanishing", "warning", line, col, message, remedy, acts, leaves)
@@ -193,7 +193,6 @@ def _exploding(trace: Trace, strong: list[tuple[Leaf, Row]], end: tuple[Leaf, Ro
         f"{place} lets gradients explode: {worst[0].name} gets an rms of {sizes[worst[0]]:.2g}{held}{beside}; "
         f"affected: {_span(strong)}."
     )
-    remedy = "Start with smaller weights (Kaiming or Xavier), normalise inputs and layers, or clip the gradients (clip_grad_norm_)."
-    return Found(
-        "exploding", "warning", line, col, message, remedy, [row for _, row in strong], [leaf for leaf, _ in strong]
-    )
+    remedy = "Start with smaller weights (Kaiming or Xavier), normalise inputs and layers, or use clip_grad_norm_."
+    rows, leaves = [row for _, row in strong], [leaf for leaf, _ in strong]
+    return Found("exploding", "warning", line, col, message, remedy, rows, leaves)

@@ -46,7 +46,7 @@ def cell() -> Callable[..., Record]:
 
 @pytest.fixture
 def space() -> dict[str, Any]:
-    """What most cells want: the package, data, and `P(*shape, scale=1)`, a parameter with start values that keep size."""
+    """What most cells want: the package, data, and `P(*shape, scale=1)`, a parameter whose start values keep size."""
     rng = np.random.default_rng(0)
 
     def parameter(*shape: int, scale: float = 1.0) -> core.Tensor:

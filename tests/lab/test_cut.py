@@ -34,8 +34,8 @@ def test_a_detour_through_numpy(cell: Any, space: Space) -> None:
     (finding,) = record.findings
     assert (finding.kind, finding.severity, finding.line) == ("cut", "warning", 3)
     assert finding.message == (
-        "Line 3 cuts the graph: `hidden.detach().numpy()` hands the values of `hidden` to NumPy, and line 4 brings them "
-        "back as a constant, so encoder.0.weight and encoder.0.bias get no gradient."
+        "Line 3 cuts the graph: `hidden.detach().numpy()` hands the values of `hidden` to NumPy, and line 4 brings "
+        "them back as a constant, so encoder.0.weight and encoder.0.bias get no gradient."
     )
     assert finding.remedy == "Stay on the graph: core.maximum in place of np.maximum (line 3)."
     assert finding.parameters == ["encoder.0.weight", "encoder.0.bias"]
@@ -59,7 +59,8 @@ def test_html_and_text_both_say_it(cell: Any, space: Space) -> None:
         ("h.detach()", "`h.detach()` takes `h` off the graph"),
         ("h.data", "`h.data` takes the values of `h` off the graph"),
         ("core.tensor(h)", "`core.tensor(h)` copies the values of `h` into a new constant"),
-        ("core.from_numpy(h.detach().numpy())", "`h.detach().numpy()` hands the values of `h` to NumPy, and the same line brings"),
+        ("core.from_numpy(h.detach().numpy())", "`h.detach().numpy()` hands the values of `h` to NumPy, and the same"),
+        ("(h * 9).long().float()", "`(h * 9).long()` has no gradient"),
         ("(h > 0).float()", "`gt` in `h > 0` has no gradient"),
     ],
 )  # fmt: skip

@@ -28,7 +28,8 @@ def test_a_layer_that_forward_does_not_use(cell: Any, space: Space) -> None:
     assert (finding.kind, finding.severity, finding.line) == ("no-gradient", "warning", 2)
     assert finding.parameters == ["model.spare.weight", "model.spare.bias"]
     assert finding.message == (
-        "model.spare.weight and model.spare.bias get no gradient from backward() on line 2: no op of this cell reads them."
+        "model.spare.weight and model.spare.bias get no gradient from backward() on line 2: "
+        "no op of this cell reads them."
     )
     rows = {g.name: g for g in record.gradients}
     assert rows["model.spare.weight"].flags == ["none"]
@@ -37,8 +38,8 @@ def test_a_layer_that_forward_does_not_use(cell: Any, space: Space) -> None:
 
 
 def test_a_branch_that_does_not_lead_to_the_loss(cell: Any, space: Space) -> None:
-    record = cell("A, B, C = P(16, 8), P(8, 4), P(8, 2)\nh = core.tanh(x @ A)\nside = h @ C\nside = side.square().mean()\n"
-                  "loss = F.cross_entropy(h @ B, labels)\nloss.backward()", space)  # fmt: skip
+    record = cell("A, B, C = P(16, 8), P(8, 4), P(8, 2)\nh = core.tanh(x @ A)\nside = h @ C\nside = side.exp().mean()"
+                  "\nloss = F.cross_entropy(h @ B, labels)\nloss.backward()", space)  # fmt: skip
     (finding,) = record.findings
     assert (finding.kind, finding.line, finding.parameters) == ("no-gradient", 4, ["C"])
     assert "what line 4 computes from it" in finding.message
@@ -48,12 +49,20 @@ def test_a_branch_that_does_not_lead_to_the_loss(cell: Any, space: Space) -> Non
 
 def test_parameters_of_the_optimizer_under_no_grad(cell: Any, space: Space) -> None:
     space["encoder"], space["head"] = space["nn"].Linear(16, 8), space["nn"].Linear(8, 4)
-    record = cell("optimizer = core.optim.SGD([*encoder.parameters(), *head.parameters()], lr=0.1)\nwith core.no_grad():\n"
-                  "    h = encoder(x)\nF.cross_entropy(head(h), labels).backward()\noptimizer.step()", space)  # fmt: skip
+    space["both"] = [*space["encoder"].parameters(), *space["head"].parameters()]
+    record = cell("optimizer = core.optim.SGD(both, lr=0.1)\nwith core.no_grad():\n    h = encoder(x)\n"
+                  "F.cross_entropy(head(h), labels).backward()\noptimizer.step()", space)  # fmt: skip
     (finding,) = record.findings
     assert finding.line == 3
     assert finding.parameters == ["encoder.weight", "encoder.bias"]
     assert "under no_grad" in finding.message
+
+
+def test_a_branch_that_ends_in_an_op_without_gradient(cell: Any, space: Space) -> None:
+    record = cell("A, E = P(16, 4), P(4, 8)\nbest = (x @ A).argmax(1)\nE[best].sum().backward()", space)
+    (finding,) = record.findings
+    assert (finding.line, finding.parameters) == (2, ["A"])
+    assert "`(x @ A).argmax(1)`, which has no gradient" in finding.message
 
 
 def test_a_variable_that_nobody_uses(cell: Any, space: Space) -> None:

@@ -24,7 +24,7 @@ def test_the_first_in_forward(cell: Any, space: Space, op: str, words: str) -> N
     assert (finding.severity, finding.line) == ("error", 3)
     assert finding.message.startswith("Line 3 makes the first ")
     assert words in finding.message
-    assert [op.line for op in record.ops if "nan" in op.flags][0] == 3
+    assert next(op.line for op in record.ops if "nan" in op.flags) == 3
     assert [f.kind for f in record.findings] == ["nan"]
 
 
@@ -62,8 +62,7 @@ def test_bad_data_are_told_as_such(cell: Any, space: Space) -> None:
     record = cell("A = P(16, 4)\nF.cross_entropy(x @ A, labels).backward()", space)
     (finding,) = record.findings
     assert (finding.kind, finding.line) == ("nan", 2)
-    assert "reads a value that is not finite before any op has run on it" in finding.message
-    assert "`x`" in finding.message or "x and A" in finding.message
+    assert "reads values that are not finite before any op has run on them: `x` of" in finding.message
 
 
 @pytest.mark.parametrize(
@@ -83,6 +82,6 @@ def test_the_infinities_of_an_attention_mask_are_healthy(cell: Any, space: Space
 
 
 def test_infinities_that_where_keeps_out_are_healthy(cell: Any, space: Space) -> None:
-    record = cell("A = P(16, 4)\nh = core.relu(x @ A)\nlow = core.tensor(float('inf'))\nlow = core.minimum(low, h.min())\n"
-                  "(h + low.detach()).sum().backward()", space)  # fmt: skip
+    record = cell("A = P(16, 4)\nh = core.relu(x @ A)\nlow = core.tensor(float('inf'))\n"
+                  "low = core.minimum(low, h.min())\n(h + low.detach()).sum().backward()", space)  # fmt: skip
     assert record.findings == []

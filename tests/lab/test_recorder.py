@@ -33,7 +33,8 @@ def test_a_loop_over_batches_folds_to_one_iteration(cell: Any, space: Space) -> 
     record = cell(
         "W = P(16, 4)\nfor i in range(7):\n    batch = x * i\n    ((batch @ W) ** 2).mean().backward()", space
     )
-    assert [op.op for op in record.ops] == ["mul", "matmul", "square", "mean"] or len(record.ops) == 4
+    assert [op.op for op in record.ops][:2] == ["mul", "matmul"]
+    assert len(record.ops) == 4
     assert {op.count for op in record.ops} == {7}
     assert [op.line for op in record.ops] == [3, 4, 4, 4]
     assert record.ops[1].inputs == ["o0", "t1"]
@@ -103,7 +104,8 @@ def test_an_optimizers_step_is_an_op_with_its_parameters(cell: Any, space: Space
     exec(MLP, space)
     record = cell(TRAINING, space)
     step = record.ops[-1]
-    assert "step" in step.op and step.line == 6 and step.count == 12
+    assert "step" in step.op
+    assert (step.line, step.count) == (6, 12)
     assert record.update_ms > 0
     assert next(row for row in record.lines if row.line == 6).forward_ms == pytest.approx(record.update_ms)
 
@@ -118,7 +120,7 @@ def test_times_of_lines_add_up_to_the_time_in_ops(cell: Any, space: Space, size:
     assert total == pytest.approx(record.ops_ms, rel=0.10)
     if size > 16:  # what nodes account for by themselves, without the engine's rest, is most of it
         by_op = sum(op.forward_ms + op.backward_ms for op in record.ops)
-        assert by_op == pytest.approx(record.ops_ms, rel=0.30)
+        assert 0.5 * record.ops_ms < by_op <= record.ops_ms
     assert record.ops_ms <= record.wall_ms
 
 
@@ -230,7 +232,7 @@ def test_an_error_of_its_own_never_reaches_the_users_code(space: Space, monkeypa
 
 
 def test_the_cost_of_recording(space: Space) -> None:
-    """A training step of the tour's size: recording costs as much again (2.0 times alone on a machine); a loaded one adds."""
+    """A training step of the tour's size: 2.0 times its own time, measured alone; a loaded machine adds."""
     exec(MLP.replace("16", "64").replace("32", "128"), space)
     space["x"] = core.randn(64, 64)
     code = compile(TRAINING.replace("12", "60"), "<cost>", "exec")

@@ -7,7 +7,8 @@ import pytest
 
 import core
 import lab
-from lab.doctor import examine, main as doctor
+from lab.doctor import examine
+from lab.doctor import main as doctor
 from lab.measure import _figures, finite, gradient, histogram, stats
 from lab.trace import Gradient
 from widgets.record import Record
@@ -32,7 +33,7 @@ def test_a_block() -> None:
 
 
 def test_a_block_that_raises_is_recorded_and_raises() -> None:
-    with pytest.raises(ZeroDivisionError), lab.recording() as rec:
+    with pytest.raises(ZeroDivisionError), lab.recording() as rec:  # noqa: PT012
         core.ones(2).exp()
         _ = 1 / 0
     assert rec.record.error is not None

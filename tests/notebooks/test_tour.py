@@ -67,8 +67,8 @@ def test_the_training_card(tour: Any) -> None:
 
 
 DETOUR = (
-    "Line 4 cuts the graph: `hidden.detach().numpy()` hands the values of `hidden` to NumPy, and line 5 brings them back as "
-    "a constant, so encoder.0.weight and encoder.0.bias get no gradient."
+    "Line 4 cuts the graph: `hidden.detach().numpy()` hands the values of `hidden` to NumPy, and line 5 brings them "
+    "back as a constant, so encoder.0.weight and encoder.0.bias get no gradient."
 )
 
 
