@@ -39,6 +39,7 @@ class Folder:
         self._numbers = 0
         self._keys: dict[Any, Row] = {}
         self._leaves: dict[Any, Leaf] = {}
+        self._trained: dict[int, Leaf] = {}
         self._codes: dict[int, CodeType] = {}
         self._path_numbers: dict[tuple[int, int], int] = {}
 
@@ -171,6 +172,11 @@ class Folder:
         key: Any = (op, site, inside, self.path, position, t._kind, t._a.ndim)
         trained = t._requires_grad and t._node is None
         name = None
+        if trained:
+            same = self._trained.get(id(t))
+            if same is not None and same.tensor() is t:  # its mark is another recording's
+                t.__dict__["_seen"] = same
+                return same
         if trained and not self.folded:
             # a variable bound to a new tensor each time round is one parameter, if the same op reads it
             name = self.name(t)
@@ -183,6 +189,8 @@ class Folder:
             self.trace.leaves.append(leaf)
         elif leaf.tensor() is not t:
             leaf.tensor = weakref.ref(t)
+        if trained:
+            self._trained[id(t)] = leaf
         t._seen = leaf
         return leaf
 
@@ -192,8 +200,11 @@ class Folder:
         if leaf.__class__ is not Leaf or leaf.token is not self.token:
             if not name:
                 return self._leaf(p, "", (), NOWHERE, 0)
-            leaf = p._seen = Leaf(self.token, p, "parameter", name, "", 0)
-            self.trace.leaves.append(leaf)
+            leaf = self._trained.get(id(p))
+            if leaf is None or leaf.tensor() is not p:
+                leaf = self._trained[id(p)] = Leaf(self.token, p, "parameter", name, "", 0)
+                self.trace.leaves.append(leaf)
+            p._seen = leaf
         if p._requires_grad and not leaf.requires_grad:  # it was read before requires_grad_()
             leaf.kind, leaf.requires_grad = "parameter", True
         leaf.name = leaf.name or name

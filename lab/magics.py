@@ -17,7 +17,7 @@ from IPython.core.magic import Magics, cell_magic, line_magic, magics_class
 from IPython.display import publish_display_data
 
 import widgets
-from core import observe, source
+from core import source
 
 from .session import Recording, error_row
 
@@ -151,8 +151,8 @@ class LabMagics(Magics):
         """End a recording without a card."""
         recording, self.recording = self.recording, None
         self.asked, self.flags = False, set()
-        if recording is not None and recording.recorder is not None:
-            observe.remove(recording.recorder)
+        if recording is not None:
+            recording.drop()
 
     def cell_files(self, info: Any) -> dict[str, int]:
         """The file names that the cell's code goes by, with how many lines the notebook shows above its first."""

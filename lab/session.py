@@ -34,6 +34,7 @@ class Recording:
         self.value: Any = None
         self.recorder: Recorder | None = None
         self._record: Record | None = None
+        self._outer: list[Recorder] = []
 
     @property
     def record(self) -> Record:
@@ -46,7 +47,13 @@ class Recording:
         return self._record
 
     def start(self, files: Mapping[str, int], boundary: CodeType | None = None) -> Recorder:
-        """Begin to listen; `files` are the code's file names, with what to add to their line numbers."""
+        """Begin to listen; `files` are the code's file names, with what to add to their line numbers.
+
+        A recording inside another one has its ops to itself: both would mark the same tensors.
+        """
+        self._outer = [o for o in observe.observers if isinstance(o, Recorder)]
+        for outer in self._outer:
+            observe.remove(outer)
         self.recorder = Recorder(files, boundary)
         observe.add(self.recorder)
         return self.recorder
@@ -56,9 +63,8 @@ class Recording:
         recorder = self.recorder
         if recorder is None:
             raise RuntimeError("the recording has not begun")
-        observe.remove(recorder)
         recorder.trace.wall_ns = perf_counter_ns() - recorder.started_ns
-        self.recorder = None
+        self.drop()
         if recorder.error is not None:
             raise RuntimeError(
                 f"the recorder failed: {type(recorder.error).__name__}: {recorder.error}"
@@ -66,6 +72,14 @@ class Recording:
         self._record = build(settle(recorder, space, text), self.title, error)
         _last[:] = [self._record]
         return self._record
+
+    def drop(self) -> None:
+        """Stop listening, without a record."""
+        if self.recorder is not None:
+            observe.remove(self.recorder)
+            for outer in self._outer:
+                observe.add(outer)
+        self.recorder, self._outer = None, []
 
     # -- a with block in a script --------------------------------------------------------------------------------------
 
@@ -138,8 +152,7 @@ def record(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Recording
     try:
         rec.value = function(*args, **kwargs)
     except BaseException:
-        if rec.recorder is not None:
-            observe.remove(rec.recorder)
+        rec.drop()
         raise
     rec.stop(space, "".join(linecache.getlines(file)) if file else "")
     return rec

@@ -54,7 +54,8 @@ def test_a_signal_that_fades_with_its_gradients(cell: Any, space: Space) -> None
 
 def test_layers_of_modules_are_named(cell: Any, space: Space) -> None:
     record = cell("layers = [m for _ in range(24) for m in (nn.Linear(16, 16), nn.Tanh())]\n"
-                  "model = nn.Sequential(*layers)\nloss = model(x).square().mean()\nloss.backward()", space)  # fmt: skip
+                  "model = nn.Sequential(*layers)\n"
+                  "loss = model(x).square().mean()\nloss.backward()", space)  # fmt: skip
     (finding,) = record.findings
     assert (finding.kind, finding.line) == ("vanishing", 3)
     assert "model.0.weight to model." in finding.message

@@ -59,6 +59,21 @@ def test_a_function_call() -> None:
     assert not core.observe.observers
 
 
+def test_a_recording_inside_another_has_its_ops_to_itself() -> None:
+    W, x = core.ones(3, 3, requires_grad=True), core.ones(2, 3)
+    with lab.recording("outer") as outer:
+        h = (x @ W).tanh()
+        with lab.recording("inner") as inner:
+            (x @ W).exp().sum().backward()
+        (h.sum() * (x @ W).sum()).backward()
+    assert [op.op for op in inner.record.ops] == ["matmul", "exp", "sum"]
+    assert [op.op for op in outer.record.ops] == ["matmul", "tanh", "sum", "matmul", "sum", "mul"]
+    for rec in (inner, outer):
+        assert [g.name for g in rec.record.gradients] == ["W"]
+        assert rec.record.findings == []
+    assert not core.observe.observers
+
+
 def test_tables() -> None:
     rec = lab.record(lambda: core.ones(3).exp())
     assert "exp" in rec.table("ops")
