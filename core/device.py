@@ -24,13 +24,13 @@ class device:
             return spec
         if isinstance(spec, int):
             spec, index = "cuda", spec
-        kind, _, number = str(spec).partition(":")
+        kind, colon, number = str(spec).partition(":")
         if kind not in ("cpu", "cuda"):
             raise RuntimeError(
                 f"Expected one of cpu, cuda device type at start of device string: {spec!r}\n"
                 f"  came: {spec!r}; needed: 'cpu', 'cuda' or 'cuda:N'"
             )
-        if number:
+        if colon:
             if not number.isdigit():
                 raise RuntimeError(f"Invalid device string: {spec!r}; the part after ':' must be a number")
             index = int(number)

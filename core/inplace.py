@@ -37,6 +37,8 @@ def write(target: Tensor, name: str, compute: Callable[[Tensor], Tensor]) -> Ten
         leaf_check(target, name)
     if 0 in target._a.strides and target._a.size > 1:
         _check_overlap(target, name)
+    if not getattr(target._a.flags, "writeable", True):
+        _make_writeable(target, name)
     began = next_number()
     result = compute(target)
     if mode.enabled and target._rule:
@@ -97,6 +99,17 @@ def _check_overlap(target: Tensor, name: str) -> None:
                 remedy="clone() it first",
             )  # fmt: skip
         )
+
+
+def _make_writeable(target: Tensor, name: str) -> None:
+    """NumPy marks what it expanded as read-only, though nothing may be stretched; a read-only array stays so."""
+    if target._view is None or not target._view[0]._a.flags.writeable:
+        raise RuntimeError(
+            text(
+                "the tensor shares the memory of a NumPy array that is not writable", op=name, remedy="clone() it first"
+            )
+        )
+    target._a.flags.writeable = True
 
 
 def _check_rule(target: Tensor, result: Tensor, name: str) -> None:

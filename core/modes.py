@@ -55,7 +55,8 @@ class _Mode:
                     try:
                         sent = yield item
                     except GeneratorExit:
-                        inner.close()
+                        with self.clone():
+                            inner.close()
                         raise
                     except BaseException as e:
                         error = e

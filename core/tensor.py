@@ -455,12 +455,25 @@ def storage_of(t: Tensor) -> Storage:
     """The version counter that `t` and its views share."""
     storage = t._storage
     if storage is None:
-        storage = t._storage = Storage()
         node = t._node
         if node is not None and node.saved:  # the node that made it may have saved it, and must hear of writes
-            node.storages = tuple([storage if v is t._a else st
-                                   for v, st in zip(node.saved, node.storages, strict=True)])  # fmt: skip
+            storage = _storage_saved_by(node, t._a)
+        if storage is None:
+            storage = Storage()
+        t._storage = storage
     return storage
+
+
+def _storage_saved_by(node: Node, a: Array) -> Storage | None:
+    """The version counter of a node's saved output, made now if need be; None if it did not save it."""
+    for i, v in enumerate(node.saved or ()):
+        if v is a:
+            found = node.storages[i]
+            if found is None:
+                found = Storage()
+                node.storages = (*node.storages[:i], found, *node.storages[i + 1 :])
+            return found
+    return None
 
 
 def refresh(t: Tensor) -> None:

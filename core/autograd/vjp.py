@@ -164,7 +164,7 @@ def unpack(node: Node, with_history: bool) -> dict[str, Any]:
 
     returned = node.op.returns
     out: dict[str, Any] = {}
-    for slot, value in zip(node.op.slots, node.saved or (), strict=False):
+    for slot, value, storage in zip(node.op.slots, node.saved or (), node.storages, strict=False):
         if slot.where not in ("input", "output") or value is None or not hasattr(value, "dtype"):
             if isinstance(value, tuple) and slot.where == "input":
                 value = tuple(from_array(v, node.kind.device) for v in value)
@@ -174,6 +174,7 @@ def unpack(node: Node, with_history: bool) -> dict[str, Any]:
             out[slot.name] = value
             continue
         t = _tensor(value, node.kind)
+        t._storage = storage
         if with_history:
             if slot.where == "output" and t._kind.dtype.category >= 2 and (returned == 0 or slot.index < returned):
                 t._node, t._nr, t._requires_grad = node, slot.index, True

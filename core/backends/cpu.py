@@ -11,7 +11,7 @@ import numpy as np
 from .. import native
 from ..device import Kind
 from ..expr import Program
-from . import Kernel, Row
+from . import Kernel, Row, blas
 
 name = "C"
 c: Any = native.module
@@ -28,8 +28,9 @@ def map(program: Program, kind: Kind) -> Kernel | str:
     if char is None or (char == "?" and "number" in program.kinds):
         return f"takes float32 and float64, got {kind.dtype.name}"
     found = c.maps.get((program.name, char))
-    if found is None:
-        return "declared after the extension was built; pip install -e . prints its kernel"
+    if found is None or found.digest != program.digest:
+        what = "declared" if found is None else "changed"
+        return f"{what} after the extension was built; pip install -e . prints its kernel"
     return Kernel(found, f"{program.name}_{_SUFFIX[char]}", name)
 
 
@@ -131,22 +132,6 @@ def _mean_backward(g: Any, x_shape: Any, dim: Any, keepdim: bool) -> Any:
     return _sum_backward(g * g.dtype.type(1 / n if n else math.nan), x_shape, dim, keepdim)
 
 
-def _linear_backward(g: Any, weight: Any, x: Any, needs: Any) -> Any:
-    rows = g.reshape(-1, g.shape[-1])
-    return (
-        np.matmul(g, weight) if needs[0] else None,
-        np.matmul(rows.T, x.reshape(-1, x.shape[-1])) if needs[1] else None,
-        c.sum(rows, (0,), False) if needs[2] else None,
-    )
-
-
-def _matmul_backward(g: Any, b: Any, a_shape: Any, a: Any, b_shape: Any, needs: Any) -> Any:
-    return (
-        np.matmul(g, b.swapaxes(-1, -2)) if needs[0] else None,
-        np.matmul(a.swapaxes(-1, -2), g) if needs[1] else None,
-    )
-
-
 def _matmul_backward_declines(g: Any, b: Any, a_shape: Any, a: Any, b_shape: Any, needs: Any) -> str | None:
     stretched = any(s is not None and s[:-2] != g.shape[:-2] for s in (a_shape, b_shape))
     return _real(g, b, a) or ("takes no stacks that broadcast" if stretched else None)
@@ -178,12 +163,14 @@ _table: dict[str, Row] = {
     "cross_entropy.backward": Row("cross_entropy_backward", name, _cross_entropy_backward,
                                   lambda g, x, target, weight, needs, **_: _real(x, g, weight)
                                   or ("gives no gradient of the class weights" if needs[2] else None)),
-    # BLAS and views as the reference's, without an op for each step
+    "matmul": Row("gemm", "BLAS", blas.product, lambda a, b: _real(a, b)),
+    "matmul.backward": Row("gemm_backward", "BLAS", blas.matmul_backward, _matmul_backward_declines),
+    "linear": Row("linear_forward", "BLAS", blas.linear, lambda x, weight, bias: _real(x, weight, bias)),
+    "linear.backward": Row("linear_backward", "BLAS", blas.linear_backward,
+                           lambda g, weight, x, needs: _real(g, weight, x)),
+    # views as the reference's, without an op for each step
     "sum.backward": Row("sum_backward", "NumPy", _sum_backward, lambda g, x_shape, dim, keepdim: None),
     "mean.backward": Row("mean_backward", "NumPy", _mean_backward, lambda g, x_shape, dim, keepdim: _real(g)),
-    "linear.backward": Row("linear_backward", "NumPy", _linear_backward,
-                           lambda g, weight, x, needs: _real(g, weight, x)),
-    "matmul.backward": Row("matmul_backward", "NumPy", _matmul_backward, _matmul_backward_declines),
     "embedding.backward": Row("embedding_backward", name, _embedding_backward,
                               lambda g, index, scale_grad_by_freq, **_: _indexed(g, index)
                               or ("does not scale by frequency" if scale_grad_by_freq else None)),

@@ -90,7 +90,7 @@ class Kernel:
     def row(self) -> str:
         """The row of the table."""
         return (
-            f'    {{"{self.name}", "{self.program.name}", \'{self.type}\', {len(self.in_types)}, '
+            f'    {{"{self.name}", "{self.program.name}", "{self.program.digest}", \'{self.type}\', {len(self.in_types)}, '
             f"{len(self.program.params)}, \"{self.in_types}\", '{self.out_type}', {self.cost}, map_{self.name}}},"
         )
 

@@ -13,6 +13,7 @@ typedef void (*map_fn)(char *const *ptr, ptrdiff_t n, const double *params);
 typedef struct {
     const char *name; /* "tanh_f32" */
     const char *op;   /* "tanh" */
+    const char *digest; /* of the program it was printed from */
     char type;        /* 'f' or 'd': the floating type of the kernel */
     int n_in, n_params;
     char in_types[MAP_MAX_IN + 1]; /* NumPy's characters: 'f', 'd', '?' */

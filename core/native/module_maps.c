@@ -308,6 +308,7 @@ static PyObject *map_get(PyObject *self, void *field) {
     switch ((char)(intptr_t)field) {
         case 'n': return PyUnicode_FromString(kernel->name);
         case 'o': return PyUnicode_FromString(kernel->op);
+        case 'd': return PyUnicode_FromString(kernel->digest);
         case 'i': return PyUnicode_FromString(kernel->in_types);
         case 't': return PyUnicode_FromStringAndSize(&kernel->out_type, 1);
         default: return PyLong_FromLong(kernel->n_params);
@@ -317,6 +318,7 @@ static PyObject *map_get(PyObject *self, void *field) {
 static PyGetSetDef map_fields[] = {
     {"name", map_get, NULL, "The kernel's name.", (void *)'n'},
     {"op", map_get, NULL, "The program's name.", (void *)'o'},
+    {"digest", map_get, NULL, "Tells the program it was printed from.", (void *)'d'},
     {"in_types", map_get, NULL, "One type character an input.", (void *)'i'},
     {"out_type", map_get, NULL, "The output's type character.", (void *)'t'},
     {"n_params", map_get, NULL, "How many numbers follow the arrays.", (void *)'p'},

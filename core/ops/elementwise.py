@@ -20,7 +20,7 @@ ROOT_2_OVER_PI = math.sqrt(2 / math.pi)
 mul = elementwise("mul", lambda a, b: a * b, vjp=(lambda g, b: g * b, lambda g, a: g * a), aliases=("multiply",),
                   doc="The product.", example=("core.tensor([1.0, 2.0]), 3", "tensor([3., 6.])"))  # fmt: skip
 div_ = elementwise("true_divide", lambda a, b: a / b, out="float", domain=((-3.0, 3.0), (0.5, 3.0)),
-                   vjp=(lambda g, b: g / b, lambda g, b, y: -g * y / b),
+                   vjp=(lambda g, b: g / b, lambda g, a, b: -g * (a / b) / b),
                    label="div", doc="The quotient; of integers too a floating one.",
                    example=("core.tensor([1, 2]), 4", "tensor([0.2500, 0.5000])"))  # fmt: skip
 neg = elementwise("neg", lambda x: -x, vjp=lambda g: -g, aliases=("negative",), doc="The negative.",

@@ -9,7 +9,7 @@ import pytest
 
 import core
 from core.backends import special
-from core.expr import PRIMITIVES, Expr, c_lines, formula, lift, numpy_source, s, trace, triton_lines
+from core.expr import PRIMITIVES, c_lines, lift, numpy_source, s, trace, triton_lines
 
 
 def run(program, *args):

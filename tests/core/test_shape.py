@@ -7,7 +7,8 @@ import pickle
 
 import numpy as np
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given
+from hypothesis import strategies as st
 
 from core.shape import Size, as_shape, broadcast_shapes, normalize_dim, normalize_dims, parse_rule
 
