@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ..device import cpu
 from ..device import device as Device
 from ..device import kind
 from ..op import operation
@@ -25,7 +26,8 @@ def _copied(xp: Any, x: Any, to: Device, origin: Device) -> Any:
         return library.array(x)
 
 
-_move = operation("move", _copied, params={"to": None, "origin": None}, vjp=lambda g, origin: move(g, origin))
+_move = operation("move", _copied, params={"to": None, "origin": None}, vjp=lambda g, origin: move(g, origin),
+                  samples=lambda rng: [((rng.uniform(-2, 2, (2, 3)),), {"to": cpu, "origin": cpu})])  # fmt: skip
 
 
 def move(t: Tensor, to: Device) -> Tensor:
