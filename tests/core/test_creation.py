@@ -1,0 +1,96 @@
+"""Making tensors: values, dtypes, devices, errors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import core
+
+
+@given(st.integers(-9, 9), st.integers(-9, 9), st.integers(-4, 4).filter(bool))
+def test_arange_of_ints(start: int, end: int, step: int) -> None:
+    if (end - start) * step < 0:
+        with pytest.raises(RuntimeError, match="inconsistent with step sign"):
+            core.arange(start, end, step)
+        return
+    assert core.arange(start, end, step).tolist() == list(range(start, end, step))
+
+
+@pytest.mark.parametrize("steps", [0, 1, 2, 5, 100])
+@pytest.mark.parametrize("dtype", [core.float32, core.float64])
+def test_linspace_and_logspace(steps: int, dtype: Any) -> None:
+    x = core.linspace(-1.5, 3, steps, dtype=dtype).numpy()
+    np.testing.assert_allclose(x, np.linspace(-1.5, 3, steps), rtol=1e-6, atol=1e-6)
+    if steps > 1:
+        assert (x[0], x[-1]) == (-1.5, 3)
+    np.testing.assert_allclose(
+        core.logspace(0, 2, steps, 3, dtype=dtype).numpy(), np.logspace(0, 2, steps, base=3), rtol=1e-6
+    )
+
+
+@pytest.mark.parametrize(("make", "dtype"), [
+    (lambda: core.zeros(2), core.float32), (lambda: core.ones(2, dtype=int), core.int64),
+    (lambda: core.arange(3), core.int64),
+    (lambda: core.arange(3.0), core.float32), (lambda: core.full((2,), 1), core.int64),
+    (lambda: core.full((2,), 1.0), core.float32),
+    (lambda: core.full((2,), True), core.bool), (lambda: core.eye(2), core.float32),
+    (lambda: core.scalar_tensor(1), core.float32),
+    (lambda: core.zeros_like(core.ones(2, dtype=core.int8)), core.int8),
+    (lambda: core.linspace(0, 1, 2), core.float32),
+    (lambda: core.tril_indices(2, 2), core.int64), (lambda: core.full_like(core.ones(2), 3), core.float32),
+])  # fmt: skip
+def test_dtypes(make: Any, dtype: Any) -> None:
+    assert make().dtype is dtype
+
+
+def test_shapes_in_every_form() -> None:
+    for x in (core.zeros(2, 3), core.zeros((2, 3)), core.zeros([2, 3]), core.zeros(size=(2, 3)),
+              core.zeros(core.Size([2, 3])),
+              core.zeros(core.tensor(2), np.int64(3))):  # fmt: skip
+        assert tuple(x.shape) == (2, 3)
+    assert tuple(core.zeros(()).shape) == ()
+
+
+def test_out_takes_the_result() -> None:
+    out = core.empty(0)
+    assert core.zeros(3, out=out) is out
+    assert out.tolist() == [0, 0, 0]
+    assert core.arange(2, out=core.empty(2)).dtype is core.float32
+
+
+def test_on_the_device_cuda() -> None:
+    for x in (
+        core.zeros(2, device="cuda"),
+        core.arange(2, device="cuda:0"),
+        core.tensor([1], device="cuda"),
+        core.eye(2, device="cuda"),
+    ):
+        assert x.is_cuda
+    with pytest.raises(RuntimeError, match="invalid device ordinal"):
+        core.zeros(2, device="cuda:7")
+
+
+@pytest.mark.parametrize(("make", "error", "phrase"), [
+    (lambda: core.zeros(), TypeError, 'missing 1 required positional arguments: "size"'),
+    (lambda: core.zeros(2.5), TypeError, "argument 'size' must be tuple of ints, but found element of type float"),
+    (lambda: core.zeros(-1), RuntimeError, "Dimension size must be non-negative"),
+    (lambda: core.zeros(2, nonsense=1), TypeError, "unexpected keyword argument 'nonsense'"),
+    (lambda: core.zeros(2, dtype=np.float32), TypeError, "argument 'dtype' must be torch.dtype, not type"),
+    (lambda: core.full(2, 3), TypeError, "must be tuple of ints, not int"),
+    (lambda: core.arange(0, 3, 0), RuntimeError, "step must be nonzero"),
+    (lambda: core.arange(0, float("inf")), RuntimeError, "unsupported range: 0 -> inf"),
+    (lambda: core.arange(3, dtype=core.bool), NotImplementedError, "not implemented for 'Bool'"),
+    (lambda: core.linspace(0, 1, -1), RuntimeError, "number of steps must be non-negative"),
+    (lambda: core.eye(-1), RuntimeError, "n must be greater or equal to 0, got -1"),
+    (lambda: core.zeros_like(3), TypeError, "must be Tensor, not int"),
+    (lambda: core.ones(2, dtype=core.int64, requires_grad=True), RuntimeError, "can require gradients"),
+])  # fmt: skip
+def test_errors(make: Any, error: Any, phrase: str) -> None:
+    with pytest.raises(error) as e:
+        make()
+    assert phrase in str(e.value)
