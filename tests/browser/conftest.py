@@ -39,7 +39,7 @@ KERNEL = {"kernelspec": {"name": "python3", "display_name": "Python 3", "languag
 """Without it JupyterLab asks for a kernel."""
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")  # not longer: Playwright's event loop would run under the tests that come after
 def chromium() -> Iterator[Any]:
     """A headless Chromium of the machine; without one the browser tests fail, they are not skipped."""
     from playwright.sync_api import sync_playwright
