@@ -9,104 +9,23 @@ from typing import Any
 
 import numpy as np
 
-from . import backends, dtypes, observe, op as declarations
-from .modes import state as mode
-from .node import Node, Storage
+from . import backends, dtypes, observe
+from . import op as declarations
+from .attach import attach, attach_map
 from .backends import Kernel
-from .device import Kind, device, kind as kind_of
+from .device import Kind, device
+from .device import kind as kind_of
 from .errors import text
-from .op import Elementwise, Op, Operation, Slot
+from .history import storage_of
+from .modes import state as mode
+from .op import Elementwise, Operation
 from .shape import broadcast_shapes
-from .source import here, ours, user_frame
-from .tensor import Tensor, from_array, refresh, storage_of, wrap
+from .source import here
+from .telling import machinery, tell, tell_failed, tell_starting
+from .tensor import Tensor, from_array, wrap
 
 new = Tensor.__new__
-machinery = {__file__}  # the files between a call of an op and its kernel
-
-
-# -- making the node ---------------------------------------------------------------------------------------------------
-
-
-def attach(op: Op, outs: Sequence[Tensor], tensors: Sequence[Any], arrays: Sequence[Any], out_arrays: Sequence[Any],
-           params: Any) -> Node | None:  # fmt: skip
-    """Make the node of an op that ran, if any input requires a gradient, and tie its outputs to it."""
-    if not op.recorded:
-        return None
-    mask, edges, nrs = 0, [], None
-    for i, t in enumerate(tensors):
-        e = None
-        if isinstance(t, Tensor):
-            if t._view is not None:
-                refresh(t)
-            if t._requires_grad:
-                e = t._node or t
-                mask |= 1 << i
-                if t._nr:
-                    nrs = nrs or [0] * len(tensors)
-                    nrs[i] = t._nr
-        edges.append(e)
-    if not mask:
-        return None
-    frame: Any = sys._getframe(2)
-    if ours.get(frame.f_code.co_filename, True):
-        frame = user_frame(frame)
-    if frame is None:
-        node = Node(op, tuple(edges), outs[0]._kind, None, 0)
-    else:
-        node = Node(op, tuple(edges), outs[0]._kind, frame.f_code, frame.f_lasti)
-    if nrs:
-        node.nrs = tuple(nrs)
-    node.params = params
-    slots = op.plan(mask)
-    if slots:
-        _save(node, op, slots, tensors, arrays, out_arrays)
-    if len(outs) == 1:
-        out = outs[0]
-        out._node, out._requires_grad = node, True
-    else:
-        node.out_meta = tuple((out._a.shape, out._kind) for out in outs)
-        for j, out in enumerate(outs):
-            if out._kind.dtype.category >= 2:
-                out._node, out._requires_grad, out._nr = node, True, j
-    return node
-
-
-def _save(node: Node, op: Op, slots: Sequence[Slot | None], tensors: Sequence[Any], arrays: Sequence[Any],
-          out_arrays: Sequence[Any]) -> None:  # fmt: skip
-    """Keep what the gradient needs, and of inputs the version. An output's storage comes when somebody asks for it:
-    `storage_of` then tells the node."""
-    saved: list[Any] = []
-    storages: list[Storage | None] = []
-    written = False
-    for slot in slots:
-        value = storage = None
-        if slot is not None:
-            _, where, i = slot
-            if where == "output":
-                value = out_arrays[i]
-            elif op.variadic:
-                value = _saved_of_all(where, tensors, arrays)
-            elif where == "input":
-                value, t = arrays[i], tensors[i]
-                if isinstance(t, Tensor):
-                    storage = t._storage
-                    if storage is None:
-                        storage = storage_of(t)
-                    elif storage.version:
-                        written = True
-            elif arrays[i] is not None:
-                value = getattr(arrays[i], "shape", ()) if where == "shape" else tensors[i]._kind.dtype
-        saved.append(value)
-        storages.append(storage)
-    node.saved, node.storages = tuple(saved), tuple(storages)
-    if written:
-        node.versions = tuple([0 if st is None else st.version for st in storages])
-
-
-def _saved_of_all(where: str, tensors: Sequence[Tensor], arrays: Sequence[Any]) -> tuple[Any, ...]:
-    if where == "input":
-        return tuple(arrays)
-    return tuple(a.shape for a in arrays) if where == "shape" else tuple(t.dtype for t in tensors)
+machinery.add(__file__)
 
 
 # -- elementwise -------------------------------------------------------------------------------------------------------
@@ -310,52 +229,6 @@ def fast_binary(op: Elementwise) -> Callable[..., Any]:
     return function
 
 
-def attach_map(op: Elementwise, out: Tensor, a: Tensor, b: Any, x: Any, y: Any, array: Any) -> None:
-    """`attach` for a map of one tensor, or of two operands of which `b` may be a number: the hot path, unrolled."""
-    if not op.recorded:
-        return
-    if a._view is not None:
-        refresh(a)
-    mask, nr = 0, a._nr
-    e = f = None
-    if a._requires_grad:
-        e = a._node or a
-        mask = 1
-    number = b.__class__ is float or b.__class__ is int
-    if b is not None and not number:
-        if b._view is not None:
-            refresh(b)
-        if b._requires_grad:
-            f = b._node or b
-            mask += 2
-            nr = nr or b._nr
-    if not mask:
-        return
-    frame: Any = sys._getframe(2)
-    if ours.get(frame.f_code.co_filename, True):
-        frame = user_frame(frame)
-    node = Node(op, (e,) if b is None else (e, f), out._kind, None if frame is None else frame.f_code,
-                -1 if frame is None else frame.f_lasti)  # fmt: skip
-    if nr:
-        node.nrs = (a._nr,) if b is None else (a._nr, 0 if number else b._nr)
-    plan = op.map_plans[mask] if mask in op.map_plans else op.map_plan(mask)
-    if plan is not None:
-        keep, spread, keeps_a, keeps_b = plan
-        s = t = None
-        if keeps_a:
-            s = a._storage or storage_of(a)
-        if keeps_b and not number:
-            t = b._storage or storage_of(b)
-        node.saved, node.storages = keep(x, y, array), spread(s, t, None)
-        if (s is not None and s.version) or (t is not None and t.version):
-            node.versions = spread(s.version if s is not None else 0, t.version if t is not None else 0, None)
-    if b is not None and not number:
-        shape = array.shape
-        if x.shape != shape or y.shape != shape:
-            node.in_shapes = (x.shape, y.shape)
-    out._node, out._requires_grad = node, True
-
-
 def general_map(op: Elementwise) -> Callable[..., Any]:
     inputs, defaults = op.inputs, op.params
     names = (*inputs, *defaults)
@@ -500,46 +373,3 @@ def callable_operation(op: Operation) -> Callable[..., Any]:
     function.op = op  # type: ignore[attr-defined]
     declarations.functions.setdefault(op.name, function)
     return function
-
-
-# -- telling -----------------------------------------------------------------------------------------------------------
-
-
-def places() -> tuple[observe.Place, observe.Place]:
-    """The user's place, and the line outside dispatch that called the op (which may be in our own layers)."""
-    frame: Any = sys._getframe(2)
-    while frame is not None and frame.f_code.co_filename in machinery:
-        frame = frame.f_back
-    if frame is None:
-        return None, None
-    inner = (frame.f_code, frame.f_lasti)
-    frame = user_frame(frame)
-    return (None if frame is None else (frame.f_code, frame.f_lasti)), inner
-
-
-def tell_starting(op: Any, inputs: tuple[Any, ...], params: Any) -> None:
-    """Tell every observer that a kernel is about to run."""
-    for o in observe.observers:
-        o.starting(op, inputs, params)
-
-
-def tell(op: Any, inputs: tuple[Any, ...], outputs: tuple[Tensor, ...], params: Any, kernel: Kernel, start: int,
-         stop: int, node: Node | None) -> None:  # fmt: skip
-    """Tell every observer that an op ran; values that came back from NumPy pass on how."""
-    if node is None:
-        came = next((t._came for t in inputs if isinstance(t, Tensor) and t._came), ())
-        for out in outputs if came else ():
-            out._came = came
-    place, inner = places()
-    label = op if isinstance(op, str) else op.label  # an optimizer's step is no declared op
-    event = observe.OpEvent(label, inputs, outputs, params, kernel.name, kernel.backend, start, stop, place, inner, node,
-                            observe.phase, op)  # fmt: skip
-    for o in observe.observers:
-        o.op(event)
-
-
-def tell_failed(op: Any, inputs: tuple[Any, ...], error: BaseException) -> None:
-    """Tell every observer that an op raised."""
-    place, _ = places()
-    for o in observe.observers:
-        o.op_failed(op.label, inputs, place, error)

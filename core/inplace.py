@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from .errors import text
+from .history import edge, move_on, storage_of
 from .modes import state as mode
 from .node import Node, Storage, next_number
-from .errors import text
 from .op import Operation
 from .source import here
-from .tensor import Tensor, edge, move_on, storage_of, wrap
+from .tensor import Tensor, wrap
 
 
 def in_place(name: str, function: Callable[..., Any]) -> Callable[..., Any]:

@@ -16,10 +16,11 @@ import numpy as np
 
 from .. import observe
 from ..errors import text
+from ..history import edge, storage_of
 from ..modes import state as mode
 from ..node import Node
 from ..source import describe, here
-from ..tensor import Tensor, edge, storage_of, wrap
+from ..tensor import Tensor, wrap
 from .vjp import gradients
 
 # An edge and the gradient gathered for it so far; a third item says that the sum is the engine's own memory.

@@ -11,16 +11,16 @@ from typing import Any
 
 from .. import observe
 from ..backends import Kernel
-from ..dispatch import machinery, tell, tell_failed
 from ..errors import text
+from ..history import edge, storage_of
 from ..inplace import leaf_check, rewritten
 from ..modes import state as mode
 from ..node import Node
 from ..op import Slot
 from ..source import user_frame
-from ..tensor import Tensor, edge, storage_of, wrap
+from ..telling import machinery, tell, tell_failed
+from ..tensor import Tensor, wrap
 from .vjp import sum_to, zeros
-
 
 machinery.add(__file__)
 

@@ -267,6 +267,7 @@ def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
 
 
 def _mT(input: Tensor) -> Tensor:
+    """The last two dimensions exchanged; a view."""
     if input.ndim < 2:
         raise RuntimeError(text("tensor.mT is only supported on matrices or batches of matrices. Got "
                                 f"{input.ndim}-D tensor.", op="mT"))  # fmt: skip

@@ -14,7 +14,7 @@ import numpy as np
 
 from .. import backends, native, observe
 from ..backends import Kernel, Row
-from ..dispatch import tell
+from ..telling import tell
 from ..source import here
 from ..tensor import Tensor, storage_of
 

@@ -1,0 +1,57 @@
+"""Telling observers what dispatch did: the events of ops, with the user's line."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from . import observe
+from .backends import Kernel
+from .node import Node
+from .op import Op
+from .source import user_frame
+from .tensor import Tensor
+
+machinery = {__file__}  # the files between a call of an op and its kernel
+
+
+def places() -> tuple[observe.Place, observe.Place]:
+    """The user's place, and the line outside dispatch that called the op (which may be in our own layers)."""
+    frame: Any = sys._getframe(2)
+    while frame is not None and frame.f_code.co_filename in machinery:
+        frame = frame.f_back
+    if frame is None:
+        return None, None
+    inner = (frame.f_code, frame.f_lasti)
+    frame = user_frame(frame)
+    return (None if frame is None else (frame.f_code, frame.f_lasti)), inner
+
+
+def tell_starting(op: Op, inputs: tuple[Any, ...], params: Any) -> None:
+    """Tell every observer that a kernel is about to run."""
+    for o in observe.observers:
+        o.starting(op, inputs, params)
+
+
+def tell(op: Op | str, inputs: tuple[Any, ...], outputs: tuple[Tensor, ...], params: Any, kernel: Kernel, start: int,
+         stop: int, node: Node | None) -> None:  # fmt: skip
+    """Tell every observer that an op ran (an optimizer's step has no declaration and gives its name).
+
+    Values that came back from NumPy pass on how."""
+    if node is None:
+        came = next((t._came for t in inputs if isinstance(t, Tensor) and t._came), ())
+        for out in outputs if came else ():
+            out._came = came
+    place, inner = places()
+    label = op if isinstance(op, str) else op.label  # an optimizer's step is no declared op
+    event = observe.OpEvent(label, inputs, outputs, params, kernel.name, kernel.backend, start, stop, place, inner, node,
+                            observe.phase, op)  # fmt: skip
+    for o in observe.observers:
+        o.op(event)
+
+
+def tell_failed(op: Op, inputs: tuple[Any, ...], error: BaseException) -> None:
+    """Tell every observer that an op raised."""
+    place, _ = places()
+    for o in observe.observers:
+        o.op_failed(op.label, inputs, place, error)
