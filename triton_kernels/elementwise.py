@@ -25,7 +25,7 @@ from .runtime import FLOATING, INTERPRET, Launch, Memo
 from .tune.space import Constraint, Space, powers_of_two
 
 SPACE = Space(
-    [powers_of_two("BLOCK", 512, 2048, default=1024), powers_of_two("num_warps", 4, 8, default=4)],
+    [powers_of_two("BLOCK", 512, 2048, default=1024), powers_of_two("num_warps", 4, 8, default=8)],
     [Constraint("at least 2 elements a thread", lambda c: c["BLOCK"] >= 64 * c["num_warps"])],
 )
 _INTERPRETED_BLOCK = 1 << 16  # one program for most test arrays: the interpreter's cost is by tl operation
