@@ -7,7 +7,8 @@ import threading
 import warnings
 from typing import Any, NamedTuple
 
-from . import backends, observe, op as declarations
+from . import backends, observe
+from . import op as declarations
 from .dispatch import promote
 from .modes import no_grad
 from .op import Elementwise, Op, Operation
@@ -42,7 +43,8 @@ class Explanation(NamedTuple):
                 lines.append(f"  {c.kernel} ({c.backend}) {why}")
         return "\n".join(lines)
 
-    __repr__ = __str__
+    def __repr__(self) -> str:
+        return str(self)
 
 
 def explain(name: str, *args: Any, **params: Any) -> Explanation:

@@ -15,6 +15,7 @@ from .attach import attach, attach_map
 from .backends import Kernel
 from .device import Kind, device
 from .device import kind as kind_of
+from .dtypes import dtype as Dtype
 from .errors import text
 from .history import storage_of
 from .modes import state as mode
@@ -70,7 +71,7 @@ def same_device(op: str, tensors: Sequence[Any]) -> device:
                             f"{tuple(x._a.shape)} on {x._kind.device}" for x in tensors if isinstance(x, Tensor)
                         ),
                         remedy="move one with .to(device)",
-                    )  # fmt: skip
+                    )
                 )
     assert found is not None
     return found._kind.device
@@ -88,11 +89,13 @@ def _operand(a: Any) -> Tensor:
 def promote(op: Elementwise, args: tuple[Any, ...]) -> tuple[Kind, tuple[Any, ...]]:
     """Bring the inputs of an elementwise op to one kind by PyTorch's rules, through differentiable casts."""
     args = tuple([_operand(a) if isinstance(a, np.ndarray) else a for a in args])
-    if not any([isinstance(a, Tensor) for a in args]):
+    if not any(isinstance(a, Tensor) for a in args):
         came = ", ".join(type(a).__name__ for a in args)
         raise TypeError(f"{op.label}(): argument must be Tensor, not {came}\n  remedy: core.tensor(value)")
     where = same_device(op.label, args)
-    dimmed, zero, numbers = [], [], []
+    dimmed: list[Dtype] = []
+    zero: list[Dtype] = []
+    numbers: list[Dtype] = []
     for name, a in zip(op.inputs, args, strict=True):
         if name in op.bools:
             continue
@@ -182,10 +185,13 @@ def fast_unary(op: Elementwise) -> Callable[..., Any]:
             return into(out, call_map(op, (input,)), op.label)
         kind = input._kind
         run = fast.get(kind)
-        if run is None or floating and kind.dtype.category < 2:
+        if run is None or (floating and kind.dtype.category < 2):
             return call_map(op, (input,))
         x = input._a
-        array = run(x)
+        try:
+            array = run(x)
+        except (ValueError, TypeError):
+            return call_map(op, (input,))  # which says what is wrong
         y = new(Tensor)
         y._a, y._kind = array, kind.boolean if out_bool else kind
         if mode.enabled and (input._requires_grad or input._view is not None):
@@ -196,7 +202,7 @@ def fast_unary(op: Elementwise) -> Callable[..., Any]:
 
 
 def fast_binary(op: Elementwise) -> Callable[..., Any]:
-    """The public function of an op of two operands: straight to the kernel where they are of one kind, or one a number."""
+    """The public function of an op of two operands: straight to the kernel for one kind, or one kind and a number."""
     fast, out_bool, floating = op.fast, op.out == "bool", op.out == "float"
 
     def function(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
@@ -270,7 +276,7 @@ def public_elementwise(op: Elementwise, *, public: bool, aliases: Sequence[str],
 
 
 def into(out: Tensor | None, result: Tensor, name: str = "") -> Tensor:
-    """Copy a result into ``out=`` where one was given. `name` is the op's, the calling function's where it is left out."""
+    """Copy a result into ``out=`` where one was given. `name` is the op's; left out, the calling function's."""
     if out is None:
         return result
     name = name or sys._getframe(1).f_code.co_name
@@ -331,7 +337,7 @@ def _operate(op: Operation, tensors: tuple[Any, ...], params: dict[str, Any], wa
     returned = len(results) if op.returns == 0 else op.returns  # 0: as many as come
     outs, out_arrays, known = [], list(results), first._kind
     for j, r in enumerate(results[:returned]):
-        if not hasattr(r, "strides") or not r.shape and not isinstance(r, type(first._a)):  # a NumPy scalar
+        if not hasattr(r, "strides") or (not r.shape and not isinstance(r, type(first._a))):  # a NumPy scalar
             r = out_arrays[j] = backends.array_module(where.type).asarray(r)
         out = new(Tensor)
         out._a = r

@@ -1,4 +1,4 @@
-"""In-place operations: the out-of-place op, its result written into the target's memory, the target's history moved on."""
+"""In-place operations: the out-of-place op, its result written into the target, the target's history moved on."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def write(target: Tensor, name: str, compute: Callable[[Tensor], Tensor]) -> Ten
                 f"output with shape {list(target._a.shape)} doesn't match the broadcast shape {list(result._a.shape)}",
                 op=name,
                 remedy="write it out of place, or bring the other operand to the target's shape",
-            )  # fmt: skip
+            )
         )
     have, want = result._kind.dtype, target._kind.dtype
     if have.category > want.category:
@@ -61,7 +61,7 @@ def write(target: Tensor, name: str, compute: Callable[[Tensor], Tensor]) -> Ten
                 came=f"a result of {have}",
                 needed=f"{want} or lower",
                 remedy=f"x = x.to({have!r}) first",
-            )  # fmt: skip
+            )
         )
     if target._storage is not None:
         _keep_as_it_was(result._node, began, target._storage)
@@ -93,12 +93,12 @@ def _check_overlap(target: Tensor, name: str) -> None:
     if any(step == 0 and n > 1 for step, n in zip(target._a.strides, target._a.shape, strict=True)):
         raise RuntimeError(
             text(
-                "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
-                "Please clone() the tensor before performing the operation.",
+                "unsupported operation: more than one element of the written-to tensor refers to a single memory "
+                "location. Please clone() the tensor before performing the operation.",
                 op=name,
                 came=f"an expanded tensor of shape {tuple(target._a.shape)}",
                 remedy="clone() it first",
-            )  # fmt: skip
+            )
         )
 
 
@@ -146,7 +146,7 @@ def leaf_check(target: Tensor, name: str) -> None:
                     op=name,
                     came=f"a view of a leaf of shape {tuple(base._a.shape)}",
                     remedy="do it under core.no_grad()",
-                )  # fmt: skip
+                )
             )
     elif target._requires_grad and target._node is None:
         raise RuntimeError(
@@ -155,7 +155,7 @@ def leaf_check(target: Tensor, name: str) -> None:
                 op=name,
                 came=f"a leaf of shape {tuple(target._a.shape)}",
                 remedy="do it under core.no_grad(), or out of place",
-            )  # fmt: skip
+            )
         )
 
 
@@ -203,5 +203,6 @@ def _never(xp: Any, base: Any, view: Any, path: Any) -> Any:
     raise AssertionError("view_scatter is written by in-place operations, never called")
 
 
-view_scatter = Operation("view_scatter", _never, inputs="base view", params={"path": ()}, outputs="y", returns=1, shape="",
-                         over="", vjp=_scatter_vjp, view=False, samples=None, doc="", label="copy_slices")  # fmt: skip
+view_scatter = Operation("view_scatter", _never, inputs="base view", params={"path": ()}, outputs="y", returns=1,
+                         shape="", over="", vjp=_scatter_vjp, view=False, samples=None, doc="",
+                         label="copy_slices")  # fmt: skip

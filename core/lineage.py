@@ -1,4 +1,4 @@
-"""Where a value went after it left the graph: an ndarray that remembers the tensor it came from and what NumPy did to it.
+"""Where a value went after it left the graph: an ndarray that remembers its tensor and what NumPy did to it.
 
 It is handed out by `Tensor.numpy()` only while an observer wants lineage; otherwise a plain ndarray is.
 """

@@ -109,7 +109,7 @@ class Node:
                     came=f"a second backward through {self.op.label} of {describe(self.place)}, whose "
                     f"values the first backward freed{freed_at}",
                     remedy="backward(retain_graph=True) the first time, or run the forward pass again",
-                )  # fmt: skip
+                )
             )
         for i, storage in enumerate(self.storages):
             if storage is not None and storage.version != (self.versions[i] if self.versions else 0):
@@ -123,9 +123,10 @@ class Node:
         op, place = storage.write or ("an in-place op", None)
         raise RuntimeError(
             "one of the variables needed for gradient computation has been modified by an inplace operation: "
-            f"[{self.kind.dtype.name} {list(shape)}], which is {who} of {self.name()}, is at version {storage.version}; "
-            f"expected version {expected} instead.\n"
-            f"  op: {self.op.label} saved {who} {shape} at {describe(self.place)}; {op} changed it at {describe(place)}.\n"
+            f"[{self.kind.dtype.name} {list(shape)}], which is {who} of {self.name()}, is at version "
+            f"{storage.version}; expected version {expected} instead.\n"
+            f"  op: {self.op.label} saved {who} {shape} at {describe(self.place)}; {op} changed it at "
+            f"{describe(place)}.\n"
             "  remedy: write the change out of place (y = y + ... instead of y += ...), or clone() before it"
         )
 

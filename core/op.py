@@ -27,7 +27,7 @@ class Slot(NamedTuple):
 
     name: str
     where: str
-    index: int
+    index: int  # type: ignore[assignment] # it hides tuple.index, which nobody needs here
 
 
 class Vjp(NamedTuple):
@@ -42,7 +42,7 @@ def _names(f: Callable[..., Any]) -> tuple[str, ...]:
 
 
 class MapPlan(NamedTuple):
-    """What a map saves: `keep` picks it from (x, y, array); `spread` puts what belongs to x and y in the same places."""
+    """What a map saves: `keep` picks it from (x, y, array); `spread` puts what belongs to x and y in its places."""
 
     keep: Callable[..., tuple[Any, ...]]
     spread: Callable[..., tuple[Any, ...]]
@@ -149,7 +149,7 @@ class Elementwise(Op):
     @cached_property
     def gradient_programs(self) -> tuple[Program | None, ...]:
         """The gradient of each input as one expression, so that it runs as one kernel; None for inputs without one."""
-        programs = []
+        programs: list[Program | None] = []
         for i, v in enumerate(self.vjps):
             if v is None:
                 programs.append(None)
@@ -186,7 +186,8 @@ def elementwise(name: str, function: Callable[..., Any], *, vjp: Any = None, par
     function : a lambda over scalars, traced once; arguments named in `params` are numbers with those defaults.
     vjp : one function an input (a tuple where there are several; None for an input without gradient).
     bools : the inputs that are conditions.
-    out : "same" (the promoted type), "number" (as same, but bools become int64), "float" (integers become floating) or "bool".
+    out : "same" (the promoted type), "number" (as same, but bools become int64), "float" (integers become floating) or
+        "bool".
     domain : where tests sample the inputs, one (low, high) or one an input.
     label : the public function's name, where several ops stand behind one: "pow" of pow_scalar.
     """
@@ -199,7 +200,8 @@ def elementwise(name: str, function: Callable[..., Any], *, vjp: Any = None, par
 
 def operation(name: str, forward: Callable[..., Any], *, inputs: str = "x", params: dict[str, Any] | None = None,
               outputs: str = "y", returns: int = 1, shape: str = "", over: str = "", vjp: Any = None,
-              view: bool = False, samples: Any = None, doc: str = "", label: str = "") -> Callable[..., Any]:  # fmt: skip
+              view: bool = False, samples: Any = None, doc: str = "",
+              label: str = "") -> Callable[..., Any]:  # fmt: skip
     """Declare a structured op; a callable `op(*tensors, **params)` comes back, on which a public function is built.
 
     forward : ``forward(xp, *arrays, **params)``, the reference for any array library `xp`.

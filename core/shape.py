@@ -62,7 +62,8 @@ def _mismatch(shapes: Sequence[Sequence[int]], k: int, op: str) -> str:
     rows = "\n".join("    " + " ".join(f"{d!s:>4}" for d in [""] * (width - len(s)) + list(s)) for s in shapes)
     return (
         f"The size of tensor a ({sizes[0]}) must match the size of tensor b ({second}) at non-singleton dimension "
-        f"{width - k}\n  op: {op or 'broadcast'}; came: {' and '.join(str(tuple(s)) for s in shapes)}; aligned at the right:\n"
+        f"{width - k}\n  op: {op or 'broadcast'}; came: {' and '.join(str(tuple(s)) for s in shapes)}; aligned at "
+        f"the right:\n"
         f"{rows}\n    {'     ' * (width - k)}{'^':>4}  needed: equal sizes, or 1; "
         f"remedy: unsqueeze or transpose one of them, so that these two agree"
     )
@@ -81,7 +82,7 @@ def normalize_dim(dim: int, ndim: int, op: str = "") -> int:
                 f"Dimension out of range (expected to be in range of [{-n}, {n - 1}], but got {dim})",
                 op=op,
                 came=f"dim={dim} for a tensor of {ndim} dimensions",
-            )  # fmt: skip
+            )
         )
     return dim % n
 

@@ -17,7 +17,7 @@ _HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 ours: dict[str, bool] = {}  # file name -> whether it belongs to this package, as far as known
 
 # A notebook's cells have file names nobody has seen: an extension may set this to say "In [3]" instead.
-name_of_file: Callable[[str], str | None] = lambda filename: None  # noqa: E731
+name_of_file: Callable[[str], str | None] = lambda filename: None
 
 
 class Location(NamedTuple):

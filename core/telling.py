@@ -43,9 +43,9 @@ def tell(op: Op | str, inputs: tuple[Any, ...], outputs: tuple[Tensor, ...], par
         for out in outputs if came else ():
             out._came = came
     place, inner = places()
-    label = op if isinstance(op, str) else op.label  # an optimizer's step is no declared op
-    event = observe.OpEvent(label, inputs, outputs, params, kernel.name, kernel.backend, start, stop, place, inner, node,
-                            observe.phase, op)  # fmt: skip
+    label, declared = (op, None) if isinstance(op, str) else (op.label, op)
+    event = observe.OpEvent(label, inputs, outputs, params, kernel.name, kernel.backend, start, stop, place, inner,
+                            node, observe.phase, declared)  # fmt: skip
     for o in observe.observers:
         o.op(event)
 

@@ -171,7 +171,7 @@ class Tensor:
                     came=f"a tensor of {self._kind.dtype}",
                     needed="a floating-point dtype",
                     remedy="x = x.float(), then requires_grad_()",
-                )  # fmt: skip
+                )
             )
         self._requires_grad = bool(requires_grad)
         return self
@@ -228,7 +228,7 @@ class Tensor:
             watch(self)
 
     def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> RemovableHandle:
-        """Call ``hook(grad)`` whenever this tensor's gradient is computed; a tensor it returns replaces the gradient."""
+        """Call ``hook(grad)`` when this tensor's gradient is computed; a tensor it returns replaces the gradient."""
         if not self.requires_grad:
             raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
         if self._hooks is None:
@@ -311,7 +311,7 @@ class Tensor:
                     came=f"shape {tuple(self._a.shape)}",
                     needed="one element",
                     remedy="reduce it first: x.mean().item()",
-                )  # fmt: skip
+                )
             )
         if observe.observers:
             left_graph("item", self, None)
@@ -342,15 +342,15 @@ class Tensor:
                     op="numpy",
                     came=f"a {self._kind} tensor of shape {tuple(self._a.shape)} with its history",
                     remedy="detach() to leave the graph on purpose, or stay on it with the op of the same name",
-                )  # fmt: skip
+                )
             )
         if self._kind.device.type != "cpu":
             raise TypeError(
                 text(
-                    f"can't convert {self._kind.device} device type tensor to numpy. Use Tensor.cpu() to copy the tensor "
-                    "to host memory first.",
+                    f"can't convert {self._kind.device} device type tensor to numpy. Use Tensor.cpu() to copy the "
+                    "tensor to host memory first.",
                     op="numpy",
-                )  # fmt: skip
+                )
             )
         if observe.observers:
             return left_graph("numpy", self, self._a)
@@ -376,7 +376,7 @@ class Tensor:
                     "ambiguous",
                     came=f"shape {tuple(self._a.shape)}",
                     remedy="x.any(), x.all() or a single element",
-                )  # fmt: skip
+                )
             )
         return bool(self._a.item())
 
@@ -418,8 +418,8 @@ class Tensor:
     def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
         if self.grad_fn is not None:
             raise RuntimeError(
-                "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment."
-                "\n  remedy: x.detach().clone()"
+                "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the "
+                "moment.\n  remedy: x.detach().clone()"
             )
         out = object.__new__(type(self))
         memo[id(self)] = out

@@ -1,4 +1,4 @@
-"""What every test shares: Triton's interpreter in place of a GPU, a seeded generator, and a clean slate after each test."""
+"""What every test shares: Triton's interpreter in place of a GPU, a seeded generator, a clean slate after each."""
 
 from __future__ import annotations
 

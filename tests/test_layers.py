@@ -11,8 +11,8 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 LAYERS = ("triton_kernels", "core", "widgets", "lab")  # each may import those before it
-NOTEBOOK = {"IPython", "ipywidgets", "ipykernel", "jupyter_client", "jupyter_core", "jupyter_server", "jupyterlab", "anywidget",
-            "matplotlib", "nbformat", "nbclient", "traitlets", "sklearn"}  # fmt: skip
+NOTEBOOK = {"IPython", "ipywidgets", "ipykernel", "jupyter_client", "jupyter_core", "jupyter_server", "jupyterlab",
+            "anywidget", "matplotlib", "nbformat", "nbclient", "traitlets", "sklearn"}  # fmt: skip
 # PyTorch's public path torch.random is a module, so core.random is one too
 LIKE_THE_STANDARD_LIBRARY = {"core/random.py"}
 MAX_LINES = 500

@@ -70,7 +70,7 @@ def grad(outputs: Many, inputs: Many, grad_outputs: Any = None, retain_graph: bo
                 "if this is the desired behavior.",
                 op="grad",
                 came=f"input {i} of shape {tuple(targets[i].shape)}, which no path from the outputs reaches",
-            )  # fmt: skip
+            )
         )
     return tuple(found)
 

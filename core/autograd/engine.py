@@ -65,8 +65,9 @@ def run(roots: Sequence[Tensor], root_grads: Sequence[Tensor | None], retain_gra
                 _accumulate(leaf, entry, create_graph)
         if inputs is not None and accumulate:
             for t in {id(t): t for t in inputs if t._node is not None}.values():
-                if (t._node, t._nr) in captured:
-                    _accumulate(t, captured[t._node, t._nr], create_graph)
+                arrived = captured.get((t._node, t._nr))  # type: ignore[arg-type]
+                if arrived is not None:
+                    _accumulate(t, arrived, create_graph)
     finally:
         mode.enabled, observe.phase = was_enabled, was_phase
         np.seterr(**errors)
@@ -83,9 +84,12 @@ def run(roots: Sequence[Tensor], root_grads: Sequence[Tensor | None], retain_gra
     ]
 
 
+Arrived = tuple[dict[Tensor, Entry], dict[tuple[Node, int], Entry]]  # at leaves, and at outputs that were asked for
+
+
 def _walk(starts: list[tuple[Any, int, Any]], asked: set[Any] | None, path: dict[Node, tuple[Any, ...]] | None,
           retain_graph: bool, create_graph: bool, place: Place,
-          watched: tuple[observe.Observer, ...]) -> tuple[dict[Tensor, Entry], dict[tuple[Node, int], Entry]]:  # fmt: skip
+          watched: tuple[observe.Observer, ...]) -> Arrived:  # fmt: skip
     """Run the nodes; gives what arrived at the leaves, and at those outputs of nodes that were asked for."""
     heap: list[int] = []  # the numbers of the nodes that wait, negative: the smallest is the next
     waiting: dict[int, Entry] = {}
@@ -229,14 +233,15 @@ def _answer(entry: Entry | None, t: Tensor, create_graph: bool) -> Tensor | None
 def _root_gradient(t: Tensor, g: Tensor | None, create_graph: bool) -> Any:
     if g is None:
         if t._a.size != 1:
+            made = describe(t._node.place if t._node else None)
             raise RuntimeError(
                 text(
                     "grad can be implicitly created only for scalar outputs",
                     op="backward",
-                    came=f"a tensor of shape {tuple(t._a.shape)} made at {describe(t._node.place if t._node else None)}",
+                    came=f"a tensor of shape {tuple(t._a.shape)} made at {made}",
                     needed="one element, or a gradient of the same shape",
                     remedy="loss.sum().backward(), loss.mean().backward(), or loss.backward(gradient)",
-                )  # fmt: skip
+                )
             )
         one = t._a.copy()
         one.fill(1)
@@ -250,7 +255,7 @@ def _root_gradient(t: Tensor, g: Tensor | None, create_graph: bool) -> Any:
                 f"{list(g._a.shape)} and output[0] has a shape of {list(t._a.shape)}.",
                 op="backward",
                 remedy="a gradient has one element for each of the output's",
-            )  # fmt: skip
+            )
         )
     if g._kind is not t._kind:
         g = g.to(t._kind)
@@ -266,7 +271,8 @@ def _no_history(t: Tensor, i: int, place: Place) -> RuntimeError:
     error = RuntimeError(
         text(phrase, op="backward", came=came + (": " + told if told else ""),
              needed="a loss computed from parameters by ops of this package",
-             remedy="requires_grad=True on what is trained; look for detach(), .numpy(), .item() or no_grad() on the way")
+             remedy="requires_grad=True on what is trained; look for detach(), .numpy(), .item() or no_grad() on the "
+             "way")
     )  # fmt: skip
     for o in observe.observers:
         o.op_failed("backward", (t,), place, error)

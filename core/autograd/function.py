@@ -101,9 +101,11 @@ class _CustomOp:
         if len(out) > len(node.is_tensor) and all(g is None for g in out[len(node.is_tensor) :]):
             out = out[: len(node.is_tensor)]
         if len(out) != len(node.is_tensor):
-            raise RuntimeError(f"function {self.name}Backward returned an incorrect number of gradients "
-                               f"(expected {len(node.is_tensor)}, got {len(out)})\n  op: {self.name}; remedy: one for each "
-                               "argument of forward, None for those without")  # fmt: skip
+            raise RuntimeError(
+                text(f"function {self.name}Backward returned an incorrect number of gradients (expected "
+                     f"{len(node.is_tensor)}, got {len(out)})", op=self.name,
+                     remedy="one for each argument of forward, None for those without")
+            )  # fmt: skip
         picked = [self._fitted(i, g, *node.in_meta[i]) for i, g in
                   enumerate(g for g, is_tensor in zip(out, node.is_tensor, strict=True) if is_tensor)]  # fmt: skip
         return tuple(None if g is None else g if create_graph else g._a for g in picked), self.name
@@ -119,8 +121,9 @@ class _CustomOp:
             lead = len(have) - len(shape)
             if lead < 0 or any(n not in (1, m) for n, m in zip(shape, have[lead:], strict=True)):
                 raise RuntimeError(
-                    text(f"Function {self.name}Backward returned an invalid gradient at index {i} - got {list(have)} but "
-                         f"expected shape compatible with {list(shape)}", op=self.name, remedy="a gradient has its input's shape")
+                    text(f"Function {self.name}Backward returned an invalid gradient at index {i} - got {list(have)} "
+                         f"but expected shape compatible with {list(shape)}", op=self.name,
+                         remedy="a gradient has its input's shape")
                 )  # fmt: skip
             g = g.sum_to_size(shape) if g.requires_grad else wrap(sum_to(g._a, shape, g._kind), g._kind)
         return g if g._kind is kind else g.to(kind)
@@ -155,8 +158,8 @@ class Function:
 
     @staticmethod
     def backward(ctx: Any, *grad_outputs: Any) -> Any:
-        raise NotImplementedError("You must implement either the backward or vjp method for your custom autograd.Function "
-                                  "to use it with backward mode AD.")  # fmt: skip
+        raise NotImplementedError("You must implement either the backward or vjp method for your custom "
+                                  "autograd.Function to use it with backward mode AD.")  # fmt: skip
 
     vjp = backward
 
@@ -273,7 +276,7 @@ def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
         finally:
             mode.enabled = was
         given = [g for g in grads if isinstance(g, Tensor) and g.requires_grad]
-        if not was or not given and not any(e is not None for e in ctx.edges):
+        if not was or (not given and not any(e is not None for e in ctx.edges)):
             return out
         many = [
             wrap(o._a, o._kind) if isinstance(o, Tensor) else o for o in (out if isinstance(out, tuple) else (out,))

@@ -22,8 +22,8 @@ def gradcheck(func: Callable[..., Any], inputs: Any, *, eps: float = EPS, atol: 
               raise_exception: bool = True, nondet_tol: float = 0.0) -> bool:  # fmt: skip
     """Whether the gradients of `func` at `inputs` (float64) agree with central differences.
 
-    Every element of every input that requires a gradient is moved by `eps`, for every floating-point output; one that is
-    cut off from its inputs must not depend on them. `rtol` is a tenth of PyTorch's, so that a gradient wrong by a
+    Every element of every input that requires a gradient is moved by `eps`, for every floating-point output; one that
+    is cut off from its inputs must not depend on them. `rtol` is a tenth of PyTorch's, so that a gradient wrong by a
     factor 1.0005 fails; `nondet_tol` is how much two backward passes may differ.
 
     Raises
@@ -84,8 +84,10 @@ def _check(
             analytic = _analytic(func, args, i, j)
             again = _analytic(func, args, i, j)
             if np.abs(analytic - again).max(initial=0.0) > nondet_tol:
-                raise GradcheckError("Backward is not reentrant, i.e., running backward with same input and grad_output "
-                                     f"multiple times gives different values, for output {j} and input {i}")  # fmt: skip
+                raise GradcheckError(
+                    "Backward is not reentrant, i.e., running backward with same input and grad_output multiple times "
+                    f"gives different values, for output {j} and input {i}"
+                )
             numeric = _numeric(func, args, i, j, eps)
             bad = ~np.isclose(analytic, numeric, rtol=rtol, atol=atol)
             if bad.any():

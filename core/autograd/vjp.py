@@ -28,7 +28,8 @@ def gradients(node: Node, edges: tuple[Any, ...], grads: Any, create_graph: bool
     if isinstance(op, Elementwise):
         if not op.differentiable:
             raise OpNotDifferentiable(
-                text(f"derivative for {op.label} is not implemented", op=op.label, came=f"a gradient for {describe(node.place)}",
+                text(f"derivative for {op.label} is not implemented", op=op.label,
+                     came=f"a gradient for {describe(node.place)}",
                      remedy="detach() its input if no gradient is meant to flow")
             )  # fmt: skip
         if create_graph:
@@ -36,7 +37,7 @@ def gradients(node: Node, edges: tuple[Any, ...], grads: Any, create_graph: bool
         return _elementwise_arrays(op, node, edges, grads)
     if isinstance(op, Operation):
         return _operation(op, node, edges, grads, create_graph)
-    return op.gradients(node, edges, grads, create_graph)  # type: ignore[no-any-return]
+    return op.gradients(node, edges, grads, create_graph)  # type: ignore[attr-defined, no-any-return]
 
 
 def _elementwise_arrays(op: Elementwise, node: Node, edges: tuple[Any, ...], g: Any) -> tuple[tuple[Any, ...], str]:

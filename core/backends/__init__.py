@@ -78,7 +78,8 @@ def array_module(device_type: str) -> Any:
     return of(device_type)[-1].xp
 
 
-def explain(name: str, program: Program | None, kind: Kind, arrays: tuple[Any, ...], params: dict[str, Any]) -> list[tuple[str, str, str | None]]:  # fmt: skip
+def explain(name: str, program: Program | None, kind: Kind, arrays: tuple[Any, ...],
+            params: dict[str, Any]) -> list[tuple[str, str, str | None]]:  # fmt: skip
     """Every candidate as (kernel, backend, reason it declined or None), in order; the last is the reference."""
     out: list[tuple[str, str, str | None]] = []
     if program is not None:

@@ -1,4 +1,4 @@
-"""The reference: every op's own text, run by NumPy or CuPy. It accepts everything and is what the others are held to."""
+"""The reference: every op's own text, run by NumPy or CuPy. It accepts everything; the others are held to it."""
 
 from __future__ import annotations
 

@@ -423,7 +423,7 @@ def _operators() -> None:
     for name, f in {"and": logical_and, "or": logical_or, "xor": logical_xor}.items():
         setattr(Tensor, f"__{name}__", bitwise(name, f))
         setattr(Tensor, f"__r{name}__", bitwise(name, f))
-    Tensor.__invert__ = lambda self: logical_not(self) if self.dtype.name == "bool" else -self - 1  # type: ignore[attr-defined]
+    Tensor.__invert__ = lambda self: logical_not(self) if self.dtype.name == "bool" else -self - 1  # type: ignore[method-assign]
 
 
 _operators()

@@ -146,8 +146,8 @@ def test_every_primitive_is_also_an_op_on_tensors(name, rng):
     arity = PRIMITIVES[name][0]
     names = ["a", "b", "c"][:arity]
     conditions = {"where": ["a"], "and": ["a", "b"], "or": ["a", "b"], "xor": ["a", "b"], "not": ["a"]}.get(name, [])
-    p = trace("f", eval(f"lambda {', '.join(names)}: s._({', '.join(names)})".replace("s._", "g"), {"g": getattr(s, name)}),
-              names, (), conditions)  # fmt: skip
+    arguments = ", ".join(names)
+    p = trace("f", eval(f"lambda {arguments}: f({arguments})", {"f": getattr(s, name)}), names, (), conditions)
     arrays = [rng.random(5) > 0.5 if n in conditions else rng.uniform(0.2, 0.8, 5) for n in names]
     if name == "acosh":
         arrays = [a + 1 for a in arrays]

@@ -132,8 +132,11 @@ def view_of_view_after(y, w):
     return v, u, y
 
 
-@pytest.mark.parametrize("write", [half, chain_of_views, transposed, twice_and_read_between, other_view_sees_it, base_then_view,
-                                   constant_base, view_of_view_after])  # fmt: skip
+THROUGH_VIEWS = [half, chain_of_views, transposed, twice_and_read_between, other_view_sees_it, base_then_view,
+                 constant_base, view_of_view_after]  # fmt: skip
+
+
+@pytest.mark.parametrize("write", THROUGH_VIEWS)
 def test_gradients_through_views(write, rng):
     x, w = (core.tensor(rng.uniform(0.5, 1.5, (3, 2)), requires_grad=True) for _ in range(2))
     assert gradcheck(lambda x, w: write(x * 1, w), (x, w))
@@ -313,8 +316,7 @@ def test_the_memory_of_a_read_only_array():
 
 def test_outputs_of_ops_with_several_views():
     a, _ = (leaf(1.0, 2.0) * 1).unbind()
-    with pytest.raises(RuntimeError, match="is a view and is being modified inplace. This view is the output of a function that "
-                                           "returns multiple views"):  # fmt: skip
+    with pytest.raises(RuntimeError, match="This view is the output of a function that returns multiple views"):
         a.add_(1)
 
 

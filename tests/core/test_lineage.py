@@ -56,8 +56,9 @@ def test_memory_is_shared_and_values_are_numpys(wants):
     t = core.arange(6).reshape(2, 3)
     a = t.numpy()
     assert np.shares_memory(a, t._a)
-    for f in (np.sum, np.mean, np.argsort, lambda a: a.T @ a, lambda a: a > 2, lambda a: np.add.reduce(a, 1), lambda a: a[a > 1],
-              lambda a: np.where(a > 1, a, 0), lambda a: np.maximum.accumulate(a), lambda a: np.linalg.norm(a), str, repr):  # fmt: skip
+    for f in (np.sum, np.mean, np.argsort, lambda a: a.T @ a, lambda a: a > 2, lambda a: np.add.reduce(a, 1),
+              lambda a: a[a > 1], lambda a: np.where(a > 1, a, 0), lambda a: np.maximum.accumulate(a),
+              lambda a: np.linalg.norm(a), str, repr):  # fmt: skip
         plain, got = f(np.asarray(t._a)), f(a)
         np.testing.assert_array_equal(got, plain) if not isinstance(plain, str) else None
         if not isinstance(plain, np.ndarray | str):

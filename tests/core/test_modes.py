@@ -129,7 +129,7 @@ def test_generators_keep_their_mode_and_leave_the_callers_alone():
     next(run)
     run.close()
     assert seen[-1] is False
-    assert list(x for x, _ in numbers()) == [0, 1, 2]
+    assert [x for x, _ in numbers()] == [0, 1, 2]
     assert is_grad_enabled()
 
 

@@ -368,7 +368,7 @@ def test_saved_tensors_are_freed():
     with pytest.raises(RuntimeError, match="backward through the graph a second time"):
         y.backward()
     with pytest.raises(RuntimeError, match="directly access saved tensors after they"):
-        node.saved_tensors  # noqa: B018
+        _ = node.saved_tensors
 
 
 # -- what is checked ---------------------------------------------------------------------------------------------------
