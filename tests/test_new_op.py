@@ -10,13 +10,13 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 
-DECLARATION = '''
+DECLARATION = """
 scaled_softplus = elementwise(
     "scaled_softplus", lambda x, beta: s.log1p(s.exp(x * beta)) / beta, params={"beta": 1.5},
     vjp=lambda g, x, beta: g * s.sigmoid(x * beta), doc="log(1 + exp(beta x)) / beta.",
     example=("core.tensor([0.0])", "tensor([0.4621])"),
 )
-'''
+"""
 
 
 def run(folder: Path, *command: str) -> str:
@@ -41,7 +41,7 @@ def test_one_declaration_gives_an_op_on_every_backend(tmp_path: Path) -> None:
     out = run(tmp_path, "-m", "pytest", "-q", "tests/conformance/test_elementwise.py", "-k", "scaled_softplus")
     assert "passed" in out
     assert "failed" not in out
-    kernels = run(tmp_path, "-c", "import core; x = core.ones(3); y = core.ones(3, device='cuda'); "
-                  "print(core.explain('scaled_softplus', x).runs, core.explain('scaled_softplus', y).runs)")  # fmt: skip
+    question = "[core.explain('scaled_softplus', core.ones(3, device=d)).runs for d in ('cpu', 'cuda')]"
+    kernels = run(tmp_path, "-c", f"import core; print({question})")
     assert "scaled_softplus_f32" in kernels
     assert "Triton" in kernels

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import core
 import numpy as np
-from core import observe, op as declarations
+
+import core
+from core import observe
+from core import op as declarations
 from core.backends import reference, special
-from core.device import device, kind as kind_of
+from core.device import device
+from core.device import kind as kind_of
 from core.dispatch import call_map, call_operation
 from core.op import Elementwise, Operation
 from core.tensor import Tensor, wrap
@@ -89,7 +92,9 @@ def run_map(o: Elementwise, arrays: list[Any], where: device, grad: bool = False
     return y, tensors, watch.ran[-1][1]
 
 
-def run_operation(o: Operation, arrays: Any, params: dict[str, Any], where: device, grad: bool = False) -> tuple[Any, list[Any], tuple[str, str]]:  # fmt: skip
+def run_operation(
+    o: Operation, arrays: Any, params: dict[str, Any], where: device, grad: bool = False
+) -> tuple[Any, list[Any], tuple[str, str]]:
     """Run a structured op: outputs, inputs, (backend, kernel)."""
     tensors = [None if a is None else to_tensor(np.asarray(a), where, grad=grad) for a in arrays]
     watch = Watch()

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import core
 import numpy as np
 import pytest
+
+import core
 from core import backends
 from core.device import kind as kind_of
 from core.dispatch import call_map

@@ -1,12 +1,13 @@
-"""Every structured op on the samples of its declaration: rows against the reference, layouts, gradients to second order."""
+"""Every structured op on its declaration's samples: rows against the reference, layouts, gradients to second order."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import core
 import numpy as np
 import pytest
+
+import core
 from core import backends
 from core.dispatch import call_operation
 from core.op import Operation
@@ -39,7 +40,9 @@ def expected(o: Operation, arrays: Any, params: dict[str, Any]) -> list[Any]:
 
 
 @pytest.mark.parametrize("layout", ["contiguous", "transposed", "sliced"])
-@pytest.mark.parametrize(("where", "dtype"), [("cpu", "float32"), ("cpu", "float64"), ("cuda", "float32"), ("cuda", "float16")])
+@pytest.mark.parametrize(
+    ("where", "dtype"), [("cpu", "float32"), ("cpu", "float64"), ("cuda", "float32"), ("cuda", "float16")]
+)
 @pytest.mark.parametrize(("o", "i"), CASES, ids=ids)
 def test_forward(o: Operation, i: int, where: str, dtype: str, layout: str) -> None:
     arrays, params = sample(o, i)

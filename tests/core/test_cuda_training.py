@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import core as torch
 import numpy as np
-from core import observe
 from sklearn.datasets import load_digits
+
+import core as torch
+from core import observe
 
 STEPS = 22  # one pass over the training digits
 
@@ -60,4 +61,16 @@ def test_the_mlp_trains_to_the_same_losses() -> None:
 
 
 # what only copies or gives another view of memory: no arithmetic, the array library does it
-MOVES = {"transfer", "view", "permute", "expand", "transpose", "clone", "contiguous", "move", "squeeze", "unsqueeze", "select"}
+MOVES = {
+    "transfer",
+    "view",
+    "permute",
+    "expand",
+    "transpose",
+    "clone",
+    "contiguous",
+    "move",
+    "squeeze",
+    "unsqueeze",
+    "select",
+}
