@@ -33,17 +33,17 @@ PRIMITIVES |= {n: (2, f"xp.{np}({{0}}, {{1}})", f"({{0}} {c} {{1}})") for n, np,
     ("gt", "greater", ">"), ("ge", "greater_equal", ">="),
     ("and", "logical_and", "&&"), ("or", "logical_or", "||"), ("xor", "logical_xor", "!="),
 ]}  # fmt: skip
+# those that NumPy calls by the same name
+_UNARY = """exp exp2 expm1 log log2 log10 log1p sqrt sin cos tan sinh cosh tanh floor ceil trunc sign isnan isinf
+isfinite abs"""
+_BINARY = "fmod remainder floor_divide maximum minimum hypot copysign"
 PRIMITIVES["not"] = (1, "xp.logical_not({0})", "(!{0})")
 PRIMITIVES |= {
     n: (1, f"xp.{np}({{0}})", f"sm_{n}{{F}}({{0}})")
-    for n, np in [(n, n) for n in ("exp exp2 expm1 log log2 log10 log1p sqrt sin cos tan sinh cosh tanh "
-                                   "floor ceil trunc sign isnan isinf isfinite abs").split()]
+    for n, np in [(n, n) for n in _UNARY.split()]
     + [("a" + n, "arc" + n) for n in ("sin", "cos", "tan", "sinh", "cosh", "tanh")]
 }  # fmt: skip
-PRIMITIVES |= {
-    n: (2, f"xp.{n}({{0}}, {{1}})", f"sm_{n}{{F}}({{0}}, {{1}})")
-    for n in "fmod remainder floor_divide maximum minimum hypot copysign".split()
-}
+PRIMITIVES |= {n: (2, f"xp.{n}({{0}}, {{1}})", f"sm_{n}{{F}}({{0}}, {{1}})") for n in _BINARY.split()}
 BOOLEAN = {"eq", "ne", "lt", "le", "gt", "ge", "and", "or", "xor", "not", "isnan", "isinf", "isfinite"}
 
 
