@@ -11,21 +11,66 @@ tensor(24.)
 
 from __future__ import annotations
 
-from . import ops as _ops  # noqa: I001 - the ops bind themselves to Tensor first
-from . import autograd, binding as _binding, cuda, numpy_names as _numpy_names
+from . import autograd, cuda
+from . import binding as _binding
+from . import numpy_names as _numpy_names
+from . import ops as _ops  # first: the ops bind themselves to Tensor
 from .autograd import enable_grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled
 from .choice import explain
-from .creation import (arange, as_tensor, asarray, empty, empty_like, eye, from_numpy, full, full_like, linspace, logspace,
-                       ones, ones_like, scalar_tensor, tensor, tril_indices, triu_indices, zeros, zeros_like)  # fmt: skip
+from .creation import (
+                       arange,
+                       as_tensor,
+                       asarray,
+                       empty,
+                       empty_like,
+                       eye,
+                       from_numpy,
+                       full,
+                       full_like,
+                       linspace,
+                       logspace,
+                       ones,
+                       ones_like,
+                       scalar_tensor,
+                       tensor,
+                       tril_indices,
+                       triu_indices,
+                       zeros,  # fmt: skip
+                       zeros_like,
+)
 from .device import device
-from .dtypes import (bfloat16, bool_ as bool, complex64, complex128, dtype, float16, float32, float64,
-                     get_default_dtype, int8, int16, int32, int64, promote_types, set_default_dtype, uint8)  # fmt: skip
-from .generator import (Generator, default_generator, get_rng_state, initial_seed, manual_seed, seed,
-                        set_rng_state)  # fmt: skip
+from .dtypes import (
+                       bfloat16,
+                       complex64,
+                       complex128,
+                       dtype,
+                       float16,
+                       float32,
+                       float64,
+                       get_default_dtype,  # fmt: skip
+                       int8,
+                       int16,
+                       int32,
+                       int64,
+                       promote_types,
+                       set_default_dtype,
+                       uint8,
+)
+from .dtypes import bool_ as bool
+from .generator import (
+                       Generator,
+                       default_generator,
+                       get_rng_state,
+                       initial_seed,
+                       manual_seed,
+                       seed,
+                       set_rng_state,  # fmt: skip
+)
 from .printing import set_printoptions
 from .random import normal, rand, rand_like, randint, randint_like, randn, randn_like, randperm
 from .shape import Size
 from .tensor import Tensor
+
 from . import nn, optim, utils  # isort: skip - they are written in the ops above
 
 float, double, half, long, int = float32, float64, float16, int64, int32

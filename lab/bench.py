@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -37,6 +38,11 @@ class Ratio(NamedTuple):
             f"{self.name:44} {self.median:7.3f}   [{self.low:.3f} … {self.high:.3f}]   "
             f"{self.a_us:9.2f} / {self.b_us:9.2f} µs"
         )
+
+
+def threads() -> int:
+    """The threads that core's kernels use, so that both sides have as many."""
+    return native.module.get_num_threads() if native.module is not None else 1
 
 
 def seconds(work: Work, number: int) -> float:
@@ -150,10 +156,9 @@ def beside(lib: Any) -> list[Ratio]:
     results.append(compare("150-op chain, forward", chain(core, g, y, False), chain(lib, h, q, False)))
     results.append(compare("150-op chain, forward and backward", chain(core, g, y, True), chain(lib, h, q, True)))
     t, u = core.from_numpy(big), lib.from_numpy(big)
-    for name in ("tanh", "softmax", "gelu"):
-        args = (-1,) if name == "softmax" else ()
-        f, k = getattr(F, name), getattr(G, name)
-        results.append(compare(f"{name} on 1024x768", lambda f=f, a=args: f(t, *a), lambda k=k, a=args: k(u, *a)))
+    for name, args in (("tanh", ()), ("softmax", (-1,)), ("gelu", ())):
+        ours, theirs = partial(getattr(F, name), t, *args), partial(getattr(G, name), u, *args)
+        results.append(compare(f"{name} on 1024x768", ours, theirs))
     results.append(compare("layer_norm on 1024x768", lambda: F.layer_norm(t, (768,)), lambda: G.layer_norm(u, (768,))))
     results.append(compare("MLP step 64-128-10, batch 64, AdamW", mlp_step(core), mlp_step(lib)))
     return results
@@ -203,7 +208,7 @@ def main(argv: list[str] | None = None) -> int:
             except ImportError:
                 print("torch is not installed here: nothing to compare with; pip install torch")
                 continue
-            other.set_num_threads(core.get_num_threads())
+            other.set_num_threads(threads())
             found = beside(other)
         for ratio in found:
             print(ratio, flush=True)

@@ -18,9 +18,9 @@ from widgets.record import ErrorRow, Finding, GradientRow, KernelRow, LineRow, O
 
 from . import measure
 from .diagnose import Found, diagnose
+from .gathered import Leaf, Ref, Row, Trace
 from .naming import assigned, is_module, operand
 from .recorder import Recorder
-from .trace import Leaf, Ref, Row, Trace
 
 
 def settle(recorder: Recorder, space: Mapping[str, Any], text: str) -> Trace:

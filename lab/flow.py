@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from core.source import Location
 
-from .trace import Ref, Row, Trace
+from .gathered import Ref, Row, Trace
 
 Span = tuple[int, int, int, int]  # line, column, end line, end column
 MUTATORS = ("append", "extend", "add", "insert", "update", "setdefault", "appendleft")

@@ -17,8 +17,8 @@ from core import observe
 from core.source import is_ours
 from core.tensor import Tensor
 
+from .gathered import Chain, Leaf, Ref, Row, Trace
 from .naming import Names, spaces
-from .trace import Chain, Leaf, Ref, Row, Trace
 
 DEPTH = 64  # frames of the user's code that tell two calls of one function apart
 OURS = os.path.dirname(os.path.abspath(__file__)) + os.sep

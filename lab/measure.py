@@ -10,7 +10,7 @@ import numpy as np
 from core import native
 from widgets.record import HISTOGRAM_BINS, HISTOGRAM_LOW, Stats
 
-from .trace import Gradient
+from .gathered import Gradient
 
 # Above this many elements figures come from evenly spaced ones; the check for NaN and infinity always sees all.
 SAMPLE = 1 << 16
@@ -34,11 +34,7 @@ def finite(a: Any) -> bool:
     """
     if _native_finite is not None and a.__class__ is np.ndarray and a.dtype in _NATIVE and a.flags.c_contiguous:
         return bool(_native_finite(a))
-    if isinstance(a, np.ndarray):
-        return bool(np.isfinite(a).all())
-    import cupy  # type: ignore[import-not-found]  # only where arrays live on a GPU
-
-    return bool(cupy.isfinite(a).all())
+    return bool(np.isfinite(a).all())  # of a GPU's array too: NumPy hands the call to the array's own library
 
 
 def sampled(a: Any) -> Any:

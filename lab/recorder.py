@@ -18,7 +18,7 @@ from core.tensor import Tensor
 
 from . import measure
 from .fold import NOWHERE, OURS, Folder, latest
-from .trace import Bad, Gradient, Row, Trace
+from .gathered import Bad, Gradient, Row, Trace
 
 LIMIT = 10_000  # rows; beyond it they fold by their place alone
 FULL, EVERY = 8, 16  # figures of values: the first runs of a row, then every so many

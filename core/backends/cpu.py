@@ -1,4 +1,4 @@
-"""The CPU's rows: op name -> C kernels. The elementwise ones are printed from the declarations when the package is built."""
+"""The CPU's rows: op name -> C kernels. The elementwise ones are printed from the declarations at build time."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def absent(name: str) -> str:
     return native.reason or "no C kernel is written for this op"
 
 
-# -- what rows take ------------------------------------------------------------------------------------------------------
+# -- what rows take ---------------------------------------------------------------------------------------------------
 
 
 def _real(*arrays: Any) -> str | None:
@@ -113,8 +113,9 @@ def _cross_entropy(x: Any, target: Any, weight: Any, ignore_index: int, label_sm
     return c.cross_entropy(x, target, weight, ignore_index, label_smoothing)
 
 
-def _cross_entropy_backward(g: Any, x: Any, target: Any, weight: Any, lse: Any, ignore_index: int, label_smoothing: float,
-                            **_: Any) -> Any:  # fmt: skip
+def _cross_entropy_backward(
+    g: Any, x: Any, target: Any, weight: Any, lse: Any, ignore_index: int, label_smoothing: float, **_: Any
+) -> Any:
     return c.cross_entropy_backward(g, x, lse, target, weight, ignore_index, label_smoothing), None, None
 
 
@@ -157,7 +158,8 @@ _table: dict[str, Row] = {
     "softmax.backward": _softmax_backward("softmax"),
     "log_softmax.backward": _softmax_backward("log_softmax"),
     "layer_norm": Row("layer_norm_forward", name, _layer_norm, lambda x, weight, bias, **_: _real(x, weight, bias)),
-    "layer_norm.backward": Row("layer_norm_backward", name, _layer_norm_backward, lambda g, x, weight, **_: _real(x, g, weight)),
+    "layer_norm.backward": Row("layer_norm_backward", name, _layer_norm_backward,
+                               lambda g, x, weight, **_: _real(x, g, weight)),
     "cross_entropy": Row("cross_entropy_forward", name, _cross_entropy,
                          lambda x, target, weight, **_: _real(x, weight) or _indexed(x, target)),
     "cross_entropy.backward": Row("cross_entropy_backward", name, _cross_entropy_backward,

@@ -1,4 +1,4 @@
-"""The rows of the device `cuda`: op name -> Triton kernels. Arrays are CuPy's, or NumPy's under Triton's interpreter."""
+"""The rows of the device `cuda`: op name -> Triton kernels. Arrays are CuPy's; NumPy's under Triton's interpreter."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ..device import Kind, device as Device
+from ..device import Kind
+from ..device import device as Device
 from ..expr import Program, triton_lines
 from . import Kernel, Row
 
@@ -115,7 +116,7 @@ def absent(name: str) -> str:
     return "no Triton kernel is written for this op" if there else reason
 
 
-# -- what rows take ------------------------------------------------------------------------------------------------------
+# -- what rows take ---------------------------------------------------------------------------------------------------
 
 
 def _floating(*arrays: Any) -> str | None:
@@ -219,14 +220,15 @@ def _cross_entropy(x: Any, target: Any, weight: Any, ignore_index: int, label_sm
     return losses, lse
 
 
-def _cross_entropy_backward(g: Any, x: Any, target: Any, weight: Any, lse: Any, ignore_index: int, label_smoothing: float,
-                            **_: Any) -> Any:  # fmt: skip
+def _cross_entropy_backward(
+    g: Any, x: Any, target: Any, weight: Any, lse: Any, ignore_index: int, label_smoothing: float, **_: Any
+) -> Any:
     from triton_kernels import loss
 
     xp = array_library()
     out = _empty(x.shape, x.dtype)
-    loss.cross_entropy_backward(xp.ascontiguousarray(g), xp.ascontiguousarray(x), lse, xp.ascontiguousarray(target), out,
-                                ignore_index)  # fmt: skip
+    dense = xp.ascontiguousarray
+    loss.cross_entropy_backward(dense(g), dense(x), lse, dense(target), out, ignore_index)
     return out, None, None
 
 
@@ -239,7 +241,8 @@ _table: dict[str, Row] = {
     "log_softmax.backward": _softmax_backward("log_softmax"),
     "matmul": Row("matmul_kernel", name, _matmul, lambda a, b: _floating(a, b)),
     "linear": Row("matmul_kernel", name, _linear, lambda x, weight, bias: _floating(x, weight, bias)),
-    "cross_entropy": Row("cross_entropy_kernel", name, _cross_entropy, lambda x, target, weight, ignore_index, label_smoothing:
+    "cross_entropy": Row("cross_entropy_kernel", name, _cross_entropy,
+                         lambda x, target, weight, ignore_index, label_smoothing:
                          _cross_entropy_declines(x, target, weight, label_smoothing)),
     "cross_entropy.backward": Row("cross_entropy_backward_kernel", name, _cross_entropy_backward,
                                   lambda g, x, target, weight, label_smoothing, **_:

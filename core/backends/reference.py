@@ -54,7 +54,7 @@ class Reference:
             """An operand as the text gets it: numbers as 0-d arrays, which a half type does not round first."""
             if type(a) is int:  # comparisons take the number as it is
                 return a if program.is_bool and kind.dtype.category == 1 else xp.asarray(_wrapped(a, kind), inside)
-            return xp.asarray(a, inside) if type(a) is float else a.astype(inside) if half else a
+            return xp.asarray(a, inside) if type(a) is float or type(a) is complex else a.astype(inside) if half else a
 
         def run(*args: Any) -> Any:
             with np.errstate(all="ignore"):

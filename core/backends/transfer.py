@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from ..device import cpu
+from ..device import cpu, kind
 from ..device import device as Device
-from ..device import kind
 from ..op import operation
 from ..tensor import Tensor
 

@@ -89,10 +89,9 @@ class Kernel:
 
     def row(self) -> str:
         """The row of the table."""
-        return (
-            f'    {{"{self.name}", "{self.program.name}", "{self.program.digest}", \'{self.type}\', {len(self.in_types)}, '
-            f"{len(self.program.params)}, \"{self.in_types}\", '{self.out_type}', {self.cost}, map_{self.name}}},"
-        )
+        names = f'"{self.name}", "{self.program.name}", "{self.program.digest}"'
+        counts = f"'{self.type}', {len(self.in_types)}, {len(self.program.params)}"
+        return f"    {{{names}, {counts}, \"{self.in_types}\", '{self.out_type}', {self.cost}, map_{self.name}}},"
 
 
 def kernels(programs: Iterable[Program]) -> list[Kernel]:

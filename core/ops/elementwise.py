@@ -5,10 +5,13 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from ..binding import bind, public
+from ..dtypes import of_number, promote_types
 from ..expr import s
 from ..op import elementwise
-from ..tensor import Tensor
+from ..tensor import Tensor, from_array
 
 TWO_OVER_ROOT_PI = 2 / math.sqrt(math.pi)
 INV_ROOT_2 = 1 / math.sqrt(2)
@@ -283,7 +286,9 @@ def div(input: Any, other: Any, *, rounding_mode: str | None = None, out: Tensor
             f"div expected rounding_mode to be one of None, 'trunc', or 'floor' but found {rounding_mode!r}"
         )
     y = trunc(div_(input, other))
-    integers = not any(isinstance(t, Tensor) and t.is_floating_point() or isinstance(t, float) for t in (input, other))
+    integers = not any(
+        (isinstance(t, Tensor) and t.is_floating_point()) or isinstance(t, float) for t in (input, other)
+    )
     return y.to(input.dtype) if integers else y  # type: ignore[attr-defined, no-any-return]
 
 
@@ -327,17 +332,7 @@ def where(condition: Tensor, input: Any = None, other: Any = None) -> Any:
         raise RuntimeError(f"where expected condition to be a boolean tensor, but got a tensor with dtype {condition.dtype}"
                            "\n  remedy: condition != 0")  # fmt: skip
     if not isinstance(input, Tensor) and not isinstance(other, Tensor):
-        from ..device import kind
-        from ..dtypes import of_number, promote_types
-        from ..tensor import from_array, wrap
-        import numpy as np
-
-        d = promote_types(of_number(input), of_number(other))
-        input = (
-            wrap(np.asarray(input, d.numpy), kind(d)).to(condition.device)
-            if False
-            else from_array(np.asarray(input, d.numpy))
-        )
+        input = from_array(np.asarray(input, promote_types(of_number(input), of_number(other)).numpy))
     return where_(condition, input, other)
 
 

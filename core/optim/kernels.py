@@ -14,8 +14,8 @@ import numpy as np
 
 from .. import backends, native, observe
 from ..backends import Kernel, Row
-from ..telling import tell
 from ..source import here
+from ..telling import tell
 from ..tensor import Tensor, storage_of
 
 Lists = tuple[Sequence[Any], ...]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..trace import Leaf, Trace
+from ..gathered import Leaf, Trace
 from .cut import cuts, nothing_to_do
 from .found import Found
 from .missing import missing

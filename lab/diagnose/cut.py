@@ -11,8 +11,8 @@ import ast
 from core import op as declarations
 
 from .. import flow
+from ..gathered import Leaf, Ref, Row, Trace, ancestors
 from ..naming import operand
-from ..trace import Leaf, Ref, Row, Trace, ancestors
 from .found import Found, capital, code_of, listed, verb, where
 
 WAYS = {

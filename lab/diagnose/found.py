@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from core import source
 
-from ..trace import Chain, Leaf, Row, Trace
+from ..gathered import Chain, Leaf, Row, Trace
 
 NAMES = 6  # how many parameters a sentence names
 

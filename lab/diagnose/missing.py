@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..trace import Leaf, Ref, Row, Trace
+from ..gathered import Leaf, Ref, Row, Trace
 from .cut import without_gradient
 from .found import Found, code_of, listed, verb, where
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from widgets.figures import number
 from widgets.record import Stats
 
-from ..trace import Bad, Leaf, Ref, Row, Trace
+from ..gathered import Bad, Leaf, Ref, Row, Trace
 from .found import Found, capital, code_of, listed, where
 
 LOGARITHMS = {"log", "log2", "log10"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 
-from ..trace import Leaf, Row, Trace, ancestors
+from ..gathered import Leaf, Row, Trace, ancestors
 from .found import Found, capital, listed, where
 
 # A layer that gets a ten-thousandth of what the best-served layer gets stands still beside it: float32 keeps seven

@@ -9,8 +9,8 @@ import core
 import lab
 from lab.doctor import examine
 from lab.doctor import main as doctor
+from lab.gathered import Gradient
 from lab.measure import _figures, finite, gradient, histogram, stats
-from lab.trace import Gradient
 from widgets.record import Record
 
 

@@ -1,4 +1,4 @@
-"""A gradient that is not finite comes as it is: NumPy's warnings, which `python -W error` makes exceptions, stay out."""
+"""A gradient that is not finite comes as it is: NumPy's warnings, which `-W error` makes exceptions, stay out."""
 
 from __future__ import annotations
 
