@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import core
+from core import native
 
 Work = Callable[[], object]
 
