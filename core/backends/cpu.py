@@ -11,7 +11,7 @@ import numpy as np
 from .. import native
 from ..device import Kind
 from ..expr import Program
-from . import Kernel, Row, blas
+from . import Kernel, Row, blas, convolve
 
 name = "C"
 c: Any = native.module
@@ -170,6 +170,10 @@ _table: dict[str, Row] = {
     "linear": Row("linear_forward", "BLAS", blas.linear, lambda x, weight, bias: _real(x, weight, bias)),
     "linear.backward": Row("linear_backward", "BLAS", blas.linear_backward,
                            lambda g, weight, x, needs: _real(g, weight, x)),
+    "conv": Row("conv_forward", "BLAS", convolve.conv, lambda x, weight, bias, **_: _real(x, weight, bias)),
+    "conv_transpose": Row("conv_transpose_forward", "BLAS", convolve.conv_transpose,
+                          lambda x, weight, bias, **_: _real(x, weight, bias)),
+    "conv_weight": Row("conv_weight_forward", "BLAS", convolve.conv_weight, lambda x, y, **_: _real(x, y)),
     # views as the reference's, without an op for each step
     "sum.backward": Row("sum_backward", "NumPy", _sum_backward, lambda g, x_shape, dim, keepdim: None),
     "mean.backward": Row("mean_backward", "NumPy", _mean_backward, lambda g, x_shape, dim, keepdim: _real(g)),

@@ -21,6 +21,7 @@ from ..ops.activation import (  # fmt: skip
 )
 from ..ops.activation import mish as _mish
 from ..ops.attention import scaled_dot_product_attention
+from ..ops.conv import conv1d, conv2d, conv3d, conv_tbc, conv_transpose1d, conv_transpose2d, conv_transpose3d
 from ..ops.distance import (
     binary_cross_entropy,
     binary_cross_entropy_with_logits,
@@ -59,6 +60,13 @@ __all__ = [
     "binary_cross_entropy",
     "binary_cross_entropy_with_logits",
     "celu",
+    "conv1d",
+    "conv2d",
+    "conv3d",
+    "conv_tbc",
+    "conv_transpose1d",
+    "conv_transpose2d",
+    "conv_transpose3d",
     "cosine_embedding_loss",
     "cosine_similarity",
     "cross_entropy",
