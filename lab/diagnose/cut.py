@@ -24,6 +24,7 @@ WAYS = {
     "tensor": "copies the values of {x} into a new constant",
     "cast": "has no gradient",
 }
+MEANT = "The optimizer does not hold them: if they are not to train, all is well, and no_grad saves the graph's time."
 NUMPY = {"power": "pow", "multiply": "mul", "subtract": "sub", "divide": "div", "true_divide": "div",
          "absolute": "abs", "concatenate": "cat", "clip": "clamp"}  # fmt: skip
 LEAVING = {"detach", "numpy", "cpu", "item", "tolist", "data", "detach_"}
@@ -88,7 +89,7 @@ def _found(trace: Trace, row: Row, readers: dict[Ref, list[Row]], lost: list[Lea
     names = f"{listed(lost)} {verb(lost, 'gets', 'get')} no gradient"
     message = capital(f"{place} cuts the graph: {done}{brought}, so {names}{failed}.")
     severity = "error" if trace.failed else "note" if meant else "warning"
-    return Found("cut", severity, line, col, message, _remedy(trace, row, last, back), rows, lost)
+    return Found("cut", severity, line, col, message, MEANT if meant else _remedy(trace, row, last, back), rows, lost)
 
 
 def _way(row: Row, readers: dict[Ref, list[Row]]) -> tuple[Row, Row | None]:
@@ -154,7 +155,7 @@ def _remedy(trace: Trace, row: Row, last: Row, back: Row | None) -> str:
         "tolist": ".tolist()",
     }
     how = gone.get(last.cut, last.cut)
-    return f"Leave out {how} and go on with the tensor; if the cut is meant, take these parameters out of training."
+    return f"Leave out {how} and go on with the tensor."
 
 
 def nothing_to_do(trace: Trace, explained: set[Leaf]) -> list[Found]:

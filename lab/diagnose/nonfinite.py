@@ -16,6 +16,8 @@ REMEDIES = {
     "div": "Keep the divisor away from 0: add a small eps, or choose with where() before the division.",
     "sqrt": "Add a small eps inside the root: (x + 1e-12).sqrt().",
 }
+FILLING = {"where", "masked_fill"}
+MASK = "Let every row keep at least one value, or hide values with a large finite number (-1e9)."
 GENERAL = "Lower the learning rate, clip the gradients, or bring the inputs to a smaller range."
 
 
@@ -24,15 +26,29 @@ def first_nonfinite(trace: Trace, explained: set[Leaf]) -> list[Found]:
     marked = [(row.bad, row, False) for row in trace.rows if row.bad]
     marked += [(row.bad_backward, row, True) for row in trace.rows if row.bad_backward]
     readers = trace.consumers()
+    masked: dict[Row, None] = {}
     for bad, row, back in sorted(marked, key=lambda m: m[0].when):
+        if not back and _hides(row, bad, masked):
+            masked[row] = None  # told below if no NaN comes of it
+            continue
         if back:
             if not any(g.nonfinite for g in trace.gradients.values()):
                 continue  # a zero slope behind it, chosen with where(), keeps it from the parameters
             return [_backward(trace, row, bad)]
         if _absorbed(row, readers):
             continue
+        if bad.nan and any(ref in masked for ref in row.refs):
+            return [_nothing_left(trace, row, bad, [ref for ref in row.refs if ref in masked])]
         return [_forward(trace, row, bad) if bad.inputs_finite else _given(trace, row, bad)]
-    return []
+    left = [row for row in masked if row.bad is not None and not _absorbed(row, readers)]
+    return [_forward(trace, row, row.bad) for row in left[:1] if row.bad is not None]
+
+
+def _hides(row: Row, bad: Bad, masked: dict[Row, None]) -> bool:
+    """Whether the infinities were put there to hide values, as an attention mask does, or come from such a row."""
+    if bad.nan:
+        return False
+    return any(ref in masked for ref in row.refs) or (row.op in FILLING and bad.inputs_finite)
 
 
 def _absorbed(row: Row, readers: dict[Ref, list[Row]], depth: int = 100) -> bool:
@@ -62,6 +78,8 @@ def _range(s: Stats | None) -> str:
 
 def _reason(op: str, bad: Bad) -> tuple[str, str]:
     """Why an op gives what is not finite, from the range of its inputs, and the remedy."""
+    if op in FILLING and bad.inputs_finite:
+        return "filled with infinities", "Fill with a large finite number (-1e9) where the value is used as such."
     figures = [s for _, s in bad.inputs if s is not None and s.min is not None and s.max is not None]
     first = figures[0] if figures else None
     if op in LOGARITHMS and first is not None and first.min is not None and first.min <= 0:
@@ -103,6 +121,21 @@ def _forward(trace: Trace, row: Row, bad: Bad) -> Found:
     )
     severity = "error" if leaves or any(r.bad and r.bad.nan for r in trace.rows) else "warning"
     return Found("nan", severity, line, col, message, remedy, [row], leaves)
+
+
+def _nothing_left(trace: Trace, row: Row, bad: Bad, masks: list[Row]) -> Found:
+    """NaN made of infinities that a mask put there: of a row, say, that it hides whole."""
+    line, col, place = where(trace, row.chain)
+    first = masks[0]
+    while behind := [r for r in first.refs if isinstance(r, Row) and r.bad is not None]:
+        first = behind[0]
+    filled = f"`{code_of(trace, first)}`" + ("" if first.chain == row.chain else f" on {where(trace, first.chain)[2]}")
+    soft = row.op in ("softmax", "log_softmax")
+    why = f"a {row.op} over nothing but the -inf that {filled} put there" if soft else (
+        f"the {row.op} of infinities that {filled} put there")  # fmt: skip
+    spoilt, leaves = _reached(trace)
+    message = capital(f"{place} makes the first NaN: `{code_of(trace, row)}` is {why} ({_count(bad)}){spoilt}.")
+    return Found("nan", "error", line, col, message, MASK, [first, row], leaves)
 
 
 def _given(trace: Trace, row: Row, bad: Bad) -> Found:

@@ -34,7 +34,7 @@ def scale(trace: Trace, explained: set[Leaf]) -> list[Found]:
     top = max(range(len(layers)), key=lambda i: sizes[layers[i][0]])
     best = layers[top][0]
     if sizes[best] == 0:
-        return []
+        return _dead(trace, layers)
     weak = [(leaf, row) for leaf, row in layers[:top] if sizes[leaf] < VANISHING * sizes[best]]
     if len(layers) >= LAYERS and weak and not _first_step(trace, weak, layers[top][1]):
         return [_vanishing(trace, weak, layers[: top + 1], sizes)]
@@ -45,10 +45,27 @@ def scale(trace: Trace, explained: set[Leaf]) -> list[Found]:
     if len(layers) < LAYERS or sizes[best] < 1e-3:  # large beside almost nothing is still small
         strong = []
     for leaf, row in layers:
-        if sizes[leaf] > max(HUGE, HUGE_TO_WEIGHT * trace.weights.get(leaf, 0.0)) and (leaf, row) not in strong:
+        moved = trace.updates.get(leaf)  # where an optimizer ran, it is no guess what a step does to the weight
+        least = HUGE_TO_WEIGHT * trace.weights.get(leaf, 0.0) if moved is None else 0.0 if moved >= 1 else math.inf
+        if sizes[leaf] > max(HUGE, least) and (leaf, row) not in strong:
             strong.append((leaf, row))
     strong.sort(key=lambda pair: pair[1].number)
     return [_exploding(trace, strong, layers[-1], sizes)] if strong else []
+
+
+def _dead(trace: Trace, layers: list[tuple[Leaf, Row]]) -> list[Found]:
+    """Every weight's gradient is exactly zero, because a relu gives nothing but zeros."""
+    dead = [r for r in trace.rows if r.reached and r.op == "relu" and r.stats is not None and r.stats.zeros == 1]
+    if not dead:
+        return []
+    leaves = [leaf for leaf, _ in layers]
+    line, col, place = where(trace, dead[0].chain)
+    message = capital(
+        f"{place} lets gradients vanish: `relu` gives nothing but zeros and passes nothing on, so {_span(layers)} "
+        f"{'gets a gradient' if len(leaves) == 1 else 'get gradients'} of exactly 0."
+    )
+    remedy = "Lower the learning rate, start biases at 0, or use leaky_relu or gelu."
+    return [Found("vanishing", "warning", line, col, message, remedy, dead, leaves)]
 
 
 def _faded(trace: Trace, layers: list[tuple[Leaf, Row]]) -> Found | None:
@@ -188,10 +205,10 @@ def _exploding(trace: Trace, strong: list[tuple[Leaf, Row]], end: tuple[Leaf, Ro
     line, col, place = where(trace, worst[1].chain)
     beside = "" if worst[0] is end[0] else f", beside {sizes[end[0]]:.2g} of {end[0].name} at the loss"
     weight = trace.weights.get(worst[0])
+    all_of = f"; affected: {_span(strong)}" if len(strong) > 1 else ""
     held = f" (its weights have {weight:.2g})" if weight else ""
     message = capital(
-        f"{place} lets gradients explode: {worst[0].name} gets an rms of {sizes[worst[0]]:.2g}{held}{beside}; "
-        f"affected: {_span(strong)}."
+        f"{place} lets gradients explode: {worst[0].name} gets an rms of {sizes[worst[0]]:.2g}{held}{beside}{all_of}."
     )
     remedy = "Start with smaller weights (Kaiming or Xavier), normalise inputs and layers, or use clip_grad_norm_."
     rows, leaves = [row for _, row in strong], [leaf for leaf, _ in strong]

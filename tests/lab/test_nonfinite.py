@@ -85,3 +85,28 @@ def test_infinities_that_where_keeps_out_are_healthy(cell: Any, space: Space) ->
     record = cell("A = P(16, 4)\nh = core.relu(x @ A)\nlow = core.tensor(float('inf'))\n"
                   "low = core.minimum(low, h.min())\n(h + low.detach()).sum().backward()", space)  # fmt: skip
     assert record.findings == []
+
+
+def test_a_mask_that_hides_a_whole_row(cell: Any, space: Space) -> None:
+    record = cell(
+        """
+        s = P(2, 3)
+        t = s.masked_fill(core.tensor([[True] * 3, [False] * 3]), -np.inf) / 2
+        p = F.softmax(t, dim=-1)
+        p.sum().backward()
+        """,
+        space,
+    )
+    (finding,) = record.findings
+    assert (finding.kind, finding.severity, finding.line) == ("nan", "error", 3)
+    assert finding.message.startswith(
+        "Line 3 makes the first NaN: `F.softmax(t, dim=-1)` is a softmax over nothing but the -inf that `s.masked_fill("
+    )
+    assert "on line 2 put there (3 of 6 values are NaN)" in finding.message
+    assert "keep at least one value" in finding.remedy
+
+
+def test_infinities_filled_in_and_used(cell: Any, space: Space) -> None:
+    record = cell("s = P(2, 3)\nt = s.masked_fill(s > 0, np.inf)\nt.sum().backward()", space)
+    (finding,) = record.findings
+    assert finding.message.startswith("Line 2 makes the first infinity: `s.masked_fill(s > 0, np.inf)` is filled with ")

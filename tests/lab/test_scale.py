@@ -86,3 +86,23 @@ def test_rows_of_an_embedding_that_no_batch_touched_do_not_count(cell: Any, spac
     record = cell("table, A, B = nn.Embedding(20000, 16), P(16, 16), P(16, 4)\nh = core.tanh(table(labels) @ A)\n"
                   "F.cross_entropy(h @ B, labels).backward()", space)  # fmt: skip
     assert record.findings == []
+
+
+def test_a_dead_relu_in_a_small_network(cell: Any, space: Space) -> None:
+    (finding,) = cell("A, B, b = P(16, 8), P(8, 2), core.zeros(2, requires_grad=True)\nh = core.relu(x @ A - 100)\n"
+                      "loss = (h @ B + b - 1).square().mean()\nloss.backward()", space).findings  # fmt: skip
+    assert (finding.kind, finding.line, finding.parameters) == ("vanishing", 2, ["A", "B"])
+    assert (
+        "`relu` gives nothing but zeros and passes nothing on, so A and B get gradients of exactly 0."
+        in finding.message
+    )
+
+
+def test_a_huge_gradient_that_is_clipped_is_no_finding(cell: Any, space: Space) -> None:
+    text = ("model = nn.Linear(16, 1)\nopt = core.optim.SGD(model.parameters(), lr=0.1)\nfor _ in range(3):\n"
+            "    loss = (model(x) * 100).square().mean()\n    opt.zero_grad()\n    loss.backward()\n"
+            "    nn.utils.clip_grad_norm_(model.parameters(), {limit})\n    opt.step()")  # fmt: skip
+    assert not cell(text.format(limit=0.5), space).findings
+    (finding,) = cell(text.format(limit=1e9), dict(space)).findings
+    assert finding.kind == "exploding"
+    assert "affected" not in finding.message
