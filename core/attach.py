@@ -6,6 +6,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+from . import saving
 from .history import refresh, storage_of
 from .node import Node, Storage
 from .op import Elementwise, Op, Slot
@@ -87,6 +88,8 @@ def _save(node: Node, op: Op, slots: Sequence[Slot | None], tensors: Sequence[An
     node.saved, node.storages = tuple(saved), tuple(storages)
     if written:
         node.versions = tuple([0 if st is None else st.version for st in storages])
+    if saving.active:
+        saving.pack(node)
 
 
 def _saved_of_all(where: str, tensors: Sequence[Tensor], arrays: Sequence[Any]) -> tuple[Any, ...]:
@@ -134,6 +137,8 @@ def attach_map(op: Elementwise, out: Tensor, a: Tensor, b: Any, x: Any, y: Any, 
         node.saved, node.storages = keep(x, y, array), spread(s, t, None)
         if (s is not None and s.version) or (t is not None and t.version):
             node.versions = spread(s.version if s is not None else 0, t.version if t is not None else 0, None)
+        if saving.active:
+            saving.pack(node)
     if b is not None and not number:
         shape = array.shape
         if x.shape != shape or y.shape != shape:

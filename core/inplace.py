@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from . import saving
 from .errors import text
 from .history import edge, move_on, storage_of
 from .modes import state as mode
@@ -41,7 +42,7 @@ def write(target: Tensor, name: str, compute: Callable[[Tensor], Tensor]) -> Ten
     if not getattr(target._a.flags, "writeable", True):
         _make_writeable(target, name)
     began = next_number()
-    result = compute(target)
+    result = compute(_aside(target) if saving.active and mode.enabled else target)
     if mode.enabled and target._rule:
         _check_rule(target, result, name)
     if result._a.shape != target._a.shape:
@@ -73,6 +74,14 @@ def write(target: Tensor, name: str, compute: Callable[[Tensor], Tensor]) -> Ten
     if mode.enabled:
         _move_on(target, result, storage, place)
     return target
+
+
+def _aside(target: Tensor) -> Tensor:
+    """`target` in memory of its own: hooks may keep what is saved, and the write must not reach it."""
+    aside = wrap(target._a.copy(), target._kind)
+    aside._requires_grad = target.requires_grad
+    aside._node, aside._nr = target._node, target._nr
+    return aside
 
 
 def _keep_as_it_was(node: Node | None, began: int, shared: Storage) -> None:

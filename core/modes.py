@@ -11,6 +11,8 @@ from typing import Any
 
 class _State(threading.local):
     enabled = True
+    phase = "forward"  # what ops that run now belong to; the engine and the optimizers set it
+    task: Any = None  # the backward pass that is running, as the engine knows it
 
 
 state = _State()

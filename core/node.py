@@ -47,6 +47,7 @@ class Node:
     saved: tuple[Any, ...] | None = ()
     storages: tuple[Storage | None, ...] = ()  # of what was saved, where somebody may write to it
     watchers: list[Watcher] | None = None
+    hooked = False  # whether what was saved went through saved_tensors_hooks
 
     def __init__(self, op: Op, edges: tuple[Any, ...], kind: Any, code: CodeType | None, lasti: int) -> None:
         self.op, self.edges, self.kind = op, edges, kind

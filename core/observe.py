@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from types import CodeType
 from typing import Any, NamedTuple
 
+from .modes import state as mode
+
 Place = tuple[CodeType, int] | None
 
 
@@ -132,4 +134,7 @@ def wanted(what: str) -> bool:
     return any(what in o.wants for o in observers)
 
 
-phase = "forward"  # what ops that run now belong to; the engine and the optimizers set it
+def __getattr__(name: str) -> Any:
+    if name == "phase":  # of this thread: what ops that run now belong to
+        return mode.phase
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -7,6 +7,7 @@ from typing import Any
 
 from . import observe
 from .backends import Kernel
+from .modes import state as mode
 from .node import Node
 from .op import Op
 from .source import user_frame
@@ -45,7 +46,7 @@ def tell(op: Op | str, inputs: tuple[Any, ...], outputs: tuple[Tensor, ...], par
     place, inner = places()
     label, declared = (op, None) if isinstance(op, str) else (op.label, op)
     event = observe.OpEvent(label, inputs, outputs, params, kernel.name, kernel.backend, start, stop, place, inner,
-                            node, observe.phase, declared)  # fmt: skip
+                            node, mode.phase, declared)  # fmt: skip
     for o in observe.observers:
         o.op(event)
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from ..errors import text
 from ..modes import enable_grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled
+from ..op import functions
 from ..tensor import Tensor
 from . import engine
 from .vjp import zeros as _zeros
@@ -35,9 +36,12 @@ def backward(tensors: Many, grad_tensors: Any = None, retain_graph: bool | None 
 
 
 def grad(outputs: Many, inputs: Many, grad_outputs: Any = None, retain_graph: bool | None = None,
-         create_graph: bool = False, allow_unused: bool | None = None,
+         create_graph: bool = False, allow_unused: bool | None = None, is_grads_batched: bool = False,
          materialize_grads: bool = False) -> tuple[Tensor | None, ...]:  # fmt: skip
     """The gradients of `outputs` with respect to `inputs`, as a tuple; no `.grad` is touched.
+
+    is_grads_batched : each of `grad_outputs` holds many gradients along a first dimension of its own, and so does the
+        answer: one pass for each of them.
 
     Raises
     ------
@@ -57,10 +61,17 @@ def grad(outputs: Many, inputs: Many, grad_outputs: Any = None, retain_graph: bo
         raise ValueError("Expected allow_unused to be True or not passed when materialize_grads=True, but got: "
                          "allow_unused=False.")  # fmt: skip
     keep = create_graph if retain_graph is None else retain_graph
-    found = engine.run(roots, _given(grad_outputs, roots), keep, create_graph, targets, accumulate=False)
+    given = _given(grad_outputs, roots)
+    if is_grads_batched:
+        found = _batched(roots, given, keep, create_graph, targets)
+    else:
+        found = engine.run(roots, given, keep, create_graph, targets, accumulate=False)
     if materialize_grads:
         return tuple(
-            _zeros((t._a.shape, t._kind), True) if g is None else g for g, t in zip(found, targets, strict=True)
+            _zeros(((*given[0].shape[:1], *t._a.shape) if is_grads_batched else t._a.shape, t._kind), True)
+            if g is None
+            else g
+            for g, t in zip(found, targets, strict=True)
         )
     if not allow_unused and any(g is None for g in found):
         i = next(k for k, g in enumerate(found) if g is None)
@@ -73,6 +84,23 @@ def grad(outputs: Many, inputs: Many, grad_outputs: Any = None, retain_graph: bo
             )
         )
     return tuple(found)
+
+
+def _batched(roots: Sequence[Tensor], given: Sequence[Any], keep: bool, create_graph: bool,
+             targets: Sequence[Tensor]) -> list[Tensor | None]:  # fmt: skip
+    """A pass for each of the gradients that are stacked; the answers stacked."""
+    n = next((len(g) for g in given if g is not None), 0)
+    if any(g is None or g.ndim == 0 or len(g) != n or g.shape[1:] != y.shape
+           for g, y in zip(given, roots, strict=True)) or not n:  # fmt: skip
+        raise RuntimeError(
+            text("If `is_grads_batched=True`, we interpret the first dimension of each grad_output as the batch "
+                 "dimension. The sizes of the remaining dimensions are expected to match the shape of corresponding "
+                 "output.", op="grad", came=", ".join("None" if g is None else str(tuple(g.shape)) for g in given),
+                 needed=", ".join(f"(n, {', '.join(map(str, y.shape))})" for y in roots))
+        )  # fmt: skip
+    each = [engine.run(roots, [g[k] for g in given], keep or k < n - 1, create_graph, targets, accumulate=False)
+            for k in range(n)]  # fmt: skip
+    return [None if rows[0] is None else functions["stack"](list(rows)) for rows in zip(*each, strict=True)]
 
 
 def _check_inputs(op: str, targets: Sequence[Tensor]) -> None:
@@ -97,8 +125,11 @@ def _given(grads: Any, roots: Sequence[Tensor]) -> tuple[Tensor | None, ...]:
     return many
 
 
-from .function import Function, once_differentiable  # noqa: E402 - they build on the two above
+from . import anomaly, functional, graph  # noqa: E402 - they build on the two above
+from .anomaly import detect_anomaly, set_detect_anomaly  # noqa: E402
+from .function import Function, once_differentiable  # noqa: E402
 from .gradcheck import gradcheck, gradgradcheck  # noqa: E402
 
-__all__ = ["Function", "backward", "enable_grad", "grad", "gradcheck", "gradgradcheck", "inference_mode",
-           "is_grad_enabled", "no_grad", "once_differentiable", "set_grad_enabled"]  # fmt: skip
+__all__ = ["Function", "backward", "detect_anomaly", "enable_grad", "functional", "grad", "gradcheck", "gradgradcheck",
+           "graph", "inference_mode", "is_grad_enabled", "no_grad", "once_differentiable", "set_detect_anomaly",
+           "set_grad_enabled"]  # fmt: skip

@@ -9,18 +9,20 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from heapq import heappop, heappush
+from threading import RLock
 from time import perf_counter_ns
 from typing import Any
 
 import numpy as np
 
-from .. import observe
+from .. import observe, saving
 from ..errors import text
 from ..history import edge, storage_of
 from ..modes import state as mode
 from ..node import Node
 from ..source import describe, here
 from ..tensor import Tensor, wrap
+from . import anomaly
 from .vjp import gradients
 
 # An edge and the gradient gathered for it so far; a third item says that the sum is the engine's own memory.
@@ -47,7 +49,8 @@ def run(roots: Sequence[Tensor], root_grads: Sequence[Tensor | None], retain_gra
         (e, t._nr, _root_gradient(t, g, create_graph)) for t, e, g in zip(roots, sources, root_grads, strict=True)
     ]
     was_enabled, mode.enabled = mode.enabled, create_graph
-    was_phase, observe.phase = observe.phase, "backward"
+    was_phase, mode.phase = mode.phase, "backward"
+    was_task, mode.task = mode.task, (sources, path, asked)
     errors = np.seterr(all="ignore")  # a NaN in a gradient is a value, and no warning of NumPy's
     try:
         leaves, captured = _walk(starts, asked, path, retain_graph, create_graph, place, watched)
@@ -69,7 +72,7 @@ def run(roots: Sequence[Tensor], root_grads: Sequence[Tensor | None], retain_gra
                 if arrived is not None:
                     _accumulate(t, arrived, create_graph)
     finally:
-        mode.enabled, observe.phase = was_enabled, was_phase
+        mode.enabled, mode.phase, mode.task = was_enabled, was_phase, was_task
         np.seterr(**errors)
     if watched:
         span = observe.SpanEvent(
@@ -137,7 +140,13 @@ def _walk(starts: list[tuple[Any, int, Any]], asked: set[Any] | None, path: dict
         node.check()
         if node.prehooks:
             g = _prehooks(node, g, create_graph)
-        results, kernel = gradients(node, edges, g, create_graph)
+        if node.hooked:
+            with saving.unpacked(node):
+                results, kernel = gradients(node, edges, g, create_graph)
+        else:
+            results, kernel = gradients(node, edges, g, create_graph)
+        if anomaly.enabled:
+            anomaly.examine(node, g, results)
         if node.hooks:
             results = _hooks(node, results, g, create_graph)
         if len(results) < len(edges):
@@ -153,6 +162,20 @@ def _walk(starts: list[tuple[Any, int, Any]], asked: set[Any] | None, path: dict
         if not retain_graph:
             node.free(place)
     return leaves, captured
+
+
+def reached(task: tuple[list[Any], dict[Node, Any] | None, set[Any] | None]) -> set[Any]:
+    """The nodes and leaves that a running pass sends gradients to."""
+    sources, path, asked = task
+    if path is not None:
+        return {*path, *(asked or ())}
+    found, stack = set(sources), list(sources)
+    while stack:
+        node = stack.pop()
+        fresh = [e for e in getattr(node, "edges", ()) if e is not None and e not in found]
+        found.update(fresh)
+        stack.extend(fresh)
+    return found
 
 
 def _path(sources: list[Any], asked: set[Any]) -> dict[Node, tuple[Any, ...]]:
@@ -201,21 +224,23 @@ def _names_of_one() -> int:
     return sys.getrefcount(entry[1])
 
 
+_adding = RLock()  # backward may run in several threads, and the leaves are shared
 _ONE_NAME = _names_of_one()  # what the count says where there is none but the entry: interpreters differ
 
 
 def _accumulate(t: Tensor, entry: Entry, create_graph: bool) -> None:
     """Add a gradient to `.grad`, in place unless the gradient has a graph of its own."""
-    before = t._grad
-    if create_graph:
-        t._grad = entry[1].clone() if before is None else before + entry[1]
-    elif before is None:
-        t._grad = wrap(entry[1] if _alone(entry) else entry[1].copy(), t._kind)
-    elif before._requires_grad:
-        t._grad = before.detach() + wrap(entry[1], t._kind)
-    else:
-        before._a += entry[1]
-        storage_of(before).wrote("backward", None)
+    with _adding:
+        before = t._grad
+        if create_graph:
+            t._grad = entry[1].clone() if before is None else before + entry[1]
+        elif before is None:
+            t._grad = wrap(entry[1] if _alone(entry) else entry[1].copy(), t._kind)
+        elif before._requires_grad:
+            t._grad = before.detach() + wrap(entry[1], t._kind)
+        else:
+            before._a += entry[1]
+            storage_of(before).wrote("backward", None)
     if t._post_hooks:
         for hook in tuple(t._post_hooks.values()):
             hook(t)
@@ -243,6 +268,11 @@ def _root_gradient(t: Tensor, g: Tensor | None, create_graph: bool) -> Any:
                     remedy="loss.sum().backward(), loss.mean().backward(), or loss.backward(gradient)",
                 )
             )
+        if t._kind.dtype.category == 3:
+            raise RuntimeError(
+                text(f"grad can be implicitly created only for real scalar outputs but got {t._kind.dtype}",
+                     op="backward", remedy="a real loss: z.abs().sum().backward(), or loss.backward(gradient)")
+            )  # fmt: skip
         one = t._a.copy()
         one.fill(1)
         return wrap(one, t._kind) if create_graph else one

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from time import perf_counter_ns
 from typing import Any
 
-from .. import observe
+from .. import observe, saving
 from ..backends import Kernel
 from ..errors import text
 from ..history import edge, storage_of
@@ -47,6 +47,8 @@ class Context(Node):
         self.check()
         out = []
         for t, slot in zip(self.saved or (), self.op.slots, strict=True):
+            if isinstance(t, saving.Packed):
+                t = t.get()
             if slot.where == "output":  # made anew, for the node must not keep its own output alive
                 t = wrap(t._a, t._kind)
                 if mode.enabled:
@@ -242,6 +244,8 @@ def _connect(ctx: Context, op: Any, tensors: list[Tensor], outs: tuple[Any, ...]
         saved.append(t if t is None or at is None else wrap(t._a, t._kind))
     ctx.saved, ctx.storages = tuple(saved), tuple(None if t is None else storage_of(t) for t in ctx.to_save)
     ctx.versions = tuple(0 if s is None else s.version for s in ctx.storages)
+    if saving.active:
+        saving.pack(ctx)
     ctx.to_save = ()
     for j, o in enumerate(live):
         if o._kind.dtype.category >= 2 and not any(o is n for n in ctx.non_differentiable):

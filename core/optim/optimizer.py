@@ -11,6 +11,7 @@ from typing import Any
 
 from .. import observe
 from ..modes import enable_grad
+from ..modes import state as mode
 from ..nn.modules.module import typename, zeroed
 from ..node import RemovableHandle
 from ..tensor import Tensor
@@ -36,7 +37,7 @@ def _around(step: Callable[..., Any]) -> Callable[..., Any]:
                         f"{step} must return None or a tuple of (new_args, new_kwargs), but got {changed}."
                     )
                 args, kwargs = changed
-        watching, before = observe.observers, observe.phase
+        watching, before = observe.observers, mode.phase
         params = [p for group in self.param_groups for p in group["params"]] if watching else []
         begun = False
 
@@ -49,12 +50,12 @@ def _around(step: Callable[..., Any]) -> Callable[..., Any]:
 
         def within(closure: Callable[[], Any]) -> Callable[[], Any]:
             def run() -> Any:
-                observe.phase = "forward"
+                mode.phase = "forward"
                 try:
                     with enable_grad():
                         return closure()
                 finally:
-                    observe.phase = "update"
+                    mode.phase = "update"
                     begin()  # what the closure takes is no part of the update
 
             return run
@@ -65,11 +66,11 @@ def _around(step: Callable[..., Any]) -> Callable[..., Any]:
             kwargs = {**kwargs, "closure": within(kwargs["closure"])}
         else:
             begin()
-        self._stepping, observe.phase = True, "update"
+        self._stepping, mode.phase = True, "update"
         try:
             out = step(self, *args, **kwargs)
         finally:
-            self._stepping, observe.phase = False, before
+            self._stepping, mode.phase = False, before
         if begun:
             for o in watching:
                 o.update(self, params, False)
