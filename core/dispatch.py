@@ -146,6 +146,13 @@ def call_map(op: Elementwise, args: tuple[Any, ...], params: tuple[float, ...] =
 
 def _map(op: Elementwise, args: tuple[Any, ...], params: tuple[float, ...], watched: bool) -> Tensor:
     kind, args = promote(op, args)
+    if kind.dtype.category == 3 and op.complex_form is not op:
+        if op.complex_form is not None:
+            return op.complex_form(*args, *params)
+        raise NotImplementedError(
+            text(f'"{op.label}_cpu" not implemented for {kind.dtype.scalar_type!r}', op=op.label, came=str(kind.dtype),
+                 needed="real numbers", remedy="x.abs(), x.real or x.imag")
+        )  # fmt: skip
     arrays = tuple([a._a if isinstance(a, Tensor) else a for a in args])
     kernel = kernel_for(op, kind)
     if watched:

@@ -58,6 +58,9 @@ class Op:
     """
 
     returns = 1
+    # A complex gradient is g times the conjugate of the derivative. A vjp that says g times the derivative is run
+    # between two conjugations; False for one that is in PyTorch's form already.
+    holomorphic = True
 
     def __init__(self, name: str, inputs: Sequence[str], params: dict[str, Any], outputs: Sequence[str],
                  vjp: Any, doc: str, label: str) -> None:  # fmt: skip
@@ -127,6 +130,7 @@ class Elementwise(Op):
         self.kernels: dict[Kind, Any] = {}  # the same with its name and backend
         self.recipes: dict[Kind, Any] = {}  # how core.autograd.vjp computes the gradients of each kind
         self.map_plans: dict[int, MapPlan | None] = {}
+        self.complex_form: Callable[..., Any] | None = None  # what serves complex numbers: this op itself, or another
 
     def map_plan(self, mask: int) -> MapPlan | None:
         """`plan` for an op of at most two operands, compiled; None where nothing is saved."""

@@ -20,7 +20,9 @@ class GradcheckError(RuntimeError):
 
 def gradcheck(func: Callable[..., Any], inputs: Any, *, eps: float = EPS, atol: float = ATOL, rtol: float = RTOL,
               raise_exception: bool = True, nondet_tol: float = 0.0) -> bool:  # fmt: skip
-    """Whether the gradients of `func` at `inputs` (float64) agree with central differences.
+    """Whether the gradients of `func` at `inputs` (float64, complex128) agree with central differences.
+
+    A complex number counts as two real ones.
 
     Every element of every input that requires a gradient is moved by `eps`, for every floating-point output; one that
     is cut off from its inputs must not depend on them. `rtol` is a tenth of PyTorch's, so that a gradient wrong by a
@@ -56,7 +58,7 @@ def gradgradcheck(func: Callable[..., Any], inputs: Any, grad_outputs: Any = Non
     outs = [o for o in _outputs(func(*args)) if o.requires_grad]
     if grad_outputs is None:
         rng = np.random.default_rng(0)
-        grad_outputs = [_leaf(rng.uniform(0.5, 1.5, o.shape), o) for o in outs]
+        grad_outputs = [_leaf(rng.uniform(0.5, 1.5, _size(o)), o) for o in outs]
     given = _many(grad_outputs)
     wanted = _wanted(args)
 
@@ -112,20 +114,27 @@ def _wanted(args: tuple[Any, ...]) -> list[int]:
 
 def _outputs(result: Any) -> tuple[Tensor, ...]:
     many = result if isinstance(result, tuple | list) else (result,)
-    return tuple(t for t in many if isinstance(t, Tensor) and t.is_floating_point())
+    return tuple(t for t in many if isinstance(t, Tensor) and (t.is_floating_point() or t.is_complex()))
 
 
 def _leaf(values: Any, like: Tensor) -> Tensor:
-    """NumPy values as a leaf of the kind of `like`."""
+    """NumPy values as a leaf of the shape and kind of `like`."""
     from .. import backends
 
-    array = backends.array_module(like.device.type).asarray(values, like.dtype.numpy)
+    values = values.view(np.complex128) if like.is_complex() else values
+    array = backends.array_module(like.device.type).asarray(values.reshape(like.shape), like.dtype.numpy)
     return wrap(array, like._kind).requires_grad_()
+
+
+def _size(t: Tensor) -> int:
+    """How many real numbers it holds."""
+    return t.numel() * (2 if t.is_complex() else 1)
 
 
 def _values(t: Tensor) -> Any:
     a = t._a if isinstance(t._a, np.ndarray) else t._a.get()
-    return a.astype(np.float64).reshape(-1)
+    a = a.astype(np.complex128 if t.is_complex() else np.float64).reshape(-1)
+    return a.view(np.float64)
 
 
 def _analytic(func: Callable[..., Any], args: tuple[Any, ...], i: int, j: int) -> Any:
@@ -133,10 +142,10 @@ def _analytic(func: Callable[..., Any], args: tuple[Any, ...], i: int, j: int) -
     from . import grad
 
     y = _outputs(func(*args))[j]
-    columns = np.zeros((args[i].numel(), y.numel()))
-    for k in range(y.numel() if y.requires_grad else 0):
-        seed = np.zeros(y.shape)
-        seed.reshape(-1)[k] = 1.0
+    columns = np.zeros((_size(args[i]), _size(y)))
+    for k in range(_size(y) if y.requires_grad else 0):
+        seed = np.zeros(_size(y))
+        seed[k] = 1.0
         (g,) = grad(y, args[i], _leaf(seed, y).detach(), retain_graph=True, allow_unused=True)
         if g is not None:
             columns[:, k] = _values(g)
@@ -151,7 +160,7 @@ def _numeric(func: Callable[..., Any], args: tuple[Any, ...], i: int, j: int, ep
     def at(k: int, step: float) -> Any:
         values = base.copy()
         values[k] += step
-        moved = _leaf(values.reshape(x.shape), x)
+        moved = _leaf(values, x)
         return _values(_outputs(func(*(moved if n == i else a for n, a in enumerate(args))))[j])
 
     rows = [(at(k, eps) - at(k, -eps)) / (2 * eps) for k in range(base.size)]

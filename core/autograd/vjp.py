@@ -13,7 +13,7 @@ from .. import backends
 from ..device import Kind
 from ..errors import OpNotDifferentiable, text
 from ..node import Node
-from ..op import Elementwise, Operation
+from ..op import Elementwise, Op, Operation
 from ..source import describe
 from ..tensor import Tensor, wrap
 
@@ -25,6 +25,19 @@ def gradients(node: Node, edges: tuple[Any, ...], grads: Any, create_graph: bool
     the op has several outputs. Gradients are arrays, with `create_graph` tensors.
     """
     op = node.op
+    if node.kind.dtype.category == 3 and isinstance(op, Op) and op.holomorphic:
+        found, kernel = _gradients(op, node, edges, _conj(grads), create_graph)
+        return tuple([_conj(r) for r in found]), kernel
+    return _gradients(op, node, edges, grads, create_graph)
+
+
+def _conj(g: Any) -> Any:
+    """The conjugate of a gradient, an array or a tensor, or of each in a list."""
+    return [_conj(x) for x in g] if isinstance(g, list | tuple) else None if g is None else g.conj()
+
+
+def _gradients(op: Any, node: Node, edges: tuple[Any, ...], grads: Any,
+               create_graph: bool) -> tuple[tuple[Any, ...], str]:  # fmt: skip
     if isinstance(op, Elementwise):
         if not op.differentiable:
             raise OpNotDifferentiable(

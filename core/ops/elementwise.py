@@ -302,12 +302,16 @@ def pow(input: Any, exponent: Any, *, out: Tensor | None = None) -> Tensor:
     """
     if isinstance(exponent, Tensor):
         if not isinstance(input, Tensor):
-            if isinstance(input, int) and not exponent.is_floating_point():
+            if (
+                isinstance(input, complex)
+                or exponent.is_complex()
+                or (isinstance(input, int) and not exponent.is_floating_point())
+            ):
                 return pow_tensor(input, exponent, out=out)
             return scalar_pow(exponent if exponent.is_floating_point() else exponent.float(), float(input), out=out)  # type: ignore[attr-defined]
         return pow_tensor(input, exponent, out=out)
-    if not input.is_floating_point():
-        if isinstance(exponent, int) and exponent < 0:
+    if isinstance(exponent, complex) or not input.is_floating_point():
+        if isinstance(exponent, int) and exponent < 0 and not input.is_complex():
             raise RuntimeError(
                 "Integers to negative integer powers are not allowed.\n  op: pow; remedy: x.float() ** exponent"
             )

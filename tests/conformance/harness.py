@@ -80,7 +80,7 @@ def wide(o: Elementwise, arrays: list[Any]) -> Any:
 def to_tensor(a: Any, where: device, dtype: str | None = None, grad: bool = False) -> Tensor:
     """A tensor over the array itself, so that its layout is kept."""
     t = wrap(a, kind_of(core.dtypes.from_numpy(a.dtype), where))
-    return t.requires_grad_() if grad and t.is_floating_point() else t
+    return t.requires_grad_() if grad and t.dtype.category >= 2 else t
 
 
 def run_map(o: Elementwise, arrays: list[Any], where: device, grad: bool = False) -> tuple[Tensor, list[Tensor], str]:
@@ -113,6 +113,8 @@ def cast(a: Any, dtype: str) -> Any:
     if a is None:
         return None
     a = np.asarray(a)
+    if a.dtype.kind == "c":
+        return a.astype(np.complex64 if dtype == "float32" else np.complex128)
     return a.astype(getattr(core, dtype).numpy) if a.dtype.kind == "f" else a
 
 
@@ -124,7 +126,8 @@ def close(got: Any, want: Any, dtype: str, scale: float = 1.0) -> None:
         np.testing.assert_array_equal(got, want)
         return
     tolerance = TOLERANCE[dtype] * scale
-    np.testing.assert_allclose(got.astype(np.float64), want.astype(np.float64), rtol=tolerance, atol=tolerance)
+    wide = np.complex128 if want.dtype.kind == "c" else np.float64
+    np.testing.assert_allclose(got.astype(wide), want.astype(wide), rtol=tolerance, atol=tolerance)
 
 
 def gradients_agree(function: Callable[..., Any], tensors: list[Tensor], second: bool = True) -> None:

@@ -1,0 +1,315 @@
+"""Complex numbers: parts, conjugates, angles, and which elementwise ops take them.
+
+The gradient of a real loss with respect to a complex z = x + iy is dL/dx + i dL/dy, as in PyTorch: for a
+complex-differentiable f, g times the conjugate of f'. The engine conjugates around the vjps (`Op.holomorphic`); the ops
+here that are not complex-differentiable say their gradients outright.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from .. import dtypes
+from .. import op as declarations
+from ..binding import bind, public
+from ..dtypes import complex64, complex128
+from ..errors import text
+from ..op import Elementwise, operation
+from ..tensor import Tensor
+from .elementwise import atan2, cos, exp, isnan, log, sin, sqrt, where
+from .precision import wide
+from .views import _H, _mT
+
+_REAL = {complex64: dtypes.float32, complex128: dtypes.float64}
+_COMPLEX = {dtypes.float32: complex64, dtypes.float64: complex128}
+
+
+def _declare(name: str, forward: Any, vjp: Any, **how: Any) -> Any:
+    """An op whose vjp is in the convention already."""
+    made = operation(name, forward, vjp=vjp, **how)
+    made.op.holomorphic = False  # type: ignore[attr-defined]
+    return made
+
+
+def _pairs(rng: Any) -> list[Any]:
+    return [((rng.uniform(-2, 2, (3, 2)),), {})]
+
+
+def _number(rng: Any) -> list[Any]:
+    return [((rng.uniform(-2, 2, (2, 3)) + 1j * rng.uniform(-2, 2, (2, 3)),), {})]
+
+
+# -- parts ------------------------------------------------------------------------------------------------------------
+
+
+def _complex_forward(xp: Any, real: Any, imag: Any) -> Any:
+    out = xp.empty(real.shape, xp.result_type(real.dtype, xp.complex64))
+    out.real, out.imag = real, imag
+    return out
+
+
+def _as_pairs(xp: Any, x: Any) -> Any:
+    part = x.real
+    return xp.lib.stride_tricks.as_strided(part, (*x.shape, 2), (*x.strides, part.itemsize))
+
+
+def _real_vjp(g: Tensor, x_dtype: Any) -> Tensor:
+    return g.to(x_dtype)
+
+
+def _imag_vjp(g: Tensor) -> Tensor:
+    return _complex(g * 0.0, g)
+
+
+_complex = _declare("complex", _complex_forward, (lambda g: _real(g), lambda g: _imag(g)), inputs="real imag",
+                    samples=lambda rng: [((rng.uniform(-2, 2, (2, 3)), rng.uniform(-2, 2, (2, 3))), {})])  # fmt: skip
+_real = _declare("real", lambda xp, x: x.real, _real_vjp, view=True, samples=_number)
+_imag = _declare("imag", lambda xp, x: x.imag, _imag_vjp, view=True, samples=_number)
+_view_as_real = _declare(
+    "view_as_real", _as_pairs, lambda g: _view_as_complex(g.contiguous()), view=True, samples=_number
+)
+_view_as_complex = _declare(
+    "view_as_complex",
+    lambda xp, x: wide(x).view(xp.result_type(x.dtype, xp.complex64))[..., 0],
+    lambda g: _view_as_real(g),
+    view=True,
+    samples=_pairs,
+)
+_conj = _declare("conj", lambda xp, x: xp.conj(x), lambda g: _conj(g), samples=_number)
+
+
+def _is_complex(t: Any, op: str) -> bool:
+    if not isinstance(t, Tensor):
+        raise TypeError(f"{op}(): argument 'input' (position 1) must be Tensor, not {type(t).__name__}")
+    return t.dtype.category == 3
+
+
+@public(method=False)
+def real(input: Tensor) -> Tensor:
+    """The real parts, a view; a real tensor is its own.
+
+    >>> import core
+    >>> core.real(core.tensor([1 + 2j]))
+    tensor([1.])
+    """
+    return _real(input) if _is_complex(input, "real") else input
+
+
+@public(method=False)
+def imag(input: Tensor) -> Tensor:
+    """The imaginary parts, a view. *Raises*: RuntimeError for a real tensor.
+
+    >>> import core
+    >>> core.imag(core.tensor([1 + 2j]))
+    tensor([2.])
+    """
+    if not _is_complex(input, "imag"):
+        raise RuntimeError(text("imag is not implemented for tensors with non-complex dtypes.", op="imag",
+                                came=str(input.dtype), remedy="torch.zeros_like(x)"))  # fmt: skip
+    return _imag(input)
+
+
+def _set_part(part: Any) -> Any:
+    def setter(self: Tensor, value: Any) -> None:
+        part(self)[...] = value
+
+    return setter
+
+
+Tensor.real = property(real, _set_part(real), doc="The real parts, a view.")  # type: ignore[attr-defined]
+Tensor.imag = property(imag, _set_part(imag), doc="The imaginary parts, a view.")  # type: ignore[attr-defined]
+
+
+@public(method=False)
+def view_as_real(input: Tensor) -> Tensor:
+    """A view with a last dimension of size 2: the real and the imaginary part.
+
+    >>> import core
+    >>> core.view_as_real(core.tensor([1 + 2j]))
+    tensor([[1., 2.]])
+    """
+    if not _is_complex(input, "view_as_real"):
+        raise RuntimeError(text("view_as_real is only supported for complex tensors", op="view_as_real",
+                                came=str(input.dtype)))  # fmt: skip
+    return _view_as_real(input)
+
+
+@public(method=False)
+def view_as_complex(input: Tensor) -> Tensor:
+    """A view without the last dimension, of size 2, which held the real and the imaginary part.
+
+    >>> import core
+    >>> core.view_as_complex(core.tensor([[1.0, 2.0]]))
+    tensor([1.+2.j])
+    """
+    if input.dtype not in _COMPLEX:
+        raise RuntimeError(text(
+            f"view_as_complex is only supported for floating point tensors, but got a tensor of scalar type: "
+            f"{input.dtype.scalar_type}", op="view_as_complex", remedy="x.float()"))  # fmt: skip
+    if input.ndim == 0:
+        raise RuntimeError(text("Input tensor must have one or more dimensions", op="view_as_complex"))
+    if input._a.shape[-1] != 2:
+        raise RuntimeError(text("Tensor must have a last dimension of size 2", op="view_as_complex",
+                                came=f"shape {tuple(input.shape)}"))  # fmt: skip
+    if input._a.strides[-1] != input._a.itemsize:
+        raise RuntimeError(text("Tensor must have a last dimension with stride 1", op="view_as_complex",
+                                remedy="x.contiguous()"))  # fmt: skip
+    return _view_as_complex(input)
+
+
+@public(method=False)
+def complex(real: Tensor, imag: Tensor) -> Tensor:
+    """``real + imag i``; the two broadcast and have one dtype, float32 or float64.
+
+    >>> import core
+    >>> core.complex(core.tensor([1.0]), core.tensor([2.0]))
+    tensor([1.+2.j])
+    """
+    if real.dtype not in _COMPLEX:
+        raise RuntimeError(text("Expected both inputs to be Half, Float or Double tensors but got "
+                                f"{real.dtype.scalar_type} and {imag.dtype.scalar_type}", op="complex"))  # fmt: skip
+    if real.dtype is not imag.dtype:
+        raise RuntimeError(text(f"Expected object of scalar type {real.dtype.scalar_type} but got scalar type "
+                                f"{imag.dtype.scalar_type} for second argument", op="complex"))  # fmt: skip
+    from ..shape import broadcast_shapes
+
+    shape = broadcast_shapes(real._a.shape, imag._a.shape, op="complex")
+    return _complex(real.expand(shape), imag.expand(shape))
+
+
+@public(method=False)
+def polar(abs: Tensor, angle: Tensor) -> Tensor:
+    """``abs * exp(i angle)``.
+
+    >>> import core
+    >>> core.polar(core.tensor([2.0]), core.tensor([0.0]))
+    tensor([2.+0.j])
+    """
+    return complex(abs * cos(angle), abs * sin(angle))
+
+
+# -- conjugate, absolute value, angle ----------------------------------------------------------------------------------
+
+
+@public("conj_physical")
+def conj(input: Tensor) -> Tensor:
+    """The complex conjugates; a real tensor is its own.
+
+    >>> import core
+    >>> core.conj(core.tensor([1 + 2j]))
+    tensor([1.-2.j])
+    """
+    return _conj(input) if _is_complex(input, "conj") else input
+
+
+@public("resolve_neg")
+def resolve_conj(input: Tensor) -> Tensor:
+    """The tensor itself: conjugates are never left for later here.
+
+    >>> import core
+    >>> core.resolve_conj(core.tensor([1 + 2j]))
+    tensor([1.+2.j])
+    """
+    return input
+
+
+@public("is_neg")
+def is_conj(input: Tensor) -> bool:
+    """Whether a conjugate was left for later: never.
+
+    >>> import core
+    >>> core.is_conj(core.tensor([1 + 2j]).conj())
+    False
+    """
+    return False
+
+
+@public(method=False)
+def is_complex(input: Tensor) -> bool:
+    """Whether the dtype is complex64 or complex128.
+
+    >>> import core
+    >>> core.is_complex(core.tensor([1j]))
+    True
+    """
+    return _is_complex(input, "is_complex")
+
+
+def _abs_vjp(g: Tensor, x: Tensor) -> Tensor:
+    return g * sgn(x)
+
+
+_abs = _declare("complex_abs", lambda xp, x: xp.abs(x), _abs_vjp, label="abs", samples=_number)
+
+
+def sgn(x: Tensor) -> Tensor:
+    """x / |x|; 0 at 0."""
+    size = _abs(x)
+    nothing = size == 0
+    return where(nothing, x * 0, x / where(nothing, 1.0, size))
+
+
+@public()
+def angle(input: Tensor) -> Tensor:
+    """The angle in the complex plane, in radians; of real numbers 0 or pi.
+
+    >>> import core
+    >>> core.angle(core.tensor([1j, -1 + 0j]))
+    tensor([1.5708, 3.1416])
+    """
+    if _is_complex(input, "angle"):
+        nothing = (input == 0).detach()  # the gradient at 0 is 0, as in PyTorch
+        x = where(nothing, 1.0, input)
+        return where(nothing, 0.0, atan2(_imag(x), _real(x)))
+    y = input if input.dtype.category == 2 else input.to(dtypes.get_default_dtype())
+    still = y.detach()
+    return where(isnan(still), still, where(still < 0, math.pi, 0.0 * where(isnan(still), 0.0, y)))
+
+
+def _of_matrices(transposed: Any, name: str, doc: str) -> Any:
+    def function(input: Tensor) -> Tensor:
+        y = transposed(input)
+        return _conj(y) if y.dtype.category == 3 else y
+
+    function.__name__, function.__doc__ = name, doc
+    return function
+
+
+Tensor.mH = property(_of_matrices(_mT, "mH", "As mT, conjugated."))  # type: ignore[assignment]
+Tensor.H = property(_of_matrices(_H, "H", "As T of a matrix, conjugated."))  # type: ignore[assignment]
+adjoint = _of_matrices(
+    _mT, "adjoint", "The transposed matrices, conjugated.\n\n    >>> import core\n    >>> core.adjoint("
+    "core.tensor([[1j, 2 + 0j]]))\n    tensor([[0.-1.j],\n            [2.-0.j]])")  # fmt: skip
+bind(adjoint, "adjoint")
+
+for _name, _kind in (("cfloat", complex64), ("cdouble", complex128)):
+
+    def _convert(self: Tensor, _kind: Any = _kind) -> Tensor:
+        return self.to(_kind)
+
+    _convert.__name__, _convert.__doc__ = _name, f"As {_kind.name}."
+    setattr(Tensor, _name, _convert)
+
+
+# -- elementwise ops of complex numbers --------------------------------------------------------------------------------
+
+_AS_THEY_ARE = (
+    "mul true_divide neg square reciprocal add sub pow_tensor pow_scalar scalar_pow lerp exp expm1 log log2 log10 "
+    "log1p sqrt rsqrt sin cos tan asin acos atan sinh cosh tanh asinh atanh eq ne where isnan isinf isfinite "
+    "logical_and logical_or logical_xor logical_not addcmul addcdiv silu"
+)
+
+
+def _sigmoid(x: Tensor) -> Tensor:
+    return 1.0 / (1.0 + exp(-x))
+
+
+def _acosh(x: Tensor) -> Tensor:
+    return log(x + sqrt(x - 1) * sqrt(x + 1))  # the root of x * x - 1 would be on the other branch left of 0
+
+
+_OTHERS = {"abs": _abs, "sign": sgn, "sigmoid": _sigmoid, "exp2": lambda x: exp(x * math.log(2)), "acosh": _acosh}
+for _name, _op in declarations.table.items():
+    if isinstance(_op, Elementwise):
+        _op.complex_form = _op if _name in _AS_THEY_ARE.split() else _OTHERS.get(_name)
