@@ -172,6 +172,17 @@ def fork(seed: int) -> Generator:
     return Generator(kind=default_generator.kind).manual_seed(seed)
 
 
+def states() -> list[tuple[Generator, Tensor]]:
+    """Where the default generators of all devices stand."""
+    return [(g, g.get_state()) for g in (default_generator, *_others.values())]
+
+
+def set_states(saved: list[tuple[Generator, Tensor]]) -> None:
+    """Let the default generators stand where `states` found them."""
+    for g, state in saved:
+        g.set_state(state)
+
+
 @contextmanager
 def fork_rng(devices: Any = None, enabled: bool = True) -> Iterator[None]:
     """What is drawn in the block leaves no trace: afterwards the default generators stand where they stood.
@@ -183,9 +194,8 @@ def fork_rng(devices: Any = None, enabled: bool = True) -> Iterator[None]:
     >>> bool(a == core.rand(1))
     True
     """
-    states = [(g, g.get_state()) for g in (default_generator, *_others.values())] if enabled else []
+    saved = states() if enabled else []
     try:
         yield
     finally:
-        for g, state in states:
-            g.set_state(state)
+        set_states(saved)

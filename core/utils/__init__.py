@@ -1,7 +1,7 @@
-"""PyTorch's ``utils``: data loading."""
+"""PyTorch's ``utils``: data loading, checkpoints of activations."""
 
 from __future__ import annotations
 
-from . import data
+from . import checkpoint, data
 
-__all__ = ["data"]
+__all__ = ["checkpoint", "data"]
