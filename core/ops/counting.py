@@ -218,8 +218,9 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -
     """
     need_tensor(input, "bincount")
     if input.dtype.category > 1:
-        raise RuntimeError(text(f"\"bincount_cpu\" not implemented for '{input.dtype.scalar_type}'", op="bincount",
-                                remedy="x.long()"))  # fmt: skip
+        raise NotImplementedError(
+            text(f"\"bincount_cpu\" not implemented for '{input.dtype.scalar_type}'", op="bincount", remedy="x.long()")
+        )
     if input.ndim != 1 or (input.numel() and int(input._a.min()) < 0):
         raise RuntimeError(text("bincount only supports 1-d non-negative integral inputs.", op="bincount",
                                 came=f"shape {tuple(input._a.shape)}"))  # fmt: skip
@@ -300,8 +301,9 @@ def histogram(input: Tensor, bins: Any, *, range: Any = None, weight: Tensor | N
     """
     need_tensor(input, "histogram")
     if input.dtype.name not in ("float32", "float64"):
-        raise RuntimeError(text(f"\"histogram_cpu\" not implemented for '{input.dtype.scalar_type}'", op="histogram",
-                                remedy="x.float()"))  # fmt: skip
+        raise NotImplementedError(
+            text(f"\"histogramdd\" not implemented for '{input.dtype.scalar_type}'", op="histogram", remedy="x.float()")
+        )
     xp = backends.array_module(input.device.type)
     if isinstance(bins, Tensor):
         if bins.dtype is not input.dtype:
@@ -321,9 +323,12 @@ def histogram(input: Tensor, bins: Any, *, range: Any = None, weight: Tensor | N
             raise RuntimeError(text(f"torch.histogramdd: min should be less than max, got [{low}, {high}]",
                                     op="histogram"))  # fmt: skip
         edges = from_array(xp.linspace(low, high, bins + 1).astype(input._a.dtype), input.device)
-    hist = _histogram(input.detach(), edges, None if weight is None else weight.detach(), density=bool(density))
+    hist = _histogram(input, edges, weight, density=bool(density))
     return _ReturnHistogram(hist, edges)
 
+
+for _op in (_bincount, _histc, _histogram):
+    _op.op.recorded = True  # type: ignore[attr-defined] # asking for their gradient is an error, not silence
 
 # -- membership --------------------------------------------------------------------------------------------------------
 
