@@ -60,7 +60,7 @@ fmin = elementwise(
 )
 heaviside = elementwise(
     "heaviside",
-    lambda a, b: s.where(a == 0.0, b, s.where(a > 0.0, 1.0, 0.0 * b)),
+    lambda a, b: s.where(a == 0.0, b, s.where(a > 0.0, 1.0, 0.0)),
     doc="0 below 0, 1 above, b at 0.",
     example=("core.tensor([-2.0, 0.0, 2.0]), core.tensor([0.5])", "tensor([0.0000, 0.5000, 1.0000])"),
 )

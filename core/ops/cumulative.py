@@ -1,0 +1,239 @@
+"""Running products, extremes and log-sums; differences and the trapezoid rule."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from .. import dtypes
+from ..binding import public
+from ..dtypes import dtype as Dtype
+from ..errors import text
+from ..op import operation
+from ..return_types import return_type
+from ..shape import normalize_dim
+from ..tensor import Tensor
+from .elementwise import logical_xor, sub, where
+from .joining import cat, flip
+from .ordering import picked_vjp, running
+from .pieces import narrow
+from .precision import rounded, wide
+from .reduce import need_tensor
+
+_ReturnCummax = return_type("cummax", "values indices")
+_ReturnCummin = return_type("cummin", "values indices")
+
+
+def _samples(rng: Any) -> list[Any]:
+    x = rng.permutation(24).reshape(2, 3, 4) / 7.0 - 1.6
+    return [((x,), {"dim": d}) for d in (0, 1, 2)]
+
+
+# -- products ----------------------------------------------------------------------------------------------------------
+
+
+def _cumprod_vjp(g: Tensor, x: Tensor, y: Tensor, dim: int) -> Tensor:
+    if bool((x._a != 0).all()):
+        return flip(flip(g * y, dim).cumsum(dim), dim) / x
+    # A zero would be divided by: for every j the running product with x_j replaced by 1, summed from j on.
+    moved = x.movedim(dim, -1)
+    n = moved.shape[-1]
+    grid = moved.unsqueeze(-2).expand(*moved.shape[:-1], n, n)
+    eye = _mask(x, n=n, on="diagonal")
+    others = _cumprod(where(eye, 1.0, grid), dim=grid.ndim - 1)
+    kept = where(_mask(x, n=n, on="after"), others * g.movedim(dim, -1).unsqueeze(-2), 0.0)
+    return kept.sum(-1).movedim(-1, dim)  # type: ignore[no-any-return]
+
+
+_mask = operation(
+    "triangle_mask",
+    lambda xp, x, n, on: xp.eye(n, dtype=bool) if on == "diagonal" else xp.tri(n, dtype=bool).T.copy(),
+    params={"n": 1, "on": "diagonal"},
+    samples=lambda rng: [((rng.uniform(-1, 1, (3,)),), {"n": 3, "on": "after"})],
+    doc="True on the diagonal of n by n, or on and above it, on the device of x.",
+)
+
+
+def _cumprod_samples(rng: Any) -> list[Any]:
+    with_zeros = rng.uniform(0.5, 1.5, (3, 4))
+    with_zeros[1, 1] = with_zeros[2, 1] = with_zeros[0, 3] = 0
+    return [((rng.uniform(0.5, 1.5, (2, 3, 4)),), {"dim": 1}), ((with_zeros,), {"dim": 0}), ((with_zeros,), {"dim": 1})]
+
+
+_cumprod = operation("cumprod", lambda xp, x, dim: rounded(xp.cumprod(wide(x), axis=dim), x.dtype), params={"dim": 0},
+                     vjp=_cumprod_vjp, samples=_cumprod_samples)  # fmt: skip
+
+
+@public(inplace=True)
+def cumprod(input: Tensor, dim: int, *, dtype: Dtype | None = None, out: Tensor | None = None) -> Tensor:
+    """The products of all elements up to each one along `dim`. Integers and bools give int64.
+
+    >>> import core
+    >>> core.cumprod(core.tensor([1.0, 2.0, 3.0]), 0)
+    tensor([1., 2., 6.])
+    """
+    from ..dispatch import into
+
+    need_tensor(input, "cumprod")
+    d = normalize_dim(dim, input.ndim, "cumprod")
+    x = input.to(dtype or (dtypes.int64 if input.dtype.category < 2 else input.dtype))
+    return into(out, _cumprod(x, dim=d) if x.ndim else x.clone(), "cumprod")
+
+
+# -- extremes ----------------------------------------------------------------------------------------------------------
+
+
+def _running_extreme(name: str, ufunc: str) -> Any:
+    def forward(xp: Any, x: Any, dim: int) -> Any:
+        if not x.ndim:
+            return x.copy(), xp.zeros((), xp.int64)
+        w = wide(x)
+        values = running(xp, ufunc, w, dim)
+        hit = w == values  # of equals the last one counts, and of NaN
+        if w.dtype.kind == "f":
+            hit = hit | xp.isnan(w)
+        at = xp.arange(x.shape[dim]).reshape([-1 if i == dim else 1 for i in range(x.ndim)])
+        return rounded(values, x.dtype), running(xp, "maximum", xp.where(hit, at, 0), dim).astype(xp.int64)
+
+    return operation(name, forward, params={"dim": 0}, outputs="values indices", returns=2, vjp=(picked_vjp,),
+                     samples=_samples)  # fmt: skip
+
+
+_cummax, _cummin = _running_extreme("cummax", "maximum"), _running_extreme("cummin", "minimum")
+
+
+@public()
+def cummax(input: Tensor, dim: int, *, out: Any = None) -> Any:
+    """The greatest element up to each one along `dim`, and its index, the last of equals.
+
+    >>> import core
+    >>> core.cummax(core.tensor([1.0, 3.0, 2.0]), 0).values
+    tensor([1., 3., 3.])
+    """
+    need_tensor(input, "cummax")
+    return _ReturnCummax(*_cummax(input, dim=normalize_dim(dim, input.ndim, "cummax")))
+
+
+@public()
+def cummin(input: Tensor, dim: int, *, out: Any = None) -> Any:
+    """The least element up to each one along `dim`, and its index, the last of equals.
+
+    >>> import core
+    >>> core.cummin(core.tensor([3.0, 1.0, 2.0]), 0).indices
+    tensor([0, 1, 1])
+    """
+    need_tensor(input, "cummin")
+    return _ReturnCummin(*_cummin(input, dim=normalize_dim(dim, input.ndim, "cummin")))
+
+
+# -- log-sums ----------------------------------------------------------------------------------------------------------
+
+
+def _logcumsumexp_vjp(g: Tensor, x: Tensor, y: Tensor, dim: int) -> Tensor:
+    """Σ_k>=j g_k exp(x_j - y_k), as log-sums of the positive and the negative part of g, so that nothing overflows."""
+
+    def part(sign: float) -> Tensor:
+        up = g * sign > 0
+        logs = where(up, where(up, g * sign, 1.0).log() - y, -math.inf)
+        sums = flip(_logcumsumexp(flip(logs, dim), dim=dim), dim)
+        return (where(sums > -math.inf, sums, 0.0) + x).exp() * (sums > -math.inf)  # type: ignore[no-any-return]
+
+    return part(1.0) - part(-1.0)
+
+
+_logcumsumexp: Any = operation(
+    "logcumsumexp", lambda xp, x, dim: rounded(running(xp, "logaddexp", wide(x), dim), x.dtype), params={"dim": 0},
+    vjp=_logcumsumexp_vjp, samples=_samples)  # fmt: skip
+
+
+@public()
+def logcumsumexp(input: Tensor, dim: int, *, out: Tensor | None = None) -> Tensor:
+    """The logarithm of the sum of the exponentials of all elements up to each one along `dim`, without overflow.
+
+    >>> import core
+    >>> core.logcumsumexp(core.tensor([0.0, 0.0]), 0)
+    tensor([0.0000, 0.6931])
+    """
+    from ..dispatch import into
+
+    need_tensor(input, "logcumsumexp")
+    d = normalize_dim(dim, input.ndim, "logcumsumexp")
+    if input.dtype.category < 2:
+        raise NotImplementedError(text(f"\"logcumsumexp_out_cpu\" not implemented for '{input.dtype.scalar_type}'",
+                                       op="logcumsumexp", remedy="x.float()"))  # fmt: skip
+    return into(out, _logcumsumexp(input, dim=d) if input.ndim else input.clone(), "logcumsumexp")
+
+
+# -- differences and integrals -----------------------------------------------------------------------------------------
+
+
+@public()
+def diff(input: Tensor, n: int = 1, dim: int = -1, prepend: Tensor | None = None, append: Tensor | None = None, *,
+         out: Tensor | None = None) -> Tensor:  # fmt: skip
+    """The `n`-th differences of neighbours along `dim`, with `prepend` and `append` put to the ends first.
+
+    *Shapes*: `dim` shrinks by `n`. *Raises*: RuntimeError for a 0-d tensor or a negative `n`.
+
+    >>> import core
+    >>> core.diff(core.tensor([1, 4, 9]))
+    tensor([3, 5])
+    """
+    from ..dispatch import into
+
+    need_tensor(input, "diff")
+    if input.ndim == 0:
+        raise RuntimeError(text("diff expects input to be at least one-dimensional", op="diff"))
+    if n < 0:
+        raise RuntimeError(text(f"order must be non-negative but got {n}", op="diff"))
+    d = normalize_dim(dim, input.ndim, "diff")
+    parts = [t for t in (prepend, input, append) if t is not None]
+    x = cat(parts, d) if len(parts) > 1 else input
+    for _ in range(min(n, x._a.shape[d])):
+        m = max(x._a.shape[d] - 1, 0)
+        difference = logical_xor if x.dtype is dtypes.bool_ else sub
+        x = difference(narrow(x, d, 1, m), narrow(x, d, 0, m)) if x._a.shape[d] else x
+    return into(out, x if n else x.clone(), "diff")
+
+
+def _trapezoids(name: str, y: Tensor, x: Any, dx: float, dim: int) -> tuple[Tensor, int]:
+    """The areas between neighbours along `dim`."""
+    need_tensor(y, name)
+    d = normalize_dim(dim, y.ndim, name)
+    n = y._a.shape[d] if y.ndim else 0
+    if n == 0:
+        return y.sum(d, keepdim=True) if y.ndim else y, d
+    pairs = narrow(y, d, 1, n - 1) + narrow(y, d, 0, n - 1)
+    if x is None:
+        return pairs * (dx / 2), d
+    if x.ndim == 1:
+        if x.numel() != n:
+            raise RuntimeError(text(f"{name}: There must be one `x` value for each sample point", op=name,
+                                    came=f"{x.numel()} and {n}"))  # fmt: skip
+        steps = diff(x).reshape([-1 if i == d else 1 for i in range(y.ndim)])
+    else:
+        steps = diff(x, dim=d - y.ndim)
+    return pairs * steps / 2.0, d
+
+
+@public("trapz", method=False)
+def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: float = 1, dim: int = -1) -> Tensor:
+    """The integral of `y` along `dim` by the trapezoid rule, at the places `x` or steps of `dx`.
+
+    >>> import core
+    >>> core.trapezoid(core.tensor([1.0, 5.0, 10.0]))
+    tensor(10.5000)
+    """
+    areas, d = _trapezoids("trapezoid", y, x, dx, dim)
+    return areas.sum(d)
+
+
+@public(method=False)
+def cumulative_trapezoid(y: Tensor, x: Tensor | None = None, *, dx: float = 1, dim: int = -1) -> Tensor:
+    """The integral of `y` along `dim` up to each place but the first, by the trapezoid rule.
+
+    >>> import core
+    >>> core.cumulative_trapezoid(core.tensor([1.0, 5.0, 10.0]))
+    tensor([ 3.0000, 10.5000])
+    """
+    areas, d = _trapezoids("cumulative_trapezoid", y, x, dx, dim)
+    return areas.cumsum(d)  # type: ignore[no-any-return]
