@@ -44,6 +44,11 @@ _set_threads, threads = _found if _found is not None else (None, 1)
 
 def product(a: Any, b: Any) -> Any:
     """``a @ b`` of float32 or float64 matrices or stacks of them."""
+    with np.errstate(all="ignore"):  # infinities are values, here as everywhere
+        return _product(a, b)
+
+
+def _product(a: Any, b: Any) -> Any:
     rows, inner, columns = a.shape[-2], a.shape[-1], b.shape[-1]
     out = None
     if rows * columns * a.itemsize >= _CACHED_BYTES and native.module is not None:
@@ -60,9 +65,10 @@ def product(a: Any, b: Any) -> Any:
 
 def linear(x: Any, weight: Any, bias: Any) -> Any:
     """``x @ weight.T + bias`` for rows x of any leading shape."""
-    y = product(x.reshape(-1, x.shape[-1]), weight.T)
-    if bias is not None:
-        y += bias
+    with np.errstate(all="ignore"):
+        y = _product(x.reshape(-1, x.shape[-1]), weight.T)
+        if bias is not None:
+            y += bias
     return y.reshape(*x.shape[:-1], weight.shape[0])
 
 
