@@ -47,23 +47,27 @@ class Explanation(NamedTuple):
         return str(self)
 
 
-def explain(name: str, *args: Any, **params: Any) -> Explanation:
+def explain(name: Any, *args: Any, **params: Any) -> Explanation:
     """Say which kernel serves the op `name` for these arguments, and why the others declined.
 
-    `name` is that of a public function, called with its own arguments, or of a declared op, whose parameters may be
-    left out. The kernel is not run; only what leads to it is (a cast, say).
+    `name` is that of a public function, or the function itself, called with its own arguments, or that of a declared
+    op, whose parameters may be left out. The kernel is not run; only what leads to it is (a cast, say).
 
     Raises
     ------
     ValueError
         For a name that is neither.
     TypeError
-        For arguments that are not the function's.
+        For arguments that are not the function's; for a `name` that is neither text nor a function.
 
     >>> import core
     >>> core.explain("div", core.tensor([0.5], dtype=core.float16), 2).runs.backend
     'NumPy'
     """
+    if not isinstance(name, str):
+        if not callable(name) or not hasattr(name, "__name__"):
+            raise TypeError(f"explain: the name of an op is a str or its function, not {type(name).__name__}")
+        name = name.__name__
     function, declared = declarations.functions.get(name), declarations.table.get(name)
     if declared is None:
         declared = next((op for op in declarations.table.values() if op.label == name), None)
@@ -118,6 +122,8 @@ def _explain(op: Op, inputs: tuple[Any, ...], params: Any) -> Explanation:
 
 
 def _of_map(op: Any, args: tuple[Any, ...]) -> Explanation:
+    if not any(isinstance(a, Tensor) for a in args):
+        raise TypeError(f"explain({op.label!r}, ...) needs a Tensor among the op's inputs: {', '.join(op.inputs)}")
     kind, _ = promote(op, tuple(args[: len(op.inputs)]))
     return Explanation(op.label, str(kind), _candidates(op.program.name, op.program, kind, (), {}))
 

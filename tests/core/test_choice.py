@@ -176,3 +176,12 @@ def test_half_numbers_agree_between_backends():
     for device in ("cpu", "cuda"):
         y = core.tensor(x, device=device) * 1e5
         np.testing.assert_allclose(y.tolist()[0], 100, rtol=1e-2)
+
+
+def test_a_function_in_place_of_its_name_and_what_is_neither() -> None:
+    x = core.ones(3, 3)
+    assert str(core.explain(core.softmax, x, 1)) == str(core.explain("softmax", x, 1))
+    with pytest.raises(TypeError, match="the name of an op is a str or its function, not int"):
+        core.explain(3, x)
+    with pytest.raises(TypeError, match=r"explain\('add', ...\) needs a Tensor among the op's inputs: "):
+        core.explain("add")
