@@ -63,7 +63,9 @@ def settle(recorder: Recorder, space: Mapping[str, Any], text: str) -> Trace:
 def _list_parameters(recorder: Recorder, module: Any, name: str, into: set[str]) -> None:
     for path, p in module.named_parameters():
         if p._requires_grad:
-            into.add(recorder.fold.parameter(p, f"{name}.{path}").name)
+            leaf = recorder.fold.parameter(p, f"{name}.{path}")
+            recorder.trace.order.setdefault(leaf, len(recorder.trace.order))
+            into.add(leaf.name)
 
 
 def _read_as(trace: Trace, leaf: Leaf) -> str:
@@ -198,7 +200,7 @@ def _gradients(trace: Trace, record: Record, found: list[Found]) -> None:
         if f.kind in ("vanishing", "exploding"):
             for leaf in f.leaves:
                 flags.setdefault(leaf, set()).add(f.kind)
-    for leaf in trace.parameters():
+    for leaf in _ordered(trace):
         row = GradientRow(leaf.name, leaf.name.rpartition(".")[0], list(leaf.shape), leaf.dtype)
         row.weight_rms = trace.weights.get(leaf)
         g = trace.gradients.get(leaf)
@@ -215,6 +217,16 @@ def _gradients(trace: Trace, record: Record, found: list[Found]) -> None:
                 mine.add("zero")
         row.flags = sorted(mine)
         record.gradients.append(row)
+
+
+def _ordered(trace: Trace) -> list[Leaf]:
+    """The parameters as they were met, a module's together and in its own order."""
+    first: dict[str, int] = {}
+    places = {}
+    for k, leaf in enumerate(trace.parameters()):
+        root = leaf.name.partition(".")[0] if leaf in trace.order else leaf.name
+        places[leaf] = (first.setdefault(root, k), trace.order.get(leaf, k))
+    return sorted(places, key=lambda leaf: places[leaf])
 
 
 def environment() -> dict[str, str]:

@@ -124,6 +124,8 @@ class Trace:
     source: str = ""
     code: str = ""
     """The source as Python ran it, magics rewritten, line for line."""
+    order: dict[Leaf, int] = field(default_factory=dict)
+    """Parameters of modules, in the order in which their module lists them."""
     defined: set[str] = field(default_factory=set)
     """Names of parameters that belong to what the cell itself defines."""
 

@@ -26,6 +26,7 @@ FLAGS = {
     "--no-card": "record and show nothing; lab.last() has the record",
 }
 _publish: Callable[[dict[str, str]], None] = publish_display_data
+_TAKES_A_CELL = re.compile(r"%%(time|capture)\b")
 _FIRST_LINE = re.compile(r"%%autograd(?![\w?])([^\n]*)")
 
 
@@ -36,7 +37,10 @@ def rewrite(lines: list[str]) -> list[str]:
     ['%autograd --cell --text\\n', 'x = 1\\n']
     """
     if lines and (found := _FIRST_LINE.match(lines[0])):
-        return [f"%autograd --cell{found.group(1)}\n", *lines[1:]]
+        begin = f"%autograd --cell{found.group(1)}\n"
+        if len(lines) > 1 and _TAKES_A_CELL.match(lines[1]):
+            return [lines[1], begin, *lines[2:]]  # a cell magic must come first; what it runs begins with ours
+        return [begin, *lines[1:]]
     return lines
 
 
@@ -162,7 +166,7 @@ class LabMagics(Magics):
         transformed = getattr(info, "transformed_cell", None) or self.shell.transform_cell(raw)
         count = self.shell.execution_count - (1 if info.store_history else 0)
         files = {self.shell.compile.get_code_name(raw, transformed, count): blank}
-        if lines[blank].startswith("%%time"):
+        if any(line.startswith("%%time") for line in lines[blank : blank + 2]):
             files["<timed exec>"] = blank + 1
         return files
 

@@ -171,10 +171,14 @@ def operand(code: str, position: int) -> str:
 _PACKAGES = {"core", "torch", "F", "np", "nn", "functional"}
 
 
+_OWN_SCOPE = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda,
+              ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)  # fmt: skip
+
+
 def assigned(source: str) -> set[str]:
     """The variables that a cell's own statements assign, at its top level.
 
-    >>> sorted(assigned("x = 1\\nfor k in y:\\n    (a, b) = k\\ndef f():\\n    hidden = 1"))
+    >>> sorted(assigned("x = [i for i in z]\\nfor k in y:\\n    (a, b) = k\\ndef f():\\n    hidden = 1"))
     ['a', 'b', 'k', 'x']
     """
     try:
@@ -185,7 +189,7 @@ def assigned(source: str) -> set[str]:
     stack: list[ast.AST] = list(tree.body)
     while stack:
         node = stack.pop()
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
+        if isinstance(node, _OWN_SCOPE):
             continue
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             found.add(node.id)

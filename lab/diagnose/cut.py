@@ -48,7 +48,7 @@ def cuts(trace: Trace, explained: set[Leaf]) -> list[Found]:
         if isinstance(row, Row):
             for ref in (*row.refs, *extra.get(row, ())):
                 readers.setdefault(ref, []).append(row)
-    found = []
+    found: dict[tuple[str, str], Found] = {}
     for row in sorted((r for r in flows if isinstance(r, Row) and r.stops), key=lambda r: r.number):
         if row.requires_grad:
             continue
@@ -58,8 +58,24 @@ def cuts(trace: Trace, explained: set[Leaf]) -> list[Found]:
         if not lost or (row.quiet and meant and not trace.failed):
             continue  # under no_grad, and not trained: a frozen part
         explained.update(lost)
-        found.append(_found(trace, row, readers, lost, meant))
-    return found
+        _add(found, trace, row, readers, lost, meant)
+    return list(found.values())
+
+
+def _add(
+    found: dict[tuple[str, str], Found], trace: Trace, row: Row, readers: dict[Ref, list[Row]], lost: list[Leaf],
+    meant: bool,
+) -> None:  # fmt: skip
+    """Add a finding, or its parameters to one of the same words: a loop over layers cuts at one place for each."""
+    new = _found(trace, row, readers, lost, meant)
+    same = (new.message.replace(f"{listed(lost)} {verb(lost, 'gets', 'get')} no", "\0"), new.severity)
+    old = found.get(same)
+    if old is None:
+        found[same] = new
+        return
+    old.leaves.extend(lost)
+    old.rows.extend(new.rows)
+    old.message = same[0].replace("\0", f"{listed(old.leaves)} get no")
 
 
 def _found(trace: Trace, row: Row, readers: dict[Ref, list[Row]], lost: list[Leaf], meant: bool) -> Found:
@@ -155,6 +171,8 @@ def _remedy(trace: Trace, row: Row, last: Row, back: Row | None) -> str:
         "tolist": ".tolist()",
     }
     how = gone.get(last.cut, last.cut)
+    if last.cut == "item" and ".item(" not in code_of(trace, last):
+        how = code_of(trace, last).partition("(")[0] + "()"
     return f"Leave out {how} and go on with the tensor."
 
 

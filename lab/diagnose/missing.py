@@ -54,10 +54,15 @@ def missing(trace: Trace, explained: set[Leaf]) -> list[Found]:
         made = f"what {there} computes from {them} (`{code_of(trace, row)}`)"
         ends = [r for r in readers.get(row, ()) if r.stops and not r.quiet]
         if ends and code_of(trace, ends[0]) != code_of(trace, row):
-            made += f" goes into `{code_of(trace, ends[0])}`, which has no gradient, and"
+            end = f"`{code_of(trace, ends[0])}`"
+            made += (
+                f" leaves the graph by {end} and" if ends[0].cut else f" goes into {end}, which has no gradient, and"
+            )
         message = f"{none}: {made} does not lead to the loss of {place}."
         row.flags.add("unreached")
         remedy = "Add it to the loss, or leave it out."
+        if ends and ends[0].cut:
+            remedy = "Go on with the tensor itself: a new tensor made of its value begins a graph of its own."
         found.append(Found("no-gradient", "warning", line, col, message, remedy, [row], leaves))
     return found
 

@@ -94,6 +94,9 @@ def _reason(op: str, bad: Bad) -> tuple[str, str]:
         divisor = next((s for name, s in bad.inputs if s is not None and (name == "1" or op == "reciprocal")), None)
         if divisor is not None and divisor.zeros:
             return "a division by 0", REMEDIES["div"]
+    if op in ("pow", "square") and first is not None and not bad.nan and not first.zeros:
+        largest = max(first.min or 0.0, first.max or 0.0, key=abs)
+        return f"a power of values up to {number(largest)}, which overflows", GENERAL
     if op == "pow" and first is not None and first.min is not None and first.min <= 0:
         return f"a power of values down to {number(first.min)}", "Keep the base above 0, or use an integer exponent."
     if op in ("asin", "acos", "atanh") and first is not None:

@@ -20,6 +20,7 @@ HUGE, HUGE_TO_WEIGHT = 1e2, 1e4
 LAYERS = 3  # fewer show no trend
 SATURATED = 0.2  # mean slope of a tanh below which most of the gradient is lost in it; at the start it is 0.6 to 1
 ACTIVATIONS = {"tanh", "sigmoid", "relu", "leaky_relu", "gelu", "silu", "elu", "softplus"}
+STEPS = {"round", "floor", "ceil", "trunc", "sign"}
 DEAD = 0.95  # share of zeros behind a relu
 
 
@@ -54,17 +55,23 @@ def scale(trace: Trace, explained: set[Leaf]) -> list[Found]:
 
 
 def _dead(trace: Trace, layers: list[tuple[Leaf, Row]]) -> list[Found]:
-    """Every weight's gradient is exactly zero, because a relu gives nothing but zeros."""
+    """Every weight's gradient is exactly zero, because a relu gives nothing but zeros, or for a step function."""
     dead = [r for r in trace.rows if r.reached and r.op == "relu" and r.stats is not None and r.stats.zeros == 1]
-    if not dead:
+    flat = [r for r in trace.rows if r.reached and r.op in STEPS]
+    if dead:
+        why = "`relu` gives nothing but zeros and passes nothing on"
+        remedy = "Lower the learning rate, start biases at 0, or use leaky_relu or gelu."
+    elif flat:
+        dead, why = flat, f"`{flat[0].op}` has a slope of 0 everywhere"
+        remedy = f"Pass the gradient by it: x + (x.{flat[0].op}() - x).detach() is a straight-through estimator."
+    else:
         return []
     leaves = [leaf for leaf, _ in layers]
     line, col, place = where(trace, dead[0].chain)
     message = capital(
-        f"{place} lets gradients vanish: `relu` gives nothing but zeros and passes nothing on, so {_span(layers)} "
+        f"{place} lets gradients vanish: {why}, so {_span(layers)} "
         f"{'gets a gradient' if len(leaves) == 1 else 'get gradients'} of exactly 0."
     )
-    remedy = "Lower the learning rate, start biases at 0, or use leaky_relu or gelu."
     return [Found("vanishing", "warning", line, col, message, remedy, dead, leaves)]
 
 

@@ -153,3 +153,11 @@ def test_metrics_are_no_cut(cell: Any, space: Space, after: str) -> None:
 def test_cuts_that_cost_nothing(cell: Any, space: Space, source: str) -> None:
     record = cell("A, B = P(16, 8), P(8, 4)\n" + source, space)
     assert kinds(record) == []
+
+
+def test_one_sentence_for_a_loop_that_cuts_at_one_place(cell: Any, space: Space) -> None:
+    text = "ws = [P(3) for _ in range(3)]\nloss = sum(float(w.square().sum()) for w in ws[:2]) + ws[2].sum()"
+    (finding,) = cell(text + "\nloss.backward()", space).findings
+    assert finding.parameters == ["ws[0]", "ws[1]"]
+    assert finding.message.endswith("so ws[0] and ws[1] get no gradient.")
+    assert finding.remedy == "Leave out float() and go on with the tensor."

@@ -204,3 +204,12 @@ def test_unloading_takes_everything_back(run: Run, shell: InteractiveShell) -> N
     lab.load_ipython_extension(shell)  # twice is once
     assert len(shell.input_transformers_cleanup) == before
     assert len(run("%%autograd\ny = layer(x)")[1]) == 1
+
+
+def test_another_magic_that_takes_the_cell(run: Run) -> None:
+    result, bundles, printed = run("%%autograd --text\n%%time\nh = layer(x)\nh.sum().backward()")
+    assert result.success
+    assert "Wall time" in printed
+    card = card_of(bundles)
+    assert "   3     2 " in card
+    assert "   4     2 " in card

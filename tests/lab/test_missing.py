@@ -81,3 +81,18 @@ def test_chosen_gradients_are_all_that_was_asked_for(cell: Any, space: Space) ->
     space["model"] = space["nn"].Linear(16, 4)
     record = cell("z = x.clone().requires_grad_()\n(g,) = core.autograd.grad(model(z).sum(), z)", space)
     assert record.findings == []
+
+
+def test_a_comprehensions_own_variable_is_not_the_cells(cell: Any, space: Space) -> None:
+    space["w"] = space["P"](3)
+    record = cell("ws = [space for space in (P(2), P(2))]\nloss = sum(w.sum() for w in ws)\nloss.backward()", space)
+    assert not record.findings
+    assert [g.name for g in record.gradients] == ["ws[0]", "ws[1]"]
+
+
+def test_a_loss_made_anew_of_its_value(cell: Any, space: Space) -> None:
+    record = cell("A = P(16, 2)\nloss = core.tensor((x @ A).mean().item(), requires_grad=True)\nloss.backward()", space)
+    (finding,) = record.findings
+    assert (finding.line, finding.parameters) == (2, ["A"])
+    assert "leaves the graph by `(x @ A).mean().item()` and does not lead to the loss of line 3." in finding.message
+    assert finding.remedy.startswith("Go on with the tensor itself")

@@ -110,3 +110,11 @@ def test_infinities_filled_in_and_used(cell: Any, space: Space) -> None:
     record = cell("s = P(2, 3)\nt = s.masked_fill(s > 0, np.inf)\nt.sum().backward()", space)
     (finding,) = record.findings
     assert finding.message.startswith("Line 2 makes the first infinity: `s.masked_fill(s > 0, np.inf)` is filled with ")
+
+
+def test_a_power_that_overflows(cell: Any, space: Space) -> None:
+    record = cell("A = P(16, 2, scale=1e25)\nloss = (x @ A).pow(2).mean()\nloss.backward()", space)
+    (finding,) = record.findings
+    assert "is a power of values up to " in finding.message
+    assert "which overflows" in finding.message
+    assert finding.remedy.startswith("Lower the learning rate")

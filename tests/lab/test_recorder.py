@@ -246,3 +246,20 @@ def test_the_cost_of_recording(space: Space) -> None:
     with lab.recording():
         recorded = min(once() for _ in range(8))
     assert recorded < 5 * plain, f"{recorded / plain:.2f}"
+
+
+def test_gradients_lie_in_the_modules_order(cell: Any, space: Space) -> None:
+    record = cell(
+        """
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.first, self.norm, self.last = nn.Linear(16, 8), nn.LayerNorm(8), nn.Linear(8, 1)
+            def forward(self, x):
+                return self.last(self.norm(self.first(x)))
+        net = Net()
+        net(x).mean().backward()
+        """,
+        space,
+    )
+    assert [g.name for g in record.gradients] == [f"net.{name}" for name, _ in space["net"].named_parameters()]

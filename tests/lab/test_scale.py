@@ -106,3 +106,10 @@ def test_a_huge_gradient_that_is_clipped_is_no_finding(cell: Any, space: Space) 
     (finding,) = cell(text.format(limit=1e9), dict(space)).findings
     assert finding.kind == "exploding"
     assert "affected" not in finding.message
+
+
+def test_a_step_function_passes_nothing(cell: Any, space: Space) -> None:
+    (finding,) = cell("A = P(16, 8)\nloss = (x @ A).round().square().mean()\nloss.backward()", space).findings
+    assert (finding.kind, finding.line) == ("vanishing", 2)
+    assert "`round` has a slope of 0 everywhere, so A gets a gradient of exactly 0." in finding.message
+    assert "straight-through" in finding.remedy
