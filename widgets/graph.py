@@ -81,7 +81,7 @@ class Item:
         """Width and height that hold the texts, the width in steps so that like groups share a layout."""
         if self.kind == "port":
             return 32 * ceil((6.2 * len(self.label) + 22) / 32), 22
-        first = 7.3 * len(self.label) + (0 if self.kind == "leaf" else TIME_WIDTH)
+        first = 8.2 * len(self.label) + (0 if self.kind == "leaf" else TIME_WIDTH)
         second = 6.1 * (len(self.detail) + len(self.place)) + (16 if self.place else 0)
         third = sum(5.8 * len(chip.label) + 20 for chip in self.chips)
         width = 16 * ceil((max(first, second, third, 64) + 20) / 16)
@@ -300,7 +300,7 @@ class _Builder:
             tensor = self.record.tensors[index]
             if tensor.name and (items[k].kind == "op" or tensor.kind == "input"):
                 dead = tensor.name in self.dead
-                label = shorten(tensor.name.rsplit(".", 1)[-1], 16)
+                label = shorten(tensor.name.rsplit(".", 1)[-1].removeprefix("unnamed "), 16)
                 items[k].chips.append(Chip(label + (": no gradient" if dead else ""), index, no_gradient=dead))
 
     def op_item(self, index: int, view: Group) -> Item:
@@ -311,7 +311,7 @@ class _Builder:
             index,
             shorten(op.op, 24) + (f" ×{op.count:,}" if op.count > 1 else ""),
             time_text(total) if total else "",
-            shape_text(op.shape),
+            shape_text(op.shape) if op.dtype else "",  # an optimizer's step has no output
             shorten(_within(op.module, view.path), 18, keep_end=True),
             ops=[index],
             forward_ms=op.forward_ms,

@@ -1,6 +1,6 @@
 """The card's answer as plain text: the findings first, then the lines, the gradients and the kernels."""
 
-from .figures import number, shape_text, share, shorten, time_text
+from .figures import count_text, number, shape_text, share, shorten, time_text
 from .record import Record
 from .source import lines_of
 from .still import NO_GRADIENT, WORDS, error_sentence, headline, sentence
@@ -48,7 +48,7 @@ def _findings(record: Record) -> list[str]:
         if f.remedy:
             out.append(f"    {_clean(f.remedy)}")
     if len(record.findings) > FINDINGS:
-        out.append(f"... and {len(record.findings) - FINDINGS} more findings")
+        out.append(f"... and {count_text(len(record.findings) - FINDINGS, 'more finding')}")
     return out or ["No problems found." if record.ops else "No operation ran in this cell."]
 
 
@@ -64,7 +64,7 @@ def _columns(heads: list[str], rows: list[list[str]], left: set[int]) -> list[st
 
 
 def _more(out: list[str], total: int, limit: int, noun: str) -> list[str]:
-    return [*out, f"... and {total - limit:,} more {noun}"] if total > limit else out
+    return [*out, f"... and {count_text(total - limit, 'more ' + noun)}"] if total > limit else out
 
 
 def _lines(record: Record) -> list[str]:
@@ -78,7 +78,7 @@ def _lines(record: Record) -> list[str]:
         times = [time_text(row.forward_ms), time_text(row.backward_ms)]
         rows.append([str(row.line), f"{row.count:,}", *times, shorten(code, 60)])
     out = _columns(["line", "runs", "forward", "backward", "source"], rows, {4})
-    return _more(out, len(record.lines), LINES, "lines")
+    return _more(out, len(record.lines), LINES, "line")
 
 
 def _gradients(record: Record) -> list[str]:
@@ -92,7 +92,7 @@ def _gradients(record: Record) -> list[str]:
         figures = [number(g.norm), number(g.rms), share(g.zeros), number(g.update_ratio)]
         rows.append([shorten(_clean(g.name), 40, keep_end=True), shape_text(g.shape), *figures, note])
     out = _columns(["parameter", "shape", "norm", "rms", "zeros", "update/weight", "note"], rows, {0, 1, 6})
-    return _more(out, len(record.gradients), GRADIENTS, "parameters")
+    return _more(out, len(record.gradients), GRADIENTS, "parameter")
 
 
 def _kernels(record: Record) -> list[str]:
@@ -104,4 +104,4 @@ def _kernels(record: Record) -> list[str]:
         name = shorten(_clean(k.kernel), 40)
         rows.append([name, _clean(k.backend), f"{k.count:,}", time_text(k.total_ms), f"{number(k.mean_us)} µs", rate])
     out = _columns(["kernel", "backend", "runs", "total", "mean", "GB/s"], rows, {0, 1})
-    return _more(out, len(record.kernels), KERNELS, "kernels")
+    return _more(out, len(record.kernels), KERNELS, "kernel")
