@@ -193,6 +193,8 @@ def main(argv: list[str] | None = None) -> int:
     )
     parser.add_argument("--json", help="write the figures to this file")
     options = parser.parse_args(argv)
+    if unknown := set(options.what) - {"observer", "numpy", "torch"}:
+        parser.error(f"nothing is called {', '.join(sorted(unknown))}: there are observer, numpy and torch")
     what = options.what or ["observer", "numpy", "torch"]
     results: list[Ratio] = []
     print(f"{'':44} {'ratio':>7}   middle half        median times")

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import importlib
 import os
+import sys
 import warnings
-from types import ModuleType
+from types import FrameType, ModuleType
 
 
 class NativeWarning(UserWarning):
@@ -25,8 +26,19 @@ def _load() -> tuple[ModuleType | None, str]:
         reason = "the C extension is not built; install again with a C compiler (gcc or clang) present"
     except ImportError as error:
         reason = f"the C extension does not load ({error}); install again"
-    warnings.warn(f"core runs on NumPy, without its C kernels: {reason}", NativeWarning, stacklevel=3)
+    warnings.warn(f"core runs on NumPy, without its C kernels: {reason}", NativeWarning, stacklevel=_level_outside())
     return None, reason
+
+
+def _level_outside() -> int:
+    """The `stacklevel` for a caller of this function that names the line which imports `core`."""
+    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+    frame: FrameType | None = sys._getframe(1)
+    level = 1
+    while frame is not None and (frame.f_code.co_filename.startswith((package, "<frozen importlib"))):
+        level += frame.f_code.co_filename.startswith(package)  # warnings does not count the import system's frames
+        frame = frame.f_back
+    return level
 
 
 module, reason = _load()

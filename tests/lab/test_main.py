@@ -1,0 +1,21 @@
+"""`python -m lab`: what it answers, and to what it says that there is no such thing."""
+
+from __future__ import annotations
+
+import pytest
+
+from lab import bench
+from lab.__main__ import main
+
+
+def test_without_a_command_or_with_an_unknown_one(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 2
+    assert "a command is needed" in capsys.readouterr().err
+    assert main(["docter"]) == 2
+    assert "unknown command 'docter'" in capsys.readouterr().err
+
+
+def test_a_benchmark_that_does_not_exist(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        bench.main(["tensorflow"])
+    assert "nothing is called tensorflow: there are observer, numpy and torch" in capsys.readouterr().err
