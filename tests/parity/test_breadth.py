@@ -75,6 +75,17 @@ t.cumulative_trapezoid(x) | t.cumulative_trapezoid(y, x, dim=0) | t.cumulative_t
 t.bitwise_and(i, j) | i.__or__(j) | t.bitwise_or(i, 3) | i ^ j | ~i | ~b | b & b | t.bitwise_xor(b, b) | 3 & i | i << 2 | i >> 1 | t.bitwise_left_shift(i, 70)
 t.bitwise_right_shift(i, 70) | t.bitwise_not(x) | x & y | t.bitwise_and(i, b[:2]) | t.gcd(i, j) | t.lcm(i, j) | t.gcd(x, y) | i.clone().bitwise_and_(j)
 t.bitwise_and(i.int(), 7) | t.bitwise_and(i.to(t.uint8), j.to(t.int8)) | b.clone().logical_not() | 2 << w | i << t.tensor(2.0) | b << 1
+t.as_strided(x, (2, 3), (1, 2), 1) | t.as_strided(x, (3, 3), (1, 1)) | t.as_strided(x.t(), (2, 2), (1, 3)) | t.as_strided(x, (9, 9), (3, 3))
+t.as_strided(x[1:], (2, 2), (2, 1)) | t.as_strided(x, (2,), (-1,)) | x.clone().as_strided((2, 2), (1, 4)).exp() | t.as_strided(x, (2,), (1, 1))
+t.select_scatter(x, v[:4], 0, 1) | t.select_scatter(x, v, 0, 1) | t.slice_scatter(x, y[:2], 0, 1) | t.slice_scatter(x, y[:, :2], 1, 0, 4, 2)
+t.diagonal_scatter(x, v[:3]) | t.diagonal_scatter(x, v[:3], 1) | t.as_strided_scatter(x.detach(), y[:2, :2], (2, 2), (1, 5), 1)
+t.scatter_reduce(x, 0, j[:, :4] % 3, y[:2], "sum") | t.scatter_reduce(x, 0, j % 3, y[:2], "prod") | t.scatter_reduce(x, 1, j % 4, y[:2], "mean")
+t.scatter_reduce(x, 0, j % 3, y[:2], "amax") | t.scatter_reduce(x, 0, j % 3, y[:2], "amin", include_self=False) | t.scatter_reduce(z, 0, j[:, :3] % 3, z, "prod")
+t.scatter_reduce(x, 0, j % 3, y[:2], "mean", include_self=False) | t.scatter_reduce(i, 1, j % 4, j, "mean") | t.scatter_reduce(x, 0, j % 3, y[:2], "what")
+t.scatter_reduce(z, 0, j[:, :3] % 2, z, "amax") | t.scatter_reduce(i, 1, j % 4, j, "amax", include_self=False) | t.scatter_reduce(x, 0, j, y, "sum")
+t.index_reduce(x, 0, w[:3] % 3, y, "mean") | t.index_reduce(x, 0, w[:3] % 3, y, "amax", include_self=False) | t.put(x, w, v) | t.put(x, w[1:3], v[:2], True)
+x.clone().put_(w[:1], v[:1]) | t.hsplit(x, 2) | t.vsplit(x, 3) | t.dsplit(c, [1, 2]) | t.hsplit(v, [2]) | t.hsplit(x, 3) | t.vsplit(v, 1)
+x.clone().scatter_reduce_(0, j % 3, y[:2], "sum")
 """
 
 
