@@ -39,9 +39,10 @@ def _check(
     groups: int,
     transposed: bool,
 ) -> None:
-    for name, t in (("input", input), ("weight", weight)):
-        if not isinstance(t, Tensor):
-            raise TypeError(f"{op}(): argument '{name}' must be Tensor, not {type(t).__name__}")
+    if not isinstance(input, Tensor) or not isinstance(weight, Tensor):
+        came = ", ".join(type(t).__name__ for t in (input, weight))
+        raise TypeError(text(f"{op}() received an invalid combination of arguments - got ({came})", op=op,
+                             needed="input and weight as Tensor"))  # fmt: skip
     shape, w = list(input._a.shape), list(weight._a.shape)
     if len(shape) not in (n + 1, n + 2):
         raise RuntimeError(

@@ -5,6 +5,7 @@ All steps are ops on tensors, so gradients to any order reach the image and the 
 
 from __future__ import annotations
 
+import warnings
 from itertools import product
 from typing import Any
 
@@ -66,6 +67,17 @@ def _cubic_weights(t: Tensor) -> list[Tensor]:
     return [far(t + 1), near(t), near(1 - t), far(2 - t)]
 
 
+def _chosen(align_corners: bool | None) -> bool:
+    if align_corners is None:
+        warnings.warn(
+            "Default grid_sample and affine_grid behavior has changed to align_corners=False since 1.3.0. Please "
+            "specify align_corners=True if the old behavior is desired. See the documentation of grid_sample for "
+            "details.",
+            stacklevel=3,
+        )
+    return bool(align_corners)
+
+
 def _check(input: Tensor, grid: Tensor, mode: str, padding_mode: str) -> int:
     if mode not in ("bilinear", "nearest", "bicubic"):
         raise ValueError(
@@ -123,7 +135,7 @@ def grid_sample(
     >>> core.nn.functional.grid_sample(image, core.zeros(1, 1, 1, 2), align_corners=True)
     tensor([[[[2.5000]]]])
     """
-    n, align = _check(input, grid, mode, padding_mode), bool(align_corners)
+    n, align = _check(input, grid, mode, padding_mode), _chosen(align_corners)
     sizes = tuple(input._a.shape[2:])
     places = tuple(grid._a.shape[1:-1])
     flat = input.flatten(2)
@@ -176,6 +188,7 @@ def affine_grid(theta: Tensor, size: Any, align_corners: bool | None = None) -> 
     """
     if theta.dtype.category < 2:
         raise ValueError(f"Expected theta to have floating point type, but got {theta.dtype}")
+    align = _chosen(align_corners)
     sizes = tuple(int(s) for s in size)
     n = len(sizes) - 2
     if n not in (2, 3):
@@ -195,7 +208,7 @@ def affine_grid(theta: Tensor, size: Any, align_corners: bool | None = None) -> 
     for d in range(n):
         m = spatial[d]
         line = linspace(-1, 1, m, **kind) if m > 1 else ones(1, **kind) * 0.0
-        if not align_corners and m > 1:
+        if not align and m > 1:
             line = line * ((m - 1) / m)
         axes.append(line.reshape([-1 if i == d else 1 for i in range(n)]).expand(*spatial))
     base = stack([*reversed(axes), ones(spatial, **kind)], -1).reshape(1, -1, n + 1)
