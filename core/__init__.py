@@ -67,11 +67,47 @@ from .generator import (
                        set_rng_state,  # fmt: skip
 )
 from .printing import set_printoptions
+from .queries import (
+    are_deterministic_algorithms_enabled,
+    can_cast,
+    channels_last,
+    channels_last_3d,
+    contiguous_format,
+    e,
+    finfo,
+    get_device,
+    get_float32_matmul_precision,
+    get_num_interop_threads,
+    get_num_threads,
+    iinfo,
+    inf,
+    is_complex,
+    is_floating_point,
+    is_inference,
+    is_nonzero,
+    is_same_size,
+    is_signed,
+    is_storage,
+    is_tensor,
+    layout,
+    memory_format,
+    nan,
+    newaxis,
+    numel,
+    pi,
+    preserve_format,
+    result_type,
+    set_float32_matmul_precision,
+    set_num_threads,
+    strided,
+    typename,
+    use_deterministic_algorithms,
+)
 from .random import normal, rand, rand_like, randint, randint_like, randn, randn_like, randperm
 from .shape import Size
 from .tensor import Tensor
 
-from . import nn, optim, utils  # isort: skip - they are written in the ops above
+from . import linalg, nn, optim, utils  # isort: skip - they are written in the ops above
 
 float, double, half, long, int = float32, float64, float16, int64, int32
 

@@ -1,0 +1,280 @@
+"""What Tensor still lacks: fills, random fills, questions about itself and `renorm`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .. import backends, dtypes
+from ..binding import public
+from ..draws import normals, uniform_array
+from ..errors import text
+from ..generator import Generator
+from ..history import storage_of
+from ..inplace import write
+from ..shape import as_shape, normalize_dim
+from ..source import here
+from ..tensor import Tensor, wrap
+from .elementwise import where
+from .placing import as_strided, storage_offset
+from .sampling import _fill, _floating
+
+# -- fills -------------------------------------------------------------------------------------------------------------
+
+
+@public(method=False)
+def fill(input: Tensor, value: Any) -> Tensor:
+    """A tensor like `input`, filled with one number.
+
+    >>> import core
+    >>> core.fill(core.zeros(2), 3)
+    tensor([3., 3.])
+    """
+    return input.clone().fill_(value)  # type: ignore[no-any-return]
+
+
+@public(namespace=None)
+def fill_diagonal_(input: Tensor, fill_value: float, wrap: bool = False) -> Tensor:
+    """Write a number on the main diagonal; with `wrap` of a tall matrix it starts again after each block.
+
+    *Raises*: RuntimeError for fewer than two dimensions, or more than two of different sizes.
+
+    >>> import core
+    >>> core.zeros(2, 2).fill_diagonal_(5)
+    tensor([[5., 0.],
+            [0., 5.]])
+    """
+    shape = tuple(input._a.shape)
+    if len(shape) < 2:
+        raise RuntimeError(text("dimensions must larger than 1", op="fill_diagonal_", came=f"{shape}"))
+    if len(shape) > 2 and len(set(shape)) > 1:
+        raise RuntimeError(
+            text("all dimensions of input must be of equal length", op="fill_diagonal_", came=f"{shape}")
+        )
+    mask = np.zeros(shape, bool)
+    np.fill_diagonal(mask, True, wrap=wrap)
+    xp = backends.array_module(input.device.type)
+    on = _wrapped(xp.asarray(mask), input)
+    return write(input, "fill_diagonal_", lambda x: where(on, x.detach() * 0 + fill_value, x).to(x.dtype))
+
+
+def _wrapped(a: Any, like: Tensor) -> Tensor:
+    return wrap(a, like._kind.boolean)
+
+
+@public(namespace=None)
+def log_normal_(input: Tensor, mean: float = 1.0, std: float = 2.0, *, generator: Generator | None = None) -> Tensor:
+    """Fill with numbers whose logarithms are normal with `mean` and `std`.
+
+    >>> import core
+    >>> bool((core.zeros(9).log_normal_() > 0).all())
+    True
+    """
+    if std <= 0:
+        raise RuntimeError(text(f"log_normal_ expects std > 0.0, but found std={std}", op="log_normal_"))
+    z = normals(tuple(input._a.shape), _floating(input, "log_normal_"), generator)
+    return _fill(input, "log_normal_", np.exp(z * std + mean).astype(input._a.dtype))
+
+
+@public(namespace=None)
+def cauchy_(input: Tensor, median: float = 0.0, sigma: float = 1.0, *, generator: Generator | None = None) -> Tensor:
+    """Fill with numbers of the Cauchy distribution around `median`, of width `sigma`.
+
+    >>> import core
+    >>> core.zeros(2).cauchy_().shape
+    core.Size([2])
+    """
+    if sigma <= 0:
+        raise RuntimeError(text(f"cauchy_ expects sigma > 0.0, but found sigma={sigma}", op="cauchy_"))
+    u = uniform_array(tuple(input._a.shape), _floating(input, "cauchy_"), generator).astype(np.float64)
+    return _fill(input, "cauchy_", (median + sigma * np.tan(math.pi * (u - 0.5))).astype(input._a.dtype))
+
+
+@public(namespace=None)
+def geometric_(input: Tensor, p: float, *, generator: Generator | None = None) -> Tensor:
+    """Fill with how many trials of probability `p` the first success takes: 1, 2, ...
+
+    >>> import core
+    >>> bool((core.zeros(9).geometric_(0.5) >= 1).all())
+    True
+    """
+    if not 0 < p < 1:
+        raise RuntimeError(text(f"geometric_ expects p to be in (0, 1), but got p={p}", op="geometric_"))
+    from ..device import kind
+
+    u = uniform_array(tuple(input._a.shape), kind(dtypes.float64, input.device), generator)
+    return _fill(input, "geometric_", np.ceil(np.log1p(-u) / math.log1p(-p)).clip(1).astype(input._a.dtype))
+
+
+# -- memory ------------------------------------------------------------------------------------------------------------
+
+
+@public(namespace=None)
+def resize_(input: Tensor, *sizes: Any, memory_format: Any = None) -> Tensor:
+    """Give the tensor another size: what fits keeps its place in memory, the rest is whatever was there.
+
+    *Raises*: RuntimeError for a tensor that requires a gradient.
+
+    >>> import core
+    >>> core.arange(4).resize_(2, 2)
+    tensor([[0, 1],
+            [2, 3]])
+    """
+    if input.requires_grad:
+        raise RuntimeError(text("cannot resize variables that require grad", op="resize_", remedy="x.detach()"))
+    shape = as_shape(sizes, "resize_")
+    n, flat = math.prod(shape), input._a.reshape(-1)
+    if n > flat.size:
+        room = backends.array_module(input.device.type).zeros(n, input._a.dtype)
+        room[: flat.size] = flat
+        flat = room
+    input._a = flat[:n].reshape(shape)
+    storage_of(input).wrote("resize_", here(2))
+    return input
+
+
+@public(namespace=None)
+def resize_as_(input: Tensor, other: Tensor, memory_format: Any = None) -> Tensor:
+    """`resize_` to the shape of `other`."""
+    return resize_(input, tuple(other._a.shape))
+
+
+def is_set_to(self: Tensor, tensor: Tensor) -> bool:
+    """Whether both are the same view of the same memory."""
+    return (self.data_ptr(), self._a.shape, self._a.strides) == (tensor.data_ptr(), tensor._a.shape, tensor._a.strides)
+
+
+def set_(self: Tensor, source: Tensor | None = None) -> Tensor:
+    """Take the memory, shape and strides of `source`."""
+    self._a = source._a if source is not None else self._a.reshape(-1)[:0]
+    return self
+
+
+def share_memory_(self: Tensor) -> Tensor:
+    """The tensor itself: threads share its memory as it is, and worker processes are sent copies."""
+    return self
+
+
+def new_empty_strided(self: Tensor, size: Any, stride: Any, dtype: Any = None, device: Any = None,
+                      requires_grad: bool = False) -> Tensor:  # fmt: skip
+    """A tensor of that shape and those strides, whose values are whatever was in memory."""
+    out = empty_strided(size, stride, dtype=dtype or self.dtype, device=device or self.device)
+    return out.requires_grad_() if requires_grad else out
+
+
+@public(method=False)
+def empty_strided(size: Any, stride: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False,
+                  **ignored: Any) -> Tensor:  # fmt: skip
+    """A tensor of that shape and those strides, whose values are whatever was in memory.
+
+    >>> import core
+    >>> core.empty_strided((2, 3), (1, 2)).stride()
+    (1, 2)
+    """
+    from ..creation import zeros
+
+    n = 1 + sum((k - 1) * st for k, st in zip(size, stride, strict=True)) if 0 not in tuple(size) else 0
+    out = as_strided(zeros(n, dtype=dtype, device=device), size, stride).detach()
+    return out.requires_grad_() if requires_grad else out
+
+
+# -- questions ---------------------------------------------------------------------------------------------------------
+
+
+def _dim_order(self: Tensor) -> tuple[int, ...]:
+    """The dimensions from the slowest in memory to the fastest."""
+    return tuple(int(d) for d in sorted(range(self.ndim), key=lambda d: -self._a.strides[d]))
+
+
+def _is_nonzero(self: Tensor) -> bool:
+    """Whether the one element is not 0. *Raises*: RuntimeError for none or several."""
+    return bool(self)
+
+
+def _apply(self: Tensor, function: Callable[[Any], Any]) -> Tensor:
+    """Replace every element by ``function(element)``, a Python number to a Python number; outside the graph."""
+    if self.requires_grad:
+        raise RuntimeError(
+            text("Can't call apply_() on Variable that requires grad. Use var.detach().apply_() instead.", op="apply_")
+        )
+    flat = [function(v) for v in self._a.reshape(-1).tolist()]
+    self._a[...] = np.asarray(flat, self._a.dtype).reshape(self._a.shape)
+    storage_of(self).wrote("apply_", here(2))
+    return self
+
+
+def _map(self: Tensor, tensor: Tensor, function: Callable[[Any, Any], Any]) -> Tensor:
+    """Replace every element by ``function(element, the other tensor's element)``; outside the graph."""
+    if self.requires_grad or tensor.requires_grad:
+        raise RuntimeError(text("Can't call map_() on Variable that requires grad. Use var.detach().map_() instead.",
+                                op="map_"))  # fmt: skip
+    pairs = zip(
+        self._a.reshape(-1).tolist(), np.broadcast_to(tensor._a, self._a.shape).reshape(-1).tolist(), strict=True
+    )
+    self._a[...] = np.asarray([function(a, b) for a, b in pairs], self._a.dtype).reshape(self._a.shape)
+    storage_of(self).wrote("map_", here(2))
+    return self
+
+
+_METHODS: dict[str, Callable[..., Any]] = {
+    "storage_offset": storage_offset,
+    "is_set_to": is_set_to,
+    "set_": set_,
+    "share_memory_": share_memory_,
+    "new_empty_strided": new_empty_strided,
+    "dim_order": _dim_order,
+    "is_nonzero": _is_nonzero,
+    "apply_": _apply,
+    "map_": _map,
+}
+_SHORT: dict[str, tuple[Callable[..., Any], str]] = {
+    "ndimension": (lambda self: self.ndim, "The number of dimensions."),
+    "is_signed": (lambda self: self.dtype.is_signed, "Whether the dtype has negative numbers."),
+    "get_device": (lambda self: self.device.index if self.is_cuda else -1, "The index of its GPU; -1 in main memory."),
+    "is_same_size": (lambda self, other: self._a.shape == other._a.shape, "Whether both have the same shape."),
+    "is_pinned": (lambda self: False, "Whether the memory is page-locked: never here."),
+    "pin_memory": (lambda self, device=None: self, "The tensor itself: memory is not page-locked here."),
+    "is_shared": (lambda self: False, "Whether processes share the memory: never here."),
+    "is_distributed": (lambda self: False, "Whether it is spread over machines: never here."),
+    "is_inference": (lambda self: False, "Whether it is shut out of autograd for good: never here."),
+    "is_neg": (lambda self: False, "Whether a negation is still to be done: never here."),
+    "resolve_neg": (lambda self: self, "The tensor itself: negations are done at once."),
+    "to_dense": (
+        lambda self, dtype=None: self if dtype is None else self.to(dtype),
+        "The tensor itself: all are dense.",
+    ),
+}
+for _name, (_method, _doc) in _SHORT.items():
+    _method.__name__, _method.__doc__ = _name, _doc
+    _METHODS[_name] = _method
+for _name, _method in _METHODS.items():
+    setattr(Tensor, _name, _method)
+for _name in ("is_sparse", "is_sparse_csr", "is_quantized", "is_meta", "is_mkldnn", "is_nested", "is_mps", "is_xla",
+              "is_xpu", "is_ipu", "is_vulkan", "is_maia", "is_mtia"):  # fmt: skip
+    setattr(Tensor, _name, False)
+Tensor.is_cpu = property(lambda self: self.device.type == "cpu", doc="Whether it is in main memory.")  # type: ignore[attr-defined]
+Tensor.itemsize = property(lambda self: self.dtype.itemsize, doc="Bytes of one element.")  # type: ignore[attr-defined]
+
+# -- others ------------------------------------------------------------------------------------------------------------
+
+
+@public(inplace=True)
+def renorm(input: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
+    """The slices along `dim`, those with a `p`-norm above `maxnorm` scaled down to it.
+
+    >>> import core
+    >>> core.renorm(core.tensor([[3.0, 4.0], [0.3, 0.4]]), 2, 0, 1.0)
+    tensor([[0.6000, 0.8000],
+            [0.3000, 0.4000]])
+    """
+    if p <= 0 or maxnorm < 0:
+        raise RuntimeError(text("renorm: non-positive-norm not supported" if p <= 0 else
+                                f"renorm: expected maxnorm to be >= 0 but got {maxnorm}", op="renorm"))  # fmt: skip
+    if input.ndim < 2:
+        raise RuntimeError(text(f"renorm: input needs at least 2 dimensions, got {input.ndim} dimensions", op="renorm"))
+    d = normalize_dim(dim, input.ndim, "renorm")
+    norms = input.norm(p, [k for k in range(input.ndim) if k != d], keepdim=True)
+    return input * where(norms > maxnorm, maxnorm / (norms + 1e-7), 1.0)  # type: ignore[no-any-return]
