@@ -42,6 +42,19 @@ def number(value: float | None) -> str:
     return f"{value:.{max(0, 2 - math.floor(math.log10(abs(value))))}f}"
 
 
+def rate_text(bytes_per_s: float | None) -> str:
+    """Write a rate in 10^9 bytes a second; what is a latency and no rate is "<0.1".
+
+    Examples
+    --------
+    >>> [rate_text(v) for v in (25.04e9, 1.2e3, None)]
+    ['25.0', '<0.1', '']
+    """
+    if not bytes_per_s:
+        return ""
+    return "<0.1" if bytes_per_s < 1e8 else f"{bytes_per_s / 1e9:.1f}"
+
+
 def share(value: float | None) -> str:
     """Write a share of 0 to 1 as a percentage, never rounding something to nothing.
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from .figures import shape_text
 from .graph import Graph, Item, View, badge, leads_to
-from .record import Record
+from .record import Record, kernel_names
 from .source import colours, lines_of
 from .still import NO_GRADIENT, PARTIAL
 
@@ -31,7 +31,7 @@ def payload(record: Record, graph: Graph) -> dict[str, Any]:
     op_index = {op.id: i for i, op in enumerate(record.ops)}
     resolve = leads_to(record)
     tables: dict[str, tuple[Columns, Iterable[Any]]] = {
-        "kernels": (_KERNEL, record.kernels),
+        "kernels": (_KERNEL, list(zip(record.kernels, kernel_names(record.kernels), strict=True))),
         "ops": (_OP | {"reads": lambda op: [i if kind == "o" else -1 - i for kind, i in resolve(op)]}, record.ops),
         "by_op": (_BY_OP, _by_op(record)),
         "tensors": (_TENSOR, record.tensors),
@@ -187,12 +187,12 @@ _GRADIENT: Columns = {
     "flags": lambda g: g.flags,
 }
 _KERNEL: Columns = {
-    "$kernel": lambda k: k.kernel,
-    "$backend": lambda k: k.backend,
-    "count": lambda k: k.count,
-    "forward": lambda k: figure(k.total_ms),
-    "mean_us": lambda k: figure(k.mean_us),
-    "bytes_per_s": lambda k: figure(k.bytes_per_s),
+    "$kernel": lambda row: row[1],
+    "$backend": lambda row: row[0].backend,
+    "count": lambda row: row[0].count,
+    "forward": lambda row: figure(row[0].total_ms),
+    "mean_us": lambda row: figure(row[0].mean_us),
+    "bytes_per_s": lambda row: figure(row[0].bytes_per_s),
 }
 _FINDING: Columns = {
     "severity": lambda f: f.severity,

@@ -7,6 +7,7 @@ today says clearly when tomorrow's code cannot read it.
 
 import json
 import types
+from collections import Counter
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cache
 from typing import Any, Self, Union, get_args, get_origin, get_type_hints
@@ -129,6 +130,18 @@ class KernelRow:
     total_ms: float = 0.0
     mean_us: float = 0.0
     bytes_per_s: float | None = None
+
+
+def kernel_names(kernels: list[KernelRow]) -> list[str]:
+    """What each row is called: its kernel, with the op where several ops run the same one.
+
+    Examples
+    --------
+    >>> kernel_names([KernelRow("gemm", op="linear"), KernelRow("exp_f32", op="exp"), KernelRow("gemm", op="matmul")])
+    ['gemm (linear)', 'exp_f32', 'gemm (matmul)']
+    """
+    met = Counter(k.kernel for k in kernels)
+    return [f"{k.kernel} ({k.op})" if met[k.kernel] > 1 and k.op else k.kernel for k in kernels]
 
 
 @dataclass

@@ -9,10 +9,10 @@ import html as html_module
 import re
 from collections.abc import Iterable
 
-from .figures import count_text, number, shape_text, share, time_text
+from .figures import count_text, number, rate_text, shape_text, share, time_text
 from .graph import Graph
 from .picture import png
-from .record import Finding, Record
+from .record import Finding, Record, kernel_names
 from .source import lines_of
 
 GRADIENT_ROWS = 100
@@ -140,9 +140,10 @@ def _lines(record: Record) -> str:
 
 def _kernels(record: Record) -> str:
     rows = []
-    for k in sorted(record.kernels, key=lambda k: -k.total_ms)[:KERNEL_ROWS]:
-        rate = number(k.bytes_per_s / 1e9) if k.bytes_per_s else ""
-        figures = [f"{k.count:,}", time_text(k.total_ms), f"{number(k.mean_us)} µs", rate]
-        rows.append([escape(k.kernel), escape(k.backend), *figures])
+    names = kernel_names(record.kernels)
+    for k, kernel in sorted(zip(record.kernels, names, strict=True), key=lambda pair: -pair[0].total_ms)[:KERNEL_ROWS]:
+        rate = rate_text(k.bytes_per_s)
+        figures = [f"{k.count:,}", time_text(k.total_ms), time_text(k.mean_us / 1e3), rate]
+        rows.append([escape(kernel), escape(k.backend), *figures])
     heads = ["kernel", "backend", "runs", "total", "mean", "GB/s"]
     return _table("Time by kernel", heads, rows, len(record.kernels), KERNEL_ROWS)

@@ -1,7 +1,7 @@
 """The card's answer as plain text: the findings first, then the lines, the gradients and the kernels."""
 
-from .figures import count_text, number, shape_text, share, shorten, time_text
-from .record import Record
+from .figures import count_text, number, rate_text, shape_text, share, shorten, time_text
+from .record import Record, kernel_names
 from .source import lines_of
 from .still import NO_GRADIENT, WORDS, error_sentence, headline, sentence
 
@@ -99,9 +99,10 @@ def _kernels(record: Record) -> list[str]:
     if not record.kernels:
         return []
     rows = []
-    for k in sorted(record.kernels, key=lambda k: -k.total_ms)[:KERNELS]:
-        rate = number(k.bytes_per_s / 1e9) if k.bytes_per_s else ""
-        name = shorten(_clean(k.kernel), 40)
-        rows.append([name, _clean(k.backend), f"{k.count:,}", time_text(k.total_ms), f"{number(k.mean_us)} µs", rate])
+    names = kernel_names(record.kernels)
+    for k, kernel in sorted(zip(record.kernels, names, strict=True), key=lambda pair: -pair[0].total_ms)[:KERNELS]:
+        rate = rate_text(k.bytes_per_s)
+        name = shorten(_clean(kernel), 40)
+        rows.append([name, _clean(k.backend), f"{k.count:,}", time_text(k.total_ms), time_text(k.mean_us / 1e3), rate])
     out = _columns(["kernel", "backend", "runs", "total", "mean", "GB/s"], rows, {0, 1})
     return _more(out, len(record.kernels), KERNELS, "kernel")

@@ -3,7 +3,7 @@
 import pytest
 
 from widgets import text
-from widgets.record import Finding, Record
+from widgets.record import Finding, KernelRow, OpRow, Record
 
 from . import samples
 
@@ -56,3 +56,11 @@ def test_partial():
     lines = text(samples.failed()).splitlines()
     assert lines[1] == "✕ Error: line 3: IndexError: Dimension out of range (expected -2 to 1, got 7)"
     assert "partial" in lines[2]
+
+
+def test_slow_kernels_have_readable_times_and_no_false_rates() -> None:
+    rows = [KernelRow("gemm", "BLAS", op, 1, 31.4, 31400.0, 2.88e4) for op in ("linear", "matmul")]
+    said = text(Record(kernels=rows, ops=[OpRow(0, "linear")]))
+    assert "gemm (linear)" in said
+    assert "gemm (matmul)" in said
+    assert "31.4 ms  31.4 ms  <0.1" in said
