@@ -120,13 +120,14 @@ class Node:
         expected = self.versions[i] if self.versions else 0
         slot = self.op.slots[i]
         shape = tuple(getattr(self.saved[i], "shape", ())) if self.saved else ()
-        who = "its output" if slot.where == "output" else f"its input {slot.name!r}"
+        which = "output" if slot.where == "output" else f"input {slot.name!r}"
+        number = f" {slot.index}" if slot.where == "output" else ""
         op, place = storage.write or ("an in-place op", None)
         raise RuntimeError(
             "one of the variables needed for gradient computation has been modified by an inplace operation: "
-            f"[{self.kind.dtype.name} {list(shape)}], which is {who} of {self.name()}, is at version "
+            f"[{self.kind.dtype.name} {list(shape)}], which is {which}{number} of {self.name()}, is at version "
             f"{storage.version}; expected version {expected} instead.\n"
-            f"  op: {self.op.label} saved {who} {shape} at {describe(self.place)}; {op} changed it at "
+            f"  op: {self.op.label} saved its {which} {shape} at {describe(self.place)}; {op} changed it at "
             f"{describe(place)}.\n"
             "  remedy: write the change out of place (y = y + ... instead of y += ...), or clone() before it"
         )

@@ -73,7 +73,7 @@ def check(where: Device) -> Device:
         )
     index = where.index or 0
     if index >= device_count():
-        raise RuntimeError(f"CUDA error: invalid device ordinal\n  came: {where}; there are {device_count()} device(s)")
+        raise RuntimeError(f"CUDA error: invalid device ordinal\n  came: {where}; devices there are: {device_count()}")
     return Device("cuda", index)
 
 

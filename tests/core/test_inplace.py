@@ -341,3 +341,10 @@ def test_second_order_through_a_write():
     assert g.tolist() == [36, 8 + 27]
     (h,) = grad(g[0], x)
     assert h.tolist() == [6 * 2 * 3, 3 * 4]
+
+
+def test_the_saved_output_is_named_as_pytorch_does() -> None:
+    y = core.ones(3, requires_grad=True).exp()
+    y += 1
+    with pytest.raises(RuntimeError, match="which is output 0 of ExpBackward0, is at version 1; expected version 0"):
+        y.sum().backward()
