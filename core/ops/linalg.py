@@ -51,7 +51,7 @@ def _need_one_dtype(op: str, a: Tensor, b: Tensor) -> None:
                 f"expected m1 and m2 to have the same dtype, but got: {a.dtype.c_type} != {b.dtype.c_type}",
                 op=op,
                 came=f"{a.dtype} and {b.dtype}",
-                remedy=f"x.to({a.dtype!r})",
+                remedy=f"input.to({b.dtype!r})",
             )
         )
 
