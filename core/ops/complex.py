@@ -12,7 +12,7 @@ from typing import Any
 
 from .. import dtypes
 from .. import op as declarations
-from ..binding import bind, public
+from ..binding import public
 from ..dtypes import complex64, complex128
 from ..errors import text
 from ..op import Elementwise, operation
@@ -267,21 +267,25 @@ def angle(input: Tensor) -> Tensor:
     return where(isnan(still), still, where(still < 0, math.pi, 0.0 * where(isnan(still), 0.0, y)))
 
 
-def _of_matrices(transposed: Any, name: str, doc: str) -> Any:
-    def function(input: Tensor) -> Tensor:
-        y = transposed(input)
-        return _conj(y) if y.dtype.category == 3 else y
-
-    function.__name__, function.__doc__ = name, doc
-    return function
+def _conjugate_transposed(input: Tensor) -> Tensor:
+    return conj(_mT(input))
 
 
-Tensor.mH = property(_of_matrices(_mT, "mH", "As mT, conjugated."))  # type: ignore[assignment]
-Tensor.H = property(_of_matrices(_H, "H", "As T of a matrix, conjugated."))  # type: ignore[assignment]
-adjoint = _of_matrices(
-    _mT, "adjoint", "The transposed matrices, conjugated.\n\n    >>> import core\n    >>> core.adjoint("
-    "core.tensor([[1j, 2 + 0j]]))\n    tensor([[0.-1.j],\n            [2.-0.j]])")  # fmt: skip
-bind(adjoint, "adjoint")
+Tensor.mH = property(_conjugate_transposed, doc="As mT, conjugated.")  # type: ignore[assignment]
+Tensor.H = property(lambda t: conj(_H(t)), doc="As T of a matrix, conjugated.")  # type: ignore[assignment]
+
+
+@public()
+def adjoint(input: Tensor) -> Tensor:
+    """The transposed matrices, conjugated.
+
+    >>> import core
+    >>> core.adjoint(core.tensor([[1j, 2 + 1j]]))
+    tensor([[0.-1.j],
+            [2.-1.j]])
+    """
+    return _conjugate_transposed(input)
+
 
 for _name, _kind in (("cfloat", complex64), ("cdouble", complex128)):
 

@@ -1,0 +1,8 @@
+"""Linear algebra with the names of ``torch.linalg``; NumPy's LAPACK computes."""
+
+from __future__ import annotations
+
+from .binding import namespaces as _namespaces
+from .ops.solving import LinAlgError as LinAlgError
+
+globals().update(_namespaces["linalg"])

@@ -1,0 +1,426 @@
+"""Products of tensors beside matmul: tensordot, kron, cross, and sums with products; traces and covariances."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ..binding import public
+from ..dtypes import promote_types
+from ..errors import text
+from ..op import operation
+from ..shape import normalize_dim
+from ..tensor import Tensor
+from .elementwise import where
+from .joining import cat, stack
+from .linalg import _scaled_sum, bmm, matmul, mv, outer
+from .pieces import diagonal
+from .solving import linalg
+
+# -- contractions ------------------------------------------------------------------------------------------------------
+
+
+def _dims(dims: Any, a: Tensor, b: Tensor) -> tuple[list[int], list[int]]:
+    if isinstance(dims, Tensor):
+        dims = dims.tolist()
+    if isinstance(dims, int):
+        if dims < 0:
+            raise RuntimeError(text(f"tensordot expects dims >= 0, but got dims={dims}", op="tensordot"))
+        if dims > min(a.ndim, b.ndim):
+            raise RuntimeError(text("tensordot expects dims < ndim_a or ndim_b, but got "
+                                    f"dims={dims}", op="tensordot"))  # fmt: skip
+        return list(range(a.ndim - dims, a.ndim)), list(range(dims))
+    left, right = ([d] if isinstance(d, int) else list(d) for d in dims)
+    if len(left) != len(right):
+        raise RuntimeError(text("both dimension lists should have same length", op="tensordot", came=f"{dims}"))
+    return (
+        [normalize_dim(d, a.ndim, "tensordot") for d in left],
+        [normalize_dim(d, b.ndim, "tensordot") for d in right],
+    )
+
+
+@public(method=False)
+def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Any = None) -> Tensor:
+    """The sum of products over `dims`: so many last dimensions of a with as many first of b, or a list of each.
+
+    >>> import core
+    >>> core.tensordot(core.ones(2, 3), core.ones(3, 4), dims=1).shape
+    core.Size([2, 4])
+    """
+    left, right = _dims(dims, a, b)
+    for i, j in zip(left, right, strict=True):
+        if a._a.shape[i] != b._a.shape[j] and 1 not in (a._a.shape[i], b._a.shape[j]):
+            raise RuntimeError(
+                text(f"contracted dimensions need to match, but first has size {a._a.shape[i]} in dim {i} and second "
+                     f"has size {b._a.shape[j]} in dim {j}", op="tensordot")
+            )  # fmt: skip
+    for i, j in zip(left, right, strict=True):  # a size of 1 stretches
+        if a._a.shape[i] != b._a.shape[j]:
+            a, b = (a, b.sum(j, keepdim=True)) if a._a.shape[i] == 1 else (a.sum(i, keepdim=True), b)  # type: ignore[attr-defined]
+    keep_a = [i for i in range(a.ndim) if i not in left]
+    keep_b = [j for j in range(b.ndim) if j not in right]
+    inner = math.prod(a._a.shape[i] for i in left)
+    shape = (*(a._a.shape[i] for i in keep_a), *(b._a.shape[j] for j in keep_b))
+    rows = a.permute(*keep_a, *left) if a.ndim else a
+    columns = b.permute(*right, *keep_b) if b.ndim else b
+    m = math.prod(a._a.shape[i] for i in keep_a)
+    n = math.prod(b._a.shape[j] for j in keep_b)
+    y = matmul(rows.reshape(m, inner), columns.reshape(inner, n)).reshape(shape)
+    if out is not None:
+        from ..dispatch import into
+
+        return into(out, y, "tensordot")
+    return y
+
+
+@public()
+def inner(input: Tensor, other: Tensor) -> Tensor:
+    """The sum of products over the last dimensions; a scalar multiplies.
+
+    >>> import core
+    >>> core.inner(core.tensor([1.0, 2.0]), core.tensor([3.0, 4.0]))
+    tensor(11.)
+    """
+    if input.ndim == 0 or other.ndim == 0:
+        return input * other
+    if input._a.shape[-1] != other._a.shape[-1]:
+        raise RuntimeError(text("inner() the last dimension must match on both input tensors but got shapes "
+                                f"{list(input._a.shape)} and {list(other._a.shape)}", op="inner"))  # fmt: skip
+    return tensordot(input, other, dims=([-1], [-1]))
+
+
+@public()
+def vdot(input: Tensor, other: Tensor) -> Tensor:
+    """The inner product of two vectors, the first one conjugated.
+
+    >>> import core
+    >>> core.vdot(core.tensor([1j]), core.tensor([1j]))
+    tensor(1.+0.j)
+    """
+    return input.conj().dot(other)  # type: ignore[attr-defined, no-any-return]
+
+
+@linalg
+def vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
+    """The inner products of vectors along `dim`, the first ones conjugated; the other dimensions broadcast.
+
+    >>> import core
+    >>> core.linalg.vecdot(core.tensor([[1.0, 2.0]]), core.tensor([3.0, 4.0]))
+    tensor([11.])
+    """
+    return (x.conj() * y).sum(dim)  # type: ignore[attr-defined, no-any-return]
+
+
+@public()
+def kron(input: Tensor, other: Tensor) -> Tensor:
+    """The Kronecker product: every element of `input` times the whole of `other`.
+
+    >>> import core
+    >>> core.kron(core.tensor([1.0, 2.0]), core.tensor([1.0, 1.0]))
+    tensor([1., 1., 2., 2.])
+    """
+    n = max(input.ndim, other.ndim)
+    a, b = (1,) * (n - input.ndim) + tuple(input._a.shape), (1,) * (n - other.ndim) + tuple(other._a.shape)
+    left = input.reshape([s for d in a for s in (d, 1)])
+    right = other.reshape([s for d in b for s in (1, d)])
+    return (left * right).reshape([p * q for p, q in zip(a, b, strict=True)])
+
+
+@public()
+def trace(input: Tensor) -> Tensor:
+    """The sum of a matrix's diagonal.
+
+    >>> import core
+    >>> core.trace(core.tensor([[1.0, 2.0], [3.0, 4.0]]))
+    tensor(5.)
+    """
+    if input.ndim != 2:
+        raise RuntimeError(text(f"trace: expected a matrix, but got tensor with dim {input.ndim}", op="trace",
+                                remedy="x.diagonal(0, -2, -1).sum(-1) for stacks"))  # fmt: skip
+    return diagonal(input).sum()  # type: ignore[attr-defined, no-any-return]
+
+
+# -- sums with products ------------------------------------------------------------------------------------------------
+
+
+@public(inplace=True)
+def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
+    """beta * input + alpha * (mat @ vec).
+
+    >>> import core
+    >>> core.addmv(core.tensor([1.0]), core.ones(1, 2), core.ones(2))
+    tensor([3.])
+    """
+    return _scaled_sum(input, mv(mat, vec), beta, alpha)
+
+
+@public(inplace=True)
+def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
+    """beta * input + alpha * outer(vec1, vec2).
+
+    >>> import core
+    >>> core.addr(core.tensor([[1.0]]), core.tensor([2.0]), core.tensor([3.0]))
+    tensor([[7.]])
+    """
+    return _scaled_sum(input, outer(vec1, vec2), beta, alpha)
+
+
+@public(inplace=True)
+def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
+    """beta * input + alpha * the sum of the products of the stacks.
+
+    >>> import core
+    >>> core.addbmm(core.tensor([[1.0]]), core.ones(2, 1, 3), core.ones(2, 3, 1))
+    tensor([[7.]])
+    """
+    return _scaled_sum(input, bmm(batch1, batch2).sum(0), beta, alpha)  # type: ignore[attr-defined]
+
+
+# -- cross product -----------------------------------------------------------------------------------------------------
+
+
+def _cross_forward(xp: Any, a: Any, b: Any, dim: int) -> Any:
+    left, right = xp.roll(a, -1, axis=dim), xp.roll(b, -1, axis=dim)
+    return xp.roll(a * right - left * b, -1, axis=dim)
+
+
+_cross = operation(
+    "cross", _cross_forward, inputs="a b", params={"dim": -1}, label="linalg_cross",
+    vjp=(lambda g, b, dim: _cross(b, g, dim=dim), lambda g, a, dim: _cross(g, a, dim=dim)),
+    samples=lambda rng: [((rng.uniform(-1, 1, s), rng.uniform(-1, 1, s)), {"dim": d})
+                         for s, d in (((2, 3), -1), ((3, 2), 0))],
+)  # fmt: skip
+
+
+def _crossed(op: str, a: Tensor, b: Tensor, dim: int) -> Tensor:
+    if a.ndim != b.ndim:
+        raise RuntimeError(text(f"{op}: inputs must have the same number of dimensions.", op=op,
+                                came=f"{tuple(a.shape)} and {tuple(b.shape)}"))  # fmt: skip
+    dim = normalize_dim(dim, a.ndim, op)
+    if a._a.shape[dim] != 3 or b._a.shape[dim] != 3:
+        raise RuntimeError(text(f"{op}: inputs dimension {dim} must have length 3. Got {a._a.shape[dim]} and "
+                                f"{b._a.shape[dim]}", op=op))  # fmt: skip
+    from .joining import broadcast_tensors
+
+    a, b = broadcast_tensors(a, b)
+    if a.dtype is not b.dtype:
+        common = promote_types(a.dtype, b.dtype)
+        a, b = a.to(common), b.to(common)
+    return _cross(a, b, dim=dim)  # type: ignore[no-any-return]
+
+
+def _linalg_cross(input: Tensor, other: Tensor, *, dim: int = -1) -> Tensor:
+    """The vector products along `dim`, of size 3; the other dimensions broadcast.
+
+    >>> import core
+    >>> core.linalg.cross(core.tensor([1.0, 0.0, 0.0]), core.tensor([0.0, 1.0, 0.0]))
+    tensor([0., 0., 1.])
+    """
+    return _crossed("linalg.cross", input, other, dim)
+
+
+_linalg_cross.__name__ = _linalg_cross.__qualname__ = "cross"
+linalg(_linalg_cross)
+
+
+@public()
+def cross(input: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
+    """The vector products along `dim`, without which it is the first dimension of size 3.
+
+    >>> import core
+    >>> core.cross(core.tensor([1.0, 0.0, 0.0]), core.tensor([0.0, 1.0, 0.0]))
+    tensor([0., 0., 1.])
+    """
+    if dim is None:
+        threes = [i for i, n in enumerate(input._a.shape) if n == 3]
+        if not threes:
+            raise RuntimeError(text("no dimension of size 3 in input", op="cross", came=f"{tuple(input.shape)}"))
+        dim = threes[0]
+    return _crossed("linalg.cross", input, other, dim)
+
+
+def _linalg_diagonal(A: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
+    """The diagonals of matrices, a view; `torch.diagonal` takes the first two dimensions.
+
+    >>> import core
+    >>> core.linalg.diagonal(core.eye(2))
+    tensor([1., 1.])
+    """
+    return diagonal(A, offset, dim1, dim2)
+
+
+_linalg_diagonal.__name__ = _linalg_diagonal.__qualname__ = "diagonal"
+linalg(_linalg_diagonal)
+
+# -- distances ---------------------------------------------------------------------------------------------------------
+
+
+@public(method=False)
+def cdist(x1: Tensor, x2: Tensor, p: float = 2.0,
+          compute_mode: str = "use_mm_for_euclid_dist_if_necessary") -> Tensor:  # fmt: skip
+    """The distances between all rows of x1 and all rows of x2, in the p-norm.
+
+    *Shapes*: ``(..., p, m), (..., r, m) -> (..., p, r)``. Differences are always taken, never squares by a product, so
+    that near points keep their figures; `compute_mode` is accepted.
+
+    >>> import core
+    >>> core.cdist(core.tensor([[0.0, 0.0]]), core.tensor([[3.0, 4.0]]))
+    tensor([[5.]])
+    """
+    if x1.ndim < 2 or x2.ndim < 2:
+        which, t = ("X1", x1) if x1.ndim < 2 else ("X2", x2)
+        raise RuntimeError(text(f"cdist only supports at least 2D tensors, {which} got: {t.ndim}D", op="cdist"))
+    if x1._a.shape[-1] != x2._a.shape[-1]:
+        raise RuntimeError(text("X1 and X2 must have the same number of columns. X1: "
+                                f"{x1._a.shape[-1]} X2: {x2._a.shape[-1]}", op="cdist"))  # fmt: skip
+    if p < 0:
+        raise RuntimeError(text("cdist only supports non-negative p values", op="cdist", came=f"p={p}"))
+    return (x1.unsqueeze(-2) - x2.unsqueeze(-3)).norm(p, -1)  # type: ignore[attr-defined, no-any-return]
+
+
+@public()
+def dist(input: Tensor, other: Tensor, p: float = 2) -> Tensor:
+    """The p-norm of the difference.
+
+    >>> import core
+    >>> core.dist(core.tensor([0.0, 0.0]), core.tensor([3.0, 4.0]))
+    tensor(5.)
+    """
+    d = input - other
+    return (d.abs() if d.is_complex() else d).norm(p)  # type: ignore[attr-defined, no-any-return]
+
+
+@public(inplace=True)
+def renorm(input: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
+    """Every slice along `dim` whose p-norm exceeds `maxnorm` scaled down to it.
+
+    >>> import core
+    >>> core.renorm(core.tensor([[3.0, 4.0], [0.3, 0.4]]), 2, 0, 1.0)
+    tensor([[0.6000, 0.8000],
+            [0.3000, 0.4000]])
+    """
+    if p <= 0:
+        raise RuntimeError(text("renorm: non-positive-norm not supported", op="renorm", came=f"p={p}"))
+    if maxnorm < 0:
+        raise RuntimeError(text(f"renorm: expected maxnorm to be >= 0 but got {maxnorm}", op="renorm"))
+    dim = normalize_dim(dim, input.ndim, "renorm")
+    others = tuple(d for d in range(input.ndim) if d != dim)
+    size = (input.abs() if input.is_complex() else input).norm(p, others, keepdim=True)  # type: ignore[attr-defined]
+    return input * where(size > maxnorm, maxnorm / (size + 1e-7), 1.0)  # type: ignore[no-any-return]
+
+
+# -- joined along the diagonal; covariances ----------------------------------------------------------------------------
+
+
+@public(method=False)
+def block_diag(*tensors: Tensor) -> Tensor:
+    """The matrices along the diagonal of a larger one, zeros elsewhere; vectors are rows.
+
+    >>> import core
+    >>> core.block_diag(core.ones(1, 1), core.tensor([2.0, 3.0]))
+    tensor([[1., 0., 0.],
+            [0., 2., 3.]])
+    """
+    from ..creation import zeros
+
+    blocks = []
+    for i, t in enumerate(tensors):
+        if t.ndim > 2:
+            raise RuntimeError(text(f"torch.block_diag: Input tensors must have 2 or fewer dimensions. Input {i} has "
+                                    f"{t.ndim} dimensions", op="block_diag"))  # fmt: skip
+        blocks.append(t if t.ndim == 2 else t.reshape(1, -1))
+    width, rows, at = sum(b._a.shape[1] for b in blocks), [], 0
+    for b in blocks:
+        m, n = b._a.shape
+        before, after = (zeros(m, k, dtype=b.dtype, device=b.device) for k in (at, width - at - n))
+        rows.append(cat([before, b, after], 1))
+        at += n
+    return cat(rows, 0)
+
+
+@public()
+def cov(input: Tensor, *, correction: int = 1, fweights: Tensor | None = None,
+        aweights: Tensor | None = None) -> Tensor:  # fmt: skip
+    """The covariances of the variables, one a row, over the observations, one a column.
+
+    `fweights` counts how often each observation was made; `aweights` weighs it.
+
+    >>> import core
+    >>> core.cov(core.tensor([[0.0, 2.0], [0.0, 4.0]]))
+    tensor([[2., 4.],
+            [4., 8.]])
+    """
+    if input.ndim > 2:
+        raise RuntimeError(text("cov(): expected input to have two or fewer dimensions but got an input with "
+                                f"{input.ndim} dimensions", op="cov"))  # fmt: skip
+    x = input if input.ndim == 2 else input.reshape(1, -1)
+    if x.dtype.category < 2:
+        x = x.float()
+    weight = fweights
+    if aweights is not None:
+        weight = aweights if weight is None else weight * aweights
+    if weight is None:
+        total: Any = x._a.shape[1]
+        centred = x - x.mean(1, keepdim=True)  # type: ignore[attr-defined]
+        products = matmul(centred, centred.mH)
+        by: Any = total - correction
+    else:
+        weight = weight.to(x.dtype)
+        total = weight.sum()  # type: ignore[attr-defined]
+        centred = x - (x * weight).sum(1, keepdim=True) / total
+        products = matmul(centred, (centred * weight).mH)
+        if aweights is not None and correction:
+            by = total - correction * (weight * aweights).sum() / total  # type: ignore[attr-defined]
+        else:
+            by = total - correction
+    y = products / (max(by, 0) if not isinstance(by, Tensor) else by.clamp(min=0))  # type: ignore[attr-defined]
+    return y if input.ndim == 2 else y.reshape(())
+
+
+@public()
+def corrcoef(input: Tensor) -> Tensor:
+    """The correlations of the variables, one a row: their covariances over their standard deviations.
+
+    >>> import core
+    >>> core.corrcoef(core.tensor([[0.0, 1.0], [0.0, -2.0]]))
+    tensor([[ 1., -1.],
+            [-1.,  1.]])
+    """
+    c = cov(input)
+    if c.ndim == 0:
+        return c / c
+    deviation = (c.diagonal().real if c.is_complex() else c.diagonal()).sqrt()  # type: ignore[attr-defined]
+    c = c / deviation.unsqueeze(-1) / deviation.unsqueeze(0)
+    return c if c.is_complex() else c.clamp(-1, 1)  # type: ignore[attr-defined, no-any-return]
+
+
+def _powers(x: Tensor, n: int, increasing: bool) -> Tensor:
+    columns = [x * 0 + 1, *(x**k for k in range(1, n))]
+    return stack(columns if increasing else columns[::-1], -1)
+
+
+def _linalg_vander(x: Tensor, *, N: int | None = None) -> Tensor:
+    """The matrices of powers ``x[i] ** j``, j rising from 0.
+
+    >>> import core
+    >>> core.linalg.vander(core.tensor([2.0, 3.0]), N=3)
+    tensor([[1., 2., 4.],
+            [1., 3., 9.]])
+    """
+    return _powers(x, x._a.shape[-1] if N is None else N, True)
+
+
+_linalg_vander.__name__ = _linalg_vander.__qualname__ = "vander"
+linalg(_linalg_vander)
+
+
+@public(method=False)
+def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
+    """The matrix of powers of a vector, falling from left to right, or rising.
+
+    >>> import core
+    >>> core.vander(core.tensor([2.0, 3.0]))
+    tensor([[2., 1.],
+            [3., 1.]])
+    """
+    return _powers(x, x._a.shape[-1] if N is None else N, increasing)
