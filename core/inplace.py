@@ -19,11 +19,20 @@ def in_place(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     """The method ``x.name_(...)`` of a function ``name(x, ...)``."""
 
     def method(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-        return write(self, name + "_", lambda t: function(t, *args, **kwargs))
+        return write(self, name + "_", lambda t: _differentiable(function(t, *args, **kwargs), t, args))
 
     method.__name__ = method.__qualname__ = name + "_"
     method.__doc__ = f"In-place version of `{name}`."
     return method
+
+
+def _differentiable(result: Tensor, target: Tensor, args: tuple[Any, ...]) -> Tensor:
+    """A truth written into a floating tensor keeps a history, of zeros, for the tensors that were compared."""
+    if result._kind.dtype.category or target._kind.dtype.category < 2 or not mode.enabled:
+        return result
+    from .ops.constant import constant
+
+    return constant(result.to(target._kind.dtype), target, *args)  # type: ignore[attr-defined]
 
 
 def write(target: Tensor, name: str, compute: Callable[[Tensor], Tensor]) -> Tensor:

@@ -153,6 +153,8 @@ def randint_like(
 ) -> Tensor:
     """As `randint`, with the shape, dtype and device of `input` unless others are given."""
     low, high = (0, low) if high is None else (low, high)
+    if (dtype or input.dtype).category == 0 and high > 2:
+        raise RuntimeError(text("to - 1 is out of bounds for bool", op="randint_like", came=f"high={high}"))
     return randint(low, high, tuple(input._a.shape), dtype=dtype or input.dtype, device=device or input.device,
                    requires_grad=requires_grad, generator=generator)  # fmt: skip
 

@@ -31,11 +31,11 @@ mish = elementwise(
     example=("core.tensor([-1.0, 2.0])", "tensor([-0.3034,  1.9440])"),
 )
 selu_ = elementwise("selu", lambda x: s.where(x > 0.0, SELU_SCALE * x, (SELU_SCALE * SELU_ALPHA) * s.expm1(x)),
-                    vjp=lambda g, x: s.where(x > 0.0, g * SELU_SCALE, g * ((SELU_SCALE * SELU_ALPHA) * s.exp(x))),
+                    vjp=lambda g, x: s.where(x <= 0.0, g * ((SELU_SCALE * SELU_ALPHA) * s.exp(x)), g * SELU_SCALE),
                     domain=(0.2, 3.0), doc="The scaled exponential linear unit. Source: arXiv 1706.02515.",
                     example=("core.tensor([-1.0, 2.0])", "tensor([-1.1113,  2.1014])"))  # fmt: skip
 celu_ = elementwise("celu", lambda x, alpha: s.where(x > 0.0, x, alpha * s.expm1(x / alpha)), params={"alpha": 1.0},
-                    vjp=lambda g, x, alpha: s.where(x > 0.0, g, g * s.exp(x / alpha)), domain=(0.2, 3.0),
+                    vjp=lambda g, x, alpha: s.where(x <= 0.0, g * s.exp(x / alpha), g), domain=(0.2, 3.0),
                     doc="x above 0, alpha (exp(x / alpha) - 1) below. Source: arXiv 1704.07483.",
                     example=("core.tensor([-1.0, 2.0]), 2.0", "tensor([-0.7869,  2.0000])"))  # fmt: skip
 hardsigmoid_ = elementwise(
@@ -77,7 +77,7 @@ tanhshrink = elementwise(
 )
 softshrink = elementwise(
     "softshrink",
-    lambda x, lambd: s.where(x > lambd, x - lambd, s.where(x < -lambd, x + lambd, 0.0)),
+    lambda x, lambd: s.where(x > lambd, x - lambd, s.where(x < -lambd, x + lambd, s.where(s.isnan(x), x, 0.0))),
     params={"lambd": 0.5},
     namespace="nn.functional",
     domain=(0.7, 3.0),
@@ -87,7 +87,7 @@ softshrink = elementwise(
 )
 hardshrink = elementwise(
     "hardshrink",
-    lambda x, lambd: s.where((x > lambd) | (x < -lambd), x, 0.0),
+    lambda x, lambd: s.where((x >= -lambd) & (x <= lambd), 0.0, x),
     params={"lambd": 0.5},
     namespace="nn.functional",
     domain=(0.7, 3.0),
@@ -95,9 +95,9 @@ hardshrink = elementwise(
     doc="x, or 0 where |x| is at most lambd.",
     example=("core.tensor([-1.0, 0.2, 2.0])", "tensor([-1.,  0.,  2.])"),
 )
-threshold_ = elementwise("threshold", lambda x, threshold, value: s.where(x > threshold, x, value), domain=(0.2, 3.0),
+threshold_ = elementwise("threshold", lambda x, threshold, value: s.where(x <= threshold, value, x), domain=(0.2, 3.0),
                          params={"threshold": 0.0, "value": 0.0}, namespace="nn.functional",
-                         vjp=lambda g, x, threshold: s.where(x > threshold, g, 0.0),
+                         vjp=lambda g, x, threshold: s.where(x <= threshold, 0.0, g),
                          doc="x above the threshold, else the value.",
                          example=("core.tensor([-1.0, 2.0]), 0.5, 9.0", "tensor([9., 2.])"))  # fmt: skip
 
@@ -123,7 +123,8 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
             )
         if input.ndim > 1:
             weight = weight.reshape([-1 if i == 1 else 1 for i in range(input.ndim)])
-    return where(input > 0, input, weight * input)
+    y = where(input > 0, input, weight * input)
+    return y.reshape(()) if not input.ndim else y
 
 
 @public(method=False, namespace="nn.functional")

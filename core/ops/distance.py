@@ -12,6 +12,7 @@ from ..expr import s
 from ..op import elementwise
 from ..shape import broadcast_shapes
 from ..tensor import Tensor
+from .elementwise import signum
 from .loss import chosen_reduction, reduced, torch_size
 
 # -- the functions, each with its gradient as one pass --
@@ -49,7 +50,7 @@ _squared = elementwise("squared_error", lambda a, b: (a - b) * (a - b), public=F
                        vjp=(lambda g, a, b: g * (2.0 * (a - b)), lambda g, a, b: g * (2.0 * (b - a))),
                        doc="The square of the difference.")  # fmt: skip
 _absolute = elementwise("absolute_error", lambda a, b: s.abs(a - b), public=False, domain=((0.2, 3.0), (-3.0, -0.2)),
-                        vjp=(lambda g, a, b: g * s.sign(a - b), lambda g, a, b: g * s.sign(b - a)),
+                        vjp=(lambda g, a, b: g * signum(a - b), lambda g, a, b: g * signum(b - a)),
                         doc="The distance.")  # fmt: skip
 _smooth_l1 = elementwise(
     "smooth_l1_error",

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..binding import bind, public
+from ..dispatch import into
 from ..dtypes import of_number, promote_types
 from ..expr import s
 from ..op import elementwise
@@ -17,6 +18,17 @@ TWO_OVER_ROOT_PI = 2 / math.sqrt(math.pi)
 INV_ROOT_2 = 1 / math.sqrt(2)
 INV_ROOT_2PI = 1 / math.sqrt(2 * math.pi)
 ROOT_2_OVER_PI = math.sqrt(2 / math.pi)
+
+
+def no_slope(g: Any) -> Any:
+    """The gradient of a step: 0 whatever comes in, a NaN or an infinity too."""
+    return 0.0 * s.where(s.isfinite(g), g, 0.0)
+
+
+def signum(x: Any) -> Any:
+    """-1, 0 or 1; of NaN 0, as PyTorch has it in gradients (NumPy's sign keeps NaN)."""
+    return s.where(x > 0.0, 1.0, s.where(x < 0.0, -1.0, 0.0))
+
 
 # -- arithmetic --------------------------------------------------------------------------------------------------------
 
@@ -28,7 +40,7 @@ div_ = elementwise("true_divide", lambda a, b: a / b, out="float", domain=((-3.0
                    example=("core.tensor([1, 2]), 4", "tensor([0.2500, 0.5000])"))  # fmt: skip
 neg = elementwise("neg", lambda x: -x, vjp=lambda g: -g, aliases=("negative",), doc="The negative.",
                   example=("core.tensor([1.0, -2.0])", "tensor([-1.,  2.])"))  # fmt: skip
-abs = elementwise("abs", lambda x: s.abs(x), vjp=lambda g, x: g * s.sign(x), aliases=("absolute",),
+abs = elementwise("abs", lambda x: s.abs(x), vjp=lambda g, x: g * signum(x), aliases=("absolute",),
                   domain=(0.2, 3.0), doc="The absolute value; its gradient at 0 is 0.",
                   example=("core.tensor([-1.5, 2.0])", "tensor([1.5000, 2.0000])"))  # fmt: skip
 square = elementwise("square", lambda x: x * x, out="number", vjp=lambda g, x: g * (2.0 * x), label="pow", doc="The square.",
@@ -40,7 +52,7 @@ _add = elementwise("add", lambda a, b: a + b, vjp=(lambda g: g, lambda g: g), do
 _sub = elementwise("sub", lambda a, b: a - b, vjp=(lambda g: g, lambda g: -g), doc="The difference.",
                    aliases=("subtract",), example=("core.tensor([1.0, 2.0]), 1", "tensor([0., 1.])"))  # fmt: skip
 remainder = elementwise("remainder", lambda a, b: a % b, domain=((0.1, 0.9), (1.0, 3.0)),
-                        vjp=(lambda g: g, lambda g, a, b: -g * s.floor(a / b)),
+                        vjp=(lambda g: g, lambda g, a, b: -g * (s.floor(a / b) + 0.0 * a)),  # NaN of an infinite dividend
                         doc="The remainder of the floored division; its sign is the divisor's.",
                         example=("core.tensor([-3.0, 3.0]), 2", "tensor([1., 1.])"))  # fmt: skip
 fmod = elementwise("fmod", lambda a, b: s.fmod(a, b), domain=((0.1, 0.9), (1.0, 3.0)),
@@ -51,15 +63,16 @@ floor_divide = elementwise("floor_divide", lambda a, b: a // b, domain=((0.1, 0.
                            doc="The quotient, rounded down.",
                            example=("core.tensor([-3.0, 3.0]), 2", "tensor([-2.,  1.])"))  # fmt: skip
 pow_tensor = elementwise("pow_tensor", lambda a, b: a**b, domain=((0.5, 3.0), (-2.0, 2.0)), public=False,
-                         vjp=(lambda g, a, b: g * b * a ** (b - 1.0),
-                              lambda g, a, b, y: s.where((a == 0.0) & (b >= 0.0), 0.0 * g, g * y * s.log(a))),
+                         vjp=(lambda g, a, b: s.where(b == 0.0, 0.0, g * b * a ** (b - 1.0)),
+                              lambda g, a, b, y: s.where((a == 0.0) & (b >= 0.0), 0.0, g * y * s.log(a))),
                          label="pow", doc="a to the power b, both tensors.")  # fmt: skip
 pow_scalar = elementwise("pow_scalar", lambda x, exponent: x**exponent, params={"exponent": 2.0}, public=False,
                          domain=(0.5, 3.0), label="pow", doc="x to the power of a number.",
                          vjp=lambda g, x, exponent: s.where(exponent == 0.0, 0.0 * g, g * (exponent * x ** (exponent - 1.0))))  # fmt: skip
 scalar_pow = elementwise("scalar_pow", lambda x, base: base**x, params={"base": 2.0}, public=False,
                          vjp=lambda g, y, base: g * (y * s.log(base + 0.0 * y)), label="pow", doc="A number to the power x.")  # fmt: skip
-lerp = elementwise("lerp", lambda a, b, weight: a + weight * (b - a), doc="a + weight * (b - a).",
+lerp = elementwise("lerp", lambda a, b, weight: s.where(s.abs(weight) < 0.5, a + weight * (b - a), b - (b - a) * (1.0 - weight)),
+                   doc="a + weight * (b - a), computed from the nearer end.",
                    vjp=(lambda g, weight: g * (1.0 - weight), lambda g, weight: g * weight, lambda g, a, b: g * (b - a)),
                    example=("core.tensor([0.0]), core.tensor([10.0]), 0.5", "tensor([5.])"))  # fmt: skip
 
@@ -82,6 +95,8 @@ log1p = elementwise("log1p", lambda x: s.log1p(x), out="float", vjp=lambda g, x:
                     doc="log(1 + x), exact near 0.", example=("core.tensor([0.0, 1.0])", "tensor([0.0000, 0.6931])"))  # fmt: skip
 sqrt = elementwise("sqrt", lambda x: s.sqrt(x), out="float", vjp=lambda g, y: g / (2.0 * y), domain=(0.1, 8.0),
                    doc="The square root.", example=("core.tensor([4.0, 9.0])", "tensor([2., 3.])"))  # fmt: skip
+_square_root = elementwise("pow_half", lambda x: s.sqrt(x), out="float", vjp=lambda g, y: g / (2.0 * y), domain=(0.1, 8.0),
+                           public=False, label="pow", doc="x to the power of one half.")  # fmt: skip
 rsqrt = elementwise("rsqrt", lambda x: s.rsqrt(x), out="float", vjp=lambda g, y: -0.5 * g * (y * y * y),
                     domain=(0.1, 8.0), doc="One over the square root.",
                     example=("core.tensor([4.0, 16.0])", "tensor([0.5000, 0.2500])"))  # fmt: skip
@@ -103,7 +118,8 @@ acos = elementwise("acos", lambda x: s.acos(x), out="float", vjp=lambda g, x: -g
 atan = elementwise("atan", lambda x: s.atan(x), out="float", vjp=lambda g, x: g / (1.0 + x * x), aliases=("arctan",),
                    doc="The inverse tangent.", example=("core.tensor([0.0, 1.0])", "tensor([0.0000, 0.7854])"))  # fmt: skip
 atan2 = elementwise("atan2", lambda a, b: s.atan2(a, b), out="float", aliases=("arctan2",), domain=(0.2, 3.0),
-                    vjp=(lambda g, a, b: g * b / (a * a + b * b), lambda g, a, b: -g * a / (a * a + b * b)),
+                    vjp=(lambda g, a, b: s.where((a == 0.0) & (b == 0.0), 0.0, g * b / (a * a + b * b)),
+                         lambda g, a, b: s.where((a == 0.0) & (b == 0.0), 0.0, -g * a / (a * a + b * b))),
                     doc="The angle of the point (b, a).",
                     example=("core.tensor([1.0]), core.tensor([1.0])", "tensor([0.7854])"))  # fmt: skip
 sinh = elementwise("sinh", lambda x: s.sinh(x), out="float", vjp=lambda g, x: g * s.cosh(x), doc="The hyperbolic sine.",
@@ -130,25 +146,25 @@ hypot = elementwise("hypot", lambda a, b: s.hypot(a, b), domain=(0.3, 3.0), vjp=
                     doc="sqrt(a² + b²) without overflow.",
                     example=("core.tensor([3.0]), core.tensor([4.0])", "tensor([5.])"))  # fmt: skip
 copysign = elementwise("copysign", lambda a, b: s.copysign(a, b), out="float", domain=((0.3, 3.0), (0.3, 3.0)),
-                       vjp=(lambda g, a, b: g * s.where((a < 0.0) != (s.copysign(1.0, b) < 0.0), -1.0, 1.0), lambda g: 0.0 * g),
+                       vjp=(lambda g, a, y: g * s.where(a == 0.0, 0.0, y / a), lambda g: 0.0 * g),
                        doc="The magnitude of a with the sign of b.",
                        example=("core.tensor([1.0]), core.tensor([-2.0])", "tensor([-1.])"))  # fmt: skip
 
 # -- rounding: piecewise constant, the gradient is zero -----------------------------------------------------------------
 
-floor = elementwise("floor", lambda x: s.floor(x), vjp=lambda g: 0.0 * g, domain=(0.1, 0.9), doc="Rounded down.",
+floor = elementwise("floor", lambda x: s.floor(x), vjp=no_slope, domain=(0.1, 0.9), doc="Rounded down.",
                     example=("core.tensor([-1.5, 1.5])", "tensor([-2.,  1.])"))  # fmt: skip
-ceil = elementwise("ceil", lambda x: s.ceil(x), vjp=lambda g: 0.0 * g, domain=(0.1, 0.9), doc="Rounded up.",
+ceil = elementwise("ceil", lambda x: s.ceil(x), vjp=no_slope, domain=(0.1, 0.9), doc="Rounded up.",
                    example=("core.tensor([-1.5, 1.5])", "tensor([-1.,  2.])"))  # fmt: skip
-trunc = elementwise("trunc", lambda x: s.trunc(x), vjp=lambda g: 0.0 * g, domain=(0.1, 0.9), aliases=("fix",),
+trunc = elementwise("trunc", lambda x: s.trunc(x), vjp=no_slope, domain=(0.1, 0.9), aliases=("fix",),
                     doc="Rounded towards 0.", example=("core.tensor([-1.5, 1.5])", "tensor([-1.,  1.])"))  # fmt: skip
-round = elementwise("round", lambda x: s.round(x), vjp=lambda g: 0.0 * g, domain=(0.6, 0.9),
+round = elementwise("round", lambda x: s.round(x), vjp=no_slope, domain=(0.6, 0.9),
                     doc="Rounded to the nearest integer, halves to the even one.",
                     example=("core.tensor([0.5, 1.5])", "tensor([0., 2.])"))  # fmt: skip
 frac = elementwise("frac", lambda x: x - s.trunc(x), vjp=lambda g: g, domain=(0.1, 0.9), doc="The part after the point.",
                    example=("core.tensor([1.5, -2.2500])", "tensor([ 0.5000, -0.2500])"))  # fmt: skip
-sign = elementwise("sign", lambda x: s.sign(x), vjp=lambda g: 0.0 * g, domain=(0.2, 3.0), aliases=("sgn",),
-                   doc="-1, 0 or 1.", example=("core.tensor([-2.0, 0.0, 3.0])", "tensor([-1.,  0.,  1.])"))  # fmt: skip
+sign = elementwise("sign", signum, vjp=no_slope, domain=(0.2, 3.0), aliases=("sgn",),
+                   doc="-1, 0 or 1; 0 of NaN.", example=("core.tensor([-2.0, 0.0, 3.0])", "tensor([-1.,  0.,  1.])"))  # fmt: skip
 
 # -- comparison and logic ----------------------------------------------------------------------------------------------
 
@@ -179,12 +195,12 @@ isinf = elementwise("isinf", lambda x: s.isinf(x), out="bool", doc="Whether it i
 isfinite = elementwise("isfinite", lambda x: s.isfinite(x), out="bool", doc="Whether it is a finite number.",
                        example=("core.tensor([1.0, 1e999 - 1e999])", "tensor([ True, False])"))  # fmt: skip
 maximum = elementwise("maximum", lambda a, b: s.maximum(a, b), doc="The greater; NaN if either is. Ties share the gradient.",
-                      vjp=(lambda g, a, b: g * s.where(a > b, 1.0, s.where(a == b, 0.5, 0.0)),
-                           lambda g, a, b: g * s.where(b > a, 1.0, s.where(a == b, 0.5, 0.0))),
+                      vjp=(lambda g, a, b: g * s.where(a < b, 0.0, s.where(a == b, 0.5, 1.0)),
+                           lambda g, a, b: g * s.where(b < a, 0.0, s.where(a == b, 0.5, 1.0))),
                       example=("core.tensor([1.0, 5.0]), core.tensor([3.0, 2.0])", "tensor([3., 5.])"))  # fmt: skip
 minimum = elementwise("minimum", lambda a, b: s.minimum(a, b), doc="The lesser; NaN if either is. Ties share the gradient.",
-                      vjp=(lambda g, a, b: g * s.where(a < b, 1.0, s.where(a == b, 0.5, 0.0)),
-                           lambda g, a, b: g * s.where(b < a, 1.0, s.where(a == b, 0.5, 0.0))),
+                      vjp=(lambda g, a, b: g * s.where(a > b, 0.0, s.where(a == b, 0.5, 1.0)),
+                           lambda g, a, b: g * s.where(b > a, 0.0, s.where(a == b, 0.5, 1.0))),
                       example=("core.tensor([1.0, 5.0]), core.tensor([3.0, 2.0])", "tensor([1., 2.])"))  # fmt: skip
 where_ = elementwise("where", lambda condition, a, b: s.where(condition, a, b), bools=("condition",), public=False,
                      vjp=(None, lambda g, condition: s.where(condition, g, 0.0), lambda g, condition: s.where(condition, 0.0, g)),
@@ -193,12 +209,25 @@ clamp_ = elementwise("clip_between", lambda x, min, max: s.minimum(s.maximum(x, 
                      params={"min": -math.inf, "max": math.inf}, label="clamp", doc="x, kept between two numbers.",
                      vjp=lambda g, x, min, max: s.where((x >= min) & (x <= max), g, 0.0))  # fmt: skip
 
+clamp_both = elementwise("clamp_both", lambda x, min, max: s.minimum(s.maximum(x, min), max), public=False, label="clamp",
+                         domain=((-1.0, 1.0), (-3.0, -2.0), (2.0, 3.0)),
+                         vjp=(lambda g, x, min, max: s.where((x >= min) & (x <= max), g, 0.0),
+                              lambda g, x, min, max: s.where((x < min) & (min < max), g, 0.0),
+                              lambda g, x, min, max: s.where((x > max) | (max < min), g, 0.0)),
+                         doc="x, kept between two tensors.")  # fmt: skip
+clamp_below = elementwise("clamp_below", lambda x, min: s.maximum(x, min), public=False, label="clamp_min",
+                          vjp=(lambda g, x, min: s.where(x >= min, g, 0.0), lambda g, x, min: s.where(x < min, g, 0.0)),
+                          doc="x, at least as great as a tensor.")  # fmt: skip
+clamp_above = elementwise("clamp_above", lambda x, max: s.minimum(x, max), public=False, label="clamp_max",
+                          vjp=(lambda g, x, max: s.where(x <= max, g, 0.0), lambda g, x, max: s.where(x > max, g, 0.0)),
+                          doc="x, at most as great as a tensor.")  # fmt: skip
+
 # -- activations -------------------------------------------------------------------------------------------------------
 
 sigmoid = elementwise("sigmoid", lambda x: s.sigmoid(x), out="float", vjp=lambda g, y: g * (y * (1.0 - y)), domain=(-6.0, 6.0),
                       doc="The logistic function 1 / (1 + exp(-x)).",
                       example=("core.tensor([0.0, 2.0])", "tensor([0.5000, 0.8808])"))  # fmt: skip
-relu = elementwise("relu", lambda x: s.maximum(x, 0.0), vjp=lambda g, y: s.where(y > 0.0, g, 0.0), domain=(0.2, 3.0),
+relu = elementwise("relu", lambda x: s.maximum(x, 0.0), vjp=lambda g, y: s.where(y <= 0.0, 0.0, g), domain=(0.2, 3.0),
                    doc="max(x, 0); the gradient at 0 is 0.", example=("core.tensor([-1.0, 2.0])", "tensor([0., 2.])"))  # fmt: skip
 leaky_relu = elementwise("leaky_relu", lambda x, negative_slope: s.where(x > 0.0, x, x * negative_slope),
                          params={"negative_slope": 0.01}, namespace="nn.functional", domain=(0.2, 3.0),
@@ -206,7 +235,7 @@ leaky_relu = elementwise("leaky_relu", lambda x, negative_slope: s.where(x > 0.0
                          doc="x, times `negative_slope` below 0.",
                          example=("core.tensor([-1.0, 2.0]), 0.5", "tensor([-0.5000,  2.0000])"))  # fmt: skip
 elu = elementwise("elu", lambda x, alpha: s.where(x > 0.0, x, alpha * s.expm1(x)), params={"alpha": 1.0},
-                  vjp=lambda g, x, alpha: s.where(x > 0.0, g, g * (alpha * s.exp(x))), namespace="nn.functional", domain=(0.2, 3.0),
+                  vjp=lambda g, x, alpha: s.where(x <= 0.0, g * (alpha * s.exp(x)), g), namespace="nn.functional", domain=(0.2, 3.0),
                   doc="x above 0, alpha * (exp(x) - 1) below.",
                   example=("core.tensor([-1.0, 2.0])", "tensor([-0.6321,  2.0000])"))  # fmt: skip
 silu = elementwise("silu", lambda x: x * s.sigmoid(x), namespace="nn.functional",
@@ -241,6 +270,15 @@ def _gelu_tanh_vjp(g: Any, x: Any) -> Any:
 # -- public functions whose arguments choose among ops ------------------------------------------------------------------
 
 
+def scaled(t: Any, alpha: Any) -> Any:
+    """`t` times `alpha`, in the dtype of `t` where it is of bools or integers."""
+    if not isinstance(t, Tensor):
+        return t * alpha
+    if t.dtype.category == 0:
+        return t if alpha else logical_and(t, False)
+    return mul(t, alpha)
+
+
 def add(input: Any, other: Any, *, alpha: float = 1, out: Tensor | None = None) -> Tensor:
     """The sum ``input + alpha * other``. Shapes broadcast.
 
@@ -248,9 +286,7 @@ def add(input: Any, other: Any, *, alpha: float = 1, out: Tensor | None = None) 
     >>> core.add(core.tensor([1.0, 2.0]), core.tensor([10.0, 10.0]), alpha=2)
     tensor([21., 22.])
     """
-    return _add(
-        input, other if alpha == 1 else mul(other, alpha) if isinstance(other, Tensor) else other * alpha, out=out
-    )
+    return _add(input, other if alpha == 1 else scaled(other, alpha), out=out)
 
 
 def sub(input: Any, other: Any, *, alpha: float = 1, out: Tensor | None = None) -> Tensor:
@@ -260,9 +296,11 @@ def sub(input: Any, other: Any, *, alpha: float = 1, out: Tensor | None = None) 
     >>> core.sub(core.tensor([1.0, 2.0]), 1)
     tensor([0., 1.])
     """
-    return _sub(
-        input, other if alpha == 1 else mul(other, alpha) if isinstance(other, Tensor) else other * alpha, out=out
-    )
+    return _sub(input, other if alpha == 1 else scaled(other, alpha), out=out)
+
+
+def _detached(t: Any) -> Any:
+    return t.detach() if isinstance(t, Tensor) else t  # type: ignore[attr-defined]
 
 
 bind(add, "add", inplace=True)
@@ -280,16 +318,29 @@ def div(input: Any, other: Any, *, rounding_mode: str | None = None, out: Tensor
     if rounding_mode is None:
         return div_(input, other, out=out)
     if rounding_mode == "floor":
-        return floor_divide(input, other, out=out)
+        from .constant import constant
+
+        y = floor_divide(_detached(input), _detached(other), out=out)
+        return y if out is not None else constant(y, input, other)
     if rounding_mode != "trunc":
         raise RuntimeError(
             f"div expected rounding_mode to be one of None, 'trunc', or 'floor' but found {rounding_mode!r}"
         )
-    y = trunc(div_(input, other))
+    from .constant import constant
+
+    y = trunc(div_(_detached(input), _detached(other)))
     integers = not any(
         (isinstance(t, Tensor) and t.is_floating_point()) or isinstance(t, float) for t in (input, other)
     )
-    return y.to(input.dtype) if integers else y  # type: ignore[attr-defined, no-any-return]
+    y = y.to(input.dtype) if integers else y  # type: ignore[attr-defined]
+    return constant(y, input, other) if out is None else into(out, y)
+
+
+def _integer_power(a: Tensor, b: Tensor) -> Tensor:
+    """Integers to integer powers some of which are negative: 1 and -1 stay so, all else becomes 0, as PyTorch has it."""
+    sign = where_(remainder(b, 2) == 0, 1, -1)
+    below = where_(a == 1, 1, where_(a == -1, sign, 0))
+    return where_(b < 0, below, pow_tensor(a, maximum(b, 0)))
 
 
 @public(inplace=True)
@@ -309,6 +360,8 @@ def pow(input: Any, exponent: Any, *, out: Tensor | None = None) -> Tensor:
             ):
                 return pow_tensor(input, exponent, out=out)
             return scalar_pow(exponent if exponent.is_floating_point() else exponent.float(), float(input), out=out)  # type: ignore[attr-defined]
+        if input.dtype.category == exponent.dtype.category == 1 and bool((exponent._a < 0).any()):
+            return into(out, _integer_power(input, exponent))
         return pow_tensor(input, exponent, out=out)
     if isinstance(exponent, complex) or not input.is_floating_point():
         if isinstance(exponent, int) and exponent < 0 and not input.is_complex():
@@ -318,6 +371,8 @@ def pow(input: Any, exponent: Any, *, out: Tensor | None = None) -> Tensor:
         return pow_tensor(input, exponent, out=out)
     if exponent == 2:
         return square(input, out=out)
+    if exponent == 0.5:
+        return _square_root(input, out=out)  # type: ignore[no-any-return]
     return pow_scalar(input, exponent, out=out)
 
 
@@ -348,6 +403,12 @@ def _where(self: Tensor, condition: Tensor, other: Any) -> Tensor:
 Tensor.where = _where  # type: ignore[attr-defined]
 
 
+def _clamped(x: Tensor, min: Any, max: Any) -> Tensor:
+    if max is None:
+        return clamp_below(x, min)  # type: ignore[no-any-return]
+    return clamp_above(x, max) if min is None else clamp_both(x, min, max)  # type: ignore[no-any-return]
+
+
 @public("clip", inplace=True)
 def clamp(input: Tensor, min: Any = None, max: Any = None, *, out: Tensor | None = None) -> Tensor:
     """`input` kept between `min` and `max`, numbers or tensors; either may be left out.
@@ -359,6 +420,8 @@ def clamp(input: Tensor, min: Any = None, max: Any = None, *, out: Tensor | None
     if min is None and max is None:
         raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None\n  op: clamp")
     if isinstance(min, Tensor) or isinstance(max, Tensor) or not input.is_floating_point():
+        if input.is_floating_point() and out is None:
+            return _clamped(input, min, max)
         y = input if min is None else maximum(input, min)
         return y if max is None else minimum(y, max)
     return clamp_(input, -math.inf if min is None else min, math.inf if max is None else max, out=out)

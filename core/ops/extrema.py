@@ -6,13 +6,14 @@ from typing import Any
 
 from ..binding import public
 from ..errors import text
+from ..modes import state as mode
 from ..op import operation
 from ..return_types import return_type
 from ..shape import normalize_dim, normalize_dims
 from ..tensor import Tensor
 from .elementwise import maximum, minimum, where
 from .precision import rounded, wide
-from .reduce import count, kept, need_bool, need_tensor, numpy_names, reduction_samples
+from .reduce import count, kept, need_bool, need_tensor, numpy_names, reduction_samples, sum
 
 _ReturnMax = return_type("max", "values indices")
 _ReturnMin = return_type("min", "values indices")
@@ -152,7 +153,11 @@ def _one(op: Any, whole: Any, pairs: Any, result: Any, name: str, input: Tensor,
     if dim is None:
         dims = tuple(range(input.ndim))
         _need_elements(input, dims, False, name)
-        return whole(input, dim=dims, keepdim=False)
+        y = whole(input, dim=dims, keepdim=False)
+        if mode.enabled and input.requires_grad and input.device.type == "cpu" and y._a != y._a:
+            odd = input.isnan()  # their gradient is shared by the NaNs
+            return sum(where(odd, input, 0.0)) / odd.sum()
+        return y
     need_bool(keepdim, name)
     d = normalize_dim(dim, input.ndim, name)
     _need_elements(input, (d,) if input.ndim else (), True, name)
@@ -195,7 +200,7 @@ def _at(op: Any, name: str, input: Tensor, dim: int | None, keepdim: bool, names
         return y.reshape((1,) * input.ndim) if keepdim else y
     d = normalize_dim(dim, input.ndim, name)
     _need_elements(input, (d,) if input.ndim else (), True, name)
-    return op(input, dim=d, keepdim=keepdim)
+    return op(input, dim=d, keepdim=keepdim) if input.ndim else op(input.reshape(1), dim=0, keepdim=False)
 
 
 @public()

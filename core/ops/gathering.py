@@ -13,6 +13,7 @@ from ..errors import text
 from ..op import operation
 from ..shape import broadcast_shapes, normalize_dim
 from ..tensor import Tensor, from_array
+from .elementwise import scaled
 from .indexing import _advanced, _index, _index_put
 from .movement import to
 from .views import expand, reshape
@@ -316,7 +317,7 @@ def index_add(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: 
     >>> core.index_add(core.zeros(2), 0, core.tensor([0, 0]), core.tensor([1.0, 2.0]))
     tensor([3., 0.])
     """
-    return _with_slices("index_add", input, dim, index, source if alpha == 1 else source * alpha, True)  # type: ignore[operator]
+    return _with_slices("index_add", input, dim, index, source if alpha == 1 else scaled(source, alpha), True)
 
 
 @public(inplace=True)

@@ -38,7 +38,7 @@ def _three(shapes: Any) -> Any:
 
 _cat = operation(
     "cat",
-    lambda xp, *tensors, dim: xp.concatenate(tensors, axis=dim),
+    lambda xp, *tensors, dim: xp.ascontiguousarray(xp.concatenate(tensors, axis=dim)),  # NumPy keeps column order
     inputs="tensors*",
     params={"dim": 0},
     vjp=_cat_vjp,
@@ -321,13 +321,19 @@ def tile(input: Tensor, *sizes: Any, dims: Any = None) -> Tensor:
 
 
 @public()
-def repeat_interleave(input: Tensor, repeats: Any, dim: int | None = None, *, output_size: int | None = None) -> Tensor:
+def repeat_interleave(
+    input: Tensor, repeats: Any = None, dim: int | None = None, *, output_size: int | None = None
+) -> Tensor:
     """Every element along `dim` (of the flattened input if None) `repeats` times in a row.
 
     >>> import core
     >>> core.repeat_interleave(core.tensor([1, 2]), 2)
     tensor([1, 1, 2, 2])
     """
+    if repeats is None:  # PyTorch's other form: index i `input[i]` times in a row
+        from ..creation import arange
+
+        return repeat_interleave(arange(input.numel(), device=input.device), input)  # type: ignore[attr-defined]
     x = reshape(input, -1) if dim is None else input
     d = 0 if dim is None else normalize_dim(dim, input.ndim, "repeat_interleave")
     if isinstance(repeats, Tensor):

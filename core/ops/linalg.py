@@ -65,7 +65,7 @@ def _need_inner(op: str, a: Tensor, b: Tensor, have: int, want: int, remedy: str
 
 def _product(op: str, a: Tensor, b: Tensor) -> Tensor:
     """The product after all checks; vectors are made matrices and taken back."""
-    if a.dtype.category == 0:
+    if a.dtype.category == 0 and a.numel() and b.numel():
         raise NotImplementedError(
             text("\"addmm_impl_cpu_\" not implemented for 'Bool'", op=op, remedy="x.float() @ y.float()")
         )
@@ -75,7 +75,9 @@ def _product(op: str, a: Tensor, b: Tensor) -> Tensor:
     y = _matmul(a.reshape(1, -1) if row else a, b.reshape(-1, 1) if column else b)
     shape = tuple(y.shape)
     shape = shape[:-2] + (() if row else (shape[-2],)) + (() if column else (shape[-1],))
-    return y.reshape(shape)
+    y = y.reshape(shape)
+    y._view = None  # of nothing that anybody else can see
+    return y
 
 
 def matmul(input: Tensor, other: Tensor) -> Tensor:
@@ -251,6 +253,8 @@ def outer(input: Tensor, vec2: Tensor) -> Tensor:
 
 
 def _scaled_sum(input: Tensor, product: Tensor, beta: float, alpha: float) -> Tensor:
+    if product.dtype.category == 1:  # of integers the factors are integers too
+        beta, alpha = int(beta), int(alpha)
     y = product if alpha == 1 else product * alpha
     input = input.expand(tuple(y.shape))
     if beta == 0:  # a NaN in the input is then not to be seen

@@ -207,6 +207,8 @@ def copy_(input: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
                                 needed="a source that broadcasts to the target"))  # fmt: skip
     if src.device is not input.device:
         src = to(src, device=input.device)
+    if input.dtype.category < 2:  # integers have no gradient to pass on
+        src = src.detach()  # type: ignore[attr-defined]
     return write(input, "copy_", lambda t: _copy_into(t, src))
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from .. import dtypes
 from ..binding import public
+from ..creation import zeros_like
 from ..dtypes import dtype as Dtype
 from ..errors import text
 from ..op import operation
@@ -153,6 +155,9 @@ def nanmean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Dty
     >>> core.nanmean(core.tensor([1.0, float("nan"), 2.0]))
     tensor(1.5000)
     """
+    if input.dtype.category < 2:
+        raise RuntimeError(text(f"nanmean(): expected input to have floating point or complex dtype but got "
+                                f"{input.dtype.scalar_type}", op="nanmean", remedy="x.float() first"))  # fmt: skip
     present = sum(~input.isnan(), dim, keepdim)
     return nansum(input, dim, keepdim, dtype=dtype) / present
 
@@ -165,6 +170,8 @@ def _prod_vjp(g: Tensor, x: Tensor, y: Tensor, dim: tuple[int, ...], keepdim: bo
     g = g.reshape(shape)
     if bool((x._a != 0).all()):
         return g * (y.reshape(shape) / x)
+    if len(dim) == x.ndim and int((x._a == 0).sum()) > 1 and not bool(x.isfinite().all()):
+        return g * zeros_like(x)  # with two zeros none counts, what is not finite either
     # A zero would be divided by: take, for every element, the product of all the others.
     order = [i for i in range(x.ndim) if i not in dim] + list(dim)
     back = sorted(range(x.ndim), key=order.__getitem__)
@@ -262,7 +269,7 @@ def _logsumexp_forward(xp: Any, x: Any, dim: tuple[int, ...], keepdim: bool) -> 
 def _logsumexp_vjp(g: Tensor, x: Tensor, y: Tensor, dim: tuple[int, ...], keepdim: bool) -> Tensor:
     shape = kept(tuple(x.shape), dim)
     y = y.reshape(shape)
-    return g.reshape(shape) * (x - where(y.isinf(), 0.0, y)).exp()
+    return g.reshape(shape) * (x - where(y == -math.inf, 0.0, y)).exp()
 
 
 _logsumexp = operation("logsumexp", _logsumexp_forward, params={"dim": (), "keepdim": False}, vjp=_logsumexp_vjp,

@@ -18,6 +18,7 @@ from ..inplace import write
 from ..modes import state as mode
 from ..source import here
 from ..tensor import Tensor, storage_of, wrap
+from .constant import constant
 from .movement import _copy_into
 
 
@@ -57,7 +58,8 @@ def bernoulli(
     else:
         probabilities = _probability(p, input)
     drawn = bernoulli_array(probabilities, input.device, generator)
-    return finished(drawn.astype(input.dtype.numpy), input._kind, False, out)
+    y = finished(drawn.astype(input.dtype.numpy), input._kind, False, out)
+    return y if out is not None or not mode.enabled else constant(y, input)
 
 
 def _probability(p: float, like: Tensor) -> Any:

@@ -179,7 +179,7 @@ def variants_of(row: Row, text: str) -> list[Variant]:
             continue
         if v.dtype in ("int64", "bool") and ("i" in row.flags or "C(" in text):
             continue
-        if v.layout == "negative" and "=" in text and "inplace" in text:
+        if v.layout != "regular" and "~" in row.flags:  # PyTorch draws in the order of memory
             continue
         chosen.append(v)
     return chosen
