@@ -183,6 +183,8 @@ class LabMagics(Magics):
             self.drop()
             return
         record = recording.stop(self.shell.user_ns, result.info.raw_cell, error_row(error, self.files))
+        if error is not None:
+            record.wall_ms = 0.0  # in it IPython has drawn the traceback, which may take longer than the cell
         if "--no-card" in flags or not (asked or record.ops):
             return
         plain = {"text/plain": widgets.text(record)}

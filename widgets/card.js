@@ -68,7 +68,7 @@ function reveal(list, line, names) { // a finding's link: its line, and its ops 
 // ---- header and findings
 const figure = (name, value, c) => h('span', {}, c && swatch(c), quiet(name + ' '), h('b', {}, value)), ran = sum(ops, 'count');
 const header = h('header', {}, h('span', {class: 'title'}, head.title || 'autograd'), h('span', {}, h('b', {}, whole(ops.length)), quiet((ops.length === 1 ? ' op' : ' ops') + (ran > ops.length ? `, ran ${whole(ran)} times` : ''))),
-  figure('forward', time(head.forward), 'f'), figure('backward', time(head.backward), 'b'), figure('update', time(head.update)), figure('wall', time(head.wall)), h('span', {class: 'quiet end'}, head.device));
+  figure('forward', time(head.forward), 'f'), figure('backward', time(head.backward), 'b'), figure('update', time(head.update)), head.wall && figure('wall', time(head.wall)), h('span', {class: 'quiet end'}, head.device));
 const prose = text => { const parts = text.split('`'); return parts.length % 2 ? parts.map((t, i) => i % 2 ? h('span', {class: 'code'}, t) : t) : text; }; // what stands between backticks is code
 function problem(severity, text, line, remedy, go, extra) {
   const words = 'line ' + line, at = line ? text.search(new RegExp(`\\b${words}\\b`, 'i')) : -1, end = at + words.length;

@@ -184,6 +184,7 @@ class Record:
     title: str = ""
     source: str = ""
     wall_ms: float = 0.0
+    """From the first line to the last; 0 where that is not known."""
     ops_ms: float = 0.0
     """Measured time inside ops."""
     forward_ms: float = 0.0

@@ -59,7 +59,9 @@ def headline(record: Record) -> str:
     '0 ops · forward 1.50 ms · backward 3.00 ms · update 0 ms · wall 6.00 ms · cpu'
     """
     times = {"forward": record.forward_ms, "backward": record.backward_ms, "update": record.update_ms}
-    figures = [f"{name} {time_text(ms)}" for name, ms in {**times, "wall": record.wall_ms}.items()]
+    if record.wall_ms:
+        times["wall"] = record.wall_ms
+    figures = [f"{name} {time_text(ms)}" for name, ms in times.items()]
     return " · ".join([count_text(len(record.ops), "op"), *figures, record.device])
 
 

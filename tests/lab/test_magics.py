@@ -206,6 +206,13 @@ def test_unloading_takes_everything_back(run: Run, shell: InteractiveShell) -> N
     assert len(run("%%autograd\ny = layer(x)")[1]) == 1
 
 
+def test_the_wall_time_of_a_cell_that_raised_is_not_told(run: Run) -> None:
+    _, bundles, _ = run("%%autograd --text\nh = layer(x)\n1 / 0")
+    card = card_of(bundles)
+    assert "Error: line 3: ZeroDivisionError" in card
+    assert "wall" not in card
+
+
 def test_another_magic_that_takes_the_cell(run: Run) -> None:
     result, bundles, printed = run("%%autograd --text\n%%time\nh = layer(x)\nh.sum().backward()")
     assert result.success
