@@ -158,7 +158,13 @@ def _make_max(n: int) -> tuple[Any, Any]:
     tensor([3., 2.])
     """
     shown = _show(function, name, doc)
-    indices = _show(both, name + "_with_indices", f"The values and places of `{name}`.", n == 1)
+    doc = f"""The values of `{name}` and their places.
+
+    >>> import core
+    >>> core.nn.functional.{name}_with_indices({example}, {kernel})[1].flatten()
+    tensor([1, 2])
+    """
+    indices = _show(both, name + "_with_indices", doc, n == 1)
     return shown, indices
 
 
@@ -383,10 +389,18 @@ def _make_adaptive(n: int) -> tuple[Any, Any, Any]:
     {result}
     """
 
+    shape, out = (1, *(1,) * (n - 1), 4), (None,) * (n - 1) + (2,) if n > 1 else 2
+    with_places = f"""The values of `{max_name}` and their places.
+
+    >>> import core
+    >>> x = core.tensor([1.0, 3.0, 2.0, 0.0]).reshape{shape}
+    >>> core.nn.functional.{max_name}_with_indices(x, {out})[1].flatten()
+    tensor([1, 2])
+    """
     return (
         _show(mean, mean_name, doc(mean_name, "mean", "tensor([2., 1.])"), n == 1),
         _show(greatest, max_name, doc(max_name, "greatest element", "tensor([3., 2.])"), n == 1),
-        _show(both, max_name + "_with_indices", f"The values and places of `{max_name}`.", False),
+        _show(both, max_name + "_with_indices", with_places, False),
     )
 
 

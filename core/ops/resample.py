@@ -123,14 +123,26 @@ def interpolate(
 def upsample(
     input: Tensor, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: bool | None = None
 ) -> Tensor:
-    """`interpolate` under its older name, which warns."""
+    """`interpolate` under its older name, which warns.
+
+    >>> import core, warnings
+    >>> with warnings.catch_warnings(action="ignore"):
+    ...     core.nn.functional.upsample(core.ones(1, 1, 2, 2), scale_factor=2).shape
+    core.Size([1, 1, 4, 4])
+    """
     warnings.warn("`nn.functional.upsample` is deprecated. Use `nn.functional.interpolate` instead.", stacklevel=2)
     return interpolate(input, size, scale_factor, mode, align_corners)
 
 
 @public(namespace="nn.functional", method=False)
 def upsample_nearest(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
-    """`interpolate` with mode "nearest", under its older name, which warns."""
+    """`interpolate` with mode "nearest", under its older name, which warns.
+
+    >>> import core, warnings
+    >>> with warnings.catch_warnings(action="ignore"):
+    ...     core.nn.functional.upsample_nearest(core.ones(1, 1, 2, 2), scale_factor=2).shape
+    core.Size([1, 1, 4, 4])
+    """
     warnings.warn(
         "`nn.functional.upsample_nearest` is deprecated. Use `nn.functional.interpolate` instead.", stacklevel=2
     )
@@ -139,7 +151,13 @@ def upsample_nearest(input: Tensor, size: Any = None, scale_factor: Any = None) 
 
 @public(namespace="nn.functional", method=False)
 def upsample_bilinear(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
-    """`interpolate` with mode "bilinear" and corners aligned, under its older name, which warns."""
+    """`interpolate` with mode "bilinear" and corners aligned, under its older name, which warns.
+
+    >>> import core, warnings
+    >>> with warnings.catch_warnings(action="ignore"):
+    ...     core.nn.functional.upsample_bilinear(core.ones(1, 1, 2, 2), scale_factor=2).shape
+    core.Size([1, 1, 4, 4])
+    """
     warnings.warn(
         "`nn.functional.upsample_bilinear` is deprecated. Use `nn.functional.interpolate` instead.", stacklevel=2
     )
@@ -250,7 +268,12 @@ def channel_shuffle(input: Tensor, groups: int) -> Tensor:
 
 
 def native_channel_shuffle(input: Tensor, groups: int) -> Tensor:
-    """`channel_shuffle` under another of PyTorch's names."""
+    """`channel_shuffle` under another of PyTorch's names.
+
+    >>> import core
+    >>> core.native_channel_shuffle(core.tensor([1, 2, 3, 4]).reshape(1, 4, 1), 2).flatten()
+    tensor([1, 3, 2, 4])
+    """
     return channel_shuffle(input, groups)
 
 
