@@ -31,7 +31,8 @@ class Row:
 
     __slots__ = ("backend", "backward_ns", "bad", "bad_backward", "chain", "count", "cut", "device", "dtype", "error",
                  "flags", "forward_ns", "inner", "into", "kernel", "max_ns", "number", "op", "path", "phase", "quiet",
-                 "reached", "refs", "requires_grad", "shape", "size", "stats", "steps", "stops", "token")  # fmt: skip
+                 "reached", "refs", "requires_grad", "shape", "size", "stats", "steps", "stops", "token",
+                 "view")  # fmt: skip
 
     def __init__(
         self, token: object, number: int, op: str, chain: Chain, inner: Any, path: int, refs: tuple[Ref, ...]
@@ -46,6 +47,7 @@ class Row:
         self.reached = 0  # how often backward ran through it
         self.stops = False  # gradients are wanted of an input, and none can pass
         self.quiet = False  # it stops them because it ran under no_grad
+        self.view = False  # its values are not looked at: they are its input's
         self.cut = ""  # detach, numpy, ... or "return" where values came back
         self.steps: tuple[Any, ...] = ()
         self.stats: Stats | None = None

@@ -147,6 +147,7 @@ class Recorder(observe.Observer):
             row.requires_grad = True
         for t in e.outputs:
             t._seen = row
+        row.view = view
         if view or not e.outputs:
             return
         for t in e.outputs:
@@ -260,6 +261,14 @@ class Recorder(observe.Observer):
     # -- leaving the graph ---------------------------------------------------------------------------------------------
 
     def _cut(self, e: observe.CutEvent) -> None:
+        before = e.result.__dict__.get("_seen") if isinstance(e.result, Tensor) and e.result is not e.tensor else None
+        if before.__class__ is Row and before.token is self.fold.token and before.cut == e.kind:
+            # the next of several tensors whose values were copied into one
+            ref = self.fold.ref(e.tensor, before.op, self.fold.site(e.place), NOWHERE, 0)
+            if ref not in before.refs:
+                before.refs = (*before.refs, ref)
+            before.stops |= e.tensor._requires_grad
+            return
         row = self.fold.row("~" + e.kind, (e.tensor,), e.place)
         row.cut = e.kind
         row.count += 1

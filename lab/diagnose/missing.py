@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..gathered import Leaf, Ref, Row, Trace
+from ..gathered import Chain, Leaf, Ref, Row, Trace
 from .cut import without_gradient
 from .found import Found, code_of, listed, verb, where
 
@@ -15,7 +15,7 @@ def missing(trace: Trace, explained: set[Leaf]) -> list[Found]:
     dead = without_gradient(trace) - explained
     unused: list[Leaf] = []
     quiet: dict[Row, list[Leaf]] = {}
-    aside: dict[Row, list[Leaf]] = {}
+    aside: dict[tuple[str, Chain, Chain | None], tuple[Row, Row | None, list[Leaf]]] = {}
     for leaf in trace.leaves:
         if leaf not in dead:
             continue
@@ -27,7 +27,11 @@ def missing(trace: Trace, explained: set[Leaf]) -> list[Found]:
             if leaf in trace.optimized:
                 quiet.setdefault(uses[0], []).append(leaf)
         elif not any(row.reached for row in alive):
-            aside.setdefault(_last(alive[0], readers), []).append(leaf)
+            last = _last(alive[0], readers)
+            end = next((r for r in readers.get(last, ()) if r.stops and not r.quiet), None)
+            # a loop over layers or tasks comes to one end after the other: those of one place are one finding
+            _, _, leaves = aside.setdefault((last.op, last.chain, None if end is None else end.chain), (last, end, []))
+            leaves.append(leaf)
     explained.update(dead)
     found = []
     line, col, place = where(trace, trace.backwards[-1])
@@ -39,29 +43,29 @@ def missing(trace: Trace, explained: set[Leaf]) -> list[Found]:
         if leaves:
             none = f"{listed(leaves)} {verb(leaves, 'gets', 'get')} no gradient from backward() on {place}"
             message = f"{none}: no op of this cell reads {verb(leaves, 'it', 'them')}."
-            remedy = "Use them in forward(), or take them out of the model and the optimizer."
+            them = verb(leaves, "it", "them")
+            remedy = f"Use {them} in forward(), or take {them} out of the model and the optimizer."
             found.append(Found("no-gradient", severity, line, col, message, remedy, [], leaves))
     for row, leaves in quiet.items():
         line, col, there = where(trace, row.chain)
         none, them = f"{listed(leaves)} {verb(leaves, 'gets', 'get')} no gradient", verb(leaves, "it", "them")
         read = f"{there} (`{code_of(trace, row)}`) reads {them} under no_grad"
         message = f"{none}: {read}, and the optimizer holds {them}."
-        remedy = "Run it outside no_grad, or take them out of the optimizer."
+        remedy = f"Run it outside no_grad, or take {them} out of the optimizer."
         found.append(Found("no-gradient", "warning", line, col, message, remedy, [row], leaves))
-    for row, leaves in aside.items():
+    for row, end, leaves in aside.values():
         line, col, there = where(trace, row.chain)
         none, them = f"{listed(leaves)} {verb(leaves, 'gets', 'get')} no gradient", verb(leaves, "it", "them")
         made = f"what {there} computes from {them} (`{code_of(trace, row)}`)"
-        ends = [r for r in readers.get(row, ()) if r.stops and not r.quiet]
-        if ends and code_of(trace, ends[0]) != code_of(trace, row):
-            end = f"`{code_of(trace, ends[0])}`"
+        remedy = "Add it to the loss, or leave it out."
+        if end is not None and code_of(trace, end) != code_of(trace, row):
+            there = f"`{code_of(trace, end)}`"
             made += (
-                f" leaves the graph by {end} and" if ends[0].cut else f" goes into {end}, which has no gradient, and"
+                f" leaves the graph by {there} and" if end.cut else f" goes into {there}, which has no gradient, and"
             )
         message = f"{none}: {made} does not lead to the loss of {place}."
         row.flags.add("unreached")
-        remedy = "Add it to the loss, or leave it out."
-        if ends and ends[0].cut:
+        if end is not None and end.cut:
             remedy = "Go on with the tensor itself: a new tensor made of its value begins a graph of its own."
         found.append(Found("no-gradient", "warning", line, col, message, remedy, [row], leaves))
     return found

@@ -37,8 +37,8 @@ def first_nonfinite(trace: Trace, explained: set[Leaf]) -> list[Found]:
             return [_backward(trace, row, bad)]
         if _absorbed(row, readers):
             continue
-        if bad.nan and any(ref in masked for ref in row.refs):
-            return [_nothing_left(trace, row, bad, [ref for ref in row.refs if ref in masked])]
+        if bad.nan and (masks := [source for source in _sources(row) if source in masked]):
+            return [_nothing_left(trace, row, bad, masks)]
         return [_forward(trace, row, bad) if bad.inputs_finite else _given(trace, row, bad)]
     left = [row for row in masked if row.bad is not None and not _absorbed(row, readers)]
     return [_forward(trace, row, row.bad) for row in left[:1] if row.bad is not None]
@@ -48,15 +48,34 @@ def _hides(row: Row, bad: Bad, masked: dict[Row, None]) -> bool:
     """Whether the infinities were put there to hide values, as an attention mask does, or come from such a row."""
     if bad.nan:
         return False
-    return any(ref in masked for ref in row.refs) or (row.op in FILLING and bad.inputs_finite)
+    return any(source in masked for source in _sources(row)) or (row.op in FILLING and bad.inputs_finite)
+
+
+def _sources(row: Row) -> list[Row]:
+    """The rows that a row reads, looked at through views, whose values are their input's."""
+    found: list[Row] = []
+    stack = list(row.refs)
+    while stack:
+        ref = stack.pop()
+        if isinstance(ref, Row):
+            if ref.view:
+                stack.extend(ref.refs)
+            else:
+                found.append(ref)
+    return found
 
 
 def _absorbed(row: Row, readers: dict[Ref, list[Row]], depth: int = 100) -> bool:
     """Whether infinities end harmlessly, as those of an attention mask do in the softmax that follows."""
-    if row.bad is None:
+    if row.bad is None and not row.view:
         return True
     after = [r for r in readers.get(row, ()) if not r.cut]
-    return not row.bad.nan and bool(after) and depth > 0 and all(_absorbed(r, readers, depth - 1) for r in after)
+    return (
+        not (row.bad and row.bad.nan)
+        and bool(after)
+        and depth > 0
+        and all(_absorbed(r, readers, depth - 1) for r in after)
+    )
 
 
 def _what(bad: Bad) -> str:
@@ -76,8 +95,9 @@ def _range(s: Stats | None) -> str:
     return number(s.min) if s.min == s.max else f"{number(s.min)} to {number(s.max)}"
 
 
-def _reason(op: str, bad: Bad) -> tuple[str, str]:
+def _reason(row: Row, bad: Bad) -> tuple[str, str]:
     """Why an op gives what is not finite, from the range of its inputs, and the remedy."""
+    op = row.op
     if op in FILLING and bad.inputs_finite:
         return "filled with infinities", "Fill with a large finite number (-1e9) where the value is used as such."
     figures = [s for _, s in bad.inputs if s is not None and s.min is not None and s.max is not None]
@@ -104,7 +124,10 @@ def _reason(op: str, bad: Bad) -> tuple[str, str]:
     if op == "mean" or not figures:
         return f"a {op} of nothing" if not bad.total else f"what {op} computes", GENERAL
     ranges = listed([r for r in map(_range, figures) if r], 3)
-    return f"the {op} of values of {ranges}", GENERAL
+    if bad.nan or not bad.inputs_finite:
+        return f"the {op} of values of {ranges}", GENERAL
+    half = "Use bfloat16 or float32 here, or scale the values down."
+    return f"the {op} of values of {ranges}, which overflows {row.dtype}", half if row.dtype == "float16" else GENERAL
 
 
 def _reached(trace: Trace) -> tuple[str, list[Leaf]]:
@@ -117,7 +140,7 @@ def _reached(trace: Trace) -> tuple[str, list[Leaf]]:
 
 def _forward(trace: Trace, row: Row, bad: Bad) -> Found:
     line, col, place = where(trace, row.chain)
-    why, remedy = _reason(row.op, bad)
+    why, remedy = _reason(row, bad)
     spoilt, leaves = _reached(trace)
     message = capital(
         f"{place} makes the first {_what(bad)}: `{code_of(trace, row)}` is {why} ({_count(bad)}){spoilt}."
@@ -130,7 +153,7 @@ def _nothing_left(trace: Trace, row: Row, bad: Bad, masks: list[Row]) -> Found:
     """NaN made of infinities that a mask put there: of a row, say, that it hides whole."""
     line, col, place = where(trace, row.chain)
     first = masks[0]
-    while behind := [r for r in first.refs if isinstance(r, Row) and r.bad is not None]:
+    while behind := [r for r in _sources(first) if r.bad is not None]:
         first = behind[0]
     filled = f"`{code_of(trace, first)}`" + ("" if first.chain == row.chain else f" on {where(trace, first.chain)[2]}")
     soft = row.op in ("softmax", "log_softmax")

@@ -161,3 +161,13 @@ def test_one_sentence_for_a_loop_that_cuts_at_one_place(cell: Any, space: Space)
     assert finding.parameters == ["ws[0]", "ws[1]"]
     assert finding.message.endswith("so ws[0] and ws[1] get no gradient.")
     assert finding.remedy == "Leave out float() and go on with the tensor."
+
+
+def test_a_list_of_tensors_copied_into_one_names_all(cell: Any, space: Space) -> None:
+    text = "ws = [P(3) for _ in range(3)]\nv = P(3)\nlosses = [w.square().sum() for w in ws]\n"
+    (finding,) = cell(text + "(core.tensor(losses) * v).sum().backward()", space).findings
+    assert finding.parameters == ["ws[0]", "ws[1]", "ws[2]"]
+    assert (
+        "`core.tensor(losses)` copies the values of `losses` into a new constant, so ws[0], ws[1] and"
+        in finding.message
+    )

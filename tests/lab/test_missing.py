@@ -96,3 +96,11 @@ def test_a_loss_made_anew_of_its_value(cell: Any, space: Space) -> None:
     assert (finding.line, finding.parameters) == (2, ["A"])
     assert "leaves the graph by `(x @ A).mean().item()` and does not lead to the loss of line 3." in finding.message
     assert finding.remedy.startswith("Go on with the tensor itself")
+
+
+def test_branches_that_end_at_one_place_are_one_finding(cell: Any, space: Space) -> None:
+    text = "ws = [P(3) for _ in range(3)]\nlosses = [w.square().sum() for w in ws]\n"
+    record = cell(text + "core.tensor(losses, requires_grad=True).sum().backward()", space)
+    (finding,) = record.findings
+    assert finding.parameters == ["ws[0]", "ws[1]", "ws[2]"]
+    assert finding.message.startswith("ws[0], ws[1] and ws[2] get no gradient: what line 2 computes from them")

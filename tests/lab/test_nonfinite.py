@@ -118,3 +118,24 @@ def test_a_power_that_overflows(cell: Any, space: Space) -> None:
     assert "is a power of values up to " in finding.message
     assert "which overflows" in finding.message
     assert finding.remedy.startswith("Lower the learning rate")
+
+
+def test_an_infinity_behind_a_view_is_still_the_ops_own(cell: Any, space: Space) -> None:
+    record = cell(
+        "z = core.tensor([[1000.0, 0.0]], requires_grad=True)\nloss = -F.softmax(z, 1).log()[0, 1]\nloss.backward()",
+        space,
+    )
+    (finding,) = record.findings
+    assert finding.message.startswith("Line 2 makes the first infinity: `F.softmax(z, 1).log()` is the log of values ")
+
+
+def test_a_mask_seen_through_a_view(cell: Any, space: Space) -> None:
+    text = "s = P(2, 3)\nt = s.masked_fill(core.ones(2, 3, dtype=core.bool), -np.inf).view(1, 2, 3)\n"
+    (finding,) = cell(text + "F.softmax(t, -1).sum().backward()", space).findings
+    assert "is a softmax over nothing but the -inf that `s.masked_fill(" in finding.message
+
+
+def test_an_overflow_names_the_dtype(cell: Any, space: Space) -> None:
+    (finding,) = cell("a = core.tensor([300.0], dtype=core.float16, requires_grad=True)\nb = a * a", space).findings
+    assert "is the mul of values of 300 and 300, which overflows float16 (1 of 1 value is infinite)." in finding.message
+    assert finding.remedy.startswith("Use bfloat16 or float32")
