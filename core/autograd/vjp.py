@@ -9,6 +9,8 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
+import numpy as np
+
 from .. import backends
 from ..device import Kind
 from ..errors import OpNotDifferentiable, text
@@ -33,7 +35,10 @@ def gradients(node: Node, edges: tuple[Any, ...], grads: Any, create_graph: bool
 
 def _conj(g: Any) -> Any:
     """The conjugate of a gradient, an array or a tensor, or of each in a list."""
-    return [_conj(x) for x in g] if isinstance(g, list | tuple) else None if g is None else g.conj()
+    if g is None or isinstance(g, list | tuple):
+        return None if g is None else [_conj(x) for x in g]
+    turned = g.conj()
+    return np.asarray(turned) if isinstance(turned, np.generic) else turned  # NumPy makes a scalar of a 0-d array
 
 
 def _gradients(op: Any, node: Node, edges: tuple[Any, ...], grads: Any,

@@ -17,6 +17,7 @@ from ..dtypes import complex64, complex128
 from ..errors import text
 from ..op import Elementwise, operation
 from ..tensor import Tensor
+from .constant import constant
 from .elementwise import atan2, cos, exp, isnan, log, sin, sqrt, where
 from .precision import wide
 from .views import _H, _mT
@@ -264,7 +265,7 @@ def angle(input: Tensor) -> Tensor:
         return where(nothing, 0.0, atan2(_imag(x), _real(x)))
     y = input if input.dtype.category == 2 else input.to(dtypes.get_default_dtype())
     still = y.detach()
-    return where(isnan(still), still, where(still < 0, math.pi, 0.0 * where(isnan(still), 0.0, y)))
+    return constant(where(isnan(still), still, where(still < 0, math.pi, 0.0)).to(y.dtype), y)
 
 
 def _conjugate_transposed(input: Tensor) -> Tensor:
@@ -284,7 +285,7 @@ def adjoint(input: Tensor) -> Tensor:
     tensor([[0.-1.j],
             [2.-1.j]])
     """
-    return _conjugate_transposed(input)
+    return _conjugate_transposed(input) if input.ndim else input.clone()  # type: ignore[attr-defined]
 
 
 for _name, _kind in (("cfloat", complex64), ("cdouble", complex128)):

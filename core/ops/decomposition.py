@@ -7,11 +7,12 @@ application in optimum experimental design" (2010), and I. Murray, "Differentiat
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
-from ..binding import public
+from ..binding import bind, public
 from ..errors import text
 from ..op import operation
 from ..return_types import return_type
@@ -68,7 +69,7 @@ def _bad_minors(a: Any) -> Any:
     """For every matrix the order of the first leading minor that is not positive, 0 where all are."""
     n = a.shape[-1]
     out = []
-    for one in a.reshape(-1, n, n):
+    for one in a.reshape(math.prod(a.shape[:-2]), n, n):
         k = 0
         try:
             np.linalg.cholesky(one)
@@ -223,3 +224,29 @@ def qr(A: Tensor, mode: str = "reduced") -> Any:
         raise RuntimeError(text(f"qr received unrecognized mode '{mode}' but expected one of 'reduced' (default), 'r', "
                                 "or 'complete'", op="linalg.qr"))  # fmt: skip
     return return_type("linalg_qr", "Q R")(*_qr(A, mode=mode))
+
+
+def _torch_cholesky(input: Tensor, upper: bool = False) -> Tensor:
+    """The Cholesky factor of positive-definite matrices, `linalg.cholesky`.
+
+    >>> import core
+    >>> core.cholesky(core.tensor([[4.0]]))
+    tensor([[2.]])
+    """
+    return cholesky(input, upper=upper)  # type: ignore[no-any-return]
+
+
+def _torch_qr(input: Tensor, some: bool = True) -> Any:
+    """Q and R with ``input = Q @ R``, `linalg.qr`; not `some`, the complete Q.
+
+    >>> import core
+    >>> core.qr(core.tensor([[2.0]])).R.abs()
+    tensor([[2.]])
+    """
+    return return_type("qr", "Q R")(*qr(input, "reduced" if some else "complete"))
+
+
+_torch_cholesky.__name__ = _torch_cholesky.__qualname__ = "cholesky"
+_torch_qr.__name__ = _torch_qr.__qualname__ = "qr"
+bind(_torch_cholesky, "cholesky")
+bind(_torch_qr, "qr")

@@ -7,7 +7,7 @@ from typing import Any
 from ..binding import bind, public
 from ..op import operation
 from ..return_types import return_type
-from ..tensor import Tensor
+from ..tensor import Tensor, wrap
 from .elementwise import where
 from .linalg import matmul
 from .precision import rounded, wide
@@ -18,7 +18,7 @@ def _cofactors(x: Tensor) -> Tensor:
     """The derivative of the determinant of any matrix, a singular one too: with x = U S V it is
     det(U) det(V) conj(U) adj(S) conj(V)."""
     from ..creation import eye
-    from .decomposition import svd
+    from .spectral import svd
 
     u, s, v = svd(x)
     n = s._a.shape[-1]
@@ -61,6 +61,11 @@ _slogdet = operation("slogdet", _slogdet_forward, outputs="sign logabsdet", retu
 _slogdet.op.holomorphic = False  # type: ignore[attr-defined]
 
 
+def _constant(sign: Tensor) -> Tensor:
+    """The sign; of a real determinant it does not change with the matrix."""
+    return sign if sign.is_complex() else wrap(sign._a, sign._kind)
+
+
 @linalg
 def det(A: Tensor) -> Tensor:
     """The determinant of square matrices.
@@ -82,7 +87,8 @@ def slogdet(A: Tensor) -> Any:
     tensor(-1.)
     """
     check("slogdet", A, square=True)
-    return return_type("linalg_slogdet", "sign logabsdet")(*_slogdet(A))
+    sign, logabsdet = _slogdet(A)
+    return return_type("linalg_slogdet", "sign logabsdet")(_constant(sign), logabsdet)
 
 
 bind(det, "det")
@@ -99,4 +105,4 @@ def logdet(input: Tensor) -> Tensor:
     """
     check("logdet", input, square=True)
     sign, logabsdet = _slogdet(input)
-    return logabsdet + (sign if input.is_complex() else sign.detach()).log()
+    return logabsdet + _constant(sign).log()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -19,14 +20,14 @@ from .solving import LinAlgError, _triangular, check, linalg, lu_in_place, matri
 
 
 def _lu_forward(xp: Any, x: Any) -> Any:
-    a = np.array(wide(x))
+    a = np.array(wide(x), order="C")
     pivots, info = lu_in_place(a)
     return xp.asarray(rounded(a, x.dtype)), xp.asarray(pivots), xp.asarray(info)
 
 
 def permutation(pivots: Any, m: int) -> Any:
     """The permutation matrices P of ``A = P L U`` that rows exchanged in turn amount to."""
-    stack = pivots.reshape(-1, pivots.shape[-1])
+    stack = pivots.reshape(math.prod(pivots.shape[:-1]), pivots.shape[-1])
     order = np.tile(np.arange(m), (len(stack), 1))
     at = np.arange(len(stack))
     for j in range(stack.shape[1]):

@@ -14,7 +14,7 @@ from ..dtypes import dtype as Dtype
 from ..errors import text
 from ..op import operation
 from ..shape import normalize_dim, normalize_dims
-from ..tensor import Tensor
+from ..tensor import Tensor, wrap
 from .joining import cat
 from .linalg import matmul
 from .moments import _norm
@@ -49,6 +49,8 @@ def vector_norm(x: Tensor, ord: float = 2, dim: Any = None, keepdim: bool = Fals
     if ord < 0 and any(x._a.shape[d] == 0 for d in dims):
         raise RuntimeError(text(f"linalg.vector_norm cannot compute the {ord} norm on an empty tensor because the "
                                 "operation does not have an identity", op="linalg.vector_norm"))  # fmt: skip
+    if ord == 0:
+        x = wrap(x._a, x._kind)  # a count has no gradient
     return _norm(x, p=float(ord), dim=dims, keepdim=keepdim)  # type: ignore[no-any-return]
 
 
@@ -151,8 +153,7 @@ def matrix_power(A: Tensor, n: int) -> Tensor:
         check("matrix_power", A, square=True)
     base, left = (A, n) if n >= 0 else (_inv(A), -n)
     if n == 0:
-        one = eye(A._a.shape[-1], dtype=A.dtype, device=A.device)
-        return one.expand(tuple(A._a.shape)).clone()
+        return A.clone().fill_(0) + eye(A._a.shape[-1], dtype=A.dtype, device=A.device)
     y: Tensor | None = None
     while left:
         if left & 1:

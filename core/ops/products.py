@@ -162,6 +162,9 @@ def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: float = 1, alpha: f
     >>> core.addr(core.tensor([[1.0]]), core.tensor([2.0]), core.tensor([3.0]))
     tensor([[7.]])
     """
+    if input.dtype.category < 2 and not isinstance(beta, int):
+        raise RuntimeError(text("For integral input tensors, argument beta must not be a floating point number.",
+                                op="addr", came=f"beta={beta}"))  # fmt: skip
     return _scaled_sum(input, outer(vec1, vec2), beta, alpha)
 
 
@@ -196,9 +199,9 @@ def _crossed(op: str, a: Tensor, b: Tensor, dim: int) -> Tensor:
     if a.ndim != b.ndim:
         raise RuntimeError(text(f"{op}: inputs must have the same number of dimensions.", op=op,
                                 came=f"{tuple(a.shape)} and {tuple(b.shape)}"))  # fmt: skip
-    dim = normalize_dim(dim, a.ndim, op)
+    given, dim = dim, normalize_dim(dim, a.ndim, op)
     if a._a.shape[dim] != 3 or b._a.shape[dim] != 3:
-        raise RuntimeError(text(f"{op}: inputs dimension {dim} must have length 3. Got {a._a.shape[dim]} and "
+        raise RuntimeError(text(f"{op}: inputs dimension {given} must have length 3. Got {a._a.shape[dim]} and "
                                 f"{b._a.shape[dim]}", op=op))  # fmt: skip
     from .joining import broadcast_tensors
 

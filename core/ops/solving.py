@@ -6,6 +6,7 @@ Gradients: M. B. Giles, "Collected matrix derivative results for forward and rev
 
 from __future__ import annotations
 
+import math
 from functools import wraps
 from typing import Any
 
@@ -50,20 +51,21 @@ def check(op: str, x: Any, *, name: str = "A", square: bool = False, ndim: int =
     if not isinstance(x, Tensor):
         raise TypeError(f"linalg_{op}(): argument '{name}' (position 1) must be Tensor, not {type(x).__name__}")
     shape = tuple(x._a.shape)
+    full = op if op == "logdet" else f"linalg.{op}"
     if x.ndim < ndim:
-        raise RuntimeError(text(f"linalg.{op}: The input tensor {name} must have at least {ndim} dimensions.",
-                                op=f"linalg.{op}", came=f"shape {shape}"))  # fmt: skip
+        raise RuntimeError(text(f"{full}: The input tensor {name} must have at least {ndim} dimensions.",
+                                op=full, came=f"shape {shape}"))  # fmt: skip
     if square and shape[-1] != shape[-2]:
         raise RuntimeError(
-            text(f"linalg.{op}: {name} must be batches of square matrices, but they are {shape[-2]} by {shape[-1]} "
-                 "matrices", op=f"linalg.{op}", came=f"shape {shape}", remedy="linalg.lstsq or pinv take any shape")
+            text(f"{full}: {name} must be batches of square matrices, but they are {shape[-2]} by {shape[-1]} "
+                 "matrices", op=full, came=f"shape {shape}", remedy="linalg.lstsq or pinv take any shape")
         )  # fmt: skip
     if x.dtype.category < 2:
-        raise RuntimeError(text(f"linalg.{op}: Expected a floating point or complex tensor as input. Got "
-                                f"{x.dtype.scalar_type}", op=f"linalg.{op}", remedy="x.float()"))  # fmt: skip
+        raise RuntimeError(text(f"{full}: Expected a floating point or complex tensor as input. Got "
+                                f"{x.dtype.scalar_type}", op=full, remedy="x.float()"))  # fmt: skip
     if x.dtype.itemsize == 2:
-        raise RuntimeError(text(f"linalg.{op}: Low precision dtypes not supported. Got {x.dtype.scalar_type}",
-                                op=f"linalg.{op}", remedy="x.float()"))  # fmt: skip
+        raise RuntimeError(text(f"{full}: Low precision dtypes not supported. Got {x.dtype.scalar_type}",
+                                op=full, remedy="x.float()"))  # fmt: skip
 
 
 def matrices(rng: Any, *shapes: tuple[int, ...]) -> tuple[Any, ...]:
@@ -77,9 +79,9 @@ def single(op: str, a: Any, at: int) -> str:
 
 
 def lu_in_place(a: Any) -> tuple[Any, Any]:
-    """LU with partial pivoting, in `a` itself (a stack); gives the row exchanges and each one's first zero pivot."""
+    """LU with partial pivoting, in `a`, a stack in C order; gives the row exchanges and the first zero pivots."""
     *_, m, n = a.shape
-    stack = a.reshape(-1, m, n)
+    stack = a.reshape(math.prod(a.shape[:-2]), m, n)
     k = min(m, n)
     pivots = np.empty((len(stack), k), np.int32)
     zero = np.zeros(len(stack), np.int32)
@@ -99,7 +101,7 @@ def lu_in_place(a: Any) -> tuple[Any, Any]:
 
 def _zero_pivot(a: Any) -> tuple[int, int]:
     """The first singular matrix of a stack, and its first zero pivot (counted from 1)."""
-    zeros = lu_in_place(np.array(a))[1].reshape(-1)
+    zeros = lu_in_place(np.array(a, order="C"))[1].reshape(-1)
     at = int(np.argmax(zeros > 0))
     return at, int(zeros[at]) or a.shape[-1]
 
@@ -306,7 +308,7 @@ def inv_ex(A: Tensor, *, check_errors: bool = False) -> Any:
     except LinAlgError:
         if check_errors:
             raise
-    info = tensor(lu_in_place(np.array(A._a))[1], dtype=dtypes.int32)
+    info = tensor(lu_in_place(np.array(A._a, order="C"))[1], dtype=dtypes.int32)
     bad = (info != 0).reshape(*info.shape, 1, 1)
     eye = tensor(np.eye(A._a.shape[-1]), dtype=A.dtype)
     return result(where(bad, float("nan"), _inv(where(bad, eye, A))), info)

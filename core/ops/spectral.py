@@ -7,6 +7,7 @@ is infinite or NaN); the values still have theirs.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -144,13 +145,13 @@ def _eigh_forward(xp: Any, x: Any, mirror: str) -> Any:
     return rounded(values, xp.zeros(0, x.dtype).real.dtype), rounded(vectors, x.dtype)
 
 
-def _eigh_vjp(g: Any, L: Tensor, V: Tensor, mirror: str) -> Tensor:
+def _eigh_vjp(g: Any, L: Tensor, V: Tensor) -> Tensor:
     gl, gv = g
     middle = gl.diag_embed().to(V.dtype)
     if _given(gv):
         middle = middle + _apart(matmul(V.mH, gv), L)
     out = matmul(matmul(V, middle), V.mH)
-    return (out + out.mH) * 0.5 if mirror == "both" else out
+    return (out + out.mH) * 0.5
 
 
 _eigh = declare("eigh", _eigh_forward, params={"mirror": "L"}, outputs="L V", returns=2, vjp=_eigh_vjp,
@@ -306,8 +307,8 @@ def matrix_rank(A: Tensor, tol: Any = None, *, atol: Any = None, rtol: Any = Non
 def _lstsq_forward(xp: Any, a: Any, b: Any, rtol: float | None) -> Any:
     wide_a, wide_b = wide(a), wide(b)
     batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
-    left = xp.broadcast_to(wide_a, (*batch, *a.shape[-2:])).reshape(-1, *a.shape[-2:])
-    right = xp.broadcast_to(wide_b, (*batch, *b.shape[-2:])).reshape(-1, *b.shape[-2:])
+    left = xp.broadcast_to(wide_a, (*batch, *a.shape[-2:])).reshape(math.prod(batch), *a.shape[-2:])
+    right = xp.broadcast_to(wide_b, (*batch, *b.shape[-2:])).reshape(math.prod(batch), *b.shape[-2:])
     out = xp.empty((len(left), a.shape[-1], b.shape[-1]), wide_b.dtype)
     for i in range(len(left)):
         out[i] = xp.linalg.lstsq(left[i], right[i], rcond=rtol)[0]
@@ -331,7 +332,8 @@ _lstsq = declare(
 def lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | None = None) -> Any:
     """The X of least ``|A @ X - B|``, and of those the one of least norm; with residuals, rank and singular values.
 
-    The residuals are there for tall A of full rank; `driver` "gelsd" and "gelss" give the singular values.
+    The residuals are there for tall A of full rank and a `driver` other than the default "gelsy"; "gelsd" and "gelss"
+    give the singular values.
 
     >>> import core
     >>> core.linalg.lstsq(core.tensor([[1.0], [1.0]]), core.tensor([[1.0], [3.0]])).solution
@@ -353,7 +355,7 @@ def lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | Non
     rank = matrix_rank(A, rtol=rcond)
     none = from_array(np.zeros(0, np.zeros(0, A._a.dtype).real.dtype), A.device)
     residuals = none
-    if m > n and bool((rank._a == n).all()):
+    if driver != "gelsy" and m > n and bool((rank._a == n).all()):
         off = (matmul(A, X) - b).abs()  # type: ignore[attr-defined]
         residuals = (off * off).sum(-2)
     result = return_type("linalg_lstsq", "solution residuals rank singular_values")

@@ -1,0 +1,124 @@
+"""Linear algebra: factors multiply to what was factored, gradients where the samples do not reach, errors."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import core
+
+L = core.linalg
+RNG = np.random.default_rng(0)
+
+
+def matrix(*shape: int, grad: bool = False, imag: bool = False) -> core.Tensor:
+    a = 0.4 * RNG.uniform(-1, 1, shape) + np.eye(shape[-2], shape[-1]) * np.arange(1.0, shape[-1] + 1)
+    return core.tensor(a + 0.3j * RNG.uniform(-1, 1, shape) if imag else a, requires_grad=grad)
+
+
+def near(a: core.Tensor, b: core.Tensor) -> None:
+    np.testing.assert_allclose(a.detach().numpy(), b.detach().numpy(), atol=1e-10)
+
+
+@pytest.mark.parametrize("imag", [False, True])
+@pytest.mark.parametrize("shape", [(3, 3), (4, 2), (2, 4), (2, 3, 5, 3), (2, 0, 3)])
+def test_factors_multiply_to_the_matrix(shape: tuple[int, ...], imag: bool) -> None:
+    A = matrix(*shape, imag=imag)
+    Q, R = L.qr(A)
+    near(Q @ R, A)
+    U, S, Vh = L.svd(A, full_matrices=False)
+    near((U * S.unsqueeze(-2)) @ Vh, A)
+    P, low, up = L.lu(A)
+    near(P.to(low.dtype) @ low @ up, A)
+    near(A @ L.pinv(A) @ A, A)
+
+
+@pytest.mark.parametrize("imag", [False, True])
+def test_square_matrices(imag: bool) -> None:
+    A = matrix(2, 4, 4, imag=imag)
+    near(A @ L.inv(A), core.eye(4, dtype=A.dtype).expand(2, 4, 4))
+    H = A @ A.mH
+    C = L.cholesky(H)
+    near(C @ C.mH, H)
+    near(L.cholesky(H, upper=True).mH, C)
+    values, vectors = L.eigh(H)
+    near(vectors @ values.to(vectors.dtype).diag_embed() @ vectors.mH, H)
+    values, vectors = L.eig(A)
+    near(vectors @ values.diag_embed() @ L.inv(vectors), A.to(core.complex128))
+    near(L.matrix_exp(A) @ L.matrix_exp(-A), core.eye(4, dtype=A.dtype).expand(2, 4, 4))
+    near(L.matrix_power(A, -3) @ A @ A @ A, core.eye(4, dtype=A.dtype).expand(2, 4, 4))
+    near(L.lu_solve(*L.lu_factor(A), A), core.eye(4, dtype=A.dtype).expand(2, 4, 4))
+
+
+INVARIANT = [
+    (L.inv, (3, 3)), (L.det, (3, 3)), (L.pinv, (3, 2)), (L.matrix_exp, (2, 2)), (L.svdvals, (3, 2)),
+    (lambda a: L.qr(a).R, (3, 2)), (lambda a: L.lu(a).U, (2, 3)), (lambda a: L.slogdet(a)[1], (2, 2)),
+    (lambda a: L.slogdet(a)[0], (2, 2)), (lambda a: L.eigvals(a).abs().sum(), (2, 2)),
+    (lambda a: L.svd(a, full_matrices=False).U.abs(), (3, 2)),
+    (lambda a: L.svd(a, full_matrices=False).Vh.abs(), (2, 3)),
+    (lambda a: L.cholesky((a @ a.mH + (a @ a.mH).mH) / 2), (2, 2)), (lambda a: L.eigh(a @ a.mH)[1].abs(), (2, 2)),
+    (lambda a: L.eigvalsh(a @ a.mH), (2, 2)), (lambda a: L.solve(a, a.mH), (2, 2)),
+    (lambda a: L.lstsq(a, a * a)[0], (3, 2)),
+    (lambda a: L.solve_triangular(a, a.mH, upper=True), (2, 2)), (lambda a: L.vector_norm(a, 3), (2, 2)),
+    (lambda a: L.householder_product(a, a[0] * 0.5), (3, 2)), (lambda a: (lambda d: d.U @ d.Vh)(L.svd(a)), (2, 2)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", range(len(INVARIANT)))
+def test_gradients_of_complex_matrices(case: int) -> None:
+    """What does not depend on the phases that a decomposition leaves open, to second order."""
+    function, shape = INVARIANT[case]
+    A = matrix(*shape, grad=True, imag=True)
+    assert core.autograd.gradcheck(function, A)
+    assert core.autograd.gradgradcheck(function, A)
+
+
+def test_gradient_of_a_singular_determinant() -> None:
+    A = core.tensor([[1.0, 0, 0], [0, 2, 0], [0, 0, 0]], dtype=core.float64, requires_grad=True)
+    L.det(A).backward()
+    near(A.grad, core.tensor([[0.0, 0, 0], [0, 0, 0], [0, 0, 2]], dtype=core.float64))
+    assert core.autograd.gradgradcheck(L.det, A)
+
+
+def test_only_one_triangle_is_read() -> None:
+    A = core.tensor([[4.0, 99.0], [2.0, 5.0]])
+    near(L.cholesky(A), core.tensor([[2.0, 0.0], [1.0, 2.0]]))
+    near(L.eigvalsh(A), L.eigvalsh(core.tensor([[4.0, 2.0], [2.0, 5.0]])))
+    near(L.eigvalsh(A, "U"), L.eigvalsh(core.tensor([[4.0, 99.0], [99.0, 5.0]])))
+
+
+def test_least_squares_of_least_norm() -> None:
+    A = core.tensor([[1.0, 1.0], [1.0, 1.0]], dtype=core.float64)
+    near(L.lstsq(A, core.tensor([[2.0], [2.0]], dtype=core.float64)).solution, core.ones(2, 1, dtype=core.float64))
+
+
+def test_the_matrix_that_fails_is_named() -> None:
+    good, bad = core.eye(2), core.tensor([[1.0, 2.0], [2.0, 1.0]])
+    phrase = "linalg.cholesky: The factorization could not be completed because the input is not positive-definite"
+    with pytest.raises(L.LinAlgError, match=phrase + r" \(the leading minor of order 2 is not positive-definite\)\."):
+        L.cholesky(bad)
+    with pytest.raises(RuntimeError, match=r"\(Batch element 1\)"):
+        L.cholesky(core.stack([good, bad]))
+    with pytest.raises(L.LinAlgError, match=r"linalg.inv: The diagonal element 2 is zero, the inversion could not"):
+        L.inv(core.ones(2, 2))
+    both = core.stack([good, core.ones(2, 2)])
+    assert L.inv_ex(both).info.tolist() == [0, 2]
+    assert L.inv_ex(both).inverse[0].tolist() == good.tolist()
+    assert L.cholesky_ex(core.stack([good, bad])).info.tolist() == [0, 2]
+    assert L.lu_factor_ex(both).info.tolist() == [0, 2]
+
+
+def test_results_are_named_and_out_is_written() -> None:
+    A = matrix(3, 3)
+    assert L.qr(A)._fields == ("Q", "R")
+    assert L.slogdet(A)._fields == ("sign", "logabsdet")
+    out = core.empty(0, dtype=core.float64)
+    assert L.inv(A, out=out) is out
+    near(out, L.inv(A))
+
+
+def test_methods() -> None:
+    A = matrix(3, 3)
+    for name in ("det", "logdet", "slogdet", "inverse", "pinverse", "cholesky", "qr", "svd", "matrix_power", "trace"):
+        assert hasattr(A, name)
+    near(A.det(), L.det(A))
