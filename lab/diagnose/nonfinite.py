@@ -116,7 +116,7 @@ def _reason(row: Row, bad: Bad) -> tuple[str, str]:
             return "a division by 0", REMEDIES["div"]
     if op in ("pow", "square") and first is not None and not bad.nan and not first.zeros:
         largest = max(first.min or 0.0, first.max or 0.0, key=abs)
-        return f"a power of values up to {number(largest)}, which overflows", GENERAL
+        return f"a power of values as large as {number(abs(largest))}, which overflows", GENERAL
     if op == "pow" and first is not None and first.min is not None and first.min <= 0:
         return f"a power of values down to {number(first.min)}", "Keep the base above 0, or use an integer exponent."
     if op in ("asin", "acos", "atanh") and first is not None:

@@ -115,7 +115,7 @@ def test_infinities_filled_in_and_used(cell: Any, space: Space) -> None:
 def test_a_power_that_overflows(cell: Any, space: Space) -> None:
     record = cell("A = P(16, 2, scale=1e25)\nloss = (x @ A).pow(2).mean()\nloss.backward()", space)
     (finding,) = record.findings
-    assert "is a power of values up to " in finding.message
+    assert "is a power of values as large as " in finding.message
     assert "which overflows" in finding.message
     assert finding.remedy.startswith("Lower the learning rate")
 
