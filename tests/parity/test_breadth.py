@@ -86,6 +86,22 @@ t.scatter_reduce(z, 0, j[:, :3] % 2, z, "amax") | t.scatter_reduce(i, 1, j % 4, 
 t.index_reduce(x, 0, w[:3] % 3, y, "mean") | t.index_reduce(x, 0, w[:3] % 3, y, "amax", include_self=False) | t.put(x, w, v) | t.put(x, w[1:3], v[:2], True)
 x.clone().put_(w[:1], v[:1]) | t.hsplit(x, 2) | t.vsplit(x, 3) | t.dsplit(c, [1, 2]) | t.hsplit(v, [2]) | t.hsplit(x, 3) | t.vsplit(v, 1)
 x.clone().scatter_reduce_(0, j % 3, y[:2], "sum")
+t.lgamma(p) | t.lgamma(x) | t.digamma(p) | t.digamma(x) | t.polygamma(1, p) | t.polygamma(3, big) | p.polygamma(2) | t.erfinv(p) | t.i0(x)
+t.lgamma(f.detach()) | t.digamma(f.detach()) | t.erfinv(f.detach()) | t.special.erfcx(f.detach()) | t.special.ndtri(f.detach()) | t.special.i1(f.detach())
+t.special.gammaln(big) | t.special.psi(big) | t.special.erfcx(x) | t.special.ndtr(x) | t.special.ndtri(p) | t.special.log_ndtr(x) | t.lgamma(i)
+t.special.i0e(x) | t.special.i1(x) | t.special.i1e(x) | t.special.entr(big) | t.special.entr(x.detach()) | t.special.xlog1py(x, p) | t.special.expit(x)
+t.special.logit(p) | t.special.sinc(x) | t.special.exp2(x) | t.special.expm1(x) | t.special.log1p(p) | t.special.round(x) | t.special.erf(x)
+t.special.softmax(x, 1) | t.special.log_softmax(x, 0) | t.special.logsumexp(x, 1) | t.special.multigammaln(big, 2) | t.mvlgamma(big, 3) | t.mvlgamma(p, 3)
+t.special.zeta(big.detach(), p) | t.special.zeta(big.detach(), 2) | t.special.gammainc(p.detach(), big) | t.special.gammaincc(p.detach(), big) | t.igamma(p, big)
+t.igamma(p.detach(), big) | big.detach().igammac(p) | t.special.modified_bessel_i0(x.detach()) | t.special.modified_bessel_k0(p.detach())
+t.special.scaled_modified_bessel_k1(big.detach()) | t.special.spherical_bessel_j0(x.detach()) | t.special.bessel_j1(x.detach()) | t.special.bessel_j0(x.detach())
+t.special.bessel_y0(p.detach()) | t.special.modified_bessel_k1(p.detach()) | x.clone().erfinv_().isnan() | p.clone().lgamma_() | t.special.xlogy(x, big)
+x.is_cpu | x.ndimension() | x.t().storage_offset() | x[1:].storage_offset() | x.is_signed() | x.is_same_size(y) | x.get_device() | x.dim_order() | s.is_nonzero()
+t.zeros(3, 4).fill_diagonal_(2) | x.clone().fill_diagonal_(2) | t.zeros(5, 2).fill_diagonal_(1, wrap=True) | t.zeros(3).fill_diagonal_(1) | t.fill(x, 2)
+t.renorm(x, 2, 0, 1.0) | t.renorm(x, 1, 1, 0.5) | t.renorm(v, 2, 0, 1) | t.is_tensor(x) | t.is_floating_point(i) | t.numel(x) | t.is_nonzero(s) | t.is_nonzero(x)
+t.finfo(t.float16).max | t.finfo(t.bfloat16).tiny | t.finfo(t.float64).resolution | t.iinfo(t.int16).min | t.finfo(t.int8) | t.iinfo(t.float32) | t.finfo().bits
+t.can_cast(t.float64, t.int32) | t.can_cast(t.int64, t.uint8) | t.can_cast(t.uint8, t.int8) | t.can_cast(t.bool, t.float32) | t.can_cast(t.int8, t.bool)
+t.empty_strided((2, 3), (1, 2)).stride() | x.clone().detach().resize_(2, 2) | x.clone().resize_(2, 2) | t.arange(6).resize_(2, 3)
 """
 
 

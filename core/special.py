@@ -1,0 +1,16 @@
+"""Special functions by `torch.special`'s names.
+
+>>> import core
+>>> core.special.erfinv(core.tensor([0.5]))
+tensor([0.4769])
+"""
+
+from __future__ import annotations
+
+from .binding import namespaces as _namespaces
+from .ops.special import shown as _shown
+
+_SHARED = "erf erfc exp2 expm1 log1p logit logsumexp round sinc xlogy"
+_found = {**_shown, **{n: _namespaces[""][n] for n in _SHARED.split()}, "expit": _namespaces[""]["sigmoid"]}
+__all__ = sorted(_found)
+globals().update(_found)
