@@ -370,6 +370,8 @@ def _mark_views(op: Operation, x: Tensor, outs: list[Tensor], params: dict[str, 
             return y if op.returns == 1 else y[j]
 
         out._storage, out._view, out._view_version = storage, (base, (*path, step)), storage.version
+        if base._undo:
+            out._undone = x._undone if x._view is not None else len(base._undo)
         if rule:
             out._rule = rule
 

@@ -6,8 +6,10 @@ import weakref
 from typing import TYPE_CHECKING, Any
 
 from . import observe
+from .errors import text
 from .modes import state as mode
 from .node import Node, Storage, Watcher
+from .source import describe
 
 if TYPE_CHECKING:
     from .tensor import Tensor
@@ -44,9 +46,12 @@ def refresh(t: Tensor) -> None:
     version = 0 if t._storage is None else t._storage.version
     if t._view_version == version:
         return
-    base, path = t._view
+    base, path = way(t)
+    wanted = base.requires_grad and t._rule != "no_grad"
+    if t._rule and wanted:
+        _refuse(t)
     t._view_version = version
-    if base.requires_grad and t._rule != "no_grad":
+    if wanted:
         was, mode.enabled = mode.enabled, True
         looking, observe.observers = observe.observers, ()
         try:
@@ -59,6 +64,32 @@ def refresh(t: Tensor) -> None:
         if t._node is not None and fresh._node is not None:
             fresh._node.code, fresh._node.lasti = t._node.code, t._node.lasti  # the view was made there, not here
         move_on(t, fresh._node, fresh._nr, True)
+
+
+def way(t: Tensor) -> tuple[Tensor, tuple[Any, ...]]:
+    """The base of a view and the steps from it; first those that undo what ``base.squeeze_()`` and its like did."""
+    assert t._view is not None
+    base, path = t._view
+    return (base, (*reversed(base._undo[t._undone :]), *path)) if len(base._undo) > t._undone else (base, path)
+
+
+def _refuse(t: Tensor) -> None:
+    """One of several views that an op made cannot follow a change of their base."""
+    phrase = (
+        f"Output {t._nr} of {t._rule.capitalize()}Backward0 is a view and its base or another view of its base has "
+        "been modified inplace. This view is the output of a function that returns multiple views. Such functions "
+        "do not allow the output views to be modified inplace. You should replace the inplace operation by an "
+        "out-of-place one."
+    )
+    op, place = (t._storage.write if t._storage is not None else None) or ("an in-place op", None)
+    raise RuntimeError(
+        text(
+            phrase,
+            came=f"a view of shape {tuple(t._a.shape)}, made at {describe(t._node.place if t._node else None)}; "
+            f"{op} changed its memory at {describe(place)}",
+            remedy="make the view anew after the change",
+        )
+    )
 
 
 def edge(t: Tensor) -> Any:

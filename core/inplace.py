@@ -7,7 +7,7 @@ from typing import Any
 
 from . import saving
 from .errors import text
-from .history import edge, move_on, storage_of
+from .history import edge, move_on, storage_of, way
 from .modes import state as mode
 from .node import Node, Storage, next_number
 from .op import Operation
@@ -46,7 +46,7 @@ def write(target: Tensor, name: str, compute: Callable[[Tensor], Tensor]) -> Ten
     place = here(3)
     if mode.enabled:
         leaf_check(target, name)
-    if 0 in target._a.strides and target._a.size > 1:
+    if 0 in target._a.strides and target._a.size > 1 and name not in ("fill_", "zero_", "masked_fill_"):
         _check_overlap(target, name)
     if not getattr(target._a.flags, "writeable", True):
         _make_writeable(target, name)
@@ -188,7 +188,7 @@ def _move_on(target: Tensor, result: Tensor, storage: Storage, place: Any) -> No
             node.versions = tuple(0 if st is None else st.version for st in node.storages)
         move_on(target, node, result._nr, result._requires_grad)
         return
-    base, path = target._view
+    base, path = way(target)
     edges = (edge(base), edge(result))
     if edges == (None, None):
         return

@@ -6,6 +6,7 @@ import itertools
 from types import CodeType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from .dtypes import dtype as Dtype
 from .errors import text
 from .source import describe
 
@@ -133,10 +134,17 @@ class Node:
         )
 
     def free(self, by: tuple[CodeType, int] | None) -> None:
-        """Let go of what was saved; remembers who let go."""
-        if self.saved:
+        """Let go of what was saved; remembers who let go. Where only shapes were saved they stay."""
+        if self.saved and any(map(_heavy, self.saved)):
             self.freed = by or True
             self.saved, self.storages = None, ()
+
+
+def _heavy(value: Any) -> bool:
+    """Whether a saved value is an operand, or several, and no shape or dtype."""
+    if value.__class__ is tuple:
+        return any(v.__class__ is not int and _heavy(v) for v in value)
+    return value is not None and not isinstance(value, Dtype)
 
 
 class Watcher(NamedTuple):

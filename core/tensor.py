@@ -41,6 +41,8 @@ class Tensor:
     _storage: Storage | None = None  # made when somebody first asks
     _view: tuple[Tensor, tuple[Callable[[Tensor], Tensor], ...]] | None = None  # the base, and the way from it
     _view_version = 0
+    _undo: tuple[Callable[[Tensor], Tensor], ...] = ()  # what takes back the shapes that squeeze_ and its kin gave
+    _undone = 0  # how many of those its base had when this view was made
     _rule = ""  # why a view must not be written in place: "no_grad", or the name of its node with several outputs
     _grad: Tensor | None = None
     _hooks: dict[int, Any] | None = None

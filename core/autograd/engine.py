@@ -64,7 +64,7 @@ def run(roots: Sequence[Tensor], root_grads: Sequence[Tensor | None], retain_gra
                 for o in watched:
                     o.gradient(observe.GradientEvent(leaf, array))
                 del array
-            if accumulate:
+            if accumulate and leaf._requires_grad:  # it may have been detached since
                 _accumulate(leaf, entry, create_graph)
         if inputs is not None and accumulate:
             for t in {id(t): t for t in inputs if t._node is not None}.values():

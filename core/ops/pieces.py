@@ -88,6 +88,7 @@ def unfold(input: Tensor, dimension: int, size: int, step: int) -> Tensor:
             [2, 3]])
     """
     if input.ndim == 0:
+        normalize_dim(dimension, 0, "unfold")
         return unsqueeze(input, 0).unfold(0, size, step).reshape(size)
     d = normalize_dim(dimension, input.ndim, "unfold")
     n = input._a.shape[d]

@@ -1,0 +1,47 @@
+"""``x.squeeze_()`` and its kin: the tensor itself takes another shape over the same memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..history import move_on, storage_of
+from ..inplace import leaf_check
+from ..modes import state as mode
+from ..op import functions
+from ..source import here
+from ..tensor import Tensor, wrap
+
+
+def _reshaped(name: str, of: str) -> None:
+    function, swaps = functions[of], "squeeze" not in of
+
+    def method(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        if mode.enabled:
+            leaf_check(self, name)
+        storage = storage_of(self)
+        if self._view is not None:
+            y = function(self, *args, **kwargs)
+            if y is not self:
+                self._a, self._view = y._a, y._view
+        else:
+            old = wrap(self._a, self._kind)  # its history so far, under a name of its own
+            old._requires_grad, old._node, old._nr, old._storage = self._requires_grad, self._node, self._nr, storage
+            y = function(old, *args, **kwargs)
+            if y is not old:
+                self._a = y._a
+                shape = tuple(old._a.shape)
+                self._undo = (*self._undo, lambda t: function(t, *args, **kwargs) if swaps else t.reshape(shape))
+        storage.wrote(name, here(2))
+        if y is not self:
+            move_on(self, y._node, y._nr, y._requires_grad)
+            self._view_version = storage.version
+        return self
+
+    method.__name__ = method.__qualname__ = name
+    method.__doc__ = f"In-place version of `{of}`: the tensor itself takes the other shape over the same memory."
+    setattr(Tensor, name, method)
+
+
+for _name in ("t", "transpose", "squeeze", "unsqueeze", "swapaxes", "swapdims"):
+    if _name in functions:
+        _reshaped(_name + "_", _name)
