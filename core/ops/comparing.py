@@ -94,11 +94,19 @@ sinc = elementwise("sinc", lambda x: s.where(x == 0.0, 1.0, s.sin(math.pi * x) /
                                                                 / (math.pi * s.where(x == 0.0, 1.0, x * x)))),
                    out="float", domain=(0.3, 3.0), doc="sin(πx) / (πx), which is 1 at 0.",
                    example=("core.tensor([0.0, 0.5])", "tensor([1.0000, 0.6366])"))  # fmt: skip
+
+
+def _logit_slope(g: Any, x: Any, eps: Any) -> Any:
+    """Outside of [eps, 1 - eps] 0; without an eps, outside of [0, 1] NaN, as PyTorch has it."""
+    low = s.where(eps < 0.0, 0.0, eps)
+    return s.where((x >= low) & (x <= 1.0 - low), g / (s.abs(x) * (1.0 - x)), s.where(eps < 0.0, math.nan, 0.0))
+
+
 logit_ = elementwise(
     "logit_within",
     lambda x, eps: s.log(_kept(x, eps) / (1.0 - _kept(x, eps))),
     params={"eps": -1.0},
-    vjp=lambda g, x, eps: s.where((eps >= 0.0) & ((x < eps) | (x > 1.0 - eps)), 0.0, g / (x * (1.0 - x))),
+    vjp=lambda g, x, eps: _logit_slope(g, x, eps),
     out="float",
     public=False,
     label="logit",
@@ -175,6 +183,8 @@ def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: float = 1
     >>> core.addcmul(core.tensor([1.0]), core.tensor([2.0]), core.tensor([3.0]), value=0.5)
     tensor([4.])
     """
+    if input.dtype.category == tensor1.dtype.category == tensor2.dtype.category == 1:
+        value = int(value)  # of integers the factor is one too
     return addcmul_(input, tensor1, tensor2, value, out=out)  # type: ignore[no-any-return]
 
 
@@ -283,6 +293,21 @@ def float_power(input: Any, exponent: Any, *, out: Tensor | None = None) -> Tens
     return pow(_double(input), _double(exponent), out=out)
 
 
+_written = Tensor.float_power_  # type: ignore[attr-defined]
+
+
+def float_power_(self: Tensor, exponent: Any) -> Tensor:
+    """In-place version of `float_power`. *Raises*: RuntimeError for a tensor that is not float64 or complex128."""
+    if self.dtype.name not in ("float64", "complex128"):
+        raise RuntimeError(text(f"the base given to float_power_ has dtype {self.dtype.scalar_type} but the operation"
+                                "'s result requires dtype Double", op="float_power_",
+                                remedy="float_power, which gives another tensor"))  # fmt: skip
+    return _written(self, exponent)  # type: ignore[no-any-return]
+
+
+Tensor.float_power_ = float_power_  # type: ignore[attr-defined]
+
+
 @public(inplace=True)
 def ldexp(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """``input * 2**other``.
@@ -291,6 +316,8 @@ def ldexp(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     >>> core.ldexp(core.tensor([1.5]), core.tensor([3]))
     tensor([12.])
     """
+    if not isinstance(other, Tensor):
+        raise TypeError(f"ldexp(): argument 'other' (position 2) must be Tensor, not {type(other).__name__}")
     return mul(input, pow(2.0, other), out=out)  # type: ignore[no-any-return]
 
 
@@ -330,8 +357,9 @@ def _groups(*tensors: Tensor) -> tuple[list[dtypes.dtype], list[dtypes.dtype]]:
 
 
 _nextafter = operation("nextafter", lambda xp, a, b: xp.nextafter(a, b), inputs="a b",
-                       samples=lambda rng: [((np.arange(4), np.arange(4)), {})])  # fmt: skip
-_nextafter.op.recorded = True  # type: ignore[attr-defined] # asking for its gradient is an error, not silence
+                       vjp=(lambda g, a_shape: g.sum_to_size(a_shape),
+                            lambda g, b_shape: (0.0 * g).sum_to_size(b_shape)),
+                       samples=lambda rng: [((rng.uniform(1, 2, 4), rng.uniform(3, 4, 4)), {})])  # fmt: skip
 
 
 @public(inplace=True)

@@ -265,7 +265,7 @@ def angle(input: Tensor) -> Tensor:
         return where(nothing, 0.0, atan2(_imag(x), _real(x)))
     y = input if input.dtype.category == 2 else input.to(dtypes.get_default_dtype())
     still = y.detach()
-    return constant(where(isnan(still), still, where(still < 0, math.pi, 0.0)).to(y.dtype), y)
+    return constant(where(isnan(still), still, (still < 0).to(y.dtype) * math.pi), y)
 
 
 def _conjugate_transposed(input: Tensor) -> Tensor:

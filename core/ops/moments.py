@@ -163,7 +163,7 @@ def _norm_vjp(g: Tensor, x: Tensor, y: Tensor, p: float, dim: tuple[int, ...], k
     if p == 1:
         return g * x.sign()
     if abs(p) == math.inf:
-        hit = (x.abs() == y).to(g.dtype)
+        hit = ((x.abs() == y) | x.isnan()).to(g.dtype)
         return x.sign() * (hit * (g / hit.sum(dim, keepdim=True)))
     none = y.detach() == 0  # at the origin the slope is taken as 0
     if p == 2:
@@ -207,4 +207,8 @@ def norm(
     if isinstance(p, str) and p != "fro":
         raise RuntimeError(text(f"linalg.matrix_norm: Order {p} not supported.", op="norm", needed='"fro" or a number'))
     dims = normalize_dims(dim, x.ndim, "norm")
+    if p in (math.inf, -math.inf) and count(tuple(x.shape), dims) == 0:
+        raise RuntimeError(text(f"linalg.vector_norm cannot compute the {p} norm on an empty tensor because the "
+                                "operation does not have an identity", op="norm",
+                                came=f"shape {tuple(x.shape)}"))  # fmt: skip
     return _norm(x, p=2.0 if p in ("fro", None) else float(p), dim=dims, keepdim=keepdim)

@@ -67,3 +67,18 @@ def test_scaling_keeps_bools_and_integers() -> None:
 
 def test_repeating_an_index() -> None:
     assert core.repeat_interleave(core.tensor([1, 0, 2])).tolist() == [0, 2, 2]
+
+
+def test_errors_and_edges_of_existing_functions() -> None:
+    with pytest.raises(RuntimeError, match="result requires dtype Double"):
+        core.ones(2).float_power_(2)
+    with pytest.raises(TypeError, match="must be Tensor, not int"):
+        core.ldexp(core.ones(2), 2)
+    with pytest.raises(RuntimeError, match="does not have an identity"):
+        core.norm(core.zeros(0, 2), INF, 0)
+    i = core.arange(3)
+    assert core.addcmul(i, i, i, value=1.5).tolist() == [0, 2, 6]
+    assert core.argmax(core.tensor(3.0), -1, True).tolist() == 0
+    assert core.angle(core.tensor([INF, -1.0])).tolist() == pytest.approx([0.0, 3.1415927])
+    assert grads(lambda x: core.norm(x, INF), [NAN, 1.0]) == [[0.0, 0.0]]
+    assert repr(grads(core.logit, [2.0, 0.5])) == "[[nan, 4.0]]"
