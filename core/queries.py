@@ -194,8 +194,6 @@ def can_cast(from_: Dtype, to: Dtype) -> bool:
     >>> core.can_cast(core.float64, core.float32), core.can_cast(core.float32, core.int64)
     (True, False)
     """
-    if from_.category == 1 and to.category == 1:
-        return from_.is_signed <= to.is_signed
     return from_.category <= to.category
 
 

@@ -1,4 +1,4 @@
-"""What Tensor still lacks: fills, random fills, questions about itself and `renorm`."""
+"""What Tensor still lacks: fills, random fills, questions about itself."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..errors import text
 from ..generator import Generator
 from ..history import storage_of
 from ..inplace import write
-from ..shape import as_shape, normalize_dim
+from ..shape import as_shape
 from ..source import here
 from ..tensor import Tensor, wrap
 from .elementwise import where
@@ -257,24 +257,3 @@ for _name in ("is_sparse", "is_sparse_csr", "is_quantized", "is_meta", "is_mkldn
     setattr(Tensor, _name, False)
 Tensor.is_cpu = property(lambda self: self.device.type == "cpu", doc="Whether it is in main memory.")  # type: ignore[attr-defined]
 Tensor.itemsize = property(lambda self: self.dtype.itemsize, doc="Bytes of one element.")  # type: ignore[attr-defined]
-
-# -- others ------------------------------------------------------------------------------------------------------------
-
-
-@public(inplace=True)
-def renorm(input: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
-    """The slices along `dim`, those with a `p`-norm above `maxnorm` scaled down to it.
-
-    >>> import core
-    >>> core.renorm(core.tensor([[3.0, 4.0], [0.3, 0.4]]), 2, 0, 1.0)
-    tensor([[0.6000, 0.8000],
-            [0.3000, 0.4000]])
-    """
-    if p <= 0 or maxnorm < 0:
-        raise RuntimeError(text("renorm: non-positive-norm not supported" if p <= 0 else
-                                f"renorm: expected maxnorm to be >= 0 but got {maxnorm}", op="renorm"))  # fmt: skip
-    if input.ndim < 2:
-        raise RuntimeError(text(f"renorm: input needs at least 2 dimensions, got {input.ndim} dimensions", op="renorm"))
-    d = normalize_dim(dim, input.ndim, "renorm")
-    norms = input.norm(p, [k for k in range(input.ndim) if k != d], keepdim=True)
-    return input * where(norms > maxnorm, maxnorm / (norms + 1e-7), 1.0)  # type: ignore[no-any-return]
