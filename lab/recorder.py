@@ -11,7 +11,7 @@ from time import perf_counter_ns
 from types import CodeType
 from typing import Any
 
-from core import modes, observe
+from core import backends, modes, observe
 from core.op import Operation
 from core.source import is_ours
 from core.tensor import Tensor
@@ -38,6 +38,7 @@ class Recorder(observe.Observer):
         self.own_ns = 0
         # own time since backward() began and since its last node; laps of nodes so far; time of ops in create_graph
         self._window = self._nested = self._laps = self._graph = 0
+        self._backends: dict[tuple[str, str], str] = {}
         self._foreign: list[tuple[Any, int]] = []
         self._update: list[Any] = []
         self._steps = self._noted = 0
@@ -200,8 +201,7 @@ class Recorder(observe.Observer):
         net = max(e.stop_ns - e.start_ns - self._nested - self._graph, 0)
         self._laps += net
         if e.kernel and e.kernel != "passes" and not e.kernel.endswith(" vjp"):
-            backend = node.tag.backend if node.tag.__class__ is Row else ""
-            key = (e.kernel, backend, f"{node.op.name} backward")
+            key = (e.kernel, self._backend_of(node, e.kernel), f"{node.op.name} backward")
             kernel = self.trace.kernels.setdefault(key, [0, 0, 0])
             kernel[0] += 1
             kernel[1] += net
@@ -220,6 +220,16 @@ class Recorder(observe.Observer):
                     self._noted += 1
                     row.bad_backward = Bad(nan, inf, int(a.size), self._saved(node), run=row.reached, when=self._noted)
                     break
+
+    def _backend_of(self, node: Any, kernel: str) -> str:
+        """Whose a gradient's kernel is: its own row says so, and a map's is its forward kernel's neighbour."""
+        found = self._backends.get((kernel, node.op.name))
+        if found is None:
+            rows = backends.rows(f"{node.op.name}.backward", node.kind.device.type)
+            forward = node.tag.backend if node.tag.__class__ is Row else ""
+            found = next((row.backend for row in rows if row.name == kernel), forward)
+            self._backends[kernel, node.op.name] = found
+        return found
 
     def _saved(self, node: Any) -> list[tuple[str, Any]]:
         """The ranges of what a node saved, by name."""

@@ -11,7 +11,7 @@ import pytest
 
 import core
 import lab
-from core import observe
+from core import native, observe
 from lab.recorder import Recorder
 
 Space = dict[str, Any]
@@ -263,3 +263,12 @@ def test_gradients_lie_in_the_modules_order(cell: Any, space: Space) -> None:
         space,
     )
     assert [g.name for g in record.gradients] == [f"net.{name}" for name, _ in space["net"].named_parameters()]
+
+
+def test_a_gradients_kernel_bears_its_own_backend(cell: Any, space: Space) -> None:
+    record = cell("A = P(16, 2)\n(x @ A).tanh().mean().backward()", space)
+    assert native.module is not None, native.reason
+    backends = {k.kernel: k.backend for k in record.kernels}
+    assert backends["mean_forward"] == backends["tanh_backward_f32"] == "C"
+    assert backends["mean_backward"] == "NumPy"  # a view's work, whatever the sum was made by
+    assert backends["gemm_backward"] == "BLAS"
