@@ -1,0 +1,76 @@
+"""Draws have the moments they should; densities sum to one; checks can be left out."""
+
+from __future__ import annotations
+
+import pytest
+
+import core
+
+d = core.distributions
+
+CONTINUOUS = [
+    (d.Normal(0.5, 0.8), -9.0, 9.0),
+    (d.LogNormal(0.1, 0.4), 1e-3, 20.0),
+    (d.HalfNormal(1.5), 0.0, 12.0),
+    (d.Uniform(-1.0, 2.0), -1.0, 1.999),
+    (d.Exponential(1.7), 0.0, 15.0),
+    (d.Laplace(0.3, 0.6), -12.0, 12.0),
+    (d.Gumbel(0.2, 0.5), -4.0, 14.0),
+]
+
+
+@pytest.mark.parametrize(("dist", "low", "high"), CONTINUOUS, ids=lambda v: type(v).__name__)
+def test_densities_integrate_to_one_and_draws_have_the_moments(dist, low, high):
+    x = core.linspace(low, high, 20001, dtype=core.float64)
+    total = dist.log_prob(x).exp().sum() * ((high - low) / 20000)
+    assert abs(total.item() - 1) < 2e-3
+    core.manual_seed(0)
+    drawn = dist.sample((40000,))
+    assert abs(drawn.mean().item() - dist.mean.item()) < 0.03
+    assert abs(drawn.var().item() - dist.variance.item()) < 0.05 * max(1.0, dist.variance.item())
+
+
+def test_discrete_probabilities_sum_to_one_and_draws_follow_them():
+    core.manual_seed(0)
+    for dist in (d.Bernoulli(0.3), d.Categorical(core.tensor([1.0, 2.0, 5.0]))):
+        values = dist.enumerate_support()
+        p = dist.log_prob(values).exp()
+        assert abs(p.sum().item() - 1) < 1e-6
+        drawn = dist.sample((20000,))
+        assert all(abs((drawn == v).float().mean().item() - q.item()) < 0.02 for v, q in zip(values, p, strict=True))
+    drawn = d.Geometric(0.4).sample((20000,))
+    assert abs(drawn.mean().item() - 1.5) < 0.05
+
+
+def test_vectors_have_the_covariance():
+    core.manual_seed(0)
+    cov = core.tensor([[2.0, 0.5], [0.5, 1.0]])
+    drawn = d.MultivariateNormal(core.tensor([1.0, -1.0]), cov).sample((40000,))
+    off = drawn - drawn.mean(0)
+    assert (off.T @ off / 40000 - cov).abs().max().item() < 0.05
+
+
+def test_gradients_flow_through_rsample_only():
+    loc = core.tensor(1.0, requires_grad=True)
+    dist = d.Normal(loc, 1.0)
+    dist.rsample((3,)).sum().backward()
+    assert loc.grad.item() == 3.0
+    assert not dist.sample().requires_grad
+
+
+def test_kl_takes_the_closest_pair():
+    class Mine(d.Normal):
+        pass
+
+    p, q = Mine(0.0, 1.0), Mine(1.0, 1.0)
+    assert d.kl_divergence(p, q).item() == 0.5
+    with pytest.raises(NotImplementedError, match="No KL"):
+        d.kl_divergence(p, d.Bernoulli(0.5))
+    with pytest.raises(TypeError, match="Expected type_q"):
+        d.register_kl(d.Normal, int)
+
+
+def test_checks_can_be_left_out():
+    assert d.Normal(0.0, -1.0, validate_args=False).scale.item() == -1.0
+    with pytest.raises(ValueError, match="Expected parameter scale"):
+        d.Normal(0.0, -1.0)
