@@ -9,19 +9,20 @@ from typing import Any
 
 import numpy as np
 
-from . import backends, dtypes, observe
+from . import backends, dtypes, native, observe, saving
 from . import op as declarations
-from .attach import attach, attach_map
+from .attach import attach
 from .backends import Kernel
 from .device import Kind, device
 from .device import kind as kind_of
 from .dtypes import dtype as Dtype
 from .errors import text
-from .history import storage_of
+from .history import refresh, storage_of
 from .modes import state as mode
+from .node import Node, Storage, next_number
 from .op import Elementwise, Operation
 from .shape import broadcast_shapes
-from .source import here
+from .source import here, ours, user_frame
 from .telling import machinery, tell, tell_failed, tell_starting
 from .tensor import Tensor, from_array, wrap
 
@@ -37,7 +38,8 @@ def kernel_for(op: Elementwise, kind: Kind) -> Kernel:
     found: Kernel | None = op.kernels.get(kind)
     if found is None:
         found = op.kernels[kind] = backends.map_kernel(op.program, kind)
-        op.fast[kind] = found.run
+        if kind.device.type == "cpu" and kind.dtype.category == 2:
+            op.hot[kind] = found.run
     return found
 
 
@@ -183,63 +185,40 @@ def _explain_failure(op: Elementwise, args: tuple[Any, ...], kind: Kind, e: Exce
     return RuntimeError(text(phrase, op=op.label, came=f"{kind} of shapes {shapes}", needed=str(e)))
 
 
-def fast_unary(op: Elementwise) -> Callable[..., Any]:
-    """The public function of an op of one tensor: straight to the kernel where nothing stands against it."""
-    fast, out_bool, floating = op.fast, op.out == "bool", op.out == "float"
+def unary_map(op: Elementwise) -> Callable[..., Any]:
+    """The public function of an op of one tensor: the C path where it serves, else the general way."""
+    hot = hot_path(op)
 
     def function(input: Any, *, out: Tensor | None = None) -> Tensor:
-        if observe.observers or out is not None or not isinstance(input, Tensor):
-            return into(out, call_map(op, (input,)), op.label)
-        kind = input._kind
-        run = fast.get(kind)
-        if run is None or (floating and kind.dtype.category < 2):
-            return call_map(op, (input,))
-        x = input._a
-        try:
-            array = run(x)
-        except (ValueError, TypeError):
-            return call_map(op, (input,))  # which says what is wrong
-        y = new(Tensor)
-        y._a, y._kind = array, kind.boolean if out_bool else kind
-        if mode.enabled and (input._requires_grad or input._view is not None):
-            attach_map(op, y, input, None, x, None, array)
-        return y
+        result = hot(input) if out is None else None
+        return into(out, call_map(op, (input,)), op.label) if result is None else result
 
     return function
 
 
-def fast_binary(op: Elementwise) -> Callable[..., Any]:
-    """The public function of an op of two operands: straight to the kernel for one kind, or one kind and a number."""
-    fast, out_bool, floating = op.fast, op.out == "bool", op.out == "float"
+def binary_map(op: Elementwise) -> Callable[..., Any]:
+    """The public function of an op of two operands: the C path where it serves, else the general way."""
+    hot = hot_path(op)
 
     def function(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
-        try:
-            kind = input._kind
-            if other.__class__ is float or other.__class__ is int:
-                b, y = False, other
-                if kind.dtype.category < 2:
-                    return into(out, call_map(op, (input, other)), op.label)
-            else:
-                if other._kind is not kind:
-                    return into(out, call_map(op, (input, other)), op.label)
-                b, y = other._requires_grad or other._view is not None, other._a
-        except AttributeError:
-            return into(out, call_map(op, (input, other)), op.label)
-        run = fast.get(kind)
-        if run is None or observe.observers or out is not None or (floating and kind.dtype.category < 2):
-            return into(out, call_map(op, (input, other)), op.label)
-        x = input._a
-        try:
-            array = run(x, y)
-        except (ValueError, TypeError, ZeroDivisionError):
-            return call_map(op, (input, other))  # which says what is wrong
-        result = new(Tensor)
-        result._a, result._kind = array, kind.boolean if out_bool else kind
-        if mode.enabled and (b or input._requires_grad or input._view is not None):
-            attach_map(op, result, input, other, x, y, array)
-        return result
+        result = hot(input, other) if out is None else None
+        return into(out, call_map(op, (input, other)), op.label) if result is None else result
 
     return function
+
+
+def hot_path(op: Elementwise) -> Callable[..., Tensor | None]:
+    """The op's C path (native/module_graph.c), which gives None for what is not for it; always None without C."""
+    if native.module is None:
+        return lambda *operands: None
+    return native.module.Hot(op, op.hot, op.layout, op.recorded, op.out == "bool")  # type: ignore[no-any-return]
+
+
+if native.module is not None:
+    native.module.connect(
+        tensor_type=Tensor, node_type=Node, observe=vars(observe), saving=vars(saving), mode=mode, ours=ours,
+        user_frame=user_frame, refresh=refresh, storage_of=storage_of, storage_type=Storage, next_number=next_number,
+    )  # fmt: skip
 
 
 def general_map(op: Elementwise) -> Callable[..., Any]:
@@ -272,7 +251,7 @@ def public_elementwise(op: Elementwise, *, public: bool, aliases: Sequence[str],
     from .binding import bind, elementwise_doc
 
     n = len(op.inputs)
-    make = general_map if op.params or n > 2 or op.bools else fast_unary if n == 1 else fast_binary
+    make = general_map if op.params or n > 2 or op.bools else unary_map if n == 1 else binary_map
     function = make(op)
     function.__name__ = function.__qualname__ = op.name
     function.__module__ = "core"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .dtypes import dtype as Dtype
 from .errors import text
+from .native.bases import NodeBase
 from .source import describe
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ class Storage:
         self.write = (op, place)
 
 
-class Node:
+class Node(NodeBase):
     """The record of one op that gradients flow back through.
 
     `edges` holds, for each input, the node it came from, the leaf tensor it is, or None where no gradient is wanted.
@@ -35,18 +36,12 @@ class Node:
     """
 
     # most nodes keep these defaults, and pay nothing for them
-    nrs: tuple[int, ...] | None = None  # which output of each edge's node, where not 0
-    params: Any = ()
-    in_shapes: tuple[tuple[int, ...] | None, ...] | None = None  # where the op broadcast its inputs
     out_meta: tuple[tuple[tuple[int, ...], Any], ...] | None = None  # shapes and kinds, of ops with several outputs
-    versions: tuple[int, ...] | None = None  # None: all 0
     prehooks: dict[int, Any] | None = None
     hooks: dict[int, Any] | None = None
     freed: tuple[CodeType, int] | bool = False
     tag: Any = None  # an observer's own note
 
-    saved: tuple[Any, ...] | None = ()
-    storages: tuple[Storage | None, ...] = ()  # of what was saved, where somebody may write to it
     watchers: list[Watcher] | None = None
     hooked = False  # whether what was saved went through saved_tensors_hooks
 

@@ -41,15 +41,6 @@ def _names(f: Callable[..., Any]) -> tuple[str, ...]:
     return f.__code__.co_varnames[: f.__code__.co_argcount + f.__code__.co_kwonlyargcount]
 
 
-class MapPlan(NamedTuple):
-    """What a map saves: `keep` picks it from (x, y, array); `spread` puts what belongs to x and y in its places."""
-
-    keep: Callable[..., tuple[Any, ...]]
-    spread: Callable[..., tuple[Any, ...]]
-    keeps_x: bool
-    keeps_y: bool
-
-
 class Op:
     """What is common to all ops: names, gradients, what a node must save.
 
@@ -126,24 +117,20 @@ class Elementwise(Op):
         self.recorded = self.differentiable or out != "bool"
         lo_hi = domain if isinstance(domain[0], tuple) else (domain,) * len(inputs)
         self.domain: tuple[tuple[float, float], ...] = lo_hi
-        self.fast: dict[Kind, Callable[..., Any]] = {}  # the kernel that serves each kind, once looked up
+        self.hot: dict[Kind, Callable[..., Any]] = {}  # the kernels of the C path, by kind, once looked up
         self.kernels: dict[Kind, Any] = {}  # the same with its name and backend
         self.recipes: dict[Kind, Any] = {}  # how core.autograd.vjp computes the gradients of each kind
-        self.map_plans: dict[int, MapPlan | None] = {}
         self.complex_form: Callable[..., Any] | None = None  # what serves complex numbers: this op itself, or another
 
-    def map_plan(self, mask: int) -> MapPlan | None:
-        """`plan` for an op of at most two operands, compiled; None where nothing is saved."""
-        slots = self.plan(mask)
-        compiled = None
-        if any(slots):
-            operand = ("x", "y")
-            names = [None if s is None else "array" if s.where == "output" else operand[s.index] for s in slots]
-            keep, spread = (eval(f"lambda x, y, array: ({', '.join(str(n) for n in row)},)")
-                            for row in (names, [n if n in operand else None for n in names]))  # fmt: skip
-            compiled = MapPlan(keep, spread, "x" in names, "y" in names)
-        self.map_plans[mask] = compiled
-        return compiled
+    def layout(self, mask: int) -> bytes | None:
+        """`plan` for the C path: what each slot saves, 0 and 1 the operands, 2 the output, 3 nothing. None where a slot
+        saves something else."""
+        codes = []
+        for slot in self.plan(mask):
+            if slot is not None and slot.where not in ("input", "output"):
+                return None
+            codes.append(3 if slot is None else 2 if slot.where == "output" else slot.index)
+        return bytes(codes)
 
     @cached_property
     def program(self) -> Program:

@@ -13,6 +13,7 @@ from .dtypes import dtype
 from .errors import text
 from .history import refresh, storage_of, watch
 from .modes import state as mode
+from .native.bases import TensorBase
 from .node import Node, RemovableHandle, Storage
 from .shape import Size
 from .source import here
@@ -20,7 +21,7 @@ from .source import here
 Array = Any  # numpy.ndarray, or cupy.ndarray on a GPU
 
 
-class Tensor:
+class Tensor(TensorBase):
     """An n-dimensional array that can remember how it was made.
 
     Made by `core.tensor`, `core.zeros`, ... and by every operation on tensors.
@@ -33,13 +34,6 @@ class Tensor:
     """
 
     # What most tensors share costs them nothing: an instance stores only what differs.
-    _a: Array
-    _kind: Kind
-    _requires_grad = False
-    _node: Node | None = None
-    _nr = 0  # which output of the node
-    _storage: Storage | None = None  # made when somebody first asks
-    _view: tuple[Tensor, tuple[Callable[[Tensor], Tensor], ...]] | None = None  # the base, and the way from it
     _view_version = 0
     _undo: tuple[Callable[[Tensor], Tensor], ...] = ()  # what takes back the shapes that squeeze_ and its kin gave
     _undone = 0  # how many of those its base had when this view was made
@@ -423,7 +417,7 @@ class Tensor:
                 "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the "
                 "moment.\n  remedy: x.detach().clone()"
             )
-        out = object.__new__(type(self))
+        out = Tensor.__new__(type(self))
         memo[id(self)] = out
         out._a, out._kind, out._requires_grad = self._a.copy(), self._kind, self._requires_grad
         if self._grad is not None:
@@ -438,7 +432,7 @@ class Tensor:
 
 
 def _rebuild(cls: type[Tensor], a: Any, k: Kind, requires_grad: bool) -> Tensor:
-    out = object.__new__(cls)
+    out = Tensor.__new__(cls)
     out._a, out._kind, out._requires_grad = a, k, requires_grad
     return out
 

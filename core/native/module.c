@@ -23,7 +23,8 @@ PyMODINIT_FUNC PyInit__native(void) {
     if (!maps || PyModule_AddObjectRef(module, "maps", maps) < 0 ||
         PyModule_AddObjectRef(module, "Map", (PyObject *)&Map_Type) < 0 ||
         PyModule_AddFunctions(module, array_methods) < 0 || PyModule_AddFunctions(module, reduce_methods) < 0 ||
-        PyModule_AddFunctions(module, row_methods) < 0 || PyModule_AddFunctions(module, optim_methods) < 0)
+        PyModule_AddFunctions(module, row_methods) < 0 || PyModule_AddFunctions(module, optim_methods) < 0 ||
+        graph_setup(module) < 0)
         Py_CLEAR(module);
     Py_XDECREF(maps);
     return module;

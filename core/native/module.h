@@ -38,4 +38,7 @@ extern PyMethodDef reduce_methods[];
 extern PyMethodDef row_methods[];
 extern PyMethodDef optim_methods[];
 
+/* Adds what module_graph.c has; -1 on an error. */
+int graph_setup(PyObject *module);
+
 #endif

@@ -34,7 +34,7 @@ class Parameter(Tensor):
             data = _empty()
         if not isinstance(data, Tensor):
             raise TypeError(f"Parameter(): data must be a Tensor, not {type(data).__name__}; remedy: core.tensor(data)")
-        self = object.__new__(cls)
+        self = Tensor.__new__(cls)
         self._a, self._kind, self._storage = data._a, data._kind, storage_of(data)
         self.requires_grad_(requires_grad)
         return self

@@ -1,0 +1,41 @@
+"""The fields that every tensor and every node has: C structures where the extension is built, else Python's own.
+
+The C path through the commonest ops (module_graph.c) reads and writes these fields; everything else is Python above.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from . import module
+
+
+class _TensorFields:
+    _a: Any  # the array
+    _kind: Any  # its dtype and device
+    _node: Any = None  # what made it
+    _nr = 0  # which output of the node
+    _storage: Any = None  # the version counter; made when somebody first asks
+    _view: Any = None  # of a view: the base, and the way from it
+    _requires_grad = False
+
+
+class _NodeFields:
+    op: Any
+    edges: tuple[Any, ...]
+    kind: Any
+    code: Any
+    lasti: int
+    number: int
+    saved: tuple[Any, ...] | None = ()
+    storages: tuple[Any, ...] = ()  # of what was saved, where somebody may write to it
+    nrs: tuple[int, ...] | None = None  # which output of each edge's node, where not 0
+    params: Any = ()
+    in_shapes: tuple[tuple[int, ...] | None, ...] | None = None  # where the op broadcast its inputs
+    versions: tuple[int, ...] | None = None  # of the storages; None: all 0
+
+
+if TYPE_CHECKING or module is None:
+    TensorBase, NodeBase = _TensorFields, _NodeFields
+else:
+    TensorBase, NodeBase = module.TensorBase, module.NodeBase

@@ -1,0 +1,467 @@
+/* What every recorded op pays for: a tensor, a node, and the way from the public function to the kernel.
+
+   `TensorBase` and `NodeBase` are the fields that each tensor and each node has; core.tensor.Tensor and core.node.Node
+   are made on them and hold the rest. `Hot` is an elementwise op of one or two operands on its commonest path: tensors
+   of one floating kind on the CPU (or one and a number), nobody observing. It gives None for anything else, which
+   core.dispatch then does in full. */
+#include "module.h"
+
+#include <stddef.h>
+#include <structmember.h>
+
+/* -- the fields --------------------------------------------------------------------------------------------------- */
+
+typedef struct {
+    PyObject_HEAD
+    PyObject *array, *kind, *node, *storage, *view;
+    Py_ssize_t nr;
+    char requires_grad;
+} Tensor;
+
+typedef struct {
+    PyObject_HEAD
+    PyObject *op, *edges, *kind, *code, *saved, *storages, *nrs, *params, *in_shapes, *versions;
+    int lasti;
+    long long number;
+} Node;
+
+static const ptrdiff_t tensor_fields[] = {offsetof(Tensor, array), offsetof(Tensor, kind), offsetof(Tensor, node),
+                                          offsetof(Tensor, storage), offsetof(Tensor, view)};
+static const ptrdiff_t node_fields[] = {
+    offsetof(Node, op),     offsetof(Node, edges),     offsetof(Node, kind),
+    offsetof(Node, code),   offsetof(Node, nrs),       offsetof(Node, in_shapes),
+    offsetof(Node, params), offsetof(Node, versions),  offsetof(Node, saved),
+    offsetof(Node, storages)};
+enum { TENSOR_FIELDS = 5, NODE_FIELDS = 10, PARAMS = 6, SAVED = 8 }; /* params, saved and storages start as () */
+
+#define FIELD(object, offset) (*(PyObject **)((char *)(object) + (offset)))
+
+static PyObject *empty_tuple;
+
+static int traverse(PyObject *self, const ptrdiff_t *fields, int count, visitproc visit, void *arg) {
+    for (int k = 0; k < count; k++) Py_VISIT(FIELD(self, fields[k]));
+    return 0;
+}
+
+static void clear(PyObject *self, const ptrdiff_t *fields, int count) {
+    for (int k = 0; k < count; k++) {
+        PyObject *held = FIELD(self, fields[k]);
+        FIELD(self, fields[k]) = NULL;
+        Py_XDECREF(held);
+    }
+}
+
+static PyObject *tensor_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
+    (void)args, (void)kwargs;
+    PyObject *self = type->tp_alloc(type, 0);
+    if (self)
+        for (int k = 0; k < TENSOR_FIELDS; k++) FIELD(self, tensor_fields[k]) = Py_NewRef(Py_None);
+    return self;
+}
+
+static PyObject *node_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
+    (void)args, (void)kwargs;
+    PyObject *self = type->tp_alloc(type, 0);
+    if (self)
+        for (int k = 0; k < NODE_FIELDS; k++)
+            FIELD(self, node_fields[k]) =
+                Py_NewRef(k == PARAMS || k >= SAVED ? empty_tuple : Py_None);
+    return self;
+}
+
+static int tensor_traverse(PyObject *self, visitproc visit, void *arg) {
+    return traverse(self, tensor_fields, TENSOR_FIELDS, visit, arg);
+}
+static int node_traverse(PyObject *self, visitproc visit, void *arg) {
+    return traverse(self, node_fields, NODE_FIELDS, visit, arg);
+}
+static int tensor_clear(PyObject *self) { return clear(self, tensor_fields, TENSOR_FIELDS), 0; }
+static int node_clear(PyObject *self) { return clear(self, node_fields, NODE_FIELDS), 0; }
+
+/* Chains of nodes may be long: the subclass's own deallocator keeps the recursion short. */
+static void tensor_dealloc(PyObject *self) {
+    PyObject_GC_UnTrack(self);
+    tensor_clear(self);
+    Py_TYPE(self)->tp_free(self);
+}
+static void node_dealloc(PyObject *self) {
+    PyObject_GC_UnTrack(self);
+    node_clear(self);
+    Py_TYPE(self)->tp_free(self);
+}
+
+static PyMemberDef tensor_members[] = {
+    {"_a", T_OBJECT_EX, offsetof(Tensor, array), 0, "the array"},
+    {"_kind", T_OBJECT_EX, offsetof(Tensor, kind), 0, "dtype and device"},
+    {"_node", T_OBJECT_EX, offsetof(Tensor, node), 0, "the node that made it, or None"},
+    {"_storage", T_OBJECT_EX, offsetof(Tensor, storage), 0, "the version counter, once somebody asked"},
+    {"_view", T_OBJECT_EX, offsetof(Tensor, view), 0, "the base and the way from it, of a view"},
+    {"_nr", T_PYSSIZET, offsetof(Tensor, nr), 0, "which output of the node"},
+    {"_requires_grad", T_BOOL, offsetof(Tensor, requires_grad), 0, "whether a gradient is wanted"},
+    {0},
+};
+
+static PyMemberDef node_members[] = {
+    {"op", T_OBJECT_EX, offsetof(Node, op), 0, "the op that ran"},
+    {"edges", T_OBJECT_EX, offsetof(Node, edges), 0, "where the inputs came from"},
+    {"kind", T_OBJECT_EX, offsetof(Node, kind), 0, "the output's dtype and device"},
+    {"code", T_OBJECT_EX, offsetof(Node, code), 0, "the user's code"},
+    {"lasti", T_INT, offsetof(Node, lasti), 0, "the instruction in it"},
+    {"number", T_LONGLONG, offsetof(Node, number), 0, "higher than those of all it points to"},
+    {"saved", T_OBJECT_EX, offsetof(Node, saved), 0, "what the gradient needs"},
+    {"storages", T_OBJECT_EX, offsetof(Node, storages), 0, "of what was saved, where somebody may write to it"},
+    {"nrs", T_OBJECT_EX, offsetof(Node, nrs), 0, "which output of each edge's node, where not 0"},
+    {"params", T_OBJECT_EX, offsetof(Node, params), 0, "the op's parameters"},
+    {"in_shapes", T_OBJECT_EX, offsetof(Node, in_shapes), 0, "where the op broadcast its inputs"},
+    {"versions", T_OBJECT_EX, offsetof(Node, versions), 0, "of the storages, where not all 0"},
+    {0},
+};
+
+#define BASE_FLAGS (Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC)
+
+PyTypeObject TensorBase_Type = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "core.native._native.TensorBase",
+    .tp_doc = "The fields of every tensor.",
+    .tp_basicsize = sizeof(Tensor),
+    .tp_flags = BASE_FLAGS,
+    .tp_new = tensor_new,
+    .tp_dealloc = tensor_dealloc,
+    .tp_traverse = tensor_traverse,
+    .tp_clear = tensor_clear,
+    .tp_members = tensor_members,
+};
+
+PyTypeObject NodeBase_Type = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "core.native._native.NodeBase",
+    .tp_doc = "The fields of every node.",
+    .tp_basicsize = sizeof(Node),
+    .tp_flags = BASE_FLAGS,
+    .tp_new = node_new,
+    .tp_dealloc = node_dealloc,
+    .tp_traverse = node_traverse,
+    .tp_clear = node_clear,
+    .tp_members = node_members,
+};
+
+/* -- what the Python side lends ----------------------------------------------------------------------------------- */
+
+static struct {
+    PyTypeObject *tensor_type, *node_type;
+    PyObject *observe, *saving; /* the modules' dicts */
+    PyObject *mode;             /* the thread's grad mode */
+    PyObject *ours;             /* file name -> whether it is this package's */
+    PyObject *user_frame, *refresh, *storage_of, *storage_type, *next_number;
+    PyObject *observers, *active, *enabled, *version, *boolean, *shape; /* names */
+} lent;
+
+static PyObject *graph_connect(PyObject *module, PyObject *args, PyObject *kwargs) {
+    (void)module;
+    static char *names[] = {"tensor_type", "node_type",    "observe",      "saving",      "mode", "ours",
+                            "user_frame",  "refresh",      "storage_of",   "storage_type", "next_number", NULL};
+    PyObject *given[11];
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!O!O!O!OO!OOOOO", names, &PyType_Type, &given[0], &PyType_Type,
+                                     &given[1], &PyDict_Type, &given[2], &PyDict_Type, &given[3], &given[4],
+                                     &PyDict_Type, &given[5], &given[6], &given[7], &given[8], &given[9], &given[10]))
+        return NULL;
+    if (!PyType_IsSubtype((PyTypeObject *)given[0], &TensorBase_Type) ||
+        !PyType_IsSubtype((PyTypeObject *)given[1], &NodeBase_Type)) {
+        PyErr_SetString(PyExc_TypeError, "connect takes subclasses of TensorBase and NodeBase");
+        return NULL;
+    }
+    PyObject **to[] = {(PyObject **)&lent.tensor_type, (PyObject **)&lent.node_type, &lent.observe,
+                       &lent.saving,                   &lent.mode,                   &lent.ours,
+                       &lent.user_frame,               &lent.refresh,                &lent.storage_of,
+                       &lent.storage_type,             &lent.next_number};
+    for (int k = 0; k < 11; k++) Py_XSETREF(*to[k], Py_NewRef(given[k]));
+    Py_RETURN_NONE;
+}
+
+/* -- the path ----------------------------------------------------------------------------------------------------- */
+
+typedef struct {
+    PyObject_HEAD
+    vectorcallfunc vectorcall;
+    PyObject *op, *kernels, *layout;
+    PyObject *layouts[4]; /* by the operands that need a gradient: bytes, what each slot saves */
+    char recorded, boolean;
+} Hot;
+
+enum { SAVES_X, SAVES_Y, SAVES_OUTPUT, SAVES_NOTHING };
+
+/* Whether a module's variable is true: a non-empty tuple, or a number that is not 0. -1 on an error. */
+static int truth_of(PyObject *dict, PyObject *name) {
+    PyObject *value = PyDict_GetItemWithError(dict, name);
+    return value ? PyObject_IsTrue(value) : PyErr_Occurred() ? -1 : 0;
+}
+
+/* The user's code and instruction: the first frame outside this package. */
+static int user_place(Node *node) {
+    PyFrameObject *frame = PyEval_GetFrame(); /* the public function's */
+    frame = frame ? PyFrame_GetBack(frame) : NULL;
+    if (frame) {
+        PyCodeObject *code = PyFrame_GetCode(frame);
+        PyObject *ours = PyDict_GetItemWithError(lent.ours, code->co_filename);
+        if (ours != Py_False) {
+            Py_DECREF(code);
+            PyObject *outer = PyErr_Occurred() ? NULL : PyObject_CallOneArg(lent.user_frame, (PyObject *)frame);
+            Py_DECREF(frame);
+            if (!outer) return -1;
+            if (outer == Py_None) {
+                Py_DECREF(outer);
+                node->lasti = -1;
+                return 0;
+            }
+            frame = (PyFrameObject *)outer;
+            code = PyFrame_GetCode(frame);
+        }
+        Py_SETREF(node->code, (PyObject *)code);
+        node->lasti = PyFrame_GetLasti(frame);
+        Py_DECREF(frame);
+    } else {
+        node->lasti = -1;
+    }
+    return 0;
+}
+
+/* The version counter of a tensor that is saved (a new reference). */
+static PyObject *storage_for(Tensor *t) {
+    if (t->storage != Py_None) return Py_NewRef(t->storage);
+    if (t->node != Py_None) return PyObject_CallOneArg(lent.storage_of, (PyObject *)t);
+    PyObject *storage = PyObject_CallNoArgs(lent.storage_type);
+    if (storage) Py_SETREF(t->storage, Py_NewRef(storage));
+    return storage;
+}
+
+static int save(Node *node, PyObject *layout, Tensor *a, Tensor *b, PyObject *y, PyObject *array) {
+    Py_ssize_t count = PyBytes_GET_SIZE(layout);
+    const char *what = PyBytes_AS_STRING(layout);
+    PyObject *saved = PyTuple_New(count), *storages = PyTuple_New(count);
+    int written = 0;
+    if (!saved || !storages) goto fail;
+    for (Py_ssize_t k = 0; k < count; k++) {
+        PyObject *value = Py_None, *storage = NULL;
+        if (what[k] == SAVES_X) value = a->array;
+        if (what[k] == SAVES_Y) value = y;
+        if (what[k] == SAVES_OUTPUT) value = array;
+        Tensor *from = what[k] == SAVES_X ? a : what[k] == SAVES_Y ? b : NULL;
+        if (from) {
+            storage = storage_for(from);
+            if (!storage) goto fail;
+            PyObject *version = PyObject_GetAttr(storage, lent.version);
+            if (!version) {
+                Py_DECREF(storage);
+                goto fail;
+            }
+            written |= PyObject_IsTrue(version);
+            Py_DECREF(version);
+        }
+        PyTuple_SET_ITEM(saved, k, Py_NewRef(value));
+        PyTuple_SET_ITEM(storages, k, storage ? storage : Py_NewRef(Py_None));
+    }
+    if (written) {
+        PyObject *versions = PyTuple_New(count);
+        if (!versions) goto fail;
+        for (Py_ssize_t k = 0; k < count; k++) {
+            PyObject *storage = PyTuple_GET_ITEM(storages, k);
+            PyObject *version =
+                storage == Py_None ? PyLong_FromLong(0) : PyObject_GetAttr(storage, lent.version);
+            if (!version) {
+                Py_DECREF(versions);
+                goto fail;
+            }
+            PyTuple_SET_ITEM(versions, k, version);
+        }
+        Py_SETREF(node->versions, versions);
+    }
+    Py_SETREF(node->saved, saved);
+    Py_SETREF(node->storages, storages);
+    return 0;
+fail:
+    Py_XDECREF(saved);
+    Py_XDECREF(storages);
+    return -1;
+}
+
+static int same_shape(PyObject *x, PyObject *y) {
+    PyArrayObject *a = (PyArrayObject *)x, *b = (PyArrayObject *)y;
+    return PyArray_NDIM(a) == PyArray_NDIM(b) && PyArray_CompareLists(PyArray_DIMS(a), PyArray_DIMS(b), PyArray_NDIM(a));
+}
+
+/* A view whose base was written in place learns of its new node. */
+static int up_to_date(Tensor *t) {
+    if (t->view == Py_None) return 0;
+    PyObject *done = PyObject_CallOneArg(lent.refresh, (PyObject *)t);
+    Py_XDECREF(done);
+    return done ? 0 : -1;
+}
+
+/* Tie `out` to a new node. 0, or -1 on an error; 1 when this is not the path for it. */
+static int record(Hot *self, Tensor *out, Tensor *a, Tensor *b, PyObject *y, int two) {
+    int mask = (a->requires_grad ? 1 : 0) | (b && b->requires_grad ? 2 : 0);
+    int busy = truth_of(lent.saving, lent.active);
+    if (busy) return busy;
+    PyObject *layout = self->layouts[mask];
+    if (!layout) {
+        layout = PyObject_CallFunction(self->layout, "i", mask);
+        if (!layout) return -1;
+        self->layouts[mask] = layout;
+    }
+    if (layout == Py_None) return 1;
+    Node *node = (Node *)node_new(lent.node_type, NULL, NULL);
+    if (!node) return -1;
+    PyObject *number = NULL;
+    PyObject *e = !a->requires_grad ? Py_None : a->node != Py_None ? a->node : (PyObject *)a;
+    PyObject *f = !b || !b->requires_grad ? Py_None : b->node != Py_None ? b->node : (PyObject *)b;
+    PyObject *edges = two ? PyTuple_Pack(2, e, f) : PyTuple_Pack(1, e);
+    if (!edges) goto fail;
+    Py_SETREF(node->edges, edges);
+    Py_SETREF(node->op, Py_NewRef(self->op));
+    Py_SETREF(node->kind, Py_NewRef(out->kind));
+    number = PyObject_CallNoArgs(lent.next_number);
+    if (!number) goto fail;
+    node->number = PyLong_AsLongLong(number);
+    if (user_place(node) < 0) goto fail;
+    if (a->nr || (b && b->nr)) {
+        PyObject *nrs = two ? Py_BuildValue("(nn)", a->nr, b ? b->nr : 0) : Py_BuildValue("(n)", a->nr);
+        if (!nrs) goto fail;
+        Py_SETREF(node->nrs, nrs);
+    }
+    if (PyBytes_GET_SIZE(layout) && save(node, layout, a, b, y, out->array) < 0) goto fail;
+    if (b && (!same_shape(a->array, out->array) || !same_shape(y, out->array))) {
+        PyObject *first = PyObject_GetAttr(a->array, lent.shape), *second = PyObject_GetAttr(y, lent.shape);
+        PyObject *shapes = first && second ? PyTuple_Pack(2, first, second) : NULL;
+        Py_XDECREF(first);
+        Py_XDECREF(second);
+        if (!shapes) goto fail;
+        Py_SETREF(node->in_shapes, shapes);
+    }
+    Py_DECREF(number);
+    Py_SETREF(out->node, (PyObject *)node);
+    out->requires_grad = 1;
+    return 0;
+fail:
+    Py_XDECREF(number);
+    Py_DECREF(node);
+    return -1;
+}
+
+static PyObject *hot_call(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject *names) {
+    Hot *self = (Hot *)callable;
+    Py_ssize_t count = PyVectorcall_NARGS(nargsf);
+    if (names || count < 1 || count > 2 || !lent.tensor_type) Py_RETURN_NONE;
+    if (!PyObject_TypeCheck(args[0], &TensorBase_Type)) Py_RETURN_NONE;
+    Tensor *a = (Tensor *)args[0], *b = NULL;
+    PyObject *operands[2] = {a->array, NULL};
+    if (count == 2) {
+        if (PyObject_TypeCheck(args[1], &TensorBase_Type)) {
+            b = (Tensor *)args[1];
+            if (b->kind != a->kind) Py_RETURN_NONE;
+            operands[1] = b->array;
+        } else if (PyFloat_CheckExact(args[1]) || PyLong_CheckExact(args[1])) {
+            operands[1] = args[1];
+        } else {
+            Py_RETURN_NONE;
+        }
+    }
+    PyObject *kernel = PyDict_GetItemWithError(self->kernels, a->kind);
+    if (!kernel) {
+        if (PyErr_Occurred()) return NULL;
+        Py_RETURN_NONE;
+    }
+    int busy = truth_of(lent.observe, lent.observers);
+    if (busy) {
+        if (busy < 0) return NULL;
+        Py_RETURN_NONE;
+    }
+    PyObject *array = PyObject_Vectorcall(kernel, operands, (size_t)count, NULL);
+    if (!array) { /* the long way says what is wrong */
+        if (!PyErr_ExceptionMatches(PyExc_ValueError) && !PyErr_ExceptionMatches(PyExc_TypeError) &&
+            !PyErr_ExceptionMatches(PyExc_ArithmeticError))
+            return NULL;
+        PyErr_Clear();
+        Py_RETURN_NONE;
+    }
+    Tensor *out = (Tensor *)tensor_new(lent.tensor_type, NULL, NULL);
+    if (!out) {
+        Py_DECREF(array);
+        return NULL;
+    }
+    Py_SETREF(out->array, array);
+    PyObject *kind = self->boolean ? PyObject_GetAttr(a->kind, lent.boolean) : Py_NewRef(a->kind);
+    if (!kind) goto fail;
+    Py_SETREF(out->kind, kind);
+    if (self->recorded && (up_to_date(a) < 0 || (b && up_to_date(b) < 0))) goto fail;
+    if (self->recorded && (a->requires_grad || (b && b->requires_grad))) {
+        PyObject *enabled = PyObject_GetAttr(lent.mode, lent.enabled);
+        if (!enabled) goto fail;
+        int on = PyObject_IsTrue(enabled);
+        Py_DECREF(enabled);
+        int refused = on ? record(self, out, a, b, operands[1], count == 2) : 0;
+        if (refused < 0) goto fail;
+        if (refused) {
+            Py_DECREF(out);
+            Py_RETURN_NONE;
+        }
+    }
+    return (PyObject *)out;
+fail:
+    Py_DECREF(out);
+    return NULL;
+}
+
+static PyObject *hot_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
+    static char *names[] = {"op", "kernels", "layout", "recorded", "boolean", NULL};
+    PyObject *op, *kernels, *layout;
+    int recorded, boolean;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO!Opp", names, &op, &PyDict_Type, &kernels, &layout, &recorded,
+                                     &boolean))
+        return NULL;
+    Hot *self = (Hot *)type->tp_alloc(type, 0);
+    if (!self) return NULL;
+    self->vectorcall = hot_call;
+    self->op = Py_NewRef(op);
+    self->kernels = Py_NewRef(kernels);
+    self->layout = Py_NewRef(layout);
+    self->recorded = (char)recorded;
+    self->boolean = (char)boolean;
+    return (PyObject *)self;
+}
+
+static void hot_dealloc(PyObject *object) {
+    Hot *self = (Hot *)object;
+    Py_XDECREF(self->op);
+    Py_XDECREF(self->kernels);
+    Py_XDECREF(self->layout);
+    for (int k = 0; k < 4; k++) Py_XDECREF(self->layouts[k]);
+    Py_TYPE(object)->tp_free(object);
+}
+
+PyTypeObject Hot_Type = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "core.native._native.Hot",
+    .tp_doc = "Hot(op, kernels, layout, recorded, boolean): an elementwise op on its commonest path; None elsewhere.",
+    .tp_basicsize = sizeof(Hot),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL,
+    .tp_new = hot_new,
+    .tp_dealloc = hot_dealloc,
+    .tp_call = PyVectorcall_Call,
+    .tp_vectorcall_offset = offsetof(Hot, vectorcall),
+};
+
+PyMethodDef graph_methods[] = {
+    {"connect", (PyCFunction)(void (*)(void))graph_connect, METH_VARARGS | METH_KEYWORDS,
+     "Lend the types and modules that the path needs."},
+    {0},
+};
+
+int graph_setup(PyObject *module) {
+    PyObject **names[] = {&lent.observers, &lent.active, &lent.enabled, &lent.version, &lent.boolean, &lent.shape};
+    const char *texts[] = {"observers", "active", "enabled", "version", "boolean", "shape"};
+    for (int k = 0; k < 6; k++)
+        if (!(*names[k] = PyUnicode_InternFromString(texts[k]))) return -1;
+    if (!(empty_tuple = PyTuple_New(0))) return -1;
+    PyTypeObject *types[] = {&TensorBase_Type, &NodeBase_Type, &Hot_Type};
+    const char *shown[] = {"TensorBase", "NodeBase", "Hot"};
+    for (int k = 0; k < 3; k++)
+        if (PyType_Ready(types[k]) < 0 || PyModule_AddObjectRef(module, shown[k], (PyObject *)types[k]) < 0) return -1;
+    return PyModule_AddFunctions(module, graph_methods);
+}
