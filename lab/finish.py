@@ -30,7 +30,7 @@ def settle(recorder: Recorder, space: Mapping[str, Any], text: str) -> Trace:
     trace.own_ns = recorder.own_ns
     code = "".join(next((linecache.getlines(f) for f in trace.files if linecache.getlines(f)), [])) or text
     trace.code = code
-    for variable in assigned(code):
+    for variable in assigned(code, trace.block):
         value = space.get(variable)
         if is_module(value):
             names.note(value, variable)

@@ -123,6 +123,8 @@ class Trace:
     folded: bool = False
     files: dict[str, int] = field(default_factory=dict)
     """Files that are this cell, with what to add to their line numbers."""
+    block: int | None = None
+    """The line of the `with` statement that is recorded, where it is not all of a file."""
     source: str = ""
     code: str = ""
     """The source as Python ran it, magics rewritten, line for line."""

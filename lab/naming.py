@@ -175,18 +175,21 @@ _OWN_SCOPE = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda,
               ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)  # fmt: skip
 
 
-def assigned(source: str) -> set[str]:
-    """The variables that a cell's own statements assign, at its top level.
+def assigned(source: str, block: int | None = None) -> set[str]:
+    """The variables that a cell's own statements assign, at its top level; or those of the `with` block that begins
+    on line `block`.
 
     >>> sorted(assigned("x = [i for i in z]\\nfor k in y:\\n    (a, b) = k\\ndef f():\\n    hidden = 1"))
     ['a', 'b', 'k', 'x']
+    >>> assigned("x = 1\\nwith open(x) as f:\\n    y = 2", block=2)
+    {'y'}
     """
     try:
         tree = ast.parse(source)
     except (SyntaxError, ValueError):
         return set()
     found: set[str] = set()
-    stack: list[ast.AST] = list(tree.body)
+    stack: list[ast.AST] = list(tree.body if block is None else _with_block(tree, block))
     while stack:
         node = stack.pop()
         if isinstance(node, _OWN_SCOPE):
@@ -195,3 +198,13 @@ def assigned(source: str) -> set[str]:
             found.add(node.id)
         stack.extend(ast.iter_child_nodes(node))
     return found
+
+
+def _with_block(tree: ast.Module, line: int) -> list[ast.stmt]:
+    """The statements of the innermost `with` that begins on a line (or goes over it); none if there is no such."""
+    found = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.With | ast.AsyncWith) and node.lineno <= line <= node.body[0].lineno
+    ]
+    return max(found, key=lambda node: node.lineno).body if found else []

@@ -46,8 +46,9 @@ class Recording:
             raise RuntimeError("the recording is still on; its record is there when the `with` block has ended")
         return self._record
 
-    def start(self, files: Mapping[str, int], boundary: CodeType | None = None) -> Recorder:
-        """Begin to listen; `files` are the code's file names, with what to add to their line numbers.
+    def start(self, files: Mapping[str, int], boundary: CodeType | None = None, block: int | None = None) -> Recorder:
+        """Begin to listen; `files` are the code's file names, with what to add to their line numbers, `block` is the
+        line of the `with` statement where only that is recorded (0: of none).
 
         A recording inside another one has its ops to itself: both would mark the same tensors.
         """
@@ -55,6 +56,7 @@ class Recording:
         for outer in self._outer:
             observe.remove(outer)
         self.recorder = Recorder(files, boundary)
+        self.recorder.trace.block = block
         observe.add(self.recorder)
         return self.recorder
 
@@ -87,7 +89,7 @@ class Recording:
         frame = sys._getframe(1)
         code = frame.f_code
         self.title = self.title or _title(code.co_filename)
-        self.start({code.co_filename: 0}, code if code.co_flags & CO_NEWLOCALS else None)
+        self.start({code.co_filename: 0}, code if code.co_flags & CO_NEWLOCALS else None, frame.f_lineno)
         return self
 
     def __exit__(
@@ -148,7 +150,7 @@ def record(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Recording
     space = dict(getattr(inner, "__globals__", {}))
     for name, cell in zip(getattr(code, "co_freevars", ()), getattr(inner, "__closure__", None) or (), strict=False):
         space[name] = cell.cell_contents
-    rec.start({file: 0} if file else {}, code)
+    rec.start({file: 0} if file else {}, code, block=0)
     try:
         rec.value = function(*args, **kwargs)
     except BaseException:

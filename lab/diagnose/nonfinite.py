@@ -16,6 +16,7 @@ REMEDIES = {
     "div": "Keep the divisor away from 0: add a small eps, or choose with where() before the division.",
     "sqrt": "Add a small eps inside the root: (x + 1e-12).sqrt().",
 }
+LINEAR = {"matmul", "linear", "mul", "add", "sub", "sum", "expand", "conv", "tanh", "relu", "sigmoid"}
 FILLING = {"where", "masked_fill"}
 MASK = "Let every row keep at least one value, or hide values with a large finite number (-1e9)."
 GENERAL = "Lower the learning rate, clip the gradients, or bring the inputs to a smaller range."
@@ -185,8 +186,12 @@ def _given(trace: Trace, row: Row, bad: Bad) -> Found:
 
 def _backward(trace: Trace, row: Row, bad: Bad) -> Found:
     line, col, place = where(trace, row.chain)
-    kept = [f"its {name} is {_range(s)}" for name, s in bad.inputs if _range(s)]
-    at = f", where {listed(kept, 3)}" if kept else ""
+    kept: dict[str, list[str]] = {}
+    for name, s in bad.inputs:
+        if _range(s):
+            kept.setdefault(name, []).append(_range(s))
+    held = [f"its {name}{'s are' if len(r) > 1 else ' is'} {' and '.join(r)}" for name, r in kept.items()]
+    at = f", where {listed(held, 3)}" if held else ""
     spoilt, leaves = _reached(trace)
     message = capital(
         f"{place} makes the first {_what(bad)} in backward: the gradient of `{row.op}` in `{code_of(trace, row)}` "
@@ -194,5 +199,9 @@ def _backward(trace: Trace, row: Row, bad: Bad) -> Found:
     )
     like = {"log": "log", "sqrt": "sqrt", "rsqrt": "sqrt", "div": "div", "norm": "sqrt", "pow": "sqrt"}
     general = "Keep its argument away from the point where the slope is infinite: add a small eps."
+    if row.op in LINEAR:  # no slope of theirs is infinite
+        general = (
+            "The gradient grew on its way until it overflowed: start with smaller weights, or go back fewer steps."
+        )
     remedy = REMEDIES.get(like.get(row.op, ""), general)
     return Found("nan", "error", line, col, message, remedy, [row], leaves)

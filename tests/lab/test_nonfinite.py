@@ -139,3 +139,14 @@ def test_an_overflow_names_the_dtype(cell: Any, space: Space) -> None:
     (finding,) = cell("a = core.tensor([300.0], dtype=core.float16, requires_grad=True)\nb = a * a", space).findings
     assert "is the mul of values of 300 and 300, which overflows float16 (1 of 1 value is infinite)." in finding.message
     assert finding.remedy.startswith("Use bfloat16 or float32")
+
+
+def test_a_gradient_that_grows_until_it_overflows(cell: Any, space: Space) -> None:
+    record = cell(
+        "A, W = P(16, 16), P(16, 16, scale=1e20)\nh = (x @ A) * 1e-38\nh = h @ W\nh = h @ W\nh.sum().backward()", space
+    )
+    finding = next(f for f in record.findings if f.kind == "nan")
+    assert finding.line == 3
+    assert "in backward: the gradient of `matmul` in `h @ W`" in finding.message
+    assert ", where its inputs are " in finding.message
+    assert "start with smaller weights" in finding.remedy

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -146,3 +151,39 @@ def test_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert "unknown command 'cure'" in capsys.readouterr().err
     assert main([]) == 2
     assert main(["doctor", "--json"]) == 0
+
+
+def test_a_block_answers_for_its_own_models_alone() -> None:
+    from core import nn
+
+    def other() -> nn.Linear:
+        return nn.Linear(2, 2)
+
+    idle = other()
+    model = nn.Linear(2, 1)
+    with lab.recording() as rec:
+        fresh, unused = nn.Linear(2, 1), nn.Linear(2, 1)
+        (model(core.ones(1, 2)) + fresh(core.ones(1, 2))).sum().backward()
+    assert idle is not unused
+    (finding,) = rec.record.findings
+    assert finding.parameters == ["unused.weight", "unused.bias"]
+
+
+def test_a_script_with_another_model(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import core, lab\n"
+        "mine, idle = core.nn.Linear(2, 1), core.nn.Linear(2, 1)\n"
+        "def train():\n    mine(core.ones(1, 2)).sum().backward()\n"
+        "with lab.recording() as rec:\n    train()\n"
+        "print(len(rec.record.findings), len(lab.record(train).record.findings))\n"
+    )
+    root = str(Path(core.__file__).parent.parent)
+    ran = subprocess.run(
+        [sys.executable, str(script)],
+        env={**os.environ, "PYTHONPATH": root},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert ran.stdout == "0 0\n"
