@@ -5,23 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from ..dtypes import dtype as Dtype
+from ..ops import activation as _a
 from ..ops import elementwise as _e
-from ..ops.activation import (  # fmt: skip
-    celu_,
-    glu,
-    hardshrink,
-    hardsigmoid_,
-    hardswish_,
-    prelu,
-    selu_,
-    softshrink,
-    softsign,
-    tanhshrink,
-    threshold_,
-)
-from ..ops.activation import mish as _mish
+from ..ops.activation import glu, hardshrink, prelu, softshrink, softsign, tanhshrink
 from ..ops.attention import scaled_dot_product_attention
 from ..ops.conv import conv1d, conv2d, conv3d, conv_tbc, conv_transpose1d, conv_transpose2d, conv_transpose3d
+from ..ops.ctc import ctc_loss
 from ..ops.distance import (
     binary_cross_entropy,
     binary_cross_entropy_with_logits,
@@ -47,6 +36,12 @@ from ..ops.margin import (
     pairwise_distance,  # fmt: skip
     soft_margin_loss,
     triplet_margin_loss,
+)
+from ..ops.multilabel import (
+    multi_margin_loss,
+    multilabel_margin_loss,
+    multilabel_soft_margin_loss,
+    triplet_margin_with_distance_loss,
 )
 from ..ops.norm import batch_norm, group_norm, instance_norm, layer_norm, normalize, rms_norm
 from ..ops.padding import pad
@@ -75,6 +70,16 @@ from ..ops.pool import (
     max_unpool1d,
     max_unpool2d,
     max_unpool3d,
+)
+from ..ops.rarer import (
+    bilinear,
+    embedding_bag,
+    feature_alpha_dropout,
+    gumbel_softmax,
+    linear_cross_entropy,
+    local_response_norm,
+    pdist,
+    rrelu,
 )
 from ..ops.resample import (
     channel_shuffle,
@@ -108,9 +113,11 @@ __all__ = [
     "avg_pool2d",
     "avg_pool3d",
     "batch_norm",
+    "bilinear",
     "binary_cross_entropy",
     "binary_cross_entropy_with_logits",
     "celu",
+    "celu_",
     "channel_shuffle",
     "conv1d",
     "conv2d",
@@ -122,22 +129,28 @@ __all__ = [
     "cosine_embedding_loss",
     "cosine_similarity",
     "cross_entropy",
+    "ctc_loss",
     "dropout",
     "dropout1d",
     "dropout2d",
     "dropout3d",
     "elu",
+    "elu_",
     "embedding",
+    "embedding_bag",
+    "feature_alpha_dropout",
     "fold",
     "gaussian_nll_loss",
     "gelu",
     "glu",
     "grid_sample",
     "group_norm",
+    "gumbel_softmax",
     "hardshrink",
     "hardsigmoid",
     "hardswish",
     "hardtanh",
+    "hardtanh_",
     "hinge_embedding_loss",
     "huber_loss",
     "instance_norm",
@@ -146,7 +159,10 @@ __all__ = [
     "l1_loss",
     "layer_norm",
     "leaky_relu",
+    "leaky_relu_",
     "linear",
+    "linear_cross_entropy",
+    "local_response_norm",
     "log_softmax",
     "logsigmoid",
     "lp_pool1d",
@@ -164,21 +180,29 @@ __all__ = [
     "max_unpool3d",
     "mish",
     "mse_loss",
+    "multi_margin_loss",
+    "multilabel_margin_loss",
+    "multilabel_soft_margin_loss",
     "native_channel_shuffle",
     "nll_loss",
     "normalize",
     "one_hot",
     "pad",
     "pairwise_distance",
+    "pdist",
     "pixel_shuffle",
     "pixel_unshuffle",
     "poisson_nll_loss",
     "prelu",
     "relu",
     "relu6",
+    "relu_",
     "rms_norm",
+    "rrelu",
+    "rrelu_",
     "scaled_dot_product_attention",
     "selu",
+    "selu_",
     "sigmoid",
     "silu",
     "smooth_l1_loss",
@@ -191,7 +215,9 @@ __all__ = [
     "tanh",
     "tanhshrink",
     "threshold",
+    "threshold_",
     "triplet_margin_loss",
+    "triplet_margin_with_distance_loss",
     "unfold",
     "upsample",
     "upsample_bilinear",
@@ -242,7 +268,7 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     >>> core.nn.functional.celu(core.tensor([-1.0, 2.0]))
     tensor([-0.6321,  2.0000])
     """
-    return _run("celu", celu_, input, (alpha,), inplace)
+    return _run("celu", _a.celu_, input, (alpha,), inplace)
 
 
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
@@ -252,7 +278,7 @@ def selu(input: Tensor, inplace: bool = False) -> Tensor:
     >>> core.nn.functional.selu(core.tensor([-1.0, 2.0]))
     tensor([-1.1113,  2.1014])
     """
-    return _run("selu", selu_, input, (), inplace)
+    return _run("selu", _a.selu_, input, (), inplace)
 
 
 def silu(input: Tensor, inplace: bool = False) -> Tensor:
@@ -272,7 +298,7 @@ def mish(input: Tensor, inplace: bool = False) -> Tensor:
     >>> core.nn.functional.mish(core.tensor([-1.0, 2.0]))
     tensor([-0.3034,  1.9440])
     """
-    return _run("mish", _mish, input, (), inplace)
+    return _run("mish", _a.mish, input, (), inplace)
 
 
 def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
@@ -304,7 +330,7 @@ def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
     >>> core.nn.functional.hardsigmoid(core.tensor([-4.0, 0.0, 1.5]))
     tensor([0.0000, 0.5000, 0.7500])
     """
-    return _run("hardsigmoid", hardsigmoid_, input, (), inplace)
+    return _run("hardsigmoid", _a.hardsigmoid_, input, (), inplace)
 
 
 def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
@@ -314,7 +340,7 @@ def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     >>> core.nn.functional.hardswish(core.tensor([0.0, 1.5, 4.0]))
     tensor([0.0000, 1.1250, 4.0000])
     """
-    return _run("hardswish", hardswish_, input, (), inplace)
+    return _run("hardswish", _a.hardswish_, input, (), inplace)
 
 
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
@@ -324,7 +350,32 @@ def threshold(input: Tensor, threshold: float, value: float, inplace: bool = Fal
     >>> core.nn.functional.threshold(core.tensor([-1.0, 2.0]), 0.5, 9.0)
     tensor([9., 2.])
     """
-    return _run("threshold", threshold_, input, (threshold, value), inplace)
+    return _run("threshold", _a.threshold_, input, (threshold, value), inplace)
+
+
+def _in_place(name: str, function: Any, example: str) -> Any:
+    def method(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        return function(input, *args, inplace=True, **kwargs)  # type: ignore[no-any-return]
+
+    method.__name__ = method.__qualname__ = name + "_"
+    method.__doc__ = f"""`{name}`, written into its input.
+
+    >>> import core
+    >>> x = core.tensor([-1.0, 2.0])
+    >>> core.nn.functional.{name}_(x{", 0.5, 9.0" if name == "threshold" else ""}) is x, x
+    (True, {example})
+    """
+    return method
+
+
+relu_ = _in_place("relu", relu, "tensor([0., 2.])")
+elu_ = _in_place("elu", elu, "tensor([-0.6321,  2.0000])")
+celu_ = _in_place("celu", celu, "tensor([-0.6321,  2.0000])")
+selu_ = _in_place("selu", selu, "tensor([-1.1113,  2.1014])")
+hardtanh_ = _in_place("hardtanh", hardtanh, "tensor([-1.,  1.])")
+leaky_relu_ = _in_place("leaky_relu", leaky_relu, "tensor([-0.0100,  2.0000])")
+threshold_ = _in_place("threshold", threshold, "tensor([9., 2.])")
+rrelu_ = _in_place("rrelu", rrelu, "tensor([-0.2292,  2.0000])")
 
 
 # -- softmax, whose dim was once optional --

@@ -31,6 +31,18 @@ def holder(lib: Any, namespace: str) -> Any:
     return lib
 
 
+def written(function: Callable[..., Any], name: str) -> Callable[..., Any]:
+    """An in-place function, run on a copy of its first argument, which it must give back."""
+
+    def run(a: Any, *rest: Any, **keywords: Any) -> Any:
+        target = a.clone()
+        result = function(target, *rest, **keywords)
+        assert result is target, f"{name} returned another tensor"
+        return result
+
+    return run
+
+
 @dataclass(frozen=True)
 class Row:
     """A function of the catalogue and the calls that compare it."""
@@ -54,19 +66,12 @@ class Row:
         owner, short = holder(lib, self.namespace), self.short
         if self.namespace != "torch.Tensor":
             f = getattr(owner, short)
-            if short.endswith("_"):
-                return lambda a, *r, **k: f(a.clone(), *r, **k)
-            return f  # type: ignore[no-any-return]
+            return written(f, short) if short.endswith("_") else f
 
         def method(a: Any, *rest: Any, **keywords: Any) -> Any:
-            if short.endswith("_"):
-                target = a.clone()
-                result = getattr(target, short)(*rest, **keywords)
-                assert result is target, f"{short} returned another tensor"
-                return result
             return getattr(a, short)(*rest, **keywords)
 
-        return method
+        return written(method, short) if short.endswith("_") else method
 
 
 def lines(path: Path) -> list[str]:
