@@ -6,7 +6,9 @@ series far out (A&S 9.2.5, 9.2.6, 9.7.1). A&S is Abramowitz & Stegun, *Handbook 
 
 from __future__ import annotations
 
+import decimal
 import math
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -137,3 +139,53 @@ def spherical_j0(xp: Any, x: Any) -> Any:
     series = 1 + z / 6 * (1 + z / 20 * (1 + z / 42 * (1 + z / 72 * (1 + z / 110 * (1 + z / 156)))))
     safe = xp.where(xp.abs(x) < 0.5, 1.0, x)
     return xp.where(xp.isinf(x), 0.0, xp.where(xp.abs(x) < 0.5, series, xp.sin(safe) / safe))
+
+
+# -- Airy's function ---------------------------------------------------------------------------------------------------
+
+
+@cache
+def _airy_table() -> Any:
+    """Ai and Ai' at -12, -11, ..., 9, from the power series about 0 with 70 digits (A&S 10.4.2)."""
+    with decimal.localcontext(prec=70):
+        first = decimal.Decimal("0.35502805388781723926006318600418317639797917419918")
+        second = decimal.Decimal("-0.25881940379280679840518356018920396347909113835494")
+        rows = []
+        for center in range(-12, 10):
+            a = [first, second, decimal.Decimal(0)]
+            for n in range(1, 160):
+                a.append(a[n - 1] / ((n + 2) * (n + 1)))
+            value = slope = decimal.Decimal(0)
+            for c in reversed(a):
+                value, slope = value * center + c, slope * center + value
+            rows.append((float(value), float(slope)))
+    return np.array(rows)
+
+
+def airy(xp: Any, x: Any) -> Any:
+    """Ai(x): Taylor's series about the nearest integer, far out the asymptotic series (A&S 10.4.59, 10.4.60)."""
+    near = xp.clip(xp.where(xp.isnan(x), 0.0, x), -12.4, 9.4)
+    center = xp.clip(xp.rint(near), -12, 9)
+    table = xp.asarray(_airy_table())
+    at, t = (center + 12).astype(xp.int64), near - center
+    before, here, after = xp.zeros_like(t), table[at, 0], table[at, 1]
+    total, power = here + after * t, t
+    for n in range(28):
+        before, here, after = here, after, (center * here + before) / ((n + 2) * (n + 1))
+        power = power * t
+        total = total + after * power
+    far = xp.clip(xp.abs(x), 9.0, 1e200)
+    zeta = 2 / 3 * far * xp.sqrt(far)
+    term, even, odd = xp.ones_like(far), [xp.ones_like(far)] * 2, [xp.zeros_like(far)] * 2
+    for k in range(1, 22):
+        term = term * ((6 * k - 5) * (6 * k - 3) * (6 * k - 1) / (216 * k * (2 * k - 1)) / zeta)
+        signed = term * (-1) ** (k // 2)
+        even, odd = (
+            ([even[0] + term, even[1] + signed], odd) if k % 2 == 0 else (even, [odd[0] + term, odd[1] + signed])
+        )
+    root = math.sqrt(math.pi) * xp.sqrt(xp.sqrt(far))
+    falling = xp.exp(-zeta) / (2 * root) * (even[0] - odd[0])
+    s, c = xp.sin(zeta), xp.cos(zeta)
+    waving = (even[1] * (c + s) + odd[1] * (s - c)) / (math.sqrt(2) * root)
+    y = xp.where(x > 9.4, falling, xp.where(x < -12.4, waving, total))
+    return xp.where(xp.isnan(x), x, xp.where(xp.isinf(x), 0.0, y))

@@ -136,7 +136,7 @@ def _logcumsumexp_vjp(g: Tensor, x: Tensor, y: Tensor, dim: int) -> Tensor:
         up = g * sign > 0
         logs = where(up, where(up, g * sign, 1.0).log() - y, -math.inf)
         sums = flip(_logcumsumexp(flip(logs, dim), dim=dim), dim)
-        some = sums > -math.inf
+        some = sums != -math.inf
         return where(some, (where(some, sums, 0.0) + where(some, x, 0.0)).exp(), 0.0)  # type: ignore[no-any-return]
 
     return part(1.0) - part(-1.0)

@@ -118,11 +118,10 @@ def zeta(xp: Any, s: Any, q: Any) -> Any:
     for k, b in enumerate(_EULER_MACLAURIN):
         y = y + b * factor
         factor = factor * ((s + 2 * k + 1) * (s + 2 * k + 2)) / (up * up)
-    whole = q == xp.floor(q)
-    y = xp.where((q <= 0) & whole, math.inf, xp.where((q < 0) & (s != xp.floor(s)), math.nan, y))
-    y = xp.where(xp.isposinf(q) | xp.isposinf(s) & (q > 1), 0.0, y)
-    y = xp.where(s == 1, math.inf, xp.where(s < 1, math.nan, y))
-    return xp.where(xp.isnan(q) | xp.isnan(s), math.nan, y)
+    y = xp.where(xp.isposinf(q) | (xp.isposinf(s) & (q > 1)), 0.0, y)
+    y = xp.where(xp.isnan(q) | xp.isnan(s) | ((q < 0) & (s != xp.floor(s))), math.nan, y)
+    y = xp.where((q <= 0) & (q == xp.floor(q)), math.inf, y)
+    return xp.where(s == 1, math.inf, xp.where(s < 1, math.nan, y))
 
 
 # -- error functions ---------------------------------------------------------------------------------------------------
@@ -241,5 +240,5 @@ def _edges(xp: Any, a: Any, x: Any, inside: Any, y: Any, upper: bool = False) ->
     """The values on the border: of P; those of Q are their complements."""
     edge = xp.where(x == 0, xp.where(a == 0, math.nan, 0.0), xp.where(a == 0, 1.0, xp.where(
         xp.isinf(a), xp.where(xp.isinf(x), math.nan, 0.0), 1.0)))  # fmt: skip
-    edge = xp.where((a < 0) | (x < 0) | xp.isnan(a) | xp.isnan(x), math.nan, edge)
+    edge = xp.where((a < 0) | (x < 0) | (xp.isnan(a) & (x != 0)) | xp.isnan(x), math.nan, edge)
     return xp.where(inside, y, 1 - edge if upper else edge)

@@ -57,6 +57,7 @@ def _unary(name: str, compute: Callable[..., Any], low: float, high: float, doc:
     def function(input: Tensor, *, out: Tensor | None = None) -> Tensor:
         return into(out, op(_floating(input, name)), name)
 
+    function.op = op  # type: ignore[attr-defined]
     _show(function, name, doc, example, aliases, top)
     return function
 
@@ -104,7 +105,8 @@ _polygamma_op: Any = operation(
 
 
 def _polygamma_at(xp: Any, n: int, x: Any) -> Any:
-    return (-1) ** (n + 1) * math.factorial(n) * gamma_math.zeta(xp, np.float64(n + 1), x)
+    y = (-1) ** (n + 1) * math.factorial(n) * gamma_math.zeta(xp, np.float64(n + 1), x)
+    return xp.where(xp.isneginf(x), math.nan, y) if n == 1 else y
 
 
 digamma = _unary("digamma", gamma_math.digamma, 0.6, 5, "The logarithmic derivative of the gamma function.",
@@ -226,7 +228,9 @@ def multigammaln(input: Tensor, p: int, *, out: Tensor | None = None) -> Tensor:
     >>> core.special.multigammaln(core.tensor([2.0]), 2)
     tensor([0.4516])
     """
-    x = _floating(input, "mvlgamma")
+    if isinstance(input, Tensor) and input.dtype is dtypes.bool_:
+        raise RuntimeError(text("The input tensor may not be a boolean tensor.", op="mvlgamma", remedy="x.float()"))
+    x = _floating(input, "mvlgamma") + 0.0  # -0.0 is 0.0 here
     if p < 1:
         raise RuntimeError(text("p has to be greater than or equal to 1", op="mvlgamma", came=f"p={p}"))
     total = gammaln(x)
@@ -332,6 +336,11 @@ shown |= {"modified_bessel_i0": i0, "modified_bessel_i1": i1}
 spherical_bessel_j0 = _unary(
     "spherical_bessel_j0", bessel_math.spherical_j0, 0.6, 9, "The spherical Bessel function of order 0, sin(x) / x.",
     "core.tensor([1.0]) -> tensor([0.8415])", vjp=lambda g, x, y: g * _over(x.cos() - y, x, 0.0))  # fmt: skip
+
+airy_ai = _unary(
+    "airy_ai", bessel_math.airy, -3, 3, "Airy's function Ai.", "core.tensor([0.0]) -> tensor([0.3550])", vjp=None
+)
+airy_ai.op.op.recorded = True  # asking for its gradient is an error, not silence
 
 
 def softmax(input: Tensor, dim: int, *, dtype: Dtype | None = None) -> Tensor:
