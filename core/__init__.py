@@ -107,7 +107,7 @@ from .random import normal, rand, rand_like, randint, randint_like, randn, randn
 from .shape import Size
 from .tensor import Tensor
 
-from . import distributions, fft, linalg, nn, optim, special, utils  # isort: skip - they are written in the ops above
+from . import distributions, fft, library, linalg, nn, optim, special, utils  # isort: skip - written in the ops above
 
 float, double, half, long, int = float32, float64, float16, int64, int32
 

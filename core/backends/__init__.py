@@ -57,7 +57,24 @@ def map_kernel(program: Program, kind: Kind) -> Kernel:
 @cache
 def rows(name: str, device_type: str) -> tuple[Row, ...]:
     """The rows of the kernel `name` ("softmax" or "softmax.backward"), the reference's not among them."""
-    return tuple(row for backend in of(device_type) for row in backend.rows(name))
+    own = _registered.get((name, device_type), ())
+    return (*own, *(row for backend in of(device_type) for row in backend.rows(name)))
+
+
+_registered: dict[tuple[str, str], tuple[Row, ...]] = {}  # the kernels of users' ops; the newest is tried first
+
+
+def register(name: str, device_type: str, row: Row) -> None:
+    """Add a row for the op `name` on a device, before those that are there."""
+    _registered[name, device_type] = (row, *_registered.get((name, device_type), ()))
+    rows.cache_clear()
+
+
+def forget(name: str) -> None:
+    """Take away the rows that were registered for `name`."""
+    for key in [k for k in _registered if k[0] == name]:
+        del _registered[key]
+    rows.cache_clear()
 
 
 def pick(name: str, device_type: str, arrays: tuple[Any, ...], params: dict[str, Any]) -> Kernel | None:
