@@ -57,7 +57,19 @@ def settle(recorder: Recorder, space: Mapping[str, Any], text: str) -> Trace:
             g = trace.gradients.get(leaf)
             if g is not None and not g.fresh and t._grad is not None:
                 measure.gradient(g, t._grad._a)
+    _order(trace, space)
     return trace
+
+
+def _order(trace: Trace, space: Mapping[str, Any]) -> None:
+    """Note the places of parameters whose module did not run here: backward() alone may."""
+    left = {leaf.name: leaf for leaf in trace.parameters() if leaf not in trace.order}
+    for root in {name.partition(".")[0] for name in left if "." in name}:
+        module = space.get(root)
+        for path, _ in module.named_parameters() if is_module(module) else ():
+            leaf = left.get(f"{root}.{path}")
+            if leaf is not None:
+                trace.order[leaf] = len(trace.order)
 
 
 def _list_parameters(recorder: Recorder, module: Any, name: str, into: set[str]) -> None:

@@ -185,7 +185,7 @@ class LabMagics(Magics):
         record = recording.stop(self.shell.user_ns, result.info.raw_cell, error_row(error, self.files))
         if error is not None:
             record.wall_ms = 0.0  # in it IPython has drawn the traceback, which may take longer than the cell
-        if "--no-card" in flags or not (asked or record.ops):
+        if "--no-card" in flags or not (asked or record.ops or record.backward_ms):
             return
         plain = {"text/plain": widgets.text(record)}
         if "--text" in flags:

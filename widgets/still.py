@@ -100,7 +100,11 @@ def _findings(record: Record) -> str:
     for f in record.findings:
         rows.append((f.severity if f.severity in WORDS else "note", sentence(f), f.remedy))
     if not rows:
-        return "<p>✓ No problems found.</p>" if record.ops else "<p>No operation ran in this cell.</p>"
+        return (
+            "<p>✓ No problems found.</p>"
+            if record.ops or record.backward_ms
+            else "<p>No operation ran in this cell.</p>"
+        )
     return "".join(
         f'<p style="border-left:3px solid {TONES[severity]};padding-left:10px;margin:6px 0">'
         f"<b>{WORDS[severity]}</b> &nbsp; {_prose(message)}"

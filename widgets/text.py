@@ -49,7 +49,7 @@ def _findings(record: Record) -> list[str]:
             out.append(f"    {_clean(f.remedy)}")
     if len(record.findings) > FINDINGS:
         out.append(f"... and {count_text(len(record.findings) - FINDINGS, 'more finding')}")
-    return out or ["No problems found." if record.ops else "No operation ran in this cell."]
+    return out or ["No problems found." if record.ops or record.backward_ms else "No operation ran in this cell."]
 
 
 def _columns(heads: list[str], rows: list[list[str]], left: set[int]) -> list[str]:

@@ -220,3 +220,13 @@ def test_another_magic_that_takes_the_cell(run: Run) -> None:
     card = card_of(bundles)
     assert "   3     2 " in card
     assert "   4     2 " in card
+
+
+def test_a_cell_with_backward_alone_has_its_card(run: Run) -> None:
+    run("loss = layer(x).sum()")
+    run("%autograd on")
+    _, bundles, _ = run("loss.backward()")
+    run("%autograd off")
+    card = card_of(bundles)
+    assert "No problems found." in card
+    assert "W " in card

@@ -272,3 +272,9 @@ def test_a_gradients_kernel_bears_its_own_backend(cell: Any, space: Space) -> No
     assert backends["mean_forward"] == backends["tanh_backward_f32"] == "C"
     assert backends["mean_backward"] == "NumPy"  # a view's work, whatever the sum was made by
     assert backends["gemm_backward"] == "BLAS"
+
+
+def test_gradients_of_a_backward_alone_lie_in_the_modules_order(cell: Any, space: Space) -> None:
+    cell("net = nn.Sequential(nn.Linear(16, 8), nn.ReLU(), nn.Linear(8, 1))\nloss = net(x).mean()", space)
+    record = cell("loss.backward()", space)
+    assert [g.name for g in record.gradients] == [f"net.{name}" for name, _ in space["net"].named_parameters()]
