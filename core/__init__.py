@@ -38,6 +38,7 @@ from .creation import (
                        zeros,  # fmt: skip
                        zeros_like,
 )
+from .conversion import get_default_device, set_default_device
 from .device import device
 from .dtypes import (
                        bfloat16,

@@ -132,7 +132,7 @@ class _ComplexFormat:
 
     def __call__(self, v: Any) -> str:
         imag = self.imag(v.imag).lstrip() + "j"
-        return self.real(v.real) + ("" if v.imag < 0 else "+") + imag
+        return self.real(v.real) + ("" if imag.startswith("-") else "+") + imag
 
 
 def _body(a: Any, indent: int) -> str:

@@ -2,11 +2,11 @@
 
 from . import elementwise, movement, views, pieces, joining, indexing, gathering, sampling
 from . import reduce, extrema, moments, linalg
-from . import ordering, counting, comparing, cumulative, bits, placing, methods, special, polynomial
+from . import ordering, counting, comparing, cumulative, bits, placing, methods, special, polynomial, listing
 from . import softmax, loss, norm, distance, margin, embedding, activation, padding, einsum, dropout, attention
 from . import conv, pool, resample, sampling_grid, fold  # noqa: F401, I001
 from . import complex  # noqa: F401, I001 - says which of the ops above take complex numbers
-from . import multilabel, ctc, rarer  # noqa: F401, I001
+from . import multilabel, ctc, rarer, segments  # noqa: F401, I001
 from . import reshaped  # noqa: F401 - in-place forms of the views
 from . import solving, decomposition, spectral, determinant, lu, matrix, products  # noqa: F401, I001
 from . import fourier, spectrogram  # noqa: F401, I001

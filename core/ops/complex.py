@@ -193,7 +193,7 @@ def polar(abs: Tensor, angle: Tensor) -> Tensor:
 # -- conjugate, absolute value, angle ----------------------------------------------------------------------------------
 
 
-@public("conj_physical")
+@public("conj_physical", inplace=True)
 def conj(input: Tensor) -> Tensor:
     """The complex conjugates; a real tensor is its own.
 

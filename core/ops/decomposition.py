@@ -16,11 +16,11 @@ from ..binding import bind, public
 from ..errors import text
 from ..op import operation
 from ..return_types import return_type
-from ..tensor import Tensor, from_array
+from ..tensor import Tensor
 from .joining import cat
 from .linalg import matmul
 from .precision import rounded, wide
-from .solving import LinAlgError, _triangular, check, linalg, matrices, single
+from .solving import LinAlgError, _triangular, check, constant, host, linalg, matrices, single
 
 
 def declare(name: str, forward: Any, **how: Any) -> Any:
@@ -56,7 +56,7 @@ def _cholesky_forward(xp: Any, x: Any, mirror: str) -> Any:
     try:
         return rounded(xp.linalg.cholesky(a), x.dtype)
     except np.linalg.LinAlgError:
-        orders = _bad_minors(a).reshape(-1)
+        orders = _bad_minors(host(a)).reshape(-1)
         at = int(np.argmax(orders > 0))
         raise LinAlgError(
             text(f"{single('cholesky', a, at)}The factorization could not be completed because the input is not "
@@ -129,7 +129,7 @@ def cholesky_ex(A: Tensor, *, upper: bool = False, check_errors: bool = False) -
     from .elementwise import where
 
     check("cholesky_ex", A, square=True)
-    info = from_array(_bad_minors(np.asarray(A.mH._a if upper else A._a)))
+    info = constant(_bad_minors(host(A.mH._a if upper else A._a)), A.device)
     bad = (info != 0).reshape(*info.shape, 1, 1)
     if bool(bad.any()):  # type: ignore[attr-defined]
         if check_errors:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..binding import bind, public
+from ..dtypes import complex64, promote_types
 from ..dispatch import into
 from ..dtypes import of_number, promote_types
 from ..expr import s
@@ -64,7 +65,7 @@ floor_divide = elementwise("floor_divide", lambda a, b: a // b, domain=((0.1, 0.
                            example=("core.tensor([-3.0, 3.0]), 2", "tensor([-2.,  1.])"))  # fmt: skip
 pow_tensor = elementwise("pow_tensor", lambda a, b: a**b, domain=((0.5, 3.0), (-2.0, 2.0)), public=False,
                          vjp=(lambda g, a, b: s.where(b == 0.0, 0.0, g * b * a ** (b - 1.0)),
-                              lambda g, a, b, y: s.where((a == 0.0) & (b >= 0.0), 0.0, g * y * s.log(a))),
+                              lambda g, a, b, y: s.where((a == 0.0) & (s.abs(b) == b), 0.0, g * y * s.log(a))),
                          label="pow", doc="a to the power b, both tensors.")  # fmt: skip
 pow_scalar = elementwise("pow_scalar", lambda x, exponent: x**exponent, params={"exponent": 2.0}, public=False,
                          domain=(0.5, 3.0), label="pow", doc="x to the power of a number.",
@@ -353,11 +354,11 @@ def pow(input: Any, exponent: Any, *, out: Tensor | None = None) -> Tensor:
     """
     if isinstance(exponent, Tensor):
         if not isinstance(input, Tensor):
-            if (
-                isinstance(input, complex)
-                or exponent.is_complex()
-                or (isinstance(input, int) and not exponent.is_floating_point())
-            ):
+            if isinstance(input, complex) or exponent.is_complex():
+                from ..creation import tensor
+
+                return pow_tensor(tensor(input, dtype=promote_types(exponent.dtype, complex64)), exponent, out=out)
+            if isinstance(input, int) and not exponent.is_floating_point():
                 return pow_tensor(input, exponent, out=out)
             return scalar_pow(exponent if exponent.is_floating_point() else exponent.float(), float(input), out=out)  # type: ignore[attr-defined]
         if input.dtype.category == exponent.dtype.category == 1 and bool((exponent._a < 0).any()):

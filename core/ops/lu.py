@@ -11,16 +11,16 @@ from ..binding import bind
 from ..creation import eye
 from ..errors import text
 from ..return_types import return_type
-from ..tensor import Tensor, from_array
+from ..tensor import Tensor
 from .decomposition import declare
 from .joining import cat
 from .linalg import matmul
 from .precision import rounded, wide
-from .solving import LinAlgError, _triangular, check, linalg, lu_in_place, matrices
+from .solving import LinAlgError, _triangular, check, constant, host, linalg, lu_in_place, matrices
 
 
 def _lu_forward(xp: Any, x: Any) -> Any:
-    a = np.array(wide(x), order="C")
+    a = np.array(host(wide(x)), order="C")
     pivots, info = lu_in_place(a)
     return xp.asarray(rounded(a, x.dtype)), xp.asarray(pivots), xp.asarray(info)
 
@@ -59,7 +59,7 @@ def _lu_vjp(g: Any, LU: Tensor, pivots: Tensor) -> Tensor:
     out = _triangular(up, out.mH, upper=True).mH
     if extra is not None:
         out = cat([out, extra], -2 if m > n else -1)
-    P = from_array(permutation(pivots._a, m).astype(LU._a.dtype), LU.device)
+    P = constant(permutation(host(pivots._a), m).astype(LU.dtype.numpy), LU.device)
     return matmul(P, out)
 
 
@@ -103,8 +103,8 @@ def lu_factor(A: Tensor, *, pivot: bool = True) -> Any:
 def _parts(LU: Tensor, pivots: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     m, n = LU._a.shape[-2:]
     k = min(m, n)
-    low = LU.narrow(-1, 0, k).tril(-1) + from_array(np.eye(m, k, dtype=LU._a.dtype), LU.device)
-    P = from_array(permutation(pivots._a, m).astype(LU._a.dtype), LU.device)
+    low = LU.narrow(-1, 0, k).tril(-1) + constant(np.eye(m, k, dtype=LU.dtype.numpy), LU.device)
+    P = constant(permutation(host(pivots._a), m).astype(LU.dtype.numpy), LU.device)
     return P, low, LU.narrow(-2, 0, k).triu()
 
 
@@ -129,7 +129,7 @@ def lu_unpack(LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool = True, unpa
     tensor([[2.]])
     """
     P, L, U = _parts(LU_data, LU_pivots)
-    none = from_array(np.zeros(0, LU_data._a.dtype), LU_data.device)
+    none = constant(np.zeros(0, LU_data.dtype.numpy), LU_data.device)
     return return_type("lu_unpack", "P L U")(
         P if unpack_pivots else none, L if unpack_data else none, U if unpack_data else none
     )
@@ -187,7 +187,7 @@ def householder_product(A: Tensor, tau: Tensor) -> Tensor:
     if m < n or n < k:
         raise RuntimeError(text("torch.linalg.householder_product: input.shape[-2] must be greater than or equal to "
                                 "input.shape[-1]", op="linalg.householder_product"))  # fmt: skip
-    Q = from_array(np.eye(m, n, dtype=A._a.dtype), A.device)
+    Q = constant(np.eye(m, n, dtype=A.dtype.numpy), A.device)
     v = A.tril(-1) + Q
     for i in reversed(range(k)):
         column = v.narrow(-1, i, 1)

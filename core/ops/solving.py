@@ -19,7 +19,7 @@ from ..errors import text
 from ..op import operation
 from ..return_types import return_type
 from ..shape import broadcast_shapes
-from ..tensor import Tensor
+from ..tensor import Tensor, from_array
 from .linalg import matmul
 from .precision import rounded, wide
 
@@ -68,6 +68,17 @@ def check(op: str, x: Any, *, name: str = "A", square: bool = False, ndim: int =
                                 op=full, remedy="x.float()"))  # fmt: skip
 
 
+def host(a: Any) -> Any:
+    """An array as NumPy's."""
+    return a if isinstance(a, np.ndarray) else a.get()
+
+
+def constant(values: Any, device: Any) -> Tensor:
+    """NumPy values as a tensor on a device."""
+    t = from_array(values)
+    return t if device.type == "cpu" else t.to(device)
+
+
 def matrices(rng: Any, *shapes: tuple[int, ...]) -> tuple[Any, ...]:
     """Well-conditioned random matrices for the samples of ops."""
     return tuple(0.4 * rng.uniform(-1, 1, s) + np.eye(s[-2], s[-1]) * np.arange(1.0, s[-1] + 1) for s in shapes)
@@ -101,7 +112,7 @@ def lu_in_place(a: Any) -> tuple[Any, Any]:
 
 def _zero_pivot(a: Any) -> tuple[int, int]:
     """The first singular matrix of a stack, and its first zero pivot (counted from 1)."""
-    zeros = lu_in_place(np.array(a, order="C"))[1].reshape(-1)
+    zeros = lu_in_place(np.array(host(a), order="C"))[1].reshape(-1)
     at = int(np.argmax(zeros > 0))
     return at, int(zeros[at]) or a.shape[-1]
 
@@ -308,7 +319,7 @@ def inv_ex(A: Tensor, *, check_errors: bool = False) -> Any:
     except LinAlgError:
         if check_errors:
             raise
-    info = tensor(lu_in_place(np.array(A._a, order="C"))[1], dtype=dtypes.int32)
+    info = tensor(lu_in_place(np.array(host(A._a), order="C"))[1], dtype=dtypes.int32)
     bad = (info != 0).reshape(*info.shape, 1, 1)
     eye = tensor(np.eye(A._a.shape[-1]), dtype=A.dtype)
     return result(where(bad, float("nan"), _inv(where(bad, eye, A))), info)

@@ -17,12 +17,12 @@ from ..binding import bind, public
 from ..creation import eye
 from ..errors import text
 from ..return_types import return_type
-from ..tensor import Tensor, from_array
+from ..tensor import Tensor
 from .decomposition import declare, hermitian, positive
 from .elementwise import where
 from .linalg import matmul
 from .precision import rounded, wide
-from .solving import _solve, check, linalg, matrices, one_dtype
+from .solving import _solve, check, constant, host, linalg, matrices, one_dtype
 
 
 def _given(g: Tensor) -> bool:
@@ -185,7 +185,7 @@ def eigvalsh(A: Tensor, UPLO: str = "L") -> Tensor:
 
 
 def _eig_forward(xp: Any, x: Any) -> Any:
-    values, vectors = np.linalg.eig(wide(x))
+    values, vectors = np.linalg.eig(host(wide(x)))
     to = np.result_type(wide(x).dtype, np.complex64)
     return xp.asarray(values.astype(to)), xp.asarray(vectors.astype(to))
 
@@ -296,9 +296,9 @@ def matrix_rank(A: Tensor, tol: Any = None, *, atol: Any = None, rtol: Any = Non
     check("matrix_rank", A, name="input")
     if tol is not None:
         atol, rtol = tol, 0.0
-    s = svdvals(A.detach())._a
+    s = host(svdvals(A.detach())._a)
     large = s > _cutoff(np, s, A._a.shape, _number(atol), _number(rtol))
-    return from_array(np.asarray(large.sum(-1), np.int64), A.device)
+    return constant(np.asarray(large.sum(-1), np.int64), A.device)
 
 
 # -- least squares -----------------------------------------------------------------------------------------------------
@@ -353,12 +353,12 @@ def lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | Non
                                 came=f"{tuple(A.shape)} and {tuple(B.shape)}"))  # fmt: skip
     X = _lstsq(A, b, rtol=rcond)
     rank = matrix_rank(A, rtol=rcond)
-    none = from_array(np.zeros(0, np.zeros(0, A._a.dtype).real.dtype), A.device)
+    none = constant(np.zeros(0, np.zeros(0, A._a.dtype).real.dtype), A.device)
     residuals = none
     if driver != "gelsy" and m > n and bool((rank._a == n).all()):
         off = (matmul(A, X) - b).abs()  # type: ignore[attr-defined]
         residuals = (off * off).sum(-2)
     result = return_type("linalg_lstsq", "solution residuals rank singular_values")
     if driver == "gels":
-        rank = from_array(np.zeros(0, np.int64), A.device)
+        rank = constant(np.zeros(0, np.int64), A.device)
     return result(X.squeeze(-1) if vector else X, residuals, rank, svdvals(A) if driver in ("gelsd", "gelss") else none)

@@ -1,0 +1,7 @@
+"""Fourier transforms with the names of ``torch.fft``."""
+
+from __future__ import annotations
+
+from .binding import namespaces as _namespaces
+
+globals().update(_namespaces["fft"])
