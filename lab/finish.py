@@ -65,7 +65,7 @@ def _order(trace: Trace, space: Mapping[str, Any]) -> None:
     """Note the places of parameters whose module did not run here: backward() alone may."""
     left = {leaf.name: leaf for leaf in trace.parameters() if leaf not in trace.order}
     for root in {name.partition(".")[0] for name in left if "." in name}:
-        module = space.get(root)
+        module: Any = space.get(root)
         for path, _ in module.named_parameters() if is_module(module) else ():
             leaf = left.get(f"{root}.{path}")
             if leaf is not None:
