@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 
 from ..binding import bind, public
-from ..dtypes import complex64, promote_types
 from ..dispatch import into
-from ..dtypes import of_number, promote_types
+from ..dtypes import complex64, of_number, promote_types
 from ..expr import s
 from ..op import elementwise
 from ..tensor import Tensor, from_array
