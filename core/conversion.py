@@ -27,6 +27,33 @@ def available(where: Device) -> Device:
     return where
 
 
+_default: list[Device] = [cpu]
+
+
+def placed(device: Any) -> Device:
+    """The device that an argument names; the default one for None."""
+    return _default[0] if device is None else available(Device(device))
+
+
+def get_default_device() -> Device:
+    """The device of tensors that are made without one being named.
+
+    >>> import core
+    >>> core.get_default_device()
+    device(type='cpu')
+    """
+    return _default[0]
+
+
+def set_default_device(device: Any) -> None:
+    """Make tensors on `device` from now on where none is named; None takes it back to the CPU.
+
+    >>> import core
+    >>> core.set_default_device("cpu")
+    """
+    _default[0] = cpu if device is None else available(Device(device))
+
+
 def as_dtype(d: Any, op: str) -> Dtype:
     """A dtype, also from Python's float (float64), int (int64) and bool."""
     if isinstance(d, Dtype):
@@ -66,7 +93,7 @@ def tensor(data: Any, *, dtype: Dtype | None = None, device: Any = None, require
         _check_overflow(a, d)
         with np.errstate(all="ignore"):
             a = a.astype(d.numpy)
-    where = cpu if device is None else available(Device(device))
+    where = placed(device)
     out = wrap(a if where is cpu else backends.array_module(where.type).asarray(a), kind_of(d, where))
     if isinstance(data, np.ndarray):
         from .lineage import note

@@ -10,9 +10,7 @@ from typing import Any
 import numpy as np
 
 from . import backends, dtypes
-from .conversion import as_dtype, as_tensor, asarray, available, from_numpy, tensor
-from .device import cpu
-from .device import device as Device
+from .conversion import as_dtype, as_tensor, asarray, available, from_numpy, placed, tensor
 from .device import kind as kind_of
 from .dtypes import dtype as Dtype
 from .errors import text
@@ -50,7 +48,7 @@ def _made(op: str, make: Callable[[Any], Any], dtype: Dtype, device: Any, requir
     for name in ignored:
         if name not in ("pin_memory", "layout", "memory_format"):  # PyTorch's words for what there is but one of here
             raise TypeError(f"{op}() got an unexpected keyword argument '{name}'")
-    where = cpu if device is None else available(Device(device))
+    where = placed(device)
     t = wrap(make(backends.array_module(where.type)), kind_of(dtype, where))
     if out is not None:
         from .dispatch import into

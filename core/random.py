@@ -7,9 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 from . import backends, dtypes
-from .creation import as_dtype, as_size, available
-from .device import Kind, cpu
-from .device import device as Device
+from .conversion import placed
+from .creation import as_dtype, as_size
+from .device import Kind
 from .device import kind as kind_of
 from .draws import normal_array, normals, source, uniform_array
 from .dtypes import dtype as Dtype
@@ -56,7 +56,7 @@ __all__ = [
 
 def _kind(op: str, dtype: Dtype | None, device: Any) -> Kind:
     d = as_dtype(dtype, op) if dtype is not None else dtypes.get_default_dtype()
-    where = cpu if device is None else available(Device(device))
+    where = placed(device)
     if d.category != 2:
         raise NotImplementedError(
             text(
@@ -134,7 +134,7 @@ def randint(
             text(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}", op="randint")
         )
     d = as_dtype(dtype or (out.dtype if out is not None else dtypes.int64), "randint")
-    where = cpu if device is None else available(Device(device))
+    where = placed(device)
     shape = as_size("randint", (tuple(size),), None)
     a = source(generator, where).integers(backends.array_module(where.type), math.prod(shape), high - low)
     return finished((a + low).astype(d.numpy, copy=False).reshape(shape), kind_of(d, where), requires_grad, out)
@@ -170,7 +170,7 @@ def randperm(n: int, *, generator: Generator | None = None, out: Tensor | None =
     if n < 0:
         raise RuntimeError(text(f"n must be non-negative, got{n}", op="randperm"))
     d = as_dtype(dtype or (out.dtype if out is not None else dtypes.int64), "randperm")
-    where = cpu if device is None else available(Device(device))
+    where = placed(device)
     a = source(generator, where).permutation(backends.array_module(where.type), int(n))
     return finished(a.astype(d.numpy, copy=False), kind_of(d, where), requires_grad, out)
 

@@ -262,7 +262,7 @@ def _scaled_sum(input: Tensor, product: Tensor, beta: float, alpha: float) -> Te
     return y + (input if beta == 1 else input * beta)
 
 
-@public()
+@public(inplace=True)
 def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
     """beta * input + alpha * (mat1 @ mat2); `input` broadcasts to the product's shape.
 
@@ -282,7 +282,7 @@ def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1, alpha: 
     return _scaled_sum(input, _product("addmm", mat1, mat2), beta, alpha)
 
 
-@public()
+@public(inplace=True)
 def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
     """beta * input + alpha * bmm(batch1, batch2); `input` broadcasts to the products' shape.
 
