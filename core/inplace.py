@@ -11,7 +11,7 @@ from .history import edge, move_on, storage_of, way
 from .modes import state as mode
 from .node import Node, Storage, next_number
 from .op import Operation
-from .source import here
+from .source import describe, here
 from .tensor import Tensor, wrap
 
 
@@ -150,7 +150,8 @@ def _check_rule(target: Tensor, result: Tensor, name: str) -> None:
             "views to be modified inplace. You should replace the inplace operation by an out-of-place one."
         )
     remedy = "narrow() or x[a:b] for a piece that may be written"
-    raise RuntimeError(text(phrase, op=name, came=f"a view of shape {tuple(target._a.shape)}", remedy=remedy))
+    made = "" if target._node is None else f" made at {describe(target._node.place)}"
+    raise RuntimeError(text(phrase, op=name, came=f"a view of shape {tuple(target._a.shape)}{made}", remedy=remedy))
 
 
 def leaf_check(target: Tensor, name: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,7 @@ from .modes import state as mode
 from .native.bases import TensorBase
 from .node import Node, RemovableHandle, Storage
 from .shape import Size
-from .source import here
+from .source import describe, here
 
 Array = Any  # numpy.ndarray, or cupy.ndarray on a GPU
 
@@ -190,7 +191,20 @@ class Tensor(TensorBase):
     @property
     def grad(self) -> Tensor | None:
         """The gradient accumulated by `backward()`, or None."""
-        return self._grad
+        found = self._grad
+        if found is None and self._node is not None and not self._retains_grad:
+            warnings.warn(
+                text(
+                    "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute "
+                    "won't be populated during autograd.backward(). If you indeed want the .grad field to be populated "
+                    "for a non-leaf Tensor, use .retain_grad() on the non-leaf Tensor.",
+                    op="grad",
+                    came=f"a tensor of shape {tuple(self._a.shape)} made at {describe(self._node.place)}",
+                    remedy="y.retain_grad() before backward, or the .grad of the leaf it was made from",
+                ),
+                stacklevel=2,
+            )
+        return found
 
     @grad.setter
     def grad(self, value: Tensor | None) -> None:
