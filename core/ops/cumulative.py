@@ -238,3 +238,64 @@ def cumulative_trapezoid(y: Tensor, x: Tensor | None = None, *, dx: float = 1, d
     """
     areas, d = _trapezoids("cumulative_trapezoid", y, x, dx, dim)
     return areas.cumsum(d)  # type: ignore[no-any-return]
+
+
+def _slopes(f: Tensor, dim: int, at: Any, edge_order: int) -> Tensor:
+    """The derivative of `f` along `dim` at places `at` (a vector), or in steps of `at` (a number): second-order
+    differences inside (Fornberg 1988), first- or second-order ones at the ends."""
+    n = f._a.shape[dim]
+    if isinstance(at, Tensor):
+        steps = diff(at.detach()).reshape([-1 if k == dim else 1 for k in range(f.ndim)])
+    else:
+        steps = f.detach().narrow(dim, 0, n - 1) * 0 + float(at)
+
+    def weigh(lo: int, count: int, weights: tuple[Any, Any, Any]) -> Tensor:
+        return sum((narrow(f, dim, lo + k, count) * w for k, w in enumerate(weights)), start=f.detach()[:0].sum())
+
+    a, b = narrow(steps, dim, 0, n - 2), narrow(steps, dim, 1, n - 2)
+    inside = weigh(0, n - 2, (-b / (a * (a + b)), (b - a) / (a * b), a / (b * (a + b))))
+    first, last = narrow(steps, dim, 0, 1), narrow(steps, dim, n - 2, 1)
+    if edge_order == 1:
+        low = (narrow(f, dim, 1, 1) - narrow(f, dim, 0, 1)) / first
+        high = (narrow(f, dim, n - 1, 1) - narrow(f, dim, n - 2, 1)) / last
+    else:
+        c, d = first, narrow(steps, dim, 1, 1)
+        low = weigh(0, 1, (-(2 * c + d) / (c * (c + d)), (c + d) / (c * d), -c / (d * (c + d))))
+        c, d = narrow(steps, dim, n - 3, 1), last
+        high = weigh(n - 3, 1, (d / (c * (c + d)), -(c + d) / (c * d), (2 * d + c) / (d * (c + d))))
+    return cat([low, inside, high], dim)
+
+
+@public(method=False)
+def gradient(input: Tensor, *, spacing: Any = 1, dim: Any = None, edge_order: int = 1) -> tuple[Tensor, ...]:
+    """The derivative of `input` along each dimension of `dim`, by differences of second order.
+
+    `spacing` is a step, one for each dimension, or vectors of coordinates. *Raises*: RuntimeError for an `edge_order`
+    other than 1 and 2 or a dimension that is too short.
+
+    >>> import core
+    >>> core.gradient(core.tensor([1.0, 4.0, 9.0]))
+    (tensor([3., 4., 5.]),)
+    """
+    need_tensor(input, "gradient")
+    if edge_order not in (1, 2):
+        raise RuntimeError(text("torch.gradient only supports edge_order=1 and edge_order=2.", op="gradient"))
+    given = range(input.ndim) if dim is None else (dim,) if isinstance(dim, int) else dim
+    dims = [normalize_dim(d, input.ndim, "gradient") for d in given]
+    if isinstance(spacing, Tensor) and spacing.ndim == 1 and len(dims) == 1:
+        spacing = (spacing,)
+    steps = list(spacing) if isinstance(spacing, list | tuple) else [spacing] * len(dims)
+    if len(steps) != len(dims):
+        raise RuntimeError(
+            text(
+                f"torch.gradient expected spacing to be unspecified, a scalar or a list of length equal to "
+                f"'self.dim() = {len(dims)}', but got a list of length {len(steps)}",
+                op="gradient",
+            )
+        )
+    x = input if input.is_floating_point() else input.to(dtypes.get_default_dtype())
+    for d in dims:
+        if input._a.shape[d] <= edge_order:
+            raise RuntimeError(text("torch.gradient expected each dimension size to be at least edge_order+1",
+                                    op="gradient", came=f"shape {tuple(input._a.shape)}"))  # fmt: skip
+    return tuple(_slopes(x, d, s, edge_order) for d, s in zip(dims, steps, strict=True))

@@ -10,14 +10,14 @@ import numpy as np
 
 from .. import backends, dtypes
 from ..binding import public
-from ..draws import normals, uniform_array
+from ..draws import normals, source, uniform_array
 from ..errors import text
 from ..generator import Generator
 from ..history import storage_of
 from ..inplace import write
 from ..shape import as_shape
 from ..source import here
-from ..tensor import Tensor, wrap
+from ..tensor import Tensor, from_array, wrap
 from .elementwise import where
 from .placing import as_strided, storage_offset
 from .sampling import _fill, _floating
@@ -109,6 +109,22 @@ def geometric_(input: Tensor, p: float, *, generator: Generator | None = None) -
     return _fill(input, "geometric_", np.ceil(np.log1p(-u) / math.log1p(-p)).clip(1).astype(input._a.dtype))
 
 
+@public(method=False)
+def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
+    """Numbers of the Poisson distribution, with the elements of `input` as their means.
+
+    >>> import core
+    >>> core.poisson(core.zeros(2))
+    tensor([0., 0.])
+    """
+    _floating(input, "poisson")
+    if bool((input._a < 0).any()):
+        raise RuntimeError(text("invalid Poisson rate, expected rate to be non-negative", op="poisson"))
+    seed = source(generator, input.device).integers(np, 4, 2**31)
+    drawn = np.random.Generator(np.random.Philox([int(n) for n in seed])).poisson(input.detach().cpu().numpy())
+    return from_array(backends.array_module(input.device.type).asarray(drawn.astype(input._a.dtype)), input.device)
+
+
 # -- memory ------------------------------------------------------------------------------------------------------------
 
 
@@ -179,6 +195,70 @@ def empty_strided(size: Any, stride: Any, *, dtype: Any = None, device: Any = No
     n = 1 + sum((k - 1) * st for k, st in zip(size, stride, strict=True)) if 0 not in tuple(size) else 0
     out = as_strided(zeros(n, dtype=dtype, device=device), size, stride).detach()
     return out.requires_grad_() if requires_grad else out
+
+
+@public(method=False)
+def empty_permuted(size: Any, physical_layout: Any, *, dtype: Any = None, device: Any = None,
+                   requires_grad: bool = False, **ignored: Any) -> Tensor:  # fmt: skip
+    """A tensor of that shape whose dimensions lie in memory in the order `physical_layout`.
+
+    >>> import core
+    >>> core.empty_permuted((2, 3), (1, 0)).stride()
+    (1, 2)
+    """
+    order = tuple(physical_layout)
+    if sorted(order) != list(range(len(tuple(size)))):
+        raise RuntimeError(text("Number of dimensions in size does not match the length of the physical_layout",
+                                op="empty_permuted", came=f"{tuple(size)} and {order}"))  # fmt: skip
+    from ..creation import empty
+
+    laid = empty([size[d] for d in order], dtype=dtype, device=device)
+    out = laid.permute([order.index(d) for d in range(len(order))]).detach()
+    return out.requires_grad_() if requires_grad else out
+
+
+@public(method=False)
+def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, requires_grad: bool = False) -> Tensor:
+    """A vector over the memory of a buffer. *Raises*: ValueError for an empty buffer or one that ends too early.
+
+    >>> import array, core
+    >>> core.frombuffer(array.array("i", [-1, 5]), dtype=core.int32)
+    tensor([-1,  5], dtype=core.int32)
+    """
+    size, item = memoryview(buffer).nbytes, dtype.itemsize
+    if not size:
+        raise ValueError(text("both buffer length (0) and count (-1) must not be 0", op="frombuffer"))
+    if not 0 <= offset < size:
+        raise ValueError(text(f"offset ({offset} bytes) must be non-negative and no greater than buffer length ({size} "
+                              "bytes) minus 1", op="frombuffer"))  # fmt: skip
+    if count > 0 and offset + count * item > size:
+        raise ValueError(
+            text(
+                f"requested buffer length ({count} * {item} bytes) after offset ({offset} bytes) must not "
+                f"be greater than actual buffer length ({size} bytes)",
+                op="frombuffer",
+            )
+        )
+    if count <= 0 and (size - offset) % item:
+        raise ValueError(text(f"buffer length ({size - offset} bytes) after offset ({offset} bytes) must be a multiple "
+                              f"of element size ({item})", op="frombuffer"))  # fmt: skip
+    out = from_array(np.frombuffer(buffer, dtype.numpy, count if count > 0 else -1, offset))
+    return out.requires_grad_() if requires_grad else out
+
+
+@public(method=False)
+def from_dlpack(ext_tensor: Any) -> Tensor:
+    """A tensor over the memory of anything with ``__dlpack__``, without a copy.
+
+    >>> import core, numpy as np
+    >>> core.from_dlpack(np.arange(2.0))
+    tensor([0., 1.], dtype=core.float64)
+    """
+    from ..device import device
+
+    kind = ext_tensor.__dlpack_device__()[0]
+    where = device("cpu") if kind == 1 else device("cuda", ext_tensor.__dlpack_device__()[1])
+    return from_array(backends.array_module(where.type).from_dlpack(ext_tensor), where)
 
 
 # -- questions ---------------------------------------------------------------------------------------------------------
