@@ -21,7 +21,10 @@ def _load() -> tuple[ModuleType | None, str]:
     if os.environ.get("GRADLAB_NATIVE") == "0":
         return None, "GRADLAB_NATIVE=0 in the environment turns the C kernels off"
     try:
-        return importlib.import_module("core.native._native"), ""
+        found = importlib.import_module("core.native._native")
+        if hasattr(found, "TensorBase"):  # without it nothing of `core` could be imported
+            return found, ""
+        reason = "the C extension was built from older sources than these; install again"
     except ModuleNotFoundError:
         reason = "the C extension is not built; install again with a C compiler (gcc or clang) present"
     except ImportError as error:

@@ -45,3 +45,11 @@ def test_turned_off_without_a_word(tmp_path: Path) -> None:
     ran = run(file, GRADLAB_NATIVE="0")
     assert ran.stdout == "[0.1966, -0.1966] NumPy\n"
     assert not ran.stderr
+
+
+def test_an_extension_of_older_sources(tmp_path: Path) -> None:
+    file = tmp_path / "script.py"
+    file.write_text(TEXT.replace("= None  # as if it had not been built", "= sys  # as if it were another"))
+    ran = run(file)
+    assert ran.stdout == "[0.1966, -0.1966] NumPy\n"
+    assert "was built from older sources than these; install again" in ran.stderr
