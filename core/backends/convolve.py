@@ -99,7 +99,7 @@ def _conv(x: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: A
     if bias is not None:
         bias = bias.reshape(1, -1, *(1,) * len(out))
     if math.prod(kernel) == 1 and all(s == 1 for s in stride):
-        y = product(w, x.reshape(len(x), groups, -1, math.prod(out))).reshape(len(x), outputs, *out)
+        y = product(w, x.reshape(len(x), groups, x.shape[1] // groups, math.prod(out))).reshape(len(x), outputs, *out)
         return y if bias is None else np.add(y, bias, out=y)
     y = _empty((len(x), outputs, *out), x.dtype)
     if not y.size:

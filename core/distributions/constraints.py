@@ -62,7 +62,7 @@ class _PositiveDefinite(Constraint):
     event_dim = 2
 
     def check(self, value: Tensor) -> Tensor:
-        from ..linalg import cholesky_ex
+        from ..ops.decomposition import cholesky_ex
 
         symmetric = ((value - value.mT).abs() <= 1e-6 + 1e-5 * value.abs()).flatten(-2).all(-1)
         return symmetric & (cholesky_ex(value)[1] == 0)

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, ClassVar
 
-from ..linalg import cholesky, inv, solve_triangular
+from ..ops.decomposition import cholesky
+from ..ops.solving import inv, solve_triangular
 from ..shape import broadcast_shapes
 from ..tensor import Tensor
 from . import constraints

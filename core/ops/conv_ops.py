@@ -25,7 +25,7 @@ def _out_sizes(sizes: Sequence[int], kernel: Sequence[int], stride: Ints, paddin
 def _columns(xp: Any, x: Any, kernel: Ints, out: Ints, stride: Ints, padding: Ints, dilation: Ints, groups: int) -> Any:
     """The windows as matrices (N, groups, channels and kernel, places)."""
     view = windows(xp, padded(xp, x, tuple((p, p) for p in padding)), kernel, out, stride, dilation)
-    return xp.ascontiguousarray(view).reshape(len(x), groups, -1, math.prod(out))
+    return xp.ascontiguousarray(view).reshape(len(x), groups, x.shape[1] // groups * math.prod(kernel), math.prod(out))
 
 
 def _conv_forward(

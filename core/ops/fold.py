@@ -49,7 +49,7 @@ _unfold = operation(
 
 
 def _fold_samples(rng: Any) -> list[Any]:
-    return [((_unfold.op.forward(np, rng.uniform(-1, 1, (2, 2, *s)), **p),), {**p, "sizes": s}) for s, p in _SETS]
+    return [((_unfold_forward(np, rng.uniform(-1, 1, (2, 2, *s)), **p),), {**p, "sizes": s}) for s, p in _SETS]
 
 
 _fold: Any = operation(

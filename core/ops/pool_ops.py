@@ -45,7 +45,8 @@ def _max_forward(xp: Any, x: Any, kernel: Ints, stride: Ints, padding: Ints, dil
     n = len(kernel)
     framed = _framed(xp, x, _reach(kernel, stride, dilation, out), padding, _lowest(x.dtype))
     places = list(product(*(range(k) for k in kernel)))
-    best = which = None
+    best: Any = None
+    which: Any = None
     for j, at in enumerate(places):
         key = tuple(
             slice(a * d, a * d + (o - 1) * s + 1, s) for a, d, o, s in zip(at, dilation, out, stride, strict=True)
@@ -217,7 +218,7 @@ def _spread_forward(xp: Any, x: Any, kernel: Ints, stride: Ints, padding: Ints, 
     return rounded(xp.ascontiguousarray(_framed(xp, y, sizes, (0,) * n, 0)), dtype)
 
 
-_WINDOWS = [
+_WINDOWS: list[dict[str, Ints]] = [
     {"kernel": (2, 2), "stride": (2, 1), "padding": (0, 1)},
     {"kernel": (3,), "stride": (2,), "padding": (1,)},
     {"kernel": (1, 2), "stride": (3, 2), "padding": (0, 0)},

@@ -146,7 +146,7 @@ def grid_sample(
         at = [_bounded(x, m, padding_mode, align) for x, m in zip(raw, sizes, strict=True)]
         if mode == "nearest":
             y = _read(flat, [x.detach().round() for x in at], sizes)
-            y = y + sum((x * 0.0 for x in at), start=0.0).unsqueeze(1) if grid.requires_grad else y
+            y = y + sum(x * 0.0 for x in at).unsqueeze(1) if grid.requires_grad else y
         else:
             low = [x.detach().floor() for x in at]
             part = [x - b for x, b in zip(at, low, strict=True)]
@@ -203,7 +203,8 @@ def affine_grid(theta: Tensor, size: Any, align_corners: bool | None = None) -> 
         )
     if min(sizes) <= 0:
         raise ValueError(f"Expected non-zero, positive output size. Got {sizes}")
-    spatial, kind = sizes[2:], {"dtype": theta.dtype, "device": theta.device}
+    spatial = sizes[2:]
+    kind: dict[str, Any] = {"dtype": theta.dtype, "device": theta.device}
     axes = []
     for d in range(n):
         m = spatial[d]
