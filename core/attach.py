@@ -9,7 +9,7 @@ from typing import Any
 from . import saving
 from .history import refresh, storage_of
 from .node import Node, Storage
-from .op import Elementwise, Op, Slot
+from .op import Op, Slot
 from .source import ours, user_frame
 from .tensor import Tensor
 

@@ -105,6 +105,7 @@ def watch(t: Tensor) -> None:
     assert node is not None
     if t._hooks is None:
         t._hooks = {}
+    node.special = True
     node.watchers = [w for w in node.watchers or () if w.hooks is not t._hooks]
     node.watchers.append(Watcher(t._nr, t._hooks, weakref.ref(t) if t._retains_grad else None))
 
@@ -116,6 +117,7 @@ def move_on(t: Tensor, node: Node | None, nr: int, requires_grad: bool) -> None:
     t._node, t._nr, t._requires_grad = node, nr, requires_grad
     if t._hooks is None or old is None or old is node:
         return
+    old.special = True
     old.watchers = [w._replace(retains=None) if w.hooks is t._hooks else w for w in old.watchers or ()]
     t._hooks = None
     if t._retains_grad and node is not None:

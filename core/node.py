@@ -78,13 +78,13 @@ class Node(NodeBase):
     def register_hook(self, hook: Any) -> RemovableHandle:
         """Call ``hook(grad_inputs, grad_outputs)`` after the node ran; what it returns replaces grad_inputs."""
         if self.hooks is None:
-            self.hooks = {}
+            self.hooks, self.special = {}, True
         return RemovableHandle(self.hooks, hook)
 
     def register_prehook(self, hook: Any) -> RemovableHandle:
         """Call ``hook(grad_outputs)`` before the node runs; what it returns replaces them."""
         if self.prehooks is None:
-            self.prehooks = {}
+            self.prehooks, self.special = {}, True
         return RemovableHandle(self.prehooks, hook)
 
     def __repr__(self) -> str:

@@ -53,6 +53,8 @@ class Op:
     # between two conjugations; False for one that is in PyTorch's form already.
     holomorphic = True
 
+    steps: dict[Kind, Any] | None = None  # how native/module_graph.c computes the gradients of each kind, where it can
+
     def __init__(self, name: str, inputs: Sequence[str], params: dict[str, Any], outputs: Sequence[str],
                  vjp: Any, doc: str, label: str) -> None:  # fmt: skip
         if name in table:
@@ -120,6 +122,7 @@ class Elementwise(Op):
         self.hot: dict[Kind, Callable[..., Any]] = {}  # the kernels of the C path, by kind, once looked up
         self.kernels: dict[Kind, Any] = {}  # the same with its name and backend
         self.recipes: dict[Kind, Any] = {}  # how core.autograd.vjp computes the gradients of each kind
+        self.steps = {}
         self.complex_form: Callable[..., Any] | None = None  # what serves complex numbers: this op itself, or another
 
     def layout(self, mask: int) -> bytes | None:

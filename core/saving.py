@@ -96,6 +96,7 @@ def pack(node: Node) -> None:
         elif hasattr(value, "dtype"):
             saved[k] = one(value, node.edges[slot.index] if slot.where == "input" and node.op.returns != 0 and
                            slot.index < len(node.edges) else None)  # fmt: skip
+    node.special = True
     node.saved, node.storages, node.hooked = tuple(saved), (), True  # the hooks answer for what they give back
 
 

@@ -7,7 +7,7 @@ node runs only after everything that feeds it. Leaves are served at the end, whe
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
 from threading import RLock
 from time import perf_counter_ns
@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import observe, saving
+from .. import native, observe, saving
 from ..errors import text
 from ..history import edge, storage_of
 from ..modes import state as mode
@@ -28,6 +28,9 @@ from .vjp import gradients
 # An edge and the gradient gathered for it so far; a third item says that the sum is the engine's own memory.
 Entry = list[Any]
 Place = Any
+
+# The gradients of a plain elementwise node, or None for any other: native/module_graph.c.
+step: Callable[..., Any] = native.module.step if native.module is not None else lambda node, g, place: None
 
 
 def run(roots: Sequence[Tensor], root_grads: Sequence[Tensor | None], retain_graph: bool, create_graph: bool,
@@ -51,9 +54,9 @@ def run(roots: Sequence[Tensor], root_grads: Sequence[Tensor | None], retain_gra
     was_enabled, mode.enabled = mode.enabled, create_graph
     was_phase, mode.phase = mode.phase, "backward"
     was_task, mode.task = mode.task, (sources, path, asked)
-    errors = np.seterr(all="ignore")  # a NaN in a gradient is a value, and no warning of NumPy's
+    quiet = _Quiet()
     try:
-        leaves, captured = _walk(starts, asked, path, retain_graph, create_graph, place, watched)
+        leaves, captured = _walk(starts, asked, path, retain_graph, create_graph, place, watched, quiet)
         del starts
         for entry in leaves.values():
             leaf = entry[0]
@@ -65,6 +68,8 @@ def run(roots: Sequence[Tensor], root_grads: Sequence[Tensor | None], retain_gra
                     o.gradient(observe.GradientEvent(leaf, array))
                 del array
             if accumulate and leaf._requires_grad:  # it may have been detached since
+                if leaf._grad is not None:
+                    quiet.begin()
                 _accumulate(leaf, entry, create_graph)
         if inputs is not None and accumulate:
             for t in {id(t): t for t in inputs if t._node is not None}.values():
@@ -73,7 +78,7 @@ def run(roots: Sequence[Tensor], root_grads: Sequence[Tensor | None], retain_gra
                     _accumulate(t, arrived, create_graph)
     finally:
         mode.enabled, mode.phase, mode.task = was_enabled, was_phase, was_task
-        np.seterr(**errors)
+        quiet.end()
     if watched:
         span = observe.SpanEvent(
             "backward" if accumulate and inputs is None else "grad", begin, perf_counter_ns(), place
@@ -87,12 +92,26 @@ def run(roots: Sequence[Tensor], root_grads: Sequence[Tensor | None], retain_gra
     ]
 
 
+class _Quiet:
+    """NumPy's warnings, off from the first step that NumPy takes: a NaN in a gradient is a value."""
+
+    errors: dict[str, Any] | None = None
+
+    def begin(self) -> None:
+        if self.errors is None:
+            self.errors = np.seterr(all="ignore")
+
+    def end(self) -> None:
+        if self.errors is not None:
+            np.seterr(**self.errors)
+
+
 Arrived = tuple[dict[Tensor, Entry], dict[tuple[Node, int], Entry]]  # at leaves, and at outputs that were asked for
 
 
 def _walk(starts: list[tuple[Any, int, Any]], asked: set[Any] | None, path: dict[Node, tuple[Any, ...]] | None,
           retain_graph: bool, create_graph: bool, place: Place,
-          watched: tuple[observe.Observer, ...]) -> Arrived:  # fmt: skip
+          watched: tuple[observe.Observer, ...], quiet: _Quiet) -> Arrived:  # fmt: skip
     """Run the nodes; gives what arrived at the leaves, and at those outputs of nodes that were asked for."""
     heap: list[int] = []  # the numbers of the nodes that wait, negative: the smallest is the next
     waiting: dict[int, Entry] = {}
@@ -105,6 +124,7 @@ def _walk(starts: list[tuple[Any, int, Any]], asked: set[Any] | None, path: dict
             if entry is None:
                 leaves[e] = [e, g]
             else:
+                quiet.begin()
                 _add(entry, g, create_graph)
             return
         entry = waiting.get(e.number)
@@ -113,6 +133,7 @@ def _walk(starts: list[tuple[Any, int, Any]], asked: set[Any] | None, path: dict
             entry = waiting[e.number] = [e, g if e.out_meta is None else [None] * len(e.out_meta)]
             if e.out_meta is None:
                 return
+        quiet.begin()
         if e.out_meta is None:
             _add(entry, g, create_graph)
         else:
@@ -122,9 +143,18 @@ def _walk(starts: list[tuple[Any, int, Any]], asked: set[Any] | None, path: dict
     for e, nr, g in starts:
         if path is None or e in path or (asked is not None and e in asked):
             send(e, nr, g)
+    plain = path is None and not create_graph and not watched and not anomaly.enabled
+    freed_at = None if retain_graph else place or True
     while heap:
         entry = waiting.pop(-heappop(heap))
         node, g = entry[0], entry[1]
+        if plain and (results := step(node, g, freed_at)) is not None:
+            nrs = node.nrs
+            for i, e in enumerate(node.edges):
+                if e is not None and results[i] is not None:
+                    send(e, nrs[i] if nrs else 0, results[i])
+            continue
+        quiet.begin()
         start = perf_counter_ns() if watched else 0
         if node.watchers:
             g = _tell_tensors(node, g, create_graph)

@@ -77,6 +77,7 @@ class _CustomOp:
 
     variadic = False
     returns = 0
+    steps = None
 
     def __init__(self, cls: type[Function]) -> None:
         self.cls, self.name, self.label = cls, cls.__name__, cls.__name__

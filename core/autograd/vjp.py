@@ -43,13 +43,13 @@ def _conj(g: Any) -> Any:
 
 def _gradients(op: Any, node: Node, edges: tuple[Any, ...], grads: Any,
                create_graph: bool) -> tuple[tuple[Any, ...], str]:  # fmt: skip
+    if isinstance(op, Op) and not op.differentiable:
+        raise OpNotDifferentiable(
+            text(f"derivative for {op.label} is not implemented", op=op.label,
+                 came=f"a gradient for {describe(node.place)}",
+                 remedy="detach() its input if no gradient is meant to flow")
+        )  # fmt: skip
     if isinstance(op, Elementwise):
-        if not op.differentiable:
-            raise OpNotDifferentiable(
-                text(f"derivative for {op.label} is not implemented", op=op.label,
-                     came=f"a gradient for {describe(node.place)}",
-                     remedy="detach() its input if no gradient is meant to flow")
-            )  # fmt: skip
         if create_graph:
             return _elementwise_tensors(op, node, edges, grads)
         return _elementwise_arrays(op, node, edges, grads)
@@ -63,6 +63,8 @@ def _elementwise_arrays(op: Elementwise, node: Node, edges: tuple[Any, ...], g: 
     recipes = op.recipes.get(kind)
     if recipes is None:
         recipes = op.recipes[kind] = tuple([_recipe(op, i, kind) for i in range(len(op.vjps))])
+        if kind.device.type == "cpu" and kind.dtype.category == 2:
+            op.steps[kind] = tuple([_step(op, i, kind) for i in range(len(op.vjps))])
     out: list[Any] = []
     name = ""
     shapes = node.in_shapes
@@ -91,6 +93,18 @@ def _recipe(op: Elementwise, i: int, kind: Kind) -> tuple[Any, str]:
     kernel = backends.map_kernel(program, kind)
     arguments = ", ".join(found[n] for n in (*program.inputs, *program.params))
     return eval(f"lambda g, saved, params: run({arguments})", {"run": kernel.run}), kernel.name
+
+
+def _step(op: Elementwise, i: int, kind: Kind) -> Any:
+    """`_recipe` as native/module_graph.c takes it."""
+    program = op.gradient_programs[i]
+    if program is None:
+        return False
+    if not program.statements and program.result == "g":
+        return None
+    found = {"g": 255} | {s.name: k for k, s in enumerate(op.slots)} | {n: 128 + k for k, n in enumerate(op.params)}
+    sources = bytes(found[n] for n in (*program.inputs, *program.params))
+    return backends.map_kernel(program, kind).run, sources
 
 
 def _elementwise_tensors(op: Elementwise, node: Node, edges: tuple[Any, ...], g: Tensor) -> tuple[tuple[Any, ...], str]:

@@ -27,6 +27,7 @@ class _NodeFields:
     code: Any
     lasti: int
     number: int
+    special = False  # hooks or watchers are to be heard, or what was saved went through hooks
     saved: tuple[Any, ...] | None = ()
     storages: tuple[Any, ...] = ()  # of what was saved, where somebody may write to it
     nrs: tuple[int, ...] | None = None  # which output of each edge's node, where not 0

@@ -22,6 +22,7 @@ typedef struct {
     PyObject_HEAD
     PyObject *op, *edges, *kind, *code, *saved, *storages, *nrs, *params, *in_shapes, *versions;
     int lasti;
+    char special; /* hooks or watchers are to be heard, or what was saved went through hooks */
     long long number;
 } Node;
 
@@ -107,6 +108,7 @@ static PyMemberDef node_members[] = {
     {"kind", T_OBJECT_EX, offsetof(Node, kind), 0, "the output's dtype and device"},
     {"code", T_OBJECT_EX, offsetof(Node, code), 0, "the user's code"},
     {"lasti", T_INT, offsetof(Node, lasti), 0, "the instruction in it"},
+    {"special", T_BOOL, offsetof(Node, special), 0, "whether hooks are to be heard"},
     {"number", T_LONGLONG, offsetof(Node, number), 0, "higher than those of all it points to"},
     {"saved", T_OBJECT_EX, offsetof(Node, saved), 0, "what the gradient needs"},
     {"storages", T_OBJECT_EX, offsetof(Node, storages), 0, "of what was saved, where somebody may write to it"},
@@ -151,7 +153,7 @@ static struct {
     PyObject *mode;             /* the thread's grad mode */
     PyObject *ours;             /* file name -> whether it is this package's */
     PyObject *user_frame, *refresh, *storage_of, *storage_type, *next_number;
-    PyObject *observers, *active, *enabled, *version, *boolean, *shape; /* names */
+    PyObject *observers, *active, *enabled, *version, *boolean, *shape, *steps, *freed; /* names */
 } lent;
 
 static PyObject *graph_connect(PyObject *module, PyObject *args, PyObject *kwargs) {
@@ -447,16 +449,107 @@ PyTypeObject Hot_Type = {
     .tp_vectorcall_offset = offsetof(Hot, vectorcall),
 };
 
+/* -- the way back ------------------------------------------------------------------------------------------------- */
+
+/* Whether what a node saved is there and as it was. */
+static int as_saved(Node *node) {
+    if (!PyTuple_Check(node->saved) || !PyTuple_Check(node->storages)) return 0;
+    for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(node->storages); k++) {
+        PyObject *storage = PyTuple_GET_ITEM(node->storages, k);
+        if (storage == Py_None) continue;
+        PyObject *version = PyObject_GetAttr(storage, lent.version);
+        if (!version) return -1;
+        int same = node->versions == Py_None
+                       ? !PyObject_IsTrue(version)
+                       : PyObject_RichCompareBool(version, PyTuple_GET_ITEM(node->versions, k), Py_EQ);
+        Py_DECREF(version);
+        if (same <= 0) return same;
+    }
+    return 1;
+}
+
+/* One gradient: `recipe` is None (the incoming gradient passes), False (there is none) or (kernel, where its arguments come from): 255 the
+   gradient, from 128 on the parameters, else what was saved. */
+static PyObject *one_gradient(Node *node, PyObject *recipe, PyObject *g) {
+    if (recipe == Py_None) return Py_NewRef(g);
+    if (recipe == Py_False) return Py_NewRef(Py_None);
+    PyObject *sources = PyTuple_GET_ITEM(recipe, 1), *args[16];
+    Py_ssize_t count = PyBytes_GET_SIZE(sources);
+    for (Py_ssize_t k = 0; k < count; k++) {
+        unsigned char from = (unsigned char)PyBytes_AS_STRING(sources)[k];
+        PyObject *held = from >= 128 ? node->params : node->saved;
+        Py_ssize_t at = from >= 128 ? from - 128 : from;
+        if (from != 255 && (!PyTuple_Check(held) || at >= PyTuple_GET_SIZE(held))) {
+            PyErr_SetString(PyExc_RuntimeError, "a node's saved values do not fit its op");
+            return NULL;
+        }
+        args[k] = from == 255 ? g : PyTuple_GET_ITEM(held, at);
+    }
+    return PyObject_Vectorcall(PyTuple_GET_ITEM(recipe, 0), args, (size_t)count, NULL);
+}
+
+static int let_go(Node *node, PyObject *place) {
+    int holds = 0;
+    for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(node->saved); k++)
+        holds |= PyTuple_GET_ITEM(node->saved, k) != Py_None;
+    if (!holds) return 0;
+    if (PyObject_SetAttr((PyObject *)node, lent.freed, place) < 0) return -1;
+    Py_SETREF(node->saved, Py_NewRef(Py_None));
+    Py_SETREF(node->storages, Py_NewRef(empty_tuple));
+    return 0;
+}
+
+/* step(node, gradient, place): the gradients of an elementwise node's inputs, each by its kernel; None for a node that
+   is not so plain. The node lets go of what it saved, remembering `place`, unless that is None. */
+static PyObject *graph_step(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+    (void)module;
+    if (count != 3 || !PyObject_TypeCheck(args[0], &NodeBase_Type)) {
+        PyErr_SetString(PyExc_TypeError, "step takes a node, a gradient and a place");
+        return NULL;
+    }
+    Node *node = (Node *)args[0];
+    if (node->special || node->in_shapes != Py_None || !PyArray_CheckExact(args[1])) Py_RETURN_NONE;
+    PyObject *steps = PyObject_GetAttr(node->op, lent.steps);
+    if (!steps) return NULL;
+    PyObject *recipes = steps == Py_None ? NULL : PyDict_GetItemWithError(steps, node->kind);
+    Py_DECREF(steps); /* the op holds it */
+    if (!recipes) {
+        if (PyErr_Occurred()) return NULL;
+        Py_RETURN_NONE;
+    }
+    int usable = as_saved(node);
+    if (usable < 0) return NULL;
+    if (!usable) Py_RETURN_NONE;
+    Py_ssize_t edges = PyTuple_GET_SIZE(node->edges);
+    PyObject *results = PyTuple_New(edges);
+    if (!results) return NULL;
+    for (Py_ssize_t k = 0; k < edges; k++) {
+        PyObject *wanted = PyTuple_GET_ITEM(node->edges, k);
+        PyObject *one = wanted == Py_None ? Py_NewRef(Py_None)
+                                          : one_gradient(node, PyTuple_GET_ITEM(recipes, k), args[1]);
+        if (!one) {
+            Py_DECREF(results);
+            return NULL;
+        }
+        PyTuple_SET_ITEM(results, k, one);
+    }
+    if (args[2] != Py_None && let_go(node, args[2]) < 0) Py_CLEAR(results);
+    return results;
+}
+
 PyMethodDef graph_methods[] = {
+    {"step", (PyCFunction)(void (*)(void))graph_step, METH_FASTCALL,
+     "step(node, gradient, place): the gradients of a plain elementwise node's inputs, or None."},
     {"connect", (PyCFunction)(void (*)(void))graph_connect, METH_VARARGS | METH_KEYWORDS,
      "Lend the types and modules that the path needs."},
     {0},
 };
 
 int graph_setup(PyObject *module) {
-    PyObject **names[] = {&lent.observers, &lent.active, &lent.enabled, &lent.version, &lent.boolean, &lent.shape};
-    const char *texts[] = {"observers", "active", "enabled", "version", "boolean", "shape"};
-    for (int k = 0; k < 6; k++)
+    PyObject **names[] = {&lent.observers, &lent.active, &lent.enabled, &lent.version,
+                          &lent.boolean,   &lent.shape,  &lent.steps,   &lent.freed};
+    const char *texts[] = {"observers", "active", "enabled", "version", "boolean", "shape", "steps", "freed"};
+    for (int k = 0; k < 8; k++)
         if (!(*names[k] = PyUnicode_InternFromString(texts[k]))) return -1;
     if (!(empty_tuple = PyTuple_New(0))) return -1;
     PyTypeObject *types[] = {&TensorBase_Type, &NodeBase_Type, &Hot_Type};
