@@ -100,3 +100,32 @@ def sgd_step(
     maximize: bool = False,
     first: bool = False,
 ) -> None: ...
+
+class TensorBase:
+    """The fields of every tensor; core.native.bases names them."""
+
+class NodeBase:
+    """The fields of every node; core.native.bases names them."""
+
+@final
+class Hot:
+    """An elementwise op on its commonest path; None for anything else."""
+
+    def __init__(self, op: Any, kernels: dict[Any, Any], layout: Any, recorded: bool, boolean: bool) -> None: ...
+    def __call__(self, *operands: Any) -> Any: ...
+
+def connect(
+    *,
+    tensor_type: type,
+    node_type: type,
+    observe: dict[str, Any],
+    saving: dict[str, Any],
+    mode: Any,
+    ours: dict[str, bool],
+    user_frame: Any,
+    refresh: Any,
+    storage_of: Any,
+    storage_type: type,
+    next_number: Any,
+) -> None: ...
+def step(node: Any, gradient: Array, place: Any, /) -> tuple[Array | None, ...] | None: ...
