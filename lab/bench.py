@@ -136,6 +136,18 @@ def chain(lib: Any, x: Any, c: Any, backward: bool) -> Work:
     return work
 
 
+def sum_of_leaves(lib: Any) -> Work:
+    """a + b of two 8×8 leaves, forward and backward, their gradients made anew."""
+    a, b = lib.ones(8, 8, requires_grad=True), lib.ones(8, 8, requires_grad=True)
+    seed = lib.ones(8, 8)
+
+    def work() -> None:
+        a.grad = b.grad = None
+        (a + b).backward(seed)
+
+    return work
+
+
 def beside(lib: Any) -> list[Ratio]:
     """core beside another library with the same names (PyTorch), or NumPy where only forward work compares."""
     results = []
@@ -154,6 +166,8 @@ def beside(lib: Any) -> list[Ratio]:
     F, G = core.nn.functional, lib.nn.functional
     results.append(compare("a + b on 8x8", lambda: x + y, lambda: p + q))
     results.append(compare("a + b on 8x8, recorded", lambda: g + y, lambda: h + q))
+    ours, theirs = sum_of_leaves(core), sum_of_leaves(lib)
+    results.append(compare("a + b on 8x8, forward and backward", ours, theirs))
     results.append(compare("150-op chain, forward", chain(core, g, y, False), chain(lib, h, q, False)))
     results.append(compare("150-op chain, forward and backward", chain(core, g, y, True), chain(lib, h, q, True)))
     t, u = core.from_numpy(big), lib.from_numpy(big)
