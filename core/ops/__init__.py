@@ -2,7 +2,7 @@
 
 from . import elementwise, movement, views, pieces, joining, indexing, gathering, sampling
 from . import reduce, extrema, moments, linalg
-from . import ordering, counting, comparing, cumulative, bits, placing, methods, special, polynomial, listing
+from . import ordering, counting, comparing, closeness, cumulative, bits, placing, methods, special, polynomial, listing
 from . import softmax, loss, norm, distance, margin, embedding, activation, padding, einsum, dropout, attention
 from . import conv, pool, resample, sampling_grid, fold  # noqa: F401, I001
 from . import complex  # noqa: F401, I001 - says which of the ops above take complex numbers

@@ -1,4 +1,4 @@
-"""Closeness, signs, and the elementwise functions that PyTorch has at top level beside the common ones."""
+"""Signs, and the elementwise functions that PyTorch has at top level beside the common ones."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from ..op import elementwise, operation
 from ..return_types import return_type
 from ..tensor import Tensor, from_array
 from .elementwise import mul, pow, sub
+from .elementwise import round as _round
 from .precision import rounded, wide
 
 _ReturnFrexp = return_type("frexp", "mantissa exponent")
@@ -99,7 +100,9 @@ sinc = elementwise("sinc", lambda x: s.where(x == 0.0, 1.0, s.sin(math.pi * x) /
 def _logit_slope(g: Any, x: Any, eps: Any) -> Any:
     """Outside of [eps, 1 - eps] 0; without an eps, outside of [0, 1] NaN, as PyTorch has it."""
     low = s.where(eps < 0.0, 0.0, eps)
-    return s.where((x >= low) & (x <= 1.0 - low), g / (s.abs(x) * (1.0 - x)), s.where(eps < 0.0, math.nan, 0.0))
+    return s.where(
+        (x >= low) & (x <= 1.0 - low), g / (s.abs(x) * (1.0 - x)), s.where((eps < 0.0) | s.isnan(x), math.nan, 0.0)
+    )
 
 
 logit_ = elementwise(
@@ -172,7 +175,7 @@ def limits(d: dtypes.dtype) -> Any:
     """NumPy's finfo of a floating dtype; bfloat16 has ml_dtypes'."""
     import ml_dtypes
 
-    return ml_dtypes.finfo(d.numpy) if d is dtypes.bfloat16 else np.finfo(d.numpy)
+    return ml_dtypes.finfo(d.numpy) if d is dtypes.bfloat16 else np.finfo(d.numpy)  # type: ignore[no-untyped-call]
 
 
 @public(inplace=True)
@@ -204,6 +207,26 @@ def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: float = 1
 
 
 # -- spelt with other ops ----------------------------------------------------------------------------------------------
+
+
+@public(inplace=True)
+def round(input: Tensor, *, decimals: int = 0, out: Tensor | None = None) -> Tensor:
+    """Rounded to so many decimals, halves to the even one; negative `decimals` round to tens, hundreds, ...
+
+    >>> import core
+    >>> core.round(core.tensor([0.5, 1.5])), core.round(core.tensor([1.25]), decimals=1)
+    (tensor([0., 2.]), tensor([1.2000]))
+    """
+    if not decimals:
+        return _round(input, out=out)  # type: ignore[no-any-return]
+    if not input.is_floating_point():
+        raise NotImplementedError(text(f"\"round_cpu\" not implemented for '{input.dtype.scalar_type}'", op="round",
+                                       came=f"decimals={decimals} for {input.dtype}", remedy="x.float()"))  # fmt: skip
+    scale = 10.0 ** abs(decimals)
+    y = _round(input * scale) / scale if decimals > 0 else _round(input / scale) * scale
+    from ..dispatch import into
+
+    return into(out, y, "round")
 
 
 def _float(input: Tensor) -> Tensor:
@@ -389,71 +412,3 @@ def isreal(input: Tensor) -> Tensor:
     """
     xp = backends.array_module(input.device.type)
     return from_array(xp.isreal(input._a) if input.is_complex() else xp.ones(input._a.shape, bool), input.device)
-
-
-# -- closeness ---------------------------------------------------------------------------------------------------------
-
-
-def _isclose_forward(xp: Any, a: Any, b: Any, rtol: float, atol: float, equal_nan: bool) -> Any:
-    a, b = wide(a), wide(b)
-    same = a == b
-    if a.dtype.kind not in "fc":
-        if a.dtype.kind == "b":
-            return same
-        a, b = a.astype(np.float64), b.astype(np.float64)
-    if equal_nan:
-        same = same | (xp.isnan(a) & xp.isnan(b))
-    off = xp.abs(a - b)
-    return same | (xp.isfinite(off) & (off <= atol + xp.abs(rtol * b)))
-
-
-_isclose = operation(
-    "isclose",
-    _isclose_forward,
-    inputs="a b",
-    params={"rtol": 1e-5, "atol": 1e-8, "equal_nan": False},
-    samples=lambda rng: [((np.array([1.0, 2.0, 0.0]), np.array([1.0, 2.5, 1.0])), {"rtol": 0.1})],
-)
-
-
-@public()
-def isclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Tensor:
-    """Whether ``|input - other| <= atol + rtol * |other|``, elementwise.
-
-    *Raises*: RuntimeError for tensors of different dtypes or negative tolerances.
-
-    >>> import core
-    >>> core.isclose(core.tensor([1.0, 2.0]), core.tensor([1.0 + 1e-7, 2.1]))
-    tensor([ True, False])
-    """
-    if input.dtype is not other.dtype:
-        raise RuntimeError(text(f"{input.dtype.scalar_type} did not match {other.dtype.scalar_type}", op="isclose",
-                                remedy=f"other.to({input.dtype!r})"))  # fmt: skip
-    for name, value in (("rtol", rtol), ("atol", atol)):
-        if value < 0:
-            raise RuntimeError(text(f"{name} must be greater than or equal to zero, but got {value}", op="isclose"))
-    return _isclose(input.detach(), other.detach(), rtol=rtol, atol=atol, equal_nan=equal_nan)  # type: ignore[no-any-return]
-
-
-@public()
-def allclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> bool:
-    """Whether `isclose` holds for all elements.
-
-    >>> import core
-    >>> core.allclose(core.tensor([1.0]), core.tensor([1.0 + 1e-7]))
-    True
-    """
-    return bool(isclose(input, other, rtol, atol, equal_nan)._a.all())
-
-
-@public()
-def equal(input: Tensor, other: Tensor) -> bool:
-    """Whether both have the same shape and elements; NaN equals nothing.
-
-    >>> import core
-    >>> core.equal(core.tensor([1, 2]), core.tensor([1, 2]))
-    True
-    """
-    if input._a.shape != other._a.shape:
-        return False
-    return bool((input._a == other._a).all())

@@ -118,7 +118,7 @@ def zeta(xp: Any, s: Any, q: Any) -> Any:
     for k, b in enumerate(_EULER_MACLAURIN):
         y = y + b * factor
         factor = factor * ((s + 2 * k + 1) * (s + 2 * k + 2)) / (up * up)
-    y = xp.where(xp.isposinf(q) | (xp.isposinf(s) & (q > 1)), 0.0, y)
+    y = xp.where(xp.isposinf(q) | (xp.isposinf(s) & (q > 1)), 0.0, xp.where(xp.isposinf(s) & (q == 1), 1.0, y))
     y = xp.where(xp.isnan(q) | xp.isnan(s) | ((q < 0) & (s != xp.floor(s))), math.nan, y)
     y = xp.where((q <= 0) & (q == xp.floor(q)), math.inf, y)
     return xp.where(s == 1, math.inf, xp.where(s < 1, math.nan, y))

@@ -18,6 +18,7 @@ from ..inplace import write
 from ..shape import as_shape
 from ..source import here
 from ..tensor import Tensor, from_array, wrap
+from .constant import constant
 from .elementwise import where
 from .placing import as_strided, storage_offset
 from .sampling import _fill, _floating
@@ -122,7 +123,8 @@ def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
         raise RuntimeError(text("invalid Poisson rate, expected rate to be non-negative", op="poisson"))
     seed = source(generator, input.device).integers(np, 4, 2**31)
     drawn = np.random.Generator(np.random.Philox([int(n) for n in seed])).poisson(input.detach().cpu().numpy())
-    return from_array(backends.array_module(input.device.type).asarray(drawn.astype(input._a.dtype)), input.device)
+    a = backends.array_module(input.device.type).asarray(drawn.astype(input._a.dtype))
+    return constant(from_array(a, input.device), input)
 
 
 # -- memory ------------------------------------------------------------------------------------------------------------

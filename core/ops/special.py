@@ -289,9 +289,18 @@ def _bessel(
     )
 
 
-i0 = _bessel("i0", bessel_math.bessel_i, 0, -3, 3, "The modified Bessel function of the first kind, order 0.", "1.2661",
-             lambda g, x: g * i1(x), ("i0",))  # fmt: skip
-i1 = _bessel(
+i0: Any = _bessel(
+    "i0",
+    bessel_math.bessel_i,
+    0,
+    -3,
+    3,
+    "The modified Bessel function of the first kind, order 0.",
+    "1.2661",
+    lambda g, x: g * i1(x),
+    ("i0",),
+)
+i1: Any = _bessel(
     "i1",
     bessel_math.bessel_i,
     1,
@@ -301,25 +310,57 @@ i1 = _bessel(
     "0.5652",
     lambda g, x, y: g * (i0(x) - _over(y, x, 0.5)),
 )
-i0e = _bessel("i0e", bessel_math.bessel_i_scaled, 0, 0.3, 3, "exp(-|x|) i0(x).", "0.4658",
+i0e: Any = _bessel("i0e", bessel_math.bessel_i_scaled, 0, 0.3, 3, "exp(-|x|) i0(x).", "0.4658",
               lambda g, x, y: g * (i1e(x) - x.sign() * y))  # fmt: skip
-i1e = _bessel("i1e", bessel_math.bessel_i_scaled, 1, 0.3, 3, "exp(-|x|) i1(x).", "0.2079",
+i1e: Any = _bessel("i1e", bessel_math.bessel_i_scaled, 1, 0.3, 3, "exp(-|x|) i1(x).", "0.2079",
               lambda g, x, y: g * (i0e(x) - x.sign() * y - _over(y, x, 0.5)))  # fmt: skip
-bessel_j0 = _bessel("bessel_j0", bessel_math.bessel_j, 0, 0.3, 30, "The Bessel function of the first kind, order 0.",
-                    "0.7652", lambda g, x: -g * bessel_j1(x))  # fmt: skip
-bessel_j1 = _bessel("bessel_j1", bessel_math.bessel_j, 1, 0.3, 30, "The Bessel function of the first kind, order 1.",
-                    "0.4401", lambda g, x, y: g * (bessel_j0(x) - _over(y, x, 0.5)))  # fmt: skip
-bessel_y0 = _bessel("bessel_y0", bessel_math.bessel_y, 0, 0.3, 30, "The Bessel function of the second kind, order 0.",
-                    "0.0883", lambda g, x: -g * bessel_y1(x))  # fmt: skip
-bessel_y1 = _bessel("bessel_y1", bessel_math.bessel_y, 1, 0.3, 30, "The Bessel function of the second kind, order 1.",
-                    "-0.7812", lambda g, x, y: g * (bessel_y0(x) - y / x))  # fmt: skip
-k0e = _bessel("scaled_modified_bessel_k0", bessel_math.bessel_k_scaled, 0, 0.3, 5,
+bessel_j0: Any = _bessel(
+    "bessel_j0",
+    bessel_math.bessel_j,
+    0,
+    0.3,
+    30,
+    "The Bessel function of the first kind, order 0.",
+    "0.7652",
+    lambda g, x: -g * bessel_j1(x),
+)
+bessel_j1: Any = _bessel(
+    "bessel_j1",
+    bessel_math.bessel_j,
+    1,
+    0.3,
+    30,
+    "The Bessel function of the first kind, order 1.",
+    "0.4401",
+    lambda g, x, y: g * (bessel_j0(x) - _over(y, x, 0.5)),
+)
+bessel_y0: Any = _bessel(
+    "bessel_y0",
+    bessel_math.bessel_y,
+    0,
+    0.3,
+    30,
+    "The Bessel function of the second kind, order 0.",
+    "0.0883",
+    lambda g, x: -g * bessel_y1(x),
+)
+bessel_y1: Any = _bessel(
+    "bessel_y1",
+    bessel_math.bessel_y,
+    1,
+    0.3,
+    30,
+    "The Bessel function of the second kind, order 1.",
+    "-0.7812",
+    lambda g, x, y: g * (bessel_y0(x) - y / x),
+)
+k0e: Any = _bessel("scaled_modified_bessel_k0", bessel_math.bessel_k_scaled, 0, 0.3, 5,
               "exp(x) K(x), the modified Bessel function of the second kind of order 0.", "1.1445",
               lambda g, x, y: g * (y - k1e(x)))  # fmt: skip
-k1e = _bessel("scaled_modified_bessel_k1", bessel_math.bessel_k_scaled, 1, 0.3, 5,
+k1e: Any = _bessel("scaled_modified_bessel_k1", bessel_math.bessel_k_scaled, 1, 0.3, 5,
               "exp(x) K(x), the modified Bessel function of the second kind of order 1.", "1.6362",
               lambda g, x, y: g * (y - k0e(x) - y / x))  # fmt: skip
-k0 = _bessel(
+k0: Any = _bessel(
     "modified_bessel_k0",
     lambda xp, n, x: xp.exp(-x) * bessel_math.bessel_k_scaled(xp, n, x),
     0,
@@ -329,7 +370,7 @@ k0 = _bessel(
     "0.4210",
     lambda g, x: -g * k1(x),
 )
-k1 = _bessel("modified_bessel_k1", lambda xp, n, x: xp.exp(-x) * bessel_math.bessel_k_scaled(xp, n, x), 1, 0.3, 5,
+k1: Any = _bessel("modified_bessel_k1", lambda xp, n, x: xp.exp(-x) * bessel_math.bessel_k_scaled(xp, n, x), 1, 0.3, 5,
              "The modified Bessel function of the second kind, order 1.", "0.6019",
              lambda g, x, y: -g * (k0(x) + y / x))  # fmt: skip
 shown |= {"modified_bessel_i0": i0, "modified_bessel_i1": i1}
