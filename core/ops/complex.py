@@ -65,19 +65,19 @@ def _imag_vjp(g: Tensor) -> Tensor:
 
 _complex = _declare("complex", _complex_forward, (lambda g: _real(g), lambda g: _imag(g)), inputs="real imag",
                     samples=lambda rng: [((rng.uniform(-2, 2, (2, 3)), rng.uniform(-2, 2, (2, 3))), {})])  # fmt: skip
-_real = _declare("real", lambda xp, x: x.real, _real_vjp, view=True, samples=_number)
-_imag = _declare("imag", lambda xp, x: x.imag, _imag_vjp, view=True, samples=_number)
+_real: Any = _declare("real", lambda xp, x: x.real, _real_vjp, view=True, samples=_number)
+_imag: Any = _declare("imag", lambda xp, x: x.imag, _imag_vjp, view=True, samples=_number)
 _view_as_real = _declare(
     "view_as_real", _as_pairs, lambda g: _view_as_complex(g.contiguous()), view=True, samples=_number
 )
-_view_as_complex = _declare(
+_view_as_complex: Any = _declare(
     "view_as_complex",
     lambda xp, x: wide(x).view(xp.result_type(x.dtype, xp.complex64))[..., 0],
     lambda g: _view_as_real(g),
     view=True,
     samples=_pairs,
 )
-_conj = _declare("conj", lambda xp, x: xp.conj(x), lambda g: _conj(g), samples=_number)
+_conj: Any = _declare("conj", lambda xp, x: xp.conj(x), lambda g: _conj(g), samples=_number)
 
 
 def _is_complex(t: Any, op: str) -> bool:
@@ -317,4 +317,5 @@ def _acosh(x: Tensor) -> Tensor:
 _OTHERS = {"abs": _abs, "sign": sgn, "sigmoid": _sigmoid, "exp2": lambda x: exp(x * math.log(2)), "acosh": _acosh}
 for _name, _op in declarations.table.items():
     if isinstance(_op, Elementwise):
-        _op.complex_form = _op if _name in _AS_THEY_ARE.split() else _OTHERS.get(_name)
+        _form: Any = _op if _name in _AS_THEY_ARE.split() else _OTHERS.get(_name)
+        _op.complex_form = _form

@@ -7,7 +7,7 @@ from typing import Any
 from ..binding import bind, public
 from ..op import operation
 from ..return_types import return_type
-from ..tensor import Tensor, wrap
+from ..tensor import Tensor
 from .elementwise import where
 from .linalg import matmul
 from .precision import rounded, wide
@@ -61,9 +61,13 @@ _slogdet = operation("slogdet", _slogdet_forward, outputs="sign logabsdet", retu
 _slogdet.op.holomorphic = False  # type: ignore[attr-defined]
 
 
+# The sign of a real determinant does not change with the matrix: it is on the graph, and no gradient passes.
+_constant_sign = operation("determinant_sign", lambda xp, x: xp.sign(x), vjp=lambda g: None, label="linalg_slogdet",
+                           samples=lambda rng: [((rng.uniform(0.5, 1, (2,)),), {})])  # fmt: skip
+
+
 def _constant(sign: Tensor) -> Tensor:
-    """The sign; of a real determinant it does not change with the matrix."""
-    return sign if sign.is_complex() else wrap(sign._a, sign._kind)
+    return sign if sign.is_complex() else _constant_sign(sign)  # type: ignore[no-any-return]
 
 
 @linalg

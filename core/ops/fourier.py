@@ -54,7 +54,7 @@ def _c2c_forward(xp: Any, x: Any, dim: tuple[int, ...], inverse: bool, norm: str
     return (xp.fft.ifftn if inverse else xp.fft.fftn)(x, axes=dim, norm=norm)
 
 
-_c2c = operation(
+_c2c: Any = operation(
     "fft_c2c", _c2c_forward, params={"dim": (-1,), "inverse": False, "norm": "backward"},
     vjp=lambda g, dim, inverse, norm: _c2c(g, dim=dim, inverse=inverse, norm=norm),  # the matrix is symmetric
     samples=lambda rng: [((_complex_numbers(rng, 2, 3, 2),), {"dim": d, "inverse": i, "norm": n})

@@ -14,7 +14,7 @@ from ..dtypes import dtype as Dtype
 from ..errors import text
 from ..op import operation
 from ..shape import normalize_dim, normalize_dims
-from ..tensor import Tensor, wrap
+from ..tensor import Tensor
 from .joining import cat
 from .linalg import matmul
 from .moments import _norm
@@ -34,6 +34,16 @@ def _cast(op: str, x: Tensor, dtype: Dtype | None) -> Tensor:
     return x if dtype is None else x.to(dtype)
 
 
+def _count_forward(xp: Any, x: Any, dim: tuple[int, ...], keepdim: bool) -> Any:
+    return xp.asarray((x != 0).sum(axis=dim, keepdims=keepdim).astype(x.dtype))
+
+
+# The "norm" of order 0: a number on the graph through which no gradient passes.
+_count = operation("norm_count", _count_forward, params={"dim": (), "keepdim": False}, vjp=lambda g: None,
+                   label="linalg_vector_norm",
+                   samples=lambda rng: [((rng.uniform(0.5, 1, (2, 3)),), {"dim": (1,)})])  # fmt: skip
+
+
 @linalg
 def vector_norm(x: Tensor, ord: float = 2, dim: Any = None, keepdim: bool = False, *,
                 dtype: Dtype | None = None) -> Tensor:  # fmt: skip
@@ -50,7 +60,7 @@ def vector_norm(x: Tensor, ord: float = 2, dim: Any = None, keepdim: bool = Fals
         raise RuntimeError(text(f"linalg.vector_norm cannot compute the {ord} norm on an empty tensor because the "
                                 "operation does not have an identity", op="linalg.vector_norm"))  # fmt: skip
     if ord == 0:
-        x = wrap(x._a, x._kind)  # a count has no gradient
+        return _count(x, dim=dims, keepdim=keepdim)  # type: ignore[no-any-return]
     return _norm(x, p=float(ord), dim=dims, keepdim=keepdim)  # type: ignore[no-any-return]
 
 

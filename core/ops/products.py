@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from ..binding import public
+from ..creation import ones_like
 from ..dtypes import promote_types
 from ..errors import text
 from ..op import operation
@@ -187,7 +188,7 @@ def _cross_forward(xp: Any, a: Any, b: Any, dim: int) -> Any:
     return xp.roll(a * right - left * b, -1, axis=dim)
 
 
-_cross = operation(
+_cross: Any = operation(
     "cross", _cross_forward, inputs="a b", params={"dim": -1}, label="linalg_cross",
     vjp=(lambda g, b, dim: _cross(b, g, dim=dim), lambda g, a, dim: _cross(g, a, dim=dim)),
     samples=lambda rng: [((rng.uniform(-1, 1, s), rng.uniform(-1, 1, s)), {"dim": d})
@@ -398,7 +399,9 @@ def corrcoef(input: Tensor) -> Tensor:
 
 
 def _powers(x: Tensor, n: int, increasing: bool) -> Tensor:
-    columns = [x * 0 + 1, *(x**k for k in range(1, n))]
+    if n == 0:
+        return x.unsqueeze(-1).narrow(-1, 0, 0)
+    columns = [ones_like(x), *(x**k for k in range(1, n))]
     return stack(columns if increasing else columns[::-1], -1)
 
 
@@ -410,6 +413,9 @@ def _linalg_vander(x: Tensor, *, N: int | None = None) -> Tensor:
     tensor([[1., 2., 4.],
             [1., 3., 9.]])
     """
+    if x.dtype.category == 0:
+        raise RuntimeError(text("linalg.vander supports floating point, complex, and integer tensors, but got Bool",
+                                op="linalg.vander", remedy="x.long()"))  # fmt: skip
     return _powers(x, x._a.shape[-1] if N is None else N, True)
 
 

@@ -130,3 +130,10 @@ def test_empty(case: str, shape: tuple[int, ...]) -> None:
     want, got = (eval(case, {"L": module.linalg, "m": module.zeros(*shape)}) for module in (torch, core))
     assert tuple(got.shape) == tuple(want.shape)
     np.testing.assert_array_equal(got.numpy(), want.numpy())
+
+
+@pytest.mark.parametrize("case", ["torch.geqrf(T)[0]", "torch.geqrf(T)[1]", "torch.geqrf(TT)[0]", "torch.ormqr(*torch.geqrf(T), b4)", "torch.ormqr(*torch.geqrf(T), b4, True, True)",
+                                  "torch.ormqr(*torch.geqrf(T), b4.mT, left=False)", "torch.svd_lowrank(T, 2)[1]", "torch.pca_lowrank(p, 3)[1]", "torch.ormqr(*torch.geqrf(ZT), ZT, transpose=True)"])  # fmt: skip
+def test_without_gradients(case: str) -> None:
+    want, got = (eval(case, {"torch": m, **{k: m.tensor(a) for k, a in ARRAYS.items()}}) for m in (torch, core))
+    same(got, want, case)

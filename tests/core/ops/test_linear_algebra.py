@@ -122,3 +122,32 @@ def test_methods() -> None:
     for name in ("det", "logdet", "slogdet", "inverse", "pinverse", "cholesky", "qr", "svd", "matrix_power", "trace"):
         assert hasattr(A, name)
     near(A.det(), L.det(A))
+
+
+def test_low_rank() -> None:
+    A = matrix(6, 2) @ matrix(2, 5)
+    for M in (A, A.T, A.expand(2, 6, 5)):
+        U, S, V = core.svd_lowrank(M, q=2)
+        near((U * S.unsqueeze(-2)) @ V.mT, M)
+    U, S, V = core.pca_lowrank(A, q=2)
+    near((U * S) @ V.T, A - A.mean(0))
+    with pytest.raises(ValueError, match="must be non-negative integer and not greater than"):
+        core.pca_lowrank(A, q=9)
+
+
+@pytest.mark.parametrize("imag", [False, True])
+def test_products_with_the_q_of_a_decomposition(imag: bool) -> None:
+    A = matrix(4, 2, imag=imag)
+    a, tau = core.geqrf(A)
+    Q = core.ormqr(a, tau, core.eye(4, dtype=A.dtype))
+    near(Q[:, :2] @ a.triu()[:2], A)
+    near(Q[:, :2], core.orgqr(a, tau))
+    near(core.ormqr(a, tau, A, transpose=True), Q.mH @ A)
+    near(core.ormqr(a, tau, A.mH, left=False), A.mH @ Q)
+
+
+def test_what_no_gradient_passes_through() -> None:
+    A = matrix(2, 2, grad=True)
+    assert L.slogdet(A).sign.requires_grad
+    (L.vector_norm(A, 0) + L.slogdet(A).sign).backward()
+    assert A.grad is None
