@@ -8,5 +8,5 @@ from . import conv, pool, resample, sampling_grid, fold  # noqa: F401, I001
 from . import complex  # noqa: F401, I001 - says which of the ops above take complex numbers
 from . import multilabel, ctc, rarer, segments  # noqa: F401, I001
 from . import reshaped  # noqa: F401 - in-place forms of the views
-from . import solving, decomposition, spectral, determinant, lu, matrix, products  # noqa: F401, I001
+from . import solving, decomposition, spectral, determinant, lu, matrix, products, lowrank  # noqa: F401, I001
 from . import fourier, spectrogram  # noqa: F401, I001
