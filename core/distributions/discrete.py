@@ -1,4 +1,4 @@
-"""Distributions over choices and counts: `Bernoulli`, `Categorical`, `OneHotCategorical`, `Geometric`."""
+"""Distributions over choices and counts: `Bernoulli`, `Geometric`, `Poisson`, `Categorical`, `OneHotCategorical`."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from ..modes import no_grad
 from ..ops.distance import binary_cross_entropy_with_logits
 from ..ops.elementwise import where
 from ..ops.embedding import one_hot
+from ..ops.methods import poisson
 from ..ops.sampling import bernoulli, multinomial
 from ..queries import finfo
 from ..random import rand
@@ -143,6 +144,43 @@ class Geometric(_Binary):
 
     def entropy(self) -> Tensor:
         return binary_cross_entropy_with_logits(self.logits, self.probs, reduction="none") / self.probs
+
+
+class Poisson(Parametrised):
+    """How many of many rare things happen, with mean `rate`.
+
+    >>> import core
+    >>> core.distributions.Poisson(2.0).log_prob(core.tensor(1.0))
+    tensor(-1.3069)
+    """
+
+    arg_constraints: ClassVar[dict[str, Constraint]] = {"rate": constraints.nonnegative}
+    support = constraints.nonnegative_integer
+
+    def __init__(self, rate: Any, validate_args: bool | None = None) -> None:
+        (self.rate,) = broadcast_all(rate)
+        super().__init__(self.rate.shape, validate_args=validate_args)
+
+    @property
+    def mean(self) -> Tensor:
+        return self.rate
+
+    @property
+    def mode(self) -> Tensor:
+        return self.rate.floor()
+
+    @property
+    def variance(self) -> Tensor:
+        return self.rate
+
+    def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+        with no_grad():
+            return poisson(self.rate.expand(self._extended_shape(sample_shape)))
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        self._given(value)
+        rate, value = broadcast_all(self.rate, value)
+        return value.xlogy(rate) - rate - (value + 1).lgamma()
 
 
 class Categorical(Distribution):

@@ -9,8 +9,9 @@ from typing import Any
 from ..ops.elementwise import where
 from ..tensor import Tensor
 from .continuous import Exponential, Gumbel, HalfNormal, Laplace, LogNormal, Normal, Uniform
-from .discrete import Bernoulli, Categorical, Geometric, OneHotCategorical
+from .discrete import Bernoulli, Categorical, Geometric, OneHotCategorical, Poisson
 from .distribution import Distribution, summed
+from .gamma import Beta, Dirichlet, Gamma
 from .independent import Independent
 from .multivariate_normal import MultivariateNormal, kl_of
 
@@ -104,6 +105,11 @@ def _geometric(p: Geometric, q: Geometric) -> Tensor:
     return -p.entropy() - (-q.probs).log1p() / p.probs - q.logits
 
 
+@register_kl(Poisson, Poisson)
+def _poisson(p: Poisson, q: Poisson) -> Tensor:
+    return p.rate * (p.rate.log() - q.rate.log()) - (p.rate - q.rate)
+
+
 @register_kl(Exponential, Exponential)
 def _exponential(p: Exponential, q: Exponential) -> Tensor:
     ratio = q.rate / p.rate
@@ -159,6 +165,26 @@ def _normal_laplace(p: Normal, q: Laplace) -> Tensor:
     share = off / p.scale
     reach = math.sqrt(2 / math.pi) * p.scale * (-0.5 * share.square()).exp() + off * (share * math.sqrt(0.5)).erf()
     return -(p.scale / q.scale).log() + reach / q.scale - 0.5 * math.log(0.5 * math.pi) - 0.5
+
+
+@register_kl(Gamma, Gamma)
+def _gamma(p: Gamma, q: Gamma) -> Tensor:
+    a, b = p.concentration, q.concentration
+    scales = b * (p.rate / q.rate).log() + (q.rate - p.rate) * (a / p.rate)
+    return scales + b.lgamma() - a.lgamma() + (a - b) * a.digamma()
+
+
+@register_kl(Dirichlet, Dirichlet)
+def _dirichlet(p: Dirichlet, q: Dirichlet) -> Tensor:
+    a, b = p.concentration, q.concentration
+    rest = (a.lgamma() - b.lgamma()).sum(-1)
+    drift = (a - b) * (a.digamma() - a.sum(-1, keepdim=True).digamma())
+    return a.sum(-1).lgamma() - b.sum(-1).lgamma() - rest + drift.sum(-1)
+
+
+@register_kl(Beta, Beta)
+def _beta(p: Beta, q: Beta) -> Tensor:
+    return _dirichlet(p._dirichlet, q._dirichlet)
 
 
 @register_kl(MultivariateNormal, MultivariateNormal)

@@ -16,6 +16,9 @@ CONTINUOUS = [
     (d.Exponential(1.7), 0.0, 15.0),
     (d.Laplace(0.3, 0.6), -12.0, 12.0),
     (d.Gumbel(0.2, 0.5), -4.0, 14.0),
+    (d.Gamma(2.5, 1.5), 1e-9, 15.0),
+    (d.Beta(2.0, 3.0), 1e-9, 1 - 1e-9),
+    (d.StudentT(5.0, 0.2, 0.7), -40.0, 40.0),
 ]
 
 
@@ -74,3 +77,39 @@ def test_checks_can_be_left_out():
     assert d.Normal(0.0, -1.0, validate_args=False).scale.item() == -1.0
     with pytest.raises(ValueError, match="Expected parameter scale"):
         d.Normal(0.0, -1.0)
+
+
+def test_gamma_numbers_of_any_shape_have_the_moments_and_move_with_it():
+    core.manual_seed(0)
+    for a in (0.1, 0.7, 3.0, 500.0):
+        shape = core.full((20000,), a, dtype=core.float64, requires_grad=True)
+        drawn = core.distributions.gamma.standard_gamma(shape)
+        assert abs(drawn.mean().item() - a) < 0.05 * a**0.5
+        assert abs(drawn.var().item() / a - 1) < 0.1
+        (moves,) = core.autograd.grad(drawn.sum(), shape)
+        assert abs(moves.mean().item() - 1) < 0.1  # the mean is a, so it moves as a does
+
+
+def test_gamma_numbers_keep_their_rank():
+    core.manual_seed(0)
+    a = core.tensor([0.2, 1.0, 4.0, 40.0, 250.0], dtype=core.float64, requires_grad=True)
+    x = core.distributions.gamma.standard_gamma(a)
+    (moves,) = core.autograd.grad(x.sum(), a)
+    h = 1e-5 * a.detach()
+    up, down = (core.special.gammainc(a.detach() + s * h, x.detach() + s * h * moves) for s in (1, -1))
+    assert ((up - down).abs() < 1e-7 * up).all()
+
+
+def test_counts_follow_their_rate():
+    core.manual_seed(0)
+    drawn = d.Poisson(core.tensor([0.5, 6.0])).sample((20000,))
+    assert (drawn.mean(0) - core.tensor([0.5, 6.0])).abs().max() < 0.1
+    assert abs(d.Poisson(3.0).log_prob(core.arange(60.0)).exp().sum().item() - 1) < 1e-5
+
+
+def test_dirichlet_numbers_sum_to_one():
+    core.manual_seed(0)
+    dist = d.Dirichlet(core.tensor([0.5, 1.0, 3.0]))
+    drawn = dist.sample((20000,))
+    assert (drawn.sum(-1) - 1).abs().max() < 1e-5
+    assert (drawn.mean(0) - dist.mean).abs().max() < 0.02
