@@ -34,6 +34,14 @@ class dtype:
     def is_signed(self) -> bool:
         return self.name not in ("bool", "uint8")
 
+    def to_real(self) -> dtype:
+        """The dtype of the real parts; a real dtype is its own."""
+        return _BY_NAME[{"complex64": "float32", "complex128": "float64"}.get(self.name, self.name)]
+
+    def to_complex(self) -> dtype:
+        """The complex dtype of such parts: complex64, of float64 complex128."""
+        return complex128 if self.name in ("float64", "complex128") else complex64
+
     @property
     def scalar_type(self) -> str:
         """PyTorch's name of it in error messages: Float, Long, ..."""

@@ -57,7 +57,7 @@ __all__ = [
 def _kind(op: str, dtype: Dtype | None, device: Any) -> Kind:
     d = as_dtype(dtype, op) if dtype is not None else dtypes.get_default_dtype()
     where = placed(device)
-    if d.category != 2:
+    if d.category < 2:
         raise NotImplementedError(
             text(
                 f"\"{op}\" not implemented for '{d.scalar_type}'",
@@ -67,6 +67,17 @@ def _kind(op: str, dtype: Dtype | None, device: Any) -> Kind:
             )
         )
     return kind_of(d, where)
+
+
+def _drawn(array: Callable[..., Any], shape: tuple[int, ...], kind: Kind, generator: Generator | None) -> Any:
+    """What `array` draws; of complex numbers both parts, of a normal one each with half the variance."""
+    if kind.dtype.category != 3:
+        return array(shape, kind, generator)
+    part = kind_of(dtypes.float32 if kind.dtype is dtypes.complex64 else dtypes.float64, kind.device)
+    pairs = array((*shape, 2), part, generator)
+    if array is normal_array:
+        pairs = pairs * part.dtype.numpy.type(math.sqrt(0.5))
+    return pairs.view(kind.dtype.numpy)[..., 0]
 
 
 def _from_unit(name: str, array: Callable[..., Any], what: str) -> tuple[Any, Any]:
@@ -81,12 +92,12 @@ def _from_unit(name: str, array: Callable[..., Any], what: str) -> tuple[Any, An
         **ignored: Any,
     ) -> Tensor:
         kind = _kind(name, dtype or (out.dtype if out is not None else None), device)
-        return finished(array(as_size(name, args, size), kind, generator), kind, requires_grad, out)
+        return finished(_drawn(array, as_size(name, args, size), kind, generator), kind, requires_grad, out)
 
     def like(input: Tensor, *, generator: Generator | None = None, dtype: Dtype | None = None, device: Any = None,
              requires_grad: bool = False, **ignored: Any) -> Tensor:  # fmt: skip
         kind = _kind(name + "_like", dtype or input.dtype, device or input.device)
-        return finished(array(tuple(input._a.shape), kind, generator), kind, requires_grad, None)
+        return finished(_drawn(array, tuple(input._a.shape), kind, generator), kind, requires_grad, None)
 
     function.__name__ = function.__qualname__ = name
     like.__name__ = like.__qualname__ = name + "_like"

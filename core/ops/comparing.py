@@ -302,12 +302,14 @@ def clamp_max(input: Tensor, max: Any, *, out: Tensor | None = None) -> Tensor:
 
 
 def _double(x: Any) -> Any:
-    return x.to(dtypes.float64) if isinstance(x, Tensor) else float(x)
+    if not isinstance(x, Tensor):
+        return x if isinstance(x, complex) else float(x)
+    return x.to(dtypes.complex128 if x.is_complex() else dtypes.float64)
 
 
 @public(inplace=True)
 def float_power(input: Any, exponent: Any, *, out: Tensor | None = None) -> Tensor:
-    """`input` to the power of `exponent`, in float64.
+    """`input` to the power of `exponent`, in float64, of complex numbers in complex128.
 
     >>> import core
     >>> core.float_power(core.tensor([2, 3]), 0.5)

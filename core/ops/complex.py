@@ -7,6 +7,7 @@ here that are not complex-differentiable say their gradients outright.
 
 from __future__ import annotations
 
+import builtins
 import math
 from typing import Any
 
@@ -288,6 +289,8 @@ def adjoint(input: Tensor) -> Tensor:
     return _conjugate_transposed(input) if input.ndim else input.clone()  # type: ignore[attr-defined]
 
 
+Tensor.__complex__ = lambda self: builtins.complex(self.item())  # type: ignore[attr-defined]
+
 for _name, _kind in (("cfloat", complex64), ("cdouble", complex128)):
 
     def _convert(self: Tensor, _kind: Any = _kind) -> Tensor:
@@ -302,7 +305,7 @@ for _name, _kind in (("cfloat", complex64), ("cdouble", complex128)):
 _AS_THEY_ARE = (
     "mul true_divide neg square reciprocal add sub pow_tensor pow_scalar scalar_pow lerp exp expm1 log log2 log10 "
     "log1p sqrt rsqrt sin cos tan asin acos atan sinh cosh tanh asinh atanh eq ne where isnan isinf isfinite "
-    "logical_and logical_or logical_xor logical_not addcmul addcdiv silu"
+    "logical_and logical_or logical_xor logical_not add_product add_quotient sinc"
 )
 
 
@@ -314,7 +317,8 @@ def _acosh(x: Tensor) -> Tensor:
     return log(x + sqrt(x - 1) * sqrt(x + 1))  # the root of x * x - 1 would be on the other branch left of 0
 
 
-_OTHERS = {"abs": _abs, "sign": sgn, "sigmoid": _sigmoid, "exp2": lambda x: exp(x * math.log(2)), "acosh": _acosh}
+_OTHERS = {"abs": _abs, "sign": sgn, "sigmoid": _sigmoid, "exp2": lambda x: exp(x * math.log(2)), "acosh": _acosh,
+           "silu": lambda x: x * _sigmoid(x), "absolute_error": lambda a, b: _abs(a - b)}  # fmt: skip
 for _name, _op in declarations.table.items():
     if isinstance(_op, Elementwise):
         _form: Any = _op if _name in _AS_THEY_ARE.split() else _OTHERS.get(_name)

@@ -82,6 +82,10 @@ def _moment(op: Any, name: str, input: Tensor, dim: Any, unbiased: Any, correcti
             UserWarning,
             stacklevel=3,
         )
+    if input.dtype.category == 3:
+        of_real, of_imag = (_var(part, dim=dims, correction=correction, keepdim=keepdim)
+                            for part in (input.real, input.imag))  # type: ignore[attr-defined]  # fmt: skip
+        return of_real + of_imag if op is _var else (of_real + of_imag).sqrt()
     return op(input, dim=dims, correction=correction, keepdim=keepdim)
 
 
@@ -206,6 +210,7 @@ def norm(
                                 f"{x.dtype.scalar_type}", op="norm", remedy="x.float().norm()"))  # fmt: skip
     if isinstance(p, str) and p != "fro":
         raise RuntimeError(text(f"linalg.matrix_norm: Order {p} not supported.", op="norm", needed='"fro" or a number'))
+    x = x.abs() if x.dtype.category == 3 else x
     dims = normalize_dims(dim, x.ndim, "norm")
     if p in (math.inf, -math.inf) and count(tuple(x.shape), dims) == 0:
         raise RuntimeError(text(f"linalg.vector_norm cannot compute the {p} norm on an empty tensor because the "
