@@ -17,6 +17,7 @@ from . import numpy_names as _numpy_names
 from . import ops as _ops  # first: the ops bind themselves to Tensor
 from .autograd import enable_grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled
 from .choice import explain
+from .conversion import get_default_device, set_default_device
 from .creation import (
                        arange,
                        as_tensor,
@@ -38,7 +39,6 @@ from .creation import (
                        zeros,  # fmt: skip
                        zeros_like,
 )
-from .conversion import get_default_device, set_default_device
 from .device import device
 from .dtypes import (
                        bfloat16,
@@ -67,48 +67,49 @@ from .generator import (
                        seed,
                        set_rng_state,  # fmt: skip
 )
+from .modes import is_inference_mode_enabled
 from .printing import set_printoptions
 from .queries import (
-    are_deterministic_algorithms_enabled,
-    can_cast,
-    channels_last,
-    channels_last_3d,
-    contiguous_format,
-    e,
-    finfo,
-    get_device,
-    get_float32_matmul_precision,
-    get_num_interop_threads,
-    get_num_threads,
-    iinfo,
-    inf,
-    is_complex,
-    is_floating_point,
-    is_inference,
-    is_nonzero,
-    is_same_size,
-    is_signed,
-    is_storage,
-    is_tensor,
-    layout,
-    memory_format,
-    nan,
-    newaxis,
-    numel,
-    pi,
-    preserve_format,
-    result_type,
-    set_float32_matmul_precision,
-    set_num_threads,
-    strided,
-    typename,
-    use_deterministic_algorithms,
+                       are_deterministic_algorithms_enabled,
+                       can_cast,
+                       channels_last,
+                       channels_last_3d,
+                       contiguous_format,
+                       e,
+                       finfo,
+                       get_device,
+                       get_float32_matmul_precision,
+                       get_num_interop_threads,
+                       get_num_threads,
+                       iinfo,
+                       inf,
+                       is_complex,
+                       is_floating_point,
+                       is_inference,
+                       is_nonzero,
+                       is_same_size,
+                       is_signed,
+                       is_storage,
+                       is_tensor,
+                       layout,
+                       memory_format,
+                       nan,
+                       newaxis,
+                       numel,
+                       pi,
+                       preserve_format,
+                       result_type,
+                       set_float32_matmul_precision,
+                       set_num_threads,
+                       strided,
+                       typename,
+                       use_deterministic_algorithms,
 )
 from .random import normal, rand, rand_like, randint, randint_like, randn, randn_like, randperm
 from .shape import Size
 from .tensor import Tensor
 
-from . import distributions, fft, library, linalg, nn, optim, special, utils  # isort: skip - written in the ops above
+from . import distributions, fft, func, library, linalg, nn, optim, special, utils  # isort: skip - written in the ops above
 
 float, double, half, long, int = float32, float64, float16, int64, int32
 

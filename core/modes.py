@@ -11,7 +11,9 @@ from typing import Any
 
 class _State(threading.local):
     enabled = True
+    inference = False
     phase = "forward"  # what ops that run now belong to; the engine and the optimizers set it
+    batch: Any = None  # what runs ops over batches, once a vmap has begun; core.batching sets it
     task: Any = None  # the backward pass that is running, as the engine knows it
 
 
@@ -21,6 +23,17 @@ state = _State()
 def is_grad_enabled() -> bool:
     """Whether operations are being recorded in this thread."""
     return state.enabled
+
+
+def is_inference_mode_enabled() -> bool:
+    """Whether this thread is in an `inference_mode` block.
+
+    >>> import core
+    >>> with core.inference_mode():
+    ...     core.is_inference_mode_enabled()
+    True
+    """
+    return state.inference
 
 
 class _Mode:
@@ -112,6 +125,16 @@ class inference_mode(no_grad):
     def __init__(self, mode: bool | Callable[..., Any] = True) -> None:
         super().__init__()
         self._to = not mode if isinstance(mode, bool) else False
+        self._outside: list[bool] = []
+
+    def __enter__(self) -> None:
+        super().__enter__()
+        self._outside.append(state.inference)
+        state.inference = not self._to
+
+    def __exit__(self, *exc: object) -> None:
+        super().__exit__(*exc)
+        state.inference = self._outside.pop()
 
     def clone(self) -> _Mode:
         return inference_mode(not self._to)

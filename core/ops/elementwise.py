@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import math
 from typing import Any
 
@@ -158,9 +159,8 @@ ceil = elementwise("ceil", lambda x: s.ceil(x), vjp=no_slope, domain=(0.1, 0.9),
                    example=("core.tensor([-1.5, 1.5])", "tensor([-1.,  2.])"))  # fmt: skip
 trunc = elementwise("trunc", lambda x: s.trunc(x), vjp=no_slope, domain=(0.1, 0.9), aliases=("fix",),
                     doc="Rounded towards 0.", example=("core.tensor([-1.5, 1.5])", "tensor([-1.,  1.])"))  # fmt: skip
-round = elementwise("round", lambda x: s.round(x), vjp=no_slope, domain=(0.6, 0.9),
-                    doc="Rounded to the nearest integer, halves to the even one.",
-                    example=("core.tensor([0.5, 1.5])", "tensor([0., 2.])"))  # fmt: skip
+_round = elementwise("round", lambda x: s.round(x), vjp=no_slope, domain=(0.6, 0.9), public=False,
+                     doc="Rounded to the nearest integer, halves to the even one.")  # fmt: skip
 frac = elementwise("frac", lambda x: x - s.trunc(x), vjp=lambda g: g, domain=(0.1, 0.9), doc="The part after the point.",
                    example=("core.tensor([1.5, -2.2500])", "tensor([ 0.5000, -0.2500])"))  # fmt: skip
 sign = elementwise("sign", signum, vjp=no_slope, domain=(0.2, 3.0), aliases=("sgn",),
@@ -205,23 +205,6 @@ minimum = elementwise("minimum", lambda a, b: s.minimum(a, b), doc="The lesser; 
 where_ = elementwise("where", lambda condition, a, b: s.where(condition, a, b), bools=("condition",), public=False,
                      vjp=(None, lambda g, condition: s.where(condition, g, 0.0), lambda g, condition: s.where(condition, 0.0, g)),
                      doc="a where the condition holds, else b.")  # fmt: skip
-clamp_ = elementwise("clip_between", lambda x, min, max: s.minimum(s.maximum(x, min), max), public=False,
-                     params={"min": -math.inf, "max": math.inf}, label="clamp", doc="x, kept between two numbers.",
-                     vjp=lambda g, x, min, max: s.where((x >= min) & (x <= max), g, 0.0))  # fmt: skip
-
-clamp_both = elementwise("clamp_both", lambda x, min, max: s.minimum(s.maximum(x, min), max), public=False, label="clamp",
-                         domain=((-1.0, 1.0), (-3.0, -2.0), (2.0, 3.0)),
-                         vjp=(lambda g, x, min, max: s.where((x >= min) & (x <= max), g, 0.0),
-                              lambda g, x, min, max: s.where((x < min) & (min < max), g, 0.0),
-                              lambda g, x, min, max: s.where((x > max) | (max < min), g, 0.0)),
-                         doc="x, kept between two tensors.")  # fmt: skip
-clamp_below = elementwise("clamp_below", lambda x, min: s.maximum(x, min), public=False, label="clamp_min",
-                          vjp=(lambda g, x, min: s.where(x >= min, g, 0.0), lambda g, x, min: s.where(x < min, g, 0.0)),
-                          doc="x, at least as great as a tensor.")  # fmt: skip
-clamp_above = elementwise("clamp_above", lambda x, max: s.minimum(x, max), public=False, label="clamp_max",
-                          vjp=(lambda g, x, max: s.where(x <= max, g, 0.0), lambda g, x, max: s.where(x > max, g, 0.0)),
-                          doc="x, at most as great as a tensor.")  # fmt: skip
-
 # -- activations -------------------------------------------------------------------------------------------------------
 
 sigmoid = elementwise("sigmoid", lambda x: s.sigmoid(x), out="float", vjp=lambda g, y: g * (y * (1.0 - y)), domain=(-6.0, 6.0),
@@ -305,6 +288,23 @@ def _detached(t: Any) -> Any:
 
 bind(add, "add", inplace=True)
 bind(sub, "sub", ("subtract",), inplace=True)
+
+
+@public(inplace=True)
+def round(input: Tensor, *, decimals: int = 0, out: Tensor | None = None) -> Tensor:
+    """Rounded to `decimals` digits after the point (before it where negative), halves to the even neighbour.
+
+    >>> import core
+    >>> core.round(core.tensor([0.5, 1.5])), core.round(core.tensor([1.26]), decimals=1)
+    (tensor([0., 2.]), tensor([1.3000]))
+    """
+    if not decimals:
+        return _round(input, out=out)  # type: ignore[no-any-return]
+    if input.dtype.category < 2:
+        raise NotImplementedError(f"\"round_cpu\" not implemented for '{input.dtype.scalar_type}'\n  remedy: x.float()")
+    scale = 10.0 ** builtins.abs(decimals)
+    y = div_(_round(mul(input, scale)), scale) if decimals > 0 else mul(_round(div_(input, scale)), scale)
+    return into(out, y)
 
 
 @public("divide", inplace=True)
@@ -401,30 +401,6 @@ def _where(self: Tensor, condition: Tensor, other: Any) -> Tensor:
 
 
 Tensor.where = _where  # type: ignore[attr-defined]
-
-
-def _clamped(x: Tensor, min: Any, max: Any) -> Tensor:
-    if max is None:
-        return clamp_below(x, min)  # type: ignore[no-any-return]
-    return clamp_above(x, max) if min is None else clamp_both(x, min, max)  # type: ignore[no-any-return]
-
-
-@public("clip", inplace=True)
-def clamp(input: Tensor, min: Any = None, max: Any = None, *, out: Tensor | None = None) -> Tensor:
-    """`input` kept between `min` and `max`, numbers or tensors; either may be left out.
-
-    >>> import core
-    >>> core.clamp(core.tensor([-2.0, 0.5, 3.0]), 0, 1)
-    tensor([0.0000, 0.5000, 1.0000])
-    """
-    if min is None and max is None:
-        raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None\n  op: clamp")
-    if isinstance(min, Tensor) or isinstance(max, Tensor) or not input.is_floating_point():
-        if input.is_floating_point() and out is None:
-            return _clamped(input, min, max)
-        y = input if min is None else maximum(input, min)
-        return y if max is None else minimum(y, max)
-    return clamp_(input, -math.inf if min is None else min, math.inf if max is None else max, out=out)
 
 
 @public(method=False, namespace="nn.functional")

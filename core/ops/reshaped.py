@@ -7,13 +7,12 @@ from typing import Any
 from ..history import move_on, storage_of
 from ..inplace import leaf_check
 from ..modes import state as mode
-from ..op import functions
 from ..source import here
 from ..tensor import Tensor, wrap
 
 
 def _reshaped(name: str, of: str) -> None:
-    function, swaps = functions[of], "squeeze" not in of
+    function, swaps = getattr(Tensor, of), "squeeze" not in of
 
     def method(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         if mode.enabled:
@@ -43,5 +42,4 @@ def _reshaped(name: str, of: str) -> None:
 
 
 for _name in ("t", "transpose", "squeeze", "unsqueeze", "swapaxes", "swapdims"):
-    if _name in functions:
-        _reshaped(_name + "_", _name)
+    _reshaped(_name + "_", _name)

@@ -82,3 +82,21 @@ def test_errors_and_edges_of_existing_functions() -> None:
     assert core.angle(core.tensor([INF, -1.0])).tolist() == pytest.approx([0.0, 3.1415927])
     assert grads(lambda x: core.norm(x, INF), [NAN, 1.0]) == [[0.0, 0.0]]
     assert repr(grads(core.logit, [2.0, 0.5])) == "[[nan, 4.0]]"
+
+
+def test_rounding_to_digits() -> None:
+    x = core.tensor([123.456, -0.05], dtype=core.float64)
+    assert core.round(x, decimals=1).tolist() == [123.5, 0.0]
+    assert core.round(x, decimals=-2).tolist() == [100.0, 0.0]
+    assert core.special.round(x, decimals=2).tolist() == [123.46, -0.05]
+    with pytest.raises(NotImplementedError, match="round_cpu"):
+        core.round(core.arange(3), decimals=1)
+
+
+def test_whether_inference_mode_is_on() -> None:
+    assert not core.is_inference_mode_enabled()
+    with core.inference_mode():
+        with core.inference_mode(False):
+            assert not core.is_inference_mode_enabled()
+        assert core.is_inference_mode_enabled()
+    assert not core.is_inference_mode_enabled()

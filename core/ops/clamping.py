@@ -1,0 +1,52 @@
+"""Keeping values between bounds, numbers or tensors."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ..binding import public
+from ..expr import s
+from ..op import elementwise
+from ..tensor import Tensor
+from .elementwise import maximum, minimum
+
+clamp_ = elementwise("clip_between", lambda x, min, max: s.minimum(s.maximum(x, min), max), public=False,
+                     params={"min": -math.inf, "max": math.inf}, label="clamp", doc="x, kept between two numbers.",
+                     vjp=lambda g, x, min, max: s.where((x >= min) & (x <= max), g, 0.0))  # fmt: skip
+clamp_both = elementwise("clamp_both", lambda x, min, max: s.minimum(s.maximum(x, min), max), public=False,
+                         label="clamp", domain=((-1.0, 1.0), (-3.0, -2.0), (2.0, 3.0)),
+                         vjp=(lambda g, x, min, max: s.where((x >= min) & (x <= max), g, 0.0),
+                              lambda g, x, min, max: s.where((x < min) & (min < max), g, 0.0),
+                              lambda g, x, min, max: s.where((x > max) | (max < min), g, 0.0)),
+                         doc="x, kept between two tensors.")  # fmt: skip
+clamp_below = elementwise("clamp_below", lambda x, min: s.maximum(x, min), public=False, label="clamp_min",
+                          vjp=(lambda g, x, min: s.where(x >= min, g, 0.0), lambda g, x, min: s.where(x < min, g, 0.0)),
+                          doc="x, at least as great as a tensor.")  # fmt: skip
+clamp_above = elementwise("clamp_above", lambda x, max: s.minimum(x, max), public=False, label="clamp_max",
+                          vjp=(lambda g, x, max: s.where(x <= max, g, 0.0), lambda g, x, max: s.where(x > max, g, 0.0)),
+                          doc="x, at most as great as a tensor.")  # fmt: skip
+
+
+def _clamped(x: Tensor, min: Any, max: Any) -> Tensor:
+    if max is None:
+        return clamp_below(x, min)  # type: ignore[no-any-return]
+    return clamp_above(x, max) if min is None else clamp_both(x, min, max)  # type: ignore[no-any-return]
+
+
+@public("clip", inplace=True)
+def clamp(input: Tensor, min: Any = None, max: Any = None, *, out: Tensor | None = None) -> Tensor:
+    """`input` kept between `min` and `max`, numbers or tensors; either may be left out.
+
+    >>> import core
+    >>> core.clamp(core.tensor([-2.0, 0.5, 3.0]), 0, 1)
+    tensor([0.0000, 0.5000, 1.0000])
+    """
+    if min is None and max is None:
+        raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None\n  op: clamp")
+    if isinstance(min, Tensor) or isinstance(max, Tensor) or not input.is_floating_point():
+        if input.is_floating_point() and out is None:
+            return _clamped(input, min, max)
+        y = input if min is None else maximum(input, min)
+        return y if max is None else minimum(y, max)
+    return clamp_(input, -math.inf if min is None else min, math.inf if max is None else max, out=out)
