@@ -46,7 +46,7 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
     if r < 0:
         raise RuntimeError(text(f"Expect a non-negative number, but got {r}", op="combinations"))
     if r == 0:
-        return input[:0].clone()
+        return input.detach()[:0].clone()
     choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
     rows = np.array(list(choose(range(input.numel()), r)), np.int64).reshape(-1, r)
     xp = backends.array_module(input.device.type)
@@ -76,7 +76,7 @@ def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
     if not isinstance(indices, Tensor):
         raise TypeError(f"unravel_index(): argument 'indices' must be Tensor, not {type(indices).__name__}")
     if indices.dtype.category != 1:
-        raise ValueError(text("expected 'indices' to be integer dtype", op="unravel_index", came=f"{indices.dtype}"))
+        raise TypeError(text("expected 'indices' to be integer dtype", op="unravel_index", came=f"{indices.dtype}"))
     sizes = (shape,) if isinstance(shape, int) else tuple(int(n) for n in shape)
     if any(n < 0 for n in sizes):
         raise ValueError(text("'shape' cannot have negative values", op="unravel_index", came=f"{sizes}"))

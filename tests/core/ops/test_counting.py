@@ -1,0 +1,80 @@
+"""Sets and counts against NumPy, and their errors."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import core
+from core.errors import OpNotDifferentiable
+
+I = np.random.default_rng(0).integers(0, 5, (4, 6))  # noqa: E741
+X = np.random.default_rng(1).uniform(-2, 2, (4, 6))
+
+
+@pytest.mark.parametrize("dim", [None, 0, 1])
+def test_unique_is_numpys(dim: int | None) -> None:
+    a = I[:, [0, 1, 1, 3]]
+    got = core.unique(core.tensor(a), return_inverse=True, return_counts=True, dim=dim)
+    want = np.unique(a, return_inverse=True, return_counts=True, axis=dim)
+    for g, w in zip(got, want, strict=True):
+        np.testing.assert_array_equal(g.numpy(), w.reshape(tuple(g.shape)))
+
+
+def test_unique_keeps_every_nan() -> None:
+    assert core.unique(core.tensor([float("nan"), 1.0, float("nan")])).numel() == 3
+
+
+def test_unique_consecutive() -> None:
+    x = core.tensor([1, 1, 2, 2, 2, 1])
+    values, inverse, counts = core.unique_consecutive(x, return_inverse=True, return_counts=True)
+    assert (values.tolist(), counts.tolist()) == ([1, 2, 1], [2, 3, 1])
+    assert values[inverse].tolist() == x.tolist()
+
+
+def test_searchsorted_and_bucketize() -> None:
+    edges = np.sort(X[0])
+    for right in (False, True):
+        want = np.searchsorted(edges, X, side="right" if right else "left")
+        assert core.searchsorted(core.tensor(edges), core.tensor(X), right=right).tolist() == want.tolist()
+        assert core.bucketize(core.tensor(X), core.tensor(edges), right=right).tolist() == want.tolist()
+    rows = np.sort(X)
+    got = core.searchsorted(core.tensor(rows), core.tensor(X), out_int32=True)
+    assert got.dtype is core.int32
+    assert got.tolist() == [np.searchsorted(r, x).tolist() for r, x in zip(rows, X, strict=True)]
+    order = np.argsort(X[0])
+    assert core.searchsorted(core.tensor(X[0]), 0.0, sorter=core.tensor(order)).item() == (X[0] < 0).sum()
+
+
+def test_counts() -> None:
+    flat = core.tensor(I.reshape(-1))
+    assert core.bincount(flat, minlength=9).tolist() == np.bincount(I.reshape(-1), minlength=9).tolist()
+    weighted = core.bincount(flat, core.tensor(X.reshape(-1)))
+    np.testing.assert_allclose(weighted.numpy(), np.bincount(I.reshape(-1), X.reshape(-1)))
+    np.testing.assert_array_equal(core.histc(core.tensor(X), 7, -1, 1).numpy(), np.histogram(X, 7, (-1, 1))[0])
+    hist, edges = core.histogram(core.tensor(X), 5, density=True)
+    want, want_edges = np.histogram(X, 5, density=True)
+    np.testing.assert_allclose(hist.numpy(), want)
+    np.testing.assert_allclose(edges.numpy(), want_edges)
+    assert core.isin(core.tensor(I), core.tensor([1, 3]), invert=True).tolist() == (~np.isin(I, [1, 3])).tolist()
+
+
+def test_no_gradient_goes_through_a_count_in_silence() -> None:
+    x = core.rand(5, requires_grad=True)
+    with pytest.raises(OpNotDifferentiable, match="derivative for histc is not implemented"):
+        core.histc(x, 3).sum().backward()
+
+
+def test_errors_say_what_was_needed() -> None:
+    with pytest.raises(RuntimeError, match="1-d non-negative integral"):
+        core.bincount(core.tensor([-1]))
+    with pytest.raises(NotImplementedError, match="bincount_cpu"):
+        core.bincount(core.tensor([1.0]))
+    with pytest.raises(RuntimeError, match="same length as input"):
+        core.bincount(core.tensor([1, 2]), core.tensor([1.0]))
+    with pytest.raises(RuntimeError, match="boundaries tensor must be 1 dimension"):
+        core.bucketize(core.zeros(2), core.zeros(2, 2))
+    with pytest.raises(RuntimeError, match="can only be 'left' or 'right'"):
+        core.searchsorted(core.zeros(2), 1.0, side="middle")
+    with pytest.raises(RuntimeError, match="bins must be > 0"):
+        core.histc(core.zeros(2), 0)
