@@ -137,6 +137,8 @@ def convert(t: Tensor, kind: Kind) -> Tensor:
 
 def call_map(op: Elementwise, args: tuple[Any, ...], params: tuple[float, ...] = ()) -> Tensor:
     """Run an elementwise op: the general way, with promotion and observers."""
+    if mode.batch is not None and (found := mode.batch.map(op, args, params)) is not NotImplemented:
+        return found  # type: ignore[no-any-return]
     if not observe.observers:
         return _map(op, args, params, False)
     try:
@@ -290,6 +292,8 @@ def into(out: Tensor | None, result: Tensor, name: str = "") -> Tensor:
 
 def call_operation(op: Operation, tensors: tuple[Any, ...], params: dict[str, Any]) -> Any:
     """Run a structured op: check its rule, pick a row, make the node, tell observers."""
+    if mode.batch is not None and (found := mode.batch.operation(op, tensors, params)) is not NotImplemented:
+        return found
     if not observe.observers:
         return _operate(op, tensors, params, False)
     try:

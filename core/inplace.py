@@ -43,6 +43,8 @@ def write(target: Tensor, name: str, compute: Callable[[Tensor], Tensor]) -> Ten
     RuntimeError
         For a leaf that requires a gradient, or a view of one; for a result of another shape or a higher type.
     """
+    if mode.batch is not None and (found := mode.batch.write(target, name, compute)) is not NotImplemented:
+        return found  # type: ignore[no-any-return]
     place = here(3)
     if mode.enabled:
         leaf_check(target, name)
@@ -52,6 +54,8 @@ def write(target: Tensor, name: str, compute: Callable[[Tensor], Tensor]) -> Ten
         _make_writeable(target, name)
     began = next_number()
     result = compute(_aside(target) if saving.active and mode.enabled else target)
+    if mode.batch is not None:
+        mode.batch.check_write(target, result, name)
     if mode.enabled and target._rule:
         _check_rule(target, result, name)
     if result._a.shape != target._a.shape:

@@ -331,6 +331,8 @@ def getitem(self: Tensor, index: Any) -> Tensor:
     tensor([[0, 2],
             [3, 5]])
     """
+    if mode.batch is not None and (found := mode.batch.index(self, index)) is not NotImplemented:
+        return found  # type: ignore[no-any-return]
     if index.__class__ is int and self._a.ndim:
         n = self._a.shape[0]
         if -n <= index < n:

@@ -12,6 +12,7 @@ from ..binding import public
 from ..dtypes import dtype as Dtype
 from ..errors import text
 from ..modes import is_grad_enabled
+from ..modes import state as mode
 from ..op import operation
 from ..tensor import Tensor
 from .elementwise import where
@@ -257,6 +258,16 @@ def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, s
     >>> core.nn.functional.cross_entropy(core.tensor([[2.0, 1.0], [0.0, 3.0]]), core.tensor([0, 1]))
     tensor(0.1809)
     """
+    if (
+        mode.batch is not None
+        and (
+            found := mode.batch.each(
+                cross_entropy, input, target, weight, size_average, ignore_index, reduce, reduction, label_smoothing
+            )
+        )
+        is not NotImplemented
+    ):
+        return found  # type: ignore[no-any-return]
     if size_average is not None or reduce is not None or reduction not in ("mean", "sum", "none"):
         reduction = chosen_reduction(reduction, size_average, reduce)
     if not 0 <= label_smoothing <= 1:
@@ -332,6 +343,12 @@ def nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, size_a
     >>> core.nn.functional.nll_loss(core.tensor([[-0.5, -1.0]]), core.tensor([1]))
     tensor(1.)
     """
+    if (
+        mode.batch is not None
+        and (found := mode.batch.each(nll_loss, input, target, weight, size_average, ignore_index, reduce, reduction))
+        is not NotImplemented
+    ):
+        return found  # type: ignore[no-any-return]
     reduction = chosen_reduction(reduction, size_average, reduce)
     classes = _check_classes("nll_loss", input, target, weight)
     x, rows = _as_rows(input, target, classes)
