@@ -42,6 +42,7 @@ _OTHER = {
     "greater_equal": "ge",
     "matrix_transpose": "adjoint",
     "array_equal": "equal",
+    "conjugate": "conj",
 }
 
 # functions (no ufuncs) that mean the same in both; others of one name differ, as split, std, median and meshgrid do
@@ -98,6 +99,9 @@ _SAME = {
     "logaddexp",
     "inner",
     "count_nonzero",
+    "real",
+    "imag",
+    "angle",
 }
 
 
@@ -131,11 +135,19 @@ _SPECIAL: dict[str, Any] = {
     "ones_like": _like(creation.ones_like),
     "empty_like": _like(creation.empty_like),
 }
-_WORDS = {"axis": "dim", "keepdims": "keepdim"}
+_WORDS = {"axis": "dim", "axes": "dim", "keepdims": "keepdim"}
+
+# what NumPy's own namespaces have with the same arguments and results
+_LINALG = """cholesky cond det eig eigh eigvals eigvalsh inv matrix_power matrix_rank multi_dot norm pinv qr slogdet
+solve svdvals tensorinv tensorsolve"""
+_FFT = """fft ifft rfft irfft fft2 ifft2 rfft2 irfft2 fftn ifftn rfftn irfftn hfft ihfft fftshift ifftshift"""
+_SPACES = {"numpy.linalg": _LINALG.split(), "numpy.fft": _FFT.split()}
 
 
 def _op(original: Any) -> Any:
-    name = original.__name__
+    name, space = original.__name__, getattr(original, "__module__", "")
+    if space in _SPACES:
+        return binding.namespaces[space.removeprefix("numpy.")][name] if name in _SPACES[space] else None
     if name in _SPECIAL:
         return _SPECIAL[name]
     if isinstance(original, np.ufunc) or name in _SAME:

@@ -323,3 +323,25 @@ for _name, _op in declarations.table.items():
     if isinstance(_op, Elementwise):
         _form: Any = _op if _name in _AS_THEY_ARE.split() else _OTHERS.get(_name)
         _op.complex_form = _form
+
+# Of these NumPy has an answer for complex numbers and PyTorch none: they have no order.
+_ORDERED = (
+    "amax amin argmax argmin max_dim min_dim sort topk kthvalue median mode cummax cummin unique softmax log_softmax"
+)
+
+
+def _refusing(name: str, forward: Any) -> Any:
+    def refuse(xp: Any, x: Any, *others: Any, **params: Any) -> Any:
+        if x.dtype.kind == "c":
+            kind = dtypes.from_numpy(x.dtype).scalar_type
+            raise NotImplementedError(
+                text(f'"{name}" not implemented for {kind!r}', op=name, needed="real numbers", remedy="x.abs()")
+            )
+        return forward(xp, x, *others, **params)
+
+    return refuse
+
+
+for _name in _ORDERED.split():
+    _structured: Any = declarations.table[_name]
+    _structured.forward = _refusing(_structured.label, _structured.forward)

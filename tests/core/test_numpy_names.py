@@ -77,3 +77,16 @@ def test_plain_questions() -> None:
     assert np.isfinite(x).all()
     assert [i.tolist() for i in np.nonzero(core.tensor([0, 3]))] == [[1]]
     assert np.invert(core.tensor([1])).tolist() == [-2]
+
+
+def test_linear_algebra_and_fourier_transforms_stay_on_the_graph() -> None:
+    x = core.tensor([[2.0, 1.0], [1.0, 3.0]], requires_grad=True)
+    for function in (np.linalg.inv, np.linalg.det, np.linalg.norm, np.fft.fft, np.fft.irfft2, np.real, np.conjugate):
+        y = function(x)
+        assert isinstance(y, core.Tensor)
+        assert y.requires_grad
+        np.testing.assert_allclose(y.detach().numpy(), function(x.detach().numpy()), rtol=1e-5)
+    assert np.linalg.solve(x, np.ones((2, 1), np.float32)).requires_grad
+    np.testing.assert_allclose(np.fft.fft(x, axis=0).detach().numpy(), np.fft.fft(x.detach().numpy(), axis=0))
+    with pytest.raises(TypeError, match="there is no op for 'lstsq'"):
+        np.linalg.lstsq(x, x)

@@ -75,6 +75,9 @@ def test_casts() -> None:
 def test_what_declines() -> None:
     with pytest.raises(NotImplementedError, match="not implemented for 'ComplexDouble'"):
         z().floor()
+    for order in (lambda t: t.amax(), lambda t: t.sort(), lambda t: t.max(0), lambda t: t.softmax(0)):
+        with pytest.raises(NotImplementedError, match="not implemented for 'ComplexDouble'"):
+            order(z())
     with pytest.raises(RuntimeError, match="imag is not implemented for tensors with non-complex dtypes"):
         core.imag(core.ones(1))
     with pytest.raises(RuntimeError, match="grad can be implicitly created only for real scalar outputs but got"):
