@@ -154,7 +154,9 @@ def texts() -> dict[str, tuple[str, tuple[str, ...]]]:
             head, _, calls = line.partition(": ")
             names, _, flags = head.partition(" ")
             for short in names.split(","):
-                found[f"{namespace}.{short}"] = flags, tuple(call(c, calls.startswith("=")) for c in calls.split(" ; "))
+                made = tuple(call(c, calls.startswith("=")) for c in calls.split(" ; "))
+                before, others = found.get(f"{namespace}.{short}", ("", ()))
+                found[f"{namespace}.{short}"] = before + flags, others + made
     return found
 
 
