@@ -17,6 +17,7 @@ from .precision import rounded, wide
 from .reduce import need_tensor
 
 _ReturnHistogram = return_type("histogram", "hist bin_edges")
+_ReturnHistogramdd = return_type("histogramdd", "hist bin_edges")
 
 
 def _ints(rng: Any) -> Any:
@@ -329,6 +330,56 @@ def histogram(input: Tensor, bins: Any, *, range: Any = None, weight: Tensor | N
 
 for _op in (_bincount, _histc, _histogram):
     _op.op.recorded = True  # type: ignore[attr-defined] # asking for their gradient is an error, not silence
+
+
+@public(method=False)
+def histogramdd(input: Tensor, bins: Any, *, range: Any = None, weight: Tensor | None = None,
+                density: bool = False) -> Any:  # fmt: skip
+    """As `histogram`, of points: the last dimension of `input` has their coordinates. Outside the graph.
+
+    `bins` is a number, one for each coordinate, or their edges; `range` has the two ends of every coordinate in turn.
+    *Raises*: RuntimeError where they are not as many as the coordinates.
+
+    >>> import core
+    >>> core.histogramdd(core.tensor([[0.0, 1.0], [1.0, 0.0], [1.0, 1.0]]), 2).hist
+    tensor([[0., 1.],
+            [1., 1.]])
+    """
+    need_tensor(input, "histogramdd")
+    if input.ndim < 2:
+        raise RuntimeError(text("torch.histogramdd: input tensor should have at least 2 dimensions, but got "
+                                f"{input.ndim}", op="histogramdd"))  # fmt: skip
+    if input.dtype.name not in ("float32", "float64"):
+        raise NotImplementedError(text(f"\"histogramdd\" not implemented for '{input.dtype.scalar_type}'",
+                                       op="histogramdd", remedy="x.float()"))  # fmt: skip
+    n, xp = int(input._a.shape[-1]), backends.array_module(input.device.type)
+    many = [bins] * n if isinstance(bins, int) else list(bins)
+    if len(many) != n:
+        raise RuntimeError(
+            text(
+                f"torch.histogramdd: expected {n} sequences of bin edges for a {n}-dimensional histogram "
+                f"but got {len(many)}",
+                op="histogramdd",
+            )
+        )
+    if range is not None and len(range) != 2 * n:
+        raise RuntimeError(
+            text(
+                f"torch.histogramdd: for a {n}-dimensional histogram range should have {2 * n} elements, "
+                f"but got {len(range)}",
+                op="histogramdd",
+            )
+        )
+    ends = None if range is None else list(zip(range[::2], range[1::2], strict=True))
+    hist, edges = xp.histogramdd(
+        input._a.reshape(-1, n).astype(np.float64),
+        [b._a.astype(np.float64) if isinstance(b, Tensor) else int(b) for b in many],
+        range=ends, weights=None if weight is None else weight._a.reshape(-1), density=bool(density),
+    )  # fmt: skip
+    d = input._a.dtype
+    return _ReturnHistogramdd(from_array(hist.astype(d), input.device),
+                              tuple(from_array(e.astype(d), input.device) for e in edges))  # fmt: skip
+
 
 # -- membership --------------------------------------------------------------------------------------------------------
 

@@ -41,5 +41,5 @@ def _reshaped(name: str, of: str) -> None:
     setattr(Tensor, name, method)
 
 
-for _name in ("t", "transpose", "squeeze", "unsqueeze", "swapaxes", "swapdims"):
+for _name in ("t", "transpose", "squeeze", "unsqueeze", "swapaxes", "swapdims", "as_strided"):
     _reshaped(_name + "_", _name)

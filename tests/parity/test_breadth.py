@@ -113,6 +113,7 @@ t.unsafe_chunk(x, 2) | t.unsafe_split(x, 2, 1) | t.nonzero_static(i, size=3) | t
 t.gradient(x, dim=1, edge_order=2) | t.gradient(v, spacing=0.5) | t.gradient(v, spacing=(t.tensor([0.0, 1, 3, 4, 7], dtype=v.dtype),)) | t.gradient(x, spacing=(2.0, 3.0))
 t.gradient(v, spacing=(t.tensor([0.0, 1, 3, 4, 7], dtype=v.dtype),), edge_order=2) | t.gradient(x, edge_order=3) | t.gradient(x[:1]) | t.gradient(w)
 t.empty_permuted((2, 3, 4), (2, 0, 1)).stride() | t.frombuffer(bytearray(b"abcdefgh"), dtype=t.int32, offset=4) | t.frombuffer(bytearray(3), dtype=t.int32)
+t.histogramdd(x.detach(), 2).hist | t.histogramdd(c.detach(), [2, 3, 1, 2], density=True).hist | t.histogramdd(x.detach(), [2, 2]) | x.clone().as_strided_((2, 2), (1, 2))
 t.from_dlpack(np.arange(3)) | t.poisson(t.zeros(3)) | t.poisson(-p.detach())
 """
 # PyTorch's own float64 values of these are off by 1e-10 to 4e-7 (against mpmath); ours by 1e-15.

@@ -38,6 +38,13 @@ SPELT: dict[str, Callable[..., Any]] = {
     "binary_entropy_logits_pos": lambda lib, x, t, pos: lib.nn.functional.binary_cross_entropy_with_logits(
         x, t, pos_weight=pos, reduction="none"),
     "divergence": lambda lib, x, t: lib.nn.functional.kl_div(x, t, reduction="none"),
+    "logit_within": lambda lib, x: lib.logit(x),
+    "nan_to_number": lambda lib, x: lib.nan_to_num(x),
+    "add_product": lambda lib, x, a, b: lib.addcmul(x, a, b),
+    "add_quotient": lambda lib, x, a, b: lib.addcdiv(x, a, b),
+    "ndtr": lambda lib, x: lib.special.ndtr(x),
+    "entr": lambda lib, x: lib.special.entr(x),
+    "xlog1py": lambda lib, a, b: lib.special.xlog1py(a, b),
     "divergence_log": lambda lib, x, t: lib.nn.functional.kl_div(x, t, reduction="none", log_target=True),
 }  # fmt: skip
 CONSTANT = {"binary_entropy", "binary_entropy_logits_pos"}  # PyTorch gives no gradient to a target or a weight here

@@ -59,6 +59,16 @@ def test_counts() -> None:
     assert core.isin(core.tensor(I), core.tensor([1, 3]), invert=True).tolist() == (~np.isin(I, [1, 3])).tolist()
 
 
+def test_histograms_of_points() -> None:
+    points = X.reshape(-1, 3)
+    got = core.histogramdd(core.tensor(points), [2, 3, 2], range=[-2.0, 2.0] * 3)
+    want, edges = np.histogramdd(points, [2, 3, 2], range=[(-2, 2)] * 3)
+    np.testing.assert_array_equal(got.hist.numpy(), want)
+    assert [e.tolist() for e in got.bin_edges] == [e.tolist() for e in edges]
+    with pytest.raises(RuntimeError, match="expected 3 sequences of bin edges"):
+        core.histogramdd(core.tensor(points), [2, 2])
+
+
 def test_no_gradient_goes_through_a_count_in_silence() -> None:
     x = core.rand(5, requires_grad=True)
     with pytest.raises(OpNotDifferentiable, match="derivative for histc is not implemented"):
