@@ -26,6 +26,12 @@ from ..ops.dropout import alpha_dropout, dropout, dropout1d, dropout2d, dropout3
 from ..ops.elementwise import gelu, logsigmoid, sigmoid, softplus, tanh
 from ..ops.embedding import embedding, one_hot
 from ..ops.fold import fold, unfold
+from ..ops.fractional import (
+    fractional_max_pool2d,
+    fractional_max_pool2d_with_indices,
+    fractional_max_pool3d,
+    fractional_max_pool3d_with_indices,
+)
 from ..ops.linalg import linear
 from ..ops.loss import cross_entropy, nll_loss
 from ..ops.margin import (
@@ -37,6 +43,7 @@ from ..ops.margin import (
     soft_margin_loss,
     triplet_margin_loss,
 )
+from ..ops.multihead import multi_head_attention_forward
 from ..ops.multilabel import (
     multi_margin_loss,
     multilabel_margin_loss,
@@ -140,6 +147,10 @@ __all__ = [
     "embedding_bag",
     "feature_alpha_dropout",
     "fold",
+    "fractional_max_pool2d",
+    "fractional_max_pool2d_with_indices",
+    "fractional_max_pool3d",
+    "fractional_max_pool3d_with_indices",
     "gaussian_nll_loss",
     "gelu",
     "glu",
@@ -180,6 +191,7 @@ __all__ = [
     "max_unpool3d",
     "mish",
     "mse_loss",
+    "multi_head_attention_forward",
     "multi_margin_loss",
     "multilabel_margin_loss",
     "multilabel_soft_margin_loss",

@@ -75,11 +75,15 @@ def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn
             )
         else:
             scores = scores + attn_mask
-    weights = softmax(scores, -1)
-    if attn_mask is not None and attn_mask.dtype is dtypes.bool_:
-        seen = attn_mask.any(-1, keepdim=True)
-        if not bool(seen._a.all()):  # a row that may look at nothing gives 0, not NaN
-            weights = where(seen, weights, 0.0)
+    seen = None
+    if attn_mask is not None:
+        seen = attn_mask if attn_mask.dtype is dtypes.bool_ else attn_mask > -math.inf
+        seen = seen.any(-1, keepdim=True)
+        seen = None if bool(seen._a.all()) else seen
+    if seen is None:
+        weights = softmax(scores, -1)
+    else:  # a row that may look at nothing gives 0, not NaN, and so do its gradients
+        weights = where(seen, softmax(where(seen, scores, 0.0), -1), 0.0)
     if dropout_p > 0:
         weights = dropout(weights, dropout_p)
     return matmul(weights, value)
