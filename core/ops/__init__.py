@@ -11,3 +11,4 @@ from . import reshaped  # noqa: F401 - in-place forms of the views
 from . import solving, decomposition, spectral, determinant, lu, ldl, matrix, products, lowrank  # noqa: F401, I001
 from . import fourier, spectrogram  # noqa: F401, I001
 from . import outs  # noqa: F401, I001 - last: it widens functions of the files above
+from . import inplace_names  # after all that has an in-place form

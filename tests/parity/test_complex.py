@@ -35,6 +35,8 @@ z @ m | z @ v | z.mm(m) | v.dot(v) | torch.einsum("ij,jk->ik", z, m) | z @ z.mH 
 z[0] | z[:, 1:] | z[x > 1] | torch.cat([z, w]) | torch.stack([z, w]) | z.expand(4, 2, 3) | z.roll(1, 0) | z.flip(1) | torch.where(x > 1, z, w)
 z == w | z != w | z.to(torch.complex64) | z.abs() ** 2 | (z * z.conj()).real | z.isfinite() | torch.zeros(2, dtype=torch.complex64) | torch.ones(2) * 1j | x.cdouble() | x.cfloat()
 z.var() if False else z.abs().var() | torch.lerp(z, w, 0.3) | z.resolve_conj() | torch.is_complex(z) | z.is_complex()
+z.var() | z.std(1) | z.norm() | z.norm(1, dim=1) | torch.nn.functional.linear(z, w) | z.sinc() | torch.addcmul(z, w, w, value=2) | torch.addcdiv(z, w, z, value=0.5) | z.float_power(2) | torch.nn.functional.normalize(z) | torch.nn.functional.l1_loss(z, w)
+z ** -1 | z ** -2 | z ** 0.5 | z ** 1j | (1 + 1j) ** z | 2 ** z | z.pow(w) | z.cumprod(1) | z.kron(w) | z.trace() | torch.nn.functional.pad(z, (1, 1)) | torch.nn.functional.mse_loss(z.real, w.real)
 torch.finfo(torch.complex64).eps if hasattr(torch, "finfo") and False else z.masked_fill(x > 1, 0) | z.diagonal() | z.tril() | z.unsqueeze(0) | z.clone() | z.contiguous()
 """
 ROWS = [c.strip() for line in CASES.strip().splitlines() for c in line.split(" | ")]
@@ -76,7 +78,7 @@ def test_value_and_gradient(case: str) -> None:
 
 
 @pytest.mark.parametrize("case", ["torch.imag(x)", "torch.view_as_real(x)", "torch.view_as_complex(x)", "torch.complex(x, y.float())",
-                                  "z.floor()", "z.sum().backward()", "torch.maximum(z, w)"])  # fmt: skip
+                                  "z.floor()", "z.amax()", "z.sort()", "z.softmax(0)", "z.sum().backward()", "torch.maximum(z, w)"])  # fmt: skip
 def test_errors(case: str) -> None:
     found = []
     for module in (torch, core):

@@ -132,7 +132,8 @@ def test_empty(case: str, shape: tuple[int, ...]) -> None:
     np.testing.assert_array_equal(got.numpy(), want.numpy())
 
 
-@pytest.mark.parametrize("case", ["torch.geqrf(T)[0]", "torch.geqrf(T)[1]", "torch.geqrf(TT)[0]", "torch.ormqr(*torch.geqrf(T), b4)", "torch.ormqr(*torch.geqrf(T), b4, True, True)",
+@pytest.mark.parametrize("case", ["torch.geqrf(T)[0]", "torch.linalg.ldl_factor(B + B.mT)[0]", "torch.linalg.ldl_factor(B - 2)[1]", "torch.linalg.ldl_factor(B + B.mT - 3)[0]", "torch.linalg.ldl_factor(Z + Z.mT - 2)[0]",
+                                  "torch.linalg.ldl_factor(Z + Z.mH - 2, hermitian=True)[0]", "torch.linalg.ldl_factor_ex(tens.reshape(6, 6) - 1)[1]", "torch.linalg.ldl_solve(*torch.linalg.ldl_factor(A + A.mT), b)", "torch.geqrf(T)[1]", "torch.geqrf(TT)[0]", "torch.ormqr(*torch.geqrf(T), b4)", "torch.ormqr(*torch.geqrf(T), b4, True, True)",
                                   "torch.ormqr(*torch.geqrf(T), b4.mT, left=False)", "torch.svd_lowrank(T, 2)[1]", "torch.pca_lowrank(p, 3)[1]", "torch.ormqr(*torch.geqrf(ZT), ZT, transpose=True)"])  # fmt: skip
 def test_without_gradients(case: str) -> None:
     want, got = (eval(case, {"torch": m, **{k: m.tensor(a) for k, a in ARRAYS.items()}}) for m in (torch, core))

@@ -151,3 +151,20 @@ def test_what_no_gradient_passes_through() -> None:
     assert L.slogdet(A).sign.requires_grad
     (L.vector_norm(A, 0) + L.slogdet(A).sign).backward()
     assert A.grad is None
+
+
+@pytest.mark.parametrize("imag", [False, True])
+@pytest.mark.parametrize("hermitian", [False, True])
+def test_indefinite_symmetric_systems(imag: bool, hermitian: bool) -> None:
+    for n in (1, 2, 5, 9):
+        a = RNG.uniform(-1, 1, (3, n, n)) + (1j * RNG.uniform(-1, 1, (3, n, n)) if imag else 0)
+        a = a + np.swapaxes(a.conj() if hermitian else a, -1, -2)
+        a[0] -= np.diag(np.diag(a[0]))  # zeros on the diagonal need blocks of two
+        A, B = core.tensor(a), core.tensor(a[:, :, :1] + 1)
+        if n > 1:
+            near(A @ L.ldl_solve(*L.ldl_factor(A, hermitian=hermitian), B, hermitian=hermitian), B)
+    assert (L.ldl_factor(A, hermitian=hermitian).pivots < 0).any()
+    B.requires_grad_()
+    LD, pivots = L.ldl_factor(A, hermitian=hermitian)
+    assert core.autograd.gradcheck(lambda b: L.ldl_solve(LD, pivots, b, hermitian=hermitian), B)
+    assert L.ldl_factor_ex(core.zeros(2, 2)).info.item() == 1
