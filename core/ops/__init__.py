@@ -4,11 +4,11 @@ from . import elementwise, clamping, movement, views, pieces, joining, indexing,
 from . import reduce, extrema, moments, linalg
 from . import ordering, counting, comparing, closeness, cumulative, bits, placing, methods, special, polynomial, listing
 from . import softmax, loss, norm, distance, margin, embedding, activation, padding, einsum, dropout, attention
-from . import conv, pool, fractional, resample, sampling_grid, fold, multihead  # noqa: F401, I001
-from . import complex  # noqa: F401, I001 - says which of the ops above take complex numbers
-from . import multilabel, ctc, rarer, segments  # noqa: F401, I001
-from . import reshaped  # noqa: F401 - in-place forms of the views
-from . import solving, decomposition, spectral, determinant, lu, ldl, matrix, products, lowrank  # noqa: F401, I001
-from . import fourier, spectrogram  # noqa: F401, I001
-from . import outs  # noqa: F401, I001 - last: it widens functions of the files above
+from . import conv, pool, fractional, resample, sampling_grid, fold, multihead
+from . import complex  # says which of the ops above take complex numbers
+from . import multilabel, ctc, rarer, segments
+from . import reshaped  # in-place forms of the views
+from . import solving, decomposition, spectral, determinant, lu, ldl, matrix, products, lowrank
+from . import fourier, spectrogram
+from . import outs  # last: it widens functions of the files above
 from . import inplace_names  # after all that has an in-place form
