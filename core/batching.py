@@ -138,6 +138,9 @@ class Handler:
     def __init__(self) -> None:
         self.sizes: list[int] = []  # of every level that is open, the outermost first
 
+    def __bool__(self) -> bool:
+        return bool(self.sizes)
+
     def map(self, op: Elementwise, args: tuple[Any, ...], params: Any) -> Any:
         """An elementwise op; NotImplemented where nothing is batched."""
         level = level_of(args)

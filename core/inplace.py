@@ -51,7 +51,7 @@ def write(target: Tensor, name: str, compute: Callable[[Tensor], Tensor]) -> Ten
     if 0 in target._a.strides and target._a.size > 1 and name not in ("fill_", "zero_", "masked_fill_"):
         _check_overlap(target, name)
     if not getattr(target._a.flags, "writeable", True):
-        _make_writeable(target, name)
+        make_writeable(target, name)
     began = next_number()
     result = compute(_aside(target) if saving.active and mode.enabled else target)
     if mode.batch is not None:
@@ -124,7 +124,7 @@ def _check_overlap(target: Tensor, name: str) -> None:
         )
 
 
-def _make_writeable(target: Tensor, name: str) -> None:
+def make_writeable(target: Tensor, name: str) -> None:
     """NumPy marks what it expanded as read-only, though nothing may be stretched; a read-only array stays so."""
     if target._view is None or not target._view[0]._a.flags.writeable:
         raise RuntimeError(

@@ -16,7 +16,7 @@ from .. import backends, dtypes
 from ..backends.accumulate import add_at
 from ..binding import public
 from ..errors import text
-from ..inplace import write
+from ..inplace import make_writeable, write
 from ..modes import state as mode
 from ..op import operation
 from ..shape import broadcast_shapes
@@ -369,10 +369,12 @@ def setitem(self: Tensor, index: Any, value: Any) -> None:
 def _put(target: Tensor, values: Tensor, arrays: list[Any], accumulate: bool, name: str) -> Tensor:
     """Write `values` into the places of index arrays: straight into the memory where no gradient is wanted."""
     _check_values(target, values, arrays)
-    if (mode.enabled and (target.requires_grad or values.requires_grad)) or accumulate:
+    if (mode.enabled and (target.requires_grad or values.requires_grad)) or accumulate or mode.batch:
         return write(target, name, lambda x: _advanced(_index_put, x, (values,), arrays, accumulate=accumulate))
     where, _ = _tensors(target, arrays)
     try:
+        if not getattr(target._a.flags, "writeable", True):
+            make_writeable(target, name)
         target._a[_key(where, [a for a in arrays if a is not None])] = values._a
     except (IndexError, ValueError) as e:
         raise _explained(target, arrays, e) from None

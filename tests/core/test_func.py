@@ -46,6 +46,7 @@ CASES = {
     "no rule": (lambda x, y: F.mse_loss(x, y) + F.cross_entropy(x.unsqueeze(0), core.tensor([1])), (3,), (3,)),
     "in place": (lambda x, y: x.clone().mul_(y).add_(1), (3,), (3,)),
     "assignment": (lambda x, y: _assign(x, y.sum()), (3,), (1,)),
+    "index assignment": (lambda x, y: _assign_at(x, y), (3,), (2,)),
     "cast": (lambda x, y: x.float().double() + (y > 0).to(core.float64), (3,), (3,)),
 }
 
@@ -53,6 +54,12 @@ CASES = {
 def _assign(x, y):
     z = x * 1
     z[1] = y
+    return z * x
+
+
+def _assign_at(x, y):
+    z = x.detach() * 1
+    z[core.tensor([2, 0])] = y
     return z * x
 
 

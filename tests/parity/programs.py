@@ -146,7 +146,6 @@ WRITES = [
     "A.pow_(2)",
     "A.squeeze_()",
     "A.retain_grad()",
-    "A.register_hook(lambda g: g * 2)",
     "A[1:] = A[:-1].clone()",
     "A.sub_(A.mean())",
 ]
@@ -165,6 +164,7 @@ BLOCKS = [
     "X, = lib.autograd.grad(A.sum(), V, create_graph=True)\nX = X + V",
     "X, = lib.autograd.grad((A * A).sum(), V, retain_graph=True)",
     "(A ** 2).sum().backward(retain_graph=True)",
+    "X = A * 1\nX.register_hook(lambda g: g * 2)",
     "A.sum().backward()",
     "X = A.exp()\nX[I] = 0",
     "X = A * 2\nY = X[I:]\nY.mul_(B.clone())",

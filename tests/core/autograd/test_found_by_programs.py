@@ -68,3 +68,10 @@ def test_an_expanded_tensor_may_be_filled():
     x = core.zeros(3)
     x.expand(2, 3).fill_(2)
     np.testing.assert_array_equal(x.numpy(), [2, 2, 2])
+
+
+def test_a_mask_writes_to_what_numpy_calls_read_only():
+    x = core.tensor(1)
+    y = x.expand(())
+    y[y > 0] = 2
+    assert x.item() == 2
