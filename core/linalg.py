@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .binding import namespaces as _namespaces
-from .ops.linalg import matmul as matmul
 from .ops.solving import LinAlgError as LinAlgError
 
 globals().update(_namespaces["linalg"])
+matmul = _namespaces[""]["matmul"]

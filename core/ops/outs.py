@@ -1,0 +1,43 @@
+"""``out=`` for the functions that are written without it: the result is written into the tensor that is given."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from ..binding import namespaces
+from ..dispatch import into
+
+NAMES = [
+    "addbmm", "addmm", "addmv", "addr", "all", "amax", "amin", "angle", "any", "argmax", "argmin", "baddbmm",
+    "bmm", "cholesky_inverse", "cholesky_solve", "complex", "conj_physical", "cross", "cumsum", "diag", "dot",
+    "index_add", "index_copy", "index_reduce", "inner", "inverse", "isin", "kron", "logsumexp", "matmul", "max",
+    "mean", "min", "mm", "mv", "nanmean", "nansum", "narrow_copy", "nonzero_static", "norm", "ormqr", "outer",
+    "polar", "renorm", "scatter", "scatter_add", "scatter_reduce", "slice_scatter", "softmax", "std", "take",
+    "take_along_dim", "var", "vdot", "where",
+]  # fmt: skip
+
+
+def with_out(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function with a keyword `out`: a tensor, or a tuple of them where it gives several."""
+
+    @functools.wraps(function)
+    def wide(*args: Any, out: Any = None, **kwargs: Any) -> Any:
+        result = function(*args, **kwargs)
+        if out is None:
+            return result
+        if isinstance(out, tuple | list):
+            for one, part in zip(out, result, strict=True):
+                into(one, part, function.__name__)
+            return type(result)(*out) if hasattr(result, "_fields") else tuple(out)
+        return into(out, result, function.__name__)
+
+    return wide
+
+
+for _name in NAMES:
+    _function = namespaces[""].get(_name)
+    if _function is not None and "out" not in inspect.signature(_function).parameters:
+        namespaces[""][_name] = with_out(_function)
