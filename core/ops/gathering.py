@@ -188,8 +188,12 @@ def scatter(
     src = value if src is None else src
     if reduce == "add":
         return scatter_add(input, dim, index, _source(input, index, src, "scatter"))
+    if reduce == "multiply":
+        from .placing import scatter_reduce
+
+        return scatter_reduce(input, dim, index, _source(input, index, src, "scatter"), "prod")
     if reduce is not None:
-        raise RuntimeError(text(f"reduce argument must be either add or None, got {reduce!r}", op="scatter"))
+        raise RuntimeError(text(f"reduce argument must be either add or multiply, got {reduce!r}", op="scatter"))
     source = _source(input, index, src, "scatter")
     d = _checked("scatter", input, dim, index, source)
     x, i, s = _raised(input, index, source)

@@ -66,7 +66,13 @@ def _part(a: Any, dim: int, start: int, stop: int) -> Any:
 
 
 def _topk_places(xp: Any, x: Any, dim: int, k: int, largest: bool) -> Any:
-    return _part(_order(xp, x, dim, largest), dim, 0, k)
+    n = x.shape[dim]
+    if not k or n < 64 or n < 4 * k:
+        return _part(_order(xp, x, dim, largest), dim, 0, k)
+    # A few of many: part them off, and put only them in order. NaN goes to the end of a partition too.
+    at = xp.argpartition(x, n - k if largest else k - 1, axis=dim)
+    at = xp.sort(_part(at, dim, n - k, n) if largest else _part(at, dim, 0, k), axis=dim)
+    return xp.take_along_axis(at, _order(xp, xp.take_along_axis(x, at, dim), dim, largest), dim)
 
 
 def _median_places(xp: Any, x: Any, dim: int, ignore_nan: bool) -> Any:

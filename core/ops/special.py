@@ -105,7 +105,7 @@ _polygamma_op: Any = operation(
 
 
 def _polygamma_at(xp: Any, n: int, x: Any) -> Any:
-    y = (-1) ** (n + 1) * math.factorial(n) * gamma_math.zeta(xp, np.float64(n + 1), x)
+    y = (-1) ** (n + 1) * math.factorial(n) * gamma_math.zeta(xp, xp.full_like(x, n + 1), x)
     return xp.where(xp.isneginf(x), math.nan, y) if n == 1 else y
 
 

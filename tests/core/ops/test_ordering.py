@@ -26,6 +26,17 @@ def test_sort_is_stable_both_ways() -> None:
     assert x.sort(descending=True).indices.tolist() == [0, 2, 1, 3]
 
 
+@pytest.mark.parametrize("largest", [False, True])
+def test_topk_of_many_is_the_head_of_the_order(largest: bool) -> None:
+    x = core.tensor(np.random.default_rng(3).permutation(2000).reshape(4, 500).astype(np.float32))
+    x[1, 7] = NAN
+    for k in (1, 9, 400):
+        values, indices = core.topk(x, k, largest=largest)
+        want = core.sort(x, descending=largest)
+        assert indices.tolist() == want.indices[:, :k].tolist()
+        np.testing.assert_array_equal(values.numpy(), want.values[:, :k].numpy())
+
+
 def test_nan_is_the_greatest() -> None:
     x = core.tensor([NAN, 1.0, 3.0])
     assert x.sort().indices.tolist() == [1, 2, 0]

@@ -72,6 +72,12 @@ def test_scatter_reduce_prod_has_gradients_at_zeros() -> None:
     assert src.grad.tolist() == [8.0, 0.0, 0.0]
 
 
+def test_scatter_multiplies() -> None:
+    x = core.tensor([2.0, 3.0]).scatter_(0, core.tensor([0, 0]), core.tensor([5.0, 7.0]), reduce="multiply")
+    assert x.tolist() == [70.0, 3.0]
+    assert core.scatter(x, 0, core.tensor([1]), 10, reduce="multiply").tolist() == [70.0, 30.0]
+
+
 def test_scatter_reduce_of_integers() -> None:
     x, at = core.tensor([1, 2]), core.tensor([0, 0, 0])
     assert core.scatter_reduce(x, 0, at, core.tensor([5, 9, -3]), "amax", include_self=False).tolist() == [9, 2]
