@@ -185,6 +185,32 @@ def variants_of(row: Row, text: str) -> list[Variant]:
     return chosen
 
 
+def into_out(lib: Any, function: Any) -> Any:
+    """The function, its result written into an ``out=`` tensor, as PyTorch's reference lists it for most functions."""
+
+    def run_into(*args: Any, **kwargs: Any) -> Any:
+        with lib.no_grad():
+            result = function(*args, **kwargs)
+            assert isinstance(result, lib.Tensor), "one result"
+            out = lib.empty(0, dtype=result.dtype)
+            assert function(*args, out=out, **kwargs) is out
+            return out
+
+    return run_into
+
+
+def out_difference(row: Row) -> str | None:
+    """The difference with ``out=``, where PyTorch takes it."""
+    text, variant = row.calls[0], VARIANTS[0]
+    if row.namespace in ("torch.Tensor", "torch.nn.functional") or not text.startswith("F("):
+        return None
+    theirs = run(torch, row, into_out(torch, row.function(torch)), text, variant)
+    if theirs.error is not None:
+        return None
+    said = compare(run(core, row, into_out(core, row.function(core)), text, variant), theirs, row, text)
+    return said and f"out=: {text}: {said}"
+
+
 def first_difference(row: Row) -> str | None:
     """The first difference between `core` and PyTorch over a row's calls and variants."""
     for text in row.calls:
@@ -194,7 +220,7 @@ def first_difference(row: Row) -> str | None:
             said = compare(mine, theirs, row, text)
             if said:
                 return f"{variant.name}: {text.replace('F(', row.short + '(', 1)}: {said}"
-    return None
+    return out_difference(row)
 
 
 @dataclass
