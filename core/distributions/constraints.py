@@ -116,7 +116,7 @@ class IntegerInterval(_Bounded):
     is_discrete = True
 
     def check(self, value: Tensor) -> Tensor:
-        return (value % 1 == 0) & (self.lower_bound <= value) & (value <= self.upper_bound)
+        return (value == value.floor()) & (self.lower_bound <= value) & (value <= self.upper_bound)
 
 
 class IntegerGreaterThan(_Bounded):
@@ -125,7 +125,7 @@ class IntegerGreaterThan(_Bounded):
     is_discrete = True
 
     def check(self, value: Tensor) -> Tensor:
-        return (value % 1 == 0) & (value >= self.lower_bound)
+        return (value == value.floor()) & (value >= self.lower_bound)
 
 
 class Independent(Constraint):

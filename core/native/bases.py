@@ -36,7 +36,10 @@ class _NodeFields:
     versions: tuple[int, ...] | None = None  # of the storages; None: all 0
 
 
-if TYPE_CHECKING or module is None:
+if TYPE_CHECKING:  # each by itself, so that a type checker takes them for the classes they are
+    TensorBase = _TensorFields
+    NodeBase = _NodeFields
+elif module is None:
     TensorBase, NodeBase = _TensorFields, _NodeFields
 else:
     TensorBase, NodeBase = module.TensorBase, module.NodeBase

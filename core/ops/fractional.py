@@ -43,7 +43,10 @@ def _sizes(name: str, n: int, input: Tensor, kernel_size: Any, output_size: Any,
         raise RuntimeError(
             text(f"{name}(): Expected {n + 1}D or {n + 2}D tensor, but got: {list(input.shape)}", op=name)
         )
-    many = lambda v: tuple(v) if isinstance(v, tuple | list) else (v,) * n
+
+    def many(v: Any) -> tuple[Any, ...]:
+        return tuple(v) if isinstance(v, tuple | list) else (v,) * n
+
     kernel, sizes = many(kernel_size), tuple(input._a.shape[-n:])
     if output_size is None:
         ratios = many(output_ratio)

@@ -5,6 +5,7 @@ All steps are ops on tensors, so gradients to any order reach the image and the 
 
 from __future__ import annotations
 
+import math
 import warnings
 from itertools import product
 from typing import Any
@@ -51,7 +52,7 @@ def _read(flat: Tensor, at: list[Tensor], sizes: tuple[int, ...]) -> Tensor:
         here = (i >= 0) & (i <= m - 1)
         inside = here if inside is None else inside & here
     n, c, _ = flat._a.shape
-    index = index.long().unsqueeze(1).expand(n, c, index.shape[-1])
+    index = where(inside, index, 0.0).long().unsqueeze(1)  # a NaN is nowhere.expand(n, c, index.shape[-1])
     return where(inside.unsqueeze(1), flat.gather(2, index), 0.0)
 
 
@@ -146,7 +147,9 @@ def grid_sample(
         at = [_bounded(x, m, padding_mode, align) for x, m in zip(raw, sizes, strict=True)]
         if mode == "nearest":
             y = _read(flat, [x.detach().round() for x in at], sizes)
-            y = y + sum(x * 0.0 for x in at).unsqueeze(1) if grid.requires_grad else y
+            if grid.requires_grad:  # a look-up does not move with the place: its gradient is zeros, not None
+                still = stack(at)
+                y = y + (where(still.abs() < math.inf, still, 0.0).sum(0) * 0.0).unsqueeze(1)
         else:
             low = [x.detach().floor() for x in at]
             part = [x - b for x, b in zip(at, low, strict=True)]
