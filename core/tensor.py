@@ -15,7 +15,7 @@ from .errors import text
 from .history import refresh, storage_of, watch
 from .modes import state as mode
 from .native.bases import TensorBase
-from .node import Node, RemovableHandle, Storage
+from .node import Node, RemovableHandle
 from .shape import Size
 from .source import describe, here
 
@@ -431,9 +431,12 @@ class Tensor(TensorBase):
                 "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the "
                 "moment.\n  remedy: x.detach().clone()"
             )
+        from .copying import copied
+
         out = Tensor.__new__(type(self))
         memo[id(self)] = out
-        out._a, out._kind, out._requires_grad = self._a.copy(), self._kind, self._requires_grad
+        out._a, out._storage = copied(self._a, memo)
+        out._kind, out._requires_grad = self._kind, self._requires_grad
         if self._grad is not None:
             out._grad = self._grad.__deepcopy__(memo)
         return out
