@@ -53,6 +53,7 @@ class CustomOp:
                             outputs=" ".join(outputs), returns=returns, shape=shape, over="", vjp=vjp, view=False,
                             samples=samples, doc=inspect.getdoc(forward) or "", label=short)  # fmt: skip
         self.op.custom = self  # type: ignore[attr-defined]
+        self.op.holomorphic = False  # its writer says gradients of complex numbers as PyTorch wants them
         functools.update_wrapper(self, forward, updated=())
 
     # -- calling -------------------------------------------------------------------------------------------------------

@@ -237,3 +237,12 @@ def test_declaring_anew_takes_the_old_ones_place():
     op = cube()
     op.register_kernel("cpu", lambda x, k: x * 0)
     assert cube()(core.tensor([2.0])).tolist() == [8.0]
+
+
+def test_a_gradient_of_complex_numbers_is_as_pytorch_wants_it() -> None:
+    @core.library.custom_op("mine::complex_square", mutates_args=(), vjp=lambda g, x: g * (2 * x.conj()))
+    def complex_square(x: core.Tensor) -> core.Tensor:
+        return x * x
+
+    z = core.tensor([1 + 2j, -1j], dtype=core.complex128, requires_grad=True)
+    assert core.autograd.gradcheck(complex_square, z)
