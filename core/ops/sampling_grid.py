@@ -35,12 +35,11 @@ def _reflected(x: Tensor, twice_low: int, twice_high: int) -> Tensor:
 
 
 def _bounded(x: Tensor, n: int, mode: str, align: bool) -> Tensor:
-    if mode == "border":
-        return x.clamp(0, n - 1)
+    if mode == "zeros":
+        return x
     if mode == "reflection":
         x = _reflected(x, 0, 2 * (n - 1)) if align else _reflected(x, -1, 2 * n - 1)
-        return x.clamp(0, n - 1)
-    return x
+    return where(x == x, x, 0.0).clamp(0, n - 1)  # as PyTorch, which reads the first place for a NaN
 
 
 def _read(flat: Tensor, at: list[Tensor], sizes: tuple[int, ...]) -> Tensor:
@@ -52,7 +51,7 @@ def _read(flat: Tensor, at: list[Tensor], sizes: tuple[int, ...]) -> Tensor:
         here = (i >= 0) & (i <= m - 1)
         inside = here if inside is None else inside & here
     n, c, _ = flat._a.shape
-    index = where(inside, index, 0.0).long().unsqueeze(1)  # a NaN is nowhere.expand(n, c, index.shape[-1])
+    index = where(inside, index, 0.0).long().unsqueeze(1).expand(n, c, index.shape[-1])  # a NaN is nowhere
     return where(inside.unsqueeze(1), flat.gather(2, index), 0.0)
 
 
