@@ -343,7 +343,10 @@ def ldexp(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """
     if not isinstance(other, Tensor):
         raise TypeError(f"ldexp(): argument 'other' (position 2) must be Tensor, not {type(other).__name__}")
-    return mul(input, pow(2.0, other), out=out)  # type: ignore[no-any-return]
+    power = pow(2.0, other)
+    if other.dtype.category < 2 and input.dtype.category == 2:  # an integer exponent does not widen a half
+        power = power.to(input.dtype)
+    return mul(input, power, out=out)  # type: ignore[no-any-return]
 
 
 def _frexp(xp: Any, x: Any) -> Any:
@@ -398,9 +401,9 @@ def nextafter(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Ten
     from ..dispatch import into
 
     a, b = _one_kind("nextafter", input, other)
-    if a.dtype.name not in ("float32", "float64"):
+    if a.dtype.category != 2:
         raise NotImplementedError(text(f"\"nextafter_cpu\" not implemented for '{a.dtype.scalar_type}'", op="nextafter",
-                                       needed="float32 or float64"))  # fmt: skip
+                                       needed="a floating dtype"))  # fmt: skip
     return into(out, _nextafter(a, b), "nextafter")
 
 

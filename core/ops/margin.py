@@ -134,4 +134,4 @@ def soft_margin_loss(input: Tensor, target: Tensor, size_average: bool | None = 
     """
     from .elementwise import logsigmoid
 
-    return reduced(-logsigmoid(target * input), chosen_reduction(reduction, size_average, reduce))
+    return reduced(-logsigmoid(target.to(input.dtype) * input), chosen_reduction(reduction, size_average, reduce))

@@ -230,6 +230,8 @@ def matrix_exp(A: Tensor) -> Tensor:
     tensor([[1., 1.],
             [0., 1.]])
     """
+    if A.dtype.name in ("float16", "bfloat16"):
+        return matrix_exp(A.float()).to(A.dtype)  # type: ignore[attr-defined, no-any-return]
     check("matrix_exp", A, square=True)
     return _exp(A)  # type: ignore[no-any-return]
 

@@ -100,3 +100,12 @@ def test_whether_inference_mode_is_on() -> None:
             assert not core.is_inference_mode_enabled()
         assert core.is_inference_mode_enabled()
     assert not core.is_inference_mode_enabled()
+
+
+@pytest.mark.parametrize("dtype", [core.float16, core.bfloat16])
+def test_half_types_stay(dtype: Any) -> None:
+    x = core.ones(2, 2, dtype=dtype)
+    assert core.ldexp(x, core.tensor([1, 2])).dtype is dtype
+    assert core.matrix_exp(x).dtype is dtype
+    assert core.nn.functional.soft_margin_loss(x, core.ones(2, 2)).dtype is dtype
+    assert (core.nextafter(x, x * 2) > x).all()

@@ -41,6 +41,8 @@ class Variant:
 VARIANTS = (
     Variant("float64"),
     Variant("float32", dtype="float32"),
+    Variant("float16", dtype="float16"),
+    Variant("bfloat16", dtype="bfloat16"),
     Variant("int64", dtype="int64"),
     Variant("bool", dtype="bool"),
     Variant("empty", shape="empty"),
@@ -119,8 +121,13 @@ class Inputs:
         elif dtype == "bool":
             a = a > 0.5
         else:
-            a = a.astype({"complex128": "complex64"}.get(str(a.dtype), "float32") if dtype == "float32" else a.dtype)
-        t = self.plain(a)
+            low = dtype == "float32"
+            a = a.astype({"complex128": "complex64"}.get(str(a.dtype), "float32") if low else a.dtype)
+        if dtype in ("float16", "bfloat16"):
+            t = self.plain(a.astype(np.complex64 if a.dtype.kind == "c" else np.float32))
+            t = t.to(getattr(self.t, dtype)) if t.is_floating_point() else t
+        else:
+            t = self.plain(a)
         if grad and (t.is_floating_point() or a.dtype.kind == "c"):
             self.leaves.append(t.requires_grad_())
         return t
