@@ -14,7 +14,7 @@ from ..errors import text
 from ..op import operation
 from ..shape import broadcast_shapes
 from ..tensor import Tensor, from_array
-from .elementwise import logical_not
+from .elementwise import logical_and, logical_not, logical_or, logical_xor
 
 
 def _both(op: str, input: Any, other: Any) -> tuple[Tensor, Tensor]:
@@ -40,6 +40,10 @@ def _both(op: str, input: Any, other: Any) -> tuple[Tensor, Tensor]:
     return tensors[0].to(d), tensors[1].to(d)
 
 
+def _is_bool(x: Any) -> bool:
+    return x.dtype is dtypes.bool_ if isinstance(x, Tensor) else isinstance(x, bool)
+
+
 def _shifted(name: str) -> Callable[..., Any]:
     def shift(xp: Any, a: Any, b: Any) -> Any:
         """Shifts by more bits than there are give 0 (or the sign), as PyTorch has it."""
@@ -61,7 +65,11 @@ def _declare(name: str, function: Callable[..., Any], doc: str, example: str, *a
     op = operation(name, lambda xp, a, b: function(xp, a, b).astype(a.dtype), inputs="a b",
                    samples=lambda rng: [(_integers(rng), {})])  # fmt: skip
 
+    on_bools = {"bitwise_and": logical_and, "bitwise_or": logical_or, "bitwise_xor": logical_xor}.get(name)
+
     def public(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
+        if on_bools is not None and _is_bool(input) and _is_bool(other):
+            return on_bools(input, other, out=out)  # type: ignore[no-any-return] # it has kernels of its own
         return into(out, op(*_both(name, input, other)), name)
 
     public.__name__ = public.__qualname__ = name

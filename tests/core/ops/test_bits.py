@@ -30,6 +30,17 @@ def test_operators() -> None:
     assert a.tolist() == (A & 4).tolist()
 
 
+def test_bools_have_the_kernels_of_logic() -> None:
+    a, b = core.tensor([True, True, False]), core.tensor([True, False, False])
+    assert (a & b).tolist() == [True, False, False]
+    assert (a | b).tolist() == [True, True, False]
+    assert (a ^ True).tolist() == [False, False, True]
+    a &= b
+    assert a.tolist() == [True, False, False]
+    with pytest.raises(TypeError, match="must be Tensor, not bool"):
+        core.bitwise_and(True, False)
+
+
 def test_shifts_beyond_the_width() -> None:
     a = core.tensor([1, -8], dtype=core.int8)
     assert (a << 9).tolist() == [0, 0]
