@@ -111,6 +111,7 @@ from .tensor import Tensor
 
 from . import distributions, fft, func, library, linalg, nn, optim, special, utils  # isort: skip - written in the ops above
 
+vmap = func.vmap
 float, double, half, long, int = float32, float64, float16, int64, int32
 
 globals().update(_binding.namespaces[""])
