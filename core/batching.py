@@ -65,8 +65,8 @@ class Batched(Tensor):
     _full: Tensor
     _level: int
 
-    @property
-    def requires_grad(self) -> bool:
+    @property  # type: ignore[misc]
+    def requires_grad(self) -> bool:  # type: ignore[override]
         return self._full.requires_grad
 
     @property
@@ -80,7 +80,7 @@ class Batched(Tensor):
     def detach(self) -> Tensor:
         return batched(self._full.detach(), self._level)
 
-    @property
+    @property  # type: ignore[misc]
     def data(self) -> Tensor:  # type: ignore[override]
         return batched(self._full.data, self._level)
 

@@ -68,7 +68,7 @@ def grad(outputs: Many, inputs: Many, grad_outputs: Any = None, retain_graph: bo
         found = engine.run(roots, given, keep, create_graph, targets, accumulate=False)
     if materialize_grads:
         return tuple(
-            _zeros(((*given[0].shape[:1], *t._a.shape) if is_grads_batched else t._a.shape, t._kind), True)
+            _zeros(((*_batch_of(given), *t._a.shape) if is_grads_batched else t._a.shape, t._kind), True)
             if g is None
             else g
             for g, t in zip(found, targets, strict=True)
@@ -84,6 +84,10 @@ def grad(outputs: Many, inputs: Many, grad_outputs: Any = None, retain_graph: bo
             )
         )
     return tuple(found)
+
+
+def _batch_of(given: Sequence[Tensor | None]) -> tuple[int, ...]:
+    return tuple(next(g.shape[:1] for g in given if g is not None))
 
 
 def _batched(roots: Sequence[Tensor], given: Sequence[Any], keep: bool, create_graph: bool,
