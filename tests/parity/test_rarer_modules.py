@@ -76,3 +76,32 @@ def test_losses(text: str, names: str) -> None:
         used = [have[n] for n in names.split() if n in "abmno"] or [logs]
         found.append([repr(loss), y.detach().numpy(), *(v.grad.numpy() for v in used)])
     _same(*found)
+
+
+@pytest.mark.parametrize("text", [
+    "MultiheadAttention(6, 2)", "MultiheadAttention(6, 3, bias=False, add_zero_attn=True)",
+    "MultiheadAttention(6, 2, batch_first=True, add_bias_kv=True)", "EmbeddingBag(7, 3)",
+    "EmbeddingBag(7, 3, mode='sum', padding_idx=1, max_norm=1.0)", "EmbeddingBag(7, 3, mode='max')",
+])  # fmt: skip
+def test_layers_with_weights(text: str) -> None:
+    found = []
+    for lib in (torch, core):
+        lib.manual_seed(3, **({"kind": "torch"} if lib is core else {}))
+        layer = eval("nn." + text, {"nn": lib.nn})
+        rng = np.random.default_rng(0)
+        shown = repr(layer).replace("NonDynamicallyQuantizableLinear", "Linear")
+        rows: list[Any] = [shown, *layer.state_dict(), *(v.numpy().copy() for v in layer.state_dict().values())]
+        if "Bag" in text:
+            y = layer(lib.tensor(np.array([1, 2, 4, 5, 4, 3])), lib.tensor(np.array([0, 2])))
+        else:
+            x = lib.tensor(rng.uniform(-1, 1, (3, 2, 6)).astype("float32"))
+            y = layer(x, x, x)[0]
+        (y * y).sum().backward()
+        rows += [y.detach().numpy(), *(p.grad.numpy() for p in layer.parameters())]
+        found.append(rows)
+    assert len(found[0]) == len(found[1])
+    for a, b in zip(*found, strict=True):
+        if isinstance(a, np.ndarray):
+            np.testing.assert_allclose(b, a, rtol=1e-4, atol=1e-5)
+        else:
+            assert a == b

@@ -48,6 +48,7 @@ from .margin import (
     TripletMarginWithDistanceLoss,
 )
 from .module import Module
+from .multihead import MultiheadAttention
 from .normalization import LayerNorm, RMSNorm
 from .padding import (
     CircularPad1d,
@@ -112,7 +113,7 @@ from .rarer import (
     Tanhshrink,
     Threshold,
 )
-from .sparse import Embedding
+from .sparse import Embedding, EmbeddingBag
 from .upsampling import (
     ChannelShuffle,
     Fold,
@@ -165,6 +166,7 @@ __all__ = [
     "Dropout3d",
     "ELU",
     "Embedding",
+    "EmbeddingBag",
     "FeatureAlphaDropout",
     "Flatten",
     "Fold",
@@ -205,6 +207,7 @@ __all__ = [
     "ModuleDict",
     "ModuleList",
     "MSELoss",
+    "MultiheadAttention",
     "MultiLabelMarginLoss",
     "MultiLabelSoftMarginLoss",
     "MultiMarginLoss",
