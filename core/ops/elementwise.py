@@ -442,6 +442,10 @@ def _operators() -> None:
     for name, f in table.items():
         setattr(Tensor, f"__{name}__", f)
         setattr(Tensor, f"__r{name}__", swapped(f))
+    # saves its output, not x: x may be written afterwards, as in PyTorch
+    Tensor.__rtruediv__ = lambda self, other: (  # type: ignore[method-assign]
+        reciprocal(self) if other.__class__ in (int, float) and other == 1 else div_(other, self)
+    )
     for name in ("add", "sub", "mul", "pow"):
         setattr(Tensor, f"__i{name}__", getattr(Tensor, name + "_"))
     Tensor.__itruediv__ = Tensor.div_  # type: ignore[attr-defined]

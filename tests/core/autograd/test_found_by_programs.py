@@ -75,3 +75,12 @@ def test_a_mask_writes_to_what_numpy_calls_read_only():
     y = x.expand(())
     y[y > 0] = 2
     assert x.item() == 2
+
+
+def test_one_over_x_does_not_need_x_again():
+    x = core.tensor([2.0, 4.0], requires_grad=True)
+    y = x * 1
+    z = 1 / y
+    y.zero_()
+    z.sum().backward()
+    assert x.grad.tolist() == [-0.25, -0.0625]
