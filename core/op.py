@@ -53,7 +53,7 @@ class Op:
     # between two conjugations; False for one that is in PyTorch's form already.
     holomorphic = True
 
-    steps: dict[Kind, Any] | None = None  # how native/module_graph.c computes the gradients of each kind, where it can
+    steps: Any = None  # how native/module_graph.c computes the gradients of each kind, where it can
 
     def __init__(self, name: str, inputs: Sequence[str], params: dict[str, Any], outputs: Sequence[str],
                  vjp: Any, doc: str, label: str) -> None:  # fmt: skip
@@ -122,8 +122,8 @@ class Elementwise(Op):
         self.hot: dict[Kind, Callable[..., Any]] = {}  # the kernels of the C path, by kind, once looked up
         self.kernels: dict[Kind, Any] = {}  # the same with its name and backend
         self.recipes: dict[Kind, Any] = {}  # how core.autograd.vjp computes the gradients of each kind
-        self.steps = {}
-        self.complex_form: Callable[..., Any] | None = None  # what serves complex numbers: this op itself, or another
+        self.steps: dict[Kind, Any] = {}
+        self.complex_form: Any = None  # what serves complex numbers: this op itself, or another
 
     def layout(self, mask: int) -> bytes | None:
         """`plan` for the C path: what each slot saves, 0 and 1 the operands, 2 the output, 3 nothing. None where a slot

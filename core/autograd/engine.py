@@ -95,7 +95,7 @@ def run(roots: Sequence[Tensor], root_grads: Sequence[Tensor | None], retain_gra
 class _Quiet:
     """NumPy's warnings, off from the first step that NumPy takes: a NaN in a gradient is a value."""
 
-    errors: dict[str, Any] | None = None
+    errors: Any = None
 
     def begin(self) -> None:
         if self.errors is None:

@@ -1,149 +1,11 @@
-/* What every recorded op pays for: a tensor, a node, and the way from the public function to the kernel.
+/* What every recorded op pays for: the way from the public function to the kernel and the node, and back.
 
-   `TensorBase` and `NodeBase` are the fields that each tensor and each node has; core.tensor.Tensor and core.node.Node
-   are made on them and hold the rest. `Hot` is an elementwise op of one or two operands on its commonest path: tensors
+   `Hot` is an elementwise op of one or two operands on its commonest path: tensors
    of one floating kind on the CPU (or one and a number), nobody observing. It gives None for anything else, which
    core.dispatch then does in full. */
-#include "module.h"
+#include "fields.h"
 
 #include <stddef.h>
-#include <structmember.h>
-
-/* -- the fields --------------------------------------------------------------------------------------------------- */
-
-typedef struct {
-    PyObject_HEAD
-    PyObject *array, *kind, *node, *storage, *view;
-    Py_ssize_t nr;
-    char requires_grad;
-} Tensor;
-
-typedef struct {
-    PyObject_HEAD
-    PyObject *op, *edges, *kind, *code, *saved, *storages, *nrs, *params, *in_shapes, *versions;
-    int lasti;
-    char special; /* hooks or watchers are to be heard, or what was saved went through hooks */
-    long long number;
-} Node;
-
-static const ptrdiff_t tensor_fields[] = {offsetof(Tensor, array), offsetof(Tensor, kind), offsetof(Tensor, node),
-                                          offsetof(Tensor, storage), offsetof(Tensor, view)};
-static const ptrdiff_t node_fields[] = {
-    offsetof(Node, op),     offsetof(Node, edges),     offsetof(Node, kind),
-    offsetof(Node, code),   offsetof(Node, nrs),       offsetof(Node, in_shapes),
-    offsetof(Node, params), offsetof(Node, versions),  offsetof(Node, saved),
-    offsetof(Node, storages)};
-enum { TENSOR_FIELDS = 5, NODE_FIELDS = 10, PARAMS = 6, SAVED = 8 }; /* params, saved and storages start as () */
-
-#define FIELD(object, offset) (*(PyObject **)((char *)(object) + (offset)))
-
-static PyObject *empty_tuple;
-
-static int traverse(PyObject *self, const ptrdiff_t *fields, int count, visitproc visit, void *arg) {
-    for (int k = 0; k < count; k++) Py_VISIT(FIELD(self, fields[k]));
-    return 0;
-}
-
-static void clear(PyObject *self, const ptrdiff_t *fields, int count) {
-    for (int k = 0; k < count; k++) {
-        PyObject *held = FIELD(self, fields[k]);
-        FIELD(self, fields[k]) = NULL;
-        Py_XDECREF(held);
-    }
-}
-
-static PyObject *tensor_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
-    (void)args, (void)kwargs;
-    PyObject *self = type->tp_alloc(type, 0);
-    if (self)
-        for (int k = 0; k < TENSOR_FIELDS; k++) FIELD(self, tensor_fields[k]) = Py_NewRef(Py_None);
-    return self;
-}
-
-static PyObject *node_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
-    (void)args, (void)kwargs;
-    PyObject *self = type->tp_alloc(type, 0);
-    if (self)
-        for (int k = 0; k < NODE_FIELDS; k++)
-            FIELD(self, node_fields[k]) =
-                Py_NewRef(k == PARAMS || k >= SAVED ? empty_tuple : Py_None);
-    return self;
-}
-
-static int tensor_traverse(PyObject *self, visitproc visit, void *arg) {
-    return traverse(self, tensor_fields, TENSOR_FIELDS, visit, arg);
-}
-static int node_traverse(PyObject *self, visitproc visit, void *arg) {
-    return traverse(self, node_fields, NODE_FIELDS, visit, arg);
-}
-static int tensor_clear(PyObject *self) { return clear(self, tensor_fields, TENSOR_FIELDS), 0; }
-static int node_clear(PyObject *self) { return clear(self, node_fields, NODE_FIELDS), 0; }
-
-/* Chains of nodes may be long: the subclass's own deallocator keeps the recursion short. */
-static void tensor_dealloc(PyObject *self) {
-    PyObject_GC_UnTrack(self);
-    tensor_clear(self);
-    Py_TYPE(self)->tp_free(self);
-}
-static void node_dealloc(PyObject *self) {
-    PyObject_GC_UnTrack(self);
-    node_clear(self);
-    Py_TYPE(self)->tp_free(self);
-}
-
-static PyMemberDef tensor_members[] = {
-    {"_a", T_OBJECT_EX, offsetof(Tensor, array), 0, "the array"},
-    {"_kind", T_OBJECT_EX, offsetof(Tensor, kind), 0, "dtype and device"},
-    {"_node", T_OBJECT_EX, offsetof(Tensor, node), 0, "the node that made it, or None"},
-    {"_storage", T_OBJECT_EX, offsetof(Tensor, storage), 0, "the version counter, once somebody asked"},
-    {"_view", T_OBJECT_EX, offsetof(Tensor, view), 0, "the base and the way from it, of a view"},
-    {"_nr", T_PYSSIZET, offsetof(Tensor, nr), 0, "which output of the node"},
-    {"_requires_grad", T_BOOL, offsetof(Tensor, requires_grad), 0, "whether a gradient is wanted"},
-    {0},
-};
-
-static PyMemberDef node_members[] = {
-    {"op", T_OBJECT_EX, offsetof(Node, op), 0, "the op that ran"},
-    {"edges", T_OBJECT_EX, offsetof(Node, edges), 0, "where the inputs came from"},
-    {"kind", T_OBJECT_EX, offsetof(Node, kind), 0, "the output's dtype and device"},
-    {"code", T_OBJECT_EX, offsetof(Node, code), 0, "the user's code"},
-    {"lasti", T_INT, offsetof(Node, lasti), 0, "the instruction in it"},
-    {"special", T_BOOL, offsetof(Node, special), 0, "whether hooks are to be heard"},
-    {"number", T_LONGLONG, offsetof(Node, number), 0, "higher than those of all it points to"},
-    {"saved", T_OBJECT_EX, offsetof(Node, saved), 0, "what the gradient needs"},
-    {"storages", T_OBJECT_EX, offsetof(Node, storages), 0, "of what was saved, where somebody may write to it"},
-    {"nrs", T_OBJECT_EX, offsetof(Node, nrs), 0, "which output of each edge's node, where not 0"},
-    {"params", T_OBJECT_EX, offsetof(Node, params), 0, "the op's parameters"},
-    {"in_shapes", T_OBJECT_EX, offsetof(Node, in_shapes), 0, "where the op broadcast its inputs"},
-    {"versions", T_OBJECT_EX, offsetof(Node, versions), 0, "of the storages, where not all 0"},
-    {0},
-};
-
-#define BASE_FLAGS (Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC)
-
-PyTypeObject TensorBase_Type = {
-    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "core.native._native.TensorBase",
-    .tp_doc = "The fields of every tensor.",
-    .tp_basicsize = sizeof(Tensor),
-    .tp_flags = BASE_FLAGS,
-    .tp_new = tensor_new,
-    .tp_dealloc = tensor_dealloc,
-    .tp_traverse = tensor_traverse,
-    .tp_clear = tensor_clear,
-    .tp_members = tensor_members,
-};
-
-PyTypeObject NodeBase_Type = {
-    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "core.native._native.NodeBase",
-    .tp_doc = "The fields of every node.",
-    .tp_basicsize = sizeof(Node),
-    .tp_flags = BASE_FLAGS,
-    .tp_new = node_new,
-    .tp_dealloc = node_dealloc,
-    .tp_traverse = node_traverse,
-    .tp_clear = node_clear,
-    .tp_members = node_members,
-};
 
 /* -- what the Python side lends ----------------------------------------------------------------------------------- */
 
@@ -495,7 +357,9 @@ static int let_go(Node *node, PyObject *place) {
     if (!holds) return 0;
     if (PyObject_SetAttr((PyObject *)node, lent.freed, place) < 0) return -1;
     Py_SETREF(node->saved, Py_NewRef(Py_None));
-    Py_SETREF(node->storages, Py_NewRef(empty_tuple));
+    PyObject *none = PyTuple_New(0);
+    if (!none) return -1;
+    Py_SETREF(node->storages, none);
     return 0;
 }
 
@@ -551,10 +415,7 @@ int graph_setup(PyObject *module) {
     const char *texts[] = {"observers", "active", "enabled", "version", "boolean", "shape", "steps", "freed"};
     for (int k = 0; k < 8; k++)
         if (!(*names[k] = PyUnicode_InternFromString(texts[k]))) return -1;
-    if (!(empty_tuple = PyTuple_New(0))) return -1;
-    PyTypeObject *types[] = {&TensorBase_Type, &NodeBase_Type, &Hot_Type};
-    const char *shown[] = {"TensorBase", "NodeBase", "Hot"};
-    for (int k = 0; k < 3; k++)
-        if (PyType_Ready(types[k]) < 0 || PyModule_AddObjectRef(module, shown[k], (PyObject *)types[k]) < 0) return -1;
+    if (fields_setup(module) < 0 || PyType_Ready(&Hot_Type) < 0) return -1;
+    if (PyModule_AddObjectRef(module, "Hot", (PyObject *)&Hot_Type) < 0) return -1;
     return PyModule_AddFunctions(module, graph_methods);
 }

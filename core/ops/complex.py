@@ -273,8 +273,8 @@ def _conjugate_transposed(input: Tensor) -> Tensor:
     return conj(_mT(input))
 
 
-Tensor.mH = property(_conjugate_transposed, doc="As mT, conjugated.")  # type: ignore[assignment]
-Tensor.H = property(lambda t: conj(_H(t)), doc="As T of a matrix, conjugated.")  # type: ignore[assignment]
+Tensor.mH = property(_conjugate_transposed, doc="As mT, conjugated.")  # type: ignore[attr-defined]
+Tensor.H = property(lambda t: conj(_H(t)), doc="As T of a matrix, conjugated.")  # type: ignore[attr-defined]
 
 
 @public()

@@ -1,0 +1,32 @@
+/* The fields that each tensor and each node has; core.native.bases names them for the rest of the package. */
+#ifndef GRADLAB_FIELDS_H
+#define GRADLAB_FIELDS_H
+
+#include "module.h"
+
+typedef struct {
+    PyObject_HEAD
+    PyObject *array, *kind, *node, *storage, *view;
+    Py_ssize_t nr;
+    char requires_grad;
+} Tensor;
+
+typedef struct {
+    PyObject_HEAD
+    PyObject *op, *edges, *kind, *code, *saved, *storages, *nrs, *params, *in_shapes, *versions;
+    int lasti;
+    char special; /* hooks or watchers are to be heard, or what was saved went through hooks */
+    long long number;
+} Node;
+
+extern PyTypeObject TensorBase_Type;
+extern PyTypeObject NodeBase_Type;
+
+/* A tensor or a node of a subclass, its fields None (a node's params, saved and storages empty). */
+PyObject *tensor_new(PyTypeObject *type, PyObject *args, PyObject *kwargs);
+PyObject *node_new(PyTypeObject *type, PyObject *args, PyObject *kwargs);
+
+/* Readies both types; -1 on an error. */
+int fields_setup(PyObject *module);
+
+#endif
