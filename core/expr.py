@@ -6,7 +6,6 @@ kernel (forward, or a gradient fused into one pass) and, where gradients of grad
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -179,6 +178,8 @@ class Program(NamedTuple):
     @property
     def digest(self) -> str:
         """Tells one text from another: whether a kernel printed earlier still says the same."""
+        import hashlib  # 8 ms, and only kernels ask
+
         return hashlib.sha256(repr(self[1:-1]).encode()).hexdigest()[:16]
 
 

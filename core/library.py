@@ -16,7 +16,6 @@ import numpy as np
 from . import backends
 from . import op as declarations
 from .autograd.function import Function
-from .compiled import CKernel
 from .device import device as Device
 from .dispatch import call_operation
 from .errors import text
@@ -160,6 +159,8 @@ class CustomOp:
 
     def register_c(self, source: str, function: str = "") -> None:
         """A kernel for "cpu" from C text; see `c_op` for its form. It is compiled when it is first called."""
+        from .compiled import CKernel  # it brings subprocess and its kin
+
         kernel = CKernel(source, function or self.op.label)
 
         def run(*arrays: Any, **params: Any) -> Any:

@@ -6,7 +6,6 @@ series far out (A&S 9.2.5, 9.2.6, 9.7.1). A&S is Abramowitz & Stegun, *Handbook 
 
 from __future__ import annotations
 
-import decimal
 import math
 from functools import cache
 from typing import Any
@@ -16,7 +15,12 @@ import numpy as np
 from .gamma_math import EULER
 
 FAR = 25.0  # from here on the asymptotic series reach 1e-17 before they turn
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(64)
+
+
+@cache
+def _quadrature() -> tuple[tuple[Any, Any], ...]:
+    """Nodes and weights of Gauss and Legendre on (-1, 1); NumPy's polynomials take 20 ms to import."""
+    return tuple(zip(*np.polynomial.legendre.leggauss(64), strict=True))
 
 
 def _series(xp: Any, order: int, z: Any, terms: int) -> Any:
@@ -121,7 +125,7 @@ def bessel_y(xp: Any, order: int, x: Any) -> Any:
     inner = (inner - (2 / near if order else 0.0)) / math.pi
     total = xp.zeros_like(x)
     top = xp.arcsinh(40 / middle)
-    for node, weight in zip(_NODES, _WEIGHTS, strict=True):
+    for node, weight in _quadrature():
         t = 0.5 * math.pi * (float(node) + 1)
         total = total + 0.5 * float(weight) * xp.sin(middle * math.sin(t) - order * t)
         u = 0.5 * top * (float(node) + 1)
@@ -147,6 +151,8 @@ def spherical_j0(xp: Any, x: Any) -> Any:
 @cache
 def _airy_table() -> Any:
     """Ai and Ai' at -12, -11, ..., 9, from the power series about 0 with 70 digits (A&S 10.4.2)."""
+    import decimal
+
     with decimal.localcontext(prec=70):
         first = decimal.Decimal("0.35502805388781723926006318600418317639797917419918")
         second = decimal.Decimal("-0.25881940379280679840518356018920396347909113835494")

@@ -15,7 +15,6 @@ from ..op import elementwise, operation
 from ..return_types import return_type
 from ..tensor import Tensor, from_array
 from .elementwise import mul, pow, sub
-from .elementwise import round as _round
 from .precision import rounded, wide
 
 _ReturnFrexp = return_type("frexp", "mantissa exponent")
@@ -207,26 +206,6 @@ def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: float = 1
 
 
 # -- spelt with other ops ----------------------------------------------------------------------------------------------
-
-
-@public(inplace=True)
-def round(input: Tensor, *, decimals: int = 0, out: Tensor | None = None) -> Tensor:
-    """Rounded to so many decimals, halves to the even one; negative `decimals` round to tens, hundreds, ...
-
-    >>> import core
-    >>> core.round(core.tensor([0.5, 1.5])), core.round(core.tensor([1.25]), decimals=1)
-    (tensor([0., 2.]), tensor([1.2000]))
-    """
-    if not decimals:
-        return _round(input, out=out)  # type: ignore[no-any-return]
-    if not input.is_floating_point():
-        raise NotImplementedError(text(f"\"round_cpu\" not implemented for '{input.dtype.scalar_type}'", op="round",
-                                       came=f"decimals={decimals} for {input.dtype}", remedy="x.float()"))  # fmt: skip
-    scale = 10.0 ** abs(decimals)
-    y = _round(input * scale) / scale if decimals > 0 else _round(input / scale) * scale
-    from ..dispatch import into
-
-    return into(out, y, "round")
 
 
 def _float(input: Tensor) -> Tensor:

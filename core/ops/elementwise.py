@@ -11,6 +11,7 @@ import numpy as np
 from ..binding import bind, public
 from ..dispatch import into
 from ..dtypes import complex64, of_number, promote_types
+from ..errors import text
 from ..expr import s
 from ..op import elementwise
 from ..tensor import Tensor, from_array
@@ -301,7 +302,8 @@ def round(input: Tensor, *, decimals: int = 0, out: Tensor | None = None) -> Ten
     if not decimals:
         return _round(input, out=out)  # type: ignore[no-any-return]
     if input.dtype.category < 2:
-        raise NotImplementedError(f"\"round_cpu\" not implemented for '{input.dtype.scalar_type}'\n  remedy: x.float()")
+        raise NotImplementedError(text(f"\"round_cpu\" not implemented for '{input.dtype.scalar_type}'", op="round",
+                                       came=f"decimals={decimals} for {input.dtype}", remedy="x.float()"))  # fmt: skip
     scale = 10.0 ** builtins.abs(decimals)
     y = div_(_round(mul(input, scale)), scale) if decimals > 0 else mul(_round(div_(input, scale)), scale)
     return into(out, y)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -37,7 +36,12 @@ def with_out(function: Callable[..., Any]) -> Callable[..., Any]:
     return wide
 
 
+def _takes_out(function: Any) -> bool:
+    code = function.__code__
+    return "out" in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+
+
 for _name in NAMES:
     _function = namespaces[""].get(_name)
-    if _function is not None and "out" not in inspect.signature(_function).parameters:
+    if _function is not None and not _takes_out(_function):
         namespaces[""][_name] = with_out(_function)
