@@ -44,7 +44,7 @@ def test_a_launch_reaches_the_driver(launched):
     assert seen["count"] == 1
     assert seen["stream"] == 0x77
     assert seen["grid"] == [8, 1, 1]  # 8192 elements in blocks of 1024
-    assert seen["block"] == [128, 1, 1]
+    assert seen["block"] == [256, 1, 1]
     assert seen["parameters"][:3] == [0x1000, 0x11000, 0x21000]
     assert launched["float"] == 0.1  # all 64 bits of it
 
