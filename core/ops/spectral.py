@@ -22,12 +22,23 @@ from .decomposition import declare, hermitian, positive
 from .elementwise import where
 from .linalg import matmul
 from .precision import rounded, wide
-from .solving import _solve, check, constant, host, linalg, matrices, one_dtype
+from .solving import LinAlgError, _solve, check, constant, host, linalg, matrices, one_dtype
 
 
 def _given(g: Tensor) -> bool:
     """Whether a gradient came for an output: the engine puts zeros where none did."""
     return g._requires_grad or bool(g._a.any())
+
+
+def _finite(op: str, a: Any, phrase: str = "", error: type[RuntimeError] = LinAlgError) -> Any:
+    """The array, for LAPACK: with infinities in it some of its loops never end, and cannot be interrupted."""
+    if not np.isfinite(host(a)).all():
+        phrase = phrase or (f"linalg.{op}: The algorithm failed to converge because the input matrix contained "
+                            "non-finite values.")  # fmt: skip
+        raise error(
+            text(phrase, op=f"linalg.{op}", remedy="look for the first NaN or infinity; x.isfinite() says where")
+        )
+    return a
 
 
 def _apart(x: Tensor, values: Tensor) -> Tensor:
@@ -45,7 +56,7 @@ def _thin(rng: Any) -> list[Any]:
 
 
 def _svd_forward(xp: Any, x: Any, full_matrices: bool) -> Any:
-    u, s, v = xp.linalg.svd(wide(x), full_matrices=full_matrices)
+    u, s, v = xp.linalg.svd(_finite("svd", wide(x)), full_matrices=full_matrices)
     return rounded(u, x.dtype), rounded(s, xp.zeros(0, x.dtype).real.dtype), rounded(v, x.dtype)
 
 
@@ -184,8 +195,11 @@ def eigvalsh(A: Tensor, UPLO: str = "L") -> Tensor:
     return eigh(A, UPLO)[0]  # type: ignore[no-any-return]
 
 
+_NO_EIG = "torch.linalg.eig: input tensor should not contain infs or NaNs."
+
+
 def _eig_forward(xp: Any, x: Any) -> Any:
-    values, vectors = np.linalg.eig(host(wide(x)))
+    values, vectors = np.linalg.eig(host(_finite("eig", wide(x), _NO_EIG, RuntimeError)))
     to = np.result_type(wide(x).dtype, np.complex64)
     return xp.asarray(values.astype(to)), xp.asarray(vectors.astype(to))
 
@@ -239,7 +253,7 @@ def _cutoff(xp: Any, s: Any, shape: Any, atol: float | None, rtol: float | None)
 
 
 def _pinv_forward(xp: Any, x: Any, atol: float | None, rtol: float | None, hermitian: bool) -> Any:
-    u, s, v = xp.linalg.svd(wide(x), full_matrices=False)
+    u, s, v = xp.linalg.svd(_finite("svd", wide(x)), full_matrices=False)
     large = s > _cutoff(xp, s, x.shape, atol, rtol)
     inverse = xp.where(large, 1 / xp.where(large, s, 1), 0)
     turned = xp.conj(xp.swapaxes(v, -1, -2)) * inverse[..., None, :]
@@ -305,7 +319,7 @@ def matrix_rank(A: Tensor, tol: Any = None, *, atol: Any = None, rtol: Any = Non
 
 
 def _lstsq_forward(xp: Any, a: Any, b: Any, rtol: float | None) -> Any:
-    wide_a, wide_b = wide(a), wide(b)
+    wide_a, wide_b = _finite("lstsq", wide(a)), _finite("lstsq", wide(b))
     batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     left = xp.broadcast_to(wide_a, (*batch, *a.shape[-2:])).reshape(math.prod(batch), *a.shape[-2:])
     right = xp.broadcast_to(wide_b, (*batch, *b.shape[-2:])).reshape(math.prod(batch), *b.shape[-2:])

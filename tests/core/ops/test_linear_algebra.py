@@ -168,3 +168,14 @@ def test_indefinite_symmetric_systems(imag: bool, hermitian: bool) -> None:
     LD, pivots = L.ldl_factor(A, hermitian=hermitian)
     assert core.autograd.gradcheck(lambda b: L.ldl_solve(LD, pivots, b, hermitian=hermitian), B)
     assert L.ldl_factor_ex(core.zeros(2, 2)).info.item() == 1
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf")])
+def test_what_is_not_finite_is_refused_before_lapack_loops_on_it(bad: float) -> None:
+    A = core.eye(3)
+    A[0, 0] = bad
+    for function in (L.svd, L.svdvals, L.pinv, L.matrix_rank, lambda a: L.lstsq(a, a)):
+        with pytest.raises(L.LinAlgError, match="because the input matrix contained non-finite values"):
+            function(A)
+    with pytest.raises(RuntimeError, match=r"torch\.linalg\.eig: input tensor should not contain infs or NaNs"):
+        L.eig(A)
