@@ -24,10 +24,17 @@ from .cases import Case
 from .runtime import FLOATING, INTERPRET, Launch, Memo
 from .tune.space import Constraint, Space, powers_of_two
 
-SPACE = Space(
-    [powers_of_two("BLOCK", 512, 2048, default=1024), powers_of_two("num_warps", 4, 8, default=8)],
-    [Constraint("at least 2 elements a thread", lambda c: c["BLOCK"] >= 64 * c["num_warps"])],
-)
+
+def _space(block: int) -> Space:
+    return Space(
+        [powers_of_two("BLOCK", 512, 2048, default=block), powers_of_two("num_warps", 4, 8, default=8)],
+        [Constraint("at least 2 elements a thread", lambda c: c["BLOCK"] >= 64 * c["num_warps"])],
+    )
+
+
+SPACE = _space(1024)
+# Where sin and cos stand together their long reductions of large arguments spill with four elements a thread.
+_TRIGONOMETRIC_SPACE = _space(512)
 _INTERPRETED_BLOCK = 1 << 16  # one program for most test arrays: the interpreter's cost is by tl operation
 _FLOAT64 = np.dtype(np.float64)
 _BOOL = np.dtype(np.bool_)
@@ -79,6 +86,8 @@ class Elementwise:
     ) -> None:
         self.name, self.inputs, self.params = name, inputs, params
         self.lines, self.result, self.out_kind, self.bools = lines, result, out_kind, bools
+        text = " ".join(lines)
+        self.space = _TRIGONOMETRIC_SPACE if "tl.sin" in text and "tl.cos" in text else SPACE
         self._jitted: dict[Any, Any] = {}
         self._launches: Memo = Memo()
 
@@ -124,7 +133,7 @@ class Elementwise:
         sizes, strides = collapse(out.shape, [*held, out], self.name)
         flat = len(sizes) <= 1 and all(s in ((1,), ()) for s in strides)
         wide = max([out.size, *(_extent(sizes, s) for s in strides)]) >= 2**31
-        settings = SPACE.complete(config)
+        settings = self.space.complete(config)
         warps = settings.pop("num_warps")
         if INTERPRET and config is None:
             settings["BLOCK"] = min(triton.next_power_of_2(max(out.size, 1)), _INTERPRETED_BLOCK)
@@ -158,13 +167,13 @@ class Elementwise:
         constants = {"COMPUTE": tl.float64 if dtype == "fp64" else tl.float32, "WIDE": False}
         strides = [1000, 1] * len(pointers)
         return [
-            Case(self.name, self.kernel((), bools, 0), (*pointers, *floats, 999 * 1000), constants, SPACE),
+            Case(self.name, self.kernel((), bools, 0), (*pointers, *floats, 999 * 1000), constants, self.space),
             Case(
                 f"{self.name} strided",
                 self.kernel((), bools, 2),
                 (*pointers, *floats, 999 * 1000, 1000, *strides),
                 constants,
-                SPACE,
+                self.space,
             ),
         ]
 
