@@ -123,11 +123,19 @@ def promote(op: Elementwise, args: tuple[Any, ...]) -> tuple[Kind, tuple[Any, ..
             elif a._kind is not kind.boolean:
                 a = convert(a, kind_of(a._kind.dtype, where)) != 0
         elif isinstance(a, Tensor):
-            a = a if a._kind is kind else convert(a, kind)
+            a = a if a._kind is kind else _promoted(a, kind)
         else:
             a = a if isinstance(a, complex) else _number(a)
         out.append(a)
     return kind, tuple(out)
+
+
+def _promoted(t: Tensor, kind: Kind) -> Tensor:
+    """An operand as its op's kind. A write to `t` is one to what the op saves of it, as where nothing is converted."""
+    out = convert(t, kind)
+    if mode.enabled:
+        out._storage = storage_of(t)
+    return out
 
 
 def convert(t: Tensor, kind: Kind) -> Tensor:

@@ -444,9 +444,9 @@ def _operators() -> None:
     for name, f in table.items():
         setattr(Tensor, f"__{name}__", f)
         setattr(Tensor, f"__r{name}__", swapped(f))
-    # saves its output, not x: x may be written afterwards, as in PyTorch
+    # As PyTorch's: it saves neither x nor the quotient, and both may be written afterwards.
     Tensor.__rtruediv__ = lambda self, other: (  # type: ignore[method-assign]
-        reciprocal(self) if other.__class__ in (int, float) and other == 1 else div_(other, self)
+        mul(reciprocal(self), other) if other.__class__ in (int, float) else div_(other, self)
     )
     for name in ("add", "sub", "mul", "pow"):
         setattr(Tensor, f"__i{name}__", getattr(Tensor, name + "_"))

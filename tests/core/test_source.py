@@ -87,7 +87,7 @@ def run(text: str, filename: str) -> core.Tensor:
     return names["y"]
 
 
-@pytest.mark.parametrize("filename", ["<stdin>", "<string>", "<ipython-input-3-abc>", "/tmp/ipykernel_1/2.py"])
+@pytest.mark.parametrize("filename", ["<stdin>", "<string>", "<ipython-input-3-abc>", "/nowhere/ipykernel_1/2.py"])
 def test_what_has_no_file(filename, monkeypatch):
     monkeypatch.chdir(source._HERE)  # where "<string>" would look like a file of ours
     at = place_of(run("\n\ny = X * 2", filename))

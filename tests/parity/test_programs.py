@@ -37,15 +37,8 @@ def compare(inputs: list[tuple[Any, bool]], lines: list[str]) -> str:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         ours, theirs = Run(core, inputs, lines), Run(torch, inputs, lines)
-    mixed = len({a.dtype for a, _ in inputs}) > 1 or any(
-        word in line for line in lines for word in ("float()", "double()", "argmax")
-    )
     for line, mine, other in itertools.zip_longest([*lines, "backward"], ours.log, theirs.log):
         if of_class(mine) != of_class(other) and (of_class(mine), of_class(other)) not in SAME:
-            if mixed and mine == "ok" and "modified by an inplace operation" in other:
-                return ""  # what is saved in another dtype is saved as a copy here, which no change reaches
-            if mine == "ok" and "has been detached in-place" in other:
-                return ""  # which we can do
             return f"{line!r}: ours {mine}\n theirs {other}"
     # a backward that fails in PyTorch leaves the gradients of leaves that were early; ours leaves none
     failed = any("backward" in line and log != "ok" for line, log in zip([*lines, "backward"], theirs.log, strict=True))
@@ -69,7 +62,7 @@ def _differs(a: Any, b: Any, loose: bool) -> str:
     x, y = np.where(big, np.inf, a[3]), np.where(big, np.inf, b[3])
     with np.errstate(all="ignore"):
         scale = max(1.0, float(np.nanmax(np.abs(np.where(np.isfinite(y), y, 0)), initial=0.0)))
-    good = np.allclose(x, y, rtol=1e-6 if exact else 2e-3, atol=(1e-9 if exact else 1e-4) * scale, equal_nan=True)
+    good = np.allclose(x, y, rtol=1e-6 if exact else 2e-4, atol=(1e-9 if exact else 1e-4) * scale, equal_nan=True)
     return "" if good else "values"
 
 

@@ -84,3 +84,23 @@ def test_one_over_x_does_not_need_x_again():
     y.zero_()
     z.sum().backward()
     assert x.grad.tolist() == [-0.25, -0.0625]
+
+
+def test_a_write_to_an_operand_of_another_type_is_noticed():
+    """What is saved of it is a converted copy, but PyTorch saves the operand itself."""
+    y = core.ones(2)
+    w = core.ones(2, dtype=core.float64, requires_grad=True)
+    loss = (w * y).sum()
+    y.add_(1)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        loss.backward()
+
+
+def test_a_number_over_a_tensor_saves_neither():
+    x = core.ones(2, requires_grad=True)
+    y = x * 2
+    z = 3 / y
+    y.add_(1)
+    z.add_(1)
+    z.sum().backward()
+    assert x.grad.tolist() == [-1.5, -1.5]
