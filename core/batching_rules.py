@@ -80,6 +80,12 @@ def _matmul(op: Operation, tensors: tuple[Any, ...], params: dict[str, Any], lev
     return dispatch.call_operation(op, tuple(_aligned(t, level, rank) for t in tensors), params)
 
 
+def _attention(op: Operation, tensors: tuple[Any, ...], params: dict[str, Any], level: int, size: int) -> Any:
+    rank = max(t.ndim for t in tensors if t is not None)
+    fulls = tuple(t if t is None else _aligned(t, level, rank) for t in tensors)
+    return dispatch.call_operation(op, fulls, params)
+
+
 def _linear(op: Operation, tensors: tuple[Any, ...], params: dict[str, Any], level: int, size: int) -> Any:
     x, weight, bias = tensors
     if not any(isinstance(t, Batched) and t._level == level for t in (weight, bias)):
@@ -137,6 +143,6 @@ RULES: dict[str, Rule] = {
     **dict.fromkeys(["slice", "select"], _key),
     **dict.fromkeys(["gather", "scatter_add", "scatter"], _gathered),
     "view": _view, "expand": _expand, "repeat": _repeat, "permute": _permute, "unsqueeze": _unsqueeze,
-    "t": _transposed, "matmul": _matmul, "linear": _linear, "layer_norm": _rows, "embedding": _embedding,
-    "index": _index, "einsum": _einsum,
+    "t": _transposed, "matmul": _matmul, "attention": _attention, "linear": _linear,
+    "layer_norm": _rows, "embedding": _embedding, "index": _index, "einsum": _einsum,
 }  # fmt: skip

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from . import functional, init, modules, parameter, utils
+from . import attention, functional, init, modules, parameter, utils
 from .modules import *  # noqa: F403 - the names are listed in modules.__all__
 from .parameter import Buffer, Parameter
 
-__all__ = ["Buffer", "Parameter", "functional", "init", "modules", "parameter", "utils", *modules.__all__]
+__all__ = ["Buffer", "Parameter", "attention", "functional", "init", "modules", "parameter", "utils", *modules.__all__]

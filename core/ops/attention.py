@@ -1,18 +1,191 @@
-"""Scaled dot product attention."""
+"""Scaled dot product attention: one op where nothing is dropped, else a product of several."""
 
 from __future__ import annotations
 
 import math
+import threading
+from typing import Any
+
+import numpy as np
 
 from .. import dtypes
 from ..binding import public
 from ..creation import ones
 from ..errors import text
+from ..modes import is_grad_enabled
+from ..op import operation
 from ..tensor import Tensor
 from .dropout import dropout
 from .elementwise import where
 from .linalg import matmul
+from .precision import rounded, wide
 from .softmax import softmax
+
+# -- one op ------------------------------------------------------------------------------------------------------------
+
+
+def probabilities(xp: Any, scores: Any, mask: Any, causal: bool) -> Any:
+    """softmax(scores + mask), written over the scores; a row that may look at nothing is 0, not NaN."""
+    if mask is not None:
+        if mask.dtype == bool:
+            scores = xp.where(mask, scores, scores.dtype.type(-math.inf))
+        else:
+            scores = scores + mask
+    if causal:
+        scores = xp.where(xp.tril(xp.ones(scores.shape[-2:], bool)), scores, scores.dtype.type(-math.inf))
+    if not scores.size:
+        return scores
+    top = scores.max(axis=-1, keepdims=True)
+    e = xp.exp(scores - xp.where(top == -math.inf, 0, top))
+    total = e.sum(axis=-1, keepdims=True)
+    e /= xp.where(total == 0, total.dtype.type(1), total)
+    return e
+
+
+def _forward(xp: Any, q: Any, k: Any, v: Any, mask: Any, scale: float, causal: bool) -> Any:
+    wq, wk, wv = wide(q), wide(k), wide(v)
+    with np.errstate(invalid="ignore", over="ignore"):
+        w = probabilities(xp, xp.matmul(wq * wq.dtype.type(scale), xp.swapaxes(wk, -1, -2)), wide(mask), causal)
+        return rounded(xp.matmul(w, wv), q.dtype), w
+
+
+def _weights(q: Tensor, k: Tensor, mask: Tensor | None, scale: float, causal: bool) -> Tensor:
+    """What `_forward` keeps, from ops."""
+    scores = matmul(q * scale, k.mT)
+    if causal:
+        seen = ones(*scores._a.shape[-2:], dtype=dtypes.bool_, device=q.device).tril()
+        scores = where(seen, scores, -math.inf)
+    empty = None
+    if mask is not None:
+        scores = where(mask, scores, -math.inf) if mask.dtype is dtypes.bool_ else scores + mask
+        empty = scores.detach().amax(-1, keepdim=True) == -math.inf if scores._a.size else None  # type: ignore[attr-defined]
+    if empty is None:
+        return softmax(scores, -1)
+    return where(empty, 0.0, softmax(where(empty, 0.0, scores), -1))
+
+
+def _vjp(g: Tensor, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, w: Tensor, scale: float, causal: bool,
+         needs: tuple[bool, ...]) -> Any:  # fmt: skip
+    dtype = q.dtype
+    q, k, v, g = q.to(w.dtype), k.to(w.dtype), v.to(w.dtype), g.to(w.dtype)
+    if is_grad_enabled():  # for second derivatives the weights must follow q, k and the mask
+        w = _weights(q, k, mask if mask is None or mask.dtype is dtypes.bool_ else mask.to(w.dtype), scale, causal)
+    gq = gk = gv = gmask = None
+    if needs[2]:
+        gv = matmul(w.mT, g).sum_to_size(v.shape).to(dtype)
+    if needs[0] or needs[1] or needs[3]:
+        gw = matmul(g, v.mT)
+        gs = w * (gw - (gw * w).sum(-1, keepdim=True))
+        if needs[0]:
+            gq = (matmul(gs, k) * scale).sum_to_size(q.shape).to(dtype)
+        if needs[1]:
+            gk = (matmul(gs.mT, q) * scale).sum_to_size(k.shape).to(dtype)
+        if needs[3] and mask is not None:
+            gmask = gs.sum_to_size(mask.shape).to(mask.dtype)
+    return gq, gk, gv, gmask
+
+
+def _samples(rng: Any) -> list[Any]:
+    def u(*shape: int) -> Any:
+        return rng.uniform(-1, 1, shape)
+
+    hidden = rng.uniform(0, 1, (3, 5)) > 0.4
+    hidden[1] = False  # a row that may look at nothing
+    return [
+        ((u(2, 3, 4), u(2, 5, 4), u(2, 5, 3), None), {"scale": 0.5, "causal": False}),
+        ((u(2, 2, 3, 4), u(2, 2, 3, 4), u(2, 2, 3, 4), None), {"scale": 0.5, "causal": True}),
+        ((u(2, 2, 3, 4), u(2, 2, 5, 4), u(2, 2, 5, 4), u(2, 1, 3, 5)), {"scale": -0.3, "causal": False}),
+        ((u(3, 4), u(5, 4), u(5, 4), hidden), {"scale": 0.5, "causal": False}),
+    ]
+
+
+_attention = operation("attention", _forward, inputs="q k v mask?", params={"scale": 1.0, "causal": False},
+                       outputs="y w", vjp=_vjp, samples=_samples, label="scaled_dot_product_attention",
+                       doc="softmax(q kᵀ scale + mask) v.")  # fmt: skip
+
+
+# -- which way ---------------------------------------------------------------------------------------------------------
+
+
+class _Choice(threading.local):
+    """What `core.nn.attention.sdpa_kernel` allows: "one op", "several"."""
+
+    ways: tuple[str, ...] = ("one", "several")
+
+
+choice = _Choice()
+
+
+def _check(op: str, query: Any, key: Any, value: Any, attn_mask: Any, dropout_p: float, is_causal: bool) -> None:
+    for i, (name, t) in enumerate((("query", query), ("key", key), ("value", value))):
+        if not isinstance(t, Tensor):
+            raise TypeError(f"{op}(): argument '{name}' (position {i + 1}) must be Tensor, not {type(t).__name__}")
+    if min(query.ndim, key.ndim, value.ndim) < 2:
+        raise RuntimeError(
+            text("Expected query, key, and value to all be  at least 2 dimensional, but got query.dim: "
+                 f"{query.ndim} key.dim: {key.ndim} and value.dim: {value.ndim} instead.", op=op)
+        )  # fmt: skip
+    if not query.dtype is key.dtype is value.dtype:
+        raise RuntimeError(
+            text(f"Expected query, key, and value to have the same dtype, but got query.dtype: {query.dtype.c_type} "
+                 f"key.dtype: {key.dtype.c_type} and value.dtype: {value.dtype.c_type} instead.", op=op)
+        )  # fmt: skip
+    if query.dtype.category < 2:
+        raise RuntimeError(text(f"expected scalar type Float but found {query.dtype.scalar_type}", op=op,
+                                remedy="q.float(), k.float(), v.float()"))  # fmt: skip
+    if not 0 <= dropout_p <= 1:
+        raise RuntimeError(text(f"dropout probability has to be between 0 and 1, but got {dropout_p}", op=op))
+    if is_causal and attn_mask is not None:
+        raise RuntimeError(
+            text("_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True", op=op)
+        )
+    if attn_mask is not None and attn_mask.dtype not in (dtypes.bool_, query.dtype):
+        raise RuntimeError(
+            text("Expected attn_mask dtype to be bool or float or to match query dtype, but got attn_mask.dtype: "
+                 f"{attn_mask.dtype.c_type} and  query.dtype: {query.dtype.c_type} instead.", op=op)
+        )  # fmt: skip
+
+
+def _shapes(op: str, query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None) -> None:
+    """Raise, as the products would, for shapes that do not fit."""
+    q, k, v = query._a.shape, key._a.shape, value._a.shape
+    if q[-1] != k[-1] or k[-2] != v[-2]:
+        raise RuntimeError(
+            text(f"Expected size for first two dimensions of batch2 tensor to be: [{math.prod(q[:-2])}, {q[-1]}] but "
+                 f"got: [{math.prod(k[:-2])}, {k[-1]}].", op=op, came=f"query {q}, key {k}, value {v}",
+                 needed="query (..., l, d), key (..., s, d) and value (..., s, v)")
+        )  # fmt: skip
+    for other in (k, v):
+        for d, (m, n) in enumerate(zip(q[-3::-1], other[-3::-1], strict=False)):
+            if m != n and 1 not in (m, n):
+                raise RuntimeError(
+                    text(f"The size of tensor a ({m}) must match the size of tensor b ({n}) at non-singleton dimension "
+                         f"{max(len(q), len(other)) - 3 - d}", op=op, came=f"query {q}, key {k}, value {v}",
+                         remedy="enable_gqa=True where heads of queries share keys and values")
+                )  # fmt: skip
+    if attn_mask is not None:
+        for d, (m, n) in enumerate(zip((q[-2], k[-2])[::-1], attn_mask._a.shape[:-3:-1], strict=False)):
+            if n not in (1, m):
+                raise RuntimeError(
+                    text(f"The size of tensor a ({m}) must match the size of tensor b ({n}) at non-singleton dimension "
+                         f"{len(q) - 1 - d}", op=op, came=f"attn_mask {attn_mask._a.shape}",
+                         needed=f"what broadcasts to {(*q[:-2], q[-2], k[-2])}")
+                )  # fmt: skip
+
+
+def _shared(op: str, query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
+    """Keys and values once for every head of queries."""
+    if min(query.ndim, key.ndim, value.ndim) < 3:
+        raise RuntimeError(text("enable_gqa needs query, key and value of at least 3 dimensions, the heads in the "
+                                "third from the end", op=op))  # fmt: skip
+    heads = query._a.shape[-3]
+    if any(heads % t._a.shape[-3] for t in (key, value)):
+        raise RuntimeError(
+            text("Number of heads in key and value must divide the number of heads in query", op=op,
+                 came=f"{heads} heads of queries, {key._a.shape[-3]} of keys, {value._a.shape[-3]} of values")
+        )  # fmt: skip
+    k, v = (t if t._a.shape[-3] == heads else t.repeat_interleave(heads // t._a.shape[-3], -3) for t in (key, value))
+    return k, v
 
 
 @public(method=False, namespace="nn.functional")
@@ -22,7 +195,8 @@ def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn
     """softmax(query @ keyᵀ * scale + mask) @ value; the scale is 1 / √d unless given. Source: arXiv 1706.03762.
 
     A bool mask says what may be looked at; any other is added to the scores. `is_causal` lets each position look at
-    itself and what came before. `enable_gqa` lets several heads of queries share one of keys and values.
+    itself and what came before. `enable_gqa` lets several heads of queries share one of keys and values. A position
+    that may look at nothing gives 0. `dropout_p` drops weights, whether or not anything trains.
 
     *Shapes*: query ``(..., l, d)``, key ``(..., s, d)``, value ``(..., s, v)`` -> ``(..., l, v)``.
 
@@ -32,58 +206,21 @@ def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn
     core.Size([1, 2, 4])
     """
     op = "scaled_dot_product_attention"
-    if min(query.ndim, key.ndim, value.ndim) < 2:
-        raise RuntimeError(
-            text(
-                "Expected query, key, and value to all be  at least 2 dimensional, but got query.dim: "
-                f"{query.ndim} key.dim: {key.ndim} and value.dim: {value.ndim} instead.",
-                op=op,
-            )
-        )
-    if not query.dtype is key.dtype is value.dtype:
-        raise RuntimeError(
-            text(
-                f"Expected query, key, and value to have the same dtype, but got query.dtype: {query.dtype.c_type} "
-                f"key.dtype: {key.dtype.c_type} and value.dtype: {value.dtype.c_type} instead.",
-                op=op,
-            )
-        )
-    if is_causal and attn_mask is not None:
-        raise RuntimeError(
-            text("_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True", op=op)
-        )
+    _check(op, query, key, value, attn_mask, dropout_p, is_causal)
     if enable_gqa:
-        key, value = (t.repeat_interleave(query._a.shape[-3] // t._a.shape[-3], -3) for t in (key, value))
+        key, value = _shared(op, query, key, value)
+    _shapes(op, query, key, value, attn_mask)
     width = query._a.shape[-1]
-    # half on each side: the product of the two halves cannot overflow where the scaled product does not
-    factor = math.sqrt(1 / math.sqrt(width) if scale is None else abs(scale)) if width else 1.0
-    sign = -1.0 if scale is not None and scale < 0 else 1.0
-    scores = matmul(query * (sign * factor), (key * factor).mT)
-    if is_causal:
-        l, s = scores._a.shape[-2:]  # noqa: E741
-        attn_mask = ones(l, s, dtype=dtypes.bool_, device=query.device).tril()
-    if attn_mask is not None:
-        if attn_mask.dtype is dtypes.bool_:
-            scores = where(attn_mask, scores, -math.inf)
-        elif attn_mask.dtype is not query.dtype:
-            raise RuntimeError(
-                text(
-                    "Expected attn_mask dtype to be bool or float or to match query dtype, but got attn_mask.dtype: "
-                    f"{attn_mask.dtype.c_type} and  query.dtype: {query.dtype.c_type} instead.",
-                    op=op,
-                )
-            )
-        else:
-            scores = scores + attn_mask
-    seen = None
-    if attn_mask is not None:
-        seen = attn_mask if attn_mask.dtype is dtypes.bool_ else attn_mask > -math.inf
-        seen = seen.any(-1, keepdim=True)
-        seen = None if bool(seen._a.all()) else seen
-    if seen is None:
-        weights = softmax(scores, -1)
-    else:  # a row that may look at nothing gives 0, not NaN, and so do its gradients
-        weights = where(seen, softmax(where(seen, scores, 0.0), -1), 0.0)
-    if dropout_p > 0:
-        weights = dropout(weights, dropout_p)
-    return matmul(weights, value)
+    factor = float((1 / math.sqrt(width) if width else 1.0) if scale is None else scale)
+    way = next((w for w in choice.ways if w == "several" or dropout_p == 0), None)
+    if way == "one":
+        return _attention(query, key, value, attn_mask, scale=factor, causal=bool(is_causal))  # type: ignore[no-any-return]
+    if way is None:
+        raise RuntimeError(
+            text("No viable backend for scaled_dot_product_attention was found. This is likely due to turning off both "
+                 "the math kernel and the fused kernels.", op=op,
+                 came="a sdpa_kernel that leaves none" + (f", with dropout_p={dropout_p}" if dropout_p else ""),
+                 remedy="SDPBackend.MATH serves everything")
+        )  # fmt: skip
+    weights = _weights(query, key, attn_mask, factor, is_causal)
+    return matmul(dropout(weights, dropout_p) if dropout_p else weights, value)

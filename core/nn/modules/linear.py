@@ -61,6 +61,10 @@ class Linear(Module):
         return f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"
 
 
+class NonDynamicallyQuantizableLinear(Linear):
+    """A `Linear` under the name that `MultiheadAttention` shows for its last map."""
+
+
 class Bilinear(Module):
     """The bilinear map ``y[o] = x1 @ weight[o] @ x2 + bias[o]``.
 

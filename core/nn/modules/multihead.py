@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from ...creation import empty
+from ...ops.multihead import attend
 from ...tensor import Tensor
-from .. import functional as F
 from .. import init
 from ..parameter import Parameter
-from .linear import Linear
+from .linear import NonDynamicallyQuantizableLinear
 from .module import Module
 
 
@@ -69,7 +69,7 @@ class MultiheadAttention(Module):
             self.register_parameter(name, None)
         made = Parameter(empty(3 * embed_dim, device=device, dtype=dtype)) if bias else None
         self.register_parameter("in_proj_bias", made)
-        self.out_proj = Linear(embed_dim, embed_dim, bias=bias, device=device, dtype=dtype)
+        self.out_proj = NonDynamicallyQuantizableLinear(embed_dim, embed_dim, bias=bias, device=device, dtype=dtype)
         for name in ("bias_k", "bias_v"):
             made = Parameter(empty(1, 1, embed_dim, device=device, dtype=dtype)) if add_bias_kv else None
             self.register_parameter(name, made)
@@ -90,13 +90,21 @@ class MultiheadAttention(Module):
     def forward(self, query: Tensor, key: Tensor, value: Tensor, key_padding_mask: Tensor | None = None,
                 need_weights: bool = True, attn_mask: Tensor | None = None, average_attn_weights: bool = True,
                 is_causal: bool = False) -> tuple[Tensor, Tensor | None]:  # fmt: skip
-        turned = self.batch_first and query.ndim == 3
-        if turned:
-            query, key, value = (x.transpose(0, 1) for x in (query, key, value))
-        y, weights = F.multi_head_attention_forward(
-            query, key, value, self.embed_dim, self.num_heads, self.in_proj_weight, self.in_proj_bias, self.bias_k,
-            self.bias_v, self.add_zero_attn, self.dropout, self.out_proj.weight, self.out_proj.bias, self.training,
-            key_padding_mask, need_weights, attn_mask, not self._qkv_same_embed_dim, self.q_proj_weight,
-            self.k_proj_weight, self.v_proj_weight, average_attn_weights=average_attn_weights,
-            is_causal=is_causal)  # fmt: skip
-        return (y.transpose(0, 1) if turned else y), weights
+        apart = None if self._qkv_same_embed_dim else (self.q_proj_weight, self.k_proj_weight, self.v_proj_weight)
+        return attend(query, key, value, self.embed_dim, self.num_heads, self.in_proj_weight, self.in_proj_bias,
+                      self.bias_k, self.bias_v, self.add_zero_attn, self.dropout if self.training else 0.0,
+                      self.out_proj.weight, self.out_proj.bias, key_padding_mask, need_weights, attn_mask, apart, None,
+                      None, average_attn_weights, is_causal, self.batch_first)  # fmt: skip
+
+    def merge_masks(self, attn_mask: Tensor | None, key_padding_mask: Tensor | None,
+                    query: Tensor) -> tuple[Tensor | None, int | None]:  # fmt: skip
+        """The masks as one, and its kind: of shape ``(n, num_heads, l, l)`` and 2 where there is an `attn_mask`, else
+        the padding as it is and 1; None where there is neither."""
+        if attn_mask is None:
+            return key_padding_mask, None if key_padding_mask is None else 1
+        n, length = query._a.shape[:2]
+        attn_mask = attn_mask.reshape(n, -1, length, length) if attn_mask.ndim == 3 else attn_mask
+        wide = attn_mask.expand(n, self.num_heads, -1, -1)
+        if key_padding_mask is None:
+            return wide, 2
+        return wide + key_padding_mask.reshape(n, 1, 1, length).expand(-1, self.num_heads, -1, -1), 2
