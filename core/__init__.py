@@ -11,10 +11,28 @@ tensor(24.)
 
 from __future__ import annotations
 
-from . import autograd, cuda
+from . import autograd, cpu, cuda
 from . import binding as _binding
 from . import numpy_names as _numpy_names
 from . import ops as _ops  # first: the ops bind themselves to Tensor
+from .amp import autocast
+from .amp.autocast_mode import (
+    autocast_decrement_nesting,
+    autocast_increment_nesting,
+    clear_autocast_cache,
+    get_autocast_cpu_dtype,
+    get_autocast_dtype,
+    get_autocast_gpu_dtype,
+    is_autocast_cache_enabled,
+    is_autocast_cpu_enabled,
+    is_autocast_enabled,
+    set_autocast_cache_enabled,
+    set_autocast_cpu_dtype,
+    set_autocast_cpu_enabled,
+    set_autocast_dtype,
+    set_autocast_enabled,
+    set_autocast_gpu_dtype,
+)
 from .autograd import enable_grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled
 from .choice import explain
 from .conversion import get_default_device, set_default_device

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from . import op as declarations
+from .casting import face
 from .expr import formula, lift
 from .op import Elementwise
 from .tensor import Tensor
@@ -14,26 +15,30 @@ namespaces: dict[str, dict[str, Callable[..., Any]]] = {"": {}, "nn.functional":
 
 
 def bind(function: Callable[..., Any], name: str, aliases: Sequence[str] = (), *, method: bool = True,
-         namespace: str | None = "", inplace: bool = False) -> None:  # fmt: skip
-    """Make a function public: in `namespace` (None: nowhere), as a Tensor method, with its in-place form `name_`."""
-    declarations.functions[name] = function
+         namespace: str | None = "", inplace: bool = False) -> Callable[..., Any]:  # fmt: skip
+    """Make a function public: in `namespace` (None: nowhere), as a Tensor method, with its in-place form `name_`.
+
+    What is public of it comes back: the function, or what casts for it under autocast.
+    """
+    known = face(function, name)
+    declarations.functions[name] = known
     for n in (name, *aliases):
         if namespace is not None:
-            namespaces[namespace][n] = function
+            namespaces[namespace][n] = known
         if method:
-            setattr(Tensor, n, function)
+            setattr(Tensor, n, known)
         if inplace:
             from .inplace import in_place
 
             setattr(Tensor, n + "_", in_place(n, function))
+    return known
 
 
 def public(*aliases: str, method: bool = True, namespace: str | None = "", inplace: bool = False) -> Callable[..., Any]:
     """Decorator: make a written function public, as `bind` does."""
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
-        bind(function, function.__name__, aliases, method=method, namespace=namespace, inplace=inplace)
-        return function
+        return bind(function, function.__name__, aliases, method=method, namespace=namespace, inplace=inplace)
 
     return decorate
 

@@ -267,8 +267,7 @@ def public_elementwise(op: Elementwise, *, public: bool, aliases: Sequence[str],
     function.__module__ = "core"
     function.__doc__ = elementwise_doc(op, example, namespace)
     function.op = op  # type: ignore[attr-defined]
-    bind(function, op.name, aliases, method=public, namespace=namespace if public else None, inplace=public)
-    return function
+    return bind(function, op.name, aliases, method=public, namespace=namespace if public else None, inplace=public)
 
 
 def into(out: Tensor | None, result: Tensor, name: str = "") -> Tensor:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import backends
+from .. import backends, casting
 from ..device import Kind
 from ..errors import OpNotDifferentiable, text
 from ..node import Node
@@ -27,6 +27,14 @@ def gradients(node: Node, edges: tuple[Any, ...], grads: Any, create_graph: bool
     the op has several outputs. Gradients are arrays, with `create_graph` tensors.
     """
     op = node.op
+    if casting.busy() and isinstance(op, Op):  # a gradient is of the types that its forward had
+        with casting.plain():
+            return _of_any_op(op, node, edges, grads, create_graph)
+    return _of_any_op(op, node, edges, grads, create_graph)
+
+
+def _of_any_op(op: Any, node: Node, edges: tuple[Any, ...], grads: Any,
+               create_graph: bool) -> tuple[tuple[Any, ...], str]:  # fmt: skip
     if node.kind.dtype.category == 3 and isinstance(op, Op) and op.holomorphic:
         found, kernel = _gradients(op, node, edges, _conj(grads), create_graph)
         return tuple([_conj(r) for r in found]), kernel

@@ -20,6 +20,9 @@
    (C order). */
 PyObject *new_array(int type_num, int ndim, const npy_intp *shape, const npy_intp *strides);
 
+/* The same of a dtype, whose reference it takes. */
+PyObject *new_array_of(PyArray_Descr *descr, int ndim, const npy_intp *shape, const npy_intp *strides);
+
 /* The array, aligned and in native byte order, C-contiguous when asked: itself or a copy (a new
    reference). TypeError naming `kernel` when it is no array of the type. */
 PyArrayObject *take_array(PyObject *object, int type_num, int contiguous, const char *kernel);
@@ -37,8 +40,12 @@ extern PyMethodDef array_methods[];
 extern PyMethodDef reduce_methods[];
 extern PyMethodDef row_methods[];
 extern PyMethodDef optim_methods[];
+extern PyMethodDef half_methods[];
 
 /* Adds what module_graph.c has; -1 on an error. */
 int graph_setup(PyObject *module);
+
+/* Adds what module_face.c has; -1 on an error. */
+int face_setup(PyObject *module);
 
 #endif

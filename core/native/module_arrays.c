@@ -50,7 +50,7 @@ static PyObject *new_over_block(PyArray_Descr *descr, int ndim, const npy_intp *
     return array;
 }
 
-static PyObject *new_of_descr(PyArray_Descr *descr, int ndim, const npy_intp *shape, const npy_intp *strides) {
+PyObject *new_array_of(PyArray_Descr *descr, int ndim, const npy_intp *shape, const npy_intp *strides) {
     size_t size = (size_t)PyDataType_ELSIZE(descr);
     for (int axis = 0; axis < ndim; axis++)
         if (shape[axis] < 0 || __builtin_mul_overflow(size, (size_t)shape[axis], &size))
@@ -61,7 +61,7 @@ static PyObject *new_of_descr(PyArray_Descr *descr, int ndim, const npy_intp *sh
 
 PyObject *new_array(int type_num, int ndim, const npy_intp *shape, const npy_intp *strides) {
     PyArray_Descr *descr = PyArray_DescrFromType(type_num);
-    return descr ? new_of_descr(descr, ndim, shape, strides) : NULL;
+    return descr ? new_array_of(descr, ndim, shape, strides) : NULL;
 }
 
 static PyArrayObject *refuse(PyObject *object, int type_num, const char *kernel) {
@@ -114,7 +114,7 @@ static PyObject *empty(PyObject *module, PyObject *args) {
         PyDimMem_FREE(shape.ptr);
         return NULL;
     }
-    PyObject *array = new_of_descr(descr, shape.len, shape.ptr, NULL);
+    PyObject *array = new_array_of(descr, shape.len, shape.ptr, NULL);
     PyDimMem_FREE(shape.ptr);
     return array;
 }

@@ -208,8 +208,8 @@ def _make_conv(n: int, example: str, result: str) -> Any:
 
 def _both(function: Any) -> Any:
     """Public in nn.functional, and like PyTorch's in `core` too."""
-    namespaces[""][function.__name__] = function
-    return public(namespace="nn.functional", method=False)(function)
+    known = namespaces[""][function.__name__] = public(namespace="nn.functional", method=False)(function)
+    return known
 
 
 def _make_transpose(n: int, example: str, result: str) -> Any:

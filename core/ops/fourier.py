@@ -14,6 +14,7 @@ import numpy as np
 
 from .. import dtypes
 from ..binding import namespaces
+from ..casting import face
 from ..creation import zeros
 from ..device import device as core_device
 from ..dtypes import dtype as Dtype
@@ -39,8 +40,8 @@ def fourier(function: Any) -> Any:
 
         return into(out, function(*args, **kwargs), function.__name__)
 
-    namespaces["fft"][function.__name__] = with_out
-    return with_out
+    known = namespaces["fft"][function.__name__] = face(with_out, function.__name__)
+    return known
 
 
 # -- the three ops -----------------------------------------------------------------------------------------------------

@@ -114,7 +114,7 @@ def matmul(input: Tensor, other: Tensor) -> Tensor:
     return _product("matmul", a, b)
 
 
-bind(matmul, "matmul")
+matmul = bind(matmul, "matmul")
 Tensor.__matmul__ = matmul  # type: ignore[method-assign]
 Tensor.__rmatmul__ = lambda self, other: matmul(other, self)  # type: ignore[attr-defined]
 

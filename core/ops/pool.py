@@ -105,9 +105,10 @@ def _windows(
 def _show(function: Any, name: str, doc: str, core_too: bool = True) -> Any:
     function.__name__ = function.__qualname__ = name
     function.__doc__ = doc
+    known = public(namespace="nn.functional", method=False)(function)
     if core_too:
-        namespaces[""][name] = function
-    return public(namespace="nn.functional", method=False)(function)
+        namespaces[""][name] = known
+    return known
 
 
 # -- the greatest ------------------------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ import numpy as np
 
 from .. import dtypes
 from ..binding import namespaces, public
+from ..casting import face
 from ..dispatch import into
 from ..errors import text
 from ..op import operation
@@ -42,8 +43,8 @@ def linalg(function: Any) -> Any:
             return type(y)(*(into(o, t, function.__name__) for o, t in zip(out, y, strict=True)))
         return into(out, y, function.__name__)
 
-    namespaces["linalg"][function.__name__] = with_out
-    return with_out
+    known = namespaces["linalg"][function.__name__] = face(with_out, function.__name__)
+    return known
 
 
 def check(op: str, x: Any, *, name: str = "A", square: bool = False, ndim: int = 2) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from .backends import cuda as _rows
+from typing import Any
+
+from ..backends import cuda as _rows
 
 
 def is_available() -> bool:
@@ -26,3 +28,16 @@ def synchronize(device: object = None) -> None:
 
     if is_available() and _rows.array_library() is not np:
         _rows.array_library().cuda.Device().synchronize()
+
+
+def is_bf16_supported(including_emulation: bool = True) -> bool:
+    """Whether bfloat16 works there: the kernels compute in float32 and take it everywhere."""
+    return is_available()
+
+
+def __getattr__(name: str) -> Any:  # loaded when asked for: it stands on what imports this
+    if name != "amp":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import importlib
+
+    return importlib.import_module(".amp", __name__)

@@ -1,0 +1,31 @@
+"""`core.amp` for the device `cpu` alone: PyTorch's older names, each with its warning."""
+
+from __future__ import annotations
+
+import warnings
+
+from .. import amp as _amp
+from ..dtypes import bfloat16
+from ..dtypes import dtype as Dtype
+
+
+def _older(name: str, now: str) -> None:
+    warnings.warn(f"`torch.cpu.amp.{name}(args...)` is deprecated. Please use `{now}` instead.", FutureWarning,
+                  stacklevel=3)  # fmt: skip
+
+
+class autocast(_amp.autocast):
+    """`core.amp.autocast` with the device type "cpu"."""
+
+    def __init__(self, enabled: bool = True, dtype: Dtype = bfloat16, cache_enabled: bool = True) -> None:
+        _older("autocast", "torch.amp.autocast('cpu', args...)")
+        super().__init__("cpu", enabled=enabled, dtype=dtype, cache_enabled=cache_enabled)
+
+
+class GradScaler(_amp.GradScaler):
+    """`core.amp.GradScaler` with the device "cpu"."""
+
+    def __init__(self, init_scale: float = 2.0**16, growth_factor: float = 2.0, backoff_factor: float = 0.5,
+                 growth_interval: int = 2000, enabled: bool = True) -> None:  # fmt: skip
+        _older("GradScaler", "torch.amp.GradScaler('cpu', args...)")
+        super().__init__("cpu", init_scale, growth_factor, backoff_factor, growth_interval, enabled)

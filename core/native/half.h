@@ -1,0 +1,18 @@
+/* Conversions between the half types and float32, and gradients out of a scaled loss. */
+#ifndef GRADLAB_HALF_H
+#define GRADLAB_HALF_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* y (n,) float32 of x (n,) bfloat16, or float16 */
+void half_widen(const uint16_t *x, float *y, ptrdiff_t n, int bfloat);
+
+/* y (n,) bfloat16, or float16, of x (n,) float32: rounded once, to nearest, ties to even */
+void half_narrow(const float *x, uint16_t *y, ptrdiff_t n, int bfloat);
+
+/* x (n,) *= factor, in place; whether all of it was finite */
+int unscale_f32(float *x, ptrdiff_t n, double factor);
+int unscale_f64(double *x, ptrdiff_t n, double factor);
+
+#endif

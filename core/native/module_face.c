@@ -1,0 +1,120 @@
+/* Face: a public function that has a second form while autocast is on, in some thread.
+
+   It costs one test of a number when autocast is off. Everything else that is asked of it (name, signature, source) is
+   the function's. */
+#include "module.h"
+
+#include <stddef.h>
+
+static int casting; /* how many threads have autocast on, times the devices it is on for */
+
+typedef struct {
+    PyObject_HEAD vectorcallfunc vectorcall;
+    PyObject *function, *casts;
+} Face;
+
+static PyObject *face_call(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *names) {
+    return PyObject_Vectorcall(casting ? ((Face *)self)->casts : ((Face *)self)->function, args, nargsf, names);
+}
+
+static PyObject *face_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
+    static char *names[] = {"function", "casts", NULL};
+    PyObject *function, *casts;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO", names, &function, &casts)) return NULL;
+    Face *self = (Face *)type->tp_alloc(type, 0);
+    if (!self) return NULL;
+    self->vectorcall = face_call;
+    self->function = Py_NewRef(function);
+    self->casts = Py_NewRef(casts);
+    return (PyObject *)self;
+}
+
+static int face_traverse(PyObject *self, visitproc visit, void *arg) {
+    Py_VISIT(((Face *)self)->function);
+    Py_VISIT(((Face *)self)->casts);
+    return 0;
+}
+
+static int face_clear(PyObject *self) {
+    Py_CLEAR(((Face *)self)->function);
+    Py_CLEAR(((Face *)self)->casts);
+    return 0;
+}
+
+static void face_dealloc(PyObject *self) {
+    PyObject_GC_UnTrack(self);
+    face_clear(self);
+    Py_TYPE(self)->tp_free(self);
+}
+
+static PyObject *face_get(PyObject *self, PyObject *object, PyObject *type) {
+    return object && object != Py_None ? PyMethod_New(self, object) : Py_NewRef(self);
+}
+
+static PyObject *face_getattr(PyObject *self, PyObject *name) {
+    PyObject *found = PyObject_GenericGetAttr(self, name);
+    if (found || !PyErr_ExceptionMatches(PyExc_AttributeError) || !((Face *)self)->function) return found;
+    PyErr_Clear();
+    return PyObject_GetAttr(((Face *)self)->function, name);
+}
+
+static PyObject *face_repr(PyObject *self) { return PyObject_Repr(((Face *)self)->function); }
+
+/* By its name, as a function is. */
+static PyObject *face_reduce(PyObject *self, PyObject *ignored) {
+    return PyObject_GetAttrString(((Face *)self)->function, "__qualname__");
+}
+
+static PyObject *face_field(PyObject *self, void *name) {
+    return PyObject_GetAttrString(((Face *)self)->function, (const char *)name);
+}
+
+static PyObject *face_wrapped(PyObject *self, void *ignored) { return Py_NewRef(((Face *)self)->function); }
+
+/* What the type has of its own would hide the function's. */
+static PyGetSetDef face_fields[] = {
+    {"__wrapped__", face_wrapped, NULL, "The function.", NULL},
+    {"__doc__", face_field, NULL, NULL, "__doc__"},
+    {"__module__", face_field, NULL, NULL, "__module__"},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+static PyMethodDef face_methods[] = {
+    {"__reduce__", face_reduce, METH_NOARGS, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyTypeObject Face_Type = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "core.native._native.Face",
+    .tp_basicsize = sizeof(Face),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR,
+    .tp_vectorcall_offset = offsetof(Face, vectorcall),
+    .tp_call = PyVectorcall_Call,
+    .tp_new = face_new,
+    .tp_dealloc = face_dealloc,
+    .tp_traverse = face_traverse,
+    .tp_clear = face_clear,
+    .tp_descr_get = face_get,
+    .tp_getattro = face_getattr,
+    .tp_repr = face_repr,
+    .tp_getset = face_fields,
+    .tp_methods = face_methods,
+};
+
+static PyObject *set_casting(PyObject *module, PyObject *count) {
+    long value = PyLong_AsLong(count);
+    if (value == -1 && PyErr_Occurred()) return NULL;
+    casting = (int)value;
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef module_methods[] = {
+    {"set_casting", set_casting, METH_O,
+     "set_casting(count)\n--\n\nHow many places have autocast on: with 0 every Face calls its plain function."},
+    {NULL, NULL, 0, NULL},
+};
+
+int face_setup(PyObject *module) {
+    if (PyType_Ready(&Face_Type) < 0 || PyModule_AddObjectRef(module, "Face", (PyObject *)&Face_Type) < 0) return -1;
+    return PyModule_AddFunctions(module, module_methods);
+}
