@@ -11,7 +11,7 @@ import numpy as np
 from .. import native
 from ..device import Kind
 from ..expr import Program
-from . import Kernel, Row, blas, convolve
+from . import Kernel, Row, blas, convolve, recurrent
 
 name = "C"
 c: Any = native.module
@@ -182,4 +182,5 @@ _table: dict[str, Row] = {
                               or ("does not scale by frequency" if scale_grad_by_freq else None)),
     "embedding": Row("embedding_forward", name, lambda weight, index, **_: c.embedding(weight, index),
                      lambda weight, index, **_: _indexed(weight, index)),
+    **recurrent.rows,
 }  # fmt: skip

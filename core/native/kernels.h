@@ -32,6 +32,28 @@ typedef struct {
     int nesterov, maximize, first; /* first: the momenta are not yet set */
 } sgd_options;
 
+enum { RNN_LSTM, RNN_GRU, RNN_TANH, RNN_RELU };
+
+/* A recurrent layer. Row starts[t] + b * stride holds step t of sequence b, which has that step when
+   b < sizes[t]; the sizes never grow. */
+typedef struct {
+    int kind, reverse;
+    ptrdiff_t steps, batch, rows, inputs, hidden, stride;
+    const int64_t *starts, *sizes; /* (steps,) */
+} rnn_shape;
+
+/* gates is 4 for LSTM, 3 for GRU, else 1; what may be NULL stands so. */
+typedef struct {
+    const void *x, *w_ih, *w_hh; /* (rows, inputs), (gates * hidden, inputs), (gates * hidden, hidden) */
+    const void *b_ih, *b_hh;     /* (gates * hidden,) or NULL */
+    const void *h0, *c0;         /* (batch, hidden) or NULL for zeros */
+    void *y, *hn, *cn;           /* (rows, hidden), (batch, hidden), (batch, hidden) of LSTM */
+    void *gates, *cells;         /* (rows, 4 * hidden) of LSTM and GRU, (rows, hidden) of LSTM: for the backward */
+    const void *gy, *ghn, *gcn;  /* the incoming gradients; gcn of LSTM */
+    void *gx, *gh0, *gc0;        /* gx NULL where nobody asks */
+    void *gw_ih, *gw_hh, *gb_ih, *gb_hh;
+} rnn_arrays;
+
 /* One parameter of an optimizer: its arrays have n items in the same order. */
 typedef struct {
     void *param;
@@ -66,6 +88,8 @@ typedef struct {
     /* table, gtable (count, n); index (rows,); y, g (rows, n). Rows of index `padding` leave no gradient. */          \
     void embedding_backward_##S(const T *g, const int64_t *index, T *gtable, ptrdiff_t rows, ptrdiff_t count,          \
                                 ptrdiff_t n, int64_t padding);                                                         \
+    int rnn_forward_##S(const rnn_shape *shape, const rnn_arrays *arrays); /* false without memory */                  \
+    int rnn_backward_##S(const rnn_shape *shape, const rnn_arrays *arrays);                                            \
     void adam_step_##S(const optim_tensor *tensors, ptrdiff_t count, const adam_options *options);                     \
     void sgd_step_##S(const optim_tensor *tensors, ptrdiff_t count, const sgd_options *options);
 DECLARE(float, f32)

@@ -24,6 +24,7 @@ PyMODINIT_FUNC PyInit__native(void) {
         PyModule_AddObjectRef(module, "Map", (PyObject *)&Map_Type) < 0 ||
         PyModule_AddFunctions(module, array_methods) < 0 || PyModule_AddFunctions(module, reduce_methods) < 0 ||
         PyModule_AddFunctions(module, row_methods) < 0 || PyModule_AddFunctions(module, optim_methods) < 0 ||
+        PyModule_AddFunctions(module, rnn_methods) < 0 ||
         PyModule_AddFunctions(module, half_methods) < 0 || face_setup(module) < 0 ||
         graph_setup(module) < 0)
         Py_CLEAR(module);

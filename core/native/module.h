@@ -40,6 +40,7 @@ extern PyMethodDef array_methods[];
 extern PyMethodDef reduce_methods[];
 extern PyMethodDef row_methods[];
 extern PyMethodDef optim_methods[];
+extern PyMethodDef rnn_methods[];
 extern PyMethodDef half_methods[];
 
 /* Adds what module_graph.c has; -1 on an error. */
