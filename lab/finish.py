@@ -5,6 +5,7 @@ from __future__ import annotations
 import linecache
 import os
 import platform
+import re
 from collections.abc import Mapping
 from importlib import metadata
 from typing import Any
@@ -13,6 +14,7 @@ import numpy as np
 
 from core import native
 from core import source as places
+from core.source import locate
 from core.tensor import Tensor
 from widgets.record import ErrorRow, Finding, GradientRow, KernelRow, LineRow, OpRow, Record, TensorRow
 
@@ -58,7 +60,55 @@ def settle(recorder: Recorder, space: Mapping[str, Any], text: str) -> Trace:
             if g is not None and not g.fresh and t._grad is not None:
                 measure.gradient(g, t._grad._a)
     _order(trace, space)
+    _kept(trace, space)
+    trace.remade = _remade(trace, space)
     return trace
+
+
+def _remade(trace: Trace, space: Mapping[str, Any]) -> tuple[str, int | None, str] | None:
+    """The variable whose .grad the failing line reads, when it holds the result of an op."""
+    error = trace.error
+    lines = trace.source.splitlines()
+    if error is None or error.line is None or not 0 < error.line <= len(lines):
+        return None
+    for name in re.findall(r"(\w+)\.grad\b", lines[error.line - 1]):
+        value = space.get(name)
+        if isinstance(value, Tensor) and value._node is not None and value._grad is None:
+            place = locate(*value._node.place) if value._node.place else None
+            own = place is not None and place.file in trace.files
+            line = place.line + trace.files[place.file] if place is not None and own else None
+            return name, line, lines[line - 1].strip() if line and line <= len(lines) else ""
+    return None
+
+
+def _kept(trace: Trace, space: Mapping[str, Any]) -> None:
+    """Lists that hold single numbers with their history, which no backward() has freed."""
+    for variable in assigned(trace.code, trace.block):
+        value = space.get(variable)
+        if not isinstance(value, list) or not 3 <= len(value) <= 4096:
+            continue
+        held = [t for t in value if isinstance(t, Tensor) and t._node is not None and not t._a.ndim]
+        if len(held) >= 3 and len(held) == len(value):
+            size = saved_bytes(held)
+            if size:
+                trace.kept[variable] = len(held), size
+
+
+def saved_bytes(tensors: list[Tensor]) -> int:
+    """The bytes that the graphs of some tensors hold for their backward pass, each array once."""
+    arrays: dict[int, int] = {}
+    seen: set[int] = set()
+    stack = [t._node for t in tensors]
+    while stack and len(seen) < 100_000:
+        node = stack.pop()
+        if node is None or id(node) in seen:
+            continue
+        seen.add(id(node))
+        for value in getattr(node, "saved", None) or ():
+            if hasattr(value, "nbytes") and hasattr(value, "dtype"):
+                arrays[id(value)] = int(value.nbytes)
+        stack.extend(next_node for next_node, _ in getattr(node, "next_functions", ()))
+    return sum(arrays.values())
 
 
 def _order(trace: Trace, space: Mapping[str, Any]) -> None:

@@ -9,7 +9,7 @@ from types import CodeType
 from typing import Any
 
 from core.source import Location, locate
-from widgets.record import Stats
+from widgets.record import ErrorRow, Stats
 
 Chain = tuple[tuple[CodeType, int], ...]  # the user's frames, innermost first
 
@@ -32,7 +32,7 @@ class Row:
     __slots__ = ("backend", "backward_ns", "bad", "bad_backward", "chain", "count", "cut", "device", "dtype", "error",
                  "flags", "forward_ns", "inner", "into", "kernel", "max_ns", "number", "op", "path", "phase", "quiet",
                  "reached", "refs", "requires_grad", "shape", "size", "stats", "steps", "stops", "token",
-                 "view")  # fmt: skip
+                 "values", "view")  # fmt: skip
 
     def __init__(
         self, token: object, number: int, op: str, chain: Chain, inner: Any, path: int, refs: tuple[Ref, ...]
@@ -55,6 +55,7 @@ class Row:
         self.bad_backward: Bad | None = None
         self.error = ""
         self.flags: set[str] = set()
+        self.values: tuple[float, float] | None = None  # the first and the last, of a single number with a gradient
         self.into: Row | None = None  # the row that took this one over when rows were folded by place alone
 
     @property
@@ -97,6 +98,28 @@ class Gradient:
 
 
 @dataclass
+class StepFacts:
+    """What the steps of the optimizers found."""
+
+    count: int = 0
+    last_backward: Chain = ()
+    last_step: Chain = ()
+    lr: float = 0.0
+    """The largest learning rate of the last step."""
+    adaptive: bool = False
+    """Whether steps are scaled by the gradients' own size, as Adam's are."""
+    stale: Chain | None = None
+    """The backward() that added to gradients which a step had used already, before the next step."""
+    cleared: Chain | None = None
+    """A step that found nothing though gradients had come since the step before."""
+    idle: Chain | None = None
+    """A step of parameters that have no gradient."""
+    idle_leaves: list[Leaf] = field(default_factory=list)
+    in_evaluation: dict[int, int] = field(default_factory=dict)
+    """Module paths that ran in evaluation mode before a step trained them, and how often."""
+
+
+@dataclass
 class Trace:
     """All that was gathered."""
 
@@ -104,8 +127,15 @@ class Trace:
     leaves: list[Leaf] = field(default_factory=list)
     gradients: dict[Leaf, Gradient] = field(default_factory=dict)
     updates: dict[Leaf, float] = field(default_factory=dict)
+    largest: dict[Leaf, float] = field(default_factory=dict)
+    """The largest |update| / |weight| of a step."""
     weights: dict[Leaf, float] = field(default_factory=dict)
     optimized: dict[Leaf, None] = field(default_factory=dict)
+    steps: StepFacts = field(default_factory=StepFacts)
+    modes: dict[int, dict[tuple[bool, bool], int]] = field(default_factory=dict)
+    """Module path -> how often it ran in (training, with gradients), of modules for which that matters."""
+    kept: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """Lists of tensors whose history was never run backward through -> how many, and the bytes that they hold."""
     failed: list[tuple[Ref, Chain]] = field(default_factory=list)
     """Tensors whose backward() had nothing to do."""
     backwards: list[Chain] = field(default_factory=list)
@@ -121,6 +151,9 @@ class Trace:
     own_ns: int = 0
     wall_ns: int = 0
     folded: bool = False
+    error: ErrorRow | None = None
+    remade: tuple[str, int | None, str] | None = None
+    """A variable that was a leaf and is the result of an op, where an error read its .grad: name, line, source."""
     files: dict[str, int] = field(default_factory=dict)
     """Files that are this cell, with what to add to their line numbers."""
     block: int | None = None

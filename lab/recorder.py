@@ -19,6 +19,7 @@ from core.tensor import Tensor
 from . import measure
 from .fold import NOWHERE, OURS, Folder, latest
 from .gathered import Bad, Gradient, Row, Trace
+from .steps import Steps
 
 LIMIT = 10_000  # rows; beyond it they fold by their place alone
 FULL, EVERY = 8, 16  # figures of values: the first runs of a row, then every so many
@@ -34,6 +35,7 @@ class Recorder(observe.Observer):
     ) -> None:
         self.trace = Trace(files=dict(files or {}))
         self.fold = Folder(self.trace, boundary, limit)
+        self.steps = Steps(self.fold, self.trace)
         self.error: Exception | None = None
         self.own_ns = 0
         # own time since backward() began and since its last node; laps of nodes so far; time of ops in create_graph
@@ -85,10 +87,10 @@ class Recorder(observe.Observer):
         self._guard(self._span, event)
 
     def update(self, optimizer: Any, parameters: list[Any], before: bool) -> None:
-        self._guard(self._before_update if before else self._after_update, parameters)
+        self._guard(self._before_update if before else self._after_update, optimizer, parameters)
 
     def enter_module(self, module: Any) -> None:
-        self._guard(self.fold.enter, module)
+        self._guard(self._enter, module)
 
     def exit_module(self, module: Any) -> None:
         self.fold.leave()
@@ -151,6 +153,9 @@ class Recorder(observe.Observer):
         row.view = view
         if view or not e.outputs:
             return
+        if not row.shape and row.requires_grad and row.device == "cpu":
+            value = float(e.outputs[0]._a)
+            row.values = (row.values[0] if row.values else value, value)
         for t in e.outputs:
             if t._kind.dtype.category >= 2 and not measure.finite(t._a):
                 if row.bad is None:
@@ -240,6 +245,7 @@ class Recorder(observe.Observer):
         return found
 
     def _gradient(self, e: observe.GradientEvent) -> None:
+        self.steps.gradient(e.leaf)
         leaf = self.fold.parameter(e.leaf)
         g = self.trace.gradients.get(leaf)
         if g is None:
@@ -255,7 +261,7 @@ class Recorder(observe.Observer):
     def _span(self, e: observe.SpanEvent) -> None:
         whole = max(e.stop_ns - e.start_ns - self._window, self._laps)
         self.trace.backward_ns += whole
-        chain = self.fold.chain(self.fold.site(e.place))
+        chain = self.trace.steps.last_backward = self.fold.chain(self.fold.site(e.place))
         if chain not in self.trace.backwards:
             self.trace.backwards.append(chain)
         # what the engine does between the nodes: adding gradients up, freeing what was saved
@@ -299,7 +305,11 @@ class Recorder(observe.Observer):
 
     # -- modules and optimizers ----------------------------------------------------------------------------------------
 
-    def _before_update(self, parameters: list[Any]) -> None:
+    def _enter(self, module: Any) -> None:
+        self.fold.enter(module)
+        self.steps.enter(module)
+
+    def _before_update(self, optimizer: Any, parameters: list[Any]) -> None:
         self._steps += 1
         n = self._steps
         sampled = n & (n - 1) == 0 or n % 64 == 0  # steps 1, 2, 4, 8, ...: copies cost memory traffic
@@ -308,15 +318,17 @@ class Recorder(observe.Observer):
         while frame is not None and (is_ours(frame.f_code.co_filename) or frame.f_code.co_filename.startswith(OURS)):
             frame = frame.f_back  # type: ignore[assignment]
         site = () if frame is None else self.fold.site((frame.f_code, frame.f_lasti))
+        self.steps.before(optimizer, parameters, site)
         if n == 1 or sampled:
             for p in parameters:
                 self.trace.optimized.setdefault(self.fold.parameter(p))
         self._update = [copies, site, self.own_ns, perf_counter_ns()]
 
-    def _after_update(self, parameters: list[Any]) -> None:
+    def _after_update(self, optimizer: Any, parameters: list[Any]) -> None:
         stop = perf_counter_ns()
         if not self._update:
             return
+        self.steps.after(parameters)
         copies, site, own, start = self._update
         took = max(stop - start - (self.own_ns - own), 0)
         self.trace.update_ns += took
@@ -330,4 +342,7 @@ class Recorder(observe.Observer):
             size = measure.norm(before)
             if size:
                 change = measure.on_host(p._a).astype("float64") - measure.on_host(before)
-                self.trace.updates[self.fold.parameter(p)] = measure.norm(change) / size
+                leaf, ratio = self.fold.parameter(p), measure.norm(change) / size
+                self.trace.updates[leaf] = ratio
+                if ratio == ratio:  # no NaN
+                    self.trace.largest[leaf] = max(ratio, self.trace.largest.get(leaf, 0.0))

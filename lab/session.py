@@ -20,6 +20,7 @@ from .finish import build, settle
 from .recorder import Recorder
 from .report import table
 
+DETAIL = 4000  # characters of an error's text that are kept
 _last: list[Record] = []
 
 
@@ -71,6 +72,7 @@ class Recording:
             raise RuntimeError(
                 f"the recorder failed: {type(recorder.error).__name__}: {recorder.error}"
             ) from recorder.error
+        recorder.trace.error = error
         self._record = build(settle(recorder, space, text), self.title, error)
         _last[:] = [self._record]
         return self._record
@@ -182,7 +184,7 @@ def error_row(error: BaseException | None, files: Mapping[str, int]) -> ErrorRow
     if line is None and isinstance(error, SyntaxError) and error.lineno is not None:
         line = error.lineno
     text = str(error).strip()
-    return ErrorRow(type(error).__name__, text.splitlines()[0] if text else "", line)
+    return ErrorRow(type(error).__name__, text.splitlines()[0] if text else "", line, text[:DETAIL])
 
 
 def _title(file: str) -> str:

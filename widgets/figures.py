@@ -83,6 +83,22 @@ def shape_text(shape: Iterable[int]) -> str:
     return "×".join(str(n) for n in shape) or "scalar"
 
 
+def size_text(size_bytes: float) -> str:
+    """A number of bytes in words.
+
+    Examples
+    --------
+    >>> size_text(812), size_text(4096), size_text(3.2e9)
+    ('812 bytes', '4.1 kB', '3.2 GB')
+    """
+    for factor, unit in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
+        if size_bytes >= factor:
+            return (
+                f"{size_bytes / factor:.2g} {unit}" if size_bytes < 10 * factor else f"{size_bytes / factor:.0f} {unit}"
+            )
+    return f"{size_bytes:.0f} bytes"
+
+
 def count_text(n: int, noun: str) -> str:
     """Write a count with its noun.
 

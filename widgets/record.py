@@ -167,6 +167,8 @@ class ErrorRow:
     type: str
     message: str = ""
     line: int | None = None
+    detail: str = ""
+    """The whole text, of which `message` is the first line."""
 
 
 @dataclass

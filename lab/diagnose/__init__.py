@@ -6,12 +6,33 @@ from collections.abc import Callable
 
 from ..gathered import Leaf, Trace
 from .cut import cuts, nothing_to_do
+from .failing import failing
 from .found import Found
+from .held import held
+from .losses import broadcast, doubled
 from .missing import missing
 from .nonfinite import first_nonfinite
+from .running import wrong_mode
 from .scale import scale
+from .training import cleared, not_held, nothing_held, piled_up, step_size
 
-ORDER: tuple[Callable[[Trace, set[Leaf]], list[Found]], ...] = (cuts, nothing_to_do, first_nonfinite, missing, scale)
+ORDER: tuple[Callable[[Trace, set[Leaf]], list[Found]], ...] = (
+    failing,
+    cuts,
+    nothing_to_do,
+    cleared,
+    nothing_held,
+    step_size,
+    first_nonfinite,
+    broadcast,
+    doubled,
+    piled_up,
+    not_held,
+    missing,
+    wrong_mode,
+    held,
+    scale,
+)
 """Each gets the trace and the parameters that an earlier one has explained, and adds to them."""
 
 WEIGHT = {"error": 0, "warning": 1, "note": 2}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..gathered import Chain, Leaf, Ref, Row, Trace
 from .cut import without_gradient
-from .found import Found, code_of, listed, verb, where
+from .found import Found, capital, code_of, listed, verb, where
 
 
 def missing(trace: Trace, explained: set[Leaf]) -> list[Found]:
@@ -67,6 +67,13 @@ def missing(trace: Trace, explained: set[Leaf]) -> list[Found]:
         row.flags.add("unreached")
         if end is not None and end.cut:
             remedy = "Go on with the tensor itself: a new tensor made of its value begins a graph of its own."
+            cut_line, cut_col, at = where(trace, end.chain)
+            if at != where(trace, row.chain)[2]:
+                made = f"what {where(trace, row.chain)[2]} computes from {them} (`{code_of(trace, row)}`)"
+                message = capital(f"{at} cuts the graph: `{code_of(trace, end)}` takes {made} off it, so {none}.")
+            end.flags.add("cut")
+            found.append(Found("cut", "warning", cut_line, cut_col, message, remedy, [row, end], leaves))
+            continue
         found.append(Found("no-gradient", "warning", line, col, message, remedy, [row], leaves))
     return found
 

@@ -50,6 +50,7 @@ def scale(trace: Trace, explained: set[Leaf]) -> list[Found]:
         least = HUGE_TO_WEIGHT * trace.weights.get(leaf, 0.0) if moved is None else 0.0 if moved >= 1 else math.inf
         if sizes[leaf] > max(HUGE, least) and (leaf, row) not in strong:
             strong.append((leaf, row))
+    strong = [(leaf, row) for leaf, row in strong if leaf not in explained]
     strong.sort(key=lambda pair: pair[1].number)
     return [_exploding(trace, strong, layers[-1], sizes)] if strong else []
 

@@ -103,4 +103,5 @@ def test_branches_that_end_at_one_place_are_one_finding(cell: Any, space: Space)
     record = cell(text + "core.tensor(losses, requires_grad=True).sum().backward()", space)
     (finding,) = record.findings
     assert finding.parameters == ["ws[0]", "ws[1]", "ws[2]"]
-    assert finding.message.startswith("ws[0], ws[1] and ws[2] get no gradient: what line 2 computes from them")
+    assert finding.line == 3
+    assert "takes what line 2 computes from them (`w.square().sum()`) off it" in finding.message

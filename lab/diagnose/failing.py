@@ -1,0 +1,106 @@
+"""The exception that ended the cell, when it is about tensors: what it means, with the lines that belong to it."""
+
+from __future__ import annotations
+
+import os
+import re
+
+from widgets.record import ErrorRow
+
+from ..gathered import Leaf, Trace
+from .found import Found, capital
+
+CHANGED = "modified by an inplace operation"
+AGAIN = "backward through the graph a second time"
+_CHANGED_AT = re.compile(r"(?P<op>\w+) changed it at (?P<file>.+?) line (?P<line>\d+)")
+_SAVED = re.compile(r"op: (?P<what>.+?) at (?P<file>.+?) line (?P<line>\d+)")
+_RAN_AT = re.compile(r"it ran at (?P<file>.+?) line (?P<line>\d+)")
+_PART = re.compile(r"\b(op|came|needed|remedy): ")
+
+
+def failing(trace: Trace, explained: set[Leaf]) -> list[Found]:
+    """One finding for an error of an op or of backward()."""
+    error = trace.error
+    if error is None or error.line is None or trace.failed:
+        return []  # a backward() that has nothing to do is explained by what cut the graph
+    if CHANGED in error.detail:
+        return [_changed(trace, error)]
+    if AGAIN in error.detail:
+        return [_again(trace, error)]
+    if trace.remade and "NoneType" in error.detail:
+        return [_remade(trace, error)]
+    return _told(error)
+
+
+def parts(text: str) -> dict[str, str]:
+    """What an error of ours says after its first line: op, came, needed and remedy.
+
+    >>> parts("shapes differ\\n  op: add; came: (2,) and (3,); remedy: unsqueeze one")
+    {'op': 'add', 'came': '(2,) and (3,)', 'remedy': 'unsqueeze one'}
+    """
+    pieces = _PART.split(" ".join(text.partition("\n")[2].split()))[1:]
+    return {key: value.strip(" ;") for key, value in zip(pieces[::2], pieces[1::2], strict=True)}
+
+
+def _at(trace: Trace, found: re.Match[str] | None) -> tuple[int | None, str]:
+    """A place that an error names, as a line of this cell and in words."""
+    if found is None:
+        return None, ""
+    line = int(found["line"])
+    for file, offset in trace.files.items():
+        if found["file"] in (file, os.path.basename(file)) or found["file"].startswith("In ["):
+            return line + offset, f"line {line + offset}"
+    return None, f"{found['file']} line {line}"
+
+
+def _changed(trace: Trace, error: ErrorRow) -> Found:
+    text = " ".join(error.detail.split())
+    changed = _CHANGED_AT.search(text)
+    line, there = _at(trace, changed)
+    saved = _SAVED.search(text)
+    kept = (
+        f", which `{saved['what'].partition(' ')[0]}` ({_at(trace, saved)[1]}) needs for its gradient" if saved else ""
+    )
+    op = f"`{changed['op']}`" if changed else "an in-place op"
+    message = f"{there or f'line {error.line}'} changes a tensor in place by {op}{kept}, so line {error.line} fails."
+    remedy = parts(error.detail).get("remedy", "Write the change out of place (y = y + ...), or clone() before it.")
+    return Found("error", "error", line or error.line, None, capital(message), capital(remedy))
+
+
+def _again(trace: Trace, error: ErrorRow) -> Found:
+    _, first = _at(trace, _RAN_AT.search(" ".join(error.detail.split())))
+    before = (
+        f": backward() on {first} has freed it"
+        if first and first != f"line {error.line}"
+        else ", which the first has freed"
+    )
+    message = f"Line {error.line} runs backward a second time through the same graph{before}."
+    remedy = (
+        "Run the forward pass again for each backward(), detach() what comes from an earlier iteration, or "
+        "backward(retain_graph=True) the first time."
+    )
+    return Found("error", "error", error.line, None, message, remedy)
+
+
+def _remade(trace: Trace, error: ErrorRow) -> Found:
+    assert trace.remade is not None
+    name, line, code = trace.remade
+    at = f"line {line} (`{code}`) has" if line and line != error.line else "this line has"
+    message = (
+        f"Line {error.line} reads {name}.grad, which is None: {at} bound {name} to the result of an op, and "
+        "backward() fills the .grad of leaves alone."
+    )
+    remedy = f"Change it in place: with torch.no_grad(): {name} -= lr * {name}.grad."
+    return Found("error", "error", error.line, None, message, remedy)
+
+
+def _told(error: ErrorRow) -> list[Found]:
+    """An error of ours says what came, what was needed and the remedy."""
+    said = parts(error.detail)
+    if not ({"came", "needed", "remedy"} & said.keys()):
+        return []
+    first = error.detail.partition("\n")[0].rstrip(".")
+    op = f" in `{said['op']}`" if re.fullmatch(r"[\w.]+", said.get("op", "")) else ""
+    came = "".join(f"; {key}: {said[key]}" for key in ("came", "needed") if key in said)
+    message = f"Line {error.line} fails{op}: {first}{came}."
+    return [Found("error", "error", error.line, None, message, capital(said.get("remedy", "")))]

@@ -1,0 +1,79 @@
+"""Tensors that keep the graphs of earlier iterations alive: `total += loss`, or a list of losses."""
+
+from __future__ import annotations
+
+import ast
+
+from widgets.figures import size_text
+
+from ..gathered import Leaf, Row, Trace, ancestors
+from .found import Found, capital, code_of, where
+
+AGAIN = 3  # so many links make a chain
+ADDING = ("append", "extend", "insert")
+
+
+def held(trace: Trace, explained: set[Leaf]) -> list[Found]:
+    """A sum that nothing runs backward through, and a list of tensors with history."""
+    return [] if explained else _summed(trace) or _listed(trace)
+
+
+def _summed(trace: Trace) -> list[Found]:
+    links: dict[Row, int] = {}
+    for row in trace.rows:
+        if row.op not in ("add", "add_") or not row.requires_grad or row.reached or row.shape:
+            continue
+        before = [r for r in row.refs if isinstance(r, Row) and r.op == row.op and r.chain == row.chain]
+        links[row] = 1 + max((links.get(r, 0) for r in before), default=0)
+    if not links:
+        return []
+    row, count = max(links.items(), key=lambda pair: pair[1])
+    if count < AGAIN or any(r.reached for r in trace.consumers().get(row, ())):
+        return []
+    line, col, place = where(trace, row.chain)
+    alive = [r for r in ancestors([row]) if isinstance(r, Row) and r.requires_grad and not r.reached]
+    size = sum(r.size * r.count for r in alive)
+    backward = (
+        "" if any(r.reached for r in ancestors([row]) if isinstance(r, Row)) else f", {size_text(size)} of results"
+    )
+    message = capital(
+        f"{place} keeps the graph of every iteration alive: `{code_of(trace, row)}` adds tensors with their history, "
+        f"{count:,} so far{backward}."
+    )
+    remedy = "Add the number: loss.item(), or loss.detach() to stay on the device."
+    severity = "warning"
+    return [Found("memory", severity, line, col, message, remedy, [row], [])]
+
+
+def _listed(trace: Trace) -> list[Found]:
+    for name, (count, size) in trace.kept.items():
+        line, col, code = _append(trace, name)
+        if line is None:
+            continue
+        message = (
+            f"Line {line} keeps the graph of every iteration alive: `{code}` puts tensors with their history into "
+            f"{name}, {count:,} of them, {size_text(size)} of saved values."
+        )
+        return [Found("memory", "warning", line, col, message, "Keep the number (loss.item()) or loss.detach().")]
+    return []
+
+
+def _append(trace: Trace, name: str) -> tuple[int | None, int | None, str]:
+    """Where the cell adds to a list."""
+    try:
+        tree = ast.parse(trace.code)
+    except (SyntaxError, ValueError):
+        return None, None, ""
+    for node in ast.walk(tree):
+        if (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and node.func.attr in ("append", "extend", "insert")
+        ):
+            if ast.unparse(node.func.value) == name:
+                return node.lineno, node.col_offset, ast.unparse(node)
+        elif isinstance(node, ast.Assign | ast.AugAssign):
+            target = node.targets[0] if isinstance(node, ast.Assign) else node.target
+            if isinstance(target, ast.Name) and target.id == name and isinstance(node.value, ast.ListComp):
+                return node.lineno, node.col_offset, ast.unparse(node)
+    return None, None, ""

@@ -1,0 +1,109 @@
+"""Losses that compute something else than was meant: shapes that broadcast, a softmax too many, raw scores as
+log-probabilities."""
+
+from __future__ import annotations
+
+from ..gathered import Leaf, Ref, Row, Trace
+from .found import Found, capital, code_of, where
+from .nonfinite import _sources as sources
+
+DIFFERENCES = {"sub", "squared_error", "absolute_error", "smooth_l1_error", "huber_error", "binary_entropy",
+               "binary_entropy_logits", "pow", "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss",
+               "binary_cross_entropy", "binary_cross_entropy_with_logits"}  # fmt: skip
+PROBABILITIES = {"softmax": "a softmax", "sigmoid": "a sigmoid", "log_softmax": "a log_softmax"}
+CROSS_ENTROPY = {"cross_entropy", "log_softmax"}
+WITH_LOGITS = {"binary_entropy_logits", "binary_cross_entropy_with_logits"}
+
+
+def broadcast(trace: Trace, explained: set[Leaf]) -> list[Found]:
+    """Predictions (N, 1) against targets (N,): every one against every other."""
+    found = []
+    for row in trace.rows:
+        if row.op not in DIFFERENCES or not row.reached or len(row.refs) != 2:
+            continue
+        a, b = (tuple(ref.shape) for ref in row.refs)
+        if not (_crossed(a, b) or _crossed(b, a)):
+            continue
+        line, col, place = where(trace, row.chain)
+        n = a[0] if _crossed(a, b) else b[0]
+        message = capital(
+            f"{place} broadcasts inside the loss: `{code_of(trace, row)}` takes shapes {a} and {b} and compares "
+            f"each of the {n:,} predictions with every one of the {n:,} targets."
+        )
+        remedy = "Give both one shape: prediction.squeeze(-1), or target.unsqueeze(-1)."
+        found.append(Found("broadcast", "warning", line, col, message, remedy, [row], []))
+    return found[:1]
+
+
+def _crossed(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
+    """Whether `a` is (N, 1) where `b` is (N,)."""
+    return len(a) == len(b) + 1 and a[-1] == 1 and a[:-1] == b and b[-1:] != (1,) and len(b) == 1
+
+
+def doubled(trace: Trace, explained: set[Leaf]) -> list[Found]:
+    """A loss on logits that is given probabilities, or log-probabilities that are none."""
+    found = []
+    for row in trace.rows:
+        if not row.reached or not row.refs:
+            continue
+        before = _source(row.refs[0])
+        if before is None:
+            continue
+        said = None
+        if row.op in CROSS_ENTROPY and before.op in ("softmax", "sigmoid"):
+            said = _twice(trace, row, before, "cross_entropy takes logits and applies its own softmax", before.op)
+        elif row.op in WITH_LOGITS and before.op in ("sigmoid", "softmax"):
+            said = _twice(trace, row, before, "the loss with logits applies its own sigmoid", before.op)
+        elif row.op == "nll_loss" and before.op != "log_softmax":
+            said = _no_log(trace, row, before)
+        elif row.op == "cross_entropy" and before.op == "relu":
+            said = _clipped(trace, row, before)
+        if said is not None:
+            found.append(said)
+    return found[:1]
+
+
+def _source(ref: Ref) -> Row | None:
+    """The row whose values these are, looked at through views."""
+    if not isinstance(ref, Row):
+        return None
+    if not ref.view:
+        return ref
+    found = sources(ref)
+    return found[0] if found else None
+
+
+def _twice(trace: Trace, row: Row, before: Row, why: str, op: str) -> Found:
+    line, col, place = where(trace, row.chain)
+    there = where(trace, before.chain)[2]
+    at = "the same line" if there == place else there
+    message = capital(
+        f"{place} gives `{code_of(trace, row)}` the output of {PROBABILITIES[op]} (`{code_of(trace, before)}`, {at}): "
+        f"{why}, so the gradients are small and the probabilities stay close to each other."
+    )
+    return Found(
+        "loss", "warning", line, col, message, f"Leave out the {op} and give the loss the logits.", [before, row], []
+    )
+
+
+def _no_log(trace: Trace, row: Row, before: Row) -> Found | None:
+    s = before.stats
+    if s is None or s.max is None or s.max <= 1e-6:
+        return None
+    line, col, place = where(trace, row.chain)
+    kind = f"{PROBABILITIES[before.op]}" if before.op in PROBABILITIES else f"`{code_of(trace, before)}`"
+    message = capital(
+        f"{place} gives nll_loss values up to {s.max:.3g}, the output of {kind}: it takes log-probabilities, which are "
+        "at most 0, so this loss can fall for ever without the model getting better."
+    )
+    remedy = "Use cross_entropy on the logits, or log_softmax before nll_loss."
+    return Found("loss", "warning", line, col, message, remedy, [before, row], [])
+
+
+def _clipped(trace: Trace, row: Row, before: Row) -> Found:
+    line, col, place = where(trace, before.chain)
+    message = capital(
+        f"{place} ends the model with a relu (`{code_of(trace, before)}`) before cross_entropy: a logit below 0 "
+        "becomes 0 and gets no gradient."
+    )
+    return Found("loss", "warning", line, col, message, "Leave out the relu after the last layer.", [before, row], [])

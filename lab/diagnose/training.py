@@ -1,0 +1,168 @@
+"""Steps that train something else than was meant, or nothing: gradients that pile up, are cleared too early, belong to
+tensors that no optimizer holds; and steps of a wrong size."""
+
+from __future__ import annotations
+
+import ast
+import math
+
+from core.nn import Parameter
+
+from ..gathered import Leaf, Trace
+from .found import Found, capital, listed, verb, where
+
+# A step that changes a weight matrix by more than half its own size forgets what it has learned; 1e-3 is usual, and the
+# first steps of Adam on small weights reach 0.3.
+LARGE = 0.5
+# Above these a learning rate is itself the likely cause; below them it is the size of the gradient.
+USUAL, USUAL_ADAPTIVE = 0.3, 0.02
+HUGE = 1e2  # as in scale.py
+TOO_SMALL = 1e-7  # float32 rounds such a change away
+
+
+def piled_up(trace: Trace, explained: set[Leaf]) -> list[Found]:
+    """No zero_grad() between two steps."""
+    chain = trace.steps.stale
+    if chain is None:
+        return []
+    line, col, place = where(trace, chain)
+    message = capital(
+        f"{place} adds its gradients to those that a step has used already: nothing clears them between the steps, so "
+        f"every step goes by the sum of all batches so far ({trace.steps.count:,} steps)."
+    )
+    return [Found("zero-grad", "warning", line, col, message, "Call optimizer.zero_grad() before backward().")]
+
+
+def cleared(trace: Trace, explained: set[Leaf]) -> list[Found]:
+    """zero_grad() between backward() and step()."""
+    chain = trace.steps.cleared
+    if chain is None:
+        return []
+    step, _, place = where(trace, chain)
+    back = where(trace, trace.steps.last_backward)[0]
+    line, col = _call_between(trace, "zero_grad", back, step) or (step, None)
+    at = f"line {line}" if line != step else place
+    message = capital(
+        f"{at} clears the gradients after backward() has made them, so step() on {place} has nothing to go by and the "
+        "parameters do not change."
+    )
+    return [Found("zero-grad", "error", line, col, message, "Call zero_grad() before backward(), not after it.")]
+
+
+def _call_between(trace: Trace, name: str, first: int | None, last: int | None) -> tuple[int, int] | None:
+    """Where the cell calls a method between two lines."""
+    if first is None or last is None:
+        return None
+    try:
+        tree = ast.parse(trace.code)
+    except (SyntaxError, ValueError):
+        return None
+    calls = [
+        (node.lineno, node.col_offset)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == name
+    ]
+    return next((at for at in sorted(calls) if first <= at[0] <= last), None)
+
+
+def nothing_held(trace: Trace, explained: set[Leaf]) -> list[Found]:
+    """A step of tensors that got no gradient: backward() did not run, or the optimizer holds others."""
+    chain = trace.steps.idle
+    if chain is None or trace.steps.cleared is not None or any(leaf in explained for leaf in trace.steps.idle_leaves):
+        return []
+    line, col, place = where(trace, chain)
+    held = [leaf for leaf in trace.steps.idle_leaves if leaf.requires_grad]
+    if any(leaf in trace.gradients for leaf in held):
+        return []  # they got theirs in a later step
+    others = [leaf for leaf in trace.gradients if leaf not in trace.optimized]
+    if others:
+        explained.update(held)
+        message = capital(
+            f"{place} steps an optimizer that holds other tensors than those that were trained: {listed(others)} "
+            f"{verb(others, 'gets a gradient', 'get gradients')} and {verb(others, 'is', 'are')} not in it; what it "
+            "holds got none."
+        )
+        remedy = "Make the optimizer after the model, of the parameters of the model that runs."
+        return [Found("optimizer", "error", line, col, message, remedy, [], others)]
+    if not trace.backwards and not trace.failed:
+        message = capital(f"{place} steps without gradients: backward() did not run, so the parameters do not change.")
+        remedy = "Call loss.backward() before optimizer.step()."
+        return [Found("optimizer", "error", line, col, message, remedy, [], held)]
+    return []
+
+
+def not_held(trace: Trace, explained: set[Leaf]) -> list[Found]:
+    """Parameters that get a gradient and that no optimizer holds, beside others of the same model that it holds."""
+    if not trace.optimized or trace.steps.idle is not None:
+        return []
+    roots = {leaf.name.partition(".")[0] for leaf in trace.optimized if "." in leaf.name}
+    left = [leaf for leaf in trace.parameters() if leaf in trace.gradients and leaf not in trace.optimized]
+    beside = [leaf for leaf in left if leaf.name.partition(".")[0] in roots]
+    alone = [leaf for leaf in left if leaf not in beside and isinstance(leaf.tensor(), Parameter)]
+    found = []
+    for leaves, severity in ((beside, "warning"), (alone, "note")):
+        if leaves:
+            line, col, place = _step_place(trace, leaves)
+            message = capital(
+                f"{place} steps an optimizer that does not hold {listed(leaves)}: "
+                f"{verb(leaves, 'it gets a gradient and stays as it is', 'they get gradients and stay as they are')}."
+            )
+            remedy = (
+                "Make the optimizer of all of model.parameters() once the model is complete, or freeze "
+                f"{verb(leaves, 'it', 'them')} with requires_grad_(False)."
+            )
+            found.append(Found("optimizer", severity, line, col, message, remedy, [], leaves))
+    return found
+
+
+def _step_place(trace: Trace, leaves: list[Leaf]) -> tuple[int | None, int | None, str]:
+    """Where a step ran; else where the first of the parameters is read."""
+    if trace.steps.last_step:
+        return where(trace, trace.steps.last_step)
+    reader = next((row for row in trace.rows if any(ref in leaves for ref in row.refs)), None)
+    return where(trace, reader.chain if reader is not None else ())
+
+
+def step_size(trace: Trace, explained: set[Leaf]) -> list[Found]:
+    """A learning rate with which weights change by more than their size, or not at all."""
+    weights = [leaf for leaf in trace.largest if len(leaf.shape) >= 2 and leaf in trace.gradients]
+    if not weights or trace.steps.stale is not None:
+        return []
+    largest = max(weights, key=lambda leaf: trace.largest[leaf])
+    ratio = trace.largest[largest]
+    line, col, place = where(trace, trace.steps.last_step)
+    loss = _loss(trace)
+    course = f", and the loss went from {loss[0]:.3g} to {loss[1]:.3g}" if loss else ""
+    lost = any(g.nonfinite for g in trace.gradients.values())
+    worse = lost or (loss is not None and not loss[1] < loss[0])
+    usual = USUAL_ADAPTIVE if trace.steps.adaptive else USUAL
+    by_gradient = trace.steps.lr <= usual and trace.gradients[largest].rms > HUGE
+    if ratio > LARGE and worse and not by_gradient and trace.steps.count > 1:
+        explained.update(weights)
+        message = capital(
+            f"{place} takes steps that are too large (lr={trace.steps.lr:g}): one changed {largest.name} by "
+            f"{ratio:.2g} times its own size{course}."
+        )
+        remedy = "Lower the learning rate until a step changes a weight by about a thousandth of its size (1e-3)."
+        severity = "error" if lost else "warning"
+        return [Found("learning-rate", severity, line, col, message, remedy, [], [largest])]
+    moving = [leaf for leaf in weights if trace.gradients[leaf].max_abs]
+    if moving and trace.steps.count > 1 and all(trace.largest[leaf] < TOO_SMALL for leaf in moving):
+        message = capital(
+            f"{place} takes steps too small to matter (lr={trace.steps.lr:g}): they change the weights by at most "
+            f"{ratio:.2g} of their size, and float32 holds seven digits."
+        )
+        return [Found("learning-rate", "warning", line, col, message, "Raise the learning rate.", [], moving)]
+    return []
+
+
+def _loss(trace: Trace) -> tuple[float, float] | None:
+    """The first and the last value of what backward() ran on."""
+    readers = trace.consumers()
+    rows = [r for r in trace.rows if r.reached and r.values and not any(k.reached for k in readers.get(r, ()))]
+    if not rows:
+        return None
+    row = max(rows, key=lambda r: r.count)
+    assert row.values is not None
+    first, last = row.values
+    return None if math.isnan(first) or row.count < 2 else (first, last)

@@ -1,0 +1,119 @@
+"""What a training loop does around its steps: which gradients a step finds, and in which mode its modules ran."""
+
+from __future__ import annotations
+
+import itertools
+import weakref
+from typing import Any
+
+from core import modes
+
+from .fold import Folder, Site
+from .gathered import Trace
+
+FEW = 4  # parameters of an optimizer that are looked at closely: what a loop forgets, it forgets for all of them
+
+
+class Steps:
+    """Hears gradients, updates and modules, and notes in the trace what a loop forgot."""
+
+    def __init__(self, fold: Folder, trace: Trace) -> None:
+        self.fold, self.trace = fold, trace
+        # parameter -> a weak reference to its gradient that a step has used, and the gradient's version then
+        self._spent: dict[int, tuple[Any, int]] = {}
+        self._stale: dict[int, bool] = {}  # parameter -> whether its gradient was added to a used one
+        self._fresh = 0  # gradients that came since the last step
+        self._watched: dict[int, bool] = {}  # module path -> whether its mode matters
+        self._evaluates: dict[int, bool] = {}  # root -> whether all of it ran in evaluation mode the last time
+        self._suspect: dict[int, int] = {}  # root -> the first path in it for which that matters
+
+    # -- gradients and steps -------------------------------------------------------------------------------------------
+
+    def gradient(self, p: Any) -> None:
+        """A gradient came for `p` and is about to be added to what is there."""
+        self._fresh += 1
+        key = id(p)
+        if key in self._spent:
+            held, version = self._spent.pop(key)
+            g = p._grad
+            self._stale[key] = g is not None and g is held() and g._version == version and bool(g._a.any())
+        elif self._stale.get(key) and (p._grad is None or not p._grad._a.any()):
+            self._stale[key] = False
+
+    def before(self, optimizer: Any, parameters: list[Any], site: Site) -> None:
+        """An optimizer begins its step."""
+        facts = self.trace.steps
+        facts.count += 1
+        facts.last_step = self.fold.chain(site)
+        facts.lr = max((float(group.get("lr", 0.0)) for group in optimizer.param_groups), default=0.0)
+        facts.adaptive = any(
+            word in type(optimizer).__name__ for word in ("Ada", "Prop", "prop", "LBFGS", "Muon", "Adam")
+        )
+        with_gradient = [p for p in parameters if p._grad is not None]
+        if facts.stale is None and any(self._stale.get(id(p)) for p in with_gradient):
+            facts.stale = facts.last_backward
+        if facts.count > 64 and facts.count % 16:
+            return
+        used = with_gradient and any(p._grad._a.any() for p in with_gradient[:FEW])
+        if used:
+            return
+        leaves = [self.fold.parameter(p) for p in parameters]
+        if self._fresh and any(leaf in self.trace.gradients for leaf in leaves):
+            if facts.cleared is None:
+                facts.cleared = self.fold.chain(site)
+        elif not with_gradient and facts.idle is None:
+            facts.idle, facts.idle_leaves = self.fold.chain(site), leaves
+
+    def after(self, parameters: list[Any]) -> None:
+        """The step is done: the gradients it used are spent."""
+        self._fresh = 0
+        used = (p for p in parameters if p._grad is not None)
+        for p in itertools.islice(used, FEW):
+            self._spent[id(p)] = (weakref.ref(p._grad), p._grad._version)
+        self._check_modes()
+
+    # -- modes ---------------------------------------------------------------------------------------------------------
+
+    def enter(self, module: Any) -> None:
+        """A module begins: remember the mode of those whose result depends on it."""
+        path = self.fold.path
+        watched = self._watched.get(path)
+        if watched is None:
+            watched = self._watched[path] = matters(module)
+        grad = modes.state.enabled
+        if grad and self.fold.paths[path][0] == 0:
+            self._suspect.pop(path, None)
+            self._evaluates[path] = not module.training
+        if not watched:
+            return
+        seen = self.trace.modes.setdefault(path, {})
+        seen[module.training, grad] = seen.get((module.training, grad), 0) + 1
+        if grad:
+            root = self._root(path)
+            if module.training:
+                self._evaluates[root] = False  # a part in evaluation mode may be frozen on purpose, all of it not
+            self._suspect.setdefault(root, path)
+
+    def _root(self, path: int) -> int:
+        while self.fold.paths[path][0]:
+            path = self.fold.paths[path][0]
+        return path
+
+    def _check_modes(self) -> None:
+        """At a step: what ran in evaluation mode with gradients has been trained so."""
+        seen = self.trace.steps.in_evaluation
+        for root, path in self._suspect.items():
+            if self._evaluates.get(root):
+                seen[path] = seen.get(path, 0) + 1
+
+
+def matters(module: Any) -> bool:
+    """Whether a module computes something else in training than in evaluation.
+
+    >>> import core
+    >>> matters(core.nn.Dropout(0.1)), matters(core.nn.BatchNorm1d(3)), matters(core.nn.Dropout(0.0))
+    (True, True, False)
+    """
+    if getattr(module, "running_mean", None) is not None:
+        return True
+    return "Dropout" in type(module).__name__ and bool(getattr(module, "p", 0))
