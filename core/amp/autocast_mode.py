@@ -24,6 +24,11 @@ def _known(device_type: Any) -> str:
     return Device(device_type).type
 
 
+def _no_dtype(dtype: Any) -> str:
+    return text(f"set_autocast_dtype(): argument 'dtype' (position 2) must be torch.dtype, not {type(dtype).__name__}",
+                op="autocast", needed="core.bfloat16 or core.float16")  # fmt: skip
+
+
 class autocast:
     """While the block (or the decorated function) runs, each op runs in the type that suits it.
 
@@ -226,9 +231,7 @@ def set_autocast_dtype(device_type: str, dtype: Dtype) -> None:
     >>> core.set_autocast_dtype("cpu", core.bfloat16)
     """
     if not isinstance(dtype, Dtype):
-        raise TypeError(
-            f"set_autocast_dtype(): argument 'dtype' (position 2) must be torch.dtype, not {type(dtype).__name__}"
-        )
+        raise TypeError(_no_dtype(dtype))
     casting.state.dtypes[_known(device_type)] = dtype
 
 

@@ -1,4 +1,4 @@
-"""`GradScaler`: the loss times a factor, the gradients divided by it again, and steps left out where they overflowed."""
+"""`GradScaler`: the loss times a factor, the gradients divided by it again, and no step where they overflowed."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class GradScaler:
     """Scales losses so that gradients in float16 do not vanish, and finds the scale by itself.
 
     After a step whose gradients held an infinity or NaN, which is left out, the scale is multiplied by
-    `backoff_factor`; after `growth_interval` good ones in a row by `growth_factor`. With bfloat16 none of this is needed.
+    `backoff_factor`; after `growth_interval` good ones in a row by `growth_factor`. bfloat16 needs none of this.
 
     device : "cuda" or "cpu", where the gradients are.
     enabled : False makes `scale` and `unscale_` do nothing and `step` the optimizer's own.
@@ -114,11 +114,11 @@ class GradScaler:
         scale, _ = self._ready("unscale_")
         stage = self._stages.setdefault(id(optimizer), {})
         if stage.get("stage") is _UNSCALED:
-            raise RuntimeError("unscale_() has already been called on this optimizer since the last update().\n  remedy: "
-                               "once a step, and scaler.update() after the steps")  # fmt: skip
+            raise RuntimeError("unscale_() has already been called on this optimizer since the last update().\n  "
+                               "remedy: once a step, and scaler.update() after the steps")  # fmt: skip
         if stage.get("stage") is _STEPPED:
-            raise RuntimeError("unscale_() is being called after step().\n  remedy: unscale_(optimizer) between backward() "
-                               "and step()")  # fmt: skip
+            raise RuntimeError("unscale_() is being called after step().\n  remedy: unscale_(optimizer) between "
+                               "backward() and step()")  # fmt: skip
         factor = float(np.float32(1.0 / float(scale.item())))
         stage["found"], stage["stage"] = self._unscale_gradients(optimizer, factor, False), _UNSCALED
 
@@ -131,13 +131,13 @@ class GradScaler:
         self._ready("step")
         stage = self._stages.setdefault(id(optimizer), {})
         if stage.get("stage") is _STEPPED:
-            raise RuntimeError("step() has already been called since the last update().\n  remedy: scaler.update() once an "
-                               "iteration, after every optimizer's step")  # fmt: skip
+            raise RuntimeError("step() has already been called since the last update().\n  remedy: scaler.update() "
+                               "once an iteration, after every optimizer's step")  # fmt: skip
         if "found" not in stage:
             self.unscale_(optimizer)
         if not stage["found"]:
-            raise AssertionError("No inf checks were recorded for this optimizer.\n  came: parameters without gradients; "
-                                 "remedy: scaler.scale(loss).backward() before the step")  # fmt: skip
+            raise AssertionError("No inf checks were recorded for this optimizer.\n  came: parameters without "
+                                 "gradients; remedy: scaler.scale(loss).backward() before the step")  # fmt: skip
         result = None
         if not sum(float(t.item()) for t in stage["found"].values()):
             result = optimizer.step(*args, **kwargs)
@@ -154,8 +154,8 @@ class GradScaler:
         else:
             found = [float(t.item()) for stage in self._stages.values() for t in stage.get("found", {}).values()]
             if not found:
-                raise AssertionError("No inf checks were recorded prior to update.\n  remedy: scaler.step(optimizer) before "
-                                     "scaler.update()")  # fmt: skip
+                raise AssertionError("No inf checks were recorded prior to update.\n  remedy: scaler.step(optimizer) "
+                                     "before scaler.update()")  # fmt: skip
             self._adapt(scale, tracker, bool(sum(found)))
         self._stages = {}
 
@@ -176,8 +176,8 @@ class GradScaler:
     def _set(self, new_scale: float | Tensor, scale: Tensor) -> None:
         if isinstance(new_scale, Tensor):
             if new_scale.dtype is not float32 or new_scale.numel() != 1 or new_scale.requires_grad:
-                raise AssertionError(text("new_scale should be a float or a 1-element torch.cuda.FloatTensor or torch.FloatTensor "
-                                          "with requires_grad=False.", op="GradScaler.update",
+                raise AssertionError(text("new_scale should be a float or a 1-element torch.cuda.FloatTensor or "
+                                          "torch.FloatTensor with requires_grad=False.", op="GradScaler.update",
                                           came=f"{tuple(new_scale.shape)} of {new_scale.dtype}"))  # fmt: skip
             new_scale = float(new_scale.item())
         with no_grad():
@@ -284,8 +284,8 @@ class GradScaler:
         if not self._enabled:
             return
         if not state_dict:
-            raise RuntimeError("The source state dict is empty, possibly because it was saved from a disabled instance of "
-                               "GradScaler.")  # fmt: skip
+            raise RuntimeError("The source state dict is empty, possibly because it was saved from a disabled instance "
+                               "of GradScaler.")  # fmt: skip
         self._init_scale, self._init_growth_tracker = state_dict["scale"], state_dict["_growth_tracker"]
         self._growth_factor, self._backoff_factor = state_dict["growth_factor"], state_dict["backoff_factor"]
         self._growth_interval = state_dict["growth_interval"]
@@ -298,8 +298,8 @@ class GradScaler:
         state = dict(self.__dict__)
         if self._enabled:
             if self._stages:
-                raise AssertionError("A GradScaler instance may only be pickled at the beginning of an iteration, or at "
-                                     "the end after scaler.update().")  # fmt: skip
-            state |= {"_init_scale": self.get_scale(), "_init_growth_tracker": self._get_growth_tracker(), "_scale": None,
-                      "_growth_tracker": None}  # fmt: skip
+                raise AssertionError("A GradScaler instance may only be pickled at the beginning of an iteration, or "
+                                     "at the end after scaler.update().")  # fmt: skip
+            state |= {"_init_scale": self.get_scale(), "_init_growth_tracker": self._get_growth_tracker(),
+                      "_scale": None, "_growth_tracker": None}  # fmt: skip
         return state
