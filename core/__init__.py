@@ -124,6 +124,7 @@ from .queries import (
     use_deterministic_algorithms,
 )
 from .random import normal, rand, rand_like, randint, randint_like, randn, randn_like, randperm
+from .serialization import load, save
 from .shape import Size
 from .tensor import Tensor
 

@@ -5,6 +5,7 @@ what came, what was needed, the remedy.
 
     Exception
     ├── RuntimeError     shapes, devices, autograd misuse
+    │   └── LoadError    a file that core.load cannot or will not read (an UnpicklingError too, as PyTorch's is)
     ├── TypeError        an argument of the wrong type
     ├── ValueError       an argument of the right type and a wrong value
     ├── IndexError       a dimension or an index out of range
@@ -14,9 +15,15 @@ what came, what was needed, the remedy.
 
 from __future__ import annotations
 
+from pickle import UnpicklingError
+
 
 class OpNotDifferentiable(NotImplementedError):
     """A derivative was asked of an op that has none."""
+
+
+class LoadError(RuntimeError, UnpicklingError):
+    """A file is broken, or holds what `core.load` refuses to make."""
 
 
 def text(phrase: str, *, op: str = "", came: str = "", needed: str = "", remedy: str = "") -> str:

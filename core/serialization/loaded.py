@@ -1,0 +1,146 @@
+"""Memory that was read from a file, on the device where it is wanted, and the tensors that look into it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..conversion import available
+from ..device import device as Device
+from ..device import kind
+from ..dtypes import all_dtypes
+from ..errors import LoadError, text
+from ..modes import no_grad
+from ..nn.parameter import Parameter
+from ..node import Storage
+from ..tensor import Tensor, from_array, wrap
+from .source import broken
+
+KNOWN = {d.numpy: d for d in all_dtypes}
+_CPU = Device("cpu")
+
+
+class Placed:
+    """What a function given as `map_location` gets: memory with its place, which it may send elsewhere.
+
+    >>> lambda storage, location: storage  # stays on the CPU
+    <function ...>
+    """
+
+    def __init__(self, size_bytes: int, where: Device = _CPU) -> None:
+        self.device, self._size = where, size_bytes
+
+    def nbytes(self) -> int:
+        """How many bytes it has."""
+        return self._size
+
+    def cpu(self) -> Placed:
+        """On the CPU."""
+        return Placed(self._size)
+
+    def cuda(self, device: Any = None) -> Placed:
+        """On a GPU."""
+        return self.to(device if isinstance(device, str | Device) else Device("cuda", device))
+
+    def to(self, device: Any) -> Placed:
+        """On that device."""
+        return Placed(self._size, Device(device))
+
+
+class Places:
+    """Where memory goes, by `map_location`: None, a device, a dict of names, or a function."""
+
+    def __init__(self, map_location: Any) -> None:
+        self.map = map_location
+        if map_location is not None and not callable(map_location) and not isinstance(map_location, dict):
+            self.fixed: Device | None = available(Device(map_location))
+        else:
+            self.fixed = None
+
+    def device(self, location: str, size_bytes: int) -> Device:
+        """The device of memory that was on `location` when it was saved. *Raises*: LoadError if it is not there."""
+        if self.fixed is not None:
+            return self.fixed
+        if callable(self.map):
+            placed = self.map(Placed(size_bytes), location)
+            if placed is not None:
+                return available(Device(placed.device if hasattr(placed, "device") else placed))
+        elif isinstance(self.map, dict):
+            location = str(self.map.get(location, location))
+        if location == "cpu":
+            return _CPU
+        try:
+            return available(Device(location))
+        except (RuntimeError, ValueError, OverflowError) as error:
+            raise LoadError(
+                text(
+                    "Attempting to deserialize object on a device that is not there. If you are running on a CPU-only "
+                    "machine, please use load with map_location='cpu' to map your storages to the CPU.",
+                    op="load",
+                    came=f"memory saved on {location[:40]!r}: {str(error).splitlines()[0][:200]}",
+                    remedy='core.load(f, map_location="cpu")',
+                )
+            ) from None
+
+
+class Memory:
+    """Bytes of one dtype that tensors share."""
+
+    def __init__(self, root: Any, dtype: np.dtype[Any], where: Device = _CPU) -> None:
+        self.dtype, self.where, self.version = dtype, where, Storage()
+        self.size = root.nbytes // dtype.itemsize
+        self.root = root
+        self.base: Tensor | None = None
+        self.arranged: Memory | None = None  # the same values, where they had other strides when they were saved
+        if where is not _CPU:
+            if dtype not in KNOWN:
+                raise LoadError(text(f"{dtype} can only be loaded on the CPU", op="load",
+                                     remedy='map_location="cpu"'))  # fmt: skip
+            flat = from_array(root[: self.size * dtype.itemsize].view(dtype))
+            self.base = flat.to(where)  # type: ignore[attr-defined]
+
+    def array(self, shape: Any, stride: Any, offset: Any) -> Any:
+        """A view with sizes, strides and offset in elements. *Raises*: LoadError where it reaches out of the memory."""
+        numbers = (*shape, *stride, offset)
+        if len(shape) != len(stride) or len(shape) > 64 or not all(type(n) is int and 0 <= n < 2**62 for n in numbers):
+            raise broken(f"a tensor of shape {str(shape)[:80]}, strides {str(stride)[:80]}, offset {str(offset)[:20]}")
+        count = 1
+        for n in shape:
+            count *= n
+        last = offset + sum((n - 1) * st for n, st in zip(shape, stride, strict=True)) + 1 if count else 0
+        if last > self.size or count * self.dtype.itemsize >= 2**62:
+            raise broken(f"a tensor of shape {str(shape)[:80]} and strides {str(stride)[:80]} from {offset:,} needs "
+                         f"{last:,} elements, and its memory has {self.size:,}")  # fmt: skip
+        if not count:
+            offset, stride = 0, tuple(0 if 0 in shape else st for st in stride)
+        if self.base is not None:
+            with no_grad():
+                return self.base.as_strided(shape, stride, offset)._a  # type: ignore[attr-defined]
+        size = self.dtype.itemsize
+        return np.ndarray(shape, self.dtype, self.root, offset * size, tuple(st * size for st in stride))
+
+    def tensor(self, shape: Any, stride: Any, offset: Any, requires_grad: bool = False,
+               parameter: bool = False) -> Any:  # fmt: skip
+        """A tensor over it; a NumPy array where `core` lacks the dtype, as with float8."""
+        a = self.array(shape, stride, offset)
+        d = KNOWN.get(self.dtype)
+        if d is None:
+            return a
+        t = wrap(a, kind(d, self.where))
+        t._storage = self.version
+        if requires_grad and d.category < 2:
+            raise broken(f"a tensor of {d.name} is said to require a gradient")
+        if parameter:
+            return Parameter(t, requires_grad)
+        t._requires_grad = requires_grad
+        return t
+
+
+def contiguous(shape: Any) -> tuple[int, ...]:
+    """The strides of row-major order."""
+    step, out = 1, []
+    for n in reversed(shape):
+        out.append(step)
+        step *= max(int(n), 1)
+    return tuple(reversed(out))

@@ -1,0 +1,115 @@
+"""PyTorch's names for tensors in a pickle: what `torch._utils._rebuild_tensor_v2` and its kin make here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..errors import LoadError, text
+from ..nn.parameter import Parameter
+from ..tensor import Tensor
+from . import allowed
+from .loaded import Memory, Places
+from .source import broken
+from .unpickling import Machine, Stream
+
+_OWN = ("_a", "_kind", "_node", "_nr", "_storage", "_view", "_requires_grad", "_grad")
+
+
+class Tensors:
+    """The memory of one file, and how to make tensors of it. `read(key, size_bytes)` gives the bytes of a memory."""
+
+    def __init__(self, map_location: Any, read: Callable[[str, np.dtype[Any], int], Any]) -> None:
+        self.places, self.read = Places(map_location), read
+        self.memories: dict[str, Memory] = {}
+        self.raw: dict[tuple[int, str], Memory] = {}
+
+    def persistent(self, said: Any) -> Memory:
+        """The memory that an id names: ('storage', class, key, place, number of elements)."""
+        if not isinstance(said, tuple) or len(said) not in (5, 6) or said[0] != "storage":
+            raise broken(f"it names {said!r:.80} where memory should be")
+        _, kind, key, location, count = said[:5]
+        if len(said) == 6 and said[5] is not None:
+            raise LoadError(text("memory that is part of other memory, as PyTorch wrote it before 0.4", op="load",
+                                 remedy="torch.save it again with a newer PyTorch"))  # fmt: skip
+        if not isinstance(kind, allowed.Symbol) or kind.dtype is None or type(key) is not str \
+                or type(location) is not str or type(count) is not int or count < 0:  # fmt: skip
+            raise broken(f"it names {said!r:.80} where memory should be")
+        found = self.memories.get(key)
+        if found is None:
+            size = count * kind.dtype.itemsize
+            root = self.read(key, kind.dtype, size)
+            found = self.memories[key] = Memory(root, kind.dtype, self.places.device(location, size))
+        elif found.dtype != kind.dtype:
+            raise broken(f"the memory {key[:40]!r} is said to be of {kind.dtype} and of {found.dtype}")
+        return found
+
+    def _tensor(self, memory: Any, offset: Any, size: Any, stride: Any, requires_grad: Any = False, hooks: Any = None,
+                metadata: Any = None) -> Any:  # fmt: skip
+        if not isinstance(memory, Memory) or not isinstance(size, tuple) or not isinstance(stride, tuple):
+            raise broken("a tensor without memory, shape or strides")
+        t = memory.tensor(size, stride, offset, requires_grad is True)
+        if isinstance(metadata, dict) and isinstance(t, Tensor):  # lazily conjugated or negated when it was saved
+            if metadata.get("conj") is True:
+                t._a = t._a.conj()
+            if metadata.get("neg") is True:
+                t._a = -t._a
+        return t
+
+    def _untyped(self, memory: Any, offset: Any, size: Any, stride: Any, requires_grad: Any, hooks: Any, dtype: Any,
+                 metadata: Any = None) -> Any:  # fmt: skip
+        """A tensor whose memory is said to be bytes: of the dtypes that came later."""
+        d = dtype.dtype if isinstance(dtype, allowed.Symbol) else getattr(dtype, "numpy", None)
+        if not isinstance(memory, Memory) or d is None or memory.base is not None:
+            raise broken("a tensor without memory or dtype", 'map_location="cpu"')
+        typed = self.raw.get((id(memory), str(d)))
+        if typed is None:
+            typed = self.raw[id(memory), str(d)] = Memory(memory.root, d)
+            typed.version = memory.version
+        return self._tensor(typed, offset, size, stride, requires_grad, hooks, metadata)
+
+    def _parameter(self, data: Any, requires_grad: Any = True, hooks: Any = None, state: Any = None) -> Any:
+        if not isinstance(data, Tensor):
+            raise broken("a parameter without a tensor")
+        return _with_state(Parameter(data, requires_grad is True), state)
+
+    def _of_type(self, function: Any, cls: Any, args: Any, state: Any) -> Any:
+        """A tensor with attributes of its own."""
+        if not isinstance(args, tuple) or getattr(cls, "name", "") not in ("torch.Tensor", "torch.nn.Parameter"):
+            raise allowed.refused(getattr(cls, "name", repr(cls)))
+        return _with_state(self.call(function, args), state)
+
+    def call(self, function: Any, args: tuple[Any, ...]) -> Any:
+        """What a call in the pickle makes."""
+        return allowed.call(function, args, {s: getattr(self, method) for s, method in _METHODS.items()})
+
+
+def unpickled(stream: Stream, tensors: Tensors) -> Any:
+    """The object that a pickle makes, with these tensors. *Raises*: LoadError."""
+    return Machine(stream, find=allowed.find, call=tensors.call, new=allowed.new, build=allowed.build,
+                   persistent=tensors.persistent).run()  # fmt: skip
+
+
+def _with_state(t: Any, state: Any) -> Any:
+    if isinstance(state, tuple) and len(state) == 2:  # of __slots__, the second
+        state = state[0]
+    if isinstance(state, dict):
+        for name, value in state.items():
+            if type(name) is str and not hasattr(type(t), name) and name not in _OWN:
+                t.__dict__[name] = value
+    return t
+
+
+_METHODS = {
+    allowed.Symbol("torch._utils._rebuild_tensor"): "_tensor",
+    allowed.Symbol("torch._utils._rebuild_tensor_v2"): "_tensor",
+    allowed.Symbol("torch._utils._rebuild_tensor_v3"): "_untyped",
+    allowed.Symbol("torch._utils._rebuild_parameter"): "_parameter",
+    allowed.Symbol("torch._utils._rebuild_parameter_with_state"): "_parameter",
+    allowed.Symbol("torch._tensor._rebuild_from_type_v2"): "_of_type",
+}
+allowed.NAMES.update({symbol.name: symbol for symbol in _METHODS})
+for _name, _other in (("torch.Tensor", "torch.Tensor"), ("torch.nn.Parameter", "torch.nn.parameter.Parameter")):
+    allowed.NAMES[_name] = allowed.NAMES[_other] = allowed.Symbol(_name)
