@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..gathered import Leaf, Trace
+from .cost import double, overhead
 from .cut import cuts, nothing_to_do
 from .failing import failing
 from .found import Found
@@ -32,6 +33,8 @@ ORDER: tuple[Callable[[Trace, set[Leaf]], list[Found]], ...] = (
     wrong_mode,
     held,
     scale,
+    double,
+    overhead,
 )
 """Each gets the trace and the parameters that an earlier one has explained, and adds to them."""
 

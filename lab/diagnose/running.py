@@ -14,7 +14,9 @@ def wrong_mode(trace: Trace, explained: set[Leaf]) -> list[Found]:
 
 
 def _trained_in_evaluation(trace: Trace) -> list[Found]:
-    paths = trace.steps.in_evaluation
+    held = {leaf.name.partition(".")[0] for leaf in trace.optimized}
+    seen = trace.steps.in_evaluation
+    paths = {path: n for path, n in seen.items() if trace.paths[path].partition(".")[0] in held}  # others are frozen
     rows = [row for row in trace.rows if row.path in paths and row.reached]
     first = min(rows, key=lambda r: r.number, default=None)
     if not paths:

@@ -147,7 +147,12 @@ def step_size(trace: Trace, explained: set[Leaf]) -> list[Found]:
         severity = "error" if lost else "warning"
         return [Found("learning-rate", severity, line, col, message, remedy, [], [largest])]
     moving = [leaf for leaf in weights if trace.gradients[leaf].max_abs]
-    if moving and trace.steps.count > 1 and all(trace.largest[leaf] < TOO_SMALL for leaf in moving):
+    if (
+        moving
+        and trace.steps.count > 1
+        and trace.steps.cleared is None
+        and all(trace.largest[leaf] < TOO_SMALL for leaf in moving)
+    ):
         message = capital(
             f"{place} takes steps too small to matter (lr={trace.steps.lr:g}): they change the weights by at most "
             f"{ratio:.2g} of their size, and float32 holds seven digits."

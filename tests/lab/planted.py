@@ -368,4 +368,18 @@ for epoch in range(3):
         w = w - 0.1 * w.grad
 """,
     ),
+    "data in float64": Planted(
+        "dtype",
+        (5,),
+        """
+w = torch.randn(16, 1, requires_grad=True)
+data = torch.tensor(np.random.default_rng(0).standard_normal((64, 16)))
+optimizer = torch.optim.SGD([w], lr=0.01)
+for epoch in range(3):
+    loss = ((data * w.squeeze(1)).sum(1) - y).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+""",
+    ),
 }

@@ -151,6 +151,163 @@ model = nn.Sequential(nn.Linear(16, 8), nn.ReLU(), nn.Linear(8, 4))
 with core.no_grad():
     right = (model(x).argmax(1) == labels).float().mean().item()
 """,
+    "a convolutional network with batch norm": """
+model = nn.Sequential(nn.Conv2d(1, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU(), nn.MaxPool2d(2),
+                      nn.Flatten(), nn.Linear(32, 4))
+optimizer = core.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
+scheduler = core.optim.lr_scheduler.CosineAnnealingLR(optimizer, 6)
+images = x.reshape(64, 1, 4, 4)
+for epoch in range(6):
+    model.train()
+    for i in range(0, 64, 16):
+        optimizer.zero_grad(set_to_none=False)
+        loss = F.cross_entropy(model(images[i : i + 16]), labels[i : i + 16])
+        loss.backward()
+        optimizer.step()
+    scheduler.step()
+    model.eval()
+    with core.no_grad():
+        accuracy = (model(images).argmax(1) == labels).float().mean().item()
+""",
+    "a GPT step": """
+class Block(nn.Module):
+    def __init__(self, d, heads):
+        super().__init__()
+        self.n1, self.n2, self.heads = nn.LayerNorm(d), nn.LayerNorm(d), heads
+        self.qkv, self.out = nn.Linear(d, 3 * d), nn.Linear(d, d)
+        self.mlp = nn.Sequential(nn.Linear(d, 4 * d), nn.GELU(), nn.Linear(4 * d, d), nn.Dropout(0.1))
+    def forward(self, x):
+        b, t, d = x.shape
+        q, k, v = (y.reshape(b, t, self.heads, -1).transpose(1, 2) for y in self.qkv(self.n1(x)).chunk(3, -1))
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        x = x + self.out(y.transpose(1, 2).reshape(b, t, d))
+        return x + self.mlp(self.n2(x))
+class GPT(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.tok, self.pos = nn.Embedding(30, 32), nn.Embedding(12, 32)
+        self.blocks = nn.Sequential(*[Block(32, 4) for _ in range(3)])
+        self.norm, self.head = nn.LayerNorm(32), nn.Linear(32, 30)
+    def forward(self, i):
+        return self.head(self.norm(self.blocks(self.tok(i) + self.pos(core.arange(i.shape[1])))))
+model = GPT()
+optimizer = core.optim.AdamW(model.parameters(), lr=1e-3)
+words = core.randint(0, 30, (8, 13))
+for step in range(4):
+    logits = model(words[:, :-1])
+    loss = F.cross_entropy(logits.reshape(-1, 30), words[:, 1:].reshape(-1))
+    optimizer.zero_grad()
+    loss.backward()
+    nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+    optimizer.step()
+""",
+    "a GAN with batch norm": """
+maker = nn.Sequential(nn.Linear(4, 32), nn.BatchNorm1d(32), nn.ReLU(), nn.Linear(32, 16))
+judge = nn.Sequential(nn.Linear(16, 32), nn.LeakyReLU(0.2), nn.Dropout(0.2), nn.Linear(32, 1))
+make = core.optim.Adam(maker.parameters(), lr=2e-4, betas=(0.5, 0.999))
+decide = core.optim.Adam(judge.parameters(), lr=2e-4, betas=(0.5, 0.999))
+real, fake = core.ones(64, 1), core.zeros(64, 1)
+for step in range(4):
+    with core.no_grad():
+        made = maker(core.randn(64, 4))
+    decide.zero_grad()
+    loss_d = F.binary_cross_entropy_with_logits(judge(x), real) + F.binary_cross_entropy_with_logits(judge(made), fake)
+    loss_d.backward()
+    decide.step()
+    make.zero_grad()
+    loss_g = F.binary_cross_entropy_with_logits(judge(maker(core.randn(64, 4))), real)
+    loss_g.backward()
+    make.step()
+    print(loss_d.item(), loss_g.item())
+""",
+    "a VAE": """
+encode, decode = nn.Linear(16, 8), nn.Linear(4, 16)
+optimizer = core.optim.Adam([*encode.parameters(), *decode.parameters()], lr=1e-3)
+for step in range(5):
+    mean, log_var = encode(x).chunk(2, 1)
+    z = mean + core.randn_like(mean) * (0.5 * log_var).exp()
+    loss = F.mse_loss(decode(z), x) - 0.5 * (1 + log_var - mean**2 - log_var.exp()).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+""",
+    "a frozen backbone in evaluation mode": """
+backbone = nn.Sequential(nn.Linear(16, 32), nn.BatchNorm1d(32), nn.ReLU()).eval()
+for p in backbone.parameters():
+    p.requires_grad_(False)
+head = nn.Linear(32, 4)
+optimizer = core.optim.Adam(head.parameters(), lr=1e-2)
+for step in range(4):
+    loss = F.cross_entropy(head(backbone(x)), labels)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+""",
+    "batch norm frozen inside a model that trains": """
+model = nn.Sequential(nn.Linear(16, 32), nn.BatchNorm1d(32), nn.ReLU(), nn.Dropout(0.1), nn.Linear(32, 4))
+optimizer = core.optim.Adam(model.parameters(), lr=1e-3)
+model.train()
+model[1].eval()
+for step in range(4):
+    loss = F.cross_entropy(model(x), labels)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+""",
+    "a teacher and its student": """
+teacher, student = (nn.Sequential(nn.Linear(16, n), nn.ReLU(), nn.Dropout(0.1), nn.Linear(n, 4)) for n in (64, 8))
+teacher.eval()
+optimizer = core.optim.Adam(student.parameters(), lr=1e-3)
+for step in range(4):
+    with core.no_grad():
+        soft = F.softmax(teacher(x) / 2.0, dim=1)
+    loss = F.kl_div(F.log_softmax(student(x) / 2.0, dim=1), soft, reduction="batchmean")
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+""",
+    "a contrastive loss over all pairs": """
+model = nn.Linear(16, 8)
+optimizer = core.optim.Adam(model.parameters(), lr=1e-3)
+for step in range(4):
+    z = F.normalize(model(x), dim=1)
+    distances = (z[:, None] - z[None, :]).square().sum(-1)
+    same = labels[:, None] == labels[None, :]
+    loss = core.where(same, distances, F.relu(1 - distances)).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+""",
+    "the mean over the samples of a dropout network": """
+model = nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Dropout(0.2), nn.Linear(32, 4))
+with core.no_grad():
+    samples = core.stack([F.softmax(model(x), 1) for _ in range(8)])
+mean, spread = samples.mean(0), samples.std(0)
+""",
+    "losses kept as numbers": """
+model = nn.Linear(16, 4)
+optimizer = core.optim.SGD(model.parameters(), lr=0.1)
+losses, total = [], 0.0
+for i in range(0, 64, 8):
+    loss = F.cross_entropy(model(x[i : i + 8]), labels[i : i + 8])
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    total += loss.item()
+    losses.append(loss.detach())
+""",
+    "a loss over time steps that is summed": """
+model = nn.Linear(16, 16)
+optimizer = core.optim.SGD(model.parameters(), lr=0.01)
+for epoch in range(3):
+    state, total = x, 0
+    for t in range(6):
+        state = core.tanh(model(state))
+        total = total + (state - x).square().mean()
+    optimizer.zero_grad()
+    total.backward()
+    optimizer.step()
+""",
 }
 
 
