@@ -72,8 +72,8 @@ class GradScaler:
 
         self._device, self._enabled = device, enabled
         if enabled and device == "cuda" and not cuda.is_available():
-            warnings.warn("torch.cuda.amp.GradScaler is enabled, but CUDA is not available.  Disabling.\n  came: "
-                          f"{cuda.reason()}; remedy: GradScaler('cpu') for tensors on the CPU", stacklevel=2)  # fmt: skip
+            warnings.warn("torch.cuda.amp.GradScaler is enabled, but CUDA is not available.  Disabling.\n"
+                          f"  came: {cuda.reason()}; remedy: GradScaler('cpu') on the CPU", stacklevel=2)  # fmt: skip
             self._enabled = False
         if not self._enabled:
             return

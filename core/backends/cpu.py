@@ -10,8 +10,10 @@ import numpy as np
 
 from .. import native
 from ..device import Kind
+from ..device import kind as kind_of
+from ..dtypes import float32
 from ..expr import Program
-from . import Kernel, Row, blas, convolve, recurrent
+from . import Kernel, Row, blas, convolve, half, recurrent
 
 name = "C"
 c: Any = native.module
@@ -24,6 +26,9 @@ def map(program: Program, kind: Kind) -> Kernel | str:
     """The printed kernel of a program, or why there is none."""
     if c is None:
         return native.reason
+    if kind.dtype.numpy in half.HALVES:
+        wide = map(program, kind_of(float32, kind.device))
+        return half.kernel(wide, kind.dtype) if isinstance(wide, Kernel) else wide
     char = _CHAR.get(kind.dtype.name)
     if char is None or (char == "?" and "number" in program.kinds):
         return f"takes float32 and float64, got {kind.dtype.name}"
@@ -37,7 +42,9 @@ def map(program: Program, kind: Kind) -> Kernel | str:
 def rows(name: str) -> tuple[Row, ...]:
     """The structured kernels that serve `name`."""
     found = _table.get(name)
-    return () if found is None or c is None else (found,)
+    if found is None or c is None:
+        return ()
+    return (found,) if name in _ANY_TYPE else (found, half.row(name, found))
 
 
 def absent(name: str) -> str:
@@ -174,6 +181,8 @@ _table: dict[str, Row] = {
     "conv_transpose": Row("conv_transpose_forward", "BLAS", convolve.conv_transpose,
                           lambda x, weight, bias, **_: _real(x, weight, bias)),
     "conv_weight": Row("conv_weight_forward", "BLAS", convolve.conv_weight, lambda x, y, **_: _real(x, y)),
+    "cast": Row("half_cast", name, half.cast, half.cast_declines),
+    "cast.backward": Row("half_cast_backward", name, half.cast_backward, half.cast_backward_declines),
     # views as the reference's, without an op for each step
     "sum.backward": Row("sum_backward", "NumPy", _sum_backward, lambda g, x_shape, dim, keepdim: None),
     "mean.backward": Row("mean_backward", "NumPy", _mean_backward, lambda g, x_shape, dim, keepdim: _real(g)),
@@ -184,3 +193,4 @@ _table: dict[str, Row] = {
                      lambda weight, index, **_: _indexed(weight, index)),
     **recurrent.rows,
 }  # fmt: skip
+_ANY_TYPE = ("cast", "cast.backward", "sum.backward", "embedding")  # what needs no widening

@@ -17,7 +17,7 @@ from core.op import Elementwise
 from . import harness as h
 
 BACKENDS = [
-    ("cpu", "C", "float32"), ("cpu", "C", "float64"), ("cpu", "NumPy", "float16"), ("cpu", "NumPy", "bfloat16"),
+    ("cpu", "C", "float32"), ("cpu", "C", "float64"), ("cpu", "C", "float16"), ("cpu", "C", "bfloat16"),
     ("cuda", "Triton", "float32"), ("cuda", "Triton", "float64"), ("cuda", "Triton", "float16"),
     ("cuda", "Triton", "bfloat16"),
 ]  # fmt: skip

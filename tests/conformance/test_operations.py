@@ -41,7 +41,8 @@ def expected(o: Operation, arrays: Any, params: dict[str, Any]) -> list[Any]:
 
 @pytest.mark.parametrize("layout", ["contiguous", "transposed", "sliced"])
 @pytest.mark.parametrize(
-    ("where", "dtype"), [("cpu", "float32"), ("cpu", "float64"), ("cuda", "float32"), ("cuda", "float16")]
+    ("where", "dtype"),
+    [("cpu", "float32"), ("cpu", "float64"), ("cpu", "bfloat16"), ("cuda", "float32"), ("cuda", "float16")],
 )
 @pytest.mark.parametrize(("o", "i"), CASES, ids=ids)
 def test_forward(o: Operation, i: int, where: str, dtype: str, layout: str) -> None:
@@ -80,7 +81,7 @@ def _wanted(o: Operation, k: int) -> bool:
     return o.joint or (k < len(o.vjps) and o.vjps[k] is not None)
 
 
-@pytest.mark.parametrize(("where", "dtype"), [("cpu", "float32"), ("cuda", "float32")])
+@pytest.mark.parametrize(("where", "dtype"), [("cpu", "float32"), ("cpu", "bfloat16"), ("cuda", "float32")])
 @pytest.mark.parametrize(("o", "i"), SMOOTH, ids=[f"{o.name}-{i}" for o, i in SMOOTH])
 def test_backward_rows(o: Operation, i: int, where: str, dtype: str) -> None:
     """The gradient as rows compute it agrees with the float64 gradient run as ops."""

@@ -1,0 +1,122 @@
+"""Half types on the CPU: stored in two bytes, computed in float32 by the C kernels and BLAS, rounded once.
+
+Every row of backends/cpu.py serves bfloat16 and float16 through `row` and every elementwise kernel through `kernel`:
+the operands are widened by a C loop that runs at the speed of memory, and the results narrowed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .. import dtypes, native
+from .. import op as declarations
+from . import Kernel, Row
+
+HALVES = {dtypes.bfloat16.numpy: True, dtypes.float16.numpy: False}  # whether it is bfloat16
+_FLOAT32 = np.dtype(np.float32)
+_ANY = bytearray(8)  # what a stand-in's one item lies in
+c: Any = native.module
+if c is not None:
+    c.set_bfloat16(dtypes.bfloat16.numpy)
+
+
+def widened(a: Any) -> Any:
+    """A half-precision array as float32; anything else as it is."""
+    if isinstance(a, np.ndarray) and a.dtype in HALVES:
+        return a.astype(_FLOAT32) if c is None else c.widen(a)
+    return a
+
+
+def narrowed(a: Any, dtype: Any) -> Any:
+    """A float32 array in a half type, rounded to nearest; anything else as it is."""
+    if isinstance(a, np.ndarray) and a.dtype == _FLOAT32:
+        return a.astype(dtype) if c is None else c.narrow(a, HALVES[dtype])
+    return a
+
+
+def _stand_in(a: Any) -> Any:
+    """A float32 array of the shape of `a` that takes no memory, to ask a row whether it would take it."""
+    if isinstance(a, np.ndarray) and a.dtype in HALVES:
+        return np.ndarray(a.shape, _FLOAT32, _ANY, 0, (0,) * a.ndim)
+    return a
+
+
+def _half_of(values: Any) -> Any:
+    """The one half type among arrays; None where there is none, or two."""
+    found = None
+    for a in values:
+        if isinstance(a, np.ndarray) and a.dtype in HALVES:
+            if found is not None and a.dtype != found:
+                return None
+            found = a.dtype
+    return found
+
+
+def kernel(wide: Kernel, dtype: dtypes.dtype) -> Kernel:
+    """The kernel of a half type, from that of float32."""
+    run_wide, half, stem = wide.run, dtype.numpy, wide.name.removesuffix("_f32")
+
+    def run(*args: Any) -> Any:
+        return narrowed(run_wide(*[widened(a) for a in args]), half)
+
+    return Kernel(run, f"{stem}_{'bf16' if HALVES[half] else 'f16'}", wide.backend)
+
+
+def row(name: str, wide: Row) -> Row:
+    """The row of the half types, from that of float32. Hidden outputs stay float32; a gradient has its input's type."""
+    backward = name.endswith(".backward")
+    stem = name.removesuffix(".backward")
+
+    def declines(*args: Any, **kwargs: Any) -> str | None:
+        if _half_of((*args, *kwargs.values())) is None:
+            return "takes one half type"
+        given = {k: _stand_in(v) for k, v in kwargs.items()}
+        return wide.declines(*[_stand_in(a) for a in args], **given)
+
+    def forward(*args: Any, **kwargs: Any) -> Any:
+        half = _half_of((*args, *kwargs.values()))
+        results = wide.run(*[widened(a) for a in args], **kwargs)
+        if not isinstance(results, tuple):
+            return narrowed(results, half)
+        shown = declarations.table[stem].returns  # type: ignore[attr-defined]
+        return tuple(narrowed(r, half) if i < shown else r for i, r in enumerate(results))
+
+    def gradients(**kwargs: Any) -> Any:
+        half = _half_of(kwargs.values())
+        results = wide.run(**{k: widened(v) for k, v in kwargs.items()})
+        if not isinstance(results, tuple):
+            return narrowed(results, half)
+        own = [kwargs.get(n) for n in declarations.table[stem].inputs]
+        return tuple(r if _is_wide(a) else narrowed(r, half) for r, a in zip(results, own, strict=True))
+
+    run: Callable[..., Any] = gradients if backward else forward
+    return Row(wide.name, wide.backend, run, declines)
+
+
+def _is_wide(a: Any) -> bool:
+    return isinstance(a, np.ndarray) and a.dtype == _FLOAT32
+
+
+def cast(x: Any, dtype: dtypes.dtype) -> Any:
+    """Between float32 and a half type."""
+    return widened(x) if dtype.numpy == _FLOAT32 else narrowed(x, dtype.numpy)
+
+
+def cast_declines(x: Any, dtype: dtypes.dtype) -> str | None:
+    """Why `cast` does not serve."""
+    if (dtype.numpy == _FLOAT32 and x.dtype in HALVES) or (dtype.numpy in HALVES and x.dtype == _FLOAT32):
+        return None
+    return f"converts between float32 and the half types, not {x.dtype} to {dtype.name}"
+
+
+def cast_backward(g: Any, x_dtype: dtypes.dtype) -> Any:
+    """The gradient in the type that the operand had."""
+    return (g if g.dtype == x_dtype.numpy else cast(g, x_dtype),)
+
+
+def cast_backward_declines(g: Any, x_dtype: dtypes.dtype) -> str | None:
+    """Why `cast_backward` does not serve."""
+    return None if g.dtype == x_dtype.numpy else cast_declines(g, x_dtype)
