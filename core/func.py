@@ -18,6 +18,7 @@ from .errors import text
 from .history import edge
 from .modes import enable_grad
 from .op import functions as _f
+from .swapping import functional_call, replace_all_batch_norm_modules_, stack_module_state
 from .tensor import Tensor
 
 Func = Callable[..., Any]
@@ -430,59 +431,5 @@ def _out_dims(result: Any, out_dims: Any) -> list[int | None]:
     return [out_dims] * len(_flat(result))
 
 
-# -- modules as functions -------------------------------------------------------------------------------------------
-
-
-def functional_call(module: Any, parameter_and_buffer_dicts: Any, args: Any = None, kwargs: Any = None, *,
-                    tie_weights: bool = True, strict: bool = False) -> Any:  # fmt: skip
-    """Call a module with other parameters and buffers than its own, given by their names.
-
-    *Raises*: RuntimeError, with `strict`, where names are missing or too many.
-
-    >>> import core
-    >>> layer = core.nn.Linear(2, 1, bias=False)
-    >>> core.func.functional_call(layer, {"weight": core.ones(1, 2)}, (core.tensor([1.0, 2.0]),))
-    tensor([3.])
-    """
-    dicts = [parameter_and_buffer_dicts] if isinstance(parameter_and_buffer_dicts, dict) else parameter_and_buffer_dicts
-    given = {k: v for d in dicts for k, v in d.items()}
-    modules, swapped = dict(module.named_modules()), []
-    known = {n for n, _ in (*module.named_parameters(), *module.named_buffers())}
-    if strict and known != set(given):
-        raise RuntimeError(f"Error(s) in loading state: missing {sorted(known - set(given))}, unexpected "
-                           f"{sorted(set(given) - known)}")  # fmt: skip
-    try:
-        for name, value in given.items():
-            path, _, last = name.rpartition(".")
-            owner = modules[path]
-            store = owner._parameters if last in owner._parameters else owner._buffers
-            if last in store:
-                swapped.append((store, last, store[last]))
-                store[last] = value
-        many = () if args is None else args if isinstance(args, tuple) else (args,)
-        return module(*many, **(kwargs or {}))
-    finally:
-        for store, last, value in reversed(swapped):
-            store[last] = value
-
-
-def stack_module_state(models: Sequence[Any]) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-    """The parameters and the buffers of equal modules, stacked by name, for a `vmap` over `functional_call`.
-
-    >>> import core
-    >>> params, _ = core.func.stack_module_state([core.nn.Linear(2, 3) for _ in range(4)])
-    >>> params["weight"].shape
-    core.Size([4, 3, 2])
-    """
-    if not models:
-        raise RuntimeError("stack_module_state: Expected at least one model, got 0.")
-
-    def stacked(name: str) -> dict[str, Tensor]:
-        each = [dict(getattr(m, name)()) for m in models]
-        return {k: _f["stack"]([d[k].detach() for d in each]).requires_grad_(each[0][k].requires_grad) for k in each[0]}
-
-    return stacked("named_parameters"), stacked("named_buffers")
-
-
-__all__ = ["functional_call", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "stack_module_state",
-           "vjp", "vmap"]  # fmt: skip
+__all__ = ["functional_call", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp",
+           "replace_all_batch_norm_modules_", "stack_module_state", "vjp", "vmap"]  # fmt: skip

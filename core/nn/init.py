@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import warnings
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -16,6 +18,19 @@ from ..tensor import Tensor
 _GAINS = {"sigmoid": 1.0, "tanh": 5.0 / 3, "relu": math.sqrt(2.0), "selu": 3.0 / 4} | dict.fromkeys(
     ("linear", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d"), 1.0
 )
+
+_skipping = False
+
+
+@contextlib.contextmanager
+def skipped() -> Iterator[None]:
+    """Within it nothing is filled or drawn, for `nn.utils.skip_init`."""
+    global _skipping
+    before, _skipping = _skipping, True
+    try:
+        yield
+    finally:
+        _skipping = before
 
 
 def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
@@ -56,12 +71,16 @@ def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Any = No
     >>> core.nn.init.uniform_(core.empty(3), 2.0, 2.0)
     tensor([2., 2., 2.])
     """
+    if _skipping:
+        return tensor
     with no_grad():
         return tensor.uniform_(a, b, generator=generator)  # type: ignore[attr-defined, no-any-return]
 
 
 def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Any = None) -> Tensor:
     """Normal with that mean and standard deviation."""
+    if _skipping:
+        return tensor
     with no_grad():
         return tensor.normal_(mean, std, generator=generator)  # type: ignore[attr-defined, no-any-return]
 
@@ -73,6 +92,8 @@ def constant_(tensor: Tensor, val: float) -> Tensor:
     >>> core.nn.init.constant_(core.empty(2), 0.5)
     tensor([0.5000, 0.5000])
     """
+    if _skipping:
+        return tensor
     with no_grad():
         return tensor.fill_(val)  # type: ignore[attr-defined, no-any-return]
 
@@ -101,6 +122,8 @@ def eye_(tensor: Tensor) -> Tensor:
 
 
 def _assign(tensor: Tensor, values: Any) -> Tensor:
+    if _skipping:
+        return tensor
     from ..creation import tensor as make
 
     with no_grad():
@@ -154,6 +177,9 @@ def trunc_normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float 
         warnings.warn("mean is more than 2 std from [a, b] in nn.init.trunc_normal_. The distribution of values may be "
                       "incorrect.", stacklevel=2)  # fmt: skip
 
+    if _skipping:
+        return tensor
+
     def below(x: float) -> float:
         return (1.0 + math.erf((x - mean) / std / math.sqrt(2.0))) / 2.0
 
@@ -191,7 +217,7 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tenso
     """
     if tensor.ndim < 2:
         raise ValueError("Only tensors with 2 or more dimensions are supported")
-    if tensor.numel() == 0:
+    if tensor.numel() == 0 or _skipping:
         return tensor
     rows = tensor.shape[0]
     columns = tensor.numel() // rows
@@ -201,3 +227,79 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tenso
     q, r = np.linalg.qr(a.T if rows < columns else a)
     q = q * np.sign(np.diag(r))  # makes the factor unique, hence uniform over the orthogonal matrices
     return _assign(tensor, ((q.T if rows < columns else q) * gain).reshape(tuple(tensor.shape)))
+
+
+def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
+    """A convolution's weight that hands its input through, as many channels of each group as there are.
+
+    *Raises*: ValueError unless there are 3, 4 or 5 dimensions, the first divisible by `groups`.
+
+    >>> import core
+    >>> core.nn.init.dirac_(core.empty(2, 2, 3))
+    tensor([[[0., 1., 0.],
+             [0., 0., 0.]],
+    <BLANKLINE>
+            [[0., 0., 0.],
+             [0., 1., 0.]]])
+    """
+    if tensor.ndim not in (3, 4, 5):
+        raise ValueError("Only tensors with 3, 4, or 5 dimensions are supported")
+    shape = tuple(tensor.shape)
+    if shape[0] % groups:
+        raise ValueError("dim 0 must be divisible by groups")
+    each, middle = shape[0] // groups, tuple(n // 2 for n in shape[2:])
+    values = np.zeros(shape)
+    for g in range(groups):
+        for i in range(min(each, shape[1])):
+            values[(g * each + i, i, *middle)] = 1
+    return _assign(tensor, values)
+
+
+def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any = None) -> Tensor:
+    """Normal with mean 0, and the share `sparsity` of each column 0. Source: Martens, 2010.
+
+    *Raises*: ValueError for what is no matrix.
+
+    >>> import core
+    >>> (core.nn.init.sparse_(core.empty(10, 3), 0.3) == 0).sum(0)
+    tensor([3, 3, 3])
+    """
+    if tensor.ndim != 2:
+        raise ValueError("Only tensors with 2 dimensions are supported")
+    if _skipping:
+        return tensor
+    from ..random import randperm
+
+    rows, columns = tensor.shape
+    zeros = math.ceil(sparsity * rows)
+    with no_grad():
+        t: Any = tensor.normal_(0, std, generator=generator)  # type: ignore[attr-defined]
+        for j in range(columns):
+            t[randperm(rows, device=tensor.device)[:zeros], j] = 0
+    return tensor
+
+
+def _older(f: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """A function under its name of long ago, without the underscore."""
+    name = f.__name__[:-1]
+
+    def old(*args: Any, **kwargs: Any) -> Tensor:
+        warnings.warn(f"`torch.nn.init.{name}` is now deprecated in favor of `torch.nn.init.{name}_`.", FutureWarning,
+                      stacklevel=2)  # fmt: skip
+        return f(*args, **kwargs)
+
+    old.__name__ = old.__qualname__ = name
+    old.__doc__ = f"As `{name}_`, which is its newer name."
+    return old
+
+
+uniform, normal, constant, eye, dirac = (
+    _older(uniform_),
+    _older(normal_),
+    _older(constant_),
+    _older(eye_),
+    _older(dirac_),
+)
+xavier_uniform, xavier_normal = _older(xavier_uniform_), _older(xavier_normal_)
+kaiming_uniform, kaiming_normal = _older(kaiming_uniform_), _older(kaiming_normal_)
+orthogonal, sparse = _older(orthogonal_), _older(sparse_)
