@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from widgets.figures import time_text
 
-from ..gathered import Leaf, Row, Trace
+from ..gathered import Leaf, Ref, Row, Trace
 from .found import Found, capital, code_of, where
 
 MANY = 2000  # op runs below which a cell is over before anybody waits
@@ -19,20 +19,26 @@ def double(trace: Trace, explained: set[Leaf]) -> list[Found]:
     for row in trace.rows:
         if row.dtype != "float64" or row.cut or not row.requires_grad:
             continue
-        kinds = {ref.dtype for ref in row.refs if ref.shape}
+        kinds = {_before_cast(ref, row).dtype for ref in row.refs if ref.shape}
         if not {"float32", "float64"} <= kinds:
             continue
         line, col, place = where(trace, row.chain)
         names = [ref.name for ref in row.refs if isinstance(ref, Leaf) and ref.dtype == "float64" and ref.name]
         who = f" ({names[0]} is float64, as NumPy makes it)" if names and not names[0].startswith("unnamed") else ""
         message = capital(
-            f"{place} goes on in float64: `{code_of(trace, row)}` mixes float32 and float64{who}, and what follows takes "
-            "twice the memory and the time."
+            f"{place} goes on in float64: `{code_of(trace, row)}` mixes float32 and float64{who}, and what follows "
+            "takes twice the memory and the time."
         )
         return [
             Found("dtype", "warning", line, col, message, "Convert the data once, where it is made: .float().", [row])
         ]
     return []
+
+
+def _before_cast(ref: Ref, row: Row) -> Ref:
+    """What an op was given before it brought its operands to one dtype."""
+    own = isinstance(ref, Row) and ref.op == "cast" and ref.chain == row.chain and len(ref.refs) == 1
+    return ref.refs[0] if own else ref  # type: ignore[union-attr]
 
 
 def overhead(trace: Trace, explained: set[Leaf]) -> list[Found]:
