@@ -61,8 +61,11 @@ def _asset(name: str) -> str:
     return files(__package__).joinpath(name).read_text(encoding="utf-8")
 
 
-# A string or a template, which stays as it is; a comment; or spaces around punctuation. card.js is written so that this
-# is enough: no regular expression literal, no template within a template, no `a + +b`.
+PARTS = ("start", "findings", "source", "graph", "tables", "gradients", "timings", "frame")
+"""Files of widgets/live, one function together: they share its names, in this order."""
+
+# A string or a template, which stays as it is; a comment; or spaces around punctuation. The parts are written so that
+# this is enough: no regular expression literal, no template within a template, no `a + +b`.
 _SPARE = re.compile(
     r"""('(?:\\.|[^'\\\n])*'|"(?:\\.|[^"\\\n])*"|`(?:\\.|[^`\\])*`)|//[^\n]*"""
     r"""|[ \t]*([{}()\[\];,:?=<>&|!+\-*/%\n])\s*"""
@@ -72,7 +75,7 @@ _SPARE = re.compile(
 @cache
 def _script() -> str:
     """The script without comments and needless spaces: every saved card holds a copy."""
-    return _SPARE.sub(lambda m: m[1] or m[2] or "", _asset("card.js")).strip()
+    return _SPARE.sub(lambda m: m[1] or m[2] or "", "".join(_asset(f"live/{part}.js") for part in PARTS)).strip()
 
 
 @cache

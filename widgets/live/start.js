@@ -1,0 +1,70 @@
+// The live card: replaces the still one inside its <div class="gradlab-card"> once this script runs.
+// Everything in the data is untrusted text: it reaches the page by textContent and setAttribute alone.
+(() => {
+const script = document.currentScript;
+for (const root of script ? [script.parentElement] : document.querySelectorAll('.gradlab-card:not([data-live])')) {
+  try { card(root); root.dataset.live = 1; } catch (error) { console.error('gradlab card:', error); }
+}
+
+function card(root) {
+const D = JSON.parse(root.querySelector('script[type="application/json"]').textContent), {head, views, layouts, home} = D;
+// Rows come as arrays, their names once; a name that starts with $ says that the value is a number of D.strings.
+const rows = (table, keys = D.keys[table], list = D[table]) => list.map(r => Object.fromEntries(keys.map((k, i) => k[0] === '$' ? [k.slice(1), D.strings[r[i]]] : [k, r[i]])));
+const ops = rows('ops'), tensors = rows('tensors'), lines = rows('lines'), gradients = rows('gradients'), kernels = rows('kernels'), byOp = rows('by_op'), findings = rows('findings');
+for (const v of views) v.items = rows('', D.keys.items, v.items).map(it => it.kind === 'op' ? {...it, forward: ops[it.index].forward, backward: ops[it.index].backward, flags: ops[it.index].flags} : it);
+const CUT = 1, UNREACHED = 8, ICON = {error: '✕', warning: '▲', note: '●'}, WORD = {error: 'Error', warning: 'Warning', note: 'Note'};
+
+// ---- small tools
+const add = (e, attributes, kids) => {
+  for (const k in attributes) k.startsWith('on') ? e[k] = attributes[k] : e.setAttribute(k, attributes[k]);
+  e.append(...kids.flat(3).filter(Boolean)); return e;
+};
+const h = (tag, attributes, ...kids) => add(document.createElement(tag), attributes, kids);
+const s = (tag, attributes, ...kids) => add(document.createElementNS('http://www.w3.org/2000/svg', tag), attributes, kids);
+const button = (text, onclick, more) => h('button', {type: 'button', class: 'link', onclick, ...more}, text);
+const real = x => typeof x === 'number';
+const fixed = x => x.toFixed(Math.max(0, 2 - Math.floor(Math.log10(Math.abs(x)))));
+const number = x => !real(x) ? x ?? '' : !x ? '0' : Math.abs(x) < 1e-3 || Math.abs(x) >= 1e4 ? x.toExponential(2) : fixed(x);
+const time = x => !real(x) ? x ?? '' : x >= 1e3 ? fixed(x / 1e3) + ' s' : x >= 1 ? fixed(x) + ' ms' : x >= .001 ? fixed(x * 1e3) + ' µs' : x ? (x * 1e3).toFixed(1) + ' µs' : '0 ms';
+const share = x => !real(x) ? x ?? '' : x > 0 && x < .001 ? '<0.1 %' : +(100 * x).toPrecision(3) + ' %';
+const whole = n => n.toLocaleString('en'), count = (n, noun) => `${whole(n)} ${noun}${n === 1 ? '' : 's'}`;
+const sum = (list, k) => list.reduce((t, r) => t + (+r[k] || 0), 0), both = r => (+r.forward || 0) + (+r.backward || 0);
+const top = (list, f) => list.reduce((m, r) => Math.max(m, +f(r) || 0), 0) || 1;
+const quiet = words => h('span', {class: 'quiet'}, words), hide = {'aria-hidden': 'true'}, swatch = c => h('i', {class: c, ...hide});
+const nearest = (box, e) => { // scrolls inside the card alone: scrollIntoView would move the notebook
+  const a = box.getBoundingClientRect(), b = e.getBoundingClientRect();
+  if (b.top < a.top || b.bottom > a.bottom) box.scrollTop += b.top - a.top - (a.height - b.height) / 2;
+  if (b.left < a.left || b.right > a.right) box.scrollLeft += b.left - a.left - (a.width - b.width) / 2;
+};
+const rove = (from, to, box) => { from.setAttribute('tabindex', -1); to.setAttribute('tabindex', 0); to.focus({preventScroll: true}); nearest(box, to); };
+
+// ---- tabs: a panel's contents are made when it is first seen, or stand from the beginning
+const stages = [], panel = (name, make, ready) => stages.push({name, make, ready});
+
+// ---- what is lit: ops, lines and parameters, in every view at once
+const byLine = k => ops.flatMap((o, i) => o.line === k && !o.file ? [i] : []);
+const choice = (list, line, names = []) => ({ops: new Set(list), lines: new Set(line ? [line] : []), names: new Set(names)});
+let pinned = choice([]), shown = 0, nodes = [], gradientRows = [];
+function lift(op, view) { // the box of `view` that holds an op
+  let [v, k] = home[op];
+  while (v !== view) { if (!views[v].up) return -1; [v, k] = views[v].up; }
+  return k;
+}
+function light(what) {
+  const boxes = new Set([...what.ops].map(o => lift(o, shown))), one = what.ops.size === 1 ? ops[[...what.ops][0]] : 0;
+  nodes.forEach((n, k) => n.classList.toggle('lit', boxes.has(k)));
+  lineRows.forEach((r, k) => {
+    r.classList.toggle('lit', what.lines.has(k + 1));
+    const mark = one && !one.file && one.line === k + 1 ? one : 0;
+    if (r.mark !== mark) { r.mark = mark; r.children[1].replaceChildren(...paint(k, mark)); }
+  });
+  for (const r of gradientRows) r[1].classList.toggle('lit', what.names.has(r[0].name));
+}
+const pin = what => light(pinned = what), rest = () => light(pinned);
+function reveal(list, line, names) { // a finding's link: its line, and its ops in the graph
+  pinned = choice(list.length ? list : byLine(line), line, names); tab(0);
+  const [first] = pinned.ops;
+  first === undefined ? rest() : show(home[first][0], home[first][1]);
+  if (lineRows[line - 1]) nearest(source.parentElement, lineRows[line - 1]);
+}
+
