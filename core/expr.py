@@ -198,10 +198,17 @@ def trace(name: str, function: Callable[..., Any], inputs: Sequence[str], params
     leaves = {n: Expr("param", value=n) if n in params else Expr("input", value=(n, "bool" if n in bools else "number"))
               for n in names}  # fmt: skip
     root = lift(function(*(leaves[n] for n in names)))
+    statements, (result,) = statements_of([root])
+    kinds = tuple("bool" if n in bools else "number" for n in inputs)
+    return Program(name, tuple(inputs), kinds, tuple(params), statements, result, root.is_bool, formula(root))
+
+
+def statements_of(roots: Sequence[Expr]) -> tuple[tuple[Statement, ...], tuple[Any, ...]]:
+    """Expressions in single-assignment form: the statements, and the operand that stands for each root."""
     statements: list[Statement] = []
     seen: dict[Any, str] = {}
     done: dict[int, Any] = {}
-    stack = [root]
+    stack = list(reversed(roots))
     while stack:
         e = stack[-1]
         if id(e) in done:
@@ -217,9 +224,7 @@ def trace(name: str, function: Callable[..., Any], inputs: Sequence[str], params
                 seen[key] = f"t{len(statements)}"
                 statements.append(Statement(seen[key], e.op, operands, e.is_bool))
             done[id(e)] = seen[key]
-    kinds = tuple("bool" if n in bools else "number" for n in inputs)
-    return Program(name, tuple(inputs), kinds, tuple(params), tuple(statements), done[id(root)], root.is_bool,
-                   formula(root))  # fmt: skip
+    return tuple(statements), tuple(done[id(e)] for e in roots)
 
 
 def numpy_source(p: Program) -> str:
@@ -231,10 +236,14 @@ def numpy_source(p: Program) -> str:
         return t0
     """
     lines = [f"def {p.name}({', '.join(['xp', 'special', *p.inputs, *p.params])}):"]
-    for st in p.statements:
-        operands = [_python(o, "xp.") for o in st.operands]
-        lines.append(f"    {st.target} = {PRIMITIVES[st.op][1].format(*operands)}")
-    return "\n".join([*lines, f"    return {_python(p.result, 'xp.')}"])
+    lines += ["    " + line for line in numpy_statements(p.statements)]
+    return "\n".join([*lines, f"    return {python_operand(p.result, 'xp.')}"])
+
+
+def numpy_statements(statements: Sequence[Statement]) -> list[str]:
+    """Python assignments for any array library `xp`."""
+    return [f"{st.target} = {PRIMITIVES[st.op][1].format(*(python_operand(o, 'xp.') for o in st.operands))}"
+            for st in statements]  # fmt: skip
 
 
 def c_lines(p: Program, suffix: str) -> tuple[list[str], str]:
@@ -243,23 +252,34 @@ def c_lines(p: Program, suffix: str) -> tuple[list[str], str]:
     >>> c_lines(trace("relu", lambda x: s.maximum(x, 0), ["x"]), "f32")
     (['const float t0 = sm_maximum_f32(x, 0.0f);'], 't0')
     """
+    return c_statements(p.statements, suffix), c_operand(p.result, suffix)
+
+
+def c_statements(statements: Sequence[Statement], suffix: str) -> list[str]:
+    """C declarations of constants."""
     real = "float" if suffix == "f32" else "double"
     lines = []
-    for st in p.statements:
-        operands = [_c(o, suffix) for o in st.operands]
+    for st in statements:
+        operands = [c_operand(o, suffix) for o in st.operands]
         kind = "int" if st.is_bool else real
         text = PRIMITIVES[st.op][2].format(*operands, F="_" + suffix)
         lines.append(f"const {kind} {st.target} = {text};")
-    return lines, _c(p.result, suffix)
+    return lines
 
 
 def triton_lines(p: Program, spelling: dict[str, str]) -> tuple[list[str], str]:
     """Triton statements and the result's expression; `spelling` maps each primitive to its Triton text."""
-    lines = [f"{st.target} = {spelling[st.op].format(*(_python(o, '') for o in st.operands))}" for st in p.statements]
-    return lines, _python(p.result, "")
+    return triton_statements(p.statements, spelling), python_operand(p.result, "")
 
 
-def _python(o: Any, prefix: str) -> str:
+def triton_statements(statements: Sequence[Statement], spelling: dict[str, str]) -> list[str]:
+    """Triton assignments, spelt by `spelling`."""
+    return [f"{st.target} = {spelling[st.op].format(*(python_operand(o, '') for o in st.operands))}"
+            for st in statements]  # fmt: skip
+
+
+def python_operand(o: Any, prefix: str) -> str:
+    """A name or a number in Python; `prefix` is the module that has nan and inf."""
     if isinstance(o, str):
         return o
     if isinstance(o, float) and not math.isfinite(o):
@@ -269,7 +289,8 @@ def _python(o: Any, prefix: str) -> str:
     return f"({o!r})" if not isinstance(o, bool) and math.copysign(1.0, o) < 0 else repr(o)
 
 
-def _c(o: Any, suffix: str) -> str:
+def c_operand(o: Any, suffix: str) -> str:
+    """A name or a number in C."""
     if isinstance(o, str):
         return o
     f = "f" if suffix == "f32" else ""

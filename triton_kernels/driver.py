@@ -23,6 +23,7 @@ class Host(Protocol):
     def capability(self, device: int) -> tuple[int, int]: ...
     def pointer(self, array: Any) -> int: ...
     def empty(self, shape: Sequence[int], dtype: Any) -> Any: ...
+    def upload(self, array: np.ndarray) -> Any: ...
 
 
 class CupyHost:
@@ -55,6 +56,9 @@ class CupyHost:
 
     def empty(self, shape: Sequence[int], dtype: Any) -> Any:
         return self._cupy.empty(tuple(shape), dtype)
+
+    def upload(self, array: np.ndarray) -> Any:
+        return self._cupy.asarray(array)
 
 
 class CompileOnlyDriver(DriverBase):  # type: ignore[misc]

@@ -181,7 +181,7 @@ class Elementwise:
         """The jitted kernel for `ndim` merged dimensions (0: flat), with these inputs numbers and these bools."""
         key = (scalars, bools, ndim)
         if key not in self._jitted:
-            self._jitted[key] = _jit(self.name, self.source(scalars, bools, ndim))
+            self._jitted[key] = jit_source(self.name, self.source(scalars, bools, ndim))
         return self._jitted[key]
 
     def source(self, scalars: tuple[str, ...] = (), bools: frozenset[str] = frozenset(), ndim: int = 0) -> str:
@@ -212,7 +212,7 @@ class Elementwise:
                 load = f"tl.load({n}_ptr + ({offset}), mask=mask, other=0)"
                 body.append(f"{n} = {load} != 0" if n in bools else f"{n} = {load}.to(COMPUTE)")
         body += [f"{n} = {n}.to(COMPUTE)" for n in [*scalars, *self.params]]
-        constants_of, lines = _lift_literals([*self.lines, f"result = {self.result}"])
+        constants_of, lines = lift_literals([*self.lines, f"result = {self.result}"])
         body += constants_of + lines
         if self.out_kind == "bool":
             body.append(f"tl.store({at}, tl.where(result, 1, 0).to(tl.uint8), mask=mask)")
@@ -225,7 +225,7 @@ class Elementwise:
         return "\n".join(["@triton.jit", f"def {name}({heading}):", *("    " + line for line in body), ""])
 
 
-def _lift_literals(lines: Sequence[str]) -> tuple[list[str], list[str]]:
+def lift_literals(lines: Sequence[str]) -> tuple[list[str], list[str]]:
     """Replace numbers that stand alone as arguments of a call by scalars of the compute type.
 
     Triton makes such a number a float32 before it meets the other operands, and a device function cannot ask a bare
@@ -257,7 +257,7 @@ def _lift_literals(lines: Sequence[str]) -> tuple[list[str], list[str]]:
 _count = 0
 
 
-def _jit(name: str, source: str) -> Any:
+def jit_source(name: str, source: str) -> Any:
     """Compile a kernel's text; `linecache` learns it, since Triton and tracebacks read sources from there."""
     global _count
     _count += 1

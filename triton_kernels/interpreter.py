@@ -250,9 +250,10 @@ def _integer(value: int) -> Any:
     return tl.tensor(it.TensorHandle(np.array([value], it._get_np_dtype(ty)), ty), ty)
 
 
-def execute(launch: Launch, prepared: _Prepared, arrays: Sequence[Any], floats: Sequence[float]) -> None:
-    """Run every program of the launch, one after another."""
-    for a in arrays:
+def execute(launch: Launch, prepared: _Prepared, arrays: Sequence[Any], floats: Sequence[float],
+            reached: Sequence[Any] = ()) -> None:  # fmt: skip
+    """Run every program of the launch, one after another; `reached` are arrays that it finds by addresses in memory."""
+    for a in (*arrays, *reached):
         if not isinstance(a, np.ndarray):
             raise TypeError(
                 f"{launch.name}: interpreted kernels take NumPy arrays, got {type(a).__name__} (TRITON_INTERPRET=1)"
@@ -265,7 +266,8 @@ def execute(launch: Launch, prepared: _Prepared, arrays: Sequence[Any], floats: 
     for name, value, ty in zip(names[len(arrays) :], floats, prepared.float_types, strict=False):
         arguments[name] = tl.tensor(it.TensorHandle(np.array([value], it._get_np_dtype(ty)), ty), ty)
     function, builder = prepared.function, it.interpreter_builder
-    with _LOCK, _Checked(_Arrays(names, arrays)):
+    known = [*names[: len(arrays)], *(f"array {i} of a table" for i in range(len(reached)))]
+    with _LOCK, _Checked(_Arrays(known, [*arrays, *reached])):
         builder.set_grid_dim(*launch.grid)
         try:
             for x in range(launch.grid[0]):

@@ -1,11 +1,13 @@
-"""Optimizer steps in place: SGD with momentum, Adam and AdamW. One launch a tensor.
+"""Optimizer steps in place, printed from a formula's text: one launch over all tensors of a group.
 
-Algorithm: each parameter, its gradient and its state are read once and written once, in one pass. The bias corrections
-1 - beta**t are computed in Python; everything else in float32 (float64 for float64 parameters), whatever the storage.
+Algorithm: a table on the device holds a row for each parameter: the addresses of its arrays and its length. A second
+one, which depends on the lengths alone and is kept, gives each program its row and its block. A program reads its
+addresses, computes the formula once an element, and writes what the formula changes. Only a tensor's last block is
+masked, so that all others load 16 bytes a thread. float16 and bfloat16 are stored, float32 is computed (float64 for
+float64); the numbers come as float64.
 
-Bytes moved: AdamW reads 4 and writes 3 arrays of the parameter's size, SGD with momentum reads 3 and writes 2.
-Operations: about 15 and 6 an element. Source: Loshchilov and Hutter, Decoupled weight decay regularization (2019);
-Kingma and Ba, Adam (2015); the conventions are PyTorch's.
+Bytes moved: each array once in, each written one once out: AdamW 7 arrays of the parameter's size. Operations: those of
+the formula. Source: the formula, by core's printer; the table of addresses is the multi-tensor apply of NVIDIA's Apex.
 """
 
 # mypy: disable-error-code="no-untyped-def,untyped-decorator"
@@ -18,164 +20,188 @@ import numpy as np
 import triton
 import triton.language as tl
 
-from . import runtime, scalar
+from . import runtime
 from .cases import Case
-from .runtime import FLOATING, INTERPRET, Launch, Memo
+from .elementwise import jit_source, lift_literals
+from .runtime import FLOATING, INTERPRET, TYPE_NAMES, Launch, Memo
 from .tune.space import Config, Constraint, Space, powers_of_two
 
 SPACE = Space(
-    [powers_of_two("BLOCK", 512, 1024, default=1024), powers_of_two("num_warps", 4, 8, default=4)],
+    [powers_of_two("BLOCK", 512, 2048, default=1024), powers_of_two("num_warps", 4, 8, default=4)],
     [Constraint("at least 4 elements a thread", lambda c: c["BLOCK"] >= 128 * c["num_warps"])],
 )
 _INTERPRETED_BLOCK = 1 << 17
-_launches: Memo = Memo()
+_TABLES = 64  # tables of addresses remembered by one kernel: memory pools repeat themselves from step to step
+_TYPES = {"fp16": tl.float16, "bf16": tl.bfloat16, "fp32": tl.float32, "fp64": tl.float64}
+_kernels: dict[Any, Update] = {}
 
 
-@triton.jit
-def adamw_kernel(
-    p_ptr, g_ptr, m_ptr, v_ptr,
-    lr: tl.float64, beta1: tl.float64, beta2: tl.float64, eps: tl.float64, weight_decay: tl.float64,
-    correction1: tl.float64, correction2: tl.float64,
-    numel,
-    DECOUPLED: tl.constexpr, MAXIMIZE: tl.constexpr, COMPUTE: tl.constexpr, BLOCK: tl.constexpr,
-):  # fmt: skip
-    index = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    mask = index < numel
-    p = tl.load(p_ptr + index, mask=mask, other=0.0).to(COMPUTE)
-    g = tl.load(g_ptr + index, mask=mask, other=0.0).to(COMPUTE)
-    m = tl.load(m_ptr + index, mask=mask, other=0.0).to(COMPUTE)
-    v = tl.load(v_ptr + index, mask=mask, other=0.0).to(COMPUTE)
-    if MAXIMIZE:
-        g = g * -1.0
-    if DECOUPLED:
-        p = p * (1.0 - lr * weight_decay).to(COMPUTE)
-    else:
-        g = g + p * weight_decay.to(COMPUTE)
-    m = m + (g - m) * (1.0 - beta1).to(COMPUTE)
-    v = v * beta2.to(COMPUTE) + (g * g) * (1.0 - beta2).to(COMPUTE)
-    root = scalar.sqrt(v) * (1.0 / tl.sqrt(correction2)).to(COMPUTE) + eps.to(COMPUTE)
-    p = p - scalar.div(m * (lr / correction1).to(COMPUTE), root)
-    tl.store(p_ptr + index, p.to(p_ptr.dtype.element_ty), mask=mask)
-    tl.store(m_ptr + index, m.to(m_ptr.dtype.element_ty), mask=mask)
-    tl.store(v_ptr + index, v.to(v_ptr.dtype.element_ty), mask=mask)
-
-
-@triton.jit
-def sgd_kernel(
-    p_ptr, g_ptr, buffer_ptr,
-    lr: tl.float64, momentum: tl.float64, dampening: tl.float64, weight_decay: tl.float64,
-    numel,
-    BUFFER: tl.constexpr, FIRST: tl.constexpr, NESTEROV: tl.constexpr, MAXIMIZE: tl.constexpr,
-    COMPUTE: tl.constexpr, BLOCK: tl.constexpr,
-):  # fmt: skip
-    index = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    mask = index < numel
-    p = tl.load(p_ptr + index, mask=mask, other=0.0).to(COMPUTE)
-    g = tl.load(g_ptr + index, mask=mask, other=0.0).to(COMPUTE)
-    if MAXIMIZE:
-        g = g * -1.0
-    g = g + p * weight_decay.to(COMPUTE)
-    if BUFFER:
-        if FIRST:
-            b = g
-        else:
-            b = tl.load(buffer_ptr + index, mask=mask, other=0.0).to(COMPUTE)
-            b = b * momentum.to(COMPUTE) + g * (1.0 - dampening).to(COMPUTE)
-        tl.store(buffer_ptr + index, b.to(buffer_ptr.dtype.element_ty), mask=mask)
-        if NESTEROV:
-            g = g + b * momentum.to(COMPUTE)
-        else:
-            g = b
-    p = p - g * lr.to(COMPUTE)
-    tl.store(p_ptr + index, p.to(p_ptr.dtype.element_ty), mask=mask)
-
-
-def adamw_step(
-    params: Sequence[Any],
-    grads: Sequence[Any],
-    first_moments: Sequence[Any],
-    second_moments: Sequence[Any],
-    *,
-    step: int,
-    lr: float,
-    beta1: float = 0.9,
-    beta2: float = 0.999,
-    eps: float = 1e-8,
-    weight_decay: float = 1e-2,
-    decoupled: bool = True,
-    maximize: bool = False,
-    config: Config | None = None,
-) -> None:
-    """One AdamW step in place (``decoupled=False``: Adam, whose decay joins the gradient). `step` counts from 1."""
-    if step < 1:
-        raise ValueError(f"adamw_step: step counts from 1, got {step}")
-    floats = (float(lr), beta1, beta2, eps, float(weight_decay), 1.0 - beta1**step, 1.0 - beta2**step)
-    flags = {"DECOUPLED": decoupled, "MAXIMIZE": maximize}
-    for arrays in zip(params, grads, first_moments, second_moments, strict=True):
-        _run("adamw_step", adamw_kernel, arrays, floats, flags, config)
-
-
-def sgd_step(
-    params: Sequence[Any],
-    grads: Sequence[Any],
-    buffers: Sequence[Any] | None = None,
-    *,
-    lr: float,
-    momentum: float = 0.0,
-    dampening: float = 0.0,
-    weight_decay: float = 0.0,
-    nesterov: bool = False,
-    maximize: bool = False,
-    first: bool = False,
-    config: Config | None = None,
-) -> None:
-    """One SGD step in place. With momentum, `buffers` are updated; on the `first` step they are set to the gradient."""
-    if momentum and buffers is None:
-        raise ValueError("sgd_step: momentum needs buffers, one for each parameter")
-    floats = (float(lr), float(momentum), float(dampening), float(weight_decay))
-    flags = {"BUFFER": bool(momentum), "FIRST": first, "NESTEROV": nesterov, "MAXIMIZE": maximize}
-    held = buffers if momentum and buffers is not None else params  # an unused pointer still needs an array
-    for arrays in zip(params, grads, held, strict=True):
-        _run("sgd_step", sgd_kernel, arrays, floats, flags, config)
-
-
-def _run(
+def build(
     name: str,
-    kernel: Any,
-    arrays: tuple[Any, ...],
-    floats: tuple[float, ...],
-    flags: dict[str, bool],
-    config: Config | None,
-) -> None:
-    key = (name, *runtime.key_of(*arrays), *flags.values(), config and tuple(config.items()))
-    launch = _launches.get(key)
-    if launch is None:
-        p = arrays[0]
-        described = ", ".join(f"{a.dtype} {tuple(a.shape)} strides {tuple(a.strides)}" for a in arrays)
-        if any(a.shape != p.shape or a.dtype not in FLOATING for a in arrays):
-            raise ValueError(
-                f"{name}: parameter, gradient and state must be floating and of one shape, got {described}"
+    arrays: Sequence[str],
+    params: Sequence[str],
+    lines: Sequence[str],
+    results: Sequence[tuple[str, str]],
+) -> Update:
+    """The update kernel `name`; equal arguments give the same object.
+
+    `arrays` are the parameter, its gradient and its state; `lines` assignments in terms of them, of the numbers
+    `params` and of earlier targets; `results` pairs each array that is written with its new value.
+
+    >>> from triton_kernels import mode, optim
+    >>> descent = optim.build("descent", ["p", "g"], ["lr"], ["t0 = (g * lr)", "t1 = (p - t0)"], [("p", "t1")])
+    >>> p, g = [np.ones(3, np.float32), np.ones(5, np.float32)], [np.ones(3, np.float32), np.ones(5, np.float32)]
+    >>> if mode() == "interpret":
+    ...     descent((p, g), (0.25,))
+    ...     assert p[1][4] == 0.75
+    """
+    key = (name, tuple(arrays), tuple(params), tuple(lines), tuple(results))
+    if key not in _kernels:
+        _kernels[key] = Update(*key)
+    return _kernels[key]
+
+
+class Update:
+    """A formula with several results as a kernel; call it with lists of arrays and the numbers."""
+
+    def __init__(
+        self,
+        name: str,
+        arrays: tuple[str, ...],
+        params: tuple[str, ...],
+        lines: tuple[str, ...],
+        results: tuple[tuple[str, str], ...],
+    ) -> None:
+        self.name, self.arrays, self.params, self.lines, self.results = name, arrays, params, lines, results
+        self.kernel = jit_source(name, self.source())
+        self._blocks: Memo = Memo()
+        self._tables: dict[Any, Any] = {}
+
+    def __repr__(self) -> str:
+        return f"<update kernel {self.name}({', '.join((*self.arrays, *self.params))})>"
+
+    def __call__(self, lists: Sequence[Sequence[Any]], numbers: Sequence[float], config: Config | None = None) -> None:
+        """One step over all tensors: ``lists[k][i]`` is the array `k` of tensor `i`, contiguous, all of one dtype."""
+        if len(lists) != len(self.arrays) or len(numbers) != len(self.params):
+            raise TypeError(
+                f"{self.name} takes {len(self.arrays)} lists ({', '.join(self.arrays)}) and {len(self.params)} numbers "
+                f"({', '.join(self.params)}), got {len(lists)} and {len(numbers)}"
             )
-        if not all(runtime.is_contiguous(a) for a in arrays):
-            raise ValueError(f"{name}: the arrays must be contiguous, got {described}. Remedy: .contiguous() first.")
+        tensors = [t for t in zip(*lists, strict=True) if t[0].size]
+        if not tensors:
+            return
+        dtype = tensors[0][0].dtype
         settings = SPACE.complete(config)
         warps = settings.pop("num_warps")
         if INTERPRET and config is None:
-            settings["BLOCK"] = min(triton.next_power_of_2(max(p.size, 1)), _INTERPRETED_BLOCK)
-        compute = tl.float64 if p.dtype == np.float64 else tl.float32
-        grid = (triton.cdiv(p.size, settings["BLOCK"]),)
-        constants = {**flags, "COMPUTE": compute, **settings}
-        launch = _launches[key] = Launch(kernel, grid, [p.size], constants, num_warps=warps)
-    if arrays[0].size:
-        launch(arrays, floats)
+            largest = max(t[0].size for t in tensors)
+            settings["BLOCK"] = min(triton.next_power_of_2(largest), _INTERPRETED_BLOCK)
+        table, aligned = self._table(tensors, dtype)
+        device = 0 if INTERPRET else runtime.host().current_device()
+        key = (device, dtype, aligned, settings["BLOCK"], warps, *[t[0].size for t in tensors])
+        found = self._blocks.get(key)
+        if found is None:
+            blocks = _blocks([t[0].size for t in tensors], settings["BLOCK"])
+            constants = {"STORED": _TYPES[TYPE_NAMES[dtype]], "ALIGNED": aligned, **settings}
+            constants["COMPUTE"] = tl.float64 if dtype == np.float64 else tl.float32
+            launch = Launch(self.kernel, (len(blocks),), (), constants, num_warps=warps)
+            found = self._blocks[key] = (launch, runtime.upload(blocks))
+        launch, blocks = found
+        launch((table, blocks), tuple(numbers), reached=[a for t in tensors for a in t] if INTERPRET else ())
+
+    def _table(self, tensors: Sequence[Sequence[Any]], dtype: Any) -> tuple[Any, bool]:
+        """The addresses and lengths on the device, and whether all addresses are aligned to 16 bytes."""
+        where = runtime.address
+        rows = tuple([(*[where(a) for a in t], t[0].size) for t in tensors])
+        found = self._tables.get((dtype, rows))
+        if found is None:
+            for i, t in enumerate(tensors):
+                self._check(i, t, dtype)
+            if len(self._tables) >= _TABLES:
+                self._tables.clear()
+            aligned = all(address % 16 == 0 for row in rows for address in row[:-1])
+            found = self._tables[dtype, rows] = (runtime.upload(np.array(rows, np.int64)), aligned)
+        return found
+
+    def _check(self, i: int, tensor: Sequence[Any], dtype: Any) -> None:
+        described = ", ".join(
+            f"{n} {a.dtype} {tuple(a.shape)} strides {tuple(a.strides)}"
+            for n, a in zip(self.arrays, tensor, strict=True)
+        )
+        if dtype not in FLOATING or any(a.dtype != dtype or a.shape != tensor[0].shape for a in tensor):
+            raise ValueError(
+                f"{self.name}: parameters, gradients and state must be floating, all of one dtype and each of its "
+                f"parameter's shape; tensor {i} has {described}"
+            )
+        if not all(runtime.is_contiguous(a) for a in tensor):
+            raise ValueError(
+                f"{self.name}: the arrays must be contiguous; tensor {i} has {described}. Remedy: .contiguous() first."
+            )
+
+    def source(self) -> str:
+        """The kernel's text."""
+        n = len(self.arrays)
+        floats = [f"{p}: tl.float64" for p in self.params]
+        constants = [f"{c}: tl.constexpr" for c in ("STORED", "COMPUTE", "ALIGNED", "BLOCK")]
+        body = [
+            "place = tl.program_id(0)",
+            f"row = table_ptr + tl.load(blocks_ptr + 2 * place) * {n + 1}",
+            # the compiler sees that the offset is a multiple of BLOCK, and loads whole vectors
+            "index = tl.load(blocks_ptr + 2 * place + 1) * BLOCK + tl.arange(0, BLOCK)",
+            "last = tl.load(blocks_ptr + 2 * place + 1) * BLOCK + BLOCK",
+            f"numel = tl.load(row + {n})",
+        ]
+        for k, name in enumerate(self.arrays):
+            body += [
+                f"{name}_ptr = tl.load(row + {k}).to(tl.pointer_type(STORED))",
+                "if ALIGNED:",
+                f"    {name}_ptr = tl.multiple_of({name}_ptr, 16)",
+            ]
+        body += [f"{p} = {p}.to(COMPUTE)" for p in self.params]
+        literals, lines = lift_literals([*self.lines, *(f"{name}_new = {value}" for name, value in self.results)])
+        used = "\n".join(lines)
+        body += literals + ["if last <= numel:"] + self._block(lines, used, "")
+        body += ["else:", "    mask = index < numel"] + self._block(lines, used, ", mask=mask")
+        heading = ", ".join(["table_ptr", "blocks_ptr", *floats, *constants])
+        return "\n".join(["@triton.jit", f"def {self.name}_kernel({heading}):", *("    " + x for x in body), ""])
+
+    def _block(self, lines: Sequence[str], used: str, mask: str) -> list[str]:
+        """Load, compute and store one block; what the formula does not read is not loaded."""
+        import re
+
+        other = ", other=0.0" if mask else ""
+        read = [n for n in self.arrays if re.search(rf"\b{n}\b", used)]
+        body = [f"{n} = tl.load({n}_ptr + index{mask}{other}).to(COMPUTE)" for n in read]
+        body += lines
+        body += [f"tl.store({n}_ptr + index, {n}_new.to(STORED){mask})" for n, _ in self.results]
+        return ["    " + line for line in body]
+
+    def compile_cases(self, dtype: str) -> list[Case]:
+        """What the compile check compiles, for one dtype."""
+        constants = {
+            "STORED": _TYPES[dtype],
+            "COMPUTE": tl.float64 if dtype == "fp64" else tl.float32,
+            "ALIGNED": True,
+        }
+        arguments = ("*i64", "*i64", *[0.5] * len(self.params))
+        return [Case(self.name, self.kernel, arguments, constants, SPACE)]
+
+
+def _blocks(sizes: Sequence[int], block: int) -> np.ndarray:
+    """For each program the row of its tensor and its block in it."""
+    counts = [-(-n // block) for n in sizes]
+    rows = np.repeat(np.arange(len(sizes)), counts)
+    within = np.arange(len(rows)) - np.repeat(np.cumsum([0, *counts[:-1]]), counts)
+    return np.stack([rows, within], axis=1).astype(np.int64)
 
 
 def compile_cases(dtype: str) -> list[Case]:
-    """What the compile check compiles, for one dtype."""
-    pointer, compute = f"*{dtype}", tl.float64 if dtype == "fp64" else tl.float32
-    adamw = {"DECOUPLED": True, "MAXIMIZE": False, "COMPUTE": compute}
-    sgd = {"BUFFER": True, "FIRST": False, "NESTEROV": True, "MAXIMIZE": False, "COMPUTE": compute}
-    return [
-        Case("adamw", adamw_kernel, (*[pointer] * 4, *[0.5] * 7, 1000), adamw, SPACE),
-        Case("sgd", sgd_kernel, (*[pointer] * 3, *[0.5] * 4, 1000), sgd, SPACE),
-    ]
+    """A representative one: AdamW's formula. Those that core prints come from its declarations."""
+    lines = [
+        "t0 = (p * keep)", "t1 = (g - m)", "t2 = (t1 * weight)", "t3 = (m + t2)", "t4 = (v * beta2)",
+        "t5 = (g * g)", "t6 = (t5 * weight2)", "t7 = (t4 + t6)", "t8 = scalar.sqrt(t7)", "t9 = (t8 * root)",
+        "t10 = (t9 + eps)", "t11 = scalar.div(t3, t10)", "t12 = (t11 * size)", "t13 = (t0 - t12)",
+    ]  # fmt: skip
+    params = ["keep", "weight", "beta2", "weight2", "root", "eps", "size"]
+    kernel = build("adamw", ["p", "g", "m", "v"], params, lines, [("p", "t13"), ("m", "t3"), ("v", "t7")])
+    return kernel.compile_cases(dtype)

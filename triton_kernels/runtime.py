@@ -77,6 +77,16 @@ def empty(shape: Sequence[int], dtype: Any) -> Any:
     return np.empty(shape, dtype) if INTERPRET else host().empty(shape, dtype)
 
 
+def upload(array: np.ndarray) -> Any:
+    """A small NumPy array in device memory."""
+    return array if INTERPRET else host().upload(array)
+
+
+def address(array: Any) -> int:
+    """Where an array lies in device memory."""
+    return array.__array_interface__["data"][0] if INTERPRET else host().pointer(array)
+
+
 class Pointer:
     """An array as Triton's argument: NumPy when interpreting, else whatever the host knows the address of.
 
@@ -88,7 +98,7 @@ class Pointer:
 
     def __init__(self, array: Any) -> None:
         self.array = array
-        self._address = array.__array_interface__["data"][0] if INTERPRET else host().pointer(array)
+        self._address = address(array)
         self.dtype = TYPE_NAMES[array.dtype]
 
     def data_ptr(self) -> int:
@@ -193,13 +203,14 @@ class Launch:
     def name(self) -> str:
         return self.kernel.fn.__name__
 
-    def __call__(self, arrays: Sequence[Any], floats: tuple[float, ...] = ()) -> None:
+    def __call__(self, arrays: Sequence[Any], floats: tuple[float, ...] = (), reached: Sequence[Any] = ()) -> None:
+        """Launch; `reached` are arrays whose addresses the kernel reads from memory, for the bounds check."""
         if 0 in self.grid:
             return
         if INTERPRET:
             if self._prepared is None:
                 self._prepared = interpreter.prepare(self, arrays, floats)
-            interpreter.execute(self, self._prepared, arrays, floats)
+            interpreter.execute(self, self._prepared, arrays, floats, reached)
             return
         owner = _host or host()
         try:

@@ -1,8 +1,8 @@
 """``python -m core.backends.compile_check``: compile every Triton kernel for GPUs that are not there.
 
 The hand-written kernels are compiled with every config of their spaces; to them come the elementwise kernels printed
-from the op table, forward and gradient, which share one body and one space and are compiled at its default. The
-options are those of ``triton_kernels.compile_check``.
+from the op table, forward and gradient, which share one body and one space and are compiled at its default, and the
+optimizers' steps, printed from their formulas. The options are those of ``triton_kernels.compile_check``.
 """
 
 from __future__ import annotations
@@ -29,7 +29,16 @@ def printed_kernels() -> list[Any]:
             kernels[program.name] = elementwise.build(
                 program.name, program.inputs, program.params, lines, result, kind, bools
             )
-    return list(kernels.values())
+    return [*kernels.values(), *update_kernels()]
+
+
+def update_kernels() -> list[Any]:
+    """A multi-tensor kernel for every form of every optimizer's step."""
+    from ..optim import updates  # noqa: F401 - they are declared
+    from ..optim.kernels import triton_kernel
+    from ..optim.update import table
+
+    return [triton_kernel(v) for u in table.values() for v in u.variants.values()]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -30,6 +30,21 @@ class Map:
 
 maps: dict[tuple[str, str], Map]
 
+@final
+class Update:
+    """An optimizer's step over lists of arrays, in place: the numbers, parameters, gradients, then each state.
+
+    None, or the reason where an array's layout is not taken (and nothing is changed)."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def digest(self) -> str: ...
+    def __call__(self, numbers: tuple[float, ...], /, *lists: Sequence[Array]) -> str | None: ...
+
+updates: dict[tuple[str, str], Update]
+
+def count_up(counters: list[Array], /) -> list[float]: ...
 def empty(shape: int | Sequence[int], dtype: DTypeLike, /) -> Array: ...
 def memory_stats() -> dict[str, int]: ...
 def release_memory() -> None: ...
@@ -74,32 +89,6 @@ def cross_entropy_backward(
 ) -> Array: ...
 def embedding(weight: Array, index: NDArray[np.int64], /) -> Array: ...
 def embedding_backward(g: Array, index: NDArray[np.int64], count: int, padding_idx: int | None = None, /) -> Array: ...
-def adamw_step(
-    params: Sequence[Array],
-    grads: Sequence[Array],
-    exp_avgs: Sequence[Array],
-    exp_avg_sqs: Sequence[Array],
-    step: float,
-    lr: float,
-    beta1: float,
-    beta2: float,
-    eps: float,
-    weight_decay: float,
-    maximize: bool = False,
-    decoupled: bool = True,
-) -> None: ...
-def sgd_step(
-    params: Sequence[Array],
-    grads: Sequence[Array],
-    momenta: Sequence[Array] | None,
-    lr: float,
-    momentum: float = 0.0,
-    dampening: float = 0.0,
-    weight_decay: float = 0.0,
-    nesterov: bool = False,
-    maximize: bool = False,
-    first: bool = False,
-) -> None: ...
 def rnn_forward(*args: Any) -> tuple[Array, ...]: ...
 def rnn_backward(*args: Any) -> tuple[Array | None, ...]: ...
 

@@ -34,7 +34,7 @@ EMIT = """
 import sys; sys.path.insert(0, ".")
 import core
 from core.native import emit
-emit.write(emit.declared_programs())
+emit.write_all()
 """
 
 

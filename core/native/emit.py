@@ -6,10 +6,10 @@ that `map.h` declares. `python -m core.native.emit` writes them to `core/native/
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from ..expr import Program, c_lines
+from ..expr import Program, Statement, c_lines
 
 GENERATED = Path(__file__).parent / "generated"
 MAX_INPUTS = 7  # MAP_MAX_IN in map.h
@@ -23,11 +23,18 @@ _COSTS = {
 _LIBM_COST = 160
 _LIBM = "tan asin acos atan sinh cosh asinh acosh atanh pow atan2 fmod remainder floor_divide hypot"
 
-_RESERVED = (
+RESERVED = (
     "auto break case char const continue default do double else enum extern float for goto if inline int long register "
     "restrict return short signed sizeof static struct switch typedef union unsigned void volatile while "
     "NAN INFINITY NULL item_ count_ ptr_ params_ out_"
 )
+NOTE = "/* Printed by core/native/emit.py from the op declarations; do not edit. */\n"
+
+
+def cost_of(statements: Sequence[Statement], type_char: str) -> int:
+    """What one item costs, as parallel_for counts work."""
+    costs = {n: cost for cost, names in (*_COSTS[type_char].items(), (_LIBM_COST, _LIBM)) for n in names.split()}
+    return max(1, sum(costs.get(st.op, 1) for st in statements))
 
 
 class Kernel:
@@ -35,7 +42,7 @@ class Kernel:
 
     def __init__(self, program: Program, type_char: str) -> None:
         names = {*program.inputs, *program.params}
-        if bad := sorted(names & set(_RESERVED.split())):
+        if bad := sorted(names & set(RESERVED.split())):
             raise ValueError(f"{program.name}: an argument named {bad[0]!r} means something else in C; rename it")
         if len(program.inputs) > MAX_INPUTS:
             raise ValueError(
@@ -50,8 +57,7 @@ class Kernel:
     @property
     def cost(self) -> int:
         """What one item costs, as parallel_for counts work."""
-        costs = {n: cost for cost, names in (*_COSTS[self.type].items(), (_LIBM_COST, _LIBM)) for n in names.split()}
-        return max(1, sum(costs.get(st.op, 1) for st in self.program.statements))
+        return cost_of(self.program.statements, self.type)
 
     def declaration(self) -> str:
         """The C prototype."""
@@ -110,18 +116,17 @@ def kernels(programs: Iterable[Program]) -> list[Kernel]:
 def sources(programs: Iterable[Program]) -> dict[str, str]:
     """File name to C text, for the programs of all ops."""
     rows = kernels(programs)
-    note = "/* Printed by core/native/emit.py from the op declarations; do not edit. */\n"
     files = {}
     for stem, types in (("maps_f32", "f"), ("maps_f64", "d?")):
         mine = [k for k in rows if k.type in types]
         files[f"{stem}.c"] = "\n".join(
-            [note + '#include "../kernel.h"\n#include "../simd_math.h"\n']
+            [NOTE + '#include "../kernel.h"\n#include "../simd_math.h"\n']
             + [k.declaration() + ";" for k in mine]
             + [""]
             + [k.source() for k in mine]
         )
     files["maps_table.c"] = "\n".join(
-        [note + '#include "../map.h"\n']
+        [NOTE + '#include "../map.h"\n']
         + [f"{k.declaration()};" for k in rows]
         + ["", "const map_kernel map_table[] = {"]
         + [k.row() for k in rows]
@@ -130,11 +135,11 @@ def sources(programs: Iterable[Program]) -> dict[str, str]:
     return files
 
 
-def write(programs: Iterable[Program], directory: Path = GENERATED) -> list[Path]:
+def write(files: dict[str, str], directory: Path = GENERATED) -> list[Path]:
     """Write the files, leaving alone those that would not change (so that nothing is compiled in vain)."""
     directory.mkdir(exist_ok=True)
     paths = []
-    for name, text in sources(programs).items():
+    for name, text in files.items():
         path = directory / name
         if not path.exists() or path.read_text(encoding="utf-8") != text:
             path.write_text(text, encoding="utf-8")
@@ -149,8 +154,15 @@ def declared_programs() -> list[Program]:
     return [p for o in op.table.values() if isinstance(o, op.Elementwise) for p in o.programs]
 
 
+def write_all() -> list[Path]:
+    """Print everything that `core` declares, ops and optimizers' steps."""
+    from . import emit_updates
+
+    return write(sources(declared_programs()) | emit_updates.sources(emit_updates.declared()))
+
+
 if __name__ == "__main__":
     import core  # noqa: F401  (declares the ops)
 
-    for path in write(declared_programs()):
+    for path in write_all():
         print(path)

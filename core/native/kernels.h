@@ -22,16 +22,6 @@ typedef struct {
     double smoothing;
 } loss_options;
 
-typedef struct {
-    double lr, beta1, beta2, eps, weight_decay, step;
-    int maximize, decoupled; /* decoupled: AdamW's weight decay, else Adam's */
-} adam_options;
-
-typedef struct {
-    double lr, momentum, dampening, weight_decay;
-    int nesterov, maximize, first; /* first: the momenta are not yet set */
-} sgd_options;
-
 enum { RNN_LSTM, RNN_GRU, RNN_TANH, RNN_RELU };
 
 /* A recurrent layer. Row starts[t] + b * stride holds step t of sequence b, which has that step when
@@ -53,14 +43,6 @@ typedef struct {
     void *gx, *gh0, *gc0;        /* gx NULL where nobody asks */
     void *gw_ih, *gw_hh, *gb_ih, *gb_hh;
 } rnn_arrays;
-
-/* One parameter of an optimizer: its arrays have n items in the same order. */
-typedef struct {
-    void *param;
-    const void *grad;
-    void *first, *second; /* Adam's moments; SGD's momentum in `first`, or NULL */
-    ptrdiff_t n;
-} optim_tensor;
 
 #define DECLARE(T, S)                                                                                                  \
     /* y (outer, inner) = sum, largest or smallest of x (outer, n, inner) over n; false without memory */              \
@@ -89,9 +71,7 @@ typedef struct {
     void embedding_backward_##S(const T *g, const int64_t *index, T *gtable, ptrdiff_t rows, ptrdiff_t count,          \
                                 ptrdiff_t n, int64_t padding);                                                         \
     int rnn_forward_##S(const rnn_shape *shape, const rnn_arrays *arrays); /* false without memory */                  \
-    int rnn_backward_##S(const rnn_shape *shape, const rnn_arrays *arrays);                                            \
-    void adam_step_##S(const optim_tensor *tensors, ptrdiff_t count, const adam_options *options);                     \
-    void sgd_step_##S(const optim_tensor *tensors, ptrdiff_t count, const sgd_options *options);
+    int rnn_backward_##S(const rnn_shape *shape, const rnn_arrays *arrays);
 DECLARE(float, f32)
 DECLARE(double, f64)
 #undef DECLARE

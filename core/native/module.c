@@ -16,18 +16,19 @@ PyMODINIT_FUNC PyInit__native(void) {
     import_array();
     parallel_setup();
     memory_setup();
-    if (PyType_Ready(&Block_Type) < 0 || PyType_Ready(&Map_Type) < 0) return NULL;
+    if (PyType_Ready(&Block_Type) < 0 || PyType_Ready(&Map_Type) < 0 || PyType_Ready(&Update_Type) < 0) return NULL;
     PyObject *module = PyModule_Create(&definition);
     if (!module) return NULL;
-    PyObject *maps = make_maps();
-    if (!maps || PyModule_AddObjectRef(module, "maps", maps) < 0 ||
+    PyObject *maps = make_maps(), *updates = make_updates();
+    if (!maps || PyModule_AddObjectRef(module, "maps", maps) < 0 || !updates ||
+        PyModule_AddObjectRef(module, "updates", updates) < 0 ||
         PyModule_AddObjectRef(module, "Map", (PyObject *)&Map_Type) < 0 ||
         PyModule_AddFunctions(module, array_methods) < 0 || PyModule_AddFunctions(module, reduce_methods) < 0 ||
-        PyModule_AddFunctions(module, row_methods) < 0 || PyModule_AddFunctions(module, optim_methods) < 0 ||
+        PyModule_AddFunctions(module, row_methods) < 0 || PyModule_AddFunctions(module, update_methods) < 0 ||
         PyModule_AddFunctions(module, rnn_methods) < 0 ||
-        PyModule_AddFunctions(module, half_methods) < 0 || face_setup(module) < 0 ||
-        graph_setup(module) < 0)
+        PyModule_AddFunctions(module, half_methods) < 0 || face_setup(module) < 0 || graph_setup(module) < 0)
         Py_CLEAR(module);
     Py_XDECREF(maps);
+    Py_XDECREF(updates);
     return module;
 }

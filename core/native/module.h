@@ -32,14 +32,18 @@ int real_type(PyObject *object, const char *kernel);
 
 extern PyTypeObject Block_Type;
 extern PyTypeObject Map_Type;
+extern PyTypeObject Update_Type;
 
 /* The dict {(op, type): Map}. */
 PyObject *make_maps(void);
 
+/* The dict {(variant, type): Update}. */
+PyObject *make_updates(void);
+
 extern PyMethodDef array_methods[];
 extern PyMethodDef reduce_methods[];
 extern PyMethodDef row_methods[];
-extern PyMethodDef optim_methods[];
+extern PyMethodDef update_methods[];
 extern PyMethodDef rnn_methods[];
 extern PyMethodDef half_methods[];
 

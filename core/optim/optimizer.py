@@ -162,7 +162,7 @@ class Optimizer:
         for p in params:
             if not isinstance(p, Tensor):
                 raise TypeError(f"optimizer can only optimize Tensors, but one of the params is {typename(p)}")
-            if not (p.is_leaf or p.retains_grad):
+            if not (p.is_leaf or p.retains_grad or self.defaults.get("differentiable")):
                 raise ValueError("can't optimize a non-leaf Tensor")
         for name, value in self.defaults.items():
             param_group.setdefault(name, value)
@@ -294,7 +294,7 @@ def _like(p: Tensor, value: Any, key: Any = None) -> Any:
     return value
 
 
-def number(value: Any) -> float:
+def number(value: Any) -> Any:
     """A setting that may be a tensor of one element, as a number."""
     return float(value.item()) if isinstance(value, Tensor) else value
 
@@ -312,8 +312,15 @@ def check_lr(lr: Any) -> None:
     check_setting(lr, "learning rate")
 
 
-def check_differentiable(differentiable: bool, name: str) -> None:
-    """The step is one kernel and has no gradient."""
-    if differentiable:
-        raise NotImplementedError(f"{name}: differentiable=True is not supported; the step is one kernel, without a "
-                                  "gradient.\n  remedy: write the update in ops on tensors")  # fmt: skip
+def check_betas(betas: Any) -> None:
+    """ValueError for a decay rate outside [0, 1)."""
+    for i in range(2):
+        check_setting(betas[i], f"beta parameter at index {i}", below=1.0)
+
+
+def check_ways(foreach: bool | None, fused: bool | None, differentiable: bool) -> None:
+    """RuntimeError for ways to make a step that exclude one another. Here all are one kernel but `differentiable`."""
+    if fused and differentiable:
+        raise RuntimeError("`fused` does not support `differentiable`")
+    if fused and foreach:
+        raise RuntimeError("`fused` and `foreach` cannot be `True` together.")

@@ -11,7 +11,7 @@ import numpy as np
 from triton_kernels import mode, runtime
 from triton_kernels.elementwise import build
 from triton_kernels.matmul import matmul_forward
-from triton_kernels.optim import sgd_step
+from triton_kernels.optim import build as build_update
 from triton_kernels.softmax import softmax_forward
 
 
@@ -32,6 +32,9 @@ class Array:
 class Host:
     stream = 0x77
 
+    def __init__(self):
+        self.uploaded = []
+
     def current_device(self):
         return 0
 
@@ -51,6 +54,10 @@ class Host:
 
     def empty(self, shape, dtype):
         return Array(0x7F00_0000_0000, np.empty(shape, dtype))
+
+    def upload(self, array):
+        self.uploaded.append(array)
+        return Array(0x7E00_0000_0000 + 0x1000 * len(self.uploaded), array)
 
 
 def main():
@@ -85,8 +92,12 @@ def main():
     result["matmul"] = last()
     softmax_forward(x, out)
     result["softmax"] = last()
-    sgd_step([x], [y], lr=0.5)
-    result["sgd"] = last()
+    descent = build_update("descent", ["p", "g"], ["lr"], ["t0 = (p - g * lr)"], [("p", "t0")])
+    before = last()["count"]
+    descent(([x, out], [y, y]), (0.5,))
+    result["update"] = {**last(), "launches": last()["count"] - before, "uploads": len(host.uploaded)}
+    descent(([x, out], [y, y]), (0.25,))
+    result["update_again"] = {**last(), "uploads": len(host.uploaded)}
     before = last()["count"]
     empty = Array(0, np.zeros((0, 3), np.float32))
     kernel((empty, empty), (1.0,), empty)

@@ -65,8 +65,15 @@ def test_other_launchers(launched):
     assert launched["matmul"]["grid"] == [2, 1, 1]
     assert launched["matmul"]["parameters"][:2] == [0x1000, 0x9000]
     assert launched["softmax"]["grid"] == [16, 1, 1]
-    assert launched["sgd"]["parameters"][:2] == [0x1000, 0x11000]
     assert launched["empty_launches"] == 0
+
+
+def test_an_update_is_one_launch_over_all_tensors_and_its_tables_stay_on_the_device(launched):
+    seen, again = launched["update"], launched["update_again"]
+    assert seen["launches"] == 1
+    assert seen["grid"] == [16, 1, 1]  # two tensors of 8192 elements in blocks of 1024
+    assert seen["uploads"] == again["uploads"] == 2  # the addresses and the blocks
+    assert seen["parameters"][:2] == again["parameters"][:2] == [0x7E00_0000_1000, 0x7E00_0000_2000]
 
 
 def test_a_host_array_is_refused_by_name(launched):

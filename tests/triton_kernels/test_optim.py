@@ -1,76 +1,103 @@
-"""Optimizer steps against the formulas in float64."""
+"""The multi-tensor kernel of optimizers' steps: blocks, tables, half types, bounds and errors."""
 
 import ml_dtypes
 import numpy as np
 import pytest
 
-from triton_kernels.optim import adamw_step, sgd_step
+from triton_kernels import optim
+from triton_kernels.interpreter import OutOfBounds
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize(("decoupled", "maximize"), [(True, False), (False, False), (True, True)])
-def test_adamw(decoupled, maximize, dtype, rng):
-    p, g = rng.standard_normal((2, 5, 7)).astype(dtype)
-    m, v = np.zeros_like(p), np.zeros_like(p)
-    p64, m64, v64 = p.astype("d"), 0.0, 0.0
-    for step in range(1, 6):
-        adamw_step([p], [g], [m], [v], step=step, lr=0.01, beta1=0.9, beta2=0.99, weight_decay=0.1,
-                   decoupled=decoupled, maximize=maximize)  # fmt: skip
-        grad = -g.astype("d") if maximize else g.astype("d")
-        if decoupled:
-            p64 = p64 * (1 - 0.01 * 0.1)
-        else:
-            grad = grad + 0.1 * p64
-        m64 = 0.9 * m64 + 0.1 * grad
-        v64 = 0.99 * v64 + 0.01 * grad**2
-        p64 = p64 - 0.01 * (m64 / (1 - 0.9**step)) / (np.sqrt(v64 / (1 - 0.99**step)) + 1e-8)
-    tolerance = 2e-6 if dtype is np.float32 else 1e-13
-    assert np.allclose(p, p64, rtol=tolerance, atol=tolerance)
-    assert np.allclose(v, v64, rtol=1e-5)
+def descent():
+    return optim.build("descent", ["p", "g"], ["lr"], ["t0 = (g * lr)", "t1 = (p - t0)"], [("p", "t1")])
 
 
-@pytest.mark.parametrize("options", [
-    {}, {"weight_decay": 0.1}, {"momentum": 0.9}, {"momentum": 0.9, "nesterov": True},
-    {"momentum": 0.9, "dampening": 0.3, "maximize": True},
-])  # fmt: skip
-def test_sgd(options, rng):
-    p, g = rng.standard_normal((2, 40)).astype("f")
-    buffer = np.full(40, np.nan, "f")  # the first step must not read it
-    p64, b64 = p.astype("d"), None
-    momentum, dampening = options.get("momentum", 0.0), options.get("dampening", 0.0)
-    for step in range(4):
-        sgd_step([p], [g], [buffer] if momentum else None, lr=0.1, first=step == 0, **options)
-        grad = (-1 if options.get("maximize") else 1) * g.astype("d") + options.get("weight_decay", 0.0) * p64
-        if momentum:
-            b64 = grad if b64 is None else momentum * b64 + (1 - dampening) * grad
-            grad = grad + momentum * b64 if options.get("nesterov") else b64
-        p64 = p64 - 0.1 * grad
-    assert np.allclose(p, p64, rtol=1e-5, atol=1e-6)
+def heavy_ball():
+    lines = ["t0 = (b * momentum)", "t1 = (t0 + g)", "t2 = (t1 * lr)", "t3 = (p - t2)"]
+    return optim.build("heavy_ball", ["p", "g", "b"], ["lr", "momentum"], lines, [("p", "t3"), ("b", "t1")])
+
+
+def test_equal_texts_are_one_kernel():
+    assert descent() is descent()
+    assert repr(descent()) == "<update kernel descent(p, g, lr)>"
+
+
+@pytest.mark.parametrize("config", [None, {"BLOCK": 512, "num_warps": 4}])
+def test_many_tensors_in_one_launch(config, rng, monkeypatch):
+    sizes = (0, 1, 3000, 512, 513, 0, 7)
+    p, g, b = ([rng.standard_normal(n).astype("f") for n in sizes] for _ in range(3))
+    expected = [(x - 0.5 * (0.9 * z + y), 0.9 * z + y) for x, y, z in zip(p, g, b, strict=True)]
+    launches = []
+    stock = optim.Launch.__call__
+    monkeypatch.setattr(optim.Launch, "__call__", lambda self, *a, **k: (launches.append(self), stock(self, *a, **k)))
+    heavy_ball()((p, g, b), (0.5, 0.9), config=config)
+    assert len(launches) == 1
+    for (x, z), a, c in zip(expected, p, b, strict=True):
+        np.testing.assert_allclose(a, x, rtol=1e-6, atol=1e-6)
+        np.testing.assert_allclose(c, z, rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
-def test_half_precision_storage(dtype, rng):
+def test_half_types_are_stored_and_float32_computed(dtype, rng):
     p, g = (rng.standard_normal(30).astype(dtype) for _ in range(2))
-    expected = (p.astype("f") - 0.5 * g.astype("f")).astype(dtype)
-    sgd_step([p], [g], lr=0.5)
+    expected = (p.astype("f") - np.float32(0.3) * g.astype("f")).astype(dtype)
+    descent()(([p], [g]), (0.3,))
     assert np.array_equal(p, expected)
 
 
-def test_several_tensors_blocks_and_empty_ones(rng):
-    params = [rng.standard_normal(n).astype("f") for n in (0, 1, 3000)]
-    before = [p.copy() for p in params]
-    sgd_step(params, [np.ones_like(p) for p in params], lr=0.5, config={"BLOCK": 512, "num_warps": 4})
-    for p, was in zip(params, before, strict=True):
-        assert np.array_equal(p, was - np.float32(0.5))
+def test_numbers_keep_double_precision(rng):
+    p, g = rng.standard_normal((2, 30))
+    expected = p - 0.1 * g
+    descent()(([p], [g]), (0.1,))
+    assert np.array_equal(p, expected)
+
+
+def test_tables_are_kept_while_addresses_repeat(rng):
+    kernel = optim.build("kept", ["p", "g"], ["lr"], ["t0 = (p - g * lr)"], [("p", "t0")])
+    p, g = [np.ones(4, "f")], [np.ones(4, "f")]
+    for _ in range(3):
+        kernel((p, g), (0.25,))
+    assert len(kernel._tables) == 1
+    other = [np.ones(4, "f")]
+    kernel((p, other), (0.25,))
+    assert len(kernel._tables) == 2
+    assert p[0][0] == 0.0
+
+
+def test_arrays_off_alignment_are_taken(rng):
+    base = np.ones(9, "f")
+    p, g = base[1:], np.ones(8, "f")
+    descent()(([p], [g]), (0.5,))
+    assert p.tolist() == [0.5] * 8
+    assert base[0] == 1.0
+
+
+def test_the_bounds_check_sees_through_the_table(rng, monkeypatch):
+    kernel = optim.build("stray", ["p", "g"], ["lr"], ["t0 = (p - g * lr)"], [("p", "t0")])
+    p, g = [np.ones(4, "f")], [np.ones(4, "f")]
+    stock = kernel._table
+
+    def wrong(tensors, dtype):
+        table, aligned = stock(tensors, dtype)
+        table = table.copy()
+        table[0, -1] = 1 << 20
+        return table, aligned
+
+    monkeypatch.setattr(kernel, "_table", wrong)
+    with pytest.raises(OutOfBounds, match="array 0 of a table"):
+        kernel((p, g), (0.25,), config={"BLOCK": 512})
 
 
 def test_errors_say_what_came():
-    p = np.ones((3, 4), "f")
-    with pytest.raises(ValueError, match="step counts from 1, got 0"):
-        adamw_step([p], [p], [p], [p], step=0, lr=0.1)
-    with pytest.raises(ValueError, match="momentum needs buffers"):
-        sgd_step([p], [p], lr=0.1, momentum=0.9)
-    with pytest.raises(ValueError, match="must be contiguous"):
-        sgd_step([p.T], [p.T], lr=0.1)
-    with pytest.raises(ValueError, match="of one shape"):
-        sgd_step([p], [p[:2]], lr=0.1)
+    p, kernel = np.ones((3, 4), "f"), descent()
+    with pytest.raises(TypeError, match=r"takes 2 lists \(p, g\) and 1 numbers \(lr\), got 1 and 1"):
+        kernel(([p],), (0.1,))
+    with pytest.raises(ValueError, match=r"must be contiguous; tensor 0 has p float32 \(4, 3\)"):
+        kernel(([p.T], [p.T]), (0.1,))
+    with pytest.raises(ValueError, match="each of its parameter's shape; tensor 1 has"):
+        kernel(([p, p.copy()], [p.copy(), p[:2]]), (0.1,))
+    with pytest.raises(ValueError, match="all of one dtype"):
+        kernel(([p], [p.astype("d")]), (0.1,))
+    with pytest.raises(ValueError, match="shorter"):
+        kernel(([p], []), (0.1,))
+    assert kernel(([], []), (0.1,)) is None

@@ -66,6 +66,7 @@ def test_the_cache_is_bounded(kernels: ModuleType) -> None:
 def test_references_are_returned(kernels: ModuleType) -> None:
     x, y = np.ones((8, 8), "f"), np.ones((8, 8), "f")
     target = np.zeros(8, np.int64)
+    numbers, counter = (0.5,) * 9, np.zeros((), "f")
     calls = [
         lambda: kernels.maps["add", "f"](x, y),
         lambda: kernels.maps["add", "f"](x.T, 2.0),
@@ -79,8 +80,10 @@ def test_references_are_returned(kernels: ModuleType) -> None:
         lambda: kernels.cross_entropy(x, target),
         lambda: kernels.embedding(x, target),
         lambda: kernels.embedding_backward(x, target, 8),
-        lambda: kernels.adamw_step([x], [y.T], [y.copy()], [y.copy()], 1, 1e-3, 0.9, 0.999, 1e-8, 0.0),
-        lambda: kernels.sgd_step([x], [y], None, 0.1),
+        lambda: kernels.updates["adam_step", "f"](numbers, [x], [y.T], [y.copy()], [y.copy()]),
+        lambda: kernels.updates["adam_step", "f"](numbers, [x], [y], [y.T], [y.copy()]),
+        lambda: kernels.count_up([counter]),
+        lambda: kernels.updates["adagrad_step", "f"]((1.0,) * 5, [x], [y], [y.copy()]),
     ]
     bad = [
         lambda: kernels.maps["add", "f"](x, y.astype("d")),
@@ -90,7 +93,9 @@ def test_references_are_returned(kernels: ModuleType) -> None:
         lambda: kernels.layer_norm(x, y, None, 1e-5),
         lambda: kernels.cross_entropy(x, target + 9),
         lambda: kernels.embedding(x, target - 1),
-        lambda: kernels.adamw_step([x], [y[:2]], [y], [y], 1, 1e-3, 0.9, 0.999, 1e-8, 0.0),
+        lambda: kernels.updates["adam_step", "f"](numbers, [x], [y[:2]], [y], [y]),
+        lambda: kernels.updates["adam_step", "f"](numbers, [x], [y.T, y], [y, 3], [y, y]),
+        lambda: kernels.count_up([counter, 3]),
     ]
 
     def run() -> None:

@@ -1,4 +1,4 @@
-"""The optimizers' steps against PyTorch's formulas in float64 NumPy."""
+"""The C loops of the optimizers' steps: threads, layouts, refusals, and counting steps."""
 
 from __future__ import annotations
 
@@ -7,90 +7,60 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-SHAPES = [(3,), (4, 5), (), (0,), (100, 300), (17, 1000)]
+from core.optim import updates
+
+ADAM = {"step": 1.0, "lr": 0.1, "beta1": 0.9, "beta2": 0.999, "eps": 1e-8, "weight_decay": 0.0, "maximize": False,
+        "decoupled": True}  # fmt: skip
+ADAMW = updates.adam.variants[frozenset[str]()]
+SGD = updates.sgd.variants[frozenset[str]()]
+SGD_NUMBERS = SGD.scalars(lr=0.1, momentum=0.0, dampening=0.0, weight_decay=0.0, nesterov=False, maximize=False)
 
 
 @pytest.mark.parametrize("dtype", ["f", "d"])
-@pytest.mark.parametrize("maximize", [False, True])
-@pytest.mark.parametrize("decoupled", [False, True])
-def test_adamw(decoupled: bool, maximize: bool, dtype: str, kernels: ModuleType, rng: np.random.Generator) -> None:
-    lr, beta1, beta2, eps, decay = 1e-2, 0.9, 0.99, 1e-8, 0.1
-    p = [np.asarray(rng.standard_normal(s)).astype(dtype) for s in SHAPES]
-    p[1] = np.asfortranarray(p[1])
-    m, v = [np.zeros_like(a) for a in p], [np.zeros_like(a) for a in p]
-    exact = [(a.astype("d"), np.zeros(a.shape), np.zeros(a.shape)) for a in p]
-    for step in (1, 2, 3):
-        g = [np.asarray(rng.standard_normal(s)).astype(dtype) for s in SHAPES]
-        g[4] = np.asfortranarray(g[4])
-        kernels.adamw_step(p, g, m, v, step, lr, beta1, beta2, eps, decay, maximize=maximize, decoupled=decoupled)
-        for i, (a, m1, v1) in enumerate(exact):
-            h = -g[i].astype("d") if maximize else g[i].astype("d")
-            a = a * (1 - lr * decay) if decoupled else a
-            h = h if decoupled else h + decay * a
-            m1, v1 = m1 + (1 - beta1) * (h - m1), beta2 * v1 + (1 - beta2) * h * h
-            denominator = np.sqrt(v1) / np.sqrt(1 - beta2**step) + eps
-            exact[i] = (a - lr / (1 - beta1**step) * m1 / denominator, m1, v1)
-    for found, wanted in zip(zip(p, m, v, strict=True), exact, strict=True):
-        for a, b in zip(found, wanted, strict=True):
-            np.testing.assert_allclose(a, b, rtol=1e-4 if dtype == "f" else 1e-12, atol=1e-6 if dtype == "f" else 1e-13)
-
-
-@pytest.mark.parametrize("dtype", ["f", "d"])
-@pytest.mark.parametrize(
-    ("momentum", "dampening", "nesterov"), [(0, 0, False), (0.9, 0, False), (0.9, 0.3, False), (0.9, 0, True)]
-)
-@pytest.mark.parametrize("maximize", [False, True])
-def test_sgd(
-    momentum: float,
-    dampening: float,
-    nesterov: bool,
-    maximize: bool,
-    dtype: str,
-    kernels: ModuleType,
-    rng: np.random.Generator,
-) -> None:
-    lr, decay = 0.1, 0.01
-    p = [np.asarray(rng.standard_normal(s)).astype(dtype) for s in SHAPES]
-    buffers = [np.full_like(a, np.nan) for a in p]  # `first` does not read them
-    exact = [(a.astype("d"), np.zeros(a.shape)) for a in p]
-    for step in range(3):
-        g = [np.asarray(rng.standard_normal(s)).astype(dtype) for s in SHAPES]
-        kernels.sgd_step(
-            p, g, buffers if momentum else None, lr, momentum, dampening, decay, nesterov, maximize, step == 0
-        )
-        for i, (a, b) in enumerate(exact):
-            h = (-1 if maximize else 1) * g[i].astype("d") + decay * a
-            if momentum:
-                b = h if step == 0 else momentum * b + (1 - dampening) * h
-                h = h + momentum * b if nesterov else b
-            exact[i] = (a - lr * h, b)
-    for a, (b, _) in zip(p, exact, strict=True):
-        np.testing.assert_allclose(a, b, rtol=1e-4 if dtype == "f" else 1e-12, atol=1e-6 if dtype == "f" else 1e-13)
-
-
-def test_mixed_types_and_threads(kernels: ModuleType, rng: np.random.Generator) -> None:
+def test_threads_change_nothing(dtype: str, kernels: ModuleType) -> None:
     results = []
     for threads in (1, 3):
         kernels.set_num_threads(threads)
-        p = [np.ones(50_000, "f"), np.ones(70_000, "d"), np.ones(3, "f")]
+        p = [np.ones(n, dtype) for n in (50_000, 3, 0, 170_001)]
         g = [np.linspace(-1, 1, a.size).astype(a.dtype) for a in p]
         state = [[np.zeros_like(a) for a in p] for _ in range(2)]
-        kernels.adamw_step(p, g, *state, 1, 0.1, 0.9, 0.999, 1e-8, 0.0)
-        results.append(b"".join(a.tobytes() for a in p))
+        kernels.updates["adam_step", dtype](ADAMW.scalars(**ADAM), p, g, *state)
+        results.append(b"".join(a.tobytes() for many in (p, *state) for a in many))
     assert results[0] == results[1]
 
 
+def test_a_kernel_tells_its_text(kernels: ModuleType) -> None:
+    kernel = kernels.updates["adam_step", "f"]
+    assert (kernel.name, kernel.digest) == ("adam_step_f32", ADAMW.digest)
+    assert repr(kernel) == "<C kernel adam_step_f32 of 4 arrays>"
+
+
 def test_refusals(kernels: ModuleType) -> None:
-    p = np.ones((2, 3), "f")
-    rest = (1, 0.1, 0.9, 0.999, 1e-8, 0.0)
+    p, step = np.ones((2, 3), "f"), kernels.updates["adam_step", "f"]
+    numbers = ADAMW.scalars(**ADAM)
     with pytest.raises(ValueError, match="lists differ in length"):
-        kernels.adamw_step([p], [], [p], [p], *rest)
+        step(numbers, [p], [], [p], [p])
     with pytest.raises(ValueError, match="parameter 0 and its gradient or state differ in shape"):
-        kernels.adamw_step([p], [p[:1]], [p], [p], *rest)
-    with pytest.raises(ValueError, match="laid out alike"):
-        kernels.adamw_step([p], [p], [p.T.copy().T], [p], *rest)
-    with pytest.raises(ValueError, match="writeable"):
-        kernels.sgd_step([np.broadcast_to(np.float32(1), (2, 3))], [p], None, 0.1)
-    with pytest.raises(TypeError, match="int64"):
-        kernels.sgd_step([np.ones(3, np.int64)], [np.ones(3, np.int64)], None, 0.1)
-    assert kernels.adamw_step([], [], [], [], *rest) is None
+        step(numbers, [p], [p[:1]], [p], [p])
+    with pytest.raises(TypeError, match="takes arrays of float32, got dtype"):
+        step(numbers, [p], [p.astype("d")], [p], [p])
+    with pytest.raises(TypeError, match="takes arrays of float32"):
+        step(numbers, [3], [p], [p], [p])
+    with pytest.raises(TypeError, match="a tuple of 9 numbers and 4 lists of arrays, got 3 arguments"):
+        step(numbers, [p], [p])
+    with pytest.raises(TypeError, match="takes a tuple of 9 numbers"):
+        step((1.0,), [p], [p], [p], [p])
+    reason = "takes parameters and state that are writeable, dense and laid out alike"
+    assert step(numbers, [p], [p], [p.T.copy().T], [p]) == reason
+    fixed = np.broadcast_to(np.float32(1), (2, 3))
+    assert kernels.updates["sgd_step", "f"](SGD_NUMBERS, [fixed], [p]) == reason
+    assert step(numbers, [], [], [], []) is None
+
+
+def test_steps_are_counted(kernels: ModuleType) -> None:
+    counters = [np.array(3.0, "f"), np.array([0.0]), np.array(7, "d")]
+    assert kernels.count_up(counters) == [4.0, 1.0, 8.0]
+    assert [a.item() for a in counters] == [4.0, 1.0, 8.0]
+    for wrong in ([np.ones(2)], [np.array(1)], [3], (np.array(0.0),)):
+        with pytest.raises(TypeError, match="count_up takes"):
+            kernels.count_up(wrong)

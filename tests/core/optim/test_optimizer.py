@@ -281,9 +281,42 @@ def test_a_failing_step_leaves_the_phase_as_it_was() -> None:
         optim.Optimizer([nn.Parameter(core.ones(1))], {}).step()
 
 
+@pytest.mark.parametrize("name", ["SGD", "Adam", "Adamax", "RMSprop", "NAdam", "Adadelta"])
+def test_a_differentiable_step_has_the_gradient_of_its_formula(name: str) -> None:
+    inputs = [core.tensor(v, dtype=core.float64, requires_grad=True) for v in ([1.0, -2.0], [0.3, 0.7], 0.1)]
+
+    def after(start: Any, grad: Any, lr: Any) -> Any:
+        p = start.clone()
+        opt = getattr(optim, name)([p], lr=lr, differentiable=True, weight_decay=0.1)
+        for k in (1, 2, 3):
+            p.grad = grad * k
+            opt.step()
+        return p
+
+    assert core.autograd.gradcheck(after, inputs)
+    plain = core.nn.Parameter(inputs[0].detach().clone())
+    opt = getattr(optim, name)([plain], lr=0.1, weight_decay=0.1)
+    for k in (1, 2, 3):
+        plain.grad = inputs[1].detach() * k
+        opt.step()
+    np.testing.assert_allclose(after(*inputs).detach().numpy(), plain.detach().numpy(), rtol=1e-13)
+
+
 def test_what_a_step_cannot_do_is_said() -> None:
-    with pytest.raises(NotImplementedError, match="differentiable=True is not supported"):
-        optim.SGD([nn.Parameter(core.ones(1))], differentiable=True)
+    p = nn.Parameter(core.ones(1))
+    p.grad = core.ones(1)
+    with pytest.raises(RuntimeError, match="a leaf Variable that requires grad"):
+        optim.SGD([p], differentiable=True).step()
+    with pytest.raises(AssertionError, match="If capturable=True, params and state_steps must be on supported"):
+        optim.Adam([p], capturable=True).step()
+    with pytest.raises(AssertionError, match="_foreach ops don't support autograd"):
+        optim.SGD([p], differentiable=True, foreach=True).step()
+    with pytest.raises(RuntimeError, match="`fused` does not support `differentiable`"):
+        optim.SGD([p], differentiable=True, fused=True)
+    z = core.ones(2, dtype=core.complex64, requires_grad=True)
+    z.grad = core.ones_like(z)
+    with pytest.raises(RuntimeError, match="requires all the params to be floating point Tensors"):
+        optim.Adam([z], fused=True).step()
 
 
 def test_gradients_are_forgotten_or_zeroed() -> None:

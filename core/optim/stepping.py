@@ -1,0 +1,146 @@
+"""`Elementwise`: the optimizers whose step is one formula over all elements; what they have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from .. import native
+from ..creation import tensor
+from ..dtypes import float32, float64, get_default_dtype
+from ..modes import enable_grad
+from ..tensor import Tensor, wrap
+from . import kernels
+from .optimizer import Closure, Optimizer, number
+from .update import Update
+
+State = dict[str, Any]
+Group = dict[str, Any]
+
+
+def scalar(value: float = 0.0) -> Tensor:
+    """A number of a parameter's state: a tensor of one element on the CPU, float32 unless the default is float64."""
+    return tensor(value, dtype=float64 if get_default_dtype() is float64 else float32)
+
+
+def count(states: Sequence[State]) -> list[float]:
+    """Count one more step in every state; the steps."""
+    counters = [s["step"]._a for s in states]
+    if native.module is not None:
+        return native.module.count_up(counters)
+    for a in counters:
+        a[...] += 1
+    return [float(a.item()) for a in counters]
+
+
+class Elementwise(Optimizer):
+    """A subclass names its formula and says what the state is, and what of a group's settings the formula takes."""
+
+    _update: ClassVar[Update]
+    _numbers: ClassVar[tuple[str, ...]] = ("step",)  # the entries of a state that are numbers
+
+    # -- what a subclass says ------------------------------------------------------------------------------------------
+
+    def _present(self, group: Group) -> tuple[str, ...]:
+        """The arrays of the state that this group has, in the formula's order."""
+        raise NotImplementedError
+
+    def _begin(self, state: State, p: Tensor, group: Group) -> None:
+        """Make the state of a parameter's first step."""
+        state["step"] = scalar()
+        for name in self._present(group):
+            state[name] = zeros(p)
+
+    def _stages(self, group: Group, states: Sequence[State]) -> Sequence[Any]:
+        """Count the step; for every state what distinguishes its step. Those that have it in common go together."""
+        return count(states)
+
+    def _settings(self, group: Group, stage: Any) -> tuple[dict[str, Any], frozenset[str]]:
+        """What the formula takes, and which of its flags and optional arrays are on."""
+        raise NotImplementedError
+
+    def _op(self, group: Group) -> str:
+        """What observers are told."""
+        return self._update.name
+
+    # -- the step ------------------------------------------------------------------------------------------------------
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        for own in self.state.values():
+            for name in self._numbers:  # states saved before PyTorch 1.12 have numbers here
+                if isinstance(own, dict) and name in own and not isinstance(own[name], Tensor):
+                    own[name] = scalar(float(own[name]))
+
+    def step(self, closure: Closure = None) -> Any:
+        """Change the parameters by their gradients; gives what `closure` gave."""
+        loss = None if closure is None else closure()
+        for group in self.param_groups:
+            params = [p for p in group["params"] if p._grad is not None]
+            if not params:
+                continue
+            check_params(group, params)
+            states = self._states(group, params)
+            buckets: dict[Any, tuple[list[Tensor], list[State]]] = {}
+            for p, state, stage in zip(params, states, self._stages(group, states), strict=True):
+                bucket = buckets.get((p._kind, stage))
+                if bucket is None:
+                    bucket = buckets[p._kind, stage] = ([], [])
+                bucket[0].append(p)
+                bucket[1].append(state)
+            for (_, stage), (members, their) in buckets.items():
+                self._step(group, members, their, *self._settings(group, stage))
+        return loss
+
+    def _states(self, group: Group, params: Sequence[Tensor]) -> list[State]:
+        states = []
+        held = self.state
+        for p in params:
+            state = held[p]
+            if not state:
+                self._begin(state, p, group)
+            states.append(state)
+        return states
+
+    def _step(self, group: Group, params: list[Tensor], states: list[State], settings: dict[str, Any],
+              on: frozenset[str]) -> None:  # fmt: skip
+        names = self._present(group)
+        if group["differentiable"]:
+            for p, state in zip(params, states, strict=True):
+                self._differentiable_step(p, state, names, settings, on)
+            return
+        settings = {k: number(v) for k, v in settings.items()}
+        lists = [[p._a for p in params], [p._grad._a for p in params]]  # type: ignore[union-attr]
+        lists += [[s[name]._a for s in states] for name in names]
+        kernels.step(self._op(group), self._update, on, params, lists, settings)
+
+    def _differentiable_step(self, p: Tensor, state: State, names: tuple[str, ...], settings: dict[str, Any],
+                             on: frozenset[str]) -> None:  # fmt: skip
+        """The formula in ops on tensors: the new parameter depends on the gradient, the state and tensor settings."""
+        held = {name: state[name] for name in names} | {"p": p, "g": p._grad}
+        if p.is_complex():
+            from ..ops.complex import view_as_real
+
+            held = {name: view_as_real(t) for name, t in held.items()}
+        flags = {name: name in on for name in self._update.flags}
+        with enable_grad():
+            values = self._update(*(held.get(name) for name in self._update.arrays), **settings, **flags)
+            for name, value in zip(["p", *names], values, strict=True):
+                held[name].copy_(value)
+
+
+def zeros(p: Tensor) -> Tensor:
+    """Zeros like a parameter."""
+    return wrap(kernels.zeros_like(p._a), p._kind)
+
+
+def check_params(group: Group, params: Sequence[Tensor]) -> None:
+    """What `capturable`, `fused` and `foreach` ask of the parameters."""
+    if group.get("capturable") and any(p._kind.device.type == "cpu" for p in params):
+        raise AssertionError("If capturable=True, params and state_steps must be on supported devices: ['cuda'].")
+    if group.get("fused") and not all(p._kind.dtype.is_floating_point for p in params):
+        odd = next(p for p in params if not p._kind.dtype.is_floating_point)
+        raise RuntimeError("`fused=True` requires all the params to be floating point Tensors of supported devices: "
+                           f"['cpu', 'cuda'] but {odd.dtype} and {odd.device.type}")  # fmt: skip
+    if group["differentiable"] and group["foreach"]:
+        raise AssertionError("_foreach ops don't support autograd")
