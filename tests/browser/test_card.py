@@ -42,7 +42,8 @@ def show(open_page, tmp_path):
     def show(*names, theme=LIGHT, width=1300, **options):
         watched = open_page(width=width, allow=(tmp_path.as_uri(),), **options)
         variables = ";".join(f"{name}:{value}" for name, value in theme.items())
-        body = "".join(widgets.html(samples.ALL[name]()) for name in names)
+        made = {**samples.ALL, "large": lambda: samples.gpt(40, 100)}
+        body = "".join(widgets.html(made[name]()) for name in names)
         file: Path = tmp_path / "card.html"
         file.write_text(
             f'<!doctype html><meta charset="utf-8"><title>card</title><script>{NOTEBOOK_KEYS}</script>'
@@ -73,6 +74,13 @@ def test_the_live_card_replaces_the_still_one(show):
     expect(page.locator(".gradlab-still")).to_have_count(0)
     expect(page.locator(".findings")).to_have_text("✓ No problems found.")
     expect(page.locator(".node")).to_have_count(18)
+
+
+def test_a_large_record_comes_packed(show):
+    page = show("large")
+    expect(page.locator(".card header")).to_contain_text("3,604 ops")
+    assert page.locator('script[type="application/octet-stream"]').count() == 1
+    expect(page.locator(".node").first).to_be_visible()
 
 
 def test_without_scripts_the_still_card_stays(show):

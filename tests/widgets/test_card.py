@@ -1,8 +1,10 @@
 """The card: self-contained, small, quick, and closed to whatever a record holds."""
 
+import base64
 import json
 import re
 import time
+import zlib
 from html.parser import HTMLParser
 
 import pytest
@@ -45,7 +47,12 @@ def test_a_card_is_one_element_with_two_scripts(name):
     page = Page(widgets.html(samples.ALL[name]()))
     assert page.tags[0] == ("div", {"class": "gradlab-card"})
     assert [tag for tag, _ in page.tags].count("script") == 2
-    assert json.loads(page.scripts[0])["head"]
+    assert json.loads(unpacked(page.scripts[0]))["head"]
+
+
+def unpacked(data):
+    """A script's data as JSON; a large one comes deflated."""
+    return data if data.startswith("{") else zlib.decompress(base64.b64decode(data)).decode("ascii")
 
 
 @pytest.mark.parametrize("name", list(samples.ALL))
@@ -76,7 +83,7 @@ def test_hostile_strings_stay_text():
 
 def test_the_script_is_small_and_keeps_its_strings():
     script = card._script()
-    assert len(script.encode()) < 20 * 1024
+    assert len(script.encode()) < 40 * 1024  # every saved card holds a copy
     assert len(card._style().encode()) <= 10_000
     assert "//" not in script.replace("http://www.w3.org/2000/svg", "")
     for words in (
@@ -90,7 +97,7 @@ def test_the_script_is_small_and_keeps_its_strings():
 
 
 @pytest.mark.parametrize(
-    ("name", "limit_kb"), [("mlp", 150), ("cut", 150), ("vanishing", 150), ("gpt", 300), ("flat", 300)]
+    ("name", "limit_kb"), [("mlp", 150), ("cut", 150), ("vanishing", 150), ("gpt", 200), ("flat", 200)]
 )
 def test_size(name, limit_kb):
     assert len(widgets.html(samples.ALL[name]()).encode()) < limit_kb * 1024

@@ -3,11 +3,14 @@
 (() => {
 const script = document.currentScript;
 for (const root of script ? [script.parentElement] : document.querySelectorAll('.gradlab-card:not([data-live])')) {
-  try { card(root); root.dataset.live = 1; } catch (error) { console.error('gradlab card:', error); }
+  const {type, textContent: text} = root.querySelector('script[type]');
+  const draw = text => { try { card(root, JSON.parse(text)); root.dataset.live = 1; } catch (error) { failed(error); } }, failed = error => console.error('gradlab card:', error);
+  if (type.endsWith('json')) draw(text);
+  else new Response(new Blob([Uint8Array.from(atob(text), c => c.charCodeAt())]).stream().pipeThrough(new DecompressionStream('deflate'))).text().then(draw, failed); // a large record comes packed
 }
 
-function card(root) {
-const D = JSON.parse(root.querySelector('script[type="application/json"]').textContent), {head, views, layouts, home} = D;
+function card(root, D) {
+const {head, views, layouts, home} = D;
 // Rows come as arrays, their names once; a name that starts with $ says that the value is a number of D.strings.
 const rows = (table, keys = D.keys[table], list = D[table]) => list.map(r => Object.fromEntries(keys.map((k, i) => k[0] === '$' ? [k.slice(1), D.strings[r[i]]] : [k, r[i]])));
 const ops = rows('ops'), tensors = rows('tensors'), lines = rows('lines'), gradients = rows('gradients'), kernels = rows('kernels'), byOp = rows('by_op'), findings = rows('findings');
