@@ -4,6 +4,20 @@ from __future__ import annotations
 
 from . import attention, functional, init, modules, parameter, utils
 from .modules import *  # noqa: F403 - the names are listed in modules.__all__
-from .parameter import Buffer, Parameter
+from .modules.older import factory_kwargs
+from .parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter
 
-__all__ = ["Buffer", "Parameter", "attention", "functional", "init", "modules", "parameter", "utils", *modules.__all__]
+__all__ = [
+    "Buffer",
+    "Parameter",
+    "UninitializedBuffer",
+    "UninitializedParameter",
+    "attention",
+    "factory_kwargs",
+    "functional",
+    "init",
+    "modules",
+    "parameter",
+    "utils",
+    *modules.__all__,
+]

@@ -1,4 +1,4 @@
-"""`Parameter`: a tensor that a module trains; `Buffer`: one that it keeps beside them."""
+"""`Parameter`: a tensor that a module trains; `Buffer`: one that it keeps beside them; both may lack a shape."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from ..device import kind
+from ..creation import empty
+from ..device import Kind, kind
+from ..device import device as Device
+from ..dtypes import dtype as Dtype
 from ..dtypes import get_default_dtype
 from ..tensor import Tensor, storage_of, wrap
 
@@ -74,3 +77,111 @@ class Buffer(metaclass=_BufferMeta):
         marked.requires_grad_(data.requires_grad)
         marked.persistent, marked._is_buffer = persistent, True
         return marked
+
+
+# -- without a shape, for the lazy modules -----------------------------------------------------------------------------
+
+
+class _Uninitialized(Tensor):
+    """A tensor that has a dtype and a device, and memory only once `materialize` has been called."""
+
+    _becomes: type = Tensor
+
+    @property
+    def _a(self) -> Any:  # type: ignore[override]
+        raise ValueError(
+            "Attempted to use an uninitialized parameter. This error happens when you are using a `LazyModule` or "
+            f"explicitly manipulating `core.nn.parameter.{type(self).__name__}` objects. When using LazyModules Call "
+            "`forward` with a dummy batch to initialize the parameters before calling core functions"
+        )
+
+    @property
+    def shape(self) -> Any:
+        raise RuntimeError(
+            "Can't access the shape of an uninitialized parameter or buffer. This error usually happens in "
+            "`load_state_dict` when trying to load an uninitialized parameter into an initialized one. Call `forward` "
+            "to initialize the parameters before accessing their attributes."
+        )
+
+    def materialize(self, shape: Any, device: Any = None, dtype: Dtype | None = None) -> None:
+        """Give it memory of that shape, which makes it an ordinary parameter or buffer."""
+        made = empty(tuple(shape), dtype=dtype or self.dtype, device=self.device if device is None else device)
+        self.__class__ = self._becomes  # type: ignore[assignment]
+        self._a, self._kind = made._a, made._kind  # type: ignore[misc]
+
+    def to(self, *args: Any, device: Any = None, dtype: Dtype | None = None, **_: Any) -> Any:
+        """Another of the same sort, with another dtype or device."""
+        for given in args:
+            if isinstance(given, Dtype):
+                dtype = given
+            elif given is not None:
+                device = given
+        return self._like(kind(dtype or self.dtype, Device(device) if device is not None else self.device))
+
+    def _like(self, of: Kind) -> Any:
+        out = Tensor.__new__(type(self))
+        out._kind, out._requires_grad = of, self._requires_grad
+        out.__dict__.update(self.__dict__)
+        return out
+
+    def share_memory_(self) -> Any:
+        raise RuntimeError("Can't share memory on an uninitialized parameter or buffer. Call `forward` to initialize "
+                           "the parameters before calling `module.share_memory()`.")  # fmt: skip
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}>"
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        memo[id(self)] = out = self._like(self._kind)
+        return out
+
+    def __reduce__(self) -> Any:
+        return _again, (type(self), self._kind, self._requires_grad, dict(self.__dict__))
+
+
+def _again(cls: type, of: Kind, requires_grad: bool, own: dict[str, Any]) -> Any:
+    out: Any = Tensor.__new__(cls)
+    out._kind, out._requires_grad = of, requires_grad
+    out.__dict__.update(own)
+    return out
+
+
+def _made(cls: type, requires_grad: bool, device: Any, dtype: Dtype | None, **own: Any) -> Any:
+    made = kind(dtype or get_default_dtype(), Device("cpu" if device is None else device))
+    return _again(cls, made, requires_grad, own)
+
+
+class UninitializedParameter(_Uninitialized, Parameter):
+    """A parameter without a shape; `materialize` gives it one and makes it a `Parameter`.
+
+    >>> import core
+    >>> p = core.nn.UninitializedParameter()
+    >>> p.materialize((2, 3))
+    >>> type(p).__name__, p.shape
+    ('Parameter', core.Size([2, 3]))
+    """
+
+    _becomes = Parameter
+
+    def __new__(cls, requires_grad: bool = True, device: Any = None, dtype: Dtype | None = None) -> Any:
+        return _made(cls, requires_grad, device, dtype)
+
+
+class UninitializedBuffer(_Uninitialized):
+    """A buffer without a shape; `materialize` gives it one and makes it a tensor.
+
+    >>> import core
+    >>> b = core.nn.UninitializedBuffer()
+    >>> b.materialize((2,))
+    >>> type(b).__name__, b.shape
+    ('Tensor', core.Size([2]))
+    """
+
+    def __new__(cls, requires_grad: bool = False, device: Any = None, dtype: Dtype | None = None,
+                persistent: bool = True) -> Any:  # fmt: skip
+        return _made(cls, requires_grad, device, dtype, persistent=persistent, _is_buffer=True)
+
+
+def is_lazy(x: Any) -> bool:
+    """Whether a tensor has no shape yet."""
+    return isinstance(x, _Uninitialized)

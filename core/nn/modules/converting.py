@@ -9,6 +9,7 @@ from ... import dtypes
 from ...device import device as Device
 from ...modes import no_grad
 from ...tensor import Tensor
+from ..parameter import is_lazy
 
 
 class Converting:
@@ -25,7 +26,9 @@ class Converting:
                 module._apply(fn, recurse)
         with no_grad():
             for p in self._parameters.values():
-                if p is not None:
+                if is_lazy(p):
+                    p._kind = fn(p)._kind
+                elif p is not None:
                     p.data = fn(p)
                     if p._grad is not None:
                         p._grad.data = fn(p._grad)

@@ -10,6 +10,7 @@ from ...modes import no_grad
 from ...node import RemovableHandle
 from ...shape import Size
 from ...tensor import Tensor, storage_of, wrap
+from ..parameter import Parameter, is_lazy
 
 _EXTRA = "_extra_state"
 _HOOKS = ("_state_dict_hooks", "_state_dict_pre_hooks", "_load_state_dict_pre_hooks", "_load_state_dict_post_hooks")
@@ -80,7 +81,7 @@ class State:
                *((n, b) for n, b in self._buffers.items() if n not in self._non_persistent_buffers_set)]  # fmt: skip
         for name, t in own:
             if t is not None:
-                destination[prefix + name] = t if keep_vars else _values(t)
+                destination[prefix + name] = t if keep_vars or is_lazy(t) else _values(t)
         if type(self).get_extra_state is not State.get_extra_state:
             destination[prefix + _EXTRA] = self.get_extra_state()
 
@@ -111,8 +112,8 @@ class State:
     # -- loading -------------------------------------------------------------------------------------------------------
 
     def _load_one(self, name: str, key: str, mine: Tensor, theirs: Any, assign: bool, errors: list[str]) -> None:
-        from ..parameter import Parameter
-
+        if is_lazy(mine) and is_lazy(theirs):
+            return
         if not isinstance(theirs, Tensor):
             errors.append(f'While copying the parameter named "{key}", expected torch.Tensor or Tensor-like '
                           'object from '
