@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .collate import default_collate, default_convert
-from .dataloader import DataLoader, get_worker_info
+from .dataloader import DataLoader
 from .dataset import (
     ChainDataset,
     ConcatDataset,
@@ -14,6 +14,7 @@ from .dataset import (
     TensorDataset,
     random_split,  # fmt: skip
 )
+from .info import WorkerInfo, get_worker_info
 from .sampler import (
     BatchSampler,
     RandomSampler,
@@ -25,5 +26,5 @@ from .sampler import (
 
 __all__ = ["BatchSampler", "ChainDataset", "ConcatDataset", "DataLoader", "Dataset", "IterableDataset", "RandomSampler",
            "Sampler", "SequentialSampler", "StackDataset", "Subset", "SubsetRandomSampler", "TensorDataset",
-           "WeightedRandomSampler", "default_collate", "default_convert", "get_worker_info",
+           "WeightedRandomSampler", "WorkerInfo", "default_collate", "default_convert", "get_worker_info",
            "random_split"]  # fmt: skip

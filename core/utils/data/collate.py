@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Mapping, MutableMapping, MutableSequence, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from ...creation import as_tensor, tensor
 from ...dtypes import float64
 from ...op import functions
 from ...tensor import Tensor
+from .pinning import rebuilt
 
 _TEXT = "SaUO"
 
@@ -21,24 +21,6 @@ def _error(found: Any) -> TypeError:
         f"default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found {found}\n"
         "  remedy: a collate_fn of your own: DataLoader(..., collate_fn=...)"
     )
-
-
-def _rebuilt(like: Any, items: Mapping[Any, Any] | list[Any]) -> Any:
-    """A container of the kind of `like`; a plain dict or list where its class cannot be made so."""
-    try:
-        clone: Any
-        if isinstance(like, MutableMapping):
-            clone = copy.copy(like)
-            clone.update(items)
-            return clone
-        if isinstance(like, MutableSequence):
-            clone = copy.copy(like)
-            for i, item in enumerate(items):
-                clone[i] = item
-            return clone
-        return type(like)(items)
-    except TypeError:
-        return items
 
 
 def default_collate(batch: Sequence[Any]) -> Any:
@@ -66,14 +48,14 @@ def default_collate(batch: Sequence[Any]) -> Any:
     if isinstance(first, str | bytes):
         return batch
     if isinstance(first, Mapping):
-        return _rebuilt(first, {key: default_collate([b[key] for b in batch]) for key in first})
+        return rebuilt(first, {key: default_collate([b[key] for b in batch]) for key in first})
     if isinstance(first, tuple) and hasattr(first, "_fields"):
         return type(first)(*(default_collate(samples) for samples in zip(*batch, strict=True)))
     if isinstance(first, Sequence):
         if any(len(b) != len(first) for b in batch):
             raise RuntimeError("each element in list of batch should be of equal size")
         parts = [default_collate(samples) for samples in zip(*batch, strict=True)]
-        return parts if isinstance(first, tuple) else _rebuilt(first, parts)
+        return parts if isinstance(first, tuple) else rebuilt(first, parts)
     raise _error(type(first))
 
 
@@ -89,11 +71,11 @@ def default_convert(data: Any) -> Any:
             return data
         return as_tensor(data) if isinstance(data, np.ndarray) else tensor(data)
     if isinstance(data, Mapping):
-        return _rebuilt(data, {key: default_convert(data[key]) for key in data})
+        return rebuilt(data, {key: default_convert(data[key]) for key in data})
     if isinstance(data, tuple) and hasattr(data, "_fields"):
         return type(data)(*(default_convert(d) for d in data))
     if isinstance(data, tuple):
         return [default_convert(d) for d in data]
     if isinstance(data, Sequence) and not isinstance(data, str | bytes):
-        return _rebuilt(data, [default_convert(d) for d in data])
+        return rebuilt(data, [default_convert(d) for d in data])
     return data

@@ -9,7 +9,7 @@ import pytest
 
 import core
 from core import observe
-from core.utils.data import DataLoader, IterableDataset, RandomSampler, Subset, TensorDataset, get_worker_info
+from core.utils.data import DataLoader, IterableDataset, RandomSampler, Subset, TensorDataset
 
 
 class Ops(observe.Observer):
@@ -160,12 +160,6 @@ def test_options_that_exclude_each_other_raise(options: dict[str, Any], message:
 def test_a_stream_takes_no_order(name: str) -> None:
     with pytest.raises(ValueError, match=f"expected unspecified {name} option"):
         DataLoader(Stream(3), **{name: [True]})
-
-
-def test_worker_processes_are_refused_with_a_remedy() -> None:
-    with pytest.raises(NotImplementedError, match="num_workers=0 loads in this process"):
-        DataLoader(range(3), num_workers=2)
-    assert get_worker_info() is None
 
 
 def test_a_loader_keeps_its_options() -> None:

@@ -1,0 +1,64 @@
+"""Batches in page-locked memory, from which a GPU copies by itself."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from collections.abc import Mapping, MutableMapping, MutableSequence, Sequence
+from typing import Any
+
+
+def pins(loader: Any) -> bool:
+    """Whether a loader's batches are to be pinned; warns where they should be and nothing is there to pin them for."""
+    from ... import cuda
+
+    if not loader.pin_memory:
+        return False
+    if loader.pin_memory_device:
+        warnings.warn(
+            "pin_memory_device is deprecated, the current accelerator will be used as the device, "
+            f"ignore pin_memory_device='{loader.pin_memory_device}'.",
+            stacklevel=4,
+        )
+    if cuda.is_available():
+        return True
+    warnings.warn(
+        "'pin_memory' argument is set as true but no accelerator is found, then device pinned memory won't be used.\n"
+        f"  reason: {cuda.reason()}",
+        stacklevel=4,
+    )
+    return False
+
+
+def pin(data: Any) -> Any:
+    """A batch with its tensors pinned, and whatever else has a method `pin_memory`."""
+    if hasattr(data, "pin_memory"):
+        return data.pin_memory()
+    if isinstance(data, str | bytes):
+        return data
+    if isinstance(data, Mapping):
+        return rebuilt(data, {key: pin(value) for key, value in data.items()})
+    if isinstance(data, tuple):
+        items = [pin(d) for d in data]
+        return type(data)(*items) if hasattr(data, "_fields") else type(data)(items)
+    if isinstance(data, Sequence):
+        return rebuilt(data, [pin(d) for d in data])
+    return data
+
+
+def rebuilt(like: Any, items: Mapping[Any, Any] | list[Any]) -> Any:
+    """A container of the kind of `like`; a plain dict or list where its class cannot be made so."""
+    try:
+        clone: Any
+        if isinstance(like, MutableMapping):
+            clone = copy.copy(like)
+            clone.update(items)
+            return clone
+        if isinstance(like, MutableSequence):
+            clone = copy.copy(like)
+            for i, item in enumerate(items):
+                clone[i] = item
+            return clone
+        return type(like)(items)
+    except TypeError:
+        return items
