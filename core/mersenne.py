@@ -1,7 +1,7 @@
 """The Mersenne twister in the order in which PyTorch's CPU generator consumes it, through NumPy's MT19937.
 
-All draws but those of `exponential_`, and so of `multinomial` without replacement, are PyTorch's bit for bit; normal
-ones of float32 as PyTorch makes them on processors with AVX2.
+All draws are PyTorch's bit for bit; normal ones of float32 as PyTorch makes them on processors with AVX2, exponential
+ones up to what two libraries' logarithms differ by.
 Source: ATen/core/DistributionsHelper.h and ATen/native/cpu/DistributionTemplates.h.
 """
 

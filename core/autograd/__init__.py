@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -36,9 +37,11 @@ def backward(tensors: Many, grad_tensors: Any = None, retain_graph: bool | None 
 
 
 def grad(outputs: Many, inputs: Many, grad_outputs: Any = None, retain_graph: bool | None = None,
-         create_graph: bool = False, allow_unused: bool | None = None, is_grads_batched: bool = False,
-         materialize_grads: bool = False) -> tuple[Tensor | None, ...]:  # fmt: skip
+         create_graph: bool = False, only_inputs: bool = True, allow_unused: bool | None = None,
+         is_grads_batched: bool = False, materialize_grads: bool = False) -> tuple[Tensor | None, ...]:  # fmt: skip
     """The gradients of `outputs` with respect to `inputs`, as a tuple; no `.grad` is touched.
+
+    only_inputs : PyTorch's old name for what is always so; False warns.
 
     is_grads_batched : each of `grad_outputs` holds many gradients along a first dimension of its own, and so does the
         answer: one pass for each of them.
@@ -54,6 +57,10 @@ def grad(outputs: Many, inputs: Many, grad_outputs: Any = None, retain_graph: bo
     >>> core.autograd.grad(g, x)
     (tensor(18.),)
     """
+    if not only_inputs:
+        warnings.warn("only_inputs argument is deprecated and is ignored now (defaults to True); "
+                      "core.autograd.backward gathers the gradients of the rest.", FutureWarning,
+                      stacklevel=2)  # fmt: skip
     roots = (outputs,) if isinstance(outputs, Tensor) else tuple(outputs)
     targets = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
     _check_inputs("grad", targets)

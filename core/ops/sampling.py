@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import math
 from typing import Any
 
 import numpy as np
@@ -105,21 +106,20 @@ def multinomial(input: Tensor, num_samples: int, replacement: bool = False, *, g
     if not bool((weights.sum(1) > 0).all()):
         raise RuntimeError(text("invalid multinomial distribution (sum of probabilities <= 0)", op="multinomial"))
     engine = source(generator, input.device)
-    if replacement:
+    if not replacement and num_samples > 1 and int((weights > 0).sum(1).min()) < num_samples:
+        raise RuntimeError(text("invalid multinomial distribution (with replacement=False, not enough non-negative "
+                                "category to sample)", op="multinomial"))  # fmt: skip
+    if replacement and num_samples > 1:
         edges = xp.cumsum(weights, 1)
         edges /= edges[:, -1:]
         u = engine.uniform64(xp, len(weights) * num_samples).reshape(len(weights), num_samples)
         rows = [xp.searchsorted(e, v, side="right") for e, v in zip(edges, u, strict=True)]
         found = xp.minimum(xp.stack(rows), n - 1)
     else:
-        # Keys -log(u) / weight: the least k of them are a draw without replacement (Efraimidis and Spirakis, 2006).
-        u = engine.uniform64(xp, weights.size).reshape(weights.shape)
-        with np.errstate(divide="ignore"):
-            keys = xp.where(weights > 0, -xp.log(1.0 - u) / xp.where(weights > 0, weights, 1), np.inf)
-        if int((weights > 0).sum(1).min()) < num_samples:
-            raise RuntimeError(text("invalid multinomial distribution (with replacement=False, not enough non-negative "
-                                    "category to sample)", op="multinomial"))  # fmt: skip
-        found = xp.argsort(keys, axis=1)[:, :num_samples]
+        # The k largest of weight / exponential number are a draw without replacement (Efraimidis and Spirakis, 2006).
+        waits = _exponentials(xp, engine, weights.shape).astype(input._a.dtype)
+        keys = input._a.reshape(-1, n) / waits
+        found = keys.argmax(1)[:, None] if num_samples == 1 else xp.argsort(-keys, axis=1)[:, :num_samples]
     return finished(
         found.astype(np.int64).reshape(*input._a.shape[:-1], num_samples),
         kind_of(dtypes.int64, input.device),
@@ -221,13 +221,16 @@ def exponential_(input: Tensor, lambd: float = 1.0, *, generator: Generator | No
     """
     if lambd <= 0:
         raise RuntimeError(text(f"exponential_ expects lambda > 0.0, but found lambda={lambd}", op="exponential_"))
-    u = uniform_array(tuple(input._a.shape), _floating(input, "exponential_"), generator)
+    _floating(input, "exponential_")
     xp = backends.array_module(input.device.type)
-    wide = np.float64 if input.dtype is dtypes.float64 else np.float32
-    a = -xp.log1p(-u.astype(wide)) / wide(lambd)
-    return _fill(
-        input, "exponential_", xp.maximum(a, wide(np.finfo(np.float32).tiny)).astype(input._a.dtype)
-    )  # never 0
+    a = _exponentials(xp, source(generator, input.device), tuple(input._a.shape)) / lambd
+    return _fill(input, "exponential_", a.astype(input._a.dtype))
+
+
+def _exponentials(xp: Any, engine: Any, shape: tuple[int, ...]) -> Any:
+    """Standard exponential numbers in double precision, as PyTorch draws them for every dtype; never 0."""
+    u = engine.uniform64(xp, math.prod(shape)).reshape(shape)
+    return xp.maximum(-xp.log1p(-u), np.finfo(np.float32).tiny)
 
 
 @public(namespace=None)

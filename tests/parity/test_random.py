@@ -51,6 +51,13 @@ t.zeros(5).random_(9)
 t.zeros(5).random_(3, 9)
 t.multinomial(t.tensor([0.1, 0.2, 0.7]), 10, replacement=True)
 t.multinomial(t.tensor([[0.1, 0.2, 0.7], [1.0, 2.0, 0.0]]), 10, replacement=True)
+t.multinomial(t.tensor([[0.1, 0.2, 0.7], [1.0, 2.0, 0.0]]), 1)
+t.multinomial(t.tensor([[0.1, 0.2, 0.7], [1.0, 2.0, 0.0]]), 1, replacement=True)
+t.multinomial(t.arange(1.0, 10.0), 4)
+t.zeros(100).exponential_()
+t.zeros(7).exponential_(2.0)
+t.nn.functional.gumbel_softmax(t.arange(6.0), hard=True)
+t.distributions.Categorical(logits=t.zeros(5, 3)).sample()
 """.strip().splitlines()
 
 
