@@ -39,7 +39,7 @@ class Kernels(observe.Observer):
 
 @pytest.mark.parametrize(
     ("dtype", "device", "suffix"),
-    [(core.float32, "cpu", "_f32"), (core.float64, "cpu", "_f64"), (core.float16, "cpu", "_reference"),
+    [(core.float32, "cpu", "_f32"), (core.float64, "cpu", "_f64"), (core.float16, "cpu", "_f16"),
      (core.float32, "cuda", "_kernel"), (core.bfloat16, "cuda", "_kernel")],
 )  # fmt: skip
 def test_which_kernel_runs(dtype, device, suffix):
