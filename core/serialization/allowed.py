@@ -197,13 +197,24 @@ def _dtype(said: Any, align: Any = False, copy: Any = True) -> np.dtype[Any]:
     return np.dtype(d.str if isinstance(said, str) else d, copy=True)
 
 
+_UNITS = tuple(x.encode() for x in "generic Y M W D h m s ms us ns ps fs as".split())
+
+
 def _dtype_state(d: np.dtype[Any], state: Any) -> None:
-    """Only the order of bytes (and the unit of times) may be said; fields and objects inside may not."""
+    """Only the order of bytes and the unit of times may be said; fields and objects inside may not."""
     if not isinstance(state, tuple) or len(state) < 5 or state[1] not in ("<", ">", "|", "=") or \
-            any(x is not None for x in state[2:5]) or d.kind not in SCALARS + "U":  # fmt: skip
+            any(x is not None for x in state[2:5]) or (d.kind == "V" and state[1] == ">"):  # fmt: skip
         raise refused("numpy.dtype with fields")
-    if d.kind != "M":
-        d.__setstate__((3, state[1], None, None, None, -1, -1, 0))  # type: ignore[attr-defined]
+    more: tuple[Any, ...] = ()
+    if d.kind in "mM" and len(state) > 8:
+        _, (unit, *counts) = state[8]
+        if unit not in _UNITS or len(counts) != 3 or not all(type(n) is int and 0 < n < 2**31 for n in counts):
+            raise ValueError("the unit of times")
+        more = (({}, (unit, *counts)),)
+    elif state[1] != ">":
+        return
+    size = (d.itemsize, d.alignment, 8) if d.kind == "U" else (-1, -1, 0)
+    d.__setstate__((4 if more else 3, state[1], None, None, None, *size, *more))  # type: ignore[attr-defined]
 
 
 def _reconstruct(cls: Any, shape: Any, code: Any) -> Any:
@@ -270,7 +281,7 @@ MAKERS: dict[Any, Callable[..., Any]] = {
     types.SimpleNamespace: types.SimpleNamespace,
 }
 NAMES: dict[str, Any] = {
-    **{f"{module}.{t.__name__}": t for t in _BUILTINS for module in ("builtins", "__builtin__")},
+    **{f"builtins.{t.__name__}": t for t in _BUILTINS},
     **{f"collections.{t.__name__}": t for t in (OrderedDict, Counter, defaultdict, deque)},
     **{f"torch.{d.name}": d for d in all_dtypes},
     **{f"torch.{n}": Symbol(f"torch.{n}", d) for n, d in _EXTRA.items()},
@@ -279,7 +290,7 @@ NAMES: dict[str, Any] = {
     **{f"{module}.{n}": Symbol(f"torch.{n}", np.dtype(np.uint8))
        for n in ("UntypedStorage", "_UntypedStorage") for module in ("torch", "torch.storage")},
     **{f"ml_dtypes.{t.__name__}": t for t in _ML_TYPES},
-    "__builtin__.xrange": range, "__builtin__.unicode": str, "__builtin__.long": int,
+    "builtins.xrange": range, "builtins.unicode": str, "builtins.long": int,
     "torch.Size": Size, "torch.device": Device, "numpy.dtype": np.dtype, "numpy.ndarray": np.ndarray,
     "argparse.Namespace": argparse.Namespace, "types.SimpleNamespace": types.SimpleNamespace,
 }  # fmt: skip
@@ -297,9 +308,12 @@ _function("numpy._core.multiarray.scalar", _scalar, "numpy.core.multiarray.scala
 _function("numpy._core.numeric._frombuffer", _frombuffer, "numpy.core.numeric._frombuffer")
 
 
+_NEW_NAMES = {"__builtin__": "builtins", "copy_reg": "copyreg"}  # Python 2's are in all pickles of protocol 2
+
+
 def find(module: str, name: str) -> Any:
     """What a name stands for. *Raises*: LoadError for one that is not in the list."""
-    full = f"{module}.{name}"
+    full = f"{_NEW_NAMES.get(module, module)}.{name}"
     if full in _trusted:
         return _trusted[full]
     found = NAMES.get(full)

@@ -113,7 +113,7 @@ class Memory:
             raise broken(f"a tensor of shape {str(shape)[:80]} and strides {str(stride)[:80]} from {offset:,} needs "
                          f"{last:,} elements, and its memory has {self.size:,}")  # fmt: skip
         if not count:
-            offset, stride = 0, tuple(0 if 0 in shape else st for st in stride)
+            offset = 0
         if self.base is not None:
             with no_grad():
                 return self.base.as_strided(shape, stride, offset)._a  # type: ignore[attr-defined]

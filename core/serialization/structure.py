@@ -25,7 +25,7 @@ from .memory import Block, address, array_of, blocks
 
 VERSION = 1
 FACTORIES = {f.__name__: f for f in (list, dict, int, float, set, str, tuple, bool, OrderedDict, Counter)}
-SCALARS = "biufcSM"  # the kinds of NumPy scalars and arrays, by dtype.kind, that have no pointers inside
+SCALARS = "biufcSmM"  # the kinds of NumPy scalars and arrays, by dtype.kind, that have no pointers inside
 
 
 def refused(x: Any, path: str) -> TypeError:

@@ -96,10 +96,9 @@ class Machine:
                     raise broken(f"instruction {bytes([code])!r} of its pickle is unknown, or makes objects of classes")
                 read, act = instruction
                 act(self, read(self.stream))
-        except LoadError:
+        except (LoadError, OSError, MemoryError):
             raise
-        except (ValueError, TypeError, IndexError, KeyError, OverflowError, AttributeError, RecursionError,
-                struct.error) as error:  # fmt: skip
+        except Exception as error:  # whatever the false arguments of an instruction, or of a call, bring about
             raise broken(f"its pickle cannot be read ({type(error).__name__}: {str(error)[:200]})") from None
 
     def grown(self) -> None:

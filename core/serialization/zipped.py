@@ -26,6 +26,7 @@ class Record(NamedTuple):
     offset: int
     size_bytes: int
     crc: int
+    packed: str  # what was done to the bytes, if they are not stored as they are
 
 
 class Archive:
@@ -69,13 +70,10 @@ class Archive:
             at += 46 + name_n + extra_n + note_n
             packed, size, header = _wide(extra, packed, size, header)
             name = raw.decode("utf-8", "replace")
-            if method != 0 or flags & 1 or packed != size:
-                raise LoadError(text(f"the record {name[:80]!r} is {'encrypted' if flags & 1 else 'compressed'}",
-                                     op="load", needed="records stored as they are, as torch.save writes them",
-                                     remedy="unpack it and pack it again with zip -0"))  # fmt: skip
+            how = "encrypted" if flags & 1 else "compressed" if method or packed != size else ""
             if name in self._places:
                 raise broken(f"the record {name[:80]!r} stands twice")
-            self._places[name] = (header, Record(self._data(name, raw, header), size, crc))
+            self._places[name] = (header, Record(self._data(name, raw, header), packed, crc, how))
         return {name: record for name, (_, record) in self._places.items()}
 
     def _data(self, name: str, raw: bytes, header: int) -> int:
@@ -90,6 +88,10 @@ class Archive:
         record = self.records.get(name)
         if record is None:
             raise broken(f"it lacks the record {name[:80]!r}")
+        if record.packed:
+            raise LoadError(text(f"the record {name[:80]!r} is {record.packed}", op="load",
+                                 needed="records stored as they are, as torch.save writes them",
+                                 remedy="unpack it and pack it again with zip -0"))  # fmt: skip
         return record
 
     def read(self, name: str) -> bytes:
