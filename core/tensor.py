@@ -425,33 +425,20 @@ class Tensor(TensorBase):
     def __format__(self, spec: str) -> str:
         return format(self.item(), spec) if self._a.ndim == 0 else object.__format__(self, spec)
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
-        if self.grad_fn is not None:
-            raise RuntimeError(
-                "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the "
-                "moment.\n  remedy: x.detach().clone()"
-            )
-        from .copying import copied
+    def __copy__(self) -> Tensor:
+        from .copying import shallow
 
-        out = Tensor.__new__(type(self))
-        memo[id(self)] = out
-        out._a, out._storage = copied(self._a, memo)
-        out._kind, out._requires_grad = self._kind, self._requires_grad
-        if self._grad is not None:
-            out._grad = self._grad.__deepcopy__(memo)
-        return out
+        return shallow(self)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
+        from .copying import deep
+
+        return deep(self, memo)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        if self.grad_fn is not None:
-            raise RuntimeError("only leaf tensors can be pickled; remedy: x.detach()")
-        a = self._a if isinstance(self._a, np.ndarray) else self._a.get()
-        return (_rebuild, (type(self), np.ascontiguousarray(a).reshape(a.shape), self._kind, self._requires_grad))
+        from .copying import reduced
 
-
-def _rebuild(cls: type[Tensor], a: Any, k: Kind, requires_grad: bool) -> Tensor:
-    out = Tensor.__new__(cls)
-    out._a, out._kind, out._requires_grad = a, k, requires_grad
-    return out
+        return reduced(self)
 
 
 def wrap(a: Array, k: Kind) -> Tensor:

@@ -197,7 +197,7 @@ def _dtype(said: Any, align: Any = False, copy: Any = True) -> np.dtype[Any]:
     return np.dtype(d.str if isinstance(said, str) else d, copy=True)
 
 
-_UNITS = tuple(x.encode() for x in "generic Y M W D h m s ms us ns ps fs as".split())
+_UNITS = (b"generic", b"Y", b"M", b"W", b"D", b"h", b"m", b"s", b"ms", b"us", b"ns", b"ps", b"fs", b"as")
 
 
 def _dtype_state(d: np.dtype[Any], state: Any) -> None:

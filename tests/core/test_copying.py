@@ -30,6 +30,64 @@ def test_strides_and_dtypes_stay(dtype):
     assert (z.dtype, z.tolist()) == (x.dtype, x.tolist())
 
 
+@pytest.mark.parametrize("again", [copy.copy, copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))])
+def test_what_was_written_on_a_tensor_goes_along(again):
+    x = core.ones(2, requires_grad=True)
+    x.note = ["kept"]
+    (x * 3).sum().backward()
+    y = again(x)
+    assert y.note == ["kept"]
+    assert (y.note is x.note) == (again is copy.copy)
+    assert y.requires_grad
+    assert y.is_leaf
+    assert (y.data_ptr() == x.data_ptr()) == (again is copy.copy)
+    p = core.nn.Parameter(core.ones(2))
+    p.note = "kept"
+    assert type(again(p)) is core.nn.Parameter
+    assert getattr(again(p), "note", None) == ("kept" if again is not copy.deepcopy else None), "as PyTorch has it"
+
+
+def test_pickles_keep_strides_and_hold_each_element_once():
+    dense = [core.ones(2, 3).t(), core.ones(2, 3, 4).permute(2, 0, 1), core.ones(1, 3).expand(1000, 3)]
+    for x in (*dense, core.ones(4)[::2], core.ones(2, 3, 4)[:, 1], core.empty(0, 3), core.tensor(1.0)):
+        data = pickle.dumps(x)
+        y = pickle.loads(data)
+        assert len(data) < 1000
+        assert y.tolist() == x.tolist()
+        if any(x is d for d in dense):
+            assert y.stride() == x.stride()
+    assert len(pickle.dumps(core.ones(10_000)[:2])) < 500
+
+
+def test_a_computed_tensor_is_pickled_as_a_leaf():
+    x = core.ones(2, requires_grad=True) * 2
+    for y in (pickle.loads(pickle.dumps(x)), copy.copy(x)):
+        assert y.is_leaf
+        assert y.requires_grad
+        assert y.tolist() == [2, 2]
+
+
+def test_modules_optimizers_and_schedules_are_pickled_whole():
+    torch = core
+    model = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.BatchNorm1d(2))
+    model.add_module("tied", model[0])
+    optimizer = torch.optim.Adam(model.parameters())
+    schedule = torch.optim.lr_scheduler.StepLR(optimizer, 2)
+    model(torch.ones(3, 2)).sum().backward()
+    optimizer.step()
+    for again in (copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))):
+        m, o, s = again([model, optimizer, schedule])
+        assert m[0] is m.tied
+        assert o.param_groups[0]["params"][0] is m[0].weight
+        assert s.optimizer is o
+        x = torch.ones(3, 2)
+        for parts in ((model, optimizer), (m, o)):
+            parts[1].zero_grad()
+            parts[0](x).square().sum().backward()
+        assert (m[0].weight.grad == model[0].weight.grad).all()
+        assert m[0].weight.data_ptr() != model[0].weight.data_ptr()
+
+
 def test_gradients_and_identity():
     x = core.ones(3, requires_grad=True)
     (x * 2).sum().backward()
