@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 from ..creation import arange, full
-from ..modes import no_grad
+from ..modes import enable_grad, no_grad
 from ..ops.distance import binary_cross_entropy_with_logits
 from ..ops.elementwise import where
 from ..ops.embedding import one_hot
@@ -43,11 +43,13 @@ class _Binary(Parametrised):
         super().__init__(self._param.shape, validate_args=validate_args)
 
     @cached_property
+    @enable_grad()  # sample() may ask first, under no_grad, and what it finds is kept
     def probs(self) -> Tensor:
         """The probability of 1."""
         return probs_of(self.logits, binary=True)
 
     @cached_property
+    @enable_grad()  # sample() may ask first, under no_grad, and what it finds is kept
     def logits(self) -> Tensor:
         """The logit of that probability."""
         return logits_of(self.probs, binary=True)
@@ -211,11 +213,13 @@ class Categorical(Distribution):
         super().__init__(parameter.shape[:-1], validate_args=validate_args)
 
     @cached_property
+    @enable_grad()  # sample() may ask first, under no_grad, and what it finds is kept
     def probs(self) -> Tensor:
         """The probabilities."""
         return probs_of(self.logits)
 
     @cached_property
+    @enable_grad()  # sample() may ask first, under no_grad, and what it finds is kept
     def logits(self) -> Tensor:
         """Their logarithms."""
         return logits_of(self.probs)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, ClassVar
 
+from ..modes import enable_grad
 from ..ops.decomposition import cholesky
 from ..ops.solving import inv, solve_triangular
 from ..shape import broadcast_shapes
@@ -68,16 +69,19 @@ class MultivariateNormal(Distribution):
             self._tril = cholesky(matrix) if name == "covariance_matrix" else _inverse_factor(matrix)
 
     @cached_property
+    @enable_grad()  # sample() may ask first, under no_grad, and what it finds is kept
     def scale_tril(self) -> Tensor:
         """The lower Cholesky factor of the covariance."""
         return self._tril.expand(*self._batch_shape, *self._tril.shape[-2:])
 
     @cached_property
+    @enable_grad()  # sample() may ask first, under no_grad, and what it finds is kept
     def covariance_matrix(self) -> Tensor:
         """The covariance."""
         return (self._tril @ self._tril.mT).expand(*self._batch_shape, *self._tril.shape[-2:])
 
     @cached_property
+    @enable_grad()  # sample() may ask first, under no_grad, and what it finds is kept
     def precision_matrix(self) -> Tensor:
         """The inverse of the covariance."""
         half = inv(self._tril)

@@ -113,3 +113,23 @@ def test_dirichlet_numbers_sum_to_one():
     drawn = dist.sample((20000,))
     assert (drawn.sum(-1) - 1).abs().max() < 1e-5
     assert (drawn.mean(0) - dist.mean).abs().max() < 0.02
+
+
+@pytest.mark.parametrize(
+    "make",
+    [lambda x: d.Categorical(logits=x), lambda x: d.Bernoulli(logits=x), lambda x: d.Categorical(probs=x.softmax(-1))],
+)
+def test_a_draw_before_does_not_cut_the_graph(make):
+    """The probabilities that `sample` asks for, without gradients, are the ones that `entropy` uses."""
+    gradients = []
+    for draw_first in (False, True):
+        x = core.tensor([[0.5, -0.2]], requires_grad=True)
+        dist = make(x)
+        if draw_first:
+            dist.sample()
+            with core.no_grad():
+                dist.logits, dist.probs  # noqa: B018
+        dist.entropy().sum().backward()
+        gradients.append(x.grad)
+    assert gradients[0].abs().min() > 1e-3
+    assert core.equal(*gradients)
