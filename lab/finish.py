@@ -16,13 +16,28 @@ from core import native
 from core import source as places
 from core.source import locate
 from core.tensor import Tensor
-from widgets.record import ErrorRow, Finding, GradientRow, KernelRow, LineRow, OpRow, Record, TensorRow
+from widgets.record import (
+    ErrorRow,
+    Finding,
+    GradientRow,
+    KernelRow,
+    LineRow,
+    Memory,
+    MemoryRow,
+    OpRow,
+    Record,
+    Run,
+    TensorRow,
+)
 
-from . import measure
+from . import measure, memory
 from .diagnose import Found, diagnose
+from .fold import latest
 from .gathered import Leaf, Ref, Row, Trace
 from .naming import assigned, is_module, operand
 from .recorder import Recorder
+
+POINTS = 400  # of the memory's course
 
 
 def settle(recorder: Recorder, space: Mapping[str, Any], text: str) -> Trace:
@@ -151,6 +166,8 @@ def build(trace: Trace, title: str, error: ErrorRow | None) -> Record:
     _leaves(trace, record, numbers)
     _lines(trace, record)
     _gradients(trace, record, found)
+    _runs(trace, record, numbers)
+    record.memory = _memory(trace)
     for (kernel, backend, op), (count, ns, size) in trace.kernels.items():
         rate = size / (ns / 1e9) if size and ns else None
         record.kernels.append(KernelRow(kernel, backend, op, count, ns / 1e6, ns / 1e3 / count, rate))
@@ -252,6 +269,36 @@ def _lines(trace: Trace, record: Record) -> None:
             spent[1] += row.backward_ns
             spent[2] += row.count
     record.lines = [LineRow(line, f / 1e6, b / 1e6, n) for line, (f, b, n) in sorted(lines.items())]
+
+
+def _runs(trace: Trace, record: Record, numbers: dict[Ref, int]) -> None:
+    for row, start, took, phase in sorted(trace.events, key=lambda e: e[1]):
+        number = numbers.get(latest(row))
+        if number is not None:
+            record.runs.append(Run(number, (start - trace.started_ns) / 1e6, took / 1e6, phase))
+
+
+def _memory(trace: Trace) -> Memory | None:
+    """What lived, by line, with a course of at most `POINTS` points that keeps every local peak in sight."""
+    if not trace.blocks:
+        return None
+    most, when, course = memory.peak(trace.blocks)
+    step = -(-len(course) // POINTS)
+    kept = [max(course[k : k + step], key=lambda c: c[1]) for k in range(0, len(course), step)]
+    found = Memory(most, (when - trace.started_ns) / 1e6, course[-1][1])
+    found.times_ms = [(time - trace.started_ns) / 1e6 for time, _ in kept]
+    found.bytes = [size for _, size in kept]
+    lines: dict[int | None, MemoryRow] = {}
+    at_peak = set(map(id, memory.alive_at(trace.blocks, when)))
+    for block in trace.blocks:
+        line = trace.line(latest(block.row).chain)
+        row = lines.setdefault(line, MemoryRow(line))
+        row.made_bytes += block.size
+        row.count += 1
+        row.peak_bytes += block.size if id(block) in at_peak else 0
+        row.kept_bytes += 0 if block.died_ns else block.size
+    found.rows = sorted(lines.values(), key=lambda r: -r.peak_bytes)
+    return found
 
 
 def _gradients(trace: Trace, record: Record, found: list[Found]) -> None:

@@ -97,6 +97,15 @@ class Gradient:
     histogram: list[int] = field(default_factory=list)
 
 
+class Block:
+    """An array that an op made: its size, when it came and when it went (0: it was alive at the end)."""
+
+    __slots__ = ("backward", "born_ns", "died_ns", "row", "size")
+
+    def __init__(self, row: Row | None, size: int, born_ns: int, backward: bool = False) -> None:
+        self.row, self.size, self.born_ns, self.backward, self.died_ns = row, size, born_ns, backward, 0
+
+
 @dataclass
 class StepFacts:
     """What the steps of the optimizers found."""
@@ -131,6 +140,10 @@ class Trace:
     """The largest |update| / |weight| of a step."""
     weights: dict[Leaf, float] = field(default_factory=dict)
     optimized: dict[Leaf, None] = field(default_factory=dict)
+    blocks: list[Block] = field(default_factory=list)
+    events: list[tuple[Row, int, int, str]] = field(default_factory=list)
+    """(row, start ns, length ns, phase) of single runs, up to a limit."""
+    started_ns: int = 0
     steps: StepFacts = field(default_factory=StepFacts)
     modes: dict[int, dict[tuple[bool, bool], int]] = field(default_factory=dict)
     """Module path -> how often it ran in (training, with gradients), of modules for which that matters."""

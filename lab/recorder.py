@@ -19,9 +19,11 @@ from core.tensor import Tensor
 from . import measure
 from .fold import NOWHERE, OURS, Folder, latest
 from .gathered import Bad, Gradient, Row, Trace
+from .memory import Memory
 from .steps import Steps
 
 LIMIT = 10_000  # rows; beyond it they fold by their place alone
+EVENTS = 20_000  # single runs that the timeline keeps
 FULL, EVERY = 8, 16  # figures of values: the first runs of a row, then every so many
 
 
@@ -36,6 +38,7 @@ class Recorder(observe.Observer):
         self.trace = Trace(files=dict(files or {}))
         self.fold = Folder(self.trace, boundary, limit)
         self.steps = Steps(self.fold, self.trace)
+        self.memory = Memory(self.trace)
         self.error: Exception | None = None
         self.own_ns = 0
         # own time since backward() began and since its last node; laps of nodes so far; time of ops in create_graph
@@ -44,7 +47,7 @@ class Recorder(observe.Observer):
         self._foreign: list[tuple[Any, int]] = []
         self._update: list[Any] = []
         self._steps = self._noted = 0
-        self.started_ns = perf_counter_ns()
+        self.started_ns = self.trace.started_ns = perf_counter_ns()
 
     # -- what observers hear: every ear is guarded ---------------------------------------------------------------------
 
@@ -145,6 +148,9 @@ class Recorder(observe.Observer):
         row.forward_ns += took
         if took > row.max_ns:
             row.max_ns = took
+        events = self.trace.events
+        if len(events) < EVENTS:
+            events.append((row, e.start_ns, took, e.phase))
         if e.node is not None:
             e.node.tag = row
             row.requires_grad = True
@@ -153,6 +159,8 @@ class Recorder(observe.Observer):
         row.view = view
         if view or not e.outputs:
             return
+        for t in e.outputs:
+            self.memory.made(row, t._a)
         if not row.shape and row.requires_grad and row.device == "cpu":
             value = float(e.outputs[0]._a)
             row.values = (row.values[0] if row.values else value, value)
@@ -215,6 +223,11 @@ class Recorder(observe.Observer):
             self._foreign.append((node, net))  # made by another cell: its time counts for this call of backward()
             return
         row = latest(row)
+        if len(self.trace.events) < EVENTS:
+            self.trace.events.append((row, e.start_ns, net, "backward"))
+        for g in e.results:
+            if g is not None:
+                self.memory.made(row, g._a if isinstance(g, Tensor) else g, True)
         row.backward_ns += net
         row.reached += 1
         if row.bad_backward is None:

@@ -81,6 +81,7 @@ class Recording:
         """Stop listening, without a record."""
         if self.recorder is not None:
             observe.remove(self.recorder)
+            self.recorder.memory.close()
             for outer in self._outer:
                 observe.add(outer)
         self.recorder, self._outer = None, []

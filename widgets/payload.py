@@ -6,12 +6,15 @@ from typing import Any
 
 from .figures import shape_text
 from .graph import Graph, Item, View, badge, leads_to
-from .record import Record, kernel_names
+from .record import OpRow, Record, kernel_names
 from .source import colours, lines_of
 from .still import NO_GRADIENT, PARTIAL
 
 NOT_REACHED = "backward did not come here"
 FLAGS = {"cut": 1, "nan": 2, "error": 4, "unreached": 8}
+
+RUNS = 1000
+"""Runs that the timeline draws: the longest."""
 
 Columns = dict[str, Callable[[Any], Any]]
 
@@ -30,16 +33,22 @@ def payload(record: Record, graph: Graph) -> dict[str, Any]:
     """
     op_index = {op.id: i for i, op in enumerate(record.ops)}
     resolve = leads_to(record)
+    known = [run for run in record.runs if run.op in op_index]
+    runs = sorted(sorted(known, key=lambda r: -r.ms)[:RUNS], key=lambda r: r.start_ms)
     tables: dict[str, tuple[Columns, Iterable[Any]]] = {
         "kernels": (_KERNEL, list(zip(record.kernels, kernel_names(record.kernels), strict=True))),
         "ops": (_OP | {"reads": lambda op: [i if kind == "o" else -1 - i for kind, i in resolve(op)]}, record.ops),
-        "by_op": (_BY_OP, _by_op(record)),
+        "by_op": (_BY_OP, _by(record, lambda op: op.op)),
+        "by_module": (_BY_OP, _by(record, lambda op: op.module or "outside modules")),
         "tensors": (_TENSOR, record.tensors),
         "lines": (_LINE, record.lines),
         "gradients": (_GRADIENT, record.gradients),
+        "runs": (_RUN | {"op": lambda r: op_index[r.op]}, runs),
+        "memory_rows": (_MEMORY, record.memory.rows if record.memory else []),
         "findings": (_FINDING | {"ops": lambda f: [op_index[i] for i in f.ops if i in op_index]}, record.findings),
     }
     put = _Strings()
+    memory = record.memory
     error = record.error
     return {
         "head": {
@@ -52,6 +61,15 @@ def payload(record: Record, graph: Graph) -> dict[str, Any]:
         },
         "hint": "Point at a line for its times and its boxes in the graph.",
         "help": "Click a box for its kernel, times and values. Enter opens a group, Esc goes up, arrows move.",
+        "runs_left": len(known) - len(runs),
+        "memory": memory
+        and {
+            "peak": memory.peak_bytes,
+            "at": figure(memory.peak_ms),
+            "end": memory.end_bytes,
+            "times": [figure(t) for t in memory.times_ms],
+            "sizes": memory.bytes,
+        },
         "partial": PARTIAL,
         "reached": NOT_REACHED,
         "unreached": NO_GRADIENT[0].upper() + NO_GRADIENT[1:] + ".",
@@ -194,6 +212,18 @@ _KERNEL: Columns = {
     "mean_us": lambda row: figure(row[0].mean_us),
     "bytes_per_s": lambda row: figure(row[0].bytes_per_s),
 }
+_RUN: Columns = {
+    "start": lambda r: figure(r.start_ms, 6),
+    "ms": lambda r: figure(r.ms),
+    "$phase": lambda r: r.phase,
+}
+_MEMORY: Columns = {
+    "line": lambda r: r.line,
+    "made": lambda r: r.made_bytes,
+    "peak": lambda r: r.peak_bytes,
+    "end": lambda r: r.kept_bytes,
+    "count": lambda r: r.count,
+}
 _FINDING: Columns = {
     "severity": lambda f: f.severity,
     "line": lambda f: f.line,
@@ -203,12 +233,13 @@ _FINDING: Columns = {
 }
 
 
-def _by_op(record: Record) -> list[tuple[str, int, float, float]]:
-    """Runs, forward and backward time of every kind of op."""
+def _by(record: Record, name: Callable[[OpRow], str]) -> list[tuple[str, int, float, float]]:
+    """Runs, forward and backward time of the ops that share a name."""
     found: dict[str, tuple[str, int, float, float]] = {}
     for op in record.ops:
-        _, count, forward, backward = found.get(op.op, ("", 0, 0.0, 0.0))
-        found[op.op] = (op.op, count + op.count, forward + op.forward_ms, backward + op.backward_ms)
+        key = name(op)
+        _, count, forward, backward = found.get(key, ("", 0, 0.0, 0.0))
+        found[key] = (key, count + op.count, forward + op.forward_ms, backward + op.backward_ms)
     return list(found.values())
 
 

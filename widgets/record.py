@@ -145,6 +145,43 @@ def kernel_names(kernels: list[KernelRow]) -> list[str]:
 
 
 @dataclass
+class MemoryRow:
+    """Bytes of results that one line made, and on whose behalf they are alive when most are."""
+
+    line: int | None
+    made_bytes: int = 0
+    peak_bytes: int = 0
+    """Of `made_bytes`, those alive at the peak."""
+    kept_bytes: int = 0
+    """Those alive at the end of the cell."""
+    count: int = 0
+
+
+@dataclass
+class Memory:
+    """The bytes of results alive in the course of a cell; parameters and data made before it are not counted."""
+
+    peak_bytes: int = 0
+    peak_ms: float = 0.0
+    end_bytes: int = 0
+    times_ms: list[float] = field(default_factory=list)
+    bytes: list[int] = field(default_factory=list)
+    """Alive from each of `times_ms` on."""
+    rows: list[MemoryRow] = field(default_factory=list)
+
+
+@dataclass
+class Run:
+    """One run of an op on the timeline."""
+
+    op: int
+    start_ms: float
+    ms: float
+    phase: str = "forward"
+    """"forward", "backward" or "update"."""
+
+
+@dataclass
 class Finding:
     """Something wrong, said in one sentence that names the line, with its remedy."""
 
@@ -200,6 +237,9 @@ class Record:
     kernels: list[KernelRow] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
     error: ErrorRow | None = None
+    memory: Memory | None = None
+    runs: list[Run] = field(default_factory=list)
+    """The timeline: the first runs of ops, in the order in which they began."""
     device: str = "cpu"
     environment: dict[str, str] = field(default_factory=dict)
     folded: bool = False

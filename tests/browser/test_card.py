@@ -9,6 +9,7 @@ import pytest
 from playwright.sync_api import expect
 
 import widgets
+from widgets.record import Memory, MemoryRow, OpRow, Record, Run
 
 from ..widgets import samples
 
@@ -34,6 +35,15 @@ document.addEventListener('keydown', e => window.stolen.push(e.key));
 """
 
 
+def remembered():
+    """A cell of two ops with its memory and its timeline."""
+    memory = Memory(3_000_000, 2.0, 1_000_000, [0.0, 1.0, 2.0, 3.0], [0, 2_000_000, 3_000_000, 1_000_000])
+    memory.rows = [MemoryRow(2, 2_000_000, 2_000_000, 0, 1), MemoryRow(3, 1_000_000, 1_000_000, 1_000_000, 1)]
+    ops = [OpRow(0, "matmul", line=2, forward_ms=1.0), OpRow(1, "tanh", line=3, inputs=["o0"], backward_ms=1.0)]
+    runs = [Run(0, 0.0, 1.0), Run(1, 3.0, 1.0, "backward")]
+    return Record("In [1]", "w = 1\nh = x @ w\ny = h.tanh()", ops=ops, memory=memory, runs=runs, forward_ms=1.0)
+
+
 @pytest.fixture
 def show(open_page, tmp_path):
     """`show("mlp", ...)`: the samples' cards on one page that listens for keys as a notebook does."""
@@ -42,7 +52,7 @@ def show(open_page, tmp_path):
     def show(*names, theme=LIGHT, width=1300, **options):
         watched = open_page(width=width, allow=(tmp_path.as_uri(),), **options)
         variables = ";".join(f"{name}:{value}" for name, value in theme.items())
-        made = {**samples.ALL, "large": lambda: samples.gpt(40, 100)}
+        made = {**samples.ALL, "large": lambda: samples.gpt(40, 100), "memory": remembered}
         body = "".join(widgets.html(made[name]()) for name in names)
         file: Path = tmp_path / "card.html"
         file.write_text(
@@ -187,12 +197,12 @@ def test_timings_sum_up(show):
     page = show("mlp")
     tab(page, "Timings").click()
     tables = page.locator("table")
-    expect(tables).to_have_count(3)
+    expect(tables).to_have_count(4)
     lines = tables.first
     figures = lines.locator("tbody tr").evaluate_all("rows => rows.map(r => +r.children[5].textContent)")
     total = float(lines.locator("tfoot td").nth(5).inner_text())
     assert abs(sum(figures) - total) < 0.03
-    expect(tables.nth(2).locator("tbody tr").first).to_contain_text("linear_backward_f32")
+    expect(tables.nth(3).locator("tbody tr").first).to_contain_text("linear_backward_f32")
     lines.get_by_role("button", name="7").click()
     expect(page.locator(".lines .lit")).to_contain_text("optimizer.step()")
 
@@ -298,3 +308,19 @@ def test_every_view_opens(show, name):
         expect(page.locator(".crumbs .end")).to_contain_text("1,000 boxes folded into runs of 32")
         page.locator(".node.group").first.click()
         expect(page.locator(".node.op")).not_to_have_count(0)
+
+
+def test_the_memory_tab_says_the_peak_and_whose_it_is(show):
+    page = show("memory")
+    tab(page, "Memory").click()
+    expect(page.locator(".lead b").first).to_have_text("3.00 MB")
+    expect(page.get_by_role("img", name="bytes alive over 3.00 ms, peak 3.00 MB at 2.00 ms")).to_be_visible()
+    expect(page.get_by_role("row", name="2 h = x @ w")).to_contain_text("2.00 MB")
+
+
+def test_the_timeline_names_the_run_that_is_pointed_at(show):
+    page = show("memory")
+    tab(page, "Timings").click()
+    timeline = page.get_by_role("img", name="timeline of 4.00 ms")
+    timeline.locator("rect").nth(1).hover()
+    expect(page.locator(".lead .quiet")).to_contain_text("tanh, backward 1.00 ms at 3.00 ms, line 3")
