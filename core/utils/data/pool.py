@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import resource
 import select
 import signal
 import socket
@@ -192,8 +193,8 @@ class Pool:
             except TooManyFiles as error:
                 raise RuntimeError(text(
                     "Too many open files. Communication with the workers is no longer possible", op="DataLoader",
-                    came=f"{len(os.listdir('/proc/self/fd'))} open files", remedy="ulimit -n with a larger number in "
-                    "the shell; or close some")) from error  # fmt: skip
+                    came=f"the limit of {resource.getrlimit(resource.RLIMIT_NOFILE)[0]} open files is reached",
+                    remedy="ulimit -n with a larger number in the shell; or close some")) from error  # fmt: skip
             except (EOFError, ConnectionResetError):
                 gone = True
             if gone:
