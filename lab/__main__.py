@@ -1,11 +1,15 @@
-"""The command line: ``python -m lab doctor`` and ``python -m lab bench``."""
+"""The command line: ``python -m lab doctor``, ``python -m lab bench`` and ``python -m lab run``."""
 
 from __future__ import annotations
 
 import importlib
 import sys
 
-COMMANDS = {"doctor": "what this machine can do, and what to do about the rest", "bench": "measurements, as ratios"}
+COMMANDS = {
+    "doctor": "what this machine can do, and what to do about the rest",
+    "bench": "measurements, as ratios",
+    "run": "a script, recorded: run script.py --report report.html",
+}
 USAGE = "usage: python -m lab COMMAND [options]\n\n" + "\n".join(
     f"  {name:8} {what}" for name, what in COMMANDS.items()
 )

@@ -16,6 +16,7 @@ import widgets
 from core import observe, source
 from widgets.record import ErrorRow, Record
 
+from . import export
 from .finish import build, settle
 from .recorder import Recorder
 from .report import table
@@ -116,6 +117,17 @@ class Recording:
         """The card as one self-contained piece of HTML, to be written to a file."""
         return widgets.html(self.record)
 
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the record to a file: `.html` is the card as a page, `.json` the rows, `.txt` the text.
+
+        *Raises*: ValueError for another suffix.
+        """
+        export.save(self.record, path)
+
+    def to_chrome_trace(self, path: str | os.PathLike[str] | None = None) -> dict[str, Any]:
+        """The timeline in the format that Perfetto and chrome://tracing open; written to `path` where it is given."""
+        return export.to_chrome_trace(self.record, path)
+
     def table(self, what: str = "ops") -> str:
         """One part of the record as a table: "ops", "lines", "gradients", "kernels" or "tensors"."""
         return table(self.record, what)
@@ -138,14 +150,20 @@ def recording(title: str = "") -> Recording:
     return Recording(title)
 
 
-def record(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Recording:
-    """Record one call of a function; what it returned is `.value` of the recording.
+def record(function: Callable[..., Any] | None = None, *args: Any, **kwargs: Any) -> Recording:
+    """Record one call of a function, whose result is `.value` of the recording; without one, a `with` block.
 
     >>> import core, lab
     >>> rec = lab.record(lambda: core.ones(3).exp().sum())
     >>> [op.op for op in rec.record.ops], round(rec.value.item(), 2)
     (['exp', 'sum'], 8.15)
+    >>> with lab.record() as rec:
+    ...     y = core.ones(3).exp()
+    >>> len(rec.to_chrome_trace()["traceEvents"]) > 4
+    True
     """
+    if function is None:
+        return Recording()
     inner = unwrap(function)
     code = getattr(inner, "__code__", None) or getattr(getattr(inner, "__func__", None), "__code__", None)
     rec = Recording(getattr(function, "__name__", type(function).__name__))

@@ -1,0 +1,69 @@
+"""``python -m lab run script.py``: a script as it is, recorded, with the card as a page or as text."""
+
+from __future__ import annotations
+
+import argparse
+import linecache
+import os
+import sys
+import traceback
+import types
+from pathlib import Path
+
+import widgets
+
+from .export import FORMS, save, to_chrome_trace
+from .session import Recording, error_row
+
+
+def main(argv: list[str]) -> int:
+    """Run a script under a recording; the exit status is the script's, 1 if it raised."""
+    parser = argparse.ArgumentParser(prog="python -m lab run", description=__doc__)
+    parser.add_argument("--report", metavar="FILE", help=f"write the record there ({', '.join(FORMS)}); else as text")
+    parser.add_argument("--trace", metavar="FILE", help="write the timeline for Perfetto there")
+    parser.add_argument("script", help="a Python file")
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="what the script gets as sys.argv[1:]")
+    options = parser.parse_args(argv)
+    if options.report and Path(options.report).suffix not in FORMS:
+        parser.error(f"--report {options.report}: needs a name that ends in {', '.join(FORMS)}")
+    if not Path(options.script).is_file():
+        parser.error(f"no such file: {options.script}")
+    recording, status = record_script(options.script, options.arguments)
+    for path in filter(None, (options.report, options.trace)):
+        save(recording.record, path) if path == options.report else to_chrome_trace(recording.record, path)
+        print(f"lab: wrote {path}", file=sys.stderr)
+    if not options.report:
+        print(widgets.text(recording.record), file=sys.stderr)
+    return status
+
+
+def record_script(script: str, arguments: list[str]) -> tuple[Recording, int]:
+    """Run a script as ``python script`` would, in a module named ``__main__``; the recording and the exit status."""
+    text = Path(script).read_text(encoding="utf-8")
+    module = types.ModuleType("__main__")
+    module.__file__ = script
+    before = sys.argv, sys.path[:], sys.modules.get("__main__")
+    sys.argv, sys.path[0:1] = [script, *arguments], [os.path.dirname(os.path.abspath(script))]
+    sys.modules["__main__"] = module
+    recording, status, error = Recording(os.path.basename(script)), 0, None
+    try:
+        code = compile(text, script, "exec")
+        recording.start({script: 0})
+        exec(code, module.__dict__)
+    except SystemExit as leave:
+        status = leave.code if isinstance(leave.code, int) else int(leave.code is not None)
+        if isinstance(leave.code, str):
+            print(leave.code, file=sys.stderr)
+    except BaseException as raised:
+        status, error = 1, raised
+        inner = raised.__traceback__.tb_next if raised.__traceback__ else None
+        traceback.print_exception(type(raised), raised, inner)
+    finally:
+        sys.argv, sys.path[:] = before[0], before[1]
+        if before[2] is not None:
+            sys.modules["__main__"] = before[2]
+    if recording.recorder is None:  # it did not even compile
+        recording.start({script: 0})
+    linecache.checkcache(script)
+    recording.stop(module.__dict__, text, error_row(error, {script: 0}))
+    return recording, status

@@ -1,0 +1,90 @@
+"""A record as a file, and a script run under a recording."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import core
+import lab
+from widgets.record import Record
+
+SCRIPT = """
+import sys
+import core as torch
+model = torch.nn.Linear(4, 2)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+x = torch.ones(8, 4)
+for step in range(3):
+    loss = model(x).square().mean()
+    loss.backward()
+    optimizer.step()
+print("loss is a tensor:", torch.is_tensor(loss), sys.argv[1:], __name__)
+"""
+
+
+@pytest.fixture
+def recorded() -> lab.Recording:
+    W = core.ones(4, 4, requires_grad=True)
+    with lab.record() as rec:
+        (W @ W).tanh().sum().backward()
+    return rec
+
+
+def test_saved_as_page_rows_and_text(recorded: Any, tmp_path: Path) -> None:
+    for suffix in ("html", "json", "txt"):
+        recorded.save(tmp_path / f"report.{suffix}")
+    assert (tmp_path / "report.html").read_text().startswith("<!doctype html>")
+    assert Record.from_json((tmp_path / "report.json").read_text()) == recorded.record
+    assert "tanh" in (tmp_path / "report.txt").read_text()
+    with pytest.raises(ValueError, match=r"report.pdf.*\.html"):
+        recorded.save(tmp_path / "report.pdf")
+
+
+def test_the_trace_is_what_perfetto_reads(recorded: Any, tmp_path: Path) -> None:
+    recorded.to_chrome_trace(tmp_path / "trace.json")
+    events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+    spans = [e for e in events if e["ph"] == "X"]
+    assert [(e["name"], e["cat"]) for e in spans[:3]] == [
+        ("matmul", "forward"),
+        ("tanh", "forward"),
+        ("sum", "forward"),
+    ]
+    assert {(e["name"], e["cat"]) for e in spans[3:]} == {(n, "backward") for n in ("sum", "tanh", "matmul")}
+    assert all(e["ts"] >= 0 and e["dur"] >= 0 and {"pid", "tid", "args"} <= e.keys() for e in spans)
+    assert any(e["ph"] == "C" for e in events)
+
+
+def run(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "lab", "run", *words], cwd=cwd, capture_output=True, text=True, timeout=120, check=False
+    )
+
+
+def test_a_script_is_run_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(SCRIPT)
+    done = run("--report", "out.html", "--trace", "trace.json", "train.py", "--fast", "7", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "loss is a tensor: True ['--fast', '7'] __main__" in done.stdout
+    page = (tmp_path / "out.html").read_text()
+    assert "Line 9 adds its gradients to those that a step has used already" in page
+    assert json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+
+
+def test_a_script_that_raises(tmp_path: Path) -> None:
+    (tmp_path / "bad.py").write_text("import core\nx = core.ones(2, 2)\nx @ core.ones(3, 3)\n")
+    done = run("bad.py", cwd=tmp_path)
+    assert done.returncode == 1
+    assert "mat1 and mat2 shapes cannot be multiplied" in done.stderr
+    assert "Line 3 fails in `matmul`" in done.stderr
+    (tmp_path / "syntax.py").write_text("x = (\n")
+    done = run("syntax.py", cwd=tmp_path)
+    assert (done.returncode, "SyntaxError" in done.stderr) == (1, True)
+    assert run("absent.py", cwd=tmp_path).returncode == 2
+    (tmp_path / "leaves.py").write_text("import sys\nsys.exit(5)\n")
+    assert run("leaves.py", cwd=tmp_path).returncode == 5
