@@ -68,7 +68,7 @@ VECTOR static void NAME(tile)(int rows, const NAME(factor) * f, int factors, REA
 }
 
 /* panels (ceil(columns / PANEL), rows, PANEL) of w (rows, columns). */
-static void NAME(pack_rows)(const REAL *w, ptrdiff_t rows, ptrdiff_t columns, REAL *panels) {
+INLINE void NAME(pack_rows)(const REAL *w, ptrdiff_t rows, ptrdiff_t columns, REAL *panels) {
     for (ptrdiff_t j = 0; j < columns; j += NAME(PANEL)) {
         const ptrdiff_t width = columns - j < NAME(PANEL) ? columns - j : NAME(PANEL);
         for (ptrdiff_t i = 0; i < rows; i++, panels += NAME(PANEL)) {
@@ -79,7 +79,7 @@ static void NAME(pack_rows)(const REAL *w, ptrdiff_t rows, ptrdiff_t columns, RE
 }
 
 /* panels (ceil(rows / PANEL), columns, PANEL) of the transpose of w (rows, columns). */
-static void NAME(pack_columns)(const REAL *w, ptrdiff_t rows, ptrdiff_t columns, REAL *panels) {
+INLINE void NAME(pack_columns)(const REAL *w, ptrdiff_t rows, ptrdiff_t columns, REAL *panels) {
     for (ptrdiff_t j = 0; j < rows; j += NAME(PANEL), panels += columns * NAME(PANEL)) {
         const ptrdiff_t width = rows - j < NAME(PANEL) ? rows - j : NAME(PANEL);
         if (width < NAME(PANEL)) memset(panels, 0, sizeof(REAL) * (size_t)(columns * NAME(PANEL)));

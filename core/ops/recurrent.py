@@ -237,7 +237,8 @@ def _samples(gates: int, states: int, extra: dict[str, Any] | None = None, proje
             return tuple(arrays), {"reverse": False, "batch_first": False, "sizes": None, **(extra or {}), **params}
 
         cases = [case((3, 2), 2, 2, True, True), case((2, 2), 3, 1, True, False, batch_first=True, reverse=True),
-                 case((4,), 1, 2, True, True, sizes=(3, 1)), case((5,), 2, 1, False, True, sizes=(2, 2, 1), reverse=True)]  # fmt: skip
+                 case((4,), 1, 2, True, True, sizes=(3, 1)),
+                 case((5,), 2, 1, False, True, sizes=(2, 2, 1), reverse=True)]  # fmt: skip
         return [*cases, case((2, 2), 1, 2, True, True, 1)] if projected else cases
 
     return make
@@ -257,5 +258,6 @@ gru_layer = operation(
 )  # fmt: skip
 rnn_layer = operation(
     "rnn", _rnn_forward, inputs=_INPUTS, params={"nonlinearity": "tanh", **_PARAMS}, outputs="y h", returns=2,
-    vjp=_rnn_vjp, samples=_samples(1, 1, {"nonlinearity": "tanh"}), doc="A plain recurrent layer in one direction: (y, h).",
+    vjp=_rnn_vjp, samples=_samples(1, 1, {"nonlinearity": "tanh"}),
+    doc="A plain recurrent layer in one direction: (y, h).",
 )  # fmt: skip

@@ -129,6 +129,8 @@ from .rarer import (
     Tanhshrink,
     Threshold,
 )
+from .rnn import GRU, LSTM, RNN, RNNBase
+from .rnn_cell import GRUCell, LSTMCell, RNNCell, RNNCellBase
 from .sparse import Embedding, EmbeddingBag
 from .transformer import (
     Transformer,
@@ -199,6 +201,8 @@ __all__ = [
     "GELU",
     "GLU",
     "GroupNorm",
+    "GRU",
+    "GRUCell",
     "Hardshrink",
     "Hardsigmoid",
     "Hardswish",
@@ -233,6 +237,8 @@ __all__ = [
     "LPPool1d",
     "LPPool2d",
     "LPPool3d",
+    "LSTM",
+    "LSTMCell",
     "MarginRankingLoss",
     "MaxPool1d",
     "MaxPool2d",
@@ -267,6 +273,10 @@ __all__ = [
     "ReplicationPad2d",
     "ReplicationPad3d",
     "RMSNorm",
+    "RNN",
+    "RNNBase",
+    "RNNCell",
+    "RNNCellBase",
     "RReLU",
     "SELU",
     "Sequential",
