@@ -21,7 +21,7 @@ from ..history import edge, storage_of
 from ..modes import state as mode
 from ..node import Node
 from ..source import describe, here
-from ..tensor import Tensor, wrap
+from ..tensor import Tensor, from_array, wrap
 from . import anomaly
 from .vjp import gradients
 
@@ -408,6 +408,9 @@ def _prehooks(node: Node, g: Any, create_graph: bool) -> Any:
 def _hooks(node: Node, results: Any, g: Any, create_graph: bool) -> tuple[Any, ...]:
     kinds = [None if e is None else e._kind if isinstance(e, Tensor) else _kind_of(e, nr)
              for e, nr in zip(node.edges, node.nrs or (0,) * len(node.edges), strict=True)]  # fmt: skip
+    if not create_graph:  # a function may give gradients that nobody asked for, and hooks see them
+        kinds = [from_array(g, node.kind.device)._kind if k is None and g is not None else k
+                 for k, g in zip(kinds, results, strict=True)]  # fmt: skip
     given, incoming = _tensors(results, kinds, create_graph), _outputs(node, g, create_graph)
     for hook in tuple((node.hooks or {}).values()):
         given = _replaced(given, hook(given, incoming))

@@ -134,6 +134,13 @@ def type(input: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
     """
     if dtype is None:
         return f"core.{'cuda.' if input.is_cuda else ''}{input.dtype.scalar_type}Tensor"
+    if isinstance(dtype, str):
+        named = {d.scalar_type: d for d in vars(dtypes).values() if isinstance(d, Dtype)}
+        *lead, last = dtype.split(".")
+        found = named.get(last.removesuffix("Tensor"))
+        if found is None or lead[-1:] not in (["torch"], ["core"], ["cuda"]):
+            raise ValueError(f"invalid type: '{dtype}'\n  needed: a dtype, or a name such as 'core.FloatTensor'")
+        return to(input, "cuda" if "cuda" in lead else "cpu", found)
     return to(input, dtype)
 
 

@@ -16,6 +16,7 @@ from .module import Module
 class _Norm(Module):
     """Scale and shift of each channel, and running statistics where they are tracked."""
 
+    _version = 2  # since then, states have the number of batches
     dims: tuple[int, ...] = (2, 3)
     weight: Parameter | None
     bias: Parameter | None
@@ -52,6 +53,14 @@ class _Norm(Module):
             init.ones_(self.weight)
         if self.bias is not None:
             init.zeros_(self.bias)
+
+    def _load_from_state_dict(self, state_dict: Any, prefix: str, local_metadata: dict[str, Any],
+                              *rest: Any) -> None:  # fmt: skip
+        key = prefix + "num_batches_tracked"
+        if (local_metadata.get("version") or 1) < 2 and self.track_running_stats and key not in state_dict:
+            mine = self.num_batches_tracked
+            state_dict[key] = tensor(0, dtype=dtypes.int64) if mine is None else mine
+        super()._load_from_state_dict(state_dict, prefix, local_metadata, *rest)
 
     def _check(self, input: Tensor) -> None:
         if input.ndim not in self.dims:

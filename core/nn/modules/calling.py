@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -11,6 +12,7 @@ from ...autograd.function import Function
 from ...modes import state as mode
 from ...node import RemovableHandle
 from ...tensor import Tensor, storage_of, wrap
+from . import everywhere
 
 _HOOKS = ("_forward_pre_hooks", "_forward_pre_hooks_with_kwargs", "_forward_hooks", "_forward_hooks_with_kwargs",
           "_forward_hooks_always_called", "_backward_pre_hooks", "_backward_hooks")  # fmt: skip
@@ -26,10 +28,12 @@ class Calling:
     _forward_hooks_always_called: dict[int, bool]
     _backward_pre_hooks: dict[int, Any]
     _backward_hooks: dict[int, Any]
+    _is_full_backward_hook: bool | None
 
     def _init_hooks(self, put: Callable[[str, Any], None]) -> None:
         for name in _HOOKS:
             put(name, {})
+        put("_is_full_backward_hook", None)
         self._init_state_hooks(put)  # type: ignore[attr-defined]
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
@@ -39,7 +43,8 @@ class Calling:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if observe.observers:
             return self._observed(args, kwargs)
-        if self._forward_hooks or self._forward_pre_hooks or self._backward_hooks or self._backward_pre_hooks:
+        if self._forward_hooks or self._forward_pre_hooks or self._backward_hooks or self._backward_pre_hooks or \
+                everywhere.calls:  # fmt: skip
             return self._hooked(args, kwargs)
         return self.forward(*args, **kwargs)
 
@@ -53,34 +58,50 @@ class Calling:
             for o in watching:
                 o.exit_module(self)
 
+    def _forward_entries(self) -> list[tuple[int, everywhere.Entry]]:
+        """The hooks after forward, those of all modules first."""
+        own = [(key, everywhere.Entry("forward", hook, key in self._forward_hooks_with_kwargs,
+                                      key in self._forward_hooks_always_called))
+               for key, hook in tuple(self._forward_hooks.items())]  # fmt: skip
+        return everywhere.of("forward") + own
+
     def _hooked(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        args, kwargs = self._before(args, kwargs)
         called: set[int] = set()
         result = None
         try:
-            watch = None
-            if self._backward_hooks or self._backward_pre_hooks:
-                watch = _BackwardWatch(self)
+            args, kwargs = self._before(args, kwargs)
+            pre = [*(e.hook for _, e in everywhere.of("backward_pre")), *self._backward_pre_hooks.values()]
+            hooks = [*(e.hook for _, e in everywhere.of("backward")),
+                     *(self._backward_hooks.values() if self._is_full_backward_hook is not False else ())]  # fmt: skip
+            watch = _BackwardWatch(self, hooks, pre) if pre or hooks else None
+            if watch is not None:
                 args = watch.inputs(args)
             result = self.forward(*args, **kwargs)
-            for key, hook in tuple(self._forward_hooks.items()):
+            for key, entry in self._forward_entries():
                 called.add(key)
-                result = self._after(key, hook, args, kwargs, result)
+                result = self._after(entry, args, kwargs, result)
+            if self._backward_hooks and self._is_full_backward_hook is False:
+                _watch_node(self, result)
             return result if watch is None else watch.outputs(result)
         except Exception:
-            for key, hook in tuple(self._forward_hooks.items()):
-                if key in self._forward_hooks_always_called and key not in called:
+            for key, entry in self._forward_entries():
+                if entry.always_call and key not in called:
                     try:
-                        result = self._after(key, hook, args, kwargs, result)
+                        result = self._after(entry, args, kwargs, result)
                     except Exception as e:
+                        what = "global module" if key in everywhere.calls else "module"
                         warnings.warn(
-                            "module forward hook with ``always_call=True`` raised an exception that was silenced as "
+                            f"{what} forward hook with ``always_call=True`` raised an exception that was silenced as "
                             f"another error was raised in forward: {e}",
                             stacklevel=3,
                         )
             raise
 
     def _before(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        for _, entry in everywhere.of("forward_pre"):
+            changed = entry.hook(self, args)
+            if changed is not None:
+                args = changed if isinstance(changed, tuple) else (changed,)
         for key, hook in tuple(self._forward_pre_hooks.items()):
             if key in self._forward_pre_hooks_with_kwargs:
                 changed = hook(self, args, kwargs)
@@ -97,10 +118,8 @@ class Calling:
                     args = changed if isinstance(changed, tuple) else (changed,)
         return args, kwargs
 
-    def _after(self, key: int, hook: Any, args: Any, kwargs: Any, result: Any) -> Any:
-        changed = (
-            hook(self, args, kwargs, result) if key in self._forward_hooks_with_kwargs else hook(self, args, result)
-        )
+    def _after(self, entry: everywhere.Entry, args: Any, kwargs: Any, result: Any) -> Any:
+        changed = entry.hook(self, args, kwargs, result) if entry.with_kwargs else entry.hook(self, args, result)
         return result if changed is None else changed
 
     # -- registering ---------------------------------------------------------------------------------------------------
@@ -133,11 +152,35 @@ class Calling:
     def register_full_backward_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
         """Call ``hook(module, grad_input, grad_output)`` when the gradients of the inputs are there; a tuple replaces
         `grad_input`."""
+        self._one_kind(True)
         return RemovableHandle(self._backward_hooks, hook, first=prepend)
 
     def register_backward_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """As `register_full_backward_hook`."""
-        return self.register_full_backward_hook(hook)
+        """Call ``hook(module, grad_input, grad_output)`` for the last op of forward alone.
+
+        `register_full_backward_hook` tells the gradients of the module's own inputs.
+        """
+        self._one_kind(False)
+        return RemovableHandle(self._backward_hooks, hook)
+
+    def _one_kind(self, full: bool) -> None:
+        if self._is_full_backward_hook not in (None, full):
+            raise RuntimeError("Cannot use both regular backward hooks and full backward hooks on a single Module. "
+                               "Please use only one of them.")  # fmt: skip
+        put = super().__setattr__  # no attribute of the user's
+        put("_is_full_backward_hook", full)
+
+
+def _watch_node(module: Calling, result: Any) -> None:
+    """Have the hooks of `register_backward_hook` hear of the node that made the first tensor in a result."""
+    while not isinstance(result, Tensor):
+        many = list(result.values()) if isinstance(result, dict) else result
+        if not isinstance(many, tuple | list) or not many:
+            return
+        result = next((v for v in many if isinstance(v, Tensor)), many[0])
+    if result.grad_fn is not None:
+        for hook in module._backward_hooks.values():
+            result.grad_fn.register_hook(functools.partial(hook, module))
 
 
 class BackwardHookFunction(Function):
@@ -161,10 +204,8 @@ class BackwardHookFunction(Function):
 class _BackwardWatch:
     """The backward hooks of one call: a node before the module and one behind it tell them the gradients."""
 
-    def __init__(self, module: Calling) -> None:
-        self.module = module
-        self.hooks = tuple(module._backward_hooks.values())
-        self.pre_hooks = tuple(module._backward_pre_hooks.values())
+    def __init__(self, module: Calling, hooks: list[Any], pre_hooks: list[Any]) -> None:
+        self.module, self.hooks, self.pre_hooks = module, hooks, pre_hooks
         self.grad_outputs: tuple[Any, ...] | None = None
         self.in_places: list[int] | None = None
         self.out_places: list[int] | None = None

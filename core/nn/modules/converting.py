@@ -41,7 +41,18 @@ class Converting:
         """Move to a device, or floating-point parameters and buffers to a dtype: ``to(device)``, ``to(dtype)``,
         ``to(device, dtype)`` or ``to(tensor)``."""
         where, dtype = kwargs.pop("device", None), kwargs.pop("dtype", None)
-        for a in args:
+        given = kwargs.pop("tensor", None)
+        many = args if given is None else (given, *args)
+        unknown = set(kwargs) - {"non_blocking", "copy", "memory_format"}
+        kinds = [a for a in many if isinstance(a, dtypes.dtype | Tensor)]
+        odd = [a for a in many if not isinstance(a, dtypes.dtype | Tensor | str | Device | int | None)]
+        if unknown or odd or len(kinds) > 1 or (kinds and dtype is not None):
+            said = [*(type(a).__name__ for a in args), *(f"{k}={type(v).__name__}" for k, v in kwargs.items())]
+            raise TypeError(
+                f"to() received an invalid combination of arguments - got ({', '.join(said)}), but expected "
+                "one of: (device, dtype, non_blocking), (dtype, non_blocking), (tensor, non_blocking)"
+            )
+        for a in many:
             if isinstance(a, Tensor):
                 where, dtype = a.device, a.dtype
             elif isinstance(a, dtypes.dtype):
@@ -61,9 +72,13 @@ class Converting:
 
         return self._apply(lambda t: empty_like(t, device=device), recurse)
 
-    def type(self, dst_type: dtypes.dtype) -> Self:
+    def type(self, dst_type: Any) -> Self:
         """Every parameter and buffer as another dtype."""
-        return self._apply(lambda t: t.to(dst_type))  # type: ignore[attr-defined]
+        return self._apply(lambda t: t.type(dst_type))  # type: ignore[attr-defined]
+
+    def share_memory(self) -> Self:
+        """Move parameters and buffers to memory that other processes see; see `Tensor.share_memory_`."""
+        return self._apply(lambda t: t.share_memory_())  # type: ignore[attr-defined]
 
     def _floats_to(self, d: dtypes.dtype) -> Self:
         return self._apply(lambda t: t.to(d) if t.is_floating_point() else t)  # type: ignore[attr-defined]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from types import FunctionType
 from typing import Any, Self
 
 from ...source import here
@@ -10,13 +11,35 @@ from ...tensor import Tensor, storage_of, wrap
 from ..parameter import Buffer, Parameter
 from .calling import Calling
 from .converting import Converting
+from .everywhere import (
+    register_module_backward_hook,
+    register_module_buffer_registration_hook,
+    register_module_forward_hook,
+    register_module_forward_pre_hook,
+    register_module_full_backward_hook,
+    register_module_full_backward_pre_hook,
+    register_module_module_registration_hook,
+    register_module_parameter_registration_hook,
+    registered,
+    registrations,
+)
 from .state import State
+
+__all__ = [
+    "Module",
+    "register_module_backward_hook",
+    "register_module_buffer_registration_hook",
+    "register_module_forward_hook",
+    "register_module_forward_pre_hook",
+    "register_module_full_backward_hook",
+    "register_module_full_backward_pre_hook",
+    "register_module_module_registration_hook",
+    "register_module_parameter_registration_hook",
+]
 
 
 def typename(x: Any) -> str:
     """The name of a value's type as messages say it: ``int``, ``core.FloatTensor``."""
-    if isinstance(x, Parameter):
-        return "core.nn.Parameter"
     if isinstance(x, Tensor):
         short = {"float32": "Float", "float64": "Double", "float16": "Half", "bfloat16": "BFloat16", "int64": "Long",
                  "int32": "Int", "int16": "Short", "int8": "Char", "uint8": "Byte", "bool": "Bool"}  # fmt: skip
@@ -60,7 +83,17 @@ class Module(Calling, Converting, State):
     _modules: dict[str, Module | None]
     _non_persistent_buffers_set: set[str]
 
-    def __init__(self) -> None:
+    dump_patches = False
+    call_super_init = False  # for classes with other bases beside: hand the arguments of __init__ on to them
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        if not self.call_super_init:
+            if kwargs:
+                raise TypeError(f"{type(self).__name__}.__init__() got an unexpected keyword argument "
+                                f"'{next(iter(kwargs))}'")  # fmt: skip
+            if args:
+                raise TypeError(f"{type(self).__name__}.__init__() takes 1 positional argument but "
+                                f"{len(args) + 1} were given")  # fmt: skip
         put = super().__setattr__  # past our own __setattr__, which needs these to be there
         put("training", True)
         put("_parameters", {})
@@ -68,6 +101,13 @@ class Module(Calling, Converting, State):
         put("_non_persistent_buffers_set", set())
         put("_modules", {})
         self._init_hooks(put)
+        if self.call_super_init:
+            super().__init__(*args, **kwargs)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self.__dict__.setdefault("_non_persistent_buffers_set", set())
+        self._init_hooks(self.__dict__.setdefault)  # what is missing from states that older versions saved
 
     # -- registering ---------------------------------------------------------------------------------------------------
 
@@ -88,8 +128,8 @@ class Module(Calling, Converting, State):
         self._check_name("buffer", name, self._buffers)
         if tensor is not None and not isinstance(tensor, Tensor):
             raise TypeError(f"cannot assign '{typename(tensor)}' object to buffer '{name}' "
-                            "(core.Tensor or None required)")  # fmt: skip
-        self._buffers[name] = tensor
+                            "(torch Tensor or None required)")  # fmt: skip
+        self._buffers[name] = registered("buffer", self, name, tensor) if registrations else tensor
         if persistent:
             self._non_persistent_buffers_set.discard(name)
         else:
@@ -110,6 +150,8 @@ class Module(Calling, Converting, State):
                     "explicitly. "
                     f"To express '{name}' as a function of another Tensor, compute the value in the forward() method."
                 )
+        if registrations and param is not None:
+            param = registered("parameter", self, name, param)
         self._parameters[name] = param
 
     def add_module(self, name: str, module: Module | None) -> None:
@@ -117,7 +159,7 @@ class Module(Calling, Converting, State):
         if not isinstance(module, Module) and module is not None:
             raise TypeError(f"{typename(module)} is not a Module subclass")
         self._check_name("module", name, self._modules)
-        self._modules[name] = module
+        self._modules[name] = registered("module", self, name, module) if registrations else module
 
     def register_module(self, name: str, module: Module | None) -> None:
         """As `add_module`."""
@@ -149,12 +191,12 @@ class Module(Calling, Converting, State):
             if modules is None:
                 raise AttributeError("cannot assign module before Module.__init__() call")
             self._forget(name, "_parameters", "_buffers")
-            modules[name] = value
+            modules[name] = registered("module", self, name, value) if registrations else value
         elif modules is not None and name in modules:
             if value is not None:
                 raise TypeError(f"cannot assign '{typename(value)}' as child module '{name}' "
                                 "(core.nn.Module or None expected)")  # fmt: skip
-            modules[name] = None
+            modules[name] = registered("module", self, name, None) if registrations else None
         elif isinstance(value, Buffer) or (buffers is not None and name in buffers):
             if value is not None and not isinstance(value, Tensor):
                 raise TypeError(f"cannot assign '{typename(value)}' as buffer '{name}' "
@@ -245,9 +287,9 @@ class Module(Calling, Converting, State):
                     path = f"{prefix}.{name}" if prefix else name
                     yield from module.named_modules(memo, path, remove_duplicate)
 
-    def modules(self) -> Iterator[Module]:
-        """This module and all within, each once."""
-        for _, module in self.named_modules():
+    def modules(self, remove_duplicate: bool = True) -> Iterator[Module]:
+        """This module and all within, each once unless `remove_duplicate` is False."""
+        for _, module in self.named_modules(remove_duplicate=remove_duplicate):
             yield module
 
     def get_submodule(self, target: str) -> Module:
@@ -343,3 +385,9 @@ class Module(Calling, Converting, State):
             return f"{self._get_name()}({own[0]})"
         lines = own + children
         return self._get_name() + "(" + ("\n  " + "\n  ".join(lines) + "\n" if lines else "") + ")"
+
+
+for _base in (Calling, Converting, State):  # errors about their arguments speak of Module
+    for _name, _f in vars(_base).items():
+        if isinstance(_f, FunctionType):
+            _f.__qualname__ = f"Module.{_name}"

@@ -8,7 +8,6 @@ from typing import Any
 
 from ...device import device as Device
 from ...tensor import Tensor
-from .. import functional as F
 from .batchnorm import _BatchNorm
 from .loss import NLLLoss
 from .module import Module

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
@@ -13,7 +14,18 @@ from ...tensor import Tensor, storage_of, wrap
 from ..parameter import Parameter, is_lazy
 
 _EXTRA = "_extra_state"
-_HOOKS = ("_state_dict_hooks", "_state_dict_pre_hooks", "_load_state_dict_pre_hooks", "_load_state_dict_post_hooks")
+_HOOKS = ("_state_dict_hooks", "_state_dict_pre_hooks", "_state_dict_hooks_replacing", "_load_state_dict_pre_hooks",
+          "_load_state_dict_post_hooks")  # fmt: skip
+
+
+class _Without:
+    """A hook that is not told which module calls it."""
+
+    def __init__(self, hook: Callable[..., None]) -> None:
+        self.hook = hook
+
+    def __call__(self, module: Any, *args: Any) -> None:
+        self.hook(*args)
 
 
 class _IncompatibleKeys(NamedTuple):
@@ -38,6 +50,7 @@ class State:
     _non_persistent_buffers_set: set[str]
     _state_dict_hooks: dict[int, Any]
     _state_dict_pre_hooks: dict[int, Any]
+    _state_dict_hooks_replacing: dict[int, bool]
     _load_state_dict_pre_hooks: dict[int, Any]
     _load_state_dict_post_hooks: dict[int, Any]
 
@@ -61,6 +74,12 @@ class State:
         """Call ``hook(module, state_dict, prefix, local_metadata)`` after the module's own state was collected."""
         return RemovableHandle(self._state_dict_hooks, hook)
 
+    def _register_state_dict_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """As `register_state_dict_post_hook`; what the hook returns replaces the state dict."""
+        handle = RemovableHandle(self._state_dict_hooks, hook)
+        self._state_dict_hooks_replacing[handle.id] = True
+        return handle
+
     def register_state_dict_pre_hook(self, hook: Callable[..., None]) -> RemovableHandle:
         """Call ``hook(module, prefix, keep_vars)`` before the state is collected."""
         return RemovableHandle(self._state_dict_pre_hooks, hook)
@@ -69,6 +88,11 @@ class State:
         """Call ``hook(module, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)``
         before this module loads."""
         return RemovableHandle(self._load_state_dict_pre_hooks, hook)
+
+    def _register_load_state_dict_pre_hook(self, hook: Callable[..., None],
+                                           with_module: bool = False) -> RemovableHandle:  # fmt: skip
+        """As `register_load_state_dict_pre_hook`; the hook gets the module only `with_module`."""
+        return RemovableHandle(self._load_state_dict_pre_hooks, hook if with_module else _Without(hook))
 
     def register_load_state_dict_post_hook(self, hook: Callable[..., None]) -> RemovableHandle:
         """Call ``hook(module, incompatible_keys)`` after loading; it may change the two lists."""
@@ -85,13 +109,21 @@ class State:
         if type(self).get_extra_state is not State.get_extra_state:
             destination[prefix + _EXTRA] = self.get_extra_state()
 
-    def state_dict(self, *, destination: Any = None, prefix: str = "", keep_vars: bool = False) -> dict[str, Any]:
+    def state_dict(self, *args: Any, destination: Any = None, prefix: str = "",
+                   keep_vars: bool = False) -> dict[str, Any]:  # fmt: skip
         """Every parameter and persistent buffer by its path; they share the module's memory.
 
         >>> import core
         >>> list(core.nn.Sequential(core.nn.Linear(2, 3)).state_dict())
         ['0.weight', '0.bias']
         """
+        if args:
+            warnings.warn("Positional args are being deprecated, use kwargs instead. Refer to "
+                          "https://pytorch.org/docs/main/generated/torch.nn.Module.html#torch.nn.Module.state_dict for "
+                          "details.", FutureWarning, stacklevel=2)  # fmt: skip
+            given = dict(zip(("destination", "prefix", "keep_vars"), args, strict=False))
+            destination = given.get("destination", destination)
+            prefix, keep_vars = given.get("prefix", prefix), given.get("keep_vars", keep_vars)
         if destination is None:
             destination = OrderedDict()
             destination._metadata = OrderedDict()
@@ -104,9 +136,12 @@ class State:
         for name, module in self._modules.items():
             if module is not None:
                 module.state_dict(destination=destination, prefix=f"{prefix}{name}.", keep_vars=keep_vars)
-        for hook in self._state_dict_hooks.values():
-            if hook(self, destination, prefix, local_metadata) is not None:
-                raise RuntimeError("state_dict post-hook must return None")
+        for key, hook in self._state_dict_hooks.items():
+            found = hook(self, destination, prefix, local_metadata)
+            if found is not None:
+                if key not in self._state_dict_hooks_replacing:
+                    raise RuntimeError("state_dict post-hook must return None")
+                destination = found
         return destination  # type: ignore[no-any-return]
 
     # -- loading -------------------------------------------------------------------------------------------------------

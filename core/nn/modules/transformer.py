@@ -78,7 +78,7 @@ class _Layer(Module):
         self.activation: Any = _activation(activation)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
+        super().__setstate__(state)
         self.__dict__.setdefault("activation", F.relu)
 
     def _ff_block(self, x: Tensor, last: Module) -> Tensor:
