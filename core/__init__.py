@@ -128,7 +128,7 @@ from .serialization import load, save
 from .shape import Size
 from .tensor import Tensor
 
-from . import distributions, fft, func, library, linalg, nn, optim, special, utils  # isort: skip - written in the ops above
+from . import distributions, fft, func, library, linalg, metrics, nn, optim, special, utils  # isort: skip - after the ops
 
 vmap = func.vmap
 float, double, half, long, int = float32, float64, float16, int64, int32
