@@ -37,6 +37,11 @@ class Parameter(Tensor):
             data = _empty()
         if not isinstance(data, Tensor):
             raise TypeError(f"Parameter(): data must be a Tensor, not {type(data).__name__}; remedy: core.tensor(data)")
+        if requires_grad and data._kind.dtype.category < 2:
+            raise RuntimeError(
+                "Only Tensors of floating point and complex dtype can require gradients\n  op: Parameter; "
+                f"came: a tensor of {data._kind.dtype}; remedy: requires_grad=False, or a buffer"
+            )
         self = Tensor.__new__(cls)
         self._a, self._kind, self._storage = data._a, data._kind, storage_of(data)
         self.requires_grad_(requires_grad)

@@ -28,7 +28,7 @@ def said(value: Any) -> Any:
     if isinstance(value, type):
         return value.__name__
     text = re.sub(r"0x[0-9a-f]+", "0x", str(value))
-    text = text.replace("torch Tensor", "core Tensor").split(" Please file an issue")[0]
+    text = text.replace("torch Tensor", "core Tensor").split(" Please file an issue")[0].split(" Open an issue")[0]
     text = re.sub(r"torch\.(\w+\.)*(?=\w)|core\.(\w+\.)*(?=\w)", "", text)
     return text.split("\n  op:")[0]
 

@@ -146,14 +146,16 @@ class ModuleList(_Numbered):
         return self
 
     def insert(self, index: int, module: Module) -> None:
-        """Put a module before the one at `index`."""
-        super().insert(index, module)
+        """Put a module before the one at `index`; at the end where there is none."""
+        row: list[Any] = list(self)
+        row.insert(index, module)
+        self._modules = {str(i): m for i, m in enumerate(row)}
 
     def __iadd__(self, modules: Iterable[Module]) -> Self:
         return self.extend(modules)
 
     def __add__(self, other: Iterable[Module]) -> ModuleList:
-        return ModuleList([*self, *other])
+        return ModuleList([*self, *list(other)])
 
     def __repr__(self) -> str:
         """Equal neighbours fold into one line: ``(0-2): 3 x Linear(...)``."""

@@ -45,9 +45,11 @@ def register_module_forward_pre_hook(hook: Callable[..., Any]) -> RemovableHandl
     """Call ``hook(module, args)`` before every module's forward, ahead of its own hooks; what it returns replaces args.
 
     >>> import core
-    >>> with core.nn.modules.module.register_module_forward_pre_hook(lambda module, args: print(module)):
-    ...     y = core.nn.Tanh()(core.ones(1))
+    >>> from core.nn.modules.module import register_module_forward_pre_hook
+    >>> with register_module_forward_pre_hook(lambda module, args: print(module)):
+    ...     core.nn.Tanh()(core.zeros(1))
     Tanh()
+    tensor([0.])
     """
     return _add(calls, "forward_pre", hook)
 

@@ -103,14 +103,18 @@ class ParameterDict(Module):
             self.update(parameters)
 
     def __getitem__(self, key: str) -> Any:
-        if key not in self._keys:
-            raise KeyError(key)
+        self._check_key(key)
+        if key not in self._keys:  # an AttributeError and no KeyError, as in PyTorch
+            raise AttributeError(f"'ParameterDict' object has no attribute '{key}'")
         return getattr(self, key)
 
-    def __setitem__(self, key: str, value: Any) -> None:
+    def _check_key(self, key: Any) -> None:
         if not isinstance(key, str):
             raise TypeError("Index given to ParameterDict cannot be used as a key as it is not a string (type is "
                             f"'{type(key).__name__}').")  # fmt: skip
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        self._check_key(key)
         self._keys[key] = None
         setattr(self, key, _trained(value))
 
@@ -185,8 +189,7 @@ class ParameterDict(Module):
             self[key] = value
 
     def extra_repr(self) -> str:
-        return "\n".join(_line(k, v, "core.nn.parameter.Parameter" if isinstance(v, Parameter) else typename(v))
-                         for k, v in self.items())  # fmt: skip
+        return "\n".join(_line(k, v, typename(v)) for k, v in self.items())
 
     def __or__(self, other: ParameterDict) -> ParameterDict:
         both = self.copy()

@@ -82,4 +82,4 @@ def test_parameters_are_held_by_name() -> None:
     assert list(both) == ["a", "b", "d"]
     del m["a"]
     assert list(m.state_dict()) == ["b"]
-    assert repr(m) == "ParameterDict(  (b): Parameter containing: [core.nn.parameter.Parameter of size 2])"
+    assert repr(m) == "ParameterDict(  (b): Parameter containing: [core.FloatTensor of size 2])"
