@@ -14,6 +14,7 @@ from types import CodeType, FrameType
 from typing import NamedTuple
 
 _HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+_packages = (_HERE,)
 ours: dict[str, bool] = {}  # file name -> whether it belongs to this package, as far as known
 
 # A notebook's cells have file names nobody has seen: an extension may set this to say "In [3]" instead.
@@ -40,14 +41,25 @@ def is_ours(filename: str) -> bool:
     known = ours.get(filename)
     if known is None:
         # what is typed or executed from a string ("<stdin>", "<string>") has no path: it is the user's
-        known = ours[filename] = not filename.startswith("<") and os.path.abspath(filename).startswith(_HERE)
+        known = ours[filename] = not filename.startswith("<") and os.path.abspath(filename).startswith(_packages)
     return known
+
+
+def add_package(folder: str) -> None:
+    """Files below `folder` are a library's too, and never the user's."""
+    global _packages
+    prefix = os.path.abspath(folder) + os.sep
+    if prefix not in _packages:
+        _packages = (*_packages, prefix)
+        ours.clear()
 
 
 def user_frame(frame: FrameType | None) -> FrameType | None:
     """The nearest frame, outwards from `frame`, that is not this package's own."""
     while frame is not None:
-        if not is_ours(frame.f_code.co_filename):
+        filename = frame.f_code.co_filename
+        known = ours.get(filename)  # is_ours written out: this runs for every op
+        if not (is_ours(filename) if known is None else known):
             return frame
         frame = frame.f_back
     return None

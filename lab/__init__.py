@@ -8,9 +8,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from .bar import progress
 from .session import Recording, last, record, recording
+from .training import History, fit
 
-__all__ = ["Recording", "last", "load_ipython_extension", "record", "recording", "unload_ipython_extension"]
+__all__ = ["History", "Recording", "fit", "last", "load_ipython_extension", "progress", "record", "recording",
+           "unload_ipython_extension"]  # fmt: skip
 
 
 def load_ipython_extension(shell: Any) -> None:
