@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections import namedtuple
 from typing import Any
 
@@ -134,12 +135,103 @@ def test_streams_give_the_same(options: dict[str, Any]) -> None:
     assert found[0] == found[1]
 
 
+# -- with worker processes ---------------------------------------------------------------------------------------------
+
+
+class Noisy:
+    """Samples with numbers drawn in the worker, from all three sources."""
+
+    def __init__(self, t: Any) -> None:
+        self.t = t
+
+    def __len__(self) -> int:
+        return 12
+
+    def __getitem__(self, i: int) -> Any:
+        info = self.t.utils.data.get_worker_info()
+        return i, random.random(), np.random.rand(), self.t.rand(2), info.seed - info.id, info.num_workers  # noqa: NPY002
+
+
+class Sharded:
+    """A stream of which each worker gives its share; made a subclass of each package's IterableDataset below."""
+
+    def __init__(self, t: Any, n: int) -> None:
+        self.t, self.n = t, n
+
+    def __iter__(self) -> Any:
+        info = self.t.utils.data.get_worker_info()
+        return iter(range(info.id, self.n, info.num_workers))
+
+
+class OurStream(Sharded, core.utils.data.IterableDataset):
+    pass
+
+
+class TheirStream(Sharded, torch.utils.data.IterableDataset):
+    pass
+
+
+for cls in (Noisy, Sharded, OurStream):
+    cls.__module__ = "__main__"  # sent as a whole: importing this file would import torch in every worker
+
+WITH_WORKERS: dict[str, tuple[Any, dict[str, Any]]] = {
+    "shuffled": (lambda t: list(range(23)), {"batch_size": 4, "shuffle": True, "num_workers": 2}),
+    "single": (lambda t: list(range(9)), {"batch_size": None, "shuffle": True, "num_workers": 1}),
+    "prefetched": (lambda t: list(range(23)), {"batch_size": 2, "num_workers": 3, "prefetch_factor": 4}),
+    "drawn": (Noisy, {"batch_size": 2, "shuffle": True, "num_workers": 2}),
+    "stream": (lambda t: (OurStream if t is core else TheirStream)(t, 21), {"batch_size": 2, "num_workers": 2}),
+    "whole batches": (lambda t: (OurStream if t is core else TheirStream)(t, 21),
+                      {"batch_size": 3, "num_workers": 3, "drop_last": True}),
+    "dicts": (lambda t: [{"a": i, "b": [np.ones(i % 2 + 1)[:1] * i]} for i in range(6)],
+              {"batch_size": 3, "num_workers": 2}),
+}  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore:This DataLoader will create")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # PyTorch forks
+@pytest.mark.parametrize("name", WITH_WORKERS)
+def test_workers_give_the_same(name: str) -> None:
+    """Two passes with new workers each, and what is drawn afterwards."""
+    found = []
+    make, options = WITH_WORKERS[name]
+    for t in (core, torch):
+        seed(11)
+        loader = t.utils.data.DataLoader(make(t), **options)
+        found.append([[plain(b) for b in loader] for _ in range(2)] + [t.rand(2).tolist()])
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("shuffle", [True, False])
+@pytest.mark.parametrize(("n", "parts", "drop"), [(11, 3, False), (11, 3, True), (2, 5, False), (12, 4, True)])
+def test_shares_of_processes_are_the_same(n: int, parts: int, drop: bool, shuffle: bool) -> None:
+    seed(1)
+    found = []
+    for t in (core, torch):
+        row = []
+        for rank in range(parts):
+            sampler = t.utils.data.DistributedSampler(range(n), parts, rank, shuffle=shuffle, seed=3, drop_last=drop)
+            sampler.set_epoch(2)
+            row.append((len(sampler), list(sampler)))
+        found.append(row)
+    assert found[0] == found[1]
+
+
+def test_all_names_are_there_but_pipes_for_data() -> None:
+    mine, theirs = set(core.utils.data.__all__), set(torch.utils.data.__all__)
+    assert {n for n in theirs - mine if "pipe" not in n.lower()} == {
+        "DataChunk", "_DatasetKind", "argument_validation", "non_deterministic", "runtime_validation",
+        "runtime_validation_disabled",
+    }  # fmt: skip
+
+
 ODD = {
     "sampler and shuffle": lambda d: d.DataLoader(range(3), sampler=[0], shuffle=True),
     "batch sampler and size": lambda d: d.DataLoader(range(3), batch_size=2, batch_sampler=[[0]]),
     "drop_last alone": lambda d: d.DataLoader(range(3), batch_size=None, drop_last=True),
     "batch size": lambda d: d.DataLoader(range(3), batch_size=0),
     "workers": lambda d: d.DataLoader(range(3), num_workers=-1),
+    "context": lambda d: d.DataLoader(range(3), multiprocessing_context="spawn"),
+    "wrong rank": lambda d: d.DistributedSampler(range(3), 2, 5),
     "timeout": lambda d: d.DataLoader(range(3), timeout=-1),
     "prefetch": lambda d: d.DataLoader(range(3), prefetch_factor=2),
     "persistent": lambda d: d.DataLoader(range(3), persistent_workers=True),

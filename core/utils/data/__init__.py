@@ -14,6 +14,7 @@ from .dataset import (
     TensorDataset,
     random_split,  # fmt: skip
 )
+from .distributed import DistributedSampler
 from .info import WorkerInfo, get_worker_info
 from .sampler import (
     BatchSampler,
@@ -23,8 +24,10 @@ from .sampler import (
     SubsetRandomSampler,
     WeightedRandomSampler,  # fmt: skip
 )
+from .tokens import PackCollate, PadCollate, TokenBatchSampler
 
-__all__ = ["BatchSampler", "ChainDataset", "ConcatDataset", "DataLoader", "Dataset", "IterableDataset", "RandomSampler",
-           "Sampler", "SequentialSampler", "StackDataset", "Subset", "SubsetRandomSampler", "TensorDataset",
+__all__ = ["BatchSampler", "ChainDataset", "ConcatDataset", "DataLoader", "Dataset", "DistributedSampler",
+           "IterableDataset", "PackCollate", "PadCollate", "RandomSampler", "Sampler", "SequentialSampler",
+           "StackDataset", "Subset", "SubsetRandomSampler", "TensorDataset", "TokenBatchSampler",
            "WeightedRandomSampler", "WorkerInfo", "default_collate", "default_convert", "get_worker_info",
            "random_split"]  # fmt: skip

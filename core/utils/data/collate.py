@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,69 @@ def _error(found: Any) -> TypeError:
     )
 
 
+def collate(batch: Sequence[Any], *, collate_fn_map: Mapping[Any, Callable[..., Any]] | None = None) -> Any:
+    """A batch of samples as one, where `collate_fn_map` says for each type how; containers are gone into.
+
+    Each function is called with the samples and the map by its name. The first type that fits decides: first the
+    samples' own, then those it is derived from.
+
+    >>> from core.utils.data.collate import collate, default_collate_fn_map
+    >>> collate([("a", 1), ("b", 2)], collate_fn_map={**default_collate_fn_map,
+    ...                                               str: lambda batch, collate_fn_map: "".join(batch)})
+    ['ab', tensor([1, 2])]
+    """
+    first: Any = batch[0]
+    if collate_fn_map is not None:
+        if type(first) in collate_fn_map:
+            return collate_fn_map[type(first)](batch, collate_fn_map=collate_fn_map)
+        for kind, function in collate_fn_map.items():
+            if isinstance(first, kind):
+                return function(batch, collate_fn_map=collate_fn_map)
+    if isinstance(first, Mapping):
+        return rebuilt(first, {key: collate([b[key] for b in batch], collate_fn_map=collate_fn_map) for key in first})
+    if isinstance(first, tuple) and hasattr(first, "_fields"):
+        return type(first)(*(collate(s, collate_fn_map=collate_fn_map) for s in zip(*batch, strict=True)))
+    if isinstance(first, Sequence):
+        if any(len(b) != len(first) for b in batch):
+            raise RuntimeError("each element in list of batch should be of equal size")
+        parts = [collate(samples, collate_fn_map=collate_fn_map) for samples in zip(*batch, strict=True)]
+        return parts if isinstance(first, tuple) else rebuilt(first, parts)
+    raise _error(type(first))
+
+
+def _stacked(batch: Sequence[Any], *, collate_fn_map: Any = None) -> Any:
+    return functions["stack"](list(batch), 0)
+
+
+def _arrays(batch: Sequence[Any], *, collate_fn_map: Any = None) -> Any:
+    if batch[0].dtype.kind in _TEXT:
+        raise _error(batch[0].dtype)
+    return collate([as_tensor(b) for b in batch], collate_fn_map=collate_fn_map)
+
+
+def _numbers(batch: Sequence[Any], *, collate_fn_map: Any = None) -> Any:
+    return as_tensor(np.array(batch))
+
+
+def _floats(batch: Sequence[Any], *, collate_fn_map: Any = None) -> Any:
+    return tensor(batch, dtype=float64)
+
+
+def _integers(batch: Sequence[Any], *, collate_fn_map: Any = None) -> Any:
+    return tensor(batch)
+
+
+def _left(batch: Sequence[Any], *, collate_fn_map: Any = None) -> Any:
+    return batch
+
+
+# How `default_collate` makes a batch of each type. More may be added, for types of one's own.
+default_collate_fn_map: dict[Any, Callable[..., Any]] = {
+    Tensor: _stacked, np.ndarray: _arrays, (np.bool_, np.number, np.object_): _numbers, float: _floats,
+    int: _integers, str: _left, bytes: _left,
+}  # fmt: skip
+
+
 def default_collate(batch: Sequence[Any]) -> Any:
     """A batch of samples as one: numbers become a tensor (floats float64), tensors and arrays are stacked.
 
@@ -32,31 +95,7 @@ def default_collate(batch: Sequence[Any]) -> Any:
     >>> core.utils.data.default_collate([(1, 2.0), (3, 4.0)])
     [tensor([1, 3]), tensor([2., 4.], dtype=core.float64)]
     """
-    first: Any = batch[0]
-    if isinstance(first, Tensor):
-        return functions["stack"](list(batch), 0)
-    if isinstance(first, np.ndarray):
-        if first.dtype.kind in _TEXT:
-            raise _error(first.dtype)
-        return functions["stack"]([as_tensor(b) for b in batch], 0)
-    if isinstance(first, np.generic) and not isinstance(first, str | bytes):
-        return as_tensor(np.array(batch))
-    if isinstance(first, float):
-        return tensor(batch, dtype=float64)
-    if isinstance(first, int):
-        return tensor(batch)
-    if isinstance(first, str | bytes):
-        return batch
-    if isinstance(first, Mapping):
-        return rebuilt(first, {key: default_collate([b[key] for b in batch]) for key in first})
-    if isinstance(first, tuple) and hasattr(first, "_fields"):
-        return type(first)(*(default_collate(samples) for samples in zip(*batch, strict=True)))
-    if isinstance(first, Sequence):
-        if any(len(b) != len(first) for b in batch):
-            raise RuntimeError("each element in list of batch should be of equal size")
-        parts = [default_collate(samples) for samples in zip(*batch, strict=True)]
-        return parts if isinstance(first, tuple) else rebuilt(first, parts)
-    raise _error(type(first))
+    return collate(batch, collate_fn_map=default_collate_fn_map)
 
 
 def default_convert(data: Any) -> Any:

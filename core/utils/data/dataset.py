@@ -23,7 +23,7 @@ class Dataset(Generic[T_co]):
     def __getitem__(self, index: Any) -> T_co:
         raise NotImplementedError("Subclasses of Dataset should implement __getitem__.")
 
-    def __add__(self, other: Dataset[Any]) -> ConcatDataset:
+    def __add__(self, other: Dataset[Any]) -> ConcatDataset[Any]:
         return ConcatDataset([self, other])
 
 
@@ -60,7 +60,7 @@ class TensorDataset(Dataset[Any]):
         return int(self.tensors[0].shape[0])
 
 
-class StackDataset(Dataset[Any]):
+class StackDataset(Dataset[T_co]):
     """Samples of several data sets together: as tuples, or by name as dicts."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -82,11 +82,24 @@ class StackDataset(Dataset[Any]):
             return {name: d[index] for name, d in self.datasets.items()}
         return tuple(d[index] for d in self.datasets)
 
+    def __getitems__(self, indices: list[Any]) -> list[Any]:
+        named = isinstance(self.datasets, dict)
+        columns = []
+        for dataset in self.datasets.values() if named else self.datasets:
+            many = getattr(dataset, "__getitems__", None)
+            column = many(indices) if callable(many) else [dataset[i] for i in indices]
+            if len(column) != len(indices):
+                raise ValueError("Nested dataset's output size mismatch."
+                                 f" Expected {len(indices)}, got {len(column)}")  # fmt: skip
+            columns.append(column)
+        rows = zip(*columns, strict=True)
+        return [dict(zip(self.datasets, row, strict=True)) for row in rows] if named else list(rows)
+
     def __len__(self) -> int:
         return self._length
 
 
-class ConcatDataset(Dataset[Any]):
+class ConcatDataset(Dataset[T_co]):
     """Data sets one after the other.
 
     >>> import core
@@ -101,7 +114,12 @@ class ConcatDataset(Dataset[Any]):
             raise AssertionError("datasets should not be an empty iterable")
         if any(isinstance(d, IterableDataset) for d in self.datasets):
             raise AssertionError("ConcatDataset does not support IterableDataset")
-        self.cumulative_sizes = list(accumulate(len(d) for d in self.datasets))
+        self.cumulative_sizes = self.cumsum(self.datasets)
+
+    @staticmethod
+    def cumsum(sequence: Iterable[Any]) -> list[int]:
+        """Where each of some data sets ends."""
+        return list(accumulate(len(d) for d in sequence))
 
     def __len__(self) -> int:
         return self.cumulative_sizes[-1]
@@ -133,7 +151,7 @@ class ChainDataset(IterableDataset[Any]):
         return sum(len(d) for d in self.datasets)
 
 
-class Subset(Dataset[Any]):
+class Subset(Dataset[T_co]):
     """Some samples of a data set, by their indices.
 
     >>> import core
@@ -167,7 +185,7 @@ class Subset(Dataset[Any]):
         return len(self.indices)
 
 
-def random_split(dataset: Any, lengths: Sequence[int | float], generator: Any = None) -> list[Subset]:
+def random_split(dataset: Any, lengths: Sequence[int | float], generator: Any = None) -> list[Subset[Any]]:
     """A data set split at random into parts of these lengths, or of these fractions of it, which sum to 1.
 
     *Raises*: ValueError where the lengths do not sum to the data set's.

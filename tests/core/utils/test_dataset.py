@@ -128,3 +128,32 @@ def test_what_cannot_be_batched_is_said() -> None:
 def test_an_unwritten_data_set_says_so() -> None:
     with pytest.raises(NotImplementedError, match="should implement __getitem__"):
         data.Dataset()[0]
+
+
+def test_a_share_for_each_process() -> None:
+    def shares(n: int, parts: int, **options: object) -> list[list[int]]:
+        return [list(core.utils.data.DistributedSampler(range(n), parts, rank, **options)) for rank in range(parts)]
+
+    found = shares(11, 3)
+    assert [len(s) for s in found] == [4, 4, 4]
+    assert {i for s in found for i in s} == set(range(11))
+    whole = shares(11, 3, drop_last=True)
+    assert len({i for s in whole for i in s}) == 9
+    sampler = core.utils.data.DistributedSampler(range(50), 2, 0, seed=1)
+    first = list(sampler)
+    assert list(sampler) == first
+    sampler.set_epoch(1)
+    assert list(sampler) != first
+    with pytest.raises(ValueError, match="Invalid rank 2"):
+        core.utils.data.DistributedSampler(range(3), 2, 2)
+    with pytest.raises(ValueError, match="Default process group has not been initialized"):
+        core.utils.data.DistributedSampler(range(3))
+
+
+def test_stacked_data_sets_give_whole_batches() -> None:
+    class Many(list):
+        def __getitems__(self, indices: list[int]) -> list[int]:
+            return [self[i] * 10 for i in indices]
+
+    assert core.utils.data.StackDataset(Many([1, 2, 3]), "abc").__getitems__([2, 0]) == [(30, "c"), (10, "a")]
+    assert core.utils.data.StackDataset(a=[1, 2], b="xy").__getitems__([1]) == [{"a": 2, "b": "y"}]
