@@ -171,8 +171,10 @@ class TheirStream(Sharded, torch.utils.data.IterableDataset):
     pass
 
 
-for cls in (Noisy, Sharded, OurStream):
-    cls.__module__ = "__main__"  # sent as a whole: importing this file would import torch in every worker
+for cls in (Noisy, Sharded, OurStream):  # sent as a whole: importing this file would import torch in every worker
+    for thing in (cls, *filter(callable, vars(cls).values())):
+        if hasattr(thing, "__qualname__"):
+            thing.__module__ = "__main__"
 
 WITH_WORKERS: dict[str, tuple[Any, dict[str, Any]]] = {
     "shuffled": (lambda t: list(range(23)), {"batch_size": 4, "shuffle": True, "num_workers": 2}),
