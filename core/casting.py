@@ -69,6 +69,36 @@ def plain() -> Iterator[None]:
         state.inside = before
 
 
+Snapshot = tuple[frozenset[str], dict[str, Dtype], bool]
+
+
+def snapshot() -> Snapshot:
+    """How this thread's autocast stands, for `as_it_was`."""
+    return frozenset(state.on), dict(state.dtypes), state.cache_enabled
+
+
+@contextmanager
+def as_it_was(then: Snapshot) -> Iterator[None]:
+    """Autocast as at the snapshot, for what is computed again; weights that are cast are forgotten afterwards."""
+    now, inside, cache = snapshot(), state.inside, state.cache
+    if not then[0] and not now[0]:
+        yield
+        return
+    state.cache, state.inside = {}, False
+    try:
+        _restore(then)
+        yield
+    finally:
+        _restore(now)
+        state.cache, state.inside = cache, inside
+
+
+def _restore(s: Snapshot) -> None:
+    for device in DEVICES:
+        switch(device, device in s[0])
+    state.dtypes, state.cache_enabled = dict(s[1]), s[2]
+
+
 def face(function: Callable[..., Any], name: str) -> Callable[..., Any]:
     """What is public of `function`: itself, or where autocast knows `name` a face that casts while autocast is on."""
     rules = {device: getattr(cast_table, device).get(name) for device in DEVICES}

@@ -156,7 +156,8 @@ def call_map(op: Elementwise, args: tuple[Any, ...], params: tuple[float, ...] =
         raise
 
 
-def _map(op: Elementwise, args: tuple[Any, ...], params: tuple[float, ...], watched: bool) -> Tensor:
+def _map(op: Elementwise, args: tuple[Any, ...], params: tuple[float, ...], watched: bool, given: Any = None) -> Tensor:
+    """Run an elementwise op; `given` is its result where that is there already."""
     kind, args = promote(op, args)
     if kind.dtype.category == 3 and op.complex_form is not op:
         if op.complex_form is not None:
@@ -171,7 +172,7 @@ def _map(op: Elementwise, args: tuple[Any, ...], params: tuple[float, ...], watc
         tell_starting(op, args, params)
     start = perf_counter_ns() if watched else 0
     try:
-        array = kernel.run(*arrays, *params)
+        array = kernel.run(*arrays, *params) if given is None else given
     except (ValueError, TypeError, ZeroDivisionError) as e:
         raise _explain_failure(op, args, kind, e) from None
     stop = perf_counter_ns() if watched else 0
@@ -310,7 +311,8 @@ def call_operation(op: Operation, tensors: tuple[Any, ...], params: dict[str, An
         raise
 
 
-def _operate(op: Operation, tensors: tuple[Any, ...], params: dict[str, Any], watched: bool) -> Any:
+def _operate(op: Operation, tensors: tuple[Any, ...], params: dict[str, Any], watched: bool, given: Any = None) -> Any:
+    """Run a structured op; `given` are its results where they are there already."""
     first = None
     for t in tensors:
         if t is not None:
@@ -327,7 +329,7 @@ def _operate(op: Operation, tensors: tuple[Any, ...], params: dict[str, Any], wa
     if watched:
         tell_starting(op, tensors, params)
     start = perf_counter_ns() if watched else 0
-    results = kernel.run(*arrays, **params)
+    results = kernel.run(*arrays, **params) if given is None else given
     stop = perf_counter_ns() if watched else 0
     if not isinstance(results, tuple):
         results = (results,)

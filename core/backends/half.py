@@ -89,8 +89,10 @@ def row(name: str, wide: Row) -> Row:
         results = wide.run(**{k: widened(v) for k, v in kwargs.items()})
         if not isinstance(results, tuple):
             return narrowed(results, half)
-        own = [kwargs.get(n) for n in declarations.table[stem].inputs]
-        return tuple(r if _is_wide(a) else narrowed(r, half) for r, a in zip(results, own, strict=True))
+        names = declarations.table[stem].inputs
+        kinds = [kwargs.get(f"{n}_dtype") for n in names]
+        wide_ones = [kind is dtypes.float32 or _is_wide(kwargs.get(n)) for n, kind in zip(names, kinds, strict=True)]
+        return tuple(r if w else narrowed(r, half) for r, w in zip(results, wide_ones, strict=True))
 
     run: Callable[..., Any] = gradients if backward else forward
     return Row(wide.name, wide.backend, run, declines)

@@ -9,6 +9,7 @@ import numpy as np
 
 from ..binding import public
 from ..dtypes import dtype as Dtype
+from ..dtypes import float32
 from ..errors import text
 from ..modes import is_grad_enabled, no_grad
 from ..op import operation
@@ -35,8 +36,8 @@ def _layer_norm_forward(xp: Any, x: Any, weight: Any, bias: Any, normalized_ndim
     return rounded(y, x.dtype), mean, rstd
 
 
-def _layer_norm_vjp(g: Tensor, x: Tensor, weight: Tensor | None, mean: Tensor, rstd: Tensor, normalized_ndim: int,
-                    eps: float, needs: tuple[bool, ...]) -> Any:  # fmt: skip
+def _layer_norm_vjp(g: Tensor, x: Tensor, weight: Tensor | None, mean: Tensor, rstd: Tensor, weight_dtype: Any,
+                    bias_dtype: Any, normalized_ndim: int, eps: float, needs: tuple[bool, ...]) -> Any:  # fmt: skip
     rows, dims = tuple(range(x.ndim - normalized_ndim)), tuple(range(x.ndim - normalized_ndim, x.ndim))
     dtype, per_row = x.dtype, tuple(x.shape[: x.ndim - normalized_ndim]) + (1,) * normalized_ndim
     x, g = x.to(mean.dtype), g.to(mean.dtype)
@@ -50,9 +51,9 @@ def _layer_norm_vjp(g: Tensor, x: Tensor, weight: Tensor | None, mean: Tensor, r
         h = g if weight is None else g * weight
         gx = (rstd * (h - h.mean(dims, keepdim=True) - xhat * (h * xhat).mean(dims, keepdim=True))).to(dtype)
     if needs[1]:
-        gw = ((g * xhat).sum(rows) if rows else g * xhat).to(dtype)
+        gw = ((g * xhat).sum(rows) if rows else g * xhat).to(weight_dtype)
     if needs[2]:
-        gb = (g.sum(rows) if rows else g).to(dtype)
+        gb = (g.sum(rows) if rows else g).to(bias_dtype)
     return gx, gw, gb
 
 
@@ -100,12 +101,15 @@ def _check_parameter(op: str, name: str, p: Tensor | None, shape: tuple[int, ...
     if tuple(p.shape) != shape:
         raise RuntimeError(text(f"Expected {name} to be of same shape as normalized_shape, but got {name} of shape "
                                 f"{list(p.shape)} and normalized_shape = {list(shape)}", op=op))  # fmt: skip
-    if p.dtype is not input.dtype:
+    wide = input.dtype.itemsize == 2 and p.dtype is float32 and not input.is_cuda  # as autocast leaves the parameters
+    if p.dtype is not input.dtype and not wide:
+        needed = float32 if input.dtype.itemsize == 2 else input.dtype
         raise RuntimeError(
             text(
-                f"mixed dtype (CPU): expect parameter to have scalar type of {input.dtype.scalar_type}",
+                f"mixed dtype (CPU): expect parameter to have scalar type of {needed.scalar_type}",
                 op=op,
                 came=f"input of {input.dtype}, {name} of {p.dtype}",
+                remedy=f"{name}.to(core.{needed.name})",
             )
         )
 
@@ -128,6 +132,11 @@ def layer_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | 
         )
     _check_parameter("layer_norm", "weight", weight, shape, input)
     _check_parameter("layer_norm", "bias", bias, shape, input)
+    if weight is not None and bias is not None and weight.dtype is not bias.dtype:
+        raise RuntimeError(
+            text("mixed dtype (CPU): expect parameter to have scalar type of Float", op="layer_norm",
+                 came=f"weight of {weight.dtype}, bias of {bias.dtype}", needed="one dtype for both")
+        )  # fmt: skip
     return _layer_norm(input, weight, bias, normalized_ndim=len(shape), eps=eps)
 
 
@@ -195,8 +204,9 @@ def group_norm(input: Tensor, num_groups: int, weight: Tensor | None = None, bia
                 op="group_norm",
             )
         )
-    y = _layer_norm(input.reshape(n, num_groups, -1), None, None, normalized_ndim=1, eps=eps)
-    return _scaled(y.reshape(tuple(input.shape)), weight, bias)
+    x = input.to(_accumulating(input.dtype))  # type: ignore[attr-defined]
+    y = _layer_norm(x.reshape(n, num_groups, -1), None, None, normalized_ndim=1, eps=eps)
+    return _scaled(y.reshape(tuple(input.shape)), weight, bias).to(input.dtype)  # type: ignore[attr-defined, no-any-return]
 
 
 @public(method=False, namespace="nn.functional")
@@ -233,7 +243,8 @@ def batch_norm(
                     came=f"input {tuple(input.shape)}",
                 )
             )
-    dims = (0, *range(2, input.ndim))
+    dims, dtype = (0, *range(2, input.ndim)), input.dtype
+    input = input.to(_accumulating(dtype))  # type: ignore[attr-defined]
     if training:
         n = count(tuple(input.shape), dims)
         if n <= 1:
@@ -253,7 +264,7 @@ def batch_norm(
         )
     else:
         off, variance = input - _by_channel(input, running_mean), _by_channel(input, running_var)
-    return _scaled(off * rsqrt(variance + eps), weight, bias)
+    return _scaled(off * rsqrt(variance + eps), weight, bias).to(dtype)  # type: ignore[attr-defined, no-any-return]
 
 
 @public(method=False, namespace="nn.functional")

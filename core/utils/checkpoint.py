@@ -7,16 +7,20 @@ function again, under hooks that collect what it saves in the same order.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from typing import Any
 
-from .. import generator, saving
+from .. import casting, generator, observe, saving
 from ..autograd.graph import saved_tensors_hooks
 from ..errors import text
 from ..modes import enable_grad
+from ..source import describe
 from ..tensor import Tensor
+from .reentrant import CheckpointFunction, check_backward_validity, detach_variable
+from .selective import CheckpointPolicy, SelectiveCheckpointContext, create_selective_checkpoint_contexts
 
 _early_stop = True
+_debug: bool | None = None
 
 
 class CheckpointError(RuntimeError):
@@ -43,12 +47,45 @@ def set_checkpoint_early_stop(enable: bool) -> Iterator[None]:
         _early_stop = was
 
 
+@contextmanager
+def set_checkpoint_debug_enabled(enabled: bool | None) -> Iterator[None]:
+    """Whether errors of all checkpoints list the ops of both runs; None leaves it to each one's `debug`.
+
+    >>> import core
+    >>> with core.utils.checkpoint.set_checkpoint_debug_enabled(True):
+    ...     pass
+    """
+    global _debug
+    was, _debug = _debug, enabled
+    try:
+        yield
+    finally:
+        _debug = was
+
+
+def noop_context_fn() -> tuple[AbstractContextManager[Any], AbstractContextManager[Any]]:
+    """The `context_fn` that does nothing."""
+    return nullcontext(), nullcontext()
+
+
+class _Log(observe.Observer):
+    """The ops of a run, with their lines."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def op(self, event: observe.OpEvent) -> None:
+        self.lines.append(f"{event.op} at {describe(event.place)}")
+
+
 class _Frame:
     """One call of a function under `checkpoint`: what it saved, and how to have that again."""
 
     def __init__(self, function: Callable[[], Any], preserve_rng_state: bool, early_stop: bool, checks: bool,
-                 recompute_context: AbstractContextManager[Any]) -> None:  # fmt: skip
+                 recompute_context: AbstractContextManager[Any], debug: bool) -> None:  # fmt: skip
         self.function, self.early_stop, self.checks, self.context = function, early_stop, checks, recompute_context
+        self.casts = casting.snapshot()
+        self.logs = (_Log(), _Log()) if debug else None
         self.metas: list[tuple[Any, ...]] = []  # of what the first run saved, in order
         self.again: dict[int, Tensor] = {}
         self.state = generator.states() if preserve_rng_state else None
@@ -71,7 +108,13 @@ class _Frame:
                 raise _Enough
             return t
 
-        with generator.fork_rng(enabled=self.state is not None), enable_grad(), self.context:
+        with ExitStack() as around:
+            around.enter_context(generator.fork_rng(enabled=self.state is not None))
+            around.enter_context(enable_grad())
+            around.enter_context(casting.as_it_was(self.casts))
+            around.enter_context(self.context)
+            if self.logs is not None:
+                around.enter_context(observe.observing(self.logs[1]))
             if self.state is not None:
                 generator.set_states(self.state)
             with saved_tensors_hooks(collect, lambda t: t), suppress(_Enough):
@@ -86,11 +129,17 @@ class _Frame:
         if len(metas) != len(self.metas):
             return text("torch.utils.checkpoint: A different number of tensors was saved during the original forward "
                         "and recomputation.", op="checkpoint", came=f"{len(metas)} tensors",
-                        needed=f"{len(self.metas)} tensors", remedy=remedy)  # fmt: skip
+                        needed=f"{len(self.metas)} tensors", remedy=remedy) + self._logged()  # fmt: skip
         i = next(k for k, (a, b) in enumerate(zip(metas, self.metas, strict=True)) if a != b)
         return text("torch.utils.checkpoint: Recomputed values for the following tensors have different metadata than "
                     "during the forward pass.", op="checkpoint", came=f"saved tensor {i}: {_in_words(metas[i])}",
-                    needed=_in_words(self.metas[i]), remedy=remedy)  # fmt: skip
+                    needed=_in_words(self.metas[i]), remedy=remedy) + self._logged()  # fmt: skip
+
+    def _logged(self) -> str:
+        if self.logs is None:
+            return "\n  debug=True lists the ops of both runs"
+        runs = zip(("the first run", "the second run"), self.logs, strict=True)
+        return "".join(f"\n  {run}:" + "".join(f"\n    {line}" for line in log.lines) for run, log in runs)
 
 
 def _in_words(meta: tuple[Any, ...]) -> str:
@@ -104,14 +153,19 @@ def checkpoint(function: Callable[..., Any], *args: Any, use_reentrant: bool | N
                **kwargs: Any) -> Any:  # fmt: skip
     """Call ``function(*args, **kwargs)`` and keep nothing of what its ops save: backward runs it again.
 
-    use_reentrant : taken for PyTorch's sake; it is always the way without reentry, which knows no limits on the
-        arguments.
-    context_fn : gives two context managers, for the first run and for the second.
+    The second run has the random numbers and the autocast of the first.
+
+    use_reentrant : True takes PyTorch's older way, a custom function whose backward runs backward: it makes no graph in
+        the first run, and knows no keywords and no `autograd.grad`. False, and None, is the way without its limits.
+    context_fn : gives two context managers, for the first run and for the second
+        (`create_selective_checkpoint_contexts` makes a pair).
     determinism_check : "default" compares shapes, dtypes and devices of the two runs, "none" nothing.
+    debug : an error lists the ops of both runs.
     early_stop : end the second run as soon as everything saved is there.
     preserve_rng_state : the second run draws the random numbers of the first.
 
-    *Raises*: CheckpointError in backward where the second run saved something else.
+    *Raises*: CheckpointError in backward where the second run saved something else; ValueError for settings that do not
+    go together.
 
     >>> import core
     >>> x = core.tensor([1.0, 2.0], requires_grad=True)
@@ -121,19 +175,27 @@ def checkpoint(function: Callable[..., Any], *args: Any, use_reentrant: bool | N
     """
     if determinism_check not in ("default", "none"):
         raise ValueError(f"determinism_check should be one of ['default', 'none'], but got {determinism_check}")
-    first, second = context_fn() if context_fn is not None else (nullcontext(), nullcontext())
+    if use_reentrant:
+        if kwargs:
+            raise ValueError(
+                f"Unexpected keyword arguments: {','.join(kwargs)}\n  remedy: use_reentrant=False takes them"
+            )
+        if context_fn is not None or debug:
+            raise ValueError("Passing `context_fn` or `debug` is only supported when use_reentrant=False.")
+        return CheckpointFunction.apply(function, preserve_rng_state, *args)
+    first, second = (context_fn or noop_context_fn)()
     frame = _Frame(lambda: function(*args, **kwargs), preserve_rng_state, early_stop and _early_stop,
-                   determinism_check == "default", second)  # fmt: skip
+                   determinism_check == "default", second, debug if _debug is None else _debug)  # fmt: skip
     saving.push(frame.pack, frame.unpack)
     try:
-        with first:
+        with first, nullcontext() if frame.logs is None else observe.observing(frame.logs[0]):
             return function(*args, **kwargs)
     finally:
         saving.pop()
 
 
 def checkpoint_sequential(functions: Any, segments: int, input: Any, use_reentrant: bool | None = None,
-                          preserve_rng_state: bool = True) -> Any:  # fmt: skip
+                          preserve_rng_state: bool = True, **kwargs: Any) -> Any:  # fmt: skip
     """Run a sequence of functions (or a Sequential) in `segments` pieces, of which all but the last are checkpointed.
 
     >>> import core
@@ -141,6 +203,8 @@ def checkpoint_sequential(functions: Any, segments: int, input: Any, use_reentra
     >>> core.utils.checkpoint.checkpoint_sequential(model, 2, core.ones(2, 3)).shape
     core.Size([2, 1])
     """
+    if kwargs:
+        raise ValueError(f"Unexpected keyword arguments: {','.join(kwargs)}")
     steps: Sequence[Callable[[Any], Any]] = list(functions.children() if hasattr(functions, "children") else functions)
     if not 0 < segments <= max(len(steps), 1):
         raise ValueError(
@@ -158,8 +222,13 @@ def checkpoint_sequential(functions: Any, segments: int, input: Any, use_reentra
 
     size = len(steps) // segments
     for k in range(segments - 1):
-        input = checkpoint(piece(k * size, (k + 1) * size), input, preserve_rng_state=preserve_rng_state)
+        input = checkpoint(piece(k * size, (k + 1) * size), input, use_reentrant=use_reentrant,
+                           preserve_rng_state=preserve_rng_state)  # fmt: skip
     return piece((segments - 1) * size, len(steps))(input)
 
 
-__all__ = ["CheckpointError", "checkpoint", "checkpoint_sequential", "set_checkpoint_early_stop"]
+__all__ = [
+    "CheckpointError", "CheckpointFunction", "CheckpointPolicy", "SelectiveCheckpointContext",
+    "check_backward_validity", "checkpoint", "checkpoint_sequential", "create_selective_checkpoint_contexts",
+    "detach_variable", "noop_context_fn", "set_checkpoint_debug_enabled", "set_checkpoint_early_stop",
+]  # fmt: skip
