@@ -301,6 +301,23 @@ def _map(self: Tensor, tensor: Tensor, function: Callable[[Any, Any], Any]) -> T
     return self
 
 
+def _pin_memory(self: Tensor, device: Any = None) -> Tensor:
+    """A copy in page-locked memory, from which a GPU copies by itself; the tensor itself where there is no GPU.
+
+    *Raises*: RuntimeError for a tensor on a GPU.
+    """
+    from ..backends.transfer import pinned
+
+    return pinned(self)
+
+
+def _is_pinned(self: Tensor, device: Any = None) -> bool:
+    """Whether the memory is page-locked."""
+    from ..backends.transfer import is_pinned
+
+    return is_pinned(self)
+
+
 _METHODS: dict[str, Callable[..., Any]] = {
     "storage_offset": storage_offset,
     "is_set_to": is_set_to,
@@ -311,14 +328,14 @@ _METHODS: dict[str, Callable[..., Any]] = {
     "is_nonzero": _is_nonzero,
     "apply_": _apply,
     "map_": _map,
+    "pin_memory": _pin_memory,
+    "is_pinned": _is_pinned,
 }
 _SHORT: dict[str, tuple[Callable[..., Any], str]] = {
     "ndimension": (lambda self: self.ndim, "The number of dimensions."),
     "is_signed": (lambda self: self.dtype.is_signed, "Whether the dtype has negative numbers."),
     "get_device": (lambda self: self.device.index if self.is_cuda else -1, "The index of its GPU; -1 in main memory."),
     "is_same_size": (lambda self, other: self._a.shape == other._a.shape, "Whether both have the same shape."),
-    "is_pinned": (lambda self: False, "Whether the memory is page-locked: never here."),
-    "pin_memory": (lambda self, device=None: self, "The tensor itself: memory is not page-locked here."),
     "is_shared": (lambda self: False, "Whether processes share the memory: never here."),
     "is_distributed": (lambda self: False, "Whether it is spread over machines: never here."),
     "is_inference": (lambda self: False, "Whether it is shut out of autograd for good: never here."),
