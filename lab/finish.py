@@ -15,7 +15,6 @@ import numpy as np
 from core import native
 from core import source as places
 from core.source import locate
-from core.tensor import Tensor
 from widgets.record import (
     ErrorRow,
     Finding,
@@ -34,6 +33,7 @@ from . import measure, memory
 from .diagnose import Found, diagnose
 from .fold import latest
 from .gathered import Leaf, Ref, Row, Trace
+from .kinds import seen
 from .naming import assigned, is_module, operand
 from .recorder import Recorder
 
@@ -49,13 +49,14 @@ def settle(recorder: Recorder, space: Mapping[str, Any], text: str) -> Trace:
     trace.code = code
     for variable in assigned(code, trace.block):
         value = space.get(variable)
+        t = seen(value)
         if is_module(value):
             names.note(value, variable)
             _list_parameters(recorder, value, variable, trace.defined)
-        elif isinstance(value, Tensor) and value._requires_grad and value._node is None:
+        elif t is not None and t._requires_grad and t._node is None:
             trace.defined.add(variable)
-            if not any(leaf.name == variable and leaf.shape == value._a.shape for leaf in trace.parameters()):
-                recorder.fold.parameter(value, variable)
+            if not any(leaf.name == variable and leaf.shape == t._a.shape for leaf in trace.parameters()):
+                recorder.fold.parameter(t, variable)
     for parent, reference, kind in recorder.fold.paths[1:]:
         module = reference()
         name = names.modules.get(id(module)) or (names.module(module, [space]) if module is not None else "")
@@ -88,8 +89,9 @@ def _remade(trace: Trace, space: Mapping[str, Any]) -> tuple[str, int | None, st
         return None
     for name in re.findall(r"(\w+)\.grad\b", lines[error.line - 1]):
         value = space.get(name)
-        if isinstance(value, Tensor) and value._node is not None and value._grad is None:
-            place = locate(*value._node.place) if value._node.place else None
+        t = seen(value)
+        if t is not None and t._node is not None and t._grad is None:
+            place = locate(*t._node.place) if t._node.place else None
             own = place is not None and place.file in trace.files
             line = place.line + trace.files[place.file] if place is not None and own else None
             return name, line, lines[line - 1].strip() if line and line <= len(lines) else ""
@@ -102,28 +104,29 @@ def _kept(trace: Trace, space: Mapping[str, Any]) -> None:
         value = space.get(variable)
         if not isinstance(value, list) or not 3 <= len(value) <= 4096:
             continue
-        held = [t for t in value if isinstance(t, Tensor) and t._node is not None and not t._a.ndim]
+        held = [t for v in value if (t := seen(v)) is not None and t._node is not None and not t._a.ndim]
         if len(held) >= 3 and len(held) == len(value):
             size = saved_bytes(held)
             if size:
                 trace.kept[variable] = len(held), size
 
 
-def saved_bytes(tensors: list[Tensor]) -> int:
+def saved_bytes(tensors: list[Any]) -> int:
     """The bytes that the graphs of some tensors hold for their backward pass, each array once."""
-    arrays: dict[int, int] = {}
-    seen: set[int] = set()
+    arrays: dict[int, Any] = {}
+    known: set[Any] = set()
     stack = [t._node for t in tensors]
-    while stack and len(seen) < 100_000:
+    while stack and len(known) < 100_000:
         node = stack.pop()
-        if node is None or id(node) in seen:
+        own = getattr(node, "made_by", node)  # another library's node is wrapped anew each time
+        if node is None or own in known:
             continue
-        seen.add(id(node))
+        known.add(own)
         for value in getattr(node, "saved", None) or ():
             if hasattr(value, "nbytes") and hasattr(value, "dtype"):
-                arrays[id(value)] = int(value.nbytes)
-        stack.extend(next_node for next_node, _ in getattr(node, "next_functions", ()))
-    return sum(arrays.values())
+                arrays[id(value)] = value
+        stack.extend(after for after, _ in getattr(node, "next_functions", ()))
+    return sum(int(value.nbytes) for value in arrays.values())
 
 
 def _order(trace: Trace, space: Mapping[str, Any]) -> None:
@@ -138,8 +141,9 @@ def _order(trace: Trace, space: Mapping[str, Any]) -> None:
 
 
 def _list_parameters(recorder: Recorder, module: Any, name: str, into: set[str]) -> None:
-    for path, p in module.named_parameters():
-        if p._requires_grad:
+    for path, parameter in module.named_parameters():
+        p = seen(parameter)
+        if p is not None and p._requires_grad:
             leaf = recorder.fold.parameter(p, f"{name}.{path}")
             recorder.trace.order.setdefault(leaf, len(recorder.trace.order))
             into.add(leaf.name)

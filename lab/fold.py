@@ -15,9 +15,9 @@ from typing import Any
 
 from core import observe
 from core.source import is_ours
-from core.tensor import Tensor
 
 from .gathered import Chain, Leaf, Ref, Row, Trace
+from .kinds import TENSORS, original
 from .naming import Names, spaces
 
 DEPTH = 64  # frames of the user's code that tell two calls of one function apart
@@ -52,7 +52,7 @@ class Folder:
         inside = NOWHERE if inner is None else (id(inner[0]), inner[1])
         refs: list[Ref] = [*more]
         for k, t in enumerate(inputs):
-            if isinstance(t, Tensor):
+            if isinstance(t, TENSORS):
                 refs.append(self.ref(t, op, site, inside, k))
         if len(refs) > 4:  # a stack of samples: the same input many times is one
             refs = list(dict.fromkeys(refs))
@@ -212,7 +212,7 @@ class Folder:
 
     def name(self, t: Any) -> str:
         """What the user's variables call a tensor right now."""
-        return self.names.of(t, spaces(sys._getframe(1), OURS))
+        return self.names.of(original(t), spaces(sys._getframe(1), OURS))
 
 
 def _site(chain: Chain) -> Site:

@@ -12,13 +12,12 @@ from types import CodeType
 from typing import Any
 
 from core import backends, modes, observe
-from core.op import Operation
 from core.source import is_ours
-from core.tensor import Tensor
 
 from . import measure
 from .fold import NOWHERE, OURS, Folder, latest
 from .gathered import Bad, Gradient, Row, Trace
+from .kinds import TENSORS
 from .memory import Memory
 from .steps import Steps
 
@@ -121,7 +120,7 @@ class Recorder(observe.Observer):
 
     def _op(self, e: observe.OpEvent) -> None:
         took = e.stop_ns - e.start_ns
-        view = e.declared.__class__ is Operation and e.declared.view
+        view = getattr(e.declared, "view", False)
         kernel = self.trace.kernels.get((e.kernel, e.backend, e.op))
         if kernel is None:
             kernel = self.trace.kernels[e.kernel, e.backend, e.op] = [0, 0, 0]
@@ -131,7 +130,7 @@ class Recorder(observe.Observer):
             for t in e.outputs:
                 kernel[2] += t._a.nbytes
             for t in e.inputs:
-                if isinstance(t, Tensor):
+                if isinstance(t, TENSORS):
                     kernel[2] += t._a.nbytes
         if e.phase == "backward":
             if e.node is None:
@@ -140,7 +139,7 @@ class Recorder(observe.Observer):
             self._window += took
         inputs = e.inputs
         if not e.outputs:  # an optimizer's step: its parameters, and not their gradients
-            inputs = tuple(t for t in inputs if isinstance(t, Tensor) and t._requires_grad)
+            inputs = tuple(t for t in inputs if isinstance(t, TENSORS) and t._requires_grad)
         row = self.fold.row(e.op, inputs, e.place, e.inner, skip=6)
         if row.count == 0:
             self._first(row, e)
@@ -159,8 +158,9 @@ class Recorder(observe.Observer):
         row.view = view
         if view or not e.outputs:
             return
-        for t in e.outputs:
-            self.memory.made(row, t._a)
+        if e.backend != "PyTorch":  # whose saved tensors outlive their Python objects
+            for t in e.outputs:
+                self.memory.made(row, t._a)
         if not row.shape and row.requires_grad and row.device == "cpu":
             value = float(e.outputs[0]._a)
             row.values = (row.values[0] if row.values else value, value)
@@ -177,12 +177,12 @@ class Recorder(observe.Observer):
         """What is noted when a row first runs."""
         row.kernel, row.backend, row.phase = e.kernel, e.backend, e.phase
         if not e.outputs:  # an optimizer's step, which changes its inputs
-            row.size = sum(int(t._a.nbytes) for t in e.inputs if isinstance(t, Tensor))
+            row.size = sum(int(t._a.nbytes) for t in e.inputs if isinstance(t, TENSORS))
             return
         out = e.outputs[0]
         row.shape, row.dtype, row.device = tuple(out._a.shape), out._kind.dtype.name, out._kind.device.type
         row.size = sum(int(t._a.nbytes) for t in e.outputs)
-        if e.node is None and any(isinstance(t, Tensor) and t._requires_grad for t in e.inputs):
+        if e.node is None and any(isinstance(t, TENSORS) and t._requires_grad for t in e.inputs):
             row.stops, row.quiet = True, not modes.state.enabled
 
     def _bad(self, row: Row, inputs: tuple[Any, ...], a: Any) -> Bad:
@@ -191,7 +191,7 @@ class Recorder(observe.Observer):
         self._noted += 1
         bad = Bad(nan, inf, int(a.size), run=row.count, when=self._noted)
         for k, t in enumerate(inputs):
-            if not isinstance(t, Tensor):
+            if not isinstance(t, TENSORS):
                 continue
             bad.inputs.append((str(k), measure.stats(t._a)))
             if t._kind.dtype.category >= 2 and not measure.finite(t._a):
@@ -226,13 +226,13 @@ class Recorder(observe.Observer):
         if len(self.trace.events) < EVENTS:
             self.trace.events.append((row, e.start_ns, net, "backward"))
         for g in e.results:
-            if g is not None:
-                self.memory.made(row, g._a if isinstance(g, Tensor) else g, True)
+            if g is not None and e.kernel:
+                self.memory.made(row, g._a if isinstance(g, TENSORS) else g, True)
         row.backward_ns += net
         row.reached += 1
         if row.bad_backward is None:
             for g in e.results:
-                a = g._a if isinstance(g, Tensor) else g
+                a = g._a if isinstance(g, TENSORS) else g
                 if a is not None and a.dtype.kind not in "iub" and not measure.finite(a):
                     nan, inf = measure.census(a)
                     self._noted += 1
@@ -290,7 +290,7 @@ class Recorder(observe.Observer):
     # -- leaving the graph ---------------------------------------------------------------------------------------------
 
     def _cut(self, e: observe.CutEvent) -> None:
-        before = e.result.__dict__.get("_seen") if isinstance(e.result, Tensor) and e.result is not e.tensor else None
+        before = e.result.__dict__.get("_seen") if isinstance(e.result, TENSORS) and e.result is not e.tensor else None
         if before.__class__ is Row and before.token is self.fold.token and before.cut == e.kind:
             # the next of several tensors whose values were copied into one
             ref = self.fold.ref(e.tensor, before.op, self.fold.site(e.place), NOWHERE, 0)
@@ -303,7 +303,7 @@ class Recorder(observe.Observer):
         row.count += 1
         if e.tensor._requires_grad:
             row.stops = True
-        if isinstance(e.result, Tensor):
+        if isinstance(e.result, TENSORS):
             e.result.__dict__["_seen"] = row
         else:
             e.tensor._left = row

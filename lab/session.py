@@ -16,7 +16,7 @@ import widgets
 from core import observe, source
 from widgets.record import ErrorRow, Record
 
-from . import export
+from . import adapters, export
 from .finish import build, settle
 from .recorder import Recorder
 from .report import table
@@ -37,6 +37,7 @@ class Recording:
         self.recorder: Recorder | None = None
         self._record: Record | None = None
         self._outer: list[Recorder] = []
+        self._watches: list[Any] = []
 
     @property
     def record(self) -> Record:
@@ -60,6 +61,9 @@ class Recording:
         self.recorder = Recorder(files, boundary)
         self.recorder.trace.block = block
         observe.add(self.recorder)
+        self._watches = adapters.watches(self.recorder)
+        for watch in self._watches:
+            watch.start()
         return self.recorder
 
     def stop(self, space: Mapping[str, Any], text: str, error: ErrorRow | None = None) -> Record:
@@ -74,7 +78,11 @@ class Recording:
                 f"the recorder failed: {type(recorder.error).__name__}: {recorder.error}"
             ) from recorder.error
         recorder.trace.error = error
-        self._record = build(settle(recorder, space, text), self.title, error)
+        try:
+            self._record = build(settle(recorder, space, text), self.title, error)
+        finally:
+            for watch in self._watches:
+                watch.close()
         _last[:] = [self._record]
         return self._record
 
@@ -83,6 +91,8 @@ class Recording:
         if self.recorder is not None:
             observe.remove(self.recorder)
             self.recorder.memory.close()
+            for watch in self._watches:
+                watch.stop()
             for outer in self._outer:
                 observe.add(outer)
         self.recorder, self._outer = None, []

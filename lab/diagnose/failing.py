@@ -7,10 +7,11 @@ import re
 
 from widgets.record import ErrorRow
 
-from ..gathered import Leaf, Trace
-from .found import Found, capital
+from ..gathered import Leaf, Row, Trace
+from .found import Found, capital, where
 
 CHANGED = "modified by an inplace operation"
+OUT_OF_PLACE = "Write the change out of place (y = y + ... in place of y += ...), or clone() before it."
 AGAIN = "backward through the graph a second time"
 _CHANGED_AT = re.compile(r"(?P<op>\w+) changed it at (?P<file>.+?) line (?P<line>\d+)")
 _SAVED = re.compile(r"op: (?P<what>.+?) at (?P<file>.+?) line (?P<line>\d+)")
@@ -57,14 +58,39 @@ def _changed(trace: Trace, error: ErrorRow) -> Found:
     text = " ".join(error.detail.split())
     changed = _CHANGED_AT.search(text)
     line, there = _at(trace, changed)
+    if changed is None and (found := _written(trace, text)):
+        row, kept_by = found
+        line, _, there = where(trace, row.chain)
+        by = f", which `{kept_by.op}` ({where(trace, kept_by.chain)[2]}) needs for its gradient"
+        message = f"{there} changes a tensor in place by `{row.op}`{by}, so line {error.line} fails."
+        return Found("error", "error", line or error.line, None, capital(message), OUT_OF_PLACE, [kept_by, row])
     saved = _SAVED.search(text)
     kept = (
         f", which `{saved['what'].partition(' ')[0]}` ({_at(trace, saved)[1]}) needs for its gradient" if saved else ""
     )
     op = f"`{changed['op']}`" if changed else "an in-place op"
     message = f"{there or f'line {error.line}'} changes a tensor in place by {op}{kept}, so line {error.line} fails."
-    remedy = parts(error.detail).get("remedy", "Write the change out of place (y = y + ...), or clone() before it.")
+    remedy = parts(error.detail).get("remedy", OUT_OF_PLACE)
     return Found("error", "error", line or error.line, None, capital(message), capital(remedy))
+
+
+def _written(trace: Trace, text: str) -> tuple[Row, Row] | None:
+    """The in-place op and the op whose value it changed, found among the rows where the error does not name them."""
+    named = re.search(r"output \d+ of (\w+?)(?:Backward\d*)?,", text)
+    op = named[1].lower() if named else ""
+    for row in reversed(trace.rows):
+        if not (row.op.endswith("_") and not row.op.startswith("~")):
+            continue
+        stack = list(row.refs[:1])
+        while stack:
+            ref = stack.pop()
+            if not isinstance(ref, Row):
+                continue
+            if ref.op.replace("_", "") == op or not op:
+                return row, ref
+            if ref.view:
+                stack.extend(ref.refs)
+    return None
 
 
 def _again(trace: Trace, error: ErrorRow) -> Found:

@@ -98,7 +98,7 @@ def not_held(trace: Trace, explained: set[Leaf]) -> list[Found]:
     roots = {leaf.name.partition(".")[0] for leaf in trace.optimized if "." in leaf.name}
     left = [leaf for leaf in trace.parameters() if leaf in trace.gradients and leaf not in trace.optimized]
     beside = [leaf for leaf in left if leaf.name.partition(".")[0] in roots]
-    alone = [leaf for leaf in left if leaf not in beside and isinstance(leaf.tensor(), Parameter)]
+    alone = [leaf for leaf in left if leaf not in beside and _made_to_train(leaf)]
     found = []
     for leaves, severity in ((beside, "warning"), (alone, "note")):
         if leaves:
@@ -113,6 +113,12 @@ def not_held(trace: Trace, explained: set[Leaf]) -> list[Found]:
             )
             found.append(Found("optimizer", severity, line, col, message, remedy, [], leaves))
     return found
+
+
+def _made_to_train(leaf: Leaf) -> bool:
+    """Whether a leaf is a module's parameter by its type, and not an input whose gradient is looked at."""
+    t = leaf.tensor()
+    return isinstance(t, Parameter) or bool(getattr(t, "is_parameter", False))
 
 
 def _step_place(trace: Trace, leaves: list[Leaf]) -> tuple[int | None, int | None, str]:

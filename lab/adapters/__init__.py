@@ -1,0 +1,17 @@
+"""Adapters: what other libraries do, told to the recorder as core's own events; the user's code stays as it is."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+
+def watches(recorder: Any) -> list[Any]:
+    """An adapter for every library that the session has imported, not yet started."""
+    found = []
+    library = sys.modules.get("torch")
+    if library is not None and hasattr(library, "overrides") and hasattr(library, "autograd"):
+        from .torch import Watch
+
+        found.append(Watch(recorder, library))
+    return found

@@ -1,0 +1,94 @@
+"""Cells of PyTorch under the recorder, unchanged: the planted mistakes are found, the healthy cells raise no alarm."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from tests.lab import test_healthy  # noqa: E402
+from tests.lab.conftest import run_cell  # noqa: E402
+from tests.lab.planted import CELLS  # noqa: E402
+
+
+@pytest.fixture
+def space() -> dict[str, Any]:
+    """What the cells of tests/lab want, PyTorch in place of core."""
+    torch.manual_seed(0)
+    rng = np.random.default_rng(0)
+
+    def parameter(*shape: int, scale: float = 1.0) -> Any:
+        values = scale * rng.standard_normal(shape) / shape[0] ** 0.5
+        return torch.tensor(values.astype(np.float32), requires_grad=True)
+
+    x = torch.tensor(rng.standard_normal((64, 16)).astype(np.float32))
+    labels = torch.tensor(rng.integers(0, 4, 64))
+    nn = torch.nn
+    return {"core": torch, "torch": torch, "nn": nn, "F": nn.functional, "np": np, "P": parameter, "x": x,
+            "labels": labels, "y": x[:, 0] * 0.5}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CELLS)
+def test_the_right_finding_comes_first(name: str, space: dict[str, Any]) -> None:
+    planted = CELLS[name]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        record = run_cell(planted.text.lstrip("\n"), space)
+    assert record.findings, "nothing found"
+    first = record.findings[0]
+    assert (first.kind, first.line) in [(planted.kind, line) for line in planted.lines], first
+
+
+@pytest.mark.parametrize("name", [n for n in test_healthy.CELLS if n != "a custom function"])
+def test_no_false_alarm(name: str, space: dict[str, Any]) -> None:
+    record = run_cell(test_healthy.CELLS[name], space)
+    assert record.error is None, record.error
+    assert [f.message for f in record.findings if f.severity != "note"] == []
+    assert record.ops
+
+
+def test_the_card_shows_pytorchs_graph_lines_and_modules(space: dict[str, Any]) -> None:
+    text = "model = nn.Sequential(nn.Linear(16, 8), nn.Tanh())\nloss = model(x).square().mean()\nloss.backward()"
+    record = run_cell(text, space)
+    assert [(op.op, op.module, op.line) for op in record.ops] == [
+        ("linear", "model.0", 2), ("tanh", "model.1", 2), ("pow", "", 2), ("mean", "", 2)]  # fmt: skip
+    assert all(op.backward_ms > 0 for op in record.ops)
+    assert {g.name: g.norm is not None for g in record.gradients} == {"model.0.weight": True, "model.0.bias": True}
+    mine = space["model"][0].weight.grad.norm().item()
+    assert next(g.norm for g in record.gradients if g.name == "model.0.weight") == pytest.approx(mine, rel=1e-5)
+    assert record.ops[0].backend == "PyTorch"
+
+
+def test_nothing_is_left_behind(space: dict[str, Any]) -> None:
+    run_cell("w = P(16, 4)\n(x @ w).sum().backward()", space)
+    assert not torch.overrides._get_current_function_mode_stack()
+    modules = torch.nn.modules.module
+    assert not modules._global_forward_pre_hooks
+    assert not modules._global_forward_hooks
+    before = space["w"].grad.clone()
+    (space["x"] @ space["w"]).sum().backward()
+    assert torch.equal(space["w"].grad, 2 * before)
+    assert not space["w"]._backward_hooks
+
+
+def test_a_cell_runs_as_without_it(space: dict[str, Any]) -> None:
+    text = """
+torch.manual_seed(3)
+model = nn.Sequential(nn.Linear(16, 32), nn.GELU(), nn.Dropout(0.1), nn.Linear(32, 4))
+optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
+losses = []
+for step in range(20):
+    loss = F.cross_entropy(model(x), labels)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    losses.append(loss.item())
+"""
+    watched, alone = dict(space), dict(space)
+    run_cell(text, watched)
+    exec(text, alone)
+    assert watched["losses"] == alone["losses"]
