@@ -129,7 +129,12 @@ def load(f: Any, map_location: Any = None, pickle_module: Any = None, *, weights
     from .source import Source
 
     with Source(f) as source:
-        return _loaded(source, map_location, bool(mmap))
+        try:
+            return _loaded(source, map_location, bool(mmap))
+        except LoadError as error:
+            if source.own and source.name not in str(error):
+                raise LoadError(f"{error}\n  file: {source.name}") from error.__cause__
+            raise
 
 
 def _loaded(source: Any, map_location: Any, mmap: bool) -> Any:

@@ -50,6 +50,11 @@ def _create(folder: str, name: str) -> tuple[int, str]:
             fd = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o666)  # less the umask
         except FileExistsError:
             continue
+        except OSError as error:
+            target = os.path.join(folder, name)
+            phrase = text(os.strerror(error.errno or 0), op="save", came=target,
+                          needed="a folder where a new file can be made beside the old one")  # fmt: skip
+            raise OSError(error.errno, phrase) from None
         _lock(fd, wait=True)
         if _same_file(fd, path):
             return fd, path

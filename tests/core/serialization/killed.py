@@ -129,6 +129,7 @@ def storm(folder: Path, kills: int, dice: random.Random) -> tuple[dict, list[str
             process = started(path, "--die", point, "--at", str(at))
         process.wait(60)
         process.stdout.close()
+        assert process.returncode in (0, -signal.SIGKILL), f"the run ended with {process.returncode} by itself"
         remains = [n for n in os.listdir(folder) if n.endswith(".saving")]
         sizes = [os.path.getsize(folder / n) for n in remains]
         held = "no file yet"
