@@ -246,7 +246,7 @@ def test_mapped_files(tmp_path):
     same(torch.load(tmp_path / "b.pt", mmap=True), core.load(tmp_path / "b.pt", mmap=True))
 
 
-OPTIMIZERS = ["SGD", "Adam", "AdamW"]
+OPTIMIZERS = ["SGD", "Adam", "AdamW", "Adagrad", "Adadelta", "Adamax", "ASGD", "NAdam", "RAdam", "RMSprop", "Rprop"]
 
 
 @pytest.mark.parametrize("name", [n for n in OPTIMIZERS if hasattr(core.optim, n)])
