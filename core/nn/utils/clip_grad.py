@@ -7,6 +7,8 @@ import warnings
 from collections.abc import Iterable
 from typing import Any
 
+import numpy as np
+
 from ... import backends
 from ...modes import no_grad
 from ...tensor import Tensor, storage_of, wrap
@@ -54,7 +56,8 @@ def clip_grads_with_norm_(parameters: Any, max_norm: float, total_norm: Tensor, 
         g = p._grad
         if g is not None:
             factor = (float(max_norm) / (total_norm._a + 1e-6)).clip(max=1.0).astype(g._a.dtype)
-            g._a *= factor
+            with np.errstate(invalid="ignore"):  # an infinite norm makes NaN of infinite gradients, as PyTorch's does
+                g._a *= factor
             storage_of(g).wrote("clip_grad_norm_", None)
 
 
