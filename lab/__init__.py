@@ -9,11 +9,22 @@ from __future__ import annotations
 from typing import Any
 
 from .bar import progress
+from .report import compare
 from .session import Recording, last, record, recording
 from .training import History, fit
 
-__all__ = ["History", "Recording", "fit", "last", "load_ipython_extension", "progress", "record", "recording",
-           "unload_ipython_extension"]  # fmt: skip
+__all__ = [
+    "History",
+    "Recording",
+    "compare",
+    "fit",
+    "last",
+    "load_ipython_extension",
+    "progress",
+    "record",
+    "recording",
+    "unload_ipython_extension",
+]
 
 
 def load_ipython_extension(shell: Any) -> None:

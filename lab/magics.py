@@ -18,6 +18,7 @@ from IPython.display import publish_display_data
 
 import widgets
 from core import source
+from widgets import Record, compare
 
 from .session import Recording, error_row
 
@@ -25,6 +26,7 @@ FLAGS = {
     "--text": "show the card as text alone",
     "--no-card": "record and show nothing; lab.last() has the record",
 }
+LASTS = 32  # cells whose last record is kept for comparison
 _publish: Callable[[dict[str, str]], None] = publish_display_data
 _TAKES_A_CELL = re.compile(r"%%(time|capture)\b")
 _FIRST_LINE = re.compile(r"%%autograd(?![\w?])([^\n]*)")
@@ -78,6 +80,7 @@ class LabMagics(Magics):
         self.flags: set[str] = set()
         self.asked = False
         self.depth = 0
+        self.lasts: dict[str, Record] = {}  # the last record of each cell
 
     # -- what the user calls -------------------------------------------------------------------------------------------
 
@@ -183,6 +186,7 @@ class LabMagics(Magics):
             self.drop()
             return
         record = recording.stop(self.shell.user_ns, result.info.raw_cell, error_row(error, self.files))
+        self.compared(result.info, record)
         if error is not None:
             record.wall_ms = 0.0  # in it IPython has drawn the traceback, which may take longer than the cell
         if "--no-card" in flags or not (asked or record.ops or record.backward_ms):
@@ -197,6 +201,18 @@ class LabMagics(Magics):
             _publish(plain)  # the text says as much; why there is no picture is told after it
             raise
         _publish(bundle)
+
+    def compared(self, info: Any, record: Record) -> None:
+        """Put the difference to the last run of the same cell into its record."""
+        cell = getattr(info, "cell_id", None)
+        if not cell:
+            return
+        last = self.lasts.pop(cell, None)
+        if last is not None and last.error is None and record.error is None:
+            record.comparison = compare(last, record)
+        self.lasts[cell] = record
+        if len(self.lasts) > LASTS:
+            del self.lasts[next(iter(self.lasts))]
 
 
 def load(shell: Any) -> None:

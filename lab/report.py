@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from widgets import difference
 from widgets.figures import number, shape_text, share, time_text
-from widgets.record import Record
+from widgets.record import Comparison, Record
 
 Column = tuple[str, Callable[[Any], str]]
 
@@ -72,6 +73,29 @@ TABLES: dict[str, tuple[Column, ...]] = {
         ("dtype", lambda r: r.dtype),
     ),
 }
+
+
+def compare(before: Any, after: Any) -> Comparison:
+    """The difference between two recordings of one piece of code: findings, times, memory, ops, lines, gradients.
+
+    `before` and `after` are recordings or records. Times that differ by less than 15 % count as equal.
+
+    *Raises*: TypeError for something else.
+
+    >>> import core, lab
+    >>> x = core.ones(64)
+    >>> with lab.record() as a:
+    ...     y = x.exp()
+    >>> with lab.record() as b:
+    ...     y = x.exp().log()
+    >>> [(c.kind, c.name) for c in lab.compare(a, b).changes if c.kind.startswith("op")]
+    [('op added', 'log')]
+    """
+    pair = [getattr(r, "record", r) for r in (before, after)]
+    for r in pair:
+        if not isinstance(r, Record):
+            raise TypeError(f"compare: got a {type(r).__name__}, needs two recordings or records; remedy: lab.record()")
+    return difference.compare(*pair)
 
 
 def table(record: Record, what: str = "ops") -> str:

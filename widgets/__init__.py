@@ -5,9 +5,12 @@ matplotlib is imported when the first picture is drawn, so that importing this p
 """
 
 from .card import html
+from .difference import compare
 from .picture import png
 from .record import (
     VERSION,
+    Change,
+    Comparison,
     ErrorRow,
     Finding,
     GradientRow,
@@ -22,6 +25,8 @@ from .text import text
 
 __all__ = [
     "VERSION",
+    "Change",
+    "Comparison",
     "ErrorRow",
     "Finding",
     "GradientRow",
@@ -31,6 +36,7 @@ __all__ = [
     "Record",
     "Stats",
     "TensorRow",
+    "compare",
     "html",
     "png",
     "text",

@@ -44,6 +44,7 @@ def payload(record: Record, graph: Graph) -> dict[str, Any]:
         "lines": (_LINE, record.lines),
         "gradients": (_GRADIENT, record.gradients),
         "runs": (_RUN | {"op": lambda r: op_index[r.op]}, runs),
+        "changes": (_CHANGE, record.comparison.changes if record.comparison else []),
         "memory_rows": (_MEMORY, record.memory.rows if record.memory else []),
         "findings": (_FINDING | {"ops": lambda f: [op_index[i] for i in f.ops if i in op_index]}, record.findings),
     }
@@ -61,6 +62,7 @@ def payload(record: Record, graph: Graph) -> dict[str, Any]:
         },
         "hint": "Point at a line for its times and its boxes in the graph.",
         "help": "Click a box for its kernel, times and values. Enter opens a group, Esc goes up, arrows move.",
+        "beside": record.comparison and (record.comparison.before or "the last run"),
         "runs_left": len(known) - len(runs),
         "memory": memory
         and {
@@ -216,6 +218,14 @@ _RUN: Columns = {
     "start": lambda r: figure(r.start_ms, 6),
     "ms": lambda r: figure(r.ms),
     "$phase": lambda r: r.phase,
+}
+_CHANGE: Columns = {
+    "$kind": lambda c: c.kind,
+    "name": lambda c: c.name,
+    "before": lambda c: c.before,
+    "after": lambda c: c.after,
+    "line": lambda c: c.line,
+    "note": lambda c: c.note,
 }
 _MEMORY: Columns = {
     "line": lambda r: r.line,

@@ -209,6 +209,34 @@ class ErrorRow:
 
 
 @dataclass
+class Change:
+    """One difference between two records."""
+
+    kind: str
+    """"finding", "time", "memory", "op added", "op gone", "line" or "gradient"."""
+    name: str
+    before: str = ""
+    after: str = ""
+    line: int | None = None
+    note: str = ""
+
+
+@dataclass
+class Comparison:
+    """What changed between two records of one piece of code."""
+
+    before: str = ""
+    """The title of the earlier one."""
+    after: str = ""
+    changes: list[Change] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        from .difference import text
+
+        return text(self)
+
+
+@dataclass
 class Record:
     """What one cell did: its operations, their times, its gradients, and what is wrong with them.
 
@@ -240,6 +268,8 @@ class Record:
     memory: Memory | None = None
     runs: list[Run] = field(default_factory=list)
     """The timeline: the first runs of ops, in the order in which they began."""
+    comparison: Comparison | None = None
+    """With the last run of the same cell, where there was one."""
     device: str = "cpu"
     environment: dict[str, str] = field(default_factory=dict)
     folded: bool = False

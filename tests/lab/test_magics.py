@@ -230,3 +230,15 @@ def test_a_cell_with_backward_alone_has_its_card(run: Run) -> None:
     card = card_of(bundles)
     assert "No problems found." in card
     assert "W " in card
+
+
+def test_a_cell_that_runs_again_says_what_changed(shell: InteractiveShell) -> None:
+    for text in ("%%autograd --no-card\nh = layer(x).exp()", "%%autograd --no-card\nh = layer(x).exp().log()"):
+        with capture_output():
+            shell.run_cell(text, store_history=True, cell_id="the-cell").raise_error()
+    comparison = lab.last().comparison
+    assert comparison is not None
+    assert [(c.kind, c.name) for c in comparison.changes if c.kind.startswith("op")] == [("op added", "log")]
+    with capture_output():
+        shell.run_cell("%%autograd --no-card\nh = x + 1", store_history=True, cell_id="another").raise_error()
+    assert lab.last().comparison is None

@@ -1,0 +1,55 @@
+"""The difference of two runs: what came, went, grew; and nothing when nothing changed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import core
+import lab
+from widgets import Record, compare
+from widgets.record import Finding, GradientRow, LineRow, Memory, OpRow
+
+Space = dict[str, Any]
+
+
+def test_every_kind_of_change() -> None:
+    before = Record(
+        "In [1]", "h = x @ w\ny = h.tanh()", forward_ms=1.0, wall_ms=2.0, memory=Memory(1000),
+        ops=[OpRow(0, "matmul", line=1, shape=[4]), OpRow(1, "tanh", line=2, shape=[4])],
+        lines=[LineRow(1, 0.5), LineRow(2, 0.5)], gradients=[GradientRow("w", norm=1.0), GradientRow("b", norm=1.0)],
+        findings=[Finding("nan", "error", 2, message="Line 2 makes NaN")],
+    )  # fmt: skip
+    after = Record(
+        "In [2]", "h = x @ w\nz = 1\ny = h.relu()", forward_ms=1.05, wall_ms=9.0, memory=Memory(3000),
+        ops=[OpRow(0, "matmul", line=1, shape=[4]), OpRow(1, "relu", line=3, shape=[4])],
+        lines=[LineRow(1, 4.0), LineRow(3, 0.5)], gradients=[GradientRow("w", norm=9.0), GradientRow("b")],
+        findings=[Finding("cut", "warning", 3, message="Line 3 cuts the graph")],
+    )  # fmt: skip
+    changes = {(c.kind, c.name): (c.before, c.after, c.line, c.note) for c in compare(before, after).changes}
+    assert changes == {
+        ("finding", "cut"): ("", "Line 3 cuts the graph", 3, "new"),
+        ("finding", "nan"): ("Line 2 makes NaN", "", 2, "gone"),
+        ("time", "wall"): ("2.00 ms", "9.00 ms", None, "×4.5"),
+        ("memory", "peak"): ("1 kB", "3 kB", None, "×3"),
+        ("op gone", "tanh"): ("4", "", 2, ""),
+        ("op added", "relu"): ("", "4", 3, ""),
+        ("line", "h = x @ w"): ("500 µs", "4.00 ms", 1, "×8"),
+        ("gradient", "w"): ("1.00", "9.00", None, "×9"),
+        ("gradient", "b"): ("1.00", "none", None, ""),
+    }
+
+
+def test_a_record_beside_itself_is_no_change() -> None:
+    with lab.record() as rec:
+        core.ones(4, requires_grad=True).exp().sum().backward()
+    assert lab.compare(rec, rec).changes == []
+    assert "Nothing changed" in str(lab.compare(rec, rec.record))
+    with pytest.raises(TypeError, match="needs two recordings"):
+        lab.compare(rec, 3)
+
+
+def test_a_record_keeps_its_comparison_in_json() -> None:
+    record = Record("In [2]", comparison=compare(Record(forward_ms=1.0), Record(forward_ms=5.0)))
+    assert Record.from_json(record.to_json()) == record
