@@ -131,20 +131,45 @@ def step(op: str, update: Update, on: frozenset[str], tensors: Sequence[Tensor],
     copied: list[tuple[Any, Any]] = []
     if kind.dtype.is_complex:
         lists, copied = _real(lists)
-    numbers = v.scalars(**settings)
-    watched = bool(observe.observers)
-    for kernel, reason in candidates(v, kind.device.type, lists):
-        start = perf_counter_ns() if watched else 0
-        if reason is None and kernel.run(numbers, lists) is None:  # what C finds in the layouts is its reason
-            break
-    stop = perf_counter_ns() if watched else 0
+    start = perf_counter_ns() if observe.observers else 0
+    kernel = run(v, kind.device.type, v.scalars(**settings), lists)
+    stop = perf_counter_ns() if observe.observers else 0
     for a, dense in copied:
         a[...] = dense
+    _written(op, tensors, settings, kernel, start, stop)
+
+
+def run(v: Variant, device_type: str, numbers: tuple[float, ...], lists: Lists) -> Kernel:
+    """Run the first kernel that accepts; that one."""
+    for kernel, reason in candidates(v, device_type, lists):
+        if reason is None and kernel.run(numbers, lists) is None:  # what C finds in the layouts is its reason
+            break
+    return kernel
+
+
+def one(op: str, p: Tensor, compute: Callable[[Any, Any], None]) -> None:
+    """A step of one parameter as a function of its array and its gradient's, on the device's array library."""
+    a, g = p._a, p._grad._a  # type: ignore[union-attr]
+    xp = backends.array_module(p._kind.device.type)
+    start = perf_counter_ns() if observe.observers else 0
+    if a.dtype.itemsize < 4:
+        wide = a.astype(np.float32)
+        compute(wide, g.astype(np.float32))
+        a[...] = wide.astype(a.dtype)
+    else:
+        compute(a, g)
+    stop = perf_counter_ns() if observe.observers else 0
+    kernel = Kernel(compute, f"{op}_reference", "NumPy" if xp is np else "CuPy")
+    _written(op, [p], {}, kernel, start, stop)
+
+
+def _written(op: str, tensors: Sequence[Tensor], settings: dict[str, Any], kernel: Kernel, start: int,
+             stop: int) -> None:  # fmt: skip
     place = here()
     for p in tensors:
         storage_of(p).wrote(op, place)
-    if watched:
-        grads = tuple(p._grad for p in tensors)
+    if observe.observers:
+        grads = tuple(p._grad for p in tensors if p._grad is not None)  # averages have none
         tell(op, (*tensors, *grads), (), settings, kernel, start, stop, None)
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import functools
 import warnings
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from copy import deepcopy
 from typing import Any
 
@@ -20,6 +21,18 @@ _HOOKS = ("_optimizer_step_pre_hooks", "_optimizer_step_post_hooks", "_optimizer
           "_optimizer_state_dict_post_hooks", "_optimizer_load_state_dict_pre_hooks",
           "_optimizer_load_state_dict_post_hooks")  # fmt: skip
 Closure = Callable[[], Any] | None
+_every_pre_hook: dict[int, Any] = {}
+_every_post_hook: dict[int, Any] = {}
+
+
+def register_optimizer_step_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Call ``hook(optimizer, args, kwargs)`` before every step of every optimizer."""
+    return RemovableHandle(_every_pre_hook, hook)
+
+
+def register_optimizer_step_post_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Call ``hook(optimizer, args, kwargs)`` after every step of every optimizer."""
+    return RemovableHandle(_every_post_hook, hook)
 
 
 def _around(step: Callable[..., Any]) -> Callable[..., Any]:
@@ -29,7 +42,7 @@ def _around(step: Callable[..., Any]) -> Callable[..., Any]:
     def wrapper(self: Optimizer, *args: Any, **kwargs: Any) -> Any:
         if self._stepping:  # a subclass calls super().step()
             return step(self, *args, **kwargs)
-        for hook in tuple(self._optimizer_step_pre_hooks.values()):
+        for hook in (*_every_pre_hook.values(), *self._optimizer_step_pre_hooks.values()):
             changed = hook(self, args, kwargs)
             if changed is not None:
                 if not isinstance(changed, tuple) or len(changed) != 2:
@@ -76,7 +89,7 @@ def _around(step: Callable[..., Any]) -> Callable[..., Any]:
                 o.update(self, params, False)
         if "_opt_called" in self.__dict__:  # a schedule wants to know
             self._opt_called = True
-        for hook in tuple(self._optimizer_step_post_hooks.values()):
+        for hook in (*self._optimizer_step_post_hooks.values(), *_every_post_hook.values()):
             hook(self, args, kwargs)
         return out
 
@@ -280,6 +293,47 @@ class Optimizer:
             hook(self)
 
 
+@contextmanager
+def swap_in_optimizer_params_and_state(optimizer: Optimizer, swapin_parameters: dict[str, Tensor],
+                                       swapin_optim_state: dict[str, Any]) -> Iterator[None]:  # fmt: skip
+    """Within the block the optimizer works on other parameters with another state; then it has its own again.
+
+    swapin_parameters : tensors in the order of the optimizer's own.
+    swapin_optim_state : what `Optimizer.state_dict` gives; its tensors are changed in place.
+
+    >>> import core
+    >>> from core.optim import swap_in_optimizer_params_and_state
+    >>> mine, other = core.ones(1, requires_grad=True), core.ones(1, requires_grad=True)
+    >>> opt = core.optim.SGD([mine], lr=0.5)
+    >>> other.grad = core.ones(1)
+    >>> with swap_in_optimizer_params_and_state(opt, {"w": other}, opt.state_dict()):
+    ...     opt.step()
+    >>> mine, other
+    (tensor([1.], requires_grad=True), tensor([0.5000], requires_grad=True))
+    """
+    tensors = list(swapin_parameters.values())
+    count = sum(len(group["params"]) for group in optimizer.param_groups)
+    if len(tensors) != count:
+        raise ValueError(f"swap_in_optimizer_params_and_state: the optimizer holds {count} parameters, "
+                         f"got {len(tensors)}")  # fmt: skip
+    groups, state, number = optimizer.param_groups, optimizer.state, 0
+    by_number: dict[Any, Tensor] = {}
+    swapped = []
+    for mine, theirs in zip(groups, swapin_optim_state["param_groups"], strict=True):
+        params = tensors[number : number + len(mine["params"])]
+        number += len(params)
+        by_number.update(zip(theirs["params"], params, strict=True))
+        swapped.append({**theirs, "params": params})
+    optimizer.param_groups = swapped
+    optimizer.state = defaultdict(dict)
+    for k, v in swapin_optim_state["state"].items():
+        optimizer.state[by_number.get(k, k)] = dict(v) if isinstance(v, dict) else v
+    try:
+        yield
+    finally:
+        optimizer.param_groups, optimizer.state = groups, state
+
+
 def _like(p: Tensor, value: Any, key: Any = None) -> Any:
     """A loaded value as its parameter needs it."""
     if isinstance(value, Tensor):
@@ -305,11 +359,12 @@ def check_setting(value: Any, what: str, *, below: float | None = None) -> None:
         raise ValueError(f"Invalid {what}: {value}")
 
 
-def check_lr(lr: Any) -> None:
+def check_lr(lr: Any, text: str = "Invalid learning rate") -> None:
     """ValueError for a learning rate that is negative or a tensor of several elements."""
     if isinstance(lr, Tensor) and lr.numel() != 1:
         raise ValueError("Tensor lr must be 1-element")
-    check_setting(lr, "learning rate")
+    if not number(lr) >= 0.0:
+        raise ValueError(f"{text}: {lr}")
 
 
 def check_betas(betas: Any) -> None:

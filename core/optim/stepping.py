@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, ClassVar
 
 from .. import native
@@ -127,6 +128,45 @@ class Elementwise(Optimizer):
             values = self._update(*(held.get(name) for name in self._update.arrays), **settings, **flags)
             for name, value in zip(["p", *names], values, strict=True):
                 held[name].copy_(value)
+
+
+class Gradual(Optimizer):
+    """The optimizers that look at each parameter as a whole: a subclass writes `_begin` and `_one`, on arrays."""
+
+    def _begin(self, state: State, p: Tensor, group: Group) -> None:
+        """Make the state of a parameter's first step."""
+        raise NotImplementedError
+
+    def _one(self, p: Any, g: Any, state: State, step: float, group: Group) -> None:
+        """Step number `step` of one parameter, in place; half types come as float32, the state as it is stored."""
+        raise NotImplementedError
+
+    def step(self, closure: Closure = None) -> Any:
+        """Change the parameters by their gradients; gives what `closure` gave."""
+        loss = None if closure is None else closure()
+        op = f"{type(self).__name__.lower()}_step"
+        for group in self.param_groups:
+            for p in group["params"]:
+                if p._grad is None:
+                    continue
+                if p.is_complex():
+                    raise RuntimeError(f"{type(self).__name__} does not support complex parameters")
+                state = self.state[p]
+                if not state:
+                    self._begin(state, p, group)
+                kernels.one(op, p, partial(self._one, state=state, step=_counted(state), group=group))
+        return loss
+
+
+def _counted(state: State) -> float:
+    """One more step of a state that counts them, as a tensor or a number."""
+    held = state.get("step")
+    if isinstance(held, Tensor):
+        return count([state])[0]
+    if held is not None:
+        state["step"] = held + 1
+        return float(held + 1)
+    return 0.0
 
 
 def zeros(p: Tensor) -> Tensor:

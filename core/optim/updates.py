@@ -142,4 +142,5 @@ def _asgd(p, g, ax, *, averaging, eta, mu, lr, lambd, weight_decay, maximize):
     return p, ax + mu * (p - ax) if averaging else p
 
 
+average = update("average_step", lambda p, g, *, weight: p + weight * (g - p))
 asgd = update("asgd_step", _asgd, ["", "averaging"])

@@ -16,9 +16,11 @@ from .curves import (
     PolynomialLR,
     StepLR,
 )
+from .cyclic import CyclicLR
 from .one_cycle import OneCycleLR
 from .plateau import ReduceLROnPlateau
 
-__all__ = ["ChainedScheduler", "ConstantLR", "CosineAnnealingLR", "CosineAnnealingWarmRestarts", "ExponentialLR",
+__all__ = ["ChainedScheduler", "ConstantLR", "CosineAnnealingLR", "CosineAnnealingWarmRestarts", "CyclicLR",
+           "ExponentialLR",
            "LRScheduler", "LambdaLR", "LinearLR", "MultiStepLR", "MultiplicativeLR", "OneCycleLR", "PolynomialLR",
            "ReduceLROnPlateau", "SequentialLR", "StepLR"]  # fmt: skip

@@ -9,13 +9,22 @@ from ..optimizer import Optimizer
 from .base import LRScheduler
 
 
-def _for_groups(name: str, optimizer: Optimizer, value: Any) -> list[Any]:
+def for_groups(name: str, optimizer: Optimizer, value: Any) -> list[Any]:
+    """One value a group: the list that was given, or the value for all."""
     n = len(optimizer.param_groups)
     many = list(value) if isinstance(value, list | tuple) else [value] * n
     if len(many) != n:
         raise ValueError(f"{name} must have the same length as optimizer.param_groups. {name} has {len(many)} values, "
                          f"param_groups has {n}.")  # fmt: skip
     return many
+
+
+def set_momentum(group: dict[str, Any], value: float, use_beta1: bool) -> None:
+    """Set a group's momentum, or Adam's beta1."""
+    if use_beta1:
+        group["betas"] = (value, *group["betas"][1:])
+    else:
+        group["momentum"] = value
 
 
 def _phase(end: float, lr: str, momentum: str) -> dict[str, Any]:
@@ -68,7 +77,7 @@ class OneCycleLR(LRScheduler):
         if anneal_strategy not in ("cos", "linear"):
             raise ValueError(f"anneal_strategy must be one of 'cos' or 'linear', instead got {anneal_strategy}")
         self._anneal_func_type = anneal_strategy
-        max_lrs = _for_groups("max_lr", optimizer, max_lr)
+        max_lrs = for_groups("max_lr", optimizer, max_lr)
         if last_epoch == -1:
             for group, high in zip(optimizer.param_groups, max_lrs, strict=True):
                 group["initial_lr"], group["max_lr"] = high / div_factor, high
@@ -83,18 +92,12 @@ class OneCycleLR(LRScheduler):
         if "momentum" not in defaults and "betas" not in defaults:
             raise ValueError("optimizer must support momentum or beta1 with `cycle_momentum` option enabled")
         self.use_beta1 = "betas" in defaults
-        highs = _for_groups("max_momentum", self.optimizer, high)
-        bases = _for_groups("base_momentum", self.optimizer, base)
+        highs = for_groups("max_momentum", self.optimizer, high)
+        bases = for_groups("base_momentum", self.optimizer, base)
         if last_epoch == -1:
             for group, m, b in zip(self.optimizer.param_groups, highs, bases, strict=True):
-                self._set_momentum(group, m)
+                set_momentum(group, m, self.use_beta1)
                 group["max_momentum"], group["base_momentum"] = m, b
-
-    def _set_momentum(self, group: dict[str, Any], value: float) -> None:
-        if self.use_beta1:
-            group["betas"] = (value, *group["betas"][1:])
-        else:
-            group["momentum"] = value
 
     def _anneal(self, start: float, end: float, share: float) -> float:
         if self._anneal_func_type == "linear":
@@ -117,5 +120,5 @@ class OneCycleLR(LRScheduler):
             rates.append(self._anneal(group[phase["start_lr"]], group[phase["end_lr"]], share))
             if self.cycle_momentum:
                 momentum = self._anneal(group[phase["start_momentum"]], group[phase["end_momentum"]], share)
-                self._set_momentum(group, momentum)
+                set_momentum(group, momentum, self.use_beta1)
         return rates
