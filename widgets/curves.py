@@ -40,7 +40,8 @@ class Plot:
 
 
 def smoothed(values: Any) -> Any:
-    """A running mean over about a thirtieth of the values, narrower at the ends.
+    """A running mean over about a thirtieth of the values: narrower at the start, where losses fall fast, and at the
+    end over those before.
 
     >>> smoothed(np.array([1.0, 3.0])).tolist()
     [1.0, 3.0]
@@ -51,8 +52,8 @@ def smoothed(values: Any) -> Any:
         return values
     sums = np.concatenate([[0.0], np.cumsum(values)])
     at = np.arange(n)
-    r = np.minimum(reach, np.minimum(at, n - 1 - at))
-    return (sums[at + r + 1] - sums[at - r]) / (2 * r + 1)
+    first, last = np.maximum(at - reach, 0), np.minimum(at + np.minimum(reach, at), n - 1)
+    return (sums[last + 1] - sums[first]) / (last + 1 - first)
 
 
 def layout(values: Sequence[float], knots: Sequence[tuple[float, float]], marks: Sequence[tuple[float, float]] = (),
