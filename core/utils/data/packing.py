@@ -10,7 +10,7 @@ import importlib
 import io
 import pickle
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from types import FunctionType
 from typing import Any
@@ -128,12 +128,12 @@ def _at_home(module: str, name: str) -> Any:
     return found
 
 
-def _dumped(pickler: Any, obj: Any) -> _Packed:
+def _dumped(pickler: Any, obj: Any, inside: Callable[[Any], bool] = lambda buffer: False) -> _Packed:
     buffers: list[Any] = []
 
     def keep(buffer: pickle.PickleBuffer) -> bool:
         raw = buffer.raw()
-        if raw.nbytes < _SMALL:
+        if raw.nbytes < _SMALL or inside(raw):
             return True
         buffers.append(raw)
         return False
@@ -149,15 +149,31 @@ def parts(data: Any, sizes: Sequence[int]) -> list[Any]:
     return [data[b : b + n] for b, n in zip(begins, sizes, strict=True)]
 
 
+def order(obj: Any) -> bytes:
+    """What a worker is told to do, indices with it."""
+    file = io.BytesIO()
+    try:
+        _ByName(file, protocol=5).dump(obj)
+        return file.getvalue()
+    except (_NeedsValue, pickle.PicklingError, AttributeError, TypeError):
+        body, _ = _dumped(_by_value() or pickle.Pickler, obj, lambda buffer: True)
+        return body
+
+
 def home(obj: Any) -> _Packed:
-    """A worker's result for its parent."""
+    """A worker's result for its parent. *Raises*: TypeError where it cannot be sent."""
     try:
         return _dumped(_Home, obj)
-    except (pickle.PicklingError, AttributeError, TypeError):
-        whole = _by_value()
-        if whole is None:
-            raise
-        return _dumped(whole, obj)
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        first = error
+    try:
+        if (whole := _by_value()) is not None:
+            return _dumped(whole, obj)
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        first = error
+    raise TypeError(text(f"DataLoader: a batch cannot be sent from its worker process: {first}", op="DataLoader",
+                         came=f"a {type(obj).__name__}", remedy="tensors, arrays and plain values from the data set "
+                         "and the collate_fn; or num_workers=0"))  # fmt: skip
 
 
 def outward(what: dict[str, Any]) -> _Packed:

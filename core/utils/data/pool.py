@@ -21,6 +21,7 @@ from ... import generator, native
 from ...errors import text
 from .channel import Channel, TooManyFiles
 from .fetching import STARTING
+from .packing import order as packed
 from .packing import outward
 from .segments import Inbox, Mapping, create, fill, offsets
 from .worker import BOARD_SIZE, ENDED, PASS, PLACE, TASK
@@ -83,12 +84,13 @@ class _Worker:
         code = (f"import sys; sys.path[:] = {path!r}; from {__package__}.worker import main; "
                 f"main({its}, {life}, {self.board_file})")  # fmt: skip
         flags: list[str] = getattr(subprocess, "_args_from_interpreter_flags", list)()
+        flags += [] if "-P" in flags else ["-P"]  # nothing of the working directory passes for the standard library
         env = {**os.environ, **{f"{name}_NUM_THREADS": "1" for name in _ONE_THREAD}}
         if not native.available:
             env["GRADLAB_NATIVE"] = "0"  # the parent has already said so
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # inherited
         try:
-            self.process = subprocess.Popen([sys.executable, *flags, "-P", "-c", code], stdin=subprocess.DEVNULL,
+            self.process = subprocess.Popen([sys.executable, *flags, "-c", code], stdin=subprocess.DEVNULL,
                                             pass_fds=(its, life, self.board_file), env=env)  # fmt: skip
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
@@ -156,7 +158,7 @@ class Pool:
         worker = self.workers[id]
         free, dropped = worker.inbox.released()
         try:
-            worker.channel.send(pickle.dumps((order, serial, number, wanted, free, dropped)))
+            worker.channel.send(packed((order, serial, number, wanted, free, dropped)))
         except OSError:  # gone: `receive` says so, with what it wrote before
             worker.channel.waiting.clear()
 

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+import uuid
 from pathlib import Path
 
 import pytest
@@ -20,7 +20,9 @@ class Program:
     """A run of the program in a process group of its own."""
 
     def __init__(self, *arguments: str) -> None:
-        env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[3]), *sys.path])}
+        self.mark = uuid.uuid4().hex
+        path = os.pathsep.join([str(Path(__file__).parents[3]), *sys.path])
+        env = {**os.environ, "PYTHONPATH": path, "MARK": self.mark}
         self.process = subprocess.Popen([sys.executable, str(PROGRAM), *arguments], stdout=subprocess.PIPE,
                                         stderr=subprocess.PIPE, text=True, start_new_session=True, env=env)  # fmt: skip
         assert self.process.stdout is not None
@@ -36,42 +38,24 @@ class Program:
         assert len(self.workers) == 4
 
     def end(self) -> tuple[int, str, str]:
-        """Its exit status and its last words; no worker may outlive it."""
+        """Its exit status and its last words. Nothing it started outlives it, and so no segment, which has no name."""
         out, err = self.process.communicate(timeout=DEADLINE)
         until = time.monotonic() + 5
-        while any(alive(pid) for pid in self.workers):
+        while self.left():
             assert time.monotonic() < until, "workers outlive the program"
             time.sleep(0.01)
         return self.process.returncode, out, err
 
-
-def alive(pid: int) -> bool:
-    """Whether a worker with this number is there."""
-    try:
-        return b"core.utils.data.worker" in Path(f"/proc/{pid}/cmdline").read_bytes()
-    except OSError:
-        return False
-
-
-def segments() -> list[str]:
-    """The segments that any process of this user has mapped or open."""
-    found = []
-    for process in Path("/proc").glob("[0-9]*"):
-        try:
-            names = [os.readlink(file) for file in (process / "fd").iterdir()]
-            found += [n for n in names if "memfd:gradlab" in n]
-            found += [line for line in (process / "maps").read_text().splitlines() if "memfd:gradlab" in line]
-        except OSError:
-            continue
-    return found
-
-
-@pytest.fixture(autouse=True)
-def nothing_is_left() -> Iterator[None]:
-    """No segment stays."""
-    before = segments()
-    yield
-    assert segments() == before
+    def left(self) -> list[str]:
+        """The processes that have its mark in their environment."""
+        found = []
+        for process in Path("/proc").glob("[0-9]*"):
+            try:
+                if self.mark.encode() in (process / "environ").read_bytes():
+                    found.append(process.name)
+            except OSError:
+                continue
+        return found
 
 
 def run(*arguments: str) -> tuple[int, str, str]:

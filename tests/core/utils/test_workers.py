@@ -241,6 +241,8 @@ def test_an_exception_comes_back_with_its_traceback_and_its_sample() -> None:
 
     with pytest.raises(RuntimeError, match="raised StopIteration for a sample"):
         list(DataLoader(Numbers(4, at=1, act=stop), num_workers=1))
+    with pytest.raises(TypeError, match="a batch cannot be sent from its worker process: cannot pickle 'generator'"):
+        next(iter(DataLoader(Numbers(4), num_workers=1, collate_fn=lambda s: (i for i in s))))
     with pytest.raises(RuntimeError, match="Cannot serialize non-leaf tensor which requires_grad"):
         next(iter(DataLoader(Numbers(4), num_workers=1, collate_fn=lambda s: core.ones(2, requires_grad=True) * 2)))
 
