@@ -58,7 +58,7 @@ class ActorCritic(nn.Module):
         return Categorical(logits=self.actor(features)), self.critic(features).squeeze(-1)
 
 
-def train(model, carts, steps, rollout=16, gamma=0.98, lam=0.95):
+def train(model, carts, steps, rollout=8, gamma=0.98, lam=1.0):
     optimizer = torch.optim.Adam(model.parameters(), lr=3e-3, eps=1e-5)
     state = carts.observation()
     for _ in range(steps):
@@ -102,8 +102,8 @@ def losses(steps):
 if __name__ == "__main__":
     torch.manual_seed(0)
     model, carts = ActorCritic(), CartPoles(16)
-    for step, loss in enumerate(train(model, carts, 300)):
-        if step % 30 == 29:
+    for step, loss in enumerate(train(model, carts, 1000)):
+        if step % 100 == 99:
             recent = carts.finished[-32:]
             print(f"step {step + 1:4d}  loss {loss:8.4f}  poles stand for {sum(recent) / len(recent):.0f}")
     first = sum(carts.finished[:32]) / 32

@@ -1,4 +1,4 @@
-"""Low-rank adaptation (Hu 2021): a network trained on digits reads them upside down after 5 % more parameters."""
+"""Low-rank adaptation (Hu 2021): a network trained on digits reads them upside down with 3 % more parameters."""
 
 import math
 
