@@ -161,11 +161,13 @@ def _unnamed(leaf: Leaf) -> str:
     return f"unnamed {'parameter' if leaf.kind == 'parameter' else 'tensor'} {'×'.join(map(str, leaf.shape))}".strip()
 
 
-def build(trace: Trace, title: str, error: ErrorRow | None) -> Record:
+def build(trace: Trace, title: str, error: ErrorRow | None, checker: Any = None) -> Record:
     """The record of a settled trace, with its findings."""
-    found = diagnose(trace)
+    found = [*(checker.findings(trace) if checker is not None else ()), *diagnose(trace)]
     record = Record(title=title, source=trace.source, error=error, folded=trace.folded, environment=environment())
     record.environment["recording"] = f"{trace.own_ns / 1e6:.3g} ms, taken off all times"
+    if checker is not None:
+        record.environment["gradients"] = checker.summary()
     numbers = _rows(trace, record, found)
     _leaves(trace, record, numbers)
     _lines(trace, record)

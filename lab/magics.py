@@ -24,6 +24,7 @@ from .session import Recording, error_row
 
 FLAGS = {
     "--text": "show the card as text alone",
+    "--check": "compare the gradient of every op with finite differences",
     "--no-card": "record and show nothing; lab.last() has the record",
 }
 LASTS = 32  # cells whose last record is kept for comparison
@@ -61,7 +62,7 @@ def flags_of(line: str) -> set[str]:
     unknown = [word for word in words if word not in FLAGS and word != "--cell"]
     if unknown:
         kind = "flag" if unknown[0].startswith("-") else "argument"
-        raise UsageError(f"%%autograd: unknown {kind} {unknown[0]}; it takes {' and '.join(FLAGS)}")
+        raise UsageError(f"%%autograd: unknown {kind} {unknown[0]}; it takes {', '.join(FLAGS)}")
     return set(words)
 
 
@@ -103,7 +104,7 @@ class LabMagics(Magics):
             if not self.auto and not self.asked:
                 self.drop()
         else:
-            flags = " and ".join(FLAGS)
+            flags = ", ".join(FLAGS)
             raise UsageError(
                 f"%autograd: {line.strip()!r} is neither on nor off; %%autograd, for one cell, takes {flags}"
             )
@@ -112,9 +113,10 @@ class LabMagics(Magics):
     def autograd_cell(self, line: str, cell: str) -> None:
         """Show under this cell its graph, its gradients and its timings, and what is wrong and on which line.
 
-        ``%%autograd [--text] [--no-card]``
+        ``%%autograd [--text] [--check] [--no-card]``
 
         --text     show the card as text alone
+        --check    compare the gradient of every op with finite differences, and name those that are wrong
         --no-card  record and show nothing; lab.last() has the record
         """
         flags_of(line)
@@ -151,7 +153,7 @@ class LabMagics(Magics):
             return
         self.depth = len(self.infos)
         self.files = self.cell_files(self.infos[-1]) if self.infos else {}
-        self.recording = Recording()
+        self.recording = Recording(check="--check" in self.flags)
         self.recording.start(self.files)
 
     def drop(self) -> None:

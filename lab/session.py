@@ -17,6 +17,7 @@ from core import observe, source
 from widgets.record import ErrorRow, Record
 
 from . import adapters, export
+from .check import Checker
 from .finish import build, settle
 from .recorder import Recorder
 from .report import table
@@ -31,8 +32,9 @@ class Recording:
     Made by `lab.recording` and `lab.record`.
     """
 
-    def __init__(self, title: str = "") -> None:
-        self.title = title
+    def __init__(self, title: str = "", check: bool = False) -> None:
+        self.title, self._checks = title, check
+        self._checker: Checker | None = None
         self.value: Any = None
         self.recorder: Recorder | None = None
         self._record: Record | None = None
@@ -61,6 +63,9 @@ class Recording:
         self.recorder = Recorder(files, boundary)
         self.recorder.trace.block = block
         observe.add(self.recorder)
+        if self._checks:
+            self._checker = Checker(self.recorder)
+            observe.add(self._checker)
         self._watches = adapters.watches(self.recorder)
         for watch in self._watches:
             watch.start()
@@ -79,7 +84,7 @@ class Recording:
             ) from recorder.error
         recorder.trace.error = error
         try:
-            self._record = build(settle(recorder, space, text), self.title, error)
+            self._record = build(settle(recorder, space, text), self.title, error, self._checker)
         finally:
             for watch in self._watches:
                 watch.close()
@@ -90,6 +95,8 @@ class Recording:
         """Stop listening, without a record."""
         if self.recorder is not None:
             observe.remove(self.recorder)
+            if self._checker is not None:
+                observe.remove(self._checker)
             self.recorder.memory.close()
             for watch in self._watches:
                 watch.stop()
@@ -147,8 +154,10 @@ class Recording:
         return {"text/plain": plain} if self._record is None else {"text/html": self.html(), "text/plain": plain}
 
 
-def recording(title: str = "") -> Recording:
+def recording(title: str = "", *, check: bool = False) -> Recording:
     """Record a block: ``with lab.recording() as rec: ...``, then ``print(rec)``.
+
+    check : compare every op's gradient with finite differences; a wrong one is a finding.
 
     >>> import core, lab
     >>> W = core.ones(2, 2, requires_grad=True)
@@ -157,7 +166,7 @@ def recording(title: str = "") -> Recording:
     >>> [op.op for op in rec.record.ops], rec.record.gradients[0].name, rec.record.gradients[0].norm
     (['mul', 'sum'], 'W', 4.0)
     """
-    return Recording(title)
+    return Recording(title, check)
 
 
 def record(function: Callable[..., Any] | None = None, *args: Any, **kwargs: Any) -> Recording:

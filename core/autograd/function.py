@@ -212,7 +212,7 @@ class Function:
             outs = _connect(ctx, op, tensors, outs)
         if watched:
             kernel = Kernel(cls.forward, f"{cls.__name__}.forward", "Python")
-            tell(op, tuple(tensors), tuple([o for o in outs if isinstance(o, Tensor)]), (), kernel, start, stop,
+            tell(op, tuple(tensors), tuple([o for o in outs if isinstance(o, Tensor)]), args, kernel, start, stop,
                  ctx if graph else None)  # fmt: skip
         return tuple(outs) if isinstance(result, tuple) else outs[0]
 

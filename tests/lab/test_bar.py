@@ -95,7 +95,8 @@ def test_fit_in_a_log_and_in_a_terminal(capsys, monkeypatch):
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 13
     assert lines[0].startswith("epoch  1/12  loss ")
-    assert lines[-1].startswith("✓ Trained · 12 epochs, 24 steps")
+    assert lines[-1].startswith("✓ Trained · loss ")
+    assert " · 12 epochs, 24 steps · " in lines[-1]
     out = Terminal()
     monkeypatch.setattr(sys, "stdout", out)
     run()

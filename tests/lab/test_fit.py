@@ -136,6 +136,24 @@ def test_metrics_of_every_kind(data):
         fit(model, loader(data), F.cross_entropy, optimizer, metrics={"x": 3})
 
 
+def test_metrics_of_core(data):
+    model, optimizer = make()
+    metrics = [core.metrics.Accuracy("multiclass", num_classes=2), accuracy]
+    history = fit(model, loader(data), F.cross_entropy, optimizer, 2, validation=loader(data), metrics=metrics)
+    first, second = list(history.metrics.values())[:2]
+    assert first == pytest.approx(second)
+
+
+def test_an_optimizer_that_asks_for_the_loss_again(data):
+    model, _ = make()
+    x, y = data.tensors
+    optimizer = core.optim.LBFGS(model.parameters(), line_search_fn="strong_wolfe", max_iter=10)
+    history = fit(model, [(x, y)], F.cross_entropy, optimizer, 5, metrics=accuracy)
+    assert len(history.losses) == 5
+    assert history.losses[-1] < 0.05 < history.losses[0]
+    assert history.metrics["accuracy"][-1] == 1.0
+
+
 def test_batches_of_every_kind(data):
     x, y = data.tensors
     auto = nn.Linear(6, 6)
@@ -264,7 +282,9 @@ def test_ctrl_c_gives_the_history_so_far(data, capsys):
     history = fit(model, Impatient(), F.cross_entropy, optimizer, 9, show="lines")
     assert history.state == "interrupted"
     assert len(history.losses) == 3
-    assert "■ Interrupted · 0 of 9 epochs, 3 steps" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "■ Interrupted · Interrupted in epoch 1, step 4" in said
+    assert "0 of 9 epochs, 3 steps" in said
     assert "interrupted in epoch 1, step 4" in repr(history)
 
 

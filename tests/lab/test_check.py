@@ -1,0 +1,79 @@
+"""Check mode: a wrong gradient is named with its line; right ones, of many kinds, are not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import core
+import lab
+
+F = core.nn.functional
+
+
+class Wrong(core.autograd.Function):
+    """x**2 * k with a gradient that is off by a twentieth of a percent."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Any, k: float) -> Any:
+        ctx.save_for_backward(x)
+        ctx.k = k
+        return x * x * k
+
+    @staticmethod
+    def backward(ctx: Any, g: Any) -> Any:
+        (x,) = ctx.saved_tensors
+        return 2.001 * x * ctx.k * g, None
+
+
+class Right(Wrong):
+    @staticmethod
+    def backward(ctx: Any, g: Any) -> Any:
+        (x,) = ctx.saved_tensors
+        return 2 * x * ctx.k * g, None
+
+
+def test_a_wrong_gradient_is_named() -> None:
+    x = core.randn(8, 4, requires_grad=True)
+    with lab.recording(check=True) as rec:
+        y = Right.apply(x, 3.0).tanh()
+        z = Wrong.apply(y, 3.0).sum()
+    findings = [f for f in rec.record.findings if f.kind == "gradient"]
+    assert len(findings) == 1
+    assert "the gradient of `Wrong` is wrong: for its input 0" in findings[0].message
+    assert findings[0].severity == "error"
+    assert findings[0].ops
+    assert rec.record.environment["gradients"] == "3 of 4 ops right by finite differences"
+    z.backward()
+    assert x.grad is not None
+
+
+def test_right_gradients_of_many_kinds() -> None:
+    core.manual_seed(0)
+    model = core.nn.Sequential(
+        core.nn.Conv2d(1, 4, 3), core.nn.BatchNorm2d(4), core.nn.ReLU(), core.nn.MaxPool2d(2), core.nn.Flatten(),
+        core.nn.Linear(16, 8), core.nn.LayerNorm(8), core.nn.GELU(), core.nn.Dropout(0.2), core.nn.Linear(8, 3),
+    )  # fmt: skip
+    images, labels = core.randn(4, 1, 6, 6), core.tensor([0, 1, 2, 1])
+    state = core.get_rng_state()
+    with lab.recording(check=True) as rec:
+        loss = F.cross_entropy(model(images), labels)
+        loss.backward()
+    assert [f.message for f in rec.record.findings] == []
+    assert rec.record.environment["gradients"].startswith(
+        ("10", "11", "12", "13", "14", "15", "16", "17", "18", "19", "2")
+    )
+    core.set_rng_state(state)
+    model.zero_grad()
+    assert F.cross_entropy(model(images), labels).item() != 0.0
+
+
+def test_it_changes_nothing(cell: Any, space: dict[str, Any]) -> None:
+    core.manual_seed(5)
+    x = core.randn(6, 3, requires_grad=True)
+    plain = F.dropout(x.exp(), 0.5).sum()
+    core.manual_seed(5)
+    x = core.randn(6, 3, requires_grad=True)
+    with lab.recording(check=True) as rec:
+        checked = F.dropout(x.exp(), 0.5).sum()
+    assert plain.item() == checked.item()
+    assert [op.op for op in rec.record.ops] == ["exp", "dropout", "sum"]
