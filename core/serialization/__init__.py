@@ -30,7 +30,8 @@ def save(obj: Any, f: Any, pickle_module: Any = None, pickle_protocol: int = 2,
         killed in the middle leaves the old file whole. What is open already is written straight.
     format : "safetensors" or "pt"; by default "pt" for the suffixes .pt, .pth, .bin, .ckpt, .tar and for files that
         are open, else "safetensors". Every safetensors reader sees a state dict's tensors by its keys, and those of
-        nested objects by their paths: ``model.0.weight``. PyTorch reads what "pt" writes with ``weights_only=True``.
+        nested objects by their paths: ``model.0.weight``. PyTorch reads what "pt" writes with ``weights_only=True``
+        (NumPy arrays, defaultdicts, deques, frozensets, ranges and slices only without).
     pickle_module, pickle_protocol : as PyTorch's; no pickle module takes part here.
 
     Of a tensor its values, strides, dtype, device and `requires_grad` are saved; not its history nor its `.grad`.

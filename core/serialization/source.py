@@ -27,9 +27,13 @@ class Source:
             )
         self.name = os.fsdecode(f) if self.own else str(getattr(f, "name", type(f).__name__))
         self.file: Any = open(f, "rb") if self.own else f  # noqa: SIM115 - closed by __exit__
-        self.start = self.file.tell()
-        self.size = self.file.seek(0, os.SEEK_END) - self.start
-        self.file.seek(self.start)
+        try:
+            self.start = self.file.tell()
+            self.size = self.file.seek(0, os.SEEK_END) - self.start
+            self.file.seek(self.start)
+        except BaseException:  # a pipe
+            self.__exit__()
+            raise
         if not isinstance(self.file.read(0), bytes):
             raise TypeError(text("expected a binary file", op="load", came="a text file", remedy='open(path, "rb")'))
 
