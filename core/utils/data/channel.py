@@ -51,14 +51,16 @@ class Channel:
 
     def close(self) -> None:
         """Close this end: the other one reads an end of file."""
-        for file in self._files:
-            os.close(file)
-        self._files = []
-        for _, files in self.waiting:
-            for file in files:
-                os.close(file)
-        self.waiting.clear()
+        while self._files:
+            os.close(self._files.pop())
+        self.drop()
         self.socket.close()
+
+    def drop(self) -> None:
+        """Send nothing of what waits."""
+        while self.waiting:
+            for file in self.waiting.popleft()[1]:
+                os.close(file)
 
     def send(self, body: bytes, buffers: Sequence[Any] = (), files: Sequence[int] = ()) -> None:
         """Send a message. The files are duplicated, so that the caller may close his at once."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pickle
 import resource
@@ -98,6 +99,16 @@ class _Worker:
             self.pid_file = os.pidfd_open(self.process.pid)
             self._files.append(self.pid_file)
 
+    def send(self, *message: Any) -> None:
+        """Send a message, after what waits. Where the worker is gone, `Pool.receive` says so, with what it last wrote."""
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            if message:
+                self.channel.send(*message)
+            else:
+                self.channel.flush()
+            return
+        self.channel.drop()
+
     def release(self) -> None:
         """Close everything that this process holds of it."""
         self.channel.close()
@@ -145,7 +156,7 @@ class Pool:
                 worker = _Worker(id, loader.prefetch_factor + 1)
                 self.workers.append(worker)
                 worker.board[PASS], worker.board[PLACE] = serial, STARTING
-                worker.channel.send(pickle.dumps({**order, "id": id}), data, files)
+                worker.send(pickle.dumps({**order, "id": id}), data, files)
         except BaseException:
             self.close(0.0)
             raise
@@ -157,10 +168,7 @@ class Pool:
         """Give an order to a worker."""
         worker = self.workers[id]
         free, dropped = worker.inbox.released()
-        try:
-            worker.channel.send(packed((order, serial, number, wanted, free, dropped)))
-        except OSError:  # gone: `receive` says so, with what it wrote before
-            worker.channel.waiting.clear()
+        worker.send(packed((order, serial, number, wanted, free, dropped)))
 
     def start_pass(self, serial: int) -> None:
         """Let the workers leave what they are at, and begin anew."""
@@ -184,10 +192,7 @@ class Pool:
         events = poll.poll(None if timeout is None else max(timeout, 0.0) * 1e3)
         for worker in dict.fromkeys(by_file[file] for file, _ in events):
             gone = any(file == worker.pid_file for file, _ in events)
-            try:
-                worker.channel.flush()
-            except OSError:
-                worker.channel.waiting.clear()
+            worker.send()
             try:
                 while (message := worker.channel.receive()) is not None:
                     reply = pickle.loads(message.body)

@@ -25,6 +25,7 @@ from worker_data import (
     Numbers,
     Pair,
     Shares,
+    Written,
     boxed,
     fails,
     full_memory,
@@ -149,6 +150,13 @@ def test_workers_draw_different_numbers_that_the_seed_decides() -> None:
     seeds = [row[3] for row in first]
     assert seeds == [seeds[0], seeds[0] + 1] * 2
     assert {row[4] for row in first} == {1}
+
+
+def test_a_data_set_lies_in_memory_once_and_each_worker_writes_its_own() -> None:
+    data = Written()
+    found = list(DataLoader(data, batch_size=None, num_workers=2))
+    assert found == [[1.0, 1.0, True]] * 2 + [[2.0, 2.0, True]] * 2
+    assert not data.array.any()
 
 
 def test_a_stream_is_shared_by_its_workers() -> None:

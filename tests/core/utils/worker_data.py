@@ -78,6 +78,23 @@ def draws(_: int) -> tuple[float, float, float, int, int]:
     return random.random(), float(np.random.rand()), core.rand(1).item(), info.seed, threads  # noqa: NPY002
 
 
+class Written:
+    """A data set that its workers write into."""
+
+    def __init__(self) -> None:
+        self.array = np.zeros(100_000)
+        self.tensor = core.zeros(50_000, dtype=core.bfloat16)
+
+    def __len__(self) -> int:
+        return 4
+
+    def __getitem__(self, i: int) -> tuple[float, float, bool]:
+        self.array[i] += 1
+        self.tensor[i] += 1
+        with open("/proc/self/maps") as file:
+            return float(self.array.sum()), self.tensor.sum().item(), "memfd:gradlab-dataset" in file.read()
+
+
 class Draws:
     def __len__(self) -> int:
         return 4
