@@ -112,12 +112,13 @@ def line(view: Training, width: int = 100) -> str:
     """One line for a terminal, with a bar, cut to its width.
 
     >>> line(Training(place="epoch 1 of 2", done=0.25, figures=[("loss", "0.5")]), 60)
-    'Training ━━━━──────────── 25 % · epoch 1 of 2 · loss 0.5'
+    'Training ━━━───────── 25 % · loss 0.5 · epoch 1 of 2'
     """
-    n = 16
+    n = 12
     whole = "" if view.done is None else "━" * round(n * view.done) + "─" * (n - round(n * view.done)) + " "
     head = f"{view.word} {whole}{_share(view)}".rstrip()
-    parts = [head, view.place, *(f"{name} {value}" for name, value in view.figures), view.timing, view.message]
+    figures = [f"{name} {value}" for name, value in view.figures]
+    parts = [head, view.message, *figures[:1], view.place, view.timing, *figures[1:]]  # what matters most comes first
     said = " · ".join(part for part in parts if part)
     return said if len(said) <= width else said[: max(width - 1, 0)] + "…"
 

@@ -20,7 +20,7 @@ class Metric:
         self.name, self.work = name, work
         self.gathers = hasattr(work, "update") and hasattr(work, "compute")
         if not self.gathers and not callable(work):
-            raise ValueError(f"the metric {name!r} is a {type(work).__name__}; needed: a function of (output, target), "
+            raise ValueError(f"lab.fit: the metric {name!r} is a {type(work).__name__}; needed: a function of (output, target), "
                              "or an object with update, compute and reset")  # fmt: skip
         self.reset()
 
@@ -35,17 +35,21 @@ class Metric:
         if self.gathers:
             self.work.update(output, target)
         else:
-            value = self.work(output, target)
-            array = getattr(value, "_a", value)  # of a tensor: read without an event
-            self.total += float(array) * n
+            self.total += self.number(self.work(output, target)) * n
         self.seen += n
 
     def value(self) -> float:
         """What the epoch comes to."""
         if not self.gathers:
             return self.total / max(self.seen, 1)
-        value = self.work.compute()
-        return float(getattr(value, "_a", value))
+        return self.number(self.work.compute())
+
+    def number(self, value: Any) -> float:
+        """One number; of a tensor it is read without an event that a recording would hear."""
+        array = getattr(value, "_a", value)
+        if getattr(array, "size", 1) != 1:
+            raise ValueError(f"lab.fit: the metric {self.name!r} gave {tuple(array.shape)} values; needed: one number")
+        return float(array.reshape(()) if hasattr(array, "reshape") else array)
 
 
 def metrics_of(given: Any) -> list[Metric]:
@@ -60,11 +64,15 @@ def metrics_of(given: Any) -> list[Metric]:
     if isinstance(given, Mapping):
         return [Metric(str(name), work) for name, work in given.items()]
     several = isinstance(given, Iterable) and not hasattr(given, "update") and not callable(given)
-    return [Metric(_name(work), work) for work in (given if several else [given])]
+    found = [Metric(_name(work), work) for work in (given if several else [given])]
+    names = [m.name for m in found]
+    if again := next((name for name in names if names.count(name) > 1), None):
+        raise ValueError(f"lab.fit: two metrics are called {again!r}; remedy: a dict that names them")
+    return found
 
 
 def _name(work: Any) -> str:
     name = getattr(work, "__name__", None) or type(work).__name__
     if name == "<lambda>":
-        raise ValueError('a metric without a name; remedy: metrics={"name": lambda output, target: ...}')
+        raise ValueError('lab.fit: a metric without a name; remedy: metrics={"name": lambda output, target: ...}')
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|_", " ", name).strip().lower()

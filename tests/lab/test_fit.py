@@ -138,10 +138,21 @@ def test_metrics_of_every_kind(data):
 
 def test_metrics_of_core(data):
     model, optimizer = make()
-    metrics = [core.metrics.Accuracy("multiclass", num_classes=2), accuracy]
+    both = [core.metrics.Accuracy("multiclass", num_classes=2, average="micro"), accuracy]
+    with pytest.raises(ValueError, match="two metrics are called 'accuracy'"):
+        fit(model, loader(data), F.cross_entropy, optimizer, metrics=both)
+    metrics = dict(zip(("theirs", "mine"), both, strict=True))
     history = fit(model, loader(data), F.cross_entropy, optimizer, 2, validation=loader(data), metrics=metrics)
     first, second = list(history.metrics.values())[:2]
     assert first == pytest.approx(second)
+    with pytest.raises(ValueError, match=r"the metric 'confusion matrix' gave \(2, 2\) values; needed: one number"):
+        fit(
+            model,
+            loader(data),
+            F.cross_entropy,
+            optimizer,
+            metrics=core.metrics.ConfusionMatrix("multiclass", num_classes=2),
+        )
 
 
 def test_an_optimizer_that_asks_for_the_loss_again(data):
