@@ -25,12 +25,12 @@
 
 VECTOR static void NAME(rnn_pack_forward)(void *context, ptrdiff_t begin, ptrdiff_t end) {
     const NAME(rnn) *c = context;
-    const ptrdiff_t H = c->shape->hidden, I = c->shape->inputs, W = NAME(PANEL), half = c->gates * c->panels;
+    const ptrdiff_t H = c->shape->hidden, I = c->shape->inputs, W = NAME(PANEL);
     for (ptrdiff_t item = begin; item < end; item++) {
-        const ptrdiff_t n = item % half, gate = n / c->panels, j = n % c->panels * W, width = H - j < W ? H - j : W;
-        const ptrdiff_t columns = item < half ? I : H;
-        const REAL *w = item < half ? c->arrays->w_ih : c->arrays->w_hh;
-        REAL *panel = (REAL *)(item < half ? c->ih : c->hh) + n * columns * W;
+        const ptrdiff_t n = item / 2, gate = n / c->panels, j = n % c->panels * W, width = H - j < W ? H - j : W;
+        const REAL *w = item % 2 ? c->arrays->w_hh : c->arrays->w_ih;
+        const ptrdiff_t columns = item % 2 ? H : I;
+        REAL *panel = (REAL *)c->ih + (n * (I + H) + (item % 2 ? I : 0)) * W;
         NAME(pack_columns)(w + (gate * H + j) * columns, width, columns, panel);
     }
 }
@@ -98,32 +98,37 @@ INLINE void NAME(rnn_units)(const REAL *z, const REAL *b, int relu, REAL *y) {
     }
 }
 
-/* The steps of one block of sequences. h and cell (block, panels * PANEL), z (slots, block, PANEL). */
-INLINE void NAME(rnn_block)(const NAME(rnn) * c, ptrdiff_t first, ptrdiff_t count, REAL *h, REAL *cell, REAL *z) {
+/* The steps of one block of sequences. xh (block, inputs + padded) has the input beside the state, so that one product
+   makes both sums; cell (block, padded), z (slots, block, PANEL); padded is panels * PANEL. */
+INLINE void NAME(rnn_block)(const NAME(rnn) * c, ptrdiff_t first, ptrdiff_t count, REAL *xh, REAL *cell, REAL *z) {
     const rnn_shape *s = c->shape;
     const ptrdiff_t H = s->hidden, I = s->inputs, W = NAME(PANEL), padded = c->panels * W, apart = c->block * W;
+    const ptrdiff_t width_xh = I + padded;
+    REAL *h = xh + I;
     const REAL *x = c->arrays->x, *h0 = c->arrays->h0, *c0 = c->arrays->c0;
     REAL *y = c->arrays->y, *gates = c->arrays->gates, *cells = c->arrays->cells, spare[6][64];
-    memset(h, 0, sizeof(REAL) * (size_t)(c->block * padded));
+    memset(xh, 0, sizeof(REAL) * (size_t)(c->block * width_xh));
     memset(cell, 0, sizeof(REAL) * (size_t)(c->block * padded));
     for (ptrdiff_t r = 0; r < count; r++) {
-        if (h0) memcpy(h + r * padded, h0 + (first + r) * H, sizeof(REAL) * (size_t)H);
+        if (h0) memcpy(h + r * width_xh, h0 + (first + r) * H, sizeof(REAL) * (size_t)H);
         if (c0) memcpy(cell + r * padded, c0 + (first + r) * H, sizeof(REAL) * (size_t)H);
     }
     for (ptrdiff_t step = 0; step < s->steps; step++) {
         const ptrdiff_t t = s->reverse ? s->steps - 1 - step : step, left = (ptrdiff_t)s->sizes[t] - first;
         const ptrdiff_t here = left < count ? left : count, row = (ptrdiff_t)s->starts[t] + first * s->stride;
+        for (ptrdiff_t r = 0; r < here; r++)
+            memcpy(xh + r * width_xh, x + (row + r * s->stride) * I, sizeof(REAL) * (size_t)I);
         for (ptrdiff_t p = 0; p < c->panels && here > 0; p++) {
             for (int slot = 0; slot < c->slots; slot++) {
                 const ptrdiff_t n = (slot < c->gates ? slot : c->gates - 1) * c->panels + p;
+                /* n of a GRU has the parts apart */
+                const ptrdiff_t from = s->kind == RNN_GRU && slot == 3 ? I : 0;
+                const ptrdiff_t to = s->kind == RNN_GRU && slot == 2 ? I : I + H;
+                const REAL *panel = c->ih + (n * (I + H) + from) * W;
                 for (ptrdiff_t r = 0; r < here; r += TILE) {
-                    const NAME(factor) both[2] = {
-                        {x + (row + r * s->stride) * I, s->stride * I, 1, c->ih + n * I * W, I},
-                        {h + r * padded, padded, 1, c->hh + n * H * W, H},
-                    };
-                    const int from = s->kind == RNN_GRU && slot == 3, to = s->kind == RNN_GRU && slot == 2 ? 1 : 2;
-                    NAME(tile)(here - r < TILE ? (int)(here - r) : TILE, both + from, to - from,
-                               z + slot * apart + r * W, W, 0);
+                    const int high = here - r < TILE ? (int)(here - r) : TILE;
+                    const NAME(factor) f = {xh + r * width_xh + from, width_xh, 1, panel, to - from};
+                    NAME(tile)(high, &f, 1, z + slot * apart + r * W, W, 0);
                 }
             }
             const ptrdiff_t j = p * W, width = H - j < W ? H - j : W;
@@ -142,7 +147,7 @@ INLINE void NAME(rnn_block)(const NAME(rnn) * c, ptrdiff_t first, ptrdiff_t coun
                     NAME(lstm_units)(zr, apart, b, padded, cell + r * padded + j, out[0], out[1], out[2], out[3],
                                      out[4], out[5]);
                 else if (s->kind == RNN_GRU)
-                    NAME(gru_units)(zr, apart, b, padded, h + r * padded + j, out[0], out[1], out[2], out[3], out[5]);
+                    NAME(gru_units)(zr, apart, b, padded, h + r * width_xh + j, out[0], out[1], out[2], out[3], out[5]);
                 else NAME(rnn_units)(zr, b, s->kind == RNN_RELU, out[5]);
                 if (width < W) {
                     const size_t bytes = sizeof(REAL) * (size_t)width;
@@ -153,10 +158,10 @@ INLINE void NAME(rnn_block)(const NAME(rnn) * c, ptrdiff_t first, ptrdiff_t coun
             }
         }
         for (ptrdiff_t r = 0; r < here; r++)
-            memcpy(h + r * padded, y + (row + r * s->stride) * H, sizeof(REAL) * (size_t)H);
+            memcpy(h + r * width_xh, y + (row + r * s->stride) * H, sizeof(REAL) * (size_t)H);
     }
     for (ptrdiff_t r = 0; r < count; r++) {
-        memcpy((REAL *)c->arrays->hn + (first + r) * H, h + r * padded, sizeof(REAL) * (size_t)H);
+        memcpy((REAL *)c->arrays->hn + (first + r) * H, h + r * width_xh, sizeof(REAL) * (size_t)H);
         if (s->kind == RNN_LSTM)
             memcpy((REAL *)c->arrays->cn + (first + r) * H, cell + r * padded, sizeof(REAL) * (size_t)H);
     }
@@ -164,18 +169,19 @@ INLINE void NAME(rnn_block)(const NAME(rnn) * c, ptrdiff_t first, ptrdiff_t coun
 
 VECTOR static void NAME(rnn_blocks)(void *context, ptrdiff_t begin, ptrdiff_t end) {
     NAME(rnn) *c = context;
-    const ptrdiff_t padded = c->panels * NAME(PANEL), state = c->block * padded;
+    const ptrdiff_t padded = c->panels * NAME(PANEL), of_xh = c->block * (c->shape->inputs + padded);
+    const ptrdiff_t of_cell = c->block * padded, of_z = c->slots * c->block * NAME(PANEL);
     size_t capacity;
-    REAL *h = scratch_take(sizeof(REAL) * (size_t)(2 * state + c->slots * c->block * NAME(PANEL)), &capacity);
-    if (!h) {
+    REAL *xh = scratch_take(sizeof(REAL) * (size_t)(of_xh + of_cell + of_z), &capacity);
+    if (!xh) {
         c->failed = 1;
         return;
     }
     for (ptrdiff_t block = begin; block < end; block++) {
         const ptrdiff_t first = block * c->block, left = c->shape->batch - first;
-        NAME(rnn_block)(c, first, left < c->block ? left : c->block, h, h + state, h + 2 * state);
+        NAME(rnn_block)(c, first, left < c->block ? left : c->block, xh, xh + of_xh, xh + of_xh + of_cell);
     }
-    memory_give(h, capacity);
+    memory_give(xh, capacity);
 }
 
 int NAME(rnn_forward)(const rnn_shape *shape, const rnn_arrays *arrays) {
@@ -191,7 +197,7 @@ int NAME(rnn_forward)(const rnn_shape *shape, const rnn_arrays *arrays) {
     size_t capacity;
     REAL *scratch = scratch_take(sizeof(REAL) * (size_t)(ih + hh + c.slots * padded), &capacity);
     if (!scratch) return 0;
-    c.ih = scratch, c.hh = scratch + ih, c.bias = scratch + ih + hh;
+    c.ih = scratch, c.bias = scratch + ih + hh;
     NAME(rnn_biases)(&c, scratch + ih + hh);
     parallel_for(2 * c.gates * c.panels, 10 * (double)(ih + hh), NAME(rnn_pack_forward), &c);
     parallel_for(pieces(shape->batch, c.block), NAME(rnn_work)(&c), NAME(rnn_blocks), &c);

@@ -61,30 +61,24 @@ INLINE void NAME(rnn_units_back)(ptrdiff_t H, int relu, const REAL *y, REAL *dh,
     }
 }
 
-/* dz (rows of one step) times the weights: `out` (rows, columns) is written, or added to. */
-INLINE void NAME(rnn_product)(const NAME(factor) * factors, int count, ptrdiff_t rows, ptrdiff_t deep, REAL *out,
-                              ptrdiff_t ldo, ptrdiff_t columns, int add, REAL *spare) {
+/* dz (rows, deep), its rows `apart`, times weights in panels of `high` rows: `out` (rows, columns) is written, or
+   added to. */
+INLINE void NAME(rnn_product)(const REAL *dz, ptrdiff_t apart, ptrdiff_t rows, ptrdiff_t deep, const REAL *panels,
+                              ptrdiff_t high, REAL *out, ptrdiff_t ldo, ptrdiff_t columns, int add, REAL *spare) {
     const ptrdiff_t W = NAME(PANEL);
     for (ptrdiff_t j = 0; j < columns; j += W)
         for (ptrdiff_t r = 0; r < rows; r += TILE) {
-            NAME(factor) f[2];
             const ptrdiff_t width = columns - j < W ? columns - j : W;
-            const int high = rows - r < TILE ? (int)(rows - r) : TILE;
-            for (int k = 0; k < count; k++) {
-                f[k] = factors[k];
-                f[k].a += r * f[k].row;
-                f[k].panel += j * deep;
-            }
+            const int count = rows - r < TILE ? (int)(rows - r) : TILE;
+            const NAME(factor) f = {dz + r * apart, apart, 1, panels + j * high, deep};
+            REAL *to = out + r * ldo + j;
             if (width == W) {
-                NAME(tile)(high, f, count, out + r * ldo + j, ldo, add);
+                NAME(tile)(count, &f, 1, to, ldo, add);
                 continue;
             }
-            NAME(tile)(high, f, count, spare, W, 0);
-            for (int q = 0; q < high; q++)
-                for (ptrdiff_t k = 0; k < width; k++) {
-                    REAL *to = out + (r + q) * ldo + j + k;
-                    *to = (add ? *to : 0) + spare[q * W + k];
-                }
+            NAME(tile)(count, &f, 1, spare, W, 0);
+            for (int q = 0; q < count; q++)
+                for (ptrdiff_t k = 0; k < width; k++) to[q * ldo + k] = (add ? to[q * ldo + k] : 0) + spare[q * W + k];
         }
 }
 
@@ -116,13 +110,10 @@ INLINE void NAME(rnn_back_block)(const NAME(rnn) * c, ptrdiff_t first, ptrdiff_t
         }
         const REAL *dz = c->sums_gradient + row * D;
         const ptrdiff_t apart = s->stride * D, deep = c->gates * H, same = s->kind == RNN_GRU ? 2 * H : D;
-        const NAME(factor) hidden[2] = {
-            {dz, apart, 1, c->hh, same},
-            {dz + 3 * H, apart, 1, c->hh + same * NAME(PANEL), H},
-        };
-        NAME(rnn_product)(hidden, s->kind == RNN_GRU ? 2 : 1, here, deep, dh, H, H, 1, spare);
-        const NAME(factor) input = {dz, apart, 1, c->ih, deep};
-        if (gx) NAME(rnn_product)(&input, 1, here, deep, gx + row * I, s->stride * I, I, 0, spare);
+        NAME(rnn_product)(dz, apart, here, same, c->hh, deep, dh, H, H, 1, spare);
+        if (s->kind == RNN_GRU)
+            NAME(rnn_product)(dz + 3 * H, apart, here, H, c->hh + same * NAME(PANEL), deep, dh, H, H, 1, spare);
+        if (gx) NAME(rnn_product)(dz, apart, here, deep, c->ih, deep, gx + row * I, s->stride * I, I, 0, spare);
     }
     memcpy((REAL *)c->arrays->gh0 + first * H, dh, sizeof(REAL) * (size_t)(count * H));
     if (gcn) memcpy((REAL *)c->arrays->gc0 + first * H, dc, sizeof(REAL) * (size_t)(count * H));
@@ -197,6 +188,8 @@ VECTOR static void NAME(rnn_weights)(void *context, ptrdiff_t begin, ptrdiff_t e
             for (ptrdiff_t k = 0; k < n; k++) {
                 const REAL *dz = c->sums_gradient + (row + k) * D + column;
                 REAL line[UNIT] = {0};
+                __builtin_prefetch(dz + 12 * D); /* rows lie pages apart, where no processor looks ahead */
+                __builtin_prefetch(dz + 12 * D + 64 / sizeof(REAL));
                 if (columns == UNIT) memcpy(line, dz, sizeof line);
                 else memcpy(line, dz, sizeof(REAL) * (size_t)columns);
                 for (int q = 0; q < UNIT; q++) sums[q] += line[q];
@@ -207,9 +200,9 @@ VECTOR static void NAME(rnn_weights)(void *context, ptrdiff_t begin, ptrdiff_t e
                 for (ptrdiff_t q = 0; q < columns; q += TILE) {
                     const ptrdiff_t low = column + q, high = low + TILE - 1; /* the slots of n have one factor each */
                     if (is_gru && (panel < of_inputs ? low >= 3 * H : low >= 2 * H && high < 3 * H)) continue;
-                    const NAME(factor) one = {left + q * DEPTH, 1, TILE,
-                                              c->right + (row / DEPTH * both + panel) * DEPTH * W, n};
-                    NAME(tile)(TILE, &one, 1, out + q * ldo + panel * W, ldo, row > 0);
+                    const NAME(factor) f = {left + q * DEPTH, 1, TILE,
+                                            c->right + (row / DEPTH * both + panel) * DEPTH * W, n};
+                    NAME(tile)(TILE, &f, 1, out + q * ldo + panel * W, ldo, row > 0);
                 }
         }
         for (ptrdiff_t q = 0; q < columns; q++) {

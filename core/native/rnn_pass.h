@@ -6,7 +6,7 @@ typedef struct {
     const rnn_arrays *arrays;
     int slots, gates, failed;
     ptrdiff_t block, panels; /* panels of PANEL units */
-    const REAL *ih, *hh;     /* the weights in panels, which the passes lay out differently */
+    const REAL *ih, *hh;     /* the weights in panels; forward, ih has both behind one another, panel by panel */
     const REAL *bias;        /* (slots, panels * PANEL) */
     REAL *sums_gradient;     /* (rows, slots * hidden) */
     REAL *right;             /* inputs and states before in panels, for the weights' gradients */

@@ -19,52 +19,67 @@ typedef struct {
     ptrdiff_t n;
 } NAME(factor);
 
-#define BLOCK(stem, VECTOR_TYPE, COUNT)                                                                            \
-    INLINE void NAME(stem)(const int rows, const NAME(factor) * f, int factors, ptrdiff_t first, ptrdiff_t column, \
-                           REAL *out, ptrdiff_t ldo, int add) {                                                    \
-        enum { WIDTH = (int)(sizeof(VECTOR_TYPE) / sizeof(REAL)) };                                                \
-        VECTOR_TYPE sums[8][COUNT];                                                                                \
-        _Pragma("GCC unroll 8") for (int r = 0; r < rows; r++)                                                     \
-            _Pragma("GCC unroll 4") for (int v = 0; v < COUNT; v++) sums[r][v] =                                   \
-                add ? *(const VECTOR_TYPE *)(out + (first + r) * ldo + column + v * WIDTH) : (VECTOR_TYPE){0};     \
-        for (int k = 0; k < factors; k++) {                                                                        \
-            const REAL *a = f[k].a + first * f[k].row, *b = f[k].panel + column;                                   \
-            const ptrdiff_t row = f[k].row, step = f[k].step;                                                      \
-            for (ptrdiff_t i = 0; i < f[k].n; i++, a += step, b += NAME(PANEL)) {                                  \
-                VECTOR_TYPE right[COUNT];                                                                          \
-                _Pragma("GCC unroll 4") for (int v = 0; v < COUNT; v++) right[v] =                                 \
-                    *(const VECTOR_TYPE *)(b + v * WIDTH);                                                         \
-                _Pragma("GCC unroll 8") for (int r = 0; r < rows; r++)                                             \
-                    _Pragma("GCC unroll 4") for (int v = 0; v < COUNT; v++) sums[r][v] += a[r * row] * right[v];   \
-            }                                                                                                      \
-        }                                                                                                          \
-        _Pragma("GCC unroll 8") for (int r = 0; r < rows; r++)                                                     \
-            _Pragma("GCC unroll 4") for (int v = 0; v < COUNT; v++) *(VECTOR_TYPE *)(                              \
-                out + (first + r) * ldo + column + v * WIDTH) = sums[r][v];                                        \
+/* How a's items lie: a step of 1, neighbours in TILE rows, or any way. A constant, as the number of rows is, so that
+   the loop holds nothing but what it needs: with steps of their own gcc kept addresses on the stack, a tenth slower. */
+enum { NAME(ALONG), NAME(ACROSS), NAME(ANYHOW) };
+
+#define BLOCK(stem, VECTOR_TYPE)                                                                                    \
+    INLINE void NAME(stem)(const int rows, const int way, const NAME(factor) * f, ptrdiff_t first,                  \
+                           ptrdiff_t column, REAL *out, ptrdiff_t ldo, int add) {                                   \
+        enum { WIDTH = (int)(sizeof(VECTOR_TYPE) / sizeof(REAL)) };                                                 \
+        const ptrdiff_t n = f->n, row = f->row, step = f->step;                                                     \
+        const REAL *a = f->a + first * row, *b = f->panel + column;                                                 \
+        VECTOR_TYPE sums[8][2];                                                                                     \
+        out += first * ldo + column;                                                                                \
+        _Pragma("GCC unroll 8") for (int r = 0; r < rows; r++)                                                      \
+            _Pragma("GCC unroll 2") for (int v = 0; v < 2; v++) sums[r][v] =                                        \
+                add ? *(const VECTOR_TYPE *)(out + r * ldo + v * WIDTH) : (VECTOR_TYPE){0};                         \
+        for (ptrdiff_t i = 0; i < n; i++) {                                                                         \
+            VECTOR_TYPE right[2];                                                                                   \
+            _Pragma("GCC unroll 2") for (int v = 0; v < 2; v++) right[v] =                                          \
+                *(const VECTOR_TYPE *)(b + i * NAME(PANEL) + v * WIDTH);                                            \
+            _Pragma("GCC unroll 8") for (int r = 0; r < rows; r++)                                                  \
+                _Pragma("GCC unroll 2") for (int v = 0; v < 2; v++) sums[r][v] +=                                   \
+                (way == NAME(ACROSS)  ? a[i * 8 + r]                                                                \
+                 : way == NAME(ALONG) ? a[r * row + i]                                                              \
+                                      : a[r * row + i * step]) *                                                    \
+                right[v];                                                                                           \
+        }                                                                                                           \
+        _Pragma("GCC unroll 8") for (int r = 0; r < rows; r++)                                                      \
+            _Pragma("GCC unroll 2") for (int v = 0; v < 2; v++) *(VECTOR_TYPE *)(out + r * ldo + v * WIDTH) =       \
+                sums[r][v];                                                                                         \
     }
-BLOCK(wide_block, NAME(wide), 2)
-BLOCK(narrow_block, NAME(narrow), 2)
+BLOCK(wide_block, NAME(wide))
+BLOCK(narrow_block, NAME(narrow))
 #undef BLOCK
 
-/* out (rows, PANEL) = the sum of all factors' products, or is added to; rows <= TILE. */
-VECTOR static void NAME(tile)(int rows, const NAME(factor) * f, int factors, REAL *out, ptrdiff_t ldo, int add) {
+INLINE void NAME(tile_of)(const int way, int rows, const NAME(factor) * f, REAL *out, ptrdiff_t ldo, int add) {
     ptrdiff_t first = 0;
     if (tile_is_wide()) {
         if (rows == 8) {
-            NAME(wide_block)(8, f, factors, 0, 0, out, ldo, add);
+            NAME(wide_block)(8, way, f, 0, 0, out, ldo, add);
             return;
         }
-        for (; rows - first >= 4; first += 4) NAME(wide_block)(4, f, factors, first, 0, out, ldo, add);
-        for (; rows - first >= 2; first += 2) NAME(wide_block)(2, f, factors, first, 0, out, ldo, add);
-        for (; rows - first >= 1; first += 1) NAME(wide_block)(1, f, factors, first, 0, out, ldo, add);
+        for (; rows - first >= 4; first += 4) NAME(wide_block)(4, way, f, first, 0, out, ldo, add);
+        for (; rows > first; first++) NAME(wide_block)(1, way, f, first, 0, out, ldo, add);
         return;
     }
     /* sixteen registers of half the width: four rows by half a panel */
     for (; first < rows; first += rows - first >= 4 ? 4 : 1)
         for (ptrdiff_t column = 0; column < NAME(PANEL); column += NAME(LANES)) {
-            if (rows - first >= 4) NAME(narrow_block)(4, f, factors, first, column, out, ldo, add);
-            else NAME(narrow_block)(1, f, factors, first, column, out, ldo, add);
+            if (rows - first >= 4) NAME(narrow_block)(4, way, f, first, column, out, ldo, add);
+            else NAME(narrow_block)(1, way, f, first, column, out, ldo, add);
         }
+}
+
+/* out (rows, PANEL) = the sum of all factors' products, or is added to; rows <= TILE. */
+VECTOR static void NAME(tile)(int rows, const NAME(factor) * f, int factors, REAL *out, ptrdiff_t ldo, int add) {
+    for (int k = 0; k < factors; k++, f++) {
+        const int more = add || k > 0;
+        if (f->step == 1) NAME(tile_of)(NAME(ALONG), rows, f, out, ldo, more);
+        else if (f->step == 8 && f->row == 1) NAME(tile_of)(NAME(ACROSS), rows, f, out, ldo, more);
+        else NAME(tile_of)(NAME(ANYHOW), rows, f, out, ldo, more);
+    }
 }
 
 /* panels (ceil(columns / PANEL), rows, PANEL) of w (rows, columns). */
