@@ -12,10 +12,13 @@ from .bar import progress
 from .report import compare
 from .session import Recording, last, record, recording
 from .training import History, fit
+from .walk import Step, Walk, walk
 
 __all__ = [
     "History",
     "Recording",
+    "Step",
+    "Walk",
     "compare",
     "fit",
     "last",
@@ -24,6 +27,7 @@ __all__ = [
     "record",
     "recording",
     "unload_ipython_extension",
+    "walk",
 ]
 
 

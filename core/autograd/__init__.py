@@ -136,7 +136,7 @@ def _given(grads: Any, roots: Sequence[Tensor]) -> tuple[Tensor | None, ...]:
     return many
 
 
-from . import anomaly, functional, graph  # noqa: E402 - they build on the two above
+from . import anomaly, functional, graph, stopping  # noqa: E402 - they build on the two above
 from .anomaly import detect_anomaly, set_detect_anomaly  # noqa: E402
 from .function import Function, once_differentiable  # noqa: E402
 from .gradcheck import gradcheck, gradgradcheck  # noqa: E402

@@ -15,3 +15,11 @@ def watches(recorder: Any) -> list[Any]:
 
         found.append(Watch(recorder, library))
     return found
+
+
+def values(t: Any) -> Any:
+    """The values of another library's tensor as NumPy's array."""
+    t = t.detach() if hasattr(t, "detach") else t
+    if str(getattr(t, "dtype", "")).endswith("bfloat16"):
+        t = t.float()
+    return t.cpu().numpy() if hasattr(t, "cpu") else t

@@ -1,0 +1,58 @@
+"""`Tensor.breakpoint`: stop in the debugger when a gradient comes."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..errors import text
+from ..node import RemovableHandle
+from ..source import describe
+from ..tensor import Tensor
+
+
+def gradient_breakpoint(self: Tensor, when: Callable[[Tensor], Any] | None = None) -> RemovableHandle:
+    """Stop in the debugger when backward() computes this tensor's gradient; `when` (given the gradient) says whether.
+
+    In the debugger ``gradient`` is the gradient and ``tensor`` this tensor; ``up`` leads to the line that called
+    backward(). The handle that is returned takes the breakpoint back.
+
+    *Raises*: RuntimeError for a tensor that requires no gradient.
+
+    >>> import core, sys
+    >>> x = core.tensor([1.0, 2.0], requires_grad=True)
+    >>> handle = x.breakpoint(when=lambda g: g.isnan().any())  # stops at the first NaN
+    >>> (x * 2).sum().backward()  # there is none
+    >>> handle.remove()
+    """
+    if not self.requires_grad:
+        raise RuntimeError(
+            text("cannot set a breakpoint on a tensor that doesn't require gradient", op="breakpoint",
+                 came="requires_grad=False", needed="a tensor that backward() reaches",
+                 remedy="set it on a tensor that was computed from parameters")
+        )  # fmt: skip
+    tensor = self
+
+    def stop(gradient: Tensor) -> None:
+        if when is None or bool(when(gradient)):
+            print(_words(tensor, gradient), file=sys.stderr)
+            sys.breakpointhook()
+
+    return self.register_hook(stop)
+
+
+def _words(t: Tensor, g: Tensor) -> str:
+    """What is known of a gradient, in one line."""
+    a = np.asarray(g._a, np.float64)
+    good = a[np.isfinite(a)]
+    made = "a leaf" if t.grad_fn is None else f"the output of {t.grad_fn.name()} at {describe(t.grad_fn.place)}"  # type: ignore[attr-defined]
+    figures = f"min {good.min():.4g}, max {good.max():.4g}, mean {good.mean():.4g}" if good.size else "nothing finite"
+    bad = f", NaN or infinite {a.size - good.size:,}" if a.size > good.size else ""
+    zeros = f"zeros {np.mean(a == 0) if a.size else 0:.1%}"
+    return f"breakpoint: the gradient of {made}: shape {tuple(a.shape)}, {figures}, {zeros}{bad}"
+
+
+Tensor.breakpoint = gradient_breakpoint  # type: ignore[attr-defined]

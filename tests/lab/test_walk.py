@@ -1,0 +1,56 @@
+"""Walking backward, and breakpoints on gradients."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import pytest
+
+import core
+import lab
+
+
+def test_every_node_with_what_came_in_and_went_out() -> None:
+    x, w = core.ones(4, 3), core.full((3, 2), 0.5, requires_grad=True)
+    steps = lab.walk((x @ w).tanh().sum())
+    assert [s.node for s in steps] == ["SumBackward0", "TanhBackward0", "MatmulBackward0"]
+    assert steps[0].incoming[0][0] == ()
+    assert steps[0].outgoing[0][0] == (4, 2)
+    assert steps[2].outgoing[0] is None
+    shape, stats = steps[2].outgoing[1]
+    assert (shape, round(stats.mean, 5)) == ((3, 2), round(float(w.grad.mean()), 5))
+    assert "MatmulBackward0" in str(steps)
+    assert "(x @ w)" in steps[2].code.replace("x @ w", "(x @ w)")
+    assert steps.next() is steps[0]
+    assert steps.next() is steps[1]
+    assert steps.back() is steps[0]
+    assert steps.back() is steps[0]
+
+
+def test_where_the_first_nan_comes_from() -> None:
+    x = core.zeros(3, requires_grad=True)
+    steps = lab.walk((x * x).sqrt().sum())
+    bad = steps.first(lambda step: step.nonfinite)
+    assert bad is not None
+    assert bad.node == "SqrtBackward0"
+    with pytest.raises(TypeError, match="without a graph"):
+        lab.walk(core.ones(3))
+
+
+def test_a_breakpoint_on_a_gradient(monkeypatch: Any, capsys: Any) -> None:
+    stops = []
+    monkeypatch.setattr(
+        sys, "breakpointhook", lambda *args: stops.append(sys._getframe(1).f_locals["gradient"].tolist())
+    )
+    x = core.tensor([1.0, 2.0], requires_grad=True)
+    y = x * 2
+    y.breakpoint()
+    x.breakpoint(when=lambda g: g.isnan().any())
+    (y * y).sum().backward()
+    assert stops == [[4.0, 8.0]]
+    said = capsys.readouterr().err
+    assert "the output of MulBackward0" in said
+    assert "min 4, max 8, mean 6" in said
+    with pytest.raises(RuntimeError, match="doesn't require gradient"):
+        core.ones(2).breakpoint()
