@@ -170,9 +170,13 @@ def _dense(a: Any) -> bool:
     return True
 
 
+def _native(a: Any) -> Any:
+    """An array with this machine's order of bytes."""
+    return a if a.dtype.isnative else a.astype(a.dtype.newbyteorder("="))
+
+
 def _host(a: Any) -> Any:
-    a = a if isinstance(a, np.ndarray) else a.get()
-    return a.astype(a.dtype.newbyteorder("="), order="C", copy=False)
+    return np.ascontiguousarray(a if isinstance(a, np.ndarray) else a.get())
 
 
 def _entry(key: str, a: Any) -> safetensors.Entry:
@@ -180,7 +184,7 @@ def _entry(key: str, a: Any) -> safetensors.Entry:
     shape = tuple(int(n) for n in a.shape)
     if a.dtype == complex128.numpy:
         return safetensors.Entry(key, "F64", (*shape, 2), lambda: _host(a).reshape(-1).view(np.uint8))
-    name = safetensors.NAMES[a.dtype.newbyteorder("=")]
+    name = safetensors.NAMES[a.dtype]
     # a 0-d array has no view of its bytes
     return safetensors.Entry(key, name, shape, lambda: _host(a).reshape(-1).view(np.uint8))
 
@@ -199,7 +203,7 @@ def encoded(obj: Any) -> tuple[list[safetensors.Entry], dict[str, str]]:
         node = encoder.encode(obj)
     except RecursionError:
         raise ValueError(text("the object is nested too deeply", op="save", remedy="flatten it")) from None
-    arrays = [array_of(x) for _, x, _ in encoder.nodes]
+    arrays = [_native(array_of(x)) for _, x, _ in encoder.nodes]
     where = [x.device if isinstance(x, Tensor) else Device("cpu") for _, x, _ in encoder.nodes]
     groups: dict[int, list[int]] = {}
     of = blocks(list(zip(arrays, where, strict=True)))

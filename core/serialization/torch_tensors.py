@@ -77,7 +77,7 @@ class Tensors:
 
     def _of_type(self, function: Any, cls: Any, args: Any, state: Any) -> Any:
         """A tensor with attributes of its own."""
-        if not isinstance(args, tuple) or getattr(cls, "name", "") not in ("torch.Tensor", "torch.nn.Parameter"):
+        if not isinstance(args, tuple) or getattr(cls, "name", "") not in _TYPES:
             raise allowed.refused(getattr(cls, "name", repr(cls)))
         return _with_state(self.call(function, args), state)
 
@@ -111,5 +111,5 @@ _METHODS = {
     allowed.Symbol("torch._tensor._rebuild_from_type_v2"): "_of_type",
 }
 allowed.NAMES.update({symbol.name: symbol for symbol in _METHODS})
-for _name, _other in (("torch.Tensor", "torch.Tensor"), ("torch.nn.Parameter", "torch.nn.parameter.Parameter")):
-    allowed.NAMES[_name] = allowed.NAMES[_other] = allowed.Symbol(_name)
+_TYPES = ("torch.Tensor", "torch.nn.parameter.Parameter", "torch.nn.parameter.Buffer")
+allowed.NAMES.update({name: allowed.Symbol(name) for name in _TYPES})
