@@ -28,6 +28,20 @@ class Message(NamedTuple):
     files: list[int]
 
 
+class _Waiting:
+    """What is still to be sent of a message."""
+
+    def __init__(self, pieces: list[memoryview], files: list[int]) -> None:
+        self.pieces, self.files, self.mine = pieces, files, False
+
+    def forget_files(self) -> None:
+        """Close those that were duplicated for this message."""
+        while self.files:
+            file = self.files.pop()
+            if self.mine:
+                os.close(file)
+
+
 class TooManyFiles(OSError):
     """A descriptor was sent, and this process had no room for it."""
 
@@ -37,7 +51,7 @@ class Channel:
 
     def __init__(self, sock: socket.socket) -> None:
         self.socket = sock
-        self.waiting: deque[tuple[list[memoryview], list[int]]] = deque()
+        self.waiting: deque[_Waiting] = deque()
         self._clear()
 
     def _clear(self) -> None:
@@ -59,11 +73,10 @@ class Channel:
     def drop(self) -> None:
         """Send nothing of what waits."""
         while self.waiting:
-            for file in self.waiting.popleft()[1]:
-                os.close(file)
+            self.waiting.popleft().forget_files()
 
     def send(self, body: bytes, buffers: Sequence[Any] = (), files: Sequence[int] = ()) -> None:
-        """Send a message. The files are duplicated, so that the caller may close his at once."""
+        """Send a message. The caller may close his files at once."""
         pieces, size = [memoryview(body)], 0
         for b in buffers:
             view = memoryview(b).cast("B")
@@ -72,20 +85,22 @@ class Channel:
                 pieces.append(memoryview(bytes(gap)))
             size += aligned(len(view))
         head = memoryview(_HEAD.pack(len(body), size, len(files)))
-        self.waiting.append(([head, *pieces], [os.dup(f) for f in files]))
-        self.flush()
+        message = _Waiting([head, *pieces], list(files))
+        self.waiting.append(message)
+        if not self.flush() and message.files:
+            message.files, message.mine = [os.dup(f) for f in files], True
 
     def flush(self) -> bool:
         """Send what waits, as far as it goes; whether all is sent. *Raises*: OSError where nobody is there."""
         while self.waiting:
-            pieces, files = self.waiting[0]
-            passed = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array("i", files))] if files else []
+            message = self.waiting[0]
+            pieces, files = message.pieces, array("i", message.files)
+            passed = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, files)] if files else []
             try:
                 sent = self.socket.sendmsg(pieces[:_MOST_BUFFERS], passed, getattr(socket, "MSG_NOSIGNAL", 0))
             except BlockingIOError:
                 return False
-            while files:
-                os.close(files.pop())  # they went with the first byte
+            message.forget_files()  # they went with the first byte
             while pieces and sent >= len(pieces[0]):
                 sent -= len(pieces.pop(0))
             if pieces:
@@ -112,10 +127,12 @@ class Channel:
                     self._more(self.socket.recv_into(view[self._got - begin :]))
         except BlockingIOError:
             return None
-        if len(self._files) != _HEAD.unpack(self._head)[2]:
-            raise TooManyFiles("Too many open files")
-        message = Message(self._body, self._data, self._files)
+        message, count = Message(self._body, self._data, self._files), _HEAD.unpack(self._head)[2]
         self._clear()
+        if len(message.files) != count:
+            for file in message.files:
+                os.close(file)
+            raise TooManyFiles("Too many open files")
         return message
 
     def _take_head(self) -> None:

@@ -100,7 +100,7 @@ class _Worker:
             self._files.append(self.pid_file)
 
     def send(self, *message: Any) -> None:
-        """Send a message, after what waits. Where the worker is gone, `Pool.receive` says so, with what it last wrote."""
+        """Send a message, after what waits. Where the worker is gone, `Pool.receive` says so."""
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
             if message:
                 self.channel.send(*message)

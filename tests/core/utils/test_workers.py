@@ -265,22 +265,31 @@ def test_an_exception_at_the_start_comes_back() -> None:
     assert "no disk" in str(caught.value)
 
 
-@pytest.mark.parametrize(("act", "words"), [
-    (lambda: os.kill(os.getpid(), signal.SIGKILL), "is killed by signal: Killed. (SIGKILL)"),
-    (lambda: os._exit(3), "exited unexpectedly with exit code 3"),
-    (lambda: __import__("ctypes").string_at(8), "is killed by signal: Segmentation fault. (SIGSEGV)"),
+@pytest.mark.parametrize(("workers", "act", "words"), [
+    (4, lambda: os.kill(os.getpid(), signal.SIGKILL), "is killed by signal: Killed. (SIGKILL)"),
+    (2, lambda: os._exit(3), "exited unexpectedly with exit code 3"),
+    (2, lambda: __import__("ctypes").string_at(8), "is killed by signal: Segmentation fault. (SIGSEGV)"),
 ], ids=["killed", "exit", "segfault"])  # fmt: skip
-def test_a_worker_that_dies_is_told_of_with_its_sample(act: Callable[[], Any], words: str) -> None:
-    it = iter(DataLoader(Numbers(40, at=21, act=act), batch_size=4, num_workers=4))
+def test_a_worker_that_dies_is_told_of_with_its_sample(workers: int, act: Callable[[], Any], words: str) -> None:
+    it = iter(DataLoader(Numbers(40, at=21, act=act), batch_size=4, num_workers=workers))
     with pytest.raises(RuntimeError) as caught:
         for _ in it:
             pass
     assert words in str(caught.value)
-    assert "worker 1 of 4, at the sample with index 21, number 1 of its batch" in str(caught.value)
+    assert f"worker 1 of {workers}, at the sample with index 21, number 1 of its batch" in str(caught.value)
     assert ("string_at" in str(caught.value)) == ("SIGSEGV" in words)  # where it was
     assert not children()
     with pytest.raises(StopIteration):
         next(it)
+
+
+def test_a_worker_that_dies_as_it_starts_is_told_of() -> None:
+    for delay in (0.0, 0.05):
+        it = iter(DataLoader(Numbers(), num_workers=1))
+        time.sleep(delay)
+        os.kill(children()[0], signal.SIGKILL)
+        with pytest.raises(RuntimeError, match="worker 0 of 1, while it started"):
+            next(it)
 
 
 def test_a_persistent_loader_outlives_its_workers() -> None:
