@@ -15,6 +15,7 @@ import numpy as np
 _A, _B = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)  # the round's multipliers
 _KEY_A, _KEY_B = 0x9E3779B9, 0xBB67AE85  # what the key grows by
 _LOW, _32 = np.uint64(0xFFFFFFFF), np.uint64(32)
+_FEW = 4  # as many are made one by one
 _CHUNK = 1 << 14  # counters at a time: what the rounds work on stays in a level-2 cache
 
 
@@ -30,12 +31,27 @@ def _rounds(xp: Any, seed: int, counters: Any, words: int) -> list[Any]:
     return [c0, c1, c2, c3][:words]
 
 
+def _one(seed: int, counter: int) -> list[int]:
+    """The four words of one counter, in Python's integers: a fifth of the time of arrays of one element."""
+    k0, k1 = seed & 0xFFFFFFFF, seed >> 32 & 0xFFFFFFFF
+    c0, c1, c2, c3 = counter & 0xFFFFFFFF, counter >> 32 & 0xFFFFFFFF, 0, 0
+    for _ in range(10):
+        a, b = c0 * 0xD2511F53, c2 * 0xCD9E8D57
+        c0, c1 = (b >> 32) ^ c1 ^ k0, b & 0xFFFFFFFF
+        c2, c3 = (a >> 32) ^ c3 ^ k1, a & 0xFFFFFFFF
+        k0, k1 = k0 + _KEY_A & 0xFFFFFFFF, k1 + _KEY_B & 0xFFFFFFFF
+    return [c0, c1, c2, c3]
+
+
 def words(xp: Any, seed: int, offset: int, n: int, count: int = 1) -> tuple[Any, ...]:
     """`count` (at most 4) arrays of n random uint32, from the counters offset, offset + 1, ...
 
     >>> [hex(int(w[0])) for w in words(np, 0, 0, 1, 4)]
     ['0x6627e8d5', '0xe169c58d', '0xbc57ac4c', '0x9b00dbd8']
     """
+    if n <= _FEW and xp is np:
+        made = [_one(seed, offset + i) for i in range(n)]
+        return tuple(np.array([m[k] for m in made], np.uint32) for k in range(count))
     outs = tuple(xp.empty(n, np.uint32) for _ in range(count))
     step = _CHUNK if xp is np else max(n, 1)
     for start in range(0, n, step):

@@ -20,8 +20,8 @@ class Metric:
         self.name, self.work = name, work
         self.gathers = hasattr(work, "update") and hasattr(work, "compute")
         if not self.gathers and not callable(work):
-            raise ValueError(f"lab.fit: the metric {name!r} is a {type(work).__name__}; needed: a function of (output, target), "
-                             "or an object with update, compute and reset")  # fmt: skip
+            raise ValueError(f"lab.fit: the metric {name!r} is a {type(work).__name__}; needed: a function of (output, "
+                             "target), or an object with update, compute and reset")  # fmt: skip
         self.reset()
 
     def reset(self) -> None:

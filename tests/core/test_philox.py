@@ -87,3 +87,11 @@ def test_integers_stay_in_their_range(span: int) -> None:
         assert int(a.max()) < span
     if span > 1000:
         assert np.unique(a).size > 1900
+
+
+def test_a_few_made_one_by_one_are_those_of_arrays():
+    for seed, offset in ((0, 0), (2**64 - 1, 2**32 - 2), (0x123456789ABCDEF, 2**40 + 7)):
+        many = philox.words(np, seed, offset, 40, 4)
+        for n in range(6):
+            few = philox.words(np, seed, offset, n, 4)
+            assert all(f.dtype == np.uint32 and (f == m[:n]).all() for f, m in zip(few, many, strict=True))
