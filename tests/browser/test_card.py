@@ -324,3 +324,26 @@ def test_the_timeline_names_the_run_that_is_pointed_at(show):
     timeline = page.get_by_role("img", name="timeline of 4.00 ms")
     timeline.locator("rect").nth(1).hover()
     expect(page.locator(".lead .quiet")).to_contain_text("tanh, backward 1.00 ms at 3.00 ms, line 3")
+
+
+def test_the_heat_map_has_a_row_for_each_gradient(show):
+    page = show("mlp")
+    tab(page, "Gradients").click()
+    heat = page.get_by_role("img", name="heat map of log2 |gradient| by parameter")
+    expect(heat).to_be_visible()
+    names = heat.locator("text").evaluate_all("list => list.map(t => t.textContent)")
+    rows = page.locator("table tbody tr td:first-child").all_inner_texts()
+    assert set(rows) <= set(names)
+
+
+def test_search_goes_from_op_to_op_by_keyboard(show):
+    page = show("gpt")
+    find = page.get_by_role("searchbox")
+    find.fill("softmax")
+    expect(page.locator(".details")).to_contain_text("found")
+    find.press("Enter")
+    expect(page.locator(".node.lit .label")).to_contain_text("softmax")
+    find.fill("no such thing")
+    expect(page.locator(".details")).to_have_text("Nothing found.")
+    find.press("Escape")
+    expect(find).to_have_value("")

@@ -67,5 +67,16 @@ function tell(it) {
     o.stats && wide('values ', h('b', {}, `${number(low)} … ${number(high)}`), ` · mean ${number(mean)} · std ${number(std)} · zeros ${share(zeros)}`, bad && h('b', {class: 'flag'}, ` · ${whole(bad)} NaN or infinite`)),
     wide([o.file, o.line && 'line ' + o.line].filter(Boolean).join(', '), ' ', h('span', {class: 'code'}, o.code), o.reads.length && ' · reads ' + o.reads.map(reads).join(', ')));
 }
-panel('Graph', null, [crumbs, canvas, details]);
+const find = h('input', {type: 'search', class: 'find', placeholder: 'find an op', 'aria-label': 'find an op, a module or code'});
+let hits = [], hit = -1;
+find.oninput = () => {
+  const word = find.value.trim().toLowerCase(); hit = -1;
+  hits = word ? [...ops.keys()].filter(o => [ops[o].op, ops[o].module, ops[o].code, ops[o].kernel].some(t => t.toLowerCase().includes(word))) : [];
+  pin(choice(hits)); details.textContent = word ? (hits.length ? `${count(hits.length, 'op')} found. Enter goes from one to the next.` : 'Nothing found.') : D.help;
+};
+find.onkeydown = e => {
+  if (e.key === 'Escape') { find.value = ''; find.oninput(); }
+  else if (e.key === 'Enter' && hits.length) { hit = (hit + (e.shiftKey ? hits.length - 1 : 1)) % hits.length; const o = hits[hit]; pin(choice([o], ops[o].file ? 0 : ops[o].line)); show(home[o][0], home[o][1]); }
+};
+panel('Graph', null, [h('div', {class: 'top'}, crumbs, find), canvas, details]);
 
