@@ -17,6 +17,7 @@ from ..dtypes import all_dtypes
 from ..errors import LoadError, text
 from ..shape import Size
 from . import keys
+from .source import short
 from .structure import FACTORIES, SCALARS
 
 _EXTRA = {n: np.dtype(n) for n in ("uint16", "uint32", "uint64")} | {
@@ -135,7 +136,7 @@ def _members(items: Any = ()) -> list[Any]:
 
 def _defaultdict(factory: Any = None, *args: Any) -> Any:
     if factory is not None and factory not in FACTORIES.values():
-        raise refused(f"defaultdict of {factory!r}")
+        raise refused(f"defaultdict of {short(factory)}")
     return defaultdict(factory, _dict(*args))
 
 
@@ -162,14 +163,14 @@ def _numbers(make: Callable[..., Any], *plain: type) -> Callable[..., Any]:
 
     def checked(*args: Any) -> Any:
         if not all(type(a) in plain for a in args):
-            raise TypeError(f"{make.__name__} of {args!r:.80}")
+            raise TypeError(f"{make.__name__} of {short(args)}")
         return make(*args)
 
     return checked
 
 
 def _deque(items: Any = (), maxlen: Any = None) -> Any:
-    if not isinstance(items, list | tuple):
+    if not isinstance(items, list | tuple) or (maxlen is not None and type(maxlen) is not int):
         raise TypeError("deque")
     return deque(items, maxlen)
 
@@ -180,7 +181,9 @@ def _size(items: Any = ()) -> Size:
     return Size(items)
 
 
-def _device(kind: str, index: int | None = None) -> Device:
+def _device(kind: Any, index: Any = None) -> Device:
+    if type(kind) is not str or (index is not None and type(index) is not int):
+        raise TypeError("device")
     return Device(f"{kind}:{index}") if index is not None and kind != "cpu" else Device(kind)
 
 
@@ -219,14 +222,14 @@ def _dtype_state(d: np.dtype[Any], state: Any) -> None:
 
 def _reconstruct(cls: Any, shape: Any, code: Any) -> Any:
     if cls is not np.ndarray:
-        raise refused(f"numpy array of class {cls!r}")
+        raise refused(f"numpy array of class {short(cls)}")
     return np.empty(0, np.int8)
 
 
 def _array_state(a: Any, state: Any) -> None:
     _version, shape, d, fortran, data = state if len(state) == 5 else (1, *state)
     if not isinstance(d, np.dtype) or d.hasobject:
-        raise refused(f"numpy array of {d!r}")
+        raise refused(f"numpy array of {d if isinstance(d, np.dtype) else short(d)}")
     if isinstance(data, str):
         data = data.encode("latin1")
     count = _count(shape)
@@ -330,7 +333,7 @@ def call(function: Any, args: tuple[Any, ...], more: dict[Any, Callable[..., Any
             return make(*args)
     if any(function is t for t in _trusted.values()):
         return _run(function, *args)
-    raise refused(f"a call of {function!r:.80}")
+    raise refused(f"a call of {function if isinstance(function, Symbol | type) else short(function)}")
 
 
 def new(cls: Any, args: tuple[Any, ...]) -> Any:

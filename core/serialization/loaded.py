@@ -15,7 +15,7 @@ from ..modes import no_grad
 from ..nn.parameter import Parameter
 from ..node import Storage
 from ..tensor import Tensor, from_array, wrap
-from .source import broken
+from .source import broken, short
 
 KNOWN = {d.numpy: d for d in all_dtypes}
 _CPU = Device("cpu")
@@ -104,13 +104,13 @@ class Memory:
         """A view with sizes, strides and offset in elements. *Raises*: LoadError where it reaches out of the memory."""
         numbers = (*shape, *stride, offset)
         if len(shape) != len(stride) or len(shape) > 64 or not all(type(n) is int and 0 <= n < 2**62 for n in numbers):
-            raise broken(f"a tensor of shape {str(shape)[:80]}, strides {str(stride)[:80]}, offset {str(offset)[:20]}")
+            raise broken(f"a tensor of shape {short(shape)}, strides {short(stride)}, offset {short(offset)}")
         count = 1
         for n in shape:
             count *= n
         last = offset + sum((n - 1) * st for n, st in zip(shape, stride, strict=True)) + 1 if count else 0
         if last > self.size or count * self.dtype.itemsize >= 2**62:
-            raise broken(f"a tensor of shape {str(shape)[:80]} and strides {str(stride)[:80]} from {offset:,} needs "
+            raise broken(f"a tensor of shape {short(shape)} and strides {short(stride)} from {offset:,} needs "
                          f"{last:,} elements, and its memory has {self.size:,}")  # fmt: skip
         if not count:
             offset = 0

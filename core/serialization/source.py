@@ -88,6 +88,17 @@ class Source:
         return np.frombuffer(mmap.mmap(self.file.fileno(), 0, access=mmap.ACCESS_COPY), np.uint8)
 
 
+def short(x: Any, deep: bool = True) -> str:
+    """A few characters for a value from a file. Its repr might not end: parts that share parts are cheap to save."""
+    if isinstance(x, str | bytes):
+        return repr(x[:60])
+    if isinstance(x, int):
+        return str(x) if abs(x) < 2**64 else "a large number"
+    if isinstance(x, tuple | list) and deep:
+        return f"({', '.join(short(v, False) for v in x[:8])}{', ...' if len(x) > 8 else ''})"
+    return str(x)[:60] if isinstance(x, type | float | None) else f"a {type(x).__name__}"
+
+
 def broken(what: str, remedy: str = "take the file from where it was made anew") -> LoadError:
     """The error for a file that is not what it should be."""
     return LoadError(text(f"the file is broken: {what}", op="load", remedy=remedy))

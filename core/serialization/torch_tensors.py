@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from ..dtypes import dtype as Dtype
 from ..errors import LoadError, text
 from ..nn.parameter import Parameter
 from ..tensor import Tensor
 from . import allowed
 from .loaded import Memory, Places
-from .source import broken
+from .source import broken, short
 from .unpickling import Machine, Stream
 
 _OWN = ("_a", "_kind", "_node", "_nr", "_storage", "_view", "_requires_grad", "_grad")
@@ -29,14 +30,14 @@ class Tensors:
     def persistent(self, said: Any) -> Memory:
         """The memory that an id names: ('storage', class, key, place, number of elements)."""
         if not isinstance(said, tuple) or len(said) not in (5, 6) or said[0] != "storage":
-            raise broken(f"it names {said!r:.80} where memory should be")
+            raise broken(f"it names {short(said)} where memory should be")
         _, kind, key, location, count = said[:5]
         if len(said) == 6 and said[5] is not None:
             raise LoadError(text("memory that is part of other memory, as PyTorch wrote it before 0.4", op="load",
                                  remedy="torch.save it again with a newer PyTorch"))  # fmt: skip
         if not isinstance(kind, allowed.Symbol) or kind.dtype is None or type(key) is not str \
                 or type(location) is not str or type(count) is not int or count < 0:  # fmt: skip
-            raise broken(f"it names {said!r:.80} where memory should be")
+            raise broken(f"it names {short(said)} where memory should be")
         found = self.memories.get(key)
         if found is None:
             size = count * kind.dtype.itemsize
@@ -61,7 +62,7 @@ class Tensors:
     def _untyped(self, memory: Any, offset: Any, size: Any, stride: Any, requires_grad: Any, hooks: Any, dtype: Any,
                  metadata: Any = None) -> Any:  # fmt: skip
         """A tensor whose memory is said to be bytes: of the dtypes that came later."""
-        d = dtype.dtype if isinstance(dtype, allowed.Symbol) else getattr(dtype, "numpy", None)
+        d = dtype.dtype if isinstance(dtype, allowed.Symbol) else dtype.numpy if isinstance(dtype, Dtype) else None
         if not isinstance(memory, Memory) or d is None or memory.base is not None:
             raise broken("a tensor without memory or dtype", 'map_location="cpu"')
         typed = self.raw.get((id(memory), str(d)))
@@ -78,7 +79,7 @@ class Tensors:
     def _of_type(self, function: Any, cls: Any, args: Any, state: Any) -> Any:
         """A tensor with attributes of its own."""
         if not isinstance(args, tuple) or getattr(cls, "name", "") not in _TYPES:
-            raise allowed.refused(getattr(cls, "name", repr(cls)))
+            raise allowed.refused(getattr(cls, "name", short(cls)))
         return _with_state(self.call(function, args), state)
 
     def call(self, function: Any, args: tuple[Any, ...]) -> Any:

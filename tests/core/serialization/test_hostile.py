@@ -138,6 +138,39 @@ def test_pickles_that_are_bombs_or_broken(program, says):
     refuse(program, says)
 
 
+BOMB = b")" + b"2\x86" * 60
+
+
+@pytest.mark.parametrize("program", [
+    BOMB + b"Q", BOMB + b")R", BOMB + b")\x81", BOMB + BOMB + b"b", BOMB + BOMB + b"\x93",
+    b"ctorch\ndevice\n" + BOMB + b"\x85R", b"ctorch\nSize\n" + BOMB + b"\x85R", b"ctorch\nSize\n" + BOMB + b"R",
+    b"ccollections\ndefaultdict\n" + BOMB + b"\x85R", b"ccollections\nOrderedDict\n" + BOMB + b"\x85R",
+    b"ccollections\nCounter\n" + BOMB + b"\x85R", b"ccollections\ndeque\n" + BOMB + BOMB + b"\x86R",
+    b"c__builtin__\nint\n" + BOMB + b"\x85R", b"c__builtin__\nbytes\n" + BOMB + b"\x85R",
+    b"c__builtin__\nset\n" + BOMB + b"R", b"c_codecs\nencode\n" + BOMB + b"\x85R",
+    b"cnumpy\ndtype\n" + BOMB + b"NN\x87R", b"cnumpy._core.multiarray\n_reconstruct\n" + BOMB + BOMB + BOMB + b"\x87R",
+    b"cnumpy._core.multiarray\nscalar\n" + BOMB + BOMB + b"\x86R",
+    b"ctorch._utils\n_rebuild_parameter\n" + BOMB + BOMB + BOMB + b"\x87R",
+    b"ctorch._tensor\n_rebuild_from_type_v2\n(" + BOMB + BOMB + BOMB + BOMB + b"tR",
+    b"ctorch._utils\n_rebuild_tensor_v2\n(" + BOMB + b"K\x00" + BOMB + BOMB + b"NNtR",
+    b"cargparse\nNamespace\n" + BOMB + b"R", b"ctypes\nSimpleNamespace\n" + BOMB + b"R",
+    b"(X\x07\x00\x00\x00storage" + BOMB + BOMB + BOMB + BOMB + b"tQ", b"X\x01\x00\x00\x00a" + BOMB + b"b",
+])  # fmt: skip
+def test_nothing_goes_through_the_parts_of_a_bomb(program):
+    """Neither compares, nor hashes, nor shows in a message what would have 2**60 parts."""
+    refuse(b"\x80\x02" + program + b".")
+
+
+def test_a_tensor_whose_shape_is_a_bomb():
+    for k in range(3):
+        parts = [b"(K\x01t", b"(K\x01t", b"K\x00"]
+        parts[k] = BOMB if k == 2 else b"(" + BOMB + b"t"
+        shape, stride, offset = parts
+        refuse(
+            b"\x80\x02" + REDUCE_TENSOR + b"(" + storage(4) + offset + shape + stride + b"\x89NtR.", "tensor of shape"
+        )
+
+
 def test_a_classs_own_names_are_not_taken_over():
     made = core.load(archive(b"\x80\x02ccollections\nOrderedDict\n)R}X\x05\x00\x00\x00itemsNsb."))
     assert list(made.items()) == []
