@@ -13,7 +13,7 @@ from ..device import Kind
 from ..device import kind as kind_of
 from ..dtypes import float32
 from ..expr import Program
-from . import Kernel, Row, blas, convolve, half, recurrent
+from . import Kernel, Row, attend, blas, convolve, half, recurrent
 
 name = "C"
 c: Any = native.module
@@ -177,6 +177,8 @@ _table: dict[str, Row] = {
     "linear": Row("linear_forward", "BLAS", blas.linear, lambda x, weight, bias: _real(x, weight, bias)),
     "linear.backward": Row("linear_backward", "BLAS", blas.linear_backward,
                            lambda g, weight, x, needs: _real(g, weight, x)),
+    "attention": Row("attention_forward", name, attend.forward, attend.declines),
+    "attention.backward": Row("attention_backward", name, attend.backward, attend.backward_declines),
     "conv": Row("conv_forward", "BLAS", convolve.conv, lambda x, weight, bias, **_: _real(x, weight, bias)),
     "conv_transpose": Row("conv_transpose_forward", "BLAS", convolve.conv_transpose,
                           lambda x, weight, bias, **_: _real(x, weight, bias)),

@@ -44,6 +44,24 @@ typedef struct {
     void *gw_ih, *gw_hh, *gb_ih, *gb_hh;
 } rnn_arrays;
 
+/* Strides in items: batch, head, row, item. */
+typedef struct {
+    const void *data;
+    ptrdiff_t stride[4];
+} attention_array;
+
+enum { ATTENTION_ADDED = 1, ATTENTION_ALLOWED = 2 }; /* kinds of mask: of REAL, of bytes */
+
+typedef struct {
+    ptrdiff_t outer, heads, l, s, d, dv;
+    double scale;
+    int causal, mask;
+} attention_shape;
+
+typedef struct {
+    attention_array q, k, v, mask, y, logs, g, gq, gk, gv;
+} attention_arrays;
+
 #define DECLARE(T, S)                                                                                                  \
     /* y (outer, inner) = sum, largest or smallest of x (outer, n, inner) over n; false without memory */              \
     int reduce_##S(int kind, const T *x, T *y, ptrdiff_t outer, ptrdiff_t n, ptrdiff_t inner);                         \
@@ -71,7 +89,9 @@ typedef struct {
     void embedding_backward_##S(const T *g, const int64_t *index, T *gtable, ptrdiff_t rows, ptrdiff_t count,          \
                                 ptrdiff_t n, int64_t padding);                                                         \
     int rnn_forward_##S(const rnn_shape *shape, const rnn_arrays *arrays); /* false without memory */                  \
-    int rnn_backward_##S(const rnn_shape *shape, const rnn_arrays *arrays);
+    int rnn_backward_##S(const rnn_shape *shape, const rnn_arrays *arrays);                                            \
+    int attention_forward_##S(const attention_shape *shape, const attention_arrays *arrays); /* as rnn_forward */      \
+    int attention_backward_##S(const attention_shape *shape, const attention_arrays *arrays);
 DECLARE(float, f32)
 DECLARE(double, f64)
 #undef DECLARE

@@ -45,6 +45,7 @@ extern PyMethodDef reduce_methods[];
 extern PyMethodDef row_methods[];
 extern PyMethodDef update_methods[];
 extern PyMethodDef rnn_methods[];
+extern PyMethodDef attention_methods[];
 extern PyMethodDef half_methods[];
 
 /* Adds what module_graph.c has; -1 on an error. */

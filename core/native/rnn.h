@@ -4,16 +4,9 @@
 
 #include "memory.h"
 #include "real.h"
+#include "tiling.h"
 
-enum { TILE = 8, MOST_BLOCK = 16, DEPTH = 256, UNIT = 32 };
-
-INLINE int tile_is_wide(void) {
-#if defined(__x86_64__)
-    return __builtin_cpu_supports("avx512f");
-#else
-    return 0;
-#endif
-}
+enum { MOST_BLOCK = 16, DEPTH = 256, UNIT = 32 };
 
 INLINE int slots_of(int kind) { return kind == RNN_LSTM || kind == RNN_GRU ? 4 : 1; }
 INLINE int gates_of(int kind) { return kind == RNN_LSTM ? 4 : kind == RNN_GRU ? 3 : 1; }

@@ -12,7 +12,6 @@ from .. import dtypes
 from ..binding import public
 from ..creation import ones
 from ..errors import text
-from ..modes import is_grad_enabled
 from ..op import operation
 from ..tensor import Tensor
 from .dropout import dropout
@@ -24,33 +23,26 @@ from .softmax import softmax
 # -- one op ------------------------------------------------------------------------------------------------------------
 
 
-def probabilities(xp: Any, scores: Any, mask: Any, causal: bool) -> Any:
-    """softmax(scores + mask), written over the scores; a row that may look at nothing is 0, not NaN."""
-    if mask is not None:
-        if mask.dtype == bool:
-            scores = xp.where(mask, scores, scores.dtype.type(-math.inf))
-        else:
-            scores = scores + mask
-    if causal:
-        scores = xp.where(xp.tril(xp.ones(scores.shape[-2:], bool)), scores, scores.dtype.type(-math.inf))
-    if not scores.size:
-        return scores
-    top = scores.max(axis=-1, keepdims=True)
-    e = xp.exp(scores - xp.where(top == -math.inf, 0, top))
-    total = e.sum(axis=-1, keepdims=True)
-    e /= xp.where(total == 0, total.dtype.type(1), total)
-    return e
-
-
 def _forward(xp: Any, q: Any, k: Any, v: Any, mask: Any, scale: float, causal: bool) -> Any:
     wq, wk, wv = wide(q), wide(k), wide(v)
-    with np.errstate(invalid="ignore", over="ignore"):
-        w = probabilities(xp, xp.matmul(wq * wq.dtype.type(scale), xp.swapaxes(wk, -1, -2)), wide(mask), causal)
-        return rounded(xp.matmul(w, wv), q.dtype), w
+    low = wq.dtype.type(-math.inf)
+    with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
+        x = xp.matmul(wq * wq.dtype.type(scale), xp.swapaxes(wk, -1, -2))
+        if mask is not None:
+            x = xp.where(mask, x, low) if mask.dtype == bool else x + wide(mask)
+        if causal:
+            x = xp.where(xp.tril(xp.ones(x.shape[-2:], bool)), x, low)
+        top = x.max(axis=-1, keepdims=True, initial=low)
+        top = xp.where(top == low, 0, top)
+        e = xp.exp(x - top)
+        total = e.sum(axis=-1, keepdims=True)
+        logs = xp.where(total == 0, -low, top + xp.log(total))  # what sees nothing gives 0: e to the minus infinity
+        y = xp.matmul(e / xp.where(total == 0, total.dtype.type(1), total), wv)
+    return rounded(y, q.dtype), logs.astype(wq.dtype)
 
 
 def _weights(q: Tensor, k: Tensor, mask: Tensor | None, scale: float, causal: bool) -> Tensor:
-    """What `_forward` keeps, from ops."""
+    """softmax(q kᵀ scale + mask), from ops."""
     scores = matmul(q * scale, k.mT)
     if causal:
         seen = ones(*scores._a.shape[-2:], dtype=dtypes.bool_, device=q.device).tril()
@@ -64,12 +56,11 @@ def _weights(q: Tensor, k: Tensor, mask: Tensor | None, scale: float, causal: bo
     return where(empty, 0.0, softmax(where(empty, 0.0, scores), -1))
 
 
-def _vjp(g: Tensor, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, w: Tensor, scale: float, causal: bool,
+def _vjp(g: Tensor, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, logs: Tensor, scale: float, causal: bool,
          needs: tuple[bool, ...]) -> Any:  # fmt: skip
-    dtype = q.dtype
-    q, k, v, g = q.to(w.dtype), k.to(w.dtype), v.to(w.dtype), g.to(w.dtype)
-    if is_grad_enabled():  # for second derivatives the weights must follow q, k and the mask
-        w = _weights(q, k, mask if mask is None or mask.dtype is dtypes.bool_ else mask.to(w.dtype), scale, causal)
+    dtype, inner = q.dtype, logs.dtype  # `logs` itself is for kernels, which make the weights again from it
+    q, k, v, g = q.to(inner), k.to(inner), v.to(inner), g.to(inner)
+    w = _weights(q, k, mask if mask is None or mask.dtype is dtypes.bool_ else mask.to(inner), scale, causal)
     gq = gk = gv = gmask = None
     if needs[2]:
         gv = matmul(w.mT, g).sum_to_size(v.shape).to(dtype)
@@ -96,11 +87,12 @@ def _samples(rng: Any) -> list[Any]:
         ((u(2, 2, 3, 4), u(2, 2, 3, 4), u(2, 2, 3, 4), None), {"scale": 0.5, "causal": True}),
         ((u(2, 2, 3, 4), u(2, 2, 5, 4), u(2, 2, 5, 4), u(2, 1, 3, 5)), {"scale": -0.3, "causal": False}),
         ((u(3, 4), u(5, 4), u(5, 4), hidden), {"scale": 0.5, "causal": False}),
+        ((u(1, 2, 70, 3), u(1, 2, 37, 3), u(1, 2, 37, 2), None), {"scale": 0.5, "causal": True}),
     ]
 
 
 _attention = operation("attention", _forward, inputs="q k v mask?", params={"scale": 1.0, "causal": False},
-                       outputs="y w", vjp=_vjp, samples=_samples, label="scaled_dot_product_attention",
+                       outputs="y logs", vjp=_vjp, samples=_samples, label="scaled_dot_product_attention",
                        doc="softmax(q kᵀ scale + mask) v.")  # fmt: skip
 
 

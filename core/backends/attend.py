@@ -1,0 +1,76 @@
+"""Scaled dot product attention by the C kernel: arrays as it takes them, with four axes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .. import native
+
+
+def declines(q: Any, k: Any, v: Any, mask: Any, **_: Any) -> str | None:
+    """Why the kernel does not take these; None where it does."""
+    dtype = q.dtype
+    if dtype.char not in "fd" or k.dtype != dtype or v.dtype != dtype:
+        return f"takes float32 and float64, got {dtype}"
+    if mask is not None and mask.dtype.char not in ("?", dtype.char):
+        return f"takes a mask of bool or {dtype}, got {mask.dtype}"
+    if (
+        q.ndim > 4
+        or q.ndim != k.ndim
+        or q.ndim != v.ndim
+        or q.shape[:-2] != k.shape[:-2]
+        or q.shape[:-2] != v.shape[:-2]
+    ):
+        return "takes at most two dimensions before the matrices, equal in q, k and v"
+    if mask is not None and mask.ndim > q.ndim:
+        return "takes a mask of no more dimensions than q"
+    if not (q.size and k.size and v.size):
+        return "takes no empty arrays"
+    return None
+
+
+def _four(a: Any) -> Any:
+    """An array as (batch, head, row, item), its items side by side."""
+    if a.strides[-1] != a.itemsize or any(s % a.itemsize for s in a.strides):
+        a = np.ascontiguousarray(a)
+    return a.reshape((1,) * (4 - a.ndim) + a.shape) if a.ndim < 4 else a
+
+
+def _like(a: Any, columns: int) -> Any:
+    """Memory for what has the rows of `a`: laid out as it is, so that heads that lie side by side stay so."""
+    b, h, n, _ = a.shape
+    if a.strides[1] < a.strides[2]:
+        return native.module.empty((b, n, h, columns), a.dtype).transpose(0, 2, 1, 3)  # type: ignore[union-attr]
+    return native.module.empty((b, h, n, columns), a.dtype)  # type: ignore[union-attr]
+
+
+def _mask(mask: Any, q: Any, k: Any) -> Any:
+    return None if mask is None else np.broadcast_to(mask, (*q.shape[:3], k.shape[2]))
+
+
+def forward(q: Any, k: Any, v: Any, mask: Any, scale: float, causal: bool) -> Any:
+    """softmax(q kᵀ scale + mask) v, and the logarithms of the sums."""
+    lead = q.shape[:-2]
+    q, k, v = _four(q), _four(k), _four(v)
+    y = _like(q, v.shape[3])
+    logs = np.empty((*q.shape[:3], 1), q.dtype)
+    native.module.attention(q, k, v, _mask(mask, q, k), scale, causal, y, logs)  # type: ignore[union-attr]
+    return y.reshape(*lead, *y.shape[2:]), logs.reshape(*lead, *logs.shape[2:])
+
+
+def backward_declines(g: Any, q: Any, k: Any, v: Any, mask: Any, needs: Any, **_: Any) -> str | None:
+    """Why the kernel gives no gradients of these; None where it does."""
+    if needs[3]:
+        return "gives no gradient of the mask"
+    return declines(q, k, v, mask)
+
+
+def backward(g: Any, q: Any, k: Any, v: Any, mask: Any, logs: Any, scale: float, causal: bool, needs: Any) -> Any:
+    """The gradients of q, k and v."""
+    shapes = q.shape, k.shape, v.shape
+    q, k, v, g, logs = (_four(a) for a in (q, k, v, g, logs))
+    grads = [_like(a, a.shape[3]) for a in (q, k, v)]
+    native.module.attention_backward(q, k, v, _mask(mask, q, k), scale, causal, logs, g, *grads)  # type: ignore[union-attr]
+    return (*(a.reshape(shape) if need else None for a, shape, need in zip(grads, shapes, needs, strict=False)), None)
