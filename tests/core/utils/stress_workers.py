@@ -46,7 +46,7 @@ def children(pid: int) -> list[int]:
 
 def shared() -> list[str]:
     """What lies in /dev/shm, but for PyTorch's."""
-    return sorted(n for n in os.listdir("/dev/shm") if "torch" not in n)
+    return sorted(n for n in os.listdir("/dev/shm") if "torch" not in n and not n.startswith("sem."))
 
 
 def strike(process: subprocess.Popen[str], how: str, delay: float) -> None:

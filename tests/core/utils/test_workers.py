@@ -56,7 +56,7 @@ def files() -> list[str]:
 
 def shared_files() -> list[str]:
     """What lies in /dev/shm, but for what tests of PyTorch beside these put there."""
-    return sorted(name for name in os.listdir("/dev/shm") if "torch" not in name)
+    return sorted(name for name in os.listdir("/dev/shm") if "torch" not in name and not name.startswith("sem."))
 
 
 def mapped() -> int:
