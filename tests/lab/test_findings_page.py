@@ -11,7 +11,7 @@ import pytest
 PAGE = Path(__file__).parents[2] / "lab" / "docs" / "findings.md"
 SECTION = re.compile(r"^## (.+?)\n(.*?)(?=^## |\Z)", re.M | re.S)
 CELL = re.compile(r"```python\n(.*?)```", re.S)
-SECTIONS = {title: text for title, text in SECTION.findall(PAGE.read_text(encoding="utf-8"))}
+SECTIONS = dict(SECTION.findall(PAGE.read_text(encoding="utf-8")))
 
 
 def without_figures(text: str) -> str:
