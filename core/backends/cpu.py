@@ -13,7 +13,7 @@ from ..device import Kind
 from ..device import kind as kind_of
 from ..dtypes import float32
 from ..expr import Program
-from . import Kernel, Row, attend, blas, convolve, half, recurrent
+from . import Kernel, Row, attend, blas, convolve, half, half_products, recurrent
 
 name = "C"
 c: Any = native.module
@@ -44,7 +44,10 @@ def rows(name: str) -> tuple[Row, ...]:
     found = _table.get(name)
     if found is None or c is None:
         return ()
-    return (found,) if name in _ANY_TYPE else (found, half.row(name, found))
+    if name in _ANY_TYPE:
+        return (found,)
+    product = half_products.rows.get(name)
+    return (found, *((product,) if product is not None else ()), half.row(name, found))
 
 
 def absent(name: str) -> str:

@@ -1,6 +1,8 @@
 /* The conversions of half types and the unscaling of gradients as Python functions. */
 #include "module.h"
 
+#include <stdlib.h>
+
 #include "half.h"
 
 static PyArray_Descr *bfloat16; /* ml_dtypes' */
@@ -70,6 +72,84 @@ static PyObject *narrow(PyObject *module, PyObject *const *args, Py_ssize_t coun
     return out;
 }
 
+/* A bfloat16 array of at least two axes whose strides are whole items; -1 with an error for another. */
+static int take_bf16(PyObject *object) {
+    if (PyArray_Check(object) && bfloat16 && PyArray_TYPE((PyArrayObject *)object) == bfloat16->type_num) {
+        PyArrayObject *a = (PyArrayObject *)object;
+        int fits = PyArray_NDIM(a) >= 2;
+        for (int i = 0; i < PyArray_NDIM(a); i++) fits &= PyArray_STRIDE(a, i) % 2 == 0;
+        if (fits) return 0;
+    }
+    PyErr_SetString(PyExc_TypeError, "gemm_bf16 takes arrays of bfloat16 of at least two axes");
+    return -1;
+}
+
+static void fill_product(bf16_product *to, PyArrayObject *a, PyArrayObject *b, PyArrayObject *c, npy_intp at) {
+    const int ndim = PyArray_NDIM(a);
+    npy_intp offset_a = 0, offset_b = 0, rest = at;
+    for (int i = ndim - 3; i >= 0; i--) {
+        const npy_intp index = rest % PyArray_DIM(a, i);
+        rest /= PyArray_DIM(a, i);
+        offset_a += index * PyArray_STRIDE(a, i);
+        offset_b += index * PyArray_STRIDE(b, i);
+    }
+    to->a = (const uint16_t *)(PyArray_BYTES(a) + offset_a);
+    to->b = (const uint16_t *)(PyArray_BYTES(b) + offset_b);
+    to->c = (uint16_t *)PyArray_BYTES(c) + at * to->m * to->n;
+    to->a_row = PyArray_STRIDE(a, ndim - 2) / 2;
+    to->a_column = PyArray_STRIDE(a, ndim - 1) / 2;
+    to->b_row = PyArray_STRIDE(b, ndim - 2) / 2;
+    to->b_column = PyArray_STRIDE(b, ndim - 1) / 2;
+}
+
+/* gemm_bf16(a, b, bias): the products of stacks of one shape, bias float32 or None. */
+static PyObject *gemm(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+    if (count != 3) return PyErr_Format(PyExc_TypeError, "gemm_bf16 takes a, b and a bias or None");
+    if (take_bf16(args[0]) < 0 || take_bf16(args[1]) < 0) return NULL;
+    PyArrayObject *a = (PyArrayObject *)args[0], *b = (PyArrayObject *)args[1], *bias = NULL;
+    const int ndim = PyArray_NDIM(a);
+    npy_intp shape[NPY_MAXDIMS], stack = 1;
+    int fits = PyArray_NDIM(b) == ndim && PyArray_DIM(a, ndim - 1) == PyArray_DIM(b, ndim - 2);
+    for (int i = 0; fits && i < ndim - 2; i++) {
+        fits = PyArray_DIM(a, i) == PyArray_DIM(b, i);
+        shape[i] = PyArray_DIM(a, i);
+        stack *= shape[i];
+    }
+    if (!fits) return PyErr_Format(PyExc_ValueError, "gemm_bf16 takes stacks of one shape with equal inner sizes");
+    const npy_intp m = shape[ndim - 2] = PyArray_DIM(a, ndim - 2), n = shape[ndim - 1] = PyArray_DIM(b, ndim - 1);
+    const npy_intp k = PyArray_DIM(a, ndim - 1);
+    if (args[2] != Py_None) {
+        bias = take_array(args[2], NPY_FLOAT, 1, "gemm_bf16");
+        if (!bias) return NULL;
+        if (PyArray_SIZE(bias) != n) {
+            Py_DECREF(bias);
+            return PyErr_Format(PyExc_ValueError, "gemm_bf16 takes a bias of as many items as b has columns");
+        }
+    }
+    Py_INCREF(bfloat16);
+    PyObject *c = new_array_of(bfloat16, ndim, shape, NULL);
+    bf16_product *products = malloc(sizeof *products * (size_t)(stack > 0 ? stack : 1));
+    int done = c && products;
+    if (done && stack * m * n > 0) {
+        for (npy_intp s = 0; s < stack; s++) {
+            products[s] = (bf16_product){.m = m, .n = n, .k = k, .bias = bias ? PyArray_DATA(bias) : NULL};
+            fill_product(&products[s], a, b, (PyArrayObject *)c, s);
+        }
+        Py_BEGIN_ALLOW_THREADS
+        done = gemm_bf16(products, stack);
+        Py_END_ALLOW_THREADS
+    }
+    free(products);
+    Py_XDECREF(bias);
+    if (!done) {
+        Py_XDECREF(c);
+        return PyErr_Occurred() ? NULL : PyErr_NoMemory();
+    }
+    return c;
+}
+
+static PyObject *gemm_there(PyObject *module, PyObject *ignored) { return PyBool_FromLong(gemm_bf16_there()); }
+
 /* unscale(arrays, factor): multiply float32 or float64 arrays in place; whether an item was not finite. */
 static PyObject *unscale(PyObject *module, PyObject *const *args, Py_ssize_t count) {
     if (count != 2 || !PyList_Check(args[0]))
@@ -97,6 +177,10 @@ PyMethodDef half_methods[] = {
     {"widen", widen, METH_O, "widen(a)\n--\n\nA float16 or bfloat16 array as float32."},
     {"narrow", (PyCFunction)(void (*)(void))narrow, METH_FASTCALL,
      "narrow(a, bfloat)\n--\n\nA float32 array as bfloat16 (or float16), rounded to nearest, ties to even."},
+    {"gemm_bf16", (PyCFunction)(void (*)(void))gemm, METH_FASTCALL,
+     "gemm_bf16(a, b, bias)\n--\n\nThe products of stacks of bfloat16 matrices, plus a float32 bias or None."},
+    {"gemm_bf16_there", gemm_there, METH_NOARGS,
+     "gemm_bf16_there()\n--\n\nWhether the processor multiplies bfloat16, without which gemm_bf16 does not work."},
     {"unscale", (PyCFunction)(void (*)(void))unscale, METH_FASTCALL,
      "unscale(arrays, factor)\n--\n\nMultiply arrays in place; whether any item was not finite."},
     {NULL, NULL, 0, NULL},

@@ -12,6 +12,7 @@ import pytest
 
 import core
 from core import casting, observe
+from core.backends import half, half_products
 
 F = core.nn.functional
 
@@ -255,7 +256,8 @@ def test_half_types_on_the_cpu_run_in_c():
         x = core.randn(4, 6).to(dtype)
         assert core.explain("tanh", x).runs[:2] == (f"tanh_{name}", "C")
         assert core.explain("softmax", x, 1).runs.backend == "C"
-        assert core.explain("matmul", x, x.mT).runs.backend == "BLAS"
+        own = half_products.there and dtype is core.bfloat16  # where the processor multiplies bfloat16
+        assert core.explain("matmul", x, x.mT).runs[:2] == (("gemm_bf16", "C") if own else ("gemm", "BLAS"))
         want = (x.double() @ x.double().mT).to(dtype)
         assert bool(((x @ x.mT).double() - want.double()).abs().max() <= want.double().abs().max() * 2**-7)
 
@@ -280,6 +282,29 @@ def test_conversions_round_to_nearest(dtype):
     turned = core.tensor(plain).mT
     assert turned.to(dtype).stride() == turned.stride()
     assert np.array_equal(turned[::2].to(dtype)._a.view(np.uint16), plain.T[::2].astype(dtype.numpy).view(np.uint16))
+
+
+@pytest.mark.skipif(not half_products.there, reason="the processor does not multiply bfloat16")
+@pytest.mark.parametrize("sizes", [(1, 1, 1), (3, 5, 7), (12, 32, 2), (13, 33, 513), (49, 65, 1023), (130, 7, 40)])
+def test_products_of_bfloat16(sizes):
+    (m, n, k), rng = sizes, np.random.default_rng(0)
+    dtype = core.bfloat16.numpy
+    bias = rng.normal(size=n).astype(np.float32)
+    for a in (rng.normal(size=(m, k)).astype(dtype), rng.normal(size=(k, m)).astype(dtype).T):
+        for b in (rng.normal(size=(k, n)).astype(dtype), rng.normal(size=(n, k)).astype(dtype).T):
+            want = a.astype(np.float64) @ b.astype(np.float64) + bias
+            got = half.c.gemm_bf16(a, b, bias).astype(np.float64)
+            assert np.abs(got - want).max() <= np.abs(want).max() * 2**-8
+    a = rng.normal(size=(3, 2, m, 2 * k)).astype(dtype)[..., ::2]
+    b = rng.normal(size=(2, k, n)).astype(dtype)
+    want = a.astype(np.float64) @ b.astype(np.float64)
+    assert np.abs(half_products.product(a, b).astype(np.float64) - want).max() <= np.abs(want).max() * 2**-8
+    bad = np.full((m, k), np.nan, dtype)
+    assert np.isnan(half.c.gemm_bf16(bad, b[0], None).astype(np.float32)).all()
+    for zero in ((0, n, k), (m, 0, k), (m, n, 0)):
+        found = half.c.gemm_bf16(np.ones((zero[0], zero[2]), dtype), np.ones((zero[2], zero[1]), dtype), None)
+        assert found.shape == zero[:2]
+        assert not found.astype(np.float32).any()
 
 
 @pytest.mark.parametrize(
