@@ -33,6 +33,7 @@ from ..ops.fractional import (
     fractional_max_pool3d_with_indices,
 )
 from ..ops.linalg import linear
+from ..ops.linear_loss import linear_cross_entropy
 from ..ops.loss import cross_entropy, nll_loss
 from ..ops.margin import (
     cosine_embedding_loss,
@@ -83,7 +84,6 @@ from ..ops.rarer import (
     embedding_bag,
     feature_alpha_dropout,
     gumbel_softmax,
-    linear_cross_entropy,
     local_response_norm,
     pdist,
     rrelu,

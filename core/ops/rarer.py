@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any
 
 from ..binding import public
 from ..creation import empty_like, ones, tensor, zeros
@@ -15,8 +14,6 @@ from .einsum import einsum
 from .elementwise import leaky_relu, where
 from .embedding import embedding
 from .joining import stack
-from .linalg import linear
-from .loss import cross_entropy
 from .padding import pad
 from .softmax import softmax
 
@@ -142,21 +139,6 @@ def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False,
         return x * (keep * a) + ((keep - 1) * (-_ALPHA * a) - _ALPHA * a * p)
 
     return _run("feature_alpha_dropout", input, p, training, inplace, compute)
-
-
-@public(method=False, namespace="nn.functional")
-def linear_cross_entropy(input: Tensor, linear_weight: Tensor, target: Tensor, *, linear_bias: Tensor | None = None,
-                         weight: Tensor | None = None, reduction: str = "mean", ignore_index: int | None = None,
-                         label_smoothing: float = 0.0, options: Any = None) -> Tensor:  # fmt: skip
-    """The cross entropy of ``linear(input, linear_weight, linear_bias)`` and the target.
-
-    >>> import core
-    >>> core.nn.functional.linear_cross_entropy(core.ones(1, 2), core.zeros(4, 2), core.tensor([0]))
-    tensor(1.3863)
-    """
-    logits = linear(input, linear_weight, linear_bias)
-    return cross_entropy(logits, target, weight, ignore_index=-100 if ignore_index is None else ignore_index,
-                         reduction=reduction, label_smoothing=label_smoothing)  # fmt: skip
 
 
 @public(method=False, namespace="nn.functional")
