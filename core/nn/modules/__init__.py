@@ -22,6 +22,7 @@ from .batchnorm import BatchNorm1d, BatchNorm2d, BatchNorm3d, GroupNorm, Instanc
 from .container import ModuleDict, ModuleList, Sequential
 from .conv import Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from .dropout import Dropout
+from .fractional import CrossMapLRN2d, FractionalMaxPool2d, FractionalMaxPool3d
 from .lazy import (
     LazyBatchNorm1d,
     LazyBatchNorm2d,
@@ -37,7 +38,6 @@ from .lazy import (
     LazyInstanceNorm3d,
     LazyLinear,
 )
-from .fractional import CrossMapLRN2d, FractionalMaxPool2d, FractionalMaxPool3d
 from .linear import Bilinear, Flatten, Identity, Linear, Unflatten
 from .linear_cross_entropy import LinearCrossEntropyLoss, LinearCrossEntropyOptions
 from .loss import (
