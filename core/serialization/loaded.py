@@ -62,26 +62,26 @@ class Places:
         """The device of memory that was on `location` when it was saved. *Raises*: LoadError if it is not there."""
         if self.fixed is not None:
             return self.fixed
-        if callable(self.map):
-            placed = self.map(Placed(size_bytes), location)
-            if placed is not None:
-                return available(Device(placed.device if hasattr(placed, "device") else placed))
-        elif isinstance(self.map, dict):
-            location = str(self.map.get(location, location))
-        if location == "cpu":
-            return _CPU
+        wanted: Any = location
         try:
-            return available(Device(location))
-        except (RuntimeError, ValueError, OverflowError) as error:
+            if callable(self.map):
+                placed = self.map(Placed(size_bytes), location)
+                wanted = location if placed is None else getattr(placed, "device", placed)
+            elif isinstance(self.map, dict):
+                wanted = self.map.get(location, location)
+            return _CPU if wanted == "cpu" else available(Device(wanted))
+        except Exception as error:
+            why = (str(error) or type(error).__name__).splitlines()[0][:200]
+            what = "a CUDA device" if str(wanted).startswith("cuda") else "a device that is not there"
             raise LoadError(
                 text(
-                    "Attempting to deserialize object on a device that is not there. If you are running on a CPU-only "
-                    "machine, please use load with map_location='cpu' to map your storages to the CPU.",
+                    f"Attempting to deserialize object on {what}. If you are running on a CPU-only machine, please use "
+                    "core.load with map_location=core.device('cpu') to map your storages to the CPU.",
                     op="load",
-                    came=f"memory saved on {location[:40]!r}: {str(error).splitlines()[0][:200]}",
+                    came=f"memory saved on {location[:40]!r}: {why}",
                     remedy='core.load(f, map_location="cpu")',
                 )
-            ) from None
+            ) from (error if callable(self.map) else None)
 
 
 class Memory:
