@@ -260,3 +260,92 @@ def test_observers_hear_that_a_failing_module_is_left() -> None:
     with observe.observing(listener), pytest.raises(RuntimeError):
         nn.Sequential(nn.Linear(2, 2))(core.ones(1, 3))
     assert listener.heard[-2:] == [("out", "Linear"), ("out", "Sequential")]
+
+
+# -- hooks of all modules, states of older versions --------------------------------------------------------------------
+
+
+def test_hooks_of_all_modules_end_with_their_handles() -> None:
+    from core.nn.modules import everywhere
+    from core.nn.modules import module as names
+
+    heard: list[str] = []
+    model = nn.Sequential(nn.Linear(1, 1), nn.Tanh())
+    handles = [
+        names.register_module_forward_pre_hook(lambda m, args: heard.append("before " + type(m).__name__)),
+        names.register_module_forward_hook(lambda m, args, y: heard.append("after " + type(m).__name__)),
+        names.register_module_full_backward_hook(lambda m, gx, gy: heard.append("back " + type(m).__name__)),
+    ]
+    model(core.ones(1, 1, requires_grad=True)).sum().backward()
+    assert heard == [
+        "before Sequential", "before Linear", "after Linear", "before Tanh", "after Tanh", "after Sequential",
+        "back Tanh", "back Linear", "back Sequential",
+    ]  # fmt: skip
+    for handle in handles:
+        handle.remove()
+    assert not everywhere.calls
+
+
+def test_what_is_registered_may_be_replaced() -> None:
+    from core.nn.modules.module import register_module_parameter_registration_hook
+
+    with register_module_parameter_registration_hook(lambda m, name, p: nn.Parameter(p.detach().double())):
+        layer = nn.Linear(2, 2)
+    assert layer.weight.dtype is core.float64
+    assert nn.Linear(2, 2).weight.dtype is core.float32
+
+
+def test_an_always_called_hook_hears_of_failures_before_forward() -> None:
+    m, heard = nn.Tanh(), []
+    m.register_forward_pre_hook(lambda m, args: 1 / 0)
+    m.register_forward_hook(lambda m, args, y: heard.append(y), always_call=True)
+    with pytest.raises(ZeroDivisionError):
+        m(core.ones(1))
+    assert heard == [None]
+
+
+def test_two_kinds_of_backward_hooks_do_not_mix() -> None:
+    m = nn.Tanh()
+    m.register_full_backward_hook(lambda m, gx, gy: None)
+    with pytest.raises(RuntimeError, match="Cannot use both regular backward hooks and full backward hooks"):
+        m.register_backward_hook(lambda m, gx, gy: None)
+
+
+def test_a_gradient_that_nobody_needs_reaches_the_hook() -> None:
+    class Product(nn.Module):
+        def forward(self, x: Any, y: Any) -> Any:
+            return x * y
+
+    m, heard = Product(), []
+    m.register_full_backward_hook(lambda m, gx, gy: heard.extend(g.tolist() for g in gx))
+    m(core.tensor([2.0], requires_grad=True), core.tensor([3.0])).backward()
+    assert heard == [[3.0], [0.0]]
+
+
+def test_states_of_older_versions() -> None:
+    fresh = nn.Linear.__new__(nn.Linear)
+    state = dict(nn.Linear(2, 3).__dict__)
+    del state["_load_state_dict_post_hooks"], state["_forward_hooks_always_called"]
+    fresh.__setstate__(state)
+    assert fresh(core.ones(1, 2)).shape == (1, 3)
+    norm = nn.BatchNorm1d(2)
+    older = norm.state_dict()
+    del older["num_batches_tracked"]
+    with pytest.raises(RuntimeError, match="num_batches_tracked"):
+        norm.load_state_dict(older)
+    older._metadata = {}
+    assert str(norm.load_state_dict(older)) == "<All keys matched successfully>"
+
+
+def test_arguments_that_mean_nothing() -> None:
+    m = nn.Linear(1, 1)
+    for wrong in (lambda: m.to(nope=1), lambda: m.to(core.float32, core.float64), lambda: m.to([1])):
+        with pytest.raises(TypeError, match="invalid combination of arguments"):
+            wrong()
+    with pytest.raises(TypeError, match="takes 1 positional argument but 2 were given"):
+        nn.Module(3)
+    with pytest.raises(TypeError, match=r"Module\.to_empty\(\) missing"):
+        m.to_empty()  # type: ignore[call-arg]
+    with pytest.raises(ValueError, match="invalid type: 'nope'"):
+        m.type("nope")
+    assert m.type("torch.DoubleTensor").weight.dtype is core.float64
