@@ -2,7 +2,7 @@
 
 Every round runs the program of `worker_program.py` with four workers in each of its modes, interrupts or kills it or
 one of its workers at a moment drawn by chance (also while they start), and counts what is left: processes, and files in
-/dev/shm. As root it also fills /dev/shm to the last byte, in a mount of its own. Nothing may hang (60 s) or stay.
+/dev/shm. As root it also fills /dev/shm to the last byte, in a mount of its own. Nothing may hang (120 s) or stay.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def once(mode: str, how: str, delay: float) -> str:
     assert process.stdout.readline() == "main\n"
     begin = time.monotonic()
     strike(process, how, delay)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=120)
     end, code = time.monotonic() - begin - delay, process.returncode
     last = err.strip().splitlines()[-1] if err.strip() else ""
     told = f"{mode}, {how} after {delay:.2f} s: exit {code} after {end:.1f} s more: {last[:150]}"
