@@ -154,7 +154,7 @@ def html(view: Training, final: bool = False) -> str:
     if view.message:
         parts.append(f'<div class="message">{escape(view.message)}</div>')
     if view.figures:
-        spans = (f"<span>{escape(name)} <b>{escape(value)}</b></span>" for name, value in view.figures)
+        spans = (f"<span><small>{escape(name)}</small> <b>{escape(value)}</b></span>" for name, value in view.figures)
         parts.append(f'<div class="figures">{" &nbsp; ".join(spans)}</div>')
     if len(view.losses) > 1 or view.checks:
         parts.append(_plot(view, final))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from time import perf_counter
 from typing import Any
 
@@ -90,27 +90,19 @@ class Run:
                 metric.reset()
             if hasattr(self.model, "train"):
                 self.model.train()
-            for batch in self.batches(self.data):
+            before = perf_counter()
+            for batch in self.data:
+                self.waited += perf_counter() - before
                 if not step(batch):
                     return
-                if perf_counter() >= self.screen.next:
+                before = perf_counter()
+                if before >= self.screen.next:
                     self.read()
                     self.screen.draw(showing.moment(self))
+                    before = perf_counter()
             if not self.finish_epoch(began):
                 return
         self.end("done", "")
-
-    def batches(self, data: Iterable[Any]) -> Any:
-        """The batches, with the time they let us wait."""
-        found = iter(data)
-        while True:
-            start = perf_counter()
-            try:
-                batch = next(found)
-            except StopIteration:
-                return
-            self.waited += perf_counter() - start
-            yield batch
 
     def forward(self, batch: Any) -> Step:
         """(loss, output, target, samples) of a batch."""
@@ -163,7 +155,8 @@ class Run:
         self.note_loss(loss, n)
         if not self.finite():
             return False
-        self.measure(output, target, n)
+        if self.metrics:
+            self.measure(output, target, n)
         size = self.accumulate
         if self.history.expected and 0 < (rest := self.history.expected - (self.step - k)) < size:
             size = rest  # a shorter last group
@@ -214,7 +207,7 @@ class Run:
 
     def measure(self, output: Any, target: Any, n: int) -> None:
         """What the metrics make of a batch; the output without its history, silently: no value leaves the graph."""
-        if self.metrics and output is not None:
+        if output is not None:
             with core.no_grad():
                 plain = wrap(output._a, output._kind) if isinstance(output, Tensor) else output
                 for metric in self.metrics:
