@@ -36,6 +36,16 @@ for i in range(10):
     loss.backward()
     optimizer.step()
 """,
+    "a head that begins at zero": """
+model = nn.Sequential(nn.Linear(16, 32), nn.Tanh(), nn.Linear(32, 32), nn.Tanh(), nn.Linear(32, 4))
+nn.init.zeros_(model[4].weight)
+optimizer = core.optim.SGD(model.parameters(), lr=1e-2)
+for i in range(10):
+    optimizer.zero_grad()
+    loss = F.cross_entropy(model(x), labels)
+    loss.backward()
+    optimizer.step()
+""",
     "plain gradient descent by hand": """
 W, b = P(16, 4), core.zeros(4, requires_grad=True)
 for i in range(30):
