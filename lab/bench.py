@@ -176,6 +176,9 @@ def beside(lib: Any) -> list[Ratio]:
         results.append(compare(f"{name} on 1024x768", ours, theirs))
     results.append(compare("layer_norm on 1024x768", lambda: F.layer_norm(t, (768,)), lambda: G.layer_norm(u, (768,))))
     results.append(compare("MLP step 64-128-10, batch 64, AdamW", mlp_step(core), mlp_step(lib)))
+    for kind, steps, batch, hidden in (("LSTM", 64, 32, 128), ("LSTM", 16, 8, 32), ("GRU", 64, 32, 128)):
+        ours, theirs = (recurrent_pass(side, kind, steps, batch, hidden) for side in (core, lib))
+        results.append(compare(f"{kind} {hidden}, {steps} steps, batch {batch}, both ways", ours, theirs))
     return results
 
 
@@ -192,6 +195,19 @@ def mlp_step(lib: Any) -> Work:
         optimizer.zero_grad()
         lib.nn.functional.cross_entropy(model(x), t).backward()
         optimizer.step()
+
+    return work
+
+
+def recurrent_pass(lib: Any, kind: str, steps: int, batch: int, hidden: int) -> Work:
+    """A recurrent layer over a whole sequence, forward and backward, the input's gradient with it."""
+    lib.manual_seed(0)
+    layer, x = getattr(lib.nn, kind)(hidden, hidden), lib.randn(steps, batch, hidden, requires_grad=True)
+
+    def work() -> None:
+        layer.zero_grad()
+        x.grad = None
+        layer(x)[0].sum().backward()
 
     return work
 
