@@ -29,6 +29,20 @@ from .worker import BOARD_SIZE, ENDED, PASS, PLACE, TASK
 
 _PATIENCE = 2.0  # seconds a worker has to come to the end of its sample before it is told to stop
 _ONE_THREAD = ("OMP", "OPENBLAS", "MKL", "BLIS", "NUMEXPR", "VECLIB_MAXIMUM")
+# What a worker does first, before it imports anything that takes time: let the system kill it when the pipe `life`
+# closes, whose other end only the parent has, however that ends. Where it was closed before, it goes at once.
+_START = """\
+import fcntl, os, select, sys
+fcntl.fcntl({life}, fcntl.F_SETOWN, os.getpid())
+fcntl.fcntl({life}, getattr(fcntl, "F_SETSIG", 10), {kill})
+fcntl.fcntl({life}, fcntl.F_SETFL, fcntl.fcntl({life}, fcntl.F_GETFL) | os.O_ASYNC)
+watch = select.poll()
+watch.register({life}, 0)
+if not watch.poll(0):
+    sys.path[:] = {path!r}
+    from {package}.worker import main
+    main({its}, {life}, {board})
+"""
 _pools: weakref.WeakSet[Pool] = weakref.WeakSet()
 
 
@@ -82,8 +96,8 @@ class _Worker:
 
     def _start(self, its: int, life: int) -> None:
         path = [p or os.getcwd() for p in sys.path if isinstance(p, str)]
-        code = (f"import sys; sys.path[:] = {path!r}; from {__package__}.worker import main; "
-                f"main({its}, {life}, {self.board_file})")  # fmt: skip
+        code = _START.format(life=life, kill=int(signal.SIGKILL), path=path, package=__package__, its=its,
+                             board=self.board_file)  # fmt: skip
         flags: list[str] = getattr(subprocess, "_args_from_interpreter_flags", list)()
         flags += [] if "-P" in flags else ["-P"]  # nothing of the working directory passes for the standard library
         env = {**os.environ, **{f"{name}_NUM_THREADS": "1" for name in _ONE_THREAD}}

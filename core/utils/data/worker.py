@@ -2,7 +2,7 @@
 
 It is a fresh interpreter that imports `core` and then reads its orders from a socket that only its parent holds the
 other end of; the user's main module is not run again. It ends when the socket ends. When the parent is gone, however
-that came, the system kills it: a pipe whose other end only the parent has is set to send SIGKILL as it closes.
+that came, the system kills it, for which `pool` has the lines that it begins with.
 """
 
 from __future__ import annotations
@@ -10,11 +10,9 @@ from __future__ import annotations
 import atexit
 import contextlib
 import faulthandler
-import fcntl
 import os
 import pickle
 import random
-import select
 import signal
 import socket
 import sys
@@ -50,14 +48,6 @@ def numpy_seed(base: int, worker: int) -> Any:
 
 def main(socket_fd: int, life_fd: int, board_fd: int) -> None:
     """Be a worker, until the other end of the socket is closed."""
-    fcntl.fcntl(life_fd, fcntl.F_SETOWN, os.getpid())
-    if hasattr(fcntl, "F_SETSIG"):
-        fcntl.fcntl(life_fd, fcntl.F_SETSIG, signal.SIGKILL)
-    fcntl.fcntl(life_fd, fcntl.F_SETFL, fcntl.fcntl(life_fd, fcntl.F_GETFL) | os.O_ASYNC)
-    watch = select.poll()
-    watch.register(life_fd, 0)
-    if watch.poll(0):  # closed before it was watched
-        return
     # Ctrl-C in a terminal reaches all its processes; what is to be done about it is the parent's to say. It came
     # blocked, so that it could not hit the start either.
     signal.signal(signal.SIGINT, lambda *ignored: None)
