@@ -103,6 +103,16 @@ def test_workers_end_with_a_parent_that_is_killed(mode: str, how: signal.Signals
     assert time.monotonic() - begin < 2.5
 
 
+def test_workers_that_are_just_starting_end_with_their_parent() -> None:
+    program = Program("stuck")
+    until = time.monotonic() + DEADLINE
+    while len(program.left()) < 3:  # the program itself, and two workers that have not yet imported anything
+        assert time.monotonic() < until
+        time.sleep(0.002)
+    os.kill(program.process.pid, signal.SIGKILL)
+    assert program.end()[0] == -signal.SIGKILL
+
+
 def test_a_worker_killed_from_outside_is_told_of() -> None:
     program = Program("slow", "4000")
     program.first_batch()
