@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "norms.h"
 #include "update.h"
 
 typedef struct {
@@ -194,7 +195,46 @@ static PyObject *count_up(PyObject *module, PyObject *counters) {
     return counts;
 }
 
+/* total(arrays, kind): a number, or None where an array is none of float32 or float64 like the first, or not dense. */
+static PyObject *total(PyObject *module, PyObject *args) {
+    PyObject *list;
+    int kind;
+    if (!PyArg_ParseTuple(args, "O!i:total", &PyList_Type, &list, &kind)) return NULL;
+    const Py_ssize_t count = PyList_GET_SIZE(list);
+    norm_array *arrays = PyMem_New(norm_array, (size_t)count + 1);
+    PyObject *held = PyList_AsTuple(list), *result = NULL; /* so that the arrays stay while the GIL is away */
+    if (!arrays || !held) {
+        if (!arrays) PyErr_NoMemory();
+        goto done;
+    }
+    int type = -1;
+    Py_ssize_t items = 0;
+    for (Py_ssize_t i = 0; i < count; i++) {
+        PyArrayObject *array = (PyArrayObject *)PyTuple_GET_ITEM(held, i);
+        if (i == 0 && PyArray_Check(array)) type = PyArray_TYPE(array);
+        if (!PyArray_Check(array) || PyArray_TYPE(array) != type || (type != NPY_FLOAT && type != NPY_DOUBLE) ||
+            !PyArray_ISBEHAVED_RO(array) || !is_dense(array)) {
+            result = Py_NewRef(Py_None);
+            goto done;
+        }
+        arrays[i] = (norm_array){PyArray_DATA(array), PyArray_SIZE(array)};
+        items += PyArray_SIZE(array);
+    }
+    double value = 0;
+    PyThreadState *state = items < GIL_COST ? NULL : PyEval_SaveThread();
+    const int done = norm_of_all(kind, type == NPY_FLOAT ? 'f' : 'd', arrays, count, &value);
+    if (state) PyEval_RestoreThread(state);
+    result = done ? PyFloat_FromDouble(value) : PyErr_NoMemory();
+done:
+    PyMem_Free(arrays);
+    Py_XDECREF(held);
+    return result;
+}
+
 PyMethodDef update_methods[] = {
+    {"total", total, METH_VARARGS,
+     "total(arrays, kind)\n--\n\nThe sum of squares (kind 0), the sum of magnitudes (1) or the largest magnitude (2) of a "
+     "list of arrays; None where they are not dense and all float32 or all float64."},
     {"count_up", count_up, METH_O,
      "count_up(counters)\n--\n\nAdd 1 to every one of these arrays of one number; the list of their values."},
     {NULL, NULL, 0, NULL},

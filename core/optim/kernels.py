@@ -109,7 +109,7 @@ def candidates(v: Variant, device_type: str, lists: Lists) -> list[tuple[Kernel,
     return [(first, reason), (last, None)]
 
 
-def _real(lists: Lists) -> tuple[Lists, list[tuple[Any, Any]]]:
+def real(lists: Lists) -> tuple[Lists, list[tuple[Any, Any]]]:
     """Complex arrays as real ones of twice the length; what had to be copied for it, to be copied back."""
     copied, out = [], []
     for k, many in enumerate(lists):
@@ -130,7 +130,7 @@ def step(op: str, update: Update, on: frozenset[str], tensors: Sequence[Tensor],
     kind = tensors[0]._kind
     copied: list[tuple[Any, Any]] = []
     if kind.dtype.is_complex:
-        lists, copied = _real(lists)
+        lists, copied = real(lists)
     start = perf_counter_ns() if observe.observers else 0
     kernel = run(v, kind.device.type, v.scalars(**settings), lists)
     stop = perf_counter_ns() if observe.observers else 0

@@ -142,5 +142,8 @@ def _asgd(p, g, ax, *, averaging, eta, mu, lr, lambd, weight_decay, maximize):
     return p, ax + mu * (p - ax) if averaging else p
 
 
+# Not steps of an optimizer, and one call over many tensors all the same
 average = update("average_step", lambda p, g, *, weight: p + weight * (g - p))
+scale = update("scale_step", lambda p, g, *, factor: p * factor)
+clip = update("clip_step", lambda p, g, *, bound: s.minimum(s.maximum(p, -bound), bound))
 asgd = update("asgd_step", _asgd, ["", "averaging"])

@@ -17,7 +17,8 @@ SHAPES = [(3, 5), (7,), (), (0, 2), (64, 129)]
 SETTINGS = {"step": 3.0, "lr": 0.02, "beta1": 0.9, "beta2": 0.99, "eps": 1e-8, "weight_decay": 0.1, "maximize": False,
             "decoupled": False, "momentum": 0.9, "dampening": 0.1, "nesterov": False, "mu": 0.9, "mu_next": 0.91,
             "mu_product": 0.7, "rectification": 0.4, "lr_decay": 0.1, "rho": 0.9, "alpha": 0.9, "eta_minus": 0.5,
-            "eta_plus": 1.2, "smallest": 1e-6, "largest": 50.0, "eta": 0.01, "lambd": 0.01, "weight": 0.2}  # fmt: skip
+            "eta_plus": 1.2, "smallest": 1e-6, "largest": 50.0, "eta": 0.01, "lambd": 0.01, "weight": 0.2,
+            "factor": 0.3, "bound": 0.7}  # fmt: skip
 TURNED = SETTINGS | {"maximize": True, "decoupled": True, "nesterov": True, "dampening": 0.0}
 TOLERANCE = {"float64": 1e-12, "float32": 4e-6, "float16": 2e-3, "bfloat16": 1.6e-2}
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ... import backends
+from ... import backends, native
 from ...modes import no_grad
 from ...tensor import Tensor, storage_of, wrap
 
@@ -39,8 +39,11 @@ def get_total_norm(tensors: Any, norm_type: float = 2.0, error_if_nonfinite: boo
         return tensor(0.0)
     kind = many[0]._kind
     xp = backends.array_module(kind.device.type)
-    each = xp.stack([xp.linalg.norm(t._a.reshape(-1), p).astype(t._a.dtype) for t in many])
-    total = wrap(xp.asarray(xp.linalg.norm(each, p).astype(kind.dtype.numpy)), kind)
+    found = _in_one_call([t._a for t in many], p) if kind.device.type == "cpu" else None
+    if found is None:
+        each = xp.stack([xp.linalg.norm(t._a.reshape(-1), p).astype(t._a.dtype) for t in many])
+        found = xp.linalg.norm(each, p)
+    total = wrap(xp.asarray(found).astype(kind.dtype.numpy), kind)
     if error_if_nonfinite and not math.isfinite(float(total._a)):
         raise RuntimeError(
             f"The total norm of order {p} for gradients from `parameters` is non-finite, so it cannot be "
@@ -50,15 +53,48 @@ def get_total_norm(tensors: Any, norm_type: float = 2.0, error_if_nonfinite: boo
     return total
 
 
+def _in_one_call(arrays: list[Any], p: float) -> float | None:
+    """The norm by the C kernel over all arrays; None where it does not take them."""
+    kinds = {2.0: 0, 1.0: 1, math.inf: 2}
+    if native.module is None or p not in kinds:
+        return None
+    found = native.module.total(arrays, kinds[p])
+    return math.sqrt(found) if found is not None and p == 2.0 else found
+
+
+def _change(op: str, formula: str, grads: list[Tensor], number: float) -> None:
+    """Run an update with one setting on all gradients, those of one kind in one call."""
+    from ...optim import kernels, update  # nn is imported before optim
+
+    (variant,) = update.table[formula].variants.values()
+    kinds: dict[Any, list[Tensor]] = {}
+    for g in grads:
+        kinds.setdefault(g._kind, []).append(g)
+    # an infinite norm makes NaN of infinite gradients, as PyTorch's does
+    with np.errstate(invalid="ignore"):
+        for kind, same in kinds.items():
+            lists, copied = (
+                kernels.real([[g._a for g in same]]) if kind.dtype.is_complex else ([[g._a for g in same]], [])
+            )
+            kernels.run(variant, kind.device.type, variant.scalars(number), [*lists, *lists])
+            for a, dense in copied:
+                a[...] = dense
+    for g in grads:
+        storage_of(g).wrote(op, None)
+
+
 def clip_grads_with_norm_(parameters: Any, max_norm: float, total_norm: Tensor, foreach: bool | None = None) -> None:
     """Scale the gradients by ``min(1, max_norm / (total_norm + 1e-6))``."""
-    for p in _list(parameters):
-        g = p._grad
-        if g is not None:
-            factor = (float(max_norm) / (total_norm._a + 1e-6)).clip(max=1.0).astype(g._a.dtype)
-            with np.errstate(invalid="ignore"):  # an infinite norm makes NaN of infinite gradients, as PyTorch's does
-                g._a *= factor
-            storage_of(g).wrote("clip_grad_norm_", None)
+    grads = [p._grad for p in _list(parameters) if p._grad is not None]
+    if all(t._kind.device.type == "cpu" for t in (total_norm, *grads)):
+        factor = float((float(max_norm) / (total_norm._a + 1e-6)).clip(max=1.0))
+        _change("clip_grad_norm_", "scale_step", grads if factor != 1.0 else [], factor)
+        return
+    for g in grads:  # the factor stays on the GPU: the CPU need not wait for it
+        scale = (float(max_norm) / (total_norm._a + 1e-6)).clip(max=1.0).astype(g._a.dtype)
+        with np.errstate(invalid="ignore"):
+            g._a *= scale
+        storage_of(g).wrote("clip_grad_norm_", None)
 
 
 def clip_grad_norm_(parameters: Any, max_norm: float, norm_type: float = 2.0, error_if_nonfinite: bool = False,
@@ -96,9 +132,5 @@ def clip_grad_value_(parameters: Tensor | Iterable[Tensor], clip_value: float, f
     >>> w.grad
     tensor([ 1.0000, -0.5000])
     """
-    bound = float(clip_value)
-    for p in _list(parameters):
-        g = p._grad
-        if g is not None:
-            g._a.clip(-bound, bound, out=g._a)
-            storage_of(g).wrote("clip_grad_value_", None)
+    grads = [p._grad for p in _list(parameters) if p._grad is not None]
+    _change("clip_grad_value_", "clip_step", grads, float(clip_value))
