@@ -63,6 +63,9 @@ def metrics_of(given: Any) -> list[Metric]:
         return []
     if isinstance(given, Mapping):
         return [Metric(str(name), work) for name, work in given.items()]
+    if isinstance(given, str):
+        raise ValueError(f"lab.fit: metrics={given!r} is a name; needed: the metric itself\n  remedy: "
+                         "core.metrics.Accuracy(...), or a function of (output, target)")  # fmt: skip
     several = isinstance(given, Iterable) and not hasattr(given, "update") and not callable(given)
     found = [Metric(_name(work), work) for work in (given if several else [given])]
     names = [m.name for m in found]

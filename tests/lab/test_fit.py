@@ -130,6 +130,8 @@ def test_metrics_of_every_kind(data):
         "gathered",
         "accuracy",
     ]
+    with pytest.raises(ValueError, match="metrics='accuracy' is a name"):
+        fit(model, loader(data), F.cross_entropy, optimizer, metrics="accuracy")
     with pytest.raises(ValueError, match="a metric without a name"):
         fit(model, loader(data), F.cross_entropy, optimizer, metrics=lambda a, b: 0.0)
     with pytest.raises(ValueError, match="the metric 'x' is a int"):
