@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from . import attention, functional, init, modules, parameter, utils
+from . import attention, functional, init, modules, parallel, parameter, utils
 from .modules import *  # noqa: F403 - the names are listed in modules.__all__
 from .modules.older import factory_kwargs
 from .parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter
@@ -17,6 +17,7 @@ __all__ = [
     "functional",
     "init",
     "modules",
+    "parallel",
     "parameter",
     "utils",
     *modules.__all__,

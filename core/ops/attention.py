@@ -32,8 +32,9 @@ def _forward(xp: Any, q: Any, k: Any, v: Any, mask: Any, scale: float, causal: b
             x = xp.where(mask, x, low) if mask.dtype == bool else x + wide(mask)
         if causal:
             x = xp.where(xp.tril(xp.ones(x.shape[-2:], bool)), x, low)
-        top = x.max(axis=-1, keepdims=True, initial=low)
-        top = xp.where(top == low, 0, top)
+        # CuPy's max has no `initial`, for no keys at all
+        top = x.max(axis=-1, keepdims=True) if x.shape[-1] else xp.zeros((*x.shape[:-1], 1), x.dtype)
+        top = xp.where(top == low, x.dtype.type(0), top)
         e = xp.exp(x - top)
         total = e.sum(axis=-1, keepdims=True)
         logs = xp.where(total == 0, -low, top + xp.log(total))  # what sees nothing gives 0: e to the minus infinity
