@@ -378,7 +378,7 @@ def test_files_that_torch_wrote_and_chance_changed():
         torch.save(small, f, _use_new_zipfile_serialization=zipped)
         whole = f.getvalue()
         refused = 0
-        for _ in range(400):
+        for _ in range(200):
             data = bytearray(whole)
             for _ in range(dice.choice((1, 1, 2, 8))):
                 data[dice.randrange(len(data))] = dice.randrange(256)
@@ -388,4 +388,4 @@ def test_files_that_torch_wrote_and_chance_changed():
                 core.load(io.BytesIO(bytes(data)))
             except core.serialization.LoadError:
                 refused += 1
-        assert refused > 100
+        assert refused > 50
