@@ -33,9 +33,12 @@ _ONE_THREAD = ("OMP", "OPENBLAS", "MKL", "BLIS", "NUMEXPR", "VECLIB_MAXIMUM")
 # closes, whose other end only the parent has, however that ends. Where it was closed before, it goes at once.
 _START = """\
 import fcntl, os, select, sys
-fcntl.fcntl({life}, fcntl.F_SETOWN, os.getpid())
-fcntl.fcntl({life}, getattr(fcntl, "F_SETSIG", 10), {kill})
-fcntl.fcntl({life}, fcntl.F_SETFL, fcntl.fcntl({life}, fcntl.F_GETFL) | os.O_ASYNC)
+try:
+    fcntl.fcntl({life}, fcntl.F_SETOWN, os.getpid())
+    fcntl.fcntl({life}, getattr(fcntl, "F_SETSIG", 10), {kill})
+    fcntl.fcntl({life}, fcntl.F_SETFL, fcntl.fcntl({life}, fcntl.F_GETFL) | os.O_ASYNC)
+except OSError:  # a sandbox without them: the end of the socket ends it, after its sample
+    pass
 watch = select.poll()
 watch.register({life}, 0)
 if not watch.poll(0):
@@ -109,7 +112,7 @@ class _Worker:
                                             pass_fds=(its, life, self.board_file), env=env)  # fmt: skip
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
-        if hasattr(os, "pidfd_open"):
+        with contextlib.suppress(AttributeError, OSError):  # Linux before 5.3 has none: the end of the socket tells
             self.pid_file = os.pidfd_open(self.process.pid)
             self._files.append(self.pid_file)
 
