@@ -28,8 +28,8 @@ RESERVED = (
     "restrict return short signed sizeof static struct switch typedef union unsigned void volatile while "
     "NAN INFINITY NULL item_ count_ ptr_ params_ out_"
 )
-# Eliminating partial redundancies makes branches of two selects that follow one another (a clamp), and then gcc does not
-# vectorise the loop: 1 M elements of Rprop take 23 ms in place of 1.
+# Eliminating partial redundancies makes branches of two selects that follow one another (a clamp), and then gcc does
+# not vectorise the loop: 1 M elements of Rprop take 23 ms in place of 1.
 NOTE = """/* Printed by core/native/emit.py from the op declarations; do not edit. */
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC optimize("no-tree-pre")

@@ -35,7 +35,12 @@ class Kernel:
         v = self.variant
         real = "float" if self.type == "f" else "double"
         used = {o for st in v.statements for o in st.operands} | set(v.results)
-        head = [f"{'const ' if n == 'g' else ''}{real} *{n}_ = ({real} *)ptr_[{k}];" for k, n in enumerate(v.arrays)]
+        touched = {*used, *v.written}
+        head = [
+            f"{'const ' if n == 'g' else ''}{real} *{n}_ = ({real} *)ptr_[{k}];"
+            for k, n in enumerate(v.arrays)
+            if n in touched
+        ]
         head += [f"const {real} {p} = ({real})params_[{k}];" for k, p in enumerate(v.params)]
         body = [f"const {real} {n} = {n}_[item_];" for n in v.arrays if n in used]
         body += c_statements(v.statements, self.suffix)
