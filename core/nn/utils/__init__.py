@@ -2,12 +2,41 @@
 
 from __future__ import annotations
 
-from . import parametrizations, parametrize, rnn, stateless
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from . import rnn
 from .clip_grad import clip_grad_norm, clip_grad_norm_, clip_grad_value_, clip_grads_with_norm_, get_total_norm
 from .convert_parameters import parameters_to_vector, vector_to_parameters
-from .fusion import fuse_conv_bn_eval, fuse_conv_bn_weights, fuse_linear_bn_eval, fuse_linear_bn_weights
-from .skipping import skip_init
-from .weight_norm import remove_spectral_norm, remove_weight_norm, spectral_norm, weight_norm
+
+if TYPE_CHECKING:
+    from . import parametrizations, parametrize, stateless
+    from .fusion import fuse_conv_bn_eval, fuse_conv_bn_weights, fuse_linear_bn_eval, fuse_linear_bn_weights
+    from .norms import remove_spectral_norm, remove_weight_norm, spectral_norm, weight_norm
+    from .skipping import skip_init
+
+# What few programs use, and the file it is in; imported when it is asked for.
+_LATE = {
+    **dict.fromkeys(["parametrizations", "parametrize", "stateless"], ""),
+    **dict.fromkeys(["fuse_conv_bn_eval", "fuse_conv_bn_weights", "fuse_linear_bn_eval", "fuse_linear_bn_weights"],
+                    "fusion"),
+    **dict.fromkeys(["remove_spectral_norm", "remove_weight_norm", "spectral_norm", "weight_norm"], "norms"),
+    "skip_init": "skipping",
+}  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    file = _LATE.get(name)
+    if file is None:
+        raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+    module = importlib.import_module(f"{__name__}.{file or name}")
+    found = globals()[name] = getattr(module, name) if file else module
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LATE})
+
 
 __all__ = [
     "clip_grad_norm",
