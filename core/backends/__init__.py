@@ -5,6 +5,7 @@ The last row is always the reference: the op's own NumPy text, run by NumPy on t
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
@@ -29,6 +30,11 @@ class Row(NamedTuple):
     backend: str
     run: Callable[..., Any]
     declines: Callable[..., str | None]
+
+
+def as_rows(a: Any) -> Any:
+    """An array of any leading shape as a matrix; also one without elements, where -1 says nothing."""
+    return a if a.ndim == 2 else a.reshape(math.prod(a.shape[:-1]), a.shape[-1])
 
 
 @cache

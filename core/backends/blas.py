@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from .. import native
+from . import as_rows
 
 SMALL = 1 << 21  # multiplications: 128 cubed, about 40 µs on one core
 _CACHED_BYTES = 1 << 16  # from here on memory.c keeps blocks
@@ -66,7 +67,7 @@ def _product(a: Any, b: Any) -> Any:
 def linear(x: Any, weight: Any, bias: Any) -> Any:
     """``x @ weight.T + bias`` for rows x of any leading shape."""
     with np.errstate(all="ignore"):
-        y = _product(x.reshape(-1, x.shape[-1]), weight.T)
+        y = _product(as_rows(x), weight.T)
         if bias is not None:
             y += bias
     return y.reshape(*x.shape[:-1], weight.shape[0])
@@ -74,10 +75,10 @@ def linear(x: Any, weight: Any, bias: Any) -> Any:
 
 def linear_backward(g: Any, weight: Any, x: Any, needs: Any) -> Any:
     """The gradients of x, weight and bias."""
-    rows = g.reshape(-1, g.shape[-1])
+    rows = as_rows(g)
     return (
         product(rows, weight).reshape(*g.shape[:-1], weight.shape[1]) if needs[0] else None,
-        product(rows.T, x.reshape(-1, x.shape[-1])) if needs[1] else None,
+        product(rows.T, as_rows(x)) if needs[1] else None,
         native.module.sum(rows, (0,), False) if needs[2] else None,  # type: ignore[union-attr]
     )
 

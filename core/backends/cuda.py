@@ -10,7 +10,7 @@ import numpy as np
 from ..device import Kind
 from ..device import device as Device
 from ..expr import Program, triton_lines
-from . import Kernel, Row
+from . import Kernel, Row, as_rows
 
 name = "Triton"
 
@@ -194,7 +194,7 @@ def _matmul(a: Any, b: Any) -> Any:
 def _linear(x: Any, weight: Any, bias: Any) -> Any:
     from triton_kernels import matmul
 
-    rows = x.reshape(-1, x.shape[-1])
+    rows = as_rows(x)
     out = _empty((rows.shape[0], weight.shape[0]), x.dtype)
     matmul.matmul_forward(rows, weight.T, out, bias=bias)
     return out.reshape(*x.shape[:-1], weight.shape[0])

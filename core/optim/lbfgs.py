@@ -136,7 +136,8 @@ class LBFGS(Optimizer):
                 def objective(length: Any, start: Any = start, d: Any = d) -> tuple[float, Any]:
                     return self._evaluate(closure, start, length, d)
 
-                loss, gradient, t, calls = strong_wolfe(objective, t, d, loss, gradient, slope)
+                left = group["max_eval"] - evaluations
+                loss, gradient, t, calls = strong_wolfe(objective, t, d, loss, gradient, slope, max_ls=left)
                 self._move(t, d)
             else:
                 self._move(t, d)

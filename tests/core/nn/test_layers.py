@@ -69,3 +69,16 @@ def test_older_spellings_of_a_reduction_warn() -> None:
     ]:
         with pytest.warns(UserWarning, match="will be deprecated, please use reduction"):
             assert nn.MSELoss(**options).reduction == expected  # type: ignore[arg-type]
+
+
+def test_linear_of_no_features_is_its_bias() -> None:
+    layer = core.nn.Linear(3, 2)
+    empty = core.nn.Parameter(core.empty(2, 0))
+    x = core.empty(4, 5, 0, requires_grad=True)
+    y = core.nn.functional.linear(x, empty, layer.bias)
+    assert y.shape == (4, 5, 2)
+    y.sum().backward()
+    assert x.grad.shape == (4, 5, 0)
+    assert empty.grad.shape == (2, 0)
+    assert layer.bias.grad.tolist() == [20.0, 20.0]
+    assert core.nn.functional.linear(core.empty(0, 0), empty, layer.bias).shape == (0, 2)

@@ -19,6 +19,8 @@ class Row:
     text: str  # the constructor's call
     inputs: str = ""
     random: bool = False  # compared in evaluation mode alone
+    rough: bool = False  # sums of bfloat16, or steps that amplify rounding: losses agree to half a percent
+    wrong: bool = False  # PyTorch's gradient fails its own gradcheck: outputs alone are compared
 
     @property
     def name(self) -> str:
@@ -33,8 +35,9 @@ def rows(kind: str) -> list[Row]:
     """All rows of a kind."""
     found = []
     for line in _lines(f"{kind}.txt"):
-        text, _, inputs = line.removeprefix("* ").partition(" : ")
-        found.append(Row(kind, text, inputs, line.startswith("* ")))
+        mark, _, rest = line.partition(" ") if line[1:2] == " " else ("", "", line)
+        text, _, inputs = rest.partition(" : ")
+        found.append(Row(kind, text, inputs, mark == "*", mark == "~", mark == "!"))
     return found
 
 
