@@ -76,7 +76,7 @@ class UNet(nn.Module):
 
 def train(model, steps, size=30, batch_size=8):
     image = photograph("china.jpg")[:, :, :200]
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.3, momentum=0.9)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
     scheduler = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=max(steps, 100))
     model.train()
     for _ in range(steps):
