@@ -18,7 +18,7 @@ from .rows import Row
 STEPS = 200
 TIGHT = {"rtol": 1e-8, "atol": 1e-8}  # PyTorch rounds some constants of CELU and Hardsigmoid to float32
 SINGLE = {"rtol": 2e-4, "atol": 2e-5}
-TRAJECTORY = {"rtol": 1e-6, "atol": 1e-9}
+TRAJECTORY = {"rtol": 1e-5, "atol": 1e-6}  # PyTorch keeps some counters (NAdam's mu_product) in float32
 ROUGH = {"rtol": 5e-3, "atol": 1e-6}
 Check = Callable[[Row], "str | None"]
 
