@@ -14,7 +14,7 @@ from types import CodeType, FrameType
 from typing import NamedTuple
 
 _HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
-_packages = (_HERE,)
+_packages: tuple[str, ...] = (_HERE,)
 ours: dict[str, bool] = {}  # file name -> whether it belongs to this package, as far as known
 
 # A notebook's cells have file names nobody has seen: an extension may set this to say "In [3]" instead.
