@@ -113,7 +113,7 @@ def test_hot_paths_run_in_triton(name: str) -> None:
 
 @pytest.mark.parametrize("name", BACKWARD)
 def test_fused_gradients_are_rows(name: str) -> None:
-    assert [r.backend for r in backends.rows(name, "cpu")] == ["C", "C"]  # of float32 and float64, and of the half types
+    assert [r.backend for r in backends.rows(name, "cpu")] == ["C", "C"]  # floats, half types
 
 
 def _backend(name: str, device: Any) -> str:
