@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from . import native
+
 _A, _B = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)  # the round's multipliers
 _KEY_A, _KEY_B = 0x9E3779B9, 0xBB67AE85  # what the key grows by
 _LOW, _32 = np.uint64(0xFFFFFFFF), np.uint64(32)
@@ -52,6 +54,8 @@ def words(xp: Any, seed: int, offset: int, n: int, count: int = 1) -> tuple[Any,
     if n <= _FEW and xp is np:
         made = [_one(seed, offset + i) for i in range(n)]
         return tuple(np.array([m[k] for m in made], np.uint32) for k in range(count))
+    if xp is np and native.module is not None:
+        return native.module.philox_words(seed, offset, n, count)
     outs = tuple(xp.empty(n, np.uint32) for _ in range(count))
     step = _CHUNK if xp is np else max(n, 1)
     for start in range(0, n, step):

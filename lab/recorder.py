@@ -46,6 +46,7 @@ class Recorder(observe.Observer):
         self._foreign: list[tuple[Any, int]] = []
         self._update: list[Any] = []
         self._steps = self._noted = 0
+        self._optimizers: set[int] = set()
         self.started_ns = self.trace.started_ns = perf_counter_ns()
 
     # -- what observers hear: every ear is guarded ---------------------------------------------------------------------
@@ -182,6 +183,8 @@ class Recorder(observe.Observer):
         out = e.outputs[0]
         row.shape, row.dtype, row.device = tuple(out._a.shape), out._kind.dtype.name, out._kind.device.type
         row.size = sum(int(t._a.nbytes) for t in e.outputs)
+        if e.op == "nll_loss":
+            row.sums = measure.sums(e.inputs[0]._a)
         if e.node is None and any(isinstance(t, TENSORS) and t._requires_grad for t in e.inputs):
             row.stops, row.quiet = True, not modes.state.enabled
 
@@ -332,7 +335,8 @@ class Recorder(observe.Observer):
             frame = frame.f_back  # type: ignore[assignment]
         site = () if frame is None else self.fold.site((frame.f_code, frame.f_lasti))
         self.steps.before(optimizer, parameters, site)
-        if n == 1 or sampled:
+        if sampled or id(optimizer) not in self._optimizers:
+            self._optimizers.add(id(optimizer))
             for p in parameters:
                 self.trace.optimized.setdefault(self.fold.parameter(p))
         self._update = [copies, site, self.own_ns, perf_counter_ns()]
@@ -353,9 +357,12 @@ class Recorder(observe.Observer):
             spent[2] += 1
         for p, before in copies:
             size = measure.norm(before)
-            if size:
+            if not size:
+                self.trace.steps.from_zero.add(self.fold.parameter(p))
+            else:
                 change = measure.on_host(p._a).astype("float64") - measure.on_host(before)
                 leaf, ratio = self.fold.parameter(p), measure.norm(change) / size
                 self.trace.updates[leaf] = ratio
-                if ratio == ratio:  # no NaN
+                # beside a weight that begins at (almost) nothing every step is large
+                if ratio == ratio and size > 1e-3 * p._a.size**0.5:
                     self.trace.largest[leaf] = max(ratio, self.trace.largest.get(leaf, 0.0))

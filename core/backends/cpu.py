@@ -156,7 +156,16 @@ def _indexed(table: Any, index: Any) -> str | None:
     return _real(table) or (None if index.dtype == np.int64 else f"takes int64 indices, got {index.dtype}")
 
 
+def _dropout(x: Any, p: float, seed: int, offset: int) -> Any:
+    return c.dropout(x, p, 1 / (1 - p) if p < 1 else 0.0, seed, offset)
+
+
+def _dropout_declines(x: Any, p: float, seed: int, offset: int) -> str | None:
+    return _real(x) or (None if x.flags.c_contiguous else "takes arrays in one piece")
+
+
 _table: dict[str, Row] = {
+    "dropout": Row("dropout_forward", name, _dropout, _dropout_declines),
     "sum": _reduction("sum"),
     "mean": _reduction("mean"),
     "amax": _reduction("max"),

@@ -10,7 +10,7 @@ import pytest
 import triton
 import triton.language as tl
 
-from core import philox
+from core import native, philox
 from triton_kernels import runtime
 
 
@@ -95,3 +95,13 @@ def test_a_few_made_one_by_one_are_those_of_arrays():
         for n in range(6):
             few = philox.words(np, seed, offset, n, 4)
             assert all(f.dtype == np.uint32 and (f == m[:n]).all() for f, m in zip(few, many, strict=True))
+
+
+@pytest.mark.skipif(native.module is None, reason="the C kernels are not built")
+@pytest.mark.parametrize("n", [5, 63, 64, 65, 1000, 70_001])
+@pytest.mark.parametrize(("seed", "offset"), [(0, 0), (7, 123), (2**63 + 5, 2**32 - 10), (2**64 - 1, 2**40)])
+def test_the_c_kernel_makes_the_same_words(n: int, seed: int, offset: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = philox.words(np, seed, offset, n, 4)
+    monkeypatch.setattr(native, "module", None)
+    for mine, reference in zip(made, philox.words(np, seed, offset, n, 4), strict=True):
+        np.testing.assert_array_equal(mine, reference)
