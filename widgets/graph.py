@@ -25,6 +25,9 @@ QUICK_FROM = 2000
 """Ops of a record from which on its layouts are made quickly."""
 TIME_WIDTH = 58
 """Room for a time of any length, so that boxes of like groups have like sizes."""
+OUTLIER = 3
+"""A repeat's slowest run is marked when it took more than this many times the mean, and OUTLIER_SHARE of the cell."""
+OUTLIER_SHARE = 0.01
 
 
 @dataclass
@@ -57,6 +60,8 @@ class Chip:
     op: int | None = None
     """Index of the op whose output it is."""
     no_gradient: bool = False
+    outlier: bool = False
+    """Whether it tells of a repeat whose slowest run is out of the ordinary."""
 
 
 @dataclass
@@ -134,6 +139,8 @@ def badge(item: Item) -> str:
     >>> badge(Item("op", 0, "log", flags=["nan"])), badge(Item("group", 0, "encoder", flags=["cut"]))
     ('✕ NaN', '✂ cut inside')
     """
+    if not item.flags:
+        return ""
     words = {"error": "✕ failed", "nan": "✕ NaN", "cut": "✂ cut"}
     word = next((words[flag] for flag in words if flag in item.flags), "")
     return word + " inside" if word and item.kind == "group" else word
@@ -182,6 +189,7 @@ class _Builder:
     def __init__(self, record: Record) -> None:
         self.record = record
         self.dead = no_gradient(record)
+        self.least = OUTLIER_SHARE * (record.forward_ms + record.backward_ms + record.update_ms)
         self.views: list[View] = []
         self.layouts: list[Layout] = []
         self.known: dict[object, int] = {}
@@ -313,11 +321,19 @@ class _Builder:
             time_text(total) if total else "",
             shape_text(op.shape) if op.dtype else "",  # an optimizer's step has no output
             shorten(_within(op.module, view.path), 18, keep_end=True),
+            self.slowest(op),
             ops=[index],
             forward_ms=op.forward_ms,
             backward_ms=op.backward_ms,
             flags=list(op.flags),
         )
+
+    def slowest(self, op: OpRow) -> list[Chip]:
+        """The mark of a repeat one run of which took far longer than the others."""
+        longest = op.forward_max_ms
+        if op.count < 3 or longest * op.count <= OUTLIER * op.forward_ms or longest < self.least:
+            return []
+        return [Chip("slowest " + time_text(longest), outlier=True)]
 
     def group_item(self, group: Group, view: Group) -> Item:
         inside = list(group.ops())

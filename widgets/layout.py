@@ -10,7 +10,7 @@ a box. Source: Gansner et al., "A technique for drawing directed graphs", IEEE T
 """
 
 import itertools
-from bisect import bisect_left, insort
+from bisect import bisect_right
 from dataclasses import dataclass
 
 GAP_X = 18
@@ -193,7 +193,9 @@ def _order(
             break
         near = above if sweep % 2 == 0 else below
         for layer in layers[1:] if sweep % 2 == 0 else layers[-2::-1]:
-            key = {i: sum(position[j] for j in near[i]) / len(near[i]) if near[i] else position[i] for i in layer}
+            if len(layer) < 2:
+                continue
+            key = {i: sum([position[j] for j in near[i]]) / len(near[i]) if near[i] else position[i] for i in layer}
             layer.sort(key=key.__getitem__)
             settle(layer)
         if thrift == 1:
@@ -210,12 +212,20 @@ def _crossings(layers: list[list[int]], below: list[list[int]], position: list[i
     """Pairs of edges between neighbouring layers that cross: inversions, counted by insertion."""
     total = 0
     for layer in layers[:-1]:
-        seen: list[int] = []
+        order: list[int] = []
         for i in layer:
-            ends = sorted(position[j] for j in below[i])
-            total += sum(len(seen) - bisect_left(seen, end + 1) for end in ends)
-            for end in ends:
-                insort(seen, end)
+            near = below[i]
+            if len(near) == 1:
+                order.append(position[near[0]])
+            elif near:
+                order += sorted([position[j] for j in near])
+        if order == sorted(order):
+            continue
+        seen: list[int] = []
+        for end in order:
+            at = bisect_right(seen, end)
+            total += len(seen) - at
+            seen.insert(at, end)
     return total
 
 
@@ -276,9 +286,17 @@ def _place(layer: list[int], near: list[list[int]], x: list[float], widths: list
             offset += (widths[previous] + widths[i]) / 2 + GAP_X
         offsets.append(offset)
         previous = i
-        around = sorted(x[j] for j in near[i])
-        half = len(around) // 2
-        want = x[i] if not around else around[half] if len(around) % 2 else (around[half - 1] + around[half]) / 2
+        some = near[i]
+        if len(some) == 1:
+            want = x[some[0]]
+        elif len(some) == 2:
+            want = (x[some[0]] + x[some[1]]) / 2
+        elif some:
+            around = sorted([x[j] for j in some])
+            half = len(around) // 2
+            want = around[half] if len(around) % 2 else (around[half - 1] + around[half]) / 2
+        else:
+            want = x[i]
         weight = 4.0 if i >= count else 1.0  # a long edge wants to be straight more than a box wants its median
         pools.append(((want - offset) * weight, weight, 1))
         while len(pools) > 1 and pools[-2][0] * pools[-1][1] > pools[-1][0] * pools[-2][1]:

@@ -1,7 +1,10 @@
 """What the card's script draws: compact JSON-able data, rows as arrays, their keys once, repeated strings by number."""
 
 import math
+from collections import defaultdict
 from collections.abc import Callable, Iterable
+from itertools import count
+from operator import attrgetter
 from typing import Any
 
 from .figures import shape_text
@@ -48,7 +51,8 @@ def payload(record: Record, graph: Graph) -> dict[str, Any]:
         "memory_rows": (_MEMORY, record.memory.rows if record.memory else []),
         "findings": (_FINDING | {"ops": lambda f: [op_index[i] for i in f.ops if i in op_index]}, record.findings),
     }
-    put = _Strings()
+    strings = _Strings()
+    put = strings.put
     memory = record.memory
     error = record.error
     return {
@@ -90,7 +94,7 @@ def payload(record: Record, graph: Graph) -> dict[str, Any]:
                 "layout": view.layout,
                 "edges": view.edges,
                 "items": _rows(
-                    _ITEM | {"chips": lambda it: [[put(c.label), int(c.no_gradient)] for c in it.chips]},
+                    _ITEM | {"chips": lambda it: [[put(c.label), c.no_gradient + 2 * c.outlier] for c in it.chips]},
                     view.items,
                     put,
                 ),
@@ -107,7 +111,7 @@ def payload(record: Record, graph: Graph) -> dict[str, Any]:
             for layout in graph.layouts
         ],
         "home": graph.home,
-        "strings": list(put.number),
+        "strings": list(strings.number),
     }
 
 
@@ -134,22 +138,22 @@ def mask(flags: list[str]) -> int:
     >>> mask(["cut", "error", "else"])
     5
     """
-    return sum({FLAGS.get(flag, 0) for flag in flags})
+    return sum({FLAGS.get(flag, 0) for flag in flags}) if flags else 0
 
 
 class _Strings:
     """A table of the strings, each written once: names, kernels and shapes come back all the time."""
 
     def __init__(self) -> None:
-        self.number: dict[str, int] = {"": 0}
-
-    def __call__(self, text: str) -> int:
-        return self.number.setdefault(text, len(self.number))
+        self.number: defaultdict[str, int] = defaultdict(count(1).__next__, {"": 0})
+        self.put = self.number.__getitem__
 
 
-def _rows(columns: Columns, rows: Iterable[Any], put: _Strings) -> list[list[Any]]:
-    read = [(name[0] == "$", column) for name, column in columns.items()]
-    return [[put(column(row)) if is_string else column(row) for is_string, column in read] for row in rows]
+def _rows(columns: Columns, rows: Iterable[Any], put: Callable[[str], int]) -> list[list[Any]]:
+    rows = list(rows)  # by column, since ten thousand rows are soon a quarter of a million figures
+    read = [map(column, rows) for column in columns.values()]
+    written = [map(put, column) if name[0] == "$" else column for name, column in zip(columns, read, strict=True)]
+    return list(map(list, zip(*written, strict=True)))
 
 
 def _stats(op: Any) -> list[Any] | None:
@@ -158,40 +162,40 @@ def _stats(op: Any) -> list[Any] | None:
 
 
 _OP: Columns = {
-    "$op": lambda o: o.op,
-    "count": lambda o: o.count,
-    "line": lambda o: o.line,
-    "col": lambda o: o.col,
-    "$file": lambda o: o.file,
-    "$code": lambda o: o.code,
-    "$module": lambda o: o.module,
-    "$kernel": lambda o: o.kernel,
-    "$backend": lambda o: o.backend,
+    "$op": attrgetter("op"),
+    "count": attrgetter("count"),
+    "line": attrgetter("line"),
+    "col": attrgetter("col"),
+    "$file": attrgetter("file"),
+    "$code": attrgetter("code"),
+    "$module": attrgetter("module"),
+    "$kernel": attrgetter("kernel"),
+    "$backend": attrgetter("backend"),
     "$shape": lambda o: shape_text(o.shape),
-    "$dtype": lambda o: o.dtype,
+    "$dtype": attrgetter("dtype"),
     "forward": lambda o: figure(o.forward_ms),
     "backward": lambda o: figure(o.backward_ms),
     "slowest": lambda o: figure(o.forward_max_ms),
-    "size_bytes": lambda o: o.size_bytes,
+    "size_bytes": attrgetter("size_bytes"),
     "requires_grad": lambda o: int(o.requires_grad),
     "stats": _stats,
     "flags": lambda o: mask(o.flags),
 }
 _TENSOR: Columns = {
-    "$name": lambda t: t.name,
-    "$kind": lambda t: t.kind,
+    "$name": attrgetter("name"),
+    "$kind": attrgetter("kind"),
     "$shape": lambda t: shape_text(t.shape),
-    "$dtype": lambda t: t.dtype,
+    "$dtype": attrgetter("dtype"),
     "requires_grad": lambda t: int(t.requires_grad),
 }
 _LINE: Columns = {
-    "line": lambda row: row.line,
+    "line": attrgetter("line"),
     "forward": lambda row: figure(row.forward_ms),
     "backward": lambda row: figure(row.backward_ms),
-    "count": lambda row: row.count,
+    "count": attrgetter("count"),
 }
 _GRADIENT: Columns = {
-    "name": lambda g: g.name,
+    "name": attrgetter("name"),
     "$shape": lambda g: shape_text(g.shape),
     "norm": lambda g: figure(g.norm),
     "rms": lambda g: figure(g.rms),
@@ -201,10 +205,10 @@ _GRADIENT: Columns = {
     "zeros": lambda g: figure(g.zeros),
     "weight_rms": lambda g: figure(g.weight_rms),
     "update_ratio": lambda g: figure(g.update_ratio),
-    "nonfinite": lambda g: g.nonfinite,
-    "histogram": lambda g: g.histogram,
-    "count": lambda g: g.count,
-    "flags": lambda g: g.flags,
+    "nonfinite": attrgetter("nonfinite"),
+    "histogram": attrgetter("histogram"),
+    "count": attrgetter("count"),
+    "flags": attrgetter("flags"),
 }
 _KERNEL: Columns = {
     "$kernel": lambda row: row[1],
@@ -217,29 +221,29 @@ _KERNEL: Columns = {
 _RUN: Columns = {
     "start": lambda r: figure(r.start_ms, 6),
     "ms": lambda r: figure(r.ms),
-    "$phase": lambda r: r.phase,
+    "$phase": attrgetter("phase"),
 }
 _CHANGE: Columns = {
-    "$kind": lambda c: c.kind,
-    "name": lambda c: c.name,
-    "before": lambda c: c.before,
-    "after": lambda c: c.after,
-    "line": lambda c: c.line,
-    "note": lambda c: c.note,
+    "$kind": attrgetter("kind"),
+    "name": attrgetter("name"),
+    "before": attrgetter("before"),
+    "after": attrgetter("after"),
+    "line": attrgetter("line"),
+    "note": attrgetter("note"),
 }
 _MEMORY: Columns = {
-    "line": lambda r: r.line,
-    "made": lambda r: r.made_bytes,
-    "peak": lambda r: r.peak_bytes,
-    "end": lambda r: r.kept_bytes,
-    "count": lambda r: r.count,
+    "line": attrgetter("line"),
+    "made": attrgetter("made_bytes"),
+    "peak": attrgetter("peak_bytes"),
+    "end": attrgetter("kept_bytes"),
+    "count": attrgetter("count"),
 }
 _FINDING: Columns = {
-    "severity": lambda f: f.severity,
-    "line": lambda f: f.line,
-    "message": lambda f: f.message,
-    "remedy": lambda f: f.remedy,
-    "parameters": lambda f: f.parameters,
+    "severity": attrgetter("severity"),
+    "line": attrgetter("line"),
+    "message": attrgetter("message"),
+    "remedy": attrgetter("remedy"),
+    "parameters": attrgetter("parameters"),
 }
 
 
@@ -263,6 +267,8 @@ def _note(view: View) -> str:
 
 def _marks(item: Item) -> str:
     """The style classes of a box."""
+    if not item.flags:
+        return ""
     classes = {"cut": "cut", "nan": "bad", "error": "bad", "unreached": "unreached"}
     return " ".join(dict.fromkeys(classes[flag] for flag in classes if flag in item.flags))
 
@@ -279,14 +285,14 @@ _BY_OP: Columns = {
     "backward": lambda row: figure(row[3]),
 }
 _ITEM: Columns = {
-    "$kind": lambda it: it.kind,
-    "index": lambda it: it.index,
-    "$label": lambda it: it.label,
-    "$detail": lambda it: it.detail,
-    "$place": lambda it: it.place,
+    "$kind": attrgetter("kind"),
+    "index": attrgetter("index"),
+    "$label": attrgetter("label"),
+    "$detail": attrgetter("detail"),
+    "$place": attrgetter("place"),
     "$badge": badge,
     "$marks": _marks,
-    "chips": lambda it: it.chips,
+    "chips": attrgetter("chips"),
     "forward": lambda it: figure(it.forward_ms) if _own(it) else 0,
     "backward": lambda it: figure(it.backward_ms) if _own(it) else 0,
     "flags": lambda it: mask(it.flags) if _own(it) else 0,

@@ -1,16 +1,16 @@
 // ---- gradients: a heat map, a table, a histogram under each row
 function heatMap() { // one row a parameter, one column a power of two, darker where more of its elements lie
-  const list = gradients.filter(g => g.histogram.length), step = Math.ceil(list.length / 100) || 1, kept = list.filter((g, i) => i % step === 0), high = 10, left = 210, LEVELS = 6;
+  const list = gradients.filter(g => g.histogram.length), step = Math.ceil(list.length / 100) || 1, kept = list.filter((g, i) => i % step === 0), high = 13, left = 226, LEVELS = 6;
   if (kept.length < 2) return [];
   const low = kept.reduce((m, g) => Math.min(m, g.histogram.findIndex(n => n)), 64), up = kept.reduce((m, g) => Math.max(m, 63 - [...g.histogram].reverse().findIndex(n => n)), 0) + 1, a = Math.max(0, Math.min(low, 56)), b = Math.max(up, a + 8), wide = Math.min(20, 420 / (b - a));
-  const paths = Array.from({length: LEVELS}, () => ''), svg = s('svg', {class: 'plot', viewBox: `0 0 650 ${high * kept.length + 40}`, width: 650, height: high * kept.length + 40, role: 'img', 'aria-label': 'heat map of log2 |gradient| by parameter'});
+  const paths = Array.from({length: LEVELS}, () => ''), svg = s('svg', {class: 'plot', viewBox: `0 0 666 ${high * kept.length + 40}`, width: 666, height: high * kept.length + 40, role: 'img', 'aria-label': 'heat map of log2 |gradient| by parameter'});
   kept.forEach((g, k) => {
-    const total = sum(g.histogram.map(n => ({n})), 'n') || 1;
-    g.histogram.forEach((n, i) => { if (n && i >= a && i < b) paths[Math.min(LEVELS - 1, Math.floor(LEVELS * Math.sqrt(n / total)))] += `M${left + wide * (i - a)} ${high * k + 6}h${wide}v${high - 1}h${-wide}z`; });
+    const most = Math.max(...g.histogram) || 1;
+    g.histogram.forEach((n, i) => { if (n && i >= a && i < b) paths[Math.min(LEVELS - 1, Math.floor(LEVELS * Math.sqrt(n / most)))] += `M${left + wide * (i - a)} ${high * k + 6}h${wide}v${high - 1}h${-wide}z`; });
     const on = () => light(choice([], 0, [g.name]));
-    svg.append(s('text', {x: left - 8, y: high * k + 14, 'text-anchor': 'end', 'font-size': 9, onmouseenter: on, onmouseleave: rest}, g.name.length > 36 ? '…' + g.name.slice(-35) : g.name));
+    svg.append(s('text', {x: left - 8, y: high * k + 16, 'text-anchor': 'end', class: 'row', onmouseenter: on, onmouseleave: rest}, g.name.length > 36 ? '…' + g.name.slice(-35) : g.name));
   });
-  paths.forEach((d, i) => svg.append(s('path', {d, fill: `color-mix(in srgb, var(--forward) ${Math.round(12 + 88 * i / (LEVELS - 1))}%, var(--bg))`})));
+  paths.forEach((d, i) => svg.append(s('path', {d, fill: `color-mix(in srgb, var(--forward) ${Math.round(18 + 82 * i / (LEVELS - 1))}%, var(--bg))`})));
   for (let e = a; e <= b; e += Math.max(1, Math.round((b - a) / 8))) svg.append(s('text', {x: left + wide * (e - a), y: high * kept.length + 22, 'text-anchor': 'middle'}, '2', s('tspan', {dy: -4, 'font-size': 8}, '' + (e - 40))));
   return [h('div', {class: 'lead'}, 'Elements of each gradient by power of two', step > 1 ? `, every ${step}th parameter` : '', ', from input to loss.', svg)];
 }

@@ -1,8 +1,16 @@
 // ---- graph
+// What a box is coloured by: a title, the figure of a set of ops, its text, and where it lies between 0 and 1.
+const normOf = new Map(gradients.map(g => [g.name, g.norm])), MEASURES = [
+  ['time', list => list.reduce((t, o) => t + both(ops[o]), 0), time, (x, most) => x / most],
+  ['gradient norm', list => Math.hypot(...[...new Set(list.flatMap(o => ops[o].requires_grad ? ops[o].reads.filter(i => i < 0).map(i => tensors[~i].name) : []))].map(n => +normOf.get(n) || 0)), number, (x, most, least) => x ? .1 + .9 * (most > least ? Math.log(x / least) / Math.log(most / least) : 1) : 0],
+  ['memory', list => list.reduce((t, o) => t + ops[o].size_bytes, 0), x => bytes(x), (x, most) => x / most]];
+let [measure] = MEASURES;
 const crumbs = h('nav', {class: 'bar crumbs', 'aria-label': 'modules'}), canvas = h('div', {class: 'scroll'}), details = h('div', {class: 'foot details', 'aria-live': 'polite'});
 const enter = (v, k) => { show(v, k); nodes[k].focus({preventScroll: true}); };
 function show(v, focus = -1) {
-  const view = views[v], {items} = view, {w, h: height, b, r} = layouts[view.layout], most = top(items, both), path = [];
+  const view = views[v], {items} = view, {w, h: height, b, r} = layouts[view.layout], [title, figureOf, write, place] = measure, path = [], inside = items.map(() => []);
+  if (measure !== MEASURES[0]) ops.forEach((_, o) => { const k = lift(o, v); if (k >= 0) inside[k].push(o); });
+  const figures = items.map((it, k) => measure === MEASURES[0] ? both(it) : figureOf(inside[k])), most = Math.max(...figures) || 1, least = Math.min(most, ...figures.filter(x => x > 0));
   const scale = Math.max(.78, Math.min(1, (canvas.clientWidth - 16) / (w + 24) || 1));
   const svg = s('svg', {width: (w + 24) * scale, height: (height + 30) * scale, viewBox: `-12 -14 ${w + 24} ${height + 30}`, role: 'group', 'aria-label': `graph ${view.label}, ${count(items.length, 'item')}`});
   r.forEach((p, e) => {
@@ -11,32 +19,32 @@ function show(v, focus = -1) {
     for (let i = 2; i < n; i += 2) { const m = (p[i - 1] + p[i + 1]) / 2; d += p[i] === p[i - 2] ? 'V' + p[i + 1] : `C${p[i - 2]} ${m} ${p[i]} ${m} ${p[i]} ${p[i + 1]}`; }
     svg.append(s('path', {class: 'edge' + kind, d}), s('path', {class: 'tip' + kind, d: `M${p[n - 2]} ${p[n - 1]}l-3.5 ${p[n - 1] > p[n - 3] ? -6 : 6}h7z`}));
   });
-  shown = v; nodes = items.map((it, k) => node(it, k, b.slice(4 * k, 4 * k + 4), most, v)); svg.append(...nodes);
+  shown = v; nodes = items.map((it, k) => node(it, k, b.slice(4 * k, 4 * k + 4), figures[k] && place(figures[k], most, least), figures[k] && write(figures[k]), v)); svg.append(...nodes);
   for (let at = v, k; at >= 0; [at, k] = views[at].up || [-1]) { // k: the box of `at` that leads to where we are
     const to = [at, k], name = views[at].label || 'cell';
     path.unshift(at === v ? h('b', {'aria-current': 'true'}, name) : button(name, () => enter(...to)), '›');
   }
-  crumbs.replaceChildren(...path.slice(0, -1), h('span', {class: 'end'}, view.note, `bar: time, longest ${time(most)}`));
+  crumbs.replaceChildren(...path.slice(0, -1), h('span', {class: 'end'}, view.note, `bar: ${title}, ${measure === MEASURES[0] ? 'longest' : 'largest'} ${write(most)}${measure === MEASURES[1] ? ', log scale' : ''}`));
   canvas.replaceChildren(items.length ? svg : '');
   rest();
   if (nodes[focus]) { nodes[0].setAttribute('tabindex', -1); nodes[focus].setAttribute('tabindex', 0); tell(items[focus]); nearest(canvas, nodes[focus]); } else { canvas.scrollTop = 0; details.replaceChildren(D.help); }
 }
-function node(it, k, [x, y, w, height], most, v) {
+function node(it, k, [x, y, w, height], heat, told, v) {
   const {kind, flags, badge} = it, f = +it.forward || 0, b = +it.backward || 0, l = -w / 2, t = -height / 2, group = kind === 'group';
-  const say = [it.label, it.detail, it.place, f + b && `forward ${time(f)}, backward ${time(b)}`, badge.slice(2), flags & UNREACHED && D.reached, ...it.chips.map(c => D.strings[c[0]]), group && 'Enter opens'];
+  const say = [it.label, it.detail, it.place, f + b && `forward ${time(f)}, backward ${time(b)}`, measure !== MEASURES[0] && told && `${measure[0]} ${told}`, badge.slice(2), flags & UNREACHED && D.reached, ...it.chips.map(c => D.strings[c[0]]), group && 'Enter opens'];
   const g = s('g', {class: `node ${kind} ${it.marks}`, transform: `translate(${x} ${y})`, tabindex: k ? -1 : 0, role: 'button', 'aria-label': say.filter(Boolean).join(', ')});
   const text = (cls, dx, dy, words) => g.append(s('text', {class: cls, x: dx, y: dy}, words)), rect = (cls, dx, dy, width, high, rx, more) => s('rect', {class: cls, x: dx, y: dy, width, height: high, rx, ...more});
   const pill = (cls, dx, dy, wide, words) => g.append(s('g', {class: cls}, rect('', dx, dy, wide, 16, 8), s('text', {x: dx + wide / 2, y: dy + 12}, words)));
   if (group) g.append(rect('box', l + 4, t + 4, w, height, 5));
-  g.append(rect('ring', l - 4, t - 4, w + 8, height + 8, 8), rect('box', l, t, w, height, kind === 'port' ? 11 : 5, {style: `--heat:${Math.round(24 * (f + b) / most)}%`}));
+  g.append(rect('ring', l - 4, t - 4, w + 8, height + 8, 8), rect('box', l, t, w, height, kind === 'port' ? 11 : 5, {style: `--heat:${Math.round(32 * heat)}%`}));
   if (kind === 'port') text('label', 0, 4, it.label);
   else {
-    text('label', l + 10, t + 16, it.label); text('time', -l - 10, t + 16, f + b && time(f + b)); text('detail', l + 10, t + 31, it.detail); text('place', -l - 10, t + 31, it.place);
+    text('label', l + 10, t + 16, it.label); text('time', -l - 10, t + 16, told); text('detail', l + 10, t + 31, it.detail); text('place', -l - 10, t + 31, it.place);
     let at = l + 8;
-    for (const [id, dead] of it.chips) { const words = D.strings[id], wide = 5.6 * words.length + 14; pill(dead ? 'chip dead' : 'chip', at, t + 37, wide, words); at += wide + 5; }
-    const unit = (w - 20) / most;
-    if (f * unit > .4) g.append(rect('f', l + 10, -t - 6, f * unit, 3, 1));
-    if (b * unit > .4) g.append(rect('b', l + 10 + f * unit, -t - 6, b * unit, 3, 1));
+    for (const [id, dead] of it.chips) { const words = D.strings[id], wide = 5.6 * words.length + 14; pill(['chip', 'chip dead', 'chip slow'][dead], at, t + 37, wide, words); at += wide + 5; }
+    const wide = (w - 20) * heat, front = measure === MEASURES[0] ? wide * f / (f + b || 1) : wide;
+    if (front > .4) g.append(rect('f', l + 10, -t - 6, front, 3, 1));
+    if (wide - front > .4) g.append(rect('b', l + 10 + front, -t - 6, wide - front, 3, 1));
   }
   if (badge) { const wide = 6.2 * badge.length + 12; pill('badge', -l - wide - 6, t - 11, wide, badge); }
   const mine = () => { const list = kind === 'op' ? [it.index] : group ? [...ops.keys()].filter(o => lift(o, v) === k) : [], what = choice(list); for (const o of list) if (!ops[o].file) what.lines.add(ops[o].line); return what; };
@@ -78,5 +86,6 @@ find.onkeydown = e => {
   if (e.key === 'Escape') { find.value = ''; find.oninput(); }
   else if (e.key === 'Enter' && hits.length) { hit = (hit + (e.shiftKey ? hits.length - 1 : 1)) % hits.length; const o = hits[hit]; pin(choice([o], ops[o].file ? 0 : ops[o].line)); show(home[o][0], home[o][1]); }
 };
-panel('Graph', null, [h('div', {class: 'top'}, crumbs, find), canvas, details]);
+const by = h('select', {class: 'find by', 'aria-label': 'colour boxes by', onchange: () => { measure = MEASURES[by.selectedIndex]; show(shown); }}, MEASURES.map(m => h('option', {}, m[0])));
+panel('Graph', null, [h('div', {class: 'top'}, crumbs, by, find), canvas, details]);
 
