@@ -76,7 +76,7 @@ def settle(recorder: Recorder, space: Mapping[str, Any], text: str) -> Trace:
             if g is not None and not g.fresh and t._grad is not None:
                 measure.gradient(g, t._grad._a)
     _order(trace, space)
-    _kept(trace, space)
+    _kept(recorder, space)
     trace.remade = _remade(trace, space)
     return trace
 
@@ -98,17 +98,35 @@ def _remade(trace: Trace, space: Mapping[str, Any]) -> tuple[str, int | None, st
     return None
 
 
-def _kept(trace: Trace, space: Mapping[str, Any]) -> None:
-    """Lists that hold single numbers with their history, which no backward() has freed."""
+def _root(recorder: Recorder, path: int) -> int:
+    """The path of the whole model that a path belongs to."""
+    while path and recorder.fold.paths[path][0]:
+        path = recorder.fold.paths[path][0]
+    return path
+
+
+def _kept(recorder: Recorder, space: Mapping[str, Any]) -> None:
+    """Lists of losses, or of what a model in evaluation mode gave, with their history."""
+    trace = recorder.trace
+    readers = trace.consumers()
     for variable in assigned(trace.code, trace.block):
         value = space.get(variable)
         if not isinstance(value, list) or not 3 <= len(value) <= 4096:
             continue
-        held = [t for v in value if (t := seen(v)) is not None and t._node is not None and not t._a.ndim]
-        if len(held) >= 3 and len(held) == len(value):
-            size = saved_bytes(held)
-            if size:
+        held = [t for v in value if (t := seen(v)) is not None and t._node is not None]
+        if len(held) < 3 or len(held) < len(value):
+            continue
+        rows = {r for t in held if (r := latest(t._node.tag)).__class__ is Row and r.token is recorder.fold.token}
+        if not rows:
+            continue
+        size = saved_bytes(held)
+        if all(not t._a.ndim for t in held):
+            # each a loss that backward() ran on by itself; where they were added up first, the list is in use
+            alone = all(r.reached for r in rows) and not any(k.reached for r in rows for k in readers.get(r, ()))
+            if size or alone:
                 trace.kept[variable] = len(held), size
+        elif size and all(_root(recorder, r.path) in trace.evaluated for r in rows) and not trace.backwards:
+            trace.kept[variable] = len(held), size
 
 
 def saved_bytes(tensors: list[Any]) -> int:

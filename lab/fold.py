@@ -181,6 +181,7 @@ class Folder:
             # a variable bound to a new tensor each time round is one parameter, if the same op reads it
             name = self.name(t)
             key = (name, tuple(t._a.shape), *key) if name else id(t)
+        before = t.__dict__.get("_seen")
         leaf = self._leaves.get(key)
         if leaf is None:
             name = self.name(t) if name is None else name
@@ -191,6 +192,8 @@ class Folder:
             leaf.tensor = weakref.ref(t)
         if trained:
             self._trained[id(t)] = leaf
+            if before.__class__ is Row and before.token is self.token:
+                leaf.made = latest(before)
         t._seen = leaf
         return leaf
 

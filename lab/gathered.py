@@ -17,12 +17,13 @@ Chain = tuple[tuple[CodeType, int], ...]  # the user's frames, innermost first
 class Leaf:
     """A tensor that no recorded op made: a parameter by its identity, anything else by the place that reads it."""
 
-    __slots__ = ("dtype", "kind", "name", "op", "position", "requires_grad", "shape", "tensor", "token")
+    __slots__ = ("dtype", "kind", "made", "name", "op", "position", "requires_grad", "shape", "tensor", "token")
 
     def __init__(self, token: object, t: Any, kind: str, name: str, op: str, position: int) -> None:
         self.token, self.kind, self.name, self.op, self.position = token, kind, name, op, position
         self.shape, self.dtype = tuple(t._a.shape), t._kind.dtype.name
         self.requires_grad = bool(t._requires_grad)
+        self.made: Row | None = None  # the row without a graph that made it, before requires_grad began one here
         self.tensor = weakref.ref(t)
 
 
@@ -31,7 +32,7 @@ class Row:
 
     __slots__ = ("backend", "backward_ns", "bad", "bad_backward", "chain", "count", "cut", "device", "dtype", "error",
                  "flags", "forward_ns", "inner", "into", "kernel", "max_ns", "number", "op", "path", "phase", "quiet",
-                 "reached", "refs", "requires_grad", "shape", "size", "stats", "steps", "stops", "token",
+                 "reached", "refs", "requires_grad", "shape", "size", "stats", "steps", "stops", "sums", "token",
                  "values", "view")  # fmt: skip
 
     def __init__(
@@ -56,6 +57,7 @@ class Row:
         self.error = ""
         self.flags: set[str] = set()
         self.values: tuple[float, float] | None = None  # the first and the last, of a single number with a gradient
+        self.sums: tuple[float, float] | None = None  # the least and largest sum of the probabilities nll_loss gets
         self.into: Row | None = None  # the row that took this one over when rows were folded by place alone
 
     @property
@@ -124,6 +126,8 @@ class StepFacts:
     idle: Chain | None = None
     """A step of parameters that have no gradient."""
     idle_leaves: list[Leaf] = field(default_factory=list)
+    from_zero: set[Leaf] = field(default_factory=set)
+    """Parameters that were all zero before a step: beside them every change is large."""
     in_evaluation: dict[int, int] = field(default_factory=dict)
     """Module paths that ran in evaluation mode before a step trained them, and how often."""
 
@@ -148,7 +152,9 @@ class Trace:
     modes: dict[int, dict[tuple[bool, bool], int]] = field(default_factory=dict)
     """Module path -> how often it ran in (training, with gradients), of modules for which that matters."""
     kept: dict[str, tuple[int, int]] = field(default_factory=dict)
-    """Lists of tensors whose history was never run backward through -> how many, and the bytes that they hold."""
+    """Lists of tensors with a history that nothing goes on with -> how many, and the bytes that they hold."""
+    evaluated: set[int] = field(default_factory=set)
+    """Module paths, of whole models, that last ran in evaluation mode."""
     failed: list[tuple[Ref, Chain]] = field(default_factory=list)
     """Tensors whose backward() had nothing to do."""
     backwards: list[Chain] = field(default_factory=list)

@@ -129,3 +129,19 @@ def norm(a: Any) -> float:
     """The Euclidean norm, without overflow."""
     a = np.asarray(on_host(a), np.float64).reshape(-1)
     return float(np.sqrt(np.dot(a, a)))
+
+
+def sums(a: Any) -> tuple[float, float] | None:
+    """The least and the largest sum of probabilities over the classes, given their logarithms with classes in dim 1.
+
+    >>> low, high = sums(np.log(np.array([[0.5, 0.5], [0.25, 0.75]])))
+    >>> round(low, 6), round(high, 6)
+    (1.0, 1.0)
+    """
+    values = on_host(a)
+    if not values.size or values.dtype.kind != "f":
+        return None
+    with np.errstate(over="ignore"):
+        totals = np.exp(values.astype(np.float64)).sum(axis=1 if values.ndim > 1 else 0)
+    low, high = float(totals.min()), float(totals.max())
+    return (low, high) if np.isfinite(high) else None

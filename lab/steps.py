@@ -85,6 +85,7 @@ class Steps:
         if grad and self.fold.paths[path][0] == 0:
             self._suspect.pop(path, None)
             self._evaluates[path] = not module.training
+            (self.trace.evaluated.discard if module.training else self.trace.evaluated.add)(path)
         if not watched:
             return
         seen = self.trace.modes.setdefault(path, {})

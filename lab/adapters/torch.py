@@ -226,7 +226,12 @@ class Watch:
 
     def _tell(self, name: str, given: list[Shadow], out: Any, start: int, stop: int) -> None:
         """Tell the recorder of one op, or of values that left the graph."""
-        made = self._tensors(out)
+        # PyTorch's own assignment to a part of a tensor returns nothing
+        made = (
+            self._tensors(out)
+            if name != "setitem_"
+            else [t for shadow in given[:1] if (t := shadow.original) is not None]
+        )
         if name in CUTS and given:
             result = self.shadow(made[0]) if made else out
             if not made or made[0] is not given[0].original:

@@ -8,6 +8,7 @@ import re
 from widgets.record import ErrorRow
 
 from ..gathered import Leaf, Row, Trace
+from . import foreign
 from .found import Found, capital, where
 
 CHANGED = "modified by an inplace operation"
@@ -30,7 +31,7 @@ def failing(trace: Trace, explained: set[Leaf]) -> list[Found]:
         return [_again(trace, error)]
     if trace.remade and "NoneType" in error.detail:
         return [_remade(trace, error)]
-    return _told(error)
+    return _told(error) or foreign.said(trace, error)
 
 
 def parts(text: str) -> dict[str, str]:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from core import source
+from core.nn import Parameter
 
 from ..gathered import Chain, Leaf, Row, Trace
 
@@ -42,6 +43,12 @@ def listed(leaves: Sequence[Leaf] | Sequence[str], most: int = NAMES) -> str:
 def verb(leaves: Sequence[object], one: str, many: str) -> str:
     """The verb for one name or several."""
     return one if len(leaves) == 1 else many
+
+
+def made_to_train(leaf: Leaf) -> bool:
+    """Whether a leaf is a module's parameter by its type, and not an input whose gradient is looked at."""
+    t = leaf.tensor()
+    return isinstance(t, Parameter) or bool(getattr(t, "is_parameter", False))
 
 
 def where(trace: Trace, chain: Chain) -> tuple[int | None, int | None, str]:

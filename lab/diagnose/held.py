@@ -52,9 +52,12 @@ def _listed(trace: Trace) -> list[Found]:
             continue
         message = (
             f"Line {line} keeps the graph of every iteration alive: `{code}` puts tensors with their history into "
-            f"{name}, {count:,} of them, {size_text(size)} of saved values."
+            f"{name}, {count:,} of them{f', {size_text(size)} of saved values' if size else ''}."
         )
-        return [Found("memory", "warning", line, col, message, "Keep the number (loss.item()) or loss.detach().")]
+        remedy = "Keep the number (loss.item()) or loss.detach()."
+        if not trace.backwards:
+            remedy = "Run it under torch.no_grad() where nothing is trained, or keep the number (.item()) or .detach()."
+        return [Found("memory", "warning", line, col, message, remedy)]
     return []
 
 

@@ -12,6 +12,7 @@ DIFFERENCES = {"sub", "squared_error", "absolute_error", "smooth_l1_error", "hub
                "binary_cross_entropy", "binary_cross_entropy_with_logits"}  # fmt: skip
 PROBABILITIES = {"softmax": "a softmax", "sigmoid": "a sigmoid", "log_softmax": "a log_softmax"}
 CROSS_ENTROPY = {"cross_entropy", "log_softmax"}
+LOGARITHMIC = {"nll_loss": "nll_loss", "kl_div": "kl_div", "divergence": "kl_div"}
 WITH_LOGITS = {"binary_entropy_logits", "binary_cross_entropy_with_logits"}
 
 
@@ -54,7 +55,9 @@ def doubled(trace: Trace, explained: set[Leaf]) -> list[Found]:
             said = _twice(trace, row, before, "cross_entropy takes logits and applies its own softmax", before.op)
         elif row.op in WITH_LOGITS and before.op in ("sigmoid", "softmax"):
             said = _twice(trace, row, before, "the loss with logits applies its own sigmoid", before.op)
-        elif row.op == "nll_loss" and before.op != "log_softmax":
+        elif row.op == "nll_loss" and (soft := _across(row, before)) is not None:
+            said = _wrong_dimension(trace, row, soft)
+        elif row.op in LOGARITHMIC and before.op != "log_softmax":
             said = _no_log(trace, row, before)
         elif row.op == "cross_entropy" and before.op == "relu":
             said = _clipped(trace, row, before)
@@ -93,10 +96,38 @@ def _no_log(trace: Trace, row: Row, before: Row) -> Found | None:
     line, col, place = where(trace, row.chain)
     kind = f"{PROBABILITIES[before.op]}" if before.op in PROBABILITIES else f"`{code_of(trace, before)}`"
     message = capital(
-        f"{place} gives nll_loss values up to {s.max:.3g}, the output of {kind}: it takes log-probabilities, which are "
-        "at most 0, so this loss can fall for ever without the model getting better."
+        f"{place} gives {LOGARITHMIC[row.op]} values up to {s.max:.3g}, the output of {kind}: it takes "
+        "log-probabilities, which are at most 0, so this loss can fall for ever without the model getting better."
     )
     remedy = "Use cross_entropy on the logits, or log_softmax before nll_loss."
+    if row.op != "nll_loss":
+        remedy = "Give kl_div log_softmax of the logits first, and the probabilities to compare with second."
+    return Found("loss", "warning", line, col, message, remedy, [before, row], [])
+
+
+def _across(row: Row, before: Row) -> Row | None:
+    """The softmax of log-probabilities that do not sum to 1 over the classes of a sample."""
+    if row.sums is None or max(abs(total - 1) for total in row.sums) < 0.01:
+        return None
+    while before.op in ("log", "add", "clamp") and before.refs:
+        inner = _source(before.refs[0])
+        if inner is None:
+            return None
+        before = inner
+    return before if before.op in ("softmax", "log_softmax") else None
+
+
+def _wrong_dimension(trace: Trace, row: Row, before: Row) -> Found:
+    assert row.sums is not None
+    line, col, place = where(trace, before.chain)
+    there = where(trace, row.chain)[2]
+    low, high = row.sums
+    message = capital(
+        f"{place} takes a softmax over another dimension than the classes (`{code_of(trace, before)}`): the "
+        f"probabilities that nll_loss{'' if there == place else f' on {there}'} gets for a sample sum to "
+        f"{low:.2g} to {high:.2g} and not to 1."
+    )
+    remedy = "Take it over the classes, which nll_loss wants in dimension 1: dim=1."
     return Found("loss", "warning", line, col, message, remedy, [before, row], [])
 
 

@@ -54,7 +54,7 @@ def _judged_in_training(trace: Trace) -> list[Found]:
         judged = any(r.op in JUDGED for r in after)
         if trained or not (judged or (quiet and trace.backwards and any(r.cut == "item" for r in after))):
             continue
-        line, col, place = _outermost(trace, row)
+        line, col, place = where(trace, row.chain) if functional else _outermost(trace, row)
         name = trace.paths[row.path].partition(".")[0] or "the model"
         if functional:
             message = (

@@ -6,7 +6,7 @@ import math
 from collections import Counter
 
 from ..gathered import Leaf, Row, Trace, ancestors
-from .found import Found, capital, listed, where
+from .found import Found, capital, listed, made_to_train, where
 
 # A layer that gets a ten-thousandth of what the best-served layer gets stands still beside it: float32 keeps seven
 # digits and a learning rate is chosen for the largest. Healthy networks, with whatever normalisation, stay within a
@@ -36,6 +36,8 @@ def scale(trace: Trace, explained: set[Leaf]) -> list[Found]:
     best = layers[top][0]
     if sizes[best] == 0:
         return _dead(trace, layers)
+    if stepped := _stepped(trace, [(leaf, row) for leaf, row in layers if not trace.gradients[leaf].max_abs]):
+        return stepped
     weak = [(leaf, row) for leaf, row in layers[:top] if sizes[leaf] < VANISHING * sizes[best]]
     if len(layers) >= LAYERS and weak and not _first_step(trace, weak, layers[top][1]):
         return [_vanishing(trace, weak, layers[: top + 1], sizes)]
@@ -58,15 +60,31 @@ def scale(trace: Trace, explained: set[Leaf]) -> list[Found]:
 def _dead(trace: Trace, layers: list[tuple[Leaf, Row]]) -> list[Found]:
     """Every weight's gradient is exactly zero, because a relu gives nothing but zeros, or for a step function."""
     dead = [r for r in trace.rows if r.reached and r.op == "relu" and r.stats is not None and r.stats.zeros == 1]
-    flat = [r for r in trace.rows if r.reached and r.op in STEPS]
     if dead:
         why = "`relu` gives nothing but zeros and passes nothing on"
         remedy = "Lower the learning rate, start biases at 0, or use leaky_relu or gelu."
-    elif flat:
-        dead, why = flat, f"`{flat[0].op}` has a slope of 0 everywhere"
-        remedy = f"Pass the gradient by it: x + (x.{flat[0].op}() - x).detach() is a straight-through estimator."
     else:
+        return _stepped(trace, layers)
+    return _nothing_passes(trace, layers, dead, why, remedy)
+
+
+def _stepped(trace: Trace, zero: list[tuple[Leaf, Row]]) -> list[Found]:
+    """Layers whose gradients are exactly zero because a step function lies between them and the loss."""
+    flat = [r for r in trace.rows if r.reached and r.op in STEPS]
+    if not flat or not zero:
         return []
+    before = ancestors(flat)
+    layers = [(leaf, row) for leaf, row in zero if leaf in before]
+    if not layers:
+        return []
+    why = f"`{flat[0].op}` has a slope of 0 everywhere"
+    remedy = f"Pass the gradient by it: x + (x.{flat[0].op}() - x).detach() is a straight-through estimator."
+    return _nothing_passes(trace, layers, flat, why, remedy)
+
+
+def _nothing_passes(
+    trace: Trace, layers: list[tuple[Leaf, Row]], dead: list[Row], why: str, remedy: str
+) -> list[Found]:
     leaves = [leaf for leaf, _ in layers]
     line, col, place = where(trace, dead[0].chain)
     message = capital(
@@ -108,6 +126,8 @@ def _layers(trace: Trace) -> list[tuple[Leaf, Row]]:
     readers = trace.consumers()
     found = []
     for leaf in trace.parameters():
+        if trace.optimized and leaf not in trace.optimized and not made_to_train(leaf):
+            continue  # an input whose gradient is looked at
         if leaf in trace.gradients and len(leaf.shape) >= 2:
             uses = [row for row in readers.get(leaf, ()) if row.reached]
             if uses:

@@ -6,10 +6,8 @@ from __future__ import annotations
 import ast
 import math
 
-from core.nn import Parameter
-
 from ..gathered import Leaf, Trace
-from .found import Found, capital, listed, verb, where
+from .found import Found, capital, listed, made_to_train, verb, where
 
 # A step that changes a weight matrix by more than half its own size forgets what it has learned; 1e-3 is usual, and the
 # first steps of Adam on small weights reach 0.3.
@@ -98,8 +96,11 @@ def not_held(trace: Trace, explained: set[Leaf]) -> list[Found]:
     roots = {leaf.name.partition(".")[0] for leaf in trace.optimized if "." in leaf.name}
     left = [leaf for leaf in trace.parameters() if leaf in trace.gradients and leaf not in trace.optimized]
     beside = [leaf for leaf in left if leaf.name.partition(".")[0] in roots]
-    alone = [leaf for leaf in left if leaf not in beside and _made_to_train(leaf)]
+    alone = [leaf for leaf in left if leaf not in beside and made_to_train(leaf)]
     found = []
+    if beside:  # what it holds in their place is no second mistake
+        read = trace.consumers()
+        explained.update(leaf for leaf in trace.optimized if leaf not in trace.gradients and leaf not in read)
     for leaves, severity in ((beside, "warning"), (alone, "note")):
         if leaves:
             line, col, place = _step_place(trace, leaves)
@@ -113,12 +114,6 @@ def not_held(trace: Trace, explained: set[Leaf]) -> list[Found]:
             )
             found.append(Found("optimizer", severity, line, col, message, remedy, [], leaves))
     return found
-
-
-def _made_to_train(leaf: Leaf) -> bool:
-    """Whether a leaf is a module's parameter by its type, and not an input whose gradient is looked at."""
-    t = leaf.tensor()
-    return isinstance(t, Parameter) or bool(getattr(t, "is_parameter", False))
 
 
 def _step_place(trace: Trace, leaves: list[Leaf]) -> tuple[int | None, int | None, str]:
@@ -140,7 +135,8 @@ def step_size(trace: Trace, explained: set[Leaf]) -> list[Found]:
     loss = _loss(trace)
     course = f", and the loss went from {loss[0]:.3g} to {loss[1]:.3g}" if loss else ""
     lost = any(g.nonfinite for g in trace.gradients.values())
-    worse = lost or (loss is not None and not loss[1] < loss[0])
+    fair = 10.0 if largest in trace.steps.from_zero else 1.0  # beside a weight that began at 0 each change is large
+    worse = lost or (loss is not None and not loss[1] < fair * loss[0])
     usual = USUAL_ADAPTIVE if trace.steps.adaptive else USUAL
     by_gradient = trace.steps.lr <= usual and trace.gradients[largest].rms > HUGE
     if ratio > LARGE and worse and not by_gradient and trace.steps.count > 1:

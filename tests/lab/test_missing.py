@@ -104,4 +104,4 @@ def test_branches_that_end_at_one_place_are_one_finding(cell: Any, space: Space)
     (finding,) = record.findings
     assert finding.parameters == ["ws[0]", "ws[1]", "ws[2]"]
     assert finding.line == 3
-    assert "takes what line 2 computes from them (`w.square().sum()`) off it" in finding.message
+    assert "copies the values of `losses` into a new constant, so ws[0], ws[1] and ws[2]" in finding.message
