@@ -31,7 +31,7 @@ def test_live_keyboard_theme_and_reopened(notebook, server):
         nb.page.keyboard.press(key)
     expect(nb.page.locator(".jp-Notebook .jp-CodeCell")).to_have_count(2)
     card.get_by_role("tab", name="Timings").click()
-    expect(card.locator("table")).to_have_count(3)
+    expect(card.locator("table")).to_have_count(4)
 
     ground = "e => getComputedStyle(e).backgroundColor"
     assert card.evaluate(ground) == "rgb(255, 255, 255)"
@@ -72,4 +72,4 @@ def test_an_exported_page_shows_the_live_card_without_a_network(open_page, tmp_p
     page.goto(path.with_suffix(".html").as_uri(), wait_until="domcontentloaded")
     expect(page.locator(".card .node.lit .label")).to_have_text("numpy")
     page.get_by_role("tab", name="Timings").click()
-    expect(page.locator(".card table")).to_have_count(3)
+    expect(page.locator(".card table")).to_have_count(4)

@@ -37,10 +37,18 @@ from worker_data import (
 pytestmark = pytest.mark.filterwarnings("ignore:This DataLoader will create")
 
 
-def children() -> list[int]:
+def all_children() -> list[int]:
     """The processes that this one has started and not waited for."""
     with open(f"/proc/self/task/{os.getpid()}/children") as file:
         return [int(p) for p in file.read().split()]
+
+
+others: list[int] = []  # children of other tests of this run: a browser's driver, say
+
+
+def children() -> list[int]:
+    """Those that this test has started."""
+    return [p for p in all_children() if p not in others]
 
 
 def files() -> list[str]:
@@ -69,6 +77,7 @@ def mapped() -> int:
 def nothing_is_left() -> Iterator[None]:
     """No process, segment, descriptor or hang stays behind."""
     gc.collect()
+    others[:] = all_children()
     before = len(children()), len(files()), mapped(), len(shared_files())
 
     def hangs(*ignored: Any) -> None:
