@@ -140,7 +140,8 @@ from . import anomaly, functional, graph, stopping  # noqa: E402 - they build on
 from .anomaly import detect_anomaly, set_detect_anomaly  # noqa: E402
 from .function import Function, once_differentiable  # noqa: E402
 from .gradcheck import gradcheck, gradgradcheck  # noqa: E402
+from .variable import Variable  # noqa: E402
 
-__all__ = ["Function", "backward", "detect_anomaly", "enable_grad", "functional", "grad", "gradcheck", "gradgradcheck",
-           "graph", "inference_mode", "is_grad_enabled", "no_grad", "once_differentiable", "set_detect_anomaly",
+__all__ = ["Function", "Variable", "backward", "detect_anomaly", "enable_grad", "functional", "grad", "gradcheck",
+           "gradgradcheck", "graph", "inference_mode", "is_grad_enabled", "no_grad", "once_differentiable", "set_detect_anomaly",
            "set_grad_enabled"]  # fmt: skip

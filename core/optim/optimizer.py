@@ -11,6 +11,7 @@ from copy import deepcopy
 from typing import Any
 
 from .. import observe
+from ..errors import text
 from ..modes import enable_grad
 from ..modes import state as mode
 from ..nn.modules.module import typename, zeroed
@@ -125,9 +126,15 @@ class Optimizer:
         self._make_hooks()
         self.state: defaultdict[Any, Any] = defaultdict(dict)
         self.param_groups: list[dict[str, Any]] = []
+        if not isinstance(params, Iterable):
+            raise TypeError(text(f"{typename(params)!r} object is not iterable", op=type(self).__name__,
+                                 came=f"an object of class {typename(params)}", needed="tensors, or dicts of them",
+                                 remedy="model.parameters()" if hasattr(params, "parameters") else ""))  # fmt: skip
         groups = list(params)
         if not groups:
-            raise ValueError("optimizer got an empty parameter list")
+            raise ValueError(text("optimizer got an empty parameter list", op=type(self).__name__,
+                                  remedy="a generator such as model.parameters() gives its tensors once: "
+                                  "call it anew, or keep list(model.parameters())"))  # fmt: skip
         for group in groups if isinstance(groups[0], dict) else [{"params": groups}]:
             self.add_param_group(group)
 
@@ -269,6 +276,9 @@ class Optimizer:
         for hook in self._optimizer_load_state_dict_pre_hooks.values():
             changed = hook(self, state_dict)
             state_dict = state_dict if changed is None else changed
+        if "param_groups" not in state_dict:
+            raise KeyError(f"param_groups: {type(self).__name__}.load_state_dict needs an optimizer's state_dict(), and "
+                           f"got a dict of {', '.join(map(repr, [*state_dict][:4]))}")  # fmt: skip
         saved = deepcopy(state_dict["param_groups"])
         if len(saved) != len(self.param_groups):
             raise ValueError("loaded state dict has a different number of parameter groups")

@@ -157,7 +157,8 @@ class Module(Calling, Converting, State):
     def add_module(self, name: str, module: Module | None) -> None:
         """Add a child module."""
         if not isinstance(module, Module) and module is not None:
-            raise TypeError(f"{typename(module)} is not a Module subclass")
+            remedy = " (a list of layers is given unpacked: nn.Sequential(*layers))" if isinstance(module, list) else ""
+            raise TypeError(f"{typename(module)} is not a Module subclass{remedy}")
         self._check_name("module", name, self._modules)
         self._modules[name] = registered("module", self, name, module) if registrations else module
 
@@ -172,7 +173,8 @@ class Module(Calling, Converting, State):
         for group in ("_parameters", "_buffers", "_modules"):
             if group in own and name in own[group]:
                 return own[group][name]
-        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+        # with both, Python asks "Did you mean" by the names of parameters and layers too
+        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'", name=name, obj=self)
 
     def __setattr__(self, name: str, value: Any) -> None:
         own = self.__dict__

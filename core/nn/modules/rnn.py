@@ -8,6 +8,7 @@ from typing import Any
 
 from ... import casting
 from ...creation import empty
+from ...errors import text
 from ...ops.recurrence import GATES, run_layers
 from ...tensor import Tensor
 from .. import init
@@ -161,6 +162,9 @@ class RNNBase(Module):
         return states[0]
 
     def _check_dims(self, hx: Any, batched: bool) -> None:
+        if not isinstance(hx, Tensor):
+            raise TypeError(text("hx must be one tensor, h_0", op=self.mode, came=f"a {type(hx).__name__}",
+                                 remedy="h_0 alone; a pair (h_0, c_0) is the state of an LSTM"))  # fmt: skip
         if hx.ndim != (3 if batched else 2):
             kind, needed = ("batched 3-D", "3-D") if batched else ("unbatched 2-D", "2-D")
             raise RuntimeError(f"For {kind} input, hx should also be {needed} but got {hx.ndim}-D tensor")

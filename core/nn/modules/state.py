@@ -216,7 +216,8 @@ class State:
         <All keys matched successfully>
         """
         if not isinstance(state_dict, Mapping):
-            raise TypeError(f"Expected state_dict to be dict-like, got {type(state_dict)}.")
+            raise TypeError(f"Expected state_dict to be dict-like, got {type(state_dict)}."
+                            f"{' remedy: its state_dict()' if hasattr(state_dict, 'state_dict') else ''}")  # fmt: skip
         missing: list[str] = []
         unexpected: list[str] = []
         errors: list[str] = []

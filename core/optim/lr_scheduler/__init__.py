@@ -20,6 +20,8 @@ from .cyclic import CyclicLR
 from .one_cycle import OneCycleLR
 from .plateau import ReduceLROnPlateau
 
+_LRScheduler = LRScheduler  # its name in PyTorch before 2.0, which programs still derive from
+
 __all__ = ["ChainedScheduler", "ConstantLR", "CosineAnnealingLR", "CosineAnnealingWarmRestarts", "CyclicLR",
            "ExponentialLR",
            "LRScheduler", "LambdaLR", "LinearLR", "MultiStepLR", "MultiplicativeLR", "OneCycleLR", "PolynomialLR",

@@ -9,11 +9,13 @@ import numpy as np
 
 from ...creation import as_tensor, tensor
 from ...dtypes import float64
+from ...errors import text
 from ...op import functions
 from ...tensor import Tensor
 from .pinning import rebuilt
 
 _TEXT = "SaUO"
+_OWN = "a collate_fn that pads or crops them, such as one with nn.utils.rnn.pad_sequence; or batch_size=1"
 
 
 def _error(found: Any) -> TypeError:
@@ -42,18 +44,31 @@ def collate(batch: Sequence[Any], *, collate_fn_map: Mapping[Any, Callable[..., 
             if isinstance(first, kind):
                 return function(batch, collate_fn_map=collate_fn_map)
     if isinstance(first, Mapping):
+        for i, sample in enumerate(batch):
+            lacking = [key for key in first if key not in sample]
+            if lacking:
+                raise KeyError(f"default_collate: sample {i} of the batch lacks the key {lacking[0]!r} that the first "
+                               f"has; it has {list(sample)}")  # fmt: skip
         return rebuilt(first, {key: collate([b[key] for b in batch], collate_fn_map=collate_fn_map) for key in first})
     if isinstance(first, tuple) and hasattr(first, "_fields"):
         return type(first)(*(collate(s, collate_fn_map=collate_fn_map) for s in zip(*batch, strict=True)))
     if isinstance(first, Sequence):
         if any(len(b) != len(first) for b in batch):
-            raise RuntimeError("each element in list of batch should be of equal size")
+            raise RuntimeError(text("each element in list of batch should be of equal size", op="default_collate",
+                                    came=f"lengths {', '.join(str(len(b)) for b in batch[:8])}",
+                                    remedy=_OWN))  # fmt: skip
         parts = [collate(samples, collate_fn_map=collate_fn_map) for samples in zip(*batch, strict=True)]
         return parts if isinstance(first, tuple) else rebuilt(first, parts)
     raise _error(type(first))
 
 
 def _stacked(batch: Sequence[Any], *, collate_fn_map: Any = None) -> Any:
+    shape = batch[0].shape
+    for i, sample in enumerate(batch):
+        if sample.shape != shape:
+            raise RuntimeError(text(f"stack expects each tensor to be equal size, but got {list(shape)} at entry 0 and "
+                                    f"{list(sample.shape)} at entry {i}", op="default_collate", came="samples of "
+                                    "different shapes in one batch", remedy=_OWN))  # fmt: skip
     return functions["stack"](list(batch), 0)
 
 

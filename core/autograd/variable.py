@@ -1,0 +1,28 @@
+"""`Variable`, which was a tensor with a gradient in PyTorch before 0.4, and is any tensor now."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..tensor import Tensor
+
+
+class _AnyTensor(type):
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return isinstance(instance, Tensor)
+
+
+class Variable(metaclass=_AnyTensor):
+    """The older name of `Tensor`, kept for older programs: ``Variable(x)`` is x's tensor, and every tensor is one.
+
+    >>> import core
+    >>> x = core.autograd.Variable(core.ones(2), requires_grad=True)
+    >>> x, isinstance(x, core.autograd.Variable)
+    (tensor([1., 1.], requires_grad=True), True)
+    """
+
+    def __new__(cls, data: Any, requires_grad: bool = False) -> Any:
+        """A leaf that shares the numbers of `data`."""
+        if not isinstance(data, Tensor):
+            raise TypeError(f"Variable data has to be a tensor, but got {type(data).__name__}")
+        return data.detach().requires_grad_(requires_grad)

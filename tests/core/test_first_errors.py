@@ -1,0 +1,63 @@
+"""What a beginner's slip is answered with: the thing at fault and the remedy are in the message."""
+
+from __future__ import annotations
+
+import pytest
+
+import core
+from core import nn
+from core.utils.data import DataLoader
+
+
+def net() -> nn.Linear:
+    return nn.Linear(2, 2)
+
+
+def used_up() -> object:
+    params = net().parameters()
+    list(params)
+    return core.optim.Adam(params)
+
+
+@pytest.mark.parametrize(
+    ("slip", "error", "needle"),
+    [
+        (lambda: core.optim.SGD(net(), lr=0.1), TypeError, r"Linear' object is not iterable\n.*model\.parameters\(\)"),
+        (used_up, ValueError, r"empty parameter list\n.*a generator"),
+        (
+            lambda: core.optim.Adam(net().parameters()).load_state_dict(net().state_dict()),
+            KeyError,
+            "optimizer's state",
+        ),
+        (lambda: nn.Sequential([net()]), TypeError, r"list is not a Module subclass.*\*layers"),
+        (lambda: net().load_state_dict(net()), TypeError, r"dict-like, .*state_dict\(\)"),
+        (lambda: nn.GRU(2, 3)(core.ones(4, 1, 2), (core.ones(1, 1, 3),) * 2), TypeError, r"h_0\n  op: GRU.*a tuple"),
+        (
+            lambda: list(DataLoader([core.ones(2), core.ones(3)], 2)),
+            RuntimeError,
+            r"\[2\] at .* \[3\] .*\n.*collate_fn",
+        ),
+        (lambda: list(DataLoader([[1, 2], [1]], 2)), RuntimeError, r"equal size\n.*lengths 2, 1.*collate_fn"),
+        (lambda: list(DataLoader([{"a": 1}, {"b": 1}], 2)), KeyError, "sample 1 .* lacks the key 'a'"),
+    ],
+)
+def test_message_names_what_came_and_the_remedy(slip, error, needle):
+    with pytest.raises(error, match=f"(?s){needle}"):
+        slip()
+
+
+def test_attribute_misspelled_is_suggested():
+    with pytest.raises(AttributeError) as caught:
+        net().wieght  # noqa: B018
+    assert (caught.value.name, caught.value.obj.weight.shape) == ("wieght", (2, 2))  # what Python suggests by
+
+
+def test_names_of_older_programs():
+    x = core.ones(2, requires_grad=True) * 2
+    old = core.autograd.Variable(x)
+    assert isinstance(old, core.autograd.Variable)
+    assert (old.is_leaf, old.requires_grad) == (True, False)
+    assert old.data_ptr() == x.data_ptr()
+    with pytest.raises(TypeError, match="has to be a tensor"):
+        core.autograd.Variable([1.0])
+    assert core.optim.lr_scheduler._LRScheduler is core.optim.lr_scheduler.LRScheduler
