@@ -277,8 +277,8 @@ class Optimizer:
             changed = hook(self, state_dict)
             state_dict = state_dict if changed is None else changed
         if "param_groups" not in state_dict:
-            raise KeyError(f"param_groups: {type(self).__name__}.load_state_dict needs an optimizer's state_dict(), and "
-                           f"got a dict of {', '.join(map(repr, [*state_dict][:4]))}")  # fmt: skip
+            raise KeyError(f"param_groups: {type(self).__name__}.load_state_dict needs an optimizer's state_dict(), "
+                           f"and got a dict of {', '.join(map(repr, [*state_dict][:4]))}")  # fmt: skip
         saved = deepcopy(state_dict["param_groups"])
         if len(saved) != len(self.param_groups):
             raise ValueError("loaded state dict has a different number of parameter groups")
