@@ -227,3 +227,55 @@ def notebook(
     yield open_notebook
     for one in opened:
         one.shutdown()
+
+
+LIGHT = {
+    "--jp-layout-color1": "white",
+    "--jp-content-font-color1": "rgba(0, 0, 0, 0.87)",
+    "--jp-content-font-color2": "rgba(0, 0, 0, 0.54)",
+    "--jp-border-color2": "#e0e0e0",
+    "--jp-brand-color1": "#1976d2",
+    "--jp-error-color1": "#d32f2f",
+}
+DARK = {
+    "--jp-layout-color1": "#111111",
+    "--jp-content-font-color1": "rgba(255, 255, 255, 1)",
+    "--jp-content-font-color2": "rgba(255, 255, 255, 0.7)",
+    "--jp-border-color2": "#616161",
+    "--jp-brand-color1": "#2196f3",
+    "--jp-error-color1": "#f44336",
+}
+NOTEBOOK_KEYS = """
+window.stolen = [];
+document.addEventListener('keydown', e => window.stolen.push(e.key));
+"""
+
+
+@pytest.fixture
+def show(open_page: Callable[..., Watched], tmp_path: Path) -> Iterator[Callable[..., Any]]:
+    """`show("mlp", ...)`: the samples' cards on one page that listens for keys as a notebook does."""
+    pages: list[Watched] = []
+
+    import widgets
+
+    from ..widgets import samples
+
+    def show(*names: str, theme: dict[str, str] = LIGHT, width: int = 1300, **options: Any) -> Any:
+        watched = open_page(width=width, allow=(tmp_path.as_uri(),), **options)
+        variables = ";".join(f"{name}:{value}" for name, value in theme.items())
+        made = {**samples.ALL, "large": lambda: samples.gpt(40, 100)}
+        body = "".join(widgets.html(made[name]()) for name in names)
+        file = tmp_path / "card.html"
+        file.write_text(
+            f'<!doctype html><meta charset="utf-8"><title>card</title><script>{NOTEBOOK_KEYS}</script>'
+            f'<body style="background:var(--jp-layout-color1);{variables}">{body}',
+            encoding="utf-8",
+        )
+        watched.page.goto(file.as_uri())
+        pages.append(watched)
+        return watched.page
+
+    yield show
+    for watched in pages:
+        assert watched.errors == []
+        assert watched.requests == []

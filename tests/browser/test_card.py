@@ -3,71 +3,13 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
 from playwright.sync_api import expect
 
-import widgets
-from widgets.record import Memory, MemoryRow, OpRow, Record, Run
-
 from ..widgets import samples
-
-LIGHT = {
-    "--jp-layout-color1": "white",
-    "--jp-content-font-color1": "rgba(0, 0, 0, 0.87)",
-    "--jp-content-font-color2": "rgba(0, 0, 0, 0.54)",
-    "--jp-border-color2": "#e0e0e0",
-    "--jp-brand-color1": "#1976d2",
-    "--jp-error-color1": "#d32f2f",
-}
-DARK = {
-    "--jp-layout-color1": "#111111",
-    "--jp-content-font-color1": "rgba(255, 255, 255, 1)",
-    "--jp-content-font-color2": "rgba(255, 255, 255, 0.7)",
-    "--jp-border-color2": "#616161",
-    "--jp-brand-color1": "#2196f3",
-    "--jp-error-color1": "#f44336",
-}
-NOTEBOOK_KEYS = """
-window.stolen = [];
-document.addEventListener('keydown', e => window.stolen.push(e.key));
-"""
-
-
-def remembered():
-    """A cell of two ops with its memory and its timeline."""
-    memory = Memory(3_000_000, 2.0, 1_000_000, [0.0, 1.0, 2.0, 3.0], [0, 2_000_000, 3_000_000, 1_000_000])
-    memory.rows = [MemoryRow(2, 2_000_000, 2_000_000, 0, 1), MemoryRow(3, 1_000_000, 1_000_000, 1_000_000, 1)]
-    ops = [OpRow(0, "matmul", line=2, forward_ms=1.0), OpRow(1, "tanh", line=3, inputs=["o0"], backward_ms=1.0)]
-    runs = [Run(0, 0.0, 1.0), Run(1, 3.0, 1.0, "backward")]
-    return Record("In [1]", "w = 1\nh = x @ w\ny = h.tanh()", ops=ops, memory=memory, runs=runs, forward_ms=1.0)
-
-
-@pytest.fixture
-def show(open_page, tmp_path):
-    """`show("mlp", ...)`: the samples' cards on one page that listens for keys as a notebook does."""
-    pages = []
-
-    def show(*names, theme=LIGHT, width=1300, **options):
-        watched = open_page(width=width, allow=(tmp_path.as_uri(),), **options)
-        variables = ";".join(f"{name}:{value}" for name, value in theme.items())
-        made = {**samples.ALL, "large": lambda: samples.gpt(40, 100), "memory": remembered}
-        body = "".join(widgets.html(made[name]()) for name in names)
-        file: Path = tmp_path / "card.html"
-        file.write_text(
-            f'<!doctype html><meta charset="utf-8"><title>card</title><script>{NOTEBOOK_KEYS}</script>'
-            f'<body style="background:var(--jp-layout-color1);{variables}">{body}',
-            encoding="utf-8",
-        )
-        watched.page.goto(file.as_uri())
-        pages.append(watched)
-        return watched.page
-
-    yield show
-    for watched in pages:
-        assert watched.errors == []
-        assert watched.requests == []
+from .access import check, faint
+from .conftest import DARK, LIGHT
 
 
 def tab(page, name):
@@ -267,10 +209,12 @@ def test_no_theme_is_light_and_vscode_is_followed(show):
 
 
 @pytest.mark.parametrize("width", [1300, 700, 380])
-@pytest.mark.parametrize("name", ["vanishing", "hostile"])
+@pytest.mark.parametrize("name", ["vanishing", "hostile", "long"])
 def test_nothing_sticks_out(show, name, width):
     page = show(name, width=width)
-    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    for one in page.get_by_role("tab").all():
+        one.click()
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     beside = page.locator(".source").bounding_box()["width"] < page.locator(".body").bounding_box()["width"] - 2
     assert beside == (width == 1300)
 
@@ -287,16 +231,42 @@ def test_cards_do_not_interfere(show):
     assert page.evaluate("Object.keys(window).filter(k => /card|gradlab|CSS_/i.test(k))") == []
 
 
-def test_hostile_strings_are_shown_and_do_nothing(show):
-    page = show("hostile")
-    expect(page.locator(".card header .title")).to_contain_text("</script><script>window.hacked=1</script><!--<img")
-    for name in ("Gradients (2)", "Timings", "Graph"):
-        tab(page, name).click()
-    page.locator(".node").nth(1).click()
-    tab(page, "Gradients (2)").click()
-    page.locator("tbody tr").nth(1).click()
+@pytest.mark.parametrize("name", ["hostile", "long"])
+def test_hostile_strings_are_shown_and_do_nothing(show, name):
+    page = show(name)
+    start = {"hostile": "</script><script>window.hacked=1</script><!--<img", "long": "<b>ten thousand</b> WWW"}[name]
+    card = page.locator(".card")
+    expect(card.locator("header .title")).to_contain_text(start)
+    inside = {
+        "Graph": card.locator(".node").first,
+        "Gradients (2)": card.locator("tbody tr").nth(1),
+        "Timings": card.get_by_role("img", name="timeline of 2.50 ms").locator("rect").last,
+        "Memory": card.get_by_role("row", name=re.compile("elsewhere")),
+        "Changes (2)": card.get_by_role("row").nth(1),
+    }
+    assert [one.inner_text() for one in page.get_by_role("tab").all()] == list(inside)
+    for one, place in inside.items():
+        tab(page, one).click()
+        place.click()
+    tab(page, "Changes (2)").click()
+    expect(card.locator(".lead b").last).to_contain_text(start)
+    expect(inside["Changes (2)"].get_by_role("cell")).to_contain_text([start] * 5)
+    tab(page, "Graph").click()
+    find = page.get_by_role("searchbox")
+    find.fill(start)
+    expect(card.locator(".details")).to_contain_text("found")
+    find.press("Enter")
+    expect(card.locator(".details .code")).to_contain_text(start)
+    find.fill("<img src=x onerror=window.hacked=1>no such thing")
+    expect(card.locator(".details")).to_have_text("Nothing found.")
     assert page.evaluate("window.hacked") is None
-    assert page.locator(".card img, .card script").count() == 0
+    assert page.locator(".card img, .card script, .card b b").count() == 0
+
+
+def test_a_name_that_turns_the_writing_round_turns_only_itself(show):
+    page = show("hostile")
+    for text in page.locator(".card header span, .card .details b, .card .details span, .card .message").all():
+        assert color(text, "unicodeBidi") == "isolate" or color(text, "display") in ("block", "flex")
 
 
 @pytest.mark.parametrize("name", ["failed", "flat"])
@@ -347,3 +317,78 @@ def test_search_goes_from_op_to_op_by_keyboard(show):
     expect(page.locator(".details")).to_have_text("Nothing found.")
     find.press("Escape")
     expect(find).to_have_value("")
+
+
+@pytest.mark.parametrize("theme", [LIGHT, DARK], ids=["light", "dark"])
+@pytest.mark.parametrize("name", ["cut", "failed", "memory", "vanishing"])
+def test_every_tab_can_be_read_by_everyone(show, name, theme):
+    page = show(name, theme=theme)
+    card = page.locator(".card")
+    for one in page.get_by_role("tab").all():
+        one.click()
+        page.mouse.move(1, 1)
+        assert faint(card) == []
+        assert check(card) == []
+    tab(page, "Gradients").click()
+    page.locator("tbody tr").first.click()
+    assert faint(card) == []
+
+
+def test_focus_goes_through_the_card_from_top_to_bottom_and_leaves_it(show):
+    page = show("cut")
+    page.locator(".findings button").first.focus()
+    met = []
+    for _ in range(12):
+        focused = "document.querySelector('.gradlab-card').firstElementChild.shadowRoot.activeElement"
+        told = page.evaluate(f"(e => e && (e.getAttribute('role') || e.tagName.toLowerCase()))({focused})")
+        if told is None:
+            break
+        met.append(told)
+        if told != "img":
+            outline = page.evaluate(f"(e => getComputedStyle(e.querySelector('.ring') || e))({focused}).outlineStyle")
+            ring = page.evaluate(
+                f"(e => e.querySelector('.ring') && getComputedStyle(e.querySelector('.ring')).stroke)({focused})"
+            )
+            assert outline != "none" or ring not in (None, "none"), told
+        page.keyboard.press("Tab")
+    assert met == ["button", "button", "option", "tab", "select", "input", "button"]
+
+
+def test_boxes_by_gradient_norm_and_memory(show):
+    page = show("memory")
+    by = page.get_by_role("combobox", name="colour boxes by")
+    first = page.locator(".node.op").first
+    expect(first.locator(".time")).to_have_text("5.00 ms")
+    heat = "e => parseFloat(e.querySelector('.ring + .box').style.getPropertyValue('--heat'))"
+    by.focus()
+    page.keyboard.press("ArrowDown")
+    expect(by).to_have_value("gradient norm")
+    expect(first.locator(".time")).to_have_text("0.250")
+    expect(first).to_have_attribute("aria-label", re.compile("gradient norm 0.250"))
+    expect(page.locator(".crumbs .end")).to_have_text("bar: gradient norm, largest 0.250, log scale")
+    assert first.evaluate(heat) > page.locator(".node.op").nth(1).evaluate(heat) == 0
+    by.select_option("memory")
+    expect(page.locator(".node.op .time")).to_have_text(["8.19 kB", "256 bytes"])
+    by.select_option("time")
+    expect(page.locator(".crumbs .end")).to_have_text("bar: time, longest 5.00 ms")
+    assert page.evaluate("stolen") == []
+
+
+def test_a_group_has_the_norm_and_the_bytes_of_what_is_inside(show):
+    page = show("gpt")
+    by = page.get_by_role("combobox", name="colour boxes by")
+    by.select_option("gradient norm")
+    norm = float(page.locator(".node.group .time").first.text_content())
+    block = [g for g in samples.gpt().gradients if g.name.startswith("model.blocks.0.")]
+    assert norm == pytest.approx(sum(g.norm**2 for g in block) ** 0.5, rel=5e-3)
+    by.select_option("memory")
+    inside = sum(op.size_bytes for op in samples.gpt().ops if op.module.startswith("model.blocks.0"))
+    expect(page.locator(".node.group .time").first).to_have_text(f"{inside / 1e6:.1f} MB")
+
+
+def test_a_repeat_with_one_slow_run_is_marked(show):
+    page = show("memory")
+    expect(page.locator(".node.op").first.locator(".label")).to_have_text("matmul ×12")
+    expect(page.locator(".chip.slow")).to_have_text(["slowest 3.10 ms"])
+    page.locator(".node.op").first.click()
+    expect(page.locator(".details")).to_contain_text("slowest run 3.10 ms")

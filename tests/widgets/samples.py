@@ -4,13 +4,18 @@ import math
 import random
 
 from widgets.record import (
+    Change,
+    Comparison,
     ErrorRow,
     Finding,
     GradientRow,
     KernelRow,
     LineRow,
+    Memory,
+    MemoryRow,
     OpRow,
     Record,
+    Run,
     Stats,
     TensorRow,
 )
@@ -303,12 +308,12 @@ def flat(count=1000, seed=0):
 
 
 HOSTILE = "</script><script>window.hacked=1</script><!--<img src=x onerror=window.hacked=1>"
-HOSTILE += "\"'`&amp;\u2028\u2029\x00${1}\ud800"
+HOSTILE += "\"'`&amp;\u2028\u2029\x00${1}\ud800\u202e\u2066\u200b\ufeff"
+LONG = "<b>ten thousand</b> " + "W" * 9_980
 
 
-def hostile():
+def hostile(h=HOSTILE):
     """Every string of the record tries to break out of its place."""
-    h = HOSTILE
     op = OpRow(
         0, h, 2, 1, 0, 1, 3, h, h, h + "." + h, h, h, [2, 3], h, ["t0", "o0", "o99", "zz", h], 1.0, 2.0, 0.5, 24, True,
         Stats(), [h, "cut", "nan", "error"],
@@ -324,8 +329,37 @@ def hostile():
         ],
         kernels=[KernelRow(h, h, h, 1, 1.0, 1.0, 1.0)],
         findings=[Finding(h, h, 1, 0, "line 1: " + h, h, [0, 77], [h]), Finding("cut", "error", 99, 0, h, h)],
-        error=ErrorRow(h, h, 1), device=h, environment={h: h},
+        error=ErrorRow(h, h, 1, h), device=h, environment={h: h},
+        memory=Memory(3, 1.0, 2, [0.0, 1.0], [2, 3], [MemoryRow(1, 3, 3, 2, 1), MemoryRow(None, 1, 1, 0, 1)]),
+        runs=[Run(0, 0.0, 1.0, h), Run(0, 1.0, 1.0, "backward"), Run(99, 0.0, 1.0, h), Run(1, 2.0, 0.5)],
+        comparison=Comparison(h, h, [Change(h, h, h, h, 1, h), Change("line", h, h, h, 99, h)]),
     )  # fmt: skip
 
 
+def memory():
+    """A cell of two ops with its memory, its timeline, a slow run among twelve, and what its last run did."""
+    memory = Memory(3_000_000, 2.0, 1_000_000, [0.0, 1.0, 2.0, 3.0], [0, 2_000_000, 3_000_000, 1_000_000])
+    memory.rows = [MemoryRow(2, 2_000_000, 2_000_000, 0, 1), MemoryRow(3, 1_000_000, 1_000_000, 1_000_000, 1)]
+    slow = OpRow(0, "matmul", 12, 2, inputs=["t0", "t1"], forward_ms=5.0, forward_max_ms=3.1, size_bytes=8192,
+                 dtype="float32", shape=[8, 8], requires_grad=True)  # fmt: skip
+    ops = [slow, OpRow(1, "tanh", 12, 3, inputs=["o0"], backward_ms=1.0, size_bytes=256)]
+    changes = [
+        Change("time", "forward", "0.50 ms", "1.00 ms", note="×2.0"),
+        Change("op added", "tanh", "", "8×8", 3),
+        Change("line", "h = x @ w", "0.40 ms", "1.00 ms", 2, "×2.5"),
+    ]
+    return Record(
+        "In [1]", "w = 1\nh = x @ w\ny = h.tanh()", ops=ops, memory=memory, forward_ms=5.0, backward_ms=1.0,
+        tensors=[TensorRow(0, "x", "input", [8, 8]), TensorRow(1, "w", "parameter", [8, 8])],
+        gradients=[GradientRow("w", "", [8, 8], norm=0.25, rms=0.03, histogram=[0] * 30 + [64] + [0] * 33)],
+        runs=[Run(0, 0.0, 1.0), Run(1, 3.0, 1.0, "backward")], comparison=Comparison("In [0]", "In [1]", changes),
+    )  # fmt: skip
+
+
+def long():
+    """Names of ten thousand characters."""
+    return hostile(LONG)
+
+
 ALL = {"mlp": mlp, "cut": cut, "vanishing": vanishing, "failed": failed, "gpt": gpt, "flat": flat, "hostile": hostile}
+ALL |= {"long": long, "memory": memory}

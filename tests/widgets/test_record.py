@@ -10,7 +10,7 @@ from widgets.record import VERSION, Finding, GradientRow, OpRow, Record, Stats
 from . import samples
 
 
-@pytest.mark.parametrize("name", [name for name in samples.ALL if name not in ("hostile", "failed")])
+@pytest.mark.parametrize("name", [name for name in samples.ALL if name not in ("hostile", "long", "failed")])
 def test_round_trip(name):
     record = samples.ALL[name]()
     assert Record.from_json(record.to_json()) == record

@@ -1,6 +1,6 @@
 // ---- timings: a timeline, then by line, op and kernel
 function timeline() {
-  const runs = rows('runs'), last = runs.reduce((m, r) => Math.max(m, r.start + r.ms), 0), width = 640, lanes = ['forward', 'backward', 'update'].filter(p => runs.some(r => r.phase === p));
+  const runs = rows('runs').filter(r => ['forward', 'backward', 'update'].includes(r.phase)), last = runs.reduce((m, r) => Math.max(m, r.start + r.ms), 0), width = 640, lanes = ['forward', 'backward', 'update'].filter(p => runs.some(r => r.phase === p));
   if (runs.length < 2 || !last) return [];
   const x = t => 70 + (width - 78) * t / last, svg = s('svg', {class: 'plot', viewBox: `0 0 ${width} ${22 * lanes.length + 24}`, width, height: 22 * lanes.length + 24, role: 'img', 'aria-label': `timeline of ${time(last)}`});
   lanes.forEach((p, k) => svg.append(s('text', {x: 64, y: 22 * k + 18, 'text-anchor': 'end'}, p), s('path', {class: 'edge', d: `M70 ${22 * k + 24}H${width - 8}`})));
