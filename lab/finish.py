@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import linecache
 import os
 import platform
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from importlib import metadata
 from typing import Any
 
@@ -37,6 +38,7 @@ from .kinds import seen
 from .naming import assigned, is_module, operand
 from .recorder import Recorder
 
+FEW = 64  # entries of a dictionary or attributes of an object that are looked at
 POINTS = 400  # of the memory's course
 
 
@@ -77,6 +79,7 @@ def settle(recorder: Recorder, space: Mapping[str, Any], text: str) -> Trace:
                 measure.gradient(g, t._grad._a)
     _order(trace, space)
     _kept(recorder, space)
+    _waiting(recorder, space)
     trace.remade = _remade(trace, space)
     return trace
 
@@ -105,14 +108,36 @@ def _root(recorder: Recorder, path: int) -> int:
     return path
 
 
+def _lists(trace: Trace, space: Mapping[str, Any]) -> Iterator[tuple[str, list[Any]]]:
+    """The lists that the cell's variables hold, by themselves, in a dictionary or as an attribute of an object."""
+    for variable in assigned(trace.code, trace.block):
+        value = space.get(variable)
+        found = {variable: value}
+        if isinstance(value, dict):
+            found = {f"{variable}[{key!r}]": item for key, item in itertools.islice(value.items(), FEW)}
+        elif not isinstance(value, list | type) and isinstance(getattr(value, "__dict__", None), dict):
+            found = {f"{variable}.{key}": item for key, item in itertools.islice(value.__dict__.items(), FEW)}
+        for name, item in found.items():
+            if isinstance(item, list) and 3 <= len(item) <= 4096:
+                yield name, item
+
+
+def _waiting(recorder: Recorder, space: Mapping[str, Any]) -> None:
+    """Note what the optimizers hold that the cell made."""
+    trace = recorder.trace
+    for variable in () if trace.steps.count else assigned(trace.code, trace.block):
+        value = space.get(variable)
+        groups = getattr(value, "param_groups", None)
+        if isinstance(groups, list) and callable(getattr(value, "step", None)):
+            held = (seen(p) for group in groups for p in group.get("params", ()))
+            trace.waiting.update(recorder.fold.parameter(p) for p in held if p is not None and p._requires_grad)
+
+
 def _kept(recorder: Recorder, space: Mapping[str, Any]) -> None:
     """Lists of losses, or of what a model in evaluation mode gave, with their history."""
     trace = recorder.trace
     readers = trace.consumers()
-    for variable in assigned(trace.code, trace.block):
-        value = space.get(variable)
-        if not isinstance(value, list) or not 3 <= len(value) <= 4096:
-            continue
+    for variable, value in _lists(trace, space):
         held = [t for v in value if (t := seen(v)) is not None and t._node is not None]
         if len(held) < 3 or len(held) < len(value):
             continue
@@ -122,7 +147,10 @@ def _kept(recorder: Recorder, space: Mapping[str, Any]) -> None:
         size = saved_bytes(held)
         if all(not t._a.ndim for t in held):
             # each a loss that backward() ran on by itself; where they were added up first, the list is in use
-            alone = all(r.reached for r in rows) and not any(k.reached for r in rows for k in readers.get(r, ()))
+            each = max((g.count for g in trace.gradients.values()), default=0) >= len(held)  # and not of all at once
+            alone = (
+                each and all(r.reached for r in rows) and not any(k.reached for r in rows for k in readers.get(r, ()))
+            )
             if size or alone:
                 trace.kept[variable] = len(held), size
         elif size and all(_root(recorder, r.path) in trace.evaluated for r in rows) and not trace.backwards:

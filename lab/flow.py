@@ -26,6 +26,8 @@ def edges(trace: Trace) -> dict[Ref, list[Ref]]:
         return {}
     places = [(row, place) for row in trace.rows if not row.cut and (place := _raw(trace, row)) is not None]
     found: dict[Ref, list[Ref]] = {}
+    # a loss that is made anew of a number, which begins a graph of its own
+    begun = [leaf for leaf in trace.gradients if leaf.made is None and leaf.name and leaf not in trace.optimized]
     for cut in lost:
         place = _raw(trace, cut)
         if place is None:
@@ -35,6 +37,9 @@ def edges(trace: Trace) -> dict[Ref, list[Ref]]:
         for row, at in places:
             if _inside(span, _span(at)) or tainted & _names(tree, _span(at)):
                 found.setdefault(row, []).append(cut)
+        for leaf in begun:
+            if leaf.name in tainted:
+                found.setdefault(leaf, []).append(cut)
     return found
 
 
@@ -79,6 +84,10 @@ def _flows(tree: ast.AST) -> Iterator[tuple[ast.AST, list[ast.expr]]]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Assign):
             yield node.value, node.targets
+        elif isinstance(node, ast.FunctionDef):  # what a function gives is where its name is called
+            for inner in ast.walk(node):
+                if isinstance(inner, ast.Return) and inner.value is not None:
+                    yield inner.value, [ast.Name(node.name, ast.Store())]
         elif isinstance(node, ast.AugAssign | ast.AnnAssign | ast.NamedExpr) and node.value is not None:
             yield node.value, [node.target]
         elif isinstance(node, ast.For | ast.comprehension):

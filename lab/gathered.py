@@ -123,6 +123,8 @@ class StepFacts:
     """The backward() that added to gradients which a step had used already, before the next step."""
     cleared: Chain | None = None
     """A step that found nothing though gradients had come since the step before."""
+    by_hand: int = 0
+    """How often a parameter with a gradient was changed in place without an optimizer."""
     idle: Chain | None = None
     """A step of parameters that have no gradient."""
     idle_leaves: list[Leaf] = field(default_factory=list)
@@ -155,6 +157,8 @@ class Trace:
     """Lists of tensors with a history that nothing goes on with -> how many, and the bytes that they hold."""
     evaluated: set[int] = field(default_factory=set)
     """Module paths, of whole models, that last ran in evaluation mode."""
+    waiting: set[Leaf] = field(default_factory=set)
+    """Parameters in the optimizers that the cell made."""
     failed: list[tuple[Ref, Chain]] = field(default_factory=list)
     """Tensors whose backward() had nothing to do."""
     backwards: list[Chain] = field(default_factory=list)

@@ -16,12 +16,13 @@ from core.source import is_ours
 
 from . import measure
 from .fold import NOWHERE, OURS, Folder, latest
-from .gathered import Bad, Gradient, Row, Trace
+from .gathered import Bad, Gradient, Leaf, Row, Trace
 from .kinds import TENSORS
 from .memory import Memory
 from .steps import Steps
 
 LIMIT = 10_000  # rows; beyond it they fold by their place alone
+BY_DATA = {"sub", "add", "sub_", "add_"}  # how a parameter's values are moved without an optimizer
 EVENTS = 20_000  # single runs that the timeline keeps
 FULL, EVERY = 8, 16  # figures of values: the first runs of a row, then every so many
 
@@ -157,6 +158,8 @@ class Recorder(observe.Observer):
         for t in e.outputs:
             t._seen = row
         row.view = view
+        if e.op in BY_DATA and not row.requires_grad:
+            self._by_data(row)
         if view or not e.outputs:
             return
         if e.backend != "PyTorch":  # whose saved tensors outlive their Python objects
@@ -173,6 +176,14 @@ class Recorder(observe.Observer):
                 return
         if row.count <= FULL or row.count % EVERY == 0:
             row.stats = measure.stats(e.outputs[0]._a)
+
+    def _by_data(self, row: Row) -> None:
+        """The values of a parameter are changed by its .data, which leaves its version as it is."""
+        data = row.refs[0] if row.refs else None
+        if data.__class__ is Row and data.cut == "data" and data.refs and data.refs[0].__class__ is Leaf:  # type: ignore[union-attr]
+            t = data.refs[0].tensor()  # type: ignore[union-attr]
+            if t is not None and t._requires_grad and t._grad is not None:
+                self.steps.moved(t)
 
     def _first(self, row: Row, e: observe.OpEvent) -> None:
         """What is noted when a row first runs."""

@@ -79,6 +79,8 @@ class Recording:
         recorder.trace.wall_ns = perf_counter_ns() - recorder.started_ns
         self.drop()
         if recorder.error is not None:
+            for watch in self._watches:
+                watch.close()
             raise RuntimeError(
                 f"the recorder failed: {type(recorder.error).__name__}: {recorder.error}"
             ) from recorder.error

@@ -23,6 +23,9 @@ class Steps:
         self._spent: dict[int, tuple[Any, int]] = {}
         self._stale: dict[int, bool] = {}  # parameter -> whether its gradient was added to a used one
         self._fresh = 0  # gradients that came since the last step
+        self._versions: dict[int, int] = {}  # parameter -> its version when its last gradient came
+        self._moved: set[int] = set()  # parameters that were changed by their .data since then
+        self._left: dict[int, int] = {}  # parameter -> how often such a change left its gradient there
         self._watched: dict[int, bool] = {}  # module path -> whether its mode matters
         self._evaluates: dict[int, bool] = {}  # root -> whether all of it ran in evaluation mode the last time
         self._suspect: dict[int, int] = {}  # root -> the first path in it for which that matters
@@ -33,6 +36,8 @@ class Steps:
         """A gradient came for `p` and is about to be added to what is there."""
         self._fresh += 1
         key = id(p)
+        if not self.trace.steps.count:
+            self._by_hand(p)
         if key in self._spent:
             held, version = self._spent.pop(key)
             g = p._grad
@@ -59,11 +64,30 @@ class Steps:
         if used:
             return
         leaves = [self.fold.parameter(p) for p in parameters]
-        if self._fresh and any(leaf in self.trace.gradients for leaf in leaves):
+        came = [g for leaf in leaves if (g := self.trace.gradients.get(leaf)) is not None]
+        if self._fresh and any(g.max_abs for g in came):
             if facts.cleared is None:
                 facts.cleared = self.fold.chain(site)
-        elif not with_gradient and facts.idle is None:
+        elif not with_gradient and not (self._fresh and came) and facts.idle is None:
             facts.idle, facts.idle_leaves = self.fold.chain(site), leaves
+
+    def moved(self, p: Any) -> None:
+        """The values of a parameter are changed beside it, by its .data."""
+        self._moved.add(id(p))
+
+    def _by_hand(self, p: Any) -> None:
+        """Without an optimizer: was `p` changed since its last gradient, which is still there?"""
+        key, version = id(p), p._version
+        moved = key in self._moved or self._versions.get(key, version) != version
+        self._versions[key] = version
+        self._moved.discard(key)
+        if not moved:
+            return
+        facts = self.trace.steps
+        facts.by_hand += 1
+        self._left[key] = self._left.get(key, 0) + 1 if p._grad is not None and p._grad._a.any() else 0
+        if self._left[key] > 1 and facts.stale is None:
+            facts.stale = facts.last_backward
 
     def after(self, parameters: list[Any]) -> None:
         """The step is done: the gradients it used are spent."""

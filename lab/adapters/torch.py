@@ -12,7 +12,7 @@ import sys
 import weakref
 from time import perf_counter_ns
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -25,6 +25,19 @@ from .names import CUTS, SILENT, VIEWS, label
 _VIEW, _OP = SimpleNamespace(view=True), SimpleNamespace(view=False)
 _HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 KEY = "gradlab"  # of what is noted in a graph node's metadata
+
+
+class Device(NamedTuple):
+    """A device by its name alone."""
+
+    type: str
+
+
+class Elsewhere(NamedTuple):
+    """The dtype and device of a tensor that is not on the CPU; the recorder tells kinds apart by hash."""
+
+    dtype: Any
+    device: Device
 
 
 class Shadow(kinds.Foreign):
@@ -199,7 +212,7 @@ class Watch:
         """dtype and device."""
         found = kind(self._dtypes.get(getattr(t, "dtype", None), dtypes.float32))
         where = t.device.type if t is not None else "cpu"
-        return found if where == "cpu" else SimpleNamespace(dtype=found.dtype, device=SimpleNamespace(type=where))
+        return found if where == "cpu" else Elsewhere(found.dtype, Device(where))
 
     # -- ops -----------------------------------------------------------------------------------------------------------
 
@@ -235,7 +248,9 @@ class Watch:
         if name in CUTS and given:
             result = self.shadow(made[0]) if made else out
             if not made or made[0] is not given[0].original:
-                self._quietly(self.recorder.cut, observe.CutEvent(CUTS[name], given[0], result, self._place()))
+                place = self._place()
+                for t in given if name in ("tensor", "as_tensor") else given[:1]:
+                    self._quietly(self.recorder.cut, observe.CutEvent(CUTS[name], t, result, place))
             return
         if not made or (not given and name not in CUTS):
             return  # a question, or a tensor made from numbers: a leaf wherever it is read

@@ -15,7 +15,7 @@ from .missing import missing
 from .nonfinite import first_nonfinite
 from .running import wrong_mode
 from .scale import scale
-from .training import cleared, not_held, nothing_held, piled_up, step_size
+from .training import cleared, never_stepped, not_held, nothing_held, piled_up, step_size
 
 ORDER: tuple[Callable[[Trace, set[Leaf]], list[Found]], ...] = (
     failing,
@@ -23,6 +23,7 @@ ORDER: tuple[Callable[[Trace, set[Leaf]], list[Found]], ...] = (
     nothing_to_do,
     cleared,
     nothing_held,
+    never_stepped,
     step_size,
     first_nonfinite,
     broadcast,

@@ -41,10 +41,10 @@ def cuts(trace: Trace, explained: set[Leaf]) -> list[Found]:
     if not dead or not (trace.backwards or trace.failed):
         return []
     extra = flow.edges(trace)
-    begun = [leaf for leaf in trace.gradients if leaf.made is not None]
-    for leaf in begun:  # requires_grad was set on the result of an op without a graph
-        assert leaf.made is not None
-        extra.setdefault(leaf, []).append(leaf.made)
+    begun = [leaf for leaf in trace.gradients if leaf.made is not None or leaf in extra]
+    for leaf in begun:
+        if leaf.made is not None:  # requires_grad was set on the result of an op without a graph
+            extra.setdefault(leaf, []).append(leaf.made)
     roots: list[Ref] = [*(row for row in trace.rows if row.reached), *begun]
     flows = ancestors([*roots, *(ref for ref, _ in trace.failed)], extra)
     readers: dict[Ref, list[Row]] = {}

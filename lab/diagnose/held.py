@@ -61,6 +61,21 @@ def _listed(trace: Trace) -> list[Found]:
     return []
 
 
+def _means(tree: ast.AST, at: ast.expr, name: str) -> bool:
+    """Whether an expression is what the cell calls `name`: itself, self.x for model.x, or what a function returns."""
+    text = ast.unparse(at)
+    if text == name or (text.startswith("self.") and text.partition(".")[2] == name.partition(".")[2]):
+        return True
+    made = [n.value for n in ast.walk(tree) if isinstance(n, ast.Assign) and name in map(ast.unparse, n.targets)]
+    called = {ast.unparse(v.func) for v in made if isinstance(v, ast.Call)}
+    return any(
+        isinstance(inner, ast.Return) and inner.value is not None and ast.unparse(inner.value) == text
+        for f in ast.walk(tree)
+        if isinstance(f, ast.FunctionDef) and f.name in called
+        for inner in ast.walk(f)
+    )
+
+
 def _append(trace: Trace, name: str) -> tuple[int | None, int | None, str]:
     """Where the cell adds to a list."""
     try:
@@ -73,7 +88,7 @@ def _append(trace: Trace, name: str) -> tuple[int | None, int | None, str]:
             and isinstance(node.func, ast.Attribute)
             and node.func.attr in ("append", "extend", "insert")
         ):
-            if ast.unparse(node.func.value) == name:
+            if _means(tree, node.func.value, name):
                 return node.lineno, node.col_offset, ast.unparse(node)
         elif isinstance(node, ast.Assign | ast.AugAssign):
             target = node.targets[0] if isinstance(node, ast.Assign) else node.target

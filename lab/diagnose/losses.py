@@ -10,6 +10,7 @@ from .nonfinite import _sources as sources
 DIFFERENCES = {"sub", "squared_error", "absolute_error", "smooth_l1_error", "huber_error", "binary_entropy",
                "binary_entropy_logits", "pow", "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss",
                "binary_cross_entropy", "binary_cross_entropy_with_logits"}  # fmt: skip
+LOGS = {"log", "log1p", "log_softmax", "log_sigmoid", "logsigmoid", "gather"}
 PROBABILITIES = {"softmax": "a softmax", "sigmoid": "a sigmoid", "log_softmax": "a log_softmax"}
 CROSS_ENTROPY = {"cross_entropy", "log_softmax"}
 LOGARITHMIC = {"nll_loss": "nll_loss", "kl_div": "kl_div", "divergence": "kl_div"}
@@ -20,7 +21,7 @@ def broadcast(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """Predictions (N, 1) against targets (N,): every one against every other."""
     found = []
     for row in trace.rows:
-        if row.op not in DIFFERENCES or not row.reached or len(row.refs) != 2:
+        if not row.reached or len(row.refs) != 2 or not (row.op in DIFFERENCES or _of_log(row)):
             continue
         a, b = (tuple(ref.shape) for ref in row.refs)
         if not (_crossed(a, b) or _crossed(b, a)):
@@ -36,6 +37,13 @@ def broadcast(trace: Trace, explained: set[Leaf]) -> list[Found]:
     return found[:1]
 
 
+def _of_log(row: Row) -> bool:
+    """A product of a logarithm on the graph with data: the terms of a likelihood written by hand."""
+    if row.op != "mul" or sum(isinstance(ref, Row) and ref.requires_grad for ref in row.refs) != 1:
+        return False
+    return any((s := _source(ref)) is not None and s.requires_grad and s.op in LOGS for ref in row.refs)
+
+
 def _crossed(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
     """Whether `a` is (N, 1) where `b` is (N,)."""
     return len(a) == len(b) + 1 and a[-1] == 1 and a[:-1] == b and b[-1:] != (1,) and len(b) == 1
@@ -47,6 +55,8 @@ def doubled(trace: Trace, explained: set[Leaf]) -> list[Found]:
     for row in trace.rows:
         if not row.reached or not row.refs:
             continue
+        if (one := _of_one(trace, row)) is not None:
+            found.append(one)
         before = _source(row.refs[0])
         if before is None:
             continue
@@ -64,6 +74,25 @@ def doubled(trace: Trace, explained: set[Leaf]) -> list[Found]:
         if said is not None:
             found.append(said)
     return found[:1]
+
+
+def _of_one(trace: Trace, row: Row) -> Found | None:
+    """A softmax over a single class, whose result is 1 whatever the model says."""
+    s = row.stats
+    if s is None or not s.min == s.max == (1.0 if row.op == "softmax" else 0.0):
+        return None
+    shape = tuple(row.refs[0].shape)
+    if row.op not in ("softmax", "log_softmax", "cross_entropy") or len(shape) < 2 or shape[1] != 1:
+        return None
+    line, col, place = where(trace, row.chain)
+    always = f"{'1' if row.op == 'softmax' else '0'} whatever the model says, and passes no gradient on"
+    message = capital(
+        f"{place} takes a softmax over one class (`{code_of(trace, row)}` of shape {shape}): it is {always}."
+    )
+    remedy = (
+        "For two classes with one output use binary_cross_entropy_with_logits; else give the last layer more outputs."
+    )
+    return Found("loss", "warning", line, col, message, remedy, [row], [])
 
 
 def _source(ref: Ref) -> Row | None:

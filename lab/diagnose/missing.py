@@ -74,7 +74,9 @@ def missing(trace: Trace, explained: set[Leaf]) -> list[Found]:
             end.flags.add("cut")
             found.append(Found("cut", "warning", cut_line, cut_col, message, remedy, [row, end], leaves))
             continue
-        found.append(Found("no-gradient", "warning", line, col, message, remedy, [row], leaves))
+        wanted = not trace.optimized or any(leaf in trace.optimized for leaf in leaves)
+        severity = "warning" if wanted else "note"  # a model that is only run: a teacher, a copy
+        found.append(Found("no-gradient", severity, line, col, message, remedy, [row], leaves))
     return found
 
 

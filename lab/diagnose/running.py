@@ -86,4 +86,5 @@ def _after(row: Row, readers: dict) -> set[Row]:
 def _outermost(trace: Trace, row: Row) -> tuple[int | None, int | None, str]:
     """The cell's own line that runs the model, and not the line of a class in it."""
     own = [pair for pair in row.chain if pair[0].co_filename in trace.files]
-    return where(trace, tuple(own[-1:]) or row.chain)
+    inside = [k for k, (code, _) in enumerate(own) if code.co_name == "forward"]
+    return where(trace, tuple(own[inside[-1] + 1 if inside else 0 :][:1]) or tuple(own[-1:]) or row.chain)

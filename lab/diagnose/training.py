@@ -26,9 +26,12 @@ def piled_up(trace: Trace, explained: set[Leaf]) -> list[Found]:
     line, col, place = where(trace, chain)
     message = capital(
         f"{place} adds its gradients to those that a step has used already: nothing clears them between the steps, so "
-        f"every step goes by the sum of all batches so far ({trace.steps.count:,} steps)."
+        f"every step goes by the sum of all batches so far ({trace.steps.count or trace.steps.by_hand:,} steps)."
     )
-    return [Found("zero-grad", "warning", line, col, message, "Call optimizer.zero_grad() before backward().")]
+    remedy = "Call optimizer.zero_grad() before backward()."
+    if not trace.steps.count:
+        remedy = "Set the gradient back after each step: w.grad = None, or w.grad.zero_()."
+    return [Found("zero-grad", "warning", line, col, message, remedy)]
 
 
 def cleared(trace: Trace, explained: set[Leaf]) -> list[Found]:
@@ -87,6 +90,20 @@ def nothing_held(trace: Trace, explained: set[Leaf]) -> list[Found]:
         remedy = "Call loss.backward() before optimizer.step()."
         return [Found("optimizer", "error", line, col, message, remedy, [], held)]
     return []
+
+
+def never_stepped(trace: Trace, explained: set[Leaf]) -> list[Found]:
+    """A cell that makes an optimizer, runs backward() again and again, and calls no step()."""
+    if trace.steps.count or trace.steps.by_hand or not trace.waiting or not trace.backwards or trace.error is not None:
+        return []
+    times = min((g.count for leaf, g in trace.gradients.items() if leaf in trace.waiting), default=0)
+    if times < 3:
+        return []
+    line, col, place = where(trace, trace.backwards[-1])
+    message = capital(
+        f"{place} runs backward() {times:,} times, and no optimizer.step() follows: the parameters stay as they are."
+    )
+    return [Found("optimizer", "warning", line, col, message, "Call optimizer.step() after backward().")]
 
 
 def not_held(trace: Trace, explained: set[Leaf]) -> list[Found]:

@@ -94,8 +94,8 @@ def test_a_loss_made_anew_of_its_value(cell: Any, space: Space) -> None:
     record = cell("A = P(16, 2)\nloss = core.tensor((x @ A).mean().item(), requires_grad=True)\nloss.backward()", space)
     (finding,) = record.findings
     assert (finding.line, finding.parameters) == (2, ["A"])
-    assert "leaves the graph by `(x @ A).mean().item()` and does not lead to the loss of line 3." in finding.message
-    assert finding.remedy.startswith("Go on with the tensor itself")
+    assert "hands the value of `(x @ A).mean()` to Python as a number, so A gets no gradient." in finding.message
+    assert finding.remedy == "Leave out .item() and go on with the tensor."
 
 
 def test_branches_that_end_at_one_place_are_one_finding(cell: Any, space: Space) -> None:
