@@ -11,7 +11,7 @@ tensor(24.)
 
 from __future__ import annotations
 
-from . import autograd, cpu, cuda
+from . import autograd, backends, cpu, cuda
 from . import binding as _binding
 from . import numpy_names as _numpy_names
 from . import ops as _ops  # first: the ops bind themselves to Tensor
@@ -130,6 +130,7 @@ from .tensor import Tensor
 
 from . import distributions, fft, func, library, linalg, metrics, nn, optim, special, utils  # isort: skip - after the ops
 
+__version__ = "0.1.0"
 vmap = func.vmap
 float, double, half, long, int = float32, float64, float16, int64, int32
 

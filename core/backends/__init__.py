@@ -118,3 +118,11 @@ def explain(name: str, program: Program | None, kind: Kind, arrays: tuple[Any, .
         first = of(kind.device.type)[0]
         out.append((name, first.name, first.absent(name)))
     return [*out, (f"{name}_reference", last.name, None)]
+
+
+def __getattr__(name: str) -> Any:  # settings that PyTorch's programs make, loaded when asked for
+    if name not in ("cudnn", "mps"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import importlib
+
+    return importlib.import_module(f".{name}", __name__)

@@ -30,6 +30,32 @@ def synchronize(device: object = None) -> None:
         _rows.array_library().cuda.Device().synchronize()
 
 
+def manual_seed(seed: int) -> None:
+    """Begin the default generator of the device anew; without a device, nothing, as in PyTorch.
+
+    `core.manual_seed` does so too, with that of the CPU.
+
+    >>> import core
+    >>> core.cuda.manual_seed(0)
+    """
+    if is_available():
+        from ..creation import empty
+        from ..generator import default_of  # here, as it stands on what imports this
+
+        default_of(empty(0, device="cuda").device).manual_seed(seed)
+
+
+manual_seed_all = manual_seed
+
+
+def empty_cache() -> None:
+    """Give the memory that CuPy keeps for the next arrays back to the device."""
+    import numpy as np
+
+    if is_available() and _rows.array_library() is not np:
+        _rows.array_library().get_default_memory_pool().free_all_blocks()
+
+
 def is_bf16_supported(including_emulation: bool = True) -> bool:
     """Whether bfloat16 works there: the kernels compute in float32 and take it everywhere."""
     return is_available()

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import tomllib
+from pathlib import Path
+
 import pytest
 
 import core
@@ -61,3 +64,24 @@ def test_names_of_older_programs():
     with pytest.raises(TypeError, match="has to be a tensor"):
         core.autograd.Variable([1.0])
     assert core.optim.lr_scheduler._LRScheduler is core.optim.lr_scheduler.LRScheduler
+
+
+def test_what_programs_say_before_they_begin():
+    """The lines of every `seed_everything`."""
+    core.cuda.manual_seed(1)
+    core.cuda.manual_seed_all(1)
+    core.cuda.empty_cache()
+    core.backends.cudnn.deterministic, core.backends.cudnn.benchmark = True, False
+    assert not core.backends.mps.is_available()
+    with pytest.raises(AttributeError, match="no attribute 'xla'"):
+        core.backends.xla  # noqa: B018
+    with open(Path(__file__).parents[2] / "pyproject.toml", "rb") as f:
+        assert tomllib.load(f)["project"]["version"] == core.__version__
+
+
+@pytest.mark.skipif(not core.cuda.is_available(), reason="core.cuda.reason()")
+def test_seed_of_the_device():
+    core.cuda.manual_seed(7)
+    first = core.rand(3, device="cuda").tolist()
+    core.cuda.manual_seed_all(7)
+    assert core.rand(3, device="cuda").tolist() == first
