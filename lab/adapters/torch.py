@@ -138,6 +138,7 @@ class Watch:
         self._hooked: dict[int, Any] = {}
         self._began: dict[int, int] = {}
         self._busy = self._updating = False
+        self._stepping: Any = None
         self._arrays = {torch.bfloat16: torch.float32}
         known = {"float32", "float64", "float16", "bfloat16", "int8", "int16", "int32", "int64", "uint8", "complex64",
                  "complex128"}  # fmt: skip
@@ -154,7 +155,7 @@ class Watch:
         self._handles += [
             module.register_module_forward_pre_hook(lambda m, _: self._quietly(enter, m)),
             module.register_module_forward_hook(lambda m, *_: self._quietly(leave, m), always_call=True),
-            optimizer.register_optimizer_step_pre_hook(lambda o, *_: self._update(o, True)),
+            optimizer.register_optimizer_step_pre_hook(lambda o, *given: self._update(o, True, given)),
             optimizer.register_optimizer_step_post_hook(lambda o, *_: self._update(o, False)),
         ]
         kinds.adapters.append(self.adapt)
@@ -223,7 +224,7 @@ class Watch:
             return function(*args, **keywords)
         if name == "backward":
             return self._backward(function, args, keywords)
-        if self._updating:
+        if self._updating and (self._stepping is None or self._user() is self._stepping):
             return function(*args, **keywords)
         given = [self.shadow(t) for t in self._tensors((args, keywords))]
         for t in given:
@@ -325,13 +326,17 @@ class Watch:
 
     # -- optimizers ----------------------------------------------------------------------------------------------------
 
-    def _update(self, optimizer: Any, before: bool) -> None:
+    def _update(self, optimizer: Any, before: bool, given: tuple[Any, ...] = ()) -> None:
         parameters = [self.shadow(p) for group in optimizer.param_groups for p in group["params"]]
         if not before:
-            self._updating = False
+            self._updating, self._stepping = False, None
         self._quietly(self.recorder.update, optimizer, parameters, before)
         if before:
             self._updating = True
+            # step(closure) runs the user's own forward pass: its ops are told by the frame that asks for them
+            args, keywords = given or ((), {})
+            closure = any(callable(a) for a in (*args[1:], *keywords.values()))  # the first is the optimizer
+            self._stepping = self._user() if closure else None
 
     # -- tools ---------------------------------------------------------------------------------------------------------
 
@@ -356,11 +361,16 @@ class Watch:
 
     def _place(self) -> Any:
         """The user's line."""
+        frame = self._user()
+        return None if frame is None else (frame.f_code, frame.f_lasti)
+
+    def _user(self) -> Any:
+        """The user's frame that called."""
         frame: Any = sys._getframe(1)
         while frame is not None:
             name = frame.f_code.co_filename
             if not name.startswith(_HERE) and not source.is_ours(name):
-                return frame.f_code, frame.f_lasti
+                return frame
             frame = frame.f_back
         return None
 

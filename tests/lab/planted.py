@@ -6,16 +6,7 @@ classes and `y` (64,). The same texts run in PyTorch.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
-
-class Planted(NamedTuple):
-    """One cell: the finding that comes first, the lines that are right, and the text."""
-
-    kind: str
-    lines: tuple[int, ...]
-    text: str
-
+from .planted_more import MORE, Planted
 
 CELLS: dict[str, Planted] = {
     "no zero_grad": Planted(
@@ -383,3 +374,5 @@ for epoch in range(3):
 """,
     ),
 }
+
+CELLS |= MORE
