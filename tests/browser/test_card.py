@@ -215,6 +215,8 @@ def test_nothing_sticks_out(show, name, width):
     for one in page.get_by_role("tab").all():
         one.click()
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        for table in page.locator("table:visible").all():
+            assert table.bounding_box()["width"] < 2500
     beside = page.locator(".source").bounding_box()["width"] < page.locator(".body").bounding_box()["width"] - 2
     assert beside == (width == 1300)
 
@@ -259,6 +261,7 @@ def test_hostile_strings_are_shown_and_do_nothing(show, name):
     expect(card.locator(".details .code")).to_contain_text(start)
     find.fill("<img src=x onerror=window.hacked=1>no such thing")
     expect(card.locator(".details")).to_have_text("Nothing found.")
+    assert card.bounding_box()["height"] < 1400
     assert page.evaluate("window.hacked") is None
     assert page.locator(".card img, .card script, .card b b").count() == 0
 

@@ -1,11 +1,11 @@
 // ---- header and findings
 const figure = (name, value, c) => h('span', {}, c && swatch(c), quiet(name + ' '), h('b', {}, value)), ran = sum(ops, 'count');
-const header = h('header', {}, h('span', {class: 'title'}, head.title || 'autograd'), h('span', {}, h('b', {}, whole(ops.length)), quiet((ops.length === 1 ? ' op' : ' ops') + (ran > ops.length ? `, ran ${whole(ran)} times` : ''))),
-  figure('forward', time(head.forward), 'f'), figure('backward', time(head.backward), 'b'), figure('update', time(head.update)), head.wall && figure('wall', time(head.wall)), h('span', {class: 'quiet end'}, head.device));
+const header = h('header', {}, h('span', {class: 'title'}, clip(head.title) || 'autograd'), h('span', {}, h('b', {}, whole(ops.length)), quiet((ops.length === 1 ? ' op' : ' ops') + (ran > ops.length ? `, ran ${whole(ran)} times` : ''))),
+  figure('forward', time(head.forward), 'f'), figure('backward', time(head.backward), 'b'), figure('update', time(head.update)), head.wall && figure('wall', time(head.wall)), h('span', {class: 'quiet end'}, clip(head.device)));
 const prose = text => { const parts = text.split('`'); return parts.length % 2 ? parts.map((t, i) => i % 2 ? h('span', {class: 'code'}, t) : t) : text; }; // what stands between backticks is code
 function problem(severity, text, line, remedy, go, extra) {
   const words = 'line ' + line, at = line ? text.search(new RegExp(`\\b${words}\\b`, 'i')) : -1, end = at + words.length;
-  return h('li', {class: severity}, h('span', {class: 'word'}, `${ICON[severity]} ${WORD[severity]}`), h('div', {}, h('div', {class: 'message'}, !line ? prose(text) : at < 0 ? [button(words, go), ': ', prose(text)] : [prose(text.slice(0, at)), button(text.slice(at, end), go), prose(text.slice(end))]), (remedy || extra) && h('div', {class: 'remedy'}, prose(remedy), ' ', extra)));
+  return h('li', {class: severity}, h('span', {class: 'word'}, `${ICON[severity]} ${WORD[severity]}`), h('div', text.length + remedy.length > 1200 ? {class: 'tall', tabindex: 0, role: 'group', 'aria-label': 'finding'} : {}, h('div', {class: 'message'}, !line ? prose(text) : at < 0 ? [button(words, go), ': ', prose(text)] : [prose(text.slice(0, at)), button(text.slice(at, end), go), prose(text.slice(end))]), (remedy || extra) && h('div', {class: 'remedy'}, prose(remedy), ' ', extra)));
 }
 const list = h('ul', {class: 'findings', 'aria-label': 'findings'}), {error} = D;
 const stopped = () => reveal(D.failed, error.line);

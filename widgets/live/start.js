@@ -25,6 +25,7 @@ const add = (e, attributes, kids) => {
 const h = (tag, attributes, ...kids) => add(document.createElement(tag), attributes, kids);
 const s = (tag, attributes, ...kids) => add(document.createElementNS('http://www.w3.org/2000/svg', tag), attributes, kids);
 const button = (text, onclick, more) => h('button', {type: 'button', class: 'link', onclick, ...more}, text);
+const clip = x => typeof x === 'string' && x.length > 300 ? x.slice(0, 299) + '…' : x;
 const real = x => typeof x === 'number';
 const fixed = x => x.toFixed(Math.max(0, 2 - Math.floor(Math.log10(Math.abs(x)))));
 const number = x => !real(x) ? x ?? '' : !x ? '0' : Math.abs(x) < 1e-3 || Math.abs(x) >= 1e4 ? x.toExponential(2) : fixed(x);
