@@ -74,6 +74,12 @@ class Tensor(TensorBase):
         def __eq__(self, other: Any) -> Tensor: ...  # type: ignore[override]
         def __ne__(self, other: Any) -> Tensor: ...  # type: ignore[override]
 
+    def __init__(self, *given: Any, **keywords: Any) -> None:
+        if type(self).__new__ is Tensor.__new__ and self._a is None:  # a class with a `__new__` made it whole
+            from .older_types import filled
+
+            filled(self, *given, **keywords)
+
     # -- what it is ----------------------------------------------------------------------------------------------------
 
     @property

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tomllib
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import core
@@ -85,3 +86,17 @@ def test_seed_of_the_device():
     first = core.rand(3, device="cuda").tolist()
     core.cuda.manual_seed_all(7)
     assert core.rand(3, device="cuda").tolist() == first
+
+
+def test_tensor_called_as_older_programs_do():
+    assert core.Tensor([[1, 2]]).tolist() == [[1.0, 2.0]]
+    assert core.Tensor(np.arange(2)).dtype == core.float32
+    assert core.Tensor(2, 3).shape == core.Tensor(core.Size([2, 3])).shape == (2, 3)
+    assert core.Tensor().shape == (0,)
+    x = core.ones(2)
+    assert core.Tensor(x).data_ptr() == x.data_ptr()
+    with pytest.raises(TypeError, match=r"(?s)expected core.float32 .*x\.float\(\)"):
+        core.Tensor(core.arange(2))
+    with pytest.raises(TypeError, match=r"(?s)came: float; remedy: core\.tensor"):
+        core.Tensor(3.5)
+    assert core.nn.Parameter(core.ones(2)).tolist() == [1.0, 1.0]
