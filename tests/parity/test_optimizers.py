@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from typing import Any
 
@@ -251,7 +252,7 @@ WRONG: dict[str, Any] = {f"{name} {options}": (name, options) for name, many in 
 }.items() for options in many}  # fmt: skip
 
 
-@pytest.mark.parametrize("case", WRONG)
+@pytest.mark.parametrize("case", WRONG, ids=lambda case: re.sub(r" at 0x\w+", "", case))  # the same in every process
 def test_a_wrong_setting_raises_the_same(case: str) -> None:
     name, options = WRONG[case]
     texts = []
