@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Callable
 from time import perf_counter_ns
 from typing import Any
 
@@ -14,8 +15,8 @@ LIMIT = 100_000  # arrays that are followed; beyond it the count goes on without
 class Memory:
     """Hears of arrays as ops make them, and of their end."""
 
-    def __init__(self, trace: Trace) -> None:
-        self.blocks = trace.blocks
+    def __init__(self, trace: Trace, clock: Callable[[], int] = perf_counter_ns) -> None:
+        self.blocks, self.clock = trace.blocks, clock
         self._alive: dict[int, Any] = {}  # id of an array -> its weak reference
 
     def made(self, row: Row, a: Any, backward: bool = False) -> None:
@@ -28,12 +29,12 @@ class Memory:
             if id(base) in self._alive:
                 return
             base = getattr(base, "base", None)
-        block = Block(row, int(a.nbytes), perf_counter_ns(), backward)
+        block = Block(row, int(a.nbytes), self.clock(), backward)
         self.blocks.append(block)
-        alive = self._alive
+        alive, clock = self._alive, self.clock
 
         def gone(_: Any) -> None:
-            block.died_ns = perf_counter_ns()
+            block.died_ns = clock()
             alive.pop(key, None)
 
         try:

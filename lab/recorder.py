@@ -38,7 +38,7 @@ class Recorder(observe.Observer):
         self.trace = Trace(files=dict(files or {}))
         self.fold = Folder(self.trace, boundary, limit)
         self.steps = Steps(self.fold, self.trace)
-        self.memory = Memory(self.trace)
+        self.memory = Memory(self.trace, lambda: perf_counter_ns() - self.own_ns)
         self.error: Exception | None = None
         self.own_ns = 0
         # own time since backward() began and since its last node; laps of nodes so far; time of ops in create_graph
@@ -151,7 +151,7 @@ class Recorder(observe.Observer):
             row.max_ns = took
         events = self.trace.events
         if len(events) < EVENTS:
-            events.append((row, e.start_ns, took, e.phase))
+            events.append((row, e.start_ns - self.own_ns, took, e.phase))  # without what the recorder took so far
         if e.node is not None:
             e.node.tag = row
             row.requires_grad = True
@@ -238,7 +238,7 @@ class Recorder(observe.Observer):
             return
         row = latest(row)
         if len(self.trace.events) < EVENTS:
-            self.trace.events.append((row, e.start_ns, net, "backward"))
+            self.trace.events.append((row, e.start_ns - self.own_ns, net, "backward"))
         for g in e.results:
             if g is not None and e.kernel:
                 self.memory.made(row, g._a if isinstance(g, TENSORS) else g, True)

@@ -54,4 +54,4 @@ def test_the_timeline_holds_every_run(cell: Any, space: Space) -> None:
     assert runs.count(("matmul", "backward")) == 3
     starts = [run.start_ms for run in record.runs]
     assert starts == sorted(starts)
-    assert all(0 <= run.start_ms <= run.start_ms + run.ms <= record.wall_ms * 5 for run in record.runs)
+    assert all(run.start_ms > -1 and run.start_ms + run.ms < record.wall_ms + 1 for run in record.runs)
