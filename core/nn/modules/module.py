@@ -157,7 +157,8 @@ class Module(Calling, Converting, State):
     def add_module(self, name: str, module: Module | None) -> None:
         """Add a child module."""
         if not isinstance(module, Module) and module is not None:
-            remedy = " (a list of layers is given unpacked: nn.Sequential(*layers))" if isinstance(module, list) else ""
+            unpacked = isinstance(module, list)
+            remedy = "\n  remedy: a list of layers is given unpacked: nn.Sequential(*layers)" if unpacked else ""
             raise TypeError(f"{typename(module)} is not a Module subclass{remedy}")
         self._check_name("module", name, self._modules)
         self._modules[name] = registered("module", self, name, module) if registrations else module
