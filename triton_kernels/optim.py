@@ -26,10 +26,16 @@ from .elementwise import jit_source, lift_literals
 from .runtime import FLOATING, INTERPRET, TYPE_NAMES, Launch, Memo
 from .tune.space import Config, Constraint, Space, powers_of_two
 
-SPACE = Space(
-    [powers_of_two("BLOCK", 512, 2048, default=1024), powers_of_two("num_warps", 4, 8, default=4)],
-    [Constraint("at least 4 elements a thread", lambda c: c["BLOCK"] >= 128 * c["num_warps"])],
-)
+
+def _space(warps: int) -> Space:
+    return Space(
+        [powers_of_two("BLOCK", 512, 2048, default=1024), powers_of_two("num_warps", 4, 8, default=warps)],
+        [Constraint("at least 4 elements a thread", lambda c: c["BLOCK"] >= 128 * c["num_warps"])],
+    )
+
+
+SPACE = _space(4)
+_SPACES = {"nadam_step": _space(8)}  # with four warps its default spills on sm_100
 _INTERPRETED_BLOCK = 1 << 17
 _TABLES = 64  # tables of addresses remembered by one kernel: memory pools repeat themselves from step to step
 _TYPES = {"fp16": tl.float16, "bf16": tl.bfloat16, "fp32": tl.float32, "fp64": tl.float64}
@@ -74,6 +80,7 @@ class Update:
     ) -> None:
         self.name, self.arrays, self.params, self.lines, self.results = name, arrays, params, lines, results
         self.kernel = jit_source(name, self.source())
+        self.space = _SPACES.get(name, SPACE)
         self._blocks: Memo = Memo()
         self._tables: dict[Any, Any] = {}
 
@@ -91,7 +98,7 @@ class Update:
         if not tensors:
             return
         dtype = tensors[0][0].dtype
-        settings = SPACE.complete(config)
+        settings = self.space.complete(config)
         warps = settings.pop("num_warps")
         if INTERPRET and config is None:
             largest = max(t[0].size for t in tensors)
@@ -184,7 +191,7 @@ class Update:
             "ALIGNED": True,
         }
         arguments = ("*i64", "*i64", *[0.5] * len(self.params))
-        return [Case(self.name, self.kernel, arguments, constants, SPACE)]
+        return [Case(self.name, self.kernel, arguments, constants, self.space)]
 
 
 def _blocks(sizes: Sequence[int], block: int) -> np.ndarray:
