@@ -18,7 +18,7 @@ from pathlib import Path
 
 # Where a run kills itself, at its nth save. The first two are while the bytes are written.
 POINTS = ("first bytes", "half the bytes", "before fsync", "before the rename", "after the rename", "before the folder")
-STEPS = 3 * 13
+STEPS = 6 * 13
 
 
 def die() -> None:
@@ -74,7 +74,7 @@ def arm(point: str, at: int) -> None:
 
 
 def train(path: str) -> None:
-    """Three epochs of a small network with everything that draws or counts; every batch is saved."""
+    """Six epochs of a small network with everything that draws or counts; every batch is saved."""
     import core
 
     core.manual_seed(0)
@@ -88,7 +88,7 @@ def train(path: str) -> None:
     run = core.utils.Resumable(path, every=1, model=model, optimizer=optimizer, schedule=schedule)
     losses = run.values.setdefault("losses", [])
     print("ready", flush=True)
-    for _ in run.epochs(3):
+    for _ in run.epochs(6):
         for inputs, labels in run.batches(loader):
             loss = nn.functional.cross_entropy(model(inputs + 0.1 * core.randn(8)), labels)
             optimizer.zero_grad()
