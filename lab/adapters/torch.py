@@ -143,6 +143,7 @@ class Watch:
         known = {"float32", "float64", "float16", "bfloat16", "int8", "int16", "int32", "int64", "uint8", "complex64",
                  "complex128"}  # fmt: skip
         self._dtypes = {getattr(torch, n): getattr(dtypes, n) for n in known} | {torch.bool: dtypes.bool_}
+        self._grad = torch.autograd.grad
         self._mode = _mode(self)
         source.add_package(os.path.dirname(torch.__file__))
 
@@ -222,7 +223,7 @@ class Watch:
         name = label(function)
         if self._busy or name in SILENT or modes.state.phase == "backward":
             return function(*args, **keywords)
-        if name == "backward":
+        if name == "backward" or function is self._grad:
             return self._backward(function, args, keywords)
         if self._updating and (self._stepping is None or self._user() is self._stepping):
             return function(*args, **keywords)
@@ -298,7 +299,12 @@ class Watch:
             raise
         finally:
             modes.state.phase = before
-        self._span(observe.SpanEvent("backward", start, perf_counter_ns(), place))
+        stop = perf_counter_ns()
+        if function is self._grad and any(t.grad_fn is not None for t in self._tensors(out)):
+            # what the gradients were computed from, which a second backward goes through; the time is the span's
+            given = [self.shadow(t) for t in roots]
+            self._tell("grad", given, [t for t in self._tensors(out) if t.grad_fn is not None], start, start)
+        self._span(observe.SpanEvent("grad" if function is self._grad else "backward", start, stop, place))
         return out
 
     def _span(self, event: observe.SpanEvent) -> None:
