@@ -167,16 +167,22 @@ def test_python_2_batches_are_read(tmp_path):
 
 
 class Evil:
+    def __init__(self, mark):
+        self.mark = mark
+
     def __reduce__(self):
-        return os.system, ("touch /tmp/owned_by_a_pickle",)
+        return os.system, (f"touch {self.mark}",)
 
 
 def test_a_pickle_is_never_run(tmp_path):
-    (tmp_path / "test_batch").write_bytes(pickle.dumps({"data": Evil(), "labels": []}))
+    mark = tmp_path / "owned"
+    (tmp_path / "test_batch").write_bytes(pickle.dumps({"data": Evil(mark), "labels": []}))
     with pytest.raises(RuntimeError, match=r"test_batch is broken or no data at byte \d+") as error:
         datasets.CIFAR10(tmp_path, train=False)
     assert "the name 'posix.system'" in str(error.value)
-    assert not os.path.exists("/tmp/owned_by_a_pickle")
+    assert not mark.exists()
+    pickle.loads((tmp_path / "test_batch").read_bytes())
+    assert mark.exists()  # the pickle does what it is meant to do
 
 
 def test_broken_cifar_batches(tmp_path, cifar):
