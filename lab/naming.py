@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import weakref
 from collections.abc import Iterator, Mapping
 from inspect import CO_NEWLOCALS
 from itertools import islice
@@ -13,6 +14,7 @@ from core.source import is_ours
 from core.tensor import Tensor
 
 LOOKUPS = 2000  # scans of the variables that one recording may cost; later leaves stay without a name
+SCANS = 32  # times that the modules are read anew for a parameter which was not in them
 ITEMS = 512  # how far into a list names are looked for
 
 
@@ -47,13 +49,16 @@ class Names:
     def __init__(self) -> None:
         self.modules: dict[int, str] = {}
         self.left = LOOKUPS
+        self._scans = SCANS
+        self._members: dict[int, dict[int, tuple[Any, str]]] = {}  # root -> tensor -> (weak reference to it, path)
+        self._sizes: dict[int, int] = {}  # root -> how many modules it contains
 
     def of(self, t: Any, where: list[Mapping[str, Any]]) -> str:
         """The name of a tensor: through a module, a list or a dict before a bare variable; "" if it has none."""
         if self.left <= 0:
             return ""
         self.left -= 1
-        for find in (_in_module, _in_container, _as_variable, _as_attribute):
+        for find in (self._in_module, _in_container, _as_variable, _as_attribute):
             for space in where:
                 name = find(t, space)
                 if name:
@@ -66,7 +71,7 @@ class Names:
         if known is not None:
             return known
         for space in where:
-            for variable, root in _modules(space):
+            for variable, root in self._roots(space):
                 for path, inner in root.named_modules():
                     if inner is module:
                         self.note(root, variable)
@@ -78,6 +83,29 @@ class Names:
         for path, inner in root.named_modules():
             self.modules.setdefault(id(inner), f"{variable}.{path}" if path else variable)
 
+    def _roots(self, space: Mapping[str, Any]) -> list[tuple[str, Any]]:
+        """Variables that are modules, those that contain most first, so that a part is called after its whole."""
+        found = [(name, v) for name, v in _variables(space) if is_module(v)]
+        for _, root in found:
+            if id(root) not in self._sizes:
+                self._sizes[id(root)] = sum(1 for _ in root.named_modules())
+        return sorted(found, key=lambda pair: -self._sizes[id(pair[1])])
+
+    def _in_module(self, t: Any, space: Mapping[str, Any]) -> str:
+        roots = self._roots(space)
+        for again in (False, True):
+            for variable, root in roots:
+                if again or id(root) not in self._members:
+                    self._members[id(root)] = _members(root)
+                found = self._members[id(root)].get(id(t))
+                if found is not None and found[0]() is t:
+                    return f"{variable}.{found[1]}"
+            # a parameter that nobody knows may have come since its module was read
+            if not (roots and t.requires_grad and t.is_leaf and self._scans):
+                break
+            self._scans -= 1
+        return ""
+
 
 def _variables(space: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     return (
@@ -87,19 +115,13 @@ def _variables(space: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     )
 
 
-def _modules(space: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    """Variables that are modules, those that contain most first, so that a part is called after its whole."""
-    found = [(name, v) for name, v in _variables(space) if is_module(v)]
-    return sorted(found, key=lambda pair: -sum(1 for _ in pair[1].named_modules()))
-
-
-def _in_module(t: Any, space: Mapping[str, Any]) -> str:
-    for variable, root in _modules(space):
-        for listed in ("named_parameters", "named_buffers"):
-            for path, p in getattr(root, listed, lambda: ())():
-                if p is t:
-                    return f"{variable}.{path}"
-    return ""
+def _members(root: Any) -> dict[int, tuple[Any, str]]:
+    """The tensors of a module by their identity."""
+    found: dict[int, tuple[Any, str]] = {}
+    for listed in ("named_parameters", "named_buffers"):
+        for path, p in getattr(root, listed, lambda: ())():
+            found.setdefault(id(p), (weakref.ref(p), path))
+    return found
 
 
 def _in_container(t: Any, space: Mapping[str, Any]) -> str:
