@@ -55,12 +55,17 @@ class GradientEvent(NamedTuple):
 
 
 class CutEvent(NamedTuple):
-    """A value left the graph: `kind` is detach, numpy, item, data, tolist, cast or tensor."""
+    """A value left the graph: `kind` is detach, numpy, item, data, tolist, cast or tensor.
+
+    The times say how long it took to fetch it from a GPU, which waits for all that it has yet to do; else both are 0.
+    """
 
     kind: str
     tensor: Any
     result: Any
     place: Place
+    start_ns: int = 0
+    stop_ns: int = 0
 
 
 class ReturnEvent(NamedTuple):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
+from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -329,15 +330,19 @@ class Tensor(TensorBase):
                     remedy="reduce it first: x.mean().item()",
                 )
             )
+        start = perf_counter_ns() if observe.observers else 0
+        value = self._a.item() if self._kind.dtype is not dtypes.bfloat16 else float(self._a.astype(np.float32).item())
         if observe.observers:
-            left_graph("item", self, None)
-        return self._a.item() if self._kind.dtype is not dtypes.bfloat16 else float(self._a.astype(np.float32).item())
+            left_graph("item", self, None, start)
+        return value
 
     def tolist(self) -> Any:
         """The elements as nested lists of Python numbers."""
+        start = perf_counter_ns() if observe.observers else 0
+        values = (self._a.astype(np.float32) if self._kind.dtype is dtypes.bfloat16 else self._a).tolist()
         if observe.observers:
-            left_graph("tolist", self, None)
-        return (self._a.astype(np.float32) if self._kind.dtype is dtypes.bfloat16 else self._a).tolist()
+            left_graph("tolist", self, None, start)
+        return values
 
     def numpy(self, *, force: bool = False) -> Any:
         """The values as a NumPy array that shares this tensor's memory.
@@ -394,6 +399,11 @@ class Tensor(TensorBase):
                     remedy="x.any(), x.all() or a single element",
                 )
             )
+        if observe.observers and self._kind.device is not cpu:
+            start = perf_counter_ns()
+            value = bool(self._a.item())
+            left_graph("bool", self, None, start)
+            return value
         return bool(self._a.item())
 
     def __float__(self) -> float:
@@ -426,7 +436,11 @@ class Tensor(TensorBase):
     def __repr__(self) -> str:
         from .printing import tensor_text
 
-        return tensor_text(self)
+        start = perf_counter_ns() if observe.observers else 0
+        shown = tensor_text(self)
+        if start and self._kind.device is not cpu:
+            left_graph("print", self, None, start)
+        return shown
 
     def __format__(self, spec: str) -> str:
         return format(self.item(), spec) if self._a.ndim == 0 else object.__format__(self, spec)
@@ -459,11 +473,14 @@ def from_array(a: Array, where: device = cpu) -> Tensor:
     return wrap(a, kind(dtypes.from_numpy(a.dtype), where))
 
 
-def left_graph(what: str, t: Tensor, result: Any) -> Any:
-    """Tell observers that the value of `t` leaves the graph; gives the result back, carrying its origin if wanted."""
+def left_graph(what: str, t: Tensor, result: Any, start: int = 0) -> Any:
+    """Tell observers that the value of `t` leaves the graph; gives the result back, carrying its origin if wanted.
+
+    `start` is when it was asked for, where it comes from a GPU that may be busy."""
+    stop = perf_counter_ns() if start and t._kind.device.type != "cpu" else 0
     place = here(2)
     for o in observe.observers:
-        o.cut(observe.CutEvent(what, t, result, place))
+        o.cut(observe.CutEvent(what, t, result, place, start if stop else 0, stop))
     if what == "numpy" and observe.wanted("lineage"):
         from .lineage import traced
 

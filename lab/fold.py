@@ -6,6 +6,7 @@ unrolls. Parameters are leaves by identity; other tensors made outside are one l
 
 from __future__ import annotations
 
+import dis
 import os
 import sys
 import weakref
@@ -24,6 +25,7 @@ DEPTH = 64  # frames of the user's code that tell two calls of one function apar
 OURS = os.path.dirname(os.path.abspath(__file__)) + os.sep
 Site = tuple[int, ...]  # a chain as numbers, which hash fast: code objects hash by their whole content
 NOWHERE = (0, 0)
+CACHE = dis.opmap.get("CACHE", -1)  # the room behind an instruction for what the interpreter has learned of it
 
 
 class Folder:
@@ -41,6 +43,7 @@ class Folder:
         self._leaves: dict[Any, Leaf] = {}
         self._trained: dict[int, Leaf] = {}
         self._codes: dict[int, CodeType] = {}
+        self._begins: dict[tuple[int, int], int] = {}  # (code, lasti) -> where that instruction begins
         self._path_numbers: dict[tuple[int, int], int] = {}
 
     # -- rows ----------------------------------------------------------------------------------------------------------
@@ -49,7 +52,7 @@ class Folder:
             more: tuple[Row, ...] = (), skip: int = 3) -> Row:  # fmt: skip
         """The row of an op, made when it is new; it also reads `more`. `skip` frames here are not the user's."""
         site = self.site(place, skip + 1)
-        inside = NOWHERE if inner is None else (id(inner[0]), inner[1])
+        inside = NOWHERE if inner is None else (id(inner[0]), self._begin(*inner))
         refs: list[Ref] = [*more]
         for k, t in enumerate(inputs):
             if isinstance(t, TENSORS):
@@ -87,7 +90,7 @@ class Folder:
         self.folded = self.trace.folded = True
         kept: dict[Any, Row] = {}
         for row in self.trace.rows:
-            inside = NOWHERE if row.inner is None else (id(row.inner[0]), row.inner[1])
+            inside = NOWHERE if row.inner is None else (id(row.inner[0]), self._begin(*row.inner))
             first = kept.setdefault((row.op, _site(row.chain), inside, row.path), row)
             if first is not row:
                 _absorb(first, row)
@@ -108,11 +111,11 @@ class Folder:
         if number not in self._codes:
             self._codes[number] = code
         if not code.co_flags & CO_NEWLOCALS or code is self.boundary:
-            return (number, lasti)
+            return (number, self._begin(code, lasti))
         frame: FrameType | None = sys._getframe(skip)
         while frame is not None and frame.f_code is not code:
             frame = frame.f_back
-        site = [number, lasti]
+        site = [number, self._begin(code, lasti)]
         frame = frame.f_back if frame is not None else None
         while frame is not None and len(site) < 2 * DEPTH:
             code = frame.f_code
@@ -122,11 +125,21 @@ class Folder:
                 number = id(code)
                 if number not in self._codes:
                     self._codes[number] = code
-                site += (number, frame.f_lasti)
+                site += (number, self._begin(code, frame.f_lasti))
                 if not code.co_flags & CO_NEWLOCALS or code is self.boundary:
                     break
             frame = frame.f_back
         return tuple(site)
+
+    def _begin(self, code: CodeType, lasti: int) -> int:
+        """Where an instruction begins: once Python has specialised a call, its frame points behind it."""
+        found = self._begins.get((id(code), lasti))
+        if found is None:
+            text, begin = code.co_code, lasti
+            while begin > 0 and text[begin] == CACHE:
+                begin -= 2
+            found = self._begins[id(code), lasti] = begin
+        return found
 
     def chain(self, site: Site) -> Chain:
         """A site as code objects again."""
@@ -236,6 +249,7 @@ def _absorb(first: Row, row: Row) -> None:
     first.forward_ns += row.forward_ns
     first.backward_ns += row.backward_ns
     first.reached += row.reached
+    first.waited_ns += row.waited_ns
     first.max_ns = max(first.max_ns, row.max_ns)
     first.requires_grad |= row.requires_grad
     first.bad = first.bad or row.bad

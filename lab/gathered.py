@@ -33,7 +33,7 @@ class Row:
     __slots__ = ("backend", "backward_ns", "bad", "bad_backward", "chain", "count", "cut", "device", "dtype", "error",
                  "flags", "forward_ns", "inner", "into", "kernel", "max_ns", "number", "op", "path", "phase", "quiet",
                  "reached", "refs", "requires_grad", "shape", "size", "stats", "steps", "stops", "sums", "token",
-                 "values", "view")  # fmt: skip
+                 "values", "view", "waited_ns")  # fmt: skip
 
     def __init__(
         self, token: object, number: int, op: str, chain: Chain, inner: Any, path: int, refs: tuple[Ref, ...]
@@ -41,6 +41,7 @@ class Row:
         self.token, self.number, self.op, self.chain, self.inner = token, number, op, chain, inner
         self.path, self.refs = path, refs
         self.count = self.forward_ns = self.backward_ns = self.max_ns = self.size = 0
+        self.waited_ns = 0  # for values of another device that left the graph here
         self.kernel = self.backend = self.dtype = self.device = ""
         self.shape: tuple[int, ...] = ()
         self.phase = "forward"
@@ -109,10 +110,40 @@ class Block:
 
 
 @dataclass
+class Sample:
+    """A state in which the cell was met between its ops."""
+
+    kind: str
+    """ "python", "op" or "loader": what ran there."""
+    places: Chain
+    """The user's frames, innermost first."""
+    waits: int = -1
+    """Which of them asks a data loader for a batch; those before it are the data set's own."""
+    ns: int = 0
+    beat: int = -1
+    beats: int = 0
+    """In how many different iterations, as far as modules, gradients and steps tell."""
+
+
+@dataclass
+class Copied:
+    """What an op copied from one device to another."""
+
+    to: str
+    count: int = 0
+    size: int = 0
+    ns: int = 0
+    same: int = 0
+    """The most often that one tensor was copied without a change of its values."""
+
+
+@dataclass
 class StepFacts:
     """What the steps of the optimizers found."""
 
     count: int = 0
+    beats: int = 0
+    """Modules entered, gradients that came and steps made so far: a clock of the training loop."""
     last_backward: Chain = ()
     last_step: Chain = ()
     lr: float = 0.0
@@ -159,6 +190,10 @@ class Trace:
     """Module paths, of whole models, that last ran in evaluation mode."""
     waiting: set[Leaf] = field(default_factory=set)
     """Parameters in the optimizers that the cell made."""
+    samples: dict[Any, Sample] = field(default_factory=dict)
+    """What the cell was met at between its ops."""
+    copies: dict[Row, Copied] = field(default_factory=dict)
+    """Ops that copied between devices."""
     failed: list[tuple[Ref, Chain]] = field(default_factory=list)
     """Tensors whose backward() had nothing to do."""
     backwards: list[Chain] = field(default_factory=list)
@@ -167,6 +202,8 @@ class Trace:
     """(kernel, backend, op) -> [runs, ns, bytes]."""
     paths: list[str] = field(default_factory=lambda: [""])
     """Module paths by number, once they have names."""
+    entered: list[tuple[tuple[str, str], ...]] = field(default_factory=lambda: [()])
+    """By number of a module path: the modules entered on the way to it, outermost first, as (class, name)."""
     lines: dict[int, list[int]] = field(default_factory=dict)
     """line -> [forward ns, backward ns, runs]."""
     backward_ns: int = 0

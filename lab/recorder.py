@@ -6,6 +6,7 @@ It listens in the middle of what it times, so it counts its own time and takes i
 from __future__ import annotations
 
 import sys
+import weakref
 from collections.abc import Callable, Mapping
 from time import perf_counter_ns
 from types import CodeType
@@ -16,14 +17,16 @@ from core.source import is_ours
 
 from . import measure
 from .fold import NOWHERE, OURS, Folder, latest
-from .gathered import Bad, Gradient, Leaf, Row, Trace
-from .kinds import TENSORS
+from .gathered import Bad, Copied, Gradient, Leaf, Row, Trace
+from .kinds import TENSORS, original
 from .memory import Memory
 from .steps import Steps
 
 LIMIT = 10_000  # rows; beyond it they fold by their place alone
 BY_DATA = {"sub", "add", "sub_", "add_"}  # how a parameter's values are moved without an optimizer
+COPIES = {"move", "to", "cuda", "cpu"}  # ops that may copy from one device to another
 EVENTS = 20_000  # single runs that the timeline keeps
+COPIED = 256  # tensors whose copies are told apart
 FULL, EVERY = 8, 16  # figures of values: the first runs of a row, then every so many
 
 
@@ -46,6 +49,7 @@ class Recorder(observe.Observer):
         self._backends: dict[tuple[str, str], str] = {}
         self._foreign: list[tuple[Any, int]] = []
         self._update: list[Any] = []
+        self._moved: dict[tuple[int, int], tuple[Any, int, int]] = {}  # (row, tensor) -> it, its version, copies
         self._steps = self._noted = 0
         self._optimizers: set[int] = set()
         self.started_ns = self.trace.started_ns = perf_counter_ns()
@@ -158,6 +162,8 @@ class Recorder(observe.Observer):
         for t in e.outputs:
             t._seen = row
         row.view = view
+        if e.op in COPIES:
+            self._copied(row, e)
         if e.op in BY_DATA and not row.requires_grad:
             self._by_data(row)
         if view or not e.outputs:
@@ -176,6 +182,26 @@ class Recorder(observe.Observer):
                 return
         if row.count <= FULL or row.count % EVERY == 0:
             row.stats = measure.stats(e.outputs[0]._a)
+
+    def _copied(self, row: Row, e: observe.OpEvent) -> None:
+        """Count a copy between devices, and whether it is of the same values as the last."""
+        given, made = e.inputs[0], e.outputs[0]
+        to = e.params["to"] if e.op == "move" else made._kind.device  # core's gets its new kind after the event
+        if to is None or to.type == given._kind.device.type:
+            return
+        found = self.trace.copies.get(row)
+        if found is None:
+            found = self.trace.copies[row] = Copied(to.type)
+        found.count += 1
+        found.size += int(given._a.nbytes)
+        found.ns += e.stop_ns - e.start_ns
+        t = original(given)
+        key, version = (row.number, id(t)), given._version
+        held, before, times = self._moved.get(key, (None, -1, 0))
+        times = times + 1 if held is not None and held() is t and before == version else 1
+        if times > 1 or len(self._moved) < COPIED:
+            self._moved[key] = (weakref.ref(t), version, times)
+        found.same = max(found.same, times)
 
     def _by_data(self, row: Row) -> None:
         """The values of a parameter are changed by its .data, which leaves its version as it is."""
@@ -322,6 +348,8 @@ class Recorder(observe.Observer):
         else:
             e.tensor._left = row
         row.shape, row.dtype = tuple(e.tensor._a.shape), e.tensor._kind.dtype.name
+        row.device = e.tensor._kind.device.type
+        row.waited_ns += e.stop_ns - e.start_ns
 
     def _returned(self, e: observe.ReturnEvent) -> None:
         left = [row for t in e.sources if (row := t.__dict__.get("_left")) is not None and row.token is self.fold.token]

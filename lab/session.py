@@ -21,6 +21,7 @@ from .check import Checker
 from .finish import build, settle
 from .recorder import Recorder
 from .report import table
+from .sampling import Sampler
 
 DETAIL = 4000  # characters of an error's text that are kept
 _last: list[Record] = []
@@ -40,6 +41,7 @@ class Recording:
         self._record: Record | None = None
         self._outer: list[Recorder] = []
         self._watches: list[Any] = []
+        self._sampler: Sampler | None = None
 
     @property
     def record(self) -> Record:
@@ -69,6 +71,8 @@ class Recording:
         self._watches = adapters.watches(self.recorder)
         for watch in self._watches:
             watch.start()
+        self._sampler = Sampler(self.recorder.trace, boundary)
+        self._sampler.start()
         return self.recorder
 
     def stop(self, space: Mapping[str, Any], text: str, error: ErrorRow | None = None) -> Record:
@@ -95,6 +99,9 @@ class Recording:
 
     def drop(self) -> None:
         """Stop listening, without a record."""
+        if self._sampler is not None:
+            self._sampler.stop()
+            self._sampler = None
         if self.recorder is not None:
             observe.remove(self.recorder)
             if self._checker is not None:

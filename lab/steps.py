@@ -35,6 +35,7 @@ class Steps:
     def gradient(self, p: Any) -> None:
         """A gradient came for `p` and is about to be added to what is there."""
         self._fresh += 1
+        self.trace.steps.beats += 1
         key = id(p)
         if not self.trace.steps.count:
             self._by_hand(p)
@@ -49,6 +50,7 @@ class Steps:
         """An optimizer begins its step."""
         facts = self.trace.steps
         facts.count += 1
+        facts.beats += 1
         facts.last_step = self.fold.chain(site)
         facts.lr = max((float(group.get("lr", 0.0)) for group in optimizer.param_groups), default=0.0)
         facts.adaptive = any(
@@ -102,6 +104,7 @@ class Steps:
     def enter(self, module: Any) -> None:
         """A module begins: remember the mode of those whose result depends on it."""
         path = self.fold.path
+        self.trace.steps.beats += 1
         watched = self._watched.get(path)
         if watched is None:
             watched = self._watched[path] = matters(module)

@@ -28,6 +28,8 @@ SILENT = {"requires_grad_", "size", "dim", "numel", "is_floating_point", "__bool
           "trunc_normal_", "ones_", "zeros_", "constant_", "fill_", "_is_view", "apply_", "map_",
           "register_post_accumulate_grad_hook", "manual_seed", "__iter__", "__dir__", "__setstate__"}  # fmt: skip
 """Questions, starts of values and bookkeeping: no ops of anybody's model."""
+ASKING = {"__bool__": "bool", "__repr__": "print", "__format__": "print"}
+"""Of these, the ones that need a tensor's values: Python waits for those of a GPU."""
 _PROPERTIES = {"data": "data", "T": "t", "mT": "t", "H": "t", "real": "real", "imag": "imag"}
 
 

@@ -20,7 +20,7 @@ from core import dtypes, modes, observe, source
 from core.device import kind
 
 from .. import kinds
-from .names import CUTS, SILENT, VIEWS, label
+from .names import ASKING, CUTS, SILENT, VIEWS, label
 
 _VIEW, _OP = SimpleNamespace(view=True), SimpleNamespace(view=False)
 _HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
@@ -221,8 +221,10 @@ class Watch:
     def run(self, function: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         """Run one of PyTorch's functions and tell what it did."""
         name = label(function)
-        if self._busy or name in SILENT or modes.state.phase == "backward":
+        if self._busy or modes.state.phase == "backward":
             return function(*args, **keywords)
+        if name in SILENT:
+            return self._waited(name, function, args, keywords) if name in ASKING else function(*args, **keywords)
         if name == "backward" or function is self._grad:
             return self._backward(function, args, keywords)
         if self._updating and (self._stepping is None or self._user() is self._stepping):
@@ -239,6 +241,21 @@ class Watch:
         self._tell(name, given, out, start, perf_counter_ns())
         return out
 
+    def _waited(self, name: str, function: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+        """Run a function that needs a tensor's values in Python; those of another device are waited for."""
+        given = self._tensors(args)
+        if not given or given[0].device.type in ("cpu", "meta"):
+            return function(*args, **keywords)
+        start = perf_counter_ns()
+        busy, self._busy = self._busy, True
+        try:
+            out = function(*args, **keywords)
+        finally:
+            self._busy = busy
+        event = observe.CutEvent(ASKING[name], self.shadow(given[0]), None, self._place(), start, perf_counter_ns())
+        self._quietly(self.recorder.cut, event)
+        return out
+
     def _tell(self, name: str, given: list[Shadow], out: Any, start: int, stop: int) -> None:
         """Tell the recorder of one op, or of values that left the graph."""
         # PyTorch's own assignment to a part of a tensor returns nothing
@@ -252,7 +269,9 @@ class Watch:
             if not made or made[0] is not given[0].original:
                 place = self._place()
                 for t in given if name in ("tensor", "as_tensor") else given[:1]:
-                    self._quietly(self.recorder.cut, observe.CutEvent(CUTS[name], t, result, place))
+                    elsewhere = t._kind.device.type != "cpu" and CUTS[name] in ("item", "tolist", "numpy")
+                    times = (start, stop) if elsewhere else (0, 0)
+                    self._quietly(self.recorder.cut, observe.CutEvent(CUTS[name], t, result, place, *times))
             return
         if not made or (not given and name not in CUTS):
             return  # a question, or a tensor made from numbers: a leaf wherever it is read

@@ -16,6 +16,7 @@ from .nonfinite import first_nonfinite
 from .running import wrong_mode
 from .scale import scale
 from .training import cleared, never_stepped, not_held, nothing_held, piled_up, step_size
+from .waiting import asked, copied, waiting
 
 ORDER: tuple[Callable[[Trace, set[Leaf]], list[Found]], ...] = (
     failing,
@@ -35,6 +36,9 @@ ORDER: tuple[Callable[[Trace, set[Leaf]], list[Found]], ...] = (
     held,
     scale,
     double,
+    waiting,
+    copied,
+    asked,
     overhead,
 )
 """Each gets the trace and the parameters that an earlier one has explained, and adds to them."""

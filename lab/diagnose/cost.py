@@ -1,14 +1,17 @@
-"""What makes a cell slower than it needs to be: float64 by accident, ops too small for their kernels to matter."""
+"""What makes a cell slower than it needs to be: float64 by accident, one row of a batch at a time, tiny ops."""
 
 from __future__ import annotations
 
-from widgets.figures import time_text
+from widgets.figures import size_text, time_text
 
-from ..gathered import Leaf, Ref, Row, Trace
+from ..gathered import Chain, Leaf, Ref, Row, Trace
 from .found import Found, capital, code_of, where
 
 MANY = 2000  # op runs below which a cell is over before anybody waits
-SMALL_US = 5.0  # an op shorter than this is mostly the call
+SMALL_US = 20.0  # an op shorter than this is mostly the call
+SMALL_BYTES = 1 << 17  # results below which a GPU is done before the next launch
+ROWS, PER_STEP = 32, 8  # passes over single rows, in all and for each step, from which they should be one
+GATHERING = {"stack", "cat", "select", "getitem", "unbind", "view", "reshape", "unsqueeze"}
 IDLE = 0.6  # share of the wall time outside ops from which Python is what is waited for
 
 
@@ -41,14 +44,68 @@ def _before_cast(ref: Ref, row: Row) -> Ref:
     return ref.refs[0] if own else ref  # type: ignore[union-attr]
 
 
+def one_at_a_time(trace: Trace, explained: set[Leaf]) -> list[Found]:
+    """A loop in Python over the rows of a batch, each of which goes through the model alone."""
+    readers = trace.consumers()
+    passes: dict[tuple[Chain, str], list[Row]] = {}
+    taken: dict[tuple[Chain, str], tuple[Row, int]] = {}
+    for row in trace.rows:
+        n = _of_rows(row)
+        for after in readers.get(row, ()) if n else ():
+            if after.requires_grad and not after.cut and after.op not in GATHERING and after.phase == "forward":
+                passes.setdefault((after.chain, after.op), []).append(after)
+                taken[after.chain, after.op] = row, n
+    if not passes:
+        return []
+    key, rows = max(passes.items(), key=lambda pair: sum(r.count for r in pair[1]))
+    rows = list(dict.fromkeys(rows))
+    count = sum(r.count for r in rows)
+    if count < max(ROWS, PER_STEP * trace.steps.count) or not any(r.count > 2 for r in rows):
+        return []
+    source, n = taken[key]
+    line, col, place = where(trace, rows[0].chain)
+    total = trace.wall_ns - trace.own_ns
+    taking = code_of(trace, source).removesuffix("…").strip().rstrip(":")
+    each = time_text(sum(r.forward_ns for r in rows) / count / 1e6)
+    python = (
+        f"; {100 * (1 - _inside(trace) / total):.0f} % of this cell's time is Python between the ops" if total else ""
+    )
+    message = capital(
+        f"{place} works on one row at a time: `{taking}` takes one of {n:,}, and `{code_of(trace, rows[0])}` ran "
+        f"{count:,} times, {each} each{python}."
+    )
+    remedy = f"Give it all rows at once: an op over {n:,} rows costs little more than an op over one."
+    return [Found("overhead", "note", line, col, message, remedy, [rows[0]])]
+
+
+def _of_rows(row: Row) -> int:
+    """The number of rows of the tensor that an op takes single rows of; 0 for any other op."""
+    if row.op not in ("select", "getitem", "unbind") or len(row.refs) != 1 or row.cut:
+        return 0
+    shape = tuple(row.refs[0].shape)
+    return shape[0] if len(shape) > len(row.shape) and shape[1:] == row.shape and shape[0] >= PER_STEP else 0
+
+
+def _inside(trace: Trace) -> int:
+    """The time in ops."""
+    spent = sum(row.forward_ns for row in trace.rows if not row.cut and row.phase == "forward")
+    return spent + trace.backward_ns + trace.update_ns
+
+
 def overhead(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """Thousands of tiny ops: the time goes to calling them."""
+    if alone := one_at_a_time(trace, explained):
+        return alone
     forward = [row for row in trace.rows if not row.cut and row.phase == "forward" and row.count]
     runs = sum(row.count for row in forward)
     spent = sum(row.forward_ns for row in forward)
-    wall = trace.wall_ns - trace.own_ns
-    inside = spent + trace.backward_ns + trace.update_ns
-    if runs < MANY or spent / runs > 1e3 * SMALL_US or wall <= 0 or 1 - inside / wall < IDLE:
+    imports = trace.samples.get("import")
+    wall = trace.wall_ns - trace.own_ns - (imports.ns if imports is not None else 0)
+    idle = 1 - _inside(trace) / wall if wall > 0 else 0.0
+    on_gpu = [row for row in forward if row.device not in ("", "cpu")]
+    launched = sum(row.count for row in on_gpu)
+    bound = launched >= MANY and sum(row.size * row.count for row in on_gpu) / launched < SMALL_BYTES
+    if runs < MANY or not (bound or (idle >= IDLE and spent / runs <= 1e3 * SMALL_US)):
         return []
     by_line: dict[int, tuple[int, Row]] = {}
     for row in forward:
@@ -58,9 +115,16 @@ def overhead(trace: Trace, explained: set[Leaf]) -> list[Found]:
     if not by_line:
         return []
     line, (count, row) = max(by_line.items(), key=lambda pair: pair[1][0])
-    message = (
-        f"Line {line} runs {count:,} of {runs:,} ops that take {time_text(spent / runs / 1e6)} each: "
-        f"{100 * (1 - inside / wall):.0f} % of this cell's time is Python between the ops and not in them."
-    )
     remedy = "Work on whole tensors in place of elements or rows: one op over a batch costs as much as one over a row."
+    if bound:
+        mean = size_text(sum(r.size * r.count for r in on_gpu) / launched)
+        message = (
+            f"Line {line} runs {count:,} of {runs:,} ops, each on {mean} on average: launching such a kernel takes "
+            "longer than its work, so the GPU waits for Python."
+        )
+    else:
+        message = (
+            f"Line {line} runs {count:,} of {runs:,} ops that take {time_text(spent / runs / 1e6)} each: "
+            f"{100 * idle:.0f} % of this cell's time is Python between the ops and not in them."
+        )
     return [Found("overhead", "note", line, None, message, remedy, [row])]

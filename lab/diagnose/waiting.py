@@ -1,0 +1,256 @@
+"""What a training loop waits for: its data, values that come from a GPU, the same tensor copied there again."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from core import source
+from widgets.figures import size_text, time_text
+
+from ..gathered import Chain, Leaf, Ref, Row, Sample, Trace, ancestors
+from ..sampling import loop_of
+from .found import Found, capital, code_of, where
+
+HALF = 0.5  # share of a cell's time from which a loader is what it waits for
+LEAST_NS = 20_000_000  # waits shorter than this in all are over before anybody notices
+BATCH_NS, MATTERS_NS = 8_000_000, 100_000_000  # a wait for one batch, and in all, that is more than a note
+SMALL_NS, LONG_NS = 1_000_000, 500_000_000  # beneath both it is the bookkeeping of small tensors
+TURNS = 3  # iterations in which it must have been met
+FEW = 8  # calls that ask a GPU for a value, beside which one is not worth a word
+SHARE = 0.02  # of the cell's time
+BIG = 1 << 20  # bytes copied again and again that are worth more than a note
+ASKING = ("item", "tolist", "numpy", "bool", "print")
+
+
+def waiting(trace: Trace, explained: set[Leaf]) -> list[Found]:
+    """A data loader, or a slow line of Python, that takes most of a loop's time."""
+    total = _spent(trace)
+    if total <= 0 or trace.steps.beats < TURNS or trace.error is not None:
+        return []
+    loops: dict[Chain, list[Sample]] = {}
+    lines: dict[int, list[Sample]] = {}
+    for sample in trace.samples.values():
+        at = loop_of(sample)
+        if at >= 0 and (sample.beats > 1 or sample.kind == "loader"):
+            loops.setdefault(sample.places[at:][:1], []).append(sample)
+        elif sample.kind == "python":
+            line = trace.line(sample.places)
+            if line is not None:
+                lines.setdefault(line, []).append(sample)
+    found = _loader(trace, loops, total)
+    return [found] if found else _slow_line(trace, lines, total)
+
+
+def _spent(trace: Trace) -> int:
+    """The cell's time, without the recorder's and that of the modules it imported."""
+    imports = trace.samples.get("import")
+    return trace.wall_ns - trace.own_ns - (imports.ns if imports is not None else 0)
+
+
+def _share(spent: int, total: int) -> str:
+    return f"{min(100 * spent / total, 99):.0f} %"
+
+
+def _loader(trace: Trace, loops: dict[Chain, list[Sample]], total: int) -> Found | None:
+    if not loops:
+        return None
+    samples = max(loops.values(), key=lambda group: sum(s.ns for s in group))
+    spent = sum(s.ns for s in samples)
+    turns = sum(s.beats for s in samples)
+    if spent < LEAST_NS or spent < HALF * total or turns < TURNS:
+        return None
+    outer = max(samples, key=lambda s: s.ns)
+    at = loop_of(outer)
+    line, col, words = where(trace, outer.places[at:])
+    if line is None:
+        return None
+    inside: dict[tuple[str, int], tuple[int, Any]] = {}
+    for s in samples:
+        within = s.places[: loop_of(s)]
+        spot = next((p for p in within if p[0].co_filename in trace.files), next(iter(within), None))
+        if spot is not None:
+            inside[_at(spot)] = (inside.get(_at(spot), (0, spot))[0] + s.ns, spot)
+    slow = max(inside.values(), key=lambda pair: pair[0], default=None)
+    code = _header(source.locate(*outer.places[at]).code or _text(trace, line))
+    where_slow, remedy_line = "", ""
+    if slow is not None and slow[0] > 0.5 * spent:
+        spot, function = source.locate(*slow[1]), slow[1][0].co_name
+        there = _words(trace, slow[1])
+        text = f" (`{spot.code}`)" if spot.code and len(spot.code) < 60 else ""
+        where_slow = f"; {there}{text} in {function} takes most of it"
+        remedy_line = f"Make {there} faster or do its work once, before the loop"
+    loaded = any(s.kind == "loader" for s in samples)
+    each = spent / max(_asked(trace, outer, turns), 1)
+    message = capital(
+        f"{words} waits for its data: about {_share(spent, total)} of this cell's time passes in `{code}` before "
+        f"the batches come, {time_text(each / 1e6)} for each{where_slow}."
+    )
+    ways = [remedy_line] if remedy_line else []
+    if loaded:
+        ways.append("load in other processes: DataLoader(..., num_workers=2)")
+    elif not ways:
+        ways.append("Load and convert the data once, before the loop, or in another process")
+    ways.append("keep what fits into memory as one tensor" if loaded else "use a DataLoader with num_workers")
+    remedy = capital("; or ".join(ways) + ".")
+    if each < SMALL_NS and spent < LONG_NS:
+        return None
+    severity = "warning" if each >= BATCH_NS and spent >= MATTERS_NS else "note"
+    return Found("data-loader", severity, line, col, message, remedy)
+
+
+def _asked(trace: Trace, sample: Sample, turns: int) -> int:
+    """About how many batches came: steps, else backward passes, else the iterations in which it was met."""
+    passes = sum(spent[2] for line, spent in trace.lines.items())
+    return max(trace.steps.count, min(passes, 10 * turns) if not trace.steps.count else 0, turns)
+
+
+def _at(place: tuple[object, int]) -> tuple[str, int]:
+    spot = source.locate(*place)  # type: ignore[arg-type]
+    return spot.file, spot.line
+
+
+def _words(trace: Trace, place: tuple[object, int]) -> str:
+    spot = source.locate(*place)  # type: ignore[arg-type]
+    if spot.file in trace.files:
+        return f"line {spot.line + trace.files[spot.file]}"
+    return f"{source.name_of_file(spot.file) or os.path.basename(spot.file)} line {spot.line}"
+
+
+def _header(code: str) -> str:
+    """Of a loop that is shown from its first line: that line."""
+    return code.removesuffix("…").strip().rstrip(":")
+
+
+def _text(trace: Trace, line: int) -> str:
+    lines = trace.source.splitlines()
+    return lines[line - 1].strip() if 0 < line <= len(lines) else ""
+
+
+def _slow_line(trace: Trace, lines: dict[int, list[Sample]], total: int) -> list[Found]:
+    """A line of Python, and no op, in which most of a loop's time passes."""
+    if not lines:
+        return []
+    line, samples = max(lines.items(), key=lambda pair: sum(s.ns for s in pair[1]))
+    spent = sum(s.ns for s in samples)
+    turns = sum(s.beats for s in samples)
+    if spent < LEAST_NS or spent < HALF * total or turns < TURNS or spent / turns < SMALL_NS:
+        return []
+    caller = max(samples, key=lambda s: s.ns)
+    own = next((k for k, p in enumerate(caller.places) if p[0].co_filename in trace.files), 0)
+    called = [p for p in caller.places if p[0].co_filename in trace.files][1:2]
+    who = f", called on {_words(trace, called[0])}" if called and called[0][0] is not caller.places[own][0] else ""
+    message = (
+        f"Line {line} (`{_text(trace, line)}`{who}) takes about {_share(spent, total)} of this cell's time and "
+        f"runs no op: the training step waits for it ({time_text(spent / 1e6)} in all)."
+    )
+    remedy = "Do its work once, before the loop, or in a DataLoader with num_workers, which works while the step runs."
+    return [Found("data-loader", "note", line, None, message, remedy)]
+
+
+# -- values of a GPU ---------------------------------------------------------------------------------------------------
+
+
+def asked(trace: Trace, explained: set[Leaf]) -> list[Found]:
+    """`.item()`, `.tolist()`, `.numpy()`, a condition or print() of a GPU's tensor in a loop: Python waits for it."""
+    total = trace.wall_ns - trace.own_ns
+    by_line: dict[int, list[Row]] = {}
+    for row in trace.rows:
+        if row.cut in ASKING and row.device not in ("", "cpu"):
+            line = trace.line(row.chain)
+            if line is not None:
+                by_line.setdefault(line, []).append(row)
+        elif row in trace.copies and trace.copies[row].to == "cpu":
+            line = trace.line(row.chain)
+            if line is not None:
+                row.waited_ns = max(row.waited_ns, trace.copies[row].ns)
+                by_line.setdefault(line, []).append(row)
+    if not by_line:
+        return []
+    interpreted = _interpreted()
+    line, rows = max(by_line.items(), key=lambda pair: (sum(r.waited_ns for r in pair[1]), len(pair[1])))
+    if interpreted:
+        line, rows = max(by_line.items(), key=lambda pair: sum(r.count for r in pair[1]))
+    count, waited = sum(r.count for r in rows), sum(r.waited_ns for r in rows)
+    share = waited / total if total > 0 else 0.0
+    if count < FEW or (share < SHARE and not interpreted):
+        return []
+    row = max(rows, key=lambda r: (r.waited_ns, r.count))
+    _, col, place = where(trace, row.chain)
+    often = count >= 4 * max(trace.steps.count, 1) and share > 0.3
+    cost = f"{time_text(waited / count / 1e6)} each, {100 * share:.0f} % of this cell's time"
+    if interpreted:
+        cost = "no wait can be measured under Triton's interpreter, where there is no queue"
+    device = row.device if row.device != "cpu" else "the GPU"
+    message = capital(
+        f"{place} asks {device} for values in a loop: `{code_of(trace, row)}` ran {count:,} times, and each time "
+        f"Python waits until the GPU has done all that was queued ({cost})."
+    )
+    remedy = (
+        "Gather .detach() in a list, which stays on the device, and take the values once after the loop, or every "
+        "50 steps."
+    )
+    return [Found("wait", "warning" if often else "note", line, col, message, remedy, [row])]
+
+
+def _interpreted() -> bool:
+    """Whether the device `cuda` is Triton's interpreter, which computes at once and on the CPU."""
+    from core.backends import cuda
+
+    try:
+        import numpy as np
+
+        return cuda.array_library() is np
+    except Exception:  # neither a GPU nor the interpreter: another library's device
+        return False
+
+
+# -- copies ------------------------------------------------------------------------------------------------------------
+
+
+def copied(trace: Trace, explained: set[Leaf]) -> list[Found]:
+    """The same values copied to another device again and again, or there and back within one graph."""
+    total = trace.wall_ns - trace.own_ns
+    found = []
+    for row, c in sorted(trace.copies.items(), key=lambda pair: -pair[1].size):
+        if c.same < TURNS:
+            continue
+        line, col, place = where(trace, row.chain)
+        message = capital(
+            f"{place} copies the same values to {c.to} again and again: `{code_of(trace, row)}` ran {c.count:,} times, "
+            f"{size_text(c.size)} in all, though the tensor{_called(row)} did not change."
+        )
+        severity = "warning" if c.size >= BIG and total > 0 and c.ns > SHARE * total else "note"
+        remedy = "Copy it once, before the loop, and go on with the copy."
+        found.append(Found("copy", severity, line, col, message, remedy, [row]))
+    return found[:1] or _back(trace, total)
+
+
+def _called(row: Row) -> str:
+    ref = row.refs[0] if row.refs else None
+    named = isinstance(ref, Leaf) and ref.name and not ref.name.startswith("unnamed")
+    return f" {ref.name}" if named else ""  # type: ignore[union-attr]
+
+
+def _back(trace: Trace, total: int) -> list[Found]:
+    """Values that go to the CPU and come back to the device they were on."""
+    for row, c in trace.copies.items():
+        if c.to == "cpu" or c.count < TURNS:
+            continue
+        before: dict[Ref, None] = ancestors([row])
+        out = [r for r in before if isinstance(r, Row) and r in trace.copies and trace.copies[r].to == "cpu"]
+        if not out:
+            continue
+        first = max(out, key=lambda r: r.number)
+        line, col, place = where(trace, first.chain)
+        there = where(trace, row.chain)[2]
+        size = c.size + trace.copies[first].size
+        message = capital(
+            f"{place} takes values off the GPU (`{code_of(trace, first)}`) and {there} brings them back "
+            f"(`{code_of(trace, row)}`), {c.count:,} times, {size_text(size)} in all: each way Python waits for the "
+            "GPU."
+        )
+        spent = c.ns + trace.copies[first].ns
+        severity = "warning" if total > 0 and spent > 0.3 * total and size >= BIG else "note"
+        return [Found("copy", severity, line, col, message, "Stay on the device between the two.", [first, row])]
+    return []

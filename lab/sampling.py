@@ -1,0 +1,113 @@
+"""Where a cell's time goes between its ops: a thread looks every few milliseconds at what the cell is doing.
+
+Ops are timed by themselves. What runs between them (a data loader, a file, a loop in Python) tells nobody, and timing
+every line would cost more than it shows. A look costs about 20 µs; in a long cell they come more rarely.
+"""
+
+from __future__ import annotations
+
+import dis
+import os
+import sys
+import threading
+from inspect import CO_NEWLOCALS
+from time import perf_counter_ns
+from types import CodeType, FrameType
+from typing import Any
+
+from core.source import is_ours
+
+from .gathered import Sample, Trace
+
+FIRST, LATER, MANY = 0.001, 0.005, 400  # seconds between looks: at first, and after so many
+DEPTH = 32  # of the user's frames
+_OURS = os.path.dirname(os.path.abspath(__file__)) + os.sep
+_RUNS_AN_OP = os.path.join(_OURS, "adapters", "torch.py")
+_LOADERS = tuple(os.sep + os.path.join(library, "utils", "data") + os.sep for library in ("core", "torch"))
+_NEXT = {dis.opmap[name] for name in ("FOR_ITER", "SEND") if name in dis.opmap}
+
+
+class Sampler:
+    """Looks at one thread, the one that made it, and notes in `trace.samples` where it was and for how long."""
+
+    def __init__(self, trace: Trace, boundary: CodeType | None = None) -> None:
+        self.trace, self.boundary = trace, boundary
+        self._who = threading.get_ident()
+        self._end = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Begin to look."""
+        self._thread = threading.Thread(target=self._run, name="gradlab sampler", daemon=True)
+        try:
+            self._thread.start()
+        except RuntimeError:  # where no thread can be had, nobody looks
+            self._thread = None
+
+    def stop(self) -> None:
+        """Look no more; when this returns, the thread has gone."""
+        self._end.set()
+        if self._thread is not None and self._thread is not threading.current_thread():
+            self._thread.join()
+            self._thread = None
+
+    def _run(self) -> None:
+        before, looks = perf_counter_ns(), 0
+        while not self._end.wait(FIRST if looks < MANY else LATER):
+            looks += 1
+            now = perf_counter_ns()
+            frame = sys._current_frames().get(self._who)
+            if frame is not None:
+                self._note(frame, now - before)
+            del frame
+            before = now
+
+    def _note(self, frame: FrameType | None, took: int) -> None:
+        kind, places, waits = "python", [], -1
+        innermost = True
+        while frame is not None and len(places) < DEPTH:
+            code = frame.f_code
+            name = code.co_filename
+            if name.startswith(_OURS):
+                if name != _RUNS_AN_OP or code.co_name != "run":
+                    if innermost:
+                        return  # the recorder's own time
+                elif kind == "python" and not places:
+                    kind = "op"
+            elif is_ours(name) or any(part in name for part in _LOADERS):
+                if any(part in name for part in _LOADERS):
+                    kind, waits = "loader", len(places)
+                elif kind == "python" and not places:
+                    kind = "op"
+            elif name.startswith("<frozen importlib"):
+                self.trace.samples.setdefault("import", Sample("import", ())).ns += took
+                return
+            else:
+                places.append((code, frame.f_lasti))
+                if not code.co_flags & CO_NEWLOCALS or code is self.boundary:
+                    break
+            innermost = False
+            frame = frame.f_back
+        if not places:
+            return
+        key = kind, waits, *[(id(code), lasti) for code, lasti in places]
+        found = self.trace.samples.get(key)
+        if found is None:
+            found = self.trace.samples[key] = Sample(kind, tuple(places), waits)
+        found.ns += took
+        beat = self.trace.steps.beats
+        if beat != found.beat:
+            found.beat, found.beats = beat, found.beats + 1
+
+
+def asks_for_next(place: tuple[CodeType, int]) -> bool:
+    """Whether a frame stands at a loop that asks its iterator for the next value."""
+    code, lasti = place
+    return 0 <= lasti < len(code.co_code) and code.co_code[lasti] in _NEXT
+
+
+def loop_of(sample: Any) -> int:
+    """Which of a sample's places waits for an iterator or a data loader; -1 if none does."""
+    if sample.waits >= 0:
+        return int(sample.waits) if sample.waits < len(sample.places) else -1
+    return next((k for k in range(len(sample.places) - 1, -1, -1) if asks_for_next(sample.places[k])), -1)
