@@ -110,14 +110,15 @@ class _Watch(observe.Observer):
         if threading.get_ident() != self.thread:
             return
         if self.name in (op.name, op.label):
-            raise _Found(_explain(op, inputs, params))
-        self.met.append(_explain(op, inputs, params))
+            raise _Found(of_op(op, inputs, params))
+        self.met.append(of_op(op, inputs, params))
 
 
 _ON_THE_WAY = {"cast", "to_copy", "view", "expand", "permute", "transpose", "contiguous"}
 
 
-def _explain(op: Op, inputs: tuple[Any, ...], params: Any) -> Explanation:
+def of_op(op: Op, inputs: tuple[Any, ...], params: Any) -> Explanation:
+    """`explain` for a declared op with all that it was given, as an observer hears it."""
     return _of_map(op, inputs) if isinstance(op, Elementwise) else _of_operation(op, inputs, params)
 
 

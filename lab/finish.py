@@ -20,7 +20,6 @@ from widgets.record import (
     ErrorRow,
     Finding,
     GradientRow,
-    KernelRow,
     LineRow,
     Memory,
     MemoryRow,
@@ -30,7 +29,7 @@ from widgets.record import (
     TensorRow,
 )
 
-from . import measure, memory
+from . import kernels, measure, memory
 from .diagnose import Found, diagnose
 from .fold import latest
 from .gathered import Leaf, Ref, Row, Trace
@@ -220,10 +219,7 @@ def build(trace: Trace, title: str, error: ErrorRow | None, checker: Any = None)
     _gradients(trace, record, found)
     _runs(trace, record, numbers)
     record.memory = _memory(trace)
-    for (kernel, backend, op), (count, ns, size) in trace.kernels.items():
-        rate = size / (ns / 1e9) if size and ns else None
-        record.kernels.append(KernelRow(kernel, backend, op, count, ns / 1e6, ns / 1e3 / count, rate))
-    record.kernels.sort(key=lambda k: -k.total_ms)
+    record.kernels = kernels.rows(trace)
     for f in found:
         ops = [numbers[row] for row in f.rows if row in numbers]
         parameters = [leaf.name for leaf in f.leaves]

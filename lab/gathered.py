@@ -200,6 +200,8 @@ class Trace:
     """Where backward() ran."""
     kernels: dict[tuple[str, str, str], list[int]] = field(default_factory=dict)
     """(kernel, backend, op) -> [runs, ns, bytes]."""
+    choices: dict[tuple[str, str, str], Any] = field(default_factory=dict)
+    """(kernel, backend, op) -> the `Choice` of its first run."""
     paths: list[str] = field(default_factory=lambda: [""])
     """Module paths by number, once they have names."""
     entered: list[tuple[tuple[str, str], ...]] = field(default_factory=lambda: [()])

@@ -19,6 +19,7 @@ from . import measure
 from .fold import NOWHERE, OURS, Folder, latest
 from .gathered import Bad, Copied, Gradient, Leaf, Row, Trace
 from .kinds import TENSORS, original
+from .kernels import chosen
 from .memory import Memory
 from .steps import Steps
 
@@ -130,6 +131,7 @@ class Recorder(observe.Observer):
         kernel = self.trace.kernels.get((e.kernel, e.backend, e.op))
         if kernel is None:
             kernel = self.trace.kernels[e.kernel, e.backend, e.op] = [0, 0, 0]
+            self.trace.choices[e.kernel, e.backend, e.op] = chosen(e)
         kernel[0] += 1
         kernel[1] += took
         if not view:

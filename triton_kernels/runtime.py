@@ -165,6 +165,9 @@ class Memo(dict):
         super().__setitem__(key, value)
 
 
+latest: Launch | None = None  # the launch made last, for whoever asks with which config a kernel ran
+
+
 class Launch:
     """One launch of a kernel with everything fixed but the arrays and the floats.
 
@@ -205,8 +208,10 @@ class Launch:
 
     def __call__(self, arrays: Sequence[Any], floats: tuple[float, ...] = (), reached: Sequence[Any] = ()) -> None:
         """Launch; `reached` are arrays whose addresses the kernel reads from memory, for the bounds check."""
+        global latest
         if 0 in self.grid:
             return
+        latest = self
         if INTERPRET:
             if self._prepared is None:
                 self._prepared = interpreter.prepare(self, arrays, floats)

@@ -130,6 +130,18 @@ class KernelRow:
     total_ms: float = 0.0
     mean_us: float = 0.0
     bytes_per_s: float | None = None
+    """What it was given and gave, each counted once; of a gradient's kernel without what was saved."""
+    flops_per_s: float | None = None
+    inputs: list[str] = field(default_factory=list)
+    """Shape and dtype of what it was given when it first ran."""
+    dtype: str = ""
+    device: str = ""
+    config: str = ""
+    """What it was launched with, as "BLOCK=1024, num_warps=4" or "2 threads"."""
+    declined: list[str] = field(default_factory=list)
+    """The kernels that stand before it, each with its reason: "gemm (BLAS): takes float32 and float64, got int64"."""
+    tune: str = ""
+    """The command that opens the tuner on it, or nothing."""
 
 
 def kernel_names(kernels: list[KernelRow]) -> list[str]:

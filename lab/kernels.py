@@ -1,0 +1,167 @@
+"""Which kernel ran and why: what is noted when a kernel first runs in a recording, and the rows that are made of it."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, field
+from math import prod
+from typing import Any
+
+from core import choice, native, observe
+from core.backends import blas
+from widgets.figures import shape_text
+from widgets.record import KernelRow
+
+from .flops import flops
+from .gathered import Leaf, Ref, Row, Trace
+from .kinds import TENSORS
+
+BYTES = {"float64": 8, "int64": 8, "complex64": 8, "complex128": 16, "float16": 2, "bfloat16": 2, "int16": 2,
+         "bool": 1, "int8": 1, "uint8": 1}  # fmt: skip
+
+
+@dataclass
+class Choice:
+    """A kernel's first run: on what, with which config, and who declined. No tensor is held."""
+
+    name: str = ""
+    """Of the declared op."""
+    inputs: list[tuple[tuple[int, ...], str]] = field(default_factory=list)
+    """(shape, dtype) of its tensors."""
+    device: str = ""
+    config: str = ""
+    declined: list[str] = field(default_factory=list)
+
+
+def chosen(e: observe.OpEvent) -> Choice:
+    """What is to be known of the kernel that has just run; called once for every kernel of a recording."""
+    tensors = [t for t in e.inputs if isinstance(t, TENSORS)]
+    found = Choice(getattr(e.declared, "name", "") or e.op)
+    found.inputs = [(tuple(t._a.shape), t._kind.dtype.name) for t in tensors]
+    if e.backend == "PyTorch" or not tensors:
+        return found
+    found.device = tensors[0]._kind.device.type
+    found.config = _config(e, found)
+    if getattr(e.declared, "view", False):
+        return found  # nothing is computed, so no kernel is wanted
+    try:
+        said = choice.of_op(e.declared, e.inputs, e.params)
+    except Exception:  # an op of the user's, or an optimizer's step, which has no candidates
+        return found
+    for c in said.candidates:
+        if c.reason is not None:
+            found.declined.append(f"{c.kernel} ({c.backend}): {c.reason}")
+        elif c.kernel == e.kernel:
+            break  # those after it were not asked
+    return found
+
+
+def _config(e: observe.OpEvent, made: Choice) -> str:
+    """What the launch was made with, where that is known."""
+    backend = e.backend
+    if backend == "C" and native.module is not None:
+        return _threads(native.module.get_num_threads())
+    if backend == "BLAS":
+        n = flops(made.name, [shape for shape, _ in made.inputs], tuple(e.outputs[0]._a.shape)) if e.outputs else None
+        return _threads(1 if n is not None and n // 2 <= blas.SMALL else blas.threads)
+    runtime = sys.modules.get("triton_kernels.runtime")
+    launch = getattr(runtime, "latest", None) if backend == "Triton" else None
+    if launch is None:
+        return ""
+    space = getattr(sys.modules.get(launch.kernel.fn.__module__), "SPACE", None)
+    settings = {**launch.constexprs, **launch.options}
+    names = [n for n in settings if n in space.names] if space is not None else list(settings)
+    return ", ".join(f"{n}={settings[n]}" for n in names)
+
+
+def _threads(n: int) -> str:
+    return f"{n} thread{'' if n == 1 else 's'}"
+
+
+def tune_command(kernel: str, backend: str, made: Choice) -> str:
+    """The command that opens the tuner on a kernel and its shape; "" where the tuner has none of the kind.
+
+    >>> tune_command("gemm", "BLAS", Choice("linear", [((64, 256), "float32"), ((512, 256), "float32")]))
+    '%tune matmul_f32 64x512x256 float32'
+    >>> tune_command("softmax_kernel", "Triton", Choice("softmax", [((8, 64, 1024), "float16")]))
+    '%tune softmax_kernel 512x1024 float16'
+    """
+    if not made.inputs:
+        return ""
+    (first, dtype), *rest = made.inputs
+    suffix = {"float32": "f32", "float64": "f64"}.get(dtype)
+    family = "softmax" if made.name == "softmax" else "matmul" if made.name in ("matmul", "linear") else ""
+    if backend in ("C", "BLAS"):
+        if not suffix or not family:
+            return ""
+        kernel = f"{family}_{suffix}"
+    elif backend != "Triton":
+        return ""
+    if family == "matmul" or kernel.startswith("matmul"):
+        if len(first) < 2 or not rest or len(rest[0][0]) != 2:
+            return ""  # a stack of products, or a vector
+        columns = rest[0][0][0] if made.name == "linear" else rest[0][0][1]
+        sizes = [prod(first[:-1]), columns, first[-1]]
+    else:
+        sizes = [prod(first[:-1]), first[-1]] if len(first) > 1 else [*first]
+    return f"%tune {kernel} {'x'.join(map(str, sizes))} {dtype}" if sizes and all(sizes) else ""
+
+
+# -- at the end of the recording -------------------------------------------------------------------------------------
+
+
+def rows(trace: Trace) -> list[KernelRow]:
+    """A row for every kernel, that with most time first."""
+    counted = _counted(trace)
+    found = []
+    for key, (count, ns, size) in trace.kernels.items():
+        kernel, backend, op = key
+        made = trace.choices.get(key) or Choice()
+        operations, moved, inputs = counted.get(key, (0, 0, made.inputs))
+        seconds = ns / 1e9
+        row = KernelRow(kernel, backend, op, count, ns / 1e6, ns / 1e3 / count)
+        row.bytes_per_s = (size or moved) / seconds if (size or moved) and ns else None
+        row.flops_per_s = operations / seconds if operations and ns else None
+        row.inputs = [f"{shape_text(shape)} {dtype}" for shape, dtype in inputs]
+        row.dtype, row.device = (inputs[0][1] if inputs else ""), made.device
+        row.config, row.declined, row.tune = made.config, made.declined, tune_command(kernel, backend, made)
+        found.append(row)
+    return sorted(found, key=lambda k: -k.total_ms)
+
+
+def _counted(trace: Trace) -> dict[tuple[str, str, str], tuple[int, int, list[tuple[tuple[int, ...], str]]]]:
+    """(operations, bytes of gradients that came and went, kinds of inputs) by kernel, from the rows' shapes.
+
+    A row's shapes are those of its first run. A gradient's kernel is told by its op, so where one op has several the
+    figures are left out.
+    """
+    forward: dict[tuple[str, str, str], int] = {}
+    backward: dict[str, list[Any]] = {}
+    for row in trace.rows:
+        key = row.kernel, row.backend, row.op
+        made = trace.choices.get(key)
+        name = made.name if made is not None else row.op
+        shapes = [ref.shape for ref in row.refs]
+        n = flops(name, shapes, row.shape) or 0
+        forward[key] = forward.get(key, 0) + n * row.count
+        if row.reached:
+            wanted = [ref for ref in row.refs if ref.requires_grad]
+            total = backward.setdefault(name, [0, 0, [], made.device if made else ""])
+            total[0] += n * row.reached * min(len(wanted), 2)
+            total[1] += row.reached * (row.size + sum(_size(ref) for ref in wanted))
+            total[2] = total[2] or [(row.shape, row.dtype)]
+    found = {key: (n, 0, made.inputs) for key, n in forward.items() if (made := trace.choices.get(key))}
+    kernels: dict[str, list[tuple[str, str, str]]] = {}
+    for key in trace.kernels:
+        if key[2].endswith(" backward"):
+            kernels.setdefault(key[2].removesuffix(" backward"), []).append(key)
+    for name, keys in kernels.items():
+        if len(keys) == 1 and name in backward:
+            operations, moved, inputs, device = backward[name]
+            found[keys[0]] = operations, moved, inputs
+            trace.choices.setdefault(keys[0], Choice(name + " backward", inputs, device))
+    return found
+
+
+def _size(ref: Ref) -> int:
+    return prod(ref.shape) * BYTES.get(ref.dtype, 4) if isinstance(ref, Leaf) else ref.size
