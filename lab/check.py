@@ -121,6 +121,17 @@ class Checker(observe.Observer):
             found.append(Found("gradient", "error", line, col, message, remedy, [row]))
         return found
 
+    def sentence(self) -> str:
+        """What was checked, for the card."""
+        count = self.checked + len(self.wrong)
+        if not count and not self.left:
+            return "✓ Checked: no op of this cell has a gradient."
+        wrong = f"{len(self.wrong)} {'is' if len(self.wrong) == 1 else 'are'} wrong" if self.wrong else "none is wrong"
+        mark, noun = ("✕" if self.wrong else "✓"), ("op" if count == 1 else "ops")
+        left = "; ".join(f"{op} ({why})" for op, why in sorted(self.left.items()))
+        said = f"{mark} Checked: gradients of {count:,} {noun} against finite differences, {wrong}."
+        return f"{said} Not checked: {left}." if left else said
+
     def summary(self) -> str:
         """What was checked, in words."""
         left = f"; not checked: {', '.join(sorted(self.left))}" if self.left else ""

@@ -213,6 +213,7 @@ def build(trace: Trace, title: str, error: ErrorRow | None, checker: Any = None)
     record.environment["recording"] = f"{trace.own_ns / 1e6:.3g} ms, taken off all times"
     if checker is not None:
         record.environment["gradients"] = checker.summary()
+        record.checked = checker.sentence()
     numbers = _rows(trace, record, found)
     _leaves(trace, record, numbers)
     _lines(trace, record)

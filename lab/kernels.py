@@ -13,7 +13,7 @@ from widgets.figures import shape_text
 from widgets.record import KernelRow
 
 from .flops import flops
-from .gathered import Leaf, Ref, Row, Trace
+from .gathered import Leaf, Ref, Trace
 from .kinds import TENSORS
 
 BYTES = {"float64": 8, "int64": 8, "complex64": 8, "complex128": 16, "float16": 2, "bfloat16": 2, "int16": 2,

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from textwrap import wrap
 from typing import Any
 
-from .figures import number, shape_text, size_text, time_text
+from .figures import number, shape_text, shorten, size_text, time_text
 from .record import Change, Comparison, Finding, OpRow, Record
 from .source import lines_of
 
@@ -15,6 +16,9 @@ SLOWER = 1.15
 SMALL_MS = 0.05
 NORM = 1.5
 """A gradient norm that changed by less is another batch's."""
+WIDTH = 100
+WIDTHS = (8, 30, 15, 15, 9, 13)
+"""Of the columns, at most; with two spaces between them they fill `WIDTH`."""
 
 
 def compare(before: Record, after: Record) -> Comparison:
@@ -38,7 +42,7 @@ def compare(before: Record, after: Record) -> Comparison:
 
 
 def text(comparison: Comparison) -> str:
-    """A comparison as aligned lines.
+    """A comparison as aligned lines of at most 100 characters.
 
     Examples
     --------
@@ -46,16 +50,30 @@ def text(comparison: Comparison) -> str:
     In [2] beside In [1]
     time  forward  1.00 ms  3.00 ms  line 3  ×3.0
     """
-    head = f"{comparison.after or 'this run'} beside {comparison.before or 'the last run'}"
+    head = shorten(_clean(f"{comparison.after or 'this run'} beside {comparison.before or 'the last run'}"), WIDTH)
     if not comparison.changes:
         return f"{head}\nNothing changed beyond the noise of two runs."
+    lines = [head]
+    for c in comparison.changes:  # a finding is a sentence, which no column holds
+        if c.kind == "finding":
+            words = _clean(f"{c.kind} {c.note}: {c.after or c.before}")
+            lines += wrap(words, WIDTH, subsequent_indent="    ")
     rows = [
         [c.kind, c.name, c.before or "–", c.after or "–", f"line {c.line}" if c.line else "", c.note]
         for c in comparison.changes
+        if c.kind != "finding"
     ]
-    widths = [max(len(row[k]) for row in rows) for k in range(6)]
-    lines = ("  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() for row in rows)
-    return "\n".join([head, *lines])
+    rows = [
+        [shorten(_clean(x), n, keep_end=row[0] == "gradient") for x, n in zip(row, WIDTHS, strict=True)] for row in rows
+    ]
+    widths = [max((len(row[k]) for row in rows), default=0) for k in range(6)]
+    lines += ("  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() for row in rows)
+    return "\n".join(lines)
+
+
+def _clean(words: str) -> str:
+    """One line without control characters: a terminal obeys them."""
+    return "".join(c if c.isprintable() else " " for c in str(words))
 
 
 def _ratio(a: float, b: float) -> str:

@@ -64,6 +64,7 @@ def payload(record: Record, graph: Graph) -> dict[str, Any]:
             "update": figure(record.update_ms),
             "wall": figure(record.wall_ms),
         },
+        "checked": record.checked,
         "hint": "Point at a line for its times and its boxes in the graph.",
         "help": "Click a box for its kernel, times and values. Enter opens a group, Esc goes up, arrows move.",
         "beside": record.comparison and (record.comparison.before or "the last run"),

@@ -282,6 +282,8 @@ class Record:
     """The timeline: the first runs of ops, in the order in which they began."""
     comparison: Comparison | None = None
     """With the last run of the same cell, where there was one."""
+    checked: str = ""
+    """What `--check` found, in a sentence; empty where it was not asked for."""
     device: str = "cpu"
     environment: dict[str, str] = field(default_factory=dict)
     folded: bool = False

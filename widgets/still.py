@@ -28,6 +28,8 @@ def still(record: Record, graph: Graph) -> str:
     """The findings, the picture of the graph and the tables, without any script or style sheet."""
     image = png(record, graph)
     parts = [f"<p><b>{escape(record.title or 'autograd')}</b> &nbsp; {escape(headline(record))}</p>", _findings(record)]
+    if record.checked:
+        parts.append(f"<p>{escape(record.checked)}</p>")
     if image:
         alt = escape(f"graph of the cell: {count_text(len(record.ops), 'op')}")
         code = base64.b64encode(image).decode("ascii")

@@ -49,6 +49,8 @@ def _findings(record: Record) -> list[str]:
             out.append(f"    {_clean(f.remedy)}")
     if len(record.findings) > FINDINGS:
         out.append(f"... and {count_text(len(record.findings) - FINDINGS, 'more finding')}")
+    if record.checked:
+        out.append(_clean(record.checked))
     return out or ["No problems found." if record.ops or record.backward_ms else "No operation ran in this cell."]
 
 

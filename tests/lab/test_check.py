@@ -43,6 +43,9 @@ def test_a_wrong_gradient_is_named() -> None:
     assert findings[0].severity == "error"
     assert findings[0].ops
     assert rec.record.environment["gradients"] == "3 of 4 ops right by finite differences"
+    said = "Checked: gradients of 4 ops against finite differences, 1 is wrong."
+    assert said in str(rec)
+    assert said in rec.html()
     z.backward()
     assert x.grad is not None
 
@@ -59,6 +62,8 @@ def test_right_gradients_of_many_kinds() -> None:
         loss = F.cross_entropy(model(images), labels)
         loss.backward()
     assert [f.message for f in rec.record.findings] == []
+    assert "✓ Checked: gradients of" in str(rec)  # success is said too
+    assert "none is wrong." in rec.html()
     assert rec.record.environment["gradients"].startswith(
         ("10", "11", "12", "13", "14", "15", "16", "17", "18", "19", "2")
     )
@@ -77,3 +82,13 @@ def test_it_changes_nothing(cell: Any, space: dict[str, Any]) -> None:
         checked = F.dropout(x.exp(), 0.5).sum()
     assert plain.item() == checked.item()
     assert [op.op for op in rec.record.ops] == ["exp", "dropout", "sum"]
+
+
+def test_what_was_not_checked_is_said() -> None:
+    with lab.recording(check=True) as rec:
+        core.ones(2).exp()
+    assert "no op of this cell has a gradient" in str(rec)
+    with lab.recording() as plain:
+        core.ones(2, requires_grad=True).exp()
+    assert plain.record.checked == ""
+    assert "Checked" not in str(plain)

@@ -53,3 +53,20 @@ def test_a_record_beside_itself_is_no_change() -> None:
 def test_a_record_keeps_its_comparison_in_json() -> None:
     record = Record("In [2]", comparison=compare(Record(forward_ms=1.0), Record(forward_ms=5.0)))
     assert Record.from_json(record.to_json()) == record
+
+
+def test_its_text_is_at_most_100_characters_wide() -> None:
+    message = "Line 3 cuts the graph, so 40 parameters get no gradient: " + ", ".join(
+        f"layer.{k}.weight" for k in range(9)
+    )
+    before = Record("In [1]", "y = " + "x + " * 60 + "x", lines=[LineRow(1, 1.0)], findings=[])
+    after = Record(
+        "In [2]", before.source, lines=[LineRow(1, 9.0)], findings=[Finding("cut", "error", 3, message=message)]
+    )
+    after.gradients = [GradientRow("encoder.layers." * 9 + "11.weight", norm=2.0)]
+    after.ops = [OpRow(0, "evil\x1b[2Jop" * 9, shape=[1] * 60, module="a." * 99 + "b", line=1)]
+    text = str(lab.compare(before, after))
+    assert max(map(len, text.splitlines())) <= 100
+    assert "\x1b" not in text
+    assert "layer.8.weight" in text  # a sentence is wrapped, not cut
+    assert "11.weight" in text  # of a parameter's name the end tells most

@@ -16,5 +16,6 @@ const problems = findings.map(f => problem(WORD[f.severity] ? f.severity : 'note
 })));
 list.append(...problems.slice(0, 5));
 if (problems[5]) list.append(h('li', {class: 'none'}, button(`and ${problems.length - 5} more`, e => e.target.parentElement.replaceWith(...problems.slice(5)))));
+if (D.checked) list.append(h('li', {class: 'none'}, D.checked));
 if (!list.firstChild) list.append(h('li', {class: 'none'}, ops.length || head.backward ? '✓ No problems found.' : 'No operation ran in this cell.'));
 
