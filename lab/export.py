@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import json
 import os
 from pathlib import Path
@@ -10,16 +9,19 @@ from typing import Any
 
 import widgets
 from widgets.record import Record
+from widgets.still import escape
 
 FORMS = (".html", ".json", ".txt")
 PAGE = """<!doctype html>
 <html lang="en">
 <head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{title}</title>
-<style>:root {{ color-scheme: light dark }} body {{ margin: 16px; font-family: system-ui, sans-serif }}
+<style>:root {{ color-scheme: light dark }} body {{ margin: 16px; font: 13px/1.45 system-ui, sans-serif }}
+h1 {{ font-size: 17px; margin: 4px 0 0; overflow-wrap: anywhere }} p {{ margin: 2px 0 12px }}
 @media (prefers-color-scheme: dark) {{ :root {{ --jp-layout-color1: #16181c; --jp-content-font-color1: #e6e8eb;
---jp-content-font-color2: #a3a9b2; --jp-border-color2: #3a3f47; --jp-brand-color1: #64a8f0 }}
+--jp-content-font-color2: #a3a9b2; --jp-border-color2: #3a3f47; --jp-brand-color1: #64a8f0;
+--jp-error-color1: #f0645a; --jp-warn-color1: #f5a742 }}
 body {{ background: #16181c; color: #e6e8eb }} }}</style></head>
-<body>{card}</body>
+<body><main><h1>{title}</h1><p>{about}</p>{card}</main></body>
 </html>
 """
 
@@ -30,7 +32,10 @@ def page(record: Record) -> str:
     >>> page(Record(title="a <b>"))[:15], "<title>a &lt;b&gt;</title>" in page(Record(title="a <b>"))
     ('<!doctype html>', True)
     """
-    return PAGE.format(title=html.escape(record.title or "autograd"), card=widgets.html(record))
+    about = [f"{name} {value}" for name, value in record.environment.items()]
+    return PAGE.format(
+        title=escape(record.title or "autograd"), about=escape(" · ".join(about)), card=widgets.html(record)
+    )
 
 
 def save(record: Record, path: str | os.PathLike[str]) -> None:

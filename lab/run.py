@@ -22,8 +22,20 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--report", metavar="FILE", help=f"write the record there ({', '.join(FORMS)}); else as text")
     parser.add_argument("--trace", metavar="FILE", help="write the timeline for Perfetto there")
     parser.add_argument("script", help="a Python file")
-    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="what the script gets as sys.argv[1:]")
+    parser.add_argument(
+        "arguments",
+        nargs=argparse.REMAINDER,
+        help="what the script gets as sys.argv[1:], up to --report and --trace; all that follows a --",
+    )
     options = parser.parse_args(argv)
+    late = argparse.ArgumentParser(prog=parser.prog, add_help=False, allow_abbrev=False)
+    for name in ("report", "trace"):  # also where most people put them: behind the script
+        late.add_argument(f"--{name}", default=getattr(options, name))
+    ours, theirs = options.arguments, []
+    if "--" in ours:
+        ours, theirs = ours[: ours.index("--")], ours[ours.index("--") + 1 :]
+    options, others = late.parse_known_args(ours, options)
+    options.arguments = [*others, *theirs]
     if options.report and Path(options.report).suffix not in FORMS:
         parser.error(f"--report {options.report}: needs a name that ends in {', '.join(FORMS)}")
     if not Path(options.script).is_file():

@@ -261,7 +261,7 @@ def _by(record: Record, name: Callable[[OpRow], str]) -> list[tuple[str, int, fl
 def _note(view: View) -> str:
     """What is to be said about a view before its scale: its folding, and the marks that occur in it."""
     flags = {flag for item in view.items for flag in item.flags}
-    legend = {"cut": "red dashes: cut, no gradient passes", "unreached": f"dotted: {NOT_REACHED}"}
+    legend = {"cut": "red dashes: cut", "unreached": "dotted: not reached"}
     words = [view.note, *(legend[flag] for flag in legend if flag in flags)]
     return "".join(word + " · " for word in words if word)
 

@@ -1,11 +1,13 @@
-"""Small checks that a card can be read and used by everyone: contrast, names, roles and the order of focus.
+"""Checks that a card can be read and used by everyone: axe-core's rules, and two of our own for what it leaves open.
 
-They stand in for a checker from elsewhere, which these tests could not fetch: what is measured is WCAG 2.2's contrast
-(1.4.3), names (4.1.2), and that identifiers referred to are there.
+axe does not look at the contrast of SVG text nor at text over a translucent ground (WCAG 2.2, 1.4.3), and says nothing
+of an identifier that leads nowhere when a role makes up for it (4.1.2). It comes in a package of the `test` extra.
 """
 
 from __future__ import annotations
 
+from functools import cache
+from importlib.resources import files
 from typing import Any
 
 _CONTRAST = """
@@ -85,4 +87,25 @@ def faint(card: Any) -> list[str]:
 def check(card: Any) -> list[str]:
     """Controls without a name, references that lead nowhere, focus that has no role or no visible place."""
     found: list[str] = card.evaluate(_CONTROLS)
+    return found
+
+
+@cache
+def _axe() -> str:
+    return files("axe_playwright_python").joinpath("axe.min.js").read_text(encoding="utf-8")
+
+
+def axe(page: Any, inside: str | None = None) -> list[str]:
+    """What axe-core finds on the page, or inside the elements of one selector; shadow roots are looked into.
+
+    Of every rule, also the best practices; a rule that cannot decide (text over a picture) is left to `faint`.
+    """
+    if not page.evaluate("() => 'axe' in window"):
+        page.evaluate(_axe())
+    run = """async inside => {
+      const found = await axe.run(inside || document, {resultTypes: ['violations']});
+      return found.violations.flatMap(v => v.nodes.map(n =>
+        `${v.impact} ${v.id}: ${n.target.flat().join(' ')}: ${n.failureSummary.replaceAll('\\n', ' ')}`));
+    }"""
+    found: list[str] = page.evaluate(run, inside)
     return found

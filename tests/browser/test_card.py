@@ -7,8 +7,10 @@ import re
 import pytest
 from playwright.sync_api import expect
 
+from lab import export
+
 from ..widgets import samples
-from .access import check, faint
+from .access import axe, check, faint
 from .conftest import DARK, LIGHT
 
 
@@ -332,9 +334,34 @@ def test_every_tab_can_be_read_by_everyone(show, name, theme):
         page.mouse.move(1, 1)
         assert faint(card) == []
         assert check(card) == []
+        assert axe(page, ".gradlab-card") == []
     tab(page, "Gradients").click()
     page.locator("tbody tr").first.click()
     assert faint(card) == []
+
+
+def test_the_checker_sees_into_the_card(show):
+    page = show("memory")
+    assert axe(page, ".gradlab-card") == []
+    page.locator(".card .title").evaluate("e => { e.style.color = '#bbb' }")
+    page.locator(".card select").evaluate("e => e.removeAttribute('aria-label')")
+    found = axe(page, ".gradlab-card")
+    assert [line.split(":")[0] for line in sorted(found)] == ["critical select-name", "serious color-contrast"]
+
+
+def test_a_report_is_a_whole_page_for_everyone(open_page, tmp_path):
+    """The page that `save` writes, with the rules for whole pages: language, title, headings, landmarks."""
+    path = tmp_path / "report.html"
+    export.save(samples.cut(), path)
+    page = open_page(allow=(tmp_path.as_uri(),)).page
+    page.goto(path.as_uri())
+    expect(page.locator(".card header")).to_contain_text("7 ops")
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)
+        for one in page.get_by_role("tab").all():
+            one.click()
+            assert axe(page) == []
+            assert faint(page.locator(".card")) == []
 
 
 def test_focus_goes_through_the_card_from_top_to_bottom_and_leaves_it(show):

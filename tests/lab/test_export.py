@@ -76,6 +76,16 @@ def test_a_script_is_run_as_it_is(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
 
 
+def test_the_report_may_be_asked_for_behind_the_script(tmp_path: Path) -> None:
+    (tmp_path / "words.py").write_text("import sys\nprint(sys.argv[1:])\n")
+    done = run(
+        "words.py", "--fast", "7", "--report", "out.html", "-h", "--trace=t.json", "--", "--report", cwd=tmp_path
+    )
+    assert done.stdout == "['--fast', '7', '-h', '--report']\n", done.stderr
+    assert (tmp_path / "out.html").exists()
+    assert (tmp_path / "t.json").exists()
+
+
 def test_a_script_that_raises(tmp_path: Path) -> None:
     (tmp_path / "bad.py").write_text("import core\nx = core.ones(2, 2)\nx @ core.ones(3, 3)\n")
     done = run("bad.py", cwd=tmp_path)

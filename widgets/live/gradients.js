@@ -11,8 +11,8 @@ function heatMap() { // one row a parameter, one column a power of two, darker w
     svg.append(s('text', {x: left - 8, y: high * k + 16, 'text-anchor': 'end', class: 'row', onmouseenter: on, onmouseleave: rest}, g.name.length > 36 ? '…' + g.name.slice(-35) : g.name));
   });
   paths.forEach((d, i) => svg.append(s('path', {d, fill: `color-mix(in srgb, var(--forward) ${Math.round(18 + 82 * i / (LEVELS - 1))}%, var(--bg))`})));
-  for (let e = a; e <= b; e += Math.max(1, Math.round((b - a) / 8))) svg.append(s('text', {x: left + wide * (e - a), y: high * kept.length + 22, 'text-anchor': 'middle'}, '2', s('tspan', {dy: -4, 'font-size': 8}, '' + (e - 40))));
-  return [h('div', {class: 'lead'}, 'Elements of each gradient by power of two', step > 1 ? `, every ${step}th parameter` : '', ', from input to loss.', svg)];
+  for (let e = a; e <= b; e += Math.max(Math.ceil(34 / wide), Math.round((b - a) / 8))) svg.append(s('text', {x: left + wide * (e - a), y: high * kept.length + 22, 'text-anchor': 'middle'}, '2', s('tspan', {dy: -4, 'font-size': 8}, '' + (e - 40))));
+  return [h('div', {class: 'lead'}, 'Elements of each gradient by power of two', step > 1 ? `, every ${step}th parameter` : '', ', from input to loss. ', kept.length > 24 && button('to the table', e => { const box = e.target.closest('.scroll'); box.scrollTop += box.querySelector('table').getBoundingClientRect().top - box.getBoundingClientRect().top; }), svg)];
 }
 const SAID = {none: 'no gradient', zero: 'all zero', nan: 'NaN'};
 function histogram(g) {

@@ -70,7 +70,7 @@ function tell(it) {
   if (it.kind === 'leaf') { const t = tensors[it.index]; return say(pair('', t.name), pair(t.kind, t.shape), pair('', t.dtype), pair('requires grad', t.requires_grad ? 'yes' : 'no')); }
   if (it.kind === 'group') return say(pair('', it.label), pair('', it.detail), times(it), 'Enter opens it');
   const o = ops[it.index], [low, high, mean, std, zeros, bad] = o.stats || [];
-  say(pair('', o.op + (o.count > 1 ? ' ×' + whole(o.count) : '')), pair('kernel', o.kernel && `${o.kernel}, ${o.backend}`), pair('output', `${o.shape} ${o.dtype}`), pair('size', o.size_bytes && number(o.size_bytes / 1024) + ' KB'), times(o), o.count > 1 && pair('slowest run', time(o.slowest)),
+  say(pair('', o.op + (o.count > 1 ? ' ×' + whole(o.count) : '')), pair('kernel', o.kernel && `${o.kernel}, ${o.backend}`), pair('output', `${o.shape} ${o.dtype}`), pair('size', o.size_bytes && bytes(o.size_bytes)), times(o), o.count > 1 && pair('slowest run', time(o.slowest)),
     pair('gradient', o.flags & CUT ? 'cut here' : !o.requires_grad ? 'not required' : o.flags & UNREACHED ? D.reached : 'yes'), pair('module', o.module),
     o.stats && wide('values ', h('b', {}, `${number(low)} … ${number(high)}`), ` · mean ${number(mean)} · std ${number(std)} · zeros ${share(zeros)}`, bad && h('b', {class: 'flag'}, ` · ${whole(bad)} NaN or infinite`)),
     wide([o.file, o.line && 'line ' + o.line].filter(Boolean).join(', '), ' ', h('span', {class: 'code'}, o.code), o.reads.length && ' · reads ' + o.reads.map(reads).join(', ')));

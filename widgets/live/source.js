@@ -23,7 +23,7 @@ const lineRows = D.source.map((text, k) => {
     mine.length && mine.every(o => lift(o, shown) < 0) ? show(home[mine[0]][0]) : rest();
   }}, h('span', {class: 'n'}, bad && h('b', hide, ICON[bad] + ' '), k + 1), h('span', {class: 't'}, paint(k)), h('span', {class: 'bars'}, l && [bar('forward'), bar('backward')]), h('span', {class: 'ms'}, l && time(both(l))));
 });
-const source = h('div', {class: 'lines', role: 'listbox', 'aria-label': 'source with times', onkeydown: e => {
+const source = h('div', {class: 'lines', style: `--digits:${('' + D.source.length).length + 4.2}ch`, role: 'listbox', 'aria-label': 'source with times', onkeydown: e => {
   const step = {ArrowDown: 1, ArrowUp: -1}[e.key], to = lineRows[lineRows.indexOf(e.target) + step];
   if (to) rove(e.target, to, source.parentElement);
   if (e.key === 'Enter') e.target.click(); else if (!step) return;

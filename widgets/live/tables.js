@@ -3,7 +3,7 @@ function table(caption, columns, data, {total, onrow, start} = {}) {
   const LIMIT = 300, body = h('tbody', {}), more = h('div', {class: 'more'}), cls = k => ({class: columns[k][3] || 'num'}), figures = k => columns[k][3] ? {} : cls(k), value = (d, k) => { const by = columns[k][2], x = typeof by === 'string' ? d[by] : by(d); return columns[k][3] || real(x) ? x : null; };
   let all = data.length <= LIMIT, order = [], made = data.map(d => { const tr = h('tr', {}, columns.map((c, k) => h('td', cls(k), clip(c[1](d))))); onrow?.(d, tr); return [d, tr]; });
   const fill = () => { body.replaceChildren(...made.slice(0, all ? made.length : LIMIT).flatMap(m => m[1].open ? [m[1], m[1].open] : [m[1]])); more.replaceChildren(all ? '' : button(`and ${whole(made.length - LIMIT)} more: show all`, () => { all = true; fill(); })); };
-  const heads = columns.map((c, k) => h('th', {scope: 'col', ...figures(k)}, c[2] ? h('button', {type: 'button', onclick: () => by(k)}, c[0], h('span', hide)) : c[0]));
+  const heads = columns.map((c, k) => h(c[0] ? 'th' : 'td', {...c[0] && {scope: 'col'}, ...figures(k)}, c[2] ? h('button', {type: 'button', onclick: () => by(k)}, c[0], h('span', hide)) : c[0]));
   function by(k) {
     const down = order[0] === k ? !order[1] : !columns[k][3], sign = down ? -1 : 1; order = [k, down];
     made.sort(([a], [b]) => { const x = value(a, k), y = value(b, k); return (x === null) - (y === null) || (x === y ? 0 : x < y ? -sign : sign); });
