@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from types import CodeType
 from typing import Any
 
+from core.nn import Parameter
 from core.source import Location, locate
 from widgets.record import ErrorRow, Stats
 
@@ -17,13 +18,15 @@ Chain = tuple[tuple[CodeType, int], ...]  # the user's frames, innermost first
 class Leaf:
     """A tensor that no recorded op made: a parameter by its identity, anything else by the place that reads it."""
 
-    __slots__ = ("dtype", "kind", "made", "name", "op", "position", "requires_grad", "shape", "tensor", "token")
+    __slots__ = ("dtype", "kind", "made", "module", "name", "op", "position", "requires_grad", "shape", "tensor",
+                 "token")  # fmt: skip
 
     def __init__(self, token: object, t: Any, kind: str, name: str, op: str, position: int) -> None:
         self.token, self.kind, self.name, self.op, self.position = token, kind, name, op, position
         self.shape, self.dtype = tuple(t._a.shape), t._kind.dtype.name
         self.requires_grad = bool(t._requires_grad)
         self.made: Row | None = None  # the row without a graph that made it, before requires_grad began one here
+        self.module = isinstance(t, Parameter) or bool(getattr(t, "is_parameter", False))  # made to be trained
         self.tensor = weakref.ref(t)
 
 
@@ -146,6 +149,12 @@ class StepFacts:
     """Modules entered, gradients that came and steps made so far: a clock of the training loop."""
     last_backward: Chain = ()
     last_step: Chain = ()
+    dropped: list[Chain] = field(default_factory=list)
+    """For every step before which gradients of the same backward() were cleared unused: that backward()."""
+    dropped_runs: int = 0
+    """How many passes of backward() that were."""
+    idle_always: tuple[int, Chain, list[Leaf]] | None = None
+    """An optimizer (its id) none of whose steps found a gradient, its step, and what it holds."""
     lr: float = 0.0
     """The largest learning rate of the last step."""
     adaptive: bool = False
@@ -176,6 +185,10 @@ class Trace:
     largest: dict[Leaf, float] = field(default_factory=dict)
     """The largest |update| / |weight| of a step."""
     weights: dict[Leaf, float] = field(default_factory=dict)
+    first: dict[Leaf, tuple[float, float]] = field(default_factory=dict)
+    """The root mean squares of a parameter and its gradient when the first gradient came."""
+    alike: set[Leaf] = field(default_factory=set)
+    """Weights whose rows, and the rows of whose first gradients, are all the same."""
     optimized: dict[Leaf, None] = field(default_factory=dict)
     blocks: list[Block] = field(default_factory=list)
     events: list[tuple[Row, int, int, str]] = field(default_factory=list)

@@ -125,6 +125,19 @@ def rms(a: Any) -> float:
     return norm(a) / math.sqrt(a.size) if a.size else 0.0
 
 
+def rows_alike(a: Any) -> bool:
+    """Whether all rows of a matrix (or of a convolution's weight) are the same, up to rounding.
+
+    >>> import numpy as np
+    >>> rows_alike(np.ones((3, 2))), rows_alike(np.eye(2)), rows_alike(np.ones((1, 2)))
+    (True, False, False)
+    """
+    if a.ndim < 2 or a.shape[0] < 2 or not a.size:
+        return False
+    rows = on_host(a)[:64].reshape(min(a.shape[0], 64), -1)[:, :1024].astype(np.float64)
+    return bool(np.abs(rows - rows[0]).max() <= 1e-4 * np.abs(rows).max())
+
+
 def norm(a: Any) -> float:
     """The Euclidean norm, without overflow."""
     a = np.asarray(on_host(a), np.float64).reshape(-1)

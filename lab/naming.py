@@ -121,7 +121,21 @@ def _members(root: Any) -> dict[int, tuple[Any, str]]:
     for listed in ("named_parameters", "named_buffers"):
         for path, p in getattr(root, listed, lambda: ())():
             found.setdefault(id(p), (weakref.ref(p), path))
+    for path, p in _unlisted(root):
+        found.setdefault(id(p), (weakref.ref(p), path))
     return found
+
+
+def _unlisted(root: Any) -> Iterator[tuple[str, Any]]:
+    """The parameters of modules that a module keeps in a plain list or dictionary: its parameters() leaves them out."""
+    for above, module in root.named_modules():
+        for attribute, value in list(vars(module).items()):
+            if attribute.startswith("_") or not value or not isinstance(value, list | tuple | dict):
+                continue
+            begin = f"{above}.{attribute}" if above else attribute
+            for key, item in islice(value.items() if isinstance(value, dict) else enumerate(value), ITEMS):
+                if is_module(item):
+                    yield from ((f"{begin}[{key!r}].{path}", p) for path, p in item.named_parameters())
 
 
 def _in_container(t: Any, space: Mapping[str, Any]) -> str:

@@ -18,8 +18,8 @@ from core.source import is_ours
 from . import measure
 from .fold import NOWHERE, OURS, Folder, latest
 from .gathered import Bad, Copied, Gradient, Leaf, Row, Trace
-from .kinds import TENSORS, original
 from .kernels import chosen
+from .kinds import TENSORS, original
 from .memory import Memory
 from .steps import Steps
 
@@ -312,6 +312,15 @@ class Recorder(observe.Observer):
         if g.fresh or not measure.finite(e.gradient):
             measure.gradient(g, e.gradient)
             g.fresh = True
+        if g.count <= 2 and e.leaf._a.ndim > 1:
+            alike = measure.rows_alike(e.leaf._a) and measure.rows_alike(e.gradient)
+            (
+                self.trace.alike.add
+                if alike and (g.count == 1 or leaf in self.trace.alike)
+                else self.trace.alike.discard
+            )(leaf)
+        if g.count == 1:
+            self.trace.first[leaf] = self.trace.weights[leaf], g.rms
 
     def _span(self, e: observe.SpanEvent) -> None:
         whole = max(e.stop_ns - e.start_ns - self._window, self._laps)

@@ -63,7 +63,8 @@ class Sampler:
             before = now
 
     def _note(self, frame: FrameType | None, took: int) -> None:
-        kind, places, waits = "python", [], -1
+        kind, waits = "python", -1
+        places: list[tuple[CodeType, int]] = []
         innermost = True
         while frame is not None and len(places) < DEPTH:
             code = frame.f_code

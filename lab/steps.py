@@ -22,7 +22,11 @@ class Steps:
         # parameter -> a weak reference to its gradient that a step has used, and the gradient's version then
         self._spent: dict[int, tuple[Any, int]] = {}
         self._stale: dict[int, bool] = {}  # parameter -> whether its gradient was added to a used one
-        self._fresh = 0  # gradients that came since the last step
+        self._fresh: set[int] = set()  # parameters whose gradients came since their last step
+        self._stepping = False
+        # parameter -> for each gradient that was cleared unused since its last step, the backward() that made it
+        self._dropped: dict[int, list[Any]] = {}
+        self._runs: dict[int, list[int]] = {}  # optimizer -> its steps, and those that found no gradient
         self._versions: dict[int, int] = {}  # parameter -> its version when its last gradient came
         self._moved: set[int] = set()  # parameters that were changed by their .data since then
         self._left: dict[int, int] = {}  # parameter -> how often such a change left its gradient there
@@ -34,9 +38,13 @@ class Steps:
 
     def gradient(self, p: Any) -> None:
         """A gradient came for `p` and is about to be added to what is there."""
-        self._fresh += 1
         self.trace.steps.beats += 1
         key = id(p)
+        if key in self._dropped or len(self._dropped) < 2 * FEW:
+            dropped = self._dropped.setdefault(key, [])
+            if key in self._fresh and not self._stepping and (p._grad is None or not p._grad._a.any()):
+                dropped.append(self.trace.steps.last_backward)
+        self._fresh.add(key)
         if not self.trace.steps.count:
             self._by_hand(p)
         if key in self._spent:
@@ -56,7 +64,14 @@ class Steps:
         facts.adaptive = any(
             word in type(optimizer).__name__ for word in ("Ada", "Prop", "prop", "LBFGS", "Muon", "Adam")
         )
+        self._stepping = True
         with_gradient = [p for p in parameters if p._grad is not None]
+        self._drop(with_gradient)
+        runs = self._runs.setdefault(id(optimizer), [0, 0])
+        runs[0] += 1
+        runs[1] += not with_gradient
+        if with_gradient and facts.idle_always is not None and facts.idle_always[0] == id(optimizer):
+            facts.idle_always = None
         if facts.stale is None and any(self._stale.get(id(p)) for p in with_gradient):
             facts.stale = facts.last_backward
         if facts.count > 64 and facts.count % 16:
@@ -66,12 +81,25 @@ class Steps:
         if used:
             return
         leaves = [self.fold.parameter(p) for p in parameters]
+        if runs[0] == runs[1] > 1 and facts.idle_always is None:
+            facts.idle_always = id(optimizer), self.fold.chain(site), leaves
         came = [g for leaf in leaves if (g := self.trace.gradients.get(leaf)) is not None]
-        if self._fresh and any(g.max_abs for g in came):
+        fresh = any(id(p) in self._fresh for p in parameters)
+        if fresh and any(g.max_abs for g in came):
             if facts.cleared is None:
                 facts.cleared = self.fold.chain(site)
-        elif not with_gradient and not (self._fresh and came) and facts.idle is None:
+        elif not with_gradient and not (fresh and came) and facts.idle is None:
             facts.idle, facts.idle_leaves = self.fold.chain(site), leaves
+
+    def _drop(self, parameters: list[Any]) -> None:
+        """Before a step: were gradients of the backward() whose gradients it uses cleared since the last step?"""
+        facts, first = self.trace.steps, next((id(p) for p in parameters if id(p) in self._dropped), None)
+        if first is None:
+            return
+        dropped, self._dropped[first] = self._dropped[first], []
+        if first in self._fresh and dropped and all(chain == facts.last_backward for chain in dropped):
+            facts.dropped.append(facts.last_backward)
+            facts.dropped_runs += len(dropped)
 
     def moved(self, p: Any) -> None:
         """The values of a parameter are changed beside it, by its .data."""
@@ -93,7 +121,8 @@ class Steps:
 
     def after(self, parameters: list[Any]) -> None:
         """The step is done: the gradients it used are spent."""
-        self._fresh = 0
+        self._stepping = False
+        self._fresh.difference_update(map(id, parameters))
         used = (p for p in parameters if p._grad is not None)
         for p in itertools.islice(used, FEW):
             self._spent[id(p)] = (weakref.ref(p._grad), p._grad._version)

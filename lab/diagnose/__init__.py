@@ -15,7 +15,7 @@ from .missing import missing
 from .nonfinite import first_nonfinite
 from .running import wrong_mode
 from .scale import scale
-from .training import cleared, never_stepped, not_held, nothing_held, piled_up, step_size
+from .training import cleared, dropped, never_stepped, not_held, nothing_held, piled_up, step_size
 from .waiting import asked, copied, waiting
 
 ORDER: tuple[Callable[[Trace, set[Leaf]], list[Found]], ...] = (
@@ -23,6 +23,7 @@ ORDER: tuple[Callable[[Trace, set[Leaf]], list[Found]], ...] = (
     cuts,
     nothing_to_do,
     cleared,
+    dropped,
     nothing_held,
     never_stepped,
     step_size,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from widgets.figures import size_text, time_text
 
 from ..gathered import Chain, Leaf, Ref, Row, Trace
@@ -17,12 +19,13 @@ IDLE = 0.6  # share of the wall time outside ops from which Python is what is wa
 
 def double(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """float32 parameters and float64 data meet in an op: all that follows is float64."""
-    if not any(leaf.dtype == "float32" for leaf in trace.parameters()):
-        return []
+    kinds_held = {_dtype(leaf) for leaf in trace.parameters() if leaf in trace.gradients}
+    if "float32" not in kinds_held:
+        return _all_double(trace) if "float64" in kinds_held else []
     for row in trace.rows:
         if row.dtype != "float64" or row.cut or not row.requires_grad:
             continue
-        kinds = {_before_cast(ref, row).dtype for ref in row.refs if ref.shape}
+        kinds = {_dtype(_before_cast(ref, row)) for ref in row.refs if ref.shape}
         if not {"float32", "float64"} <= kinds:
             continue
         line, col, place = where(trace, row.chain)
@@ -36,6 +39,30 @@ def double(trace: Trace, explained: set[Leaf]) -> list[Found]:
             Found("dtype", "warning", line, col, message, "Convert the data once, where it is made: .float().", [row])
         ]
     return []
+
+
+def _all_double(trace: Trace) -> list[Found]:
+    """Data in float64, as NumPy makes it, and a model that was made double to go with it."""
+    for row in trace.rows:
+        data = [ref for ref in row.refs if isinstance(ref, Leaf) and ref.dtype == "float64" and not ref.requires_grad]
+        held = [ref for ref in row.refs if isinstance(ref, Leaf) and ref.module]
+        if row.dtype != "float64" or not row.requires_grad or not data or not held or row.cut:
+            continue
+        line, col, place = where(trace, row.chain)
+        named = data[0].name if data[0].name and not data[0].name.startswith("unnamed") else "its data"
+        message = capital(
+            f"{place} computes in float64 (`{code_of(trace, row)}`: {named} and the parameters alike), which takes "
+            "twice the memory and the time of float32."
+        )
+        remedy = "Convert the data once, where it is made (.float()), and leave the model as it is, in float32."
+        return [Found("dtype", "note", line, col, message, remedy, [row])]
+    return []
+
+
+def _dtype(ref: Ref) -> str:
+    """Of a leaf what it is now: a model may have been made double after it was first met."""
+    t = ref.tensor() if isinstance(ref, Leaf) else None
+    return ref.dtype if t is None else str(t._kind.dtype.name)
 
 
 def _before_cast(ref: Ref, row: Row) -> Ref:
@@ -79,11 +106,15 @@ def one_at_a_time(trace: Trace, explained: set[Leaf]) -> list[Found]:
 
 
 def _of_rows(row: Row) -> int:
-    """The number of rows of the tensor that an op takes single rows of; 0 for any other op."""
+    """The number of rows or elements of the tensor that an op takes single ones of; 0 for any other op."""
     if row.op not in ("select", "getitem", "unbind") or len(row.refs) != 1 or row.cut:
         return 0
     shape = tuple(row.refs[0].shape)
-    return shape[0] if len(shape) > len(row.shape) and shape[1:] == row.shape and shape[0] >= PER_STEP else 0
+    lead = len(shape) - len(row.shape)
+    if lead < 1 or shape[lead:] != row.shape:
+        return 0
+    n = math.prod(shape[:lead])
+    return n if n >= PER_STEP else 0
 
 
 def _inside(trace: Trace) -> int:

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from core import source
-from core.nn import Parameter
 
 from ..gathered import Chain, Leaf, Row, Trace
 
@@ -47,8 +46,7 @@ def verb(leaves: Sequence[object], one: str, many: str) -> str:
 
 def made_to_train(leaf: Leaf) -> bool:
     """Whether a leaf is a module's parameter by its type, and not an input whose gradient is looked at."""
-    t = leaf.tensor()
-    return isinstance(t, Parameter) or bool(getattr(t, "is_parameter", False))
+    return leaf.module
 
 
 def where(trace: Trace, chain: Chain) -> tuple[int | None, int | None, str]:

@@ -32,6 +32,9 @@ def scale(trace: Trace, explained: set[Leaf]) -> list[Found]:
     if not layers:
         return []
     sizes = {leaf: _size(trace, leaf) for leaf, _ in layers}
+    if alike := [(leaf, row) for leaf, row in layers if leaf in trace.alike and made_to_train(leaf)]:
+        explained.update(leaf for leaf, _ in layers)
+        return [_alike(trace, alike)]
     top = max(range(len(layers)), key=lambda i: sizes[layers[i][0]])
     best = layers[top][0]
     if sizes[best] == 0:
@@ -55,6 +58,25 @@ def scale(trace: Trace, explained: set[Leaf]) -> list[Found]:
     strong = [(leaf, row) for leaf, row in strong if leaf not in explained]
     strong.sort(key=lambda pair: pair[1].number)
     return [_exploding(trace, strong, layers[-1], sizes)] if strong else []
+
+
+def _alike(trace: Trace, alike: list[tuple[Leaf, Row]]) -> Found:
+    """Weights that began with one value everywhere: all units of a layer compute and learn the same."""
+    line, col, place = where(trace, alike[0][1].chain)
+    zero = all(not trace.first.get(leaf, (0.0, 0.0))[0] for leaf, _ in alike)
+    leaves = [leaf for leaf, _ in alike]
+    none = zero and not any(trace.gradients[leaf].max_abs for leaf in leaves)
+    what = "are all 0" if zero else "have the same value in every row"
+    so = (
+        "so nothing passes through them and they get gradients of exactly 0"
+        if none
+        else "so all units of a layer give the same and get the same gradient, and never become different"
+    )
+    message = capital(f"{place} computes with start values that break no symmetry: {_span(alike)} {what}, {so}.")
+    remedy = (
+        "Start weights with random values (nn.init.kaiming_uniform_, or those that nn.Linear has); 0 is for biases."
+    )
+    return Found("vanishing" if none else "initialisation", "warning", line, col, message, remedy, [], leaves)
 
 
 def _dead(trace: Trace, layers: list[tuple[Leaf, Row]]) -> list[Found]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import ast
 import math
+import re
 
-from ..gathered import Leaf, Trace
+from ..gathered import Chain, Leaf, Trace
 from .found import Found, capital, listed, made_to_train, verb, where
 
 # A step that changes a weight matrix by more than half its own size forgets what it has learned; 1e-3 is usual, and the
@@ -14,7 +15,8 @@ from .found import Found, capital, listed, made_to_train, verb, where
 LARGE = 0.5
 # Above these a learning rate is itself the likely cause; below them it is the size of the gradient.
 USUAL, USUAL_ADAPTIVE = 0.3, 0.02
-HUGE = 1e2  # as in scale.py
+HUGE, HUGE_TO_WEIGHT = 1e2, 1e4  # as in scale.py
+_UNLISTED = re.compile(r"\w+(\.\w+)+\[[^\]]+\]\.")  # a parameter of a module in a module's plain list
 TOO_SMALL = 1e-7  # float32 rounds such a change away
 
 
@@ -54,20 +56,17 @@ def _call_between(trace: Trace, name: str, first: int | None, last: int | None) 
     """Where the cell calls a method between two lines."""
     if first is None or last is None:
         return None
-    try:
-        tree = ast.parse(trace.code)
-    except (SyntaxError, ValueError):
-        return None
-    calls = [
-        (node.lineno, node.col_offset)
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == name
-    ]
-    return next((at for at in sorted(calls) if first <= at[0] <= last), None)
+    return next((at for at in _calls(trace, name) if first <= at[0] <= last), None)
 
 
 def nothing_held(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """A step of tensors that got no gradient: backward() did not run, or the optimizer holds others."""
+    always = trace.steps.idle_always
+    if always is not None and not any(leaf in explained for leaf in always[2]):
+        others = [leaf for leaf in trace.gradients if leaf not in trace.optimized and made_to_train(leaf)]
+        if others:
+            explained.update(others)
+            return [_others(trace, always[1], others)]
     chain = trace.steps.idle
     if chain is None or trace.steps.cleared is not None or any(leaf in explained for leaf in trace.steps.idle_leaves):
         return []
@@ -78,18 +77,83 @@ def nothing_held(trace: Trace, explained: set[Leaf]) -> list[Found]:
     others = [leaf for leaf in trace.gradients if leaf not in trace.optimized]
     if others:
         explained.update(held)
-        message = capital(
-            f"{place} steps an optimizer that holds other tensors than those that were trained: {listed(others)} "
-            f"{verb(others, 'gets a gradient', 'get gradients')} and {verb(others, 'is', 'are')} not in it; what it "
-            "holds got none."
-        )
-        remedy = "Make the optimizer after the model, of the parameters of the model that runs."
-        return [Found("optimizer", "error", line, col, message, remedy, [], others)]
+        return [_others(trace, chain, others)]
     if not trace.backwards and not trace.failed:
         message = capital(f"{place} steps without gradients: backward() did not run, so the parameters do not change.")
         remedy = "Call loss.backward() before optimizer.step()."
         return [Found("optimizer", "error", line, col, message, remedy, [], held)]
     return []
+
+
+def _others(trace: Trace, chain: Chain, others: list[Leaf]) -> Found:
+    line, col, place = where(trace, chain)
+    message = capital(
+        f"{place} steps an optimizer that holds other tensors than those that were trained: {listed(others)} "
+        f"{verb(others, 'gets a gradient', 'get gradients')} and {verb(others, 'is', 'are')} not in it; what it "
+        "holds got none."
+    )
+    remedy = "Make the optimizer after the model, of the parameters of the model that runs."
+    return Found("optimizer", "error", line, col, message, remedy, [], others)
+
+
+def dropped(trace: Trace, explained: set[Leaf]) -> list[Found]:
+    """Gradients of several batches before one step, of which zero_grad() leaves the last alone."""
+    facts = trace.steps
+    if len(facts.dropped) < max(facts.count, 1) or facts.dropped_runs < 2 or _reads_gradients(trace):
+        return []
+    runs = facts.dropped_runs + facts.count
+    back, col, place = where(trace, facts.dropped[-1])
+    step, step_col, at = where(trace, facts.last_step)
+    clears = _calls(trace, "zero_grad")
+    lost = f"{facts.dropped_runs:,} of {runs:,} batches count for nothing"
+    if _outside(trace, step, back):
+        message = (
+            f"{at} steps after the loop that runs backward() ({place}), and in it the gradients are cleared: {lost}."
+        )
+        remedy = "Step inside the loop, after backward(); or clear the gradients outside it, to step by their sum."
+        return [Found("zero-grad", "warning", step, step_col, capital(message), remedy)]
+    line, column = clears[0] if len(clears) == 1 else (back, col)
+    there = f"line {line} clears" if len(clears) == 1 else f"{place} finds cleared"
+    message = (
+        f"{there} gradients that no step has used: backward() ({place}) ran {runs:,} times and step() {facts.count:,}, "
+        f"so {lost}."
+    )
+    remedy = "Call zero_grad() right after step(), under the same condition, so that the gradients add up in between."
+    return [Found("zero-grad", "warning", line, column, capital(message), remedy)]
+
+
+def _reads_gradients(trace: Trace) -> bool:
+    """Whether the cell looks at .grad itself: then clearing it before a step may be meant."""
+    try:
+        tree = ast.parse(trace.code)
+    except (SyntaxError, ValueError):
+        return True
+    reads = (n for n in ast.walk(tree) if isinstance(n, ast.Attribute) and n.attr == "grad")
+    return any(isinstance(n.ctx, ast.Load) and ast.unparse(n.value).rpartition(".")[2] != "autograd" for n in reads)
+
+
+def _calls(trace: Trace, name: str) -> list[tuple[int, int]]:
+    """Where the cell calls a method."""
+    try:
+        tree = ast.parse(trace.code)
+    except (SyntaxError, ValueError):
+        return []
+    calls = (n for n in ast.walk(tree) if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute))
+    return sorted((n.lineno, n.col_offset) for n in calls if n.func.attr == name)  # type: ignore[attr-defined]
+
+
+def _outside(trace: Trace, step: int | None, back: int | None) -> bool:
+    """Whether the innermost loop around `back` does not contain `step`."""
+    try:
+        tree = ast.parse(trace.code)
+    except (SyntaxError, ValueError):
+        return False
+    around = [
+        (n.lineno, n.end_lineno or n.lineno)
+        for n in ast.walk(tree)
+        if isinstance(n, ast.For | ast.While) and back is not None and n.lineno <= back <= (n.end_lineno or n.lineno)
+    ]
+    return bool(around) and step is not None and not max(around)[0] <= step <= max(around)[1]
 
 
 def never_stepped(trace: Trace, explained: set[Leaf]) -> list[Found]:
@@ -129,6 +193,14 @@ def not_held(trace: Trace, explained: set[Leaf]) -> list[Found]:
                 "Make the optimizer of all of model.parameters() once the model is complete, or freeze "
                 f"{verb(leaves, 'it', 'them')} with requires_grad_(False)."
             )
+            if unlisted := [leaf.name.partition("[")[0] for leaf in leaves if _UNLISTED.match(leaf.name)]:
+                kept = list(dict.fromkeys(unlisted))
+                plain = verb(kept, "is a plain list or dictionary", "are plain lists or dictionaries")
+                message = (
+                    message[:-1] + f"; {listed(kept)} {plain}, of which {kept[0].partition('.')[0]}.parameters() "
+                    "knows nothing."
+                )
+                remedy = "Keep modules in nn.ModuleList or nn.ModuleDict."
             found.append(Found("optimizer", severity, line, col, message, remedy, [], leaves))
     return found
 
@@ -155,7 +227,7 @@ def step_size(trace: Trace, explained: set[Leaf]) -> list[Found]:
     fair = 10.0 if largest in trace.steps.from_zero else 1.0  # beside a weight that began at 0 each change is large
     worse = lost or (loss is not None and not loss[1] < fair * loss[0])
     usual = USUAL_ADAPTIVE if trace.steps.adaptive else USUAL
-    by_gradient = trace.steps.lr <= usual and trace.gradients[largest].rms > HUGE
+    by_gradient = trace.steps.lr <= usual and _huge_at_first(trace, largest)
     if ratio > LARGE and worse and not by_gradient and trace.steps.count > 1:
         explained.update(weights)
         message = capital(
@@ -178,6 +250,12 @@ def step_size(trace: Trace, explained: set[Leaf]) -> list[Found]:
         )
         return [Found("learning-rate", "warning", line, col, message, "Raise the learning rate.", [], moving)]
     return []
+
+
+def _huge_at_first(trace: Trace, leaf: Leaf) -> bool:
+    """Whether a parameter's very first gradient was beyond what a usual step can bear: then it is not the steps."""
+    weight, gradient = trace.first.get(leaf, (0.0, trace.gradients[leaf].rms))
+    return gradient > max(HUGE, HUGE_TO_WEIGHT * weight)
 
 
 def _loss(trace: Trace) -> tuple[float, float] | None:

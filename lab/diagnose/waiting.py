@@ -75,9 +75,9 @@ def _loader(trace: Trace, loops: dict[Chain, list[Sample]], total: int) -> Found
     code = _header(source.locate(*outer.places[at]).code or _text(trace, line))
     where_slow, remedy_line = "", ""
     if slow is not None and slow[0] > 0.5 * spent:
-        spot, function = source.locate(*slow[1]), slow[1][0].co_name
+        code_of_slow, function = source.locate(*slow[1]).code, slow[1][0].co_name
         there = _words(trace, slow[1])
-        text = f" (`{spot.code}`)" if spot.code and len(spot.code) < 60 else ""
+        text = f" (`{code_of_slow}`)" if code_of_slow and len(code_of_slow) < 60 else ""
         where_slow = f"; {there}{text} in {function} takes most of it"
         remedy_line = f"Make {there} faster or do its work once, before the loop"
     loaded = any(s.kind == "loader" for s in samples)
