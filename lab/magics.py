@@ -20,6 +20,7 @@ import widgets
 from core import source
 from widgets import Record, compare
 
+from . import peaks
 from .session import Recording, error_row
 
 FLAGS = {
@@ -197,6 +198,7 @@ class LabMagics(Magics):
         if "--text" in flags:
             _publish(plain)
             return
+        peaks.add(record)
         try:
             bundle = {"text/html": widgets.html(record), **plain}
         except Exception:

@@ -16,7 +16,7 @@ import widgets
 from core import observe, source
 from widgets.record import ErrorRow, Record
 
-from . import adapters, export
+from . import adapters, export, peaks
 from .check import Checker
 from .finish import build, settle
 from .recorder import Recorder
@@ -141,6 +141,7 @@ class Recording:
 
     def html(self) -> str:
         """The card as one self-contained piece of HTML, to be written to a file."""
+        peaks.add(self.record)
         return widgets.html(self.record)
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -148,6 +149,7 @@ class Recording:
 
         *Raises*: ValueError for another suffix.
         """
+        peaks.add(self.record)
         export.save(self.record, path)
 
     def to_chrome_trace(self, path: str | os.PathLike[str] | None = None) -> dict[str, Any]:

@@ -31,8 +31,8 @@ def payload(record: Record, graph: Graph) -> dict[str, Any]:
     >>> from widgets.record import KernelRow, Record
     >>> record = Record(kernels=[KernelRow("tanh_f32", "C", "tanh", 2, 0.5, 250.0)])
     >>> data = payload(record, build(record))
-    >>> data["keys"]["kernels"], data["kernels"]
-    (['$kernel', '$backend', 'count', 'forward', 'mean_us', 'bytes_per_s'], [[1, 2, 2, 0.5, 250.0, None]])
+    >>> data["keys"]["kernels"][:3], [row[:3] for row in data["kernels"]]
+    (['$kernel', '$backend', 'count'], [[1, 2, 2]])
     """
     op_index = {op.id: i for i, op in enumerate(record.ops)}
     resolve = leads_to(record)
@@ -65,6 +65,7 @@ def payload(record: Record, graph: Graph) -> dict[str, Any]:
             "wall": figure(record.wall_ms),
         },
         "checked": record.checked,
+        "machine": record.machine and vars(record.machine),
         "hint": "Point at a line for its times and its boxes in the graph.",
         "help": "Click a box for its kernel, times and values. Enter opens a group, Esc goes up, arrows move.",
         "beside": record.comparison and (record.comparison.before or "the last run"),
@@ -218,6 +219,14 @@ _KERNEL: Columns = {
     "forward": lambda row: figure(row[0].total_ms),
     "mean_us": lambda row: figure(row[0].mean_us),
     "bytes_per_s": lambda row: figure(row[0].bytes_per_s),
+    "flops_per_s": lambda row: figure(row[0].flops_per_s),
+    "$op": lambda row: row[0].op,
+    "$dtype": lambda row: row[0].dtype,
+    "$device": lambda row: row[0].device,
+    "$config": lambda row: row[0].config,
+    "inputs": lambda row: row[0].inputs,
+    "declined": lambda row: row[0].declined,
+    "tune": lambda row: row[0].tune,
 }
 _RUN: Columns = {
     "start": lambda r: figure(r.start_ms, 6),

@@ -144,6 +144,19 @@ class KernelRow:
     """The command that opens the tuner on it, or nothing."""
 
 
+@dataclass
+class Machine:
+    """What the machine was measured to do at most."""
+
+    name: str = ""
+    device: str = "cpu"
+    threads: int = 0
+    bytes_per_s: float = 0.0
+    """Of a copy: what was read and what was written."""
+    flops_per_s: dict[str, float] = field(default_factory=dict)
+    """Of a matrix product, by dtype."""
+
+
 def kernel_names(kernels: list[KernelRow]) -> list[str]:
     """What each row is called: its kernel, with the op where several ops run the same one.
 
@@ -282,6 +295,8 @@ class Record:
     """The timeline: the first runs of ops, in the order in which they began."""
     comparison: Comparison | None = None
     """With the last run of the same cell, where there was one."""
+    machine: Machine | None = None
+    """None where it was not measured."""
     checked: str = ""
     """What `--check` found, in a sentence; empty where it was not asked for."""
     device: str = "cpu"

@@ -13,4 +13,11 @@ function table(caption, columns, data, {total, onrow, start} = {}) {
   start ? by(start) : fill();
   return [h('table', {}, h('caption', {}, caption), h('thead', {}, h('tr', {}, heads)), body, total && h('tfoot', {}, h('tr', {}, total.map((t, k) => h('td', figures(k), t))))), more];
 }
+const unfold = (tr, wide, make) => { // a row that opens: its button by keyboard, all of it by mouse
+  tr.onclick = e => {
+    if (tr.open && tr.open.contains(e.target)) return;
+    tr.querySelector('[aria-expanded]').setAttribute('aria-expanded', !tr.open);
+    if (tr.open) { tr.open.remove(); tr.open = null; } else tr.after(tr.open = h('tr', {}, h('td', {class: 'open', colspan: wide}, make())));
+  };
+};
 const track = parts => h('span', {class: 'track', ...hide}, parts.map(([c, x]) => x > 0 && h('u', {class: c, style: `width:${100 * x}%`})));

@@ -12,14 +12,38 @@ function timeline() {
   const foot = quiet(D.runs_left ? `The ${whole(runs.length)} longest of ${whole(runs.length + D.runs_left)} runs. Point at one.` : 'Point at a run.');
   return [h('div', {class: 'lead'}, svg, foot)];
 }
+// ---- a kernel's rates beside what the machine was measured to reach
+const {machine} = D, NO_PEAK = 'The peak was not measured on this machine', giga = x => !real(x) ? x ?? '' : x < 1e8 ? '<0.1' : x < 1e12 ? fixed(x / 1e9) : whole(Math.round(x / 1e9));
+for (const k of kernels) {
+  const mine = machine && machine.device === k.device;
+  k.most = [['GB/s', k.bytes_per_s, mine && machine.bytes_per_s, 'copied'], ['GFLOP/s', k.flops_per_s, mine && machine.flops_per_s[k.dtype], `of a ${k.dtype} product`]].filter(m => real(m[1]));
+  k.shares = k.most.map(([, x, peak]) => peak > 0 ? x / peak : null); k.reached = k.shares.some(real) ? Math.max(...k.shares) : null;
+}
+const percent = x => x > 1 ? '>100 %' : x < .001 ? '<0.1 %' : +(100 * x).toPrecision(2) + ' %';
+const ofPeak = k => real(k.reached) ? percent(k.reached) : k.most.length ? quiet('not measured') : '';
+function tuner(command) { // a page cannot write into the notebook: the command is copied, or selected where that is forbidden
+  const code = h('code', {class: 'code'}, command), told = h('span', {class: 'quiet', role: 'status'}), say = words => told.textContent = words;
+  return h('p', {}, button('Tune this kernel', async e => {
+    e.stopPropagation();
+    try { await navigator.clipboard.writeText(command); say('copied; run it in a new cell'); } catch { getSelection().selectAllChildren(code); say('copy it, and run it in a new cell'); }
+  }), ' ', code, ' ', told);
+}
+function aboutKernel(k) {
+  const list = k.declined.map(t => h('li', {class: 'code'}, clip(t)));
+  return [h('p', {}, h('b', {}, time(k.mean_us / 1e3)), quiet(' a run'), k.inputs.length > 0 && [quiet(', first on '), k.inputs.join(', ')], k.config && [quiet(' with '), h('span', {class: 'code'}, k.config)]),
+    ...k.most.map(([unit, x, peak, what], i) => h('p', {}, h('b', {}, `${giga(x)} ${unit}`), quiet(peak > 0 ? `, ${percent(k.shares[i])} of the ${giga(peak)} ${unit} ${what} that this machine reaches` : `: ${machine ? 'no peak was measured for this' : NO_PEAK.toLowerCase()}`))),
+    list.length ? h('div', {}, quiet('declined before it:'), h('ul', {}, list)) : h('p', {class: 'quiet'}, k.device && !k.op.endsWith(' backward') ? 'It stands first: no kernel declined.' : ''),
+    k.tune ? tuner(k.tune) : h('p', {class: 'quiet'}, 'The tuner has no space for this kernel.')].filter(Boolean);
+}
 function timingTables() {
   const ms = list => { const m = top(list, both), n = m >= 100 ? 1 : m >= 10 ? 2 : 3; return x => real(x) ? x.toFixed(n) : x ?? ''; };
   const spans = (list, one) => { const m = top(list, both), w = ms(list); return [[['runs', d => whole(d.count), 'count'], [one ? 'total ms' : 'forward ms', d => w(d.forward), 'forward'], ...(one ? [] : [['backward ms', d => w(d.backward), 'backward'], ['sum ms', d => w(both(d)), both]]), ['', d => track([['f', d.forward / m], ['b', d.backward / m]]), 0, 'text']], [whole(sum(list, 'count')), w(sum(list, 'forward')), ...(one ? [] : [w(sum(list, 'backward')), w(sum(list, 'forward') + sum(list, 'backward'))]), '']]; };
-  const name = (k, cls) => [k, d => d[k], k, cls], [a, aSum] = spans(lines), [b, bSum] = spans(byOp), byModule = rows('by_module'), [m, mSum] = spans(byModule), [c, cSum] = spans(kernels, 1), rate = d => real(d.bytes_per_s) ? d.bytes_per_s < 1e8 ? '<0.1' : (d.bytes_per_s / 1e9).toFixed(1) : '';
+  const name = (k, cls) => [k, d => d[k], k, cls], [a, aSum] = spans(lines), [b, bSum] = spans(byOp), byModule = rows('by_module'), [m, mSum] = spans(byModule), [c, cSum] = spans(kernels, 1);
   return [...timeline(), ...[table('By line', [['line', d => button(d.line, () => reveal([], d.line)), 'line'], ['source', d => (D.source[d.line - 1] || '').trim(), 0, 'code long'], ...a], lines, {total: ['', 'all lines', ...aSum]}),
     table('By op', [name('op', 'code'), ...b], byOp, {total: ['all ops', ...bSum], start: 4}),
     byModule.length > 1 && table('By module', [['module', d => d.op, 'op', 'code'], ...m], byModule, {total: ['all modules', ...mSum], start: 4}),
-    table('By kernel', [name('kernel', 'code'), name('backend', 'text'), ...c, ['mean', d => time(d.mean_us / 1e3), 'mean_us'], ['GB/s', rate, 'bytes_per_s']], kernels, {total: ['all kernels', '', ...cSum, '', ''], start: 3})].filter(Boolean).flat()];
+    table('By kernel', [['kernel', d => h('button', {type: 'button', 'aria-expanded': 'false'}, d.kernel), 'kernel', 'code'], name('backend', 'text'), ...c, ['GB/s', d => giga(d.bytes_per_s), 'bytes_per_s'], ['GFLOP/s', d => giga(d.flops_per_s), 'flops_per_s'], ['of peak', ofPeak, d => d.reached]], kernels, {total: ['all kernels', '', ...cSum, '', '', ''], start: 3, onrow: (d, tr) => unfold(tr, 8, () => aboutKernel(d))}),
+    kernels.length && h('p', {class: 'lead'}, machine ? ['Peak: what this machine was measured to reach, ', h('b', {}, giga(machine.bytes_per_s) + ' GB/s'), ' copied', Object.entries(machine.flops_per_s).map(([dtype, x]) => [', ', h('b', {}, giga(x) + ' GFLOP/s'), ` in ${dtype} products`]), ` (${machine.name}${machine.threads ? ', ' + count(machine.threads, 'thread') : ''}). Arrays that lie in its cache may pass it. Open a kernel for its config, for who declined, and to tune it.`] : NO_PEAK + ', so rates stand alone. Open a kernel for its config, for who declined, and to tune it.')].filter(Boolean).flat()];
 }
 panel('Timings', timingTables);
 

@@ -1,0 +1,147 @@
+"""What is told of a kernel: on what it ran, who declined, its figures beside the machine's, and the tuner's command."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import core
+import lab
+from core import native
+from lab import peaks
+from lab.flops import flops
+from widgets.record import KernelRow, Machine, Record
+
+needs_c = pytest.mark.skipif(native.module is None, reason="the C kernels are off")
+
+
+def rows(rec: Any) -> dict[str, KernelRow]:
+    return {k.op: k for k in rec.record.kernels}
+
+
+@needs_c
+def test_a_product_and_its_gradient() -> None:
+    x, w = core.randn(64, 128, requires_grad=True), core.randn(32, 128, requires_grad=True)
+    with lab.record() as rec:
+        core.nn.functional.linear(x, w).sum().backward()
+    forward, backward = rows(rec)["linear"], rows(rec)["linear backward"]
+    assert forward.inputs == ["64×128 float32", "32×128 float32"]
+    assert forward.tune == "%tune matmul_f32 64x32x128 float32"
+    assert forward.flops_per_s == pytest.approx(2 * 64 * 128 * 32 / (forward.total_ms / 1e3))
+    assert backward.flops_per_s == pytest.approx(2 * 2 * 64 * 128 * 32 / (backward.total_ms / 1e3))
+    assert backward.tune == ""
+    assert forward.config == "1 thread"  # too small for more
+    assert forward.declined == []
+
+
+@needs_c
+def test_a_factor_without_gradient_costs_no_product() -> None:
+    x, w = core.randn(64, 128), core.randn(32, 128, requires_grad=True)
+    with lab.record() as rec:
+        core.nn.functional.linear(x, w).sum().backward()
+    backward = rows(rec)["linear backward"]
+    assert backward.flops_per_s == pytest.approx(2 * 64 * 128 * 32 / (backward.total_ms / 1e3))
+
+
+@needs_c
+def test_who_declined_and_why() -> None:
+    with lab.record() as rec:
+        core.arange(10).abs()
+        core.arange(10).view(2, 5)
+    assert rows(rec)["abs"].declined == ["abs (C): takes float32 and float64, got int64"]
+    assert rows(rec)["view"].declined == []  # nothing is computed, and nobody is missed
+
+
+def test_the_config_of_a_triton_kernel() -> None:
+    if not core.cuda.is_available():
+        pytest.skip("neither a GPU nor TRITON_INTERPRET=1")
+    x = core.randn(16, 64, device="cuda")
+    with lab.record() as rec:
+        x.softmax(1)
+        x.tanh()
+    softmax, tanh = rows(rec)["softmax"], rows(rec)["tanh"]
+    assert (softmax.backend, softmax.device) == ("Triton", "cuda")
+    assert "BLOCK=64" in softmax.config
+    assert "num_warps=" in softmax.config
+    assert softmax.tune == "%tune softmax_kernel 16x64 float32"
+    assert "BLOCK=" in tanh.config
+
+
+@pytest.mark.parametrize(
+    ("name", "shapes", "out", "wanted"),
+    [
+        ("matmul", [(2, 3, 4), (4, 5)], (2, 3, 5), 2 * 2 * 3 * 4 * 5),
+        ("conv", [(2, 4, 8, 8), (6, 2, 3, 3)], (2, 6, 6, 6), 2 * 2 * 6 * 36 * 2 * 9),
+        ("conv_transpose", [(2, 4, 5), (4, 3, 2)], (2, 3, 6), 2 * 2 * 4 * 5 * 3 * 2),
+        ("attention", [(2, 8, 16), (2, 10, 16), (2, 10, 4)], (2, 8, 4), 2 * 2 * 8 * 10 * (16 + 4)),
+        ("lstm", [(7, 2, 3), (16, 3), (16, 4)], (7, 2, 4), 2 * 14 * (48 + 64)),
+        ("exp", [(3,)], (3,), None),
+        ("matmul", [], (3,), None),
+    ],
+)
+def test_operations_by_shape(name: str, shapes: Any, out: Any, wanted: Any) -> None:
+    assert flops(name, shapes, out) == wanted
+
+
+def test_peaks_are_measured_three_times_and_the_best_is_kept(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(peaks, "SECONDS", 0.001)
+    monkeypatch.setattr(peaks, "COPIED", 1 << 16)
+    monkeypatch.setattr(peaks, "SIDE", 32)
+    assert peaks.known("cpu") is None
+    best = 0.0
+    for session in range(1, 6):
+        monkeypatch.setattr(peaks, "_measured", set())
+        found = peaks.measured("cpu")
+        assert found is not None
+        assert found.bytes_per_s >= best
+        best = found.bytes_per_s
+        (entry,) = json.loads((tmp_path / "gradlab" / "kernels" / "peaks.json").read_text()).values()
+        assert entry["times"] == min(session, peaks.SESSIONS)
+    again = peaks.known("cpu")
+    assert again is not None
+    assert again.bytes_per_s == best
+    assert (tmp_path / "gradlab" / "kernels" / "peaks.json").stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{", '{"x": 3}', "\x00"])
+def test_a_damaged_file_is_measured_anew(text: str, tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(peaks, "SECONDS", 0.001)
+    monkeypatch.setattr(peaks, "_measured", set())
+    folder = peaks.cache_folder()
+    machine = peaks._this("cpu")
+    assert machine is not None
+    (folder / "peaks.json").write_text(text.replace('"x"', json.dumps(peaks._key(machine))))
+    assert peaks.known("cpu") is None
+    found = peaks.measured("cpu")
+    assert found is not None
+    assert found.flops_per_s["float32"] > 0
+
+
+def test_the_measurement_is_short_and_no_part_of_a_cell(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(peaks, "_measured", set())
+    with lab.record() as rec:
+        core.ones(64).exp()
+    assert rec.record.machine is None  # a recording alone measures nothing
+    assert rec.record.wall_ms < 100
+    start = time.perf_counter()
+    page = rec.html()
+    assert time.perf_counter() - start < 3  # 0.3 s; a machine that is busy may need more
+    assert rec.record.machine is not None
+    assert "GB/s" in page
+    again = Record.from_json(rec.record.to_json())
+    assert again.machine == rec.record.machine
+
+
+def test_an_interpreted_gpu_has_no_peak() -> None:
+    record = Record(device="cuda", kernels=[KernelRow("k")])
+    peaks.add(record)
+    assert record.machine is None or isinstance(record.machine, Machine)
+    if core.cuda.is_available() and core.backends.array_module("cuda").__name__ == "numpy":
+        assert record.machine is None
