@@ -88,7 +88,7 @@ def open_page(chromium: Any) -> Iterator[Callable[..., Watched]]:
 
 
 class Server:
-    """JupyterLab on a free port with private folders; `root` holds its notebooks."""
+    """JupyterLab and Notebook 7 on a free port with private folders; `root` holds their notebooks."""
 
     def __init__(self, root: Path, private: Path) -> None:
         self.root = root
@@ -113,6 +113,7 @@ class Server:
             "ServerApp.open_browser": False,
             "IdentityProvider.token": "",
             "LabApp.expose_app_in_browser": True,
+            "JupyterNotebookApp.expose_app_in_browser": True,
         }
         command = [sys.executable, "-m", "jupyter", "lab", "--no-browser", "--allow-root"]
         command += [f"--{name}={value}" for name, value in options.items()]
@@ -205,10 +206,13 @@ class Notebook:
 def notebook(
     server: Server, open_page: Callable[..., Watched], request: pytest.FixtureRequest
 ) -> Iterator[Callable[..., Notebook]]:
-    """`notebook("cell 1", "cell 2")` or `notebook(path=...)`: an open notebook whose kernel is idle."""
+    """`notebook("cell 1", "cell 2")` or `notebook(path=...)`: an open notebook whose kernel is idle.
+
+    `classic=True` opens it in Notebook 7, not in JupyterLab.
+    """
     opened: list[Notebook] = []
 
-    def open_notebook(*cells: str, path: Path | None = None) -> Notebook:
+    def open_notebook(*cells: str, path: Path | None = None, classic: bool = False) -> Notebook:
         import nbformat
 
         if path is None:
@@ -219,7 +223,8 @@ def notebook(
             )
             nbformat.write(content, path)
         watched = open_page(allow=(server.url,))
-        watched.page.goto(f"{server.url}/lab/tree/{path.relative_to(server.root)}?reset")
+        view = "notebooks" if classic else "lab/tree"
+        watched.page.goto(f"{server.url}/{view}/{path.relative_to(server.root)}?reset")
         watched.page.wait_for_function(IDLE, timeout=START_S * 1000)
         opened.append(Notebook(watched, path))
         return opened[-1]

@@ -7,7 +7,7 @@ import re
 
 from playwright.sync_api import expect
 
-from .access import check, faint
+from .access import axe, check, faint
 
 SETUP = """
 %load_ext lab
@@ -79,10 +79,39 @@ def test_every_tab_in_light_and_dark_and_reopened(notebook):
             named(card, name).click()
             assert faint(card) == []
             assert check(card) == []
+            assert axe(nb.page, ".jp-OutputArea-output .gradlab-card") == []
     nb.theme("JupyterLab Light")
     nb.save()
     nb.shutdown()
     again = notebook(path=nb.path)
+    again.shutdown()
+    walk(again, again.output(1).locator(".card"))
+    assert nb.watched.requests == again.watched.requests == []
+
+
+def test_every_tab_in_notebook_7(notebook):
+    nb = notebook(SETUP, STEP, "loss.exp()", classic=True)
+    assert nb.page.evaluate("() => window.jupyterapp.name") == "Jupyter Notebook"
+    for index in (0, 1):
+        nb.run(index)
+    card = nb.output(1).locator(".card")
+    expect(card.locator("header")).to_contain_text("ops", timeout=START_MS)
+    nb.cell(1).locator(".cm-content").click()
+    nb.page.keyboard.press("Control+End")
+    nb.page.keyboard.insert_text("\nloss.exp()")
+    nb.page.keyboard.press("Control+Enter")
+    expect(named(card, "Changes")).to_have_count(1, timeout=START_MS)
+    for theme in ("JupyterLab Dark", "JupyterLab Light"):
+        nb.theme(theme)
+        walk(nb, card)
+        assert faint(card) == []
+        assert axe(nb.page, ".jp-OutputArea-output .gradlab-card") == []
+    for key in ("a", "b", "d", "d", "x"):  # in command mode these insert, delete and cut cells
+        nb.page.keyboard.press(key)
+    expect(nb.page.locator(".jp-Notebook .jp-CodeCell")).to_have_count(3)
+    nb.save()
+    nb.shutdown()
+    again = notebook(path=nb.path, classic=True)
     again.shutdown()
     walk(again, again.output(1).locator(".card"))
     assert nb.watched.requests == again.watched.requests == []
@@ -111,7 +140,7 @@ def test_a_cell_that_raises_and_one_that_awaits(notebook):
 
 
 def test_a_cell_run_a_hundred_times_keeps_its_size(notebook):
-    """One card at a time; the page's nodes and the kernel's memory stay where they were after the first runs."""
+    """One card at a time; the page's nodes and heap and the kernel's memory stay as they were after the first runs."""
     resident = "rss = int(open('/proc/self/statm').read().split()[1]) * 4096 // 10**6"
     resident += "; print('run', get_ipython().execution_count, 'resident', rss)"
     nb = notebook(SETUP, STEP, resident)
@@ -131,17 +160,19 @@ def test_a_cell_run_a_hundred_times_keeps_its_size(notebook):
         megabytes = int(nb.output(2).inner_text().split()[-1])
         devtools.send("HeapProfiler.collectGarbage")
         counters = devtools.send("Memory.getDOMCounters")
+        heap = devtools.send("Runtime.getHeapUsage")["usedSize"]
         saved = nb.save()["cells"][1]["outputs"]
-        return counters["nodes"], counters["jsEventListeners"], megabytes, len(saved), len(str(saved))
+        return counters["nodes"], counters["jsEventListeners"], heap, megabytes, len(saved), len(str(saved))
 
     again(9)
-    nodes, listeners, megabytes, outputs, length = sizes(1)
+    nodes, listeners, heap, megabytes, outputs, length = sizes(1)
     again(91)
-    nodes_after, listeners_after, megabytes_after, outputs_after, length_after = sizes(10)
+    nodes_after, listeners_after, heap_after, megabytes_after, outputs_after, length_after = sizes(10)
     expect(nb.cell(1).locator(".gradlab-card")).to_have_count(1)
     assert outputs == outputs_after == 1
     assert nodes_after < nodes * 1.15
     assert listeners_after < listeners * 1.15
+    assert heap_after < heap * 1.15
     assert megabytes_after < megabytes + 40
     assert length_after < length * 1.2
     assert nb.watched.requests == []

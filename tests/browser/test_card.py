@@ -156,7 +156,7 @@ def test_drill_in_and_out_by_keyboard(show):
     group = page.locator(".node.group").first
     group.focus()
     page.keyboard.press("Enter")
-    crumbs = page.get_by_role("navigation", name="modules")
+    crumbs = page.get_by_role("group", name="modules")
     expect(crumbs).to_contain_text("model.blocks.0")
     expect(page.locator(".node:focus .label")).to_have_text("layer_norm ×20")
     page.keyboard.press("ArrowDown")

@@ -12,6 +12,7 @@ from playwright.sync_api import expect
 import widgets
 
 from ..widgets import samples
+from .access import axe, faint
 from .conftest import KERNEL
 
 
@@ -57,19 +58,44 @@ def test_an_untrusted_notebook_shows_the_still_card(notebook, server):
     expect(output).to_contain_text("line 2: h.numpy() cut the graph, so 4 parameters get no gradient")
     expect(output.locator("img")).to_have_js_property("complete", True)
     assert output.locator("img").evaluate("e => e.naturalWidth") > 300
-    output.get_by_text("Gradients (6)").click()
-    expect(output.get_by_role("cell", name="encoder.2.bias")).to_be_visible()
+    for title, inside in (
+        ("Gradients (6)", "encoder.2.bias"),
+        ("Time by line", "h = encoder(images)"),
+        ("Time by kernel", "linear_f32"),
+    ):
+        output.get_by_text(title).click()
+        expect(output.get_by_role("cell", name=inside, exact=True)).to_be_visible()
     expect(output.locator(".card")).to_have_count(0)
-    assert nb.watched.requests == []
+    for theme in ("JupyterLab Dark", "JupyterLab Light"):
+        nb.theme(theme)
+        assert faint(output) == []
+        assert axe(nb.page, ".jp-OutputArea-output") == []
+    page = nb.page.viewport_size["width"]
+    assert output.bounding_box()["x"] + output.bounding_box()["width"] <= page
+    assert nb.watched.requests == nb.watched.errors == []
 
 
 def test_an_exported_page_shows_the_live_card_without_a_network(open_page, tmp_path):
-    output = nbformat.v4.new_output("display_data", data={"text/html": widgets.html(samples.cut())})
+    cards = [widgets.html(samples.cut()), widgets.html(samples.memory())]
+    output = nbformat.v4.new_output("display_data", data={"text/html": "".join(cards)})
     path = tmp_path / "exported.ipynb"
     nbformat.write(nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("1", outputs=[output])]), path)
     subprocess.run([sys.executable, "-m", "jupyter", "nbconvert", "--to", "html", str(path)], check=True)
-    page = open_page(offline=True).page
+    watched = open_page(offline=True)
+    page = watched.page
     page.goto(path.with_suffix(".html").as_uri(), wait_until="domcontentloaded")
     expect(page.locator(".card .node.lit .label")).to_have_text("numpy")
-    page.get_by_role("tab", name="Timings").click()
-    expect(page.locator(".card table")).to_have_count(4)
+    card = page.locator(".card").last
+    tabs = card.get_by_role("tab")
+    assert tabs.all_inner_texts() == ["Graph", "Gradients (1)", "Timings", "Memory", "Changes (3)"]
+    tabs.first.focus()
+    for one in [*tabs.all()[1:], tabs.first]:
+        page.keyboard.press("ArrowRight")
+        expect(one).to_have_attribute("aria-selected", "true")
+        panel = card.get_by_role("tabpanel")
+        expect(panel.get_by_role("cell").or_(panel.locator(".node.op")).first).to_be_visible()
+        assert axe(page, ".gradlab-card") == []
+    of_nbconvert = ("require.min.js", "mathjax")  # its page asks for these itself, cards or none
+    asked = [r for r in watched.requests if not r.startswith("file:") and not any(n in r for n in of_nbconvert)]
+    assert asked == []
+    assert [e for e in watched.errors if "ERR_INTERNET_DISCONNECTED" not in e] == []
