@@ -30,6 +30,7 @@ from widgets.record import (
 )
 
 from . import kernels, measure, memory
+from .calls import calls, sites
 from .diagnose import Found, diagnose
 from .fold import latest
 from .gathered import Leaf, Ref, Row, Trace
@@ -65,6 +66,7 @@ def settle(recorder: Recorder, space: Mapping[str, Any], text: str) -> Trace:
             above = trace.paths[parent]
             name = f"{above}.{kind}" if above else kind
         trace.paths.append(name)
+        trace.entered.append((*trace.entered[parent], (kind, name)))
         if parent == 0 and module is not None:
             _list_parameters(recorder, module, name, set())
     for leaf in trace.leaves:
@@ -265,7 +267,7 @@ def _rows(trace: Trace, record: Record, found: list[Found]) -> dict[Ref, int]:
             if own:
                 place = trace.own_place(row.chain[:1])
         flags = set(row.flags)
-        if row.bad is not None or row in first:
+        if row in first or (row.bad is not None and row.bad.nan):  # a mask's -inf alone is no fault
             flags.add("nan")
         if row.error:
             flags.add("error")
@@ -294,8 +296,11 @@ def _rows(trace: Trace, record: Record, found: list[Found]) -> dict[Ref, int]:
                 row.requires_grad,
                 row.stats,
                 sorted(flags),
+                calls(trace, row),
             )
         )
+    for row, site in zip(rows, sites(rows), strict=True):
+        record.ops[numbers[row]].site = site
     return numbers
 
 

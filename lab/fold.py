@@ -14,7 +14,7 @@ from inspect import CO_NEWLOCALS
 from types import CodeType, FrameType
 from typing import Any
 
-from core import observe
+from core import native, observe
 from core.source import is_ours
 
 from .gathered import Chain, Leaf, Ref, Row, Trace
@@ -25,6 +25,7 @@ DEPTH = 64  # frames of the user's code that tell two calls of one function apar
 OURS = os.path.dirname(os.path.abspath(__file__)) + os.sep
 Site = tuple[int, ...]  # a chain as numbers, which hash fast: code objects hash by their whole content
 NOWHERE = (0, 0)
+_calls = getattr(native.module, "calls", None)  # the walk over frames in C
 CACHE = dis.opmap.get("CACHE", -1)  # the room behind an instruction for what the interpreter has learned of it
 
 
@@ -43,6 +44,8 @@ class Folder:
         self._leaves: dict[Any, Leaf] = {}
         self._trained: dict[int, Leaf] = {}
         self._codes: dict[int, CodeType] = {}
+        self._sites: dict[Site, Site] = {}  # as frames tell it -> with every instruction at its beginning
+        self._whose: dict[str, bool | None] = {}  # file -> a library's (True), the user's (False), the lab's (None)
         self._begins: dict[tuple[int, int], int] = {}  # (code, lasti) -> where that instruction begins
         self._path_numbers: dict[tuple[int, int], int] = {}
 
@@ -107,6 +110,19 @@ class Folder:
         if place is None:
             return ()
         code, lasti = place
+        if not code.co_flags & CO_NEWLOCALS or code is self.boundary:
+            raw: Site | None = (id(code), lasti)
+        else:
+            raw = _calls(code, self._whose, self.boundary, DEPTH) if _calls is not None else None
+        if raw is None:
+            return self._walk(code, lasti, skip + 1)
+        site = self._sites.get(raw)
+        if site is None:
+            site = self._sites[raw] = self._walk(code, lasti, skip + 1)
+        return site
+
+    def _walk(self, code: CodeType, lasti: int, skip: int) -> Site:
+        """The same frame by frame, remembering code and files."""
         number = id(code)
         if number not in self._codes:
             self._codes[number] = code
@@ -119,9 +135,11 @@ class Folder:
         frame = frame.f_back if frame is not None else None
         while frame is not None and len(site) < 2 * DEPTH:
             code = frame.f_code
-            if not is_ours(code.co_filename):
-                if code.co_filename.startswith(OURS):
-                    break
+            file = code.co_filename
+            whose = self._whose[file] = True if is_ours(file) else None if file.startswith(OURS) else False
+            if whose is None:
+                break
+            if whose is False:
                 number = id(code)
                 if number not in self._codes:
                     self._codes[number] = code
@@ -155,6 +173,23 @@ class Folder:
             if id(module) not in self.names.modules:
                 self.names.module(module, spaces(sys._getframe(1), OURS))
         self.path = number
+
+    def known_path(self, path: int, module: Any) -> int:
+        """The number of a module that ran inside the one numbered `path`; `path` where it never did."""
+        return self._path_numbers.get((path, id(module)), path)
+
+    def stopped(self, op: str, inputs: tuple[Any, ...], frames: list[tuple[CodeType, int]], path: int) -> Row:
+        """The row of an op that was not begun, where the user's `frames` (innermost first) called it."""
+        site: list[int] = []
+        for code, lasti in frames[:DEPTH]:
+            self._codes.setdefault(id(code), code)
+            site += (id(code), lasti)
+        refs = dict.fromkeys(self.ref(t, op, tuple(site), NOWHERE, k) for k, t in enumerate(inputs))
+        before, self.path = self.path, path
+        try:
+            return self._new((op, tuple(site), NOWHERE, path), None, list(refs))
+        finally:
+            self.path = before
 
     def leave(self) -> None:
         """Ops now run in the module outside."""

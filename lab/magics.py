@@ -188,7 +188,7 @@ class LabMagics(Magics):
             self.recording = recording
             self.drop()
             return
-        record = recording.stop(self.shell.user_ns, result.info.raw_cell, error_row(error, self.files))
+        record = recording.stop(self.shell.user_ns, result.info.raw_cell, error_row(error, self.files), error)
         self.compared(result.info, record)
         if error is not None:
             record.wall_ms = 0.0  # in it IPython has drawn the traceback, which may take longer than the cell

@@ -77,5 +77,5 @@ def record_script(script: str, arguments: list[str]) -> tuple[Recording, int]:
     if recording.recorder is None:  # it did not even compile
         recording.start({script: 0})
     linecache.checkcache(script)
-    recording.stop(module.__dict__, text, error_row(error, {script: 0}))
+    recording.stop(module.__dict__, text, error_row(error, {script: 0}), error)
     return recording, status

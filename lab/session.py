@@ -16,7 +16,7 @@ import widgets
 from core import observe, source
 from widgets.record import ErrorRow, Record
 
-from . import adapters, export, peaks
+from . import adapters, export, peaks, stopped
 from .check import Checker
 from .finish import build, settle
 from .recorder import Recorder
@@ -75,8 +75,11 @@ class Recording:
         self._sampler.start()
         return self.recorder
 
-    def stop(self, space: Mapping[str, Any], text: str, error: ErrorRow | None = None) -> Record:
-        """End it: `space` holds the user's variables, `text` is the source that line numbers count in."""
+    def stop(
+        self, space: Mapping[str, Any], text: str, error: ErrorRow | None = None, raised: BaseException | None = None
+    ) -> Record:
+        """End it: `space` holds the user's variables, `text` is the source that line numbers count in, `raised` what
+        ended it."""
         recorder = self.recorder
         if recorder is None:
             raise RuntimeError("the recording has not begun")
@@ -90,6 +93,7 @@ class Recording:
             ) from recorder.error
         recorder.trace.error = error
         try:
+            stopped.note(recorder, raised)
             self._record = build(settle(recorder, space, text), self.title, error, self._checker)
         finally:
             for watch in self._watches:
@@ -128,7 +132,7 @@ class Recording:
         frame = sys._getframe(1)
         file = frame.f_code.co_filename
         space = {**frame.f_globals, **frame.f_locals} if frame.f_code.co_flags & CO_NEWLOCALS else frame.f_globals
-        self.stop(space, "".join(linecache.getlines(file)), error_row(error, {file: 0}))
+        self.stop(space, "".join(linecache.getlines(file)), error_row(error, {file: 0}), error)
 
     # -- what is seen of it --------------------------------------------------------------------------------------------
 

@@ -1,54 +1,36 @@
-"""Which boxes a person sees at once: the ops of a record, grouped by module, and each group's layout.
+"""Which boxes a person sees at once: the ops of a record, grouped by loop and module, and each group's layout.
 
-A module's call is a run of consecutive ops, so putting it into one box never makes a cycle, and a module that is called
-twice is two boxes. A view opens its groups level by level as long as at most `OPEN_LIMIT` boxes result; what stays
-closed is drilled into. A view of more than `DRAW_LIMIT` boxes is folded, first into runs of the same source line, then
-into equal runs. Parameters, constants and whatever is read in many places are chips on their readers instead of boxes
-with edges.
+A view opens its modules level by level as long as at most `OPEN_LIMIT` boxes result; loops and what stays closed are
+drilled into. A view of more than `FOLD_LIMIT` boxes is folded, first into runs of the same source line, then into equal
+runs. Parameters, constants and whatever is read in many places are chips on their readers instead of boxes with edges.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from math import ceil
 
 from .figures import count_text, shape_text, shorten, time_text
+from .grouping import OUTLIER, OUTLIER_SHARE, Group, sole, tree
 from .layout import Layout, layered
 from .record import OpRow, Record
+from .structure import Block, Structure, taken
 
 OPEN_LIMIT = 40
 DRAW_LIMIT = 200
+FOLD_LIMIT = 150
+"""Boxes of its own that a view draws, with room for what they read from outside."""
+HOME_SHARE = 0.85
+"""A view of which one group holds this share of all ops, or of the time, is passed over at the start."""
 HUB_FAN_OUT = 6
 """An op or input read by more boxes than this in one view becomes a chip on each of them."""
+PORT_FAN_OUT = 3
+"""The same for what is made outside the view."""
 CHIPS_SHOWN = 3
-DEPTH_LIMIT = 12
 QUICK_FROM = 2000
 """Ops of a record from which on its layouts are made quickly."""
+LOOP_LABEL = 40
 TIME_WIDTH = 58
 """Room for a time of any length, so that boxes of like groups have like sizes."""
-OUTLIER = 3
-"""A repeat's slowest run is marked when it took more than this many times the mean, and OUTLIER_SHARE of the cell."""
-OUTLIER_SHARE = 0.01
-
-
-@dataclass
-class Group:
-    """A run of ops that belong together; `children` are groups and op indexes in running order."""
-
-    path: str
-    """Dotted path of the module, which a fold shares with what it folds."""
-    children: list["Group | int"] = field(default_factory=list)
-    fold: str = ""
-    """What a fold is called; empty for a module."""
-
-    def ops(self) -> Iterator[int]:
-        """Indexes of all ops inside."""
-        stack: list[Group | int] = [self]
-        while stack:
-            top = stack.pop()
-            if isinstance(top, int):
-                yield top
-            else:
-                stack.extend(reversed(top.children))
 
 
 @dataclass
@@ -62,6 +44,8 @@ class Chip:
     no_gradient: bool = False
     outlier: bool = False
     """Whether it tells of a repeat whose slowest run is out of the ordinary."""
+    branch: bool = False
+    """Whether it tells of the branch that was taken."""
 
 
 @dataclass
@@ -115,6 +99,10 @@ class Graph:
     layouts: list[Layout]
     home: list[tuple[int, int]]
     """For every op the view and item that draw it as itself."""
+    start: int = 0
+    """The view to see first: the outermost in which there is more than one box."""
+    told: dict[int, str] = field(default_factory=dict)
+    """What is to be said of a branch of the source, by line."""
 
 
 def build(record: Record) -> Graph:
@@ -141,9 +129,9 @@ def badge(item: Item) -> str:
     """
     if not item.flags:
         return ""
-    words = {"error": "✕ failed", "nan": "✕ NaN", "cut": "✂ cut"}
+    words = {"error": "✕ failed here", "nan": "✕ NaN", "cut": "✂ cut"}
     word = next((words[flag] for flag in words if flag in item.flags), "")
-    return word + " inside" if word and item.kind == "group" else word
+    return word.removesuffix(" here") + " inside" if word and item.kind == "group" else word
 
 
 def no_gradient(record: Record) -> set[str]:
@@ -165,26 +153,6 @@ def leads_to(record: Record) -> Callable[[OpRow], list[tuple[str, int]]]:
     return lambda op: [known[name] for name in op.inputs if name in known]
 
 
-def _tree(ops: list[OpRow]) -> Group:
-    """Nested groups from the module paths; a path that comes back after something else is a new call."""
-    root = Group("")
-    open_groups = [root]
-    path: list[str] = []
-    for index, op in enumerate(ops):
-        parts = op.module.split(".", DEPTH_LIMIT - 1) if op.module else []
-        same = 0
-        while same < min(len(path), len(parts)) and path[same] == parts[same]:
-            same += 1
-        del open_groups[same + 1 :]
-        for part in parts[same:]:
-            group = Group(f"{open_groups[-1].path}.{part}" if open_groups[-1].path else part)
-            open_groups[-1].children.append(group)
-            open_groups.append(group)
-        path = parts
-        open_groups[-1].children.append(index)
-    return root
-
-
 class _Builder:
     def __init__(self, record: Record) -> None:
         self.record = record
@@ -195,13 +163,29 @@ class _Builder:
         self.known: dict[object, int] = {}
         self.home: list[tuple[int, int]] = [(0, 0)] * len(record.ops)
         self.inputs = list(map(leads_to(record), record.ops))
+        self.structure = Structure(record)
 
     def build(self) -> Graph:
-        pending: list[tuple[Group, tuple[int, int] | None]] = [(_tree(self.record.ops), None)]
+        pending: list[tuple[Group, tuple[int, int] | None]] = [(tree(self.record, self.structure), None)]
         while pending:  # a stack of its own: a hostile module path must not end in a RecursionError
             group, parent = pending.pop(0)
             pending += self.add_view(group, parent)
-        return Graph(self.views, self.layouts, self.home)
+        return Graph(self.views, self.layouts, self.home, self.start(), taken(self.structure))
+
+    def start(self) -> int:
+        """Down from the cell as long as one group is nearly all there is."""
+        number = 0
+        while True:
+            boxes = [item for item in self.views[number].items if item.kind in ("op", "group")]
+            most = max(boxes, key=lambda item: len(item.ops), default=None)
+            if most is None or most.kind == "op":
+                return number
+            ops = len(most.ops) / sum(len(item.ops) for item in boxes)
+            spent = sum(item.forward_ms + item.backward_ms for item in boxes)
+            time = (most.forward_ms + most.backward_ms) / spent if spent else 0.0
+            if ops < HOME_SHARE and (ops < 0.5 or time < HOME_SHARE):
+                return number
+            number = most.index
 
     def add_view(self, group: Group, parent: tuple[int, int] | None) -> list[tuple[Group, tuple[int, int]]]:
         """Add the view of `group` and return the groups that stay closed in it, to be added next."""
@@ -217,13 +201,18 @@ class _Builder:
         for source, targets in self.reads(items, owner).items():
             if len(targets) <= HUB_FAN_OUT and source[0] == "o" and source[1] in owner:
                 edges += [(owner[source[1]], k) for k in targets]
-            elif len(targets) <= HUB_FAN_OUT and (box := self.source_box(*source)):
+            elif (
+                len(targets) <= (PORT_FAN_OUT if source[0] == "o" else HUB_FAN_OUT)
+                and len(items) + len(sources) < DRAW_LIMIT
+                and (box := self.source_box(*source))
+            ):
                 sources.append(box)
                 edges += [(-len(sources), k) for k in targets]
             else:
                 self.add_chips(*source, items, targets)
         shift = len(sources)
         edges = sorted({(shift + u if u >= 0 else -u - 1, shift + v) for u, v in edges})
+        self.mark_branches(items)
         for item in items:
             rest = item.chips[CHIPS_SHOWN:]
             if rest:
@@ -248,24 +237,28 @@ class _Builder:
     def opened(self, group: Group) -> tuple[list[Group | int], str]:
         """The children of `group`, opened level by level while few, folded when many; and what to say about it."""
         children: list[Group | int] = group.children
-        while any(isinstance(child, Group) for child in children):
+        while any(isinstance(child, Group) and not child.keep for child in children):
             deeper = [
-                inner for child in children for inner in (child.children if isinstance(child, Group) else [child])
+                inner
+                for child in children
+                for inner in (child.children if isinstance(child, Group) and not child.keep else [child])
             ]
             if len(deeper) > max(OPEN_LIMIT, len(children)):
-                children = [_sole(child) for child in children]
                 break
             children = deeper
-        if len(children) <= DRAW_LIMIT:
+        children = [sole(child) for child in children]
+        if len(children) <= FOLD_LIMIT:
             return children, ""
         total = len(children)
         runs = self.line_runs(children, group.path)
         if len(runs) <= DRAW_LIMIT // 2 and len(runs) > 1:
             return runs, f"{total:,} boxes folded into runs of the same source line"
-        step = ceil(total / min(DRAW_LIMIT // 4, ceil(total**0.5)))
+        step = max(min(ceil(total**0.5), FOLD_LIMIT), ceil(total / FOLD_LIMIT))
         starts = range(0, total, step)
-        chunks = [Group(group.path, children[k : k + step], f"{k + 1}–{min(k + step, total)}") for k in starts]
-        return list(chunks), f"{total:,} boxes folded into runs of {step}"
+        rounds = all(isinstance(child, Group) and child.fold.startswith("iteration ") for child in children)
+        word = "iterations " if rounds else ""
+        chunks = [Group(group.path, children[k : k + step], f"{word}{k + 1}–{min(k + step, total)}") for k in starts]
+        return list(chunks), f"{total:,} {word.strip() or 'boxes'} folded into runs of {step}"
 
     def line_runs(self, children: list[Group | int], path: str) -> list[Group | int]:
         """Neighbours that come from the same line, as groups."""
@@ -303,7 +296,7 @@ class _Builder:
     def add_chips(self, kind: str, index: int, items: list[Item], targets: Iterable[int]) -> None:
         for k in targets:
             if kind == "o":
-                items[k].chips.append(Chip(shorten(self.record.ops[index].op, 16), op=index))
+                items[k].chips.append(Chip("from " + shorten(self.record.ops[index].op, 16), op=index))
                 continue
             tensor = self.record.tensors[index]
             if tensor.name and (items[k].kind == "op" or tensor.kind == "input"):
@@ -319,7 +312,7 @@ class _Builder:
             index,
             shorten(op.op, 24) + (f" ×{op.count:,}" if op.count > 1 else ""),
             time_text(total) if total else "",
-            shape_text(op.shape) if op.dtype else "",  # an optimizer's step has no output
+            self.shape(op, index),
             shorten(_within(op.module, view.path), 18, keep_end=True),
             self.slowest(op),
             ops=[index],
@@ -327,6 +320,31 @@ class _Builder:
             backward_ms=op.backward_ms,
             flags=list(op.flags),
         )
+
+    def shape(self, op: OpRow, index: int) -> str:
+        """The shape of an op's output; of one that failed, those of what it read."""
+        if "error" not in op.flags or op.dtype:
+            return shape_text(op.shape) if op.dtype else ""  # an optimizer's step has no output
+        shapes = [
+            (self.record.ops[i] if kind == "o" else self.record.tensors[i]).shape for kind, i in self.inputs[index]
+        ]
+        return shorten("of " + ", ".join(map(shape_text, shapes)), 40)
+
+    def mark_branches(self, items: list[Item]) -> None:
+        """Say at the first box of each branch that was taken which one it is."""
+        if not self.structure.blocks:
+            return
+        ways = []
+        for item in items:
+            found = [self.structure.branches[i] for i in item.ops]
+            ways.append([b for b in found[0] if all(b in other for other in found)] if found else [])
+        whole = [b for b in ways[0] if all(b in way for way in ways)] if ways else []
+        before: list[Block] = whole
+        for item, way in zip(items, ways, strict=True):
+            new = [b for b in way if b not in before]
+            if new:
+                item.chips.insert(0, Chip(f"{shorten(new[-1].label, 26)}, line {new[-1].line}", branch=True))
+            before = [*whole, *way]
 
     def slowest(self, op: OpRow) -> list[Chip]:
         """The mark of a repeat one run of which took far longer than the others."""
@@ -343,11 +361,18 @@ class _Builder:
         tensors = {index for i in inside for kind, index in self.inputs[i] if kind == "t"}
         parameters = [self.record.tensors[t] for t in tensors if self.record.tensors[t].kind == "parameter"]
         dead = sum(tensor.name in self.dead for tensor in parameters)
-        item = Item("group", 0, shorten(group.fold or _within(group.path, view.path), 24, keep_end=True))
+        label = group.fold or _within(group.path, view.path)
+        item = Item(
+            "group", 0, shorten(label, LOOP_LABEL, keep_end=True) if group.loop else shorten(label, 24, keep_end=True)
+        )
         item.time, item.detail = time_text(forward + backward), count_text(len(rows), "op")
         item.ops, item.forward_ms, item.backward_ms, item.flags = inside, forward, backward, flags
-        if parameters:
+        if group.place:
+            item.place = group.place
+        elif parameters:
             item.place = count_text(len(parameters), "parameter")
+        if group.mark:
+            item.chips.append(Chip(group.mark, outlier=True))
         if dead:
             item.chips.append(
                 Chip(f"{dead} of {count_text(len(parameters), 'parameter')}: no gradient", no_gradient=True)
@@ -363,13 +388,6 @@ class _Builder:
             self.known[key] = len(self.layouts)
             self.layouts.append(layered(list(sizes), edges, quick=len(self.record.ops) > QUICK_FROM))
         return self.known[key]
-
-
-def _sole(child: Group | int) -> Group | int:
-    """A group of one op is that op."""
-    while isinstance(child, Group) and len(child.children) == 1:
-        child = child.children[0]
-    return child
 
 
 def _within(path: str, above: str) -> str:

@@ -8,7 +8,7 @@ from operator import attrgetter
 from typing import Any
 
 from .figures import shape_text
-from .graph import Graph, Item, View, badge, leads_to
+from .graph import Chip, Graph, Item, View, badge, leads_to
 from .record import OpRow, Record, kernel_names
 from .source import colours, lines_of
 from .still import NO_GRADIENT, PARTIAL
@@ -49,6 +49,7 @@ def payload(record: Record, graph: Graph) -> dict[str, Any]:
         "runs": (_RUN | {"op": lambda r: op_index[r.op]}, runs),
         "changes": (_CHANGE, record.comparison.changes if record.comparison else []),
         "memory_rows": (_MEMORY, record.memory.rows if record.memory else []),
+        "held": (_HELD | {"op": lambda h: op_index.get(h.number)}, record.memory.held if record.memory else []),
         "findings": (_FINDING | {"ops": lambda f: [op_index[i] for i in f.ops if i in op_index]}, record.findings),
     }
     strings = _Strings()
@@ -77,6 +78,8 @@ def payload(record: Record, graph: Graph) -> dict[str, Any]:
             "end": memory.end_bytes,
             "times": [figure(t) for t in memory.times_ms],
             "sizes": memory.bytes,
+            "line": memory.peak_line,
+            "by": memory.peak_op,
         },
         "partial": PARTIAL,
         "reached": NOT_REACHED,
@@ -96,7 +99,7 @@ def payload(record: Record, graph: Graph) -> dict[str, Any]:
                 "layout": view.layout,
                 "edges": view.edges,
                 "items": _rows(
-                    _ITEM | {"chips": lambda it: [[put(c.label), c.no_gradient + 2 * c.outlier] for c in it.chips]},
+                    _ITEM | {"chips": lambda it: [[put(c.label), _tone(c)] for c in it.chips]},
                     view.items,
                     put,
                 ),
@@ -113,6 +116,8 @@ def payload(record: Record, graph: Graph) -> dict[str, Any]:
             for layout in graph.layouts
         ],
         "home": graph.home,
+        "start": graph.start,
+        "branches": graph.told,
         "strings": list(strings.number),
     }
 
@@ -246,6 +251,16 @@ _MEMORY: Columns = {
     "made": attrgetter("made_bytes"),
     "peak": attrgetter("peak_bytes"),
     "end": attrgetter("kept_bytes"),
+    "held": attrgetter("held_bytes"),
+    "count": attrgetter("count"),
+}
+_HELD: Columns = {
+    "$name": attrgetter("op"),
+    "line": attrgetter("line"),
+    "$shape": lambda h: shape_text(h.shape) if h.shape else "",
+    "keeper": attrgetter("keeper"),
+    "$why": attrgetter("why"),
+    "bytes": attrgetter("size_bytes"),
     "count": attrgetter("count"),
 }
 _FINDING: Columns = {
@@ -281,6 +296,11 @@ def _marks(item: Item) -> str:
         return ""
     classes = {"cut": "cut", "nan": "bad", "error": "bad", "unreached": "unreached"}
     return " ".join(dict.fromkeys(classes[flag] for flag in classes if flag in item.flags))
+
+
+def _tone(chip: Chip) -> int:
+    """Which kind of label a chip is: ordinary, no gradient, a slow run, a branch."""
+    return 1 if chip.no_gradient else 2 if chip.outlier else 3 if chip.branch else 0
 
 
 def _own(item: Item) -> bool:

@@ -67,6 +67,12 @@ class OpRow:
     stats: Stats | None = None
     flags: list[str] = field(default_factory=list)
     """Of "cut", "nan", "error", "unreached"."""
+    calls: list[list[int]] = field(default_factory=list)
+    """The places of this cell that led here, outermost first: line, column, end line, end column, how many parts of
+    `module` had been entered there, and how many with the module that was called next. Empty where `line` says it."""
+    site: int = 0
+    """Rows of one number are the same op at the same place on other inputs, as a loop makes them; 0: there is one.
+    Negative where a library's function runs it outside any module: perhaps several times a call."""
 
 
 @dataclass

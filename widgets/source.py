@@ -1,16 +1,17 @@
-"""The colours of a cell's source: spans of keywords, strings, numbers and comments, found by Python's own tokenizer."""
+"""The colours of a cell's source: spans of keywords, strings, numbers and comments, found by one regular expression."""
 
-import io
 import keyword
-import tokenize
+import re
+from bisect import bisect_right
+from itertools import accumulate
 
-KINDS = {tokenize.STRING: "s", tokenize.COMMENT: "c", tokenize.NUMBER: "d"}
-# Python 3.12 splits f-strings into parts; each part is coloured like a string.
-KINDS |= {
-    getattr(tokenize, name): "s"
-    for name in ("FSTRING_START", "FSTRING_MIDDLE", "FSTRING_END")
-    if hasattr(tokenize, name)
-}
+# One expression finds them all at C's speed: Python's own tokenizer takes 0.1 s for a cell of ten thousand lines.
+_STRING = r"""(?:\b[rRbBuUfF]{1,2})?(?:\"{3}(?:[^\\]|\\.)*?(?:\"{3}|\Z)|'{3}(?:[^\\]|\\.)*?(?:'{3}|\Z)"""
+_STRING += r"""|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')"""
+_NUMBER = r"(?<![\w.])(?:0[xXoObB][\da-fA-F_]+|(?:\d[\d_]*\.?[\d_]*|\.\d[\d_]*)(?:[eE][+-]?\d[\d_]*)?[jJ]?)"
+_PIECES = re.compile(
+    rf"(?P<c>\#[^\n]*)|(?P<s>{_STRING})|(?P<k>(?<![\w.])(?:{'|'.join(keyword.kwlist)})\b)|(?P<d>{_NUMBER})", re.DOTALL
+)
 
 
 def lines_of(source: str) -> list[str]:
@@ -25,7 +26,7 @@ def lines_of(source: str) -> list[str]:
 
 
 def colours(source: str) -> list[list[list[int | str]]]:
-    """Spans [start, end, kind] of every line; what follows a piece that is no Python stays uncoloured.
+    """Spans [start, end, kind] of every line; a guess where it is no Python.
 
     Examples
     --------
@@ -34,14 +35,14 @@ def colours(source: str) -> list[list[list[int | str]]]:
     """
     lines = lines_of(source)
     spans: list[list[list[int | str]]] = [[] for _ in lines]
-    try:
-        for token in tokenize.generate_tokens(io.StringIO("\n".join(lines) + "\n").readline):
-            kind = KINDS.get(token.type) or ("k" if keyword.iskeyword(token.string) else "")
-            (first, start), (last, end) = token.start, token.end
-            for row in range(first, last + 1) if kind else ():
-                if row <= len(lines):
-                    stop = end if row == last else len(lines[row - 1])
-                    spans[row - 1].append([start if row == first else 0, stop, kind])
-    except (tokenize.TokenError, SyntaxError, ValueError):
-        pass  # a magic, a cell that is cut off: plain text is still right
+    starts = list(accumulate((len(line) + 1 for line in lines), initial=0))
+    for piece in _PIECES.finditer("\n".join(lines)):
+        kind = piece.lastgroup or ""
+        start, end = piece.span()
+        row = bisect_right(starts, start) - 1
+        while start < end:  # a string may go over several lines
+            stop = min(end, starts[row + 1] - 1)
+            if start < stop:
+                spans[row].append([start - starts[row], stop - starts[row], kind])
+            row, start = row + 1, starts[row + 1]
     return spans

@@ -27,7 +27,7 @@ def test_the_live_card_replaces_the_still_one(show):
     expect(page.locator(".card header")).to_contain_text("16 ops, ran 451 times")
     expect(page.locator(".gradlab-still")).to_have_count(0)
     expect(page.locator(".findings")).to_have_text("✓ No problems found.")
-    expect(page.locator(".node")).to_have_count(18)
+    expect(page.locator(".node")).to_have_count(17)  # the body of the loops: fifteen ops and two inputs
 
 
 def test_a_large_record_comes_packed(show):
@@ -68,7 +68,7 @@ def test_a_cell_that_raised(show):
     first = page.locator(".findings li").first
     expect(first).to_contain_text("line 3: IndexError: Dimension out of range")
     expect(first).to_contain_text("this card is partial")
-    expect(page.locator(".node.bad .badge")).to_have_text(["✕ NaN", "✕ failed"])
+    expect(page.locator(".node.bad .badge")).to_have_text(["✕ NaN", "✕ failed here"])
     expect(page.locator(".findings li")).to_have_count(3)
     expect(page.locator(".lines .error .n")).to_have_text(["✕ 1", "✕ 3"])
 
@@ -162,7 +162,7 @@ def test_drill_in_and_out_by_keyboard(show):
     page.keyboard.press("ArrowDown")
     expect(page.locator(".node:focus .label")).to_have_text("attention")
     page.keyboard.press("Enter")
-    expect(crumbs).to_contain_text("cell›model.blocks.0›attention")
+    expect(crumbs).to_contain_text("cell›for step in range(20) ×20›model.blocks.0›attention")
     page.keyboard.press("Escape")
     expect(page.locator(".node:focus .label")).to_have_text("attention")
     page.keyboard.press("Escape")
@@ -170,8 +170,12 @@ def test_drill_in_and_out_by_keyboard(show):
     page.keyboard.press("ArrowDown")
     expect(page.locator(".node:focus .label")).to_have_text("model.blocks.1")
     page.keyboard.press("Enter")
-    crumbs.get_by_role("button", name="cell").click()
+    crumbs.get_by_role("button", name="for step in range(20) ×20").click()
     expect(page.locator(".node:focus .label")).to_have_text("model.blocks.1")
+    page.keyboard.press("Backspace")
+    expect(page.locator(".node:focus .label")).to_have_text("for step in range(20) ×20")
+    page.keyboard.press(" ")
+    expect(page.locator(".crumbs b")).to_have_text("for step in range(20) ×20")
     assert page.evaluate("stolen") == []
     page.keyboard.press("Control+s")
     assert page.evaluate("stolen")[-1] == "s"  # what is the notebook's own still reaches it

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from widgets.graph import DRAW_LIMIT, HUB_FAN_OUT, OPEN_LIMIT, build
+from widgets.graph import DRAW_LIMIT, FOLD_LIMIT, HUB_FAN_OUT, OPEN_LIMIT, build
 from widgets.record import GradientRow, OpRow, Record, TensorRow
 
 from . import samples
@@ -21,7 +21,7 @@ def check(record, graph):
     for index, (view, item) in enumerate(graph.home):
         assert graph.views[view].items[item].index == index
     for number, view in enumerate(graph.views):
-        assert len(view.items) <= 2 * DRAW_LIMIT
+        assert len(view.items) <= DRAW_LIMIT
         layout = graph.layouts[view.layout]
         assert len(layout.boxes) == len(view.items)
         assert len(layout.routes) == len(view.edges)
@@ -64,30 +64,45 @@ def test_any_record_is_drawn_without_a_cycle(record):
     check(record, build(record))
 
 
-def test_a_small_model_is_seen_at_once():
+def first(graph):
+    return graph.views[graph.start]
+
+
+def crumbs(graph, number):
+    """The labels from the cell down to a view."""
+    found = []
+    while graph.views[number].parent:
+        found.insert(0, graph.views[number].label)
+        number = graph.views[number].parent[0]
+    return found
+
+
+def test_a_small_model_is_seen_at_once_inside_its_loops():
     graph = build(samples.mlp())
-    assert len(graph.views) == 1
-    assert len(graph.views[0].items) == 18  # sixteen ops, two inputs
-    assert graph.views[0].items[2].chips[0].label == "weight"
-    assert "linear ×30" in labels(graph.views[0])
+    assert crumbs(graph, graph.start) == ["for epoch in range(10) ×10", "for images, labels in loader ×3"]
+    assert labels(graph.views[0]) == ["images", "labels", "for epoch in range(10) ×10", "item"]
+    assert graph.views[0].items[2].place == "line 1"
+    assert len(first(graph).items) == 17  # fifteen ops, two inputs
+    assert first(graph).items[2].chips[0].label == "weight"
+    assert "linear ×30" in labels(first(graph))
 
 
 def test_a_large_model_opens_down_to_its_blocks_and_lays_each_kind_out_once():
     record = samples.gpt()
     graph = build(record)
-    assert len(graph.views[0].items) <= OPEN_LIMIT
-    assert [label for label in labels(graph.views[0]) if label.startswith("model.blocks")] == [
+    assert len(first(graph).items) <= OPEN_LIMIT
+    assert [label for label in labels(first(graph)) if label.startswith("model.blocks")] == [
         f"model.blocks.{k}" for k in range(12)
     ]
-    block = graph.views[1]
+    block = next(view for view in graph.views if view.label == "model.blocks.3")
     assert "attention" in labels(block)
-    assert len(graph.views) == 1 + 2 * 12 + 12  # the cell; a block, its attention, its folded heads
-    assert len(graph.layouts) <= 6
+    assert len(graph.views) == 2 + 2 * 12 + 12  # the cell, its loop; a block, its attention, its folded heads
+    assert len(graph.layouts) <= 7
 
 
 def test_counts_and_times_of_a_group_are_those_of_its_ops():
     record = samples.gpt()
-    group = next(item for item in build(record).views[0].items if item.kind == "group")
+    group = next(item for item in first(build(record)).items if item.kind == "group")
     assert group.detail == f"{len(group.ops)} ops"
     assert group.forward_ms == pytest.approx(sum(record.ops[i].forward_ms for i in group.ops))
 
@@ -104,12 +119,21 @@ def test_a_module_called_twice_is_two_boxes():
 
 def test_many_boxes_are_folded_and_the_card_says_so():
     graph = build(samples.flat(1000))
-    assert len(graph.views[0].items) <= DRAW_LIMIT
-    assert graph.views[0].note.startswith("1,000 boxes folded into runs of 32")
+    assert crumbs(graph, graph.start) == ["for step in range(n)"]
+    assert len(first(graph).items) <= DRAW_LIMIT
+    assert first(graph).note.startswith("1,000 boxes folded into runs of 32")
     ops = [OpRow(i, "op", line=1 + i // 100, inputs=[f"o{i - 1}"] if i else []) for i in range(500)]
     graph = build(Record(ops=ops))
     assert labels(graph.views[0]) == [f"line {k}" for k in range(1, 6)]
     assert graph.views[0].note == "500 boxes folded into runs of the same source line"
+
+
+@pytest.mark.parametrize("count", [FOLD_LIMIT + 1, 10_000, 30_000])
+def test_a_flat_cell_never_draws_more_than_can_be_seen(count):
+    ops = [OpRow(i, "op", line=i + 1, inputs=[f"o{j}" for j in (i - 1, i - 200) if j >= 0]) for i in range(count)]
+    graph = build(Record(ops=ops))
+    assert max(len(view.items) for view in graph.views) <= DRAW_LIMIT
+    assert {graph.views[view].items[item].index for view, item in graph.home} == set(range(count))
 
 
 def test_a_hub_is_a_chip_on_its_readers():
@@ -118,7 +142,7 @@ def test_a_hub_is_a_chip_on_its_readers():
     record = Record(ops=ops, tensors=[TensorRow(0, "x", "input", [4])])
     graph = build(record)
     assert not graph.views[0].edges
-    assert [chip.label for chip in graph.views[0].items[1].chips] == ["mask", "x"]
+    assert [chip.label for chip in graph.views[0].items[1].chips] == ["from mask", "x"]
     record.ops.pop()
     graph = build(record)
     assert len(graph.views[0].edges) == 2 * (readers - 1)
@@ -137,8 +161,8 @@ def test_a_parameter_without_gradient_says_so_on_its_reader():
 
 def test_what_a_group_reads_from_outside_is_a_port():
     graph = build(samples.gpt())
-    port = graph.views[2].items[0]
-    assert (port.kind, port.label) == ("port", "from model.blocks.0.add")
+    second = next(view for view in graph.views if view.label == "model.blocks.1")
+    assert (second.items[0].kind, second.items[0].label) == ("port", "from model.blocks.0.add")
 
 
 def test_a_cycle_and_a_deep_module_path_do_no_harm():

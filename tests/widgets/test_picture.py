@@ -34,12 +34,33 @@ def test_nothing_to_draw():
     assert png(Record()) == b""
 
 
-def test_without_matplotlib_the_card_has_its_tables(monkeypatch):
+def test_without_pillow_the_card_has_its_tables(monkeypatch):
     import sys
 
     import widgets
 
-    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    monkeypatch.setitem(sys.modules, "PIL", None)
     card = widgets.html(samples.cut())
     assert "<img" not in card
     assert "<table>" in card
+
+
+def test_it_shows_what_the_card_shows_first():
+    from widgets.graph import build
+
+    record = samples.mlp()
+    graph = build(record)
+    graph.start = 0  # the cell, where the loop is one box
+    assert png(record, graph) != png(record)
+
+
+def test_a_dashed_line_has_gaps():
+    from widgets.picture import _dashes
+
+    pieces = list(_dashes([(0.0, 0.0), (10.0, 0.0), (10.0, 10.0)], 4, 2))
+    assert pieces == [
+        [(0.0, 0.0), (4.0, 0.0)],
+        [(6.0, 0.0), (10.0, 0.0), (10.0, 0.0)],
+        [(10.0, 2.0), (10.0, 6.0)],
+        [(10.0, 8.0), (10.0, 10.0)],
+    ]

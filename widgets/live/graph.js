@@ -41,7 +41,7 @@ function node(it, k, [x, y, w, height], heat, told, v) {
   else {
     text('label', l + 10, t + 16, it.label); text('time', -l - 10, t + 16, told); text('detail', l + 10, t + 31, it.detail); text('place', -l - 10, t + 31, it.place);
     let at = l + 8;
-    for (const [id, dead] of it.chips) { const words = D.strings[id], wide = 5.6 * words.length + 14; pill(['chip', 'chip dead', 'chip slow'][dead], at, t + 37, wide, words); at += wide + 5; }
+    for (const [id, dead] of it.chips) { const words = D.strings[id], wide = 5.6 * words.length + 14; pill(['chip', 'chip dead', 'chip slow', 'chip way'][dead], at, t + 37, wide, words); at += wide + 5; }
     const wide = (w - 20) * heat, front = measure === MEASURES[0] ? wide * f / (f + b || 1) : wide;
     if (front > .4) g.append(rect('f', l + 10, -t - 6, front, 3, 1));
     if (wide - front > .4) g.append(rect('b', l + 10 + front, -t - 6, wide - front, 3, 1));
@@ -54,7 +54,7 @@ function node(it, k, [x, y, w, height], heat, told, v) {
   g.onkeydown = e => {
     const up = views[v].up, way = {ArrowDown: [0, 1], ArrowUp: [0, -1], ArrowRight: [1, 0], ArrowLeft: [-1, 0]}[e.key];
     if (e.key === 'Enter' || e.key === ' ') open();
-    else if (e.key === 'Escape') up ? enter(...up) : pin(choice([]));
+    else if (e.key === 'Escape' || e.key === 'Backspace') up ? enter(...up) : pin(choice([]));
     else if (way) { // the nearest box that way
       const B = layouts[views[v].layout].b, far = j => { const dx = B[4 * j] - x, dy = B[4 * j + 1] - y, along = dx * way[0] + dy * way[1]; return along > 4 ? along + 2.5 * Math.abs(dx * way[1] + dy * way[0]) : Infinity; };
       const best = nodes.reduce((m, _, j) => far(j) < far(m) ? j : m, k);
@@ -70,7 +70,7 @@ function tell(it) {
   if (it.kind === 'leaf') { const t = tensors[it.index]; return say(pair('', t.name), pair(t.kind, t.shape), pair('', t.dtype), pair('requires grad', t.requires_grad ? 'yes' : 'no')); }
   if (it.kind === 'group') return say(pair('', it.label), pair('', it.detail), times(it), 'Enter opens it');
   const o = ops[it.index], [low, high, mean, std, zeros, bad] = o.stats || [];
-  say(pair('', o.op + (o.count > 1 ? ' ×' + whole(o.count) : '')), pair('kernel', o.kernel && `${o.kernel}, ${o.backend}`), pair('output', `${o.shape} ${o.dtype}`), pair('size', o.size_bytes && bytes(o.size_bytes)), times(o), o.count > 1 && pair('slowest run', time(o.slowest)),
+  say(pair('', o.op + (o.count > 1 ? ' ×' + whole(o.count) : '')), pair('kernel', o.kernel && `${o.kernel}, ${o.backend}`), o.flags & 4 ? pair('', 'failed here') : pair('output', `${o.shape} ${o.dtype}`), pair('size', o.size_bytes && bytes(o.size_bytes)), times(o), o.count > 1 && pair('slowest run', time(o.slowest)),
     pair('gradient', o.flags & CUT ? 'cut here' : !o.requires_grad ? 'not required' : o.flags & UNREACHED ? D.reached : 'yes'), pair('module', o.module),
     o.stats && wide('values ', h('b', {}, `${number(low)} … ${number(high)}`), ` · mean ${number(mean)} · std ${number(std)} · zeros ${share(zeros)}`, bad && h('b', {class: 'flag'}, ` · ${whole(bad)} NaN or infinite`)),
     wide([o.file, o.line && 'line ' + o.line].filter(Boolean).join(', '), ' ', h('span', {class: 'code'}, o.code), o.reads.length && ' · reads ' + o.reads.map(reads).join(', ')));

@@ -15,13 +15,13 @@ const longest = top(lines, l => Math.max(l.forward, l.backward)), worst = new Ma
 for (const f of findings) if (worst.get(f.line) !== 'error') worst.set(f.line, WORD[f.severity] ? f.severity : 'note');
 if (error) worst.set(error.line, 'error');
 const lineRows = D.source.map((text, k) => {
-  const l = lines.find(l => l.line === k + 1), bad = worst.get(k + 1), words = `line ${k + 1}: ` + (l ? `forward ${time(l.forward)}, backward ${time(l.backward)}, ${count(l.count, 'run')}` : 'no op ran');
+  const l = lines.find(l => l.line === k + 1), bad = worst.get(k + 1), way = D.branches[k + 1], words = [`line ${k + 1}: ` + (l ? `forward ${time(l.forward)}, backward ${time(l.backward)}, ${count(l.count, 'run')}` : way || 'no op ran'), l && way].filter(Boolean).join('; ');
   const on = () => { light(choice(byLine(k + 1), k + 1)); said.textContent = words; }, off = () => { rest(); said.textContent = D.hint; };
   const bar = c => h('u', {class: c[0], style: `width:${l[c] && Math.max(2, 100 * l[c] / longest)}%`});
   return h('div', {role: 'option', tabindex: k ? -1 : 0, class: bad || '', 'aria-label': `${words}${bad ? ', ' + bad : ''}. ${text}`, onmouseenter: on, onmouseleave: off, onfocus: on, onblur: off, onclick: () => {
     const mine = byLine(k + 1); pinned = choice(mine, k + 1); tab(0);
     mine.length && mine.every(o => lift(o, shown) < 0) ? show(home[mine[0]][0]) : rest();
-  }}, h('span', {class: 'n'}, bad && h('b', hide, ICON[bad] + ' '), k + 1), h('span', {class: 't'}, paint(k)), h('span', {class: 'bars'}, l && [bar('forward'), bar('backward')]), h('span', {class: 'ms'}, l && time(both(l))));
+  }}, h('span', {class: 'n'}, bad && h('b', hide, ICON[bad] + ' '), k + 1), h('span', {class: 't'}, paint(k)), h('span', {class: 'bars'}, l && [bar('forward'), bar('backward')]), h('span', {class: 'ms'}, l ? time(both(l)) : way && (way[0] === 'n' ? 'not taken' : 'taken')));
 });
 const source = h('div', {class: 'lines', style: `--digits:${('' + D.source.length).length + 4.2}ch`, role: 'listbox', 'aria-label': 'source with times', onkeydown: e => {
   const step = {ArrowDown: 1, ArrowUp: -1}[e.key], to = lineRows[lineRows.indexOf(e.target) + step];
