@@ -82,6 +82,7 @@ def settle(recorder: Recorder, space: Mapping[str, Any], text: str) -> Trace:
     _kept(recorder, space)
     _waiting(recorder, space)
     trace.remade = _remade(trace, space)
+    trace.broke = recorder.root
     return trace
 
 

@@ -13,6 +13,9 @@ from .gathered import Ref, Row, Trace
 Span = tuple[int, int, int, int]  # line, column, end line, end column
 MUTATORS = ("append", "extend", "add", "insert", "update", "setdefault", "appendleft")
 
+MAKERS = ("from_numpy", "tensor", "as_tensor", "Tensor", "FloatTensor", "DoubleTensor", "asarray", "Parameter")
+"""Functions that make a tensor of numbers."""
+
 
 def edges(trace: Trace) -> dict[Ref, list[Ref]]:
     """For every op that seems to use a value that left the graph: the cuts it came from."""
@@ -41,6 +44,31 @@ def edges(trace: Trace) -> dict[Ref, list[Ref]]:
             if leaf.name in tainted:
                 found.setdefault(leaf, []).append(cut)
     return found
+
+
+def brought(trace: Trace, cut: Row) -> int | None:
+    """The line on which the cell makes a tensor of the numbers or the array that a cut gave."""
+    try:
+        tree = ast.parse(trace.code)
+    except (SyntaxError, ValueError):
+        return None
+    place = _raw(trace, cut)
+    if place is None:
+        return None
+    span = _span(place)
+    tainted = _tainted(tree, span)
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Call):
+            continue
+        name = getattr(node.func, "attr", getattr(node.func, "id", ""))
+        at = _of(node)
+        if name not in MAKERS or at is None or (at[0] < span[0] and not _inside(span, at)):
+            continue
+        read = {n.id for part in node.args for n in ast.walk(part) if isinstance(n, ast.Name)}
+        if _inside(span, at) or read & tainted:
+            shown = trace.own_place(cut.chain)
+            return at[0] + (shown.line - place.line if shown is not None else 0)
+    return None
 
 
 def _raw(trace: Trace, row: Row) -> Location | None:

@@ -168,6 +168,10 @@ class StepFacts:
     idle: Chain | None = None
     """A step of parameters that have no gradient."""
     idle_leaves: list[Leaf] = field(default_factory=list)
+    stepped: dict[Leaf, Chain] = field(default_factory=dict)
+    """Where the optimizer that holds a parameter stepped."""
+    fed: dict[Leaf, Chain] = field(default_factory=dict)
+    """The last backward() before that."""
     from_zero: set[Leaf] = field(default_factory=set)
     """Parameters that were all zero before a step: beside them every change is large."""
     in_evaluation: dict[int, int] = field(default_factory=dict)
@@ -211,6 +215,10 @@ class Trace:
     """Tensors whose backward() had nothing to do."""
     backwards: list[Chain] = field(default_factory=list)
     """Where backward() ran."""
+    roots: dict[Chain, dict[Row, None]] = field(default_factory=dict)
+    """What it ran on there."""
+    broke: Row | None = None
+    """What the backward() ran on that did not come to its end."""
     kernels: dict[tuple[str, str, str], list[int]] = field(default_factory=dict)
     """(kernel, backend, op) -> [runs, ns, bytes]."""
     choices: dict[tuple[str, str, str], Any] = field(default_factory=dict)

@@ -51,6 +51,7 @@ class Recorder(observe.Observer):
         self._foreign: list[tuple[Any, int]] = []
         self._update: list[Any] = []
         self._moved: dict[tuple[int, int], tuple[Any, int, int]] = {}  # (row, tensor) -> it, its version, copies
+        self.root: Row | None = None  # what backward() runs on, once its first node has run
         self._steps = self._noted = 0
         self._optimizers: set[int] = set()
         self.started_ns = self.trace.started_ns = perf_counter_ns()
@@ -265,6 +266,8 @@ class Recorder(observe.Observer):
             self._foreign.append((node, net))  # made by another cell: its time counts for this call of backward()
             return
         row = latest(row)
+        if self.root is None:
+            self.root = row
         if len(self.trace.events) < EVENTS:
             self.trace.events.append((row, e.start_ns - self.own_ns, net, "backward"))
         for g in e.results:
@@ -328,6 +331,9 @@ class Recorder(observe.Observer):
         chain = self.trace.steps.last_backward = self.fold.chain(self.fold.site(e.place))
         if chain not in self.trace.backwards:
             self.trace.backwards.append(chain)
+        if self.root is not None:
+            self.trace.roots.setdefault(chain, {})[self.root] = None
+            self.root = None
         # what the engine does between the nodes: adding gradients up, freeing what was saved
         rest = whole - self._laps + sum(ns for _, ns in self._foreign)
         line = self.trace.line(chain)
@@ -387,8 +393,11 @@ class Recorder(observe.Observer):
         self.steps.before(optimizer, parameters, site)
         if sampled or id(optimizer) not in self._optimizers:
             self._optimizers.add(id(optimizer))
+            place, facts = self.fold.chain(site), self.trace.steps
             for p in parameters:
-                self.trace.optimized.setdefault(self.fold.parameter(p))
+                leaf = self.fold.parameter(p)
+                self.trace.optimized.setdefault(leaf)
+                facts.stepped[leaf], facts.fed[leaf] = place, facts.last_backward
         self._update = [copies, site, self.own_ns, perf_counter_ns()]
 
     def _after_update(self, optimizer: Any, parameters: list[Any]) -> None:

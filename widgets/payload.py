@@ -11,7 +11,7 @@ from .figures import shape_text
 from .graph import Chip, Graph, Item, View, badge, leads_to
 from .record import OpRow, Record, kernel_names
 from .source import colours, lines_of
-from .still import NO_GRADIENT, PARTIAL
+from .still import NO_GRADIENT, PARTIAL, error_message
 
 NOT_REACHED = "backward did not come here"
 FLAGS = {"cut": 1, "nan": 2, "error": 4, "unreached": 8}
@@ -87,7 +87,7 @@ def payload(record: Record, graph: Graph) -> dict[str, Any]:
         "failed": [i for i, op in enumerate(record.ops) if "error" in op.flags],
         "source": lines_of(record.source),
         "colours": colours(record.source),
-        "error": error and {"type": error.type, "message": error.message, "line": error.line},
+        "error": error and {"type": error.type, "message": error_message(record), "line": error.line},
         "keys": {name: list(columns) for name, (columns, _) in tables.items()} | {"items": list(_ITEM)},
         **{name: _rows(columns, rows, put) for name, (columns, rows) in tables.items()},
         "views": [

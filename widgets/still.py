@@ -72,8 +72,27 @@ def error_sentence(record: Record) -> tuple[str, str]:
     if record.error is None:
         return "", ""
     where = f"line {record.error.line}: " if record.error.line else ""
-    message = f": {record.error.message}" if record.error.message else ""
+    said = error_message(record)
+    message = f": {said}" if said else ""
     return f"{where}{record.error.type}{message}", PARTIAL
+
+
+def error_message(record: Record) -> str:
+    """The text of the exception that ended the cell, "" where a finding says it already.
+
+    Examples
+    --------
+    >>> from widgets.record import ErrorRow, Finding, Record
+    >>> record = Record(error=ErrorRow("ValueError", "got an empty list", 5))
+    >>> error_message(record)
+    'got an empty list'
+    >>> record.findings.append(Finding("error", "error", 5, message="Line 5 fails in `SGD`: got an empty list."))
+    >>> error_message(record)
+    ''
+    """
+    text = record.error.message if record.error is not None else ""
+    bare = text.strip().rstrip(".")
+    return "" if bare and any(bare in f.message for f in record.findings) else text
 
 
 def sentence(finding: Finding) -> str:

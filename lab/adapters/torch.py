@@ -139,6 +139,7 @@ class Watch:
         self._began: dict[int, int] = {}
         self._busy = self._updating = False
         self._stepping: Any = None
+        self._apply: tuple[Any, Any] = (None, None)  # PyTorch's class of custom functions, and its own apply
         self._arrays = {torch.bfloat16: torch.float32}
         known = {"float32", "float64", "float16", "bfloat16", "int8", "int16", "int32", "int64", "uint8", "complex64",
                  "complex128"}  # fmt: skip
@@ -159,12 +160,16 @@ class Watch:
             optimizer.register_optimizer_step_pre_hook(lambda o, *given: self._update(o, True, given)),
             optimizer.register_optimizer_step_post_hook(lambda o, *_: self._update(o, False)),
         ]
+        functions = sys.modules["torch.autograd.function"].Function
+        self._apply = functions, functions.__dict__["apply"]
+        functions.apply = classmethod(lambda cls, *given, **named: self._custom(cls, given, named))
         kinds.adapters.append(self.adapt)
         self._mode.__enter__()
 
     def stop(self) -> None:
         """Stop listening and take every hook back."""
         self._mode.__exit__(None, None, None)
+        self._apply[0].apply = self._apply[1]
         for handle in self._handles:
             handle.remove()
         self._handles.clear()
@@ -232,6 +237,9 @@ class Watch:
         given = [self.shadow(t) for t in self._tensors((args, keywords))]
         for t in given:
             self._hook_leaf(t)
+        if name == "detach_" and given:  # what is cut is known before, and what it was made by is forgotten after
+            self._quietly(self.recorder.cut, observe.CutEvent("detach", given[0], given[0], self._place()))
+            return function(*args, **keywords)
         start = perf_counter_ns()
         try:
             out = function(*args, **keywords)
@@ -256,7 +264,26 @@ class Watch:
         self._quietly(self.recorder.cut, event)
         return out
 
-    def _tell(self, name: str, given: list[Shadow], out: Any, start: int, stop: int) -> None:
+    def _custom(self, cls: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+        """Run a function with a gradient of the user's own, which is one op; PyTorch's own are made of ops."""
+        apply = self._apply[1].__func__
+        if self._busy or modes.state.phase == "backward" or cls.__module__.partition(".")[0] == "torch":
+            return apply(cls, *args, **keywords)
+        given = [self.shadow(t) for t in self._tensors((args, keywords))]
+        for t in given:
+            self._hook_leaf(t)
+        self._busy, start = True, perf_counter_ns()
+        try:
+            out = apply(cls, *args, **keywords)
+        except Exception as error:
+            self._quietly(self.recorder.op_failed, cls.__name__, tuple(given), self._place(), error)
+            raise
+        finally:
+            self._busy = False
+        self._tell(cls.__name__, given, out, start, perf_counter_ns(), f"{cls.__name__}.forward")
+        return out
+
+    def _tell(self, name: str, given: list[Shadow], out: Any, start: int, stop: int, kernel: str = "") -> None:
         """Tell the recorder of one op, or of values that left the graph."""
         # PyTorch's own assignment to a part of a tensor returns nothing
         made = (
@@ -280,8 +307,8 @@ class Watch:
         outputs = tuple(self.shadow(t) for t in made)
         node = outputs[0]._node
         place = self._place()
-        event = observe.OpEvent(name, tuple(given), outputs, (), f"torch.{name}", "PyTorch", start, stop, place, place,
-                                node, "forward", _VIEW if name in VIEWS else _OP)  # fmt: skip
+        event = observe.OpEvent(name, tuple(given), outputs, (), kernel or f"torch.{name}", "PyTorch", start, stop,
+                                place, place, node, "forward", _VIEW if name in VIEWS else _OP)  # fmt: skip
         self._quietly(self.recorder.op, event)
         if node is not None and node.tag is not None:
             self._mark([t.grad_fn for t in made if t.grad_fn is not None], node.tag)
@@ -298,7 +325,7 @@ class Watch:
             if note is None or not node.metadata.get("timed"):
                 node.metadata[KEY], node.metadata["timed"] = row, True
                 node.register_prehook(lambda _, n=node: self._begin(n))
-                node.register_hook(lambda out, _, n=node: self._end(n, out))
+                node.register_hook(lambda out, given, n=node: self._end(n, out, given))
             nodes.extend(n for n, _ in node.next_functions if n is not None)
 
     # -- backward ------------------------------------------------------------------------------------------------------
@@ -332,7 +359,9 @@ class Watch:
     def _begin(self, node: Any) -> None:
         self._began[id(node)] = perf_counter_ns()
 
-    def _end(self, node: Any, results: tuple[Any, ...]) -> None:
+    def _end(self, node: Any, results: tuple[Any, ...], given: tuple[Any, ...]) -> None:
+        if all(g is None for g in given):
+            return  # the engine goes on behind a gradient that is None
         stop = perf_counter_ns()
         start = self._began.pop(id(node), stop)
         arrays = tuple(self.array(g) for g in results if g is not None)
@@ -345,7 +374,8 @@ class Watch:
         self._hooked[id(leaf)] = t
 
         def came(g: Any) -> None:
-            self._quietly(self.recorder.gradient, observe.GradientEvent(t, self.array(g)))
+            if g is not None:
+                self._quietly(self.recorder.gradient, observe.GradientEvent(t, self.array(g)))
 
         self._handles.append(leaf.register_hook(came))
 

@@ -24,7 +24,13 @@ WAYS = {
     "tensor": "copies the values of {x} into a new constant",
     "cast": "has no gradient",
 }
+COMPARES = {"sub", "squared_error", "absolute_error", "smooth_l1_error", "huber_error", "mse_loss", "l1_loss",
+            "smooth_l1_loss", "huber_loss", "kl_div", "divergence", "divergence_log", "cross_entropy", "nll_loss",
+            "binary_entropy", "binary_entropy_logits", "binary_cross_entropy",
+            "binary_cross_entropy_with_logits"}  # fmt: skip
+"""Ops that compare what is trained with what it shall be."""
 MEANT = "The optimizer does not hold them: if they are not to train, all is well, and no_grad saves the graph's time."
+ASIDE = "If they are not to train, all is well; else go on with the tensor, with its graph."
 NUMPY = {"power": "pow", "multiply": "mul", "subtract": "sub", "divide": "div", "true_divide": "div",
          "absolute": "abs", "concatenate": "cat", "clip": "clamp"}  # fmt: skip
 LEAVING = {"detach", "numpy", "cpu", "item", "tolist", "data", "detach_"}
@@ -53,17 +59,46 @@ def cuts(trace: Trace, explained: set[Leaf]) -> list[Found]:
             for ref in (*row.refs, *extra.get(row, ())):
                 readers.setdefault(ref, []).append(row)
     found: dict[tuple[str, str], Found] = {}
-    for row in sorted((r for r in flows if isinstance(r, Row) and r.stops), key=lambda r: r.number):
-        if row.requires_grad:
-            continue
-        before = ancestors([row], extra)
-        lost = [leaf for leaf in trace.leaves if leaf in before and leaf in dead and leaf not in explained]
-        meant = bool(trace.optimized) and not any(leaf in trace.optimized for leaf in lost)
-        if not lost or (row.quiet and meant and not trace.failed):
-            continue  # under no_grad, and not trained: a frozen part
-        explained.update(lost)
-        _add(found, trace, row, readers, lost, meant)
+    stops = sorted((r for r in flows if isinstance(r, Row) and r.stops and not r.requires_grad), key=lambda r: r.number)
+    behind = _behind(trace, extra)
+    for strict in (True, False):  # first the cuts on the way to the loss after which the parameter's optimizer steps
+        for row in stops:
+            before = ancestors([row], extra)
+            lost = [leaf for leaf in trace.leaves if leaf in before and leaf in dead and leaf not in explained]
+            if strict:
+                lost = [leaf for leaf in lost if leaf not in behind or row in behind[leaf]]
+            meant = bool(trace.optimized) and not any(leaf in trace.optimized for leaf in lost)
+            if not lost or (row.quiet and meant and not trace.failed):
+                continue  # under no_grad, and not trained: a frozen part
+            explained.update(lost)
+            _add(found, trace, row, readers, lost, meant or _aside(trace, row, readers, lost))
     return list(found.values())
+
+
+def _behind(trace: Trace, extra: dict[Ref, list[Ref]]) -> dict[Leaf, dict[Ref, None]]:
+    """For a parameter of an optimizer: all that leads to the backward() which its steps follow."""
+    flows = {chain: ancestors(roots, extra) for chain, roots in trace.roots.items()}
+    return {leaf: flows[chain] for leaf, chain in trace.steps.fed.items() if chain in flows}
+
+
+def _aside(trace: Trace, row: Row, readers: dict[Ref, list[Row]], lost: list[Leaf]) -> bool:
+    """Whether a cell that makes no optimizer may leave these parameters out on purpose: they ran under no_grad, or
+    their values are only what a loss compares others with."""
+    if trace.optimized or trace.failed or any(leaf in trace.waiting for leaf in lost):
+        return False
+    if row.quiet:
+        return True
+    joins, seen, stack = [], {row}, [row]
+    while stack:
+        for after in readers.get(stack.pop(), ()):
+            if after in seen:
+                continue
+            seen.add(after)
+            if after.requires_grad:
+                joins.append(after)
+            else:
+                stack.append(after)
+    return bool(joins) and all(join.op in COMPARES for join in joins)
 
 
 def _add(
@@ -97,19 +132,21 @@ def _found(trace: Trace, row: Row, readers: dict[Ref, list[Row]], lost: list[Lea
         done = f"`{row.op}` in `{code}` has no gradient"
     brought = ""
     if back is not None:
-        there = where(trace, back.chain)[2]
+        made_anew = flow.brought(trace, last) if back.cut != "return" else None
+        there = f"line {made_anew}" if made_anew is not None else where(trace, back.chain)[2]
         it = "it" if last.cut == "item" else "them"
         there = there if there != place else "the same line"
         brought = (
             f", and {there} brings {it} back as a constant"
-            if back.cut == "return"
+            if back.cut == "return" or made_anew is not None
             else f", and {there} goes on with {it}"
         )
     failed = f"; backward() on {where(trace, trace.failed[0][1])[2]} has nothing to do" if trace.failed else ""
     names = f"{listed(lost)} {verb(lost, 'gets', 'get')} no gradient"
     message = capital(f"{place} cuts the graph: {done}{brought}, so {names}{failed}.")
     severity = "error" if trace.failed else "note" if meant else "warning"
-    return Found("cut", severity, line, col, message, MEANT if meant else _remedy(trace, row, last, back), rows, lost)
+    remedy = (MEANT if trace.optimized else ASIDE) if meant else _remedy(trace, row, last, back)
+    return Found("cut", severity, line, col, message, remedy, rows, lost)
 
 
 def _way(row: Row, readers: dict[Ref, list[Row]]) -> tuple[Row, Row | None]:
@@ -122,7 +159,8 @@ def _way(row: Row, readers: dict[Ref, list[Row]]) -> tuple[Row, Row | None]:
         if step is None:
             back = next((r for r in after if r.cut == "return"), None)
             if back is None and last.cut in ("item", "tolist", "numpy"):
-                back = next((r for r in sorted(after, key=lambda r: r.number)), None)
+                later = [r for r in after if r.number > last.number] or after
+                back = min(later, key=lambda r: r.number, default=None)
             return last, back
         seen.add(step)
         last = step

@@ -14,7 +14,7 @@ LOGS = {"log", "log1p", "log_softmax", "log_sigmoid", "logsigmoid", "gather"}
 PROBABILITIES = {"softmax": "a softmax", "sigmoid": "a sigmoid", "log_softmax": "a log_softmax"}
 CROSS_ENTROPY = {"cross_entropy", "log_softmax"}
 LOGARITHMIC = {"nll_loss": "nll_loss", "kl_div": "kl_div", "divergence": "kl_div"}
-WITH_LOGITS = {"binary_entropy_logits", "binary_cross_entropy_with_logits"}
+WITH_LOGITS = {"binary_entropy_logits", "binary_entropy_logits_pos", "binary_cross_entropy_with_logits"}
 
 
 def broadcast(trace: Trace, explained: set[Leaf]) -> list[Found]:
@@ -138,12 +138,14 @@ def _across(row: Row, before: Row) -> Row | None:
     """The softmax of log-probabilities that do not sum to 1 over the classes of a sample."""
     if row.sums is None or max(abs(total - 1) for total in row.sums) < 0.01:
         return None
+    logs = 0
     while before.op in ("log", "add", "clamp") and before.refs:
         inner = _source(before.refs[0])
         if inner is None:
             return None
+        logs += before.op == "log"
         before = inner
-    return before if before.op in ("softmax", "log_softmax") else None
+    return before if (before.op == "softmax" and logs == 1) or before.op == "log_softmax" else None
 
 
 def _wrong_dimension(trace: Trace, row: Row, before: Row) -> Found:

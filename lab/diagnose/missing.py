@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
+
 from ..gathered import Chain, Leaf, Ref, Row, Trace
 from .cut import without_gradient
-from .found import Found, capital, code_of, listed, verb, where
+from .found import Found, capital, code_of, listed, made_to_train, verb, where
 
 
 def missing(trace: Trace, explained: set[Leaf]) -> list[Found]:
@@ -15,14 +17,18 @@ def missing(trace: Trace, explained: set[Leaf]) -> list[Found]:
     dead = without_gradient(trace) - explained
     unused: list[Leaf] = []
     quiet: dict[Row, list[Leaf]] = {}
+    halted: dict[Row, list[Leaf]] = {}
     aside: dict[tuple[str, Chain, Chain | None], tuple[Row, Row | None, list[Leaf]]] = {}
     for leaf in trace.leaves:
         if leaf not in dead:
             continue
         uses = [row for row in readers.get(leaf, ()) if row.phase == "forward" and not row.cut]
         alive = [row for row in uses if row.requires_grad]
+        stopped = _stopped(alive, readers)
         if not uses:
             unused.append(leaf)
+        elif stopped is not None and any(made_to_train(g) or g in trace.optimized for g in trace.gradients):
+            halted.setdefault(stopped, []).append(leaf)
         elif not alive:
             if leaf in trace.optimized:
                 quiet.setdefault(uses[0], []).append(leaf)
@@ -46,6 +52,15 @@ def missing(trace: Trace, explained: set[Leaf]) -> list[Found]:
             them = verb(leaves, "it", "them")
             remedy = f"Use {them} in forward(), or take {them} out of the model and the optimizer."
             found.append(Found("no-gradient", severity, line, col, message, remedy, [], leaves))
+    for row, leaves in halted.items():
+        line, col, there = where(trace, row.chain)
+        none, them = f"{listed(leaves)} {verb(leaves, 'gets', 'get')} no gradient", verb(leaves, "it", "them")
+        lines = f", line {at}," if (at := _backward_of(trace, row.op)) is not None else ""
+        what = them if set(leaves) & set(row.refs) else f"what was computed from {them}"
+        reached = f"`{code_of(trace, row)}` ({there}) was reached"
+        message = f"{none}: {reached}, and {row.op}.backward(){lines} gave None for {what}."
+        remedy = f"Let {row.op}.backward() return a gradient for every input of forward() that trains, in their order."
+        found.append(Found("no-gradient", "warning", line, col, message, remedy, [row], leaves))
     for row, leaves in quiet.items():
         line, col, there = where(trace, row.chain)
         none, them = f"{listed(leaves)} {verb(leaves, 'gets', 'get')} no gradient", verb(leaves, "it", "them")
@@ -91,3 +106,31 @@ def _last(row: Row, readers: dict[Ref, list[Row]]) -> Row:
             return row
         row = max(after, key=lambda r: r.number)
         seen.add(row)
+
+
+def _stopped(alive: list[Row], readers: dict[Ref, list[Row]]) -> Row | None:
+    """The function with a gradient of the user's own that was reached and passed nothing on to these rows."""
+    stack, seen = list(alive), set(alive)
+    while stack:
+        row = stack.pop()
+        if row.reached:
+            if row.kernel != f"{row.op}.forward":
+                return None
+            return row
+        for after in readers.get(row, ()):
+            if after.requires_grad and after not in seen:
+                seen.add(after)
+                stack.append(after)
+    return None
+
+
+def _backward_of(trace: Trace, name: str) -> int | None:
+    """The line on which the cell's class of that name defines backward()."""
+    try:
+        tree = ast.parse(trace.source)
+    except (SyntaxError, ValueError):
+        return None
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef) and node.name == name:
+            return next((f.lineno for f in node.body if isinstance(f, ast.FunctionDef) and f.name == "backward"), None)
+    return None
