@@ -89,6 +89,18 @@ def locate(code: CodeType, lasti: int) -> Location:
     return place
 
 
+def text_of(filename: str, line: int) -> str:
+    """A line of a file or a cell, empty where there is none.
+
+    >>> text_of("<made up>", 1), text_of("no file's name \\ud800", 1)
+    ('', '')
+    """
+    try:
+        return linecache.getline(filename, line)
+    except ValueError:  # a made-up name that no file could have: a lone surrogate
+        return ""
+
+
 def _located(code: CodeType, positions: list[tuple[int | None, ...]], lasti: int) -> Location:
     filename = code.co_filename
     line, end_line, col, end_col = (code.co_firstlineno, code.co_firstlineno, 0, 0)
@@ -97,7 +109,7 @@ def _located(code: CodeType, positions: list[tuple[int | None, ...]], lasti: int
         if first is not None:
             line, end_line = first, last if last is not None else first
             col, end_col = start or 0, end or 0
-    lines = [linecache.getline(filename, k) for k in range(line, end_line + 1)]
+    lines = [text_of(filename, k) for k in range(line, end_line + 1)]
     if not lines or not lines[0]:
         return Location(filename, line, col, end_line, end_col, "")
     # co_positions counts UTF-8 bytes

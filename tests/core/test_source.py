@@ -139,3 +139,9 @@ def test_no_frame_is_kept():
         assert local() is None
     finally:
         gc.enable()
+
+
+def test_code_of_a_name_that_no_file_can_have():
+    space = {"X": X}
+    exec(compile("y = X.exp()", "/no/\ud800.py", "exec"), space)
+    assert (place_of(space["y"]).line, place_of(space["y"]).code) == (1, "")
