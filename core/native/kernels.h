@@ -69,6 +69,8 @@ typedef struct {
     void argreduce_##S(int kind, const T *x, int64_t *index, ptrdiff_t outer, ptrdiff_t n, ptrdiff_t inner);           \
     int value_stats_##S(const T *x, ptrdiff_t n, value_stats *stats);                                                  \
     int all_finite_##S(const T *x, ptrdiff_t n);                                                                       \
+    /* whether any is not finite (1 or 0, in nonfinite), the range of all and the rest of evenly spaced items */       \
+    int value_glance_##S(const T *x, ptrdiff_t n, value_stats *stats);                                                 \
     /* x, y, g, gx (rows, n) */                                                                                        \
     void softmax_forward_##S(const T *x, T *y, ptrdiff_t rows, ptrdiff_t n);                                           \
     void softmax_backward_##S(const T *g, const T *y, T *gx, ptrdiff_t rows, ptrdiff_t n);                             \

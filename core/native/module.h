@@ -48,6 +48,7 @@ extern PyMethodDef rnn_methods[];
 extern PyMethodDef attention_methods[];
 extern PyMethodDef half_methods[];
 extern PyMethodDef philox_methods[];
+extern PyMethodDef frames_methods[];
 
 /* Adds what module_graph.c has; -1 on an error. */
 int graph_setup(PyObject *module);

@@ -6,6 +6,7 @@
 #include "real.h"
 
 enum { STATS_BLOCK = 4096 };
+enum { GLANCE_BLOCK = 16384, GLANCE_LINES = 512, GLANCE_LINE = 16 };
 
 static void join(value_stats *a, const value_stats *b) {
     if (b->count) {
@@ -103,11 +104,12 @@ typedef struct {
 VECTOR static void NAME(search_body)(void *context, ptrdiff_t begin, ptrdiff_t end) {
     NAME(search) *c = context;
     for (ptrdiff_t first = begin; first < end; first += STATS_BLOCK) {
-        const ptrdiff_t last = end - first < STATS_BLOCK ? end : first + STATS_BLOCK;
-        int bad = 0;
-#pragma omp simd reduction(| : bad)
-        for (ptrdiff_t i = first; i < last; i++) bad |= !NAME(sm_isfinite)(c->x[i]);
-        if (bad) __atomic_store_n(&c->found, 1, __ATOMIC_RELAXED);
+        const ptrdiff_t n = end - first < STATS_BLOCK ? end - first : STATS_BLOCK;
+        const REAL *x = c->x + first;
+        REAL nothing = 0; /* what is not finite times zero is NaN */
+#pragma omp simd reduction(+ : nothing)
+        for (ptrdiff_t i = 0; i < n; i++) nothing += x[i] * 0;
+        if (nothing != 0) __atomic_store_n(&c->found, 1, __ATOMIC_RELAXED);
         if (__atomic_load_n(&c->found, __ATOMIC_RELAXED)) return;
     }
 }
@@ -116,6 +118,77 @@ int NAME(all_finite)(const REAL *x, ptrdiff_t n) {
     NAME(search) context = {x, 0};
     parallel_for(n, (double)n, NAME(search_body), &context);
     return !context.found;
+}
+
+typedef struct {
+    REAL low, high;
+    int bad;
+} NAME(range);
+
+typedef struct {
+    const REAL *x;
+    NAME(range) *blocks;
+    ptrdiff_t n;
+} NAME(glance);
+
+/* The range of a block, which holds when all of it is finite. */
+VECTOR static void NAME(glance_blocks)(void *context, ptrdiff_t begin, ptrdiff_t end) {
+    const NAME(glance) *c = context;
+    for (ptrdiff_t block = begin; block < end; block++) {
+        const REAL *x = c->x + block * GLANCE_BLOCK;
+        const ptrdiff_t left = c->n - block * GLANCE_BLOCK, n = left < GLANCE_BLOCK ? left : GLANCE_BLOCK;
+        REAL low = INFINITY, high = -INFINITY;
+        int bad = 0;
+#pragma omp simd reduction(| : bad) reduction(min : low) reduction(max : high)
+        for (ptrdiff_t i = 0; i < n; i++) {
+            bad |= !NAME(sm_isfinite)(x[i]);
+            low = x[i] < low ? x[i] : low;
+            high = x[i] > high ? x[i] : high;
+        }
+        c->blocks[block] = (NAME(range)){low, high, bad};
+        if (bad) return;
+    }
+}
+
+/* Mean, deviations and zeros, of all items or of evenly spaced lines of them. */
+VECTOR static void NAME(glance_lines)(const REAL *x, ptrdiff_t n, value_stats *stats) {
+    const ptrdiff_t lines = n <= GLANCE_LINES * GLANCE_LINE ? 1 : GLANCE_LINES;
+    const ptrdiff_t length = lines == 1 ? n : GLANCE_LINE, step = n / lines;
+    const double shift = x[0]; /* so that a mean far from zero does not cancel the deviations */
+    double sum = 0, squares = 0;
+    int64_t zeros = 0;
+    for (ptrdiff_t line = 0; line < lines; line++) {
+        const REAL *at = x + line * step;
+#pragma omp simd reduction(+ : sum, squares, zeros)
+        for (ptrdiff_t i = 0; i < length; i++) {
+            const double delta = at[i] - shift;
+            sum += delta;
+            squares += delta * delta;
+            zeros += at[i] == 0;
+        }
+    }
+    const double count = (double)(lines * length), deviations = squares - sum * sum / count;
+    stats->mean = shift + sum / count;
+    stats->deviations = deviations > 0 ? deviations : 0;
+    stats->count = lines * length;
+    stats->zeros = zeros;
+}
+
+int NAME(value_glance)(const REAL *x, ptrdiff_t n, value_stats *stats) {
+    const ptrdiff_t blocks = (n + GLANCE_BLOCK - 1) / GLANCE_BLOCK;
+    NAME(range) *parts = calloc((size_t)blocks, sizeof *parts);
+    if (!parts) return 0;
+    NAME(glance) context = {x, parts, n};
+    parallel_for(blocks, (double)n, NAME(glance_blocks), &context);
+    *stats = (value_stats){.min = INFINITY, .max = -INFINITY};
+    for (ptrdiff_t block = 0; block < blocks; block++) {
+        stats->nonfinite |= parts[block].bad;
+        stats->min = parts[block].low < stats->min ? parts[block].low : stats->min;
+        stats->max = parts[block].high > stats->max ? parts[block].high : stats->max;
+    }
+    free(parts);
+    if (!stats->nonfinite) NAME(glance_lines)(x, n, stats);
+    return 1;
 }
 
 #endif
