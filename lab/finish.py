@@ -21,25 +21,23 @@ from widgets.record import (
     Finding,
     GradientRow,
     LineRow,
-    Memory,
-    MemoryRow,
     OpRow,
     Record,
     Run,
     TensorRow,
 )
 
-from . import kernels, measure, memory
+from . import kernels, measure
 from .calls import calls, sites
 from .diagnose import Found, diagnose
 from .fold import latest
 from .gathered import Leaf, Ref, Row, Trace
+from .holding import record_memory
 from .kinds import seen
 from .naming import assigned, is_module, operand
 from .recorder import Recorder
 
 FEW = 64  # entries of a dictionary or attributes of an object that are looked at
-POINTS = 400  # of the memory's course
 
 
 def settle(recorder: Recorder, space: Mapping[str, Any], text: str) -> Trace:
@@ -222,7 +220,7 @@ def build(trace: Trace, title: str, error: ErrorRow | None, checker: Any = None)
     _lines(trace, record)
     _gradients(trace, record, found)
     _runs(trace, record, numbers)
-    record.memory = _memory(trace)
+    record.memory = record_memory(trace, numbers)
     record.kernels = kernels.rows(trace)
     for f in found:
         ops = [numbers[row] for row in f.rows if row in numbers]
@@ -331,29 +329,6 @@ def _runs(trace: Trace, record: Record, numbers: dict[Ref, int]) -> None:
         number = numbers.get(latest(row))
         if number is not None:
             record.runs.append(Run(number, (start - trace.started_ns) / 1e6, took / 1e6, phase))
-
-
-def _memory(trace: Trace) -> Memory | None:
-    """What lived, by line, with a course of at most `POINTS` points that keeps every local peak in sight."""
-    if not trace.blocks:
-        return None
-    most, when, course = memory.peak(trace.blocks)
-    step = -(-len(course) // POINTS)
-    kept = [max(course[k : k + step], key=lambda c: c[1]) for k in range(0, len(course), step)]
-    found = Memory(most, (when - trace.started_ns) / 1e6, course[-1][1])
-    found.times_ms = [(time - trace.started_ns) / 1e6 for time, _ in kept]
-    found.bytes = [size for _, size in kept]
-    lines: dict[int | None, MemoryRow] = {}
-    at_peak = set(map(id, memory.alive_at(trace.blocks, when)))
-    for block in trace.blocks:
-        line = trace.line(latest(block.row).chain)
-        row = lines.setdefault(line, MemoryRow(line))
-        row.made_bytes += block.size
-        row.count += 1
-        row.peak_bytes += block.size if id(block) in at_peak else 0
-        row.kept_bytes += 0 if block.died_ns else block.size
-    found.rows = sorted(lines.values(), key=lambda r: -r.peak_bytes)
-    return found
 
 
 def _gradients(trace: Trace, record: Record, found: list[Found]) -> None:

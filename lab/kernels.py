@@ -148,7 +148,7 @@ def _counted(trace: Trace) -> dict[tuple[str, str, str], tuple[int, int, list[tu
             wanted = [ref for ref in row.refs if ref.requires_grad]
             total = backward.setdefault(name, [0, 0, [], made.device if made else ""])
             total[0] += n * row.reached * min(len(wanted), 2)
-            total[1] += row.reached * (row.size + sum(_size(ref) for ref in wanted))
+            total[1] += row.reached * (row.size + sum(size_bytes(ref) for ref in wanted))
             total[2] = total[2] or [(row.shape, row.dtype)]
     found = {key: (n, 0, made.inputs) for key, n in forward.items() if (made := trace.choices.get(key))}
     kernels: dict[str, list[tuple[str, str, str]]] = {}
@@ -163,5 +163,6 @@ def _counted(trace: Trace) -> dict[tuple[str, str, str], tuple[int, int, list[tu
     return found
 
 
-def _size(ref: Ref) -> int:
+def size_bytes(ref: Ref) -> int:
+    """The bytes of what an op read."""
     return prod(ref.shape) * BYTES.get(ref.dtype, 4) if isinstance(ref, Leaf) else ref.size

@@ -19,7 +19,7 @@ class Memory:
         self.blocks, self.clock = trace.blocks, clock
         self._alive: dict[int, Any] = {}  # id of an array -> its weak reference
 
-    def made(self, row: Row, a: Any, backward: bool = False) -> None:
+    def made(self, row: Row, a: Any, born_ns: int, backward: bool = False) -> None:
         """An op made an array; one that is known already (a write in place) or that views a known one adds nothing."""
         key = id(a)
         if key in self._alive or not a.nbytes or len(self.blocks) >= LIMIT:
@@ -29,7 +29,7 @@ class Memory:
             if id(base) in self._alive:
                 return
             base = getattr(base, "base", None)
-        block = Block(row, int(a.nbytes), self.clock(), backward)
+        block = Block(row, int(a.nbytes), born_ns, backward)
         self.blocks.append(block)
         alive, clock = self._alive, self.clock
 

@@ -173,7 +173,7 @@ class Recorder(observe.Observer):
             return
         if e.backend != "PyTorch":  # whose saved tensors outlive their Python objects
             for t in e.outputs:
-                self.memory.made(row, t._a)
+                self.memory.made(row, t._a, e.stop_ns - self.own_ns)
         if not row.shape and row.requires_grad and row.device == "cpu":
             value = float(e.outputs[0]._a)
             row.values = (row.values[0] if row.values else value, value)
@@ -272,7 +272,7 @@ class Recorder(observe.Observer):
             self.trace.events.append((row, e.start_ns - self.own_ns, net, "backward"))
         for g in e.results:
             if g is not None and e.kernel:
-                self.memory.made(row, g._a if isinstance(g, TENSORS) else g, True)
+                self.memory.made(row, g._a if isinstance(g, TENSORS) else g, e.stop_ns - self.own_ns, True)
         row.backward_ns += net
         row.reached += 1
         if row.bad_backward is None:

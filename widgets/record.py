@@ -186,6 +186,25 @@ class MemoryRow:
     kept_bytes: int = 0
     """Those alive at the end of the cell."""
     count: int = 0
+    held_bytes: int = 0
+    """Of all bytes alive at the peak, those that this line keeps alive, whoever made them."""
+
+
+@dataclass
+class Held:
+    """What one op had made and was alive at the peak, with the line that kept it and why."""
+
+    op: str
+    number: int | None = None
+    """Its row in `Record.ops`."""
+    line: int | None = None
+    shape: list[int] = field(default_factory=list)
+    dtype: str = ""
+    keeper: int | None = None
+    why: str = ""
+    """Such as "saved for the gradient of matmul" or "variable h"."""
+    size_bytes: int = 0
+    count: int = 0
 
 
 @dataclass
@@ -199,6 +218,11 @@ class Memory:
     bytes: list[int] = field(default_factory=list)
     """Alive from each of `times_ms` on."""
     rows: list[MemoryRow] = field(default_factory=list)
+    peak_line: int | None = None
+    peak_op: str = ""
+    """The op with whose result the peak was reached, and its line."""
+    held: list[Held] = field(default_factory=list)
+    """What was alive at the peak, the largest first."""
 
 
 @dataclass
