@@ -60,7 +60,7 @@ class Row:
         self.bad_backward: Bad | None = None
         self.error = ""
         self.flags: set[str] = set()
-        self.values: tuple[float, float] | None = None  # the first and the last, of a single number with a gradient
+        self.values: tuple[float, float, float] | None = None  # first, last, highest: of one number with a gradient
         self.sums: tuple[float, float] | None = None  # the least and largest sum of the probabilities nll_loss gets
         self.into: Row | None = None  # the row that took this one over when rows were folded by place alone
 
@@ -155,6 +155,15 @@ class StepFacts:
     """How many passes of backward() that were."""
     idle_always: tuple[int, Chain, list[Leaf]] | None = None
     """An optimizer (its id) none of whose steps found a gradient, its step, and what it holds."""
+    anew: list[str] = field(default_factory=list)
+    """The classes of optimizers with a state that made one step each on the same parameters."""
+    strangers: tuple[Chain, int] = ((), 0)
+    """A step whose parameters got no gradient while others did that no optimizer holds, and how often."""
+    shrinks: tuple[float, float] = (0.0, 0.0)
+    """The weight decay, and by which share it makes weights smaller in each step."""
+    highest_lr: float = 0.0
+    asleep: int = 0
+    """Steps with a learning rate below a ten-thousandth of the highest before them."""
     lr: float = 0.0
     """The largest learning rate of the last step."""
     adaptive: bool = False

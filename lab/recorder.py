@@ -176,7 +176,8 @@ class Recorder(observe.Observer):
                 self.memory.made(row, t._a, e.stop_ns - self.own_ns)
         if not row.shape and row.requires_grad and row.device == "cpu":
             value = float(e.outputs[0]._a)
-            row.values = (row.values[0] if row.values else value, value)
+            first, _, highest = row.values or (value, value, value)
+            row.values = first, value, value if value > highest else highest
         for t in e.outputs:
             if t._kind.dtype.category >= 2 and not measure.finite(t._a):
                 if row.bad is None:

@@ -7,6 +7,7 @@ import weakref
 from typing import Any
 
 from core import modes
+from core.nn import Parameter
 
 from .fold import Folder, Site
 from .gathered import Trace
@@ -24,6 +25,9 @@ class Steps:
         self._stale: dict[int, bool] = {}  # parameter -> whether its gradient was added to a used one
         self._fresh: set[int] = set()  # parameters whose gradients came since their last step
         self._stepping = False
+        self._site: Site = ()
+        self._owner: dict[int, Any] = {}  # parameter -> a weak reference to the optimizer that stepped it last
+        self._since: set[int] = set()  # parameters that got a gradient since the last step of any optimizer
         # parameter -> for each gradient that was cleared unused since its last step, the backward() that made it
         self._dropped: dict[int, list[Any]] = {}
         self._runs: dict[int, list[int]] = {}  # optimizer -> its steps, and those that found no gradient
@@ -45,6 +49,8 @@ class Steps:
             if key in self._fresh and not self._stepping and (p._grad is None or not p._grad._a.any()):
                 dropped.append(self.trace.steps.last_backward)
         self._fresh.add(key)
+        if isinstance(p, Parameter) or getattr(p, "is_parameter", False):
+            self._since.add(key)
         if not self.trace.steps.count:
             self._by_hand(p)
         if key in self._spent:
@@ -56,15 +62,17 @@ class Steps:
 
     def before(self, optimizer: Any, parameters: list[Any], site: Site) -> None:
         """An optimizer begins its step."""
-        facts = self.trace.steps
+        facts, self._site = self.trace.steps, site
         facts.count += 1
         facts.beats += 1
         facts.last_step = self.fold.chain(site)
-        facts.lr = max((float(group.get("lr", 0.0)) for group in optimizer.param_groups), default=0.0)
+        facts.lr = max((_number(group.get("lr")) for group in optimizer.param_groups), default=0.0)
         facts.adaptive = any(
             word in type(optimizer).__name__ for word in ("Ada", "Prop", "prop", "LBFGS", "Muon", "Adam")
         )
         self._stepping = True
+        self._rates(optimizer)
+        self._owners(optimizer, parameters)
         with_gradient = [p for p in parameters if p._grad is not None]
         self._drop(with_gradient)
         runs = self._runs.setdefault(id(optimizer), [0, 0])
@@ -90,6 +98,34 @@ class Steps:
                 facts.cleared = self.fold.chain(site)
         elif not with_gradient and not (fresh and came) and facts.idle is None:
             facts.idle, facts.idle_leaves = self.fold.chain(site), leaves
+
+    def _rates(self, optimizer: Any) -> None:
+        """What the learning rate has come to, and what weight decay does with it."""
+        facts, groups = self.trace.steps, optimizer.param_groups
+        facts.highest_lr = max(facts.highest_lr, facts.lr)
+        facts.asleep += facts.lr < 1e-4 * facts.highest_lr
+        for group in groups:
+            decay = _number(group.get("weight_decay"))
+            rate = _number(group.get("lr"))
+            coupled = facts.adaptive and "W" not in type(optimizer).__name__  # the gradient's size is divided away
+            share = min(rate * decay, 1.0) if not coupled else (0.0 if decay < 1 else min(rate, 1.0))
+            if share > facts.shrinks[1] or (coupled and decay >= 1):
+                facts.shrinks = decay, share
+
+    def _owners(self, optimizer: Any, parameters: list[Any]) -> None:
+        """Whose parameters these are: an optimizer may be new, and a model too."""
+        facts, first = self.trace.steps, next(iter(parameters), None)
+        if first is None:
+            return
+        held = self._owner.get(id(first))
+        if held is None or held() is not optimizer:
+            if held is not None and (facts.adaptive or _number(optimizer.param_groups[0].get("momentum"))):
+                facts.anew.append(type(optimizer).__name__)
+            for p in parameters:
+                self._owner[id(p)] = weakref.ref(optimizer)
+        came, self._since = self._since, set()
+        if not any(p._grad is not None for p in parameters) and came - self._owner.keys():
+            facts.strangers = self.fold.chain(self._site), facts.strangers[1] + 1
 
     def _drop(self, parameters: list[Any]) -> None:
         """Before a step: were gradients of the backward() whose gradients it uses cleared since the last step?"""
@@ -163,6 +199,11 @@ class Steps:
         for root, path in self._suspect.items():
             if self._evaluates.get(root):
                 seen[path] = seen.get(path, 0) + 1
+
+
+def _number(value: Any) -> float:
+    """A setting of an optimizer, which may be a tensor; 0 for none."""
+    return float(value) if isinstance(value, int | float) or hasattr(value, "item") else 0.0
 
 
 def matters(module: Any) -> bool:

@@ -15,7 +15,8 @@ from .missing import missing
 from .nonfinite import first_nonfinite
 from .running import wrong_mode
 from .scale import scale
-from .training import cleared, dropped, never_stepped, not_held, nothing_held, piled_up, step_size
+from .sizes import step_size
+from .training import cleared, dropped, made_anew, never_stepped, not_held, nothing_held, piled_up
 from .waiting import asked, copied, waiting
 
 ORDER: tuple[Callable[[Trace, set[Leaf]], list[Found]], ...] = (
@@ -24,6 +25,7 @@ ORDER: tuple[Callable[[Trace, set[Leaf]], list[Found]], ...] = (
     nothing_to_do,
     cleared,
     dropped,
+    made_anew,
     nothing_held,
     never_stepped,
     step_size,

@@ -1,23 +1,15 @@
 """Steps that train something else than was meant, or nothing: gradients that pile up, are cleared too early, belong to
-tensors that no optimizer holds; and steps of a wrong size."""
+tensors that no optimizer holds."""
 
 from __future__ import annotations
 
 import ast
-import math
 import re
 
 from ..gathered import Chain, Leaf, Trace
 from .found import Found, capital, listed, made_to_train, verb, where
 
-# A step that changes a weight matrix by more than half its own size forgets what it has learned; 1e-3 is usual, and the
-# first steps of Adam on small weights reach 0.3.
-LARGE = 0.5
-# Above these a learning rate is itself the likely cause; below them it is the size of the gradient.
-USUAL, USUAL_ADAPTIVE = 0.3, 0.02
-HUGE, HUGE_TO_WEIGHT = 1e2, 1e4  # as in scale.py
 _UNLISTED = re.compile(r"\w+(\.\w+)+\[[^\]]+\]\.")  # a parameter of a module in a module's plain list
-TOO_SMALL = 1e-7  # float32 rounds such a change away
 
 
 def piled_up(trace: Trace, explained: set[Leaf]) -> list[Found]:
@@ -43,6 +35,13 @@ def cleared(trace: Trace, explained: set[Leaf]) -> list[Found]:
         return []
     step, _, place = where(trace, chain)
     back = where(trace, trace.steps.last_backward)[0]
+    if step is not None and back is not None and step < back and not _outside(trace, step, back):
+        message = capital(
+            f"{place} steps before backward() of the same pass ({where(trace, trace.steps.last_backward)[2]}): what "
+            "the pass before has made is cleared by then, so step() has nothing to go by."
+        )
+        remedy = "The order of a step is zero_grad(), the loss, backward(), step()."
+        return [Found("optimizer", "error", step, None, message, remedy)]
     line, col = _call_between(trace, "zero_grad", back, step) or (step, None)
     at = f"line {line}" if line != step else place
     message = capital(
@@ -56,7 +55,7 @@ def _call_between(trace: Trace, name: str, first: int | None, last: int | None) 
     """Where the cell calls a method between two lines."""
     if first is None or last is None:
         return None
-    return next((at for at in _calls(trace, name) if first <= at[0] <= last), None)
+    return next((at for at in calls(trace, name) if first <= at[0] <= last), None)
 
 
 def nothing_held(trace: Trace, explained: set[Leaf]) -> list[Found]:
@@ -67,6 +66,16 @@ def nothing_held(trace: Trace, explained: set[Leaf]) -> list[Found]:
         if others:
             explained.update(others)
             return [_others(trace, always[1], others)]
+    if trace.steps.strangers[1] > 1 and trace.steps.strangers[1] >= (trace.steps.count - 1) // 2:
+        line, col, place = where(trace, trace.steps.strangers[0])
+        held = [leaf for leaf in trace.optimized if leaf in trace.gradients]
+        message = capital(
+            f"{place} steps an optimizer whose parameters get no gradient ({trace.steps.strangers[1]:,} of "
+            f"{trace.steps.count:,} steps): backward() reaches others that no optimizer holds, made after it."
+        )
+        remedy = "Make the model once, before the loop, and the optimizer after it."
+        explained.update(held)
+        return [Found("optimizer", "error", line, col, message, remedy, [], held)]
     chain = trace.steps.idle
     if chain is None or trace.steps.cleared is not None or any(leaf in explained for leaf in trace.steps.idle_leaves):
         return []
@@ -96,6 +105,21 @@ def _others(trace: Trace, chain: Chain, others: list[Leaf]) -> Found:
     return Found("optimizer", "error", line, col, message, remedy, [], others)
 
 
+def made_anew(trace: Trace, explained: set[Leaf]) -> list[Found]:
+    """An optimizer with averages that is made for each step, so that they never come to be."""
+    facts = trace.steps
+    if len(facts.anew) < 2 or len(facts.anew) < facts.count - 1:
+        return []
+    name = facts.anew[-1]
+    step, _, place = where(trace, facts.last_step)
+    line, col = next(iter(calls(trace, name)), (step, None))
+    message = capital(
+        f"line {line} makes a new {name} for every step ({facts.count:,} steps{f', {place}' if line != step else ''}): "
+        "what it remembers of the steps before begins at zero each time."
+    )
+    return [Found("optimizer", "warning", line, col, message, "Make the optimizer once, before the loop.")]
+
+
 def dropped(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """Gradients of several batches before one step, of which zero_grad() leaves the last alone."""
     facts = trace.steps
@@ -104,7 +128,7 @@ def dropped(trace: Trace, explained: set[Leaf]) -> list[Found]:
     runs = facts.dropped_runs + facts.count
     back, col, place = where(trace, facts.dropped[-1])
     step, step_col, at = where(trace, facts.last_step)
-    clears = _calls(trace, "zero_grad")
+    clears = calls(trace, "zero_grad")
     lost = f"{facts.dropped_runs:,} of {runs:,} batches count for nothing"
     if _outside(trace, step, back):
         message = (
@@ -132,14 +156,14 @@ def _reads_gradients(trace: Trace) -> bool:
     return any(isinstance(n.ctx, ast.Load) and ast.unparse(n.value).rpartition(".")[2] != "autograd" for n in reads)
 
 
-def _calls(trace: Trace, name: str) -> list[tuple[int, int]]:
+def calls(trace: Trace, name: str) -> list[tuple[int, int]]:
     """Where the cell calls a method."""
     try:
         tree = ast.parse(trace.code)
     except (SyntaxError, ValueError):
         return []
-    calls = (n for n in ast.walk(tree) if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute))
-    return sorted((n.lineno, n.col_offset) for n in calls if n.func.attr == name)  # type: ignore[attr-defined]
+    calls = (n for n in ast.walk(tree) if isinstance(n, ast.Call))
+    return sorted((n.lineno, n.col_offset) for n in calls if ast.unparse(n.func).rpartition(".")[2] == name)
 
 
 def _outside(trace: Trace, step: int | None, back: int | None) -> bool:
@@ -211,60 +235,3 @@ def _step_place(trace: Trace, leaves: list[Leaf]) -> tuple[int | None, int | Non
         return where(trace, trace.steps.last_step)
     reader = next((row for row in trace.rows if any(ref in leaves for ref in row.refs)), None)
     return where(trace, reader.chain if reader is not None else ())
-
-
-def step_size(trace: Trace, explained: set[Leaf]) -> list[Found]:
-    """A learning rate with which weights change by more than their size, or not at all."""
-    weights = [leaf for leaf in trace.largest if len(leaf.shape) >= 2 and leaf in trace.gradients]
-    if not weights or trace.steps.stale is not None:
-        return []
-    largest = max(weights, key=lambda leaf: trace.largest[leaf])
-    ratio = trace.largest[largest]
-    line, col, place = where(trace, trace.steps.last_step)
-    loss = _loss(trace)
-    course = f", and the loss went from {loss[0]:.3g} to {loss[1]:.3g}" if loss else ""
-    lost = any(g.nonfinite for g in trace.gradients.values())
-    fair = 10.0 if largest in trace.steps.from_zero else 1.0  # beside a weight that began at 0 each change is large
-    worse = lost or (loss is not None and not loss[1] < fair * loss[0])
-    usual = USUAL_ADAPTIVE if trace.steps.adaptive else USUAL
-    by_gradient = trace.steps.lr <= usual and _huge_at_first(trace, largest)
-    if ratio > LARGE and worse and not by_gradient and trace.steps.count > 1:
-        explained.update(weights)
-        message = capital(
-            f"{place} takes steps that are too large (lr={trace.steps.lr:g}): one changed {largest.name} by "
-            f"{ratio:.2g} times its own size{course}."
-        )
-        remedy = "Lower the learning rate until a step changes a weight by about a thousandth of its size (1e-3)."
-        severity = "error" if lost else "warning"
-        return [Found("learning-rate", severity, line, col, message, remedy, [], [largest])]
-    moving = [leaf for leaf in weights if trace.gradients[leaf].max_abs]
-    if (
-        moving
-        and trace.steps.count > 1
-        and trace.steps.cleared is None
-        and all(trace.largest[leaf] < TOO_SMALL for leaf in moving)
-    ):
-        message = capital(
-            f"{place} takes steps too small to matter (lr={trace.steps.lr:g}): they change the weights by at most "
-            f"{ratio:.2g} of their size, and float32 holds seven digits."
-        )
-        return [Found("learning-rate", "warning", line, col, message, "Raise the learning rate.", [], moving)]
-    return []
-
-
-def _huge_at_first(trace: Trace, leaf: Leaf) -> bool:
-    """Whether a parameter's very first gradient was beyond what a usual step can bear: then it is not the steps."""
-    weight, gradient = trace.first.get(leaf, (0.0, trace.gradients[leaf].rms))
-    return gradient > max(HUGE, HUGE_TO_WEIGHT * weight)
-
-
-def _loss(trace: Trace) -> tuple[float, float] | None:
-    """The first and the last value of what backward() ran on."""
-    readers = trace.consumers()
-    rows = [r for r in trace.rows if r.reached and r.values and not any(k.reached for k in readers.get(r, ()))]
-    if not rows:
-        return None
-    row = max(rows, key=lambda r: r.count)
-    assert row.values is not None
-    first, last = row.values
-    return None if math.isnan(first) or row.count < 2 else (first, last)

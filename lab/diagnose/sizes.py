@@ -1,0 +1,158 @@
+"""Steps of a wrong size: a learning rate out of range, weight decay that undoes them, a loss that falls for ever."""
+
+from __future__ import annotations
+
+import math
+
+from ..gathered import Leaf, Row, Trace
+from .found import Found, capital, code_of, where
+from .training import calls
+
+# A step that changes a weight matrix by more than half its own size forgets what it has learned; 1e-3 is usual, and the
+# first steps of Adam on small weights reach 0.3.
+LARGE = 0.5
+# Above these a learning rate is itself the likely cause; below them it is the size of the gradient.
+USUAL, USUAL_ADAPTIVE = 0.3, 0.02
+HUGE, HUGE_TO_WEIGHT = 1e2, 1e4  # as in scale.py
+DECAYS = 0.02  # share of a weight that weight decay takes in a step; usual are 1e-4 and less
+MOVES = {"add_", "sub_", "add", "sub", "copy", "copy_", "addcmul_", "lerp_"}
+TOO_SMALL = 1e-7  # float32 rounds such a change away
+
+
+def step_size(trace: Trace, explained: set[Leaf]) -> list[Found]:
+    """A learning rate with which weights change by more than their size, or not at all."""
+    weights = [leaf for leaf in trace.largest if len(leaf.shape) >= 2 and leaf in trace.gradients]
+    if trace.steps.stale is not None:
+        return []
+    if not weights:
+        return _diverges(trace, explained)
+    largest = max(weights, key=lambda leaf: trace.largest[leaf])
+    ratio, facts = trace.largest[largest], trace.steps
+    line, col, place = where(trace, facts.last_step)
+    loss = _loss(trace)
+    course = f", and the loss went from {loss[0]:.3g} to {loss[1]:.3g}" if loss else ""
+    lost = any(g.nonfinite for g in trace.gradients.values())
+    fair = 10.0 if largest in facts.from_zero else 1.0  # beside a weight that began at 0 each change is large
+    worse = lost or (loss is not None and not loss[1] < fair * loss[0])
+    if loss is not None and not worse and loss[2] > 3 * fair * loss[0] > 0:
+        worse, course = True, f", and the loss rose from {loss[0]:.3g} to {loss[2]:.3g} on the way"
+    usual = USUAL_ADAPTIVE if facts.adaptive else USUAL
+    by_gradient = facts.lr <= usual and _huge_at_first(trace, largest)
+    if ratio > LARGE and worse and not by_gradient and facts.count > 1:
+        explained.update(weights)
+        if (decaying := _decays(trace)) and facts.lr <= usual:
+            return decaying
+        message = capital(
+            f"{place} takes steps that are too large (lr={facts.lr:g}): one changed {largest.name} by "
+            f"{ratio:.2g} times its own size{course}."
+        )
+        remedy = "Lower the learning rate until a step changes a weight by about a thousandth of its size (1e-3)."
+        severity = "error" if lost else "warning"
+        return [Found("learning-rate", severity, line, col, message, remedy, [], [largest])]
+    if decaying := _decays(trace):
+        return decaying
+    moving = [leaf for leaf in weights if trace.gradients[leaf].max_abs]
+    too_small = moving and facts.cleared is None and all(trace.largest[leaf] < TOO_SMALL for leaf in moving)
+    if too_small and facts.count > 1:
+        message = capital(
+            f"{place} takes steps too small to matter (lr={facts.lr:g}): they change the weights by at most "
+            f"{ratio:.2g} of their size, and float32 holds seven digits."
+        )
+        return [Found("learning-rate", "warning", line, col, message, "Raise the learning rate.", [], moving)]
+    if facts.asleep > 2 and 2 * facts.asleep > facts.count:
+        message = capital(
+            f"{place} hardly moves the weights in {facts.asleep:,} of {facts.count:,} steps: the learning rate has "
+            f"fallen from {facts.highest_lr:.3g} to {facts.lr:.3g}."
+        )
+        remedy = "Let the scheduler lower it more slowly (a larger gamma or step_size), or step it once an epoch."
+        line = next((at for at, _ in calls(trace, "step") if _steps_a_scheduler(trace, at)), line)
+        return [Found("learning-rate", "warning", line, col, message, remedy, [], moving)]
+    return [] if explained else _unbounded(trace)
+
+
+def _steps_a_scheduler(trace: Trace, line: int) -> bool:
+    lines = trace.code.splitlines()
+    return 0 < line <= len(lines) and "sched" in lines[line - 1]
+
+
+def _decays(trace: Trace) -> list[Found]:
+    """Weight decay that takes away more than a step can give."""
+    decay, share = trace.steps.shrinks
+    if share < DECAYS or trace.steps.count < 2:
+        return []
+    line, col, place = where(trace, trace.steps.last_step)
+    message = capital(
+        f"{place} makes all weights smaller by {100 * share:.3g} % in every step (weight_decay={decay:g}, "
+        f"lr={trace.steps.lr:g}): what a step learns is gone after a few."
+    )
+    if trace.steps.adaptive and decay >= 1 and share == min(trace.steps.lr, 1.0):
+        message = capital(
+            f"{place} steps by the weight decay and hardly by the loss: weight_decay={decay:g} adds {decay:g} times "
+            "the weight to its gradient."
+        )
+    return [Found("weight-decay", "warning", line, col, message, "Usual are 1e-4 to 1e-2 (0.1 for AdamW).")]
+
+
+def _diverges(trace: Trace, explained: set[Leaf]) -> list[Found]:
+    """Steps by hand under which the loss grows."""
+    loss = _loss(trace)
+    if trace.steps.by_hand < 2 or loss is None or (loss[1] <= 2 * abs(loss[0]) and loss[1] == loss[1]):
+        return []
+    moved = [r for r in trace.rows if not r.requires_grad and r.op in MOVES and _of_trained(r) and trace.line(r.chain)]
+    row = max(moved, key=lambda r: r.count, default=None)
+    line, col, place = where(trace, row.chain if row is not None else trace.steps.last_backward)
+    course = f"the loss goes from {loss[0]:.3g} to {loss[1]:.3g}"
+    if row is not None and row.op in ("add", "add_") and "-" not in code_of(trace, row):
+        message = f"{place} moves along the gradient and not against it: {course}."
+        remedy = "Subtract the gradient: w -= lr * w.grad."
+    else:
+        message = f"{place} takes steps that are too large: {course}."
+        remedy = "Lower the learning rate."
+    leaves = [leaf for leaf in trace.gradients if leaf.requires_grad]
+    explained.update(leaves)
+    return [Found("learning-rate", "error", line, col, capital(message), remedy, [row] if row else [], leaves)]
+
+
+def _of_trained(row: Row) -> bool:
+    """Whether an op changes a tensor that requires a gradient, or its .data."""
+    first = row.refs[0] if row.refs else None
+    if isinstance(first, Row) and first.cut == "data" and first.refs:
+        first = first.refs[0]
+    return first is not None and first.requires_grad and isinstance(first, Leaf)
+
+
+def _unbounded(trace: Trace) -> list[Found]:
+    """A loss below zero that falls for ever: its sign is wrong, or it has no lower end."""
+    loss = _loss(trace)
+    if loss is None or not loss[1] < -1e3 * max(1.0, abs(loss[0])) or trace.steps.count < 3:
+        return []
+    row = _loss_row(trace)
+    assert row is not None
+    line, col, place = where(trace, row.chain)
+    message = capital(
+        f"{place} makes a loss that falls for ever (`{code_of(trace, row)}` goes from {loss[0]:.3g} to {loss[1]:.3g}): "
+        "a step makes it smaller, and it has no lower end."
+    )
+    remedy = "Mind its sign: what shall become small goes into the loss with a plus."
+    return [Found("loss", "warning", line, col, message, remedy, [row])]
+
+
+def _huge_at_first(trace: Trace, leaf: Leaf) -> bool:
+    """Whether a parameter's very first gradient was beyond what a usual step can bear: then it is not the steps."""
+    weight, gradient = trace.first.get(leaf, (0.0, trace.gradients[leaf].rms))
+    return gradient > max(HUGE, HUGE_TO_WEIGHT * weight)
+
+
+def _loss_row(trace: Trace) -> Row | None:
+    """What backward() ran on, most often."""
+    readers = trace.consumers()
+    rows = [r for r in trace.rows if r.reached and r.values and not any(k.reached for k in readers.get(r, ()))]
+    return max(rows, key=lambda r: r.count, default=None)
+
+
+def _loss(trace: Trace) -> tuple[float, float, float] | None:
+    """The first, the last and the highest value of what backward() ran on."""
+    row = _loss_row(trace)
+    if row is None or row.values is None or math.isnan(row.values[0]) or row.count < 2:
+        return None
+    return row.values
