@@ -6,9 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 from widgets import difference
-from widgets.figures import number, shape_text, share, time_text
+from widgets.figures import number, plain, shape_text, share, time_text
 from widgets.record import Comparison, Record
 
+LONGEST = 100  # characters of a name
 Column = tuple[str, Callable[[Any], str]]
 
 
@@ -111,7 +112,9 @@ def table(record: Record, what: str = "ops") -> str:
     if what not in TABLES:
         raise ValueError(f"table(): got {what!r}, needs one of {', '.join(TABLES)}")
     columns = TABLES[what]
-    rows = [[head for head, _ in columns]] + [[show(row) for _, show in columns] for row in getattr(record, what)]
+    rows = [[head for head, _ in columns]] + [
+        [plain(show(row), LONGEST) for _, show in columns] for row in getattr(record, what)
+    ]
     widths = [max(len(row[k]) for row in rows) for k in range(len(columns))]
     lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows)
     return "\n".join(lines)

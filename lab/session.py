@@ -185,7 +185,7 @@ def recording(title: str = "", *, check: bool = False) -> Recording:
 
 
 def record(function: Callable[..., Any] | None = None, *args: Any, **kwargs: Any) -> Recording:
-    """Record one call of a function, whose result is `.value` of the recording; without one, a `with` block.
+    """Record one call of a function, whose result is `.value` of the recording; without one, as `recording`.
 
     >>> import core, lab
     >>> rec = lab.record(lambda: core.ones(3).exp().sum())
@@ -197,7 +197,7 @@ def record(function: Callable[..., Any] | None = None, *args: Any, **kwargs: Any
     True
     """
     if function is None:
-        return Recording()
+        return recording(**kwargs)
     inner = unwrap(function)
     code = getattr(inner, "__code__", None) or getattr(getattr(inner, "__func__", None), "__code__", None)
     rec = Recording(getattr(function, "__name__", type(function).__name__))

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from core import source
-from widgets.figures import number, shape_text, share
+from widgets.figures import number, plain, shape_text, share
 from widgets.record import Stats
 
 from . import kinds, measure
@@ -35,7 +35,7 @@ class Step:
 
     def __str__(self) -> str:
         place = f"{self.file} line {self.line}" if self.file else f"line {self.line}" if self.line else ""
-        rows = [f"{self.node}  {place}  {self.code}".rstrip()]
+        rows = [f"{plain(self.node, 80)}  {plain(place, 80)}  {plain(self.code, 200)}".rstrip()]
         for name, sides in (("in ", self.incoming), ("out", self.outgoing)):
             rows += [f"  {name} {_told(side)}" for side in sides]
         return "\n".join(rows)

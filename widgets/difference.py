@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from textwrap import wrap
 from typing import Any
 
-from .figures import number, shape_text, shorten, size_text, time_text
+from .figures import number, plain, shape_text, shorten, size_text, time_text
 from .record import Change, Comparison, Finding, OpRow, Record
 from .source import lines_of
 
@@ -50,13 +50,13 @@ def text(comparison: Comparison) -> str:
     In [2] beside In [1]
     time  forward  1.00 ms  3.00 ms  line 3  ×3.0
     """
-    head = shorten(_clean(f"{comparison.after or 'this run'} beside {comparison.before or 'the last run'}"), WIDTH)
+    head = shorten(plain(f"{comparison.after or 'this run'} beside {comparison.before or 'the last run'}"), WIDTH)
     if not comparison.changes:
         return f"{head}\nNothing changed beyond the noise of two runs."
     lines = [head]
     for c in comparison.changes:  # a finding is a sentence, which no column holds
         if c.kind == "finding":
-            words = _clean(f"{c.kind} {c.note}: {c.after or c.before}")
+            words = plain(f"{c.kind} {c.note}: {c.after or c.before}")
             lines += wrap(words, WIDTH, subsequent_indent="    ")
     rows = [
         [c.kind, c.name, c.before or "–", c.after or "–", f"line {c.line}" if c.line else "", c.note]
@@ -64,16 +64,11 @@ def text(comparison: Comparison) -> str:
         if c.kind != "finding"
     ]
     rows = [
-        [shorten(_clean(x), n, keep_end=row[0] == "gradient") for x, n in zip(row, WIDTHS, strict=True)] for row in rows
+        [shorten(plain(x), n, keep_end=row[0] == "gradient") for x, n in zip(row, WIDTHS, strict=True)] for row in rows
     ]
     widths = [max((len(row[k]) for row in rows), default=0) for k in range(6)]
     lines += ("  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() for row in rows)
     return "\n".join(lines)
-
-
-def _clean(words: str) -> str:
-    """One line without control characters: a terminal obeys them."""
-    return "".join(c if c.isprintable() else " " for c in str(words))
 
 
 def _ratio(a: float, b: float) -> str:

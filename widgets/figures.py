@@ -121,3 +121,15 @@ def shorten(text: str, limit: int, keep_end: bool = False) -> str:
     if len(text) <= limit:
         return text
     return "…" + text[len(text) - limit + 1 :] if keep_end else text[: limit - 1] + "…"
+
+
+def plain(text: object, limit: int | None = None) -> str:
+    """One line without what a terminal or the eye would obey: control characters, marks that turn the writing round.
+
+    Examples
+    --------
+    >>> plain("red \\x1b[31m\\u202e"), plain("ten thousand", 5)
+    ('red  [31m ', 'ten …')
+    """
+    line = "".join(c if c.isprintable() else " " for c in str(text))
+    return line if limit is None else shorten(line, limit)

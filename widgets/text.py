@@ -1,6 +1,6 @@
 """The card's answer as plain text: the findings first, then the lines, the gradients and the kernels."""
 
-from .figures import count_text, number, rate_text, shape_text, share, shorten, time_text
+from .figures import count_text, number, plain, rate_text, shape_text, share, shorten, time_text
 from .record import Record, kernel_names
 from .source import lines_of
 from .still import NO_GRADIENT, WORDS, error_sentence, headline, sentence
@@ -10,6 +10,8 @@ LINES = 12
 GRADIENTS = 16
 KERNELS = 8
 WIDTH = 100
+LONGEST = 1000
+"""Characters of a sentence: names in it may have ten thousand."""
 
 
 def text(record: Record) -> str:
@@ -26,31 +28,26 @@ def text(record: Record) -> str:
     line  runs  forward  backward  source
        1     3   250 µs      0 ms  y = x.exp()
     """
-    out = [_clean(f"{record.title or 'autograd'}: {headline(record)}").rstrip(), *_findings(record)]
+    out = [plain(f"{record.title or 'autograd'}: {headline(record)}", LONGEST).rstrip(), *_findings(record)]
     for part in (_lines(record), _gradients(record), _kernels(record)):
         if part:
             out += ["", *part]
     return "\n".join(line.rstrip() for line in out)
 
 
-def _clean(words: str) -> str:
-    """One line without control characters: a terminal obeys them."""
-    return "".join(c if c.isprintable() else " " for c in str(words))
-
-
 def _findings(record: Record) -> list[str]:
     out = []
     message, remedy = error_sentence(record)
     if message:
-        out += [f"{WORDS['error']}: {_clean(message)}", f"    {remedy}"]
+        out += [f"{WORDS['error']}: {plain(message, LONGEST)}", f"    {remedy}"]
     for f in record.findings[:FINDINGS]:
-        out.append(f"{WORDS.get(f.severity, WORDS['note'])}: {_clean(sentence(f))}")
+        out.append(f"{WORDS.get(f.severity, WORDS['note'])}: {plain(sentence(f), LONGEST)}")
         if f.remedy:
-            out.append(f"    {_clean(f.remedy)}")
+            out.append(f"    {plain(f.remedy, LONGEST)}")
     if len(record.findings) > FINDINGS:
         out.append(f"... and {count_text(len(record.findings) - FINDINGS, 'more finding')}")
     if record.checked:
-        out.append(_clean(record.checked))
+        out.append(plain(record.checked))
     return out or ["No problems found." if record.ops or record.backward_ms else "No operation ran in this cell."]
 
 
@@ -76,7 +73,7 @@ def _lines(record: Record) -> list[str]:
     slowest = sorted(record.lines, key=lambda row: -(row.forward_ms + row.backward_ms))[:LINES]
     rows = []
     for row in sorted(slowest, key=lambda row: row.line):
-        code = _clean(source[row.line - 1].strip()) if 0 < row.line <= len(source) else ""
+        code = plain(source[row.line - 1].strip()) if 0 < row.line <= len(source) else ""
         times = [time_text(row.forward_ms), time_text(row.backward_ms)]
         rows.append([str(row.line), f"{row.count:,}", *times, shorten(code, 60)])
     out = _columns(["line", "runs", "forward", "backward", "source"], rows, {4})
@@ -90,9 +87,9 @@ def _gradients(record: Record) -> list[str]:
     chosen = sorted(record.gradients, key=lambda g: not (g.flags or g.norm is None))[:GRADIENTS]
     rows = []
     for g in chosen:
-        note = NO_GRADIENT if g.norm is None else ", ".join(map(_clean, g.flags))
+        note = NO_GRADIENT if g.norm is None else ", ".join(map(plain, g.flags))
         figures = [number(g.norm), number(g.rms), share(g.zeros), number(g.update_ratio)]
-        rows.append([shorten(_clean(g.name), 40, keep_end=True), shape_text(g.shape), *figures, note])
+        rows.append([shorten(plain(g.name), 40, keep_end=True), shape_text(g.shape), *figures, note])
     out = _columns(["parameter", "shape", "norm", "rms", "zeros", "update/weight", "note"], rows, {0, 1, 6})
     return _more(out, len(record.gradients), GRADIENTS, "parameter")
 
@@ -104,7 +101,7 @@ def _kernels(record: Record) -> list[str]:
     names = kernel_names(record.kernels)
     for k, kernel in sorted(zip(record.kernels, names, strict=True), key=lambda pair: -pair[0].total_ms)[:KERNELS]:
         rate = rate_text(k.bytes_per_s)
-        name = shorten(_clean(kernel), 40)
-        rows.append([name, _clean(k.backend), f"{k.count:,}", time_text(k.total_ms), time_text(k.mean_us / 1e3), rate])
+        name = shorten(plain(kernel), 40)
+        rows.append([name, plain(k.backend), f"{k.count:,}", time_text(k.total_ms), time_text(k.mean_us / 1e3), rate])
     out = _columns(["kernel", "backend", "runs", "total", "mean", "GB/s"], rows, {0, 1})
     return _more(out, len(record.kernels), KERNELS, "kernel")

@@ -14,7 +14,7 @@ from functools import cache
 from importlib.resources import files
 
 from . import curves
-from .figures import number
+from .figures import number, plain
 from .still import escape
 
 WORDS = {
@@ -25,6 +25,7 @@ WORDS = {
     "nan": ("✕", "Loss not finite"),
     "failed": ("✕", "Failed"),
 }
+LONGEST = 1000  # characters of a line of text
 BLOCKS = "▁▂▃▄▅▆▇█"
 
 
@@ -105,7 +106,7 @@ def text(view: Training) -> str:
         lines.append(" · ".join(f"{name} {value}" for name, value in view.figures))
     if len(view.losses) > 2:
         lines.append(blocks(view))
-    return "\n".join(lines)
+    return "\n".join(plain(line, LONGEST) for line in lines)
 
 
 def line(view: Training, width: int = 100) -> str:
@@ -119,7 +120,7 @@ def line(view: Training, width: int = 100) -> str:
     head = f"{view.word} {whole}{_share(view)}".rstrip()
     figures = [f"{name} {value}" for name, value in view.figures]
     parts = [head, view.message, *figures[:1], view.place, view.timing, *figures[1:]]  # what matters most comes first
-    said = " · ".join(part for part in parts if part)
+    said = plain(" · ".join(part for part in parts if part))
     return said if len(said) <= width else said[: max(width - 1, 0)] + "…"
 
 
