@@ -52,9 +52,9 @@ class Folder:
     # -- rows ----------------------------------------------------------------------------------------------------------
 
     def row(self, op: str, inputs: tuple[Any, ...], place: observe.Place, inner: observe.Place = None,
-            more: tuple[Row, ...] = (), skip: int = 3) -> Row:  # fmt: skip
-        """The row of an op, made when it is new; it also reads `more`. `skip` frames here are not the user's."""
-        site = self.site(place, skip + 1)
+            more: tuple[Row, ...] = ()) -> Row:  # fmt: skip
+        """The row of an op, made when it is new; it also reads `more`."""
+        site = self.site(place)
         inside = NOWHERE if inner is None else (id(inner[0]), self._begin(*inner))
         refs: list[Ref] = [*more]
         for k, t in enumerate(inputs):
@@ -105,7 +105,7 @@ class Folder:
 
     # -- places --------------------------------------------------------------------------------------------------------
 
-    def site(self, place: observe.Place, skip: int = 2) -> Site:
+    def site(self, place: observe.Place) -> Site:
         """The user's frames from the op outwards to the cell's own statement."""
         if place is None:
             return ()
@@ -115,20 +115,20 @@ class Folder:
         else:
             raw = _calls(code, self._whose, self.boundary, DEPTH) if _calls is not None else None
         if raw is None:
-            return self._walk(code, lasti, skip + 1)
+            return self._walk(code, lasti)
         site = self._sites.get(raw)
         if site is None:
-            site = self._sites[raw] = self._walk(code, lasti, skip + 1)
+            site = self._sites[raw] = self._walk(code, lasti)
         return site
 
-    def _walk(self, code: CodeType, lasti: int, skip: int) -> Site:
+    def _walk(self, code: CodeType, lasti: int) -> Site:
         """The same frame by frame, remembering code and files."""
         number = id(code)
         if number not in self._codes:
             self._codes[number] = code
         if not code.co_flags & CO_NEWLOCALS or code is self.boundary:
             return (number, self._begin(code, lasti))
-        frame: FrameType | None = sys._getframe(skip)
+        frame: FrameType | None = sys._getframe(2)
         while frame is not None and frame.f_code is not code:
             frame = frame.f_back
         site = [number, self._begin(code, lasti)]

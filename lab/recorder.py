@@ -149,7 +149,7 @@ class Recorder(observe.Observer):
         inputs = e.inputs
         if not e.outputs:  # an optimizer's step: its parameters, and not their gradients
             inputs = tuple(t for t in inputs if isinstance(t, TENSORS) and t._requires_grad)
-        row = self.fold.row(e.op, inputs, e.place, e.inner, skip=6)
+        row = self.fold.row(e.op, inputs, e.place, e.inner)
         if row.count == 0:
             self._first(row, e)
         row.count += 1
@@ -178,14 +178,17 @@ class Recorder(observe.Observer):
             value = float(e.outputs[0]._a)
             first, _, highest = row.values or (value, value, value)
             row.values = first, value, value if value > highest else highest
+        output = e.outputs[0]
+        due = row.count <= FULL or row.count % EVERY == 0
+        seen = measure.glance(output._a) if due else None  # where not None, all of it is finite
         for t in e.outputs:
-            if t._kind.dtype.category >= 2 and not measure.finite(t._a):
+            if (seen is None or t is not output) and t._kind.dtype.category >= 2 and not measure.finite(t._a):
                 if row.bad is None:
                     row.bad = self._bad(row, e.inputs, t._a)
-                row.stats = measure.stats(e.outputs[0]._a)
-                return
-        if row.count <= FULL or row.count % EVERY == 0:
-            row.stats = measure.stats(e.outputs[0]._a)
+                seen, due = None, True
+                break
+        if due:
+            row.stats = measure.stats(output._a) if seen is None else seen
 
     def _copied(self, row: Row, e: observe.OpEvent) -> None:
         """Count a copy between devices, and whether it is of the same values as the last."""
@@ -276,7 +279,8 @@ class Recorder(observe.Observer):
                 self.memory.made(row, g._a if isinstance(g, TENSORS) else g, e.stop_ns - self.own_ns, True)
         row.backward_ns += net
         row.reached += 1
-        if row.bad_backward is None:
+        # what a view or an addition passes on is what the op behind it sent, which was looked at there
+        if row.bad_backward is None and e.kernel != "passes" and not getattr(node.op, "view", False):
             for g in e.results:
                 a = g._a if isinstance(g, TENSORS) else g
                 if a is not None and a.dtype.kind not in "iub" and not measure.finite(a):
@@ -324,6 +328,8 @@ class Recorder(observe.Observer):
                 else self.trace.alike.discard
             )(leaf)
         if g.count == 1:
+            if measure.constant(e.leaf._a):
+                self.trace.constant.add(leaf)
             self.trace.first[leaf] = self.trace.weights[leaf], g.rms
 
     def _span(self, e: observe.SpanEvent) -> None:
@@ -420,7 +426,7 @@ class Recorder(observe.Observer):
             if not size:
                 self.trace.steps.from_zero.add(self.fold.parameter(p))
             else:
-                change = measure.on_host(p._a).astype("float64") - measure.on_host(before)
+                change = measure.on_host(p._a) - measure.on_host(before)
                 leaf, ratio = self.fold.parameter(p), measure.norm(change) / size
                 self.trace.updates[leaf] = ratio
                 # beside a weight that begins at (almost) nothing every step is large
