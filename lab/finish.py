@@ -35,6 +35,7 @@ from .gathered import Leaf, Ref, Row, Trace
 from .holding import record_memory
 from .kinds import seen
 from .naming import assigned, is_module, operand
+from .pages import pages
 from .recorder import Recorder
 
 FEW = 64  # entries of a dictionary or attributes of an object that are looked at
@@ -220,6 +221,9 @@ def build(trace: Trace, title: str, error: ErrorRow | None, checker: Any = None)
     _lines(trace, record)
     _gradients(trace, record, found)
     _runs(trace, record, numbers)
+    record.pages, ways = pages(trace, numbers)
+    for number, way in ways.items():
+        record.ops[number].via = way
     record.memory = record_memory(trace, numbers)
     record.kernels = kernels.rows(trace)
     for f in found:

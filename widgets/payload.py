@@ -45,6 +45,7 @@ def payload(record: Record, graph: Graph) -> dict[str, Any]:
         "by_module": (_BY_OP, _by(record, lambda op: op.module or "outside modules")),
         "tensors": (_TENSOR, record.tensors),
         "lines": (_LINE, record.lines),
+        "pages": (_PAGE, record.pages),
         "gradients": (_GRADIENT, record.gradients),
         "runs": (_RUN | {"op": lambda r: op_index[r.op]}, runs),
         "changes": (_CHANGE, record.comparison.changes if record.comparison else []),
@@ -168,6 +169,14 @@ def _stats(op: Any) -> list[Any] | None:
     return s and [*map(figure, (s.min, s.max, s.mean, s.std, s.zeros)), s.nonfinite]
 
 
+def _at(op: OpRow) -> str:
+    """The lines that an op lies on, "page:line" with page 0 for the cell: its own, and those that led to it."""
+    own = {f"0:{call[0]}": 0 for call in reversed(op.calls)}
+    if not op.calls and op.line is not None and not op.file:
+        own[f"0:{op.line}"] = 0
+    return " ".join([*own, *(f"{op.via[k] + 1}:{op.via[k + 1]}" for k in range(0, len(op.via), 2))])
+
+
 _OP: Columns = {
     "$op": attrgetter("op"),
     "count": attrgetter("count"),
@@ -176,6 +185,7 @@ _OP: Columns = {
     "$file": attrgetter("file"),
     "$code": attrgetter("code"),
     "$module": attrgetter("module"),
+    "$at": _at,
     "$kernel": attrgetter("kernel"),
     "$backend": attrgetter("backend"),
     "$shape": lambda o: shape_text(o.shape),
@@ -187,6 +197,14 @@ _OP: Columns = {
     "requires_grad": lambda o: int(o.requires_grad),
     "stats": _stats,
     "flags": lambda o: mask(o.flags),
+}
+_PAGE: Columns = {
+    "$name": attrgetter("name"),
+    "$file": attrgetter("file"),
+    "first": attrgetter("first"),
+    "text": lambda p: lines_of(p.text),
+    "colours": lambda p: colours(p.text),
+    "lines": lambda p: [[r.line, figure(r.forward_ms), figure(r.backward_ms), r.count] for r in p.lines],
 }
 _TENSOR: Columns = {
     "$name": attrgetter("name"),

@@ -70,6 +70,8 @@ class OpRow:
     calls: list[list[int]] = field(default_factory=list)
     """The places of this cell that led here, outermost first: line, column, end line, end column, how many parts of
     `module` had been entered there, and how many with the module that was called next. Empty where `line` says it."""
+    via: list[int] = field(default_factory=list)
+    """Where it lies in `Record.pages`, innermost first: page, line, page, line, ..."""
     site: int = 0
     """Rows of one number are the same op at the same place on other inputs, as a loop makes them; 0: there is one.
     Negative where a library's function runs it outside any module: perhaps several times a call."""
@@ -96,6 +98,19 @@ class LineRow:
     forward_ms: float = 0.0
     backward_ms: float = 0.0
     count: int = 0
+
+
+@dataclass
+class Page:
+    """A function of another cell or file that this cell called: its text, and the time below each of its lines."""
+
+    name: str
+    file: str = ""
+    """As "In [3]" or "model.py"."""
+    first: int = 1
+    """The number of its first line in that file."""
+    text: str = ""
+    lines: list[LineRow] = field(default_factory=list)
 
 
 @dataclass
@@ -319,6 +334,8 @@ class Record:
     gradients: list[GradientRow] = field(default_factory=list)
     kernels: list[KernelRow] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
+    pages: list[Page] = field(default_factory=list)
+    """The source of functions that were defined elsewhere, in the order in which they were called."""
     error: ErrorRow | None = None
     memory: Memory | None = None
     runs: list[Run] = field(default_factory=list)

@@ -13,9 +13,9 @@ const bar = h('div', {role: 'tablist', 'aria-label': 'views', onkeydown: e => {
 tab(0);
 // Without this, Enter, Esc and the arrows would be the notebook's.
 const host = h('div', {'data-lm-suppress-shortcuts': 'true', onkeydown: e => { if (!e.ctrlKey && !e.metaKey && !e.altKey) e.stopPropagation(); }});
-const tall = Math.max(20 * lineRows.length + 90, layouts[views[D.start].layout].h + 150);
+const tall = Math.max(20 * lineRows.length + 30 * folds.length + 90, layouts[views[D.start].layout].h + 150);
 host.attachShadow({mode: 'open'}).append(h('style', {}, D.css), h('section', {class: 'card', 'aria-label': 'autograd card ' + head.title}, header, list,
-  h('div', {class: 'body', style: `--tall:${Math.max(320, Math.min(520, tall))}px`}, h('div', {class: 'pane source'}, h('div', {class: 'bar'}, 'Source', h('span', {class: 'end'}, swatch('f'), 'forward'), h('span', {}, swatch('b'), 'backward')), h('div', {class: 'scroll'}, source), said), h('div', {class: 'pane'}, bar, panels))));
+  h('div', {class: 'body', style: `--tall:${Math.max(320, Math.min(520, tall))}px`}, h('div', {class: 'pane source'}, h('div', {class: 'bar'}, 'Source', h('span', {class: 'end'}, swatch('f'), 'forward'), h('span', {}, swatch('b'), 'backward')), h('div', {class: 'scroll'}, source, folds.length > 0 && h('div', {class: 'folds'}, folds)), said), h('div', {class: 'pane'}, bar, panels))));
 root.querySelector('.gradlab-still').replaceWith(host);
 show(D.start);
 const [first] = findings; // the first glance: what is wrong, on which line, at which box

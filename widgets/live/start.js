@@ -46,8 +46,10 @@ const rove = (from, to, box) => { from.setAttribute('tabindex', -1); to.setAttri
 const stages = [], panel = (name, make, ready) => stages.push({name, make, ready});
 
 // ---- what is lit: ops, lines and parameters, in every view at once
-const byLine = k => ops.flatMap((o, i) => o.line === k && !o.file ? [i] : []);
-const choice = (list, line, names = []) => ({ops: new Set(list), lines: new Set(line ? [line] : []), names: new Set(names)});
+const places = new Map(); // "page:line" -> the ops that ran there or below; page 0 is the cell
+ops.forEach((o, i) => { o.places = o.at ? o.at.split(' ') : ['']; for (const at of o.places) places.has(at) ? places.get(at).push(i) : places.set(at, [i]); });
+const byLine = (k, page = 0) => places.get(page + ':' + k) || [];
+const choice = (list, line, names = []) => ({ops: new Set(list), lines: new Set(line ? [line] : []), names: new Set(names), wide: !line && !names.length}); // wide: with all lines of its ops
 let pinned = choice([]), shown = 0, nodes = [], gradientRows = [];
 function lift(op, view) { // the box of `view` that holds an op
   let [v, k] = home[op];
@@ -57,11 +59,13 @@ function lift(op, view) { // the box of `view` that holds an op
 function light(what) {
   const boxes = new Set([...what.ops].map(o => lift(o, shown))), one = what.ops.size === 1 ? ops[[...what.ops][0]] : 0;
   nodes.forEach((n, k) => n.classList.toggle('lit', boxes.has(k)));
-  lineRows.forEach((r, k) => {
-    r.classList.toggle('lit', what.lines.has(k + 1));
-    const mark = one && !one.file && one.line === k + 1 ? one : 0;
-    if (r.mark !== mark) { r.mark = mark; r.children[1].replaceChildren(...paint(k, mark)); }
-  });
+  const keys = new Set([...what.lines].map(k => '0:' + k)), marked = one && (one.file ? one.places.find(at => at[0] !== '0') : '0:' + one.line);
+  if (what.wide) for (const o of what.ops) for (const at of ops[o].places) keys.add(at);
+  for (const [key, r] of sourceRows) {
+    r.classList.toggle('lit', keys.has(key));
+    const mark = key === marked ? one : 0;
+    if (r.mark !== mark) { r.mark = mark; r.paint(mark); }
+  }
   for (const r of gradientRows) r[1].classList.toggle('lit', what.names.has(r[0].name));
 }
 const pin = what => light(pinned = what), rest = () => light(pinned);
