@@ -34,8 +34,8 @@ class Step:
         return any(side is not None and side[1] is not None and side[1].nonfinite for side in self.outgoing)
 
     def __str__(self) -> str:
-        place = f"{self.file} line {self.line}" if self.file else f"line {self.line}" if self.line else ""
-        rows = [f"{plain(self.node, 80)}  {plain(place, 80)}  {plain(self.code, 200)}".rstrip()]
+        place = f"{plain(self.file, 60)} line {self.line}" if self.file else f"line {self.line}" if self.line else ""
+        rows = [f"{plain(self.node, 80)}  {place}  {plain(self.code, 200)}".rstrip()]
         for name, sides in (("in ", self.incoming), ("out", self.outgoing)):
             rows += [f"  {name} {_told(side)}" for side in sides]
         return "\n".join(rows)
