@@ -192,6 +192,8 @@ def _list_parameters(recorder: Recorder, module: Any, name: str, into: set[str])
         p = seen(parameter)
         if p is not None and p._requires_grad:
             leaf = recorder.fold.parameter(p, f"{name}.{path}")
+            if leaf.name.startswith("self."):  # as it was called where it was made
+                leaf.name = f"{name}.{path}"
             recorder.trace.order.setdefault(leaf, len(recorder.trace.order))
             into.add(leaf.name)
 

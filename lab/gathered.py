@@ -202,6 +202,8 @@ class Trace:
     """The root mean squares of a parameter and its gradient when the first gradient came."""
     alike: set[Leaf] = field(default_factory=set)
     """Weights whose rows, and the rows of whose first gradients, are all the same."""
+    constant: set[Leaf] = field(default_factory=set)
+    """Weights that held one value everywhere when their first gradient came."""
     optimized: dict[Leaf, None] = field(default_factory=dict)
     blocks: list[Block] = field(default_factory=list)
     events: list[tuple[Row, int, int, str]] = field(default_factory=list)

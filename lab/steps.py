@@ -11,6 +11,7 @@ from core.nn import Parameter
 
 from .fold import Folder, Site
 from .gathered import Trace
+from .kinds import original
 
 FEW = 4  # parameters of an optimizer that are looked at closely: what a loop forgets, it forgets for all of them
 
@@ -36,6 +37,7 @@ class Steps:
         self._left: dict[int, int] = {}  # parameter -> how often such a change left its gradient there
         self._watched: dict[int, bool] = {}  # module path -> whether its mode matters
         self._evaluates: dict[int, bool] = {}  # root -> whether all of it ran in evaluation mode the last time
+        self._held: dict[int, frozenset[int]] = {}  # root -> its parameters
         self._suspect: dict[int, int] = {}  # root -> the first path in it for which that matters
 
     # -- gradients and steps -------------------------------------------------------------------------------------------
@@ -162,7 +164,7 @@ class Steps:
         used = (p for p in parameters if p._grad is not None)
         for p in itertools.islice(used, FEW):
             self._spent[id(p)] = (weakref.ref(p._grad), p._grad._version)
-        self._check_modes()
+        self._check_modes({id(original(p)) for p in parameters})
 
     # -- modes ---------------------------------------------------------------------------------------------------------
 
@@ -193,11 +195,17 @@ class Steps:
             path = self.fold.paths[path][0]
         return path
 
-    def _check_modes(self) -> None:
-        """At a step: what ran in evaluation mode with gradients has been trained so."""
+    def _check_modes(self, trained: set[int]) -> None:
+        """At a step: what ran in evaluation mode with gradients has been trained so, unless it holds none of these."""
         seen = self.trace.steps.in_evaluation
         for root, path in self._suspect.items():
-            if self._evaluates.get(root):
+            if not self._evaluates.get(root):
+                continue
+            held = self._held.get(root)
+            if held is None:
+                module = self.fold.paths[root][1]()
+                held = self._held[root] = frozenset(map(id, module.parameters() if module is not None else ()))
+            if not held.isdisjoint(trained):
                 seen[path] = seen.get(path, 0) + 1
 
 

@@ -302,8 +302,8 @@ class Watch:
             return
         if not made or (not given and name not in CUTS):
             return  # a question, or a tensor made from numbers: a leaf wherever it is read
-        if name in ("to", "type") and made[0] is given[0].original:
-            return
+        if given and made[0] is given[0].original and (name in ("to", "type") or "dropout" in name):
+            return  # it changed nothing
         outputs = tuple(self.shadow(t) for t in made)
         node = outputs[0]._node
         place = self._place()

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
+import re
 
+from core.source import locate
 from widgets.figures import size_text
 
-from ..gathered import Leaf, Row, Trace, ancestors
+from ..gathered import Chain, Leaf, Ref, Row, Trace, ancestors
 from .found import Found, capital, code_of, where
 
 AGAIN = 3  # so many links make a chain
@@ -15,7 +17,47 @@ ADDING = ("append", "extend", "insert")
 
 def held(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """A sum that nothing runs backward through, and a list of tensors with history."""
-    return [] if explained else _summed(trace) or _listed(trace)
+    if again := _through_earlier(trace):
+        return again
+    return [] if explained else _summed(trace) or _listed(trace) or _appended(trace) or _retained(trace)
+
+
+def _through_earlier(trace: Trace) -> list[Found]:
+    """backward() that goes through the graphs of all iterations before, because a state is carried over."""
+    if trace.error is not None:
+        return []
+    places: dict[tuple[str, Chain], list[Row]] = {}
+    for row in trace.rows:
+        if row.reached and row.count == 1 and not row.cut and len(row.refs) > 1 and row.phase == "forward":
+            places.setdefault((row.op, row.chain), []).append(row)
+    for (_, chain), rows in places.items():
+        first, last = min(rows, key=lambda r: r.number), max(rows, key=lambda r: r.number)
+        if len(rows) < AGAIN or first.reached < 0.75 * len(rows) * last.reached or first not in ancestors([last]):
+            continue
+        line, col, place = where(trace, chain)
+        back = where(trace, trace.backwards[-1])[2] if trace.backwards else "backward()"
+        message = capital(
+            f"{place} goes on with what the iteration before has computed (`{code_of(trace, first)}`), with its graph: "
+            f"backward() ({back}) goes through all iterations so far, {first.reached:,} times through the first."
+        )
+        remedy = "Cut the state between iterations: h = h.detach(). Then retain_graph=True is not needed."
+        return [Found("memory", "warning", line, col, message, remedy, [first])]
+    return []
+
+
+def _link(row: Row) -> list[Row]:
+    """Rows of the same op and place that a sum of single numbers goes back to, through products and differences."""
+    found: list[Row] = []
+    stack: list[tuple[Ref, int]] = [(r, 0) for r in row.refs]
+    while stack:
+        ref, depth = stack.pop()
+        if not isinstance(ref, Row) or ref.shape or ref.reached:
+            continue
+        if ref.op == row.op and ref.chain == row.chain:
+            found.append(ref)
+        elif depth < 2 and ref.op in ("mul", "div", "add", "sub"):
+            stack.extend((r, depth + 1) for r in ref.refs)
+    return found
 
 
 def _summed(trace: Trace) -> list[Found]:
@@ -23,7 +65,7 @@ def _summed(trace: Trace) -> list[Found]:
     for row in trace.rows:
         if row.op not in ("add", "add_") or not row.requires_grad or row.reached or row.shape:
             continue
-        before = [r for r in row.refs if isinstance(r, Row) and r.op == row.op and r.chain == row.chain]
+        before = _link(row)
         links[row] = 1 + max((links.get(r, 0) for r in before), default=0)
     if not links:
         return []
@@ -59,6 +101,82 @@ def _listed(trace: Trace) -> list[Found]:
             remedy = "Run it under torch.no_grad() where nothing is trained, or keep the number (.item()) or .detach()."
         return [Found("memory", "warning", line, col, message, remedy)]
     return []
+
+
+def _appended(trace: Trace) -> list[Found]:
+    """A list in a function that takes a tensor on the graph in each pass, and from which no loss is made."""
+    try:
+        tree = ast.parse(trace.code)
+    except (SyntaxError, ValueError):
+        return []
+    readers, made = trace.consumers(), _made(trace)
+    for loop in (n for n in ast.walk(tree) if isinstance(n, ast.For | ast.While)):
+        for call in (n for n in ast.walk(loop) if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute)):
+            if call.func.attr != "append" or len(call.args) != 1:  # type: ignore[attr-defined]
+                continue
+            name = ast.unparse(call.func.value)  # type: ignore[attr-defined]
+            row = _given(made, loop, call.args[0])
+            if row is None or row.count < AGAIN or not row.requires_grad or row.cut:
+                continue
+            if not row.reached or _used(trace, readers, row, loop, name):
+                continue
+            code = ast.unparse(call)
+            message = (
+                f"Line {call.lineno} keeps the graph of every iteration alive: `{code}` puts tensors with their "
+                f"history into {name}, {row.count:,} of them."
+            )
+            remedy = "Keep the number (loss.item()) or .detach()."
+            return [Found("memory", "warning", call.lineno, call.col_offset, message, remedy, [row])]
+    return []
+
+
+def _made(trace: Trace) -> dict[tuple[int, int], Row]:
+    """The last op of every expression of this cell, by where it ends."""
+    found: dict[tuple[int, int], Row] = {}
+    for row in trace.rows:
+        for code, lasti in row.chain if row.phase == "forward" else ():
+            offset = trace.files.get(code.co_filename)
+            if offset is not None:
+                place = locate(code, lasti)
+                found[place.end_line + max(offset, 0), place.end_col] = row
+    return found
+
+
+def _given(made: dict[tuple[int, int], Row], loop: ast.AST, value: ast.expr) -> Row | None:
+    """The op whose result an expression is: its own, or that of the last assignment to the name in the loop."""
+    if isinstance(value, ast.Name):
+        to = [n for n in ast.walk(loop) if isinstance(n, ast.Assign) and n.lineno <= value.lineno]
+        named = [n for n in to if any(isinstance(t, ast.Name) and t.id == value.id for t in n.targets)]
+        if not named:
+            return None
+        value = max(named, key=lambda n: n.lineno).value
+    return made.get((value.end_lineno or 0, value.end_col_offset or 0))
+
+
+def _used(trace: Trace, readers: dict[Ref, list[Row]], row: Row, loop: ast.AST, name: str) -> bool:
+    """Whether backward() came through something that was made of the list."""
+    last = loop.end_lineno or 0  # type: ignore[attr-defined]
+    word = re.compile(rf"(?<![\w.]){re.escape(name)}(?!\w)")
+    for after in readers.get(row, ()):
+        line = trace.line(after.chain)
+        inside = line is not None and loop.lineno <= line <= last  # type: ignore[attr-defined]
+        if after.reached and (not inside or word.search(code_of(trace, after))):
+            return True
+    return False
+
+
+def _retained(trace: Trace) -> list[Found]:
+    """retain_graph=True though nothing runs through the graph again."""
+    if any(r.reached > r.count for r in trace.rows) or trace.error is not None or not trace.backwards:
+        return []
+    line, col, place = where(trace, trace.backwards[-1])
+    text = trace.own_place(trace.backwards[-1])
+    if text is None or not re.search(r"retain_graph\s*=\s*True", text.code) or "create_graph" in text.code:
+        return []
+    message = capital(
+        f"{place} keeps the graph after backward() (retain_graph=True), and nothing runs through it again."
+    )
+    return [Found("memory", "note", line, col, message, "Leave retain_graph out: the graph is freed at once.")]
 
 
 def _means(tree: ast.AST, at: ast.expr, name: str) -> bool:

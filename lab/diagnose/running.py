@@ -14,17 +14,18 @@ def wrong_mode(trace: Trace, explained: set[Leaf]) -> list[Found]:
 
 
 def _trained_in_evaluation(trace: Trace) -> list[Found]:
-    held = {leaf.name.partition(".")[0] for leaf in trace.optimized}
-    seen = trace.steps.in_evaluation
-    paths = {path: n for path, n in seen.items() if trace.paths[path].partition(".")[0] in held}  # others are frozen
-    rows = [row for row in trace.rows if row.path in paths and row.reached]
-    first = min(rows, key=lambda r: r.number, default=None)
+    paths = trace.steps.in_evaluation
     if not paths:
         return []
+    rows = [row for row in trace.rows if row.path in paths and row.reached]
+    if not rows:  # dropout that is off is no op: what else its model runs tells the line
+        roots = {trace.paths[path].partition(".")[0] for path in paths}
+        rows = [r for r in trace.rows if r.reached and r.path and trace.paths[r.path].partition(".")[0] in roots]
+    first = min(rows, key=lambda r: r.number, default=None)
     chain = first.chain if first is not None else trace.steps.last_step
     line, col, place = _outermost(trace, first) if first is not None else where(trace, chain)
     steps = max(paths.values())
-    name = trace.paths[min(paths)].partition(".")[0] or "the model"
+    name = _model(trace, min(paths))
     some = "every step" if steps >= trace.steps.count else f"{steps:,} of {trace.steps.count:,} steps"
     message = capital(
         f"{place} trains {name} in evaluation mode ({some}): dropout is off and batch norm goes by its stored averages "
@@ -52,10 +53,11 @@ def _judged_in_training(trace: Trace) -> list[Found]:
         after = _after(row, readers)
         trained = any(r.reached or (r.requires_grad and not careless) for r in after)
         judged = any(r.op in JUDGED for r in after)
-        if trained or not (judged or (quiet and trace.backwards and any(r.cut == "item" for r in after))):
+        figure = (quiet or functional) and trace.backwards and any(r.cut == "item" for r in after)
+        if trained or not (judged or figure):
             continue
         line, col, place = where(trace, row.chain) if functional else _outermost(trace, row)
-        name = trace.paths[row.path].partition(".")[0] or "the model"
+        name = _model(trace, row.path)
         if functional:
             message = (
                 f"{place} drops values while the model is judged: `{code_of(trace, row)}` drops them in every mode."
@@ -69,6 +71,12 @@ def _judged_in_training(trace: Trace) -> list[Found]:
             remedy = f"Call {name}.eval() before, and {name}.train() afterwards."
         return [Found("mode", "warning", line, col, capital(message), remedy, [row])]
     return []
+
+
+def _model(trace: Trace, path: int) -> str:
+    """What a whole model is called: `self.net` of `self.net.0`."""
+    parts = trace.paths[path].split(".")
+    return ".".join(parts[:2] if parts[0] == "self" else parts[:1]) or "the model"
 
 
 def _after(row: Row, readers: dict) -> set[Row]:

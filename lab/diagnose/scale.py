@@ -21,6 +21,7 @@ LAYERS = 3  # fewer show no trend
 SATURATED = 0.2  # mean slope of a tanh below which most of the gradient is lost in it; at the start it is 0.6 to 1
 ACTIVATIONS = {"tanh", "sigmoid", "relu", "leaky_relu", "gelu", "silu", "elu", "softplus"}
 STEPS = {"round", "floor", "ceil", "trunc", "sign"}
+FLAT = {"tanh": 0.12, "sigmoid": 0.03}  # mean slope below which hardly a value is between the ends
 DEAD = 0.95  # share of zeros behind a relu
 
 
@@ -32,7 +33,10 @@ def scale(trace: Trace, explained: set[Leaf]) -> list[Found]:
     if not layers:
         return []
     sizes = {leaf: _size(trace, leaf) for leaf, _ in layers}
-    if alike := [(leaf, row) for leaf, row in layers if leaf in trace.alike and made_to_train(leaf)]:
+    alike = [(leaf, row) for leaf, row in layers if leaf in trace.alike and made_to_train(leaf)]
+    if len(layers) > 1 and all(leaf in trace.constant for leaf, _ in layers):
+        alike = layers
+    if alike:
         explained.update(leaf for leaf, _ in layers)
         return [_alike(trace, alike)]
     top = max(range(len(layers)), key=lambda i: sizes[layers[i][0]])
@@ -46,6 +50,8 @@ def scale(trace: Trace, explained: set[Leaf]) -> list[Found]:
         return [_vanishing(trace, weak, layers[: top + 1], sizes)]
     if faded := _faded(trace, layers):
         return [faded]
+    if saturated := _saturated(trace, layers):
+        return [saturated]
     end = layers[-1][0]
     strong = [(leaf, row) for leaf, row in layers[:-1] if sizes[leaf] > EXPLODING * sizes[end] > 0]
     if len(layers) < LAYERS or sizes[best] < 1e-3:  # large beside almost nothing is still small
@@ -66,11 +72,11 @@ def _alike(trace: Trace, alike: list[tuple[Leaf, Row]]) -> Found:
     zero = all(not trace.first.get(leaf, (0.0, 0.0))[0] for leaf, _ in alike)
     leaves = [leaf for leaf, _ in alike]
     none = zero and not any(trace.gradients[leaf].max_abs for leaf in leaves)
-    what = "are all 0" if zero else "have the same value in every row"
+    what = "are all 0" if zero else "have the same values in every row"
     so = (
         "so nothing passes through them and they get gradients of exactly 0"
         if none
-        else "so all units of a layer give the same and get the same gradient, and never become different"
+        else "so the units of a layer give the same and get the same gradient, and hardly become different"
     )
     message = capital(f"{place} computes with start values that break no symmetry: {_span(alike)} {what}, {so}.")
     remedy = (
@@ -114,6 +120,39 @@ def _nothing_passes(
         f"{'gets a gradient' if len(leaves) == 1 else 'get gradients'} of exactly 0."
     )
     return [Found("vanishing", "warning", line, col, message, remedy, dead, leaves)]
+
+
+def _saturated(trace: Trace, layers: list[tuple[Leaf, Row]]) -> Found | None:
+    """Activations between layers that are flat for nearly all values, though the gradients' sizes do not show it."""
+    if len(layers) < 2:
+        return None
+    way = [
+        r for r in _between(layers[0][1], layers[-1][1]) if r.op in FLAT and r.stats is not None and len(r.shape) > 1
+    ]
+    flat = [(row, slope) for row in way if (slope := _slope(row)) is not None and slope < FLAT[row.op]]
+    if not flat or 2 * len(flat) < len(way) or (len(flat) < 2 and flat[0][1] > 0.1 * FLAT[flat[0][0].op]):
+        return None
+    row, slope = min(flat, key=lambda pair: pair[0].number)
+    line, col, place = where(trace, row.chain)
+    before = ancestors([row])
+    lost = [(leaf, r) for leaf, r in layers if leaf in before] or layers[:1]
+    message = capital(
+        f"{place} lets gradients vanish: `{row.op}` is saturated, nearly all its values are at the ends of its range "
+        f"(its mean slope is {slope:.2g}), so little of a gradient reaches {_span(lost)}."
+    )
+    remedy = (
+        "Start with smaller weights (Xavier), bring the inputs to a spread of about 1, or put a LayerNorm before it."
+    )
+    return Found("vanishing", "warning", line, col, message, remedy, [r for r, _ in flat], [leaf for leaf, _ in lost])
+
+
+def _slope(row: Row) -> float | None:
+    """The mean slope of a tanh or a sigmoid, from the mean and spread of its output."""
+    s = row.stats
+    if s is None or s.mean is None or s.std is None:
+        return None
+    square = s.mean * s.mean + s.std * s.std
+    return 1 - square if row.op == "tanh" else s.mean - square
 
 
 def _faded(trace: Trace, layers: list[tuple[Leaf, Row]]) -> Found | None:
