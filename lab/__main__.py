@@ -1,4 +1,4 @@
-"""The command line: ``python -m lab doctor``, ``python -m lab bench`` and ``python -m lab run``."""
+"""The command line: ``python -m lab doctor``, ``bench``, ``run`` and ``tune``."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import sys
 COMMANDS = {
     "doctor": "what this machine can do, and what to do about the rest",
     "bench": "measurements, as ratios",
+    "tune": "a kernel at a shape: tune matmul_f32 512x512x512 float32 --budget 60s",
     "run": "a script, recorded: run script.py --report report.html",
 }
 USAGE = "usage: python -m lab COMMAND [options]\n\n" + "\n".join(
@@ -24,7 +25,8 @@ def main(argv: list[str]) -> int:
         came = f"unknown command {argv[0]!r}" if argv else "a command is needed"
         print(f"python -m lab: {came}\n\n{USAGE}", file=sys.stderr)
         return 2
-    return int(importlib.import_module(f".{argv[0]}", __package__).main(argv[1:]))
+    module = {"tune": "tuning"}.get(argv[0], argv[0])
+    return int(importlib.import_module(f".{module}", __package__).main(argv[1:]))
 
 
 if __name__ == "__main__":

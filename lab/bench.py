@@ -214,6 +214,10 @@ def recurrent_pass(lib: Any, kind: str, steps: int, batch: int, hidden: int) -> 
 
 def main(argv: list[str] | None = None) -> int:
     """The command line; 0 when everything asked for was measured."""
+    if argv and argv[0] == "tuning-replay":
+        from .replay import main as replay
+
+        return replay(argv[1:])
     parser = argparse.ArgumentParser(prog="python -m lab bench", description=__doc__)
     parser.add_argument(
         "what",

@@ -20,7 +20,7 @@ import widgets
 from core import source
 from widgets import Record, compare
 
-from . import peaks
+from . import peaks, tuning
 from .session import Recording, error_row
 
 FLAGS = {
@@ -225,6 +225,7 @@ def load(shell: Any) -> None:
         return
     magics = LabMagics(shell)
     shell.register_magics(magics)
+    tuning.register(shell)
     shell.input_transformers_cleanup.append(rewrite)
     shell.events.register("pre_run_cell", magics.before)
     shell.events.register("post_run_cell", magics.after)
@@ -252,5 +253,6 @@ def unload(shell: Any) -> None:
     shell.events.unregister("post_run_cell", magics.after)
     for kind in ("line", "cell"):
         shell.magics_manager.magics[kind].pop("autograd", None)
+    tuning.unregister(shell)
     source.name_of_file = was  # type: ignore[assignment]
     shell._gradlab = None

@@ -133,12 +133,13 @@ class Elementwise:
         sizes, strides = collapse(out.shape, [*held, out], self.name)
         flat = len(sizes) <= 1 and all(s in ((1,), ()) for s in strides)
         wide = max([out.size, *(_extent(sizes, s) for s in strides)]) >= 2**31
-        settings = self.space.complete(config)
+        scalars = tuple(n for n, a in zip(self.inputs, arrays, strict=True) if isinstance(a, int | float))
+        kernel = self.kernel(scalars, bools, 0 if flat else len(sizes))
+        tuned = config or runtime.tuned(kernel, self.space, (out.size,), out.dtype)
+        settings = self.space.complete(tuned)
         warps = settings.pop("num_warps")
         if INTERPRET and config is None:
             settings["BLOCK"] = min(triton.next_power_of_2(max(out.size, 1)), _INTERPRETED_BLOCK)
-        scalars = tuple(n for n, a in zip(self.inputs, arrays, strict=True) if isinstance(a, int | float))
-        kernel = self.kernel(scalars, bools, 0 if flat else len(sizes))
         ints = [out.size] if flat else [out.size, *sizes[1:], *(s for each in strides for s in each)]
         constants = {"COMPUTE": compute, "WIDE": wide, **settings}
         grid = (triton.cdiv(out.size, settings["BLOCK"]),)

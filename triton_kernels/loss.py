@@ -125,7 +125,8 @@ def _prepare(
         raise TypeError(f"{name}: target must be int64 (got {target.dtype}) and the vectors contiguous")
     rows, columns, strides = rows_of(name, scores)
     compute = tl.float64 if x.dtype == np.float64 else tl.float32
-    settings = settings_for(columns, rows, config)
+    kernel = cross_entropy_backward_kernel if backward else cross_entropy_kernel
+    settings = settings_for(columns, rows, config or runtime.tuned(kernel, SPACE, (rows, columns), x.dtype))
     warps = settings.pop("num_warps")
     constants = {"COMPUTE": compute, **settings}
     programs = triton.cdiv(rows, settings["ROWS"])

@@ -129,7 +129,7 @@ def _prepare(a: Any, b: Any, out: Any, config: Config | None, bias: Any, input_p
         )
     sizes, (sa, sb, so) = _batches(out.shape[:-2], (a, b, out), shapes)
     compute = np.dtype(np.float64 if a.dtype == np.float64 else np.float32)
-    settings = _settings(config, m, n, k, a.dtype)
+    settings = _settings(config or runtime.tuned(matmul_kernel, SPACE, (m, n, k), a.dtype), m, n, k, a.dtype)
     warps, stages = settings.pop("num_warps"), settings.pop("num_stages")
     am, ak = runtime.element_strides(a)[-2:]
     bk, bn = runtime.element_strides(b)[-2:]
@@ -149,14 +149,21 @@ def _prepare(a: Any, b: Any, out: Any, config: Config | None, bias: Any, input_p
 
 
 def _settings(config: Config | None, m: int, n: int, k: int, dtype: Any) -> Config:
-    settings = SPACE.complete(config)
     if config is not None:
-        return settings
+        return SPACE.complete(config)
+    settings = default_for((m, n, k), dtype)
     if INTERPRET:  # one tile where it fits: the interpreter's cost is by tile
         largest = _INTERPRETED_TILE
         for name, size in (("BLOCK_M", m), ("BLOCK_N", n), ("BLOCK_K", k)):
             settings[name] = min(triton.next_power_of_2(max(size, 1)), largest)
-    elif dtype == np.float64:
+    return settings
+
+
+def default_for(shape: tuple[int, ...], dtype: Any) -> Config:
+    """What is launched on a GPU where nothing was tuned."""
+    m, n, _ = shape
+    settings = SPACE.default
+    if dtype == np.float64:
         settings.update(BLOCK_M=32, BLOCK_N=32, num_stages=2)  # a tile of accumulators takes twice the registers
     elif m <= 32 or n <= 32:
         settings.update(BLOCK_M=32, BLOCK_N=32, num_stages=2)

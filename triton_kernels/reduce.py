@@ -191,7 +191,8 @@ def _prepare(kind: str, x: Any, axes: Sequence[int] | int | None, out: Any, conf
     kept_dims, kept = _axes(kind, x, keep)
     reduced_dims, reduced = _axes(kind, x, over)
     out_dims, target = _axes(kind, out, range(out.ndim))
-    settings = _settings(config, out.size, count)
+    tuned = config or runtime.tuned(reduce_kernel, SPACE, (out.size, count), x.dtype)
+    settings = _settings(tuned, out.size, count)
     warps = settings.pop("num_warps")
     programs = triton.cdiv(out.size, settings["BLOCK_KEPT"])
     wanted = triton.cdiv(_FILL_PROGRAMS, programs)
@@ -268,9 +269,14 @@ def _settings(config: Config | None, kept: int, count: int) -> Config:
         reduce = min(triton.next_power_of_2(count), _INTERPRETED_TILE)
         settings["BLOCK_REDUCE"] = reduce
         settings["BLOCK_KEPT"] = min(triton.next_power_of_2(kept), max(_INTERPRETED_TILE // reduce, 1))
-    elif config is None and count < 512:  # short rows: more of them a program
-        settings["BLOCK_REDUCE"], settings["BLOCK_KEPT"] = 256, 16
+    elif config is None:
+        settings |= default_for((kept, count))
     return settings
+
+
+def default_for(shape: tuple[int, ...], dtype: Any = None) -> Config:
+    """What is launched on a GPU where nothing was tuned, in so far as the shape decides it."""
+    return {"BLOCK_REDUCE": 256, "BLOCK_KEPT": 16} if shape[1] < 512 else {}  # short rows: more of them a program
 
 
 def _merge(array: Any, axes: Sequence[int]) -> tuple[list[int], list[int]]:

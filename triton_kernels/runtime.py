@@ -9,6 +9,7 @@ costs about 2 us on the host where `kernel[grid](...)` costs 15.
 from __future__ import annotations
 
 import os
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -21,6 +22,9 @@ import triton.language as tl
 
 from . import interpreting
 from .driver import CupyHost, Host, cuda_driver
+from .tune import lookup
+from .tune.sources import source_of
+from .tune.space import Config, Space
 
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 # Triton's names. A bool is passed as the byte it is stored in: kernels compare with zero, and store 0 or 1.
@@ -156,8 +160,46 @@ def key_of(*arrays: Any) -> tuple[Any, ...]:
     return tuple([(a.shape, a.strides, a.dtype) for a in arrays])
 
 
+def device_name() -> str:
+    """The current GPU as results are filed under: its name and architecture."""
+    owner = host()
+    device = owner.current_device()
+    major, minor = owner.capability(device)
+    return f"{owner.name(device)} (sm_{major}{minor})"
+
+
+def tuned(kernel: Any, space: Space, shape: tuple[int, ...], dtype: Any) -> Config | None:
+    """The config that the tuner has stored for a kernel on this GPU, where its space still has it; else None."""
+    if INTERPRET or _host is None:
+        return None
+    try:
+        name, source = kernel.fn.__name__, lambda: source_of(kernel)
+        found = lookup.best(name, shape, np.dtype(dtype).name, device_name(), source)
+        return None if found is None else space.complete(found)
+    except Exception:  # of the host's, or a result of a newer space: no kernel may fail for want of a faster config
+        return None
+
+
+_memos: weakref.WeakSet[Memo] = weakref.WeakSet()
+
+
+def forget_launches() -> None:
+    """Have every launcher ask for its configs again."""
+    for memo in list(_memos):
+        memo.clear()
+
+
+lookup.on_change.append(forget_launches)
+
+
 class Memo(dict):
-    """A launcher's frozen launches; starts afresh when shapes keep changing."""
+    """A launcher's frozen launches; starts afresh when shapes keep changing, and when something was tuned."""
+
+    __hash__ = object.__hash__  # type: ignore[assignment]  # so that `_memos` can hold it
+
+    def __init__(self) -> None:
+        super().__init__()
+        _memos.add(self)
 
     def __setitem__(self, key: Any, value: Any) -> None:
         if len(self) >= _MAX_PLANS:

@@ -165,7 +165,8 @@ def _prepare(name: str, kernel: Any, log: bool, arrays: tuple[Any, ...], config:
             f"{name}: the arrays must have one shape, got {', '.join(str(tuple(a.shape)) for a in arrays)}"
         )
     compute = tl.float64 if any(a.dtype == np.float64 for a in arrays) else tl.float32
-    settings = settings_for(columns, rows, config)
+    tuned = config or runtime.tuned(kernel, SPACE, (rows, columns), arrays[0].dtype)
+    settings = settings_for(columns, rows, tuned)
     warps = settings.pop("num_warps")
     constants = {"LOG": log, "ONE_BLOCK": columns <= settings["BLOCK"], "COMPUTE": compute, **settings}
     grid = (triton.cdiv(rows, settings["ROWS"]),)
@@ -180,7 +181,12 @@ def settings_for(columns: int, rows: int, config: Config | None) -> Config:
         block = min(triton.next_power_of_2(max(columns, 1)), _INTERPRETED_TILE)
         fitting = max(_INTERPRETED_TILE // block, 1)
         return {"BLOCK": block, "ROWS": min(triton.next_power_of_2(max(rows, 1)), fitting), "num_warps": 4}
-    block = min(max(triton.next_power_of_2(max(columns, 1)), 128), 4096)
+    return default_for((rows, columns))
+
+
+def default_for(shape: tuple[int, ...], dtype: Any = None) -> Config:
+    """What is launched on a GPU for rows of this length where nothing was tuned."""
+    block = min(max(triton.next_power_of_2(max(shape[1], 1)), 128), 4096)
     return {"BLOCK": block, "ROWS": 4 if block <= 256 else 1, "num_warps": 8 if block > 2048 else 4}
 
 

@@ -1,1 +1,35 @@
-"""The tuner. `space` says what may be tuned; it knows neither Triton nor Jupyter."""
+"""The tuner: which config of a kernel is the fastest at a shape, on this processor or GPU.
+
+``result = tune.run("matmul_f32", "512x512x512", "float32", budget="60s")`` in a script, or ``for event in
+tune.Session(tune.find(...), store=tune.Store())``, which can be stopped. What won is stored, and kernels take it from
+then on. It knows neither Jupyter nor Triton's runtime; `lab.tuning` shows it.
+
+What is where: `space` and `table` say what may vary; `strategy` (exhaustive, random, line, gaussian, portfolio) chooses
+what to try; `measure` is the protocol of those that measure (`measure_cpu`, `measure_triton`, `measure_static`,
+`replay`), each in a `worker` that may crash; `trials`, `race`, `final` and `session` run it; `store` and `lookup` keep
+and find results; `problem` knows the kernels by name.
+
+Importing this loads nothing; a name is loaded when it is first asked for.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .events import Result
+    from .lookup import best
+    from .problem import Problem, find, known
+    from .session import Session, run
+    from .store import Store
+
+_HOME = {"Problem": "problem", "Result": "events", "Session": "session", "Store": "store", "best": "lookup",
+         "find": "problem", "known": "problem", "run": "session"}  # fmt: skip
+__all__ = ["Problem", "Result", "Session", "Store", "best", "find", "known", "run"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f".{_HOME[name]}", __name__), name)

@@ -91,7 +91,7 @@ class Space:
         self.tunables = tuple(tunables)
         self.constraints = tuple(constraints)
         self.names = tuple(t.name for t in self.tunables)
-        self._only = None if only is None else [dict(c) for c in only]
+        self.only = None if only is None else [dict(c) for c in only]
         if len(set(self.names)) != len(self.names):
             raise ValueError(f"a space names each tunable once, got {', '.join(self.names)}")
         if broken := self.rejected(self.default):
@@ -116,10 +116,15 @@ class Space:
     def default(self) -> Config:
         return {t.name: t.default for t in self.tunables}
 
+    def with_default(self, config: Mapping[str, Any]) -> Space:
+        """The same space with this config as its default: what is right for one shape need not be for another."""
+        tunables = [Tunable(t.name, t.values, config[t.name]) for t in self.tunables]
+        return Space(tunables, self.constraints, only=self.only)
+
     def product(self) -> Iterator[Config]:
         """Every config, legal or not."""
-        if self._only is not None:
-            yield from (dict(c) for c in self._only)
+        if self.only is not None:
+            yield from (dict(c) for c in self.only)
             return
         for values in itertools.product(*(t.values for t in self.tunables)):
             yield dict(zip(self.names, values, strict=True))
@@ -137,7 +142,7 @@ class Space:
         near = [
             {**config, t.name: value} for t in self.tunables for value in t.neighbours(config[t.name])
         ]  # fmt: skip
-        return [c for c in near if self.rejected(c) is None and (self._only is None or c in self._only)]
+        return [c for c in near if self.rejected(c) is None and (self.only is None or c in self.only)]
 
     def encode(self, config: Mapping[str, Any]) -> tuple[float, ...]:
         """The config as a point of the unit cube, one coordinate a tunable."""

@@ -1,0 +1,339 @@
+"""`%tune KERNEL SHAPE DTYPE` and ``python -m lab tune``: a kernel's configs compared at a shape; the result in words.
+
+``%tune matmul_f32 512x512x512 float32 --budget 30s`` measures a C kernel on this processor; ``%tune softmax_kernel
+4096x1024 float16`` measures a Triton kernel on the GPU, or without one compiles it for ``--target sm_90`` and
+estimates.
+"""
+
+from __future__ import annotations
+
+import argparse
+import queue
+import shlex
+import sys
+import threading
+from collections.abc import Sequence
+from time import perf_counter
+from typing import Any, NoReturn
+
+from triton_kernels.tune import events as ev
+from triton_kernels.tune import problem as problems
+from triton_kernels.tune import strategy as strategies
+from triton_kernels.tune.session import Session, seconds_of
+from triton_kernels.tune.store import Store
+from widgets.training import Training, seconds_text
+
+from .bar import Screen
+
+USAGE = "%tune KERNEL SHAPE DTYPE [--budget 60s] [--target sm_90] [--strategy portfolio] [--evaluations N] [--fresh]"
+
+
+class Wrong(ValueError):
+    """A command that cannot be run; the message says why and what could be."""
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise Wrong(f"{message}\n{USAGE}")
+
+
+def parser(prog: str = "%tune") -> argparse.ArgumentParser:
+    """The grammar of the command."""
+    made = _Parser(prog=prog, description=__doc__, add_help=prog != "%tune")
+    made.add_argument("kernel", metavar="KERNEL", help="such as matmul_f32 or softmax_kernel; --list names them")
+    made.add_argument("shape", metavar="SHAPE", help="sizes with x between them: 4096x1024")
+    made.add_argument("dtype", metavar="DTYPE", help="float16, bfloat16, float32 or float64")
+    made.add_argument("--budget", default="60s", help="how long: 30s, 5m (60s)")
+    made.add_argument("--target", help="for Triton kernels: cuda, or an architecture to compile for, such as sm_90")
+    made.add_argument("--strategy", default="portfolio", help=", ".join(strategies.names()) + " (portfolio)")
+    made.add_argument("--evaluations", type=int, help="try at most so many configs")
+    made.add_argument("--fresh", action="store_true", help="do not take over what earlier runs have measured")
+    return made
+
+
+def tune(words: Sequence[str], prog: str = "%tune", show: bool | str = True, store: Store | None = None) -> ev.Result:
+    """Run the command. *Raises*: Wrong for a command that cannot be run."""
+    options = parser(prog).parse_args(list(words))
+    try:
+        seconds_of(options.budget)
+        problem = find(options.kernel, options.shape, options.dtype, options.target)
+        if options.strategy not in strategies.names():
+            raise ValueError(f"no strategy is named {options.strategy!r}; there are {', '.join(strategies.names())}")
+        if options.evaluations is not None and options.evaluations < 1:
+            raise ValueError(f"--evaluations is at least 1; came: {options.evaluations}")
+    except ValueError as error:
+        raise Wrong(str(error)) from None
+    with store or Store() as kept:
+        session = Session(
+            problem, budget=options.budget, evaluations=options.evaluations, strategy=options.strategy, store=kept,
+            resume=not options.fresh,
+        )  # fmt: skip
+        watch(session, show)
+    assert session.result is not None
+    return session.result
+
+
+def find(kernel: str, shape: str, dtype: str, target: str | None) -> problems.Problem:
+    """A kernel of the tuner's, or an elementwise one that core prints (``tanh_kernel``). *Raises*: problem.Unknown."""
+    from core.backends import cuda
+
+    cuda.availability()  # connects the GPU, if there is one
+    try:
+        return problems.find(kernel, shape, dtype, target)
+    except problems.Unknown:
+        printed = _printed(kernel) if kernel not in problems.known() and kernel.endswith("_kernel") else None
+        if printed is None:
+            raise
+    from triton_kernels.tune import triton_problems
+
+    return triton_problems.problem(kernel, problems.parse_shape(shape), dtype, target, printed)
+
+
+def _printed(kernel: str) -> Any:
+    """The elementwise kernel of that name from core's table of ops, or None."""
+    from core import op
+    from core.expr import triton_lines
+    from triton_kernels.primitives import PRIMITIVES
+    from triton_kernels.tune.triton_problems import Printed
+
+    for declared in [d for d in op.table.values() if isinstance(d, op.Elementwise)]:
+        for program in declared.programs:
+            if f"{program.name}_kernel" == kernel:
+                lines, result = triton_lines(program, PRIMITIVES)
+                bools = tuple(n for n, k in zip(program.inputs, program.kinds, strict=True) if k == "bool")
+                values = tuple(float(declared.params.get(n) or 0.5) for n in program.params)
+                return Printed(program.name, tuple(program.inputs), tuple(program.params), tuple(lines), str(result),
+                               "bool" if program.is_bool else "same", bools, values, declared.domain[0])  # fmt: skip
+    return None
+
+
+# -- while it runs -----------------------------------------------------------------------------------------------------
+
+
+def watch(session: Session, show: bool | str = True) -> None:
+    """Run a session in a thread and draw how it goes on; an interrupt stops it, and its result still comes."""
+    happened: queue.SimpleQueue[Any] = queue.SimpleQueue()
+
+    def run() -> None:
+        try:
+            for event in session:
+                happened.put(event)
+        except BaseException as error:
+            happened.put(error)
+
+    thread = threading.Thread(target=run, name="gradlab tuner", daemon=True)
+    view = _View(session, Screen(show))
+    thread.start()
+    interrupts = 0
+    while True:
+        try:
+            event = happened.get(timeout=0.2)
+        except queue.Empty:
+            view.tick()
+            continue
+        except KeyboardInterrupt:
+            interrupts += 1
+            if interrupts > 1:  # whoever asks twice does not want to wait for the final
+                session.stop()
+                view.end("interrupted")
+                raise
+            session.stop()
+            view.state = "stopped"
+            continue
+        if isinstance(event, BaseException):
+            view.end("failed")
+            raise event
+        view.take(event)
+        if isinstance(event, ev.Finished):
+            thread.join()
+            view.end("stopped" if event.result.ended == "stopped" else "done")
+            return
+
+
+class _View:
+    """What is drawn of a session."""
+
+    def __init__(self, session: Session, screen: Screen) -> None:
+        self.session, self.screen, self.state = session, screen, "running"
+        self.began = perf_counter()
+        self.counts = {"right": 0, "rejected": 0, "merged": 0}
+        self.best: float | None = None
+        self.default: float | None = None
+        self.ratio = 1.0
+        self.doing = "starting"
+
+    def take(self, event: ev.Event) -> None:
+        """Take an event in, and draw if it is time."""
+        if isinstance(event, ev.Measured):
+            self.counts["merged" if event.same_as else "right"] += 1
+            self.doing = "searching"
+            if self.default is None:
+                self.default = event.time_ms
+        elif isinstance(event, ev.Rejected):
+            self.counts["rejected"] += 1
+        elif isinstance(event, ev.Improved):
+            self.best, self.ratio = event.time_ms, event.ratio
+        elif isinstance(event, ev.Stopped):
+            self.doing = "final"
+        elif isinstance(event, ev.Started) and event.resumed:
+            self.screen.say(f"{event.resumed} trials of earlier runs are taken over")
+        self.tick()
+
+    def tick(self) -> None:
+        """Draw if it is time."""
+        if self.screen.due():
+            self.screen.draw(self.view(self.state))
+
+    def end(self, state: str) -> None:
+        """Draw for the last time."""
+        self.screen.draw(self.view(state), final=True)
+
+    def view(self, state: str) -> Training:
+        """This moment as plain data."""
+        spent, problem = perf_counter() - self.began, self.session.problem
+        budget, tried = self.session.budget_s, sum(self.counts.values())
+        figures = [("default", ms(self.default))] if self.default is not None else []
+        if self.best is not None:
+            figures.append(("best", f"{ms(self.best)} ({self.ratio:.2f} of it)"))
+        figures += [(name, str(n)) for name, n in self.counts.items() if n and name != "right"]
+        title = f"{'Tuning' if state == 'running' else 'Tuned'} {problem.kernel} {'x'.join(map(str, problem.shape))}"
+        timing = f"{self.doing} · {seconds_text(spent)}" if state == "running" else seconds_text(spent)
+        share = min(spent / budget, 1.0) if budget else tried / len(self.session.table)
+        place = f"{tried:,} of {len(self.session.table):,} configs"
+        return Training(title=title, state="running" if state == "running" else state, place=place,
+                        done=1.0 if state == "done" else share, timing=timing, figures=figures)  # fmt: skip
+
+
+# -- what came of it ---------------------------------------------------------------------------------------------------
+
+
+def ms(value: float) -> str:
+    """A time in ms or us, three digits.
+
+    >>> ms(1.2345), ms(0.0123), ms(153.2)
+    ('1.23 ms', '12.3 us', '153 ms')
+    """
+    return f"{value:.3g} ms" if value >= 0.1 else f"{value * 1e3:.3g} us"
+
+
+def words(config: dict[str, Any]) -> str:
+    """A config on one line."""
+    return " ".join(f"{name}={value}" for name, value in config.items())
+
+
+def describe(result: ev.Result) -> str:
+    """The result in words: best against default with the interval, the top five, what was rejected and why, where it
+    is kept."""
+    shape = "x".join(map(str, result.shape))
+    estimated = "estimated for" if result.estimate else "on"
+    lines = [f"{result.kernel} {shape} {result.dtype}, {estimated} {result.device}"]
+    if result.estimate:
+        lines.append("No time was measured: these are ESTIMATES from what the compiled kernels occupy.")
+    lines += [f"Note: {note}" for note in result.notes]
+    lines += _verdict(result)
+    if result.top:
+        lines += ["", f"  {'of default':>10} {'95 % interval':>15} {'time':>9}  config"]
+        for place in result.top:
+            between = "estimate" if result.estimate else f"{place.low:.3f} to {place.high:.3f}"
+            mark = " (default)" if result.default and place.config == result.default.config else ""
+            lines.append(f"  {place.ratio:10.3f} {between:>15} {ms(place.time_ms):>9}  {words(place.config)}{mark}")
+            if "registers" in place.facts:
+                lines.append(f"  {'':36}  {_facts(place.facts)}")
+    if result.ties:
+        lines.append(f"Tied with the first: {len(result.ties)} of these cannot be told from it.")
+    if result.rejected:
+        lines += ["", f"Rejected: {sum(result.rejected.values())}"]
+        lines += [f"  {n:4d}  {reason}" for reason, n in result.reasons]
+    counted = f"{result.evaluations:,} of {result.space_size:,} configs tried in {seconds_text(result.seconds)}"
+    more = [f"{result.resumed:,} known from earlier runs"] if result.resumed else []
+    more += [f"{result.merged:,} with a binary already seen"] if result.merged else []
+    lines += ["", ", ".join([counted, *more]) + f" ({result.strategy}; ended: {result.ended})"]
+    if result.stored and result.verdict in ("faster", "default"):
+        lines.append(f"Stored in {result.stored}; later runs at this shape take it.")
+    elif result.stored:
+        lines.append(f"The trials are stored in {result.stored}; no choice was made.")
+    else:
+        lines.append("Not stored: estimates are not kept as results." if result.estimate else "Not stored.")
+    return "\n".join(lines)
+
+
+def _verdict(result: ev.Result) -> list[str]:
+    best, default = result.best, result.default
+    if best is None or default is None:
+        if result.verdict == "stopped":
+            return ["Stopped before the default had a time."]
+        return ["The default itself has no right answer, so there is nothing to compare with."]
+    if result.verdict == "faster":
+        gain = f"{1 / best.ratio:.2f} times as fast as the default (95 %: {1 / best.high:.2f} to {1 / best.low:.2f})"
+        return [f"Best: {words(best.config)}", f"  {gain}: {ms(best.time_ms)} instead of {ms(default.time_ms)}"]
+    if result.verdict == "estimate":
+        if best.config == default.config:
+            return ["The default is estimated to be the best, or as good as any."]
+        return [f"Estimated best: {words(best.config)}", f"  {best.ratio:.3f} of the default's estimate"]
+    if result.verdict == "noisy":
+        return [
+            "Too noisy to name a winner: the fastest by its median may as well be slower than the default, which stays."
+        ]
+    return [f"The default stays: nothing tried is measurably faster than {words(default.config)}."]
+
+
+def _facts(facts: dict[str, Any]) -> str:
+    spilled = f", spills {facts['spill_bytes']} bytes" if facts["spill_bytes"] else ""
+    return (f"{facts['registers']} registers, {facts['shared_bytes']:,} bytes shared{spilled}, "
+            f"occupancy {facts['occupancy']:.0%} (limit: {facts['limited_by']})")  # fmt: skip
+
+
+# -- the two ways in ---------------------------------------------------------------------------------------------------
+
+
+def magic(line: str) -> None:
+    """`%tune KERNEL SHAPE DTYPE`: compare a kernel's configs at a shape, and keep the best.
+
+    ``%tune KERNEL SHAPE DTYPE [--budget 60s] [--target sm_90] [--strategy portfolio] [--evaluations N] [--fresh]``
+
+    Interrupting the cell stops the search and gives what was found. ``%tune`` alone lists the kernels.
+    """
+    from IPython.core.error import UsageError
+
+    try:
+        given = shlex.split(line)
+        if not given or given == ["--list"]:
+            print(listing())
+            return
+        print(describe(tune(given)))
+    except Wrong as error:
+        raise UsageError(f"%tune: {error}") from None
+    except ValueError as error:
+        raise UsageError(f"%tune: {error}") from None
+
+
+def listing() -> str:
+    """The kernels that can be tuned by name."""
+    rows = [f"  {name:30} {what}" for name, what in problems.known().items()]
+    return "\n".join(
+        [USAGE, "", *rows, "  ..._kernel".ljust(33) + "any elementwise op in Triton: tanh_kernel, gelu_erf_kernel"]
+    )
+
+
+def register(shell: Any) -> None:
+    """Let a shell know `%tune`."""
+    shell.register_magic_function(magic, "line", "tune")
+
+
+def unregister(shell: Any) -> None:
+    """Take it back."""
+    shell.magics_manager.magics["line"].pop("tune", None)
+
+
+def main(argv: list[str]) -> int:
+    """``python -m lab tune``: 0 with a result, 2 for a command that cannot be run, 1 where the default is wrong."""
+    if argv in ([], ["--list"]):
+        print(listing().replace("%tune", "python -m lab tune"))
+        return 0 if argv else 2
+    try:
+        result = tune(argv, "python -m lab tune")
+    except Wrong as error:
+        print(f"lab: {str(error).replace('%tune', 'python -m lab tune')}", file=sys.stderr)
+        return 2
+    print(describe(result))
+    return 1 if result.verdict == "failed" else 0

@@ -1,0 +1,161 @@
+"""The SQLite file: its tables, and records written to and read from them. Failures are `store`'s affair.
+
+A record is a plain dict with a ``kind``: "session", "trial" or "winner". What is written twice stands there once.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+VERSION = 1
+_TABLES = """
+CREATE TABLE kernel(id INTEGER PRIMARY KEY, name TEXT NOT NULL, source TEXT NOT NULL, UNIQUE(name, source));
+CREATE TABLE device(id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
+CREATE TABLE env(id INTEGER PRIMARY KEY, facts TEXT NOT NULL UNIQUE);
+CREATE TABLE problem(id INTEGER PRIMARY KEY, kernel INTEGER NOT NULL REFERENCES kernel, device INTEGER NOT NULL
+    REFERENCES device, shape TEXT NOT NULL, dtype TEXT NOT NULL, mode TEXT NOT NULL,
+    UNIQUE(kernel, device, shape, dtype, mode));
+CREATE TABLE session(id TEXT PRIMARY KEY, problem INTEGER NOT NULL REFERENCES problem, env INTEGER NOT NULL REFERENCES
+    env, strategy TEXT NOT NULL, started REAL NOT NULL);
+CREATE TABLE binary(hash TEXT PRIMARY KEY, facts TEXT NOT NULL);
+CREATE TABLE config(id INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE);
+CREATE TABLE trial(id TEXT PRIMARY KEY, session TEXT NOT NULL REFERENCES session, problem INTEGER NOT NULL REFERENCES
+    problem, config INTEGER NOT NULL REFERENCES config, binary TEXT, status TEXT NOT NULL, reason TEXT NOT NULL,
+    detail TEXT NOT NULL, compile_ms REAL, median_ms REAL, ratio REAL, n INTEGER, max_error REAL, samples TEXT,
+    at REAL NOT NULL);
+CREATE INDEX trial_of_problem ON trial(problem);
+CREATE TABLE winner(problem INTEGER PRIMARY KEY REFERENCES problem, session TEXT NOT NULL, config INTEGER NOT NULL
+    REFERENCES config, ratio REAL NOT NULL, low REAL NOT NULL, high REAL NOT NULL, ties TEXT NOT NULL,
+    at REAL NOT NULL);
+"""
+KEY = ("kernel", "source", "device", "shape", "dtype", "mode")
+"""What names a problem in a record: texts, and the shape as a list."""
+
+
+class NewerVersion(sqlite3.DatabaseError):
+    """The file was made by a newer gradlab, and is left alone."""
+
+
+def open_database(path: Path, timeout_s: float) -> sqlite3.Connection:
+    """The database, made if need be, for its owner alone. *Raises*: sqlite3.Error, OSError."""
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))  # its -wal and -shm take its permissions
+    base = sqlite3.connect(path, timeout=timeout_s, isolation_level=None, check_same_thread=False)
+    try:
+        version = base.execute("PRAGMA user_version").fetchone()[0]
+        if version > VERSION:
+            raise NewerVersion(f"{path} has version {version}, this gradlab knows {VERSION}")
+        base.execute("PRAGMA journal_mode=WAL")
+        base.execute("PRAGMA synchronous=NORMAL")  # what is committed survives the process, if not a power cut
+        if version < VERSION:
+            base.execute("BEGIN IMMEDIATE")
+            if base.execute("PRAGMA user_version").fetchone()[0] < VERSION:  # another process may have been first
+                for statement in _TABLES.split(";\n"):
+                    if statement.strip():
+                        base.execute(statement)
+                base.execute(f"PRAGMA user_version={VERSION}")
+            base.execute("COMMIT")
+    except BaseException:
+        base.close()
+        raise
+    return base
+
+
+def apply(base: sqlite3.Connection, records: list[dict[str, Any]]) -> None:
+    """Write records, all or none."""
+    base.execute("BEGIN IMMEDIATE")
+    try:
+        for record in records:
+            _WRITERS[record["kind"]](base, record)
+        base.execute("COMMIT")
+    except BaseException:
+        if base.in_transaction:
+            base.execute("ROLLBACK")
+        raise
+
+
+def _id(base: sqlite3.Connection, table: str, **columns: Any) -> int:
+    where = " AND ".join(f"{name}=?" for name in columns)
+    values = tuple(columns.values())
+    found = base.execute(f"SELECT id FROM {table} WHERE {where}", values).fetchone()
+    if found is None:
+        names, marks = ", ".join(columns), ", ".join("?" * len(columns))
+        return int(base.execute(f"INSERT INTO {table}({names}) VALUES({marks})", values).lastrowid or 0)
+    return int(found[0])
+
+
+def _problem(base: sqlite3.Connection, record: dict[str, Any]) -> int:
+    kernel = _id(base, "kernel", name=record["kernel"], source=record["source"])
+    device = _id(base, "device", name=record["device"])
+    shape = json.dumps(record["shape"])
+    return _id(base, "problem", kernel=kernel, device=device, shape=shape, dtype=record["dtype"], mode=record["mode"])
+
+
+def _config(base: sqlite3.Connection, config: dict[str, Any]) -> int:
+    return _id(base, "config", text=json.dumps(config, sort_keys=True))
+
+
+def _write_session(base: sqlite3.Connection, r: dict[str, Any]) -> None:
+    env = _id(base, "env", facts=json.dumps(r["environment"], sort_keys=True))
+    base.execute("INSERT OR IGNORE INTO session VALUES(?, ?, ?, ?, ?)",
+                 (r["session"], _problem(base, r), env, r["strategy"], r["at"]))  # fmt: skip
+
+
+def _write_trial(base: sqlite3.Connection, r: dict[str, Any]) -> None:
+    found = base.execute("SELECT problem FROM session WHERE id=?", (r["session"],)).fetchone()
+    problem = found[0] if found else _problem(base, r)
+    if r.get("binary"):
+        base.execute("INSERT OR IGNORE INTO binary VALUES(?, ?)", (r["binary"], json.dumps(r.get("facts") or {})))
+    base.execute(
+        "INSERT OR IGNORE INTO trial VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (r["id"], r["session"], problem, _config(base, r["config"]), r.get("binary"), r["status"], r.get("reason", ""),
+         r.get("detail", ""), r.get("compile_ms"), r.get("median_ms"), r.get("ratio"), r.get("n"), r.get("max_error"),
+         json.dumps(r.get("samples") or []), r["at"]),
+    )  # fmt: skip
+
+
+def _write_winner(base: sqlite3.Connection, r: dict[str, Any]) -> None:
+    base.execute(
+        "INSERT INTO winner VALUES(?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT(problem) DO UPDATE SET session=excluded.session,"
+        " config=excluded.config, ratio=excluded.ratio, low=excluded.low, high=excluded.high, ties=excluded.ties,"
+        " at=excluded.at WHERE excluded.at >= winner.at",
+        (_problem(base, r), r["session"], _config(base, r["config"]), r["ratio"], r["low"], r["high"],
+         json.dumps(r.get("ties") or []), r["at"]),
+    )  # fmt: skip
+
+
+_WRITERS = {"session": _write_session, "trial": _write_trial, "winner": _write_winner}
+_FROM = (
+    "FROM {0} JOIN problem ON problem.id={0}.problem JOIN kernel ON kernel.id=problem.kernel "
+    "JOIN device ON device.id=problem.device JOIN config ON config.id={0}.config"
+)
+
+
+def trials(base: sqlite3.Connection, key: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """The trials of one problem, the oldest first."""
+    rows = base.execute(
+        "SELECT trial.id, session, config.text, binary, status, reason, median_ms, ratio, n, at "
+        + _FROM.format("trial")
+        + " WHERE kernel.name=? AND kernel.source=? AND device.name=? AND shape=? AND dtype=? AND mode=? ORDER BY at",
+        [json.dumps(key[name]) if name == "shape" else key[name] for name in KEY],
+    )
+    names = ("id", "session", "config", "binary", "status", "reason", "median_ms", "ratio", "n", "at")
+    for row in rows:
+        record = dict(zip(names, row, strict=True))
+        yield {**record, "kind": "trial", "config": json.loads(record["config"])}
+
+
+def winners(base: sqlite3.Connection) -> Iterator[dict[str, Any]]:
+    """Every problem's winner."""
+    rows = base.execute(
+        "SELECT kernel.name, source, device.name, shape, dtype, mode, session, config.text, ratio, low, high, at "
+        + _FROM.format("winner")
+    )
+    names = (*KEY, "session", "config", "ratio", "low", "high", "at")
+    for row in rows:
+        record = dict(zip(names, row, strict=True))
+        yield {**record, "kind": "winner", "shape": json.loads(record["shape"]), "config": json.loads(record["config"])}

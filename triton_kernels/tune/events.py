@@ -1,0 +1,157 @@
+"""What a session tells, as plain data: one event after another, the `Result` in the last."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from .space import Config
+
+
+@dataclass(frozen=True)
+class Started:
+    """The session has opened its measure. `resumed` trials of earlier sessions are known and are not taken again."""
+
+    space_size: int
+    resumed: int
+    device: str
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A config was compiled, in `compile_ms`; `facts` are registers and the like."""
+
+    config: Config
+    binary: str
+    compile_ms: float
+    facts: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Rejected:
+    """A config has no time: `status` is its kind (`measure.STATUSES`), `reason` says why in a line."""
+
+    config: Config
+    status: str
+    reason: str
+    detail: str = ""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A config that gives the right answer, and its time: a median of `repeats`, in the clock's present mood.
+
+    same_as : a config with the identical binary, whose time this is. raced_out : it was so clearly behind the best that
+    not all repeats were spent on it.
+    """
+
+    config: Config
+    time_ms: float
+    repeats: int
+    same_as: Config | None = None
+    raced_out: bool = False
+
+
+@dataclass(frozen=True)
+class Improved:
+    """A config is ahead of all before it; `ratio` is its time over the default's."""
+
+    config: Config
+    time_ms: float
+    ratio: float
+
+
+@dataclass(frozen=True)
+class Stopped:
+    """The search has ended before the space did: "stopped", "budget" or "evaluations"."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class Place:
+    """A config of the final: its time, and its ratio to the default's with the 95 % interval."""
+
+    config: Config
+    time_ms: float
+    ratio: float
+    low: float
+    high: float
+    facts: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Result:
+    """What came of a session.
+
+    best : the winner, or the default where none is measurably faster. ties : others of the final that cannot be told
+    from the winner. verdict : "faster", "default", "noisy" (faster by the median, but the interval holds 1: the default
+    stays), "estimate" (nothing was timed), "failed" (not even the default gives the right answer) or "stopped" (before
+    the default had a time).
+    """
+
+    kernel: str
+    shape: tuple[int, ...]
+    dtype: str
+    kind: str
+    device: str
+    strategy: str
+    verdict: str
+    default: Place | None
+    best: Place | None
+    top: tuple[Place, ...] = ()
+    ties: tuple[Config, ...] = ()
+    rejected: dict[str, int] = field(default_factory=dict)
+    reasons: tuple[tuple[str, int], ...] = ()
+    evaluations: int = 0
+    resumed: int = 0
+    merged: int = 0
+    space_size: int = 0
+    seconds: float = 0.0
+    ended: str = ""
+    stored: str = ""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def estimate(self) -> bool:
+        """Whether the times are estimates."""
+        return self.kind == "static"
+
+    @property
+    def config(self) -> Config | None:
+        """The config to use."""
+        return self.best.config if self.best else None
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Finished:
+    """The last event."""
+
+    result: Result
+
+
+Event = Started | Compiled | Rejected | Measured | Improved | Stopped | Finished
+
+
+def reasons_of(rejected: list[Rejected], most: int = 8) -> tuple[tuple[str, int], ...]:
+    """The commonest reasons with their numbers; figures that differ from config to config are taken as one.
+
+    >>> reasons_of([Rejected({}, "timeout", "timing had no result after 1.0 s"),
+    ...             Rejected({}, "timeout", "timing had no result after 1.1 s")])
+    (('timeout: timing had no result after 1.0 s', 2),)
+    """
+    import re
+
+    first: dict[str, str] = {}
+    count: Counter[str] = Counter()
+    for each in rejected:
+        text = f"{each.status}: {each.reason}"
+        key = re.sub(r"[\d.,]+", "#", text)
+        first.setdefault(key, text)
+        count[key] += 1
+    return tuple((first[key], n) for key, n in count.most_common(most))

@@ -1,0 +1,139 @@
+"""The end of a session: the best, the default, an earlier session's winner in turn, once they were right elsewhere."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Generator
+from typing import Any
+
+import numpy as np
+
+from . import lookup
+from .events import Event, Place
+from .measure import Failed
+from .race import standing
+from .space import Config
+from .trials import Trials
+from .worker import Worker
+
+FINALISTS = 5
+_WIDTH = 0.005  # the interval's half-width at which nothing more is asked
+_MOST_ROUNDS = 60
+
+
+class Final:
+    """Who is in it, and what came of it: `places` (the winner first), `default`, `ties`, `verdict`."""
+
+    def __init__(self, trials: Trials, limit_s: float, seed: int) -> None:
+        self.trials, self.limit_s, self.seed = trials, limit_s, seed
+        self.problem, self.table = trials.problem, trials.table
+        self.steady = self.problem.measure.steady
+        self.notes: list[str] = []
+        self.default = self.place(self.problem.space.default, trials.default_ms, (1.0, 1.0, 1.0))
+        # as long as no rounds have been run, nothing is known to be faster than the default
+        self.places, self.ties, self.verdict = [self.default], list[Config](), "noisy"
+        self.ran = False
+
+    def run(self, worker: Any) -> Generator[Event, None, None]:
+        """Hold the final; the events are of those that fall at the last hurdle."""
+        entrants = [self.problem.space.default, *self.entrants()]
+        if not self.steady:
+            for config in entrants[1:]:
+                try:
+                    self.trials.build(config, worker)
+                    self.trials.check(config, worker, 1)  # other data
+                    self.trials.check(config, worker, 0, True)  # a shape that fits no tile
+                except Failed as failure:
+                    entrants.remove(config)
+                    yield from self.trials.reject(self.table.row(config), {"config": config}, failure)
+        if self.problem.check is not None:
+            for config, wrong in self._wrong_elsewhere(entrants):
+                entrants.remove(config)
+                yield from self.trials.reject(self.table.row(config), {"config": config}, wrong)
+            if self.problem.space.default not in entrants:
+                self.places, self.verdict = [], "failed"
+                return
+        self._rank(entrants) if self.steady else self._rounds(entrants, worker)
+
+    def entrants(self) -> list[Config]:
+        """The best by what the races said, one of each binary, and the winner of an earlier session."""
+        values = self.trials.strategy.values
+        rows = [r for r in np.argsort(values, kind="stable").tolist()[: 4 * FINALISTS] if np.isfinite(values[r])]
+        if (before := self._stored_winner()) is not None:
+            rows.insert(0, before)
+        found: list[Config] = []
+        seen = {self._binary(self.problem.space.default)} - {""}
+        for row in dict.fromkeys(rows):
+            config = self.table.config(row)
+            binary = self._binary(config)
+            if row != self.table.default and binary not in seen:
+                seen |= {binary} - {""}
+                found.append(config)
+        return found[: FINALISTS + 1]
+
+    def place(self, config: Config, time_ms: float, ratio: tuple[float, float, float]) -> Place:
+        """A config with its figures."""
+        built = self.trials.built.get(self.table.code(config))
+        return Place(config, time_ms, *ratio, facts=dict(built.facts) if built else {})
+
+    def _binary(self, config: Config) -> str:
+        found = self.trials.built.get(self.table.code(config))
+        return found.binary if found else ""
+
+    def _stored_winner(self) -> int | None:
+        store, key = self.trials.store, self.problem.key
+        if store is None or self.problem.measure.estimate:
+            return None
+        for entry in lookup.entries(store.folder / lookup.FILE):
+            if all(entry.get(name) == key[name] for name in key):
+                return self.table.find(entry["config"])
+        return None
+
+    def _wrong_elsewhere(self, entrants: list[Config]) -> list[tuple[Config, Failed]]:
+        """What another measure finds wrong."""
+        assert self.problem.check is not None
+        wrong = []
+        with Worker(self.problem.check, stopping=self.trials.stopping) as worker:
+            for config in entrants:
+                try:
+                    worker.call("check", config, 0, False, limit_s=120.0)
+                except Failed as failure:
+                    wrong.append((config, failure))
+        shape = "x".join(map(str, getattr(self.problem.check, "shape", ())))
+        right = f"{len(entrants) - len(wrong)} of {len(entrants)} finalists"
+        self.notes.append(f"{right} give the right answer in Triton's interpreter, at {shape}")
+        return wrong
+
+    def _rank(self, entrants: list[Config]) -> None:
+        """The order of times that do not scatter."""
+        default_ms = self.trials.default_ms
+        timed = sorted((float(self.trials.strategy.values[self.table.row(c)]), i) for i, c in enumerate(entrants))
+        self.places = [self.place(entrants[i], v, (v / default_ms,) * 3) for v, i in timed]
+        self.verdict = "faster" if self.places[0].ratio < 1.0 else "default"
+        if self.problem.measure.estimate:
+            self.verdict = "estimate"
+        self.ran = True
+
+    def _rounds(self, entrants: list[Config], worker: Any) -> None:
+        times: list[list[float]] = [[] for _ in entrants]
+        began, now = time.monotonic(), None
+        while len(times[0]) < _MOST_ROUNDS:
+            count = 4 if now is None else 6
+            longest = 10.0 + count * len(entrants) * max(self.trials.default_ms, 0.2) * 20.0 / 1e3
+            try:
+                new = worker.call("rounds", entrants, count, self.seed + len(times[0]), limit_s=longest)
+            except Failed as failure:
+                self.notes.append(f"the final was cut short: {failure.reason}")
+                break
+            for row, more in zip(times, new, strict=True):
+                row += more
+            now = standing(times)
+            if time.monotonic() - began > self.limit_s or (len(times[0]) >= 16 and now.width < _WIDTH):
+                break
+        if now is None:
+            return
+        self.ran = True
+        order = sorted(range(len(entrants)), key=lambda i: (i != now.winner, now.ratios[i][0]))
+        self.places = [self.place(entrants[i], now.times_ms[i], now.ratios[i]) for i in order]
+        self.default = self.places[order.index(0)]
+        self.ties, self.verdict = [entrants[i] for i in now.ties], now.verdict

@@ -1,0 +1,220 @@
+"""C kernels on this processor: each config compiled with its values as macros, checked, timed in turn with an anchor.
+
+Outputs are poisoned before every check and have guard zones on both sides; inputs are compared with what they were. A
+library is loaded by the process that measures, a worker that its session can afford to lose.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import hashlib
+import os
+import shutil
+import subprocess
+import sysconfig
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .c_kernels import DTYPES, FAMILIES, Shape
+from .measure import Built, Failed, judge, tolerance
+from .places import cache_folder, cpu_features, cpu_name
+from .space import Config
+
+# As core's own kernels are compiled, and for this processor; never -ffast-math.
+FLAGS = ("-std=gnu11", "-O3", "-march=native", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast", "-fPIC",
+         "-shared", "-Werror=implicit-function-declaration")  # fmt: skip
+COMPILE_LIMIT_S = 60.0
+_SAMPLE_S = 200e-6  # a sample of a shorter kernel is several calls, else the clock and the call are what is measured
+_GUARD = 4096
+_KEPT = 4000  # compiled configs in the cache
+
+
+@dataclass(frozen=True)
+class Library:
+    """A compiled config."""
+
+    path: Path
+    binary: str
+    compile_ms: float
+
+
+@functools.cache
+def compiler() -> tuple[str, str]:
+    """The C compiler's path and version. *Raises*: Failed where there is none."""
+    built_with = (sysconfig.get_config_var("CC") or "").split()[:1]
+    for name in (os.environ.get("CC"), *built_with, "cc", "gcc", "clang"):
+        if name and (path := shutil.which(name)):
+            said = subprocess.run([path, "--version"], capture_output=True, text=True, check=False).stdout
+            return path, (said.splitlines() or ["unknown"])[0]
+    raise Failed("compile", "no C compiler was found. Remedy: install one (apt install gcc)")
+
+
+def compile_config(text: str, dtype: str, config: Mapping[str, Any]) -> Library:
+    """The library of a text with a config's values as macros, from the cache if it is there. *Raises*: Failed."""
+    cc, version = compiler()
+    macros = [f"-DREAL={DTYPES[dtype]}", f"-DIS_DOUBLE={int(dtype == 'float64')}"]
+    macros += [f"-D{name}={value}" for name, value in config.items()]
+    flags = [*FLAGS, *(["-fopenmp"] if config.get("THREADS", 1) > 1 else [])]
+    try:
+        folder = cache_folder()
+    except OSError as error:
+        raise Failed("compile", f"the cache folder cannot be used: {error}") from error
+    key = hashlib.sha256("\0".join((version, cpu_features(), *flags, *macros, text)).encode()).hexdigest()[:40]
+    path = folder / f"{key}.so"
+    started = time.perf_counter()
+    if not path.exists():
+        _compile([cc, *flags, *macros, "-x", "c", "-", "-lm"], text, path)
+    return Library(path, hashlib.sha256(path.read_bytes()).hexdigest(), (time.perf_counter() - started) * 1e3)
+
+
+def _compile(command: Sequence[str], text: str, path: Path) -> None:
+    handle, temporary = tempfile.mkstemp(suffix=".tmp", dir=path.parent)
+    os.close(handle)
+    try:
+        done = subprocess.run([*command, "-o", temporary], input=text, text=True, capture_output=True, check=False,
+                              timeout=COMPILE_LIMIT_S, env={**os.environ, "LC_ALL": "C"})  # fmt: skip
+        if done.returncode:
+            lines = [line for line in done.stderr.splitlines() if "error:" in line] or done.stderr.splitlines()
+            said = (lines or [f"the compiler ended with {done.returncode}"])[0].removeprefix("<stdin>:")
+            raise Failed("compile", said, done.stderr[-4000:])
+        os.replace(temporary, path)  # whole, or not there
+    except subprocess.TimeoutExpired:
+        raise Failed("timeout", f"compiling took longer than {COMPILE_LIMIT_S:.0f} s") from None
+    except OSError as error:
+        raise Failed("compile", f"the compiled library cannot be kept: {error}") from error
+    finally:
+        if os.path.exists(temporary):
+            os.remove(temporary)
+
+
+def prune(folder: Path) -> None:
+    """Keep the younger half where there are too many libraries."""
+    found = list(folder.glob("*.so"))
+    if len(found) > _KEPT:
+        for old in sorted(found, key=lambda p: p.stat().st_mtime)[: len(found) // 2]:
+            old.unlink(missing_ok=True)
+
+
+def load(path: Path, function: str) -> Any:
+    """The function of a library: pointers, then sizes of 64 bits; 0 is success. *Raises*: Failed."""
+    try:
+        found = getattr(ctypes.CDLL(str(path)), function)
+    except (OSError, AttributeError) as error:
+        raise Failed("runtime", f"the compiled library cannot be used: {error}") from error
+    found.restype = ctypes.c_int
+    return lambda *numbers: found(*map(ctypes.c_int64, numbers))
+
+
+@dataclass
+class CpuMeasure:
+    """A C text of the family's signature at a shape; see `measure.Measure`."""
+
+    family: str
+    shape: Shape
+    dtype: str
+    text: str
+    kind: str = "cpu"
+    estimate: bool = False
+    steady: bool = False
+    apart: bool = True
+    environment: Mapping[str, str] = field(default_factory=lambda: {"OMP_WAIT_POLICY": "passive"})
+
+    def open(self) -> dict[str, str]:
+        """Inputs and reference; nothing of the kernel itself."""
+        self._functions: dict[tuple[Any, ...], Callable[..., int]] = {}
+        self._calls: dict[tuple[Any, ...], int] = {}
+        self._problems: dict[tuple[Shape, int], _Problem] = {}
+        prune(cache_folder())
+        return {"device": cpu_name(), "compiler": compiler()[1], "flags": " ".join(FLAGS), "numpy": np.__version__}
+
+    def build(self, config: Config) -> Built:
+        library = compile_config(self.text, self.dtype, config)
+        return Built(library.binary, library.compile_ms, {"bytes": library.path.stat().st_size})
+
+    def check(self, config: Config, seed: int = 0, odd: bool = False) -> float:
+        family = FAMILIES[self.family]
+        return self._problem(family.odd(self.shape) if odd else self.shape, seed).check(self._function(config))
+
+    def pairs(self, config: Config, anchor: Config | None, count: int) -> tuple[list[float], list[float]]:
+        if anchor is None:
+            return [self._sample(config) for _ in range(count)], []
+        mine: list[float] = []
+        other: list[float] = []
+        for i in range(count):  # each comes first in turn, so that a drift does not favour one
+            for who in ((0, 1), (1, 0))[i % 2]:
+                (other if who else mine).append(self._sample(anchor if who else config))
+        return mine, other
+
+    def rounds(self, configs: Sequence[Config], count: int, seed: int) -> list[list[float]]:
+        rng = np.random.default_rng(seed)
+        times: list[list[float]] = [[] for _ in configs]
+        for _ in range(count):
+            for i in rng.permutation(len(configs)).tolist():
+                times[i].append(self._sample(configs[i]))
+        return times
+
+    def _function(self, config: Config) -> Callable[..., int]:
+        key = tuple(config.items())
+        if key not in self._functions:
+            self._functions[key] = load(compile_config(self.text, self.dtype, config).path, self.family)
+        return self._functions[key]
+
+    def _problem(self, shape: Shape, seed: int) -> _Problem:
+        if (shape, seed) not in self._problems:
+            self._problems[shape, seed] = _Problem(self.family, shape, self.dtype, seed)
+        return self._problems[shape, seed]
+
+    def _sample(self, config: Config) -> float:
+        """The time of one call in ms, averaged over as many as fill the shortest sample."""
+        key = tuple(config.items())
+        function, run = self._function(config), self._problem(self.shape, 0).run
+        if key not in self._calls:
+            run(function)  # what is called first pays for pages and caches
+            started = time.perf_counter()
+            run(function)
+            self._calls[key] = max(1, min(1000, int(_SAMPLE_S / max(time.perf_counter() - started, 1e-9))))
+        calls = self._calls[key]
+        started = time.perf_counter_ns()
+        for _ in range(calls):
+            run(function)
+        return (time.perf_counter_ns() - started) / calls / 1e6
+
+
+class _Problem:
+    """Inputs, reference and guarded output of one shape and seed."""
+
+    def __init__(self, family: str, shape: Shape, dtype: str, seed: int) -> None:
+        spec = FAMILIES[family]
+        self.inputs = spec.inputs(shape, dtype, np.random.default_rng(seed))
+        self.before = [x.tobytes() for x in self.inputs]
+        self.expected, self.scale, terms = spec.reference(self.inputs)
+        self.allowed = tolerance(dtype, terms)
+        out_shape = spec.out(shape)
+        size = int(np.prod(out_shape)) * np.dtype(dtype).itemsize
+        self.memory = np.empty(size + 2 * _GUARD, np.uint8)
+        self.out = self.memory[_GUARD : _GUARD + size].view(dtype).reshape(out_shape)
+        numbers = [x.ctypes.data for x in self.inputs] + [self.out.ctypes.data, *shape]
+        self.arguments = [ctypes.c_int64(n) for n in numbers]
+
+    def run(self, function: Callable[..., int]) -> int:
+        return function(*(a.value for a in self.arguments))
+
+    def check(self, function: Callable[..., int]) -> float:
+        self.memory.fill(0xFF)  # as float32 and float64 these bytes are NaN
+        if code := self.run(function):
+            raise Failed("runtime", f"the kernel reports failure {code}" + (": out of memory" if code == 1 else ""))
+        guards = np.concatenate([self.memory[:_GUARD], self.memory[-_GUARD:]])
+        if (guards != 0xFF).any():
+            raise Failed("correctness", "the kernel writes outside its output")
+        if any(x.tobytes() != b for x, b in zip(self.inputs, self.before, strict=True)):
+            for x, b in zip(self.inputs, self.before, strict=True):
+                x[...] = np.frombuffer(b, x.dtype).reshape(x.shape)
+            raise Failed("correctness", "the kernel writes into its input")
+        return judge(self.out, self.expected, self.scale, self.allowed)

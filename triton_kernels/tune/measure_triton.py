@@ -1,0 +1,144 @@
+"""Triton kernels run: in the interpreter, which tells right from wrong and no time, or on a GPU.
+
+On a GPU: two calls before any time is taken, an event pair a launch, the L2 cache cleared before each by writing twice
+its size, configs in turn with the best so far. That side has been written after the study's facts and has not yet been
+run on a GPU; the tests run this file in the interpreter.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from .measure import Built, Failed, judge, tolerance
+from .problem import Shape
+from .space import Config
+from .triton_problems import KERNELS, Printed, TritonKernel
+
+
+@dataclass
+class TritonMeasure:
+    """A Triton kernel at a shape; `kind` is "interpret" or "cuda". See `measure.Measure`."""
+
+    kernel: str
+    shape: Shape
+    dtype: str
+    printed: Printed | None = None
+    kind: str = "interpret"
+    host: str = ""
+    estimate: bool = False
+    steady: bool = False
+    apart: bool = True
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.environment = {"TRITON_INTERPRET": "1" if self.kind == "interpret" else "0"}
+
+    def open(self) -> dict[str, str]:
+        """Import the kernels in the right mode, and connect the GPU."""
+        self._xp: Any = np
+        if self.kind == "cuda":
+            module, _, function = self.host.partition(":")
+            self._xp = getattr(importlib.import_module(module), function)()
+        import triton
+
+        from .. import runtime
+
+        facts = {"triton": triton.__version__, "numpy": np.__version__, "device": "Triton's interpreter"}
+        if self.kind == "cuda":
+            if runtime.mode() != "cuda":
+                runtime.connect(self._xp)
+            facts["device"] = runtime.device_name()
+        self._kernel: TritonKernel = self.printed.kernel() if self.printed else KERNELS[self.kernel]
+        self._module = importlib.import_module(f"..{self._kernel.module}", __package__)
+        self._runs: dict[tuple[Shape, int], _Run] = {}
+        return facts
+
+    def build(self, config: Config) -> Built:
+        """Compile by the first launch; what it gives is looked at by `check`. Each config counts as its own binary."""
+        began = time.perf_counter()
+        if self.kind == "cuda":
+            self._run(self.shape, 0).launch(config)
+            self._xp.cuda.get_current_stream().synchronize()
+        name = hashlib.sha256(repr(sorted(config.items())).encode()).hexdigest()
+        return Built(name, (time.perf_counter() - began) * 1e3)
+
+    def check(self, config: Config, seed: int = 0, odd: bool = False) -> float:
+        shape = tuple(min(n, 300 if self.kind == "interpret" else 1000) | 1 for n in self.shape) if odd else self.shape
+        return self._run(shape, seed).check(config)
+
+    def pairs(self, config: Config, anchor: Config | None, count: int) -> tuple[list[float], list[float]]:
+        if self.kind == "interpret":
+            raise Failed("runtime", "the interpreter has no times: it tells right from wrong alone")
+        if anchor is None:
+            return self.rounds([config], count, 0)[0], []
+        mine, other = self.rounds([config, anchor], count, count)
+        return mine, other
+
+    def rounds(self, configs: Sequence[Config], count: int, seed: int) -> list[list[float]]:
+        run, cuda = self._run(self.shape, 0), self._xp.cuda
+        properties = cuda.runtime.getDeviceProperties(cuda.runtime.getDevice())
+        sweep = self._xp.empty(2 * int(properties["l2CacheSize"]), np.uint8)
+        for config in configs:
+            for _ in range(2):
+                run.launch(config)
+        rng = np.random.default_rng(seed)
+        events: list[list[tuple[Any, Any]]] = [[] for _ in configs]
+        for _ in range(count):
+            for i in rng.permutation(len(configs)).tolist():
+                begin, end = cuda.Event(), cuda.Event()
+                sweep.fill(0)
+                begin.record()
+                run.launch(configs[i])
+                end.record()
+                events[i].append((begin, end))
+        cuda.get_current_stream().synchronize()
+        return [[float(cuda.get_elapsed_time(*pair)) for pair in row] for row in events]
+
+    def _run(self, shape: Shape, seed: int) -> _Run:
+        if (shape, seed) not in self._runs:
+            self._runs[shape, seed] = _Run(self._kernel, self._module, shape, self.dtype, seed, self._xp)
+        return self._runs[shape, seed]
+
+
+class _Run:
+    """The arrays of one shape and seed, and what they should become."""
+
+    def __init__(self, kernel: TritonKernel, module: Any, shape: Shape, dtype: str, seed: int, xp: Any) -> None:
+        self.kernel, self.module, self.dtype = kernel, module, dtype
+        self.before, outputs = kernel.arrays(shape, dtype, np.random.default_rng(seed))
+        self.inputs = [xp.asarray(a.copy()) for a in self.before]
+        self.outputs = [xp.asarray(a) for a in outputs]
+        self.expected = kernel.reference(self.before)
+
+    def launch(self, config: Config) -> None:
+        """Run the kernel, whatever comes out. *Raises*: Failed."""
+        try:
+            self.kernel.launch(self.module, self.inputs, self.outputs, config)
+        except Exception as error:
+            lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+            kind = "compile" if "Compilation" in str(error) or "OutOfResources" in str(error) else "runtime"
+            raise Failed(kind, f"{type(error).__name__}: {(lines or [''])[-1]}"[:400], str(error)[-4000:]) from error
+
+    def check(self, config: Config) -> float:
+        for out in self.outputs:
+            out.view(np.uint8)[...] = 0xFF  # NaN in every floating dtype, neither 0 nor 1 as a bool
+        self.launch(config)
+        worst = 0.0
+        for out, (expected, scale, terms) in zip(self.outputs, self.expected, strict=True):
+            found = out if isinstance(out, np.ndarray) else out.get()
+            if found.dtype == bool:
+                found = found.view(np.uint8)
+            worst = max(worst, judge(found, expected, scale, tolerance(self.dtype, terms)))
+        for array, before in zip(self.inputs, self.before, strict=True):
+            now = array if isinstance(array, np.ndarray) else array.get()
+            if now.tobytes() != before.tobytes():
+                array[...] = before if isinstance(array, np.ndarray) else type(array)(before)
+                raise Failed("correctness", "the kernel writes into its input")
+        return worst

@@ -1,0 +1,158 @@
+"""Recorded results in place of a device: search is judged on real kernels' spaces without any GPU.
+
+Reads Kernel Tuner's cache files (JSON, also gzipped, also cut off at the end, as in the public benchmark collections of
+the Auto-Tuning Association). `bench` runs strategies over such a file and counts evaluations.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from . import strategy as strategies
+from .measure import Built, Failed
+from .problem import Problem
+from .space import Config, Space
+from .table import Table
+
+_STATUS = {"CompilationFailedConfig": "compile", "RuntimeFailedConfig": "runtime", "InvalidConfig": "constraints"}
+
+
+@dataclass
+class ReplayMeasure:
+    """Times by config, as they were recorded: a number of ms, or a `Failed` status. See `measure.Measure`."""
+
+    times: Mapping[tuple[Any, ...], float | str]
+    device: str = "recorded"
+    kind: str = "replay"
+    estimate: bool = False
+    steady: bool = True
+    apart: bool = False
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+    def open(self) -> dict[str, str]:
+        return {"device": self.device}
+
+    def build(self, config: Config) -> Built:
+        if self._found(config) == "compile":
+            raise Failed("compile", "was recorded as failing to compile")
+        return Built("", 0.0)
+
+    def check(self, config: Config, seed: int = 0, odd: bool = False) -> float:
+        found = self._found(config)
+        if isinstance(found, str):
+            raise Failed(found, f"was recorded as failing ({found})")
+        return 0.0
+
+    def pairs(self, config: Config, anchor: Config | None, count: int) -> tuple[list[float], list[float]]:
+        return [self._time(config)] * count, [] if anchor is None else [self._time(anchor)] * count
+
+    def rounds(self, configs: Sequence[Config], count: int, seed: int) -> list[list[float]]:
+        return [[self._time(c)] * count for c in configs]
+
+    def _found(self, config: Config) -> float | str:
+        return self.times[tuple(config.values())]
+
+    def _time(self, config: Config) -> float:
+        found = self._found(config)
+        if isinstance(found, str):
+            raise Failed(found, f"was recorded as failing ({found})")
+        return found
+
+
+def replayed(times: Mapping[Any, float | str]) -> Problem:
+    """A problem of one tunable ``BLOCK`` with these times; the first is the default.
+
+    >>> replayed({1: 3.0, 2: 1.0}).space.default
+    {'BLOCK': 1}
+    """
+    space = Space.of([{"BLOCK": block} for block in times])
+    measure = ReplayMeasure({(block,): value for block, value in times.items()})
+    return Problem("recorded", (1,), "float32", space, measure, "", "recorded", "replay")
+
+
+def read_cache(path: Path) -> Problem:
+    """The problem that a Kernel Tuner cache file records. *Raises*: ValueError with what is wrong with it."""
+    try:
+        raw = path.read_bytes()
+        text = (gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw).decode()
+        try:
+            content = json.loads(text)
+        except ValueError:
+            content = json.loads(text.rstrip().rstrip(",") + "}}")
+        names, cache = content["tune_params_keys"], content["cache"]
+        configs = [{name: entry[name] for name in names} for entry in cache.values()]
+        found = [entry["time"] for entry in cache.values()]
+    except (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"{path} is no cache file of Kernel Tuner: {type(error).__name__}: {error}") from error
+    if not any(isinstance(value, int | float) for value in found):
+        raise ValueError(f"{path} records no config that ran")
+    times = {tuple(c.values()): v if isinstance(v, int | float) else _STATUS.get(v, "runtime")
+             for c, v in zip(configs, found, strict=True)}  # fmt: skip
+    device, kernel = str(content.get("device_name", "?")), str(content.get("kernel_name", path.name))
+    return Problem(kernel, (1,), "float32", Space.of(configs), ReplayMeasure(times, device), "", device, "replay")
+
+
+@dataclass(frozen=True)
+class Found:
+    """What runs of a strategy over a space found, by geometric mean over seeds; a miss counts as twice the budget."""
+
+    space: str
+    size: int
+    budget: int
+    strategy: str
+    to_5: float
+    to_1: float
+    there_5: float
+    there_1: float
+    ask_ms: float
+
+
+def bench(
+    problem: Problem, strategy: str, seeds: int = 20, tell: Callable[[], object] | None = None, name: str = ""
+) -> Found:
+    """Evaluations until a config within 5 % and within 1 % of the optimum, beginning with none known."""
+    measure = problem.measure
+    assert isinstance(measure, ReplayMeasure)
+    table = Table(problem.space)
+    recorded = [measure.times[tuple(table.config(row).values())] for row in range(len(table))]
+    values = np.array([math.inf if isinstance(v, str) else v for v in recorded])
+    budget = int(min(max(0.05 * len(table), 200), 600))
+    reached = [list(_run(strategy, table, values, budget, seed)) for seed in range(seeds)]
+    if tell is not None:
+        tell()
+    counts = np.array([[r[0], r[1]] for r in reached], float)
+    there = np.isfinite(counts)
+    mean = np.exp(np.log(np.where(there, counts, 2.0 * budget)).mean(0))
+    share = there.mean(0)
+    ask_ms = float(np.mean([r[2] for r in reached]))
+    return Found(name or f"{problem.kernel}, {problem.device}", len(table), budget, strategy, float(mean[0]),
+                 float(mean[1]), float(share[0]), float(share[1]), ask_ms)  # fmt: skip
+
+
+def _run(name: str, table: Table, values: np.ndarray, budget: int, seed: int) -> Iterator[float]:
+    """Evaluations to 5 % and to 1 % (inf: not within the budget), and ms a suggestion took."""
+    chosen, best, spent, count = strategies.make(name, table, seed), values.min(), 0.0, 0
+    reached = {1.05: math.inf, 1.01: math.inf}
+    for count in range(1, min(budget, len(table)) + 1):
+        began = time.perf_counter()
+        row = chosen.ask()
+        assert row is not None
+        value = float(values[row])
+        chosen.tell(row, value if math.isfinite(value) else None)
+        spent += time.perf_counter() - began
+        for bound in reached:
+            if value <= bound * best:
+                reached[bound] = min(reached[bound], count)
+        if math.isfinite(reached[1.01]):
+            break
+    yield from reached.values()
+    yield spent / count * 1e3

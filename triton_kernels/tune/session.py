@@ -1,0 +1,280 @@
+"""Tuning one kernel: an iterator of events that can be stopped; and `run`, which iterates to the end.
+
+The default is measured first. Then configs are compiled side by side, checked, and raced against the best so far, each
+on disk before the next; the best of them, the default and the winner of an earlier session meet in a final, in turn,
+after they have given the right answer on other data and on an odd shape. The result is never slower than the default.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import time
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from . import events as ev
+from . import lookup
+from . import strategy as strategies
+from .events import Event, Finished, Result, reasons_of
+from .final import FINALISTS, Final
+from .measure import Failed
+from .places import cpu_count
+from .problem import Problem, find
+from .space import Config
+from .store import Store
+from .table import Table
+from .trials import Trials
+from .worker import Stopped, Worker, memory_for_a_worker
+
+
+class Session:
+    """The tuning of a problem. ``for event in session`` runs it; `stop`, from any thread, ends it with its result.
+
+    budget : seconds, or a text such as ``"60s"``; None for no limit. evaluations : how many configs at most. strategy :
+    a name of `strategy.names()`. store : where trials are kept; None keeps nothing. resume : take over what earlier
+    sessions of the same problem have measured.
+
+    >>> from triton_kernels.tune.replay import replayed
+    >>> session = Session(replayed({1: 3.0, 2: 1.0, 4: 2.0}), budget=None)
+    >>> [type(event).__name__ for event in session][-1], session.result.best.config
+    ('Finished', {'BLOCK': 2})
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        *,
+        budget: float | str | None = "60s",
+        evaluations: int | None = None,
+        strategy: str = "portfolio",
+        store: Store | None = None,
+        resume: bool = True,
+        seed: int = 0,
+        jobs: int | None = None,
+    ) -> None:
+        self.problem, self.store, self.resume, self.seed = problem, store, resume, seed
+        self.budget_s = None if budget is None else seconds_of(budget)
+        self.evaluations, self.strategy_name = evaluations, strategy
+        self.jobs = jobs or (min(cpu_count(), 4) if problem.measure.apart else 1)
+        self.result: Result | None = None
+        self.table = Table(problem.space)
+        self._begun = False
+        self._resumed = 0
+        self._notes: list[str] = list(problem.notes)
+        if not self.table.complete:
+            self._notes.append(f"the space is too large to enumerate: {len(self.table):,} of its configs were drawn")
+        chosen = strategies.make(strategy, self.table, seed, self._first_rows())
+        self.trials = Trials(problem, self.table, chosen, store)
+
+    def stop(self) -> None:
+        """End the search: what is being compiled or measured is given up, and the final follows. Called again, it ends
+        that too."""
+        self.trials.stopping.set()
+
+    def __iter__(self) -> Iterator[Event]:
+        # The events are not kept here: a loop that is left ends them, and their workers.
+        if self._begun:
+            raise RuntimeError("a session runs once. Remedy: make another; it takes over what this one has measured")
+        self._begun = True
+        return self._run()
+
+    # -- the run -------------------------------------------------------------------------------------------------------
+
+    def _run(self) -> Iterator[Event]:
+        self._began = time.monotonic()
+        trials, ended, final = self.trials, "complete", None
+        with contextlib.ExitStack() as stack:
+            workers = [self._worker(stack) for _ in range(self.jobs)]
+            pool = stack.enter_context(ThreadPoolExecutor(self.jobs))
+            try:
+                try:
+                    yield from self._begin(workers[0])
+                    for event in self._search(workers, pool):
+                        if isinstance(event, ev.Stopped):
+                            ended = event.reason
+                        yield event
+                except Stopped:
+                    ended = "stopped"
+                    yield ev.Stopped(ended)
+                if trials.anchor is not None:
+                    trials.stopping.clear()  # the final is short, and what was found deserves it
+                    final = Final(trials, 2.0 if ended == "stopped" else self._reserve(), self.seed)
+                    try:
+                        yield from final.run(workers[0])
+                    except Stopped:
+                        ended = "stopped"
+            except BaseException:  # the loop was left, or interrupted: nobody waits for what is being compiled
+                trials.stopping.set()
+                raise
+        self.result = self._concluded(final, ended)
+        yield Finished(self.result)
+
+    def _worker(self, stack: contextlib.ExitStack) -> Any:
+        if not self.problem.measure.apart:
+            return _Here(self.problem.measure)
+        memory = memory_for_a_worker() if self.problem.measure.kind == "cpu" else None
+        return stack.enter_context(Worker(self.problem.measure, memory_bytes=memory, stopping=self.trials.stopping))
+
+    def _begin(self, worker: Any) -> Iterator[Event]:
+        """The default first; without its right answer nothing else means anything. Then what is known of before."""
+        config = self.problem.space.default
+        built = self.trials.build_or_why(config, worker)
+        if isinstance(built, Stopped):
+            raise built
+        if self.store is not None:
+            self.trials.session = self.store.begin(self.problem.key, worker.facts, self.strategy_name)
+        known = self._known() if self.resume and self.store is not None else []
+        yield ev.Started(len(self.table), len(known), worker.facts.get("device", self.problem.device))
+        self.trials.strategy.asked[self.table.default] = True
+        yield from self.trials.measured(config, built, worker)
+        if self.trials.anchor is not None:
+            self._take_over(known, worker)
+
+    def _take_over(self, known: list[dict[str, Any]], worker: Any) -> None:
+        """Tell the strategy of earlier trials; what was best then is measured anew, and all are scaled as it has
+        changed: a machine that others used too gave other ratios."""
+        trials, rows = self.trials, {}
+        for trial in known:
+            row = self.table.find(trial["config"])
+            if row is not None and row != self.table.default:
+                rows[row] = trial.get("ratio") if trial["status"] == "correct" else None
+        self._resumed = len(rows)
+        scale = 1.0
+        right = {row: ratio for row, ratio in rows.items() if ratio}
+        if right and not self.problem.measure.steady:
+            best = min(right, key=lambda row: right[row])
+            config = self.table.config(best)
+            try:
+                trials.build(config, worker)
+                trials.check(config, worker)
+                value = trials.confirmed(config, worker)
+                scale = value / trials.default_ms / right[best]
+                if value < trials.value:
+                    trials.become(config, value)
+            except Failed:
+                rows[best] = None
+        for row, ratio in rows.items():
+            trials.strategy.tell(row, ratio * scale * trials.default_ms if ratio else None)
+
+    def _known(self) -> list[dict[str, Any]]:
+        """Trials of earlier sessions that need not be taken again; what ran out of time may have been the machine's
+        fault, and is."""
+        assert self.store is not None
+        found = self.store.trials(self.problem.key)
+        return [t for t in found if t["status"] != "timeout" and (t["status"] != "correct" or t.get("ratio"))]
+
+    def _search(self, workers: list[Any], pool: ThreadPoolExecutor) -> Iterator[Event]:
+        while self.trials.anchor is not None:
+            if self.trials.stopping.is_set():
+                raise Stopped
+            if self.evaluations is not None and self.trials.count >= self.evaluations:
+                yield ev.Stopped("evaluations")
+                return
+            if self.budget_s is not None and time.monotonic() - self._began > self.budget_s - self._reserve():
+                yield ev.Stopped("budget")
+                return
+            room = len(workers) if self.evaluations is None else min(len(workers), self.evaluations - self.trials.count)
+            rows = [row for row in (self.trials.strategy.ask() for _ in range(room)) if row is not None]
+            if not rows:
+                return
+            configs = [self.table.config(row) for row in rows]
+            built = pool.map(self.trials.build_or_why, configs, workers)
+            for config, found in zip(configs, list(built), strict=True):
+                yield from self.trials.measured(config, found, workers[0])
+
+    def _reserve(self) -> float:
+        """Of the budget, what the final may take."""
+        return 10.0 if self.budget_s is None else min(0.2 * self.budget_s, 15.0)
+
+    def _concluded(self, final: Final | None, ended: str) -> Result:
+        problem, trials, stored = self.problem, self.trials, ""
+        if final is None:
+            places, default = [], None
+            ties: tuple[Config, ...] = ()
+            verdict = "stopped" if ended == "stopped" and not trials.rejected else "failed"
+        else:
+            places, ties, default, verdict = final.places, tuple(final.ties), final.default, final.verdict
+            self._notes += final.notes
+        if self.store is not None and not problem.measure.estimate:
+            if final is not None and final.ran and verdict != "noisy":  # a winner of before is not lost to noise
+                best = places[0]
+                winner = {"config": best.config, "ratio": best.ratio, "low": best.low, "high": best.high,
+                          "ties": list(ties)}  # fmt: skip
+                self.store.win(problem.key, trials.session, winner)
+            stored = self.store.where
+        return Result(
+            problem.kernel, problem.shape, problem.dtype, problem.measure.kind, problem.device, self.strategy_name,
+            verdict, default, places[0] if places else None, tuple(places[:FINALISTS]), ties,
+            dict(Counter(r.status for r in trials.rejected)), reasons_of(trials.rejected), trials.count,
+            self._resumed, trials.merged, len(self.table), time.monotonic() - self._began, ended, stored,
+            tuple(self._notes),
+        )  # fmt: skip
+
+    def _first_rows(self) -> list[int]:
+        """What won at other shapes, dtypes and devices, the nearest first: a prior, not an answer."""
+        problem = self.problem
+        if self.store is None or problem.measure.estimate:
+            return []
+        near = []
+        for entry in lookup.entries(self.store.folder / lookup.FILE):
+            if entry["kernel"].rpartition("_")[0] == problem.kernel.rpartition("_")[0] and len(entry["shape"]) == len(
+                problem.shape
+            ):
+                far = 100.0 * (entry["device"] != problem.device) + 10.0 * (entry["dtype"] != problem.dtype)
+                row = self.table.find({**problem.space.default, **entry["config"]})
+                if row is not None:
+                    near.append((far + lookup.distance(problem.shape, tuple(entry["shape"])), row))
+        return list(dict.fromkeys(row for _, row in sorted(near)))[:5]
+
+
+class _Here:
+    """A measure that runs in this process."""
+
+    def __init__(self, measure: Any) -> None:
+        self.measure, self.facts = measure, measure.open()
+
+    def call(self, method: str, *arguments: Any, limit_s: float) -> Any:
+        return getattr(self.measure, method)(*arguments)
+
+
+_UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
+
+
+def seconds_of(budget: float | str) -> float:
+    """Seconds from ``"90"``, ``"60s"``, ``"5m"``, ``"1h"`` or a number. *Raises*: ValueError.
+
+    >>> seconds_of("1.5m"), seconds_of(3)
+    (90.0, 3.0)
+    """
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(s|m|min|h|)", str(budget).strip())
+    seconds = float(found.group(1)) * _UNITS[found.group(2)] if found else 0.0
+    if not seconds > 0:
+        raise ValueError(f"a budget is a positive time such as 60s, 5m or 1h; came: {budget!r}")
+    return seconds
+
+
+def run(
+    kernel: str | Problem,
+    shape: str | tuple[int, ...] = "",
+    dtype: str = "float32",
+    *,
+    target: str | None = None,
+    store: Store | None = None,
+    **options: Any,
+) -> Result:
+    """Tune a kernel and wait for the `Result`; options are `Session`'s. Without `store` the user's own is taken.
+
+    >>> from triton_kernels.tune.replay import replayed
+    >>> run(replayed({1: 3.0, 2: 1.0}), budget=None).verdict
+    'faster'
+    """
+    problem = find(kernel, shape, dtype, target) if isinstance(kernel, str) else kernel
+    with store or (Store() if problem.measure.apart else contextlib.nullcontext()) as kept:  # type: ignore[union-attr]
+        session = Session(problem, store=kept, **options)
+        for _ in session:
+            pass
+    assert session.result is not None
+    return session.result

@@ -1,0 +1,125 @@
+"""Which config to try next: the ask/tell protocol that every strategy speaks, and the two that ask nobody.
+
+A strategy knows rows of a `Table` and the values it was told, nothing of kernels, clocks or processes. `ask` gives the
+row to try next, or None when every config has been asked for; `tell` gives a row's value (the smaller the better), or
+None where it failed. Several rows may be asked for before the first is told.
+
+Another strategy joins by `register`: a class with a `name`, made as ``Strategy(table, seed=0, first=rows)``.
+"""
+
+from __future__ import annotations
+
+import importlib
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from .table import Table
+
+
+class Strategy:
+    """What all strategies share: the rows to begin with, what was asked, what was told."""
+
+    name = ""
+
+    def __init__(self, table: Table, seed: int = 0, first: Sequence[int] = ()) -> None:
+        self.table = table
+        self.rng = np.random.default_rng(seed)
+        self.asked = np.zeros(len(table), bool)
+        self.values = np.full(len(table), np.nan)  # of those told; inf for failures
+        self.told: list[int] = []
+        self.best: int | None = None
+        self._first = [*dict.fromkeys(first)]
+
+    def ask(self) -> int | None:
+        """The row to try next."""
+        while self._first:
+            row = self._first.pop(0)
+            if not self.asked[row]:
+                break
+        else:
+            if self.asked.all():
+                return None
+            row = self.choose()
+        self.asked[row] = True
+        return row
+
+    def tell(self, row: int, value: float | None) -> None:
+        """The value of a row, whether it was asked for or is known from before."""
+        self.asked[row] = True
+        if np.isnan(self.values[row]):
+            self.told.append(row)
+        self.values[row] = math.inf if value is None else value
+        if value is not None and (self.best is None or value < self.values[self.best]):
+            self.best = row
+        self.learn(row)
+
+    def choose(self) -> int:
+        """A row that has not been asked for; there is one."""
+        raise NotImplementedError(f"the strategy {type(self).__name__} does not say how it chooses")
+
+    def learn(self, row: int) -> None:
+        """`values` of this row has just changed."""
+
+    def anywhere(self) -> int:
+        """A row by chance among those not asked for."""
+        return int(self.rng.choice(np.flatnonzero(~self.asked)))
+
+
+class Exhaustive(Strategy):
+    """Every config, in the order of the space."""
+
+    name = "exhaustive"
+
+    def choose(self) -> int:
+        return int(np.argmin(self.asked))
+
+
+class Random(Strategy):
+    """Every config, in an order by chance."""
+
+    name = "random"
+
+    def choose(self) -> int:
+        return self.anywhere()
+
+
+_CLASSES: dict[str, type[Strategy] | str] = {
+    "exhaustive": Exhaustive,
+    "random": Random,
+    "line": "strategy_line.Line",
+    "gaussian": "strategy_gaussian.Gaussian",
+    "portfolio": "strategy_portfolio.Portfolio",
+}
+
+
+def register(strategy: type[Strategy]) -> type[Strategy]:
+    """Let `make` know a strategy by its name; usable as a decorator."""
+    if not strategy.name:
+        raise ValueError(f"the strategy {strategy.__name__} needs a name")
+    _CLASSES[strategy.name] = strategy
+    return strategy
+
+
+def names() -> tuple[str, ...]:
+    """The strategies there are."""
+    return tuple(_CLASSES)
+
+
+def make(name: str, table: Table, seed: int = 0, first: Sequence[int] = ()) -> Strategy:
+    """A strategy by its name.
+
+    >>> from triton_kernels.tune.space import Space, powers_of_two
+    >>> strategy = make("exhaustive", Table(Space([powers_of_two("BLOCK", 64, 256, default=128)])))
+    >>> strategy.ask(), strategy.ask()
+    (0, 1)
+    """
+    found = _CLASSES.get(name)
+    if found is None:
+        raise ValueError(f"no strategy is named {name!r}; there are {', '.join(_CLASSES)}")
+    if isinstance(found, str):
+        module, _, attribute = found.partition(".")
+        found = getattr(importlib.import_module(f".{module}", __package__), attribute)
+        assert isinstance(found, type)
+    return found(table, seed, first)

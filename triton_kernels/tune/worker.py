@@ -1,0 +1,217 @@
+"""A worker process that its owner can afford to lose, and the owner's side of it.
+
+The worker is a fresh interpreter that opens a measure and calls its methods. Its owner waits with a time limit, hears
+a heartbeat meanwhile, and when the worker crashes, hangs or falls silent says which (`Failed`), and starts another for
+the next call. A worker whose owner is gone ends by itself within a second.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pickle
+import resource
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import traceback
+from collections.abc import Mapping
+from multiprocessing.connection import Connection
+from typing import Any
+
+from .measure import Failed, Measure
+
+BEAT_S = 0.4
+SILENCE_S = 30.0  # without a heartbeat for so long, a worker is frozen: stopped, or swapping
+START_LIMIT_S = 120.0  # an import of triton on a loaded machine
+_LOOK_S = 0.05
+_PHASES = {"build": "compiling", "check": "checking", "pairs": "timing", "rounds": "timing"}
+_BEGIN = "import sys; sys.path[:] = {path!r}; from triton_kernels.tune.worker import main; main({fd})"
+
+
+class Stopped(Exception):
+    """The session was stopped while a worker was busy; its config is to be tried again."""
+
+
+class Worker:
+    """One process that measures. Calls come one at a time; `stopping`, once set, ends them with `Stopped`."""
+
+    def __init__(
+        self, measure: Measure, *, memory_bytes: int | None = None, stopping: threading.Event | None = None
+    ) -> None:
+        self.measure = measure
+        self.memory_bytes = memory_bytes
+        self.stopping = stopping or threading.Event()
+        self.facts: dict[str, str] = {}
+        self.starts = 0
+        self._process: subprocess.Popen[bytes] | None = None
+        self._pipe: Connection | None = None
+        self._said: Any = None
+
+    def call(self, method: str, *arguments: Any, limit_s: float) -> Any:
+        """What ``measure.method(*arguments)`` gives in the worker. *Raises*: Failed, Stopped, and nothing else of a
+        config's own doing."""
+        if self._process is None or self._process.poll() is not None:
+            self._start()
+        return self._ask((method, arguments), limit_s)
+
+    def close(self) -> None:
+        """End the process."""
+        process, self._process = self._process, None
+        if self._pipe is not None:
+            self._pipe.close()
+            self._pipe = None
+        if process is not None:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, signal.SIGKILL)  # its compilers too
+            process.wait()
+        if self._said is not None:
+            self._said.close()
+            self._said = None
+
+    def __enter__(self) -> Worker:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def _start(self) -> None:
+        self.close()
+        ours, theirs = socket.socketpair()
+        self._said = tempfile.TemporaryFile()  # noqa: SIM115  closed by `close`
+        path = [os.path.abspath(p) if p else os.getcwd() for p in sys.path]
+        environment = {**os.environ, **self.measure.environment}
+        environment.pop("PYTHONFAULTHANDLER", None)  # its pages of text would hide what a kernel says before it dies
+        with theirs:
+            os.set_inheritable(theirs.fileno(), True)
+            self._process = subprocess.Popen(
+                [sys.executable, "-c", _BEGIN.format(path=path, fd=theirs.fileno())],
+                stdin=subprocess.DEVNULL, stdout=self._said, stderr=self._said, pass_fds=(theirs.fileno(),),
+                env=environment, start_new_session=True,
+            )  # fmt: skip
+        self._pipe = Connection(ours.detach())
+        self.starts += 1
+        self.facts = self._ask((self.measure, self.memory_bytes), START_LIMIT_S)
+
+    def _ask(self, message: Any, limit_s: float) -> Any:
+        pipe, began = self._pipe, time.monotonic()
+        assert pipe is not None
+        heard, phase = began, _PHASES.get(message[0], "starting") if isinstance(message[0], str) else "starting"
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # why it died is told below
+            pipe.send(message)
+        while True:
+            try:
+                if not pipe.poll(_LOOK_S):
+                    now = time.monotonic()
+                    if self.stopping.is_set():
+                        self.close()
+                        raise Stopped
+                    if now - began > limit_s or now - heard > SILENCE_S:
+                        frozen = now - heard > SILENCE_S
+                        self.close()
+                        what = "gave no sign of life for" if frozen else "had no result after"
+                        raise Failed("timeout", f"{phase} {what} {now - (heard if frozen else began):.1f} s")
+                    continue
+                kind, content = pickle.loads(pipe.recv_bytes())
+            except (EOFError, ConnectionResetError, OSError):
+                raise self._death(phase) from None
+            heard = time.monotonic()
+            if kind == "beat":
+                if heard - began > limit_s:
+                    self.close()
+                    raise Failed("timeout", f"{phase} had no result after {heard - began:.1f} s")
+                if self.stopping.is_set():
+                    self.close()
+                    raise Stopped
+            elif kind == "failed":
+                raise content
+            else:
+                return content
+
+    def _death(self, phase: str) -> Failed:
+        """Why the worker is gone."""
+        process = self._process
+        assert process is not None
+        try:
+            code = process.wait(5.0)
+        except subprocess.TimeoutExpired:
+            code = -signal.SIGKILL
+        self._said.seek(0)
+        said = self._said.read().decode(errors="replace")[-4000:].strip()
+        self.close()
+        last = f": {said.splitlines()[-1][:200]}" if said else ""
+        if code == -signal.SIGKILL:
+            return Failed("runtime", f"the process was killed while {phase}, as when memory runs out{last}", said)
+        if code < 0:
+            name = signal.Signals(-code).name if -code in {s.value for s in signal.Signals} else f"signal {-code}"
+            what = {"SIGSEGV": "a forbidden address", "SIGABRT": "abort()", "SIGFPE": "a forbidden operation",
+                    "SIGILL": "an instruction that this processor lacks", "SIGBUS": "a forbidden address"}  # fmt: skip
+            why = f" ({what[name]})" if name in what else ""
+            return Failed("runtime", f"{name}{why} while {phase}{last}", said)
+        return Failed("runtime", f"the process ended with {code} while {phase}{last}", said)
+
+
+def main(descriptor: int) -> None:
+    """The worker's side: the measure first, then calls until the owner hangs up."""
+    pipe = Connection(descriptor)
+    lock = threading.Lock()
+    phase = "starting"
+
+    def send(kind: str, content: Any) -> None:
+        message = pickle.dumps((kind, content))
+        with lock:
+            pipe.send_bytes(message)
+
+    def beat() -> None:
+        while True:
+            time.sleep(BEAT_S)
+            try:
+                send("beat", None)
+            except OSError:  # the owner is gone, and a kernel that hangs would run forever
+                os.killpg(0, signal.SIGKILL)
+
+    threading.Thread(target=beat, daemon=True).start()
+    measure: Measure | None = None
+    while True:
+        try:
+            message = pipe.recv()
+            if measure is None:
+                measure, memory = message
+                _limit(memory)
+                result: Any = measure.open()  # type: ignore[union-attr]
+            else:
+                phase = _PHASES[message[0]]
+                result = getattr(measure, message[0])(*message[1])
+            send("done", result)
+        except (EOFError, ConnectionResetError, BrokenPipeError):
+            os.killpg(0, signal.SIGKILL)
+        except Failed as failure:
+            send("failed", failure)
+        except MemoryError as error:
+            send("failed", Failed("runtime", f"out of memory while {phase}", str(error)))
+        except BaseException as error:
+            last = (str(error).strip().splitlines() or [""])[0]
+            status = "compile" if phase == "compiling" else "runtime"
+            send("failed", Failed(status, f"{type(error).__name__}: {last}"[:500], traceback.format_exc()[-4000:]))
+
+
+def _limit(memory_bytes: int | None) -> None:
+    """No core files; at most so much memory, that a config which asks for too much fails by itself."""
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    if memory_bytes is not None and sys.platform == "linux":
+        hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
+        resource.setrlimit(resource.RLIMIT_DATA, (memory_bytes, hard))
+
+
+def memory_for_a_worker() -> int | None:
+    """Three quarters of the memory that is free now, in bytes; None where that is not known."""
+    try:
+        with open("/proc/meminfo", encoding="ascii") as file:
+            facts: Mapping[str, str] = dict(line.split(":", 1) for line in file)
+        return max(int(facts["MemAvailable"].split()[0]) * 768, 1 << 29)
+    except (OSError, KeyError, ValueError):
+        return None
