@@ -46,7 +46,8 @@ def sites(rows: list[Row]) -> list[int]:
     numbers: dict[object, int] = {}
     found = []
     for key, row in zip(keys, rows, strict=True):
-        number = numbers.setdefault(key, len(numbers) + 1) if met[key] > 1 else 0
-        library = row.inner is not None and row.chain and row.inner != row.chain[0] and not row.path
-        found.append(-number if library else number)
+        if row.op == "fill" and not row.path:  # a layer that is made fills several parameters from one place
+            found.append(-numbers.setdefault(key, len(numbers) + 1))
+        else:
+            found.append(numbers.setdefault(key, len(numbers) + 1) if met[key] > 1 else 0)
     return found

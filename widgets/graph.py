@@ -12,7 +12,7 @@ from math import ceil
 from .figures import count_text, shape_text, shorten, time_text
 from .grouping import OUTLIER, OUTLIER_SHARE, Group, sole, tree
 from .layout import Layout, layered
-from .record import OpRow, Record
+from .record import OpRow, Record, TensorRow
 from .structure import Block, Structure, taken
 
 OPEN_LIMIT = 40
@@ -57,7 +57,6 @@ class Item:
     index: int
     """Of the op in `record.ops`, of the view, or of the tensor in `record.tensors`."""
     label: str
-    time: str = ""
     detail: str = ""
     place: str = ""
     chips: list[Chip] = field(default_factory=list)
@@ -65,6 +64,12 @@ class Item:
     forward_ms: float = 0.0
     backward_ms: float = 0.0
     flags: list[str] = field(default_factory=list)
+
+    @property
+    def time(self) -> str:
+        """How long it took, in words; nothing where that is not known."""
+        spent = self.forward_ms + self.backward_ms
+        return time_text(spent) if spent else ""
 
     def size(self) -> tuple[float, float]:
         """Width and height that hold the texts, the width in steps so that like groups share a layout."""
@@ -164,6 +169,8 @@ class _Builder:
         self.home: list[tuple[int, int]] = [(0, 0)] * len(record.ops)
         self.inputs = list(map(leads_to(record), record.ops))
         self.structure = Structure(record)
+        self.chips: dict[int, Chip] = {}
+        self.shapes: dict[tuple[int, ...], str] = {}
 
     def build(self) -> Graph:
         pending: list[tuple[Group, tuple[int, int] | None]] = [(tree(self.record, self.structure), None)]
@@ -195,7 +202,7 @@ class _Builder:
         owner: dict[int, int] = {}
         for k, child in enumerate(children):
             items.append(self.op_item(child, group) if isinstance(child, int) else self.group_item(child, group))
-            owner.update((i, k) for i in items[k].ops)
+            owner.update(dict.fromkeys(items[k].ops, k))
         sources: list[Item] = []
         edges: list[tuple[int, int]] = []
         for source, targets in self.reads(items, owner).items():
@@ -219,7 +226,7 @@ class _Builder:
                 more = Chip(f"+{len(rest)} more", no_gradient=any(chip.no_gradient for chip in rest))
                 item.chips = [*item.chips[:CHIPS_SHOWN], more]
         items = sources + items
-        label = group.fold or _within(group.path, self.path_above(parent))
+        label = group.within + group.fold or _within(group.path, self.path_above(parent))
         self.views.append(View(label, parent, items, edges, self.place(items, edges), note, group.path))
         closed: list[tuple[Group, tuple[int, int]]] = []
         for k, child in enumerate(children, shift):
@@ -255,7 +262,7 @@ class _Builder:
             return runs, f"{total:,} boxes folded into runs of the same source line"
         step = max(min(ceil(total**0.5), FOLD_LIMIT), ceil(total / FOLD_LIMIT))
         starts = range(0, total, step)
-        rounds = all(isinstance(child, Group) and child.fold.startswith("iteration ") for child in children)
+        rounds = group.rounds is not None and total * group.rounds == group.total
         word = "iterations " if rounds else ""
         chunks = [Group(group.path, children[k : k + step], f"{word}{k + 1}–{min(k + step, total)}") for k in starts]
         return list(chunks), f"{total:,} {word.strip() or 'boxes'} folded into runs of {step}"
@@ -264,7 +271,7 @@ class _Builder:
         """Neighbours that come from the same line, as groups."""
         runs: list[tuple[tuple[str, int | None], list[Group | int]]] = []
         for child in children:
-            op = self.record.ops[child if isinstance(child, int) else next(child.ops())]
+            op = self.record.ops[child if isinstance(child, int) else child.ops()[0]]
             place = (op.file, op.line)
             if not runs or runs[-1][0] != place:
                 runs.append((place, []))
@@ -300,21 +307,25 @@ class _Builder:
                 continue
             tensor = self.record.tensors[index]
             if tensor.name and (items[k].kind == "op" or tensor.kind == "input"):
-                dead = tensor.name in self.dead
-                label = shorten(tensor.name.rsplit(".", 1)[-1].removeprefix("unnamed "), 16)
-                items[k].chips.append(Chip(label + (": no gradient" if dead else ""), index, no_gradient=dead))
+                items[k].chips.append(self.chip(index, tensor))
+
+    def chip(self, index: int, tensor: TensorRow) -> Chip:
+        """The chip of a parameter or a constant, the same on every box that reads it."""
+        if index not in self.chips:
+            dead = tensor.name in self.dead
+            label = shorten(tensor.name.rsplit(".", 1)[-1].removeprefix("unnamed "), 16)
+            self.chips[index] = Chip(label + (": no gradient" if dead else ""), index, no_gradient=dead)
+        return self.chips[index]
 
     def op_item(self, index: int, view: Group) -> Item:
         op = self.record.ops[index]
-        total = op.forward_ms + op.backward_ms
         return Item(
             "op",
             index,
             shorten(op.op, 24) + (f" ×{op.count:,}" if op.count > 1 else ""),
-            time_text(total) if total else "",
             self.shape(op, index),
-            shorten(_within(op.module, view.path), 18, keep_end=True),
-            self.slowest(op),
+            shorten(_within(op.module, view.path), 18, keep_end=True) if op.module else "",
+            self.slowest(op) if op.count > 2 else [],
             ops=[index],
             forward_ms=op.forward_ms,
             backward_ms=op.backward_ms,
@@ -324,7 +335,10 @@ class _Builder:
     def shape(self, op: OpRow, index: int) -> str:
         """The shape of an op's output; of one that failed, those of what it read."""
         if "error" not in op.flags or op.dtype:
-            return shape_text(op.shape) if op.dtype else ""  # an optimizer's step has no output
+            if not op.dtype:  # an optimizer's step has no output
+                return ""
+            size = tuple(op.shape)
+            return self.shapes.get(size) or self.shapes.setdefault(size, shape_text(op.shape))
         shapes = [
             (self.record.ops[i] if kind == "o" else self.record.tensors[i]).shape for kind, i in self.inputs[index]
         ]
@@ -332,7 +346,7 @@ class _Builder:
 
     def mark_branches(self, items: list[Item]) -> None:
         """Say at the first box of each branch that was taken which one it is."""
-        if not self.structure.blocks:
+        if not any(self.structure.branches):
             return
         ways = []
         for item in items:
@@ -349,23 +363,22 @@ class _Builder:
     def slowest(self, op: OpRow) -> list[Chip]:
         """The mark of a repeat one run of which took far longer than the others."""
         longest = op.forward_max_ms
-        if op.count < 3 or longest * op.count <= OUTLIER * op.forward_ms or longest < self.least:
+        if longest * op.count <= OUTLIER * op.forward_ms or longest < self.least:
             return []
         return [Chip("slowest " + time_text(longest), outlier=True)]
 
     def group_item(self, group: Group, view: Group) -> Item:
-        inside = list(group.ops())
+        inside = group.ops()
         rows = [self.record.ops[i] for i in inside]
         forward, backward = sum(row.forward_ms for row in rows), sum(row.backward_ms for row in rows)
         flags = sorted({flag for row in rows for flag in row.flags})
-        tensors = {index for i in inside for kind, index in self.inputs[i] if kind == "t"}
+        tensors = {source[1] for i in inside for source in self.inputs[i] if source[0] == "t"}
         parameters = [self.record.tensors[t] for t in tensors if self.record.tensors[t].kind == "parameter"]
         dead = sum(tensor.name in self.dead for tensor in parameters)
-        label = group.fold or _within(group.path, view.path)
-        item = Item(
-            "group", 0, shorten(label, LOOP_LABEL, keep_end=True) if group.loop else shorten(label, 24, keep_end=True)
-        )
-        item.time, item.detail = time_text(forward + backward), count_text(len(rows), "op")
+        head, sign, times = (group.within + group.fold).rpartition(" ×") if group.loop else ("", "", "")
+        label = shorten(group.within + group.fold or _within(group.path, view.path), 24, keep_end=True)
+        item = Item("group", 0, shorten(head, LOOP_LABEL) + sign + times if head else label)
+        item.detail = count_text(len(rows), "op")
         item.ops, item.forward_ms, item.backward_ms, item.flags = inside, forward, backward, flags
         if group.place:
             item.place = group.place

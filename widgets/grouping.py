@@ -5,7 +5,6 @@ cycle, and a module that is called twice is two boxes.
 """
 
 from bisect import bisect_right
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from .figures import time_text
@@ -34,16 +33,20 @@ class Group:
     loop: Block | None = None
     total: int | None = None
     """How often a loop went round in all, where that is known."""
+    rounds: int | None = None
+    """How often each of a loop's iterations ran, where they are groups."""
+    within: str = ""
+    """The iteration that a loop is all of."""
 
-    def ops(self) -> Iterator[int]:
+    def ops(self) -> list[int]:
         """Indexes of all ops inside."""
-        stack: list[Group | int] = [self]
-        while stack:
-            top = stack.pop()
-            if isinstance(top, int):
-                yield top
+        found: list[int] = []
+        for child in self.children:
+            if isinstance(child, int):
+                found.append(child)
             else:
-                stack.extend(reversed(top.children))
+                found += child.ops()
+        return found
 
 
 def tree(record: Record, structure: Structure) -> Group:
@@ -63,7 +66,8 @@ def tree(record: Record, structure: Structure) -> Group:
         tags: tuple[Tag, ...] | list[str] = structure.paths[index] if structure.paths else module_parts(op)
         if tags != path:
             same = 0
-            while same < min(len(path), len(tags)) and path[same] == tags[same]:
+            most = min(len(path), len(tags))
+            while same < most and (path[same] is tags[same] or path[same] == tags[same]):
                 same += 1
             del levels[same + 1 :]
             for tag in tags[same:]:
@@ -103,15 +107,16 @@ class _Loops:
             total = above
             if group.loop is not None:
                 self.loop(group, above, depth)
-                total, depth = group.total, depth + 1
+                # of what an iteration holds: how often that iteration ran
+                total, depth = group.total if group.rounds is None else group.rounds, depth + 1
             pending += [(child, total, depth) for child in group.children if isinstance(child, Group)]
 
     def loop(self, group: Group, above: int | None, depth: int) -> None:
         """Settle a loop whose body the loops around it ran `above` times in all."""
         rounds = [child for child in group.children if isinstance(child, Group)]
-        all_ops = list(group.ops())
+        all_ops = group.ops()
         shared = self.shared(rounds)
-        inside = [[i for i in child.ops() if i not in shared] for child in rounds]
+        inside = [[i for i in child.ops() if i not in shared] if shared else child.ops() for child in rounds]
         sizes = [len(ops) for ops in inside]
         counts = {self.record.ops[i].count for ops in inside for i in ops}
         single = len(rounds) > 1 and len(counts) == 1 and 0 < max(sizes) <= 2 * min(sizes)
@@ -120,7 +125,8 @@ class _Loops:
         if single:
             for child in rounds[: 1 if shared else 0]:
                 _without(child, shared)
-            group.total = len(rounds) * counts.pop()
+            group.rounds = counts.pop()
+            group.total = len(rounds) * group.rounds
             group.mark = self.slowest_round(rounds, inside)
             bodies = [child.children[0] for child in rounds if len(child.children) == 1]
             modules = [body for body in bodies if isinstance(body, Group) and not body.loop]
@@ -128,8 +134,7 @@ class _Loops:
                 group.children = list(modules)  # a loop over layers: their names say more
                 group.keep = False
             else:
-                ones = [child.children[0] if len(child.children) == 1 else child for child in rounds]
-                group.children = [*sorted(shared), *ones]
+                group.children = [*sorted(shared), *map(_only, rounds)]
                 group.keep = True
         else:
             group.children = [inner for child in rounds for inner in child.children]
@@ -191,6 +196,16 @@ class _Loops:
         if len(starts) < total:
             spent.pop()  # the timeline may end within it
         return self.said("", spent)[1]
+
+
+def _only(round_: Group) -> Group | int:
+    """An iteration, or the loop or the op that it consists of."""
+    only = round_.children[0]
+    if len(round_.children) > 1 or (isinstance(only, Group) and only.loop is None):
+        return round_
+    if isinstance(only, Group):
+        only.within, only.mark = f"{round_.fold}: ", round_.mark
+    return only
 
 
 def _without(group: Group, left_out: set[int]) -> None:

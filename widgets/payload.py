@@ -90,7 +90,8 @@ def payload(record: Record, graph: Graph) -> dict[str, Any]:
         "colours": colours(record.source),
         "error": error and {"type": error.type, "message": error_message(record), "line": error.line},
         "keys": {name: list(columns) for name, (columns, _) in tables.items()} | {"items": list(_ITEM)},
-        **{name: _rows(columns, rows, put) for name, (columns, rows) in tables.items()},
+        **{name: _rows(columns, rows, put) for name, (columns, rows) in tables.items() if name != "ops"},
+        "ops": _columns(*tables["ops"], put),
         "views": [
             {
                 "label": view.label,
@@ -99,11 +100,7 @@ def payload(record: Record, graph: Graph) -> dict[str, Any]:
                 "first": next((k for k, item in enumerate(view.items) if item.kind in ("op", "group")), 0),
                 "layout": view.layout,
                 "edges": view.edges,
-                "items": _rows(
-                    _ITEM | {"chips": lambda it: [[put(c.label), _tone(c)] for c in it.chips]},
-                    view.items,
-                    put,
-                ),
+                "items": _items(view.items, record.ops, put),
             }
             for view in graph.views
         ],
@@ -116,7 +113,6 @@ def payload(record: Record, graph: Graph) -> dict[str, Any]:
             }
             for layout in graph.layouts
         ],
-        "home": graph.home,
         "start": graph.start,
         "branches": graph.told,
         "strings": list(strings.number),
@@ -131,11 +127,11 @@ def figure(value: float | None, digits: int = 4) -> float | str | None:
     >>> figure(0.123456789), figure(float("nan")), figure(None)
     (0.1235, 'NaN', None)
     """
-    if value is None or value == 0:
+    if not value:
         return value
-    if not math.isfinite(value):
+    if value - value != 0:
         return "NaN" if math.isnan(value) else "∞" if value > 0 else "-∞"
-    return float(f"{value:.{digits}g}")
+    return float(format(value, ".4g" if digits == 4 else f".{digits}g"))
 
 
 def mask(flags: list[str]) -> int:
@@ -162,6 +158,29 @@ def _rows(columns: Columns, rows: Iterable[Any], put: Callable[[str], int]) -> l
     read = [map(column, rows) for column in columns.values()]
     written = [map(put, column) if name[0] == "$" else column for name, column in zip(columns, read, strict=True)]
     return list(map(list, zip(*written, strict=True)))
+
+
+def _columns(columns: Columns, rows: Iterable[Any], put: Callable[[str], int]) -> list[Any]:
+    """How many rows, and their columns; one that is the same in all rows is a list of one value."""
+    rows = list(rows)
+    read = [list(map(column, rows)) for column in columns.values()]
+    written = [list(map(put, column)) if name[0] == "$" else column for name, column in zip(columns, read, strict=True)]
+    return [len(rows), [column[:1] if column.count(column[0]) == len(rows) else column for column in written if rows]]
+
+
+def _items(items: list[Item], ops: list[OpRow], put: Callable[[str], int]) -> list[Any]:
+    """Boxes as rows; one of which its op says all is the op's number."""
+    plain = [_plain(item, ops) for item in items]
+    columns = _ITEM | {"chips": lambda it: [[put(c.label), _tone(c)] for c in it.chips]}
+    rows = iter(_rows(columns, [item for item, op in zip(items, plain, strict=True) if not op], put))
+    return [item.index if op else next(rows) for item, op in zip(items, plain, strict=True)]
+
+
+def _plain(item: Item, ops: list[OpRow]) -> bool:
+    if item.kind != "op" or item.chips or item.place or item.flags:
+        return False
+    op = ops[item.index]
+    return item.label == (f"{op.op} ×{op.count:,}" if op.count > 1 else op.op)
 
 
 def _stats(op: Any) -> list[Any] | None:

@@ -74,7 +74,7 @@ class OpRow:
     """Where it lies in `Record.pages`, innermost first: page, line, page, line, ..."""
     site: int = 0
     """Rows of one number are the same op at the same place on other inputs, as a loop makes them; 0: there is one.
-    Negative where a library's function runs it outside any module: perhaps several times a call."""
+    Negative where making a layer runs it, which may do so several times."""
 
 
 @dataclass

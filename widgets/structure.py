@@ -19,6 +19,8 @@ Place = tuple[int, int, int, int]
 """Line, column, end line, end column."""
 
 DEPTH_LIMIT = 12
+CALLS = 32
+"""Calls of functions within each other that are looked at."""
 
 _BLOCKS = re.compile(r"\b(?:for|while|if|match)\b")
 _MAGIC = re.compile(r"^(\s*)[%!?].*$")
@@ -194,6 +196,10 @@ def _holds(outer: Place, place: Any) -> bool:
     return outer[:2] <= (place[0], place[1]) and (place[2], place[3]) <= outer[2:]
 
 
+Level = tuple[Tag, tuple[int, ...], tuple[str, ...] | None]
+"""A tag; where in its loop an op is; the module called there, None where a loop inside runs it."""
+
+
 class Structure:
     """Which loops and branches of a record's source its ops ran in.
 
@@ -211,6 +217,8 @@ class Structure:
         self.branches: list[tuple[Block, ...]] = [()] * len(record.ops)
         """The branches that each op ran in."""
         self._found: dict[Any, tuple[Block, ...]] = {}
+        self._known: dict[object, tuple[list[Level], tuple[Block, ...]]] = {}
+        self._tags: dict[object, Tag] = {}
         self._keys: dict[Block, set[tuple[int, ...]]] = {}
         self.paths: list[tuple[Tag, ...]] = self._paths() if self.blocks else []
         """For every op what it is grouped by, outermost first; empty where the source has no blocks."""
@@ -230,7 +238,7 @@ class Structure:
 
     def _paths(self) -> list[tuple[Tag, ...]]:
         levels = [self._levels(k, op) for k, op in enumerate(self.record.ops)]
-        for found in levels:
+        for found in {id(found): found for found in levels}.values():
             for tag, key, _ in found:
                 if tag.loop is not None:
                     self._keys.setdefault(tag.loop, set()).add(key)
@@ -239,10 +247,11 @@ class Structure:
         before: tuple[Tag, ...] = ()
         for op, found in zip(self.record.ops, levels, strict=True):
             path: list[Tag] = []
+            loops = [level for level in found if level[0].loop is not None]
             same, depth = True, 0  # loops that are open still
-            for tag, key, called in found:
-                at = len(path)
-                same = same and at < len(before) and before[at] == tag
+            for level in found:
+                tag, key, called = level
+                same = same and len(path) < len(before) and before[len(path)] is tag
                 path.append(tag)
                 if tag.loop is None:
                     continue
@@ -250,57 +259,74 @@ class Structure:
                     del state[depth:]
                 if depth == len(state):
                     state.append(_Round(op, key, called))
-                elif self._begins(state[depth], tag.loop, op, key, called):
+                elif self._begins(state, loops, depth, op):
                     del state[depth + 1 :]
                     state[depth] = _Round(op, key, called, state[depth].number + 1)
                     same = False
                 else:
                     state[depth].key, state[depth].called = key, called
-                path.append(Tag("round", str(state[depth].number)))
-                same = same and len(path) <= len(before) and before[len(path) - 1] == path[-1]
+                path.append(self._round(state[depth].number))
+                same = same and len(path) <= len(before) and before[len(path) - 1] is path[-1]
                 depth += 1
             del state[depth:]
             before = tuple(path)
             paths.append(before)
         return paths
 
-    def _begins(
-        self, now: "_Round", loop: Block, op: OpRow, key: tuple[int, ...], called: tuple[str, ...] | None
-    ) -> bool:
-        """Whether an op begins the next time round a loop."""
+    def _begins(self, state: list["_Round"], loops: list[Level], depth: int, op: OpRow) -> bool:
+        """Whether an op begins the next time round the loop at `depth`."""
+        (tag, key, called), now = loops[depth], state[depth]
         if key != now.key:
             return key < now.key
-        if called is None or now.called is None:  # a loop inside, which goes round by itself
-            return False
+        if called is None or now.called is None:  # in a loop inside, which goes round by itself, but no further than
+            inner = loops[depth + 1][0].loop if called is None and depth + 1 < len(state) else None
+            full = inner is not None and state[depth + 1].number == inner.times  # its source says
+            return full and self._begins(state, loops, depth + 1, op)
         if called != now.called:
             return True
-        alone = len(self._keys[loop]) == 1 and not op.file
+        alone = tag.loop is not None and len(self._keys[tag.loop]) == 1 and not op.file
         return alone and op.site == now.head.site > 0 and op.calls == now.head.calls
 
-    def _levels(self, number: int, op: OpRow) -> list[tuple[Tag, tuple[int, ...], tuple[str, ...] | None]]:
+    def _round(self, number: int) -> Tag:
+        return self._tags.setdefault(number, Tag("round", str(number)))
+
+    def _tag(self, tag: Tag) -> Tag:
+        """One object for all equal tags."""
+        return self._tags.setdefault(tag, tag)
+
+    def _levels(self, number: int, op: OpRow) -> list[Level]:
         """The tags of an op without the rounds; for a loop with where in it the op is, and what module was called."""
         parts = module_parts(op)
         calls = op.calls
         if not calls and op.line is not None and not op.file:
             end_line, end_col = op.end_line or op.line, op.end_col if op.end_col is not None else op.col or 0
             calls = [[op.line, op.col or 0, end_line, end_col, 0, min(1, len(parts))]]
-        found: list[tuple[Tag, tuple[int, ...], tuple[str, ...] | None]] = []
+        key = (op.module, *map(tuple, calls))
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = self._leveled(parts, calls)
+        self.branches[number] = known[1]
+        return known[0]
+
+    def _leveled(self, parts: list[str], calls: list[list[int]]) -> tuple[list[Level], tuple[Block, ...]]:
+        found: list[Level] = []
         branches: list[Block] = []
         at = 0
         outer: list[tuple[int, ...]] = []
-        for call in calls:
+        for call in calls[:CALLS]:
             before, called = call[4], tuple(parts[call[4] : call[5]])
-            found += [(Tag("module", part), (), None) for part in parts[at:before]]
+            found += [(self._tag(Tag("module", part)), (), None) for part in parts[at:before]]
             at = max(at, before)
             around = self.around(call)
             branches += [b for b in around if b.kind == "branch"]
             loops = [b for b in around if b.kind == "loop"]
             for loop, inner in zip(loops, [*loops, None][1:], strict=True):
                 key = _after(inner.statement if inner else call)
-                found.append((Tag("loop", loop.label, loop, tuple(outer)), key, None if inner else called))
+                tag = self._tag(Tag("loop", loop.label, loop, tuple(outer)))
+                found.append((tag, key, None if inner else called))
             outer.append(tuple(call))
-        self.branches[number] = tuple(branches)
-        return found + [(Tag("module", part), (), None) for part in parts[at:]]
+        found += [(self._tag(Tag("module", part)), (), None) for part in parts[at:]]
+        return found, tuple(branches)
 
 
 @dataclass
@@ -321,7 +347,7 @@ def module_parts(op: OpRow) -> list[str]:
 def times(rows: list[OpRow]) -> int:
     """How often a place in a loop was reached: the most runs that rows of one place have together.
 
-    A place in a library (a negative site) may be reached many times at once and tells nothing.
+    A place where a layer is made (a negative site) may be reached many times at once and tells nothing.
 
     Examples
     --------

@@ -10,11 +10,11 @@ for (const root of script ? [script.parentElement] : document.querySelectorAll('
 }
 
 function card(root, D) {
-const {head, views, layouts, home} = D;
+const {head, views, layouts} = D, home = []; // home: the view and the box that draw an op as itself
 // Rows come as arrays, their names once; a name that starts with $ says that the value is a number of D.strings.
 const rows = (table, keys = D.keys[table], list = D[table]) => list.map(r => Object.fromEntries(keys.map((k, i) => k[0] === '$' ? [k.slice(1), D.strings[r[i]]] : [k, r[i]])));
-const ops = rows('ops'), tensors = rows('tensors'), lines = rows('lines'), gradients = rows('gradients'), kernels = rows('kernels'), byOp = rows('by_op'), findings = rows('findings');
-for (const v of views) v.items = rows('', D.keys.items, v.items).map(it => it.kind === 'op' ? {...it, forward: ops[it.index].forward, backward: ops[it.index].backward, flags: ops[it.index].flags} : it);
+const ops = Array.from({length: D.ops[0]}, (_, i) => Object.fromEntries(D.keys.ops.map((k, j) => { const c = D.ops[1][j], x = c.length > 1 ? c[i] : c[0]; return k[0] === '$' ? [k.slice(1), D.strings[x]] : [k, x]; }))); // by column; one value stands for all rows
+const tensors = rows('tensors'), lines = rows('lines'), gradients = rows('gradients'), kernels = rows('kernels'), byOp = rows('by_op'), findings = rows('findings');
 const CUT = 1, UNREACHED = 8, ICON = {error: '✕', warning: '▲', note: '●'}, WORD = {error: 'Error', warning: 'Warning', note: 'Note'};
 
 // ---- small tools
@@ -41,6 +41,13 @@ const nearest = (box, e) => { // scrolls inside the card alone: scrollIntoView w
   if (b.left < a.left || b.right > a.right) box.scrollLeft += b.left - a.left - (a.width - b.width) / 2;
 };
 const rove = (from, to, box) => { from.setAttribute('tabindex', -1); to.setAttribute('tabindex', 0); to.focus({preventScroll: true}); nearest(box, to); };
+
+views.forEach((v, n) => { v.items = v.items.map((it, k) => { // an op's number stands for a box of which the op says all
+  const own = real(it) ? {kind: 'op', index: it, label: ops[it].op + (ops[it].count > 1 ? ' ×' + whole(ops[it].count) : ''), detail: ops[it].dtype && ops[it].shape, place: '', badge: '', marks: '', chips: []} : rows('items', D.keys.items, [it])[0], o = ops[own.index];
+  if (own.kind !== 'op') return own;
+  home[own.index] = [n, k];
+  return {...own, forward: o.forward, backward: o.backward, flags: o.flags};
+}); });
 
 // ---- tabs: a panel's contents are made when it is first seen, or stand from the beginning
 const stages = [], panel = (name, make, ready) => stages.push({name, make, ready});
