@@ -110,8 +110,13 @@ def _appended(trace: Trace) -> list[Found]:
     except (SyntaxError, ValueError):
         return []
     readers, made = trace.consumers(), _made(trace)
-    for loop in (n for n in ast.walk(tree) if isinstance(n, ast.For | ast.While)):
+    seen: set[ast.AST] = set()
+    inner = [n for n in ast.walk(tree) if isinstance(n, ast.For | ast.While)]
+    for loop in sorted(inner, key=lambda n: -n.lineno):  # an inner loop before those around it
         for call in (n for n in ast.walk(loop) if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute)):
+            if call in seen:
+                continue
+            seen.add(call)
             if call.func.attr != "append" or len(call.args) != 1:  # type: ignore[attr-defined]
                 continue
             name = ast.unparse(call.func.value)  # type: ignore[attr-defined]
