@@ -392,7 +392,7 @@ class Recorder(observe.Observer):
         self._steps += 1
         n = self._steps
         sampled = n & (n - 1) == 0 or n % 64 == 0  # steps 1, 2, 4, 8, ...: copies cost memory traffic
-        copies = [(p, p._a.copy()) for p in parameters] if sampled else []
+        copies = [(p, self._some(p).copy()) for p in parameters] if sampled else []
         frame = sys._getframe(1)
         while frame is not None and (is_ours(frame.f_code.co_filename) or frame.f_code.co_filename.startswith(OURS)):
             frame = frame.f_back  # type: ignore[assignment]
@@ -406,6 +406,12 @@ class Recorder(observe.Observer):
                 self.trace.optimized.setdefault(leaf)
                 facts.stepped[leaf], facts.fed[leaf] = place, facts.last_backward
         self._update = [copies, site, self.own_ns, perf_counter_ns()]
+
+    def _some(self, p: Any) -> Any:
+        """What is compared of a parameter before and after a step: evenly spaced values, or all where few move."""
+        leaf = self.fold.parameter(p)
+        g = self.trace.gradients.get(leaf)
+        return measure.spread(p._a) if g is not None and g.zeros < 0.5 else p._a
 
     def _after_update(self, optimizer: Any, parameters: list[Any]) -> None:
         stop = perf_counter_ns()
@@ -423,12 +429,13 @@ class Recorder(observe.Observer):
             spent[2] += 1
         for p, before in copies:
             size = measure.norm(before)
+            after = p._a if before.shape == p._a.shape else measure.spread(p._a)
             if not size:
                 self.trace.steps.from_zero.add(self.fold.parameter(p))
             else:
-                change = measure.on_host(p._a) - measure.on_host(before)
-                leaf, ratio = self.fold.parameter(p), measure.norm(change) / size
+                leaf = self.fold.parameter(p)
+                ratio = measure.distance(after, before) / size
                 self.trace.updates[leaf] = ratio
                 # beside a weight that begins at (almost) nothing every step is large
-                if ratio == ratio and size > 1e-3 * p._a.size**0.5:
+                if ratio == ratio and size > 1e-3 * before.size**0.5:
                     self.trace.largest[leaf] = max(ratio, self.trace.largest.get(leaf, 0.0))
