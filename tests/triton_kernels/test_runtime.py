@@ -149,8 +149,9 @@ def test_errors_name_the_kernel_and_its_parameters():
 
 
 def test_an_empty_grid_launches_nothing():
-    x = np.zeros(0, "f")
-    launch(copy_kernel, (0,), (x, x), (0,), {"BLOCK": 4})
+    x, out = np.ones(4, "f"), np.zeros(4, "f")
+    launch(copy_kernel, (0,), (x, out), (4,), {"BLOCK": 4})
+    assert out.tolist() == [0, 0, 0, 0]
 
 
 def test_launches_are_remembered_and_forgotten():

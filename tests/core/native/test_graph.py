@@ -22,7 +22,6 @@ TANH: Elementwise = table["tanh"]  # type: ignore[assignment]
 
 def hot(op: Elementwise):
     """The op's C path as its public function calls it: the caller of the caller is the user."""
-    assert native.module is not None
     call_map(op, (core.ones(1),) * len(op.inputs))  # the kernel is looked up
     path = native.module.Hot(op, op.hot, op.layout, op.recorded, op.out == "bool")
     return lambda *operands: path(*operands)
@@ -62,8 +61,8 @@ def test_a_written_input_is_saved_with_its_version() -> None:
 def test_what_is_not_for_it_it_declines() -> None:
     add, tanh = hot(ADD), hot(TANH)
     x, whole = core.ones(2), core.ones(2, dtype=core.int64)
-    assert add(x, x) is not None
-    assert tanh(x) is not None
+    assert add(x, x).tolist() == [2.0, 2.0]
+    assert tanh(x).tolist() == core.tanh(x).tolist()
     for a, b in [(x, whole), (whole, whole), (whole, 1), (x, "a"), (x, None), (x, np.ones(2)), (1.0, x),
                  (x, core.ones(3)), (x, core.ones(2, device="cuda"))]:  # fmt: skip
         assert add(a, b) is None
@@ -106,7 +105,6 @@ def test_nothing_is_leaked() -> None:
 
 
 def test_step_declines_what_the_engine_must_look_at() -> None:
-    assert native.module is not None
     step = native.module.step
     x = core.ones(3, requires_grad=True)
     g = np.ones(3, np.float32)
@@ -123,7 +121,7 @@ def test_step_declines_what_the_engine_must_look_at() -> None:
     written.add_(1)
     assert step(node, g, None) is None
     done = x.tanh()
-    assert step(done.grad_fn, g, True) is not None
+    np.testing.assert_allclose(step(done.grad_fn, g, True)[0], 1 - np.tanh(np.ones(3)) ** 2, rtol=1e-6)
     assert done.grad_fn.freed is True
     assert step(done.grad_fn, g, True) is None
     assert step(x.sum().grad_fn, g, None) is None

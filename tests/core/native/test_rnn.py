@@ -35,7 +35,6 @@ def _both(name: str, arguments: list[Any], params: dict[str, Any], dtype: str) -
         arrays = [None if a is None else a.astype(d) for a in arguments]
         tensors = [None if a is None else core.from_numpy(a).requires_grad_() for a in arrays]
         if backend == "C":
-            assert core.explain is not None
             assert backends.pick(name, "cpu", tuple(arrays), params).name == f"{name}_forward"  # type: ignore[union-attr]
             outs = call_operation(op, tuple(tensors), params)  # type: ignore[arg-type]
         else:

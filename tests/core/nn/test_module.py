@@ -42,7 +42,6 @@ class Listener(observe.Observer):
 
     def op(self, event: observe.OpEvent) -> None:
         self.heard.append(event.op)
-        assert event.place is not None
         self.lines.append(core.source.locate(*event.place).code)
 
 

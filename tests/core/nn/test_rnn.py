@@ -119,9 +119,13 @@ def test_a_weight_may_be_computed() -> None:
     raw = nn.Parameter(layer.weight_hh_l0.detach().clone())
     del layer.weight_hh_l0
     layer.weight_hh_l0 = raw * 0.5
-    y, _ = layer(core.randn(5, 2, 3))
-    y.sum().backward()
-    assert raw.grad is not None
+    plain = nn.LSTM(3, 4)
+    plain.load_state_dict(layer.state_dict() | {"weight_hh_l0": raw.detach() * 0.5})
+    x = core.randn(5, 2, 3)
+    for rnn in (layer, plain):
+        y, _ = rnn(x)
+        y.sum().backward()
+    np.testing.assert_allclose(raw.grad.numpy(), 0.5 * plain.weight_hh_l0.grad.numpy(), rtol=1e-6)
 
 
 def test_frozen_weights_and_inputs() -> None:
@@ -130,7 +134,11 @@ def test_frozen_weights_and_inputs() -> None:
     x = core.randn(5, 2, 3, requires_grad=True)
     layer(x)[0].sum().backward()
     assert layer.weight_hh_l0.grad is None
-    assert x.grad is not None
+    frozen, x.grad = x.grad, None
+    layer.requires_grad_()
+    layer(x)[0].sum().backward()
+    assert core.equal(x.grad, frozen)
+    layer.weight_hh_l0.requires_grad_(False)
     with core.no_grad():
         assert not layer(x)[0].requires_grad
 

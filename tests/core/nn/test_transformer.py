@@ -100,7 +100,6 @@ def test_half_types(dtype: Any) -> None:
     want = F.scaled_dot_product_attention(x, x, x, is_causal=True)
     want.sum().backward()
     assert y.dtype is dtype
-    assert q.grad is not None
     assert q.grad.dtype is dtype
     np.testing.assert_allclose(y.double().detach().numpy(), want.detach().numpy(), atol=2e-2)
     np.testing.assert_allclose(q.grad.double().numpy(), x.grad.numpy(), atol=5e-2)

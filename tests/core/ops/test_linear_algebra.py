@@ -119,9 +119,13 @@ def test_results_are_named_and_out_is_written() -> None:
 
 def test_methods() -> None:
     A = matrix(3, 3)
-    for name in ("det", "logdet", "slogdet", "inverse", "pinverse", "cholesky", "qr", "svd", "matrix_power", "trace"):
-        assert hasattr(A, name)
+    positive = A @ A.mT + core.eye(3, dtype=A.dtype)
+    for name in ("det", "logdet", "slogdet", "inverse", "pinverse", "cholesky", "qr", "svd", "trace"):
+        got, want = getattr(positive, name)(), getattr(core, name)(positive)
+        for a, b in zip(*[x if isinstance(x, tuple) else (x,) for x in (got, want)], strict=True):
+            near(a, b)
     near(A.det(), L.det(A))
+    near(A.matrix_power(3), A @ A @ A)
 
 
 def test_low_rank() -> None:

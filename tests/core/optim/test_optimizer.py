@@ -118,7 +118,6 @@ def test_a_step_is_one_op_of_its_own_phase_at_the_users_line() -> None:
     )
     assert event.stop_ns > event.start_ns
     assert event.inputs == (*layer.parameters(), *(p.grad for p in layer.parameters()))
-    assert event.place is not None
     assert core.source.locate(*event.place).code == "opt.step()"
     after = [p.tolist() for p in layer.parameters()]
     assert listener.updates == [(True, before), (False, after)]

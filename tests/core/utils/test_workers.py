@@ -133,7 +133,7 @@ def test_any_structure_crosses() -> None:
     found["scalar"] += 1
     x = found["pair"].a.requires_grad_()
     (x * 2).sum().backward()
-    assert x.grad is not None
+    assert bool((x.grad == 2).all())
 
 
 def test_batches_that_are_kept_stay_as_they_are() -> None:
