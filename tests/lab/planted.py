@@ -6,7 +6,9 @@ classes and `y` (64,). The same texts run in PyTorch.
 
 from __future__ import annotations
 
+from .planted_loops import LOOPS
 from .planted_more import MORE, Planted
+from .planted_scales import SCALES
 
 CELLS: dict[str, Planted] = {
     "no zero_grad": Planted(
@@ -375,4 +377,4 @@ for epoch in range(3):
     ),
 }
 
-CELLS |= MORE
+CELLS |= MORE | LOOPS | SCALES
