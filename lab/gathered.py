@@ -61,7 +61,7 @@ class Row:
         self.error = ""
         self.flags: set[str] = set()
         self.values: tuple[float, float, float] | None = None  # first, last, highest: of one number with a gradient
-        self.sums: tuple[float, float] | None = None  # the least and largest sum of the probabilities nll_loss gets
+        self.sums: tuple[float, float] | None = None  # least and largest, of probabilities that nll_loss or a row gets
         self.into: Row | None = None  # the row that took this one over when rows were folded by place alone
 
     @property

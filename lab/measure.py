@@ -197,6 +197,21 @@ def norm(a: Any) -> float:
     return float(np.sqrt(np.dot(a, a)))
 
 
+def totals(a: Any, logs: bool) -> tuple[float, float] | None:
+    """The least and the largest sum of probabilities along the last dimension, given them or their logarithms.
+
+    >>> totals(np.full((2, 2), 0.5), False)
+    (1.0, 1.0)
+    """
+    if a.ndim < 2 or not a.size or a.size > SAMPLE:
+        return None
+    values = on_host(a).astype(np.float64)
+    if logs:
+        values = np.exp(values)
+    low, high = (float(f(values.sum(axis=-1))) for f in (np.min, np.max))
+    return (low, high) if np.isfinite(low) and np.isfinite(high) else None
+
+
 def sums(a: Any) -> tuple[float, float] | None:
     """The least and the largest sum of probabilities over the classes, given their logarithms with classes in dim 1.
 

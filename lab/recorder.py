@@ -229,6 +229,8 @@ class Recorder(observe.Observer):
         row.size = sum(int(t._a.nbytes) for t in e.outputs)
         if e.op == "nll_loss":
             row.sums = measure.sums(e.inputs[0]._a)
+        elif e.op in ("softmax", "log_softmax"):
+            row.sums = measure.totals(out._a, e.op == "log_softmax")
         if e.node is None and any(isinstance(t, TENSORS) and t._requires_grad for t in e.inputs):
             row.stops, row.quiet = True, not modes.state.enabled
 

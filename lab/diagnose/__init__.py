@@ -11,7 +11,7 @@ from .failing import failing
 from .found import Found
 from .held import held
 from .losses import broadcast, doubled
-from .missing import missing
+from .missing import frozen, missing
 from .nonfinite import first_nonfinite
 from .running import wrong_mode
 from .scale import scale
@@ -35,6 +35,7 @@ ORDER: tuple[Callable[[Trace, set[Leaf]], list[Found]], ...] = (
     piled_up,
     not_held,
     missing,
+    frozen,
     wrong_mode,
     held,
     scale,

@@ -230,12 +230,36 @@ def nothing_to_do(trace: Trace, explained: set[Leaf]) -> list[Found]:
         line, col, place = where(trace, chain)
         quiet = [r for r in before if isinstance(r, Row) and r.quiet]
         leaves = [r for r in before if isinstance(r, Leaf) and r.name and not r.name.startswith("unnamed")]
+        leaves.sort(key=lambda r: not r.module)  # the module's parameters before the data
         why = "nothing that led to it has requires_grad=True"
+        frozen = [r for r in leaves if r.module and not r.requires_grad]
         if quiet:
             why = f"{where(trace, min(quiet, key=lambda r: r.number).chain)[2]} ran under no_grad"
+        elif frozen and (at := freezing(trace)) is not None:
+            why = f"line {at} has set requires_grad=False for all that led to it ({listed(frozen)})"
         elif leaves:
             why += f" (it was computed from {listed(leaves)})"
         message = capital(f"{place} calls backward() on a value that has no graph: {why}.")
         remedy = "Leave no_grad before the forward pass." if quiet else "Make what is trained with requires_grad=True."
+        if frozen and not quiet:
+            remedy = "Freeze only what shall stay as it is: requires_grad_(True) for the layers that train, after that."
         found.append(Found("no-gradient", "error", line, col, message, remedy, quiet[:1], []))
     return found
+
+
+def freezing(trace: Trace) -> int | None:
+    """The last line on which the cell sets requires_grad to False."""
+    try:
+        tree = ast.parse(trace.code)
+    except (SyntaxError, ValueError):
+        return None
+    found = [0]
+    for node in ast.walk(tree):
+        off: ast.expr | None = None
+        if isinstance(node, ast.Assign) and any(getattr(t, "attr", "") == "requires_grad" for t in node.targets):
+            off = node.value
+        elif isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "requires_grad_" and node.args:
+            off = node.args[0]
+        if isinstance(off, ast.Constant) and off.value is False:
+            found.append(node.lineno)  # type: ignore[attr-defined]
+    return max(found) or None

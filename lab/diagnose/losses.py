@@ -14,6 +14,13 @@ LOGS = {"log", "log1p", "log_softmax", "log_sigmoid", "logsigmoid", "gather"}
 PROBABILITIES = {"softmax": "a softmax", "sigmoid": "a sigmoid", "log_softmax": "a log_softmax"}
 CROSS_ENTROPY = {"cross_entropy", "log_softmax"}
 LOGARITHMIC = {"nll_loss": "nll_loss", "kl_div": "kl_div", "divergence": "kl_div"}
+ORDERED = {"cross_entropy": "cross_entropy", "binary_cross_entropy": "binary_cross_entropy",
+           "binary_entropy": "binary_cross_entropy", "binary_entropy_logits": "binary_cross_entropy_with_logits",
+           "binary_entropy_logits_pos": "binary_cross_entropy_with_logits",
+           "binary_cross_entropy_with_logits": "binary_cross_entropy_with_logits"}  # fmt: skip
+"""Losses whose prediction comes first."""
+PASSING = {"log", "add", "clamp", "neg", "mul", "div", "dropout"}
+"""Ops that hand probabilities on, element by element."""
 WITH_LOGITS = {"binary_entropy_logits", "binary_entropy_logits_pos", "binary_cross_entropy_with_logits"}
 
 
@@ -52,11 +59,14 @@ def _crossed(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
 def doubled(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """A loss on logits that is given probabilities, or log-probabilities that are none."""
     found = []
+    readers = trace.consumers()
     for row in trace.rows:
         if not row.reached or not row.refs:
             continue
-        if (one := _of_one(trace, row)) is not None:
+        if (one := _of_one(trace, row) or _along(trace, row, readers) or _log_target(trace, row)) is not None:
             found.append(one)
+        if len(row.refs) > 1 and (other := _swapped(trace, row)) is not None:
+            return [other]
         before = _source(row.refs[0])
         if before is None:
             continue
@@ -76,6 +86,22 @@ def doubled(trace: Trace, explained: set[Leaf]) -> list[Found]:
     return found[:1]
 
 
+def _swapped(trace: Trace, row: Row) -> Found | None:
+    """A loss whose target is on the graph and whose prediction is not: the arguments are the wrong way round."""
+    first, second = row.refs[:2]
+    # cross_entropy of probabilities is made of ops, all called at one place
+    made = row.op == "mul" and isinstance(first, Row) and first.op == "log_softmax" and first.chain == row.chain
+    if first.requires_grad or not second.requires_grad or not (made or row.op in ORDERED):
+        return None
+    line, col, place = where(trace, row.chain)
+    name = ORDERED.get(row.op, "cross_entropy")
+    message = capital(
+        f"{place} gives {name} its arguments the wrong way round (`{code_of(trace, row)}`): what comes first has no "
+        "gradient, and the model's output comes second, where the target belongs."
+    )
+    return Found("loss", "warning", line, col, message, f"Write {name}(prediction, target).", [row], [])
+
+
 def _of_one(trace: Trace, row: Row) -> Found | None:
     """A softmax over a single class, whose result is 1 whatever the model says."""
     s = row.stats
@@ -93,6 +119,57 @@ def _of_one(trace: Trace, row: Row) -> Found | None:
         "For two classes with one output use binary_cross_entropy_with_logits; else give the last layer more outputs."
     )
     return Found("loss", "warning", line, col, message, remedy, [row], [])
+
+
+def _log_target(trace: Trace, row: Row) -> Found | None:
+    """kl_div of a target that is given as logarithms."""
+    target = _source(row.refs[1]) if row.op in ("kl_div", "divergence") and len(row.refs) > 1 else None
+    s = target.stats if target is not None else None
+    if target is None or s is None or s.max is None or s.max > 0 or not s.min:
+        return None
+    line, col, place = where(trace, row.chain)
+    message = capital(
+        f"{place} gives kl_div logarithms as the target (`{code_of(trace, target)}`, at most {s.max:.3g}): it takes "
+        "probabilities there."
+    )
+    remedy = "Give it softmax of the target's logits, or say log_target=True."
+    return Found("loss", "warning", line, col, message, remedy, [target, row], [])
+
+
+def _along(trace: Trace, row: Row, readers: dict[Ref, list[Row]]) -> Found | None:
+    """A softmax over the samples whose probabilities are then picked by class, or over the queries of an attention."""
+    if row.op not in ("softmax", "log_softmax") or row.sums is None or max(abs(t - 1) for t in row.sums) < 0.01:
+        return None
+    stack, seen = [row], {row}
+    while stack:
+        for after in readers.get(stack.pop(), ()):
+            if after in seen or not after.reached:
+                continue
+            seen.add(after)
+            if after.op in PASSING:
+                stack.append(after)
+            weighs = after.op == "matmul" and after.refs[0] in seen and row.op == "softmax"
+            if not weighs and not _picked(after, row):
+                continue
+            line, col, place = where(trace, row.chain)
+            there = where(trace, after.chain)[2]
+            low, high = row.sums
+            over, what = ("the keys", "weights of a query") if weighs else ("the classes", "probabilities of a sample")
+            by = f"`{code_of(trace, after)}`" + ("" if there == place else f" ({there})")
+            message = capital(
+                f"{place} takes a softmax over another dimension than {over} (`{code_of(trace, row)}`): the {what} "
+                f"that {by} reads sum to {low:.2g} to {high:.2g} and not to 1."
+            )
+            remedy = f"Take it over the last dimension, {over}: dim=-1."
+            return Found("loss", "warning", line, col, message, remedy, [row, after], [])
+    return None
+
+
+def _picked(row: Row, soft: Row) -> bool:
+    """Whether an op picks the probability of a class of every sample."""
+    if len(soft.shape) != 2 or soft.shape[1] < 2:
+        return False
+    return row.op in ("gather", "take_along_dim") or (row.op in ("getitem", "index") and row.shape == soft.shape[:1])
 
 
 def _source(ref: Ref) -> Row | None:

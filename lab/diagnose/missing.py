@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from ..gathered import Chain, Leaf, Ref, Row, Trace
-from .cut import without_gradient
+from .cut import freezing, without_gradient
 from .found import Found, capital, code_of, listed, made_to_train, verb, where
 
 
@@ -55,7 +55,8 @@ def missing(trace: Trace, explained: set[Leaf]) -> list[Found]:
     for row, leaves in halted.items():
         line, col, there = where(trace, row.chain)
         none, them = f"{listed(leaves)} {verb(leaves, 'gets', 'get')} no gradient", verb(leaves, "it", "them")
-        lines = f", line {at}," if (at := _backward_of(trace, row.op)) is not None else ""
+        defined = _backward_of(trace, row.op)
+        lines = f", line {defined}," if defined is not None else ""
         what = them if set(leaves) & set(row.refs) else f"what was computed from {them}"
         reached = f"`{code_of(trace, row)}` ({there}) was reached"
         message = f"{none}: {reached}, and {row.op}.backward(){lines} gave None for {what}."
@@ -108,6 +109,24 @@ def _last(row: Row, readers: dict[Ref, list[Row]]) -> Row:
         seen.add(row)
 
 
+def frozen(trace: Trace, explained: set[Leaf]) -> list[Found]:
+    """A note: parameters that the cell froze, ran and gave to an optimizer stay as they are."""
+    held = [leaf for leaf in trace.optimized if leaf.module and not leaf.requires_grad]
+    line = freezing(trace)
+    if not held or line is None or not trace.gradients:
+        return []
+    read = trace.consumers()
+    leaves = [leaf for leaf in held if leaf in read]
+    if not leaves:
+        return []
+    message = (
+        f"Line {line} froze {listed(leaves)}: {verb(leaves, 'it stays', 'they stay')} as at the start, though the "
+    )
+    message += "optimizer holds " + verb(leaves, "it.", "them.")
+    remedy = "All is well if that is meant; else call requires_grad_(True) before the training that shall move them."
+    return [Found("no-gradient", "note", line, None, message, remedy, [], leaves)]
+
+
 def _stopped(alive: list[Row], readers: dict[Ref, list[Row]]) -> Row | None:
     """The function with a gradient of the user's own that was reached and passed nothing on to these rows."""
     stack, seen = list(alive), set(alive)
@@ -127,7 +146,7 @@ def _stopped(alive: list[Row], readers: dict[Ref, list[Row]]) -> Row | None:
 def _backward_of(trace: Trace, name: str) -> int | None:
     """The line on which the cell's class of that name defines backward()."""
     try:
-        tree = ast.parse(trace.source)
+        tree = ast.parse(trace.code)
     except (SyntaxError, ValueError):
         return None
     for node in ast.walk(tree):

@@ -17,6 +17,7 @@ REMEDIES = {
     "sqrt": "Add a small eps inside the root: (x + 1e-12).sqrt().",
 }
 LINEAR = {"matmul", "linear", "mul", "add", "sub", "sum", "expand", "conv", "tanh", "relu", "sigmoid"}
+WRITING = {"copy", "copy_", "setitem_", "fill", "fill_", "index_put_"}
 FILLING = {"where", "masked_fill"}
 MASK = "Let every row keep at least one value, or hide values with a large finite number (-1e9)."
 GENERAL = "Lower the learning rate, clip the gradients, or bring the inputs to a smaller range."
@@ -177,6 +178,10 @@ def _given(trace: Trace, row: Row, bad: Bad) -> Found:
     spoilt, hit = _reached(trace)
     who = f"an input ({listed(names)})" if len(names) > 1 else f"`{names[0]}`" if names else "an input"
     what = f"{who} of `{code_of(trace, row)}`"
+    if row.op in WRITING:
+        message = capital(f"{place} writes {_what(bad)} into `{code_of(trace, row)}` ({_count(bad)}){spoilt}.")
+        remedy = "Leave such rows out, or fill them with a finite value: torch.nan_to_num(x)."
+        return Found("nan", "error", line, col, message, remedy, [row], hit)
     message = capital(f"{place} reads values that are not finite before any op has run on them: {what}{spoilt}.")
     remedy = "Look at the data: core.isnan(x).any(), and what was divided or parsed to make it."
     if trained:

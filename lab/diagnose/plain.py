@@ -1,0 +1,155 @@
+"""Errors that end a cell outside any op: of an optimizer's beginning, of a gradient that is None, of Python's own."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from widgets.record import ErrorRow
+
+from ..gathered import Trace
+from .found import Found, code_of, listed, where
+
+EMPTY = "got an empty parameter list"
+NON_LEAF = "can't optimize a non-leaf Tensor"
+LISTS = (
+    "Register the layers: assign them to self in __init__, several of them in nn.ModuleList or nn.ModuleDict, single "
+    "tensors as nn.Parameter."
+)
+
+
+def explained(trace: Trace, error: ErrorRow) -> list[Found]:
+    """An error whose reason stands in the cell's own source."""
+    if EMPTY in error.detail:
+        return [_empty(trace, error)]
+    if NON_LEAF in error.detail:
+        return [_non_leaf(trace, error)]
+    if "'NoneType'" in error.detail and (name := _gradient(trace, error)):
+        return [_none(trace, error, name)]
+    return []
+
+
+def other(error: ErrorRow) -> list[Found]:
+    """Any other error, in its own words."""
+    text = error.message.rstrip(".") or "it says no more"
+    if error.type == "KeyError":
+        text = f"there is no key {text}"
+    message = f"Line {error.line} fails with a {error.type}: {text}."
+    remedy = "The cell ended on this line; what ran before it is shown here."
+    return [Found("error", "error", error.line, None, message, remedy)]
+
+
+def _statement(trace: Trace, line: int | None) -> ast.stmt | None:
+    """The innermost statement on a line of the cell."""
+    try:
+        tree = ast.parse(trace.code)
+    except (SyntaxError, ValueError):
+        return None
+    found = [
+        n for n in ast.walk(tree) if isinstance(n, ast.stmt) and line and n.lineno <= line <= (n.end_lineno or n.lineno)
+    ]
+    return max(found, key=lambda n: n.lineno, default=None)
+
+
+def _arguments(trace: Trace, line: int | None) -> list[ast.expr]:
+    """The first arguments of the calls of a statement."""
+    statement = _statement(trace, line)
+    if statement is None:
+        return []
+    return [n.args[0] for n in ast.walk(statement) if isinstance(n, ast.Call) and n.args]
+
+
+def _empty(trace: Trace, error: ErrorRow) -> Found:
+    """An optimizer of nothing: a generator that was used up, or a model without registered parameters."""
+    line = error.line
+    message = f"Line {line} makes an optimizer of no parameters: the list that it is given is empty."
+    remedy = LISTS
+    for given in _arguments(trace, line):
+        if isinstance(given, ast.Name) and (used := _used_up(trace, given.id, line)) is not None:
+            made, by = used
+            message = (
+                f"Line {line} makes an optimizer of no parameters: `{given.id}` (line {made}) gives its tensors once"
+            )
+            message += f", and line {by} has used it up." if by else "."
+            remedy = "Call parameters() anew, or keep a list: list(model.parameters())."
+            break
+        if isinstance(given, ast.Call) and ast.unparse(given.func).endswith("parameters"):
+            model = ast.unparse(given.func).rpartition(".")[0]
+            message = (
+                f"Line {line} makes an optimizer of no parameters: {model} lists none, as layers in a plain list or "
+                "dictionary, or made in forward(), are not registered."
+            )
+    return Found("error", "error", line, None, message, remedy)
+
+
+def _used_up(trace: Trace, name: str, before: int | None) -> tuple[int, int | None] | None:
+    """Where a variable was bound to a generator of parameters, and the last line before that reads it."""
+    try:
+        tree = ast.parse(trace.code)
+    except (SyntaxError, ValueError):
+        return None
+    made = None
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and t.id == name for t in node.targets):
+            once = isinstance(node.value, ast.GeneratorExp) or (
+                isinstance(node.value, ast.Call)
+                and ast.unparse(node.value.func).endswith(("parameters", "filter", "map", "chain"))
+            )
+            made = node.lineno if once else None
+    if made is None or before is None:
+        return None
+    reads = [
+        n.lineno
+        for n in ast.walk(tree)
+        if isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Load) and made <= n.lineno < before
+    ]
+    return made, max(reads, default=None)
+
+
+def _non_leaf(trace: Trace, error: ErrorRow) -> Found:
+    """An optimizer of the result of an op."""
+    names = {n.id for given in _arguments(trace, error.line) for n in ast.walk(given) if isinstance(n, ast.Name)}
+    made = ""
+    for name in names:
+        for row in trace.rows:
+            line, _, there = where(trace, row.chain)
+            statement = _statement(trace, line)
+            if not row.requires_grad or not isinstance(statement, ast.Assign):
+                continue
+            if name in {n.id for t in statement.targets for n in ast.walk(t) if isinstance(n, ast.Name)}:
+                made = f"`{name}` is the result of an op (`{code_of(trace, row)}`, {there})"
+    message = (
+        f"Line {error.line} gives an optimizer what it cannot train: {made or 'a tensor is the result of an op'}, "
+    )
+    message += "and only leaves get a .grad."
+    remedy = (
+        "Make it a leaf once its values are right: nn.Parameter(w.detach()), or w = (...).detach().requires_grad_()."
+    )
+    return Found("error", "error", error.line, None, message, remedy)
+
+
+def _gradient(trace: Trace, error: ErrorRow) -> str:
+    """The expression whose .grad the failing line reads."""
+    lines = trace.source.splitlines()
+    if error.line is None or not 0 < error.line <= len(lines):
+        return ""
+    found = re.search(r"([\w.\[\]]+)\.grad\b", lines[error.line - 1])
+    return found[1] if found else ""
+
+
+def _none(trace: Trace, error: ErrorRow, name: str) -> Found:
+    """A gradient that is None where the line reads it."""
+    if not trace.backwards:
+        why, remedy = (
+            "no backward() has run before it",
+            "Run loss.backward() first; before the first one .grad is None.",
+        )
+    else:
+        back = listed([f"line {where(trace, chain)[0]}" for chain in trace.backwards[:2]])
+        why = f"backward() on {back} has left it none"
+        remedy = (
+            "Look whether the loss depends on it, and whether it is a leaf with requires_grad=True; zero_grad() also "
+        )
+        remedy += "sets .grad to None."
+    message = f"Line {error.line} reads {name}.grad, which is None: {why}."
+    return Found("error", "error", error.line, None, message, remedy)
