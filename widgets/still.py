@@ -9,7 +9,7 @@ import html as html_module
 import re
 from collections.abc import Iterable
 
-from .figures import count_text, number, rate_text, shape_text, share, time_text
+from .figures import count_text, number, rate_text, shape_text, share, shorten, time_text
 from .graph import Graph
 from .picture import png
 from .record import Finding, Record, kernel_names
@@ -18,6 +18,10 @@ from .source import lines_of
 GRADIENT_ROWS = 100
 LINE_ROWS = 40
 KERNEL_ROWS = 25
+LONGEST = 1000  # characters of a sentence
+CODE = 120  # of a line
+NAME = 60  # and of a name
+NBSP = "\u00a0"
 WORDS = {"error": "✕ Error", "warning": "▲ Warning", "note": "● Note"}
 TONES = {"error": "#d32f2f", "warning": "#c77700", "note": "#1976d2"}
 NO_GRADIENT = "no gradient: backward did not reach it"
@@ -27,9 +31,8 @@ PARTIAL = "The cell stopped here, so this card is partial: it shows what ran bef
 def still(record: Record, graph: Graph) -> str:
     """The findings, the picture of the graph and the tables, without any script or style sheet."""
     image = png(record, graph)
-    parts = [f"<p><b>{escape(record.title or 'autograd')}</b> &nbsp; {escape(headline(record))}</p>", _findings(record)]
-    if record.checked:
-        parts.append(f"<p>{escape(record.checked)}</p>")
+    title, figures = _name(record.title or "autograd", CODE), escape(shorten(headline(record), LONGEST))
+    parts = [f"<p><b>{title}</b> &nbsp; {figures}</p>", _findings(record)]
     if image:
         alt = escape(f"graph of the cell: {count_text(len(record.ops), 'op')}")
         code = base64.b64encode(image).decode("ascii")
@@ -39,16 +42,17 @@ def still(record: Record, graph: Graph) -> str:
 
 
 def escape(text: str) -> str:
-    """Text for HTML; what UTF-8 cannot hold becomes a question mark.
+    """Text for HTML; what UTF-8 cannot hold becomes a question mark, marks that turn the writing round are shown.
 
     Examples
     --------
     >>> escape('<b title="x">')
     '&lt;b title=&quot;x&quot;&gt;'
     """
-    return html_module.escape(
-        str(text).replace("\x00", "\ufffd").encode("utf-8", "replace").decode("utf-8"), quote=True
-    )
+    return html_module.escape(_STRANGE.sub("\ufffd", str(text)).encode("utf-8", "replace").decode("utf-8"), quote=True)
+
+
+_STRANGE = re.compile("[\x00\u202a-\u202e\u2066-\u2069]")
 
 
 def headline(record: Record) -> str:
@@ -110,7 +114,7 @@ def sentence(finding: Finding) -> str:
 
 def _prose(text: str) -> str:
     """Escaped text in which what stands between backticks is code."""
-    return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text))
+    return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(shorten(text, LONGEST)))
 
 
 def _findings(record: Record) -> str:
@@ -134,9 +138,14 @@ def _findings(record: Record) -> str:
     )
 
 
-def _table(title: str, heads: list[str], rows: Iterable[list[str]], total: int, limit: int) -> str:
-    head = "".join(f"<th>{name}</th>" for name in heads)
-    body = "".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in rows)
+def _table(title: str, heads: list[str], rows: Iterable[list[str]], total: int, limit: int, words: set[int]) -> str:
+    """A closed table whose columns `words` are text, and the others figures."""
+    left = ' style="text-align:left"'
+    head = "".join(f"<th{left if k in words else ''}>{name}</th>" for k, name in enumerate(heads))
+    body = "".join(
+        f"<tr>{''.join(f'<td{left}>{c}</td>' if k in words else f'<td>{c}</td>' for k, c in enumerate(row))}</tr>"
+        for row in rows
+    )
     more = f"<p>… and {total - limit:,} more</p>" if total > limit else ""
     return (
         f"<details><summary>{title}</summary><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}"
@@ -144,14 +153,30 @@ def _table(title: str, heads: list[str], rows: Iterable[list[str]], total: int, 
     )
 
 
+def _name(text: str, limit: int = NAME) -> str:
+    return escape(shorten(text, limit))
+
+
+def _whole(figure: str) -> str:
+    """A figure whose unit stays with it."""
+    return figure.replace(" ", NBSP)
+
+
 def _gradients(record: Record) -> str:
     rows = []
     for g in record.gradients[:GRADIENT_ROWS]:
-        figures = [number(g.norm), number(g.rms), number(g.mean), number(g.std), share(g.zeros), number(g.update_ratio)]
+        figures = [
+            number(g.norm),
+            number(g.rms),
+            number(g.mean),
+            number(g.std),
+            _whole(share(g.zeros)),
+            number(g.update_ratio),
+        ]
         note = NO_GRADIENT if g.norm is None else ", ".join(g.flags)
-        rows.append([escape(g.name), shape_text(g.shape), *figures, escape(note)])
+        rows.append([_name(g.name), shape_text(g.shape), *figures, _name(note)])
     heads = ["parameter", "shape", "norm", "rms", "mean", "std", "zeros", "update/weight", "note"]
-    return _table(f"Gradients ({len(record.gradients)})", heads, rows, len(record.gradients), GRADIENT_ROWS)
+    return _table(f"Gradients ({len(record.gradients)})", heads, rows, len(record.gradients), GRADIENT_ROWS, {0, 1, 8})
 
 
 def _lines(record: Record) -> str:
@@ -160,9 +185,9 @@ def _lines(record: Record) -> str:
     for row in record.lines[:LINE_ROWS]:
         code = source[row.line - 1] if 0 < row.line <= len(source) else ""
         times = [time_text(row.forward_ms), time_text(row.backward_ms), time_text(row.forward_ms + row.backward_ms)]
-        rows.append([str(row.line), f"{row.count:,}", *times, f"<code>{escape(code)}</code>"])
+        rows.append([str(row.line), f"{row.count:,}", *map(_whole, times), f"<code>{_name(code, CODE)}</code>"])
     heads = ["line", "runs", "forward", "backward", "sum", "source"]
-    return _table("Time by line", heads, rows, len(record.lines), LINE_ROWS)
+    return _table("Time by line", heads, rows, len(record.lines), LINE_ROWS, {5})
 
 
 def _kernels(record: Record) -> str:
@@ -170,7 +195,7 @@ def _kernels(record: Record) -> str:
     names = kernel_names(record.kernels)
     for k, kernel in sorted(zip(record.kernels, names, strict=True), key=lambda pair: -pair[0].total_ms)[:KERNEL_ROWS]:
         rate = rate_text(k.bytes_per_s)
-        figures = [f"{k.count:,}", time_text(k.total_ms), time_text(k.mean_us / 1e3), rate]
-        rows.append([escape(kernel), escape(k.backend), *figures])
+        figures = [f"{k.count:,}", _whole(time_text(k.total_ms)), _whole(time_text(k.mean_us / 1e3)), rate]
+        rows.append([_name(kernel), _name(k.backend), *figures])
     heads = ["kernel", "backend", "runs", "total", "mean", "GB/s"]
-    return _table("Time by kernel", heads, rows, len(record.kernels), KERNEL_ROWS)
+    return _table("Time by kernel", heads, rows, len(record.kernels), KERNEL_ROWS, {0, 1})

@@ -29,12 +29,14 @@ function show(v, focus = -1) {
   rest();
   if (nodes[focus]) { nodes[0].setAttribute('tabindex', -1); nodes[focus].setAttribute('tabindex', 0); tell(items[focus]); nearest(canvas, nodes[focus]); } else { canvas.scrollTop = 0; details.replaceChildren(D.help); }
 }
+const WIDE = new RegExp('[A-Z@%\\u1100-\\uffff]{6}'); // wider than the letters that Python made room for
+const fit = (words, each) => WIDE.test(words) && {textLength: each * words.length, lengthAdjust: 'spacingAndGlyphs'};
 function node(it, k, [x, y, w, height], heat, told, v) {
   const {kind, flags, badge} = it, f = +it.forward || 0, b = +it.backward || 0, l = -w / 2, t = -height / 2, group = kind === 'group';
   const say = [it.label, it.detail, it.place, f + b && `forward ${time(f)}, backward ${time(b)}`, measure !== MEASURES[0] && told && `${measure[0]} ${told}`, badge.slice(2), flags & UNREACHED && D.reached, ...it.chips.map(c => D.strings[c[0]]), group && 'Enter opens'];
   const g = s('g', {class: `node ${kind} ${it.marks}`, transform: `translate(${x} ${y})`, tabindex: k ? -1 : 0, role: 'button', 'aria-label': say.filter(Boolean).join(', ')});
-  const text = (cls, dx, dy, words) => g.append(s('text', {class: cls, x: dx, y: dy}, words)), rect = (cls, dx, dy, width, high, rx, more) => s('rect', {class: cls, x: dx, y: dy, width, height: high, rx, ...more});
-  const pill = (cls, dx, dy, wide, words) => g.append(s('g', {class: cls}, rect('', dx, dy, wide, 16, 8), s('text', {x: dx + wide / 2, y: dy + 12}, words)));
+  const text = (cls, dx, dy, words) => g.append(s('text', {class: cls, x: dx, y: dy, ...fit(words, cls === 'label' && kind !== 'port' ? 7.4 : 6)}, words)), rect = (cls, dx, dy, width, high, rx, more) => s('rect', {class: cls, x: dx, y: dy, width, height: high, rx, ...more});
+  const pill = (cls, dx, dy, wide, words) => g.append(s('g', {class: cls}, rect('', dx, dy, wide, 16, 8), s('text', {x: dx + wide / 2, y: dy + 12, ...fit(words, 5.6)}, words)));
   if (group) g.append(rect('box', l + 4, t + 4, w, height, 5));
   g.append(rect('ring', l - 4, t - 4, w + 8, height + 8, 8), rect('box', l, t, w, height, kind === 'port' ? 11 : 5, {style: `--heat:${Math.round(32 * heat)}%`}));
   if (kind === 'port') text('label', 0, 4, it.label);

@@ -18,9 +18,10 @@ const tensors = rows('tensors'), lines = rows('lines'), gradients = rows('gradie
 const CUT = 1, UNREACHED = 8, ICON = {error: '✕', warning: '▲', note: '●'}, WORD = {error: 'Error', warning: 'Warning', note: 'Note'};
 
 // ---- small tools
+const TURNS = new RegExp('[\\u202a-\\u202e\\u2066-\\u2069]', 'g'); // marks that turn the writing round, also in the words that follow
 const add = (e, attributes, kids) => {
   for (const k in attributes) k.startsWith('on') ? e[k] = attributes[k] : e.setAttribute(k, attributes[k]);
-  e.append(...kids.flat(3).filter(Boolean)); return e;
+  e.append(...kids.flat(3).filter(Boolean).map(x => x.replaceAll?.(TURNS, '\ufffd') ?? x)); return e;
 };
 const h = (tag, attributes, ...kids) => add(document.createElement(tag), attributes, kids);
 const s = (tag, attributes, ...kids) => add(document.createElementNS('http://www.w3.org/2000/svg', tag), attributes, kids);
