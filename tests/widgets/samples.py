@@ -9,11 +9,14 @@ from widgets.record import (
     ErrorRow,
     Finding,
     GradientRow,
+    Held,
     KernelRow,
     LineRow,
+    Machine,
     Memory,
     MemoryRow,
     OpRow,
+    Page,
     Record,
     Run,
     Stats,
@@ -318,7 +321,7 @@ def hostile(h=HOSTILE):
         0, h, 2, 1, 0, 1, 3, h, h, h + "." + h, h, h, [2, 3], h, ["t0", "o0", "o99", "zz", h], 1.0, 2.0, 0.5, 24, True,
         Stats(), [h, "cut", "nan", "error"],
     )  # fmt: skip
-    local = OpRow(1, h, line=1, module=h, inputs=["o0", "t0", "t1"], flags=["unreached"])
+    local = OpRow(1, h, line=1, module=h, inputs=["o0", "t0", "t1"], flags=["unreached"], via=[0, 1])
     return Record(
         title=h, source=h + "\n" + h, wall_ms=1.0, ops_ms=float("nan"), forward_ms=float("inf"), ops=[op, local],
         tensors=[TensorRow(0, h, "parameter", [1], h), TensorRow(1, h, "input", [1], h)],
@@ -327,10 +330,12 @@ def hostile(h=HOSTILE):
             GradientRow(h, h, [1], h, flags=["none", h]),
             GradientRow(h + "2", h, [1], h, norm=float("nan"), rms=float("inf"), histogram=[1] * 64, nonfinite=3),
         ],
-        kernels=[KernelRow(h, h, h, 1, 1.0, 1.0, 1.0)],
+        kernels=[KernelRow(h, h, h, 1, 1.0, 1.0, 1.0, 2.0, [h], h, "cpu", h, [h], h)],
+        machine=Machine(h, "cpu", 2, 2.0, {h: 3.0}), checked=h, pages=[Page(h, h, 1, h, [LineRow(1, 1.0, 1.0, 1)])],
         findings=[Finding(h, h, 1, 0, "line 1: " + h, h, [0, 77], [h]), Finding("cut", "error", 99, 0, h, h)],
         error=ErrorRow(h, h, 1, h), device=h, environment={h: h},
-        memory=Memory(3, 1.0, 2, [0.0, 1.0], [2, 3], [MemoryRow(1, 3, 3, 2, 1), MemoryRow(None, 1, 1, 0, 1)]),
+        memory=Memory(3, 1.0, 2, [0.0, 1.0], [2, 3], [MemoryRow(1, 3, 3, 2, 1), MemoryRow(None, 1, 1, 0, 1)], 1, h,
+                      [Held(h, 0, 1, [2], h, 1, h, 3, 2)]),
         runs=[Run(0, 0.0, 1.0, h), Run(0, 1.0, 1.0, "backward"), Run(99, 0.0, 1.0, h), Run(1, 2.0, 0.5)],
         comparison=Comparison(h, h, [Change(h, h, h, h, 1, h), Change("line", h, h, h, 99, h)]),
     )  # fmt: skip
@@ -356,10 +361,42 @@ def memory():
     )  # fmt: skip
 
 
+def called():
+    """A cell that calls a function of another cell, with its kernels, the machine's peak and who keeps its memory."""
+    page = Page("double", "In [3]", 5, "def double(x):\n    y = x @ x\n    return y.tanh()",
+                [LineRow(6, 2.0, 4.0, 1), LineRow(7, 0.5, 0.5, 1)])  # fmt: skip
+    ops = [
+        OpRow(0, "matmul", line=6, file="In [3]", code="x @ x", shape=[8, 8], dtype="float32", inputs=["t0", "t0"],
+              forward_ms=2.0, backward_ms=4.0, requires_grad=True, calls=[[2, 4, 2, 13, 0, 0]], via=[0, 6]),
+        OpRow(1, "tanh", line=7, file="In [3]", code="y.tanh()", shape=[8, 8], dtype="float32", inputs=["o0"],
+              forward_ms=0.5, backward_ms=0.5, requires_grad=True, calls=[[2, 4, 2, 13, 0, 0]], via=[0, 7]),
+        OpRow(2, "sum", line=3, code="y.sum()", dtype="float32", inputs=["o1"], forward_ms=0.1, requires_grad=True),
+    ]  # fmt: skip
+    kernels = [
+        KernelRow("gemm", "BLAS", "matmul", 1, 2.0, 2000.0, 1e9, 5e9, ["8×8 float32"] * 2, "float32", "cpu",
+                  "2 threads", [], "%tune matmul_f32 8x8x8 float32"),
+        KernelRow("tanh_reference", "NumPy", "tanh", 1, 0.5, 500.0, 3e9, None, ["8×8 float32"], "float32", "cpu", "",
+                  ["tanh (C): takes float32 and float64, got int64"]),
+        KernelRow("old", "C", "sum", 1, 0.1, 100.0),
+    ]  # fmt: skip
+    memory = Memory(512, 2.0, 256, [0.0, 1.0, 2.0, 3.0], [0, 256, 512, 256], peak_line=2, peak_op="tanh")
+    memory.rows = [MemoryRow(2, 512, 512, 256, 2, 256), MemoryRow(3, 0, 0, 0, 0, 256)]
+    memory.held = [Held("tanh", 1, 2, [8, 8], "float32", 3, "saved for the gradient of tanh", 256, 1),
+                   Held("matmul", 0, 2, [8, 8], "float32", 2, "variable y", 256, 1)]  # fmt: skip
+    return Record(
+        "In [4]", "x = start()\ny = double(x)\ny.sum().backward()", ops=ops, pages=[page], kernels=kernels,
+        forward_ms=2.6, backward_ms=4.5, lines=[LineRow(2, 2.5, 4.5, 2), LineRow(3, 0.1, 0.0, 1)], memory=memory,
+        tensors=[TensorRow(0, "x", "parameter", [8, 8], "float32", True)], checked="✓ Checked: gradients of 3 ops.",
+        machine=Machine("a processor", "cpu", 2, 4e9, {"float32": 20e9}),
+        gradients=[GradientRow("x", "", [8, 8], norm=1.0, rms=0.1, histogram=[0] * 37 + [64] + [0] * 26, count=1),
+                   GradientRow("w", "", [4], flags=["none"])],
+    )  # fmt: skip
+
+
 def long():
     """Names of ten thousand characters."""
     return hostile(LONG)
 
 
 ALL = {"mlp": mlp, "cut": cut, "vanishing": vanishing, "failed": failed, "gpt": gpt, "flat": flat, "hostile": hostile}
-ALL |= {"long": long, "memory": memory}
+ALL |= {"long": long, "memory": memory, "called": called}
