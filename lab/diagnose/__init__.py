@@ -17,7 +17,7 @@ from .running import wrong_mode
 from .scale import scale
 from .sizes import step_size
 from .training import cleared, dropped, made_anew, never_stepped, not_held, nothing_held, piled_up
-from .waiting import asked, copied, waiting
+from .waiting import asked, copied, waits
 
 ORDER: tuple[Callable[[Trace, set[Leaf]], list[Found]], ...] = (
     failing,
@@ -40,7 +40,7 @@ ORDER: tuple[Callable[[Trace, set[Leaf]], list[Found]], ...] = (
     held,
     scale,
     double,
-    waiting,
+    waits,
     copied,
     asked,
     overhead,

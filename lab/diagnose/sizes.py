@@ -90,7 +90,16 @@ def _decays(trace: Trace) -> list[Found]:
             f"{place} steps by the weight decay and hardly by the loss: weight_decay={decay:g} adds {decay:g} times "
             "the weight to its gradient."
         )
-    return [Found("weight-decay", "warning", line, col, message, "Usual are 1e-4 to 1e-2 (0.1 for AdamW).")]
+    return [
+        Found(
+            "weight-decay",
+            "warning",
+            line,
+            col,
+            message,
+            "Lower weight_decay: usual are 1e-4 to 1e-2, and up to 0.1 for AdamW.",
+        )
+    ]
 
 
 def _diverges(trace: Trace, explained: set[Leaf]) -> list[Found]:

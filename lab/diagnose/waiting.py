@@ -23,7 +23,7 @@ BIG = 1 << 20  # bytes copied again and again that are worth more than a note
 ASKING = ("item", "tolist", "numpy", "bool", "print")
 
 
-def waiting(trace: Trace, explained: set[Leaf]) -> list[Found]:
+def waits(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """A data loader, or a slow line of Python, that takes most of a loop's time."""
     total = _spent(trace)
     if total <= 0 or trace.steps.beats < TURNS or trace.error is not None:
@@ -167,19 +167,19 @@ def asked(trace: Trace, explained: set[Leaf]) -> list[Found]:
                 by_line.setdefault(line, []).append(row)
     if not by_line:
         return []
-    interpreted = _interpreted()
+    no_queue = interpreted()
     line, rows = max(by_line.items(), key=lambda pair: (sum(r.waited_ns for r in pair[1]), len(pair[1])))
-    if interpreted:
+    if no_queue:
         line, rows = max(by_line.items(), key=lambda pair: sum(r.count for r in pair[1]))
     count, waited = sum(r.count for r in rows), sum(r.waited_ns for r in rows)
     share = waited / total if total > 0 else 0.0
-    if count < FEW or (share < SHARE and not interpreted):
+    if count < FEW or (share < SHARE and not no_queue):
         return []
     row = max(rows, key=lambda r: (r.waited_ns, r.count))
     _, col, place = where(trace, row.chain)
     often = count >= 4 * max(trace.steps.count, 1) and share > 0.3
     cost = f"{time_text(waited / count / 1e6)} each, {100 * share:.0f} % of this cell's time"
-    if interpreted:
+    if no_queue:
         cost = "no wait can be measured under Triton's interpreter, where there is no queue"
     device = row.device if row.device != "cpu" else "the GPU"
     message = capital(
@@ -193,7 +193,7 @@ def asked(trace: Trace, explained: set[Leaf]) -> list[Found]:
     return [Found("wait", "warning" if often else "note", line, col, message, remedy, [row])]
 
 
-def _interpreted() -> bool:
+def interpreted() -> bool:
     """Whether the device `cuda` is Triton's interpreter, which computes at once and on the CPU."""
     from core.backends import cuda
 

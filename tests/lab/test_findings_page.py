@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from lab.diagnose.waiting import interpreted
+
 PAGE = Path(__file__).parents[2] / "lab" / "docs" / "findings.md"
 SECTION = re.compile(r"^## (.+?)\n(.*?)(?=^## |\Z)", re.M | re.S)
 CELL = re.compile(r"```python\n(.*?)```", re.S)
@@ -22,6 +24,8 @@ def without_figures(text: str) -> str:
 @pytest.mark.parametrize("title", SECTIONS)
 def test_the_page_says_what_the_card_says(title: str, cell: Any, space: dict[str, Any]) -> None:
     broken, mended = CELL.findall(SECTIONS[title])
+    if '"cuda"' in broken and not interpreted():
+        pytest.skip("the page says what stands there without a GPU, under Triton's interpreter")
     message, remedy = (line[2:] for line in SECTIONS[title].splitlines() if line.startswith("> ") and line != "> ")
     first = cell(broken, {**space, "y": space["x"][:, 0] * 0.5}).findings[0]
     assert without_figures(first.message) == without_figures(message)

@@ -1,0 +1,230 @@
+"""What a loop waits for: data, the values of a GPU, copies, Python; and small tensors, for which none of it is told."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from time import perf_counter_ns
+from typing import Any
+
+import pytest
+
+import core
+from core import observe
+from core.observe import CutEvent
+from core.source import here
+from lab.diagnose import waiting
+from lab.sampling import Sampler
+from lab.session import Recording
+
+Space = dict[str, Any]
+
+STEP = """
+model = nn.Linear(16, 4)
+opt = torch.optim.SGD(model.parameters(), lr=0.1)
+def step(xb, yb):
+    loss = F.cross_entropy(model(xb), yb)
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+GENERATOR = """
+import time
+def batches():
+    for i in range(0, 64, 8):
+        time.sleep(0.015)
+        yield x[i : i + 8], labels[i : i + 8]
+for xb, yb in batches():
+    step(xb, yb)
+"""
+ITERATOR = """
+import time
+class Stream(torch.utils.data.IterableDataset):
+    def __iter__(self):
+        for i in range(64):
+            time.sleep(0.002)
+            yield x[i], labels[i]
+stream = iter(torch.utils.data.DataLoader(Stream(), batch_size=8))
+for i in range(8):
+    xb, yb = next(stream)
+    step(xb, yb)
+"""
+FUNCTION = """
+import time
+def load(i):
+    time.sleep(0.015)
+    return x[i : i + 8], labels[i : i + 8]
+for i in range(0, 64, 8):
+    step(*load(i))
+"""
+SMALL = """
+loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(x, labels), batch_size=8, shuffle=True)
+for epoch in range(10):
+    for xb, yb in loader:
+        step(xb, yb)
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "slow"),
+    [(GENERATOR, 6, "line 4 (`time.sleep(0.015)`) in batches"), (ITERATOR, 9, "line 5 (`time.sleep(0.002)`)")],
+)
+def test_a_loop_that_waits_for_its_data(cell: Any, space: Space, text: str, line: int, slow: str) -> None:
+    cell(STEP, space)
+    finding = cell(text, space).findings[0]
+    assert (finding.kind, finding.severity, finding.line) == ("data-loader", "warning", line)
+    assert slow in finding.message
+    share = int(finding.message.partition("about ")[2].partition(" %")[0])
+    assert 60 <= share <= 99
+
+
+def test_a_function_that_loads_is_a_note_with_its_line(cell: Any, space: Space) -> None:
+    cell(STEP, space)
+    finding = cell(FUNCTION, space).findings[0]
+    assert (finding.kind, finding.severity, finding.line) == ("data-loader", "note", 3)
+    assert "called on line 6" in finding.message
+
+
+def test_batches_of_small_tensors_are_no_finding(cell: Any, space: Space) -> None:
+    cell(STEP, space)
+    assert cell(SMALL, space).findings == []
+
+
+def test_a_cell_that_only_loads_is_no_finding(cell: Any, space: Space) -> None:
+    text = "import time\ndef lines():\n    for i in range(9):\n        time.sleep(0.01)\n        yield x[i]\n"
+    assert cell(text + "rows = [row * 2 for row in lines()]", space).findings == []
+
+
+def test_the_sampler_goes_with_the_recording() -> None:
+    before = threading.active_count()
+    recording = Recording()
+    recorder = recording.start({})
+    assert threading.active_count() == before + 1
+    recording.drop()
+    assert threading.active_count() == before
+    assert recorder.trace.samples is not None
+
+
+def test_a_sampler_that_can_have_no_thread_looks_at_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(self: Any) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    recording = Recording()
+    recording.start({})
+    core.ones(2).exp()
+    assert recording.stop({}, "").ops
+
+
+def test_nothing_of_a_frame_is_kept() -> None:
+    """A state is told apart by code and instruction; the frames, and with them the user's tensors, are let go."""
+    recorder = Recording().start({})
+    try:
+        sampler = Sampler(recorder.trace)
+        sampler._note(__import__("sys")._getframe(), 5)
+        (sample,) = (s for s in recorder.trace.samples.values() if s.ns == 5)
+        assert {type(part) for place in sample.places for part in place} <= {type((lambda: 0).__code__), int}
+    finally:
+        for o in observe.observers:
+            observe.remove(o)
+
+
+# -- a GPU, interpreted ------------------------------------------------------------------------------------------------
+
+GPU = """
+model = nn.Linear(16, 4).to("cuda")
+opt = torch.optim.SGD(model.parameters(), lr=0.1)
+images, classes = x.to("cuda"), labels.to("cuda")
+for i in range(10):
+    loss = F.cross_entropy(model(images), classes)
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+    {ask}
+"""
+interpreted = pytest.mark.skipif(not waiting.interpreted(), reason="needs the device cuda under Triton's interpreter")
+
+
+@interpreted
+@pytest.mark.parametrize("ask", ["loss.item()", "print(loss)", "f = float(loss)", "bool(loss > 1)", "loss.tolist()"])
+def test_values_asked_of_a_gpu(cell: Any, space: Space, ask: str) -> None:
+    finding = cell(GPU.format(ask=ask), space).findings[0]
+    assert (finding.kind, finding.severity, finding.line) == ("wait", "note", 9)
+    assert "ran 10 times" in finding.message
+    assert "no wait can be measured under Triton's interpreter" in finding.message
+
+
+@interpreted
+def test_a_value_asked_once_is_no_finding(cell: Any, space: Space) -> None:
+    assert cell(GPU.format(ask="pass") + "print(loss.item())", space).findings == []
+
+
+def test_the_wait_is_measured(space: Space, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Events as a GPU would give them: each value took 5 ms to come."""
+    monkeypatch.setattr(waiting, "interpreted", lambda: False)
+    there = core.device("cuda")
+
+    t = core.ones(())
+    t._kind = type(t._kind)(t.dtype, there)
+    recording = Recording()
+    recorder = recording.start({__file__: 0})
+    for _ in range(12):
+        place, start = here(), perf_counter_ns()
+        recorder.cut(CutEvent("item", t, None, place, start - 5_000_000, start))
+    recorder.trace.wall_ns = 0
+    recorder.started_ns -= 100_000_000
+    record = recording.stop({}, Path(__file__).read_text(encoding="utf-8"))
+    (finding,) = (f for f in record.findings if f.kind == "wait")
+    assert finding.severity == "warning"  # no step at all, and most of the time
+    assert "ran 12 times" in finding.message
+    assert "5.00 ms each" in finding.message
+    assert "% of this cell's time" in finding.message
+
+
+@interpreted
+def test_the_same_tensor_copied_again(cell: Any, space: Space) -> None:
+    text = GPU.format(ask="pass").replace("model(images)", "model(x.to('cuda'))")
+    (finding,) = cell(text, space).findings
+    assert (finding.kind, finding.severity, finding.line) == ("copy", "note", 5)
+    assert "`x.to('cuda')` ran 10 times, 41 kB in all, though the tensor x did not change" in finding.message
+
+
+@interpreted
+def test_batches_copied_are_no_finding(cell: Any, space: Space) -> None:
+    text = GPU.format(ask="pass").replace("model(images)", "model(x[i : i + 8].to('cuda'))")
+    assert cell(text.replace("), classes)", "), classes[i : i + 8])"), space).findings == []
+
+
+@interpreted
+def test_there_and_back(cell: Any, space: Space) -> None:
+    text = GPU.format(ask="pass").replace("model(images)", "torch.tanh(model(images).cpu()).to('cuda')")
+    (finding,) = (f for f in cell(text, space).findings if f.kind == "copy")
+    assert "takes values off the GPU (`model(images).cpu()`)" in finding.message
+    assert "Stay on the device" in finding.remedy
+
+
+# -- rows of a batch ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "loop",
+    ["for i in range(64):\n        loss = loss + F.cross_entropy(model(x[i]), labels[i])",
+     "for row, label in zip(x, labels):\n        loss = loss + F.cross_entropy(model(row), label)"],
+)  # fmt: skip
+def test_one_row_at_a_time(cell: Any, space: Space, loop: str) -> None:
+    text = f"model = nn.Linear(16, 4)\nfor epoch in range(2):\n    loss = 0.0\n    {loop}\n    loss.backward()"
+    (finding,) = cell(text, space).findings
+    assert (finding.kind, finding.severity, finding.line) == ("overhead", "note", 5)
+    assert "ran 128 times" in finding.message
+
+
+def test_a_recurrent_network_is_no_such_loop(cell: Any, space: Space) -> None:
+    text = ("cell, seq = nn.RNNCell(16, 8), x.unsqueeze(1)\nfor epoch in range(2):\n    h = torch.zeros(1, 8)\n"
+            "    for t in range(64):\n        h = cell(seq[t], h)\n    h.square().mean().backward()")  # fmt: skip
+    assert cell(text, space).findings == []
+
+
+def test_a_loop_folds_to_one_row_though_python_specialises_it(cell: Any, space: Space) -> None:
+    """From its eighth run on the interpreter has specialised a call, and the frame stands behind the instruction."""
+    record = cell("def f(a):\n    return a.exp()\nfor i in range(40):\n    b = f(x[i])", space)
+    assert [(op.op, op.count) for op in record.ops if op.op in ("select", "exp")] == [("select", 40), ("exp", 40)]
