@@ -107,7 +107,7 @@ class _Keepers:
         if name:
             return self.trace.line(row.chain), f"variable {name}"
         if not block.died_ns:
-            return self.trace.line(row.chain), "kept to the end of the cell"
+            return self.trace.line(row.chain), "still there at the end"
         if self.running is not None and (self.running is row or any(r is self.running for r, _ in readers)):
             return self.trace.line(self.running.chain), IN_USE + self.running.op
         return self.trace.line(row.chain), "a value of its expression"

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from widgets import difference
-from widgets.figures import number, plain, shape_text, share, time_text
+from widgets.figures import number, plain, shape_text, share, size_text, time_text
 from widgets.record import Comparison, Record
 
 LONGEST = 100  # characters of a name
@@ -65,6 +65,19 @@ TABLES: dict[str, tuple[Column, ...]] = {
         ("total", lambda r: time_text(r.total_ms)),
         ("mean", lambda r: f"{number(r.mean_us)} µs"),
         ("GB/s", lambda r: number(r.bytes_per_s / 1e9) if r.bytes_per_s else ""),
+        ("GFLOP/s", lambda r: number(r.flops_per_s / 1e9) if r.flops_per_s else ""),
+        ("first on", lambda r: ", ".join(r.inputs)),
+        ("config", lambda r: r.config),
+        ("declined", lambda r: "; ".join(r.declined)),
+    ),
+    "memory": (
+        ("made by", lambda r: r.op),
+        ("line", lambda r: "" if r.line is None else str(r.line)),
+        ("shape", lambda r: shape_text(r.shape) if r.shape else ""),
+        ("bytes at the peak", lambda r: size_text(r.size_bytes)),
+        ("arrays", lambda r: f"{r.count:,}"),
+        ("kept by line", lambda r: "" if r.keeper is None else str(r.keeper)),
+        ("because", lambda r: r.why),
     ),
     "tensors": (
         ("id", lambda r: f"t{r.id}"),
@@ -99,8 +112,14 @@ def compare(before: Any, after: Any) -> Comparison:
     return difference.compare(*pair)
 
 
+def _part(record: Record, what: str) -> list[Any]:
+    if what == "memory":
+        return record.memory.held if record.memory is not None else []
+    return getattr(record, what)  # type: ignore[no-any-return]
+
+
 def table(record: Record, what: str = "ops") -> str:
-    """One part of a record as aligned text.
+    """One part of a record as aligned text; "memory" is what was alive at the peak.
 
     *Raises*: ValueError for a part that does not exist.
 
@@ -113,7 +132,7 @@ def table(record: Record, what: str = "ops") -> str:
         raise ValueError(f"table(): got {what!r}, needs one of {', '.join(TABLES)}")
     columns = TABLES[what]
     rows = [[head for head, _ in columns]] + [
-        [plain(show(row), LONGEST) for _, show in columns] for row in getattr(record, what)
+        [plain(show(row), LONGEST) for _, show in columns] for row in _part(record, what)
     ]
     widths = [max(len(row[k]) for row in rows) for k in range(len(columns))]
     lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows)

@@ -161,7 +161,7 @@ class Recording:
         return export.to_chrome_trace(self.record, path)
 
     def table(self, what: str = "ops") -> str:
-        """One part of the record as a table: "ops", "lines", "gradients", "kernels" or "tensors"."""
+        """One part of the record as a table: "ops", "lines", "gradients", "kernels", "memory" or "tensors"."""
         return table(self.record, what)
 
     def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:

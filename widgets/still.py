@@ -9,7 +9,7 @@ import html as html_module
 import re
 from collections.abc import Iterable
 
-from .figures import count_text, number, rate_text, shape_text, share, shorten, time_text
+from .figures import count_text, number, rate_text, shape_text, share, shorten, size_text, time_text
 from .graph import Graph
 from .picture import png
 from .record import Finding, Record, kernel_names
@@ -37,7 +37,7 @@ def still(record: Record, graph: Graph) -> str:
         alt = escape(f"graph of the cell: {count_text(len(record.ops), 'op')}")
         code = base64.b64encode(image).decode("ascii")
         parts.append(f'<p><img alt="{alt}" src="data:image/png;base64,{code}" style="max-width:100%"></p>')
-    parts += [_gradients(record), _lines(record), _kernels(record)]
+    parts += [_gradients(record), _lines(record), _memory(record), _kernels(record)]
     return f'<div class="gradlab-still">{"".join(parts)}</div>'
 
 
@@ -190,12 +190,24 @@ def _lines(record: Record) -> str:
     return _table("Time by line", heads, rows, len(record.lines), LINE_ROWS, {5})
 
 
+def _memory(record: Record) -> str:
+    if record.memory is None:
+        return ""
+    rows = []
+    for row in record.memory.rows[:LINE_ROWS]:
+        sizes = (row.made_bytes, row.peak_bytes, row.held_bytes, row.kept_bytes)
+        rows.append([str(row.line or "elsewhere"), *(_whole(size_text(size)) for size in sizes), f"{row.count:,}"])
+    heads = ["line", "made", "alive at the peak", "kept at the peak", "alive at the end", "arrays"]
+    title = f"Memory by line, {size_text(record.memory.peak_bytes)} at most"
+    return _table(title, heads, rows, len(record.memory.rows), LINE_ROWS, set())
+
+
 def _kernels(record: Record) -> str:
     rows = []
     names = kernel_names(record.kernels)
     for k, kernel in sorted(zip(record.kernels, names, strict=True), key=lambda pair: -pair[0].total_ms)[:KERNEL_ROWS]:
-        rate = rate_text(k.bytes_per_s)
-        figures = [f"{k.count:,}", _whole(time_text(k.total_ms)), _whole(time_text(k.mean_us / 1e3)), rate]
+        rates = [rate_text(k.bytes_per_s), rate_text(k.flops_per_s)]
+        figures = [f"{k.count:,}", _whole(time_text(k.total_ms)), _whole(time_text(k.mean_us / 1e3)), *rates]
         rows.append([_name(kernel), _name(k.backend), *figures])
-    heads = ["kernel", "backend", "runs", "total", "mean", "GB/s"]
+    heads = ["kernel", "backend", "runs", "total", "mean", "GB/s", "GFLOP/s"]
     return _table("Time by kernel", heads, rows, len(record.kernels), KERNEL_ROWS, {0, 1})

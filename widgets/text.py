@@ -1,12 +1,13 @@
 """The card's answer as plain text: the findings first, then the lines, the gradients and the kernels."""
 
-from .figures import count_text, number, plain, rate_text, shape_text, share, shorten, time_text
+from .figures import count_text, number, plain, rate_text, shape_text, share, shorten, size_text, time_text
 from .record import Record, kernel_names
 from .source import lines_of
 from .still import NO_GRADIENT, WORDS, error_sentence, headline, sentence
 
 FINDINGS = 8
 LINES = 12
+MEMORY_BYTES = 1_000_000
 GRADIENTS = 16
 KERNELS = 8
 WIDTH = 100
@@ -29,7 +30,7 @@ def text(record: Record) -> str:
        1     3   250 µs      0 ms  y = x.exp()
     """
     out = [plain(f"{record.title or 'autograd'}: {headline(record)}", LONGEST).rstrip(), *_findings(record)]
-    for part in (_lines(record), _gradients(record), _kernels(record)):
+    for part in (_lines(record), _memory(record), _gradients(record), _kernels(record)):
         if part:
             out += ["", *part]
     return "\n".join(line.rstrip() for line in out)
@@ -80,6 +81,22 @@ def _lines(record: Record) -> list[str]:
     return _more(out, len(record.lines), LINES, "line")
 
 
+def _memory(record: Record) -> list[str]:
+    """The peak, where it is worth a word, and who kept most of it."""
+    memory = record.memory
+    if memory is None or memory.peak_bytes < MEMORY_BYTES:
+        return []
+    where = f" on line {memory.peak_line}" if memory.peak_line else ""
+    by = f" ({shorten(plain(memory.peak_op), 30)})" if memory.peak_op else ""
+    out = [f"memory: at most {size_text(memory.peak_bytes)} of results{where}{by}"]
+    most = max(memory.held, key=lambda h: h.size_bytes, default=None)
+    if most is not None:
+        keeper = f" by line {most.keeper}" if most.keeper else ""
+        why = shorten(plain(most.why), 60)
+        out.append(f"    the largest part: {shorten(plain(most.op), 30)}, {size_text(most.size_bytes)}, kept{keeper}: {why}")
+    return out
+
+
 def _gradients(record: Record) -> list[str]:
     """Those that bear a flag come first: they must not be the ones that are left out."""
     if not record.gradients:
@@ -100,8 +117,8 @@ def _kernels(record: Record) -> list[str]:
     rows = []
     names = kernel_names(record.kernels)
     for k, kernel in sorted(zip(record.kernels, names, strict=True), key=lambda pair: -pair[0].total_ms)[:KERNELS]:
-        rate = rate_text(k.bytes_per_s)
+        rates = [rate_text(k.bytes_per_s), rate_text(k.flops_per_s)]
         name = shorten(plain(kernel), 40)
-        rows.append([name, plain(k.backend), f"{k.count:,}", time_text(k.total_ms), time_text(k.mean_us / 1e3), rate])
-    out = _columns(["kernel", "backend", "runs", "total", "mean", "GB/s"], rows, {0, 1})
+        rows.append([name, plain(k.backend), f"{k.count:,}", time_text(k.total_ms), time_text(k.mean_us / 1e3), *rates])
+    out = _columns(["kernel", "backend", "runs", "total", "mean", "GB/s", "GFLOP/s"], rows, {0, 1})
     return _more(out, len(record.kernels), KERNELS, "kernel")

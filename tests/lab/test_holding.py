@@ -109,3 +109,18 @@ def test_an_old_record_has_no_holders() -> None:
     assert record.memory is not None
     assert (record.memory.held, record.memory.rows[0].held_bytes) == ([], 0)
     assert (record.kernels[0].tune, record.kernels[0].declined, record.machine) == ("", [], None)
+
+
+def test_the_text_names_the_peak_and_what_keeps_most_of_it() -> None:
+    with lab.record() as rec:
+        h = core.ones(1000, 1000).exp()
+        y = h[:10].exp()
+    assert y.shape == (10, 1000)
+    line = next(op.line for op in rec.record.ops if op.op == "exp")
+    assert "memory: at most 4 MB of results" in str(rec)
+    assert f"the largest part: exp, 4 MB, kept by line {line}: variable h" in str(rec)
+    assert rec.table("memory").splitlines()[1].endswith("variable h")
+    assert "Memory by line" in rec.html()
+    with lab.record() as small:
+        core.ones(3).exp()
+    assert "memory:" not in str(small)

@@ -83,7 +83,7 @@ def test_tables() -> None:
     rec = lab.record(lambda: core.ones(3).exp())
     assert "exp" in rec.table("ops")
     assert "exp" in rec.table("kernels")
-    with pytest.raises(ValueError, match="needs one of ops, lines, gradients, kernels, tensors"):
+    with pytest.raises(ValueError, match="needs one of ops, lines, gradients, kernels, memory, tensors"):
         rec.table("chairs")
 
 
