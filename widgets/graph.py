@@ -76,7 +76,7 @@ class Item:
         if self.kind == "port":
             return 32 * ceil((6.2 * len(self.label) + 22) / 32), 22
         first = 8.2 * len(self.label) + (0 if self.kind == "leaf" else TIME_WIDTH)
-        second = 6.1 * (len(self.detail) + len(self.place)) + (16 if self.place else 0)
+        second = 6.6 * (len(self.detail) + len(self.place)) + (16 if self.place else 0)
         third = sum(5.8 * len(chip.label) + 20 for chip in self.chips)
         width = 16 * ceil((max(first, second, third, 64) + 20) / 16)
         return width, 42 + (20 if self.chips else 0)

@@ -128,10 +128,9 @@ class _Loops:
             group.rounds = counts.pop()
             group.total = len(rounds) * group.rounds
             group.mark = self.slowest_round(rounds, inside)
-            bodies = [child.children[0] for child in rounds if len(child.children) == 1]
-            modules = [body for body in bodies if isinstance(body, Group) and not body.loop]
+            modules = [body for child in rounds if (body := _module(child)) is not None]
             if not shared and len({module.path for module in modules}) == len(rounds):
-                group.children = list(modules)  # a loop over layers: their names say more
+                group.children = [*modules]  # a loop over layers: their names say more
                 group.keep = False
             else:
                 group.children = [*sorted(shared), *map(_only, rounds)]
@@ -196,6 +195,14 @@ class _Loops:
         if len(starts) < total:
             spent.pop()  # the timeline may end within it
         return self.said("", spent)[1]
+
+
+def _module(round_: Group) -> Group | None:
+    """The module of which an iteration is one call."""
+    found = round_
+    while len(found.children) == 1 and isinstance(found.children[0], Group) and found.children[0].loop is None:
+        found = found.children[0]
+    return None if found is round_ else found
 
 
 def _only(round_: Group) -> Group | int:

@@ -35,7 +35,7 @@ def run_cell(source: str, space: dict[str, Any] | None = None, *, limit: int | N
         exec(code, space)
     except Exception as e:
         error = e
-    return recording.stop(space, source, error_row(error, {name: 0}))
+    return recording.stop(space, source, error_row(error, {name: 0}), error)
 
 
 @pytest.fixture

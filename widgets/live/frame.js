@@ -19,6 +19,6 @@ host.attachShadow({mode: 'open'}).append(h('style', {}, D.css), h('section', {cl
 root.querySelector('.gradlab-still').replaceWith(host);
 show(D.start);
 const [first] = findings; // the first glance: what is wrong, on which line, at which box
-if (error) stopped(); else if (first) reveal(first.ops, first.line, first.parameters);
+if (error) stopped(); else if (first) first.severity === 'note' ? pin(choice(first.ops, first.line, first.parameters)) : reveal(first.ops, first.line, first.parameters); // a note leaves the graph as it is
 }
 })();

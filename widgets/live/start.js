@@ -79,8 +79,10 @@ function light(what) {
 const pin = what => light(pinned = what), rest = () => light(pinned);
 function reveal(list, line, names) { // a finding's link: its line, and its ops in the graph
   pinned = choice(list.length ? list : byLine(line), line, names); tab(0);
-  const [first] = pinned.ops;
-  first === undefined ? rest() : show(home[first][0], home[first][1]);
+  const all = [...pinned.ops], [first] = all;
+  let v = first === undefined ? -1 : home[first][0];
+  if (all.length > 8) while (views[v].up && all.some(o => lift(o, v) < 0)) [v] = views[v].up; // where all of them can be seen
+  v < 0 ? rest() : show(v, lift(first, v));
   if (lineRows[line - 1]) nearest(source.parentElement, lineRows[line - 1]);
 }
 
