@@ -64,7 +64,7 @@ def brought(trace: Trace, cut: Row) -> int | None:
         at = _of(node)
         if name not in MAKERS or at is None or (at[0] < span[0] and not _inside(span, at)):
             continue
-        read = {n.id for part in node.args for n in ast.walk(part) if isinstance(n, ast.Name)}
+        read = {name for part in node.args for name in _read(part)}
         if _inside(span, at) or read & tainted:
             shown = trace.own_place(cut.chain)
             return at[0] + (shown.line - place.line if shown is not None else 0)
@@ -98,12 +98,35 @@ def _of(node: ast.AST) -> Span | None:
     return line, node.col_offset, node.end_lineno, node.end_col_offset  # type: ignore[attr-defined]
 
 
+def _read(node: ast.AST) -> Iterator[str]:
+    """Variables, attributes and functions that a node reads: "x", ".hidden"."""
+    for inner in ast.walk(node):
+        if isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Load):
+            yield inner.id
+        elif isinstance(inner, ast.Attribute) and isinstance(inner.ctx, ast.Load):
+            yield f".{inner.attr}"
+
+
+def _bound(target: ast.AST) -> Iterator[str]:
+    """What a target binds: ``self.h`` is ".h", ``d[k]`` is "d"."""
+    if isinstance(target, ast.Name):
+        yield target.id
+    elif isinstance(target, ast.Attribute):
+        yield f".{target.attr}"
+    elif isinstance(target, ast.Subscript | ast.Starred):
+        yield from _bound(target.value)
+    elif isinstance(target, ast.Tuple | ast.List):
+        for inner in target.elts:
+            yield from _bound(inner)
+
+
 def _names(tree: ast.AST, span: Span) -> set[str]:
     """Variables that are read inside a stretch of source."""
     return {
-        node.id
+        name
         for node in ast.walk(tree)
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and (at := _of(node)) and _inside(at, span)
+        if isinstance(node, ast.Name | ast.Attribute) and (at := _of(node)) and _inside(at, span)
+        for name in _read(node)
     }
 
 
@@ -115,7 +138,8 @@ def _flows(tree: ast.AST) -> Iterator[tuple[ast.AST, list[ast.expr]]]:
         elif isinstance(node, ast.FunctionDef):  # what a function gives is where its name is called
             for inner in ast.walk(node):
                 if isinstance(inner, ast.Return) and inner.value is not None:
-                    yield inner.value, [ast.Name(node.name, ast.Store())]
+                    yield inner.value, [ast.Name(node.name, ast.Store()), ast.Name(f".{node.name}", ast.Store())]
+            yield from _passed(tree, node)
         elif isinstance(node, ast.AugAssign | ast.AnnAssign | ast.NamedExpr) and node.value is not None:
             yield node.value, [node.target]
         elif isinstance(node, ast.For | ast.comprehension):
@@ -127,6 +151,21 @@ def _flows(tree: ast.AST) -> Iterator[tuple[ast.AST, list[ast.expr]]]:
             yield node.context_expr, [node.optional_vars]
 
 
+def _passed(tree: ast.AST, function: ast.FunctionDef) -> Iterator[tuple[ast.AST, list[ast.expr]]]:
+    """What the calls of a function hand to its parameters."""
+    names = [a.arg for a in (*function.args.posonlyargs, *function.args.args)]
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Call):
+            continue
+        method = isinstance(node.func, ast.Attribute)
+        if function.name not in (getattr(node.func, "id", None), getattr(node.func, "attr", None)):
+            continue
+        inside = names[1:] if method and names[:1] == ["self"] else names
+        pairs = [*zip(inside, node.args, strict=False), *((k.arg, k.value) for k in node.keywords if k.arg)]
+        for name, given in pairs:
+            yield given, [ast.Name(name, ast.Store())]
+
+
 def _tainted(tree: ast.AST, span: Span) -> set[str]:
     """Variables that hold what the expression at `span` gave, directly or through others."""
     flows = list(_flows(tree))
@@ -136,10 +175,10 @@ def _tainted(tree: ast.AST, span: Span) -> set[str]:
         grown = False
         for value, targets in flows:
             at = _of(value)
-            read = {n.id for n in ast.walk(value) if isinstance(n, ast.Name)}
+            read = set(_read(value))
             if not (read & found or (at is not None and _inside(span, at))):
                 continue
-            new = {n.id for target in targets for n in ast.walk(target) if isinstance(n, ast.Name)} - found
+            new = {name for target in targets for name in _bound(target)} - found
             if new:
                 found |= new
                 grown = True

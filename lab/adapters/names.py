@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 OPERATORS = {"__add__": "add", "__radd__": "add", "__sub__": "sub", "__rsub__": "sub", "rsub": "sub", "__mul__": "mul",
-             "__rmul__": "mul", "multiply": "mul", "__truediv__": "div", "__rtruediv__": "div", "true_divide": "div",
+             "__rmul__": "mul", "multiply": "mul", "__truediv__": "div",
+             "__rtruediv__": "reciprocal", "__rdiv__": "reciprocal", "true_divide": "div",
              "__matmul__": "matmul", "__rmatmul__": "matmul", "mm": "matmul", "bmm": "matmul", "__pow__": "pow",
              "__rpow__": "pow", "square": "pow", "__neg__": "neg", "negative": "neg", "absolute": "abs", "__eq__": "eq",
              "__ne__": "ne", "__lt__": "lt", "__le__": "le", "__gt__": "gt", "__ge__": "ge", "__and__": "bitwise_and",

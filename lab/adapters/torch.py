@@ -246,6 +246,8 @@ class Watch:
         except Exception as error:
             self._quietly(self.recorder.op_failed, name, tuple(given), self._place(), error)
             raise
+        if keywords.get("inplace") and not name.endswith("_"):
+            name += "_"
         self._tell(name, given, out, start, perf_counter_ns())
         return out
 

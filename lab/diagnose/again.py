@@ -106,10 +106,11 @@ def _written(trace: Trace, text: str) -> tuple[Row, Row] | None:
                 if kept and shape in (None, ref.shape, ref.shape[::-1]) and (not op or op in VIEWS):
                     return row, kept[-1]
                 continue
-            if ref.op.replace("_", "") == op or (not op and shape in (None, ref.shape)):
+            last = row.op.replace("_", "") == op  # the graph knows the tensor by its last change
+            if ref.op.endswith("_") or (ref.view and ref.op.replace("_", "") != op):
+                stack.extend(ref.refs[:1])
+            elif ref.op.replace("_", "") == op or ((last or not op) and shape in (None, ref.shape)):
                 return row, ref
-            if ref.view:
-                stack.extend(ref.refs)
     return None
 
 

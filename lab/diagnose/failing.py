@@ -7,7 +7,7 @@ import re
 from widgets.record import ErrorRow
 
 from ..gathered import Leaf, Trace
-from . import foreign, plain
+from . import foreign, known, plain
 from .again import AGAIN, CHANGED, again, changed
 from .found import Found, capital
 
@@ -25,7 +25,10 @@ def failing(trace: Trace, explained: set[Leaf]) -> list[Found]:
         return [again(trace, error)]
     if trace.remade and "NoneType" in error.detail:
         return [_remade(trace, error)]
-    return plain.explained(trace, error) or _told(error) or foreign.said(trace, error) or plain.other(error)
+    own = _told(error)
+    if not own or not own[0].remedy:
+        own = known.said(trace, error) or own
+    return plain.explained(trace, error) or own or foreign.said(trace, error) or plain.other(error)
 
 
 def parts(text: str) -> dict[str, str]:

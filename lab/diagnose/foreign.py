@@ -29,18 +29,18 @@ def said(trace: Trace, error: ErrorRow) -> list[Found]:
         if match is not None:
             why, remedy = explain(match, row)
             at = f" in `{code_of(trace, row)}`" if row is not None else ""
-            message = f"Line {error.line} fails{at}: {why}{_given(row)}."
+            message = f"Line {error.line} fails{at}: {why}{given(row)}."
             return [Found("error", "error", error.line, None, message, remedy, [row] if row is not None else [])]
     if row is None:
         return []
     first = error.message.rstrip(".")
-    message = f"Line {error.line} fails in `{code_of(trace, row)}`: {first}{_given(row)}."
+    message = f"Line {error.line} fails in `{code_of(trace, row)}`: {first}{given(row)}."
     return [
         Found("error", "error", error.line, None, message, "Look at what it is given, here and one op before.", [row])
     ]
 
 
-def _given(row: Row | None) -> str:
+def given(row: Row | None) -> str:
     """What an op got, in words."""
     if row is None or not row.refs:
         return ""

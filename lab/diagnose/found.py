@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -76,5 +77,9 @@ def code_of(trace: Trace, row: Row) -> str:
 
 
 def capital(text: str) -> str:
-    """A sentence begins with a capital letter."""
-    return text[:1].upper() + text[1:]
+    """A sentence begins with a capital letter, unless it begins with code.
+
+    >>> capital("line 3 fails"), capital("linalg.pinv, or x + eps")
+    ('Line 3 fails', 'linalg.pinv, or x + eps')
+    """
+    return text if re.match(r"\w+[.(_]\w", text) else text[:1].upper() + text[1:]

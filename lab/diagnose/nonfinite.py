@@ -20,6 +20,7 @@ LINEAR = {"matmul", "linear", "mul", "add", "sub", "sum", "expand", "conv", "tan
 WRITING = {"copy", "copy_", "setitem_", "fill", "fill_", "index_put_"}
 FILLING = {"where", "masked_fill"}
 MASK = "Let every row keep at least one value, or hide values with a large finite number (-1e9)."
+POINT = "Keep its argument away from the point where it has no finite value: add a small eps."
 GENERAL = "Lower the learning rate, clip the gradients, or bring the inputs to a smaller range."
 
 
@@ -128,6 +129,9 @@ def _reason(row: Row, bad: Bad) -> tuple[str, str]:
     ranges = listed([r for r in map(_range, figures) if r], 3)
     if bad.nan or not bad.inputs_finite:
         return f"the {op} of values of {ranges}", GENERAL
+    finite = [s for s in figures if s.min is not None and s.max is not None]
+    if row.dtype != "float16" and max(max(abs(s.min or 0), abs(s.max or 0)) for s in finite) < 100:
+        return f"the {op} of values of {ranges}, which is infinite there", POINT
     half = "Use bfloat16 or float32 here, or scale the values down."
     return f"the {op} of values of {ranges}, which overflows {row.dtype}", half if row.dtype == "float16" else GENERAL
 

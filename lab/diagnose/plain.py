@@ -34,7 +34,8 @@ def other(error: ErrorRow) -> list[Found]:
     text = error.message.rstrip(".") or "it says no more"
     if error.type == "KeyError":
         text = f"there is no key {text}"
-    message = f"Line {error.line} fails with a {error.type}: {text}."
+    article = "an" if error.type[:1] in "AEIOU" else "a"
+    message = f"Line {error.line} fails with {article} {error.type}: {text}."
     remedy = "The cell ended on this line; what ran before it is shown here."
     return [Found("error", "error", error.line, None, message, remedy)]
 
