@@ -9,7 +9,7 @@ from . import saving
 from .errors import text
 from .history import edge, move_on, storage_of, way
 from .modes import state as mode
-from .node import Node, Storage, next_number
+from .node import Node, Storage, newest
 from .op import Operation
 from .source import describe, here
 from .tensor import Tensor, wrap
@@ -52,7 +52,7 @@ def write(target: Tensor, name: str, compute: Callable[[Tensor], Tensor]) -> Ten
         _check_overlap(target, name)
     if not getattr(target._a.flags, "writeable", True):
         make_writeable(target, name)
-    began = next_number()
+    began = newest()
     result = compute(_aside(target) if saving.active and mode.enabled else target)
     if mode.batch is not None:
         mode.batch.check_write(target, result, name)

@@ -14,7 +14,14 @@ from .source import describe
 if TYPE_CHECKING:
     from .op import Op
 
-next_number = itertools.count(1).__next__  # nodes are numbered in the order they are made
+_numbers = itertools.count(1)  # nodes are numbered in the order they are made
+next_number = _numbers.__next__
+_handles = itertools.count(1).__next__
+
+
+def newest() -> int:
+    """The number of the node made last; the difference of two is how many ops were recorded between them."""
+    return _numbers.__reduce__()[1][0] - 1  # type: ignore[index, return-value, operator, no-any-return]
 
 
 class Storage:
@@ -179,7 +186,7 @@ class RemovableHandle:
     def __init__(self, hooks: dict[int, Any], hook: Any, *, first: bool = False) -> None:
         if not callable(hook):
             raise TypeError(f"a hook must be callable, got {type(hook).__name__}")
-        self.id, self._hooks = next_number(), hooks
+        self.id, self._hooks = _handles(), hooks
         hooks[self.id] = hook
         if first:
             later = {k: hooks.pop(k) for k in list(hooks) if k != self.id}

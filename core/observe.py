@@ -111,6 +111,16 @@ class Observer:
 observers: tuple[Observer, ...] = ()
 
 
+class Tally:
+    """What is counted though nobody observes: once a backward pass, once a step of an optimizer."""
+
+    passes = 0
+    steps = 0
+
+
+tally = Tally()
+
+
 def add(observer: Observer) -> None:
     """Let `observer` hear every event from now on."""
     global observers

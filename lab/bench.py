@@ -21,7 +21,10 @@ import numpy as np
 import core
 from core import native
 
+from . import bench_recording
+
 Work = Callable[[], object]
+PARTS = ("observer", "recording", "numpy", "torch")
 
 
 class Ratio(NamedTuple):
@@ -222,19 +225,22 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument(
         "what",
         nargs="*",
-        metavar="observer|numpy|torch",
-        help="observer (lab's cost when nobody looks), numpy, torch; all that can be had if left out",
+        metavar="|".join(PARTS),
+        help="observer (lab's cost when nobody looks), recording (its cost when it does), numpy, torch; all that can "
+        "be had if left out",
     )
     parser.add_argument("--json", help="write the figures to this file")
     options = parser.parse_args(argv)
-    if unknown := set(options.what) - {"observer", "numpy", "torch"}:
-        parser.error(f"nothing is called {', '.join(sorted(unknown))}: there are observer, numpy and torch")
-    what = options.what or ["observer", "numpy", "torch"]
+    if unknown := set(options.what) - set(PARTS):
+        parser.error(f"nothing is called {', '.join(sorted(unknown))}: there are {', '.join(PARTS)}")
+    what = options.what or list(PARTS)
     results: list[Ratio] = []
     print(f"{'':44} {'ratio':>7}   middle half        median times")
     for name in what:
         if name == "observer":
             found = [observer_cost()]
+        elif name == "recording":
+            found = [_ratio(label, pairs) for label, pairs in bench_recording.measure()]
         elif name == "numpy":
             found = beside(np)
         else:

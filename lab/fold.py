@@ -263,7 +263,8 @@ class Folder:
 
     def name(self, t: Any) -> str:
         """What the user's variables call a tensor right now."""
-        return self.names.of(original(t), spaces(sys._getframe(1), OURS))
+        t = original(t)
+        return self.names.known(t) or self.names.of(t, spaces(sys._getframe(1), OURS))
 
 
 def _site(chain: Chain) -> Site:

@@ -21,6 +21,7 @@ from core import source
 from widgets import Record, compare
 
 from . import peaks, tuning
+from .counting import Counter
 from .session import Recording, error_row
 
 FLAGS = {
@@ -75,7 +76,8 @@ class LabMagics(Magics):
 
     def __init__(self, shell: Any) -> None:
         super().__init__(shell)
-        self.auto = False
+        self.auto = "off"  # what every cell gets: a card ("on"), a line of counts ("count") or nothing
+        self.counter: Counter | None = None
         self.infos: list[Any] = []  # of the cells that run now, one inside the other
         self.recording: Recording | None = None
         self.files: dict[str, int] = {}
@@ -88,9 +90,12 @@ class LabMagics(Magics):
 
     @line_magic
     def autograd(self, line: str) -> None:
-        """Show a card under every cell that runs ops.
+        """Show a card under every cell that runs ops, or a line.
 
-        ``%autograd on``, ``%autograd off``; ``%autograd`` alone says which.
+        ``%autograd on``     a card under every cell
+        ``%autograd count``  one line under every cell: its ops, backward passes and steps, and what is plainly amiss;
+                             nothing listens to the ops, so that they run as fast as without
+        ``%autograd off``    neither; ``%autograd`` alone says which
         """
         words = line.split()
         if "--cell" in words:
@@ -98,16 +103,15 @@ class LabMagics(Magics):
             self.asked = True
             self.begin()
         elif not words:
-            state = "on" if self.auto else "off"
-            print(f"autograd: cards are {state}; %autograd on or %autograd off, %%autograd for one cell")
-        elif words in (["on"], ["off"]):
-            self.auto = words == ["on"]
-            if not self.auto and not self.asked:
+            print(f"autograd: cards are {self.auto}; %autograd on, count or off, %%autograd for one cell")
+        elif words in (["on"], ["off"], ["count"]):
+            self.auto, self.counter = words[0], None
+            if self.auto != "on" and not self.asked:
                 self.drop()
         else:
             flags = ", ".join(FLAGS)
             raise UsageError(
-                f"%autograd: {line.strip()!r} is neither on nor off; %%autograd, for one cell, takes {flags}"
+                f"%autograd: {line.strip()!r} is none of on, count and off; %%autograd, for one cell, takes {flags}"
             )
 
     @cell_magic("autograd")  # type: ignore[arg-type]
@@ -128,15 +132,22 @@ class LabMagics(Magics):
     def before(self, info: Any) -> None:
         """Hook: a cell is about to run."""
         self.infos.append(info)
-        if self.auto and self.recording is None:
+        if self.auto == "on" and self.recording is None:
             self.guarded(self.begin)
+        elif self.auto == "count" and len(self.infos) == 1:
+            self.counter = Counter()
 
     def after(self, result: Any) -> None:
         """Hook: a cell has run, well or not."""
         while self.infos and self.infos.pop() is not result.info:
             pass
+        counter = self.counter
+        if not self.infos:
+            self.counter = None
         if self.recording is not None and len(self.infos) < self.depth:
             self.guarded(self.show, result)
+        elif counter is not None and not self.infos:
+            self.guarded(self.count, counter)
 
     def guarded(self, work: Callable[..., None], *args: Any) -> None:
         """No failure of the lab may break the user's cell: it is told in one line."""
@@ -156,6 +167,12 @@ class LabMagics(Magics):
         self.files = self.cell_files(self.infos[-1]) if self.infos else {}
         self.recording = Recording(check="--check" in self.flags)
         self.recording.start(self.files)
+
+    def count(self, counter: Counter) -> None:
+        """Say in a line what a cell did."""
+        counts = counter.stop(self.shell.user_ns)
+        if counts:
+            print(counts)
 
     def drop(self) -> None:
         """End a recording without a card."""

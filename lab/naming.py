@@ -51,6 +51,7 @@ class Names:
         self.left = LOOKUPS
         self._scans = SCANS
         self._members: dict[int, dict[int, tuple[Any, str]]] = {}  # root -> tensor -> (weak reference to it, path)
+        self._known: dict[int, tuple[Any, str]] = {}  # tensor -> (weak reference, name), of modules that ran
         self._sizes: dict[int, int] = {}  # root -> how many modules it contains
 
     def of(self, t: Any, where: list[Mapping[str, Any]]) -> str:
@@ -64,6 +65,11 @@ class Names:
                 if name:
                     return name
         return ""
+
+    def known(self, t: Any) -> str:
+        """The name of a tensor of a module that has run; "" of any other."""
+        found = self._known.get(id(t))
+        return found[1] if found is not None and found[0]() is t else ""
 
     def module(self, module: Any, where: list[Mapping[str, Any]]) -> str:
         """The name of a module, with those of all that it contains noted."""
@@ -79,7 +85,9 @@ class Names:
         return ""
 
     def note(self, root: Any, variable: str) -> None:
-        """Remember what all modules inside `root` are called."""
+        """Remember what all modules inside `root` are called, and their tensors."""
+        for key, (held, path) in _members(root).items():
+            self._known.setdefault(key, (held, f"{variable}.{path}"))
         for path, inner in root.named_modules():
             self.modules.setdefault(id(inner), f"{variable}.{path}" if path else variable)
 

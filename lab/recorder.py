@@ -28,7 +28,7 @@ BY_DATA = {"sub", "add", "sub_", "add_"}  # how a parameter's values are moved w
 COPIES = {"move", "to", "cuda", "cpu"}  # ops that may copy from one device to another
 EVENTS = 20_000  # single runs that the timeline keeps
 COPIED = 256  # tensors whose copies are told apart
-FULL, EVERY = 8, 16  # figures of values: the first runs of a row, then every so many
+FULL, EVERY = 4, 16  # figures of values: the first runs of a row, then every so many
 
 
 class Recorder(observe.Observer):
@@ -53,7 +53,7 @@ class Recorder(observe.Observer):
         self._moved: dict[tuple[int, int], tuple[Any, int, int]] = {}  # (row, tensor) -> it, its version, copies
         self.root: Row | None = None  # what backward() runs on, once its first node has run
         self._steps = self._noted = 0
-        self._optimizers: set[int] = set()
+        self._optimizers: dict[int, Any] = {}  # a weak reference to each: an id is used again
         self.started_ns = self.trace.started_ns = perf_counter_ns()
 
     # -- what observers hear: every ear is guarded ---------------------------------------------------------------------
@@ -400,8 +400,9 @@ class Recorder(observe.Observer):
             frame = frame.f_back  # type: ignore[assignment]
         site = () if frame is None else self.fold.site((frame.f_code, frame.f_lasti))
         self.steps.before(optimizer, parameters, site)
-        if sampled or id(optimizer) not in self._optimizers:
-            self._optimizers.add(id(optimizer))
+        known = self._optimizers.get(id(optimizer))
+        if sampled or known is None or known() is not optimizer:
+            self._optimizers[id(optimizer)] = weakref.ref(optimizer)
             place, facts = self.fold.chain(site), self.trace.steps
             for p in parameters:
                 leaf = self.fold.parameter(p)

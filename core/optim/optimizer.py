@@ -51,6 +51,7 @@ def _around(step: Callable[..., Any]) -> Callable[..., Any]:
                         f"{step} must return None or a tuple of (new_args, new_kwargs), but got {changed}."
                     )
                 args, kwargs = changed
+        observe.tally.steps += 1
         watching, before = observe.observers, mode.phase
         params = [p for group in self.param_groups for p in group["params"]] if watching else []
         begun = False

@@ -158,7 +158,7 @@ def test_on_and_off(run: Run) -> None:
     run("%autograd off")
     assert run("y = layer(x)")[1] == []
     assert not observe.observers
-    assert "is neither on nor off" in run("%autograd sideways")[2]
+    assert "is none of on, count and off" in run("%autograd sideways")[2]
 
 
 def test_the_registered_cell_magic(run: Run) -> None:
@@ -242,3 +242,22 @@ def test_a_cell_that_runs_again_says_what_changed(shell: InteractiveShell) -> No
     with capture_output():
         shell.run_cell("%%autograd --no-card\nh = x + 1", store_history=True, cell_id="another").raise_error()
     assert lab.last().comparison is None
+
+
+def test_count_says_one_line_under_every_cell(run: Run, shell: InteractiveShell) -> None:
+    run("%autograd count")
+    try:
+        result, bundles, printed = run("loss = layer(x).sum()\nloss.backward()\nobserved = core.observe.observers")
+        assert result.success
+        assert bundles == []
+        assert shell.user_ns["observed"] == ()
+        assert "autograd: 3 ops recorded, 1 backward pass in" in printed
+        _, bundles, printed = run("a = 1")
+        assert (bundles, printed) == ([], "")
+        _, bundles, printed = run("%%autograd --text\nloss = layer(x).sum()")
+        assert "recorded" not in printed
+        assert card_of(bundles)
+        assert "cards are count" in run("%autograd")[2]
+    finally:
+        run("%autograd off")
+    assert run("layer(x).sum().backward()")[2] == ""
