@@ -268,7 +268,9 @@ class Trace:
             offset = self.files.get(code.co_filename)
             if offset is not None:
                 place = locate(code, lasti)
-                moved = place._replace(line=place.line + offset, end_line=place.end_line + offset)
+                moved = place
+                if offset:
+                    moved = place._replace(line=place.line + offset, end_line=place.end_line + offset)
                 return moved if moved.code else moved._replace(code=self.segment(moved))
         return None
 
@@ -284,8 +286,11 @@ class Trace:
 
     def line(self, chain: Chain) -> int | None:
         """The line of this cell on whose behalf something ran."""
-        place = self.own_place(chain)
-        return None if place is None else place.line
+        for code, lasti in chain:
+            offset = self.files.get(code.co_filename)
+            if offset is not None:
+                return locate(code, lasti).line + offset
+        return None
 
     # -- the graph -----------------------------------------------------------------------------------------------------
 

@@ -8,6 +8,7 @@ from math import prod
 from typing import Any
 
 from core import choice, native, observe
+from core import op as declarations
 from core.backends import blas
 from widgets.figures import shape_text
 from widgets.record import KernelRow
@@ -18,6 +19,11 @@ from .kinds import TENSORS
 
 BYTES = {"float64": 8, "int64": 8, "complex64": 8, "complex128": 16, "float16": 2, "bfloat16": 2, "int16": 2,
          "bool": 1, "int8": 1, "uint8": 1}  # fmt: skip
+
+FLOATING = ("float16", "bfloat16", "float32", "float64")
+TUNED = {"softmax_kernel", "softmax_backward_kernel", "matmul_kernel", "reduce_kernel", "cross_entropy_kernel",
+         "cross_entropy_backward_kernel"}  # fmt: skip
+"""The Triton kernels that the tuner knows by name; of the elementwise ones it knows all."""
 
 
 @dataclass
@@ -78,6 +84,11 @@ def _threads(n: int) -> str:
     return f"{n} thread{'' if n == 1 else 's'}"
 
 
+def _printed(kernel: str, made: Choice) -> bool:
+    """Whether a kernel is one that was printed from an elementwise declaration."""
+    return kernel == f"{made.name}_kernel" and isinstance(declarations.table.get(made.name), declarations.Elementwise)
+
+
 def tune_command(kernel: str, backend: str, made: Choice) -> str:
     """The command that opens the tuner on a kernel and its shape; "" where the tuner has none of the kind.
 
@@ -89,13 +100,15 @@ def tune_command(kernel: str, backend: str, made: Choice) -> str:
     if not made.inputs:
         return ""
     (first, dtype), *rest = made.inputs
+    if dtype not in FLOATING:
+        return ""
     suffix = {"float32": "f32", "float64": "f64"}.get(dtype)
     family = "softmax" if made.name == "softmax" else "matmul" if made.name in ("matmul", "linear") else ""
     if backend in ("C", "BLAS"):
         if not suffix or not family:
             return ""
         kernel = f"{family}_{suffix}"
-    elif backend != "Triton":
+    elif backend != "Triton" or not (kernel in TUNED or _printed(kernel, made)):
         return ""
     if family == "matmul" or kernel.startswith("matmul"):
         if len(first) < 2 or not rest or len(rest[0][0]) != 2:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import linecache
 import os
 import sys
@@ -92,10 +93,14 @@ class Recording:
                 f"the recorder failed: {type(recorder.error).__name__}: {recorder.error}"
             ) from recorder.error
         recorder.trace.error = error
+        collecting = gc.isenabled()
+        gc.disable()  # many small rows and no cycles, beside a graph that takes a quarter of a second to look through
         try:
             stopped.note(recorder, raised)
             self._record = build(settle(recorder, space, text), self.title, error, self._checker)
         finally:
+            if collecting:
+                gc.enable()
             for watch in self._watches:
                 watch.close()
         _last[:] = [self._record]

@@ -14,6 +14,7 @@ import lab
 from core import native
 from lab import peaks
 from lab.flops import flops
+from lab.kernels import TUNED, Choice, tune_command
 from widgets.record import KernelRow, Machine, Record
 
 needs_c = pytest.mark.skipif(native.module is None, reason="the C kernels are off")
@@ -145,3 +146,16 @@ def test_an_interpreted_gpu_has_no_peak() -> None:
     assert record.machine is None or isinstance(record.machine, Machine)
     if core.cuda.is_available() and core.backends.array_module("cuda").__name__ == "numpy":
         assert record.machine is None
+
+
+def test_the_tuner_knows_every_kernel_that_is_offered() -> None:
+    problem = pytest.importorskip("triton_kernels.tune.problem")
+    known = problem.known()
+    assert known.keys() >= TUNED | {"matmul_f32", "matmul_f64", "softmax_f32", "softmax_f64"}
+    assert tune_command("arg_kernel", "Triton", Choice("argmax", [((4, 4), "float32")])) == ""
+    assert tune_command("reduce_kernel", "Triton", Choice("sum", [((4, 4), "int64")])) == ""
+    assert tune_command("exp_kernel", "Triton", Choice("exp", [((4, 8), "float16")])) == "%tune exp_kernel 4x8 float16"
+    assert tune_command("gemm", "BLAS", Choice("matmul", [((2, 4, 4), "float32"), ((2, 4, 4), "float32")])) == ""
+    for command in ("matmul_f32 64x32x128 float32", "softmax_kernel 16x64 float16"):
+        kernel, shape, dtype = command.split()
+        assert problem.find(kernel, shape, dtype, None).kernel == kernel
