@@ -169,6 +169,7 @@ class _Builder:
         self.home: list[tuple[int, int]] = [(0, 0)] * len(record.ops)
         self.inputs = list(map(leads_to(record), record.ops))
         self.structure = Structure(record)
+        self.branching = any(self.structure.branches)
         self.chips: dict[int, Chip] = {}
         self.shapes: dict[tuple[int, ...], str] = {}
 
@@ -346,7 +347,7 @@ class _Builder:
 
     def mark_branches(self, items: list[Item]) -> None:
         """Say at the first box of each branch that was taken which one it is."""
-        if not any(self.structure.branches):
+        if not self.branching:
             return
         ways = []
         for item in items:

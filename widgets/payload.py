@@ -211,7 +211,7 @@ _OP: Columns = {
     "$dtype": attrgetter("dtype"),
     "forward": lambda o: figure(o.forward_ms),
     "backward": lambda o: figure(o.backward_ms),
-    "slowest": lambda o: figure(o.forward_max_ms),
+    "slowest": lambda o: figure(o.forward_max_ms) if o.count > 1 else 0,
     "size_bytes": attrgetter("size_bytes"),
     "requires_grad": lambda o: int(o.requires_grad),
     "stats": _stats,

@@ -21,6 +21,8 @@ SCALE = 1.5
 MARGIN = 14
 LARGEST = 2400
 """Longest side in pixels; a larger graph is drawn smaller."""
+LEAST = 0.75
+"""Smaller than this nothing could be read: what then goes over the edge is left out."""
 FINE = 2_500_000
 """Pixels up to which lines are drawn at double size and reduced, which smooths them."""
 COLOURS = 48
@@ -53,8 +55,8 @@ def png(record: Record, graph: Graph | None = None) -> bytes:
         return b""  # the still card then has its sentences and tables
     layout = graph.layouts[view.layout]
     width, height = layout.width + 2 * MARGIN, layout.height + 2 * MARGIN
-    scale = min(SCALE, LARGEST / max(width, height))
-    size = math.ceil(width * scale), math.ceil(height * scale)
+    scale = max(min(SCALE, LARGEST / max(width, height)), LEAST)
+    size = min(math.ceil(width * scale), LARGEST), min(math.ceil(height * scale), LARGEST)
     fine = 2 if size[0] * size[1] <= FINE else 1
     image = Image.new("RGB", (size[0] * fine, size[1] * fine), WHITE)
     pen = _Pen(ImageDraw.Draw(image), scale * fine)
@@ -63,11 +65,20 @@ def png(record: Record, graph: Graph | None = None) -> bytes:
         _edge(pen, route, u in cut or v in cut)
     most = max((item.forward_ms + item.backward_ms for item in view.items), default=0) or 1
     for item, box in zip(view.items, layout.boxes, strict=True):
-        _box(pen, item, box, most)
+        if box[0] * scale < size[0] + box[2] and box[1] * scale < size[1] + box[3]:
+            _box(pen, item, box, most)
     image = image.reduce(fine) if fine > 1 else image
     pen = _Pen(ImageDraw.Draw(image), scale)
+    right, low = size[0] / scale - 2 * MARGIN, size[1] / scale - 2 * MARGIN
+    left_out = 0
     for item, box in zip(view.items, layout.boxes, strict=True):
-        _write(pen, item, box, brief=len(view.items) > TEXT_LIMIT)
+        if box[0] - box[2] / 2 > right or box[1] - box[3] / 2 > low:
+            left_out += 1
+        else:
+            _write(pen, item, box, brief=len(view.items) > TEXT_LIMIT)
+    if left_out:
+        pen.draw.rectangle([0, size[1] - 20 * scale, *size], WHITE)
+        pen.text(0, low + MARGIN - 6, f"and {left_out:,} boxes more", 10, QUIET)
     small = image.quantize(COLOURS, method=Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
     out = io.BytesIO()
     small.save(out, "png", compress_level=7)

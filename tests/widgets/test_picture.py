@@ -64,3 +64,12 @@ def test_a_dashed_line_has_gaps():
         [(10.0, 2.0), (10.0, 6.0)],
         [(10.0, 8.0), (10.0, 10.0)],
     ]
+
+
+def test_a_mile_of_boxes_stays_legible_and_says_what_it_leaves_out():
+    from PIL import Image
+
+    ops = [OpRow(k, "op", line=k + 1, inputs=[f"o{k - 1}"] if k else []) for k in range(10_000)]
+    image = Image.open(io.BytesIO(png(Record(ops=ops))))
+    assert image.size[1] == 2400
+    assert image.size[0] > 0.7 * 64  # a box and its margin at the least scale
