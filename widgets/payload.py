@@ -11,7 +11,7 @@ from .figures import shape_text
 from .graph import Chip, Graph, Item, View, badge, leads_to
 from .record import OpRow, Record, kernel_names
 from .source import colours, lines_of
-from .still import NO_GRADIENT, PARTIAL, error_message
+from .still import NO_GRADIENT, PARTIAL, error_message, explained, shown
 
 NOT_REACHED = "backward did not come here"
 FLAGS = {"cut": 1, "nan": 2, "error": 4, "unreached": 8}
@@ -51,7 +51,7 @@ def payload(record: Record, graph: Graph) -> dict[str, Any]:
         "changes": (_CHANGE, record.comparison.changes if record.comparison else []),
         "memory_rows": (_MEMORY, record.memory.rows if record.memory else []),
         "held": (_HELD | {"op": lambda h: op_index.get(h.number)}, record.memory.held if record.memory else []),
-        "findings": (_FINDING | {"ops": lambda f: [op_index[i] for i in f.ops if i in op_index]}, record.findings),
+        "findings": (_FINDING | {"ops": lambda f: [op_index[i] for i in f.ops if i in op_index]}, shown(record)),
     }
     strings = _Strings()
     put = strings.put
@@ -88,7 +88,8 @@ def payload(record: Record, graph: Graph) -> dict[str, Any]:
         "failed": [i for i, op in enumerate(record.ops) if "error" in op.flags],
         "source": lines_of(record.source),
         "colours": colours(record.source),
-        "error": error and {"type": error.type, "message": error_message(record), "line": error.line},
+        "error": error
+        and {"type": error.type, "message": error_message(record), "line": error.line, "told": explained(record)},
         "keys": {name: list(columns) for name, (columns, _) in tables.items()} | {"items": list(_ITEM)},
         **{name: _rows(columns, rows, put) for name, (columns, rows) in tables.items() if name != "ops"},
         "ops": _columns(*tables["ops"], put),

@@ -8,11 +8,12 @@ import base64
 import html as html_module
 import re
 from collections.abc import Iterable
+from dataclasses import replace
 
 from .figures import count_text, number, rate_text, shape_text, share, shorten, size_text, time_text
 from .graph import Graph
 from .picture import png
-from .record import Finding, Record, kernel_names
+from .record import ErrorRow, Finding, Record, kernel_names
 from .source import lines_of
 
 GRADIENT_ROWS = 100
@@ -72,13 +73,40 @@ def headline(record: Record) -> str:
 
 
 def error_sentence(record: Record) -> tuple[str, str]:
-    """What ended the cell, and what that means for the card; two empty strings when nothing did."""
-    if record.error is None:
+    """What ended the cell, and what that means for the card; empty when nothing did, or when a finding explains it."""
+    if record.error is None or explained(record):
         return "", ""
     where = f"line {record.error.line}: " if record.error.line else ""
     said = error_message(record)
     message = f": {said}" if said else ""
     return f"{where}{record.error.type}{message}", PARTIAL
+
+
+def explained(record: Record) -> bool:
+    """Whether the first finding is the reason of the error that ended the cell."""
+    return record.error is not None and bool(record.findings) and _reason(record.findings[0], record.error)
+
+
+def _reason(finding: Finding, error: ErrorRow) -> bool:
+    return finding.kind == "error" and finding.line == error.line
+
+
+def shown(record: Record) -> list[Finding]:
+    """The findings as they are shown: the one that explains the cell's error also says that the card is partial.
+
+    Examples
+    --------
+    >>> from widgets.record import ErrorRow, Finding, Record
+    >>> found = Finding("error", "error", 5, message="Line 5 fails in `SGD`: got an empty list.", remedy="Fill it.")
+    >>> shown(Record(error=ErrorRow("ValueError", "got an empty list", 5), findings=[found]))[0].remedy
+    'Fill it. The cell stopped here (ValueError), so this card is partial: it shows what ran before.'
+    """
+    if record.error is None or not explained(record):
+        return record.findings
+    first, *rest = record.findings
+    kind = record.error.type
+    partial = PARTIAL if kind in first.message else PARTIAL.replace("here", f"here ({kind})", 1)
+    return [replace(first, remedy=f"{first.remedy} {partial}".strip()), *rest]
 
 
 def error_message(record: Record) -> str:
@@ -122,7 +150,7 @@ def _findings(record: Record) -> str:
     message, remedy = error_sentence(record)
     if message:
         rows.append(("error", message, remedy))
-    for f in record.findings:
+    for f in shown(record):
         rows.append((f.severity if f.severity in WORDS else "note", sentence(f), f.remedy))
     if not rows:
         return (

@@ -3,7 +3,7 @@
 from .figures import count_text, number, plain, rate_text, shape_text, share, shorten, size_text, time_text
 from .record import Record, kernel_names
 from .source import lines_of
-from .still import NO_GRADIENT, WORDS, error_sentence, headline, sentence
+from .still import NO_GRADIENT, WORDS, error_sentence, headline, sentence, shown
 
 FINDINGS = 8
 LINES = 12
@@ -41,7 +41,7 @@ def _findings(record: Record) -> list[str]:
     message, remedy = error_sentence(record)
     if message:
         out += [f"{WORDS['error']}: {plain(message, LONGEST)}", f"    {remedy}"]
-    for f in record.findings[:FINDINGS]:
+    for f in shown(record)[:FINDINGS]:
         out.append(f"{WORDS.get(f.severity, WORDS['note'])}: {plain(sentence(f), LONGEST)}")
         if f.remedy:
             out.append(f"    {plain(f.remedy, LONGEST)}")
@@ -93,7 +93,9 @@ def _memory(record: Record) -> list[str]:
     if most is not None:
         keeper = f" by line {most.keeper}" if most.keeper else ""
         why = shorten(plain(most.why), 60)
-        out.append(f"    the largest part: {shorten(plain(most.op), 30)}, {size_text(most.size_bytes)}, kept{keeper}: {why}")
+        out.append(
+            f"    the largest part: {shorten(plain(most.op), 30)}, {size_text(most.size_bytes)}, kept{keeper}: {why}"
+        )
     return out
 
 

@@ -36,7 +36,7 @@ def other(error: ErrorRow) -> list[Found]:
         text = f"there is no key {text}"
     article = "an" if error.type[:1] in "AEIOU" else "a"
     message = f"Line {error.line} fails with {article} {error.type}: {text}."
-    remedy = "The cell ended on this line; what ran before it is shown here."
+    remedy = "The traceback names the calls that led there."
     return [Found("error", "error", error.line, None, message, remedy)]
 
 

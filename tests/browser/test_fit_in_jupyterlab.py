@@ -9,6 +9,7 @@ from pathlib import Path
 import nbformat
 from playwright.sync_api import expect
 
+from .access import axe, faint
 from .conftest import KERNEL
 
 SETUP = """
@@ -64,9 +65,11 @@ def test_live_then_kept_and_reopened(notebook):
     expect(fit.locator("i:hover s")).to_contain_text("training")
     expect(fit.locator("i:hover s")).to_contain_text("validation")
     shot(nb, "light")
+    assert axe(nb.page, ".jp-OutputArea-output") == faint(fit) == []
     nb.theme("JupyterLab Dark")
     expect(fit).to_have_css("background-color", "rgb(33, 33, 33)")
     shot(nb, "dark")
+    assert axe(nb.page, ".jp-OutputArea-output") == faint(fit) == []
     nb.theme("JupyterLab Light")
     nb.run(2)
     expect(nb.output(2).locator(".gradlab-fit path.train")).to_have_count(1)

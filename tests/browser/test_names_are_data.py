@@ -16,6 +16,7 @@ from .conftest import KERNEL
 from .test_autograd_in_jupyterlab import START_MS
 
 STARTS = {"hostile": "</script><script>window", "long": "<b>ten thousand</b> WWW"}
+TURNS = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 ELEMENTS = "img, script, b b, iframe, object, a[href^=javascript]"
 
 
@@ -65,6 +66,7 @@ def test_every_tab_of_a_cell_whose_names_are_hostile(notebook, server, kind):
         if word in ("Graph", "Gradients", "Timings"):
             expect(panel).to_contain_text(start[:6])
         assert card.locator(ELEMENTS).count() == 0
+        assert not set(TURNS) & set(card.inner_text())
         assert card.bounding_box()["height"] < 1100
         shot(nb.page, f"names-{kind}-{word}")
         inert(nb)
@@ -86,7 +88,8 @@ def test_every_tab_of_a_cell_whose_names_are_hostile(notebook, server, kind):
 
     nb.run(2)
     failed = nb.cell(2).locator(".card")
-    expect(failed.locator(".findings li").first).to_contain_text("ValueError: " + start, timeout=START_MS)
+    error = f"Line 6 fails with a ValueError: {start}"
+    expect(failed.locator(".findings li").first).to_contain_text(error, timeout=START_MS)
     assert failed.locator(ELEMENTS).count() == 0
     assert failed.bounding_box()["height"] < 1100
     shot(nb.page, f"names-{kind}-failed")
@@ -109,6 +112,7 @@ def test_every_tab_of_a_cell_whose_names_are_hostile(notebook, server, kind):
     still = notebook(path=path)
     expect(still.cell(0).locator(".jp-OutputArea-output").first).to_contain_text(start[:12])
     expect(still.cell(0).locator(".card")).to_have_count(0)
+    assert not set(TURNS) & set(still.cell(0).locator(".jp-OutputArea-output").first.inner_text())
     for summary in still.cell(0).locator("summary").all():
         summary.click()
     assert still.cell(0).locator("script, iframe, b b").count() == 0

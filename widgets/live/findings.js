@@ -9,7 +9,7 @@ function problem(severity, text, line, remedy, go, extra) {
 }
 const list = h('ul', {class: 'findings', 'aria-label': 'findings'}), {error} = D;
 const stopped = () => reveal(D.failed, error.line);
-if (error) list.append(problem('error', error.type + (error.message && ': ' + error.message), error.line, D.partial, stopped));
+if (error && !error.told) list.append(problem('error', error.type + (error.message && ': ' + error.message), error.line, D.partial, stopped));
 const problems = findings.map(f => problem(WORD[f.severity] ? f.severity : 'note', f.message, f.line, f.remedy, () => reveal(f.ops, f.line, f.parameters), f.parameters.length && button(`show ${count(f.parameters.length, 'parameter')}`, () => {
   tab(1); pin(choice(f.ops, f.line, f.parameters));
   const r = gradientRows.find(r => pinned.names.has(r[0].name)); if (r) nearest(panels[1].firstChild, r[1]);
