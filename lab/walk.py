@@ -27,6 +27,8 @@ class Step:
     """(shape, figures) of the gradient of each output; None where none came."""
     outgoing: list[tuple[tuple[int, ...], Stats | None] | None] = field(default_factory=list)
     """(shape, figures) of the gradient of each input; None where none is wanted."""
+    to: list[str] = field(default_factory=list)
+    """Where each of `outgoing` goes: the next node, ".grad" of a leaf, or nothing."""
 
     @property
     def nonfinite(self) -> bool:
@@ -36,8 +38,10 @@ class Step:
     def __str__(self) -> str:
         place = f"{plain(self.file, 60)} line {self.line}" if self.file else f"line {self.line}" if self.line else ""
         rows = [f"{plain(self.node, 80)}  {place}  {plain(self.code, 200)}".rstrip()]
-        for name, sides in (("in ", self.incoming), ("out", self.outgoing)):
-            rows += [f"  {name} {_told(side)}" for side in sides]
+        rows += [f"  in  {_told(side)}" for side in self.incoming]
+        for k, side in enumerate(self.outgoing):
+            to = self.to[k] if k < len(self.to) else ""
+            rows.append(f"  out {_told(side)}" + (f"  → {plain(to, 80)}" if to and side is not None else ""))
         return "\n".join(rows)
 
 
@@ -48,8 +52,10 @@ def _told(side: tuple[tuple[int, ...], Stats | None] | None) -> str:
     if s is None or s.min is None:
         return f"{shape_text(shape)}: nothing finite" if s is not None else shape_text(shape)
     bad = f", NaN or infinite {s.nonfinite:,}" if s.nonfinite else ""
+    if not shape:
+        return f"scalar: {number(s.mean)}{bad}"
     return (
-        f"{shape_text(shape) or 'a number'}: {number(s.min)} … {number(s.max)}, mean {number(s.mean)}, "
+        f"{shape_text(shape)}: {number(s.min)} … {number(s.max)}, mean {number(s.mean)}, "
         f"std {number(s.std)}, zeros {share(s.zeros)}{bad}"
     )
 
@@ -128,6 +134,8 @@ def walk(loss: Any, gradient: Any = None, *, retain_graph: bool | None = None) -
 
 def _step(node: Any, out: Any, given: Any) -> Step:
     step = Step(node.name(), incoming=[_side(g) for g in given], outgoing=[_side(g) for g in out])
+    names = ["" if after is None else after.name() for after, _ in node.next_functions]
+    step.to = [".grad" if "AccumulateGrad" in name else name for name in names]
     pair = getattr(node, "place", None)
     if pair:
         place = source.locate(*pair)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -10,7 +11,7 @@ import numpy as np
 
 from ..errors import text
 from ..node import RemovableHandle
-from ..source import describe
+from ..source import describe, is_ours
 from ..tensor import Tensor
 
 
@@ -39,9 +40,36 @@ def gradient_breakpoint(self: Tensor, when: Callable[[Tensor], Any] | None = Non
     def stop(gradient: Tensor) -> None:
         if when is None or bool(when(gradient)):
             print(_words(tensor, gradient), file=sys.stderr)
-            sys.breakpointhook()
+            if _chosen():
+                sys.breakpointhook()
+            else:
+                _debugger().set_trace(sys._getframe())
+            return  # here `gradient` and `tensor` are at hand; `up` leads to the line that called backward()
 
     return self.register_hook(stop)
+
+
+def _chosen() -> bool:
+    """Whether the user has a debugger of their own. A notebook's kernel brings debugpy, which passes over breakpoints
+    while nobody is connected to it."""
+    hook = sys.breakpointhook
+    if hook is sys.__breakpointhook__:
+        return "PYTHONBREAKPOINT" in os.environ
+    debugpy = sys.modules.get("debugpy")
+    return debugpy is None or "debugpy" not in getattr(hook, "__name__", "") or bool(debugpy.is_client_connected())
+
+
+def _debugger() -> Any:
+    """Python's debugger, or the one that a notebook has put in its place, which passes over this package's frames."""
+    import pdb
+
+    class Debugger(pdb.Pdb):
+        def get_stack(self, f: Any, t: Any) -> tuple[list[tuple[Any, int]], int]:
+            stack, _ = super().get_stack(f, t)
+            shown = [pair for pair in stack if pair[0] is f or not is_ours(pair[0].f_code.co_filename)]
+            return shown, next((k for k, pair in enumerate(shown) if pair[0] is f), len(shown) - 1)
+
+    return Debugger()
 
 
 def _words(t: Tensor, g: Tensor) -> str:
