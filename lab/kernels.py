@@ -44,9 +44,10 @@ def chosen(e: observe.OpEvent) -> Choice:
     tensors = [t for t in e.inputs if isinstance(t, TENSORS)]
     found = Choice(getattr(e.declared, "name", "") or e.op)
     found.inputs = [(tuple(t._a.shape), t._kind.dtype.name) for t in tensors]
+    if tensors:
+        found.device = tensors[0]._kind.device.type
     if e.backend == "PyTorch" or not tensors:
         return found
-    found.device = tensors[0]._kind.device.type
     found.config = _config(e, found)
     if getattr(e.declared, "view", False):
         return found  # nothing is computed, so no kernel is wanted

@@ -30,6 +30,11 @@ def text(record: Record) -> str:
        1     3   250 µs      0 ms  y = x.exp()
     """
     out = [plain(f"{record.title or 'autograd'}: {headline(record)}", LONGEST).rstrip(), *_findings(record)]
+    compared = record.comparison
+    if compared is not None and compared.changes:
+        changes = count_text(len(compared.changes), "change")
+        beside = shorten(plain(compared.before), 30) or "the last run"
+        out.append(f"{changes} beside {beside}: print(lab.last().comparison)")
     for part in (_lines(record), _memory(record), _gradients(record), _kernels(record)):
         if part:
             out += ["", *part]

@@ -70,3 +70,12 @@ def test_its_text_is_at_most_100_characters_wide() -> None:
     assert "\x1b" not in text
     assert "layer.8.weight" in text  # a sentence is wrapped, not cut
     assert "11.weight" in text  # of a parameter's name the end tells most
+
+
+def test_the_text_of_a_card_offers_the_difference() -> None:
+    with lab.record() as rec:
+        core.ones(4).exp()
+    record = rec.record
+    assert "beside" not in str(rec)
+    record.comparison = compare(Record("In [1]", forward_ms=1.0), Record(forward_ms=5.0))
+    assert "1 change beside In [1]: print(lab.last().comparison)" in str(rec)

@@ -32,7 +32,7 @@ function aboutKernel(k) {
   const list = k.declined.map(t => h('li', {class: 'code'}, clip(t)));
   return [h('p', {}, h('b', {}, time(k.mean_us / 1e3)), quiet(' a run'), k.inputs.length > 0 && [quiet(', first on '), k.inputs.join(', ')], k.config && [quiet(' with '), h('span', {class: 'code'}, k.config)]),
     ...k.most.map(([unit, x, peak, what], i) => h('p', {}, h('b', {}, `${giga(x)} ${unit}`), quiet(peak > 0 ? `, ${percent(k.shares[i])} of the ${giga(peak)} ${unit} ${what} that this machine reaches` : `: ${machine ? 'no peak was measured for this' : NO_PEAK.toLowerCase()}`))),
-    list.length ? h('div', {}, quiet('declined before it:'), h('ul', {}, list)) : h('p', {class: 'quiet'}, k.device && !k.op.endsWith(' backward') ? 'It stands first: no kernel declined.' : ''),
+    list.length ? h('div', {}, quiet('declined before it:'), h('ul', {}, list)) : h('p', {class: 'quiet'}, k.device && k.backend !== 'PyTorch' && !k.op.endsWith(' backward') ? 'It stands first: no kernel declined.' : ''),
     k.tune ? tuner(k.tune) : h('p', {class: 'quiet'}, 'The tuner has no space for this kernel.')].filter(Boolean);
 }
 function timingTables() {
