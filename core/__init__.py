@@ -11,6 +11,8 @@ tensor(24.)
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+
 from . import autograd, backends, cpu, cuda
 from . import binding as _binding
 from . import numpy_names as _numpy_names
@@ -85,6 +87,7 @@ from .generator import (
     seed,
     set_rng_state,  # fmt: skip
 )
+from .late import late as _late
 from .modes import is_inference_mode_enabled
 from .printing import set_printoptions
 from .queries import (
@@ -128,10 +131,18 @@ from .serialization import load, save
 from .shape import Size
 from .tensor import Tensor
 
-from . import distributions, fft, func, library, linalg, metrics, nn, optim, special, utils  # isort: skip - after the ops
+from . import fft, func, library, linalg, nn, special  # isort: skip - after the ops
+
+if _TYPE_CHECKING:
+    from . import amp, audio, distributions, metrics, optim, serialization, text, utils, vision
+
+# what not every program uses is imported when it is asked for
+_LATE = dict.fromkeys(["audio", "distributions", "metrics", "optim", "text", "utils", "vision"], "")
+__getattr__, __dir__ = _late(__name__, _LATE)
 
 __version__ = "0.1.0"
 vmap = func.vmap
 float, double, half, long, int = float32, float64, float16, int64, int32
 
 globals().update(_binding.namespaces[""])
+__all__ = sorted(_name for _name in {*globals(), *_LATE} - {"annotations"} if not _name.startswith("_"))

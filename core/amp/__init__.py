@@ -10,7 +10,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from ..late import late
 from .autocast_mode import autocast, custom_bwd, custom_fwd, is_autocast_available
-from .grad_scaler import GradScaler
+
+if TYPE_CHECKING:
+    from .grad_scaler import GradScaler
+
+__getattr__, __dir__ = late(__name__, {"GradScaler": "grad_scaler"})
 
 __all__ = ["GradScaler", "autocast", "custom_bwd", "custom_fwd", "is_autocast_available"]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from ...late import late
 from . import rnn
 from .clip_grad import clip_grad_norm, clip_grad_norm_, clip_grad_value_, clip_grads_with_norm_, get_total_norm
 from .convert_parameters import parameters_to_vector, vector_to_parameters
@@ -25,17 +25,7 @@ _LATE = {
 }  # fmt: skip
 
 
-def __getattr__(name: str) -> Any:
-    file = _LATE.get(name)
-    if file is None:
-        raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
-    module = importlib.import_module(f"{__name__}.{file or name}")
-    found = globals()[name] = getattr(module, name) if file else module
-    return found
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_LATE})
+__getattr__, __dir__ = late(__name__, _LATE)
 
 
 __all__ = [
