@@ -21,6 +21,7 @@ class Steps:
 
     def __init__(self, fold: Folder, trace: Trace) -> None:
         self.fold, self.trace = fold, trace
+        self._known: dict[int, Any] = {}  # the identity of a parameter -> a weak reference to it
         # parameter -> a weak reference to its gradient that a step has used, and the gradient's version then
         self._spent: dict[int, tuple[Any, int]] = {}
         self._stale: dict[int, bool] = {}  # parameter -> whether its gradient was added to a used one
@@ -31,7 +32,7 @@ class Steps:
         self._since: set[int] = set()  # parameters that got a gradient since the last step of any optimizer
         # parameter -> for each gradient that was cleared unused since its last step, the backward() that made it
         self._dropped: dict[int, list[Any]] = {}
-        self._runs: dict[int, list[int]] = {}  # optimizer -> its steps, and those that found no gradient
+        self._runs: dict[int, tuple[list[int], Any]] = {}  # optimizer -> its steps, those without a gradient; itself
         self._versions: dict[int, int] = {}  # parameter -> its version when its last gradient came
         self._moved: set[int] = set()  # parameters that were changed by their .data since then
         self._left: dict[int, int] = {}  # parameter -> how often such a change left its gradient there
@@ -45,7 +46,7 @@ class Steps:
     def gradient(self, p: Any) -> None:
         """A gradient came for `p` and is about to be added to what is there."""
         self.trace.steps.beats += 1
-        key = id(p)
+        key = self._key(p)
         if key in self._dropped or len(self._dropped) < 2 * FEW:
             dropped = self._dropped.setdefault(key, [])
             if key in self._fresh and not self._stepping and (p._grad is None or not p._grad._a.any()):
@@ -62,6 +63,19 @@ class Steps:
         elif self._stale.get(key) and (p._grad is None or not p._grad._a.any()):
             self._stale[key] = False
 
+    def _key(self, p: Any) -> int:
+        """The identity of a parameter; what was noted of one that is gone and had the same is forgotten."""
+        key, t = id(p), original(p)
+        known = self._known.get(key)
+        if known is None or known() is not t:
+            if known is not None:
+                for notes in (self._spent, self._stale, self._versions, self._left, self._owner, self._dropped):
+                    notes.pop(key, None)  # type: ignore[attr-defined]
+                for marks in (self._fresh, self._moved, self._since):
+                    marks.discard(key)
+            self._known[key] = weakref.ref(t)
+        return key
+
     def before(self, optimizer: Any, parameters: list[Any], site: Site) -> None:
         """An optimizer begins its step."""
         facts, self._site = self.trace.steps, site
@@ -77,7 +91,10 @@ class Steps:
         self._owners(optimizer, parameters)
         with_gradient = [p for p in parameters if p._grad is not None]
         self._drop(with_gradient)
-        runs = self._runs.setdefault(id(optimizer), [0, 0])
+        runs, known = self._runs.get(id(optimizer), ([0, 0], None))
+        if known is None or known() is not optimizer:
+            runs = [0, 0]
+            self._runs[id(optimizer)] = runs, weakref.ref(optimizer)
         runs[0] += 1
         runs[1] += not with_gradient
         if with_gradient and facts.idle_always is not None and facts.idle_always[0] == id(optimizer):
@@ -116,10 +133,12 @@ class Steps:
 
     def _owners(self, optimizer: Any, parameters: list[Any]) -> None:
         """Whose parameters these are: an optimizer may be new, and a model too."""
-        facts, first = self.trace.steps, next(iter(parameters), None)
+        facts, first = self.trace.steps, next((p for p in parameters if id(p) in self._known), None)
         if first is None:
-            return
-        held = self._owner.get(id(first))
+            first = next(iter(parameters), None)
+            if first is None:
+                return
+        held = self._owner.get(self._key(first))
         if held is None or held() is not optimizer:
             if held is not None and (facts.adaptive or _number(optimizer.param_groups[0].get("momentum"))):
                 facts.anew.append(type(optimizer).__name__)

@@ -130,7 +130,7 @@ def _saturated(trace: Trace, layers: list[tuple[Leaf, Row]]) -> Found | None:
         r for r in _between(layers[0][1], layers[-1][1]) if r.op in FLAT and r.stats is not None and len(r.shape) > 1
     ]
     flat = [(row, slope) for row in way if (slope := _slope(row)) is not None and slope < FLAT[row.op]]
-    if not flat or 2 * len(flat) < len(way) or (len(flat) < 2 and flat[0][1] > 0.1 * FLAT[flat[0][0].op]):
+    if not flat or 2 * len(flat) < len(way) or (len(flat) < 2 and flat[0][1] > 0.5 * FLAT[flat[0][0].op]):
         return None
     row, slope = min(flat, key=lambda pair: pair[0].number)
     line, col, place = where(trace, row.chain)
