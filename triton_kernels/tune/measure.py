@@ -69,6 +69,10 @@ class Measure(Protocol):
 _ROUNDOFF = {"float16": 2.0**-11, "bfloat16": 2.0**-8, "float32": 2.0**-24, "float64": 2.0**-53}
 
 
+SMALLEST = {"float16": 2.0**-24}
+"""The distance of neighbours near 0, for the dtype in which results are ever so small."""
+
+
 def tolerance(dtype: str, terms: int = 1) -> float:
     """The error allowed for a sum of `terms` products, relative to the sum of their magnitudes.
 
@@ -86,8 +90,10 @@ def tolerance(dtype: str, terms: int = 1) -> float:
     return (16.0 + 8.0 * math.sqrt(terms)) * unit
 
 
-def judge(out: np.ndarray, expected: np.ndarray, scale: np.ndarray, allowed: float) -> float:
+def judge(out: np.ndarray, expected: np.ndarray, scale: np.ndarray, allowed: float, smallest: float = 0.0) -> float:
     """The largest error as a share of what is allowed. *Raises*: Failed where it is above 1, or anything is unwritten.
+
+    allowed : relative to `scale`. smallest : the distance of two neighbours near 0, which float16's results round to.
 
     >>> right = np.ones(3)
     >>> judge(right, right, right, 1e-6)
@@ -97,7 +103,7 @@ def judge(out: np.ndarray, expected: np.ndarray, scale: np.ndarray, allowed: flo
     triton_kernels.tune.measure.Failed: correctness: 2 of 3 results are wrong; the worst at (2,): nan instead of 1
     """
     with np.errstate(all="ignore"):
-        error = np.abs(out.astype(np.float64) - expected) / (scale * allowed)
+        error = np.abs(out.astype(np.float64) - expected) / (scale * allowed + smallest)
     same = (np.isnan(out) & np.isnan(expected)) | (out.astype(np.float64) == expected)
     error = np.where(same, 0.0, np.where(np.isnan(error), np.inf, error))
     worst = float(error.max()) if error.size else 0.0

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from .measure import Built, Failed, judge, tolerance
+from .measure import SMALLEST, Built, Failed, judge, tolerance
 from .problem import Shape
 from .space import Config
 from .triton_problems import KERNELS, Printed, TritonKernel
@@ -135,7 +135,9 @@ class _Run:
             found = out if isinstance(out, np.ndarray) else out.get()
             if found.dtype == bool:
                 found = found.view(np.uint8)
-            worst = max(worst, judge(found, expected, scale, tolerance(self.dtype, terms)))
+            worst = max(
+                worst, judge(found, expected, scale, tolerance(self.dtype, terms), SMALLEST.get(self.dtype, 0.0))
+            )
         for array, before in zip(self.inputs, self.before, strict=True):
             now = array if isinstance(array, np.ndarray) else array.get()
             if now.tobytes() != before.tobytes():
