@@ -40,6 +40,8 @@ class Block:
     """The whole statement, by which a block outside sees it as one place."""
     times: int | None = None
     """How often the source says that it goes round."""
+    heads: tuple[Place, ...] = ()
+    """Where a loop's own line gets the next item, as Python's versions tell it."""
     others: list["Block"] = field(default_factory=list)
     """All branches of one choice."""
     inside: list["Block"] = field(default_factory=list)
@@ -98,6 +100,7 @@ class _Reader:
         if isinstance(node, ast.For | ast.AsyncFor):
             loop = self.block("loop", _for(node), node, node.body)
             loop.times = _times(node)
+            loop.heads = (loop.statement, *([self.place(node.iter, node.iter)] if _plain(node.iter) else ()))
             return [*self.read(node.iter), loop, *self.rest(node.orelse)]
         if isinstance(node, ast.While):
             loop = self.block("loop", "while " + ast.unparse(node.test), node, node.body)
@@ -168,6 +171,13 @@ class _Reader:
         return byte if text.isascii() else len(text.encode()[:byte].decode(errors="replace"))
 
 
+def _plain(node: ast.expr) -> bool:
+    """Whether what a loop goes over is no op itself: a name, or `enumerate`, `zip` and the like of one."""
+    return isinstance(node, ast.Name | ast.Attribute) or (
+        isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+    )
+
+
 def _for(node: Any) -> str:
     """The head of a loop or of a part of a comprehension."""
     target = ast.unparse(node.target)
@@ -230,7 +240,7 @@ class Structure:
         if known is None:
             found: list[Block] = []
             level = self.blocks
-            while (block := next((b for b in level if _holds(b.span, place)), None)) is not None:
+            while (block := next((b for b in level if _holds(b.span, place) or key in b.heads), None)) is not None:
                 found = [] if block.kind == "scope" else [*found, block]
                 level = block.inside
             known = self._found[key] = tuple(found)
@@ -321,7 +331,7 @@ class Structure:
             branches += [b for b in around if b.kind == "branch"]
             loops = [b for b in around if b.kind == "loop"]
             for loop, inner in zip(loops, [*loops, None][1:], strict=True):
-                key = _after(inner.statement if inner else call)
+                key = _after(inner.statement if inner else call) if inner or tuple(call[:4]) not in loop.heads else ()
                 tag = self._tag(Tag("loop", loop.label, loop, tuple(outer)))
                 found.append((tag, key, None if inner else called))
             outer.append(tuple(call))
@@ -345,20 +355,21 @@ def module_parts(op: OpRow) -> list[str]:
 
 
 def times(rows: list[OpRow]) -> int:
-    """How often a place in a loop was reached: the most runs that rows of one place have together.
+    """How often a place in a loop was reached: what most places say, each by the runs that its rows have together.
 
     A place where a layer is made (a negative site) may be reached many times at once and tells nothing.
 
     Examples
     --------
-    >>> times([OpRow(0, "mul", 2, site=1), OpRow(1, "mul", 3, site=1), OpRow(2, "tanh", 4)])
+    >>> times([OpRow(0, "mul", 2, site=1), OpRow(1, "mul", 3, site=1), OpRow(2, "tanh", 1)])
     5
     """
     met: Counter[object] = Counter()
     for row in rows:
         if row.site >= 0:
             met[row.site or -1 - row.id] += row.count
-    return max(met.values(), default=0)
+    said = Counter(count for count in met.values() if count > 1)  # what ran once prepared something
+    return max(said, key=lambda count: (said[count], count)) if said else max(met.values(), default=0)
 
 
 def taken(structure: Structure) -> dict[int, str]:

@@ -101,6 +101,33 @@ def test_one_op_again_and_again_is_told_apart_by_its_place():
     ]
 
 
+@pytest.mark.parametrize("head", ["loader", "enumerate(loader)"])
+def test_what_a_loop_gets_its_items_by_is_in_it(head):
+    cell = Cell(f"for epoch in range(3):\n    for x, y in {head}:\n        z = f(x)\n        z = g(z)")
+    cell.op(head, name="index", count=12).op(head, name="index", count=24).op("f(x)", count=12).op("g(z)", count=12)
+    cell.record.ops[1].site = 99  # another tensor of the batch, taken twice
+    inside = [["for epoch in range(3) ×3", [f"for x, y in {head} ×4", 0, 1, 2, 3]]]
+    assert cell.labels() == inside
+    for op in cell.record.ops[:2]:  # as Python 3.11 tells the place: the whole statement
+        op.line, op.col, op.end_line, op.end_col = 2, 4, 4, 16
+    assert cell.labels() == inside
+
+
+def test_an_op_in_a_loops_head_runs_before_it():
+    cell = Cell("for row in x.unbind(0):\n    y = row.exp()\n    y = y.log()")
+    cell.op("x.unbind(0)").op("row.exp()", count=4).op("y.log()", count=4)
+    assert cell.labels() == [0, ["for row in x.unbind(0) ×4", 1, 2]]
+
+
+def test_items_that_come_by_an_op_begin_an_iteration():
+    cell = Cell("for row in x:\n    a = h + row\n    h = a.tanh()")
+    for _ in range(3):
+        cell.op("x", line=1, name="select").op("h + row").op("a.tanh()")
+        cell.record.ops[-3].line, cell.record.ops[-3].end_line = 1, 3
+        cell.record.ops[-3].col, cell.record.ops[-3].end_col = 0, 16
+    assert [child[1:] for child in cell.labels()[0][1:]] == [[0, 1, 2], [3, 4, 5], [6, 7, 8]]
+
+
 def test_a_loop_over_layers_is_its_layers():
     cell = Cell("for layer in layers:\n    x = layer(x)")
     for k in range(3):
