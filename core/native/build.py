@@ -12,15 +12,22 @@ import subprocess
 import sys
 import sysconfig
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from setuptools.command.build_ext import build_ext  # type: ignore[import-untyped]
 
+try:
+    import fcntl
+except ImportError:  # Windows: builds there take their turns by hand
+    fcntl = None  # type: ignore[assignment]
+
 NATIVE = Path("core/native")
 NAME = "core.native._native"
+LOCK = Path("build/native.lock")
 
 # -fno-trapping-math lets comparisons become selects, -fno-math-errno lets sqrt be one instruction; neither changes a
 # result. -ffp-contract=fast rounds a*b+c once where the processor can: polynomials are faster and closer, and a result
@@ -38,6 +45,30 @@ emit.write_all()
 """
 
 
+@contextmanager
+def alone() -> Iterator[None]:
+    """One build of these sources at a time: two would print and link the same files and leave a broken extension.
+
+    The lock belongs to the process: who is killed leaves none behind, and the file may stay.
+    """
+    if fcntl is None:
+        yield
+        return
+    LOCK.parent.mkdir(exist_ok=True)
+    file = os.open(LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            print(
+                f"another build of these sources is running ({LOCK}); waiting for its end", file=sys.stderr, flush=True
+            )
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(file)
+
+
 class BuildExt(build_ext):  # type: ignore[misc]
     """Prints the kernels, completes the extension that pyproject.toml declares, and compiles."""
 
@@ -53,14 +84,15 @@ class BuildExt(build_ext):  # type: ignore[misc]
 
     def run(self) -> None:
         """Print the kernels and compile; on failure warn, and leave an installation without the extension."""
-        try:
-            self._prepare()
-        except Exception as error:
-            if os.environ.get("GRADLAB_REQUIRE_NATIVE") == "1":
-                raise
-            warnings.warn(f"gradlab is installed without its C kernels and runs on NumPy: {error}", stacklevel=1)
-            self.extensions = [e for e in self.extensions if e.name != NAME]
-        super().run()
+        with alone():
+            try:
+                self._prepare()
+            except Exception as error:
+                if os.environ.get("GRADLAB_REQUIRE_NATIVE") == "1":
+                    raise
+                warnings.warn(f"gradlab is installed without its C kernels and runs on NumPy: {error}", stacklevel=1)
+                self.extensions = [e for e in self.extensions if e.name != NAME]
+            super().run()
 
     def _prepare(self) -> None:
         mine = [e for e in self.extensions or [] if e.name == NAME]
