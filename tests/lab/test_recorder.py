@@ -143,12 +143,14 @@ def test_its_own_time_is_not_counted(cell: Any, space: Space) -> None:
     space["x"], space["W"] = core.randn(256, 512), core.randn(512, 512, requires_grad=True)
     source = "for i in range(8):\n    loss = (x @ W).tanh().sum()\n    loss.backward()"
     recorded, plain = [], []
-    for _ in range(5):
+    for _ in range(30):  # other work on the machine makes runs longer, never shorter: the quickest ones are compared
         watch = Stopwatch()
         with observe.observing(watch):
             exec(source, space)
         plain.append(watch.backward_ns / 1e6)
         recorded.append(cell(source, space).backward_ms)
+        if len(plain) >= 5 and min(recorded) < 1.5 * min(plain):
+            break
     assert min(recorded) < 1.5 * min(plain)
 
 
