@@ -228,6 +228,7 @@ class _Builder:
                 item.chips = [*item.chips[:CHIPS_SHOWN], more]
         items = sources + items
         label = group.within + group.fold or _within(group.path, self.path_above(parent))
+        note = " · ".join(filter(None, [group.mark, note]))
         self.views.append(View(label, parent, items, edges, self.place(items, edges), note, group.path))
         closed: list[tuple[Group, tuple[int, int]]] = []
         for k, child in enumerate(children, shift):

@@ -168,7 +168,7 @@ class _Loops:
         if len(spent) < 3 or most <= OUTLIER * mean or most < self.least:
             return -1, ""
         at = spent.index(most)
-        return at, f"{name or f'iteration {at + 1}:'} {time_text(most)}, mean {time_text(mean)}"
+        return at, f"{name or f'slowest: iteration {at + 1},'} {time_text(most)}, mean {time_text(mean)}"
 
     def slowest_round(self, rounds: list[Group], inside: list[list[int]]) -> str:
         rows = self.record.ops

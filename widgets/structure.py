@@ -19,8 +19,8 @@ Place = tuple[int, int, int, int]
 """Line, column, end line, end column."""
 
 DEPTH_LIMIT = 12
-CALLS = 32
-"""Calls of functions within each other that are looked at."""
+CALL, CALLS = 6, 32
+"""The figures of a call; how many calls of functions within each other are looked at."""
 
 _BLOCKS = re.compile(r"\b(?:for|while|if|match)\b")
 _MAGIC = re.compile(r"^(\s*)[%!?].*$")
@@ -307,7 +307,7 @@ class Structure:
     def _levels(self, number: int, op: OpRow) -> list[Level]:
         """The tags of an op without the rounds; for a loop with where in it the op is, and what module was called."""
         parts = module_parts(op)
-        calls = op.calls
+        calls = [call for call in op.calls if len(call) == CALL]
         if not calls and op.line is not None and not op.file:
             end_line, end_col = op.end_line or op.line, op.end_col if op.end_col is not None else op.col or 0
             calls = [[op.line, op.col or 0, end_line, end_col, 0, min(1, len(parts))]]

@@ -194,8 +194,9 @@ def test_a_slow_iteration_is_named():
     for k in range(5):
         cell.op("h @ w", ms=4.0 if k == 3 else 0.1).op("a.tanh()")
     (loop,) = tree(cell.record, Structure(cell.record)).children
-    assert loop.mark == "iteration 4: 4.10 ms, mean 980 µs"
+    assert loop.mark == "slowest: iteration 4, 4.10 ms, mean 980 µs"
     assert [child.mark for child in loop.children] == ["", "", "", "slowest: 4.10 ms, mean 980 µs", ""]
+    assert build(cell.record).views[1].note == loop.mark
     item = build(cell.record).views[0].items[-1]
     assert [(chip.label, chip.outlier) for chip in item.chips if chip.outlier] == [(loop.mark, True)]
 
@@ -207,7 +208,7 @@ def test_a_slow_iteration_of_a_folded_loop_is_found_in_the_timeline():
         ms = 9.0 if k == 1 else 0.5
         cell.record.runs += [Run(0, 20.0 * k, ms), Run(1, 20.0 * k + 10, 0.1), Run(1, 20.0 * k + 11, 0.1, "backward")]
     (loop,) = tree(cell.record, Structure(cell.record)).children
-    assert loop.mark == "iteration 2: 9.20 ms, mean 2.12 ms"
+    assert loop.mark == "slowest: iteration 2, 9.20 ms, mean 2.12 ms"
 
 
 BRANCHES = (
