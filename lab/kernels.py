@@ -20,6 +20,7 @@ from .kinds import TENSORS
 BYTES = {"float64": 8, "int64": 8, "complex64": 8, "complex128": 16, "float16": 2, "bfloat16": 2, "int16": 2,
          "bool": 1, "int8": 1, "uint8": 1}  # fmt: skip
 
+SAME = 0.02  # by how much the bytes of runs of one shape may differ: a small last batch
 FLOATING = ("float16", "bfloat16", "float32", "float64")
 TUNED = {"softmax_kernel", "softmax_backward_kernel", "matmul_kernel", "reduce_kernel", "cross_entropy_kernel",
          "cross_entropy_backward_kernel"}  # fmt: skip
@@ -146,10 +147,12 @@ def rows(trace: Trace) -> list[KernelRow]:
 def _counted(trace: Trace) -> dict[tuple[str, str, str], tuple[int, int, list[tuple[tuple[int, ...], str]]]]:
     """(operations, bytes of gradients that came and went, kinds of inputs) by kernel, from the rows' shapes.
 
-    A row's shapes are those of its first run. A gradient's kernel is told by its op, so where one op has several the
-    figures are left out.
+    A row's shapes are those of its first run: where the bytes that went through the kernel show that later runs had
+    others, its operations are left out. A gradient's kernel is told by its op: where one op has several, so are theirs.
     """
     forward: dict[tuple[str, str, str], int] = {}
+    expected: dict[tuple[str, str, str], int] = {}
+    names: dict[str, list[tuple[str, str, str]]] = {}
     backward: dict[str, list[Any]] = {}
     for row in trace.rows:
         key = row.kernel, row.backend, row.op
@@ -158,13 +161,22 @@ def _counted(trace: Trace) -> dict[tuple[str, str, str], tuple[int, int, list[tu
         shapes = [ref.shape for ref in row.refs]
         n = flops(name, shapes, row.shape) or 0
         forward[key] = forward.get(key, 0) + n * row.count
+        if n:
+            names.setdefault(name, []).append(key)
+            size = row.size + sum(size_bytes(ref) for ref in row.refs)
+            expected[key] = expected.get(key, 0) + size * row.count
         if row.reached:
             wanted = [ref for ref in row.refs if ref.requires_grad]
             total = backward.setdefault(name, [0, 0, [], made.device if made else ""])
             total[0] += n * row.reached * min(len(wanted), 2)
             total[1] += row.reached * (row.size + sum(size_bytes(ref) for ref in wanted))
             total[2] = total[2] or [(row.shape, row.dtype)]
-    found = {key: (n, 0, made.inputs) for key, n in forward.items() if (made := trace.choices.get(key))}
+    varied = {key for key, size in expected.items() if abs(size - trace.kernels.get(key, [0, 0, 0])[2]) > SAME * size}
+    found = {
+        key: (0 if key in varied else n, 0, made.inputs)
+        for key, n in forward.items()
+        if (made := trace.choices.get(key))
+    }
     kernels: dict[str, list[tuple[str, str, str]]] = {}
     for key in trace.kernels:
         if key[2].endswith(" backward"):
@@ -172,6 +184,8 @@ def _counted(trace: Trace) -> dict[tuple[str, str, str], tuple[int, int, list[tu
     for name, keys in kernels.items():
         if len(keys) == 1 and name in backward:
             operations, moved, inputs, device = backward[name]
+            if any(key in varied for key in names.get(name, ())):
+                operations = moved = 0
             found[keys[0]] = operations, moved, inputs
             trace.choices.setdefault(keys[0], Choice(name + " backward", inputs, device))
     return found

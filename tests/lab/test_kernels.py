@@ -159,3 +159,32 @@ def test_the_tuner_knows_every_kernel_that_is_offered() -> None:
     for command in ("matmul_f32 64x32x128 float32", "softmax_kernel 16x64 float16"):
         kernel, shape, dtype = command.split()
         assert problem.find(kernel, shape, dtype, None).kernel == kernel
+
+
+def test_a_peak_that_a_kernel_passed_is_measured_again_and_raised(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(peaks, "_measured", set())
+    monkeypatch.setattr(peaks, "_repeated", set())
+    monkeypatch.setattr(peaks, "_best", lambda *_: 1e9)  # as on a busy machine
+    quick = KernelRow("gemm", total_ms=5.0, flops_per_s=7e9, bytes_per_s=9e9, dtype="float32", device="cpu")
+    short = KernelRow("gemm", total_ms=0.1, flops_per_s=99e9, dtype="float32", device="cpu")
+    record = Record(kernels=[quick, short])
+    peaks.add(record)
+    assert record.machine is not None
+    assert record.machine.flops_per_s == {"float32": 7e9}
+    assert record.machine.bytes_per_s == 1e9  # arrays in the cache may pass the memory's peak
+    known = peaks.known("cpu")
+    assert known is not None
+    assert known.flops_per_s == {"float32": 7e9}
+
+
+@needs_c
+def test_runs_of_other_shapes_have_no_operations_told() -> None:
+    w = core.randn(8, 64, requires_grad=True)
+    with lab.record() as rec:
+        for n in (512, 2, 2, 2):
+            (core.ones(n, 8) @ w).sum().backward()
+    assert [op.count for op in rec.record.ops if op.op == "matmul"] == [4]
+    assert rows(rec)["matmul"].flops_per_s is None
+    assert rows(rec)["matmul"].bytes_per_s is not None
+    assert rows(rec)["matmul backward"].flops_per_s is None
