@@ -47,6 +47,9 @@ class Host:
     def capability(self, device):
         return 9, 0
 
+    def name(self, device):
+        return "a fake GPU"
+
     def pointer(self, array):
         if not isinstance(array, Array):
             raise TypeError(f"a CUDA launch needs device arrays, got {type(array).__name__}")
@@ -58,6 +61,32 @@ class Host:
     def upload(self, array):
         self.uploaded.append(array)
         return Array(0x7E00_0000_0000 + 0x1000 * len(self.uploaded), array)
+
+
+def tuned(host, kernel, softmax_forward, x, y, out, last):
+    """What is launched once results are stored: of the same text, of another, and one that the space forbids."""
+    from triton_kernels.softmax import softmax_kernel
+    from triton_kernels.tune.sources import source_of
+    from triton_kernels.tune.store import Store
+
+    def store(name, source, shape, config):
+        key = {"kernel": name, "source": source, "device": runtime.device_name(), "shape": shape, "dtype": "float32",
+               "mode": "cuda"}  # fmt: skip
+        with Store() as kept:
+            kept.win(key, kept.begin(key, {}, "random"), {"config": config, "ratio": 0.5, "low": 0.4, "high": 0.6})
+
+    store("axpy_kernel", source_of(kernel.kernel((), frozenset(), 0)), [8192], {"BLOCK": 2048, "num_warps": 4})
+    store("softmax_kernel", "the hash of another text", [64, 128], {"BLOCK": 4096, "ROWS": 1, "num_warps": 8})
+    kernel((x, y), (0.1,), out)
+    seen = {"axpy": last()}
+    softmax_forward(x, out)
+    seen["stale"] = last()
+    store("softmax_kernel", source_of(softmax_kernel), [64, 128], {"BLOCK": 256, "ROWS": 4, "num_warps": 8})
+    softmax_forward(x, out)
+    seen["illegal"] = last()
+    store("softmax_kernel", source_of(softmax_kernel), [64, 128], {"BLOCK": 1024, "ROWS": 1, "num_warps": 8})
+    softmax_forward(x, out)
+    return {**seen, "softmax": last(), "device": runtime.device_name()}
 
 
 def main():
@@ -122,6 +151,7 @@ def main():
     result["launch_us"] = cost_us(lambda: frozen((x, y, out), (0.1,)))
     result["elementwise_us"] = cost_us(lambda: kernel((x, y), (0.1,), out))
     result["softmax_us"] = cost_us(lambda: softmax_forward(x, out))
+    result["tuned"] = tuned(host, kernel, softmax_forward, x, y, out, last)
     result["torch"] = "torch" in sys.modules
     print(json.dumps(result))
 

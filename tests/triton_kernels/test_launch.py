@@ -27,6 +27,7 @@ def launched(tmp_path_factory):
         "TRITON_CACHE_DIR": str(folder / "cache"),
         "PYTHONPATH": str(ROOT),
         "FAKE_PARAMETERS": "4",
+        "XDG_DATA_HOME": str(folder / "data"),
     }
     done = subprocess.run([sys.executable, HERE / "fake_launch.py"], env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
@@ -85,3 +86,14 @@ def test_a_planned_launch_is_cheap(launched):
     print({k: round(v, 2) for k, v in launched.items() if k.endswith("_us")})
     assert launched["plan_us"] < 20
     assert launched["elementwise_us"] < 60
+
+
+def test_launchers_take_what_was_tuned_for_this_gpu_and_this_text(launched):
+    seen = launched["tuned"]
+    assert seen["device"] == "a fake GPU (sm_90)"
+    assert seen["axpy"]["grid"] == [4, 1, 1]  # 8192 elements in blocks of 2048; a frozen launch with 1024 was forgotten
+    assert seen["axpy"]["block"] == [128, 1, 1]
+    assert seen["stale"]["grid"] == launched["softmax"]["grid"]
+    assert seen["illegal"]["grid"] == launched["softmax"]["grid"]  # a constraint of the space says no
+    assert seen["softmax"]["grid"] == [64, 1, 1]
+    assert seen["softmax"]["block"] == [256, 1, 1]

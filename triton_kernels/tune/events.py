@@ -40,7 +40,7 @@ class Rejected:
 
 @dataclass(frozen=True)
 class Measured:
-    """A config that gives the right answer, and its time: a median of `repeats`, in the clock's present mood.
+    """A config that gives the right answer, and its time: a median of `repeats`, as the machine was at that moment.
 
     same_as : a config with the identical binary, whose time this is. raced_out : it was so clearly behind the best that
     not all repeats were spent on it.

@@ -35,7 +35,9 @@ class Trials:
         self.rejected: list[ev.Rejected] = []
         self.count = self.merged = 0
         self.anchor: Config | None = None
-        self.value = self.default_ms = float("nan")  # of the anchor, and of the default
+        # In the default's time at the beginning: a value is a ratio to the default times this, so that values can be
+        # compared though the machine has become slower or faster since.
+        self.value = self.default_ms = float("nan")
 
     def build_or_why(self, config: Config, worker: Any) -> Built | Failed | Stopped:
         try:
@@ -75,19 +77,20 @@ class Trials:
             return
         first = self.anchor is None
         value = run.ratio * (1.0 if first else self.value)
+        time_ms = float(np.median(run.samples))
         if not first and value < self.value and not self.problem.measure.steady:
-            value = self.confirmed(config, worker)
+            value, time_ms = self.confirmed(config, worker)
         self.of_binary[built.binary] = (config, value, "")
         if first:
             self.default_ms = value
-        trial |= {"status": "correct", "median_ms": value, "ratio": value / self.default_ms, "n": run.count,
+        trial |= {"status": "correct", "median_ms": time_ms, "ratio": value / self.default_ms, "n": run.count,
                   "samples": list(run.samples)}  # fmt: skip
         self.keep(row, trial, value)
-        yield ev.Measured(config, value, run.count, raced_out=run.lost)
+        yield ev.Measured(config, time_ms, run.count, raced_out=run.lost)
         if first or value < self.value:
             self.become(config, value)
             if not first:
-                yield ev.Improved(config, value, value / self.default_ms)
+                yield ev.Improved(config, time_ms, value / self.default_ms)
 
     def same(
         self, row: int, trial: dict[str, Any], twin: Config, value: float | None, why: str
@@ -139,12 +142,12 @@ class Trials:
 
         return race(pairs)
 
-    def confirmed(self, config: Config, worker: Any) -> float:
-        """The time of a config that has just won a race, taken anew beside the default.
+    def confirmed(self, config: Config, worker: Any) -> tuple[float, float]:
+        """A config that has just won a race, taken anew beside the default: its value, and its time in ms.
 
         What wins by luck in one race would carry its luck into all that is raced against it: after ten such winners the
         product of ratios was a tenth of the truth.
         """
         limit = 5.0 + 20.0 * 10.0 * max(self.default_ms, 0.2) / 1e3
         mine, other = worker.call("pairs", config, self.problem.space.default, 8, limit_s=limit)
-        return float(np.median(np.array(mine) / np.array(other))) * self.default_ms
+        return float(np.median(np.array(mine) / np.array(other))) * self.default_ms, float(np.median(mine))
