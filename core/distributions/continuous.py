@@ -46,14 +46,8 @@ class _Located(Parametrised):
         super().__init__(self.loc.shape, validate_args=validate_args)
 
 
-class Normal(_Located):
-    """The normal distribution with mean `loc` and standard deviation `scale`.
-
-    >>> import core
-    >>> d = core.distributions.Normal(0.0, 1.0)
-    >>> d, d.log_prob(core.tensor(0.0))
-    (Normal(loc: 0.0, scale: 1.0), tensor(-0.9189))
-    """
+class _Centred(_Located):
+    """Symmetric: the mean and the likeliest value are where it lies."""
 
     @property
     def mean(self) -> Tensor:
@@ -62,6 +56,16 @@ class Normal(_Located):
     @property
     def mode(self) -> Tensor:
         return self.loc
+
+
+class Normal(_Centred):
+    """The normal distribution with mean `loc` and standard deviation `scale`.
+
+    >>> import core
+    >>> d = core.distributions.Normal(0.0, 1.0)
+    >>> d, d.log_prob(core.tensor(0.0))
+    (Normal(loc: 0.0, scale: 1.0), tensor(-0.9189))
+    """
 
     @property
     def stddev(self) -> Tensor:
@@ -292,21 +296,13 @@ class Exponential(Parametrised):
         return 1.0 - self.rate.log()
 
 
-class Laplace(_Located):
+class Laplace(_Centred):
     """Two exponentials back to back around `loc`.
 
     >>> import core
     >>> core.distributions.Laplace(0.0, 1.0).log_prob(core.tensor(0.0))
     tensor(-0.6931)
     """
-
-    @property
-    def mean(self) -> Tensor:
-        return self.loc
-
-    @property
-    def mode(self) -> Tensor:
-        return self.loc
 
     @property
     def variance(self) -> Tensor:

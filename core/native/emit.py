@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Protocol
 
 from ..expr import Program, Statement, c_lines
 
@@ -119,26 +120,40 @@ def kernels(programs: Iterable[Program]) -> list[Kernel]:
     return list(found.values())
 
 
-def sources(programs: Iterable[Program]) -> dict[str, str]:
-    """File name to C text, for the programs of all ops."""
-    rows = kernels(programs)
+class Printed(Protocol):
+    """A kernel that is printed: a function of its own and a row of a table."""
+
+    type: str
+
+    def declaration(self) -> str: ...
+    def source(self) -> str: ...
+    def row(self) -> str: ...
+
+
+def files_of(rows: Sequence[Printed], what: str) -> dict[str, str]:
+    """File name to C text: the kernels of `what` ("map") in two files by their type, and the table of them all."""
     files = {}
-    for stem, types in (("maps_f32", "f"), ("maps_f64", "d?")):
+    for suffix, types in (("f32", "f"), ("f64", "d?")):
         mine = [k for k in rows if k.type in types]
-        files[f"{stem}.c"] = "\n".join(
+        files[f"{what}s_{suffix}.c"] = "\n".join(
             [NOTE + '#include "../kernel.h"\n#include "../simd_math.h"\n']
             + [k.declaration() + ";" for k in mine]
             + [""]
             + [k.source() for k in mine]
         )
-    files["maps_table.c"] = "\n".join(
-        [NOTE + '#include "../map.h"\n']
+    files[f"{what}s_table.c"] = "\n".join(
+        [NOTE + f'#include "../{what}.h"\n']
         + [f"{k.declaration()};" for k in rows]
-        + ["", "const map_kernel map_table[] = {"]
+        + ["", f"const {what}_kernel {what}_table[] = {{"]
         + [k.row() for k in rows]
         + ["    {0},", "};", ""]
     )
     return files
+
+
+def sources(programs: Iterable[Program]) -> dict[str, str]:
+    """File name to C text, for the programs of all ops."""
+    return files_of(kernels(programs), "map")
 
 
 def write(files: dict[str, str], directory: Path = GENERATED) -> list[Path]:

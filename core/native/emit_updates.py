@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from ..expr import c_operand, c_statements
 from ..optim.update import Variant, table
-from .emit import NOTE, RESERVED, cost_of
+from .emit import RESERVED, cost_of, files_of
 
 MAX_ARRAYS, MAX_PARAMS = 8, 16  # UPDATE_MAX_ARRAYS and UPDATE_MAX_PARAMS in update.h
 
@@ -68,24 +68,7 @@ class Kernel:
 
 def sources(variants: Iterable[Variant]) -> dict[str, str]:
     """File name to C text."""
-    rows = [Kernel(v, t) for v in variants for t in "fd"]
-    files = {}
-    for suffix in ("f32", "f64"):
-        mine = [k for k in rows if k.suffix == suffix]
-        files[f"updates_{suffix}.c"] = "\n".join(
-            [NOTE + '#include "../kernel.h"\n#include "../simd_math.h"\n']
-            + [k.declaration() + ";" for k in mine]
-            + [""]
-            + [k.source() for k in mine]
-        )
-    files["updates_table.c"] = "\n".join(
-        [NOTE + '#include "../update.h"\n']
-        + [f"{k.declaration()};" for k in rows]
-        + ["", "const update_kernel update_table[] = {"]
-        + [k.row() for k in rows]
-        + ["    {0},", "};", ""]
-    )
-    return files
+    return files_of([Kernel(v, t) for v in variants for t in "fd"], "update")
 
 
 def declared() -> list[Variant]:
