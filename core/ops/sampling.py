@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import backends, dtypes
+from .. import backends, dtypes, observe
 from ..binding import public
 from ..device import Kind
 from ..device import kind as kind_of
@@ -18,7 +18,7 @@ from ..generator import Generator
 from ..inplace import write
 from ..modes import state as mode
 from ..source import here
-from ..tensor import Tensor, storage_of, wrap
+from ..tensor import Tensor, left_graph, storage_of, wrap
 from .constant import constant
 from .movement import _copy_into
 
@@ -120,12 +120,11 @@ def multinomial(input: Tensor, num_samples: int, replacement: bool = False, *, g
         waits = _exponentials(xp, engine, weights.shape).astype(input._a.dtype)
         keys = input._a.reshape(-1, n) / waits
         found = keys.argmax(1)[:, None] if num_samples == 1 else xp.argsort(-keys, axis=1)[:, :num_samples]
-    return finished(
-        found.astype(np.int64).reshape(*input._a.shape[:-1], num_samples),
-        kind_of(dtypes.int64, input.device),
-        False,
-        out,
-    )
+    indices = found.astype(np.int64).reshape(*input._a.shape[:-1], num_samples)
+    y = finished(indices, kind_of(dtypes.int64, input.device), False, out)
+    if observe.observers:
+        left_graph("cast", input, y)
+    return y
 
 
 # -- in place ----------------------------------------------------------------------------------------------------------

@@ -191,6 +191,10 @@ def _subject(code: str) -> str:
 def _remedy(trace: Trace, row: Row, last: Row, back: Row | None) -> str:
     if row.quiet:
         return "Run it outside no_grad if these parameters shall train."
+    if "multinomial(" in code_of(trace, last):
+        return (
+            "Train by the log-probability of what was drawn (REINFORCE), or go on with gumbel_softmax: a draw has none."
+        )
     if not last.cut:
         return f"Use a form of `{row.op}` that has a gradient: softmax for argmax, a sigmoid for a comparison."
     done = []

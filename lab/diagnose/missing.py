@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from ..gathered import Chain, Leaf, Ref, Row, Trace
+from ..gathered import Chain, Leaf, Ref, Row, Trace, ancestors
 from .cut import freezing, without_gradient
 from .found import Found, capital, code_of, listed, made_to_train, verb, where
 
@@ -39,6 +39,7 @@ def missing(trace: Trace, explained: set[Leaf]) -> list[Found]:
             _, _, leaves = aside.setdefault((last.op, last.chain, None if end is None else end.chain), (last, end, []))
             leaves.append(leaf)
     explained.update(dead)
+    onward = ancestors(r for r in trace.rows if r.reached)
     found = []
     line, col, place = where(trace, trace.backwards[-1])
     trained = [leaf for leaf in unused if leaf in trace.optimized]
@@ -80,6 +81,13 @@ def missing(trace: Trace, explained: set[Leaf]) -> list[Found]:
                 f" leaves the graph by {there} and" if end.cut else f" goes into {there}, which has no gradient, and"
             )
         message = f"{none}: {made} does not lead to the loss of {place}."
+        if row in onward and end is None:
+            row.flags.add("cut")
+            message = f"{there} cuts the graph: of `{code_of(trace, row)}` only what has no gradient (indices, or a "
+            message = capital(f"{message}comparison) goes on to the loss, so {none}.")
+            remedy = "Go on with its values, which have a gradient: weigh by them what the indices choose."
+            found.append(Found("cut", "warning", line, col, message, remedy, [row], leaves))
+            continue
         row.flags.add("unreached")
         if end is not None and end.cut:
             remedy = "Go on with the tensor itself: a new tensor made of its value begins a graph of its own."
