@@ -25,6 +25,8 @@ from .generator import (
     seed,
     set_rng_state,
 )
+from .modes import state as mode
+from .ops.constant import constant
 from .ops.sampling import bernoulli, finished, multinomial, scaled
 from .shape import broadcast_shapes
 from .tensor import Tensor
@@ -206,9 +208,7 @@ def normal(
     >>> core.normal(core.zeros(3), 2.0).shape
     core.Size([3])
     """
-    low = (
-        std.detach().min().item() if isinstance(std, Tensor) and std.numel() else 0 if isinstance(std, Tensor) else std
-    )
+    low = (float(std._a.min()) if std.numel() else 0) if isinstance(std, Tensor) else std
     if low < 0:
         raise RuntimeError(text(f"normal expects std >= 0.0, but found std {low}", op="normal"))
     given = [t for t in (mean, std) if isinstance(t, Tensor)]
@@ -223,4 +223,5 @@ def normal(
         return finished(scaled(z, std, mean).astype(kind.dtype.numpy, copy=False), kind, requires_grad, out)
     m, s = (t._a if isinstance(t, Tensor) else kind.dtype.numpy.type(t) for t in (mean, std))
     z = z.astype(kind.dtype.numpy, copy=False)
-    return finished((z * s + m).astype(kind.dtype.numpy, copy=False), kind, requires_grad, out)
+    y = finished((z * s + m).astype(kind.dtype.numpy, copy=False), kind, requires_grad, out)
+    return y if out is not None or not mode.enabled else constant(y, *given)

@@ -135,15 +135,26 @@ def _members(root: Any) -> dict[int, tuple[Any, str]]:
 
 
 def _unlisted(root: Any) -> Iterator[tuple[str, Any]]:
-    """The parameters of modules that a module keeps in a plain list or dictionary: its parameters() leaves them out."""
+    """What a module keeps as a plain tensor, or in a plain list or dictionary: its parameters() leaves it out."""
     for above, module in root.named_modules():
         for attribute, value in list(vars(module).items()):
-            if attribute.startswith("_") or not value or not isinstance(value, list | tuple | dict):
+            if attribute.startswith("_"):
                 continue
             begin = f"{above}.{attribute}" if above else attribute
+            if _trains(value):
+                yield begin, value
+            if not isinstance(value, list | tuple | dict):
+                continue
             for key, item in islice(value.items() if isinstance(value, dict) else enumerate(value), ITEMS):
                 if is_module(item):
                     yield from ((f"{begin}[{key!r}].{path}", p) for path, p in item.named_parameters())
+                elif _trains(item):
+                    yield f"{begin}[{key!r}]", item
+
+
+def _trains(value: Any) -> bool:
+    """Whether a value is a tensor that gets a gradient of its own."""
+    return hasattr(value, "grad_fn") and bool(value.requires_grad) and bool(value.is_leaf)
 
 
 def _in_container(t: Any, space: Mapping[str, Any]) -> str:

@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from .. import observe
 from ..creation import empty
 from ..device import Kind, kind
 from ..device import device as Device
 from ..dtypes import dtype as Dtype
 from ..dtypes import get_default_dtype
-from ..tensor import Tensor, storage_of, wrap
+from ..tensor import Tensor, left_graph, storage_of, wrap
 
 
 def _empty() -> Tensor:
@@ -45,6 +46,8 @@ class Parameter(Tensor):
         self = Tensor.__new__(cls)
         self._a, self._kind, self._storage = data._a, data._kind, storage_of(data)
         self.requires_grad_(requires_grad)
+        if data._node is not None and observe.observers:
+            left_graph("parameter", data, self)
         return self
 
     def __repr__(self) -> str:

@@ -123,7 +123,7 @@ def multinomial(input: Tensor, num_samples: int, replacement: bool = False, *, g
     indices = found.astype(np.int64).reshape(*input._a.shape[:-1], num_samples)
     y = finished(indices, kind_of(dtypes.int64, input.device), False, out)
     if observe.observers:
-        left_graph("cast", input, y)
+        left_graph("draw", input, y)
     return y
 
 

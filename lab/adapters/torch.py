@@ -139,6 +139,7 @@ class Watch:
         self._began: dict[int, int] = {}
         self._busy = self._updating = False
         self._stepping: Any = None
+        self._new: tuple[Any, Any] = (None, None)  # its class of parameters, and its own way of making one
         self._apply: tuple[Any, Any] = (None, None)  # PyTorch's class of custom functions, and its own apply
         self._arrays = {torch.bfloat16: torch.float32}
         known = {"float32", "float64", "float16", "bfloat16", "int8", "int16", "int32", "int64", "uint8", "complex64",
@@ -163,6 +164,9 @@ class Watch:
         functions = sys.modules["torch.autograd.function"].Function
         self._apply = functions, functions.__dict__["apply"]
         functions.apply = classmethod(lambda cls, *given, **named: self._custom(cls, given, named))
+        parameters = sys.modules["torch.nn.parameter"].Parameter
+        self._new = parameters, parameters.__dict__["__new__"]
+        parameters.__new__ = staticmethod(self._parameter)
         kinds.adapters.append(self.adapt)
         self._mode.__enter__()
 
@@ -170,6 +174,7 @@ class Watch:
         """Stop listening and take every hook back."""
         self._mode.__exit__(None, None, None)
         self._apply[0].apply = self._apply[1]
+        self._new[0].__new__ = self._new[1]
         for handle in self._handles:
             handle.remove()
         self._handles.clear()
@@ -265,6 +270,15 @@ class Watch:
         event = observe.CutEvent(ASKING[name], self.shadow(given[0]), None, self._place(), start, perf_counter_ns())
         self._quietly(self.recorder.cut, event)
         return out
+
+    def _parameter(self, cls: Any, *args: Any, **keywords: Any) -> Any:
+        """Make a parameter; of the result of an op it is a leaf of its own."""
+        made = self._new[1](cls, *args, **keywords)
+        of = keywords.get("data", args[0] if args else None)
+        if not self._busy and isinstance(of, self.torch.Tensor) and of.grad_fn is not None:
+            event = observe.CutEvent("parameter", self.shadow(of), self.shadow(made), self._place())
+            self._quietly(self.recorder.cut, event)
+        return made
 
     def _custom(self, cls: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         """Run a function with a gradient of the user's own, which is one op; PyTorch's own are made of ops."""

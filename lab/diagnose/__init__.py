@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..gathered import Leaf, Trace
+from .anew import made_in_forward
 from .cost import double, overhead
-from .cut import cuts, nothing_to_do
+from .cut import cuts, drawn, nothing_to_do
 from .failing import failing
 from .found import Found
 from .held import held
@@ -22,6 +23,7 @@ from .waiting import asked, copied, waits
 ORDER: tuple[Callable[[Trace, set[Leaf]], list[Found]], ...] = (
     failing,
     cuts,
+    drawn,
     nothing_to_do,
     cleared,
     dropped,
@@ -33,6 +35,7 @@ ORDER: tuple[Callable[[Trace, set[Leaf]], list[Found]], ...] = (
     broadcast,
     doubled,
     piled_up,
+    made_in_forward,
     not_held,
     missing,
     frozen,

@@ -66,6 +66,10 @@ def changed(trace: Trace, error: ErrorRow, remedy: str | None) -> Found:
         line, _, there = where(trace, trace.steps.stepped[leaf])
         kept = f", which `{reader.op}` ({where(trace, reader.chain)[2]}) needs for its gradient"
         return _stepped(trace, error, line, there, kept)
+    if (last := _last_written(trace)) is not None:
+        line, _, there = where(trace, last.chain)
+        message = f"{there} changes a tensor in place by `{last.op}`, and a gradient needs what was in it before"
+        return _told(error, line, f"{message}, so line {error.line} fails.", OUT_OF_PLACE, [last])
     message = f"line {error.line} fails: a tensor that a gradient needs was changed in place since the forward pass."
     return _told(error, error.line, message, OUT_OF_PLACE, [])
 
@@ -111,6 +115,17 @@ def _written(trace: Trace, text: str) -> tuple[Row, Row] | None:
                 stack.extend(ref.refs[:1])
             elif ref.op.replace("_", "") == op or ((last or not op) and shape in (None, ref.shape)):
                 return row, ref
+    return None
+
+
+def _last_written(trace: Trace) -> Row | None:
+    """The last in-place op on what an op with a gradient has read."""
+    readers = trace.consumers()
+    for row in reversed(trace.rows):
+        if row.op.endswith("_") and not row.op.startswith("~") and row.phase == "forward":
+            behind = ancestors(row.refs[:1])
+            if any(r.requires_grad and r is not row for ref in (row, *behind) for r in readers.get(ref, ())):
+                return row
     return None
 
 

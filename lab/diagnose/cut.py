@@ -11,7 +11,7 @@ import ast
 from core import op as declarations
 
 from .. import flow
-from ..gathered import Leaf, Ref, Row, Trace, ancestors
+from ..gathered import Chain, Leaf, Ref, Row, Trace, ancestors
 from ..naming import operand
 from .found import Found, capital, code_of, listed, verb, where
 
@@ -23,6 +23,8 @@ WAYS = {
     "tolist": "hands the values of {x} to Python as numbers",
     "tensor": "copies the values of {x} into a new constant",
     "cast": "has no gradient",
+    "draw": "draws at random, which has no gradient",
+    "parameter": "makes a new leaf of the values of {x}",
 }
 COMPARES = {"sub", "squared_error", "absolute_error", "smooth_l1_error", "huber_error", "mse_loss", "l1_loss",
             "smooth_l1_loss", "huber_loss", "kl_div", "divergence", "divergence_log", "cross_entropy", "nll_loss",
@@ -33,6 +35,7 @@ MEANT = "The optimizer does not hold them: if they are not to train, all is well
 ASIDE = "If they are not to train, all is well; else go on with the tensor, with its graph."
 NUMPY = {"power": "pow", "multiply": "mul", "subtract": "sub", "divide": "div", "true_divide": "div",
          "absolute": "abs", "concatenate": "cat", "clip": "clamp"}  # fmt: skip
+DRAWS = {"constant", "bernoulli", "normal", "poisson", "binomial"}
 LEAVING = {"detach", "numpy", "cpu", "item", "tolist", "data", "detach_"}
 
 
@@ -61,10 +64,17 @@ def cuts(trace: Trace, explained: set[Leaf]) -> list[Found]:
     found: dict[tuple[str, str], Found] = {}
     stops = sorted((r for r in flows if isinstance(r, Row) and r.stops and not r.requires_grad), key=lambda r: r.number)
     behind = _behind(trace, extra)
-    for strict in (True, False):  # first the cuts on the way to the loss after which the parameter's optimizer steps
+    known = {leaf for leaf in dead if leaf in trace.optimized or leaf in trace.waiting}
+    # first the cuts on the way to the loss after which the parameter's optimizer steps; integers (a drawn action, an
+    # index) seldom carry what was to be trained
+    for strict, discrete in ((True, False), (True, True), (False, False), (False, True)):
         for row in stops:
+            if discrete != _discrete(row):
+                continue
             before = ancestors([row], extra)
             lost = [leaf for leaf in trace.leaves if leaf in before and leaf in dead and leaf not in explained]
+            if trace.failed and known:
+                lost = [leaf for leaf in lost if leaf in known]
             if strict:
                 lost = [leaf for leaf in lost if leaf not in behind or row in behind[leaf]]
             meant = bool(trace.optimized) and not any(leaf in trace.optimized for leaf in lost)
@@ -73,6 +83,11 @@ def cuts(trace: Trace, explained: set[Leaf]) -> list[Found]:
             explained.update(lost)
             _add(found, trace, row, readers, lost, meant or _aside(trace, row, readers, lost))
     return list(found.values())
+
+
+def _discrete(row: Row) -> bool:
+    """Whether what leaves the graph are integers or truth values."""
+    return row.cut == "draw" or (not row.cut and row.dtype.startswith(("int", "uint", "bool")))
 
 
 def _behind(trace: Trace, extra: dict[Ref, list[Ref]]) -> dict[Leaf, dict[Ref, None]]:
@@ -205,6 +220,8 @@ def _remedy(trace: Trace, row: Row, last: Row, back: Row | None) -> str:
             done.append(f"core.{name} in place of {what} ({where(trace, (place,))[2]})")
     if done:
         return f"Stay on the graph: {listed(list(dict.fromkeys(done)))}."
+    if last.cut == "parameter":
+        return "Leave out nn.Parameter() and go on with the tensor; parameters are made once, in __init__."
     if last.cut == "cast":
         return "Integers have no gradient: go on with the floating-point values."
     if last.cut == "tensor":
@@ -222,6 +239,49 @@ def _remedy(trace: Trace, row: Row, last: Row, back: Row | None) -> str:
     return f"Leave out {how} and go on with the tensor."
 
 
+def drawn(trace: Trace, explained: set[Leaf]) -> list[Found]:
+    """Draws from a distribution on the way to the loss: they pass gradients of exactly 0 on."""
+    zero = {leaf for leaf, g in trace.gradients.items() if not g.max_abs and not g.nonfinite and leaf not in explained}
+    draws: dict[Chain, tuple[list[Row], list[Leaf]]] = {}
+    for row in trace.rows:
+        if row.op not in DRAWS or not row.reached or not zero:
+            continue
+        before = ancestors([row])
+        lost = [leaf for leaf in trace.leaves if leaf in zero and leaf in before]
+        zero.difference_update(lost)
+        rows, leaves = draws.setdefault(row.chain, ([], []))
+        rows.append(row)
+        leaves.extend(lost)
+    found = []
+    for chain, (rows, leaves) in draws.items():
+        if not leaves:
+            continue
+        explained.update(leaves)
+        for row in rows:
+            row.flags.add("cut")
+        line, col, place = where(trace, chain)
+        names = f"{listed(leaves)} {verb(leaves, 'gets a gradient', 'get gradients')} of exactly 0"
+        code = code_of(trace, rows[0])
+        message = capital(
+            f"{place} cuts the graph: `{code}` draws at random, and no gradient passes a draw, so {names}."
+        )
+        remedy = "Draw noise beside the graph and compute with it: mean + std * torch.randn_like(std), gumbel_softmax."
+        found.append(Found("cut", "warning", line, col, message, remedy, rows, leaves))
+    return found
+
+
+def indices_alone(trace: Trace, row: Row, lost: list[Leaf], failed: str = "") -> Found:
+    """Of an op's results only the one that has no gradient goes on: the indices of a sort, of topk, of max."""
+    line, col, place = where(trace, row.chain)
+    row.flags.add("cut")
+    message = capital(
+        f"{place} cuts the graph: of `{code_of(trace, row)}` only what has no gradient (indices, or a comparison) goes "
+        f"on to the loss, so {listed(lost)} {verb(lost, 'gets', 'get')} no gradient{failed}."
+    )
+    remedy = "Go on with its values, which have a gradient: weigh by them what the indices choose."
+    return Found("cut", "error" if failed else "warning", line, col, message, remedy, [row], lost)
+
+
 def nothing_to_do(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """backward() on something that no parameter led to, where no cut explains it."""
     found = []
@@ -232,6 +292,15 @@ def nothing_to_do(trace: Trace, explained: set[Leaf]) -> list[Found]:
         if explained:
             continue
         line, col, place = where(trace, chain)
+        if isinstance(ref, Row) and ref.requires_grad:  # it had a graph in an earlier iteration
+            found.append(_switched_off(trace, ref, line, col, place))
+            continue
+        ends = [r for r in before if isinstance(r, Row) and r.requires_grad and not r.view]
+        lost = [r for r in before if isinstance(r, Leaf) and r.requires_grad and r.kind == "parameter"]
+        if ends and lost:
+            end = max(ends, key=lambda r: r.number)
+            found.append(indices_alone(trace, end, lost, f"; backward() on {place} has nothing to do"))
+            continue
         quiet = [r for r in before if isinstance(r, Row) and r.quiet]
         leaves = [r for r in before if isinstance(r, Leaf) and r.name and not r.name.startswith("unnamed")]
         leaves.sort(key=lambda r: not r.module)  # the module's parameters before the data
@@ -239,16 +308,44 @@ def nothing_to_do(trace: Trace, explained: set[Leaf]) -> list[Found]:
         frozen = [r for r in leaves if r.module and not r.requires_grad]
         if quiet:
             why = f"{where(trace, min(quiet, key=lambda r: r.number).chain)[2]} ran under no_grad"
+        elif any(r.requires_grad for r in leaves):
+            found.append(_switched_off(trace, ref, line, col, place))
+            continue
         elif frozen and (at := freezing(trace)) is not None:
             why = f"line {at} has set requires_grad=False for all that led to it ({listed(frozen)})"
         elif leaves:
             why += f" (it was computed from {listed(leaves)})"
+            readers = trace.consumers()
+            aside = [r for r in trace.rows if r.requires_grad and r not in readers and r not in before and not r.cut]
+            if aside:
+                row = aside[-1]
+                why = f"it was computed from {listed(leaves)} alone, and what the model gives, `{code_of(trace, row)}` "
+                why += f"({where(trace, row.chain)[2]}), is not in it"
         message = capital(f"{place} calls backward() on a value that has no graph: {why}.")
         remedy = "Leave no_grad before the forward pass." if quiet else "Make what is trained with requires_grad=True."
         if frozen and not quiet:
             remedy = "Freeze only what shall stay as it is: requires_grad_(True) for the layers that train, after that."
+        if "is not in it" in why:
+            remedy = "Compute the loss from the model's output: loss(output, target)."
         found.append(Found("no-gradient", "error", line, col, message, remedy, quiet[:1], []))
     return found
+
+
+def _switched_off(trace: Trace, ref: Ref, line: int | None, col: int | None, place: str) -> Found:
+    """Gradients were off for all that followed."""
+    made = where(trace, ref.chain)[2] if isinstance(ref, Row) else "the line before"
+    by = ""
+    try:
+        calls = [n for n in ast.walk(ast.parse(trace.code)) if isinstance(n, ast.Call)]
+    except (SyntaxError, ValueError):
+        calls = []
+    for call in calls:
+        given = call.args[0] if call.args else None
+        if ast.unparse(call.func).endswith("set_grad_enabled") and isinstance(given, ast.Constant) and not given.value:
+            by = f", since `{ast.unparse(call)}` on line {call.lineno}"
+    message = capital(f"{place} calls backward() on a value that has no graph: gradients were off when {made} ran{by}.")
+    remedy = "Use `with torch.no_grad():` for what shall have no graph: it ends with its block."
+    return Found("no-gradient", "error", line, col, message, remedy, [ref] if isinstance(ref, Row) else [], [])
 
 
 def freezing(trace: Trace) -> int | None:

@@ -10,6 +10,8 @@ from .nonfinite import _sources as sources
 DIFFERENCES = {"sub", "squared_error", "absolute_error", "smooth_l1_error", "huber_error", "binary_entropy",
                "binary_entropy_logits", "pow", "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss",
                "binary_cross_entropy", "binary_cross_entropy_with_logits"}  # fmt: skip
+EACH = DIFFERENCES - {"sub", "pow"} | {"cross_entropy", "nll_loss", "kl_div"}
+"""Losses that may be one for each sample."""
 LOGS = {"log", "log1p", "log_softmax", "log_sigmoid", "logsigmoid", "gather"}
 PROBABILITIES = {"softmax": "a softmax", "sigmoid": "a sigmoid", "log_softmax": "a log_softmax"}
 CROSS_ENTROPY = {"cross_entropy", "log_softmax"}
@@ -28,7 +30,8 @@ def broadcast(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """Predictions (N, 1) against targets (N,): every one against every other."""
     found = []
     for row in trace.rows:
-        if not row.reached or len(row.refs) != 2 or not (row.op in DIFFERENCES or _of_log(row)):
+        weighed = len(row.refs) == 2 and _weighed(row)
+        if not row.reached or len(row.refs) != 2 or not (row.op in DIFFERENCES or weighed or _of_log(row)):
             continue
         a, b = (tuple(ref.shape) for ref in row.refs)
         if not (_crossed(a, b) or _crossed(b, a)):
@@ -40,8 +43,23 @@ def broadcast(trace: Trace, explained: set[Leaf]) -> list[Found]:
             f"each of the {n:,} predictions with every one of the {n:,} targets."
         )
         remedy = "Give both one shape: prediction.squeeze(-1), or target.unsqueeze(-1)."
+        if weighed:
+            message = capital(
+                f"{place} broadcasts inside the loss: `{code_of(trace, row)}` takes shapes {a} and {b} and weighs each "
+                f"of the {n:,} samples' losses by every one of the {n:,} weights."
+            )
+            remedy = "Give both one shape: weights.squeeze(-1)."
         found.append(Found("broadcast", "warning", line, col, message, remedy, [row], []))
     return found[:1]
+
+
+def _weighed(row: Row) -> bool:
+    """A product or sum of the losses of single samples with something of theirs."""
+    if row.op not in ("mul", "div", "add"):
+        return False
+    return any(
+        (s := _source(ref)) is not None and s.requires_grad and len(ref.shape) == 1 and s.op in EACH for ref in row.refs
+    )
 
 
 def _of_log(row: Row) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from ..gathered import Chain, Leaf, Ref, Row, Trace, ancestors
-from .cut import freezing, without_gradient
+from .cut import freezing, indices_alone, without_gradient
 from .found import Found, capital, code_of, listed, made_to_train, verb, where
 
 
@@ -82,11 +82,7 @@ def missing(trace: Trace, explained: set[Leaf]) -> list[Found]:
             )
         message = f"{none}: {made} does not lead to the loss of {place}."
         if row in onward and end is None:
-            row.flags.add("cut")
-            message = f"{there} cuts the graph: of `{code_of(trace, row)}` only what has no gradient (indices, or a "
-            message = capital(f"{message}comparison) goes on to the loss, so {none}.")
-            remedy = "Go on with its values, which have a gradient: weigh by them what the indices choose."
-            found.append(Found("cut", "warning", line, col, message, remedy, [row], leaves))
+            found.append(indices_alone(trace, row, leaves))
             continue
         row.flags.add("unreached")
         if end is not None and end.cut:

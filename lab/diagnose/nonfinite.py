@@ -20,6 +20,9 @@ LINEAR = {"matmul", "linear", "mul", "add", "sub", "sum", "expand", "conv", "tan
 WRITING = {"copy", "copy_", "setitem_", "fill", "fill_", "index_put_"}
 FILLING = {"where", "masked_fill"}
 MASK = "Let every row keep at least one value, or hide values with a large finite number (-1e9)."
+SPREADS = {"std", "var", "std_mean", "var_mean"}
+SINGLE = "Leave out the last, smaller batch (drop_last=True in the loader), or divide by n (correction=0)."
+PRODUCT = "Add up logarithms instead of multiplying: p.log().sum()."
 POINT = "Keep its argument away from the point where it has no finite value: add a small eps."
 GENERAL = "Lower the learning rate, clip the gradients, or bring the inputs to a smaller range."
 
@@ -98,13 +101,18 @@ def _range(s: Stats | None) -> str:
     return number(s.min) if s.min == s.max else f"{number(s.min)} to {number(s.max)}"
 
 
-def _reason(row: Row, bad: Bad) -> tuple[str, str]:
+def _reason(trace: Trace, row: Row, bad: Bad) -> tuple[str, str]:
     """Why an op gives what is not finite, from the range of its inputs, and the remedy."""
     op = row.op
     if op in FILLING and bad.inputs_finite:
         return "filled with infinities", "Fill with a large finite number (-1e9) where the value is used as such."
     figures = [s for _, s in bad.inputs if s is not None and s.min is not None and s.max is not None]
     first = figures[0] if figures else None
+    if op in SPREADS and bad.nan and bad.inputs_finite:
+        return f"the {op} of a single value in each place (a batch of one sample), which has none", SINGLE
+    before = _sources(row)
+    if op in LOGARITHMS and first is not None and first.min == 0 and before and before[0].op in ("prod", "cumprod"):
+        return f"the {op} of a product (`{code_of(trace, before[0])}`) that has underflowed to 0", PRODUCT
     if op in LOGARITHMS and first is not None and first.min is not None and first.min <= 0:
         return f"the {op} of values down to {number(first.min)}", REMEDIES["log"]
     if op == "log1p" and first is not None and first.min is not None and first.min <= -1:
@@ -146,7 +154,7 @@ def _reached(trace: Trace) -> tuple[str, list[Leaf]]:
 
 def _forward(trace: Trace, row: Row, bad: Bad) -> Found:
     line, col, place = where(trace, row.chain)
-    why, remedy = _reason(row, bad)
+    why, remedy = _reason(trace, row, bad)
     spoilt, leaves = _reached(trace)
     message = capital(
         f"{place} makes the first {_what(bad)}: `{code_of(trace, row)}` is {why} ({_count(bad)}){spoilt}."

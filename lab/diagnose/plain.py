@@ -24,9 +24,42 @@ def explained(trace: Trace, error: ErrorRow) -> list[Found]:
         return [_empty(trace, error)]
     if NON_LEAF in error.detail:
         return [_non_leaf(trace, error)]
+    if (number := _NUMBER.search(error.detail)) is not None and (found := _number(trace, error, number[1])):
+        return [found]
     if "'NoneType'" in error.detail and (name := _gradient(trace, error)):
         return [_none(trace, error, name)]
     return []
+
+
+_NUMBER = re.compile(r"'(?:float|int|numpy\.\w+)' object has no attribute '(\w+)'")
+
+
+def _number(trace: Trace, error: ErrorRow, method: str) -> Found | None:
+    """A method of tensors called on a variable that .item() has made a number."""
+    lines = trace.source.splitlines()
+    if error.line is None or not 0 < error.line <= len(lines):
+        return None
+    called = re.search(rf"(\w+)\.{method}\b", lines[error.line - 1])
+    try:
+        tree = ast.parse(trace.code)
+    except (SyntaxError, ValueError):
+        return None
+    for node in ast.walk(tree):
+        if not called or not isinstance(node, ast.Assign | ast.AugAssign):
+            continue
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+        text = ast.unparse(node.value)
+        if any(isinstance(t, ast.Name) and t.id == called[1] for t in targets) and _LEFT.search(text):
+            message = (
+                f"Line {error.line} calls .{method}() on a Python number: line {node.lineno} made `{called[1]}` one "
+            )
+            message += f"by `{_LEFT.search(text)[0]}`, which leaves the graph."  # type: ignore[index]
+            remedy = "Keep the tensor for backward(), and take .item() of it only to print or to add it up."
+            return Found("error", "error", error.line, None, message, remedy)
+    return None
+
+
+_LEFT = re.compile(r"\.item\(\)|float\(|\.numpy\(\)|np\.\w+|\.tolist\(\)")
 
 
 def other(error: ErrorRow) -> list[Found]:

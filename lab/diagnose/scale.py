@@ -29,7 +29,7 @@ def scale(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """A finding when the gradients of the weights differ in size beyond what training can bear."""
     if any(g.nonfinite for g in trace.gradients.values()):
         return []
-    layers = _layers(trace)
+    layers = [(leaf, row) for leaf, row in _layers(trace) if leaf not in explained or trace.gradients[leaf].max_abs]
     if not layers:
         return []
     sizes = {leaf: _size(trace, leaf) for leaf, _ in layers}

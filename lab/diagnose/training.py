@@ -9,7 +9,7 @@ import re
 from ..gathered import Chain, Leaf, Trace
 from .found import Found, capital, listed, made_to_train, verb, where
 
-_UNLISTED = re.compile(r"\w+(\.\w+)+\[[^\]]+\]\.")  # a parameter of a module in a module's plain list
+_UNLISTED = re.compile(r"\w+(\.\w+)+\[[^\]]+\](\.|$)")  # a parameter in a module's plain list, or of a module there
 
 
 def piled_up(trace: Trace, explained: set[Leaf]) -> list[Found]:
@@ -200,6 +200,7 @@ def not_held(trace: Trace, explained: set[Leaf]) -> list[Found]:
         return []
     roots = {leaf.name.partition(".")[0] for leaf in trace.optimized if "." in leaf.name}
     left = [leaf for leaf in trace.parameters() if leaf in trace.gradients and leaf not in trace.optimized]
+    left = [leaf for leaf in left if leaf not in explained]
     beside = [leaf for leaf in left if leaf.name.partition(".")[0] in roots]
     alone = [leaf for leaf in left if leaf not in beside and made_to_train(leaf)]
     found = []
@@ -225,6 +226,12 @@ def not_held(trace: Trace, explained: set[Leaf]) -> list[Found]:
                     "knows nothing."
                 )
                 remedy = "Keep modules in nn.ModuleList or nn.ModuleDict."
+                if all(leaf.name.endswith("]") for leaf in leaves if _UNLISTED.match(leaf.name)):
+                    remedy = "Keep parameters in nn.ParameterList or nn.ParameterDict."
+            elif bare := [leaf for leaf in leaves if not leaf.module and leaf in beside and "." in leaf.name]:
+                are = verb(bare, "is a plain tensor", "are plain tensors")
+                message = f"{message[:-1]}; {listed(bare)} {are} and no nn.Parameter, so parameters() leaves it out."
+                remedy = "Make it a parameter: self.name = nn.Parameter(...)."
             found.append(Found("optimizer", severity, line, col, message, remedy, [], leaves))
     return found
 
