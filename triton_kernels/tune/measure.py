@@ -21,7 +21,12 @@ STATUSES = ("correct", "constraints", "compile", "runtime", "correctness", "time
 
 
 class Failed(Exception):
-    """A config that was not measured: `status` is one of `STATUSES`, `reason` one line, `detail` the whole text."""
+    """A config that was not measured: `status` is one of `STATUSES`, `reason` one line, `detail` the whole text.
+
+    fatal : the process that it happened in is of no more use, as after a fault on a GPU; its worker is replaced.
+    """
+
+    fatal = False
 
     def __init__(self, status: str, reason: str, detail: str = "") -> None:
         super().__init__(status, reason, detail)

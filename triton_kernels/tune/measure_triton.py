@@ -65,7 +65,7 @@ class TritonMeasure:
         began = time.perf_counter()
         if self.kind == "cuda":
             self._run(self.shape, 0).launch(config)
-            self._xp.cuda.get_current_stream().synchronize()
+            self._run(self.shape, 0).wait()
         name = hashlib.sha256(repr(sorted(config.items())).encode()).hexdigest()
         return Built(name, (time.perf_counter() - began) * 1e3)
 
@@ -98,7 +98,7 @@ class TritonMeasure:
                 run.launch(configs[i])
                 end.record()
                 events[i].append((begin, end))
-        cuda.get_current_stream().synchronize()
+        run.wait()
         return [[float(cuda.get_elapsed_time(*pair)) for pair in row] for row in events]
 
     def _run(self, shape: Shape, seed: int) -> _Run:
@@ -111,7 +111,7 @@ class _Run:
     """The arrays of one shape and seed, and what they should become."""
 
     def __init__(self, kernel: TritonKernel, module: Any, shape: Shape, dtype: str, seed: int, xp: Any) -> None:
-        self.kernel, self.module, self.dtype = kernel, module, dtype
+        self.kernel, self.module, self.dtype, self.xp = kernel, module, dtype, xp
         self.before, outputs = kernel.arrays(shape, dtype, np.random.default_rng(seed))
         self.inputs = [xp.asarray(a.copy()) for a in self.before]
         self.outputs = [xp.asarray(a) for a in outputs]
@@ -124,12 +124,27 @@ class _Run:
         except Exception as error:
             lines = [line.strip() for line in str(error).splitlines() if line.strip()]
             kind = "compile" if "Compilation" in str(error) or "OutOfResources" in str(error) else "runtime"
-            raise Failed(kind, f"{type(error).__name__}: {(lines or [''])[-1]}"[:400], str(error)[-4000:]) from error
+            raise self.failure(kind, f"{type(error).__name__}: {(lines or [''])[-1]}", str(error)) from error
+
+    def failure(self, kind: str, reason: str, detail: str) -> Failed:
+        """The failure; on a GPU a fault leaves the process's context broken, so that others must not run in it."""
+        failed = Failed(kind, reason[:400], detail[-4000:])
+        failed.fatal = kind == "runtime" and self.xp is not np
+        return failed
+
+    def wait(self) -> None:
+        """Wait for the GPU. *Raises*: Failed for what has gone wrong on it."""
+        if self.xp is not np:
+            try:
+                self.xp.cuda.get_current_stream().synchronize()
+            except Exception as error:
+                raise self.failure("runtime", f"{type(error).__name__}: {error}", str(error)) from error
 
     def check(self, config: Config) -> float:
         for out in self.outputs:
             out.view(np.uint8)[...] = 0xFF  # NaN in every floating dtype, neither 0 nor 1 as a bool
         self.launch(config)
+        self.wait()
         worst = 0.0
         for out, (expected, scale, terms) in zip(self.outputs, self.expected, strict=True):
             found = out if isinstance(out, np.ndarray) else out.get()
@@ -141,6 +156,6 @@ class _Run:
         for array, before in zip(self.inputs, self.before, strict=True):
             now = array if isinstance(array, np.ndarray) else array.get()
             if now.tobytes() != before.tobytes():
-                array[...] = before if isinstance(array, np.ndarray) else type(array)(before)
+                array[...] = self.xp.asarray(before)
                 raise Failed("correctness", "the kernel writes into its input")
         return worst

@@ -128,6 +128,8 @@ class Worker:
                     self.close()
                     raise Stopped
             elif kind == "failed":
+                if content.fatal:
+                    self.close()
                 raise content
             else:
                 return content

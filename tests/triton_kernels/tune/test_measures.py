@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,11 +16,12 @@ from triton_kernels.tune.measure_cpu import CpuMeasure, compile_config
 from triton_kernels.tune.measure_triton import TritonMeasure
 from triton_kernels.tune.problem import Unknown, c_text, find, known, parse_shape
 from triton_kernels.tune.race import interval, race, standing
-from triton_kernels.tune.replay import read_cache
+from triton_kernels.tune.replay import ReplayMeasure, read_cache
 from triton_kernels.tune.session import Session, run
 from triton_kernels.tune.sources import source_of
 from triton_kernels.tune.store import Store
 from triton_kernels.tune.triton_problems import KERNELS, Printed
+from triton_kernels.tune.worker import Worker
 
 
 def small(config):
@@ -283,3 +285,72 @@ def test_what_is_no_cache(tmp_path, text):
     (tmp_path / "x.json").write_text(text)
     with pytest.raises(ValueError, match=r"x\.json (is no cache file|records no config)"):
         read_cache(tmp_path / "x.json")
+
+
+class FakeCupy:
+    """What a GPU's side asks of CuPy, over NumPy: an event is the number of launches so far."""
+
+    def __init__(self):
+        self.launches = 0
+        self.fault = None
+        outer = self
+
+        class Event:
+            def record(self):
+                self.at = outer.launches
+
+        class Stream:
+            def synchronize(self):
+                if outer.fault:
+                    raise RuntimeError(outer.fault)
+
+        self.asarray, self.empty = np.asarray, np.empty
+        self.cuda = SimpleNamespace(
+            Event=Event, get_current_stream=Stream, get_elapsed_time=lambda begin, end: 0.5 * (end.at - begin.at),
+            runtime=SimpleNamespace(getDevice=lambda: 0, getDeviceProperties=lambda device: {"l2CacheSize": 1024}),
+        )  # fmt: skip
+
+
+def test_the_gpus_side_over_a_fake_cupy():
+    measure = TritonMeasure("softmax_kernel", (5, 700), "float32", kind="cuda")
+    assert measure.environment == {"TRITON_INTERPRET": "0"}
+    with pytest.raises(Unknown, match="no GPU is connected"):
+        find("softmax_kernel", "5x700", "float32", "cuda")
+    other = TritonMeasure("softmax_kernel", (5, 700), "float32")
+    other.open()
+    measure._kernel, measure._module, measure._runs, measure._xp = other._kernel, other._module, {}, FakeCupy()
+    launch = measure._kernel.launch
+
+    def counted(module, inputs, outputs, config):
+        measure._xp.launches += 1
+        launch(module, inputs, outputs, config)
+
+    measure._kernel = type(measure._kernel)(**{**vars(measure._kernel), "launch": counted})
+    first, second = list(measure._module.SPACE.configs())[:2]
+    assert measure.build(first).binary != measure.build(second).binary
+    assert measure.check(first) < 1
+    before = measure._xp.launches
+    assert measure.pairs(first, second, 3) == ([0.5] * 3, [0.5] * 3)
+    assert measure._xp.launches - before == 2 * (2 + 3)  # two warm-ups each
+    measure._xp.fault = "an illegal memory access was encountered"
+    with pytest.raises(Failed, match="runtime: RuntimeError: an illegal memory access") as info:
+        measure.check(first)
+    assert info.value.fatal  # a broken context: the worker is replaced
+
+
+def test_a_worker_is_replaced_after_a_fatal_failure():
+    with Worker(Fatal({(1,): 1.0})) as worker:
+        with pytest.raises(Failed, match="the device is gone"):
+            worker.call("check", {"BLOCK": 1}, limit_s=20)
+        with pytest.raises(Failed, match="the device is gone"):
+            worker.call("check", {"BLOCK": 1}, limit_s=20)
+        assert worker.starts == 2
+
+
+class Fatal(ReplayMeasure):
+    """A device that breaks at the first touch."""
+
+    def check(self, config, seed=0, odd=False):
+        failed = Failed("runtime", "the device is gone")
+        failed.fatal = True
+        raise failed
