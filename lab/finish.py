@@ -7,6 +7,7 @@ import linecache
 import os
 import platform
 import re
+from collections import deque
 from collections.abc import Iterator, Mapping
 from importlib import metadata
 from typing import Any
@@ -38,6 +39,7 @@ from .naming import assigned, is_module, operand
 from .pages import pages
 from .recorder import Recorder
 
+MANY = 16  # tensors with a history in a list that are a finding though the model was not put into evaluation mode
 FEW = 64  # entries of a dictionary or attributes of an object that are looked at
 
 
@@ -119,8 +121,8 @@ def _lists(trace: Trace, space: Mapping[str, Any]) -> Iterator[tuple[str, list[A
         elif not isinstance(value, list | type) and isinstance(getattr(value, "__dict__", None), dict):
             found = {f"{variable}.{key}": item for key, item in itertools.islice(value.__dict__.items(), FEW)}
         for name, item in found.items():
-            if isinstance(item, list) and 3 <= len(item) <= 4096:
-                yield name, item
+            if isinstance(item, list | deque) and 3 <= len(item) <= 4096:
+                yield name, list(item)
 
 
 def _waiting(recorder: Recorder, space: Mapping[str, Any]) -> None:
@@ -139,7 +141,8 @@ def _kept(recorder: Recorder, space: Mapping[str, Any]) -> None:
     trace = recorder.trace
     readers = trace.consumers()
     for variable, value in _lists(trace, space):
-        held = [t for v in value if (t := seen(v)) is not None and t._node is not None]
+        single = [part for v in value for part in (v if isinstance(v, tuple) else (v,))]
+        held = [t for v in single if (t := seen(v)) is not None and t._node is not None]
         if len(held) < 3 or len(held) < len(value):
             continue
         rows = {r for t in held if (r := latest(t._node.tag)).__class__ is Row and r.token is recorder.fold.token}
@@ -154,7 +157,9 @@ def _kept(recorder: Recorder, space: Mapping[str, Any]) -> None:
             )
             if size or alone:
                 trace.kept[variable] = len(held), size
-        elif size and all(_root(recorder, r.path) in trace.evaluated for r in rows) and not trace.backwards:
+        elif not size or trace.backwards:
+            continue
+        elif len(held) >= MANY or all(_root(recorder, r.path) in trace.evaluated for r in rows):
             trace.kept[variable] = len(held), size
 
 

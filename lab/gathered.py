@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from types import CodeType
@@ -33,10 +34,10 @@ class Leaf:
 class Row:
     """One op at one place on the same inputs, however often it ran; or a cut: a value that left the graph there."""
 
-    __slots__ = ("backend", "backward_ns", "bad", "bad_backward", "chain", "count", "cut", "device", "dtype", "error",
-                 "flags", "forward_ns", "inner", "into", "kernel", "max_ns", "number", "op", "path", "phase", "quiet",
-                 "reached", "refs", "requires_grad", "shape", "size", "stats", "steps", "stops", "sums", "token",
-                 "values", "view", "waited_ns")  # fmt: skip
+    __slots__ = ("backend", "backward_ns", "bad", "bad_backward", "chain", "count", "course", "cut", "device", "dtype",
+                 "error", "flags", "forward_ns", "inner", "into", "kernel", "max_ns", "number", "op", "path", "phase",
+                 "quiet", "reached", "refs", "requires_grad", "shape", "size", "stats", "steps", "stops", "sums", "token",
+                 "view", "waited_ns")  # fmt: skip
 
     def __init__(
         self, token: object, number: int, op: str, chain: Chain, inner: Any, path: int, refs: tuple[Ref, ...]
@@ -60,7 +61,7 @@ class Row:
         self.bad_backward: Bad | None = None
         self.error = ""
         self.flags: set[str] = set()
-        self.values: tuple[float, float, float] | None = None  # first, last, highest: of one number with a gradient
+        self.course: Course | None = None  # of a single number with a gradient: a loss
         self.sums: tuple[float, float] | None = None  # least and largest, of probabilities that nll_loss or a row gets
         self.into: Row | None = None  # the row that took this one over when rows were folded by place alone
 
@@ -71,6 +72,44 @@ class Row:
 
 
 Ref = Row | Leaf
+
+
+class Course:
+    """What a loss went through: its first values and its last."""
+
+    __slots__ = ("count", "first", "last")
+    FEW = 64
+
+    def __init__(self) -> None:
+        self.count, self.first = 0, []  # type: ignore[var-annotated]
+        self.last: deque[float] = deque(maxlen=self.FEW)
+
+    def note(self, value: float) -> None:
+        """The next value."""
+        self.count += 1
+        if self.count <= self.FEW:
+            self.first.append(value)
+        self.last.append(value)
+
+    def ends(self) -> tuple[float, float, float]:
+        """Where it began, where it ended, and how high it went: of eight values and more the medians of quarters, since
+        losses of small batches leap; NaN where it ended so.
+
+        >>> course = Course()
+        >>> for value in [4, 3, 9, 2, 2, 1, 5, 1]:
+        ...     course.note(value)
+        >>> course.ends()
+        (3.5, 3.0, 5.5)
+        """
+        values = [*self.first, *list(self.last)[-max(self.count - len(self.first), 0) :]][: self.count]
+        if self.count <= self.FEW:
+            values = self.first
+        if values[-1] != values[-1] or self.count < 8:
+            return values[0], values[-1], max(values)
+        quarter = len(values) // 4
+        parts = [sorted(values[k : k + quarter]) for k in range(0, len(values) - quarter + 1, quarter)]
+        middle = [0.5 * (part[(quarter - 1) // 2] + part[quarter // 2]) for part in parts]
+        return middle[0], middle[-1], max(middle)
 
 
 @dataclass

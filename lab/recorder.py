@@ -17,7 +17,7 @@ from core.source import is_ours
 
 from . import measure
 from .fold import NOWHERE, OURS, Folder, latest
-from .gathered import Bad, Copied, Gradient, Leaf, Row, Trace
+from .gathered import Bad, Copied, Course, Gradient, Leaf, Row, Trace
 from .kernels import chosen
 from .kinds import TENSORS, original
 from .memory import Memory
@@ -176,8 +176,9 @@ class Recorder(observe.Observer):
                 self.memory.made(row, t._a, e.stop_ns - self.own_ns)
         if not row.shape and row.requires_grad and row.device == "cpu":
             value = float(e.outputs[0]._a)
-            first, _, highest = row.values or (value, value, value)
-            row.values = first, value, value if value > highest else highest
+            if row.course is None:
+                row.course = Course()
+            row.course.note(value)
         output = e.outputs[0]
         due = row.count <= FULL or row.count % EVERY == 0
         seen = measure.glance(output._a) if due else None  # where not None, all of it is finite

@@ -6,7 +6,7 @@ import math
 
 from widgets.figures import size_text, time_text
 
-from ..gathered import Chain, Leaf, Ref, Row, Trace
+from ..gathered import Chain, Leaf, Ref, Row, Trace, ancestors
 from .found import Found, capital, code_of, where
 
 MANY = 2000  # op runs below which a cell is over before anybody waits
@@ -14,6 +14,7 @@ SMALL_US = 20.0  # an op shorter than this is mostly the call
 SMALL_BYTES = 1 << 17  # results below which a GPU is done before the next launch
 ROWS, PER_STEP = 32, 8  # passes over single rows, in all and for each step, from which they should be one
 GATHERING = {"stack", "cat", "select", "getitem", "unbind", "view", "reshape", "unsqueeze"}
+SHAPING = {"view", "reshape", "unsqueeze", "squeeze", "flatten", "to", "cast", "float", "expand"}
 IDLE = 0.6  # share of the wall time outside ops from which Python is what is waited for
 
 
@@ -78,8 +79,10 @@ def one_at_a_time(trace: Trace, explained: set[Leaf]) -> list[Found]:
     taken: dict[tuple[Chain, str], tuple[Row, int]] = {}
     for row in trace.rows:
         n = _of_rows(row)
-        for after in readers.get(row, ()) if n else ():
+        for after in _first_readers(row, readers) if n else ():
             if after.requires_grad and not after.cut and after.op not in GATHERING and after.phase == "forward":
+                if any(_recurs(r) for r in readers.get(after, ())):
+                    continue
                 passes.setdefault((after.chain, after.op), []).append(after)
                 taken[after.chain, after.op] = row, n
     if not passes:
@@ -103,6 +106,27 @@ def one_at_a_time(trace: Trace, explained: set[Leaf]) -> list[Found]:
     )
     remedy = f"Give it all rows at once: an op over {n:,} rows costs little more than an op over one."
     return [Found("overhead", "note", line, col, message, remedy, [rows[0]])]
+
+
+def _recurs(row: Row) -> bool:
+    """Whether an op needs what it gave in the pass before: the state of a recurrent network, and not a sum."""
+    if math.prod(row.shape) < 2 or row.count > 2:
+        return False
+    before = (r for r in ancestors([row]) if isinstance(r, Row) and r is not row)
+    return any(r.op == row.op and r.chain == row.chain for r in before)
+
+
+def _first_readers(row: Row, readers: dict[Ref, list[Row]]) -> list[Row]:
+    """Who reads a row of a batch, looked at through what only gives it another shape or dtype."""
+    found: list[Row] = []
+    stack = [row]
+    while stack and len(found) < 64:
+        for after in readers.get(stack.pop(), ()):
+            if not after.requires_grad and after.op in SHAPING and len(after.refs) == 1:
+                stack.append(after)
+            else:
+                found.append(after)
+    return found
 
 
 def _of_rows(row: Row) -> int:

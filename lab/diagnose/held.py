@@ -99,7 +99,8 @@ def _listed(trace: Trace) -> list[Found]:
         remedy = "Keep the number (loss.item()) or loss.detach()."
         if not trace.backwards:
             remedy = "Run it under torch.no_grad() where nothing is trained, or keep the number (.item()) or .detach()."
-        return [Found("memory", "warning", line, col, message, remedy)]
+        severity = "warning" if trace.backwards or trace.evaluated else "note"  # a loss may be made of it elsewhere
+        return [Found("memory", severity, line, col, message, remedy)]
     return []
 
 

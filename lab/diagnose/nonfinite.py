@@ -34,6 +34,8 @@ def first_nonfinite(trace: Trace, explained: set[Leaf]) -> list[Found]:
     readers = trace.consumers()
     masked: dict[Row, None] = {}
     for bad, row, back in sorted(marked, key=lambda m: m[0].when):
+        if not back and not readers.get(row) and not row.requires_grad and ".grad" in code_of(trace, row):
+            continue  # a look at a gradient, whose size has a finding of its own
         if not back and _hides(row, bad, masked):
             masked[row] = None  # told below if no NaN comes of it
             continue

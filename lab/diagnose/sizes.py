@@ -14,6 +14,8 @@ LARGE = 0.5
 # Above these a learning rate is itself the likely cause; below them it is the size of the gradient.
 USUAL, USUAL_ADAPTIVE = 0.3, 0.02
 HUGE, HUGE_TO_WEIGHT = 1e2, 1e4  # as in scale.py
+WIDE = 50.0  # values above which data need to be brought to a spread of about 1
+WHOLE = 2.0  # a step that changes a weight by so many times its size
 DECAYS = 0.02  # share of a weight that weight decay takes in a step; usual are 1e-4 and less
 MOVES = {"add_", "sub_", "add", "sub", "copy", "copy_", "addcmul_", "lerp_"}
 TOO_SMALL = 1e-7  # float32 rounds such a change away
@@ -33,7 +35,11 @@ def step_size(trace: Trace, explained: set[Leaf]) -> list[Found]:
     course = f", and the loss went from {loss[0]:.3g} to {loss[1]:.3g}" if loss else ""
     lost = any(g.nonfinite for g in trace.gradients.values())
     fair = 10.0 if largest in facts.from_zero else 1.0  # beside a weight that began at 0 each change is large
-    worse = lost or (loss is not None and not loss[1] < fair * loss[0])
+    row = _loss_row(trace)
+    if ratio > WHOLE and loss is not None and row is not None and row.course is not None:
+        loss = (min(loss[0], row.course.first[0]), *loss[1:])  # steps of that size are no noise of small batches
+    noise = 1.5 if row is not None and row.count >= 8 and ratio <= WHOLE else 1.0
+    worse = lost or (loss is not None and not loss[1] < noise * fair * abs(loss[0]))
     if loss is not None and not worse and loss[2] > 3 * fair * loss[0] > 0:
         worse, course = True, f", and the loss rose from {loss[0]:.3g} to {loss[2]:.3g} on the way"
     usual = USUAL_ADAPTIVE if facts.adaptive else USUAL
@@ -47,6 +53,9 @@ def step_size(trace: Trace, explained: set[Leaf]) -> list[Found]:
             f"{ratio:.2g} times its own size{course}."
         )
         remedy = "Lower the learning rate until a step changes a weight by about a thousandth of its size (1e-3)."
+        if wide := _wide(trace):
+            message = f"{message[:-1]}; {wide[0]} has values up to {wide[1]:.3g}."
+            remedy = f"Bring {wide[0]} to a mean of 0 and a spread of 1 first, and lower the learning rate."
         severity = "error" if lost else "warning"
         return [Found("learning-rate", severity, line, col, message, remedy, [], [largest])]
     if decaying := _decays(trace):
@@ -60,12 +69,13 @@ def step_size(trace: Trace, explained: set[Leaf]) -> list[Found]:
         )
         return [Found("learning-rate", "warning", line, col, message, "Raise the learning rate.", [], moving)]
     if facts.asleep > 2 and 2 * facts.asleep > facts.count:
+        line = next((at for at, _ in calls(trace, "step") if _steps_a_scheduler(trace, at)), line)
+        it = "it" if place == f"line {line}" else place
         message = capital(
-            f"{place} hardly moves the weights in {facts.asleep:,} of {facts.count:,} steps: the learning rate has "
-            f"fallen from {facts.highest_lr:.3g} to {facts.lr:.3g}."
+            f"line {line} stops the training: {it} hardly moves the weights in {facts.asleep:,} of {facts.count:,} "
+            f"steps, since the learning rate has fallen from {facts.highest_lr:.3g} to {facts.lr:.3g}."
         )
         remedy = "Let the scheduler lower it more slowly (a larger gamma or step_size), or step it once an epoch."
-        line = next((at for at, _ in calls(trace, "step") if _steps_a_scheduler(trace, at)), line)
         return [Found("learning-rate", "warning", line, col, message, remedy, [], moving)]
     return [] if explained else _unbounded(trace)
 
@@ -147,21 +157,46 @@ def _unbounded(trace: Trace) -> list[Found]:
 
 
 def _huge_at_first(trace: Trace, leaf: Leaf) -> bool:
-    """Whether a parameter's very first gradient was beyond what a usual step can bear: then it is not the steps."""
+    """Whether a parameter's very first gradient was beyond what a usual step can bear, and because of large weights:
+    then it is not the steps."""
     weight, gradient = trace.first.get(leaf, (0.0, trace.gradients[leaf].rms))
-    return gradient > max(HUGE, HUGE_TO_WEIGHT * weight)
+    first = trace.first.values()
+    grown = max((w for w, _ in first), default=0.0) * max(leaf.shape, default=1) ** 0.5
+    return gradient > max(HUGE, HUGE_TO_WEIGHT * weight) and grown > 3 and not _wide(trace)
+
+
+def _wide(trace: Trace) -> tuple[str, float] | None:
+    """Data with values far from 1, by name, and the largest."""
+    found = []
+    for leaf in trace.leaves:
+        t = leaf.tensor() if not leaf.requires_grad and leaf.shape and leaf.dtype.startswith("float") else None
+        named = leaf.name and not leaf.name.startswith("unnamed")
+        if t is not None and named and t._kind.device.type == "cpu" and t._a.size:
+            high = float(abs(t._a[: 1 << 16]).max())
+            found.append((leaf.name, high))
+    readers = trace.consumers()
+    for row in trace.rows:
+        s = row.stats
+        if row.requires_grad or row.cut or not row.shape or s is None or s.min is None or s.max is None:
+            continue
+        if row.dtype.startswith("float") and any(r.requires_grad and not r.cut for r in readers.get(row, ())):
+            found.append((f"what {where(trace, row.chain)[2]} makes", max(abs(s.min), abs(s.max))))
+    name, high = max(found, key=lambda pair: pair[1], default=("", 0.0))
+    return (name, high) if WIDE < high < math.inf else None
 
 
 def _loss_row(trace: Trace) -> Row | None:
     """What backward() ran on, most often."""
     readers = trace.consumers()
-    rows = [r for r in trace.rows if r.reached and r.values and not any(k.reached for k in readers.get(r, ()))]
+    rows = [r for r in trace.rows if r.reached and r.course and not any(k.reached for k in readers.get(r, ()))]
     return max(rows, key=lambda r: r.count, default=None)
 
 
 def _loss(trace: Trace) -> tuple[float, float, float] | None:
-    """The first, the last and the highest value of what backward() ran on."""
+    """Where the loss began, where it ended and how high it went, of what backward() ran on."""
     row = _loss_row(trace)
-    if row is None or row.values is None or math.isnan(row.values[0]) or row.count < 2:
+    if row is None or row.course is None or math.isnan(row.course.first[0]) or row.course.count < 2:
         return None
-    return row.values
+    begin, end, high = row.course.ends()
+    first = row.course.first[0]
+    return (begin if row.course.count >= 8 and begin < 3 * first else first), end, high

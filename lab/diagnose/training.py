@@ -182,16 +182,97 @@ def _outside(trace: Trace, step: int | None, back: int | None) -> bool:
 
 def never_stepped(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """A cell that makes an optimizer, runs backward() again and again, and calls no step()."""
-    if trace.steps.count or trace.steps.by_hand or not trace.waiting or not trace.backwards or trace.error is not None:
+    if trace.steps.count or trace.steps.by_hand or not trace.backwards or trace.error is not None:
         return []
-    times = min((g.count for leaf, g in trace.gradients.items() if leaf in trace.waiting), default=0)
+    times = min((g.count for leaf, g in trace.gradients.items() if leaf in trace.waiting or leaf.module), default=0)
     if times < 3:
+        return []
+    if rebound := _rebound(trace):
+        return rebound
+    if not trace.waiting and not _makes_an_optimizer(trace):
         return []
     line, col, place = where(trace, trace.backwards[-1])
     message = capital(
         f"{place} runs backward() {times:,} times, and no optimizer.step() follows: the parameters stay as they are."
     )
-    return [Found("optimizer", "warning", line, col, message, "Call optimizer.step() after backward().")]
+    remedy = "Call optimizer.step() after backward()."
+    if named := _named_only(trace):
+        line, col, text = named
+        message = f"Line {line} names {text} and does not call it: the parameters stay as they are ({times:,} passes)."
+        remedy = f"Write {text}()."
+    return [Found("optimizer", "warning", line, col, message, remedy)]
+
+
+def _tree(trace: Trace) -> ast.Module:
+    try:
+        return ast.parse(trace.code)
+    except (SyntaxError, ValueError):
+        return ast.Module([], [])
+
+
+def _makes_an_optimizer(trace: Trace) -> bool:
+    """Whether the cell calls the class of an optimizer, and clears gradients."""
+    made = [ast.unparse(n.func) for n in ast.walk(_tree(trace)) if isinstance(n, ast.Call)]
+    return any("optim." in name for name in made) and bool(calls(trace, "zero_grad"))
+
+
+def _named_only(trace: Trace) -> tuple[int, int, str] | None:
+    """A statement that names a method `step` without calling it."""
+    for node in ast.walk(_tree(trace)):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Attribute) and node.value.attr == "step":
+            return node.lineno, node.col_offset, ast.unparse(node.value)
+    return None
+
+
+def _rebound(trace: Trace) -> list[Found]:
+    """``for p in model.parameters(): p = p - lr * p.grad``: the name is bound to a new tensor, no parameter changes."""
+    for loop in (n for n in ast.walk(_tree(trace)) if isinstance(n, ast.For)):
+        names = {n.id for n in ast.walk(loop.target) if isinstance(n, ast.Name)}
+        for node in (n for n in ast.walk(loop) if isinstance(n, ast.Assign)):
+            name = node.targets[0].id if isinstance(node.targets[0], ast.Name) else ""
+            if name in names and f"{name}.grad" in ast.unparse(node.value):
+                message = (
+                    f"Line {node.lineno} binds the name {name} to a new tensor (`{ast.unparse(node)}`) and leaves the "
+                    "parameter as it is."
+                )
+                remedy = f"Change it in place: {name} -= lr * {name}.grad, under no_grad."
+                return [Found("optimizer", "warning", node.lineno, node.col_offset, message, remedy)]
+    return []
+
+
+def clipped_late(trace: Trace, explained: set[Leaf]) -> list[Found]:
+    """Gradients that are clipped where no step uses them: after the step, or before backward()."""
+    clips = [*calls(trace, "clip_grad_norm_"), *calls(trace, "clip_grad_value_")]
+    step, back = where(trace, trace.steps.last_step)[0], where(trace, trace.steps.last_backward)[0]
+    if len(clips) != 1 or step is None or back is None:
+        return []
+    (line, col), clears = clips[0], [at for at, _ in calls(trace, "zero_grad")]
+    if len({_function(trace, at) for at in (line, step, back)}) > 1:
+        return []
+    if _outside(trace, step, back) or _outside(trace, line, back):
+        return []
+    order = sorted(
+        [(line, col, "clip"), (step, 0, "step"), (back, 0, "backward"), *((at, 0, "clear") for at in clears)]
+    )
+    names = [name for _, _, name in order]
+    at = names.index("clip")
+    after = next((name for name in [*names[at + 1 :], *names[:at]] if name != "clip"), "step")
+    same = [at for at, _, _ in order]
+    if after == "step" or len(set(same)) < len(same):
+        return []
+    when = f"after step() on line {step}" if back < step < line else f"before backward() on line {back}"
+    message = f"Line {line} clips the gradients {when}: no step uses what it has clipped."
+    return [Found("optimizer", "warning", line, col, message, "Clip between backward() and step().")]
+
+
+def _function(trace: Trace, line: int) -> int:
+    """Where the innermost function around a line begins; 0 for none."""
+    around = [
+        n.lineno
+        for n in ast.walk(_tree(trace))
+        if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef) and n.lineno <= line <= (n.end_lineno or n.lineno)
+    ]
+    return max(around, default=0)
 
 
 def not_held(trace: Trace, explained: set[Leaf]) -> list[Found]:

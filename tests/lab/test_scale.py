@@ -104,7 +104,7 @@ def test_a_huge_gradient_that_is_clipped_is_no_finding(cell: Any, space: Space) 
             "    nn.utils.clip_grad_norm_(model.parameters(), {limit})\n    opt.step()")  # fmt: skip
     assert not cell(text.format(limit=0.5), space).findings
     (finding,) = cell(text.format(limit=1e9), dict(space)).findings
-    assert finding.kind == "exploding"
+    assert finding.kind == "learning-rate"
     assert "affected" not in finding.message
 
 
