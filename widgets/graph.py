@@ -20,7 +20,7 @@ DRAW_LIMIT = 200
 FOLD_LIMIT = 150
 """Boxes of its own that a view draws, with room for what they read from outside."""
 HOME_SHARE = 0.85
-"""A view of which one group holds this share of all ops, or of the time, is passed over at the start."""
+"""A view of which one group holds this share of all ops, or of their runs, is passed over at the start."""
 HUB_FAN_OUT = 6
 """An op or input read by more boxes than this in one view becomes a chip on each of them."""
 PORT_FAN_OUT = 3
@@ -188,10 +188,10 @@ class _Builder:
             most = max(boxes, key=lambda item: len(item.ops), default=None)
             if most is None or most.kind == "op":
                 return number
-            ops = len(most.ops) / sum(len(item.ops) for item in boxes)
-            spent = sum(item.forward_ms + item.backward_ms for item in boxes)
-            time = (most.forward_ms + most.backward_ms) / spent if spent else 0.0
-            if ops < HOME_SHARE and (ops < 0.5 or time < HOME_SHARE):
+            rows = self.record.ops
+            share = len(most.ops) / sum(len(item.ops) for item in boxes)
+            runs = sum(rows[i].count for i in most.ops) / (sum(rows[i].count for b in boxes for i in b.ops) or 1)
+            if share < HOME_SHARE and (share < 0.5 or runs < HOME_SHARE):  # no times: it begins at one place every time
                 return number
             number = most.index
 
