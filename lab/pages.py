@@ -60,7 +60,8 @@ def pages(trace: Trace, numbers: Mapping[Ref, int]) -> tuple[list[Page], dict[in
         if row.cut:
             continue
         forward, backward = row.forward_ns / 1e6, row.backward_ns / 1e6
-        for key, line in set(way):  # a function that calls itself bears its time once
+        # the caller before the called; a function that calls itself bears its time once
+        for key, line in reversed(dict.fromkeys(way)):
             lines = times.setdefault(key, {})
             at = lines.get(line)
             if at is None:
