@@ -193,8 +193,8 @@ class _View:
         spent, problem = perf_counter() - self.began, self.session.problem
         budget, tried = self.session.budget_s, sum(self.counts.values())
         figures = [("default", ms(self.default))] if self.default is not None else []
-        if self.best is not None:
-            figures.append(("best", f"{ms(self.best)} ({self.ratio:.2f} of it)"))
+        if self.best is not None:  # the ratio was taken side by side; the default's time of the beginning may be stale
+            figures = [("best", f"{self.ratio:.2f} of the default ({ms(self.best)})")]
         figures += [(name, str(n)) for name, n in self.counts.items() if n and name != "right"]
         title = f"{'Tuning' if state == 'running' else 'Tuned'} {problem.kernel} {'x'.join(map(str, problem.shape))}"
         timing = f"{self.doing} · {seconds_text(spent)}" if state == "running" else seconds_text(spent)
