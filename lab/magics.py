@@ -20,7 +20,7 @@ import widgets
 from core import source
 from widgets import Record, compare
 
-from . import peaks, tuning
+from . import peaks
 from .counting import Counter
 from .session import Recording, error_row
 
@@ -126,6 +126,20 @@ class LabMagics(Magics):
         """
         flags_of(line)
         self.shell.run_cell(f"%%autograd {line}\n{cell}", store_history=False).raise_error()
+
+    @line_magic
+    def tune(self, line: str) -> None:
+        """Compare a kernel's configs at a shape, and keep the best for later runs. Alone it lists the kernels.
+
+        ``%tune KERNEL SHAPE DTYPE [--budget 60s] [--target sm_90] [--strategy portfolio] [--evaluations N] [--fresh]``
+
+        ``%tune matmul_f32 512x512x512 float32`` measures a C kernel on this processor, ``%tune softmax_kernel 4096x1024
+        float16`` a Triton kernel on the GPU; without a GPU it is compiled for the target and estimated. Interrupting
+        the cell stops the search and gives what was found.
+        """
+        from . import tuning  # not needed by who does not tune
+
+        tuning.magic(line)
 
     # -- around a cell -------------------------------------------------------------------------------------------------
 
@@ -242,7 +256,6 @@ def load(shell: Any) -> None:
         return
     magics = LabMagics(shell)
     shell.register_magics(magics)
-    tuning.register(shell)
     shell.input_transformers_cleanup.append(rewrite)
     shell.events.register("pre_run_cell", magics.before)
     shell.events.register("post_run_cell", magics.after)
@@ -269,7 +282,7 @@ def unload(shell: Any) -> None:
     shell.events.unregister("pre_run_cell", magics.before)
     shell.events.unregister("post_run_cell", magics.after)
     for kind in ("line", "cell"):
-        shell.magics_manager.magics[kind].pop("autograd", None)
-    tuning.unregister(shell)
+        for name in ("autograd", "tune"):
+            shell.magics_manager.magics[kind].pop(name, None)
     source.name_of_file = was  # type: ignore[assignment]
     shell._gradlab = None

@@ -287,12 +287,7 @@ def _facts(facts: dict[str, Any]) -> str:
 
 
 def magic(line: str) -> None:
-    """`%tune KERNEL SHAPE DTYPE`: compare a kernel's configs at a shape, and keep the best.
-
-    ``%tune KERNEL SHAPE DTYPE [--budget 60s] [--target sm_90] [--strategy portfolio] [--evaluations N] [--fresh]``
-
-    Interrupting the cell stops the search and gives what was found. ``%tune`` alone lists the kernels.
-    """
+    """What `%tune` does with its line."""
     from IPython.core.error import UsageError
 
     try:
@@ -301,8 +296,6 @@ def magic(line: str) -> None:
             print(listing())
             return
         print(describe(tune(given)))
-    except Wrong as error:
-        raise UsageError(f"%tune: {error}") from None
     except ValueError as error:
         raise UsageError(f"%tune: {error}") from None
 
@@ -313,16 +306,6 @@ def listing() -> str:
     return "\n".join(
         [USAGE, "", *rows, "  ..._kernel".ljust(33) + "any elementwise op in Triton: tanh_kernel, gelu_erf_kernel"]
     )
-
-
-def register(shell: Any) -> None:
-    """Let a shell know `%tune`."""
-    shell.register_magic_function(magic, "line", "tune")
-
-
-def unregister(shell: Any) -> None:
-    """Take it back."""
-    shell.magics_manager.magics["line"].pop("tune", None)
 
 
 def main(argv: list[str]) -> int:
