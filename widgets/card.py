@@ -100,4 +100,4 @@ def _script() -> str:
 @cache
 def _style() -> str:
     """The style sheet on one line."""
-    return re.sub(r"\s*([{};,])\s*", r"\1", _asset("card.css")).replace(": ", ":").strip()
+    return re.sub(r"\s*([{};,])\s*", r"\1", _asset("card.css")).replace(": ", ":").replace(";}", "}").strip()

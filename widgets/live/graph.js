@@ -5,7 +5,7 @@ const normOf = new Map(gradients.map(g => [g.name, g.norm])), MEASURES = [
   ['gradient norm', list => Math.hypot(...[...new Set(list.flatMap(o => ops[o].requires_grad ? ops[o].reads.filter(i => i < 0).map(i => tensors[~i].name) : []))].map(n => +normOf.get(n) || 0)), number, (x, most, least) => x ? .1 + .9 * (most > least ? Math.log(x / least) / Math.log(most / least) : 1) : 0],
   ['memory', list => list.reduce((t, o) => t + ops[o].size_bytes, 0), x => bytes(x), (x, most) => x / most]];
 let [measure] = MEASURES;
-const crumbs = h('div', {class: 'bar crumbs', role: 'group', 'aria-label': 'modules'}), canvas = h('div', {class: 'scroll'}), details = h('div', {class: 'foot details', 'aria-live': 'polite'});
+const crumbs = h('div', {class: 'crumbs', role: 'group', 'aria-label': 'modules'}), canvas = h('div', {class: 'scroll'}), details = h('div', {class: 'foot details', 'aria-live': 'polite'});
 const enter = (v, k) => { show(v, k); nodes[k].focus({preventScroll: true}); };
 function show(v, focus = -1) {
   const view = views[v], {items} = view, {w, h: height, b, r} = layouts[view.layout], [title, figureOf, write, place] = measure, path = [], inside = items.map(() => []);
@@ -24,7 +24,7 @@ function show(v, focus = -1) {
     const to = [at, k], name = views[at].label || 'cell';
     path.unshift(at === v ? h('b', {'aria-current': 'true'}, name) : button(name, () => enter(...to)), '›');
   }
-  crumbs.replaceChildren(...path.slice(0, -1), h('span', {class: 'end'}, view.note, `bar: ${title}, ${measure === MEASURES[0] ? 'longest' : 'largest'} ${write(most)}${measure === MEASURES[1] ? ', log scale' : ''}`));
+  crumbs.replaceChildren(h('span', {class: 'path'}, path.slice(0, -1)), h('span', {class: 'end'}, view.note, `bar: ${title}, ${measure === MEASURES[0] ? 'longest' : 'largest'} ${write(most)}${measure === MEASURES[1] ? ', log scale' : ''}`));
   canvas.replaceChildren(items.length ? svg : '');
   rest();
   if (nodes[focus]) { nodes[0].setAttribute('tabindex', -1); nodes[focus].setAttribute('tabindex', 0); tell(items[focus]); nearest(canvas, nodes[focus]); } else { canvas.scrollTop = 0; details.replaceChildren(D.help); }
