@@ -417,4 +417,72 @@ for i in range(3):
         W.sub_(0.1 * W.grad)
     W.grad = None
 """,
+    "attention over the keys": """
+q, k, v = nn.Linear(16, 8), nn.Linear(16, 8), nn.Linear(16, 4)
+weights = torch.softmax(q(x) @ k(x).T / 8 ** 0.5, dim=-1)
+loss = F.cross_entropy(F.dropout(weights, 0.1) @ v(x), labels)
+loss.backward()
+""",
+    "linear attention": """
+q, k, v = nn.Linear(16, 8), nn.Linear(16, 8), nn.Linear(16, 4)
+queries, keys = q(x).softmax(-1), k(x).softmax(0)
+loss = F.cross_entropy(queries @ (keys.T @ v(x)), labels)
+loss.backward()
+""",
+    "a straight-through estimator": """
+enc, dec = nn.Linear(16, 8), nn.Linear(8, 16)
+opt = torch.optim.Adam([*enc.parameters(), *dec.parameters()], lr=1e-2)
+for step in range(3):
+    soft = torch.sigmoid(enc(x))
+    code = soft + ((soft > 0.5).float() - soft).detach()
+    loss = F.mse_loss(dec(code), x)
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+    "a teacher beside a student, without an optimizer": """
+student, teacher = nn.Linear(16, 4), nn.Linear(16, 4)
+with torch.no_grad():
+    target = F.softmax(teacher(x), dim=1)
+loss = F.kl_div(F.log_softmax(student(x), dim=1), target, reduction="batchmean")
+loss = loss + F.mse_loss(student(x), teacher(x).detach())
+loss.backward()
+""",
+    "a policy by its drawn actions": """
+policy = nn.Sequential(nn.Linear(16, 16), nn.Tanh(), nn.Linear(16, 4))
+opt = torch.optim.Adam(policy.parameters(), lr=1e-2)
+for episode in range(3):
+    kept = []
+    for t in range(8):
+        logp = F.log_softmax(policy(x[t]), dim=0)
+        action = int(torch.multinomial(logp.detach().exp(), 1))
+        kept.append(-logp[action] * float(action == 1))
+    loss = torch.stack(kept).sum()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+    "noise of a variational encoder beside the graph": """
+mu, log_std, dec = nn.Linear(16, 4), nn.Linear(16, 4), nn.Linear(4, 16)
+opt = torch.optim.Adam([*mu.parameters(), *log_std.parameters(), *dec.parameters()], lr=1e-3)
+for step in range(3):
+    m, s = mu(x), log_std(x)
+    z = m + s.exp() * torch.randn_like(s)
+    kl = -0.5 * (1 + 2 * s - m.square() - (2 * s).exp()).sum(1).mean()
+    loss = F.mse_loss(dec(z), x) + 0.01 * kl
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+    "weights of samples in a loss": """
+model = nn.Linear(16, 4)
+opt = torch.optim.Adam(model.parameters(), lr=1e-2)
+weights = torch.rand(64)
+for step in range(3):
+    each = F.cross_entropy(model(x), labels, reduction="none")
+    loss = (each * weights).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
 }

@@ -150,3 +150,12 @@ def test_a_gradient_that_grows_until_it_overflows(cell: Any, space: Space) -> No
     assert "in backward: the gradient of `matmul` in `h @ W`" in finding.message
     assert ", where its inputs are " in finding.message
     assert "start with smaller weights" in finding.remedy
+
+
+@pytest.mark.filterwarnings("ignore:std")
+def test_the_spread_of_a_batch_of_one(cell: Any, space: dict[str, Any]) -> None:
+    text = "w = P(16, 4)\nh = x[:1] @ w\nloss = (h / h.std(0)).sum()\nloss.backward()"
+    first = cell(text, space).findings[0]
+    assert (first.kind, first.line) == ("nan", 3)
+    assert "a batch of one sample" in first.message
+    assert "drop_last" in first.remedy
