@@ -300,4 +300,14 @@ for i in range(5):
     loss = (a @ b - torch.eye(4, dtype=torch.float64)).square().sum()
     opt.zero_grad(); loss.backward(); opt.step()
 """,
+    "one sample at a time, as it comes": """
+torch.manual_seed(0)
+model = nn.Linear(3, 1)
+opt = torch.optim.SGD(model.parameters(), lr=0.05)
+for sample in torch.randn(20, 3):
+    target = sample.sum().unsqueeze(0)
+    pred = model(sample)
+    loss = (pred - target).pow(2).mean()
+    opt.zero_grad(); loss.backward(); opt.step()
+""",
 }
