@@ -6,10 +6,13 @@ classes and `y` (64,). The same texts run in PyTorch.
 
 from __future__ import annotations
 
+from .planted_errors import ERRORS
+from .planted_graph import GRAPH
 from .planted_loops import LOOPS
 from .planted_more import MORE, Planted
 from .planted_once import ONCE
 from .planted_scales import SCALES
+from .planted_values import VALUES
 
 CELLS: dict[str, Planted] = {
     "no zero_grad": Planted(
@@ -378,4 +381,4 @@ for epoch in range(3):
     ),
 }
 
-CELLS |= MORE | LOOPS | SCALES | ONCE
+CELLS |= MORE | LOOPS | SCALES | ONCE | GRAPH | ERRORS | VALUES
