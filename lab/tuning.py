@@ -146,7 +146,8 @@ def watch(session: Session, show: bool | str = True) -> None:
         view.take(event)
         if isinstance(event, ev.Finished):
             thread.join()
-            view.end("stopped" if event.result.ended == "stopped" else "done")
+            failed, stopped = event.result.verdict == "failed", event.result.ended == "stopped"
+            view.end("failed" if failed else "stopped" if stopped else "done")
             return
 
 
@@ -262,7 +263,7 @@ def _verdict(result: ev.Result) -> list[str]:
     if best is None or default is None:
         if result.verdict == "stopped":
             return ["Stopped before the default had a time."]
-        return ["The default itself has no right answer, so there is nothing to compare with."]
+        return ["The default itself fails, so there is nothing to compare with."]
     if result.verdict == "faster":
         gain = f"{1 / best.ratio:.2f} times as fast as the default (95 %: {1 / best.high:.2f} to {1 / best.low:.2f})"
         return [f"Best: {words(best.config)}", f"  {gain}: {ms(best.time_ms)} instead of {ms(default.time_ms)}"]

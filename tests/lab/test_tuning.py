@@ -61,7 +61,7 @@ def test_the_result_where_the_default_stays_where_it_is_wrong_and_where_it_was_s
         result(replayed({1: 1.0, 2: 2.0}))
     )
     wrong = tuning.describe(result(replayed({1: "correctness", 2: 2.0})))
-    assert "The default itself has no right answer" in wrong
+    assert "The default itself fails, so there is nothing to compare with." in wrong
     assert "1  correctness: was recorded as failing" in wrong
     session = Session(faults.problem(()), jobs=1)
     session.stop()
@@ -83,6 +83,13 @@ def test_a_c_kernel_in_a_log(capsys):
     assert re.search(r"✓ Tuned softmax_f32 16x100 .*default .* 3 of \d+ configs", shown), shown
     assert str(found.space_size) in shown
     assert found.stored.endswith("tuning.db")
+
+
+def test_a_shape_that_does_not_fit_into_memory(capsys):
+    failed = tuning.tune(["softmax_f32", "9000000x900000", "float32", "--budget", "9s"])
+    assert failed.verdict == "failed"
+    assert failed.reasons == (("runtime: out of memory while checking", 1),)
+    assert "✕ Tuned softmax_f32" in capsys.readouterr().out
 
 
 def test_trials_of_before_are_taken_over_unless_fresh(capsys):
