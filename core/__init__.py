@@ -135,9 +135,25 @@ from . import fft, func, library, linalg, nn, special  # isort: skip - after the
 
 if _TYPE_CHECKING:
     from . import amp, audio, distributions, metrics, optim, serialization, text, utils, vision
+    from .older_types import (
+        BFloat16Tensor,
+        BoolTensor,
+        ByteTensor,
+        CharTensor,
+        DoubleTensor,
+        FloatTensor,
+        HalfTensor,
+        IntTensor,
+        LongTensor,
+        ShortTensor,
+    )
 
 # what not every program uses is imported when it is asked for
-_LATE = dict.fromkeys(["audio", "distributions", "metrics", "optim", "text", "utils", "vision"], "")
+_LATE = {
+    **dict.fromkeys(["audio", "distributions", "metrics", "optim", "text", "utils", "vision"], ""),
+    **dict.fromkeys(["BFloat16Tensor", "BoolTensor", "ByteTensor", "CharTensor", "DoubleTensor", "FloatTensor",
+                     "HalfTensor", "IntTensor", "LongTensor", "ShortTensor"], "older_types"),
+}  # fmt: skip
 __getattr__, __dir__ = _late(__name__, _LATE)
 
 __version__ = "0.1.0"

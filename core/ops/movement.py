@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 from typing import Any
 
 from .. import dtypes, observe
@@ -141,6 +142,11 @@ def type(input: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
         if found is None or lead[-1:] not in (["torch"], ["core"], ["cuda"]):
             raise ValueError(f"invalid type: '{dtype}'\n  needed: a dtype, or a name such as 'core.FloatTensor'")
         return to(input, "cuda" if "cuda" in lead else "cpu", found)
+    if isinstance(dtype, builtins.type):
+        from ..older_types import TensorType  # here, as it stands on the ops
+
+        if isinstance(dtype, TensorType):
+            return to(input, "cpu", dtype.dtype)
     return to(input, dtype)
 
 
