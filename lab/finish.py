@@ -8,7 +8,7 @@ import os
 import platform
 import re
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from importlib import metadata
 from typing import Any
 
@@ -118,6 +118,7 @@ def _lists(trace: Trace, space: Mapping[str, Any]) -> Iterator[tuple[str, list[A
         found = {variable: value}
         if isinstance(value, dict):
             found = {f"{variable}[{key!r}]": item for key, item in itertools.islice(value.items(), FEW)}
+            found[variable] = list(itertools.islice(value.values(), 4096))
         elif not isinstance(value, list | type) and isinstance(getattr(value, "__dict__", None), dict):
             found = {f"{variable}.{key}": item for key, item in itertools.islice(value.__dict__.items(), FEW)}
         for name, item in found.items():
@@ -141,7 +142,7 @@ def _kept(recorder: Recorder, space: Mapping[str, Any]) -> None:
     trace = recorder.trace
     readers = trace.consumers()
     for variable, value in _lists(trace, space):
-        single = [part for v in value for part in (v if isinstance(v, tuple) else (v,))]
+        single = [part for v in value for part in _parts(v)]
         held = [t for v in single if (t := seen(v)) is not None and t._node is not None]
         if len(held) < 3 or len(held) < len(value):
             continue
@@ -161,6 +162,11 @@ def _kept(recorder: Recorder, space: Mapping[str, Any]) -> None:
             continue
         elif len(held) >= MANY or all(_root(recorder, r.path) in trace.evaluated for r in rows):
             trace.kept[variable] = len(held), size
+
+
+def _parts(value: Any) -> Iterable[Any]:
+    """What a tuple or a dictionary in a list holds; anything else by itself."""
+    return value if isinstance(value, tuple) else value.values() if isinstance(value, dict) else (value,)
 
 
 def saved_bytes(tensors: list[Any]) -> int:

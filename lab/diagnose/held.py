@@ -216,6 +216,7 @@ def _append(trace: Trace, name: str) -> tuple[int | None, int | None, str]:
                 return node.lineno, node.col_offset, ast.unparse(node)
         elif isinstance(node, ast.Assign | ast.AugAssign):
             target = node.targets[0] if isinstance(node, ast.Assign) else node.target
-            if isinstance(target, ast.Name) and target.id == name and isinstance(node.value, ast.ListComp):
+            item = isinstance(target, ast.Subscript) and _means(tree, target.value, name)
+            if item or (isinstance(target, ast.Name) and target.id == name and isinstance(node.value, ast.ListComp)):
                 return node.lineno, node.col_offset, ast.unparse(node)
     return None, None, ""

@@ -196,6 +196,15 @@ def never_stepped(trace: Trace, explained: set[Leaf]) -> list[Found]:
         f"{place} runs backward() {times:,} times, and no optimizer.step() follows: the parameters stay as they are."
     )
     remedy = "Call optimizer.step() after backward()."
+    lines = trace.code.splitlines()
+    idle = [at for at in calls(trace, "step") if "sched" not in lines[at[0] - 1]]
+    if idle:
+        line, col = idle[0]
+        message = (
+            f"Line {line} never runs, which steps the optimizer: backward() ({place}) ran {times:,} times, and the "
+            "parameters stay as they are."
+        )
+        remedy = "Look at the condition that it stands under."
     if named := _named_only(trace):
         line, col, text = named
         message = f"Line {line} names {text} and does not call it: the parameters stay as they are ({times:,} passes)."
