@@ -298,6 +298,7 @@ class Trace:
     """Parameters of modules, in the order in which their module lists them."""
     defined: set[str] = field(default_factory=set)
     """Names of parameters that belong to what the cell itself defines."""
+    _texts: tuple[str, list[str]] | None = None
 
     # -- lines ---------------------------------------------------------------------------------------------------------
 
@@ -313,9 +314,15 @@ class Trace:
                 return moved if moved.code else moved._replace(code=self.segment(moved))
         return None
 
+    def texts(self) -> list[str]:
+        """The lines of the cell."""
+        if self._texts is None or self._texts[0] is not self.source:
+            self._texts = self.source, self.source.splitlines()
+        return self._texts[1]
+
     def segment(self, place: Location) -> str:
         """The text at a place of this cell, for code whose file Python's line cache does not know."""
-        lines = self.source.splitlines()
+        lines = self.texts()
         if not 0 < place.line <= len(lines):
             return ""
         text = lines[place.line - 1]

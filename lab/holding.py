@@ -169,6 +169,9 @@ def _bound(trace: Trace, row: Row) -> str:
     if place is None or place.line != place.end_line:
         return ""
     text = _line(trace, place)
+    name, equals, value = text.partition(" = ")
+    if equals and value.strip() == place.code and name.strip().isidentifier():  # most are: no need to parse
+        return name.strip()
     try:
         statement = ast.parse(text.strip()).body[0]
     except (SyntaxError, ValueError, IndexError):  # the head of a block, or a part of a longer statement
@@ -184,6 +187,6 @@ def _bound(trace: Trace, row: Row) -> str:
 
 def _line(trace: Trace, place: Location) -> str:
     if place.file in trace.files:
-        lines = trace.source.splitlines()
+        lines = trace.texts()
         return lines[place.line - 1] if 0 < place.line <= len(lines) else ""
     return text_of(place.file, place.line)
