@@ -36,8 +36,8 @@ class Row:
 
     __slots__ = ("backend", "backward_ns", "bad", "bad_backward", "chain", "count", "course", "cut", "device", "dtype",
                  "error", "flags", "forward_ns", "inner", "into", "kernel", "max_ns", "number", "op", "path", "phase",
-                 "quiet", "reached", "refs", "requires_grad", "shape", "size", "stats", "steps", "stops", "sums", "token",
-                 "view", "waited_ns")  # fmt: skip
+                 "quiet", "reached", "refs", "requires_grad", "shape", "size", "stats", "steps", "stops", "sums",
+                 "token", "view", "waited_ns")  # fmt: skip
 
     def __init__(
         self, token: object, number: int, op: str, chain: Chain, inner: Any, path: int, refs: tuple[Ref, ...]
@@ -241,6 +241,8 @@ class Trace:
     """The root mean squares of a parameter and its gradient when the first gradient came."""
     alike: set[Leaf] = field(default_factory=set)
     """Weights whose rows, and the rows of whose first gradients, are all the same."""
+    given: set[Leaf] = field(default_factory=set)
+    """Parameters whose gradient a step found though none came: it was assigned by hand."""
     constant: set[Leaf] = field(default_factory=set)
     """Weights that held one value everywhere when their first gradient came."""
     optimized: dict[Leaf, None] = field(default_factory=dict)

@@ -73,13 +73,13 @@ class Sampler:
                 if name != _RUNS_AN_OP or code.co_name != "run":
                     if innermost:
                         return  # the recorder's own time
-                elif kind == "python" and not places:
-                    kind = "op"
+                elif kind == "python" and not any(p[0].co_filename in self.trace.files for p in places):
+                    kind, places = "op", []
             elif is_ours(name) or any(part in name for part in _LOADERS):
                 if any(part in name for part in _LOADERS):
                     kind, waits = "loader", len(places)
-                elif kind == "python" and not places:
-                    kind = "op"
+                elif kind == "python" and not any(p[0].co_filename in self.trace.files for p in places):
+                    kind, places = "op", []  # what an op calls, such as Triton's interpreter, is the op
             elif name.startswith("<frozen importlib"):
                 self.trace.samples.setdefault("import", Sample("import", ())).ns += took
                 return

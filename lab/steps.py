@@ -21,6 +21,7 @@ class Steps:
 
     def __init__(self, fold: Folder, trace: Trace) -> None:
         self.fold, self.trace = fold, trace
+        self._got: set[int] = set()  # parameters to which gradients came
         self._known: dict[int, Any] = {}  # the identity of a parameter -> a weak reference to it
         # parameter -> a weak reference to its gradient that a step has used, and the gradient's version then
         self._spent: dict[int, tuple[Any, int]] = {}
@@ -47,6 +48,7 @@ class Steps:
         """A gradient came for `p` and is about to be added to what is there."""
         self.trace.steps.beats += 1
         key = self._key(p)
+        self._got.add(key)
         if key in self._dropped or len(self._dropped) < 2 * FEW:
             dropped = self._dropped.setdefault(key, [])
             if key in self._fresh and not self._stepping and (p._grad is None or not p._grad._a.any()):
@@ -71,7 +73,7 @@ class Steps:
             if known is not None:
                 for notes in (self._spent, self._stale, self._versions, self._left, self._owner, self._dropped):
                     notes.pop(key, None)  # type: ignore[attr-defined]
-                for marks in (self._fresh, self._moved, self._since):
+                for marks in (self._fresh, self._moved, self._since, self._got):
                     marks.discard(key)
             self._known[key] = weakref.ref(t)
         return key
@@ -90,6 +92,7 @@ class Steps:
         self._rates(optimizer)
         self._owners(optimizer, parameters)
         with_gradient = [p for p in parameters if p._grad is not None]
+        self.trace.given.update(self.fold.parameter(p) for p in with_gradient if id(p) not in self._got)
         self._drop(with_gradient)
         runs, known = self._runs.get(id(optimizer), ([0, 0], None))
         if known is None or known() is not optimizer:

@@ -41,7 +41,7 @@ LEAVING = {"detach", "numpy", "cpu", "item", "tolist", "data", "detach_"}
 
 def without_gradient(trace: Trace) -> set[Leaf]:
     """Parameters that no gradient reached."""
-    return {leaf for leaf in trace.parameters() if leaf not in trace.gradients}
+    return {leaf for leaf in trace.parameters() if leaf not in trace.gradients and leaf not in trace.given}
 
 
 def cuts(trace: Trace, explained: set[Leaf]) -> list[Found]:
