@@ -105,7 +105,9 @@ def _last(row: Row, readers: dict[Ref, list[Row]]) -> Row:
     seen = {row}
     while True:
         after = [
-            r for r in readers.get(row, ()) if r.phase == "forward" and not r.cut and r not in seen and r.requires_grad
+            r
+            for r in readers.get(row, ())
+            if r.phase == "forward" and not r.cut and r not in seen and r.requires_grad and not r.reached
         ]
         if not after:
             return row

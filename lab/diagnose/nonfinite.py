@@ -49,13 +49,15 @@ def first_nonfinite(trace: Trace, explained: set[Leaf]) -> list[Found]:
             return [_nothing_left(trace, row, bad, masks)]
         return [_forward(trace, row, bad) if bad.inputs_finite else _given(trace, row, bad)]
     left = [row for row in masked if row.bad is not None and not _absorbed(row, readers)]
-    return [_forward(trace, row, row.bad) for row in left[:1] if row.bad is not None]
+    return [(_forward if row.bad.inputs_finite else _given)(trace, row, row.bad) for row in left[:1] if row.bad]
 
 
 def _hides(row: Row, bad: Bad, masked: dict[Row, None]) -> bool:
     """Whether the infinities were put there to hide values, as an attention mask does, or come from such a row."""
     if bad.nan:
         return False
+    if row.op in WRITING or (row.op == "add" and not bad.inputs_finite):
+        return True
     return any(source in masked for source in _sources(row)) or (row.op in FILLING and bad.inputs_finite)
 
 
