@@ -92,7 +92,9 @@ def test_a_cell_that_raises_has_a_partial_card_and_its_own_traceback(run: Run) -
     assert "Error: Line 3 fails in `add`: " in card_of(bundles)
     assert "The cell stopped here (RuntimeError), so this card is partial" in card_of(bundles)
     assert "lab/" not in printed
-    assert lab.last().error is not None
+    error = lab.last().error
+    assert error is not None
+    assert (error.type, error.line) == ("RuntimeError", 3)
 
 
 def test_a_backward_that_raises_is_explained(run: Run) -> None:

@@ -192,7 +192,7 @@ def test_the_magic_in_a_shell(capsys):
     try:
         shell.run_cell("%tune").raise_error()
         assert "matmul_f32                     MxNxK, in C" in capsys.readouterr().out
-        assert shell.run_cell("%tune nothing").error_in_exec is not None
+        assert isinstance(shell.run_cell("%tune nothing").error_in_exec, UsageError)
         shell.run_cell("%tune softmax_f32 4x64 float32 --evaluations 2").raise_error()
         assert "2 of" in capsys.readouterr().out
     finally:

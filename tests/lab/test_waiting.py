@@ -87,7 +87,7 @@ def test_a_function_that_loads_is_a_note_with_its_line(cell: Any, space: Space) 
 
 def test_batches_of_small_tensors_are_no_finding(cell: Any, space: Space) -> None:
     cell(STEP, space)
-    assert cell(SMALL, space).findings == []
+    assert [f.message for f in cell(SMALL, space).findings if f.severity != "note"] == []
 
 
 def test_a_cell_that_only_loads_is_no_finding(cell: Any, space: Space) -> None:
@@ -102,7 +102,7 @@ def test_the_sampler_goes_with_the_recording() -> None:
     assert threading.active_count() == before + 1
     recording.drop()
     assert threading.active_count() == before
-    assert recorder.trace.samples is not None
+    assert all(sample.kind in ("python", "op", "loader") for sample in recorder.trace.samples.values())
 
 
 def test_a_sampler_that_can_have_no_thread_looks_at_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
