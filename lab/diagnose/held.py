@@ -11,6 +11,7 @@ from widgets.figures import size_text
 from ..gathered import Chain, Leaf, Ref, Row, Trace, ancestors
 from .found import Found, capital, code_of, where
 
+MANY = 16  # passes without any backward() from which a list of results with their graphs is worth a note
 AGAIN = 3  # so many links make a chain
 ADDING = ("append", "extend", "insert")
 
@@ -124,7 +125,8 @@ def _appended(trace: Trace) -> list[Found]:
             row = _given(made, loop, call.args[0])
             if row is None or row.count < AGAIN or not row.requires_grad or row.cut:
                 continue
-            if not row.reached or _used(trace, readers, row, loop, name):
+            alone = not trace.backwards and (trace.evaluated or row.count >= MANY)  # nothing is trained here
+            if not (row.reached or alone) or _used(trace, readers, row, loop, name):
                 continue
             code = ast.unparse(call)
             message = (
@@ -132,7 +134,10 @@ def _appended(trace: Trace) -> list[Found]:
                 f"history into {name}, {row.count:,} of them."
             )
             remedy = "Keep the number (loss.item()) or .detach()."
-            return [Found("memory", "warning", call.lineno, call.col_offset, message, remedy, [row])]
+            if alone:
+                remedy = "Run it under torch.no_grad() where nothing is trained."
+            severity = "warning" if row.reached or trace.evaluated else "note"
+            return [Found("memory", severity, call.lineno, call.col_offset, message, remedy, [row])]
     return []
 
 

@@ -16,6 +16,7 @@ USUAL, USUAL_ADAPTIVE = 0.3, 0.02
 HUGE, HUGE_TO_WEIGHT = 1e2, 1e4  # as in scale.py
 WIDE = 50.0  # values above which data need to be brought to a spread of about 1
 WHOLE = 2.0  # a step that changes a weight by so many times its size
+NOWHERE = 2e-5  # share of its size by which a weight moves in all steps together, if it is to be called training
 DECAYS = 0.02  # share of a weight that weight decay takes in a step; usual are 1e-4 and less
 MOVES = {"add_", "sub_", "add", "sub", "copy", "copy_", "addcmul_", "lerp_"}
 TOO_SMALL = 1e-7  # float32 rounds such a change away
@@ -38,7 +39,7 @@ def step_size(trace: Trace, explained: set[Leaf]) -> list[Found]:
     row = _loss_row(trace)
     if ratio > WHOLE and loss is not None and row is not None and row.course is not None:
         loss = (min(loss[0], row.course.first[0]), *loss[1:])  # steps of that size are no noise of small batches
-    noise = 1.5 if row is not None and row.count >= 8 and ratio <= WHOLE else 1.0
+    noise = 1.5 if ratio <= WHOLE else 1.0
     worse = lost or (loss is not None and not loss[1] < noise * fair * abs(loss[0]))
     if loss is not None and not worse and loss[2] > 3 * fair * loss[0] > 0:
         worse, course = True, f", and the loss rose from {loss[0]:.3g} to {loss[2]:.3g} on the way"
@@ -61,11 +62,12 @@ def step_size(trace: Trace, explained: set[Leaf]) -> list[Found]:
     if decaying := _decays(trace):
         return decaying
     moving = [leaf for leaf in weights if trace.gradients[leaf].max_abs]
-    too_small = moving and facts.cleared is None and all(trace.largest[leaf] < TOO_SMALL for leaf in moving)
+    least = max(TOO_SMALL, NOWHERE / facts.count) if facts.count >= 8 else TOO_SMALL
+    too_small = moving and facts.cleared is None and all(trace.largest[leaf] < least for leaf in moving)
     if too_small and facts.count > 1:
         message = capital(
             f"{place} takes steps too small to matter (lr={facts.lr:g}): they change the weights by at most "
-            f"{ratio:.2g} of their size, and float32 holds seven digits."
+            f"{ratio:.2g} of their size, {ratio * facts.count:.2g} in all {facts.count:,}."
         )
         return [Found("learning-rate", "warning", line, col, message, "Raise the learning rate.", [], moving)]
     if facts.asleep > 2 and 2 * facts.asleep > facts.count:

@@ -15,7 +15,7 @@ from .found import Found, capital, code_of, where
 HALF = 0.5  # share of a cell's time from which a loader is what it waits for
 LEAST_NS = 20_000_000  # waits shorter than this in all are over before anybody notices
 BATCH_NS, MATTERS_NS = 8_000_000, 100_000_000  # a wait for one batch, and in all, that is more than a note
-SMALL_NS, LONG_NS = 1_000_000, 500_000_000  # beneath both it is the bookkeeping of small tensors
+SMALL_NS, LONG_NS = 3_000_000, 500_000_000  # beneath both it is the bookkeeping of small tensors
 TURNS = 3  # iterations in which it must have been met
 FEW = 8  # calls that ask a GPU for a value, beside which one is not worth a word
 SHARE = 0.02  # of the cell's time
@@ -25,7 +25,8 @@ ASKING = ("item", "tolist", "numpy", "bool", "print")
 
 def waits(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """A data loader, or a slow line of Python, that takes most of a loop's time."""
-    total = _spent(trace)
+    total = sum(s.ns for s in trace.samples.values() if s.kind != "import")  # of the looks: those at the loop are part
+    scale = _spent(trace) / total if total else 0.0
     if total <= 0 or trace.steps.beats < TURNS or trace.error is not None:
         return []
     loops: dict[Chain, list[Sample]] = {}
@@ -38,8 +39,8 @@ def waits(trace: Trace, explained: set[Leaf]) -> list[Found]:
             line = trace.line(sample.places)
             if line is not None:
                 lines.setdefault(line, []).append(sample)
-    found = _loader(trace, loops, total)
-    return [found] if found else _slow_line(trace, lines, total)
+    found = _loader(trace, loops, total, scale)
+    return [found] if found else _slow_line(trace, lines, total, scale)
 
 
 def _spent(trace: Trace) -> int:
@@ -52,13 +53,13 @@ def _share(spent: int, total: int) -> str:
     return f"{min(100 * spent / total, 99):.0f} %"
 
 
-def _loader(trace: Trace, loops: dict[Chain, list[Sample]], total: int) -> Found | None:
+def _loader(trace: Trace, loops: dict[Chain, list[Sample]], total: int, scale: float) -> Found | None:
     if not loops:
         return None
     samples = max(loops.values(), key=lambda group: sum(s.ns for s in group))
     spent = sum(s.ns for s in samples)
     turns = sum(s.beats for s in samples)
-    if spent < LEAST_NS or spent < HALF * total or turns < TURNS:
+    if spent * scale < LEAST_NS or spent < HALF * total or turns < TURNS:
         return None
     outer = max(samples, key=lambda s: s.ns)
     at = loop_of(outer)
@@ -81,9 +82,10 @@ def _loader(trace: Trace, loops: dict[Chain, list[Sample]], total: int) -> Found
         where_slow = f"; {there}{text} in {function} takes most of it"
         remedy_line = f"Make {there} faster or do its work once, before the loop"
     loaded = any(s.kind == "loader" for s in samples)
+    share, spent = _share(spent, total), round(spent * scale)
     each = spent / max(_asked(trace, outer, turns), 1)
     message = capital(
-        f"{words} waits for its data: about {_share(spent, total)} of this cell's time passes in `{code}` before "
+        f"{words} waits for its data: about {share} of this cell's time passes in `{code}` before "
         f"the batches come, {time_text(each / 1e6)} for each{where_slow}."
     )
     ways = [remedy_line] if remedy_line else []
@@ -127,14 +129,14 @@ def _text(trace: Trace, line: int) -> str:
     return lines[line - 1].strip() if 0 < line <= len(lines) else ""
 
 
-def _slow_line(trace: Trace, lines: dict[int, list[Sample]], total: int) -> list[Found]:
+def _slow_line(trace: Trace, lines: dict[int, list[Sample]], total: int, scale: float) -> list[Found]:
     """A line of Python, and no op, in which most of a loop's time passes."""
     if not lines:
         return []
     line, samples = max(lines.items(), key=lambda pair: sum(s.ns for s in pair[1]))
     spent = sum(s.ns for s in samples)
     turns = sum(s.beats for s in samples)
-    if spent < LEAST_NS or spent < HALF * total or turns < TURNS or spent / turns < SMALL_NS:
+    if spent * scale < LEAST_NS or spent < HALF * total or turns < TURNS or spent * scale / turns < SMALL_NS:
         return []
     caller = max(samples, key=lambda s: s.ns)
     own = next((k for k, p in enumerate(caller.places) if p[0].co_filename in trace.files), 0)
