@@ -143,6 +143,8 @@ def _found(trace: Trace, row: Row, readers: dict[Ref, list[Row]], lost: list[Lea
         done = f"`{code}` {WAYS.get(last.cut, 'takes {x} off the graph').format(x=_subject(code))}"
     elif row.quiet:
         done = f"`{code}` runs under no_grad"
+        if (switch := _switch(trace, line)) is not None:
+            done = f"`{code}` runs under `{switch[1]}` (line {switch[0]}), which was False"
     else:
         done = f"`{row.op}` in `{code}` has no gradient"
     brought = ""
@@ -204,6 +206,8 @@ def _subject(code: str) -> str:
 
 
 def _remedy(trace: Trace, row: Row, last: Row, back: Row | None) -> str:
+    if row.quiet and _switch(trace, where(trace, row.chain)[0]) is not None:
+        return "Look at its condition: it must be True where these parameters shall train."
     if row.quiet:
         return "Run it outside no_grad if these parameters shall train."
     if "multinomial(" in code_of(trace, last):
@@ -329,6 +333,20 @@ def nothing_to_do(trace: Trace, explained: set[Leaf]) -> list[Found]:
             remedy = "Compute the loss from the model's output: loss(output, target)."
         found.append(Found("no-gradient", "error", line, col, message, remedy, quiet[:1], []))
     return found
+
+
+def _switch(trace: Trace, line: int | None) -> tuple[int, str] | None:
+    """The `with set_grad_enabled(condition)` around a line."""
+    try:
+        blocks = [n for n in ast.walk(ast.parse(trace.code)) if isinstance(n, ast.With)]
+    except (SyntaxError, ValueError):
+        return None
+    for block in blocks:
+        code = ast.unparse(block.items[0].context_expr)
+        inside = line is not None and block.lineno <= line <= (block.end_lineno or block.lineno)
+        if inside and "set_grad_enabled(" in code and not code.endswith("(False)"):
+            return block.lineno, code
+    return None
 
 
 def _switched_off(trace: Trace, ref: Ref, line: int | None, col: int | None, place: str) -> Found:

@@ -9,6 +9,7 @@ from widgets.record import ErrorRow
 from ..gathered import Leaf, Trace
 from . import foreign, known, plain
 from .again import AGAIN, CHANGED, again, changed
+from .calls import called
 from .found import Found, capital
 
 _PART = re.compile(r"\b(op|came|needed|remedy): ")
@@ -25,8 +26,10 @@ def failing(trace: Trace, explained: set[Leaf]) -> list[Found]:
         return [again(trace, error)]
     if trace.remade and "NoneType" in error.detail:
         return [_remade(trace, error)]
+    if found := called(trace, error):
+        return found
     own = _told(error)
-    if not own or not own[0].remedy:
+    if not own or not own[0].remedy or "expected input[" in error.detail:
         own = known.said(trace, error) or own
     return plain.explained(trace, error) or own or foreign.said(trace, error) or plain.other(error)
 

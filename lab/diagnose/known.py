@@ -37,6 +37,11 @@ TABLE: list[tuple[str, str, str]] = [
         "Compare the name with what __init__ sets.",
     ),
     (
+        r"returned an incorrect number of gradients \(expected (\d+), got (\d+)\)",
+        "its backward() returns {1} gradients and forward() has {0} arguments",
+        "Return one for each argument of forward(), None for those without.",
+    ),
+    (
         r"Boolean value of Tensor with more than one value",
         "`if`, `while`, `and` and `or` take one truth value and got a tensor of several",
         "Say which is meant: .any(), .all(), or a single element; where() chooses element by element.",

@@ -199,7 +199,7 @@ def _given(trace: Trace, row: Row, bad: Bad) -> Found:
         remedy = "Leave such rows out, or fill them with a finite value: torch.nan_to_num(x)."
         return Found("nan", "error", line, col, message, remedy, [row], hit)
     message = capital(f"{place} reads values that are not finite before any op has run on them: {what}{spoilt}.")
-    remedy = "Look at the data: core.isnan(x).any(), and what was divided or parsed to make it."
+    remedy = "Look at the data: x.isnan().any(), and what was divided or parsed to make it."
     if trained:
         remedy = "Make the model anew: an earlier step has spoilt its weights (a lower learning rate, clip_grad_norm_)."
     return Found("nan", "error", line, col, message, remedy, [row], hit)
