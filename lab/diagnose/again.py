@@ -181,8 +181,8 @@ def again(trace: Trace, error: ErrorRow) -> Found:
         )
         message += "has freed its graph."
         remedy = "Add the losses and run backward() once, or backward(retain_graph=True) the first time."
-        behind = [leaf for leaf in ancestors([shared]) if isinstance(leaf, Leaf) and leaf.requires_grad]
-        if behind and trace.optimized and not any(leaf in trace.optimized for leaf in behind):  # as a GAN's fakes
+        weights = [leaf for leaf in ancestors([shared]) if isinstance(leaf, Leaf) and leaf.requires_grad]
+        if weights and trace.optimized and not any(leaf in trace.optimized for leaf in weights):  # as a GAN's fakes
             remedy = "Give the first loss a detach()ed copy of it: its step is not for what lies behind."
         rows = [shared]
     return Found("error", "error", error.line, None, capital(message), remedy, rows)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .planted_calls import CALLS
 from .planted_more import Planted
 
 ERRORS: dict[str, Planted] = {
@@ -254,3 +255,5 @@ for _ in range(3): t.step()
 """,
     ),
 }
+
+ERRORS |= CALLS
