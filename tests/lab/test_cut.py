@@ -171,3 +171,9 @@ def test_a_list_of_tensors_copied_into_one_names_all(cell: Any, space: Space) ->
         "`core.tensor(losses)` copies the values of `losses` into a new constant, so ws[0], ws[1] and"
         in finding.message
     )
+
+
+def test_a_card_says_an_error_once(cell: Any, space: Space) -> None:
+    record = cell("w = P(16, 4)\nh = x @ w\nraise ValueError('the widths are wrong')", space)
+    assert record.findings[0].line == 3
+    assert widgets.text(record).count("the widths are wrong") == 1
