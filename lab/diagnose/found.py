@@ -76,6 +76,16 @@ def code_of(trace: Trace, row: Row) -> str:
     return place.code or row.op
 
 
+def ended(text: str) -> str:
+    """A sentence ends with a full stop, unless a mark or code ends it: another sentence may follow.
+
+    >>> ended("use unsqueeze"), ended("Is it?"), ended(""), ended("Write:\\n  x = 1")
+    ('use unsqueeze.', 'Is it?', '', 'Write:\\n  x = 1')
+    """
+    plain = text and "\n" not in text and text.rstrip("`'\")")[-1:] not in (".", "!", "?", ":", "…")
+    return text + "." if plain else text
+
+
 def capital(text: str) -> str:
     """A sentence begins with a capital letter, unless it begins with code.
 

@@ -7,6 +7,7 @@ from collections import Counter
 
 from ..gathered import Leaf, Row, Trace, ancestors
 from .found import Found, capital, listed, made_to_train, where
+from .sizes import wide
 
 # A layer that gets a ten-thousandth of what the best-served layer gets stands still beside it: float32 keeps seven
 # digits and a learning rate is chosen for the largest. Healthy networks, with whatever normalisation, stay within a
@@ -91,6 +92,9 @@ def _dead(trace: Trace, layers: list[tuple[Leaf, Row]]) -> list[Found]:
     if dead:
         why = "`relu` gives nothing but zeros and passes nothing on"
         remedy = "Lower the learning rate, start biases at 0, or use leaky_relu or gelu."
+        if data := wide(trace):
+            why += f" ({data[0]} has values up to {data[1]:.3g})"
+            remedy = f"Bring {data[0]} to a mean of 0 and a spread of 1 first; then lower the learning rate."
     else:
         return _stepped(trace, layers)
     return _nothing_passes(trace, layers, dead, why, remedy)

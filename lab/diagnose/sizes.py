@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from ..gathered import Leaf, Row, Trace
+from ..gathered import Leaf, Row, Trace, ancestors
 from .found import Found, capital, code_of, where
 from .training import calls
 
@@ -54,9 +54,9 @@ def step_size(trace: Trace, explained: set[Leaf]) -> list[Found]:
             f"{ratio:.2g} times its own size{course}."
         )
         remedy = "Lower the learning rate until a step changes a weight by about a thousandth of its size (1e-3)."
-        if wide := _wide(trace):
-            message = f"{message[:-1]}; {wide[0]} has values up to {wide[1]:.3g}."
-            remedy = f"Bring {wide[0]} to a mean of 0 and a spread of 1 first, and lower the learning rate."
+        if data := wide(trace):
+            message = f"{message[:-1]}; {data[0]} has values up to {data[1]:.3g}."
+            remedy = f"Bring {data[0]} to a mean of 0 and a spread of 1 first, and lower the learning rate."
         severity = "error" if lost else "warning"
         return [Found("learning-rate", severity, line, col, message, remedy, [], [largest])]
     if decaying := _decays(trace):
@@ -164,10 +164,10 @@ def _huge_at_first(trace: Trace, leaf: Leaf) -> bool:
     weight, gradient = trace.first.get(leaf, (0.0, trace.gradients[leaf].rms))
     first = trace.first.values()
     grown = max((w for w, _ in first), default=0.0) * max(leaf.shape, default=1) ** 0.5
-    return gradient > max(HUGE, HUGE_TO_WEIGHT * weight) and grown > 3 and not _wide(trace)
+    return gradient > max(HUGE, HUGE_TO_WEIGHT * weight) and grown > 3 and not wide(trace)
 
 
-def _wide(trace: Trace) -> tuple[str, float] | None:
+def wide(trace: Trace) -> tuple[str, float] | None:
     """Data with values far from 1, by name, and the largest."""
     found = []
     for leaf in trace.leaves:
@@ -176,12 +176,11 @@ def _wide(trace: Trace) -> tuple[str, float] | None:
         if t is not None and named and t._kind.device.type == "cpu" and t._a.size:
             high = float(abs(t._a[: 1 << 16]).max())
             found.append((leaf.name, high))
-    readers = trace.consumers()
-    for row in trace.rows:
-        s = row.stats
-        if row.requires_grad or row.cut or not row.shape or s is None or s.min is None or s.max is None:
-            continue
-        if row.dtype.startswith("float") and any(r.requires_grad and not r.cut for r in readers.get(row, ())):
+    loss = _loss_row(trace)
+    for row in ancestors([loss]) if loss is not None else ():
+        s = row.stats if isinstance(row, Row) and not row.requires_grad and not row.cut and row.shape else None
+        if s is not None and s.min is not None and s.max is not None and row.dtype.startswith("float"):
+            assert isinstance(row, Row)
             found.append((f"what {where(trace, row.chain)[2]} makes", max(abs(s.min), abs(s.max))))
     name, high = max(found, key=lambda pair: pair[1], default=("", 0.0))
     return (name, high) if WIDE < high < math.inf else None

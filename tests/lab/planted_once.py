@@ -346,4 +346,47 @@ for epoch in range(2):
     opt.step()
 """,
     ),
+    "results kept in evaluation by an object": Planted(
+        "memory",
+        (8,),
+        """
+class Inferencer:
+    def __init__(self, net):
+        self.net = net.eval()
+        self.outputs = []
+    def run(self, batches):
+        for b in batches:
+            scores = self.net(b)
+            self.outputs.append(scores)
+        return torch.cat(self.outputs)
+net = nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 4))
+everything = Inferencer(net).run([x[i : i + 8] for i in range(0, 64, 8)])
+""",
+    ),
+    "forty steps that come to nothing": Planted(
+        "learning-rate",
+        (7,),
+        """
+model = nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 1))
+opt = torch.optim.SGD(model.parameters(), lr=1e-7)
+for i in range(40):
+    loss = F.mse_loss(model(x).squeeze(1), y)
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+    ),
+    "pixels that nobody scaled": Planted(
+        "learning-rate",
+        (7,),
+        """
+pixels = torch.randint(0, 256, (64, 144)).float()
+net = nn.Sequential(nn.Linear(144, 32), nn.Tanh(), nn.Linear(32, 1))
+opt = torch.optim.SGD(net.parameters(), lr=5.0)
+for i in range(8):
+    loss = F.mse_loss(net(pixels).squeeze(1), y)
+    opt.zero_grad(); loss.backward()
+    opt.step()
+""",
+    ),
 }
