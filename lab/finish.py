@@ -31,6 +31,7 @@ from widgets.record import (
 from . import kernels, measure
 from .calls import calls, sites
 from .diagnose import Found, diagnose
+from .diagnose.found import ended
 from .fold import latest
 from .gathered import Leaf, Ref, Row, Trace
 from .holding import record_memory
@@ -242,7 +243,8 @@ def build(trace: Trace, title: str, error: ErrorRow | None, checker: Any = None)
     for f in found:
         ops = [numbers[row] for row in f.rows if row in numbers]
         parameters = [leaf.name for leaf in f.leaves]
-        record.findings.append(Finding(f.kind, f.severity, f.line, f.col, f.message, f.remedy, ops, parameters))
+        said = ended(f.message), ended(f.remedy)
+        record.findings.append(Finding(f.kind, f.severity, f.line, f.col, *said, ops, parameters))
     record.wall_ms = max(trace.wall_ns - trace.own_ns, 0) / 1e6
     record.forward_ms = sum(r.forward_ns for r in trace.rows if r.phase != "update") / 1e6
     record.backward_ms = trace.backward_ns / 1e6

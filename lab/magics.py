@@ -133,9 +133,9 @@ class LabMagics(Magics):
 
         ``%tune KERNEL SHAPE DTYPE [--budget 60s] [--target sm_90] [--strategy portfolio] [--evaluations N] [--fresh]``
 
-        ``%tune matmul_f32 512x512x512 float32`` measures a C kernel on this processor, ``%tune softmax_kernel 4096x1024
-        float16`` a Triton kernel on the GPU; without a GPU it is compiled for the target and estimated. Interrupting
-        the cell stops the search and gives what was found.
+        ``%tune matmul_f32 512x512x512 float32`` measures a C kernel of the tuner's own on this processor (the ops run
+        BLAS), ``%tune softmax_kernel 4096x1024 float16`` the GPU's Triton kernel; without a GPU it is compiled for the
+        target and estimated. Interrupting the cell stops the search and gives what was found.
         """
         from . import tuning  # not needed by who does not tune
 

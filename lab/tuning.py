@@ -1,8 +1,8 @@
 """`%tune KERNEL SHAPE DTYPE` and ``python -m lab tune``: a kernel's configs compared at a shape; the result in words.
 
-``%tune matmul_f32 512x512x512 float32 --budget 30s`` measures a C kernel on this processor; ``%tune softmax_kernel
-4096x1024 float16`` measures a Triton kernel on the GPU, or without one compiles it for ``--target sm_90`` and
-estimates.
+``%tune matmul_f32 512x512x512 float32 --budget 30s`` measures a C kernel of the tuner's own on this processor, which
+no op runs; ``%tune softmax_kernel 4096x1024 float16`` measures the GPU's Triton kernel, or without a GPU compiles it
+for ``--target sm_90`` and estimates.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from typing import Any, NoReturn
 from triton_kernels.tune import events as ev
 from triton_kernels.tune import problem as problems
 from triton_kernels.tune import strategy as strategies
+from triton_kernels.tune.c_kernels import FAMILIES
 from triton_kernels.tune.session import Session, seconds_of
 from triton_kernels.tune.store import Store
 from widgets.training import Training, seconds_text
@@ -26,6 +27,9 @@ from widgets.training import Training, seconds_text
 from .bar import Screen
 
 USAGE = "%tune KERNEL SHAPE DTYPE [--budget 60s] [--target sm_90] [--strategy portfolio] [--evaluations N] [--fresh]"
+
+
+OWN = "this is a C kernel of the tuner's own; your cells' ops run BLAS or core's C, and stay as fast as they are."
 
 
 class Wrong(ValueError):
@@ -217,6 +221,11 @@ def ms(value: float) -> str:
     return f"{value:.3g} ms" if value >= 0.1 else f"{value * 1e3:.3g} us"
 
 
+def _own(kernel: str) -> bool:
+    """Whether a kernel is one of the tuner's own in C, which no op of core's runs."""
+    return kernel.rpartition("_")[0] in FAMILIES and not kernel.endswith("_kernel")
+
+
 def words(config: dict[str, Any]) -> str:
     """A config on one line."""
     return " ".join(f"{name}={value}" for name, value in config.items())
@@ -230,6 +239,8 @@ def describe(result: ev.Result) -> str:
     lines = [f"{result.kernel} {shape} {result.dtype}, {estimated} {result.device}"]
     if result.estimate:
         lines.append("No time was measured: these are ESTIMATES from what the compiled kernels occupy.")
+    if _own(result.kernel):
+        lines.append(f"Note: {OWN}")
     lines += [f"Note: {note}" for note in result.notes]
     lines += _verdict(result)
     if result.top:
@@ -249,7 +260,9 @@ def describe(result: ev.Result) -> str:
     more = [f"{result.resumed:,} known from earlier runs"] if result.resumed else []
     more += [f"{result.merged:,} with a binary already seen"] if result.merged else []
     lines += ["", ", ".join([counted, *more]) + f" ({result.strategy}; ended: {result.ended})"]
-    if result.stored and result.verdict in ("faster", "default"):
+    if result.stored and result.verdict in ("faster", "default") and _own(result.kernel):
+        lines.append(f"Stored: {result.stored}; triton_kernels.tune.c_kernels.run takes it at this shape; no op does.")
+    elif result.stored and result.verdict in ("faster", "default"):
         lines.append(f"Stored in {result.stored}; later runs at this shape take it.")
     elif result.stored:
         lines.append(f"The trials are stored in {result.stored}; no choice was made.")

@@ -88,7 +88,9 @@ def explained(record: Record) -> bool:
 
 
 def _reason(finding: Finding, error: ErrorRow) -> bool:
-    return finding.kind == "error" and finding.line == error.line
+    if finding.kind != "error":
+        return False
+    return finding.line == error.line or f"so line {error.line} fails" in finding.message  # caused at a line before
 
 
 def shown(record: Record) -> list[Finding]:

@@ -31,7 +31,7 @@ def test_a_kernel_opens_by_keyboard_and_says_what_it_reached(show: Any) -> None:
     kernels.get_by_role("button", name="tanh_reference").click()
     expect(page.locator(".open li")).to_have_text("tanh (C): takes float32 and float64, got int64")
     expect(page.locator(".open")).to_contain_text("75 % of the 4.00 GB/s copied")
-    expect(page.get_by_role("button", name="Tune this kernel")).to_have_count(0)
+    expect(page.get_by_role("button", name="Tune")).to_have_count(0)
     assert page.evaluate("stolen") == []
 
 
@@ -39,8 +39,9 @@ def test_the_tuner_s_command_is_copied(show: Any) -> None:
     page = show("called", permissions=["clipboard-read", "clipboard-write"])
     tab(page, "Timings").click()
     page.get_by_role("button", name="gemm").click()
-    page.get_by_role("button", name="Tune this kernel").click()
+    page.get_by_role("button", name="Tune a C kernel").click()
     expect(page.get_by_role("status")).to_have_text("copied; run it in a new cell")
+    expect(page.locator(".open")).to_contain_text("the tuner's own, at this shape: your ops do not run it.")
     assert page.evaluate("navigator.clipboard.readText()") == "%tune matmul_f32 8x8x8 float32"
     expect(page.locator(".open")).to_have_count(1)  # the click on the button did not close the row
 
@@ -50,7 +51,7 @@ def test_without_a_clipboard_the_command_is_selected(show: Any) -> None:
     page.evaluate("Object.defineProperty(navigator, 'clipboard', {value: undefined})")
     tab(page, "Timings").click()
     page.get_by_role("button", name="gemm").click()
-    page.get_by_role("button", name="Tune this kernel").click()
+    page.get_by_role("button", name="Tune a C kernel").click()
     expect(page.get_by_role("status")).to_have_text("copy it, and run it in a new cell")
 
 

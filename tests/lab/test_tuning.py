@@ -194,7 +194,10 @@ def test_the_magic_in_a_shell(capsys):
         assert "matmul_f32                     MxNxK, in C" in capsys.readouterr().out
         assert isinstance(shell.run_cell("%tune nothing").error_in_exec, UsageError)
         shell.run_cell("%tune softmax_f32 4x64 float32 --evaluations 2").raise_error()
-        assert "2 of" in capsys.readouterr().out
+        said = capsys.readouterr().out
+        assert "2 of" in said
+        assert "Note: this is a C kernel of the tuner's own" in said
+        assert "later runs at this shape take it" not in said
     finally:
         lab.unload_ipython_extension(shell)
     assert "tune" not in shell.magics_manager.magics["line"]

@@ -21,19 +21,19 @@ for (const k of kernels) {
 }
 const percent = x => x > 1 ? '>100 %' : x < .001 ? '<0.1 %' : +(100 * x).toPrecision(2) + ' %';
 const ofPeak = k => real(k.reached) ? percent(k.reached) : k.most.length ? quiet('not measured') : '';
-function tuner(command) { // a page cannot write into the notebook: the command is copied, or selected where that is forbidden
+function tuner(command, triton) { // a page cannot write into the notebook: the command is copied, or selected where that is forbidden
   const code = h('code', {class: 'code'}, command), told = h('span', {class: 'quiet', role: 'status'}), say = words => told.textContent = words;
-  return h('p', {}, button('Tune this kernel', async e => {
+  return h('p', {}, button(triton ? 'Tune this kernel' : 'Tune a C kernel', async e => {
     e.stopPropagation();
     try { await navigator.clipboard.writeText(command); say('copied; run it in a new cell'); } catch { getSelection().selectAllChildren(code); say('copy it, and run it in a new cell'); }
-  }), ' ', code, ' ', told);
+  }), ' ', code, ' ', !triton && quiet("the tuner's own, at this shape: your ops do not run it. "), told);
 }
 function aboutKernel(k) {
   const list = k.declined.map(t => h('li', {class: 'code'}, clip(t)));
   return [h('p', {}, h('b', {}, time(k.mean_us / 1e3)), quiet(' a run'), k.inputs.length > 0 && [quiet(', first on '), k.inputs.join(', ')], k.config && [quiet(' with '), h('span', {class: 'code'}, k.config)]),
     ...k.most.map(([unit, x, peak, what], i) => h('p', {}, h('b', {}, `${giga(x)} ${unit}`), quiet(peak > 0 ? `, ${percent(k.shares[i])} of the ${giga(peak)} ${unit} ${what} that this machine reaches` : `: ${machine ? 'no peak was measured for this' : NO_PEAK.toLowerCase()}`))),
     list.length ? h('div', {}, quiet('declined before it:'), h('ul', {}, list)) : h('p', {class: 'quiet'}, k.device && k.backend !== 'PyTorch' && !k.op.endsWith(' backward') ? 'It stands first: no kernel declined.' : ''),
-    k.tune ? tuner(k.tune) : h('p', {class: 'quiet'}, 'The tuner has no space for this kernel.')].filter(Boolean);
+    k.tune ? tuner(k.tune, k.backend === 'Triton') : h('p', {class: 'quiet'}, 'The tuner has no space for this kernel.')].filter(Boolean);
 }
 function timingTables() {
   const ms = list => { const m = top(list, both), n = m >= 100 ? 1 : m >= 10 ? 2 : 3; return x => real(x) ? x.toFixed(n) : x ?? ''; };
