@@ -39,13 +39,11 @@ def as_a_cell(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(source, "name_of_file", lambda f: "In [1]" if f == "<mistake>" else None)
     yield
     linecache.cache.pop("<mistake>", None)
-    source._located.cache_clear()
 
 
 def printed(code: str) -> str:
     """What a cell prints when it fails or warns."""
     linecache.cache["<mistake>"] = (len(code), None, code.splitlines(True), "<mistake>")
-    source._located.cache_clear()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
