@@ -65,7 +65,8 @@ class Counter:
     (2, 1, 0, [])
     """
 
-    def __init__(self) -> None:
+    def __init__(self, space: Mapping[str, Any] | None = None) -> None:
+        self._known = {} if space is None else _known(space)
         self._ops, self._other = node.newest(), _other()
         self._passes, self._steps = observe.tally.passes, observe.tally.steps
         self._start = perf_counter_ns()
@@ -79,7 +80,30 @@ class Counter:
             ops += max(other - self._other - 1, 0)  # asking is an op of its own
         passes, steps = observe.tally.passes - self._passes, observe.tally.steps - self._steps
         counts = Counts(ops, passes, steps, wall_ms)
-        return Counts(ops, passes, steps, wall_ms, remarks(space)) if counts else counts
+        return Counts(ops, passes, steps, wall_ms, remarks(space, self._known)) if counts else counts
+
+
+def _known(space: Mapping[str, Any]) -> dict[str, Any]:
+    """What shows, when the cell has run, whether it is the cell's doing: each module's gradients, each loose NaN."""
+    known: dict[str, Any] = {owner: _graded(space[owner]) for owner in _modules(space)}
+    for name, value in list(space.items()):
+        if not name.startswith("_") and _is_tensor(value) and _size(value) == 1 and _wrong(value):
+            known[name] = id(value)
+    return known
+
+
+def _graded(module: Any) -> list[tuple[int, int] | None]:
+    """Which gradients its parameters have, and how often they were written into."""
+    grads = [p.grad for p in module.parameters() if p.requires_grad]
+    return [None if g is None else (id(g), g._version) for g in grads]
+
+
+def _wrong(t: Any) -> str:
+    """Of a tensor of one value: that it is NaN, or infinite; "" of others."""
+    a = _array(t)
+    if a.dtype.kind != "f" or measure.finite(a):
+        return ""
+    return "NaN" if bool((a != a).any()) else "infinite"
 
 
 def _other() -> int | None:
@@ -94,8 +118,10 @@ def _other() -> int | None:
         return None
 
 
-def remarks(space: Mapping[str, Any]) -> list[str]:
+def remarks(space: Mapping[str, Any], known: Mapping[str, Any] | None = None) -> list[str]:
     """What is plainly amiss with the user's tensors: values that are not finite, parameters left without gradient.
+
+    known : what `_known` said before the cell; what has stayed as it was is not told again.
 
     >>> import core
     >>> remarks({"loss": core.tensor(float("nan")), "x": core.ones(2)})
@@ -108,7 +134,7 @@ def remarks(space: Mapping[str, Any]) -> list[str]:
     for owner in _modules(space):
         parameters = [(f"{owner}.{name}", p) for name, p in space[owner].named_parameters() if p.requires_grad]
         graded = [p.grad is not None for _, p in parameters]
-        if any(graded):
+        if any(graded) and (known or {}).get(owner) != _graded(space[owner]):
             without += [name for (name, _), has in zip(parameters, graded, strict=True) if not has]
         for name, p in parameters:
             budget -= _size(p)
@@ -116,9 +142,9 @@ def remarks(space: Mapping[str, Any]) -> list[str]:
                 bad.append(name)
     for name, value in list(space.items()):
         if not name.startswith("_") and _is_tensor(value) and _size(value) == 1:
-            a = _array(value)
-            if a.dtype.kind == "f" and not measure.finite(a):
-                found.append(f"{name} is {'NaN' if bool((a != a).any()) else 'infinite'}")
+            wrong = _wrong(value)
+            if wrong and (known or {}).get(name) != id(value):
+                found.append(f"{name} is {wrong}")
     if bad:
         found.append(f"{_some(bad)} {'holds' if len(bad) == 1 else 'hold'} NaN or infinity")
     if without:

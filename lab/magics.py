@@ -149,7 +149,7 @@ class LabMagics(Magics):
         if self.auto == "on" and self.recording is None:
             self.guarded(self.begin)
         elif self.auto == "count" and len(self.infos) == 1:
-            self.counter = Counter()
+            self.counter = Counter(self.shell.user_ns)
 
     def after(self, result: Any) -> None:
         """Hook: a cell has run, well or not."""

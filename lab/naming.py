@@ -26,13 +26,18 @@ def is_module(value: Any) -> bool:
 def spaces(frame: FrameType | None, ours: str) -> list[Mapping[str, Any]]:
     """The variables the user's frames see, the outermost (the cell's own) first."""
     found: list[Mapping[str, Any]] = []
+    program: Mapping[str, Any] | None = None  # a task of asyncio's or a thread has no frame of the cell above it
     while frame is not None and len(found) < 32:
+        if program is None and frame.f_globals.get("__name__") == "__main__":
+            program = frame.f_globals
         name = frame.f_code.co_filename
         if not is_ours(name) and not name.startswith(ours):
             found.append(frame.f_locals)
             if not frame.f_code.co_flags & CO_NEWLOCALS:
                 break
         frame = frame.f_back
+    if program is not None and all(space is not program for space in found):
+        found.append(program)
     return found[::-1]
 
 

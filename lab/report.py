@@ -108,7 +108,9 @@ def compare(before: Any, after: Any) -> Comparison:
     pair = [getattr(r, "record", r) for r in (before, after)]
     for r in pair:
         if not isinstance(r, Record):
-            raise TypeError(f"compare: got a {type(r).__name__}, needs two recordings or records; remedy: lab.record()")
+            raise TypeError(
+                f"compare: got {type(r).__name__}, needs two recordings; remedy: lab.record() or lab.last()"
+            )
     return difference.compare(*pair)
 
 

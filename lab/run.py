@@ -40,10 +40,16 @@ def main(argv: list[str]) -> int:
         parser.error(f"--report {options.report}: needs a name that ends in {', '.join(FORMS)}")
     if not Path(options.script).is_file():
         parser.error(f"no such file: {options.script}")
+    for name in ("report", "trace"):  # said now, not when a long script has run
+        path = getattr(options, name)
+        if path and not (parent := Path(path).absolute().parent).is_dir():
+            parser.error(f"--{name} {path}: there is no folder {parent}; make it first")
     recording, status = record_script(options.script, options.arguments)
+    found = len(recording.record.findings)
     for path in filter(None, (options.report, options.trace)):
         save(recording.record, path) if path == options.report else to_chrome_trace(recording.record, path)
-        print(f"lab: wrote {path}", file=sys.stderr)
+        told = f" ({found or 'no'} finding{'' if found == 1 else 's'})" if path == options.report else ""
+        print(f"lab: wrote {path}{told}", file=sys.stderr)
     if not options.report:
         print(widgets.text(recording.record), file=sys.stderr)
     return status

@@ -305,6 +305,9 @@ class Comparison:
 
         return text(self)
 
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        printer.text(str(self))
+
 
 @dataclass
 class Record:
@@ -349,6 +352,16 @@ class Record:
     device: str = "cpu"
     environment: dict[str, str] = field(default_factory=dict)
     folded: bool = False
+
+    def __str__(self) -> str:
+        from .text import text
+
+        return text(self)
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+        from .card import html
+
+        return {"text/html": html(self), "text/plain": str(self)}
 
     def to_json(self) -> str:
         """Write the record as one line of strict JSON; a NaN or infinite figure becomes a string.

@@ -72,7 +72,7 @@ def row(name: str, wide: Row) -> Row:
 
     def declines(*args: Any, **kwargs: Any) -> str | None:
         if _half_of((*args, *kwargs.values())) is None:
-            return "takes one half type"
+            return "takes float16 or bfloat16, one of them"
         given = {k: _stand_in(v) for k, v in kwargs.items()}
         return wide.declines(*[_stand_in(a) for a in args], **given)
 

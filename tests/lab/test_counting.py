@@ -54,6 +54,22 @@ def test_what_is_amiss_is_named() -> None:
     assert remarks({"loss": core.tensor(float("inf")), "_1": core.tensor(float("nan"))}) == ["loss is infinite"]
 
 
+def test_what_an_earlier_cell_left_is_not_told_of_this_one() -> None:
+    model = nn.Sequential(nn.Linear(3, 2), nn.Linear(3, 2))
+    model[0](core.ones(1, 3)).sum().backward()
+    space = {"model": model, "loss": core.tensor(float("nan"))}
+    counter = Counter(space)
+    core.ones(2, requires_grad=True).sum().backward()
+    assert counter.stop(space).remarks == []
+    counter = Counter(space)
+    model[0](core.ones(1, 3)).sum().backward()  # adds to the gradients in place
+    space["loss"] = core.tensor(float("inf"), requires_grad=True) * 2
+    assert counter.stop(space).remarks == [
+        "loss is infinite",
+        "model.1.weight and model.1.bias got no gradient, others of the same module did",
+    ]
+
+
 @pytest.mark.parametrize(
     ("counts", "line"),
     [

@@ -71,6 +71,7 @@ def test_a_script_is_run_as_it_is(tmp_path: Path) -> None:
     done = run("--report", "out.html", "--trace", "trace.json", "train.py", "--fast", "7", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "loss is a tensor: True ['--fast', '7'] __main__" in done.stdout
+    assert "lab: wrote out.html (1 finding)" in done.stderr
     page = (tmp_path / "out.html").read_text()
     assert "Line 9 adds its gradients to those that a step has used already" in page
     assert json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
@@ -84,6 +85,13 @@ def test_the_report_may_be_asked_for_behind_the_script(tmp_path: Path) -> None:
     assert done.stdout == "['--fast', '7', '-h', '--report']\n", done.stderr
     assert (tmp_path / "out.html").exists()
     assert (tmp_path / "t.json").exists()
+
+
+def test_a_folder_that_is_not_there_is_told_before_the_script_runs(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("print('ran')\n")
+    done = run("train.py", "--report", "absent/out.html", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "--report absent/out.html: there is no folder" in done.stderr
 
 
 def test_a_script_that_raises(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ import math
 
 import pytest
 
+from widgets import text
 from widgets.record import VERSION, Finding, GradientRow, OpRow, Record, Stats
 
 from . import samples
@@ -74,3 +75,10 @@ def test_rows_are_not_shared_between_records():
     assert not Record().ops
     assert not Finding("cut", "error").ops
     assert GradientRow("w").norm is None
+
+
+def test_a_record_shows_itself() -> None:
+    record = Record(title="In [1]", forward_ms=1.0)
+    shown = record._repr_mimebundle_()
+    assert shown["text/plain"] == str(record) == text(record)
+    assert "gradlab" in shown["text/html"]
