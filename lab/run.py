@@ -12,7 +12,7 @@ from pathlib import Path
 
 import widgets
 
-from .export import FORMS, save, to_chrome_trace
+from .export import FORMS
 from .session import Recording, error_row
 
 
@@ -47,7 +47,7 @@ def main(argv: list[str]) -> int:
     recording, status = record_script(options.script, options.arguments)
     found = len(recording.record.findings)
     for path in filter(None, (options.report, options.trace)):
-        save(recording.record, path) if path == options.report else to_chrome_trace(recording.record, path)
+        recording.save(path) if path == options.report else recording.to_chrome_trace(path)
         told = f" ({found or 'no'} finding{'' if found == 1 else 's'})" if path == options.report else ""
         print(f"lab: wrote {path}{told}", file=sys.stderr)
     if not options.report:

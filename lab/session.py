@@ -203,6 +203,9 @@ def record(function: Callable[..., Any] | None = None, *args: Any, **kwargs: Any
     """
     if function is None:
         return recording(**kwargs)
+    if not callable(function):
+        came = type(function).__name__
+        raise TypeError(f"record: got {came}, needs a function; remedy: `with lab.record() as rec:` around the code")
     inner = unwrap(function)
     code = getattr(inner, "__code__", None) or getattr(getattr(inner, "__func__", None), "__code__", None)
     rec = Recording(getattr(function, "__name__", type(function).__name__))

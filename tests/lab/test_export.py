@@ -73,6 +73,7 @@ def test_a_script_is_run_as_it_is(tmp_path: Path) -> None:
     assert "loss is a tensor: True ['--fast', '7'] __main__" in done.stdout
     assert "lab: wrote out.html (1 finding)" in done.stderr
     page = (tmp_path / "out.html").read_text()
+    assert '"machine":{"name":' in page  # with what the machine reaches, as the card in a notebook
     assert "Line 9 adds its gradients to those that a step has used already" in page
     assert json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
 

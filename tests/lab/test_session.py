@@ -61,6 +61,8 @@ def test_a_function_call() -> None:
     assert rec.record.title == "work"
     with pytest.raises(ZeroDivisionError):
         lab.record(lambda: 1 / 0)
+    with pytest.raises(TypeError, match="got Tensor, needs a function"):
+        lab.record(core.ones(2))  # type: ignore[arg-type]
     assert not core.observe.observers
 
 
