@@ -113,13 +113,22 @@ def _ops(before: Record, after: Record) -> Iterable[Change]:
         return next(op for op in record.ops if (op.op, op.module, shape_text(op.shape)) == kind)
 
     a, b = kinds(before), kinds(after)
-    for sign, record, more, fewer in (("gone", before, a, b), ("added", after, b, a)):
-        for kind, count in (more - fewer).items():
+    gone, added = a - b, b - a
+    other: dict[tuple[str, str, str], str] = {}  # of those that came, the shape they had: the same op of another batch
+    for kind, count in list(gone.items()):
+        same = next((k for k, n in added.items() if k[:2] == kind[:2] and n == count and k not in other), None)
+        if same is not None:
+            other[same] = kind[2]
+            del gone[kind]
+    for sign, record, found in (("gone", before, gone), ("added", after, added)):
+        for kind, count in found.items():
             op = place(record, kind)
             note = " ".join(filter(None, (f"{count} of them" if count > 1 else "", kind[1])))
-            shape = kind[2]
             line = op.line if not op.file else None
-            yield Change(f"op {sign}", kind[0], *((shape, "") if sign == "gone" else ("", shape)), line, note)
+            if kind in other and sign == "added":
+                yield Change("op shape", kind[0], other[kind], kind[2], line, note)
+            else:
+                yield Change(f"op {sign}", kind[0], *((kind[2], "") if sign == "gone" else ("", kind[2])), line, note)
 
 
 def _lines(before: Record, after: Record) -> Iterable[Change]:

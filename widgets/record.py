@@ -283,7 +283,7 @@ class Change:
     """One difference between two records."""
 
     kind: str
-    """"finding", "time", "memory", "op added", "op gone", "line" or "gradient"."""
+    """"finding", "time", "memory", "op added", "op gone", "op shape", "line" or "gradient"."""
     name: str
     before: str = ""
     after: str = ""

@@ -79,3 +79,13 @@ def test_the_text_of_a_card_offers_the_difference() -> None:
     assert "beside" not in str(rec)
     record.comparison = compare(Record("In [1]", forward_ms=1.0), Record(forward_ms=5.0))
     assert "1 change beside In [1]: print(lab.last().comparison)" in str(rec)
+
+
+def test_another_batch_size_is_another_shape_and_no_other_op() -> None:
+    before = Record(ops=[OpRow(0, "relu", shape=[64, 8], line=2), OpRow(1, "tanh", shape=[64, 8], line=3)])
+    after = Record(ops=[OpRow(0, "relu", shape=[32, 8], line=2), OpRow(1, "exp", shape=[32, 8], line=3)])
+    assert [(c.kind, c.name, c.before, c.after, c.line) for c in lab.compare(before, after).changes] == [
+        ("op gone", "tanh", "64×8", "", 3),
+        ("op shape", "relu", "64×8", "32×8", 2),
+        ("op added", "exp", "", "32×8", 3),
+    ]
