@@ -91,7 +91,7 @@ def settle(recorder: Recorder, space: Mapping[str, Any], text: str) -> Trace:
 def _remade(trace: Trace, space: Mapping[str, Any]) -> tuple[str, int | None, str] | None:
     """The variable whose .grad the failing line reads, when it holds the result of an op."""
     error = trace.error
-    lines = trace.source.splitlines()
+    lines = trace.texts()
     if error is None or error.line is None or not 0 < error.line <= len(lines):
         return None
     for name in re.findall(r"(\w+)\.grad\b", lines[error.line - 1]):

@@ -23,9 +23,8 @@ def edges(trace: Trace) -> dict[Ref, list[Ref]]:
     lost = [row for row in trace.rows if row.cut in ("item", "tolist", "numpy") and row not in returned]
     if not lost:
         return {}
-    try:
-        tree = ast.parse(trace.code)
-    except (SyntaxError, ValueError):
+    tree = trace.tree()
+    if tree is None:
         return {}
     places = [(row, place) for row in trace.rows if not row.cut and (place := _raw(trace, row)) is not None]
     found: dict[Ref, list[Ref]] = {}
@@ -48,16 +47,15 @@ def edges(trace: Trace) -> dict[Ref, list[Ref]]:
 
 def brought(trace: Trace, cut: Row) -> int | None:
     """The line on which the cell makes a tensor of the numbers or the array that a cut gave."""
-    try:
-        tree = ast.parse(trace.code)
-    except (SyntaxError, ValueError):
+    tree = trace.tree()
+    if tree is None:
         return None
     place = _raw(trace, cut)
     if place is None:
         return None
     span = _span(place)
     tainted = _tainted(tree, span)
-    for node in ast.walk(tree):
+    for node in trace.nodes():
         if not isinstance(node, ast.Call):
             continue
         name = getattr(node.func, "attr", getattr(node.func, "id", ""))

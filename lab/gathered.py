@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import weakref
 from collections import deque
 from collections.abc import Iterable, Iterator
@@ -261,6 +262,10 @@ class Trace:
     """Parameters in the optimizers that the cell made."""
     samples: dict[Any, Sample] = field(default_factory=dict)
     """What the cell was met at between its ops."""
+    starved_ns: int = 0
+    """How long its thread was ready to run and other programs had the processors."""
+    blind_ns: int = 0
+    """Time of its own of which, for that reason, nobody knows where it went."""
     copies: dict[Row, Copied] = field(default_factory=dict)
     """Ops that copied between devices."""
     failed: list[tuple[Ref, Chain]] = field(default_factory=list)
@@ -301,6 +306,7 @@ class Trace:
     defined: set[str] = field(default_factory=set)
     """Names of parameters that belong to what the cell itself defines."""
     _texts: tuple[str, list[str]] | None = None
+    _tree: tuple[str, ast.Module | None, list[ast.AST]] | None = None
 
     # -- lines ---------------------------------------------------------------------------------------------------------
 
@@ -321,6 +327,21 @@ class Trace:
         if self._texts is None or self._texts[0] is not self.source:
             self._texts = self.source, self.source.splitlines()
         return self._texts[1]
+
+    def tree(self) -> ast.Module | None:
+        """The cell's syntax tree, to be read only; None where it is no Python."""
+        if self._tree is None or self._tree[0] is not self.code:
+            try:
+                tree = ast.parse(self.code)
+            except (SyntaxError, ValueError, RecursionError, MemoryError):
+                self._tree = self.code, None, []
+            else:
+                self._tree = self.code, tree, list(ast.walk(tree))
+        return self._tree[1]
+
+    def nodes(self) -> list[ast.AST]:
+        """All nodes of the tree, in the order of `ast.walk`."""
+        return [] if self.tree() is None or self._tree is None else self._tree[2]
 
     def segment(self, place: Location) -> str:
         """The text at a place of this cell, for code whose file Python's line cache does not know."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import weakref
 from collections.abc import Iterator, Mapping
 from inspect import CO_NEWLOCALS
@@ -244,10 +245,15 @@ def assigned(source: str, block: int | None = None) -> set[str]:
     >>> assigned("x = 1\\nwith open(x) as f:\\n    y = 2", block=2)
     {'y'}
     """
+    return set(_assigned(source, block))
+
+
+@functools.lru_cache(2)  # asked several times of each cell
+def _assigned(source: str, block: int | None) -> frozenset[str]:
     try:
         tree = ast.parse(source)
     except (SyntaxError, ValueError):
-        return set()
+        return frozenset()
     found: set[str] = set()
     stack: list[ast.AST] = list(tree.body if block is None else _with_block(tree, block))
     while stack:
@@ -257,7 +263,7 @@ def assigned(source: str, block: int | None = None) -> set[str]:
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             found.add(node.id)
         stack.extend(ast.iter_child_nodes(node))
-    return found
+    return frozenset(found)
 
 
 def _with_block(tree: ast.Module, line: int) -> list[ast.stmt]:

@@ -2,6 +2,9 @@
 
 Ops are timed by themselves. What runs between them (a data loader, a file, a loop in Python) tells nobody, and timing
 every line would cost more than it shows. A look costs about 20 µs; in a long cell they come more rarely.
+
+On a busy machine a thread also stands in the queue for a processor. That is no wait of the cell's, so Linux is asked
+how long it was (`schedstat`); elsewhere nobody tells, and it counts as the line's.
 """
 
 from __future__ import annotations
@@ -21,6 +24,8 @@ from .gathered import Sample, Trace
 
 FIRST, LATER, MANY = 0.001, 0.005, 400  # seconds between looks: at first, and after so many
 SOON = 0.0005  # a look that comes so soon found the cell waiting; a late one made it give way
+STALE = 1_000_000  # ns for which the cell or the looking thread got no processor
+IDLE = 0.2  # share of the time between two looks: a cell that ran for less of it waited
 DEPTH = 32  # of the user's frames
 _OURS = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _RUNS_AN_OP = os.path.join(_OURS, "adapters", "torch.py")
@@ -28,12 +33,41 @@ _LOADERS = tuple(os.sep + os.path.join(library, "utils", "data") + os.sep for li
 _NEXT = {dis.opmap[name] for name in ("FOR_ITER", "SEND") if name in dis.opmap}
 
 
+class Queue:
+    """How long the thread that made it ran, and stood in the queue for a processor, in ns; 0 where nobody tells."""
+
+    def __init__(self) -> None:
+        self._file, self._before = -1, (0, 0)
+        try:
+            self._file = os.open(f"/proc/self/task/{threading.get_native_id()}/schedstat", os.O_RDONLY | os.O_CLOEXEC)
+        except (OSError, AttributeError):
+            return
+        self.since()
+
+    def since(self) -> tuple[int, int]:
+        """Both, since the last time it was asked."""
+        if self._file < 0:
+            return 0, 0
+        try:
+            ran, stood, _ = map(int, os.pread(self._file, 99, 0).split())
+        except (OSError, ValueError):
+            return 0, 0
+        before, self._before = self._before, (ran, stood)
+        return max(ran - before[0], 0), max(stood - before[1], 0)
+
+    def close(self) -> None:
+        """Ask no more."""
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+
+
 class Sampler:
     """Looks at one thread, the one that made it, and notes in `trace.samples` where it was and for how long."""
 
     def __init__(self, trace: Trace, boundary: CodeType | None = None) -> None:
         self.trace, self.boundary = trace, boundary
-        self._who = threading.get_ident()
+        self._who, self._queue = threading.get_ident(), Queue()
         self._end = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -51,21 +85,33 @@ class Sampler:
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join()
             self._thread = None
+        self._queue.close()
 
     def _run(self) -> None:
+        own, queue = Queue(), self._queue
+        own.since(), queue.since()
         before, looks = perf_counter_ns(), 0
         while not self._end.wait(period := FIRST if looks < MANY else LATER):
             looks += 1
             now = perf_counter_ns()
+            (ran, starved), behind = queue.since(), own.since()[1]
+            self.trace.starved_ns += starved
+            took = max(now - before - starved, 0)
             late = (now - before) / 1e9 - period
-            if SOON < late < 0.9 * sys.getswitchinterval():
+            if late > SOON and (behind > STALE or starved > STALE) and ran > IDLE * took:
+                if late - starved / 1e9 < 0.9 * sys.getswitchinterval() or behind > STALE:
+                    self.trace.blind_ns += took  # other programs made it late: where the cell is now tells nothing
+                    before = now
+                    continue
+            elif SOON < late < 0.9 * sys.getswitchinterval():
                 before = now  # the cell gave way at a place of its choice, which says nothing of where its time goes
                 continue
             frame = sys._current_frames().get(self._who)
             if frame is not None:
-                self._note(frame, now - before)
+                self._note(frame, took)
             del frame
             before = now
+        own.close()
 
     def _note(self, frame: FrameType | None, took: int) -> None:
         kind, waits = "python", -1

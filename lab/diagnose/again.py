@@ -80,7 +80,7 @@ def _told(error: ErrorRow, line: int | None, message: str, remedy: str, rows: li
 
 def _stepped(trace: Trace, error: ErrorRow, line: int | None, there: str, kept: str) -> Found:
     """A step of an optimizer between a forward pass and its backward pass."""
-    lines = trace.source.splitlines()
+    lines = trace.texts()
     code = lines[line - 1].strip() if line is not None and 0 < line <= len(lines) else ""
     call = re.search(r"[\w.\[\]]+\.step\(\)", code)
     by = f"by `{call[0]}`" if call else "by a step of the optimizer"
@@ -203,9 +203,8 @@ def _carried(trace: Trace, reached: list[Row]) -> tuple[int, str, bool, Row] | N
 
 def _renewed(trace: Trace, chain: Chain) -> tuple[int, str, bool] | None:
     """The variable that a statement on the way to an op reads and binds: ``h`` of ``out, h = cell(x, h)``."""
-    try:
-        tree = ast.parse(trace.code)
-    except (SyntaxError, ValueError):
+    tree = trace.tree()
+    if tree is None:
         return None
     for k in range(len(chain) - 1, -1, -1):
         place = trace.own_place(chain[k : k + 1])
@@ -213,7 +212,7 @@ def _renewed(trace: Trace, chain: Chain) -> tuple[int, str, bool] | None:
         if place is None or offset is None:
             continue
         line = place.line - min(offset, 0)
-        for node in ast.walk(tree):
+        for node in trace.nodes():
             if not isinstance(node, ast.Assign | ast.AugAssign) or not node.lineno <= line <= (node.end_lineno or 0):
                 continue
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]

@@ -14,11 +14,10 @@ def made_in_forward(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """Layers and parameters that are bound to a name inside forward()."""
     if not trace.backwards:
         return []
-    try:
-        tree = ast.parse(trace.code)
-    except (SyntaxError, ValueError):
+    tree = trace.tree()
+    if tree is None:
         return []
-    passes = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef) and n.name in PASSES]
+    passes = [n for n in trace.nodes() if isinstance(n, ast.FunctionDef) and n.name in PASSES]
     readers = trace.consumers()
     lost: dict[int, list[Leaf]] = {}
     for leaf in trace.gradients:

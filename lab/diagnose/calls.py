@@ -20,9 +20,8 @@ _PRODUCT = re.compile(r"shapes cannot be multiplied \(1x(\d+) and (\d+)x\d+\)")
 
 def called(trace: Trace, error: ErrorRow) -> list[Found]:
     """A finding where the source shows which call is meant."""
-    try:
-        tree = ast.parse(trace.code)
-    except (SyntaxError, ValueError):
+    tree = trace.tree()
+    if tree is None:
         return []
     for look in (_made_with_tensors, _given_a_tuple, _misspelt, _batch_flattened):
         found = look(trace, error, tree)
@@ -38,7 +37,7 @@ def _made_with_tensors(trace: Trace, error: ErrorRow, tree: ast.AST) -> Found | 
     here = "more than one value is ambiguous" in error.detail
     if not here and not name[:1].isupper():
         return None
-    for node in ast.walk(tree):
+    for node in trace.nodes():
         if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
             continue
         of = ast.unparse(node.func.value)
@@ -56,10 +55,10 @@ def _given_a_tuple(trace: Trace, error: ErrorRow, tree: ast.AST) -> Found | None
     """The output of a recurrent layer with its state, given to a layer whole."""
     if "must be Tensor, not tuple" not in error.detail and "'tuple' object has no attribute" not in error.detail:
         return None
-    lines = trace.source.splitlines()
+    lines = trace.texts()
     text = lines[error.line - 1] if error.line and error.line <= len(lines) else ""
     best: tuple[int, str, str] | None = None
-    for node in ast.walk(tree):
+    for node in trace.nodes():
         if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Call) or node.lineno > (error.line or 0):
             continue
         for target in node.targets:
@@ -80,7 +79,7 @@ def _misspelt(trace: Trace, error: ErrorRow, tree: ast.AST) -> Found | None:
     match = _FORWARD.search(error.detail)
     if match is None:
         return None
-    for node in ast.walk(tree):
+    for node in trace.nodes():
         if not isinstance(node, ast.ClassDef) or node.name != match[1]:
             continue
         names = {f.name: f.lineno for f in node.body if isinstance(f, ast.FunctionDef)}

@@ -337,10 +337,7 @@ def nothing_to_do(trace: Trace, explained: set[Leaf]) -> list[Found]:
 
 def _switch(trace: Trace, line: int | None) -> tuple[int, str] | None:
     """The `with set_grad_enabled(condition)` around a line."""
-    try:
-        blocks = [n for n in ast.walk(ast.parse(trace.code)) if isinstance(n, ast.With)]
-    except (SyntaxError, ValueError):
-        return None
+    blocks = [n for n in trace.nodes() if isinstance(n, ast.With)]
     for block in blocks:
         code = ast.unparse(block.items[0].context_expr)
         inside = line is not None and block.lineno <= line <= (block.end_lineno or block.lineno)
@@ -353,10 +350,7 @@ def _switched_off(trace: Trace, ref: Ref, line: int | None, col: int | None, pla
     """Gradients were off for all that followed."""
     made = where(trace, ref.chain)[2] if isinstance(ref, Row) else "the line before"
     by = ""
-    try:
-        calls = [n for n in ast.walk(ast.parse(trace.code)) if isinstance(n, ast.Call)]
-    except (SyntaxError, ValueError):
-        calls = []
+    calls = [n for n in trace.nodes() if isinstance(n, ast.Call)]
     for call in calls:
         given = call.args[0] if call.args else None
         if ast.unparse(call.func).endswith("set_grad_enabled") and isinstance(given, ast.Constant) and not given.value:
@@ -368,12 +362,11 @@ def _switched_off(trace: Trace, ref: Ref, line: int | None, col: int | None, pla
 
 def freezing(trace: Trace) -> int | None:
     """The last line on which the cell sets requires_grad to False."""
-    try:
-        tree = ast.parse(trace.code)
-    except (SyntaxError, ValueError):
+    tree = trace.tree()
+    if tree is None:
         return None
     found = [0]
-    for node in ast.walk(tree):
+    for node in trace.nodes():
         off: ast.expr | None = None
         if isinstance(node, ast.Assign) and any(getattr(t, "attr", "") == "requires_grad" for t in node.targets):
             off = node.value

@@ -107,13 +107,12 @@ def _listed(trace: Trace) -> list[Found]:
 
 def _appended(trace: Trace) -> list[Found]:
     """A list in a function that takes a tensor on the graph in each pass, and from which no loss is made."""
-    try:
-        tree = ast.parse(trace.code)
-    except (SyntaxError, ValueError):
+    tree = trace.tree()
+    if tree is None:
         return []
     readers, made = trace.consumers(), _made(trace)
     seen: set[ast.AST] = set()
-    inner = [n for n in ast.walk(tree) if isinstance(n, ast.For | ast.While)]
+    inner = [n for n in trace.nodes() if isinstance(n, ast.For | ast.While)]
     for loop in sorted(inner, key=lambda n: -n.lineno):  # an inner loop before those around it
         for call in (n for n in ast.walk(loop) if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute)):
             if call in seen:
@@ -207,11 +206,10 @@ def _means(tree: ast.AST, at: ast.expr, name: str) -> bool:
 
 def _append(trace: Trace, name: str) -> tuple[int | None, int | None, str]:
     """Where the cell adds to a list."""
-    try:
-        tree = ast.parse(trace.code)
-    except (SyntaxError, ValueError):
+    tree = trace.tree()
+    if tree is None:
         return None, None, ""
-    for node in ast.walk(tree):
+    for node in trace.nodes():
         if (
             isinstance(node, ast.Call)
             and isinstance(node.func, ast.Attribute)

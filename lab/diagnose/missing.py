@@ -151,11 +151,10 @@ def _stopped(alive: list[Row], readers: dict[Ref, list[Row]]) -> Row | None:
 
 def _backward_of(trace: Trace, name: str) -> int | None:
     """The line on which the cell's class of that name defines backward()."""
-    try:
-        tree = ast.parse(trace.code)
-    except (SyntaxError, ValueError):
+    tree = trace.tree()
+    if tree is None:
         return None
-    for node in ast.walk(tree):
+    for node in trace.nodes():
         if isinstance(node, ast.ClassDef) and node.name == name:
             return next((f.lineno for f in node.body if isinstance(f, ast.FunctionDef) and f.name == "backward"), None)
     return None

@@ -36,15 +36,14 @@ _NUMBER = re.compile(r"'(?:float|int|numpy\.\w+)' object has no attribute '(\w+)
 
 def _number(trace: Trace, error: ErrorRow, method: str) -> Found | None:
     """A method of tensors called on a variable that .item() has made a number."""
-    lines = trace.source.splitlines()
+    lines = trace.texts()
     if error.line is None or not 0 < error.line <= len(lines):
         return None
     called = re.search(rf"(\w+)\.{method}\b", lines[error.line - 1])
-    try:
-        tree = ast.parse(trace.code)
-    except (SyntaxError, ValueError):
+    tree = trace.tree()
+    if tree is None:
         return None
-    for node in ast.walk(tree):
+    for node in trace.nodes():
         if not called or not isinstance(node, ast.Assign | ast.AugAssign):
             continue
         targets = node.targets if isinstance(node, ast.Assign) else [node.target]
@@ -75,12 +74,11 @@ def other(error: ErrorRow) -> list[Found]:
 
 def _statement(trace: Trace, line: int | None) -> ast.stmt | None:
     """The innermost statement on a line of the cell."""
-    try:
-        tree = ast.parse(trace.code)
-    except (SyntaxError, ValueError):
+    tree = trace.tree()
+    if tree is None:
         return None
     found = [
-        n for n in ast.walk(tree) if isinstance(n, ast.stmt) and line and n.lineno <= line <= (n.end_lineno or n.lineno)
+        n for n in trace.nodes() if isinstance(n, ast.stmt) and line and n.lineno <= line <= (n.end_lineno or n.lineno)
     ]
     return max(found, key=lambda n: n.lineno, default=None)
 
@@ -118,12 +116,11 @@ def _empty(trace: Trace, error: ErrorRow) -> Found:
 
 def _used_up(trace: Trace, name: str, before: int | None) -> tuple[int, int | None] | None:
     """Where a variable was bound to a generator of parameters, and the last line before that reads it."""
-    try:
-        tree = ast.parse(trace.code)
-    except (SyntaxError, ValueError):
+    tree = trace.tree()
+    if tree is None:
         return None
     made = None
-    for node in ast.walk(tree):
+    for node in trace.nodes():
         if isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and t.id == name for t in node.targets):
             once = isinstance(node.value, ast.GeneratorExp) or (
                 isinstance(node.value, ast.Call)
@@ -134,7 +131,7 @@ def _used_up(trace: Trace, name: str, before: int | None) -> tuple[int, int | No
         return None
     reads = [
         n.lineno
-        for n in ast.walk(tree)
+        for n in trace.nodes()
         if isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Load) and made <= n.lineno < before
     ]
     return made, max(reads, default=None)
@@ -164,7 +161,7 @@ def _non_leaf(trace: Trace, error: ErrorRow) -> Found:
 
 def _gradient(trace: Trace, error: ErrorRow) -> str:
     """The expression whose .grad the failing line reads."""
-    lines = trace.source.splitlines()
+    lines = trace.texts()
     if error.line is None or not 0 < error.line <= len(lines):
         return ""
     found = re.search(r"([\w.\[\]]+)\.grad\b", lines[error.line - 1])

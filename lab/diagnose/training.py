@@ -148,33 +148,30 @@ def dropped(trace: Trace, explained: set[Leaf]) -> list[Found]:
 
 def _reads_gradients(trace: Trace) -> bool:
     """Whether the cell looks at .grad itself: then clearing it before a step may be meant."""
-    try:
-        tree = ast.parse(trace.code)
-    except (SyntaxError, ValueError):
+    tree = trace.tree()
+    if tree is None:
         return True
-    reads = (n for n in ast.walk(tree) if isinstance(n, ast.Attribute) and n.attr == "grad")
+    reads = (n for n in trace.nodes() if isinstance(n, ast.Attribute) and n.attr == "grad")
     return any(isinstance(n.ctx, ast.Load) and ast.unparse(n.value).rpartition(".")[2] != "autograd" for n in reads)
 
 
 def calls(trace: Trace, name: str) -> list[tuple[int, int]]:
     """Where the cell calls a method."""
-    try:
-        tree = ast.parse(trace.code)
-    except (SyntaxError, ValueError):
+    tree = trace.tree()
+    if tree is None:
         return []
-    calls = (n for n in ast.walk(tree) if isinstance(n, ast.Call))
-    return sorted((n.lineno, n.col_offset) for n in calls if ast.unparse(n.func).rpartition(".")[2] == name)
+    calls = (n for n in trace.nodes() if isinstance(n, ast.Call))
+    return sorted((n.lineno, n.col_offset) for n in calls if getattr(n.func, "attr", getattr(n.func, "id", "")) == name)
 
 
 def _outside(trace: Trace, step: int | None, back: int | None) -> bool:
     """Whether the innermost loop around `back` does not contain `step`."""
-    try:
-        tree = ast.parse(trace.code)
-    except (SyntaxError, ValueError):
+    tree = trace.tree()
+    if tree is None:
         return False
     around = [
         (n.lineno, n.end_lineno or n.lineno)
-        for n in ast.walk(tree)
+        for n in trace.nodes()
         if isinstance(n, ast.For | ast.While) and back is not None and n.lineno <= back <= (n.end_lineno or n.lineno)
     ]
     return bool(around) and step is not None and not max(around)[0] <= step <= max(around)[1]
@@ -212,22 +209,15 @@ def never_stepped(trace: Trace, explained: set[Leaf]) -> list[Found]:
     return [Found("optimizer", "warning", line, col, message, remedy)]
 
 
-def _tree(trace: Trace) -> ast.Module:
-    try:
-        return ast.parse(trace.code)
-    except (SyntaxError, ValueError):
-        return ast.Module([], [])
-
-
 def _makes_an_optimizer(trace: Trace) -> bool:
     """Whether the cell calls the class of an optimizer, and clears gradients."""
-    made = [ast.unparse(n.func) for n in ast.walk(_tree(trace)) if isinstance(n, ast.Call)]
+    made = [ast.unparse(n.func) for n in trace.nodes() if isinstance(n, ast.Call)]
     return any("optim." in name for name in made) and bool(calls(trace, "zero_grad"))
 
 
 def _named_only(trace: Trace) -> tuple[int, int, str] | None:
     """A statement that names a method `step` without calling it."""
-    for node in ast.walk(_tree(trace)):
+    for node in trace.nodes():
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Attribute) and node.value.attr == "step":
             return node.lineno, node.col_offset, ast.unparse(node.value)
     return None
@@ -235,7 +225,7 @@ def _named_only(trace: Trace) -> tuple[int, int, str] | None:
 
 def _rebound(trace: Trace) -> list[Found]:
     """``for p in model.parameters(): p = p - lr * p.grad``: the name is bound to a new tensor, no parameter changes."""
-    for loop in (n for n in ast.walk(_tree(trace)) if isinstance(n, ast.For)):
+    for loop in (n for n in trace.nodes() if isinstance(n, ast.For)):
         names = {n.id for n in ast.walk(loop.target) if isinstance(n, ast.Name)}
         for node in (n for n in ast.walk(loop) if isinstance(n, ast.Assign)):
             name = node.targets[0].id if isinstance(node.targets[0], ast.Name) else ""
@@ -278,7 +268,7 @@ def _function(trace: Trace, line: int) -> int:
     """Where the innermost function around a line begins; 0 for none."""
     around = [
         n.lineno
-        for n in ast.walk(_tree(trace))
+        for n in trace.nodes()
         if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef) and n.lineno <= line <= (n.end_lineno or n.lineno)
     ]
     return max(around, default=0)

@@ -17,6 +17,7 @@ LEAST_NS = 20_000_000  # waits shorter than this in all are over before anybody 
 BATCH_NS, MATTERS_NS = 8_000_000, 100_000_000  # a wait for one batch, and in all, that is more than a note
 SMALL_NS, LONG_NS = 3_000_000, 500_000_000  # beneath both it is the bookkeeping of small tensors
 TURNS = 3  # iterations in which it must have been met
+FEW_LOOKS = 4.0  # a look never stands for more than so many times its own length
 FEW = 8  # calls that ask a GPU for a value, beside which one is not worth a word
 SHARE = 0.02  # of the cell's time
 BIG = 1 << 20  # bytes copied again and again that are worth more than a note
@@ -26,7 +27,8 @@ ASKING = ("item", "tolist", "numpy", "bool", "print")
 def waits(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """A data loader, or a slow line of Python, that takes most of a loop's time."""
     total = sum(s.ns for s in trace.samples.values() if s.kind != "import")  # of the looks: those at the loop are part
-    scale = _spent(trace) / total if total else 0.0
+    total += trace.blind_ns
+    scale = min(_spent(trace) / total, FEW_LOOKS) if total else 0.0
     if total <= 0 or trace.steps.beats < TURNS or trace.error is not None:
         return []
     loops: dict[Chain, list[Sample]] = {}
@@ -44,9 +46,9 @@ def waits(trace: Trace, explained: set[Leaf]) -> list[Found]:
 
 
 def _spent(trace: Trace) -> int:
-    """The cell's time, without the recorder's and that of the modules it imported."""
+    """The cell's time, without the recorder's, that of the modules it imported and what other programs had."""
     imports = trace.samples.get("import")
-    return trace.wall_ns - trace.own_ns - (imports.ns if imports is not None else 0)
+    return max(trace.wall_ns - trace.own_ns - trace.starved_ns - (imports.ns if imports is not None else 0), 0)
 
 
 def _share(spent: int, total: int) -> str:
@@ -125,7 +127,7 @@ def _header(code: str) -> str:
 
 
 def _text(trace: Trace, line: int) -> str:
-    lines = trace.source.splitlines()
+    lines = trace.texts()
     return lines[line - 1].strip() if 0 < line <= len(lines) else ""
 
 

@@ -136,7 +136,7 @@ class Slow(torch.utils.data.Dataset):
     def __len__(self):
         return len(self.x)
     def __getitem__(self, i):
-        __import__("time").sleep(0.005)  # decode a jpeg
+        __import__("time").sleep(0.01)  # decode a jpeg
         return self.x[i], self.y[i]
 
 torch.manual_seed(0)

@@ -32,7 +32,7 @@ GENERATOR = """
 import time
 def batches():
     for i in range(0, 64, 8):
-        time.sleep(0.015)
+        time.sleep(0.025)
         yield x[i : i + 8], labels[i : i + 8]
 for xb, yb in batches():
     step(xb, yb)
@@ -42,7 +42,7 @@ import time
 class Stream(torch.utils.data.IterableDataset):
     def __iter__(self):
         for i in range(64):
-            time.sleep(0.002)
+            time.sleep(0.006)
             yield x[i], labels[i]
 stream = iter(torch.utils.data.DataLoader(Stream(), batch_size=8))
 for i in range(8):
@@ -52,7 +52,7 @@ for i in range(8):
 FUNCTION = """
 import time
 def load(i):
-    time.sleep(0.015)
+    time.sleep(0.025)
     return x[i : i + 8], labels[i : i + 8]
 for i in range(0, 64, 8):
     step(*load(i))
@@ -67,7 +67,7 @@ for epoch in range(10):
 
 @pytest.mark.parametrize(
     ("text", "line", "slow"),
-    [(GENERATOR, 6, "line 4 (`time.sleep(0.015)`) in batches"), (ITERATOR, 9, "line 5 (`time.sleep(0.002)`)")],
+    [(GENERATOR, 6, "line 4 (`time.sleep(0.025)`) in batches"), (ITERATOR, 9, "line 5 (`time.sleep(0.006)`)")],
 )
 def test_a_loop_that_waits_for_its_data(cell: Any, space: Space, text: str, line: int, slow: str) -> None:
     cell(STEP, space)
