@@ -88,9 +88,10 @@ def explained(record: Record) -> bool:
 
 
 def _reason(finding: Finding, error: ErrorRow) -> bool:
-    if finding.kind != "error":
-        return False
-    return finding.line == error.line or f"so line {error.line} fails" in finding.message  # caused at a line before
+    if finding.kind == "error" and finding.line == error.line:
+        return True  # else it may name the line that fails because of its own
+    caused = rf"so line {error.line} fails\b|backward\(\) on line {error.line} has nothing to do\b"
+    return re.search(caused, finding.message) is not None
 
 
 def shown(record: Record) -> list[Finding]:

@@ -3,7 +3,7 @@
 import pytest
 
 from widgets import text
-from widgets.record import Finding, KernelRow, OpRow, Record
+from widgets.record import ErrorRow, Finding, KernelRow, OpRow, Record
 
 from . import samples
 
@@ -64,3 +64,22 @@ def test_slow_kernels_have_readable_times_and_no_false_rates() -> None:
     assert "gemm (linear)" in said
     assert "gemm (matmul)" in said
     assert "31.4 ms  31.4 ms  <0.1" in said
+
+
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        ("error", "Line 2 changes a tensor in place by `add_`, which `exp` (line 1) needs, so line 4 fails."),
+        ("cut", "Line 2 cuts the graph, so w gets no gradient; backward() on line 4 has nothing to do."),
+    ],
+)
+def test_an_error_that_an_earlier_line_caused_is_told_once(kind: str, message: str) -> None:
+    record = Record(
+        error=ErrorRow("RuntimeError", "a long phrase", 4), findings=[Finding(kind, "error", 2, None, message)]
+    )
+    said = text(record)
+    assert said.count("✕ Error") == 1
+    assert message in said.replace("\n", " ")
+    assert "The cell stopped here (RuntimeError)" in said
+    record.error = ErrorRow("RuntimeError", "a long phrase", 44)
+    assert text(record).count("✕ Error") == 2

@@ -66,10 +66,10 @@ def known() -> dict[str, str]:
     """The kernels that can be tuned by name, and what their shape means.
 
     >>> known()["matmul_f32"]
-    'MxNxK, in C'
+    "MxNxK, in C (the tuner's own)"
     """
     names = {
-        f"{family.name}_{suffix}": in_words(family.axes) + ", in C"
+        f"{family.name}_{suffix}": in_words(family.axes) + ", in C (the tuner's own)"
         for family in c_kernels.FAMILIES.values()
         for suffix in _SUFFIX.values()
     }
