@@ -260,8 +260,10 @@ def _assigned(source: str, block: int | None) -> frozenset[str]:
         node = stack.pop()
         if isinstance(node, _OWN_SCOPE):
             continue
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            found.add(node.id)
+        if isinstance(node, ast.Name):
+            if isinstance(node.ctx, ast.Store):
+                found.add(node.id)
+            continue
         stack.extend(ast.iter_child_nodes(node))
     return frozenset(found)
 

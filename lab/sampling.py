@@ -99,7 +99,7 @@ class Sampler:
             took = max(now - before - starved, 0)
             late = (now - before) / 1e9 - period
             if late > SOON and (behind > STALE or starved > STALE) and ran > IDLE * took:
-                if late - starved / 1e9 < 0.9 * sys.getswitchinterval() or behind > STALE:
+                if late - (starved + behind) / 1e9 < 0.9 * sys.getswitchinterval():
                     self.trace.blind_ns += took  # other programs made it late: where the cell is now tells nothing
                     before = now
                     continue

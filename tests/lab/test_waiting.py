@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from pathlib import Path
 from time import perf_counter_ns
 from typing import Any
@@ -14,7 +15,7 @@ from core import observe
 from core.observe import CutEvent
 from core.source import here
 from lab.diagnose import waiting
-from lab.sampling import Sampler
+from lab.sampling import Queue, Sampler
 from lab.session import Recording
 
 Space = dict[str, Any]
@@ -228,3 +229,31 @@ def test_a_loop_folds_to_one_row_though_python_specialises_it(cell: Any, space: 
     """From its eighth run on the interpreter has specialised a call, and the frame stands behind the instruction."""
     record = cell("def f(a):\n    return a.exp()\nfor i in range(40):\n    b = f(x[i])", space)
     assert [(op.op, op.count) for op in record.ops if op.op in ("select", "exp")] == [("select", 40), ("exp", 40)]
+
+
+# -- a busy machine ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(not Path("/proc/self/schedstat").exists(), reason="only Linux tells it")
+def test_the_queue_for_a_processor_is_told_apart_from_a_wait() -> None:
+    queue = Queue()
+    try:
+        time.sleep(0.05)
+        ran, stood = queue.since()
+        assert ran + stood < 45_000_000  # asleep: neither
+        start = perf_counter_ns()
+        while perf_counter_ns() - start < 50_000_000:
+            pass
+        ran, stood = queue.since()
+        assert ran + stood > 25_000_000
+    finally:
+        queue.close()
+    assert queue.since() == (0, 0)
+
+
+def test_looks_that_other_programs_made_late_tell_nothing(cell: Any, space: Space, monkeypatch: Any) -> None:
+    """As if the cell had stood in the queue all the time between two looks but 1 ms, though the clock went on."""
+    monkeypatch.setattr(Queue, "since", lambda self: (10_000_000, 50_000_000))
+    cell(STEP, space)
+    busy = FUNCTION.replace("time.sleep(0.025)", "sum(range(400_000))")
+    assert [f for f in cell(busy, space).findings if f.kind == "data-loader"] == []
