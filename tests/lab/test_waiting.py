@@ -119,15 +119,16 @@ def test_a_sampler_that_can_have_no_thread_looks_at_nothing(monkeypatch: pytest.
 
 def test_nothing_of_a_frame_is_kept() -> None:
     """A state is told apart by code and instruction; the frames, and with them the user's tensors, are let go."""
-    recorder = Recording().start({})
+    recording = Recording()
+    recorder = recording.start({})
     try:
         sampler = Sampler(recorder.trace)
         sampler._note(__import__("sys")._getframe(), 5)
         (sample,) = (s for s in recorder.trace.samples.values() if s.ns == 5)
         assert {type(part) for place in sample.places for part in place} <= {type((lambda: 0).__code__), int}
     finally:
-        for o in observe.observers:
-            observe.remove(o)
+        recording.drop()
+    assert observe.observers == ()
 
 
 # -- a GPU, interpreted ------------------------------------------------------------------------------------------------
