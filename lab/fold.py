@@ -216,8 +216,9 @@ class Folder:
         return self._leaf(t, op, site, inside, position)
 
     def _leaf(self, t: Any, op: str, site: Site, inside: tuple[int, int], position: int) -> Leaf:
-        # the kind tells a batch's images from its labels, which a loader takes at one place of its own
-        key: Any = (op, site, inside, self.path, position, t._kind, t._a.ndim)
+        # kind and shape tell a batch's images from its labels, which a loader takes at one place of its own
+        shape = t._a.shape
+        key: Any = (op, site, inside, self.path, position, t._kind, len(shape), shape[-1:] == (1,))
         trained = t._requires_grad and t._node is None
         name = None
         if trained:
@@ -228,7 +229,7 @@ class Folder:
         if trained and not self.folded:
             # a variable bound to a new tensor each time round is one parameter, if the same op reads it
             name = self.name(t)
-            key = (name, tuple(t._a.shape), *key) if name else id(t)
+            key = (name, tuple(shape), *key) if name else id(t)
         before = t.__dict__.get("_seen")
         leaf = self._leaves.get(key)
         if leaf is None:

@@ -14,6 +14,7 @@ from .held import held
 from .losses import broadcast, doubled
 from .missing import frozen, missing
 from .nonfinite import first_nonfinite
+from .numbers import number_added
 from .running import wrong_mode
 from .scale import scale
 from .sizes import step_size
@@ -24,6 +25,7 @@ ORDER: tuple[Callable[[Trace, set[Leaf]], list[Found]], ...] = (
     failing,
     cuts,
     drawn,
+    number_added,
     nothing_to_do,
     cleared,
     dropped,

@@ -283,14 +283,21 @@ def _vanishing(
     low, high = sizes[least], sizes[best]
     why, remedy, rows = _cause(trace, weak, top, (low / high) ** (1 / steps))
     line, col, place = where(trace, (rows[0] if rows else weak[0][1]).chain)
-    beside = (
-        f"1/{float(f'{high / low:.1g}'):,.0f} of the {high:.2g} of {best.name}" if low else f"{best.name} {high:.2g}"
-    )
+    beside = f"1/{_times(high / low)} of the {high:.2g} of {best.name}" if low else f"{best.name} {high:.2g}"
     message = capital(
         f"{place} lets gradients vanish: {why}, so {_span(weak)} hardly {'learns' if len(weak) == 1 else 'learn'} "
         f"({least.name} gets {low:.2g} rms, {beside})."
     )
     return Found("vanishing", "warning", line, col, message, remedy, rows, [leaf for leaf, _ in weak])
+
+
+def _times(ratio: float) -> str:
+    """One digit of a large ratio.
+
+    >>> _times(123456), _times(2.6e21)
+    ('100,000', '3e+21')
+    """
+    return f"{float(f'{ratio:.1g}'):,.0f}" if ratio < 1e9 else f"{ratio:.0e}"
 
 
 def _exploding(trace: Trace, strong: list[tuple[Leaf, Row]], end: tuple[Leaf, Row], sizes: dict[Leaf, float]) -> Found:

@@ -310,4 +310,17 @@ for sample in torch.randn(20, 3):
     loss = (pred - target).pow(2).mean()
     opt.zero_grad(); loss.backward(); opt.step()
 """,
+    "a penalty whose weight is read as a number": """
+model = nn.Linear(16, 1)
+optimizer = core.optim.SGD(model.parameters(), lr=0.01)
+total = 0.0
+for step in range(8):
+    fit = F.mse_loss(model(x).squeeze(1), x[:, 0])
+    penalty = model.weight.abs().mean()
+    loss = fit + 0.1 * (fit.item() / (penalty.item() + 1e-6)) * penalty
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    total = total + loss.item()
+""",
 }

@@ -265,4 +265,49 @@ for _ in range(3):
     opt.zero_grad(); loss.backward(); opt.step()
 """,
     ),
+    "a loader's targets with a dimension too many": Planted(
+        "broadcast",
+        (8,),
+        """
+X, Y = torch.randn(60, 2), torch.randn(60, 1)
+reg = nn.Linear(2, 1)
+opt = torch.optim.SGD(reg.parameters(), lr=0.1)
+data = torch.utils.data.TensorDataset(X, Y)
+for xb, yb in torch.utils.data.DataLoader(data, 30):
+    opt.zero_grad()
+    pred = reg(xb).squeeze(-1)
+    loss = (pred - yb).square().mean()
+    loss.backward()
+    opt.step()
+""",
+    ),
+    "a penalty that is a number": Planted(
+        "cut",
+        (6,),
+        """
+gate = nn.Parameter(torch.ones(16))
+lin = nn.Linear(16, 1)
+opt = torch.optim.SGD([gate, *lin.parameters()], lr=0.05)
+lam = 0.1
+for step in range(8):
+    loss = F.mse_loss(lin(x * gate).squeeze(1), y) + lam * gate.abs().sum().item()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+    ),
+    "a penalty added to the loss as a number": Planted(
+        "cut",
+        (5,),
+        """
+lin = nn.Linear(16, 1)
+opt = torch.optim.SGD(lin.parameters(), lr=0.05)
+for step in range(8):
+    loss = F.mse_loss(lin(x).squeeze(1), y)
+    loss += 0.01 * float(lin.weight.square().sum())
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+    ),
 }
