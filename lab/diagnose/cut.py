@@ -229,7 +229,9 @@ def _remedy(trace: Trace, row: Row, last: Row, back: Row | None) -> str:
     if last.cut == "cast":
         return "Integers have no gradient: go on with the floating-point values."
     if last.cut == "tensor":
-        return "Use the tensor itself, or core.stack for a list of tensors: core.tensor copies values alone."
+        library = code_of(trace, last).partition("(")[0].rpartition(".")[0]
+        library = library if library.isidentifier() else "core"
+        return f"Use the tensor itself, or {library}.stack for a list of tensors: {library}.tensor copies values alone."
     gone = {
         "detach": "detach()",
         "data": ".data",

@@ -117,6 +117,17 @@ TABLE: list[tuple[str, str, str]] = [
         "Give it .float(); of a loss, check that the prediction comes first and the target second.",
     ),
     (
+        r"Found dtype (\w+) but expected (\w+)",
+        "it takes {1} values and one of those that it is given is {0}",
+        "Convert that one, mostly the target: target.float().",
+    ),
+    (
+        r"Function (\w+) returned an invalid gradient at index (\d+) - got (\[.*?\]) but expected shape compatible "
+        r"with (\[.*?\])",
+        "{0} gives a gradient of shape {2} for input {1}, whose shape is {3}",
+        "Let the class's backward() return a gradient of the shape of each input.",
+    ),
+    (
         r"all elements of (?:input|target) should be between 0 and 1",
         "binary_cross_entropy takes probabilities and got values outside 0 to 1",
         "Use binary_cross_entropy_with_logits, or a sigmoid before it; and look at the targets.",
@@ -166,7 +177,11 @@ def said(trace: Trace, error: ErrorRow) -> list[Found]:
         words = [foreign.NAMES.get(g or "", g or "") for g in match.groups()]
         words = [w if len(w) <= 160 else w[:159] + "…" for w in words]
         at = f" in `{code_of(trace, row)}`" if row is not None else ""
-        message = f"Line {error.line} fails{at}: {why.format(*words)}{foreign.given(row)}."
+        given = foreign.given(row)
+        named = [foreign.NAMES[g] for g in match.groups() if g in foreign.NAMES]
+        if any(kind not in given for kind in named) or ".backward(" in at:
+            given = ""  # what was recorded is not what the error speaks of
+        message = f"Line {error.line} fails{at}: {why.format(*words)}{given}."
         rows = [row] if row is not None else []
         return [Found("error", "error", error.line, None, message, remedy.format(*words), rows)]
     return []

@@ -310,4 +310,14 @@ for step in range(8):
     opt.step()
 """,
     ),
+    "a binary loss of class numbers": Planted(
+        "error",
+        (3,),
+        """
+model = nn.Sequential(nn.Linear(16, 1), nn.Sigmoid())
+wanted = (x[:, 0] > 0).long()
+loss = nn.BCELoss()(model(x).view(-1), wanted)
+loss.backward()
+""",
+    ),
 }
