@@ -25,6 +25,7 @@ DEPTH = 64  # frames of the user's code that tell two calls of one function apar
 OURS = os.path.dirname(os.path.abspath(__file__)) + os.sep
 Site = tuple[int, ...]  # a chain as numbers, which hash fast: code objects hash by their whole content
 NOWHERE = (0, 0)
+NAMELESS = 8  # tensors without a name that an op may read at one place before its others are not looked up
 _calls = getattr(native.module, "calls", None)  # the walk over frames in C
 CACHE = dis.opmap.get("CACHE", -1)  # the room behind an instruction for what the interpreter has learned of it
 
@@ -46,6 +47,7 @@ class Folder:
         self._codes: dict[int, CodeType] = {}
         self._sites: dict[Site, Site] = {}  # as frames tell it -> with every instruction at its beginning
         self._whose: dict[str, bool | None] = {}  # file -> a library's (True), the user's (False), the lab's (None)
+        self._nameless: dict[Any, int] = {}  # an op's place -> how many tensors without a name it has read
         self._begins: dict[tuple[int, int], int] = {}  # (code, lasti) -> where that instruction begins
         self._path_numbers: dict[tuple[int, int], int] = {}
 
@@ -233,7 +235,12 @@ class Folder:
         before = t.__dict__.get("_seen")
         leaf = self._leaves.get(key)
         if leaf is None:
-            name = self.name(t) if name is None else name
+            if name is None:
+                place = (op, site, inside, self.path)
+                nameless = self._nameless.get(place, 0)
+                name = self.name(t) if nameless < NAMELESS else ""  # all gradients that are clipped, say
+                if not name:
+                    self._nameless[place] = nameless + 1
             kind = "parameter" if trained else "input" if name else "constant"
             leaf = self._leaves[key] = Leaf(self.token, t, kind, name, op, position)
             self.trace.leaves.append(leaf)

@@ -22,7 +22,7 @@ from core.source import is_ours
 
 from .gathered import Sample, Trace
 
-FIRST, LATER, MANY = 0.001, 0.005, 400  # seconds between looks: at first, and after so many
+FIRST, LATER, MANY = 0.002, 0.01, 100  # seconds between looks: at first, and after so many
 SOON = 0.0005  # a look that comes so soon found the cell waiting; a late one made it give way
 STALE = 1_000_000  # ns for which the cell or the looking thread got no processor
 IDLE = 0.2  # share of the time between two looks: a cell that ran for less of it waited
