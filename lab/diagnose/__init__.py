@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from ..gathered import Leaf, Trace
 from .anew import made_in_forward
+from .constants import number_added
 from .cost import double, overhead
 from .cut import cuts, drawn, nothing_to_do
 from .failing import failing
@@ -14,7 +15,6 @@ from .held import held
 from .losses import broadcast, doubled
 from .missing import frozen, missing
 from .nonfinite import first_nonfinite
-from .numbers import number_added
 from .running import wrong_mode
 from .scale import scale
 from .sizes import step_size

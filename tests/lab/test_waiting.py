@@ -150,8 +150,10 @@ interpreted = pytest.mark.skipif(not waiting.interpreted(), reason="needs the de
 @interpreted
 @pytest.mark.parametrize("ask", ["loss.item()", "print(loss)", "f = float(loss)", "bool(loss > 1)", "loss.tolist()"])
 def test_values_asked_of_a_gpu(cell: Any, space: Space, ask: str) -> None:
-    finding = cell(GPU.format(ask=ask), space).findings[0]
-    assert (finding.kind, finding.severity, finding.line) == ("wait", "note", 9)
+    record = cell(GPU.format(ask=ask), space)
+    assert {f.severity for f in record.findings} == {"note"}  # the interpreter's own slowness may be told beside it
+    (finding,) = (f for f in record.findings if f.kind == "wait")
+    assert finding.line == 9
     assert "ran 10 times" in finding.message
     assert "no wait can be measured under Triton's interpreter" in finding.message
 
