@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -338,7 +339,8 @@ def test_the_gpus_side_over_a_fake_cupy():
     assert info.value.fatal  # a broken context: the worker is replaced
 
 
-def test_a_worker_is_replaced_after_a_fatal_failure():
+def test_a_worker_is_replaced_after_a_fatal_failure(monkeypatch):
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[3]))  # the worker imports `Fatal` by its name
     with Worker(Fatal({(1,): 1.0})) as worker:
         with pytest.raises(Failed, match="the device is gone"):
             worker.call("check", {"BLOCK": 1}, limit_s=20)
