@@ -249,18 +249,25 @@ static PyArrayObject *take_dense(PyObject *object, const char *name, int *type) 
     return a;
 }
 
-static PyObject *py_stats(PyObject *module, PyObject *object) {
+/* The figures of an array's items, by the kernel of its type; 0 with an error set. */
+static int read_values(PyObject *object, const char *name, int (*f32)(const float *, ptrdiff_t, value_stats *),
+                       int (*f64)(const double *, ptrdiff_t, value_stats *), value_stats *stats) {
     int type, finished;
-    PyArrayObject *a = take_dense(object, "stats", &type);
-    if (!a) return NULL;
+    PyArrayObject *a = take_dense(object, name, &type);
+    if (!a) return 0;
     const npy_intp n = PyArray_SIZE(a);
     const void *x = PyArray_DATA(a);
-    value_stats stats;
     Py_BEGIN_ALLOW_THREADS
-    finished = type == NPY_FLOAT ? value_stats_f32(x, n, &stats) : value_stats_f64(x, n, &stats);
+    finished = type == NPY_FLOAT ? f32(x, n, stats) : f64(x, n, stats);
     Py_END_ALLOW_THREADS
     Py_DECREF(a);
-    if (!finished) return PyErr_NoMemory();
+    if (!finished) PyErr_NoMemory();
+    return finished;
+}
+
+static PyObject *py_stats(PyObject *module, PyObject *object) {
+    value_stats stats;
+    if (!read_values(object, "stats", value_stats_f32, value_stats_f64, &stats)) return NULL;
     PyObject *histogram = PyList_New(HISTOGRAM_BINS);
     for (int bin = 0; histogram && bin < HISTOGRAM_BINS; bin++) {
         PyObject *count = PyLong_FromLongLong(stats.histogram[bin]);
@@ -288,18 +295,9 @@ static PyObject *py_all_finite(PyObject *module, PyObject *object) {
 }
 
 static PyObject *py_glance(PyObject *module, PyObject *object) {
-    int type, finished;
-    PyArrayObject *a = take_dense(object, "glance", &type);
-    if (!a) return NULL;
-    const npy_intp n = PyArray_SIZE(a);
-    const void *x = PyArray_DATA(a);
     value_stats stats;
-    Py_BEGIN_ALLOW_THREADS
-    finished = type == NPY_FLOAT ? value_glance_f32(x, n, &stats) : value_glance_f64(x, n, &stats);
-    Py_END_ALLOW_THREADS
-    Py_DECREF(a);
-    if (!finished) return PyErr_NoMemory();
-    if (stats.nonfinite || !n) Py_RETURN_NONE;
+    if (!read_values(object, "glance", value_glance_f32, value_glance_f64, &stats)) return NULL;
+    if (stats.nonfinite || !stats.count) Py_RETURN_NONE;
     return Py_BuildValue("ddddd", stats.min, stats.max, stats.mean, sqrt(stats.deviations / (double)stats.count),
                          (double)stats.zeros / (double)stats.count);
 }

@@ -176,11 +176,12 @@ VECTOR static void NAME(glance_lines)(const REAL *x, ptrdiff_t n, value_stats *s
 
 int NAME(value_glance)(const REAL *x, ptrdiff_t n, value_stats *stats) {
     const ptrdiff_t blocks = (n + GLANCE_BLOCK - 1) / GLANCE_BLOCK;
+    *stats = (value_stats){.min = INFINITY, .max = -INFINITY};
+    if (blocks == 0) return 1;
     NAME(range) *parts = calloc((size_t)blocks, sizeof *parts);
     if (!parts) return 0;
     NAME(glance) context = {x, parts, n};
     parallel_for(blocks, (double)n, NAME(glance_blocks), &context);
-    *stats = (value_stats){.min = INFINITY, .max = -INFINITY};
     for (ptrdiff_t block = 0; block < blocks; block++) {
         stats->nonfinite |= parts[block].bad;
         stats->min = parts[block].low < stats->min ? parts[block].low : stats->min;

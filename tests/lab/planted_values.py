@@ -5,34 +5,6 @@ from __future__ import annotations
 from .planted_more import Planted
 
 VALUES: dict[str, Planted] = {
-    "layers in a plain dict": Planted(
-        "optimizer",
-        (21,),
-        """
-class MultiHead(nn.Module):
-    def __init__(self, tasks):
-        super().__init__()
-        self.trunk = nn.Linear(10, 16)
-        self.heads = {t: nn.Linear(16, 1) for t in tasks}
-    def forward(self, x):
-        h = F.relu(self.trunk(x))
-        return {t: head(h).squeeze(1) for t, head in self.heads.items()}
-
-def main():
-    torch.manual_seed(0)
-    net = MultiHead(["age", "income"])
-    opt = torch.optim.SGD(net.parameters(), lr=1e-2)
-    x = torch.randn(50, 10)
-    y = {"age": torch.randn(50), "income": torch.randn(50)}
-    for _ in range(5):
-        out = net(x)
-        loss = sum(F.mse_loss(out[t], y[t]) for t in out)
-        opt.zero_grad()
-        loss.backward()
-        opt.step()
-main()
-""",
-    ),
     "nll_loss of softmax": Planted(
         "loss",
         (9,),

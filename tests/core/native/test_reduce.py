@@ -155,3 +155,21 @@ def test_all_finite(dtype: str, kernels: ModuleType, rng: np.random.Generator) -
         bad.flat[at] = value
         assert kernels.all_finite(bad) is False
         assert kernels.all_finite(bad.T) is False
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("n", [1, 100, 8192, 8193, 100_003])
+def test_glance(dtype: str, n: int, kernels: ModuleType, rng: np.random.Generator) -> None:
+    x = (rng.standard_normal(n) + 1e4).astype(dtype)
+    x[::7] = 0
+    low, high, mean, std, zeros = kernels.glance(x)
+    assert (low, high) == (x.min(), x.max())
+    exact = n <= 8192  # above it the rest is of evenly spaced lines
+    assert mean == pytest.approx(x.mean(dtype=np.float64), rel=1e-9 if exact else 0.02)
+    assert std == pytest.approx(x.std(dtype=np.float64), rel=1e-6 if exact else 0.05, abs=1e-9)
+    assert zeros == pytest.approx((x == 0).mean(), rel=1e-9 if exact else 0.05)
+    for bad in (np.nan, np.inf, -np.inf):
+        broken = x.copy()
+        broken[-1] = bad
+        assert kernels.glance(broken) is None
+    assert kernels.glance(x[:0]) is None
