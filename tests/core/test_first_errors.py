@@ -80,7 +80,7 @@ def test_what_programs_say_before_they_begin():
         assert tomllib.load(f)["project"]["version"] == core.__version__
 
 
-@pytest.mark.skipif(not core.cuda.is_available(), reason="needs the device cuda, a GPU or TRITON_INTERPRET=1 as the suite sets it")
+@pytest.mark.skipif(not core.cuda.is_available(), reason="needs the device cuda: a GPU or TRITON_INTERPRET=1")
 def test_seed_of_the_device():
     core.cuda.manual_seed(7)
     first = core.rand(3, device="cuda").tolist()
