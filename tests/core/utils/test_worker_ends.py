@@ -30,9 +30,13 @@ class Program:
         self.workers: list[int] = []
 
     def first_batch(self) -> None:
-        """Wait for it, and note who the workers are."""
+        """Wait for it."""
         assert self.process.stdout is not None
         assert self.process.stdout.readline().startswith("first")
+
+    def meet_workers(self) -> None:
+        """Wait for the first batch, and note who the workers are: for programs that go on long enough to be asked."""
+        self.first_batch()
         with open(f"/proc/{self.process.pid}/task/{self.process.pid}/children") as file:
             self.workers = [int(pid) for pid in file.read().split()]
         assert len(self.workers) == 4
@@ -115,7 +119,7 @@ def test_workers_that_are_just_starting_end_with_their_parent() -> None:
 
 def test_a_worker_killed_from_outside_is_told_of() -> None:
     program = Program("slow", "4000")
-    program.first_batch()
+    program.meet_workers()
     os.kill(program.workers[2], signal.SIGKILL)
     code, _, err = program.end()
     assert code == 1
