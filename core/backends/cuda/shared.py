@@ -1,0 +1,70 @@
+"""Whether the device `cuda` is there, whose arrays it has, and what the rows of its ops have in common."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+name = "Triton"
+FLOATING = ("float16", "bfloat16", "float32", "float64")
+
+
+@cache
+def availability() -> tuple[bool, str]:
+    """Whether the device is there, and why (not), in a sentence."""
+    import triton_kernels
+
+    able = triton_kernels.availability()
+    if not able.importable:
+        return False, able.reason
+    if able.interpreted:
+        return True, able.reason
+    try:
+        import cupy
+    except ImportError:
+        return False, "CuPy, which holds the arrays of a GPU, is not installed; pip install 'gradlab[gpu]'"
+    try:
+        count = cupy.cuda.runtime.getDeviceCount()
+    except Exception as e:
+        return False, f"CuPy finds no GPU ({e})"
+    if not count:
+        return False, "CuPy finds no GPU"
+    from triton_kernels import runtime
+
+    runtime.connect(cupy)
+    return True, f"{count} GPU(s); {able.reason}"
+
+
+@cache
+def array_library() -> Any:
+    """NumPy under the interpreter, CuPy on a GPU."""
+    import triton_kernels
+
+    if triton_kernels.interpreting():
+        return np
+    import cupy
+
+    return cupy
+
+
+def floating(*arrays: Any) -> str | None:
+    """The reason to decline arrays that are not all of one floating type; None stands for one that was left out."""
+    first = arrays[0].dtype
+    if first.name not in FLOATING:
+        return f"takes {', '.join(FLOATING)}, got {first}"
+    for a in arrays[1:]:
+        if a is not None and a.dtype != first:
+            return f"takes one floating type, got {first} and {a.dtype}"
+    return None
+
+
+def kept(shape: tuple[int, ...], dims: tuple[int, ...], keepdim: bool) -> tuple[int, ...]:
+    """The shape after a reduction over `dims`."""
+    return tuple(1 if i in dims else n for i, n in enumerate(shape) if keepdim or i not in dims)
+
+
+def empty(shape: tuple[int, ...], dtype: Any) -> Any:
+    """Device memory that is not yet written."""
+    return array_library().empty(shape, dtype)
