@@ -80,7 +80,20 @@ def _asset(name: str) -> str:
 PACK_FROM = 200_000
 """Characters of data from which on they are packed."""
 
-PARTS = ("start", "findings", "source", "graph", "tables", "gradients", "timings", "memory", "compare", "frame")
+PARTS = (
+    "start",
+    "tools",
+    "light",
+    "findings",
+    "source",
+    "graph",
+    "tables",
+    "gradients",
+    "timings",
+    "memory",
+    "compare",
+    "frame",
+)
 """Files of widgets/live, one function together: they share its names, in this order."""
 
 # A string or a template, which stays as it is; a comment; or spaces around punctuation. The parts are written so that
