@@ -59,16 +59,14 @@ def check(
             "compile_check: TRITON_INTERPRET is set, and then nothing is compiled: triton fixes the mode when it is "
             "imported. Remedy: run it in a process of its own, without TRITON_INTERPRET."
         )
-    from . import elementwise, loss, matmul, optim, reduce, softmax
+    from . import families
 
     work = []
-    for dtype in dtypes:
-        for module in (elementwise, reduce, matmul, softmax, loss, optim):
-            for case in module.compile_cases(dtype):
-                configs = [case.default_config] if dtype == "fp64" else list(case.space.product())
-                if case.default_config not in configs:
-                    configs.append(case.default_config)
-                work.append((case, dtype, configs))
+    for dtype, case in families.cases(dtypes):
+        configs = [case.default_config] if dtype == "fp64" else list(case.space.product())
+        if case.default_config not in configs:
+            configs.append(case.default_config)
+        work.append((case, dtype, configs))
     for kernel in extra:
         case = kernel.compile_cases("fp32")[0]
         work.append((case, "fp32", [case.default_config]))
