@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import itertools
 import linecache
 import os
 import platform
 import re
-from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from importlib import metadata
 from typing import Any
 
@@ -35,13 +33,11 @@ from .diagnose.found import ended
 from .fold import latest
 from .gathered import Leaf, Ref, Row, Trace
 from .holding import record_memory
+from .keeping import kept
 from .kinds import seen
 from .naming import assigned, is_module, operand
 from .pages import pages
 from .recorder import Recorder
-
-MANY = 16  # tensors with a history in a list that are a finding though the model was not put into evaluation mode
-FEW = 64  # entries of a dictionary or attributes of an object that are looked at
 
 
 def settle(recorder: Recorder, space: Mapping[str, Any], text: str) -> Trace:
@@ -81,7 +77,7 @@ def settle(recorder: Recorder, space: Mapping[str, Any], text: str) -> Trace:
             if g is not None and not g.fresh and t._grad is not None:
                 measure.gradient(g, t._grad._a)
     _order(trace, space)
-    _kept(recorder, space)
+    trace.kept = kept(recorder, space)
     _waiting(recorder, space)
     trace.remade = _remade(trace, space)
     trace.broke = recorder.root
@@ -105,28 +101,6 @@ def _remade(trace: Trace, space: Mapping[str, Any]) -> tuple[str, int | None, st
     return None
 
 
-def _root(recorder: Recorder, path: int) -> int:
-    """The path of the whole model that a path belongs to."""
-    while path and recorder.fold.paths[path][0]:
-        path = recorder.fold.paths[path][0]
-    return path
-
-
-def _lists(trace: Trace, space: Mapping[str, Any]) -> Iterator[tuple[str, list[Any]]]:
-    """The lists that the cell's variables hold, by themselves, in a dictionary or as an attribute of an object."""
-    for variable in assigned(trace.code, trace.block):
-        value = space.get(variable)
-        found = {variable: value}
-        if isinstance(value, dict):
-            found = {f"{variable}[{key!r}]": item for key, item in itertools.islice(value.items(), FEW)}
-            found[variable] = list(itertools.islice(value.values(), 4096))
-        elif not isinstance(value, list | type) and isinstance(getattr(value, "__dict__", None), dict):
-            found = {f"{variable}.{key}": item for key, item in itertools.islice(value.__dict__.items(), FEW)}
-        for name, item in found.items():
-            if isinstance(item, list | deque) and 3 <= len(item) <= 4096:
-                yield name, list(item)
-
-
 def _waiting(recorder: Recorder, space: Mapping[str, Any]) -> None:
     """Note what the optimizers hold that the cell made."""
     trace = recorder.trace
@@ -136,56 +110,6 @@ def _waiting(recorder: Recorder, space: Mapping[str, Any]) -> None:
         if isinstance(groups, list) and callable(getattr(value, "step", None)):
             held = (seen(p) for group in groups for p in group.get("params", ()))
             trace.waiting.update(recorder.fold.parameter(p) for p in held if p is not None and p._requires_grad)
-
-
-def _kept(recorder: Recorder, space: Mapping[str, Any]) -> None:
-    """Lists of losses, or of what a model in evaluation mode gave, with their history."""
-    trace = recorder.trace
-    readers = trace.consumers()
-    for variable, value in _lists(trace, space):
-        single = [part for v in value for part in _parts(v)]
-        held = [t for v in single if (t := seen(v)) is not None and t._node is not None]
-        if len(held) < 3 or len(held) < len(value):
-            continue
-        rows = {r for t in held if (r := latest(t._node.tag)).__class__ is Row and r.token is recorder.fold.token}
-        if not rows:
-            continue
-        size = saved_bytes(held)
-        if all(not t._a.ndim for t in held):
-            # each a loss that backward() ran on by itself; where they were added up first, the list is in use
-            each = max((g.count for g in trace.gradients.values()), default=0) >= len(held)  # and not of all at once
-            alone = (
-                each and all(r.reached for r in rows) and not any(k.reached for r in rows for k in readers.get(r, ()))
-            )
-            if size or alone:
-                trace.kept[variable] = len(held), size
-        elif not size or trace.backwards:
-            continue
-        elif len(held) >= MANY or all(_root(recorder, r.path) in trace.evaluated for r in rows):
-            trace.kept[variable] = len(held), size
-
-
-def _parts(value: Any) -> Iterable[Any]:
-    """What a tuple or a dictionary in a list holds; anything else by itself."""
-    return value if isinstance(value, tuple) else value.values() if isinstance(value, dict) else (value,)
-
-
-def saved_bytes(tensors: list[Any]) -> int:
-    """The bytes that the graphs of some tensors hold for their backward pass, each array once."""
-    arrays: dict[int, Any] = {}
-    known: set[Any] = set()
-    stack = [t._node for t in tensors]
-    while stack and len(known) < 100_000:
-        node = stack.pop()
-        own = getattr(node, "made_by", node)  # another library's node is wrapped anew each time
-        if node is None or own in known:
-            continue
-        known.add(own)
-        for value in getattr(node, "saved", None) or ():
-            if hasattr(value, "nbytes") and hasattr(value, "dtype"):
-                arrays[id(value)] = value
-        stack.extend(after for after, _ in getattr(node, "next_functions", ()))
-    return sum(int(value.nbytes) for value in arrays.values())
 
 
 def _order(trace: Trace, space: Mapping[str, Any]) -> None:

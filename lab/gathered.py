@@ -181,6 +181,23 @@ class Copied:
 
 
 @dataclass
+class Kept:
+    """Tensors of one place and of several iterations that a variable of the cell keeps, with their history."""
+
+    path: tuple[str, ...]
+    """The variable, then attributes (".log") and keys ("'loss'"); "" for a number, or where they differ."""
+    count: int
+    size: int
+    """Bytes of the tensors and of what their graphs saved."""
+    nodes: int
+    rows: list[Row]
+    reached: bool
+    """Whether backward() has gone through them."""
+    judged: bool
+    """Whether they are of models in evaluation mode."""
+
+
+@dataclass
 class StepFacts:
     """What the steps of the optimizers found."""
 
@@ -254,8 +271,8 @@ class Trace:
     steps: StepFacts = field(default_factory=StepFacts)
     modes: dict[int, dict[tuple[bool, bool], int]] = field(default_factory=dict)
     """Module path -> how often it ran in (training, with gradients), of modules for which that matters."""
-    kept: dict[str, tuple[int, int]] = field(default_factory=dict)
-    """Lists of tensors with a history that nothing goes on with -> how many, and the bytes that they hold."""
+    kept: list[Kept] = field(default_factory=list)
+    """Containers that hold tensors of several iterations with their history."""
     evaluated: set[int] = field(default_factory=set)
     """Module paths, of whole models, that last ran in evaluation mode."""
     waiting: set[Leaf] = field(default_factory=set)

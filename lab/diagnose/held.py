@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
 
 from core.source import locate
 from widgets.figures import size_text
@@ -13,14 +14,20 @@ from .found import Found, capital, code_of, where
 
 MANY = 16  # passes without any backward() from which a list of results with their graphs is worth a note
 AGAIN = 3  # so many links make a chain
-ADDING = ("append", "extend", "insert")
+ADDING = ("append", "appendleft", "extend", "insert", "add", "put", "update", "setdefault")
 
 
 def held(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """A sum that nothing runs backward through, and a list of tensors with history."""
     if again := _through_earlier(trace):
         return again
-    return [] if explained else _summed(trace) or _listed(trace) or _appended(trace) or _retained(trace)
+    if trace.failed or (explained and trace.error is not None):
+        return []
+    cut = {ref for row in trace.rows if "cut" in row.flags for ref in ancestors([row])} if explained else set()
+    summed, listed = _summed(trace, cut), _listed(trace, cut)
+    if summed and any(row in ancestors(summed[0].rows) for kept in trace.kept for row in kept.rows):
+        return listed + summed  # what is summed is kept by itself, too
+    return summed or listed or _appended(trace, cut) or _retained(trace)
 
 
 def _through_earlier(trace: Trace) -> list[Found]:
@@ -61,10 +68,10 @@ def _link(row: Row) -> list[Row]:
     return found
 
 
-def _summed(trace: Trace) -> list[Found]:
+def _summed(trace: Trace, cut: set[Ref]) -> list[Found]:
     links: dict[Row, int] = {}
     for row in trace.rows:
-        if row.op not in ("add", "add_") or not row.requires_grad or row.reached or row.shape:
+        if row.op not in ("add", "add_") or not row.requires_grad or row.reached or row.shape or row in cut:
             continue
         before = _link(row)
         links[row] = 1 + max((links.get(r, 0) for r in before), default=0)
@@ -88,24 +95,115 @@ def _summed(trace: Trace) -> list[Found]:
     return [Found("memory", severity, line, col, message, remedy, [row], [])]
 
 
-def _listed(trace: Trace) -> list[Found]:
-    for name, (count, size) in trace.kept.items():
-        line, col, code = _append(trace, name)
-        if line is None:
+def _listed(trace: Trace, cut: set[Ref]) -> list[Found]:
+    """What the cell's variables hold at its end."""
+    for kept in trace.kept:
+        if any(row in cut for row in kept.rows):
             continue
-        message = (
-            f"Line {line} keeps the graph of every iteration alive: `{code}` puts tensors with their history into "
-            f"{name}, {count:,} of them{f', {size_text(size)} of saved values' if size else ''}."
-        )
-        remedy = "Keep the number (loss.item()) or loss.detach()."
-        if not trace.backwards:
+        name = _spoken(kept.path)
+        at = _keeping(trace, kept.path)
+        nodes = f"{kept.nodes:,} nodes of their graphs" + (f" and {size_text(kept.size)}" if kept.size > 1023 else "")
+        row = kept.rows[-1]
+        if at is None:
+            line, col, place = where(trace, row.chain)
+            message = (
+                f"{place} makes tensors that stay alive with the graph of every iteration: {name} holds {kept.count:,} "
+                f"of them (`{code_of(trace, row)}`), {nodes}."
+            )
+        else:
+            line, col, code = at
+            message = (
+                f"Line {line} keeps the graph of every iteration alive: `{code}` puts tensors with their history into "
+                f"{name}, {kept.count:,} of them with {nodes}."
+            )
+        remedy = "Keep the number (loss.item()), or loss.detach()."
+        if row.shape:
+            remedy = "Keep a copy without history: append x.detach() in place of x."
+        if not kept.reached and (kept.judged or not trace.backwards):
             remedy = "Run it under torch.no_grad() where nothing is trained, or keep the number (.item()) or .detach()."
-        severity = "warning" if trace.backwards or trace.evaluated else "note"  # a loss may be made of it elsewhere
-        return [Found("memory", severity, line, col, message, remedy)]
+        # where nothing was trained, a loss may be made of it elsewhere
+        severity = "warning" if trace.backwards or trace.evaluated else "note"
+        return [Found("memory", severity, line, col, capital(message), remedy, kept.rows[-1:])]
     return []
 
 
-def _appended(trace: Trace) -> list[Found]:
+def _spoken(path: tuple[str, ...]) -> str:
+    """A path as the cell would write it: what is inside the last named container is told by that.
+
+    >>> _spoken(("trainer", ".log", "'loss'", "")), _spoken(("f", ".seen", "", "'loss'"))
+    ("trainer.log['loss']", 'f.seen')
+    """
+    while len(path) > 1 and not path[-1]:
+        path = path[:-1]
+    if "" in path:
+        path = path[: path.index("")]
+    return path[0] + "".join(p if p.startswith(".") else f"[{p}]" for p in path[1:])
+
+
+def _keeping(trace: Trace, path: tuple[str, ...]) -> tuple[int, int, str] | None:
+    """The statement that puts something into a container, found by how the container is called."""
+    best: tuple[int, int, int, str] | None = None
+    for node, target, code in _puts(trace):
+        score = _alike(_steps(target), path)
+        if score and (best is None or score > best[0]):
+            best = score, node.lineno, node.col_offset, code
+    return None if best is None else best[1:]
+
+
+def _puts(trace: Trace) -> Iterator[tuple[ast.expr | ast.stmt, ast.expr, str]]:
+    """Statements of the cell by which something grows: the statement, the container, the text."""
+    for node in trace.nodes():
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ADDING:
+            yield node, node.func.value, ast.unparse(node)
+        elif isinstance(node, ast.Assign):
+            for target in node.targets:
+                if isinstance(target, ast.Subscript):
+                    yield node, target.value, ast.unparse(node)
+                elif isinstance(node.value, ast.ListComp | ast.DictComp):
+                    yield node, target, ast.unparse(node)
+        elif isinstance(node, ast.AugAssign):
+            target = node.target.value if isinstance(node.target, ast.Subscript) else node.target
+            yield node, target, ast.unparse(node)
+
+
+def _steps(target: ast.expr) -> list[str]:
+    """The parts of an expression, outermost first: ``self.log["loss"]`` is self, .log, 'loss'."""
+    if isinstance(target, ast.Attribute):
+        return [*_steps(target.value), "." + target.attr]
+    if isinstance(target, ast.Subscript):
+        key = target.slice
+        named = isinstance(key, ast.Constant) and isinstance(key.value, str)
+        return [*_steps(target.value), repr(key.value) if named else ""]  # type: ignore[attr-defined]
+    if isinstance(target, ast.Call) and isinstance(target.func, ast.Attribute) and target.func.attr == "setdefault":
+        return [*_steps(target.func.value), ""]
+    return [target.id] if isinstance(target, ast.Name) else ["?"]
+
+
+def _alike(steps: list[str], path: tuple[str, ...]) -> int:
+    """How much of a container's path an expression names, from its end; 0 where they differ."""
+    held = list(path)
+    best = 0
+    for end in range(len(held), 0, -1):  # the path goes on inside what is put in: a tuple, a dictionary
+        score, left = 0, held[:end]
+        for step in reversed(steps):
+            if not left:
+                score += 1 if step == "self" else 0
+                break
+            part = left.pop()
+            if "" in (step, part) and "." not in (step + part)[:1]:
+                score += 1
+            elif step.lstrip(".") == part.lstrip("."):
+                score += 4
+            elif step == steps[0]:  # a parameter, or self, is called otherwise outside
+                break
+            else:
+                score = 0
+                break
+        best = max(best, score)
+    return best if best >= 4 else 0
+
+
+def _appended(trace: Trace, cut: set[Ref]) -> list[Found]:
     """A list in a function that takes a tensor on the graph in each pass, and from which no loss is made."""
     tree = trace.tree()
     if tree is None:
@@ -122,7 +220,7 @@ def _appended(trace: Trace) -> list[Found]:
                 continue
             name = ast.unparse(call.func.value)  # type: ignore[attr-defined]
             row = _given(made, loop, call.args[0])
-            if row is None or row.count < AGAIN or not row.requires_grad or row.cut:
+            if row is None or row.count < AGAIN or not row.requires_grad or row.cut or row in cut:
                 continue
             alone = not trace.backwards and (trace.evaluated or row.count >= MANY)  # nothing is trained here
             if not (row.reached or alone) or _used(trace, readers, row, loop, name):
@@ -187,39 +285,3 @@ def _retained(trace: Trace) -> list[Found]:
         f"{place} keeps the graph after backward() (retain_graph=True), and nothing runs through it again."
     )
     return [Found("memory", "note", line, col, message, "Leave retain_graph out: the graph is freed at once.")]
-
-
-def _means(tree: ast.AST, at: ast.expr, name: str) -> bool:
-    """Whether an expression is what the cell calls `name`: itself, self.x for model.x, or what a function returns."""
-    text = ast.unparse(at)
-    if text == name or (text.startswith("self.") and text.partition(".")[2] == name.partition(".")[2]):
-        return True
-    made = [n.value for n in ast.walk(tree) if isinstance(n, ast.Assign) and name in map(ast.unparse, n.targets)]
-    called = {ast.unparse(v.func) for v in made if isinstance(v, ast.Call)}
-    return any(
-        isinstance(inner, ast.Return) and inner.value is not None and ast.unparse(inner.value) == text
-        for f in ast.walk(tree)
-        if isinstance(f, ast.FunctionDef) and f.name in called
-        for inner in ast.walk(f)
-    )
-
-
-def _append(trace: Trace, name: str) -> tuple[int | None, int | None, str]:
-    """Where the cell adds to a list."""
-    tree = trace.tree()
-    if tree is None:
-        return None, None, ""
-    for node in trace.nodes():
-        if (
-            isinstance(node, ast.Call)
-            and isinstance(node.func, ast.Attribute)
-            and node.func.attr in ("append", "extend", "insert")
-        ):
-            if _means(tree, node.func.value, name):
-                return node.lineno, node.col_offset, ast.unparse(node)
-        elif isinstance(node, ast.Assign | ast.AugAssign):
-            target = node.targets[0] if isinstance(node, ast.Assign) else node.target
-            item = isinstance(target, ast.Subscript) and _means(tree, target.value, name)
-            if item or (isinstance(target, ast.Name) and target.id == name and isinstance(node.value, ast.ListComp)):
-                return node.lineno, node.col_offset, ast.unparse(node)
-    return None, None, ""
