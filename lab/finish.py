@@ -6,7 +6,7 @@ import linecache
 import os
 import platform
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from importlib import metadata
 from typing import Any
 
@@ -38,6 +38,8 @@ from .kinds import seen
 from .naming import assigned, is_module, operand
 from .pages import pages
 from .recorder import Recorder
+
+FEW = 64  # entries of a container, or attributes of an object, that are looked at
 
 
 def settle(recorder: Recorder, space: Mapping[str, Any], text: str) -> Trace:
@@ -102,14 +104,35 @@ def _remade(trace: Trace, space: Mapping[str, Any]) -> tuple[str, int | None, st
 
 
 def _waiting(recorder: Recorder, space: Mapping[str, Any]) -> None:
-    """Note what the optimizers hold that the cell made."""
+    """Note what the optimizers hold that the cell made and that made no step."""
     trace = recorder.trace
-    for variable in () if trace.steps.count else assigned(trace.code, trace.block):
+    facts = trace.steps
+    for name, optimizer in _optimizers(trace, space):
+        held = (seen(p) for group in optimizer.param_groups for p in group.get("params", ()))
+        leaves = [recorder.fold.parameter(p) for p in held if p is not None and p._requires_grad]
+        if not facts.count:
+            trace.waiting.update(leaves)
+        elif leaves and not any(leaf in trace.optimized for leaf in leaves):
+            facts.unused.append((name, leaves))
+    facts.piled = next((o for o in facts.optimizers if o.stale and o.piles_up), None)
+    if facts.piled is not None and facts.stale is None:
+        facts.stale = facts.piled.stale_at
+
+
+def _optimizers(trace: Trace, space: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """The optimizers that the cell made, by themselves or in an object, a list or a dictionary of its own."""
+    for variable in assigned(trace.code, trace.block):
         value = space.get(variable)
-        groups = getattr(value, "param_groups", None)
-        if isinstance(groups, list) and callable(getattr(value, "step", None)):
-            held = (seen(p) for group in groups for p in group.get("params", ()))
-            trace.waiting.update(recorder.fold.parameter(p) for p in held if p is not None and p._requires_grad)
+        found = {variable: value}
+        if isinstance(value, dict):
+            found |= {f"{variable}[{key!r}]": item for key, item in list(value.items())[:FEW]}
+        elif isinstance(value, list | tuple):
+            found |= {f"{variable}[{k}]": item for k, item in enumerate(value[:FEW])}
+        elif isinstance(getattr(value, "__dict__", None), dict) and not isinstance(value, type):
+            found |= {f"{variable}.{key}": item for key, item in list(value.__dict__.items())[:FEW]}
+        for name, item in found.items():
+            if isinstance(getattr(item, "param_groups", None), list) and callable(getattr(item, "zero_grad", None)):
+                yield name, item
 
 
 def _order(trace: Trace, space: Mapping[str, Any]) -> None:

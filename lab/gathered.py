@@ -198,8 +198,45 @@ class Kept:
 
 
 @dataclass
+class OptimizerFacts:
+    """What the steps of one optimizer found."""
+
+    kind: str
+    steps: int = 0
+    idle: int = 0
+    """Steps that found no gradient."""
+    stale: int = 0
+    """Steps by gradients that were added to those which a step had used already."""
+    again: int = 0
+    """Of these, the ones after the same backward() as the step before."""
+    stale_at: Chain = ()
+    """That backward(), the first time."""
+    fed: Chain = ()
+    """The backward() before its last step."""
+    step_at: Chain = ()
+    """Its last step."""
+    rates: list[float] = field(default_factory=list)
+    """The learning rates of its steps, up to a limit."""
+    RATES = 2048
+
+    @property
+    def piles_up(self) -> bool:
+        """Whether nothing clears what its steps have used: in a GAN the other's loss adds to it once in between."""
+        return bool(self.again) or self.stale > 0.6 * (self.steps - 1)
+
+
+@dataclass
 class StepFacts:
     """What the steps of the optimizers found."""
+
+    optimizers: list[OptimizerFacts] = field(default_factory=list)
+    """Each that made a step, in the order of their first."""
+    followed: dict[Chain, Chain] = field(default_factory=dict)
+    """For a backward(), the step that came next."""
+    unused: list[tuple[str, list[Leaf]]] = field(default_factory=list)
+    """Optimizers that the cell's variables hold and that made no step, in a cell where others did: name, parameters."""
+    piled: OptimizerFacts | None = None
+    """The optimizer whose gradients pile up."""
 
     count: int = 0
     beats: int = 0

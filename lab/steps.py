@@ -10,7 +10,7 @@ from core import modes
 from core.nn import Parameter
 
 from .fold import Folder, Site
-from .gathered import Trace
+from .gathered import OptimizerFacts, Trace
 from .kinds import original
 
 FEW = 4  # parameters of an optimizer that are looked at closely: what a loop forgets, it forgets for all of them
@@ -33,7 +33,7 @@ class Steps:
         self._since: set[int] = set()  # parameters that got a gradient since the last step of any optimizer
         # parameter -> for each gradient that was cleared unused since its last step, the backward() that made it
         self._dropped: dict[int, list[Any]] = {}
-        self._runs: dict[int, tuple[list[int], Any]] = {}  # optimizer -> its steps, those without a gradient; itself
+        self._runs: dict[int, tuple[OptimizerFacts, Any]] = {}  # optimizer -> its facts and itself
         self._versions: dict[int, int] = {}  # parameter -> its version when its last gradient came
         self._moved: set[int] = set()  # parameters that were changed by their .data since then
         self._left: dict[int, int] = {}  # parameter -> how often such a change left its gradient there
@@ -94,16 +94,25 @@ class Steps:
         with_gradient = [p for p in parameters if p._grad is not None]
         self.trace.given.update(self.fold.parameter(p) for p in with_gradient if id(p) not in self._got)
         self._drop(with_gradient)
-        runs, known = self._runs.get(id(optimizer), ([0, 0], None))
-        if known is None or known() is not optimizer:
-            runs = [0, 0]
+        known = self._runs.get(id(optimizer))
+        if known is not None and known[1]() is optimizer:
+            runs = known[0]
+        else:
+            runs = OptimizerFacts(type(optimizer).__name__)
             self._runs[id(optimizer)] = runs, weakref.ref(optimizer)
-        runs[0] += 1
-        runs[1] += not with_gradient
+            facts.optimizers.append(runs)
+        runs.steps += 1
+        runs.idle += not with_gradient
+        if len(runs.rates) < runs.RATES:
+            runs.rates.append(facts.lr)
         if with_gradient and facts.idle_always is not None and facts.idle_always[0] == id(optimizer):
             facts.idle_always = None
-        if facts.stale is None and any(self._stale.get(id(p)) for p in with_gradient):
-            facts.stale = facts.last_backward
+        if any(self._stale.get(id(p)) for p in with_gradient):
+            runs.stale += 1
+            runs.stale_at = runs.stale_at or facts.last_backward
+            runs.again += runs.fed == facts.last_backward
+        runs.fed, runs.step_at = facts.last_backward, facts.last_step
+        facts.followed.setdefault(facts.last_backward, facts.last_step)
         if facts.count > 64 and facts.count % 16:
             return
         # From the last one on: behind a head that begins at zero, the first step's gradients are all zero.
@@ -111,7 +120,7 @@ class Steps:
         if used:
             return
         leaves = [self.fold.parameter(p) for p in parameters]
-        if runs[0] == runs[1] > 1 and facts.idle_always is None:
+        if runs.steps == runs.idle > 1 and facts.idle_always is None:
             facts.idle_always = id(optimizer), self.fold.chain(site), leaves
         came = [g for leaf in leaves if (g := self.trace.gradients.get(leaf)) is not None]
         fresh = any(id(p) in self._fresh for p in parameters)

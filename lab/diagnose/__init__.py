@@ -18,7 +18,17 @@ from .nonfinite import first_nonfinite
 from .running import wrong_mode
 from .scale import scale
 from .sizes import step_size
-from .training import cleared, clipped_late, dropped, made_anew, never_stepped, not_held, nothing_held, piled_up
+from .training import (
+    cleared,
+    clipped_late,
+    dropped,
+    made_anew,
+    never_stepped,
+    not_held,
+    nothing_held,
+    other_stepped,
+    piled_up,
+)
 from .waiting import asked, copied, waits
 
 ORDER: tuple[Callable[[Trace, set[Leaf]], list[Found]], ...] = (
@@ -32,6 +42,7 @@ ORDER: tuple[Callable[[Trace, set[Leaf]], list[Found]], ...] = (
     made_anew,
     nothing_held,
     never_stepped,
+    other_stepped,
     clipped_late,
     step_size,
     first_nonfinite,

@@ -6,7 +6,7 @@ from __future__ import annotations
 import ast
 import re
 
-from ..gathered import Chain, Leaf, Trace
+from ..gathered import Chain, Leaf, OptimizerFacts, Trace, ancestors
 from .found import Found, capital, listed, made_to_train, verb, where
 
 _UNLISTED = re.compile(r"\w+(\.\w+)+\[[^\]]+\](\.|$)")  # a parameter in a module's plain list, or of a module there
@@ -18,14 +18,80 @@ def piled_up(trace: Trace, explained: set[Leaf]) -> list[Found]:
     if chain is None:
         return []
     line, col, place = where(trace, chain)
+    piled = trace.steps.piled
+    steps = piled.steps if piled is not None else trace.steps.by_hand
+    name = optimizer_name(trace, piled) if piled is not None else ""
+    several = len(trace.steps.optimizers) > 1 and name != "the optimizer"
+    who = f"between the steps of {name}" if several else "between the steps"
     message = capital(
-        f"{place} adds its gradients to those that a step has used already: nothing clears them between the steps, so "
-        f"every step goes by the sum of all batches so far ({trace.steps.count or trace.steps.by_hand:,} steps)."
+        f"{place} adds its gradients to those that a step has used already: nothing clears them {who}, so every step "
+        f"goes by the sum of all batches so far ({steps:,} steps)."
     )
-    remedy = "Call optimizer.zero_grad() before backward()."
-    if not trace.steps.count:
+    remedy = f"Call {name if name != 'the optimizer' else 'optimizer'}.zero_grad() before backward()."
+    if piled is None:
         remedy = "Set the gradient back after each step: w.grad = None, or w.grad.zero_()."
     return [Found("zero-grad", "warning", line, col, message, remedy)]
+
+
+def optimizer_name(trace: Trace, facts: OptimizerFacts) -> str:
+    """What the line of its step calls an optimizer."""
+    place = trace.own_place(facts.step_at)
+    found = re.match(r"([\w.\[\]'\"]+)\.step\(", place.code) if place is not None else None
+    return found[1] if found else "the optimizer"
+
+
+def other_stepped(trace: Trace, explained: set[Leaf]) -> list[Found]:
+    """An optimizer whose parameters get gradients and that is never stepped, in a cell that steps another."""
+    facts = trace.steps
+    if trace.error is not None:
+        return []
+    for name, leaves in facts.unused or _unstepped(trace):
+        trained = [leaf for leaf in leaves if leaf in trace.gradients and leaf not in explained]
+        if not trained:
+            continue
+        # the backward() that is theirs: of those that reach them the one that reaches fewest others
+        chains = [(len(ancestors(roots)), c) for c, roots in trace.roots.items() if trained[0] in ancestors(roots)]
+        back = min(chains, key=lambda pair: pair[0])[1] if chains else trace.backwards[-1]
+        after = facts.followed.get(back, facts.last_step)
+        stepped = next((o for o in facts.optimizers if o.step_at == after), facts.optimizers[-1])
+        line, col, place = where(trace, after)
+        explained.update(trained)
+        there, get = where(trace, back)[2], verb(trained, "gets a gradient", "get gradients")
+        stays = verb(trained, "stays as it is", "stay as they are")
+        message = capital(
+            f"{place} steps {optimizer_name(trace, stepped)}, and nothing steps {name}, which holds {listed(trained)}: "
+            f"{verb(trained, 'it', 'they')} {get} from backward() on {there} and {stays}."
+        )
+        remedy = f"Call {name}.step() after backward() on {there}."
+        its = optimizer_name(trace, stepped)
+        if len([at for at in calls(trace, "step") if trace.texts()[at[0] - 1].lstrip().startswith(its)]) > 1:
+            remedy = f"Write {name}.step() on {place}."
+        return [Found("optimizer", "warning", line, col, message, remedy, [], trained)]
+    return []
+
+
+def _unstepped(trace: Trace) -> list[tuple[str, list[Leaf]]]:
+    """An optimizer inside a function, of which only the source tells: it is made and cleared, and never stepped."""
+    left = [leaf for leaf in trace.parameters() if leaf in trace.gradients and leaf not in trace.optimized]
+    left = [leaf for leaf in left if made_to_train(leaf)]
+    if not left or not trace.steps.count:
+        return []
+    made = {
+        ast.unparse(target)
+        for node in trace.nodes()
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and _of_optim(node.value)
+        for target in (node.targets[0].elts if isinstance(node.targets[0], ast.Tuple) else node.targets)
+    }
+    used = {name: {ast.unparse(n.func.value) for n in trace.nodes()  # type: ignore[attr-defined]
+                   if isinstance(n, ast.Call) and getattr(n.func, "attr", "") == name}
+            for name in ("zero_grad", "step")}  # fmt: skip
+    names = sorted((made & used["zero_grad"]) - used["step"])
+    return [(names[0], left)] if len(names) == 1 else []
+
+
+def _of_optim(call: ast.Call) -> bool:
+    text = ast.unparse(call.func)
+    return "optim." in text or text in ("SGD", "Adam", "AdamW", "RMSprop", "Adagrad")
 
 
 def cleared(trace: Trace, explained: set[Leaf]) -> list[Found]:
