@@ -332,6 +332,8 @@ class Tensor(TensorBase):
             )
         start = perf_counter_ns() if observe.observers else 0
         value = self._a.item() if self._kind.dtype is not dtypes.bfloat16 else float(self._a.astype(np.float32).item())
+        if self._kind.device is not cpu:
+            _waited()
         if observe.observers:
             left_graph("item", self, None, start)
         return value
@@ -340,6 +342,8 @@ class Tensor(TensorBase):
         """The elements as nested lists of Python numbers."""
         start = perf_counter_ns() if observe.observers else 0
         values = (self._a.astype(np.float32) if self._kind.dtype is dtypes.bfloat16 else self._a).tolist()
+        if self._kind.device is not cpu:
+            _waited()
         if observe.observers:
             left_graph("tolist", self, None, start)
         return values
@@ -399,12 +403,14 @@ class Tensor(TensorBase):
                     remedy="x.any(), x.all() or a single element",
                 )
             )
-        if observe.observers and self._kind.device is not cpu:
-            start = perf_counter_ns()
-            value = bool(self._a.item())
+        if self._kind.device is cpu:
+            return bool(self._a.item())
+        start = perf_counter_ns()
+        value = bool(self._a.item())
+        _waited()
+        if observe.observers:
             left_graph("bool", self, None, start)
-            return value
-        return bool(self._a.item())
+        return value
 
     def __float__(self) -> float:
         return float(self.item())
@@ -415,7 +421,10 @@ class Tensor(TensorBase):
     def __index__(self) -> int:
         if self._kind.dtype.category > 1 or self._a.size != 1:
             raise TypeError("only integer tensors of a single element can be converted to an index")
-        return int(self._a.item())
+        value = int(self._a.item())
+        if self._kind.device is not cpu:
+            _waited()
+        return value
 
     def __len__(self) -> int:
         if self._a.ndim == 0:
@@ -471,6 +480,13 @@ def wrap(a: Array, k: Kind) -> Tensor:
 def from_array(a: Array, where: device = cpu) -> Tensor:
     """A tensor over an array, its dtype the array's."""
     return wrap(a, kind(dtypes.from_numpy(a.dtype), where))
+
+
+def _waited() -> None:
+    """The host has waited for the GPU, as a value came from there: tell what kernels found wrong since."""
+    from .backends.cuda.faults import waited
+
+    waited()
 
 
 def left_graph(what: str, t: Tensor, result: Any, start: int = 0) -> Any:

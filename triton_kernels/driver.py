@@ -25,6 +25,8 @@ class Host(Protocol):
     def pointer(self, array: Any) -> int: ...
     def empty(self, shape: Sequence[int], dtype: Any) -> Any: ...
     def upload(self, array: np.ndarray) -> Any: ...
+    def shared(self, n: int, dtype: np.dtype) -> tuple[np.ndarray, Any]: ...
+    def synchronize(self) -> None: ...
 
 
 class CupyHost:
@@ -64,6 +66,18 @@ class CupyHost:
 
     def upload(self, array: np.ndarray) -> Any:
         return self._cupy.asarray(array)
+
+    def shared(self, n: int, dtype: np.dtype) -> tuple[np.ndarray, Any]:
+        """Zeros in page-locked host memory, which the device reaches by the same address: NumPy's array, CuPy's."""
+        cuda = self._cupy.cuda
+        pinned = cuda.alloc_pinned_memory(n * dtype.itemsize)
+        room = np.frombuffer(pinned, dtype, n)
+        room[:] = 0
+        memory = cuda.UnownedMemory(pinned.ptr, n * dtype.itemsize, pinned)
+        return room, self._cupy.ndarray((n,), dtype, cuda.MemoryPointer(memory, 0))
+
+    def synchronize(self) -> None:
+        self._cupy.cuda.get_current_stream().synchronize()
 
 
 class CompileOnlyDriver(DriverBase):  # type: ignore[misc]

@@ -12,7 +12,7 @@ from typing import Any
 
 from .cases import Case
 
-_MARK = "def compile_cases("
+_MARK = "\ndef compile_cases("
 
 
 def names() -> list[str]:

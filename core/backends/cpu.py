@@ -156,6 +156,10 @@ def _indexed(table: Any, index: Any) -> str | None:
     return _real(table) or (None if index.dtype == np.int64 else f"takes int64 indices, got {index.dtype}")
 
 
+def _matrix(x: Any) -> str | None:
+    return None if x.ndim == 2 else f"takes scores of two dimensions, got {x.ndim}"
+
+
 def _dropout(x: Any, p: float, seed: int, offset: int) -> Any:
     return c.dropout(x, p, 1 / (1 - p) if p < 1 else 0.0, seed, offset)
 
@@ -180,9 +184,9 @@ _table: dict[str, Row] = {
     "layer_norm.backward": Row("layer_norm_backward", name, _layer_norm_backward,
                                lambda g, x, weight, **_: _real(x, g, weight)),
     "cross_entropy": Row("cross_entropy_forward", name, _cross_entropy,
-                         lambda x, target, weight, **_: _real(x, weight) or _indexed(x, target)),
+                         lambda x, target, weight, **_: _real(x, weight) or _indexed(x, target) or _matrix(x)),
     "cross_entropy.backward": Row("cross_entropy_backward", name, _cross_entropy_backward,
-                                  lambda g, x, target, weight, needs, **_: _real(x, g, weight)
+                                  lambda g, x, target, weight, needs, **_: _real(x, g, weight) or _matrix(x)
                                   or ("gives no gradient of the class weights" if needs[2] else None)),
     "matmul": Row("gemm", "BLAS", blas.product, lambda a, b: _real(a, b)),
     "matmul.backward": Row("gemm_backward", "BLAS", blas.matmul_backward, _matmul_backward_declines),

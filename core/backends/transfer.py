@@ -20,7 +20,7 @@ def _copied(xp: Any, x: Any, to: Device, origin: Device) -> Any:
     if library is np:
         return x.copy()
     if to.type == "cpu":
-        return library.asnumpy(x)
+        return cuda.faults.settled(library.asnumpy(x))
     with library.cuda.Device(to.index):
         return library.array(x)
 

@@ -23,11 +23,15 @@ def device_count() -> int:
 
 
 def synchronize(device: object = None) -> None:
-    """Wait until the device has done what it was told."""
+    """Wait until the device has done what it was told.
+
+    *Raises*: IndexError for an index or a class out of range in an earlier call, which the GPU found meanwhile.
+    """
     import numpy as np
 
     if is_available() and _rows.array_library() is not np:
         _rows.array_library().cuda.Device().synchronize()
+        _rows.faults.waited()
 
 
 def manual_seed(seed: int) -> None:

@@ -100,6 +100,8 @@ _class_weight = operation("class_weight", _class_weight_forward, inputs="target 
 
 
 def _cross_entropy_forward(xp: Any, x: Any, target: Any, weight: Any, ignore_index: int, label_smoothing: float) -> Any:
+    if x.ndim == 3:  # (n, C, m): what the device cuda takes without a copy
+        x = x.swapaxes(1, 2).reshape(-1, x.shape[1])
     w = wide(x)
     safe, valid = _targets(xp, target, x.shape[1], ignore_index)
     top = w.max(axis=1) if x.shape[0] else w.sum(axis=1)
@@ -118,6 +120,11 @@ def _cross_entropy_forward(xp: Any, x: Any, target: Any, weight: Any, ignore_ind
 
 def _cross_entropy_vjp(g: Tensor, x: Tensor, target: Tensor, weight: Tensor | None, lse: Tensor, ignore_index: int,
                        label_smoothing: float, needs: tuple[bool, ...]) -> Any:  # fmt: skip
+    if x.ndim == 3:
+        rows = x.transpose(1, 2).reshape(-1, x._a.shape[1])  # type: ignore[attr-defined]
+        gx, _, gw = _cross_entropy_vjp(g, rows, target, weight, lse, ignore_index, label_smoothing, needs)
+        n, classes, m = x._a.shape
+        return None if gx is None else gx.reshape(n, m, classes).transpose(1, 2), None, gw
     dtype = x.dtype
     x, g = x.to(lse.dtype), g.to(lse.dtype).reshape(-1, 1)
     share = _mass(
@@ -141,12 +148,17 @@ def _class_samples(rng: Any) -> list[Any]:
     return [((x, t, v), {"ignore_index": i}) for v, i in sets]
 
 
+def _cross_entropy_samples(rng: Any) -> list[Any]:
+    found = [(a, {**params, "label_smoothing": s}) for s in (0.0, 0.1) for a, params in _class_samples(rng)]
+    x, t, w = rng.uniform(-2, 2, (2, 3, 4)), rng.integers(0, 3, 8), rng.uniform(0.5, 2, 3)
+    return [*found, ((x, t, w), {"ignore_index": int(t[0]), "label_smoothing": 0.1})]
+
+
 _cross_entropy = operation("cross_entropy", _cross_entropy_forward, inputs="x target weight?",
                            params={"ignore_index": -100, "label_smoothing": 0.0}, outputs="loss lse",
                            vjp=_cross_entropy_vjp,
-                           samples=lambda rng: [(arrays, {**params, "label_smoothing": s})
-                                                for s in (0.0, 0.1) for arrays, params in _class_samples(rng)],
-                           doc="The cross entropy of each row.")  # fmt: skip
+                           samples=_cross_entropy_samples,
+                           doc="The cross entropy of each row; the rows of (n, C, m) are n m.")  # fmt: skip
 
 
 def _nll_forward(xp: Any, x: Any, target: Any, weight: Any, ignore_index: int) -> Any:
@@ -224,9 +236,13 @@ def _as_rows(input: Tensor, target: Tensor, classes: int) -> tuple[Tensor, Tenso
         if input.ndim > 2:
             input = input.permute((0, *range(2, input.ndim), 1))
         input = input.reshape(-1, classes)
+    return input, _as_vector(target)
+
+
+def _as_vector(target: Tensor) -> Tensor:
     if target.dtype is not dtypes.int64:
         target = target.to(dtypes.int64)
-    return input, target if target.ndim == 1 else target.reshape(-1)
+    return target if target.ndim == 1 else target.reshape(-1)
 
 
 def _over_classes(losses: Tensor, rows: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int,
@@ -294,7 +310,10 @@ def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, s
     if target._a.shape == input._a.shape:
         return _of_probabilities(input, target, weight, ignore_index, reduction, label_smoothing)
     classes = _check_classes("cross_entropy", input, target, weight)
-    x, rows = _as_rows(input, target, classes)
+    if input.is_cuda and input.ndim > 2:  # a kernel takes the classes where they stand
+        x, rows = input.flatten(2), _as_vector(target)  # type: ignore[attr-defined]
+    else:
+        x, rows = _as_rows(input, target, classes)
     losses = _cross_entropy(x, rows, weight, ignore_index=ignore_index, label_smoothing=float(label_smoothing))
     return _over_classes(losses, rows, target, weight, ignore_index, reduction)
 

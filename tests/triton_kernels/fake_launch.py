@@ -8,8 +8,9 @@ import time
 
 import numpy as np
 
-from triton_kernels import mode, runtime
+from triton_kernels import faults, mode, runtime
 from triton_kernels.elementwise import build
+from triton_kernels.loss import cross_entropy_forward
 from triton_kernels.matmul import matmul_forward
 from triton_kernels.optim import build as build_update
 from triton_kernels.softmax import softmax_forward
@@ -31,6 +32,7 @@ class Array:
 
 class Host:
     stream = 0x77
+    waits = 0
 
     def __init__(self):
         self.uploaded = []
@@ -62,6 +64,13 @@ class Host:
         self.uploaded.append(array)
         return Array(0x7E00_0000_0000 + 0x1000 * len(self.uploaded), array)
 
+    def shared(self, n, dtype):
+        self.notes = np.zeros(n, dtype)
+        return self.notes, Array(0x7D00_0000_0000, self.notes)
+
+    def synchronize(self):
+        self.waits += 1
+
 
 def tuned(host, kernel, softmax_forward, x, y, out, last):
     """What is launched once results are stored: of the same text, of another, and one that the space forbids."""
@@ -87,6 +96,23 @@ def tuned(host, kernel, softmax_forward, x, y, out, last):
     store("softmax_kernel", source_of(softmax_kernel), [64, 128], {"BLOCK": 1024, "ROWS": 1, "num_warps": 8})
     softmax_forward(x, out)
     return {**seen, "softmax": last(), "device": runtime.device_name()}
+
+
+def fault(host, x):
+    """A class out of range: the launch waits for nothing and raises nothing; a later look tells it, once."""
+    slot = faults.slot("a test's", lambda i: IndexError(f"{i} is no class"))
+    vectors = [Array(0xB000 + 0x1000 * i, np.empty(64, dtype)) for i, dtype in enumerate(["i8", "f4", "f4"])]
+    cross_entropy_forward(x, *vectors, fault=slot)
+    faults.check()
+    host.notes[slot] = 201  # as the kernel notes the class 200
+    cross_entropy_forward(x, *vectors, fault=slot)
+    told = []
+    for _ in range(2):
+        try:
+            faults.check()
+        except IndexError as error:
+            told.append([str(error), *error.__notes__])
+    return {"told": told, "waits": host.waits}
 
 
 def main():
@@ -121,6 +147,7 @@ def main():
     result["matmul"] = last()
     softmax_forward(x, out)
     result["softmax"] = last()
+    result["fault"] = fault(host, x)
     descent = build_update("descent", ["p", "g"], ["lr"], ["t0 = (p - g * lr)"], [("p", "t0")])
     before = last()["count"]
     descent(([x, out], [y, y]), (0.5,))

@@ -97,3 +97,10 @@ def test_launchers_take_what_was_tuned_for_this_gpu_and_this_text(launched):
     assert seen["illegal"]["grid"] == launched["softmax"]["grid"]  # a constraint of the space says no
     assert seen["softmax"]["grid"] == [64, 1, 1]
     assert seen["softmax"]["block"] == [256, 1, 1]
+
+
+def test_a_class_out_of_range_is_told_without_a_wait(launched):
+    seen = launched["fault"]
+    assert seen["waits"] == 0
+    assert [told[0] for told in seen["told"]] == ["200 is no class"]
+    assert "CUDA_LAUNCH_BLOCKING=1" in seen["told"][0][1]

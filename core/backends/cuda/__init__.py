@@ -13,7 +13,7 @@ from ...device import Kind
 from ...device import device as Device
 from ...expr import Program, triton_lines
 from .. import Kernel, Row
-from . import loss, matmul, reduce, softmax
+from . import faults, loss, matmul, reduce, softmax
 from .shared import FLOATING, array_library, availability, name
 
 FAMILIES = (reduce, softmax, matmul, loss)  # an op's rows are tried in this order

@@ -1,4 +1,8 @@
-"""Rows of cross-entropy, forward and backward."""
+"""Rows of cross-entropy and the negative log likelihood, forward and backward.
+
+A target that is no class is noted by the kernel and raised where the host next waits for the GPU (faults.py); nothing
+here waits. Under the interpreter that is at once.
+"""
 
 from __future__ import annotations
 
@@ -7,46 +11,89 @@ from typing import Any
 import numpy as np
 
 from .. import Row
+from .faults import target_slot
 from .shared import array_library, empty, floating, name
 
 
-def _cross_entropy_declines(x: Any, target: Any, weight: Any, label_smoothing: float) -> str | None:
-    if weight is not None:
-        return "takes no class weights"
-    return "takes no label smoothing" if label_smoothing else floating(x)
+def _declines(x: Any, target: Any, weight: Any, *more: Any) -> str | None:
+    if target.dtype != np.int64:
+        return f"takes int64 targets, got {target.dtype}"
+    return floating(x, weight, *more) or ("needs at least one class" if x.shape[1] == 0 else None)
+
+
+def _dense(a: Any) -> Any:
+    return a if a is None or a.flags.c_contiguous else array_library().ascontiguousarray(a)
 
 
 def _cross_entropy(x: Any, target: Any, weight: Any, ignore_index: int, label_smoothing: float) -> Any:
     from triton_kernels import loss
 
-    xp = array_library()
-    valid = (target >= 0) & (target < x.shape[1]) | (target == ignore_index)
-    if not bool(valid.all()):
-        wrong = int(target[~valid][0])
-        raise IndexError(f"Target {wrong} is out of bounds.\n  op: cross_entropy; needed: 0 to {x.shape[1] - 1}")
-    losses = empty((x.shape[0],), x.dtype)
-    lse = empty((x.shape[0],), np.float64 if x.dtype == np.float64 else np.float32)
-    loss.cross_entropy_forward(xp.ascontiguousarray(x), xp.ascontiguousarray(target), losses, lse, ignore_index)
+    losses = empty(target.shape, x.dtype)
+    lse = empty(target.shape, np.float64 if x.dtype == np.float64 else np.float32)
+    loss.cross_entropy_forward(x, _dense(target), losses, lse, ignore_index, weight=_dense(weight),
+                               label_smoothing=label_smoothing,
+                               fault=target_slot("cross_entropy", x.shape[1]))  # fmt: skip
     return losses, lse
 
 
 def _cross_entropy_backward(
     g: Any, x: Any, target: Any, weight: Any, lse: Any, ignore_index: int, label_smoothing: float, **_: Any
 ) -> Any:
-    from triton_kernels import loss
+    from triton_kernels import loss, reduce
 
-    xp = array_library()
     out = empty(x.shape, x.dtype)
-    dense = xp.ascontiguousarray
-    loss.cross_entropy_backward(dense(g), dense(x), lse, dense(target), out, ignore_index)
+    total = None
+    if weight is not None and label_smoothing:
+        total = empty((1,), lse.dtype)
+        reduce.reduce_forward("sum", weight, None, total)
+    loss.cross_entropy_backward(g, x, _dense(lse), _dense(target), out, ignore_index, weight=_dense(weight),
+                                label_smoothing=label_smoothing, total=total)  # fmt: skip
     return out, None, None
+
+
+def _nll(x: Any, target: Any, weight: Any, ignore_index: int) -> Any:
+    from triton_kernels import nll
+
+    out = empty(target.shape, x.dtype)
+    if out.size:
+        nll.nll_forward(x, _dense(target), _dense(weight), out, ignore_index, fault=target_slot("nll_loss", x.shape[1]))
+    return out
+
+
+def _nll_backward(g: Any, x: Any, target: Any, weight: Any, ignore_index: int, **_: Any) -> Any:
+    from triton_kernels import nll
+
+    out = empty(x.shape, x.dtype)
+    if out.size:
+        nll.nll_backward(g, _dense(target), _dense(weight), out, ignore_index)
+    return out, None, None
+
+
+def _class_weight(target: Any, weight: Any, ignore_index: int) -> Any:
+    from triton_kernels import nll
+
+    out = empty(target.shape, weight.dtype)
+    if out.size:
+        nll.nll_forward(None, _dense(target), _dense(weight), out, ignore_index,
+                        fault=target_slot("cross_entropy", weight.shape[0]))  # fmt: skip
+    return out
+
+
+def _no_weight_gradient(needs: Any) -> str | None:
+    return "gives no gradient of the class weights" if needs[2] else None
 
 
 ROWS = {
     "cross_entropy": Row("cross_entropy_kernel", name, _cross_entropy,
-                         lambda x, target, weight, ignore_index, label_smoothing:
-                         _cross_entropy_declines(x, target, weight, label_smoothing)),
+                         lambda x, target, weight, **_: _declines(x, target, weight)),
     "cross_entropy.backward": Row("cross_entropy_backward_kernel", name, _cross_entropy_backward,
-                                  lambda g, x, target, weight, label_smoothing, **_:
-                                  _cross_entropy_declines(x, target, weight, label_smoothing)),
+                                  lambda g, x, target, weight, needs, **_:
+                                  _declines(x, target, weight, g) or _no_weight_gradient(needs)),
+    "nll_loss": Row("nll_kernel", name, _nll, lambda x, target, weight, **_: _declines(x, target, weight)),
+    "nll_loss.backward": Row("nll_backward_kernel", name, _nll_backward,
+                             lambda g, x, target, weight, needs, **_:
+                             _declines(x, target, weight, g) or _no_weight_gradient(needs)),
+    "class_weight": Row("nll_kernel", name, _class_weight,
+                        lambda target, weight, ignore_index: floating(weight)
+                        or (None if target.dtype == np.int64 else f"takes int64 targets, got {target.dtype}")),
 }  # fmt: skip

@@ -1,0 +1,61 @@
+"""On the device cuda an index or a class out of range is the CPU's error, and nothing waits for the GPU to find it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import core
+from core import backends
+from core.nn import functional as F
+
+
+class Unread(np.ndarray):
+    """An array that the host must not look into: on a GPU that would be a wait."""
+
+    def _looked(self, *_: Any) -> Any:
+        raise AssertionError("the host read a value of the device")
+
+    __bool__ = __int__ = __index__ = __float__ = item = tolist = any = all = min = max = _looked  # type: ignore
+
+
+def test_a_class_out_of_range() -> None:
+    x = core.randn(4, 5).cuda()
+    for where in (core.tensor([0, 1, 5, 2]), core.tensor([0, -3, 1, 2])):
+        bad = 5 if int(where.max()) == 5 else -3
+        for function in (F.cross_entropy, F.nll_loss):
+            for device in ("cpu", "cuda"):
+                with pytest.raises(IndexError, match=f"Target {bad} is out of bounds"):
+                    function(x.to(device), where.to(device))
+    assert F.cross_entropy(x, core.tensor([0, 1, 4, -100]).cuda()).isfinite()  # told once, and not again
+
+
+def test_the_host_does_not_look_at_the_targets(rng: np.random.Generator) -> None:
+    x, target = rng.standard_normal((6, 5)).astype("f").view(Unread), rng.integers(0, 5, 6).view(Unread)
+    weight, g = rng.uniform(1, 2, 5).astype("f").view(Unread), np.ones(6, "f").view(Unread)
+    params = {"ignore_index": -100, "label_smoothing": 0.1}
+    losses, lse = backends.rows("cross_entropy", "cuda")[0].run(x, target, weight, **params)
+    backends.rows("cross_entropy.backward", "cuda")[0].run(g, x, target, weight, lse, **params)
+    backends.rows("nll_loss", "cuda")[0].run(x, target, weight, -100)
+    backends.rows("class_weight", "cuda")[0].run(target, weight, -100)
+    assert losses.shape == (6,)
+    with pytest.raises(AssertionError, match="the host read"):
+        (target >= 0).all()
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+@pytest.mark.parametrize("shape", [(2, 3, 4, 5), (2, 3, 7)])
+def test_classes_in_the_middle_are_those_of_the_cpu(shape: tuple[int, ...], smoothing: float) -> None:
+    core.manual_seed(0)
+    x, weight = core.randn(*shape), core.rand(3) + 0.5
+    target = core.randint(0, 3, (shape[0], *shape[2:]))
+    found = []
+    for device in ("cpu", "cuda"):
+        leaf = x.detach().to(device).requires_grad_()
+        loss = F.cross_entropy(leaf, target.to(device), weight.to(device), label_smoothing=smoothing)
+        loss.backward()
+        found.append((loss.item(), leaf.grad.cpu().numpy()))
+    assert found[0][0] == pytest.approx(found[1][0], rel=1e-6)
+    np.testing.assert_allclose(found[0][1], found[1][1], rtol=1e-5, atol=1e-7)
