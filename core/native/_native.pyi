@@ -109,6 +109,17 @@ class Hot:
     def __call__(self, *operands: Any) -> Any: ...
 
 @final
+class Plan:
+    """A launch of a GPU kernel that lacks only its arrays and floats: 0, the driver's error, or a negative number for
+    what it does not take (-1 no array of the type, -2 another alignment, -3 another device)."""
+
+    def __init__(
+        self, function: int, grid: tuple[int, int, int], threads: int, shared_bytes: int, kinds: bytes,
+        values: tuple[int | None, ...], aligned: int, device: int, array_type: type, stream: Any, keep: Any,
+    ) -> None: ...
+    def __call__(self, arrays: Sequence[Any], floats: tuple[float, ...], /) -> int: ...
+
+@final
 class Face:
     """A public function and what serves in its place while autocast is on; all else asked of it is the function's."""
 

@@ -146,7 +146,15 @@ fail:
     return -1;
 }
 
+/* Whether two arrays of one library have one shape. -1 on an error. */
 static int same_shape(PyObject *x, PyObject *y) {
+    if (!PyArray_Check(x) || !PyArray_Check(y)) { /* a GPU's arrays */
+        PyObject *first = PyObject_GetAttr(x, lent.shape), *second = first ? PyObject_GetAttr(y, lent.shape) : NULL;
+        int same = second ? PyObject_RichCompareBool(first, second, Py_EQ) : -1;
+        Py_XDECREF(first);
+        Py_XDECREF(second);
+        return same;
+    }
     PyArrayObject *a = (PyArrayObject *)x, *b = (PyArrayObject *)y;
     return PyArray_NDIM(a) == PyArray_NDIM(b) && PyArray_CompareLists(PyArray_DIMS(a), PyArray_DIMS(b), PyArray_NDIM(a));
 }
@@ -191,7 +199,9 @@ static int record(Hot *self, Tensor *out, Tensor *a, Tensor *b, PyObject *y, int
         Py_SETREF(node->nrs, nrs);
     }
     if (PyBytes_GET_SIZE(layout) && save(node, layout, a, b, y, out->array) < 0) goto fail;
-    if (b && (!same_shape(a->array, out->array) || !same_shape(y, out->array))) {
+    int first_fits = b ? same_shape(a->array, out->array) : 1, second_fits = b ? same_shape(y, out->array) : 1;
+    if (first_fits < 0 || second_fits < 0) goto fail;
+    if (!first_fits || !second_fits) {
         PyObject *first = PyObject_GetAttr(a->array, lent.shape), *second = PyObject_GetAttr(y, lent.shape);
         PyObject *shapes = first && second ? PyTuple_Pack(2, first, second) : NULL;
         Py_XDECREF(first);
