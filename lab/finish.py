@@ -41,6 +41,9 @@ from .recorder import Recorder
 
 FEW = 64  # entries of a container, or attributes of an object, that are looked at
 
+SEQUENCES = {"LSTM", "GRU", "RNN", "MultiheadAttention", "TransformerEncoder", "TransformerEncoderLayer",
+             "TransformerDecoder", "TransformerDecoderLayer", "Transformer"}  # fmt: skip
+
 
 def settle(recorder: Recorder, space: Mapping[str, Any], text: str) -> Trace:
     """Name what has no name yet and list the parameters of every module that took part."""
@@ -67,6 +70,10 @@ def settle(recorder: Recorder, space: Mapping[str, Any], text: str) -> Trace:
             name = f"{above}.{kind}" if above else kind
         trace.paths.append(name)
         trace.entered.append((*trace.entered[parent], (kind, name)))
+        if parent in trace.second:
+            trace.second[len(trace.paths) - 1] = trace.second[parent]
+        elif kind in SEQUENCES and module is not None and _samples_second(module):
+            trace.second[len(trace.paths) - 1] = len(trace.paths) - 1
         if parent == 0 and module is not None:
             _list_parameters(recorder, module, name, set())
     for leaf in trace.leaves:
@@ -84,6 +91,12 @@ def settle(recorder: Recorder, space: Mapping[str, Any], text: str) -> Trace:
     trace.remade = _remade(trace, space)
     trace.broke = recorder.root
     return trace
+
+
+def _samples_second(module: Any) -> bool:
+    """Whether a layer for sequences takes (time, samples, features)."""
+    said = (getattr(inner, "batch_first", None) for inner in module.modules())
+    return next((flag is False for flag in said if flag is not None), False)
 
 
 def _remade(trace: Trace, space: Mapping[str, Any]) -> tuple[str, int | None, str] | None:

@@ -10,6 +10,7 @@ import dis
 import os
 import sys
 import weakref
+from collections.abc import Mapping
 from inspect import CO_NEWLOCALS
 from types import CodeType, FrameType
 from typing import Any
@@ -40,6 +41,7 @@ class Folder:
         self.path = 0
         self.paths: list[tuple[int, Any, str]] = [(0, None, "")]  # (parent, weak reference to the module, class name)
         self.folded = False
+        self.where: list[Mapping[str, Any]] = []  # the user's variables, where their frames do not run any more
         self._numbers = 0
         self._keys: dict[Any, Row] = {}
         self._leaves: dict[Any, Leaf] = {}
@@ -272,7 +274,7 @@ class Folder:
     def name(self, t: Any) -> str:
         """What the user's variables call a tensor right now."""
         t = original(t)
-        return self.names.known(t) or self.names.of(t, spaces(sys._getframe(1), OURS))
+        return self.names.known(t) or self.names.of(t, self.where or spaces(sys._getframe(1), OURS))
 
 
 def _site(chain: Chain) -> Site:

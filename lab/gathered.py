@@ -36,9 +36,9 @@ class Row:
     """One op at one place on the same inputs, however often it ran; or a cut: a value that left the graph there."""
 
     __slots__ = ("backend", "backward_ns", "bad", "bad_backward", "chain", "count", "course", "cut", "device", "dtype",
-                 "error", "flags", "forward_ns", "inner", "into", "kernel", "max_ns", "number", "op", "path", "phase",
-                 "quiet", "reached", "refs", "requires_grad", "shape", "size", "stats", "steps", "stops", "sums",
-                 "token", "view", "waited_ns")  # fmt: skip
+                 "error", "flags", "forward_ns", "given", "inner", "into", "kernel", "max_ns", "number", "op", "path",
+                 "phase", "quiet", "reached", "refs", "requires_grad", "shape", "size", "stats", "steps", "stops",
+                 "sums", "token", "view", "waited_ns")  # fmt: skip
 
     def __init__(
         self, token: object, number: int, op: str, chain: Chain, inner: Any, path: int, refs: tuple[Ref, ...]
@@ -61,6 +61,7 @@ class Row:
         self.bad: Bad | None = None
         self.bad_backward: Bad | None = None
         self.error = ""
+        self.given: list[tuple[tuple[int, ...], str, Stats | None]] = []  # shapes, dtypes, figures, where it failed
         self.flags: set[str] = set()
         self.course: Course | None = None  # of a single number with a gradient: a loss
         self.sums: tuple[float, float] | None = None  # least and largest, of probabilities that nll_loss or a row gets
@@ -310,6 +311,8 @@ class Trace:
     """Module path -> how often it ran in (training, with gradients), of modules for which that matters."""
     kept: list[Kept] = field(default_factory=list)
     """Containers that hold tensors of several iterations with their history."""
+    second: dict[int, int] = field(default_factory=dict)
+    """Module paths inside recurrent or attention layers that take the samples in dimension 1 -> the layer's path."""
     evaluated: set[int] = field(default_factory=set)
     """Module paths, of whole models, that last ran in evaluation mode."""
     waiting: set[Leaf] = field(default_factory=set)

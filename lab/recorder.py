@@ -14,6 +14,7 @@ from typing import Any
 
 from core import backends, modes, observe
 from core.source import is_ours
+from widgets.record import Stats
 
 from . import measure
 from .fold import NOWHERE, OURS, Folder, latest
@@ -256,6 +257,7 @@ class Recorder(observe.Observer):
         row = self.fold.row(op, inputs, place)
         row.count += 1
         row.error = f"{type(error).__name__}: {error}".splitlines()[0]
+        row.given = given(inputs)
 
     # -- backward ------------------------------------------------------------------------------------------------------
 
@@ -443,3 +445,14 @@ class Recorder(observe.Observer):
                 # beside a weight that begins at (almost) nothing every step is large
                 if ratio == ratio and size > 1e-3 * before.size**0.5:
                     self.trace.largest[leaf] = max(ratio, self.trace.largest.get(leaf, 0.0))
+
+
+def given(inputs: tuple[Any, ...]) -> list[tuple[tuple[int, ...], str, Stats | None]]:
+    """The shapes and dtypes of what an op that failed was given; of class numbers and indices the range."""
+    found: list[tuple[tuple[int, ...], str, Stats | None]] = []
+    for t in inputs[:8]:
+        if isinstance(t, TENSORS):
+            dtype = t._kind.dtype.name
+            whole = dtype.startswith(("int", "uint"))
+            found.append((tuple(t._a.shape), dtype, measure.stats(t._a) if whole else None))
+    return found

@@ -14,7 +14,7 @@ from core.source import is_ours
 
 from .fold import OURS
 from .kinds import TENSORS, seen
-from .recorder import Recorder
+from .recorder import Recorder, given
 
 PASSING = {"__call__", "forward", "function", "wrapper", "inner"}
 """Names of functions that only pass a call on."""
@@ -29,6 +29,7 @@ def note(recorder: Recorder, error: BaseException | None) -> None:
     inputs: tuple[Any, ...] = ()
     frames: list[tuple[CodeType, int]] = []
     name, path = "", 0
+    spaces: list[Any] = []
     tb: TracebackType | None = error.__traceback__
     while tb is not None:
         frame = tb.tb_frame
@@ -44,13 +45,18 @@ def note(recorder: Recorder, error: BaseException | None) -> None:
         elif not code.co_filename.startswith(OURS):
             place, name, inputs = (code, tb.tb_lasti), "", ()
             if not code.co_flags & CO_NEWLOCALS or code is recorder.fold.boundary:
-                frames, path = [], 0  # what is around the cell
+                frames, spaces, path = [], [], 0  # what is around the cell
             frames.append(place)
+            spaces.append(frame.f_locals)
         tb = tb.tb_next
     if place is None or not name:
         return
-    row = recorder.fold.stopped(name, inputs, frames[::-1], path)
-    row.count = 1
+    recorder.fold.where = spaces
+    try:
+        row = recorder.fold.stopped(name, inputs, frames[::-1], path)
+    finally:
+        recorder.fold.where = []
+    row.count, row.given = 1, given(inputs)
     row.error = f"{type(error).__name__}: {error}".splitlines()[0]
 
 

@@ -250,11 +250,21 @@ class Watch:
             out = function(*args, **keywords)
         except Exception as error:
             self._quietly(self.recorder.op_failed, name, tuple(given), self._place(), error)
+            if name in ("view", "reshape"):
+                self._asked(args[1:])
             raise
         if keywords.get("inplace") and not name.endswith("_"):
             name += "_"
         self._tell(name, given, out, start, perf_counter_ns())
         return out
+
+    def _asked(self, sizes: tuple[Any, ...]) -> None:
+        """Note the shape that a view which failed was to have."""
+        row = next((r for r in reversed(self.recorder.trace.rows) if r.error), None)
+        if len(sizes) == 1 and isinstance(sizes[0], tuple | list):
+            sizes = tuple(sizes[0])
+        if row is not None and all(isinstance(n, int) for n in sizes):
+            row.shape = tuple(sizes)
 
     def _waited(self, name: str, function: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         """Run a function that needs a tensor's values in Python; those of another device are waited for."""

@@ -12,6 +12,7 @@ from .cut import cuts, drawn, nothing_to_do
 from .failing import failing
 from .found import Found
 from .held import held
+from .layout import classes_last, samples_as_time, scrambled
 from .losses import broadcast, doubled
 from .missing import frozen, missing
 from .nonfinite import first_nonfinite
@@ -48,6 +49,9 @@ ORDER: tuple[Callable[[Trace, set[Leaf]], list[Found]], ...] = (
     first_nonfinite,
     broadcast,
     doubled,
+    classes_last,
+    scrambled,
+    samples_as_time,
     piled_up,
     made_in_forward,
     not_held,

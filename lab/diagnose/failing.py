@@ -11,6 +11,7 @@ from . import foreign, known, plain
 from .again import AGAIN, CHANGED, again, changed
 from .calls import called
 from .found import Found, capital
+from .mismatch import mismatched
 
 _PART = re.compile(r"\b(op|came|needed|remedy): ")
 
@@ -27,6 +28,8 @@ def failing(trace: Trace, explained: set[Leaf]) -> list[Found]:
     if trace.remade and "NoneType" in error.detail:
         return [_remade(trace, error)]
     if found := called(trace, error):
+        return found
+    if found := mismatched(trace, error):
         return found
     own = _told(error)
     if not own or not own[0].remedy or "expected input[" in error.detail:

@@ -45,9 +45,11 @@ def given(row: Row | None) -> str:
     if row is None or not row.refs:
         return ""
     parts = []
-    for ref in row.refs[:4]:
+    seen = [(shape, kind) for shape, kind, _ in row.given] if len(row.given) >= len(row.refs) else []
+    for k, ref in enumerate(row.refs[:4]):
         name = f"{ref.name} " if isinstance(ref, Leaf) and ref.name and not ref.name.startswith("unnamed") else ""
-        parts.append(f"{name}{tuple(ref.shape)} {ref.dtype}".strip())
+        shape, kind = seen[k] if seen else (tuple(ref.shape), ref.dtype)  # where it ran before, other shapes came
+        parts.append(f"{name}{shape} {kind}".strip())
     return f" (given {', '.join(parts)})"
 
 

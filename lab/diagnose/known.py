@@ -117,6 +117,11 @@ TABLE: list[tuple[str, str, str]] = [
         "Give it .float(); of a loss, check that the prediction comes first and the target second.",
     ),
     (
+        r"(?:Found dtype Long but expected Float|result type Float can't be cast to the desired output type Long)",
+        "the targets are whole numbers, and this loss takes them as floating-point values",
+        "Convert the target: target.float().",
+    ),
+    (
         r"Found dtype (\w+) but expected (\w+)",
         "it takes {1} values and one of those that it is given is {0}",
         "Convert that one, mostly the target: target.float().",

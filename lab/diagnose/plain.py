@@ -26,9 +26,25 @@ def explained(trace: Trace, error: ErrorRow) -> list[Found]:
         return [_non_leaf(trace, error)]
     if (number := _NUMBER.search(error.detail)) is not None and (found := _number(trace, error, number[1])):
         return [found]
+    if "missing 1 required positional argument: 'metrics'" in error.detail:
+        return [_metric(trace, error)]
     if "'NoneType'" in error.detail and (name := _gradient(trace, error)):
         return [_none(trace, error, name)]
     return []
+
+
+def _metric(trace: Trace, error: ErrorRow) -> Found:
+    """ReduceLROnPlateau goes by a figure, other schedulers by the count of epochs."""
+    lines = trace.texts()
+    text = lines[error.line - 1] if error.line and error.line <= len(lines) else ""
+    call = re.search(r"([\w.\[\]]+)\.step\(\)", text)
+    name = call[1] if call else "scheduler"
+    message = (
+        f"Line {error.line} calls {name}.step() without a figure: ReduceLROnPlateau lowers the learning rate when the "
+        "figure that it is given stops falling."
+    )
+    remedy = f"Give it the validation loss of the epoch: {name}.step(val_loss)."
+    return Found("error", "error", error.line, None, message, remedy)
 
 
 _NUMBER = re.compile(r"'(?:float|int|numpy\.\w+)' object has no attribute '(\w+)'")
