@@ -5,7 +5,7 @@ sum (as softmax.py). With class weights w and label smoothing s over C classes i
 ``(1 - s) w[t] (lse - x[t]) + s / C sum(w (lse - x))``, whose second sum is taken in the same walk. The backward pass
 needs the scores, the saved logsumexp and the target: ``dx = g (exp(x - lse) sum(m) - m)`` where the mass m of a class
 is ``s / C w + (1 - s) w [class == t]``. A row whose target is `ignore_index` costs 0 and passes no gradient. A target
-that is no class gives NaN and is noted (faults.py), since a kernel cannot raise.
+that is no class gives NaN and is noted (notes.py), since a kernel cannot raise.
 
 The classes may stand in the middle, (n, C, m): the rows of a tile are then the neighbours in memory, and nothing is
 transposed. float16 and bfloat16 are computed in float32.
@@ -25,20 +25,20 @@ import numpy as np
 import triton
 import triton.language as tl
 
-from . import faults, runtime, scalar
+from . import notes, runtime, scalar
 from .cases import Case
 from .runtime import FLOATING, INTERPRET, Launch, Memo
 from .softmax import SPACE as SPACE
 from .softmax import settings_for
-from .tune.space import Config, Constraint, Space, Tunable, powers_of_two
+from .tune.space import Config, Constraint, Space, powers_of_two
 
 MIDDLE_SPACE = Space(  # classes in the middle: many rows, which lie side by side, and few classes at a time
     [
         powers_of_two("BLOCK", 16, 32, default=16),
         powers_of_two("ROWS", 64, 256, default=128),
-        Tunable("num_warps", (4,), default=4),
+        powers_of_two("num_warps", 4, 8, default=4),
     ],
-    [Constraint("at most 32 elements a thread", lambda c: c["BLOCK"] * c["ROWS"] <= 1024 * c["num_warps"])],
+    [Constraint("8 to 16 elements a thread", lambda c: 256 <= c["BLOCK"] * c["ROWS"] / c["num_warps"] <= 512)],
 )  # fmt: skip
 _INTERPRETED_TILE = 1 << 16
 _launches: Memo = Memo()
@@ -109,7 +109,7 @@ def cross_entropy_kernel(
     target = tl.load(target_ptr + row, mask=live, other=ignore_index)
     counted = target != ignore_index
     valid = (target >= 0) & (target < columns)
-    faults.note(live & counted & (valid == 0), target, fault_ptr, slot)
+    notes.note(live & counted & (valid == 0), target, fault_ptr, slot)
     chosen = tl.load(begins + target * x_column, mask=live & valid, other=0.0).to(COMPUTE)
     loss = log_sum - (chosen - top)  # keeps digits that lse - x would lose
     if HAS_WEIGHT:
@@ -171,7 +171,7 @@ def cross_entropy_forward(
 ) -> None:  # fmt: skip
     """Losses and logsumexps of the rows of `x` (N, C), or (n, C, m) with N = n m rows, with `target` (N,) int64.
 
-    `weight` (C,) is the classes' own; `fault` the slot (`faults.slot`) for a target that is no class.
+    `weight` (C,) is the classes' own; `fault` the slot (`notes.slot`) for a target that is no class.
     """
     arrays = (x, target, x if weight is None else weight, losses, lse)
     _run("cross_entropy", arrays, (x,), weight, label_smoothing, ignore_index, config, fault)
@@ -206,8 +206,8 @@ def _run(
     if name.endswith("backward"):
         launch(arrays, (float(label_smoothing),))
         return
-    launch((*arrays, faults.array()), (float(label_smoothing),))
-    faults.launched()
+    launch((*arrays, notes.array()), (float(label_smoothing),))
+    notes.launched()
 
 
 def _strides(name: str, a: Any) -> list[int]:

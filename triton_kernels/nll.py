@@ -1,7 +1,7 @@
 """The negative log likelihood of class numbers, and the weights of their classes.
 
 Algorithm: a look-up a row, ``-w[t] x[t]``; the gradient is ``-w[t] g`` in the class's column and 0 elsewhere. Rows
-whose target is `ignore_index` cost 0. A target that is no class gives NaN and is noted (faults.py).
+whose target is `ignore_index` cost 0. A target that is no class gives NaN and is noted (notes.py).
 
 Bytes moved: forward 3 n elements, backward n m (it writes zeros). Operations: 2 a row.
 Source: the definition.
@@ -16,7 +16,7 @@ import numpy as np
 import triton
 import triton.language as tl
 
-from . import faults, runtime
+from . import notes, runtime
 from .cases import Case
 from .runtime import FLOATING, INTERPRET, Launch, Memo
 from .tune.space import Config, Constraint, Space, powers_of_two
@@ -40,7 +40,7 @@ def nll_kernel(
     target = tl.load(target_ptr + row, mask=live, other=ignore_index)
     counted = target != ignore_index
     valid = (target >= 0) & (target < columns)
-    faults.note(live & counted & (valid == 0), target, fault_ptr, slot)
+    notes.note(live & counted & (valid == 0), target, fault_ptr, slot)
     at = live & counted & valid
     if HAS_X:
         y = tl.load(x_ptr + row * x_row + target * x_column, mask=at, other=0.0) * -1.0
@@ -84,8 +84,8 @@ def nll_forward(x: Any | None, target: Any, weight: Any | None, out: Any, ignore
         ints = [target.size, columns, *steps, ignore_index, fault]
         constants = {"HAS_X": x is not None, "HAS_WEIGHT": weight is not None}
         launch = _launches[key] = _launch(nll_kernel, target.size, ints, constants, config)
-    launch((*arrays, faults.array()))
-    faults.launched()
+    launch((*arrays, notes.array()))
+    notes.launched()
 
 
 def nll_backward(g: Any, target: Any, weight: Any | None, out: Any, ignore_index: int = -100,

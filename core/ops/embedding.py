@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from .. import dtypes
 from ..backends.accumulate import add_rows
 from ..binding import public
@@ -157,6 +159,8 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
         raise RuntimeError(text("one_hot is only applicable to index tensor of type LongTensor.", op="one_hot",
                                 came=str(tensor.dtype), remedy="tensor.long()"))  # fmt: skip
     a = tensor._a
+    if num_classes > 0 and not isinstance(a, np.ndarray):
+        return _one_hot(tensor, classes=num_classes)  # the kernel finds classes out of range: no wait for the GPU
     if not a.size:
         if num_classes <= 0:
             raise RuntimeError(text("Can not infer total number of classes from empty tensor.", op="one_hot"))

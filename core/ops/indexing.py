@@ -375,11 +375,19 @@ def _put(target: Tensor, values: Tensor, arrays: list[Any], accumulate: bool, na
     try:
         if not getattr(target._a.flags, "writeable", True):
             make_writeable(target, name)
-        target._a[_key(where, [a for a in arrays if a is not None])] = values._a
+        given = [a for a in arrays if a is not None]
+        if not (target.is_cuda and _kernel_put(target, values, given, where)):
+            target._a[_key(where, given)] = values._a
     except (IndexError, ValueError) as e:
         raise _explained(target, arrays, e) from None
     storage_of(target).wrote(name, here(3))
     return target
+
+
+def _kernel_put(target: Tensor, values: Tensor, given: list[Any], where: tuple[bool, ...]) -> bool:
+    from ..backends.cuda.indexing import put_into
+
+    return put_into(target._a, values._a, tuple(given), where)
 
 
 def _check_values(x: Tensor, values: Tensor, arrays: list[Any]) -> None:

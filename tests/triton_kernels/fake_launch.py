@@ -8,7 +8,7 @@ import time
 
 import numpy as np
 
-from triton_kernels import faults, mode, runtime
+from triton_kernels import mode, notes, runtime
 from triton_kernels.elementwise import build
 from triton_kernels.loss import cross_entropy_forward
 from triton_kernels.matmul import matmul_forward
@@ -68,7 +68,7 @@ class Host:
         self.notes = np.zeros(n, dtype)
         return self.notes, Array(0x7D00_0000_0000, self.notes)
 
-    def synchronize(self):
+    def synchronize(self, device):
         self.waits += 1
 
 
@@ -100,16 +100,16 @@ def tuned(host, kernel, softmax_forward, x, y, out, last):
 
 def fault(host, x):
     """A class out of range: the launch waits for nothing and raises nothing; a later look tells it, once."""
-    slot = faults.slot("a test's", lambda i: IndexError(f"{i} is no class"))
+    slot = notes.slot("a test's", lambda i: IndexError(f"{i} is no class"))
     vectors = [Array(0xB000 + 0x1000 * i, np.empty(64, dtype)) for i, dtype in enumerate(["i8", "f4", "f4"])]
     cross_entropy_forward(x, *vectors, fault=slot)
-    faults.check()
+    notes.check()
     host.notes[slot] = 201  # as the kernel notes the class 200
     cross_entropy_forward(x, *vectors, fault=slot)
     told = []
     for _ in range(2):
         try:
-            faults.check()
+            notes.check()
         except IndexError as error:
             told.append([str(error), *error.__notes__])
     return {"told": told, "waits": host.waits}

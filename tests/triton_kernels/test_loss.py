@@ -4,7 +4,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from triton_kernels import faults
+from triton_kernels import notes
 from triton_kernels.loss import cross_entropy_backward, cross_entropy_forward
 from triton_kernels.nll import nll_backward, nll_forward
 
@@ -53,11 +53,11 @@ def test_targets_out_of_range_give_nan_and_are_told(rng):
     with pytest.raises(IndexError, match="index -1 is out of range"):
         cross_entropy_forward(x, target, losses, lse)
     assert np.isnan(losses).tolist() == [True, True, False]
-    slot = faults.slot("a test's", lambda i: IndexError(f"{i} is no class"))
+    slot = notes.slot("a test's", lambda i: IndexError(f"{i} is no class"))
     with pytest.raises(IndexError, match="5 is no class"):
         cross_entropy_forward(x[:1], target[:1], losses[:1], lse[:1], fault=slot)
-    assert faults.slot("a test's", ValueError) == slot  # a key's slot is its own for good
-    faults.check()  # told once
+    assert notes.slot("a test's", ValueError) == slot  # a key's slot is its own for good
+    notes.check()  # told once
 
 
 def exact(x, target, weight, smoothing, ignore_index, g):

@@ -13,10 +13,10 @@ from ...device import Kind
 from ...device import device as Device
 from ...expr import Program, triton_lines
 from .. import Kernel, Row
-from . import faults, loss, matmul, reduce, softmax
+from . import faults, indexing, loss, matmul, reduce, softmax
 from .shared import FLOATING, array_library, availability, name
 
-FAMILIES = (reduce, softmax, matmul, loss)  # an op's rows are tried in this order
+FAMILIES = (reduce, softmax, matmul, loss, indexing)  # an op's rows are tried in this order
 
 _table: dict[str, tuple[Row, ...]] = {}
 for _family in FAMILIES:
@@ -30,6 +30,13 @@ def device_count() -> int:
         return 0
     xp = array_library()
     return 1 if xp is np else int(xp.cuda.runtime.getDeviceCount())
+
+
+def is_built() -> bool:
+    """Whether there are kernels for a GPU: where triton can be imported, GPU or not."""
+    import triton_kernels
+
+    return triton_kernels.availability().importable
 
 
 def check(where: Device) -> Device:

@@ -1,6 +1,6 @@
 """Rows of cross-entropy and the negative log likelihood, forward and backward.
 
-A target that is no class is noted by the kernel and raised where the host next waits for the GPU (faults.py); nothing
+A target that is no class is noted by the kernel and raised where the host next waits for the GPU (notes.py); nothing
 here waits. Under the interpreter that is at once.
 """
 

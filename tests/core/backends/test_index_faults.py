@@ -1,4 +1,4 @@
-"""On the device cuda an index or a class out of range is the CPU's error, and nothing waits for the GPU to find it."""
+"""On cuda an index or a class out of range is the CPU's error, found without a wait; repeated places are in order."""
 
 from __future__ import annotations
 
@@ -59,3 +59,48 @@ def test_classes_in_the_middle_are_those_of_the_cpu(shape: tuple[int, ...], smoo
         found.append((loss.item(), leaf.grad.cpu().numpy()))
     assert found[0][0] == pytest.approx(found[1][0], rel=1e-6)
     np.testing.assert_allclose(found[0][1], found[1][1], rtol=1e-5, atol=1e-7)
+
+
+def test_an_index_out_of_range(rng: np.random.Generator) -> None:
+    """As the kernels tell it, where the host does not look first."""
+    x, bad = rng.random((3, 4)).astype("f"), np.array([[0, 3]])
+    for name, arrays, params, error, phrase in [
+        ("embedding", (x, bad), {"padding_idx": -1}, IndexError, "index out of range in self"),
+        ("gather", (x, bad), {"dim": 0}, RuntimeError, "index 3 is out of bounds for dimension 0 with size 3"),
+        ("index", (x, bad[0]), {"where": (True,)}, IndexError, "index 3 is out of bounds for dimension 0 with size 3"),
+        ("index", (x, bad[0] - 6, bad[0]), {"where": (True, True)}, IndexError, "index -6 is out of bounds"),
+        ("scatter_add", (x, bad, x), {"dim": 0}, RuntimeError, "index 3 is out of bounds"),
+        ("one_hot_rows", (bad,), {"classes": 3}, RuntimeError, "Class values must be smaller than num_classes"),
+    ]:
+        row = backends.rows(name, "cuda")[0]
+        assert row.declines(*arrays, **params, **({"scale_grad_by_freq": False} if name == "embedding" else {})) is None
+        with pytest.raises(error, match=phrase):
+            row.run(*arrays, **params)
+    with pytest.raises(IndexError, match="index 3 is out of bounds for dimension 0"):
+        core.ones(3).cuda()[core.tensor([0, 3]).cuda()]
+
+
+@pytest.mark.parametrize(
+    "key", [(slice(None), [3, 0, 3]), ([0, 2, 0], [1, 1, -3]), ([0, 2, 0], slice(None), [1, 0, -1])]
+)
+def test_written_in_order(key: Any) -> None:
+    """The last value of equal places stays, in place, in a copy and by `scatter`; NumPy says which."""
+    want = np.zeros((3, 4, 2), np.float32)
+    values = np.arange(want[key].size, dtype="f").reshape(want[key].shape)
+    want[key] = values
+    x = core.zeros(3, 4, 2).cuda()
+    x[key] = core.tensor(values).cuda()
+    assert np.array_equal(x.cpu().numpy(), want)
+    leaf = core.zeros(3, 4, 2, device="cuda", requires_grad=True)
+    y = leaf * 1.0
+    y[key] = core.tensor(values).cuda()
+    assert np.array_equal(y.detach().cpu().numpy(), want)
+    y.sum().backward()
+    assert float(leaf.grad.sum()) == 24 - np.count_nonzero(np.isin(np.arange(24), _places(key)))
+    x[key] = 7.0
+    want[key] = 7
+    assert np.array_equal(x.cpu().numpy(), want)
+
+
+def _places(key: Any) -> Any:
+    return np.arange(24).reshape(3, 4, 2)[key].reshape(-1)
