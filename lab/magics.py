@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from IPython.core.error import UsageError
-from IPython.core.magic import Magics, cell_magic, line_magic, magics_class
+from IPython.core.magic import Magics, cell_magic, line_cell_magic, line_magic, magics_class
 from IPython.display import publish_display_data
 
 import widgets
@@ -127,18 +127,27 @@ class LabMagics(Magics):
         flags_of(line)
         self.shell.run_cell(f"%%autograd {line}\n{cell}", store_history=False).raise_error()
 
-    @line_magic
-    def tune(self, line: str) -> None:
+    @line_cell_magic
+    def tune(self, line: str, cell: str | None = None) -> None:
         """Compare a kernel's configs at a shape, and keep the best for later runs. Alone it lists the kernels.
 
         ``%tune KERNEL SHAPE DTYPE [--budget 60s] [--target sm_90] [--strategy portfolio] [--evaluations N] [--fresh]``
 
         ``%tune matmul_f32 512x512x512 float32`` measures a C kernel of the tuner's own on this processor (the ops run
         BLAS), ``%tune softmax_kernel 4096x1024 float16`` the GPU's Triton kernel; without a GPU it is compiled for the
-        target and estimated. Interrupting the cell stops the search and gives what was found.
+        target and estimated. A panel shows how it goes on, with Pause and Stop, and other cells run meanwhile; --wait
+        keeps the prompt until the end. --use "BLOCK=256 ..." chooses a config that was measured.
+
+        ``%%tune`` on a cell tunes the `@triton.jit` kernel that the cell defines; ``%%tune`` on an empty cell shows an
+        example.
         """
         from . import tuning  # not needed by who does not tune
 
+        if cell is not None:
+            from . import tuning_cell
+
+            tuning_cell.run(self.shell, line, cell)
+            return
         tuning.magic(line)
 
     # -- around a cell -------------------------------------------------------------------------------------------------

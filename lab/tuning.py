@@ -24,9 +24,12 @@ from triton_kernels.tune.session import Session, seconds_of
 from triton_kernels.tune.store import Store
 from widgets.training import Training, seconds_text
 
-from .bar import Screen
+from .bar import Screen, way_here
 
-USAGE = "%tune KERNEL SHAPE DTYPE [--budget 60s] [--target sm_90] [--strategy portfolio] [--evaluations N] [--fresh]"
+USAGE = (
+    "%tune KERNEL SHAPE DTYPE [--budget 60s] [--target sm_90] [--strategy portfolio] [--evaluations N] [--fresh] "
+    "[--wait]"
+)
 
 
 OWN = "this is a C kernel of the tuner's own; your cells' ops run BLAS or core's C, and stay as fast as they are."
@@ -41,40 +44,72 @@ class _Parser(argparse.ArgumentParser):
         raise Wrong(f"{message}\n{USAGE}")
 
 
-def parser(prog: str = "%tune") -> argparse.ArgumentParser:
+def parser(prog: str = "%tune", kernel: bool = True) -> argparse.ArgumentParser:
     """The grammar of the command."""
     made = _Parser(prog=prog, description=__doc__, add_help=prog != "%tune")
+    if not kernel:
+        made.set_defaults(kernel="", shape="", dtype="")
+        return _shared(made, prog)
     made.add_argument("kernel", metavar="KERNEL", help="such as matmul_f32 or softmax_kernel; --list names them")
     made.add_argument("shape", metavar="SHAPE", help="sizes with x between them: 4096x1024")
     made.add_argument("dtype", metavar="DTYPE", help="float16, bfloat16, float32 or float64")
+    made.add_argument("--use", metavar="CONFIG", help='no search: choose a config that was measured, "BLOCK=256 ..."')
+    return _shared(made, prog)
+
+
+def _shared(made: argparse.ArgumentParser, prog: str) -> argparse.ArgumentParser:
+    """The options that `%tune` and `%%tune` share."""
     made.add_argument("--budget", default="60s", help="how long: 30s, 5m (60s)")
     made.add_argument("--target", help="for Triton kernels: cuda, or an architecture to compile for, such as sm_90")
     made.add_argument("--strategy", default="portfolio", help=", ".join(strategies.names()) + " (portfolio)")
     made.add_argument("--evaluations", type=int, help="try at most so many configs")
     made.add_argument("--fresh", action="store_true", help="do not take over what earlier runs have measured")
+    if prog == "%tune":
+        made.add_argument("--wait", action="store_true", help="give the prompt back at the end, not at once")
     return made
 
 
 def tune(words: Sequence[str], prog: str = "%tune", show: bool | str = True, store: Store | None = None) -> ev.Result:
-    """Run the command. *Raises*: Wrong for a command that cannot be run."""
-    options = parser(prog).parse_args(list(words))
-    try:
-        seconds_of(options.budget)
-        problem = find(options.kernel, options.shape, options.dtype, options.target)
-        if options.strategy not in strategies.names():
-            raise ValueError(f"no strategy is named {options.strategy!r}; there are {', '.join(strategies.names())}")
-        if options.evaluations is not None and options.evaluations < 1:
-            raise ValueError(f"--evaluations is at least 1; came: {options.evaluations}")
-    except ValueError as error:
-        raise Wrong(str(error)) from None
+    """Run the command to its end. *Raises*: Wrong for a command that cannot be run."""
+    options, problem = understood(words, prog)
     with store or Store() as kept:
-        session = Session(
-            problem, budget=options.budget, evaluations=options.evaluations, strategy=options.strategy, store=kept,
-            resume=not options.fresh,
-        )  # fmt: skip
+        session = session_of(options, problem, kept)
         watch(session, show)
     assert session.result is not None
     return session.result
+
+
+def understood(words: Sequence[str], prog: str = "%tune") -> tuple[argparse.Namespace, problems.Problem]:
+    """The options of a command, and the problem it names. *Raises*: Wrong for a command that cannot be run."""
+    options = parser(prog).parse_args(list(words))
+    try:
+        problem = find(options.kernel, options.shape, options.dtype, options.target)
+        _sound(options)
+    except ValueError as error:
+        raise Wrong(str(error)) from None
+    return options, problem
+
+
+def options_of(words: Sequence[str]) -> argparse.Namespace:
+    """The options of `%%tune`, which names no kernel: its cell does. *Raises*: Wrong."""
+    options = parser("%tune", kernel=False).parse_args(list(words))
+    _sound(options)
+    return options
+
+
+def _sound(options: argparse.Namespace) -> None:
+    """*Raises*: ValueError for options that cannot be."""
+    seconds_of(options.budget)
+    if options.strategy not in strategies.names():
+        raise ValueError(f"no strategy is named {options.strategy!r}; there are {', '.join(strategies.names())}")
+    if options.evaluations is not None and options.evaluations < 1:
+        raise ValueError(f"--evaluations is at least 1; came: {options.evaluations}")
+
+
+def session_of(options: argparse.Namespace, problem: problems.Problem, store: Store) -> Session:
+    """The session that the options ask for."""
+    return Session(problem, budget=options.budget, evaluations=options.evaluations, strategy=options.strategy,
+                   store=store, resume=not options.fresh)  # fmt: skip
 
 
 def find(kernel: str, shape: str, dtype: str, target: str | None) -> problems.Problem:
@@ -109,6 +144,35 @@ def _printed(kernel: str) -> Any:
                 return Printed(program.name, tuple(program.inputs), tuple(program.params), tuple(lines), str(result),
                                "bool" if program.is_bool else "same", bools, values, declared.domain[0])  # fmt: skip
     return None
+
+
+def use(problem: problems.Problem, text: str) -> str:
+    """Make a config that was measured the choice for a kernel's shape; what was done, in a sentence.
+
+    *Raises*: Wrong for a config that the space does not have, or that was not measured, or was wrong.
+    """
+    given = dict(pair.partition("=")[::2] for pair in text.split())
+    names = {t.name: {str(v): v for v in t.values} for t in problem.space.tunables}
+    try:
+        config = problem.space.complete({n: names[n][v] for n, v in given.items()})
+    except (KeyError, ValueError) as error:
+        known = "; ".join(f"{n}: {', '.join(values)}" for n, values in names.items())
+        raise Wrong(f"--use {text!r} is no config of {problem.kernel} ({error}); its tunables: {known}") from None
+    if problem.measure.estimate:
+        raise Wrong(f"--use: {problem.kernel} was estimated, not measured, and estimates are not stored")
+    with Store() as kept:
+        trials = [t for t in kept.trials(problem.key) if t["config"] == config]
+        measured = [t for t in trials if t["status"] == "correct" and t.get("ratio")]
+        if not measured:
+            why = trials[-1].get("reason") if trials else "it was not tried"
+            raise Wrong(f"--use: {words(config)} has no time at this shape: {why}. Remedy: %tune without --use first")
+        ratio = measured[-1]["ratio"]
+        session = kept.begin(problem.key, {}, "by hand")
+        kept.win(problem.key, session, {"config": config, "ratio": ratio, "low": ratio, "high": ratio, "ties": []})
+        where = kept.where
+    return (
+        f"{words(config)} is the choice now, at {ratio:.3f} of the default's time when it was tried; stored in {where}"
+    )
 
 
 # -- while it runs -----------------------------------------------------------------------------------------------------
@@ -242,7 +306,7 @@ def describe(result: ev.Result) -> str:
     if _own(result.kernel):
         lines.append(f"Note: {OWN}")
     lines += [f"Note: {note}" for note in result.notes]
-    lines += _verdict(result)
+    lines += verdict(result)
     if result.top:
         lines += ["", f"  {'of default':>10} {'95 % interval':>15} {'time':>9}  config"]
         for place in result.top:
@@ -271,7 +335,8 @@ def describe(result: ev.Result) -> str:
     return "\n".join(lines)
 
 
-def _verdict(result: ev.Result) -> list[str]:
+def verdict(result: ev.Result) -> list[str]:
+    """The best against the default, in sentences."""
     best, default = result.best, result.default
     if best is None or default is None:
         if result.verdict == "stopped":
@@ -301,7 +366,7 @@ def _facts(facts: dict[str, Any]) -> str:
 
 
 def magic(line: str) -> None:
-    """What `%tune` does with its line."""
+    """What `%tune` does with its line: in a notebook a panel that leaves the prompt free, elsewhere text."""
     from IPython.core.error import UsageError
 
     try:
@@ -309,7 +374,16 @@ def magic(line: str) -> None:
         if not given or given == ["--list"]:
             print(listing())
             return
-        print(describe(tune(given)))
+        options, problem = understood(given)
+        if options.use is not None:
+            print(use(problem, options.use))
+        elif way_here() == "notebook" and not options.wait:
+            from . import panel
+
+            store = Store()
+            panel.show(panel.Run(session_of(options, problem, store), store))
+        else:
+            print(describe(tune(given)))
     except ValueError as error:
         raise UsageError(f"%tune: {error}") from None
 
@@ -328,6 +402,10 @@ def main(argv: list[str]) -> int:
         print(listing().replace("%tune", "python -m lab tune"))
         return 0 if argv else 2
     try:
+        options, problem = understood(argv, "python -m lab tune")
+        if options.use is not None:
+            print(use(problem, options.use))
+            return 0
         result = tune(argv, "python -m lab tune")
     except Wrong as error:
         print(f"lab: {str(error).replace('%tune', 'python -m lab tune')}", file=sys.stderr)

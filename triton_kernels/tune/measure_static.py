@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from ..resources import Resources
 from .devices import DEVICES, Device, Occupancy, occupancy
 from .measure import Built, Failed
 from .problem import Shape
@@ -47,12 +48,10 @@ class StaticMeasure:
     def open(self) -> dict[str, str]:
         """Make every launch of this process a compilation."""
         import triton
-        from triton.backends.compiler import GPUTarget
 
         from .. import runtime as stock
-        from ..driver import CompileOnlyDriver
 
-        triton.runtime.driver.set_active(CompileOnlyDriver(GPUTarget("cuda", int(self.target[3:]), 32)))
+        start_compiling(self.target)
         runtime: Any = stock  # another module than it was, in this process of our own
         runtime.empty = lambda shape, dtype: np.empty(shape, dtype)  # scratch between two launches
         self._kernel: TritonKernel = self.printed.kernel() if self.printed else KERNELS[self.kernel]
@@ -79,7 +78,6 @@ class StaticMeasure:
     def build(self, config: Config) -> Built:
         from ..resources import resources_of
 
-        device = DEVICES[self.target]
         if self._arrays is None:
             self._arrays = self._empty()
         began = time.perf_counter()
@@ -94,21 +92,13 @@ class StaticMeasure:
             ) from error
         took = (time.perf_counter() - began) * 1e3
         binary = hashlib.sha256(b"".join(each.compiled.asm["cubin"] for each in self._launched)).hexdigest()
-        for _, r in found:
-            if r.shared_bytes > device.shared_limit:
-                raise Failed("constraints", f"asks for {r.shared_bytes:,} bytes of shared memory, a block of "
-                             f"{self.target} may have {device.shared_limit:,}")  # fmt: skip
-        main, r = max(found, key=lambda pair: pair[0].programs)
-        full = occupancy(device, r.registers, r.shared_bytes, main.num_warps)
-        if full.blocks == 0:
-            raise Failed("constraints", f"no block fits a multiprocessor of {self.target}: {full.limit}")
+        # the kernel itself, not what joins its parts
+        main, r = max(found, key=lambda pair: (pair[0].compiled.metadata.name == self.kernel, pair[0].programs))
+        for _, other in found:
+            limits(other, self.target)
         flops, moved = self._kernel.work(self.shape, dtype_of(self.dtype).itemsize, config)
-        spilled = 2.0 * r.spill_bytes * 32 * main.num_warps * main.programs
-        estimate = estimate_ms(device, self.dtype, flops, moved + spilled, main.programs, main.num_warps, full)
-        facts = {"registers": r.registers, "shared_bytes": r.shared_bytes, "spill_bytes": r.spill_bytes,
-                 "occupancy": round(full.share, 3), "limited_by": full.limit, "programs": main.programs,
-                 "estimate_ms": estimate}  # fmt: skip
-        self._times[tuple(config.items())] = estimate
+        facts = facts_of(r, self.target, self.dtype, flops, moved, main.programs, main.num_warps)
+        self._times[tuple(config.items())] = facts["estimate_ms"]
         return Built(binary, took, facts)
 
     def check(self, config: Config, seed: int = 0, odd: bool = False) -> float:
@@ -139,6 +129,40 @@ class _Compiled:
     compiled: Any
     programs: int
     num_warps: int
+
+
+def start_compiling(target: str) -> None:
+    """From now on this process compiles for `target` and launches nothing."""
+    import triton
+    from triton.backends.compiler import GPUTarget
+
+    from ..driver import CompileOnlyDriver
+
+    triton.runtime.driver.set_active(CompileOnlyDriver(GPUTarget("cuda", int(target[3:]), 32)))
+
+
+def limits(r: Resources, target: str) -> None:
+    """Look whether a block fits. *Raises*: Failed with the limit's name."""
+    allowed = DEVICES[target].shared_limit
+    if r.shared_bytes > allowed:
+        raise Failed("constraints", f"asks for {r.shared_bytes:,} bytes of shared memory, a block of "
+                     f"{target} may have {allowed:,}")  # fmt: skip
+
+
+def facts_of(
+    r: Resources, target: str, dtype: str, flops: float, moved: float, programs: int, num_warps: int
+) -> dict[str, Any]:
+    """What a compiled kernel occupies and its estimated time. *Raises*: Failed where it does not fit the target."""
+    device = DEVICES[target]
+    limits(r, target)
+    full = occupancy(device, r.registers, r.shared_bytes, num_warps)
+    if full.blocks == 0:
+        raise Failed("constraints", f"no block fits a multiprocessor of {target}: {full.limit}")
+    spilled = 2.0 * r.spill_bytes * 32 * num_warps * programs
+    estimate = estimate_ms(device, dtype, flops, moved + spilled, programs, num_warps, full)
+    return {"registers": r.registers, "shared_bytes": r.shared_bytes, "spill_bytes": r.spill_bytes,
+            "occupancy": round(full.share, 3), "limited_by": full.limit, "programs": programs,
+            "estimate_ms": estimate}  # fmt: skip
 
 
 def estimate_ms(

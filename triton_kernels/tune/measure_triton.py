@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import importlib
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -82,29 +82,42 @@ class TritonMeasure:
         return mine, other
 
     def rounds(self, configs: Sequence[Config], count: int, seed: int) -> list[list[float]]:
-        run, cuda = self._run(self.shape, 0), self._xp.cuda
-        properties = cuda.runtime.getDeviceProperties(cuda.runtime.getDevice())
-        sweep = self._xp.empty(2 * int(properties["l2CacheSize"]), np.uint8)
-        for config in configs:
-            for _ in range(2):
-                run.launch(config)
-        rng = np.random.default_rng(seed)
-        events: list[list[tuple[Any, Any]]] = [[] for _ in configs]
-        for _ in range(count):
-            for i in rng.permutation(len(configs)).tolist():
-                begin, end = cuda.Event(), cuda.Event()
-                sweep.fill(0)
-                begin.record()
-                run.launch(configs[i])
-                end.record()
-                events[i].append((begin, end))
-        run.wait()
-        return [[float(cuda.get_elapsed_time(*pair)) for pair in row] for row in events]
+        run = self._run(self.shape, 0)
+        return timed(self._xp, run.launch, run.wait, configs, count, seed)
 
     def _run(self, shape: Shape, seed: int) -> _Run:
         if (shape, seed) not in self._runs:
             self._runs[shape, seed] = _Run(self._kernel, self._module, shape, self.dtype, seed, self._xp)
         return self._runs[shape, seed]
+
+
+def timed(
+    xp: Any,
+    launch: Callable[[Config], None],
+    wait: Callable[[], None],
+    configs: Sequence[Config],
+    count: int,
+    seed: int,
+) -> list[list[float]]:
+    """For each config `count` times in ms on a GPU, in turn by chance, the L2 cache cleared before each."""
+    cuda = xp.cuda
+    properties = cuda.runtime.getDeviceProperties(cuda.runtime.getDevice())
+    sweep = xp.empty(2 * int(properties["l2CacheSize"]), np.uint8)
+    for config in configs:
+        for _ in range(2):
+            launch(config)
+    rng = np.random.default_rng(seed)
+    events: list[list[tuple[Any, Any]]] = [[] for _ in configs]
+    for _ in range(count):
+        for i in rng.permutation(len(configs)).tolist():
+            begin, end = cuda.Event(), cuda.Event()
+            sweep.fill(0)
+            begin.record()
+            launch(configs[i])
+            end.record()
+            events[i].append((begin, end))
+    wait()
+    return [[float(cuda.get_elapsed_time(*pair)) for pair in row] for row in events]
 
 
 class _Run:

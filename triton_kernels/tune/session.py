@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -63,6 +64,9 @@ class Session:
         self.table = Table(problem.space)
         self._begun = False
         self._resumed = 0
+        self._going = threading.Event()
+        self._going.set()
+        self._paused_s = 0.0
         self._notes: list[str] = list(problem.notes)
         if not self.table.complete:
             self._notes.append(f"the space is too large to enumerate: {len(self.table):,} of its configs were drawn")
@@ -74,17 +78,37 @@ class Session:
         that too."""
         self.trials.stopping.set()
 
+    def pause(self) -> None:
+        """Begin no further config until `go_on`; the budget's clock stands still meanwhile."""
+        self._going.clear()
+
+    def go_on(self) -> None:
+        """End a pause."""
+        self._going.set()
+
+    @property
+    def spent_s(self) -> float:
+        """Seconds since it began, pauses left out; 0 before it has begun."""
+        return time.monotonic() - self._began - self._paused_s if self._begun else 0.0
+
+    def _wait(self) -> None:
+        """Stand still as long as it is paused and not stopped."""
+        began = time.monotonic()
+        while not self._going.wait(0.05) and not self.trials.stopping.is_set():
+            pass
+        self._paused_s += time.monotonic() - began
+
     def __iter__(self) -> Iterator[Event]:
         # The events are not kept here: a loop that is left ends them, and their workers.
         if self._begun:
             raise RuntimeError("a session runs once. Remedy: make another; it takes over what this one has measured")
         self._begun = True
+        self._began = time.monotonic()
         return self._run()
 
     # -- the run -------------------------------------------------------------------------------------------------------
 
     def _run(self) -> Iterator[Event]:
-        self._began = time.monotonic()
         trials, ended, final = self.trials, "complete", None
         with contextlib.ExitStack() as stack:
             workers = [self._worker(stack) for _ in range(self.jobs)]
@@ -168,12 +192,13 @@ class Session:
 
     def _search(self, workers: list[Any], pool: ThreadPoolExecutor) -> Iterator[Event]:
         while self.trials.anchor is not None:
+            self._wait()
             if self.trials.stopping.is_set():
                 raise Stopped
             if self.evaluations is not None and self.trials.count >= self.evaluations:
                 yield ev.Stopped("evaluations")
                 return
-            if self.budget_s is not None and time.monotonic() - self._began > self.budget_s - self._reserve():
+            if self.budget_s is not None and self.spent_s > self.budget_s - self._reserve():
                 yield ev.Stopped("budget")
                 return
             room = len(workers) if self.evaluations is None else min(len(workers), self.evaluations - self.trials.count)
@@ -209,7 +234,7 @@ class Session:
             problem.kernel, problem.shape, problem.dtype, problem.measure.kind, problem.device, self.strategy_name,
             verdict, default, places[0] if places else None, tuple(places[:FINALISTS]), ties,
             dict(Counter(r.status for r in trials.rejected)), reasons_of(trials.rejected), trials.count,
-            self._resumed, trials.merged, len(self.table), time.monotonic() - self._began, ended, stored,
+            self._resumed, trials.merged, len(self.table), self.spent_s, ended, stored,
             tuple(self._notes),
         )  # fmt: skip
 
@@ -257,21 +282,35 @@ def seconds_of(budget: float | str) -> float:
 
 
 def run(
-    kernel: str | Problem,
-    shape: str | tuple[int, ...] = "",
+    kernel: Any,
+    shape: Any = "",
     dtype: str = "float32",
     *,
     target: str | None = None,
     store: Store | None = None,
+    grid: Any = None,
+    reference: Any = None,
+    configs: Any = None,
     **options: Any,
 ) -> Result:
     """Tune a kernel and wait for the `Result`; options are `Session`'s. Without `store` the user's own is taken.
+
+    kernel : a name that `find` knows, at a shape and dtype; a `Problem`; or a `@triton.jit` function of one's own, then
+    its arguments by name stand in the place of the shape, with `grid`, `reference` and `configs` as `own_problem` takes
+    them.
 
     >>> from triton_kernels.tune.replay import replayed
     >>> run(replayed({1: 3.0, 2: 1.0}), budget=None).verdict
     'faster'
     """
-    problem = find(kernel, shape, dtype, target) if isinstance(kernel, str) else kernel
+    if isinstance(kernel, str):
+        problem = find(kernel, shape, dtype, target)
+    elif isinstance(kernel, Problem):
+        problem = kernel
+    else:
+        from .own import own_problem
+
+        problem = own_problem(kernel, shape, grid=grid, reference=reference, configs=configs, target=target)
     with store or (Store() if problem.measure.apart else contextlib.nullcontext()) as kept:  # type: ignore[union-attr]
         session = Session(problem, store=kept, **options)
         for _ in session:

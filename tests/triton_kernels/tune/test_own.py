@@ -1,0 +1,107 @@
+"""A user's own kernel: its text for workers, its space, wrong configs that never win, and every error."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import triton
+import triton.language as tl
+
+from triton_kernels import tune
+from triton_kernels.tune.own import made, own_problem, space_of, text_of
+from triton_kernels.tune.problem import Unknown
+
+HALF = tl.constexpr(0.5)
+
+
+@triton.jit
+def halved(x):
+    return x * HALF
+
+
+@triton.jit
+def scale_kernel(x, out, n, SKIP: tl.constexpr, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    v = halved(tl.load(x + i, mask=i < n))
+    if SKIP:
+        v = tl.where(i % BLOCK == BLOCK - 1, 0.0, v)
+    tl.store(out + i, v, mask=i < n)
+
+
+X = np.random.default_rng(0).standard_normal(700).astype(np.float32)
+ARGUMENTS = {"x": X, "out": np.empty_like(X), "n": X.size}
+
+
+def grid(config):
+    return (-(-X.size // config["BLOCK"]),)
+
+
+def half(x, out, n):
+    return x / 2
+
+
+def problem(**changes):
+    kernel = changes.pop("kernel", scale_kernel)
+    arguments = changes.pop("arguments", ARGUMENTS)
+    configs = {"SKIP": (0, 1), "BLOCK": (64, 256), "num_warps": (4, 1)}
+    return own_problem(kernel, arguments, **{"grid": grid, "reference": half, "configs": configs, **changes})
+
+
+def test_its_text_holds_what_it_calls_and_reads():
+    text = text_of(scale_kernel)
+    assert "import triton.language as tl\nHALF = tl.constexpr(0.5)\n" in text
+    assert text.index("def halved") < text.index("def scale_kernel")
+    assert made(text, "scale_kernel").fn.__name__ == "scale_kernel"
+
+
+@pytest.mark.parametrize("target", ["sm_80", "sm_90"])
+def test_configs_that_are_wrong_on_purpose_do_not_win(target, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    found = tune.run(problem(target=target), budget=None)
+    assert found.verdict == "estimate"
+    assert found.evaluations == 8
+    assert all(place.config["SKIP"] == 0 for place in found.top)
+    assert found.best.facts["registers"] > 0
+    wrong = next(text for text, _ in found.reasons if text.startswith("correctness"))
+    assert "of 700 results are wrong; the worst at (" in wrong
+    assert "give the right answer in Triton's interpreter" in " ".join(found.notes)
+
+
+def test_where_all_but_the_default_are_wrong_it_stays(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    only = [{"SKIP": 0, "BLOCK": 256, "num_warps": 4}]
+    only += [{"SKIP": 1, "BLOCK": b, "num_warps": w} for b in (16, 32, 64, 128) for w in (1, 4)]
+    found = tune.run(problem(configs=only), budget=None)
+    assert found.best.config == only[0]
+    assert (
+        found.rejected["correctness"] == len({place for place, _ in found.reasons}) or found.rejected["correctness"] > 5
+    )
+
+
+def test_the_space_is_inferred_or_given():
+    inferred = space_of(scale_kernel, {**ARGUMENTS, "SKIP": 0})
+    assert inferred.names == ("BLOCK", "num_warps")
+    given = space_of(scale_kernel, {}, [triton.Config({"BLOCK": 64}, num_warps=2), triton.Config({"BLOCK": 128})])
+    assert given.default == {"BLOCK": 64, "num_warps": 2, "num_stages": 3}
+
+
+def test_scripts_give_the_kernel_itself(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    found = tune.run(scale_kernel, {**ARGUMENTS, "SKIP": 0}, grid=grid, reference=half,
+                     configs={"BLOCK": (64, 128), "num_warps": (4,)}, budget=None)  # fmt: skip
+    assert found.kernel == "scale_kernel"
+    assert found.shape == (700,)
+
+
+@pytest.mark.parametrize(("changes", "words"), [
+    ({"arguments": {**ARGUMENTS, "z": 3}}, "has no argument z; it has x, out, n, SKIP, BLOCK"),
+    ({"arguments": {"x": X, "out": X.copy()}}, "wants n: needed in the arguments, or in the configs"),
+    ({"reference": lambda x, out, n: {"y": x}}, "the reference gives y; needed: arrays among x, out"),
+    ({"reference": lambda x, out, n: x[:3]}, r"the reference gives out of \(3,\), the argument is \(700,\)"),
+    ({"arguments": {"x": 1, "out": 2, "n": 3}}, "pointers are NumPy arrays in the arguments, and there is none"),
+    ({"target": "sm_7"}, "no target is called sm_7"),
+    ({"target": "cuda"}, "no GPU is connected in this process"),
+])  # fmt: skip
+def test_errors(changes, words):
+    with pytest.raises(Unknown, match=words):
+        problem(**changes)

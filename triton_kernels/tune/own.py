@@ -1,0 +1,351 @@
+"""A user's own `@triton.jit` kernel as a problem: its arguments, its grid, a reference for what it should write.
+
+The kernel's text with all that it calls is sent to workers, which make it anew in the mode they need: compiled for a
+GPU that is not here, interpreted, or run on the GPU. Nothing of the user's process is pickled but arrays and numbers.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import inspect
+import linecache
+import math
+import textwrap
+import time
+import types
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from .measure import SMALLEST, Built, Failed, judge, tolerance
+from .measure_static import facts_of, start_compiling
+from .problem import Problem, Unknown
+from .space import Config, Constraint, Space, Tunable
+from .table import Table
+
+OPTIONS = ("num_warps", "num_stages", "num_ctas", "maxnreg")
+_INFERRED = {"num_warps": (1, 2, 4, 8), "num_stages": (1, 2, 3, 4)}
+_TERMS = 64  # of the sums that an output may hold, for the tolerance
+
+
+@dataclass
+class OwnMeasure:
+    """A kernel of the user's. `kind` is "static", "interpret" or "cuda". See `measure.Measure`.
+
+    text : a module with the kernel, called `name`. arguments : all but the tunables, in any order. outputs : names of
+    the arrays that it writes. expected : what they should become. grids : for each config, in the table's order, how
+    many programs.
+    """
+
+    text: str
+    name: str
+    arguments: dict[str, Any]
+    expected: dict[str, np.ndarray]
+    grids: dict[tuple[Any, ...], tuple[int, ...]]
+    dtype: str
+    kind: str = "static"
+    target: str = "sm_90"
+    host: str = ""
+    estimate: bool = field(init=False)
+    steady: bool = field(init=False)
+    apart: bool = True
+    environment: Mapping[str, str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.estimate = self.steady = self.kind == "static"
+        self.environment = {"TRITON_INTERPRET": "1" if self.kind == "interpret" else "0"}
+
+    def open(self) -> dict[str, str]:
+        """Make the kernel in the mode that this process is for."""
+        import triton
+
+        self._xp: Any = np
+        facts = {"triton": triton.__version__, "device": self.target}
+        if self.kind == "static":
+            start_compiling(self.target)
+        elif self.kind == "cuda":
+            import importlib
+
+            from .. import runtime
+
+            module, _, function = self.host.partition(":")
+            self._xp = getattr(importlib.import_module(module), function)()
+            if runtime.mode() != "cuda":
+                runtime.connect(self._xp)
+            facts["device"] = runtime.device_name()
+        else:
+            from .. import runtime
+
+            facts["device"] = "Triton's interpreter"
+        self._kernel = made(self.text, self.name)
+        self._arrays = {n: self._xp.asarray(a.copy()) for n, a in self.arguments.items() if isinstance(a, np.ndarray)}
+        self._times: dict[tuple[Any, ...], float] = {}
+        return facts
+
+    def build(self, config: Config) -> Built:
+        from ..resources import resources_of
+
+        began = time.perf_counter()
+        if self.kind != "static":
+            if self.kind == "cuda":
+                self._launch(config)
+                self._wait()
+            name = hashlib.sha256(repr(sorted(config.items())).encode()).hexdigest()
+            return Built(name, (time.perf_counter() - began) * 1e3)
+        grid = self.grids[_key(config)]
+        try:
+            compiled = self._kernel.run(*self._specs(), **config, grid=grid, warmup=True)
+        except Exception as error:
+            raise _failed("compile", error) from error
+        moved = float(sum(a.nbytes for a in self.arguments.values() if isinstance(a, np.ndarray)))
+        warps = compiled.metadata.num_warps
+        facts = facts_of(resources_of(compiled), self.target, self.dtype, 0.0, moved, math.prod(grid), warps)
+        self._times[_key(config)] = facts["estimate_ms"]
+        binary = hashlib.sha256(compiled.asm["cubin"]).hexdigest()
+        return Built(f"{binary} {grid}", (time.perf_counter() - began) * 1e3, facts)
+
+    def _specs(self) -> list[Any]:
+        from ..runtime import TYPE_NAMES, _Address
+
+        return [_Address(0, TYPE_NAMES[a.dtype]) if isinstance(a, np.ndarray) else a for a in self._ordered()]
+
+    def _ordered(self) -> list[Any]:
+        return [self.arguments[n] for n in self._kernel.arg_names if n in self.arguments]
+
+    def _launch(self, config: Config) -> None:
+        from ..runtime import Pointer
+
+        arguments = [Pointer(self._arrays[n]) if n in self._arrays else self.arguments[n]
+                     for n in self._kernel.arg_names if n in self.arguments]  # fmt: skip
+        try:
+            self._kernel[self.grids[_key(config)]](*arguments, **config)
+        except Exception as error:
+            raise _failed("runtime", error) from error
+
+    def _wait(self) -> None:
+        if self._xp is not np:
+            try:
+                self._xp.cuda.get_current_stream().synchronize()
+            except Exception as error:  # the process's context is broken: others must not run in it
+                failed = _failed("runtime", error)
+                failed.fatal = True
+                raise failed from error
+
+    def check(self, config: Config, seed: int = 0, odd: bool = False) -> float:
+        """Compiled only, nothing runs: the best are checked in the interpreter, by the session."""
+        if self.kind == "static":
+            return 0.0
+        for name, array in self._arrays.items():
+            if name in self.expected:
+                array.view(np.uint8)[...] = 0xFF  # NaN in every floating dtype
+            else:
+                array[...] = self._xp.asarray(self.arguments[name])
+        self._launch(config)
+        self._wait()
+        worst = 0.0
+        for name, expected in self.expected.items():
+            found = self._arrays[name] if self._xp is np else self._arrays[name].get()
+            kind = found.dtype.name
+            scale = np.abs(expected) + float(np.mean(np.abs(expected)))
+            allowed = tolerance(kind, _TERMS) if kind in ("float16", "bfloat16", "float32", "float64") else 1e-12
+            worst = max(worst, judge(found, expected, scale, allowed, SMALLEST.get(kind, 0.0)))
+        for name, array in self._arrays.items():
+            now = array if self._xp is np else array.get()
+            if name not in self.expected and now.tobytes() != self.arguments[name].tobytes():
+                raise Failed("correctness", f"the kernel writes into {name}, for which the reference gives nothing")
+        return worst
+
+    def pairs(self, config: Config, anchor: Config | None, count: int) -> tuple[list[float], list[float]]:
+        if self.kind == "static":
+            if _key(config) not in self._times:
+                self.build(config)
+            return [self._times[_key(config)]] * count, []
+        if self.kind == "interpret":
+            raise Failed("runtime", "the interpreter has no times: it tells right from wrong alone")
+        if anchor is None:
+            return self.rounds([config], count, 0)[0], []
+        mine, other = self.rounds([config, anchor], count, count)
+        return mine, other
+
+    def rounds(self, configs: Sequence[Config], count: int, seed: int) -> list[list[float]]:
+        if self.kind == "static":
+            return [self.pairs(c, None, count)[0] for c in configs]
+        from .measure_triton import timed
+
+        return timed(self._xp, self._launch, self._wait, configs, count, seed)
+
+
+def _key(config: Mapping[str, Any]) -> tuple[Any, ...]:
+    return tuple(sorted(config.items()))
+
+
+def _failed(status: str, error: Exception) -> Failed:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return Failed(status, f"{type(error).__name__}: {(lines or [''])[-1]}"[:400], str(error)[-4000:])
+
+
+# -- a kernel's text ---------------------------------------------------------------------------------------------------
+
+
+def text_of(kernel: Any) -> str:
+    """A module's text with a jitted kernel and all that it reads of its own globals.
+
+    *Raises*: Unknown for a global that cannot be written down.
+    """
+    heads: dict[str, str] = {"triton": "import triton", "tl": "import triton.language as tl"}
+    bodies: dict[str, str] = {}
+
+    def add(fn: Any, name: str) -> None:
+        if name in bodies:
+            return
+        bodies[name] = ""
+        try:
+            source = textwrap.dedent(inspect.getsource(fn))
+        except OSError as error:
+            raise Unknown(f"the text of {name} cannot be read: {error}") from None
+        for used in _names(ast.parse(source)):
+            if used in fn.__globals__ and used != name and used not in fn.__code__.co_varnames:
+                value = fn.__globals__[used]
+                if isinstance(value, types.ModuleType):
+                    heads[used] = f"import {value.__name__} as {used}"
+                elif isinstance(getattr(value, "fn", None), types.FunctionType) and not _triton_s(value.fn):
+                    add(value.fn, used)
+                elif isinstance(value, bool | int | float | str):
+                    heads[used] = f"{used} = {value!r}"
+                elif type(value).__name__ == "constexpr":
+                    heads[used] = f"{used} = tl.constexpr({value.value!r})"
+                elif getattr(value, "__module__", "").startswith("triton"):
+                    heads[used] = f"from {value.__module__} import {getattr(value, '__name__', used)} as {used}"
+                else:
+                    raise Unknown(f"{name} reads the global {used}, a {type(value).__name__}: needed a number, a text, "
+                                  "tl.constexpr, a module or a @triton.jit function")  # fmt: skip
+        bodies[name] = source
+
+    add(kernel.fn, kernel.fn.__name__)
+    return "\n".join(heads.values()) + "\n\n" + "\n".join(bodies[n] for n in reversed(list(bodies)))
+
+
+def _triton_s(fn: Any) -> bool:
+    return (fn.__module__ or "").startswith("triton.")
+
+
+def _names(tree: ast.AST) -> list[str]:
+    return list(dict.fromkeys(n.id for n in ast.walk(tree) if isinstance(n, ast.Name)))
+
+
+def made(text: str, name: str) -> Any:
+    """The kernel of a module's text, made in this process."""
+    file = f"<tuned kernel {hashlib.sha256(text.encode()).hexdigest()[:12]}>"
+    linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
+    module = types.ModuleType("tuned_kernel")
+    exec(compile(text, file, "exec"), vars(module))
+    return vars(module)[name]
+
+
+def _wide(value: Any) -> Any:
+    """An argument as a reference gets it: floating arrays in float64, others as copies."""
+    if not isinstance(value, np.ndarray):
+        return value
+    with np.errstate(invalid="ignore"):  # an output may hold anything
+        return value.copy() if value.dtype.kind in "biu" else value.astype(np.float64)
+
+
+# -- the problem -------------------------------------------------------------------------------------------------------
+
+
+def space_of(kernel: Any, arguments: Mapping[str, Any], configs: Any = None) -> Space:
+    """The space of a kernel: a list of configs, a dict of lists, or what its constexprs suggest.
+
+    Inferred tunables are the constexprs that the arguments leave open: powers of two from 16 to 1024 for those written
+    in capitals, and num_warps. *Raises*: Unknown.
+    """
+    if isinstance(configs, Mapping):
+        tunables = [Tunable(n, tuple(v), next(iter(v))) for n, v in configs.items()]
+        return Space(tunables)
+    if configs is not None:
+        return Space.of(list(configs))
+    declared = inspect.signature(kernel.fn).parameters.values()
+    left = [p.name for p in declared if "constexpr" in str(p.annotation) and p.name not in arguments]
+    if odd := [n for n in left if not n.isupper()]:
+        raise Unknown(f"no values are known for {', '.join(odd)} of {kernel.fn.__name__}. Remedy: configs={{...}}")
+    sizes = tuple(1 << k for k in range(4, 11))
+    tunables = [Tunable(n, sizes, 128) for n in left]
+    tunables.append(Tunable("num_warps", _INFERRED["num_warps"], 4))
+    limits = [Constraint("a tile of at most 65,536 elements", lambda c: math.prod(c[n] for n in left) <= 1 << 16)]
+    return Space(tunables, limits if len(left) > 1 else [])
+
+
+def own_problem(
+    kernel: Any,
+    arguments: Mapping[str, Any],
+    *,
+    grid: Callable[[Config], tuple[int, ...]] | tuple[int, ...],
+    reference: Callable[..., Any],
+    configs: Any = None,
+    target: str | None = None,
+) -> Problem:
+    """The problem of a kernel with `@triton.jit`.
+
+    arguments : by name, all but the tunables; NumPy arrays for pointers. grid : of a config, as for a launch.
+    reference : takes the arguments and gives, by name, what the outputs should be; a single array where there is one
+    output named ``out``. configs : `triton.Config` objects, dicts, or a dict of lists; without them what the
+    constexprs suggest.
+
+    *Raises*: Unknown, for what is missing or cannot be tuned.
+    """
+    from . import triton_problems
+    from .devices import DEVICES
+
+    name = kernel.fn.__name__
+    names = list(inspect.signature(kernel.fn).parameters)
+    space = space_of(kernel, arguments, configs)
+    if unknown := [n for n in arguments if n not in names]:
+        raise Unknown(f"{name} has no argument {', '.join(unknown)}; it has {', '.join(names)}")
+    if left := [n for n in names if n not in arguments and n not in space.names]:
+        raise Unknown(f"{name} wants {', '.join(left)}: needed in the arguments, or in the configs")
+    arrays = {n: a for n, a in arguments.items() if isinstance(a, np.ndarray)}
+    if not arrays:
+        raise Unknown(f"{name}: pointers are NumPy arrays in the arguments, and there is none")
+    asked = inspect.signature(reference).parameters
+    every = any(p.kind is p.VAR_KEYWORD for p in asked.values())
+    told = reference(**{n: _wide(a) for n, a in arguments.items() if every or n in asked})
+    expected = dict(told) if isinstance(told, Mapping) else {"out": told}
+    if not expected or any(n not in arrays for n in expected):
+        raise Unknown(f"{name}: the reference gives {', '.join(expected) or 'nothing'}; needed: arrays among "
+                      f"{', '.join(arrays)}, by name")  # fmt: skip
+    for n, value in expected.items():
+        expected[n] = np.asarray(value, np.float64)
+        if expected[n].shape != arrays[n].shape:
+            raise Unknown(f"{name}: the reference gives {n} of {expected[n].shape}, the argument is {arrays[n].shape}")
+    table = Table(space)
+    grids = {}
+    for row in range(len(table)):
+        config = table.config(row)
+        sizes = grid(config) if callable(grid) else grid
+        grids[_key(config)] = tuple(int(s) for s in (sizes if isinstance(sizes, Sequence) else (sizes,)))
+    text = text_of(kernel)
+    first = arrays[next(iter(expected))]
+    shape = tuple(int(n) for n in first.shape)
+    common = (text, name, dict(arguments), expected, grids, first.dtype.name)
+    source = hashlib.sha256(text.encode()).hexdigest()[:16]
+    from .. import runtime
+
+    if target not in (None, "cuda", *DEVICES):
+        raise Unknown(f"no target is called {target}; there are cuda and, to compile for, {', '.join(DEVICES)}")
+    if runtime.mode() == "cuda" and target in (None, "cuda"):
+        measure = OwnMeasure(*common, kind="cuda", host=triton_problems.host)
+        return Problem(name, shape, first.dtype.name, space, measure, source, runtime.device_name(), "cuda, cold L2")
+    if target == "cuda":
+        raise Unknown("no GPU is connected in this process: leave the target out, or name one to compile for (sm_90)")
+    where = DEVICES[target or "sm_90"]
+    measure = OwnMeasure(*common, kind="static", target=where.target)
+    check = OwnMeasure(*common, kind="interpret", target=where.target)
+    notes = (
+        f"compiled for {where.target} ({where.product}) and estimated, not timed: each array is counted once, and no "
+        "operations",
+    )
+    return Problem(name, shape, first.dtype.name, space, measure, source, f"{where.target} ({where.product})",
+                   f"static {where.target}", notes, check)  # fmt: skip

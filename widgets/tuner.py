@@ -1,0 +1,236 @@
+"""The tuner's panel: what a session has found, as plain data in; a live view, and one that stays, out.
+
+`html` is self-contained like the card's: tables with inline styles, which a script replaces by the panel inside a
+shadow root. The live panel is the same script fed by a widget (`lab.panel`). Names, reasons and errors are data.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cache
+from typing import Any
+
+from .card import _SPARE, _asset, embed, packed
+from .figures import plain
+from .still import escape
+from .training import seconds_text
+
+Trial = tuple[list[int], str, float | None, float | None, str, dict[str, Any]]
+"""Places among the values of its tunables; status ("right", "same" as another's binary, or why not); the ratio to the
+default; the time in ms; the reason of a rejection; what it occupies."""
+
+SHOWN = 5
+LONGEST = 400
+STATES = {"running": "Tuning", "paused": "Paused", "stopping": "Stopping", "done": "Tuned", "stopped": "Stopped",
+          "failed": "Failed"}  # fmt: skip
+
+
+@dataclass
+class Tuning:
+    """One moment of a session, or its end.
+
+    tunables : name, values as text, and which of them is the default. never : for a pair of tunables, as ``"0,2"``, the
+    pairs of values that no config has, each with the limit that forbids it. places : config as text, ratio, low, high,
+    time in ms, mark, facts. bound : a time to compare with, in ms, why, and its name. code : the choice, to copy.
+    chosen : its config as text. command : what a place's config is appended to, to choose it instead.
+    """
+
+    title: str
+    device: str = ""
+    state: str = "running"
+    doing: str = ""
+    estimate: bool = False
+    spent_s: float = 0.0
+    budget_s: float | None = None
+    size: int = 0
+    resumed: int = 0
+    default_ms: float | None = None
+    tunables: list[tuple[str, list[str], int]] = field(default_factory=list)
+    never: dict[str, list[tuple[int, int, str]]] = field(default_factory=dict)
+    trials: list[Trial] = field(default_factory=list)
+    places: list[tuple[str, float, float, float, float, str, str]] = field(default_factory=list)
+    verdict: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    reasons: list[tuple[str, int]] = field(default_factory=list)
+    bound: tuple[float, str, str] | None = None
+    code: str = ""
+    chosen: str = ""
+    command: str = ""
+
+    def best(self) -> Trial | None:
+        """The right trial of the smallest ratio."""
+        right = [t for t in self.trials if t[2] is not None]
+        return min(right, key=lambda t: t[2] or 0.0) if right else None
+
+    def words(self, trial: Trial) -> str:
+        """A trial's config on one line."""
+        return " ".join(f"{n}={values[k]}" for (n, values, _), k in zip(self.tunables, trial[0], strict=True))
+
+
+def importance(view: Tuning) -> list[tuple[str, float]]:
+    """How much of the spread of log-times each tunable explains by itself, the most first.
+
+    The share of the variance between the groups of configs that agree in that tunable (the correlation ratio; Fisher,
+    Statistical Methods for Research Workers, 1925, section 45). Shares need not add up to 1: tunables work together.
+
+    >>> trials = [([a, b], "right", ratio, ratio, "", {}) for a, b, ratio in
+    ...           [(0, 0, 1.0), (0, 1, 1.0), (1, 0, 0.5), (1, 1, 0.5)]]
+    >>> importance(Tuning("", tunables=[("A", ["1", "2"], 0), ("B", ["1", "2"], 0)], trials=trials))
+    [('A', 1.0), ('B', 0.0)]
+    """
+    import math
+
+    right = [(t[0], math.log(t[2])) for t in view.trials if t[2]]
+    if len(right) < 4:
+        return []
+    mean = sum(y for _, y in right) / len(right)
+    whole = sum((y - mean) ** 2 for _, y in right)
+    found = []
+    for k, (name, values, _) in enumerate(view.tunables):
+        groups: dict[int, list[float]] = {}
+        for codes, y in right:
+            groups.setdefault(codes[k], []).append(y)
+        between = sum(len(g) * (sum(g) / len(g) - mean) ** 2 for g in groups.values())
+        if len(values) > 1:
+            found.append((name, round(between / whole, 3) if whole > 1e-12 else 0.0))
+    return sorted(found, key=lambda pair: -pair[1])
+
+
+def payload(view: Tuning) -> dict[str, Any]:
+    """What the script draws; every number in it is finite."""
+    data = asdict(view)
+    data["trials"] = [
+        [c, s, _round(r), _round(t), reason[:LONGEST], facts] for c, s, r, t, reason, facts in view.trials
+    ]
+    data["importance"] = importance(view)
+    data["word"] = STATES[view.state]
+    data["figures"] = figures(view)
+    return data
+
+
+def _round(x: float | None) -> float | None:
+    return None if x is None else float(f"{x:.4g}")
+
+
+def figures(view: Tuning) -> str:
+    """Where it stands, in a line.
+
+    >>> view = Tuning("k", size=40, spent_s=3.0, budget_s=60, trials=[([0], "right", 1.0, 2.0, "", {}),
+    ...               ([1], "compile", None, None, "no", {})], tunables=[("A", ["1", "2"], 0)])
+    >>> figures(view)
+    '2 of 40 configs tried · 1 rejected · 3.0 s of 1 min 00 s'
+    """
+    tried = len(view.trials)
+    rejected = sum(t[2] is None for t in view.trials)
+    same = sum(t[1] == "same" for t in view.trials)
+    parts = [f"{tried:,} of {view.size:,} configs tried"]
+    parts += [f"{view.resumed:,} known from earlier runs"] if view.resumed else []
+    parts += [f"{same:,} with a binary already seen"] if same else []
+    parts += [f"{rejected:,} rejected"] if rejected else []
+    whole = f" of {seconds_text(view.budget_s)}" if view.budget_s and view.state in ("running", "paused") else ""
+    return " · ".join([*parts, seconds_text(view.spent_s) + whole])
+
+
+def html(view: Tuning) -> str:
+    """The panel as one piece that stays when the notebook is saved, reopened without a kernel or exported.
+
+    >>> html(Tuning("softmax <b>")).count("<b>")
+    0
+    """
+    data = packed(embed({"css": style(), **payload(view)}))
+    return f'<div class="gradlab-tuning">{still(view)}{data}<script>{_script()}</script></div>'
+
+
+def still(view: Tuning) -> str:
+    """The part that needs neither script nor style sheet."""
+    cell = "padding:2px 10px 2px 0;text-align:left"
+    rows = "".join(
+        f'<tr><td style="{cell}">{ratio:.3f}</td><td style="{cell}">{escape(between(view, low, high))}</td>'
+        f'<td style="{cell}">{escape(milliseconds(time))}</td>'
+        f'<td style="{cell}"><code>{escape(config)}</code> {escape(mark)}</td></tr>'
+        for config, ratio, low, high, time, mark, _ in view.places[:SHOWN]
+    )
+    head = "".join(f'<th style="{cell}">{h}</th>' for h in ("of default", "95 % interval", "time", "config"))
+    table = f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>" if rows else ""
+    said = "".join(f"<p>{escape(line)}</p>" for line in [*view.verdict, *view.notes])
+    why = "".join(f"<li>{n:,} × {escape(reason[:LONGEST])}</li>" for reason, n in view.reasons)
+    why = f"<details><summary>Rejected</summary><ul>{why}</ul></details>" if why else ""
+    heading = f"<p><strong>{STATES[view.state]} {escape(view.title)}</strong><br>{escape(figures(view))}</p>"
+    return f'<div class="gradlab-still">{heading}{said}{table}{_map(view)}{why}</div>'
+
+
+def _map(view: Tuning) -> str:
+    """The two tunables that matter most as a table of the best ratio for each pair of values."""
+    first = [name for name, _ in importance(view)][:2]
+    if len(first) < 2:
+        return ""
+    names = [t[0] for t in view.tunables]
+    i, j = (names.index(n) for n in first)
+    best: dict[tuple[int, int], float] = {}
+    for codes, _, ratio, *_ in view.trials:
+        if ratio is not None:
+            at = codes[i], codes[j]
+            best[at] = min(ratio, best.get(at, ratio))
+    cell = "padding:3px 8px;text-align:right"
+    head = "".join(f'<th style="{cell}">{escape(v)}</th>' for v in view.tunables[j][1])
+    lines = []
+    for a, value in enumerate(view.tunables[i][1]):
+        cells = "".join(
+            f'<td style="{cell}">{f"{best[a, b]:.2f}" if (a, b) in best else "·"}</td>'
+            for b in range(len(view.tunables[j][1]))
+        )
+        lines.append(f'<tr><th style="{cell}">{escape(value)}</th>{cells}</tr>')
+    caption = f"Best time of the default's, {escape(first[0])} down, {escape(first[1])} across"
+    body = f"<thead><tr><td></td>{head}</tr></thead><tbody>{''.join(lines)}</tbody>"
+    return f"<table><caption>{caption}</caption>{body}</table>"
+
+
+def between(view: Tuning, low: float, high: float) -> str:
+    """An interval in words."""
+    return "estimate" if view.estimate else f"{low:.3f} to {high:.3f}"
+
+
+def milliseconds(value: float) -> str:
+    """A time in ms or us.
+
+    >>> milliseconds(1.2345), milliseconds(0.0123)
+    ('1.23 ms', '12.3 us')
+    """
+    return f"{value:.3g} ms" if value >= 0.1 else f"{value * 1e3:.3g} us"
+
+
+def text(view: Tuning) -> str:
+    """A few lines of plain text.
+
+    >>> print(text(Tuning("softmax_f32 4x4 float32", state="done", size=3, verdict=["The default stays."])))
+    Tuned softmax_f32 4x4 float32
+    0 of 3 configs tried · 0 ms
+    The default stays.
+    """
+    lines: Sequence[str] = [f"{STATES[view.state]} {view.title}", figures(view), *view.verdict, *view.notes]
+    return "\n".join(plain(line, LONGEST) for line in lines)
+
+
+@cache
+def _parts() -> str:
+    return "".join(_asset(f"live/{part}.js") for part in ("tools", "panel"))
+
+
+@cache
+def _script() -> str:
+    """Draws every saved panel of the page that is not yet drawn."""
+    return _SPARE.sub(lambda m: m[1] or m[2] or "", f"(() => {{\n{_parts()}\n{_asset('live/saved.js')}\n}})();").strip()
+
+
+@cache
+def module() -> str:
+    """The widget's module: the same panel, fed by its model."""
+    return f"{_parts()}\n{_asset('live/fed.js')}"
+
+
+@cache
+def style() -> str:
+    """The style sheet on one line: the card's own rules where both have them."""
+    return re.sub(r"\s*([{};,])\s*", r"\1", _asset("tuner.css")).replace(": ", ":").replace(";}", "}").strip()
