@@ -13,7 +13,7 @@ from ..device import Kind
 from ..device import kind as kind_of
 from ..dtypes import float32
 from ..expr import Program
-from . import Kernel, Row, attend, blas, convolve, half, half_products, recurrent
+from . import Kernel, Row, attend, blas, channel_norm, convolve, half, half_products, recurrent
 
 name = "C"
 c: Any = native.module
@@ -210,5 +210,7 @@ _table: dict[str, Row] = {
     "embedding": Row("embedding_forward", name, lambda weight, index, **_: c.embedding(weight, index),
                      lambda weight, index, **_: _indexed(weight, index)),
     **recurrent.rows,
+    **channel_norm.rows,
 }  # fmt: skip
-_ANY_TYPE = ("cast", "cast.backward", "sum.backward", "embedding")  # what needs no widening
+# what needs no widening, or does it itself
+_ANY_TYPE = ("cast", "cast.backward", "sum.backward", "embedding", *channel_norm.rows)

@@ -8,14 +8,15 @@ from typing import Any
 import numpy as np
 
 from ..binding import public
-from ..dtypes import dtype as Dtype
 from ..dtypes import float32
 from ..errors import text
 from ..modes import is_grad_enabled, no_grad
 from ..op import operation
 from ..tensor import Tensor
+from . import norm_ops
 from .elementwise import rsqrt
 from .loss import torch_size
+from .norm_ops import accumulating
 from .precision import rounded, wide
 from .reduce import count
 
@@ -140,13 +141,6 @@ def layer_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | 
     return _layer_norm(input, weight, bias, normalized_ndim=len(shape), eps=eps)
 
 
-def _accumulating(d: Dtype) -> Any:
-    """The dtype that a reduction over `d` is computed in."""
-    from .. import dtypes
-
-    return dtypes.float32 if d in (dtypes.float16, dtypes.bfloat16) else d
-
-
 @public(method=False, namespace="nn.functional")
 def rms_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None,
              eps: float | None = None) -> Tensor:  # fmt: skip
@@ -160,24 +154,24 @@ def rms_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | No
     """
     shape = _check_normalized("rms_norm", input, normalized_shape, "*")
     _check_parameter("rms_norm", "weight", weight, shape, input)
-    d = _accumulating(input.dtype)
-    x = input.to(d)
-    dims = tuple(range(x.ndim - len(shape), x.ndim))
-    y = x * rsqrt(x.square().mean(dims, keepdim=True) + (float(np.finfo(d.numpy).eps) if eps is None else eps))
-    return (y if weight is None else y * weight).to(input.dtype)
+    if input.dtype.category < 2:
+        raise NotImplementedError(
+            text(
+                f"\"rms_norm\" not implemented for '{input.dtype.scalar_type}'", op="rms_norm", remedy="x.float() first"
+            )
+        )
+    least = float(np.finfo(accumulating(input.dtype).numpy).eps) if eps is None else float(eps)
+    return norm_ops.rms_norm(input, weight, normalized_ndim=len(shape), eps=least)  # type: ignore[no-any-return]
 
 
 # -- by channel --------------------------------------------------------------------------------------------------------
 
 
-def _by_channel(input: Tensor, p: Tensor) -> Tensor:
-    return p.reshape((1, -1) + (1,) * (input.ndim - 2))
-
-
-def _scaled(y: Tensor, weight: Tensor | None, bias: Tensor | None) -> Tensor:
-    if weight is not None:
-        y = y * _by_channel(y, weight)
-    return y if bias is None else y + _by_channel(y, bias)
+def _need_floats(op: str, input: Tensor) -> None:
+    if input.dtype.category != 2:
+        raise NotImplementedError(
+            text(f"\"{op}\" not implemented for '{input.dtype.scalar_type}'", op=op, remedy="x.float() first")
+        )
 
 
 @public(method=False, namespace="nn.functional")
@@ -195,7 +189,7 @@ def group_norm(input: Tensor, num_groups: int, weight: Tensor | None = None, bia
         raise RuntimeError(
             text(f"Expected at least 2 dimensions for input tensor but received {input.ndim}", op="group_norm")
         )
-    n, c = input._a.shape[:2]
+    c = input._a.shape[1]
     if c % num_groups:
         raise RuntimeError(
             text(
@@ -204,9 +198,14 @@ def group_norm(input: Tensor, num_groups: int, weight: Tensor | None = None, bia
                 op="group_norm",
             )
         )
-    x = input.to(_accumulating(input.dtype))  # type: ignore[attr-defined]
-    y = _layer_norm(x.reshape(n, num_groups, -1), None, None, normalized_ndim=1, eps=eps)
-    return _scaled(y.reshape(tuple(input.shape)), weight, bias).to(input.dtype)  # type: ignore[attr-defined, no-any-return]
+    for name, p in (("weight", weight), ("bias", bias)):
+        if p is not None and p._a.size != c:
+            raise RuntimeError(
+                text(f"Expected {name} to be a vector of size equal to the number of channels in input, but got {name} "
+                     f"of shape {list(p.shape)} and input of shape {list(input.shape)}", op="group_norm")
+            )  # fmt: skip
+    _need_floats("group_norm", input)
+    return norm_ops.group_norm(input, weight, bias, num_groups=int(num_groups), eps=float(eps))  # type: ignore[no-any-return]
 
 
 @public(method=False, namespace="nn.functional")
@@ -243,28 +242,24 @@ def batch_norm(
                     came=f"input {tuple(input.shape)}",
                 )
             )
-    dims, dtype = (0, *range(2, input.ndim)), input.dtype
-    input = input.to(_accumulating(dtype))  # type: ignore[attr-defined]
+    _need_floats("batch_norm", input)
     if training:
-        n = count(tuple(input.shape), dims)
+        n = count(tuple(input.shape), (0, *range(2, input.ndim)))
         if n <= 1:
             raise ValueError(
                 f"Expected more than 1 value per channel when training, got input size {torch_size(input)}"
             )
-        mean = input.mean(dims, keepdim=True)
-        off = input - mean
-        variance = off.square().mean(dims, keepdim=True)
+        y, mean, variance = norm_ops.batch_norm(input, weight, bias, eps=float(eps))
         with no_grad():
-            for running, now in ((running_mean, mean), (running_var, variance * (n / (n - 1)))):
+            for running, now, share in ((running_mean, mean, 1.0), (running_var, variance, n / (n - 1))):
                 if running is not None:
-                    running.mul_(1 - momentum).add_(now.reshape(-1).to(running.dtype), alpha=momentum)
-    elif running_mean is None or running_var is None:
+                    running.mul_(1 - momentum).add_(now.to(running.dtype), alpha=momentum * share)
+        return y  # type: ignore[no-any-return]
+    if running_mean is None or running_var is None:
         raise RuntimeError(
             text("Expected running_mean and running_var to be defined when training=False", op="batch_norm")
         )
-    else:
-        off, variance = input - _by_channel(input, running_mean), _by_channel(input, running_var)
-    return _scaled(off * rsqrt(variance + eps), weight, bias).to(dtype)  # type: ignore[attr-defined, no-any-return]
+    return norm_ops.batch_norm_eval(input, running_mean, running_var, weight, bias, eps=float(eps))  # type: ignore[no-any-return]
 
 
 @public(method=False, namespace="nn.functional")

@@ -1,0 +1,207 @@
+"""Group, batch and RMS norm on the CPU: the C kernels of reductions, layer norm and maps, a pass over the data each.
+
+Statistics are a few numbers and are joined by NumPy. Half types are widened first and their results narrowed.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from .. import native
+from .. import op as declarations
+from ..device import cpu as the_cpu
+from ..device import kind as kind_of
+from ..dtypes import from_numpy
+from . import Row, half
+
+c: Any = native.module
+
+
+@cache
+def _map(name: str, dtype: Any) -> Any:
+    """The C kernel of an elementwise op."""
+    from . import cpu
+
+    found = cpu.map(declarations.table[name].program, kind_of(from_numpy(dtype), the_cpu))  # type: ignore[attr-defined]
+    if isinstance(found, str):
+        raise RuntimeError(f"no C kernel for {name}: {found}")
+    return found.run
+
+
+def _times(a: Any, b: Any) -> Any:
+    return _map("mul", a.dtype)(a, b)
+
+
+def _less(a: Any, b: Any) -> Any:
+    return _map("sub", a.dtype)(a, b)
+
+
+def _plus_product(x: Any, a: Any, b: Any) -> Any:
+    """x + a b in one pass."""
+    return _map("add_product", a.dtype)(x, a, b, 1.0)
+
+
+def _takes(x: Any, *others: Any) -> str | None:
+    """Why arrays are not all float32, float64 or a half type, which counts as float32."""
+    kinds = {"d" if a.dtype.char == "d" else "f" if a.dtype.char == "f" or a.dtype in half.HALVES else str(a.dtype)
+             for a in (x, *others) if a is not None}  # fmt: skip
+    if len(kinds) > 1 or not kinds <= {"f", "d"}:
+        return f"takes one floating type, got {', '.join(sorted(kinds))}"
+    return None if x.size else "takes no empty arrays"
+
+
+def _wide(*arrays: Any) -> Any:
+    return [half.widened(a) for a in arrays]
+
+
+def _as(a: Any, dtype: Any) -> Any:
+    """A result in the type that is asked for, an array's or a declared one."""
+    wanted = getattr(dtype, "numpy", dtype)
+    return a if a.dtype == wanted else half.narrowed(a, wanted) if wanted in half.HALVES else a.astype(wanted)
+
+
+def _along(a: Any, ndim: int) -> Any:
+    return a.reshape((1, -1) + (1,) * (ndim - 2))
+
+
+def _affine(off: Any, scale: Any, bias: Any) -> Any:
+    return _times(off, scale) if bias is None else _plus_product(_along(bias, off.ndim), off, scale)
+
+
+def _dims(x: Any) -> tuple[int, ...]:
+    return (0, *range(2, x.ndim))
+
+
+# -- batch norm --------------------------------------------------------------------------------------------------------
+
+
+def _batch(x: Any, weight: Any, bias: Any, eps: float) -> Any:
+    w, weight, bias = _wide(x, weight, bias)
+    mean = c.mean(w, _dims(w), False)
+    off = _less(w, _along(mean, w.ndim))
+    var = c.mean(_map("square", w.dtype)(off), _dims(w), False)
+    scale = 1 / np.sqrt(var + w.dtype.type(eps))
+    y = _affine(off, _along(scale if weight is None else scale * weight, w.ndim), bias)
+    return _as(y, x.dtype), mean, var
+
+
+def _batch_backward(g: Any, x: Any, weight: Any, mean: Any, var: Any, weight_dtype: Any, bias_dtype: Any, eps: float,
+                    needs: Any) -> Any:  # fmt: skip
+    dtype = x.dtype
+    x, weight, gy = _wide(x, weight, g[0])
+    d, n = x.ndim, x.dtype.type(x.size // x.shape[1])
+    off, rstd = _less(x, _along(mean, d)), 1 / np.sqrt(var + x.dtype.type(eps))
+    total, with_off = c.sum(gy, _dims(x), False), c.sum(_times(gy, off), _dims(x), False)
+    gx = None
+    if needs[0]:
+        scale = rstd if weight is None else rstd * weight
+        of_off = (2 * g[2] - scale * rstd * rstd * with_off) / n
+        gx = _plus_product(_along((g[1] - scale * total) / n, d), off, _along(of_off, d))
+        gx = _as(_plus_product(gx, gy, _along(scale, d)), dtype)
+    return (gx, _as(with_off * rstd, weight_dtype) if needs[1] else None, _as(total, bias_dtype) if needs[2] else None)
+
+
+def _eval(x: Any, mean: Any, var: Any, weight: Any, bias: Any, eps: float) -> Any:
+    w, mean, var, weight, bias = _wide(x, mean, var, weight, bias)
+    scale = 1 / np.sqrt(var + w.dtype.type(eps))
+    scale = _along(scale if weight is None else scale * weight, w.ndim)
+    return _as(_affine(_less(w, _along(mean, w.ndim)), scale, bias), x.dtype)
+
+
+def _eval_backward(g: Any, x: Any, mean: Any, var: Any, weight: Any, x_dtype: Any, weight_dtype: Any, bias_dtype: Any,
+                   eps: float, needs: Any, **_: Any) -> Any:  # fmt: skip
+    x, g, mean, var, weight = _wide(x, g, mean, var, weight)
+    rstd = 1 / np.sqrt(var + x.dtype.type(eps))
+    gx = gw = gb = None
+    if needs[0]:
+        gx = _as(_times(g, _along(rstd if weight is None else rstd * weight, x.ndim)), x_dtype)
+    if needs[3]:
+        off = _less(x, _along(mean, x.ndim))
+        gw = _as(c.sum(_times(g, off), _dims(x), False) * rstd, weight_dtype)
+    if needs[4]:
+        gb = _as(c.sum(g, _dims(x), False), bias_dtype)
+    return gx, None, None, gw, gb
+
+
+# -- group norm --------------------------------------------------------------------------------------------------------
+
+
+def _group(x: Any, weight: Any, bias: Any, num_groups: int, eps: float) -> Any:
+    w, weight, bias = _wide(x, weight, bias)
+    y, mean, rstd = c.layer_norm(w.reshape(w.shape[0], num_groups, -1), None, None, eps, 1)
+    y = y.reshape(w.shape)
+    if weight is not None:
+        y = _affine(y, _along(weight, w.ndim), bias)
+    elif bias is not None:
+        y = _map("add", y.dtype)(y, _along(bias, w.ndim))
+    return _as(y, x.dtype), mean, rstd
+
+
+def _group_backward(g: Any, x: Any, weight: Any, mean: Any, rstd: Any, weight_dtype: Any, bias_dtype: Any,
+                    num_groups: int, needs: Any, **_: Any) -> Any:  # fmt: skip
+    dtype = x.dtype
+    x, g, weight = _wide(x, g, weight)
+    grouped = x.reshape(x.shape[0], num_groups, -1)
+    gx = gw = gb = None
+    if needs[0]:
+        h = (g if weight is None else _times(g, _along(weight, g.ndim))).reshape(grouped.shape)
+        gx = _as(c.layer_norm_backward(h, grouped, mean, rstd, None)[0].reshape(x.shape), dtype)
+    if needs[1]:
+        off = _less(grouped, mean.reshape(*mean.shape, 1)).reshape(x.shape)
+        each = c.sum(_times(g, off), tuple(range(2, x.ndim)), False) if x.ndim > 2 else _times(g, off)
+        gw = _as((each * rstd.repeat(x.shape[1] // num_groups, 1)).sum(0), weight_dtype)
+    if needs[2]:
+        gb = _as(c.sum(g, _dims(x), False), bias_dtype)
+    return gx, gw, gb
+
+
+# -- RMS norm ----------------------------------------------------------------------------------------------------------
+
+
+def _rms(x: Any, weight: Any, normalized_ndim: int, eps: float) -> Any:
+    w, weight = _wide(x, weight)
+    dims = tuple(range(x.ndim - normalized_ndim, x.ndim))
+    rstd = np.asarray(1 / np.sqrt(c.mean(_map("square", w.dtype)(w), dims, True) + w.dtype.type(eps)))
+    y = _times(w, rstd)
+    return _as(y if weight is None else _times(y, weight), x.dtype), rstd
+
+
+def _rms_backward(g: Any, x: Any, weight: Any, rstd: Any, weight_dtype: Any, normalized_ndim: int, needs: Any,
+                  **_: Any) -> Any:  # fmt: skip
+    dtype, kept = x.dtype, x.ndim - normalized_ndim
+    x, g, weight = _wide(x, g, weight)
+    dims, rstd = tuple(range(kept, x.ndim)), rstd.reshape(x.shape[:kept] + (1,) * normalized_ndim)
+    gx = gw = None
+    if needs[0]:
+        h = g if weight is None else _times(g, weight)
+        of_x = c.mean(_times(h, x), dims, True) * -(rstd * rstd * rstd)
+        gx = _as(_plus_product(_times(h, rstd), x, of_x), dtype)
+    if needs[1]:
+        gw = _times(g, _times(x, rstd))
+        gw = _as(c.sum(gw, tuple(range(kept)), False) if kept else gw, weight_dtype)
+    return gx, gw
+
+
+def _row(name: str, run: Any, declines: Any) -> Row:
+    return Row(name, "C", run, declines)
+
+
+rows: dict[str, Row] = {
+    "batch_norm": _row("batch_norm_forward", _batch, lambda x, weight, bias, eps: _takes(x, weight, bias)),
+    "batch_norm.backward": _row("batch_norm_backward", _batch_backward,
+                                lambda g, x, weight, mean, **_: _takes(x, g[0], weight, mean)),
+    "batch_norm_eval": _row("batch_norm_eval_forward", _eval,
+                            lambda x, mean, var, weight, bias, eps: _takes(x, mean, var, weight, bias)),
+    "batch_norm_eval.backward": _row("batch_norm_eval_backward", _eval_backward,
+                                     lambda g, x, mean, var, weight, needs, **_: _takes(x, g, mean, var, weight)
+                                     or ("gives no gradient of the statistics" if needs[1] or needs[2] else None)),
+    "group_norm": _row("group_norm_forward", _group, lambda x, weight, bias, **_: _takes(x, weight, bias)),
+    "group_norm.backward": _row("group_norm_backward", _group_backward,
+                                lambda g, x, weight, mean, **_: _takes(x, g, weight, mean)),
+    "rms_norm": _row("rms_norm_forward", _rms, lambda x, weight, **_: _takes(x, weight)),
+    "rms_norm.backward": _row("rms_norm_backward", _rms_backward,
+                              lambda g, x, weight, rstd, **_: _takes(x, g, weight, rstd)),
+}  # fmt: skip
