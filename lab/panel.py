@@ -193,9 +193,10 @@ def take(view: Tuning, session: Session, event: ev.Event) -> None:
         status, twin = ("same", words(event.same_as)) if event.same_as else ("right", "")
         view.trials.append((list(table.code(event.config)), status, value, event.time_ms, twin, facts))
     elif isinstance(event, ev.Rejected):
-        row_of = table.find(event.config)
-        if row_of is not None:
-            view.trials.append((list(table.code(event.config)), event.status, None, None, event.reason, {}))
+        if table.find(event.config) is not None:
+            codes = list(table.code(event.config))
+            view.trials = [t for t in view.trials if t[0] != codes]  # it may have been right until the final
+            view.trials.append((codes, event.status, None, None, event.reason, {}))
         view.reasons = list(ev.reasons_of(session.trials.rejected))
     elif isinstance(event, ev.Stopped):
         view.doing = "final"

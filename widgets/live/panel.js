@@ -50,9 +50,9 @@ const views = [
       if (!was || real(t[2]) && !(was[2] <= t[2])) cells.set(at, t);
     }
     const flip = i > j, never = new Map((D.never[flip ? j + ',' + i : i + ',' + j] || []).map(([a, b, text]) => [flip ? b + ',' + a : a + ',' + b, text]));
-    const b = best(), low = b ? Math.log(b[2]) : -1, grid = D.tunables[i][1].map((v, a) => (i === j ? [a] : D.tunables[j][1].map((_, c) => c)).map(c => {
+    const range = [...cells.values()].filter(t => real(t[2])).map(t => Math.log(Math.min(t[2], 4))), low = Math.min(...range), high = Math.max(...range), grid = D.tunables[i][1].map((v, a) => (i === j ? [a] : D.tunables[j][1].map((_, c) => c)).map(c => {
       const t = cells.get(a + ',' + c), no = never.get(a + ',' + c), name = `${D.tunables[i][0]} ${v}, ${D.tunables[j][0]} ${D.tunables[j][1][c]}: `;
-      const text = no ? '' : !t ? '·' : real(t[2]) ? t[2].toFixed(2) : '✕', heat = t && real(t[2]) ? Math.round(45 * Math.max(0, Math.min(1, low ? Math.log(Math.min(t[2], 1)) / low : 1))) : 0;
+      const text = no ? '' : !t ? '·' : real(t[2]) ? t[2].toFixed(2) : '✕', heat = t && real(t[2]) ? Math.round(45 * (high - Math.log(Math.min(t[2], 4))) / (high - low || 1)) : 0;
       const say = no ? [h('p', {}, name + 'no config: ' + no)] : t ? why(t) : [h('p', {}, name + 'not tried')];
       return h('button', {type: 'button', tabindex: -1, class: 'cell' + (no ? ' never' : !t ? ' open' : real(t[2]) ? '' : ' flag'), style: `--heat:${heat}%`, 'aria-label': name + (no ? 'no config' : !t ? 'not tried' : real(t[2]) ? t[2].toFixed(2) + " of the default's time" : t[4]), onclick: () => foot(say), onfocus: () => foot(say)}, text);
     }));
