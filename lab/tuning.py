@@ -398,6 +398,10 @@ def listing() -> str:
 
 def main(argv: list[str]) -> int:
     """``python -m lab tune``: 0 with a result, 2 for a command that cannot be run, 1 where the default is wrong."""
+    if argv and argv[0] in ("export", "import"):
+        from . import tuning_exchange
+
+        return tuning_exchange.main(argv)
     if argv in ([], ["--list"]):
         print(listing().replace("%tune", "python -m lab tune"))
         return 0 if argv else 2

@@ -9,6 +9,8 @@ what to try; `measure` is the protocol of those that measure (`measure_cpu`, `me
 `replay`), each in a `worker` that may crash; `trials`, `race`, `final` and `session` run it; `store` and `lookup` keep
 and find results; `problem` knows the kernels by name.
 
+`own` takes a kernel of the user's, `exchange` gives results away and takes them in.
+
 Importing this loads nothing; a name is loaded when it is first asked for.
 """
 

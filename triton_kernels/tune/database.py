@@ -149,6 +149,19 @@ def trials(base: sqlite3.Connection, key: dict[str, Any]) -> Iterator[dict[str, 
         yield {**record, "kind": "trial", "config": json.loads(record["config"])}
 
 
+def everything(base: sqlite3.Connection) -> Iterator[dict[str, Any]]:
+    """The trials of all problems, the oldest first."""
+    rows = base.execute(
+        "SELECT kernel.name, source, device.name, shape, dtype, mode, trial.id, config.text, status, reason, "
+        "compile_ms, median_ms, ratio, n, samples, at " + _FROM.format("trial") + " ORDER BY at"
+    )
+    names = (*KEY, "id", "config", "status", "reason", "compile_ms", "median_ms", "ratio", "n", "samples", "at")
+    for row in rows:
+        r = dict(zip(names, row, strict=True))
+        shape, config, samples = (json.loads(r[n]) for n in ("shape", "config", "samples"))
+        yield {**r, "kind": "trial", "shape": shape, "config": config, "samples": samples}
+
+
 def winners(base: sqlite3.Connection) -> Iterator[dict[str, Any]]:
     """Every problem's winner."""
     rows = base.execute(

@@ -115,6 +115,25 @@ class Store:
                 found.setdefault(record["id"], record)
         return sorted(found.values(), key=lambda t: t["at"])
 
+    def problems(self) -> list[Record]:
+        """Every problem with its `trials` and its `winner`, or None where nothing was chosen."""
+        found: dict[str, Record] = {}
+        records: list[Record] = []
+        with contextlib.suppress(sqlite3.Error):
+            if self._base is not None:
+                records += [*database.everything(self._base), *database.winners(self._base)]
+        seen = {r["id"] for r in records if r["kind"] == "trial"}
+        records += [r for r in (*self._journalled(), *self._mine) if r["kind"] != "session" and r.get("id") not in seen]
+        for record in sorted(records, key=lambda r: r["at"]):
+            key = {name: record[name] for name in database.KEY}
+            problem = found.setdefault(json.dumps(key), {**key, "trials": [], "winner": None})
+            rest = {n: v for n, v in record.items() if n not in (*database.KEY, "kind", "session", "id", "detail")}
+            if record["kind"] == "trial":
+                problem["trials"].append(rest)
+            else:
+                problem["winner"] = rest
+        return list(found.values())
+
     def close(self) -> None:
         """Close the files; what is in memory alone goes into a snapshot."""
         if self.state == "memory" and self._mine:

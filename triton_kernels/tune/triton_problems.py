@@ -269,6 +269,6 @@ def _space_of(name: str, kernel: TritonKernel, shape: Shape, dtype: str, printed
     if printed:
         built = printed._build(module)
         return built.space, source_of(built.kernel((), frozenset(printed.bools), 0))
-    space: Space = module.SPACE
+    space: Space = module.space_for(dtype_of(dtype)) if hasattr(module, "space_for") else module.SPACE
     config = module.default_for(shape, dtype_of(dtype)) if hasattr(module, "default_for") else {}
     return space.with_default({**space.default, **config}), source_of(getattr(module, name))
