@@ -34,7 +34,7 @@ from .fold import latest
 from .gathered import Leaf, Ref, Row, Trace
 from .holding import record_memory
 from .keeping import kept
-from .kinds import seen
+from .kinds import original, seen
 from .naming import assigned, is_module, operand
 from .pages import pages
 from .recorder import Recorder
@@ -78,6 +78,8 @@ def settle(recorder: Recorder, space: Mapping[str, Any], text: str) -> Trace:
             _list_parameters(recorder, module, name, set())
     for leaf in trace.leaves:
         t = leaf.tensor()
+        if not leaf.name and t is not None:  # its start values were written before a module had it
+            leaf.name = names.known(original(t))
         if not leaf.name:
             leaf.name = _read_as(trace, leaf) or _unnamed(leaf)
         if t is not None and leaf.requires_grad and leaf.kind == "parameter":
@@ -86,11 +88,28 @@ def settle(recorder: Recorder, space: Mapping[str, Any], text: str) -> Trace:
             if g is not None and not g.fresh and t._grad is not None:
                 measure.gradient(g, t._grad._a)
     _order(trace, space)
+    _idle_attributes(recorder)
     trace.kept = kept(recorder, space)
     _waiting(recorder, space)
     trace.remade = _remade(trace, space)
     trace.broke = recorder.root
     return trace
+
+
+def _idle_attributes(recorder: Recorder) -> None:
+    """Note what was set on modules and parameters in place of requires_grad."""
+    trace = recorder.trace
+    for number, (_, reference, _) in enumerate(recorder.fold.paths[1:], 1):
+        module = reference()
+        if module is not None and "requires_grad" in vars(module):
+            begin = trace.paths[number] + "."
+            leaves = [leaf for leaf in trace.parameters() if leaf.name.startswith(begin)]
+            trace.idle_attributes.setdefault("requires_grad", (True, []))[1].extend(leaves)
+    for leaf in trace.parameters():
+        t = original(leaf.tensor())
+        for name in getattr(t, "__dict__", ()) if t is not None else ():
+            if "grad" in name and name[:1] == "r" and name not in ("requires_grad", "retains_grad"):
+                trace.idle_attributes.setdefault(name, (False, []))[1].append(leaf)
 
 
 def _samples_second(module: Any) -> bool:

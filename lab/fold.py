@@ -18,6 +18,7 @@ from typing import Any
 from core import native, observe
 from core.source import is_ours
 
+from . import measure
 from .gathered import Chain, Leaf, Ref, Row, Trace
 from .kinds import TENSORS, original
 from .naming import Names, spaces
@@ -246,6 +247,8 @@ class Folder:
             kind = "parameter" if trained else "input" if name else "constant"
             leaf = self._leaves[key] = Leaf(self.token, t, kind, name, op, position)
             self.trace.leaves.append(leaf)
+            if not trained and leaf.dtype.startswith("float") and shape and t._kind.device.type == "cpu":
+                leaf.span = measure.span(t._a)
         elif leaf.tensor() is not t:
             leaf.tensor = weakref.ref(t)
         if trained:

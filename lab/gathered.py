@@ -20,8 +20,8 @@ Chain = tuple[tuple[CodeType, int], ...]  # the user's frames, innermost first
 class Leaf:
     """A tensor that no recorded op made: a parameter by its identity, anything else by the place that reads it."""
 
-    __slots__ = ("dtype", "kind", "made", "module", "name", "op", "position", "requires_grad", "shape", "tensor",
-                 "token")  # fmt: skip
+    __slots__ = ("dtype", "kind", "made", "module", "name", "op", "position", "requires_grad", "shape", "span",
+                 "tensor", "token")  # fmt: skip
 
     def __init__(self, token: object, t: Any, kind: str, name: str, op: str, position: int) -> None:
         self.token, self.kind, self.name, self.op, self.position = token, kind, name, op, position
@@ -30,6 +30,7 @@ class Leaf:
         self.made: Row | None = None  # the row without a graph that made it, before requires_grad began one here
         self.module = isinstance(t, Parameter) or bool(getattr(t, "is_parameter", False))  # made to be trained
         self.tensor = weakref.ref(t)
+        self.span: tuple[float, float] | None = None  # least and largest value, of data that may be gone at the end
 
 
 class Row:
@@ -362,6 +363,8 @@ class Trace:
     """Parameters of modules, in the order in which their module lists them."""
     defined: set[str] = field(default_factory=set)
     """Names of parameters that belong to what the cell itself defines."""
+    idle_attributes: dict[str, tuple[bool, list[Leaf]]] = field(default_factory=dict)
+    """Attributes that were meant to be requires_grad: whether modules have them, and of which parameters."""
     _texts: tuple[str, list[str]] | None = None
     _tree: tuple[str, ast.Module | None, list[ast.AST]] | None = None
 
@@ -427,6 +430,11 @@ class Trace:
             for ref in dict.fromkeys(row.refs):
                 found.setdefault(ref, []).append(row)
         return found
+
+    def roots_of(self, path: int) -> int:
+        """The path of the whole model that a path belongs to."""
+        outer = self.entered[path][:1]
+        return self.entered.index(outer) if outer else path
 
     def parameters(self) -> Iterator[Leaf]:
         """Leaves that want a gradient."""

@@ -68,6 +68,20 @@ def spread(a: Any) -> Any:
     return a.reshape(-1)[: a.size // lines * lines].reshape(lines, -1)[:, :line]
 
 
+def span(a: Any) -> tuple[float, float] | None:
+    """The least and the largest of some values; None where one is not finite, or there are none.
+
+    >>> import numpy as np
+    >>> span(np.array([1.0, -2.0])), span(np.array([np.nan]))
+    ((-2.0, 1.0), None)
+    """
+    if not a.size:
+        return None
+    some = spread(a)
+    low, high = float(some.min()), float(some.max())
+    return (low, high) if math.isfinite(low) and math.isfinite(high) else None
+
+
 def sampled(a: Any) -> Any:
     """`a` flat and of at most `SAMPLE` elements; None for a large array whose elements do not lie in order."""
     if a.size > SAMPLE:

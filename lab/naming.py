@@ -99,7 +99,9 @@ class Names:
 
     def _roots(self, space: Mapping[str, Any]) -> list[tuple[str, Any]]:
         """Variables that are modules, those that contain most first, so that a part is called after its whole."""
-        found = [(name, v) for name, v in _variables(space) if is_module(v)]
+        found = [(f"{name}[{key!r}]", v) for name, kept in _variables(space) for key, v in _modules_in(kept)]
+        found += [(name, v) for name, v in _variables(space) if is_module(v)]
+        found = [(name, v) for name, v in found if "_modules" in vars(v)]  # not one that is being copied right now
         for _, root in found:
             if id(root) not in self._sizes:
                 self._sizes[id(root)] = sum(1 for _ in root.named_modules())
@@ -119,6 +121,15 @@ class Names:
                 break
             self._scans -= 1
         return ""
+
+
+def _modules_in(kept: Any) -> Iterator[tuple[Any, Any]]:
+    """The modules in a plain list or dictionary, whose names tell more than that of a loop's variable."""
+    if isinstance(kept, list | tuple):
+        if kept and is_module(kept[0]):
+            yield from ((k, v) for k, v in enumerate(kept[:ITEMS]) if is_module(v))
+    elif isinstance(kept, dict) and 0 < len(kept) <= ITEMS and is_module(next(iter(kept.values()))):
+        yield from ((k, v) for k, v in kept.items() if is_module(v))
 
 
 def _variables(space: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:

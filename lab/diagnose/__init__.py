@@ -14,11 +14,13 @@ from .found import Found
 from .held import held
 from .layout import classes_last, samples_as_time, scrambled
 from .losses import broadcast, doubled
-from .missing import frozen, missing
+from .missing import frozen, missing, misspelt
 from .nonfinite import first_nonfinite
 from .running import wrong_mode
 from .scale import scale
+from .schedule import scheduled
 from .sizes import step_size
+from .starting import dropped_out, out_of_reach, too_large
 from .training import (
     cleared,
     clipped_late,
@@ -29,6 +31,7 @@ from .training import (
     nothing_held,
     other_stepped,
     piled_up,
+    remade,
 )
 from .waiting import asked, copied, waits
 
@@ -41,10 +44,12 @@ ORDER: tuple[Callable[[Trace, set[Leaf]], list[Found]], ...] = (
     cleared,
     dropped,
     made_anew,
+    remade,
     nothing_held,
     never_stepped,
     other_stepped,
     clipped_late,
+    too_large,
     step_size,
     first_nonfinite,
     broadcast,
@@ -52,12 +57,16 @@ ORDER: tuple[Callable[[Trace, set[Leaf]], list[Found]], ...] = (
     classes_last,
     scrambled,
     samples_as_time,
+    out_of_reach,
+    scheduled,
     piled_up,
     made_in_forward,
     not_held,
     missing,
     frozen,
+    misspelt,
     wrong_mode,
+    dropped_out,
     held,
     scale,
     double,

@@ -20,13 +20,15 @@ def missing(trace: Trace, explained: set[Leaf]) -> list[Found]:
     halted: dict[Row, list[Leaf]] = {}
     aside: dict[tuple[str, Chain, Chain | None], tuple[Row, Row | None, list[Leaf]]] = {}
     for leaf in trace.leaves:
+        template = leaf.module and leaf not in trace.order and leaf not in trace.optimized and bool(trace.optimized)
         if leaf not in dead:
             continue
         uses = [row for row in readers.get(leaf, ()) if row.phase == "forward" and not row.cut]
         alive = [row for row in uses if row.requires_grad]
         stopped = _stopped(alive, readers)
         if not uses:
-            unused.append(leaf)
+            if not template:  # what a model was copied from is no part of it
+                unused.append(leaf)
         elif stopped is not None and any(made_to_train(g) or g in trace.optimized for g in trace.gradients):
             halted.setdefault(stopped, []).append(leaf)
         elif not alive:
@@ -116,14 +118,26 @@ def _last(row: Row, readers: dict[Ref, list[Row]]) -> Row:
 
 
 def frozen(trace: Trace, explained: set[Leaf]) -> list[Found]:
-    """A note: parameters that the cell froze, ran and gave to an optimizer stay as they are."""
+    """Parameters that the cell froze, ran and gave to an optimizer stay as they are: a note, and more where a loop
+    that trains freezes again what has been frozen all along."""
     held = [leaf for leaf in trace.optimized if leaf.module and not leaf.requires_grad]
     line = freezing(trace)
-    if not held or line is None or not trace.gradients:
+    if not held or not trace.gradients:
         return []
     read = trace.consumers()
-    leaves = [leaf for leaf in held if leaf in read]
+    leaves = [leaf for leaf in held if leaf in read and leaf not in trace.gradients]
     if not leaves:
+        return []
+    again = _frozen_again(trace)
+    if again is not None:
+        at, code = again
+        message = (
+            f"Line {at} freezes again in the loop what has been frozen all along: after `{code}` {listed(leaves)} "
+            f"{verb(leaves, 'stays', 'stay')} as at the start, though the optimizer holds {verb(leaves, 'it', 'them')}."
+        )
+        remedy = "To let them train from there on, set requires_grad to True on this line."
+        return [Found("no-gradient", "warning", at, None, message, remedy, [], leaves)]
+    if line is None:
         return []
     message = (
         f"Line {line} froze {listed(leaves)}: {verb(leaves, 'it stays', 'they stay')} as at the start, though the "
@@ -131,6 +145,65 @@ def frozen(trace: Trace, explained: set[Leaf]) -> list[Found]:
     message += "optimizer holds " + verb(leaves, "it.", "them.")
     remedy = "All is well if that is meant; else call requires_grad_(True) before the training that shall move them."
     return [Found("no-gradient", "note", line, None, message, remedy, [], leaves)]
+
+
+def _frozen_again(trace: Trace) -> tuple[int, str] | None:
+    """A statement inside a loop with a backward() that sets requires_grad, itself or by a function of the cell."""
+    back = {trace.line(chain) for chain in trace.backwards}
+    setting = [n for n in trace.nodes() if isinstance(n, ast.stmt) and _sets(n)]
+    functions = {
+        f.name: f
+        for f in trace.nodes()
+        if isinstance(f, ast.FunctionDef) and any(f.lineno < n.lineno <= (f.end_lineno or 0) for n in setting)
+    }
+    places: list[ast.AST] = [*setting]
+    places += [
+        n
+        for n in trace.nodes()
+        if isinstance(n, ast.Call) and getattr(n.func, "id", getattr(n.func, "attr", "")) in functions
+    ]
+    for loop in (n for n in trace.nodes() if isinstance(n, ast.For | ast.While)):
+        last = loop.end_lineno or 0
+        if not any(line is not None and loop.lineno < line <= last for line in back):
+            continue
+        for node in places:
+            if loop.lineno < node.lineno <= last:  # type: ignore[attr-defined]
+                return node.lineno, ast.unparse(node)  # type: ignore[attr-defined]
+    return None
+
+
+def _sets(node: ast.stmt) -> bool:
+    """Whether a statement sets requires_grad."""
+    if isinstance(node, ast.Assign):
+        return any(isinstance(t, ast.Attribute) and t.attr == "requires_grad" for t in node.targets)
+    call = node.value if isinstance(node, ast.Expr) else None
+    return isinstance(call, ast.Call) and getattr(call.func, "attr", "") == "requires_grad_"
+
+
+def misspelt(trace: Trace, explained: set[Leaf]) -> list[Found]:
+    """``p.require_grad = False``, or requires_grad of a whole module: an attribute that nothing reads."""
+    if not trace.idle_attributes or not trace.gradients:
+        return []
+    for node in trace.nodes():
+        if not isinstance(node, ast.Assign):
+            continue
+        target = node.targets[0]
+        if not isinstance(target, ast.Attribute) or target.attr not in trace.idle_attributes:
+            continue
+        of, leaves = trace.idle_attributes[target.attr]
+        trained = [leaf for leaf in leaves if leaf in trace.gradients]
+        if not trained:
+            continue
+        code = ast.unparse(node)
+        if of:
+            why = f"a module has no requires_grad of its own, so {listed(trained)}"
+            remedy = f"Write {ast.unparse(target.value)}.requires_grad_(False), which goes to all its parameters."
+        else:
+            why = f"the attribute is called requires_grad, so {listed(trained)}"
+            remedy = f"Write {ast.unparse(target.value)}.requires_grad = {ast.unparse(node.value)}."
+        message = f"Line {node.lineno} freezes nothing (`{code}`): {why} {verb(trained, 'trains', 'train')} on."
+        return [Found("no-gradient", "warning", node.lineno, node.col_offset, message, remedy, [], trained)]
+    return []
 
 
 def _stopped(alive: list[Row], readers: dict[Ref, list[Row]]) -> Row | None:

@@ -29,6 +29,10 @@ def step_size(trace: Trace, explained: set[Leaf]) -> list[Found]:
         return []
     if not weights:
         return _diverges(trace, explained)
+    if explained.issuperset(weights):
+        return []
+    if (row := _loss_row(trace)) is not None and row.course is not None and not math.isfinite(row.course.first[0]):
+        return []  # before any step
     largest = max(weights, key=lambda leaf: trace.largest[leaf])
     ratio, facts = trace.largest[largest], trace.steps
     line, col, place = where(trace, facts.last_step)

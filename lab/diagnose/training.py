@@ -186,6 +186,38 @@ def made_anew(trace: Trace, explained: set[Leaf]) -> list[Found]:
     return [Found("optimizer", "warning", line, col, message, "Make the optimizer once, before the loop.")]
 
 
+def remade(trace: Trace, explained: set[Leaf]) -> list[Found]:
+    """A model and its optimizer that are made anew in every iteration: each makes one step."""
+    facts = trace.steps
+    made = facts.optimizers
+    if len(made) < 3 or facts.anew or any(o.steps > 1 or o.kind != made[0].kind for o in made):
+        return []
+    if len({o.step_at for o in made}) > 1 or len({o.rates[0] for o in made}) > 1 or trace.error is not None:
+        return []
+    line, col, place = where(trace, facts.last_step)
+    names = {leaf.name.partition(".")[0] for leaf in trace.optimized}
+    back = where(trace, facts.last_backward)[0]
+    for node in trace.nodes():
+        if (
+            isinstance(node, ast.Assign)
+            and names & {ast.unparse(t) for t in node.targets}
+            and _looped(trace, node, back)
+        ):
+            line, col = node.lineno, node.col_offset
+    message = capital(
+        f"line {line} makes the model anew in every iteration: {len(made):,} models made one step each ({place}), and "
+        "what a step learns is gone with its model."
+    )
+    remedy = "Make the model and the optimizer once, before the loop."
+    return [Found("optimizer", "warning", line, col, message, remedy, [], list(trace.optimized))]
+
+
+def _looped(trace: Trace, node: ast.stmt, back: int | None) -> bool:
+    """Whether a statement and backward() are in one loop."""
+    loops = (n for n in trace.nodes() if isinstance(n, ast.For | ast.While))
+    return any(n.lineno < node.lineno <= (n.end_lineno or 0) for n in loops) and back is not None
+
+
 def dropped(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """Gradients of several batches before one step, of which zero_grad() leaves the last alone."""
     facts = trace.steps
@@ -353,7 +385,10 @@ def not_held(trace: Trace, explained: set[Leaf]) -> list[Found]:
     if beside:  # what it holds in their place is no second mistake
         read = trace.consumers()
         explained.update(leaf for leaf in trace.optimized if leaf not in trace.gradients and leaf not in read)
-    for leaves, severity in ((beside, "warning"), (alone, "note")):
+    # behind what the optimizer trains, and in training mode: a decoder, say, that was forgotten
+    behind = [leaf for leaf in alone if _behind_trained(trace, leaf)]
+    alone = [leaf for leaf in alone if leaf not in behind]
+    for leaves, severity in ((beside, "warning"), (behind, "warning"), (alone, "note")):
         if leaves:
             line, col, place = _step_place(trace, leaves)
             message = capital(
@@ -380,6 +415,17 @@ def not_held(trace: Trace, explained: set[Leaf]) -> list[Found]:
                 remedy = "Make it a parameter: self.name = nn.Parameter(...)."
             found.append(Found("optimizer", severity, line, col, message, remedy, [], leaves))
     return found
+
+
+def _behind_trained(trace: Trace, leaf: Leaf) -> bool:
+    """Whether a module reads what parameters of the optimizer have computed, and is not in evaluation mode."""
+    for row in trace.consumers().get(leaf, ()):
+        root = trace.roots_of(row.path)
+        if row.reached and root not in trace.evaluated:
+            before = ancestors([r for r in row.refs if r is not leaf])
+            if any(isinstance(r, Leaf) and r in trace.optimized and r.module for r in before):
+                return True
+    return False
 
 
 def _step_place(trace: Trace, leaves: list[Leaf]) -> tuple[int | None, int | None, str]:

@@ -199,7 +199,7 @@ for i in range(5):
     ),
     "N(0,1) wide": Planted(
         "exploding",
-        (7,),
+        (6, 7),
         """
 torch.manual_seed(0)
 W1 = torch.randn(16, 512, requires_grad=True)

@@ -1,0 +1,120 @@
+"""Learning rates that a scheduler takes another way than was meant: past the end of a cosine, in the wrong place of the
+loop, or not at all."""
+
+from __future__ import annotations
+
+import ast
+
+from ..gathered import Leaf, OptimizerFacts, Trace
+from .found import Found, where
+from .training import calls
+
+LOW, HIGH = 0.1, 0.5  # shares of the highest learning rate between which it has fallen and risen
+
+
+def scheduled(trace: Trace, explained: set[Leaf]) -> list[Found]:
+    """One finding about the cell's schedulers."""
+    if trace.error is not None or trace.steps.count < 2:
+        return []
+    made = _schedulers(trace)
+    if not made:
+        return []
+    for name, node in made.items():
+        steps = [
+            n
+            for n in trace.nodes()
+            if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and n.func.attr == "step"
+            and ast.unparse(n.func.value).rpartition(".")[2] == name.rpartition(".")[2]
+        ]  # fmt: skip
+        rates = max(trace.steps.optimizers, key=lambda o: o.steps, default=OptimizerFacts("")).rates
+        kind = ast.unparse(node.func).rpartition(".")[2]
+        for look in (_past_the_end, _never, _too_early):
+            found = look(trace, name, kind, node, steps, rates)
+            if found is not None:
+                return [found]
+    return []
+
+
+def _schedulers(trace: Trace) -> dict[str, ast.Call]:
+    """The schedulers that the cell makes: what they are called, and where."""
+    found = {}
+    for node in trace.nodes():
+        if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Call):
+            continue
+        kind = ast.unparse(node.value.func)
+        if "lr_scheduler." in kind or (kind.endswith("LR") and kind[:1].isupper()) or "LROnPlateau" in kind:
+            found[ast.unparse(node.targets[0])] = node.value
+    return found
+
+
+def _loops(trace: Trace, line: int) -> int:
+    """How many loops lie around a line, in its function and around that function's calls."""
+    around = [n for n in trace.nodes() if isinstance(n, ast.For | ast.While)]
+    return sum(n.lineno < line <= (n.end_lineno or 0) for n in around)
+
+
+def _past_the_end(
+    trace: Trace, name: str, kind: str, node: ast.Call, steps: list[ast.Call], rates: list[float]
+) -> Found | None:
+    """A cosine that comes to its lowest point in the middle of the training and goes up again."""
+    if kind != "CosineAnnealingLR" or len(rates) < 4 or not steps:
+        return None
+    high = max(rates)
+    low = min(range(len(rates)), key=lambda k: rates[k])
+    if rates[low] > LOW * high or max(rates[low:], default=0.0) < HIGH * high:
+        return None
+    first = next(k for k, r in enumerate(rates) if r <= LOW * high)
+    turn = next((k for k in range(first, len(rates) - 1) if rates[k + 1] > rates[k]), low)
+    again = next(k for k in range(turn, len(rates)) if rates[k] >= HIGH * high)
+    end = next((ast.unparse(k.value) for k in node.keywords if k.arg == "T_max"), None)
+    end = end or (ast.unparse(node.args[1]) if len(node.args) > 1 else "its T_max")
+    inner = _loops(trace, steps[0].lineno) > 1
+    line = steps[0].lineno if inner else node.lineno
+    word = f"T_max={end}" if end != "its T_max" else end
+    message = (
+        f"Line {line} takes the cosine past its end ({word}): the learning rate is at {rates[turn]:.2g} after "
+        f"{turn:,} of {len(rates):,} steps and rises again, to {rates[again]:.2g} after {again:,}."
+    )
+    remedy = f"Make T_max the number of all calls of {name}.step(): {len(rates):,}."
+    if inner:
+        remedy = (
+            f"Call {name}.step() once an epoch, after the loop over the batches, or make T_max the number of all steps."
+        )
+    return Found("learning-rate", "warning", line, None, message, remedy)
+
+
+def _never(
+    trace: Trace, name: str, kind: str, node: ast.Call, steps: list[ast.Call], rates: list[float]
+) -> Found | None:
+    """A scheduler that nothing steps."""
+    if steps or len(set(rates)) > 1 or not calls(trace, "step"):
+        return None
+    handed = [
+        n for n in trace.nodes()
+        if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load) and n.id == name.rpartition(".")[2]
+    ]  # fmt: skip
+    if handed or "." in name:
+        return None
+    message = f"Line {node.lineno} makes {name}, a {kind}, and nothing steps it: the learning rate stays {rates[0]:g}."
+    remedy = f"Call {name}.step() once an epoch, after the loop over the batches."
+    return Found("learning-rate", "warning", node.lineno, node.col_offset, message, remedy)
+
+
+def _too_early(
+    trace: Trace, name: str, kind: str, node: ast.Call, steps: list[ast.Call], rates: list[float]
+) -> Found | None:
+    """A scheduler that is stepped before the optimizer in each pass of one loop."""
+    step = where(trace, trace.steps.last_step)[0]
+    if step is None or len(steps) != 1 or steps[0].lineno >= step:
+        return None
+    line = steps[0].lineno
+    around = [n for n in trace.nodes() if isinstance(n, ast.For | ast.While) and n.lineno < line <= (n.end_lineno or 0)]
+    inner = max(around, key=lambda n: n.lineno, default=None)
+    if inner is None or not inner.lineno < step <= (inner.end_lineno or 0):
+        return None
+    message = (
+        f"Line {line} calls {name}.step() before the optimizer's first step (line {step}): the first value of the "
+        "schedule is never used, and all others come one step early."
+    )
+    remedy = f"Call {name}.step() after optimizer.step(), once an epoch."
+    return Found("learning-rate", "warning", line, None, message, remedy)
