@@ -9,7 +9,8 @@ what to try; `measure` is the protocol of those that measure (`measure_cpu`, `me
 `replay`), each in a `worker` that may crash; `trials`, `race`, `final` and `session` run it; `store` and `lookup` keep
 and find results; `problem` knows the kernels by name.
 
-`own` takes a kernel of the user's, `exchange` gives results away and takes them in.
+`own` takes a kernel of the user's, `stored` launches it with what was found, `exchange` gives results away and takes them
+in.
 
 Importing this loads nothing; a name is loaded when it is first asked for.
 """
@@ -25,10 +26,11 @@ if TYPE_CHECKING:
     from .problem import Problem, find, known
     from .session import Session, run
     from .store import Store
+    from .stored import auto
 
-_HOME = {"Problem": "problem", "Result": "events", "Session": "session", "Store": "store", "best": "lookup",
-         "find": "problem", "known": "problem", "run": "session"}  # fmt: skip
-__all__ = ["Problem", "Result", "Session", "Store", "best", "find", "known", "run"]
+_HOME = {"Problem": "problem", "Result": "events", "Session": "session", "Store": "store", "auto": "stored",
+         "best": "lookup", "find": "problem", "known": "problem", "run": "session"}  # fmt: skip
+__all__ = ["Problem", "Result", "Session", "Store", "auto", "best", "find", "known", "run"]
 
 
 def __getattr__(name: str) -> Any:

@@ -79,9 +79,10 @@ def to_kernel_tuner(problems: list[Record]) -> str:
                  "strategy_time": 0, "framework_time": 0, "timestamp": _time(t["at"])}  # fmt: skip
         cache[",".join(str(t["config"].get(n)) for n in names)] = entry
     values = {n: sorted({t["config"][n] for t in trials}, key=lambda v: (str(type(v)), v)) for n in names}
-    return json.dumps({"schema_version": "1.1.0", "device_name": p["device"], "kernel_name": p["kernel"],
-                       "problem_size": p["shape"], "tune_params_keys": names, "tune_params": values, "objective": "time",
-                       "cache": cache}, indent=1) + "\n"  # fmt: skip
+    content = {"schema_version": "1.1.0", "device_name": p["device"], "kernel_name": p["kernel"],
+               "problem_size": p["shape"], "tune_params_keys": names, "tune_params": values, "objective": "time",
+               "cache": cache}  # fmt: skip
+    return json.dumps(content, indent=1) + "\n"
 
 
 def to_t4(problems: list[Record]) -> str:

@@ -23,6 +23,7 @@ import numpy as np
 from .measure import SMALLEST, Built, Failed, judge, tolerance
 from .measure_static import facts_of, start_compiling
 from .problem import Problem, Unknown
+from .sources import source_of
 from .space import Config, Constraint, Space, Tunable
 from .table import Table
 
@@ -327,10 +328,10 @@ def own_problem(
         sizes = grid(config) if callable(grid) else grid
         grids[_key(config)] = tuple(int(s) for s in (sizes if isinstance(sizes, Sequence) else (sizes,)))
     text = text_of(kernel)
-    first = arrays[next(iter(expected))]
+    first = next(arrays[n] for n in names if n in arrays)
     shape = tuple(int(n) for n in first.shape)
     common = (text, name, dict(arguments), expected, grids, first.dtype.name)
-    source = hashlib.sha256(text.encode()).hexdigest()[:16]
+    source = source_of(kernel)
     from .. import runtime
 
     if target not in (None, "cuda", *DEVICES):

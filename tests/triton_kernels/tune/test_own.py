@@ -8,8 +8,11 @@ import triton
 import triton.language as tl
 
 from triton_kernels import tune
+from triton_kernels.tune import lookup, stored
 from triton_kernels.tune.own import made, own_problem, space_of, text_of
 from triton_kernels.tune.problem import Unknown
+from triton_kernels.tune.sources import source_of
+from triton_kernels.tune.store import Store
 
 HALF = tl.constexpr(0.5)
 
@@ -91,6 +94,42 @@ def test_scripts_give_the_kernel_itself(tmp_path, monkeypatch):
                      configs={"BLOCK": (64, 128), "num_warps": (4,)}, budget=None)  # fmt: skip
     assert found.kernel == "scale_kernel"
     assert found.shape == (700,)
+
+
+CONFIGS = {"SKIP": (0,), "BLOCK": (64, 256), "num_warps": (4, 1)}
+
+
+def test_launches_take_what_was_stored_for_their_shape(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    monkeypatch.setattr(stored, "device", lambda: "a GPU")
+    lookup.forget()
+    kernel = tune.auto(CONFIGS)(scale_kernel)
+    seen = []
+
+    def programs(config):
+        seen.append(config)
+        return grid(config)
+
+    out = np.empty_like(X)
+    kernel[programs](X, out, n=X.size)
+    np.testing.assert_array_equal(out, X / 2)
+    key = {"kernel": "scale_kernel", "source": source_of(scale_kernel), "device": "a GPU", "shape": [700],
+           "dtype": "float32", "mode": "cuda"}  # fmt: skip
+    with Store() as store:
+        best = {"SKIP": 0, "BLOCK": 256, "num_warps": 1}
+        store.win(key, store.begin(key, {}, "x"), {"config": best, "ratio": 0.5, "low": 0.5, "high": 0.5})
+    kernel[programs](X, out, n=X.size)
+    kernel[programs](X[:600].copy(), out[:600].copy(), n=600)  # the nearest
+    assert seen == [{"SKIP": 0, "BLOCK": 64, "num_warps": 4}, best, best]
+    with Store() as store:
+        store.win(key | {"source": "of another text"}, store.begin(key, {}, "x"),
+                  {"config": {**best, "BLOCK": 64}, "ratio": 0.5, "low": 0.5, "high": 0.5})  # fmt: skip
+    assert kernel.config_for((700,), X.dtype)["BLOCK"] == 64  # the default: results of another text do not count
+    with pytest.raises(TypeError, match="a launch needs an array"):
+        kernel[programs](3)
+    with pytest.raises(TypeError, match="with brackets"):
+        tune.auto(scale_kernel)
+    lookup.forget()
 
 
 @pytest.mark.parametrize(("changes", "words"), [
