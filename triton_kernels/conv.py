@@ -32,38 +32,25 @@ from .tune.space import Config, Constraint, Space, Tunable, powers_of_two
 from .windows import Walk, forward_walk, strides_of, three, transposed_walk
 
 DTYPES = (np.dtype(np.float16), BFLOAT16, np.dtype(np.float32))
+_SHAPES = [
+    Constraint("8 warps for tiles above 4096 elements, 4 below",
+               lambda c: (c["BLOCK_M"] * c["BLOCK_N"] > 4096) == (c["num_warps"] == 8)),
+    Constraint("tiles at most twice as long as wide", lambda c: c["BLOCK_M"] <= 2 * c["BLOCK_N"]),
+]  # fmt: skip
+# Wider tiles, and longer steps, spill: the addresses and masks of what is gathered take registers too.
 SPACE = Space(
-    [
-        powers_of_two("BLOCK_M", 64, 128, default=64),
-        powers_of_two("BLOCK_N", 32, 128, default=64),
-        Tunable("BLOCK_K", (32, 64), default=32),
-        powers_of_two("num_warps", 4, 8, default=4),
-        Tunable("num_stages", (2, 3), default=2),
-    ],
-    [
-        Constraint("8 warps for tiles above 4096 elements, 4 below",
-                   lambda c: (c["BLOCK_M"] * c["BLOCK_N"] > 4096) == (c["num_warps"] == 8)),
-        Constraint("tiles no wider than long, at most twice as long as wide",
-                   lambda c: c["BLOCK_N"] <= c["BLOCK_M"] <= 2 * c["BLOCK_N"]),
-        Constraint("either longer steps or a third stage, and only for square tiles",
-                   lambda c: (c["BLOCK_K"], c["num_stages"]) == (32, 2)
-                   or (c["BLOCK_M"] == c["BLOCK_N"] and (c["BLOCK_K"] == 32 or c["num_stages"] == 2))),
-    ],
+    [powers_of_two("BLOCK_M", 64, 128, default=64), powers_of_two("BLOCK_N", 32, 64, default=64),
+     Tunable("BLOCK_K", (32,), default=32), powers_of_two("num_warps", 4, 8, default=4),
+     Tunable("num_stages", (2, 3), default=2)],
+    [*_SHAPES, Constraint("a third stage only for tiles of 64 x 64",
+                          lambda c: c["num_stages"] == 2 or c["BLOCK_M"] == c["BLOCK_N"])],
 )  # fmt: skip
-# float32 multiplied exactly runs on the ordinary units: an accumulator a register, so smaller tiles and shorter steps.
+# float32 multiplied exactly runs on the ordinary units, an accumulator a register: shorter steps, narrower tiles.
 SPACE_FLOAT32 = Space(
-    [
-        powers_of_two("BLOCK_M", 64, 128, default=64),
-        powers_of_two("BLOCK_N", 32, 64, default=64),
-        powers_of_two("BLOCK_K", 16, 32, default=16),
-        powers_of_two("num_warps", 4, 8, default=4),
-        Tunable("num_stages", (2,), default=2),
-    ],
-    [
-        Constraint("8 warps for tiles above 4096 elements, 4 below",
-                   lambda c: (c["BLOCK_M"] * c["BLOCK_N"] > 4096) == (c["num_warps"] == 8)),
-        Constraint("tiles at most twice as long as wide", lambda c: c["BLOCK_M"] <= 2 * c["BLOCK_N"]),
-    ],
+    [powers_of_two("BLOCK_M", 64, 128, default=64), powers_of_two("BLOCK_N", 32, 64, default=32),
+     Tunable("BLOCK_K", (16,), default=16), powers_of_two("num_warps", 4, 8, default=4),
+     Tunable("num_stages", (2,), default=2)],
+    _SHAPES,
 )  # fmt: skip
 _NARROW = {"BLOCK_M": 64, "BLOCK_N": 32, "num_warps": 4, "num_stages": 2}
 WANTED = 264  # programs that fill the largest GPU of the targets twice; a constant, so that results are one everywhere
@@ -301,9 +288,7 @@ def default_for(shape: tuple[int, ...], dtype: Any) -> Config:
     settings = space_for(dtype).default
     if columns <= 32:
         settings.update(_NARROW)
-    elif dtype != np.float32 and rows >= 128 * WANTED // 2 and columns > 64:
-        settings.update(BLOCK_M=128, BLOCK_N=128, num_warps=8)
-    elif rows >= 128 * WANTED:
+    elif dtype != np.float32 and rows >= 128 * WANTED:
         settings.update(BLOCK_M=128, num_warps=8)
     return settings
 

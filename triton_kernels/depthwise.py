@@ -199,6 +199,7 @@ def compile_cases(dtype: str) -> list[Case]:
     first, last = (200704, 3136, 0, 56, 1), (200704, 1, 0, 3584, 64)
     kernel = {"K1": 1, "K2": 3, "K3": 3}
     cases = []
+    arguments: tuple[Any, ...]
     for name, transposed, width, strides in [("depthwise", False, 1, first), ("depthwise_last", False, 64, last),
                                              ("depthwise_transpose", True, 1, first)]:  # fmt: skip
         pace = (1, 2, 2) if transposed else one

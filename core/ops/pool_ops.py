@@ -62,8 +62,9 @@ def _max_forward(xp: Any, x: Any, kernel: Ints, stride: Ints, padding: Ints, dil
     index = xp.zeros((), xp.int64)
     for i, (m, d, s, p, o) in enumerate(zip(x.shape[-n:], dilation, stride, padding, out, strict=True)):
         steps = xp.asarray([at[i] * d for at in places])[which]
-        row = (xp.arange(o) * s - p).reshape(-1, *(1,) * (n - 1 - i))
-        index = index * m + xp.clip(row + steps, 0, m - 1)  # a window of nothing but padding and -inf stays inside
+        row = (xp.arange(o) * s - p).reshape(-1, *(1,) * (n - 1 - i)) + steps
+        # a window of nothing but padding and -inf has the place of its first tap that is inside
+        index = index * m + xp.minimum(xp.where(row < 0, row % d, row), m - 1)
     return best, xp.broadcast_to(index, best.shape) if index.shape != best.shape else index
 
 
@@ -82,13 +83,19 @@ def _max_samples(rng: Any) -> list[Any]:
     ]
 
 
+def _max_vjp(g: Any, indices: Tensor, x_shape: Ints, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints,
+             out: Ints) -> Tensor:  # fmt: skip
+    """The windows are of use to a row that gathers; the places alone are enough here."""
+    return _scatter_flat(g[0], indices, sizes=x_shape[-len(out) :], add=True)
+
+
 _max_pool = operation(
     "max_pool",
     _max_forward,
     params={"kernel": (), "stride": (), "padding": (), "dilation": (), "out": ()},
     outputs="y indices",
     returns=2,
-    vjp=(lambda g, indices, x_shape, out: _scatter_flat(g[0], indices, sizes=x_shape[-len(out) :], add=True),),
+    vjp=(_max_vjp,),
     samples=_max_samples,
     doc="The greatest element of each window over the last dimensions, and its place among all of them.",
 )
