@@ -160,6 +160,16 @@ def install() -> None:
         return stock_extreme(self, given, quiet.get(val_reduce_op, val_reduce_op), idx_reduce_op)
 
     it.ReduceOps.min_max = extreme
+    it.ScanOps.generic_scan = _scanned
+    stock_reduce = it.ReduceOps.generic_reduce
+
+    def reduced(self: Any, given: Any) -> Any:
+        if self.axis is None or self.keep_dims:
+            return stock_reduce(self, given)
+        lasts = [steps[-1] for steps in _walked(self, given)]
+        return [self.to_tensor(last, a.dtype) for last, a in zip(lasts, given, strict=True)]
+
+    it.ReduceOps.generic_reduce = reduced
     # Each integer operation would be done again in 64 bits to look for overflow: the bounds check finds what it breaks.
     it.interpreter_builder.options = dataclasses.replace(it.interpreter_builder.options, sanitize_overflow=False)
     it._get_np_dtype = numpy_dtype
@@ -184,6 +194,26 @@ def install() -> None:
             stock_call(self, *args, **kwargs)
 
     it.GridExecutor.__call__ = call
+
+
+def _walked(self: Any, given: Any) -> list[list[np.ndarray]]:
+    """Combine along the axis in order, whole slices at a time; the stock way takes every element by itself."""
+    arrays = [a.handle.data for a in given]
+    steps: list[list[np.ndarray]] = [[] for _ in arrays]
+    state: tuple[Any, ...] = ()
+    for k in range(arrays[0].shape[self.axis]):
+        now = tuple([self.to_tensor(x.take(k, self.axis), a.dtype) for x, a in zip(arrays, given, strict=True)])
+        found = self.combine_fn.fn(*state, *now) if state else now
+        state = found if isinstance(found, tuple) else (found,)
+        for kept, value, x in zip(steps, state, arrays, strict=True):
+            kept.append(value.handle.data.reshape(x.shape[: self.axis] + x.shape[self.axis + 1 :]))
+    return steps
+
+
+def _scanned(self: Any, given: Any) -> list[Any]:
+    return [
+        self.to_tensor(np.stack(kept, self.axis), a.dtype) for kept, a in zip(_walked(self, given), given, strict=True)
+    ]
 
 
 def _fma(self: Any, x: Any, y: Any, z: Any) -> Any:
