@@ -13,6 +13,7 @@ from ..gathered import Chain, Leaf, Row, Trace, ancestors
 from .found import Found, capital, code_of, where
 
 CHANGED = "modified by an inplace operation"
+INTO = "Put the parts together anew: torch.cat([...]), torch.where(...), or write into a clone()."
 OUT_OF_PLACE = "Write the change out of place (y = y + ... in place of y += ...), or clone() before it."
 STEPPED = "Run backward() of every loss before the step, or run the forward pass anew for the loss that follows it."
 AGAIN = "backward through the graph a second time"
@@ -53,14 +54,16 @@ def changed(trace: Trace, error: ErrorRow, remedy: str | None) -> Found:
         kept = f", which `{what}` ({kept_at}) needs for its gradient" if what else ""
         if named["op"].endswith("_step"):
             return _stepped(trace, error, line, there, kept)
-        message = f"{there} changes a tensor in place by `{named['op']}`{kept}, so line {error.line} fails."
-        return _told(error, line, message, capital(remedy or OUT_OF_PLACE), [])
+        how = _assigned_part(trace, line) if named["op"] in ("copy_", "setitem_", "fill_") else ""
+        message = f"{there} changes a tensor in place by `{how or named['op']}`{kept}, so line {error.line} fails."
+        return _told(error, line, message, INTO if how else capital(remedy or OUT_OF_PLACE), [])
     if (found := _written(trace, text)) is not None:
         row, kept_by = found
         line, _, there = where(trace, row.chain)
         by = f", which `{kept_by.op}` ({where(trace, kept_by.chain)[2]}) needs for its gradient"
-        message = f"{there} changes a tensor in place by `{row.op}`{by}, so line {error.line} fails."
-        return _told(error, line, message, OUT_OF_PLACE, [kept_by, row])
+        how = _assigned_part(trace, line) if row.op in ("copy_", "setitem_", "fill_") else ""
+        message = f"{there} changes a tensor in place by `{how or row.op}`{by}, so line {error.line} fails."
+        return _told(error, line, message, INTO if how else OUT_OF_PLACE, [kept_by, row])
     if (weight := _trained(trace, text)) is not None:
         leaf, reader = weight
         line, _, there = where(trace, trace.steps.stepped[leaf])
@@ -72,6 +75,14 @@ def changed(trace: Trace, error: ErrorRow, remedy: str | None) -> Found:
         return _told(error, line, f"{message}, so line {error.line} fails.", OUT_OF_PLACE, [last])
     message = f"line {error.line} fails: a tensor that a gradient needs was changed in place since the forward pass."
     return _told(error, error.line, message, OUT_OF_PLACE, [])
+
+
+def _assigned_part(trace: Trace, line: int | None) -> str:
+    """The assignment to a part of a tensor on a line: ``out[:, 2:] = ...``."""
+    for node in trace.nodes():
+        if isinstance(node, ast.Assign) and node.lineno == line and isinstance(node.targets[0], ast.Subscript):
+            return f"{ast.unparse(node.targets[0])} = ..."
+    return ""
 
 
 def _told(error: ErrorRow, line: int | None, message: str, remedy: str, rows: list[Row]) -> Found:

@@ -13,7 +13,7 @@ from core import op as declarations
 from .. import flow
 from ..gathered import Chain, Leaf, Ref, Row, Trace, ancestors
 from ..naming import operand
-from .found import Found, capital, code_of, listed, verb, where
+from .found import Found, capital, code_of, library, listed, verb, where
 
 WAYS = {
     "detach": "takes {x} off the graph",
@@ -209,6 +209,12 @@ def _remedy(trace: Trace, row: Row, last: Row, back: Row | None) -> str:
     if row.quiet and _switch(trace, where(trace, row.chain)[0]) is not None:
         return "Look at its condition: it must be True where these parameters shall train."
     if row.quiet:
+        own = [place for place in row.chain if place[0].co_filename in trace.files]
+        if len(own) > 1 and own[0][0].co_name not in ("forward", "<lambda>", "<listcomp>"):
+            function, at = own[0][0].co_name, where(trace, tuple(own[1:2]))[0]
+            return (
+                f"Call the model itself on line {at}: {function}() runs it under no_grad, which is right to look only."
+            )
         return "Run it outside no_grad if these parameters shall train."
     if "multinomial(" in code_of(trace, last):
         return (
@@ -221,7 +227,8 @@ def _remedy(trace: Trace, row: Row, last: Row, back: Row | None) -> str:
         name = what.removeprefix("np.")
         name = NUMPY.get(name, name)
         if what.startswith("np.") and name in declarations.functions and place is not None:
-            done.append(f"core.{name} in place of {what} ({where(trace, (place,))[2]})")
+            done.append(f"{library(trace)}.{name} in place of {what} ({where(trace, (place,))[2]})")
+    done = done or _numpy_calls(trace, last)
     if done:
         return f"Stay on the graph: {listed(list(dict.fromkeys(done)))}."
     if last.cut == "parameter":
@@ -229,9 +236,11 @@ def _remedy(trace: Trace, row: Row, last: Row, back: Row | None) -> str:
     if last.cut == "cast":
         return "Integers have no gradient: go on with the floating-point values."
     if last.cut == "tensor":
-        library = code_of(trace, last).partition("(")[0].rpartition(".")[0]
-        library = library if library.isidentifier() else "core"
-        return f"Use the tensor itself, or {library}.stack for a list of tensors: {library}.tensor copies values alone."
+        name = library(trace)
+        given = _subject(code_of(trace, last)).strip("`")
+        if len(last.refs) > 1 and all(not ref.shape for ref in last.refs) and given.isidentifier():
+            return f"Add the tensors themselves, sum({given}): {name}.tensor copies values alone."
+        return f"Use the tensor itself, or {name}.stack for a list of tensors: {name}.tensor copies values alone."
     gone = {
         "detach": "detach()",
         "data": ".data",
@@ -243,6 +252,30 @@ def _remedy(trace: Trace, row: Row, last: Row, back: Row | None) -> str:
     if last.cut == "item" and ".item(" not in code_of(trace, last):
         how = code_of(trace, last).partition("(")[0] + "()"
     return f"Leave out {how} and go on with the tensor."
+
+
+def _numpy_calls(trace: Trace, cut: Row) -> list[str]:
+    """What NumPy computes of values that left the graph, as the source tells, with an op in its place."""
+    place = flow._raw(trace, cut)
+    tree = trace.tree()
+    if place is None or tree is None:
+        return []
+    span = flow._span(place)
+    tainted = flow._tainted(tree, span)
+    found = []
+    for node in trace.nodes():
+        at = flow._of(node) if isinstance(node, ast.Call) else None
+        if at is None or not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+            continue
+        what = ast.unparse(node.func)
+        name = NUMPY.get(node.func.attr, node.func.attr)
+        if not what.startswith(("np.", "numpy.")) or name not in declarations.functions:
+            continue
+        read = {n for part in node.args for n in flow._read(part)}
+        if at[0] >= span[0] and (flow._inside(span, at) or read & tainted):
+            line = at[0] + (place.line - span[0])
+            found.append(f"{library(trace)}.{name} in place of {what} (line {line})")
+    return list(dict.fromkeys(found))[:3]
 
 
 def drawn(trace: Trace, explained: set[Leaf]) -> list[Found]:

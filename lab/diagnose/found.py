@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 from collections.abc import Sequence
@@ -74,6 +75,12 @@ def code_of(trace: Trace, row: Row) -> str:
         own = trace.own_place(row.chain[:1])
         place = own or place
     return place.code or row.op
+
+
+def library(trace: Trace) -> str:
+    """What the cell calls the package of tensors."""
+    names = {node.id for node in trace.nodes() if isinstance(node, ast.Name)}
+    return next((name for name in ("torch", "core") if name in names), "torch")
 
 
 def ended(text: str) -> str:

@@ -7,6 +7,7 @@ import ast
 from ..gathered import Chain, Leaf, Ref, Row, Trace, ancestors
 from .cut import freezing, indices_alone, without_gradient
 from .found import Found, capital, code_of, listed, made_to_train, verb, where
+from .training import made_at
 
 
 def missing(trace: Trace, explained: set[Leaf]) -> list[Found]:
@@ -51,7 +52,7 @@ def missing(trace: Trace, explained: set[Leaf]) -> list[Found]:
     for leaves, severity in ((trained, "warning"), (idle, "note" if trace.optimized else "warning")):
         if leaves:
             none = f"{listed(leaves)} {verb(leaves, 'gets', 'get')} no gradient from backward() on {place}"
-            message = f"{none}: no op of this cell reads {verb(leaves, 'it', 'them')}."
+            message = f"{none}: no op of this cell reads {verb(leaves, 'it', 'them')}{_made(trace, leaves)}."
             them = verb(leaves, "it", "them")
             remedy = f"Use {them} in forward(), or take {them} out of the model and the optimizer."
             found.append(Found("no-gradient", severity, line, col, message, remedy, [], leaves))
@@ -100,6 +101,14 @@ def missing(trace: Trace, explained: set[Leaf]) -> list[Found]:
         severity = "warning" if wanted else "note"  # a model that is only run: a teacher, a copy
         found.append(Found("no-gradient", severity, line, col, message, remedy, [row], leaves))
     return found
+
+
+def _made(trace: Trace, leaves: list[Leaf]) -> str:
+    """In words: where the module of some parameters is made."""
+    names = {leaf.name.rpartition(".")[0].rpartition(".")[2] for leaf in leaves}
+    name = names.pop() if len(names) == 1 else ""
+    line = made_at(trace, name) if name and not name.isdigit() else None
+    return "" if line is None else f" (line {line} makes {name})"
 
 
 def _last(row: Row, readers: dict[Ref, list[Row]]) -> Row:

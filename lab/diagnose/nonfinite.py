@@ -18,6 +18,7 @@ REMEDIES = {
 }
 LINEAR = {"matmul", "linear", "mul", "add", "sub", "sum", "expand", "conv", "tanh", "relu", "sigmoid"}
 WRITING = {"copy", "copy_", "setitem_", "fill", "fill_", "index_put_"}
+COMPARING = {"squared_error", "mse_loss", "absolute_error", "l1_loss", "mean", "sum"}
 FILLING = {"where", "masked_fill"}
 MASK = "Let every row keep at least one value, or hide values with a large finite number (-1e9)."
 SPREADS = {"std", "var", "std_mean", "var_mean"}
@@ -136,6 +137,9 @@ def _reason(trace: Trace, row: Row, bad: Bad) -> tuple[str, str]:
         return f"a power of values down to {number(first.min)}", "Keep the base above 0, or use an integer exponent."
     if op in ("asin", "acos", "atanh") and first is not None:
         return f"the {op} of values of {_range(first)}", "Clamp the argument to (-1, 1)."
+    if op in ("mean", "sum") and first is not None and first.max is not None and bad.inputs_finite:
+        largest = max(abs(first.max), abs(first.min or 0.0))
+        return f"the {op} of values up to {number(largest)}, whose sum overflows {row.dtype}", GENERAL
     if op == "mean" or not figures:
         return f"a {op} of nothing" if not bad.total else f"what {op} computes", GENERAL
     ranges = listed([r for r in map(_range, figures) if r], 3)
@@ -159,6 +163,8 @@ def _reached(trace: Trace) -> tuple[str, list[Leaf]]:
 def _forward(trace: Trace, row: Row, bad: Bad) -> Found:
     line, col, place = where(trace, row.chain)
     why, remedy = _reason(trace, row, bad)
+    if remedy is GENERAL and bad.run == 1 and row.op in COMPARING:  # before any step
+        remedy = "Bring the data to a smaller range first: (y - y.mean()) / y.std()."
     spoilt, leaves = _reached(trace)
     message = capital(
         f"{place} makes the first {_what(bad)}: `{code_of(trace, row)}` is {why} ({_count(bad)}){spoilt}."

@@ -26,11 +26,42 @@ def explained(trace: Trace, error: ErrorRow) -> list[Found]:
         return [_non_leaf(trace, error)]
     if (number := _NUMBER.search(error.detail)) is not None and (found := _number(trace, error, number[1])):
         return [found]
+    if (match := _GRADIENT.search(error.detail)) is not None and (found := _own_backward(trace, error, match)):
+        return [found]
     if "missing 1 required positional argument: 'metrics'" in error.detail:
         return [_metric(trace, error)]
     if "'NoneType'" in error.detail and (name := _gradient(trace, error)):
         return [_none(trace, error, name)]
     return []
+
+
+_GRADIENT = re.compile(
+    r"Function (\w+?)(?:Backward\d*)? returned an invalid gradient at index (\d+) - got \[(.*?)\] but expected shape "
+    r"compatible with \[(.*?)\]"
+)
+
+
+def _own_backward(trace: Trace, error: ErrorRow, match: re.Match[str]) -> Found | None:
+    """A backward() of the cell's own that gives a gradient of another shape than its input has."""
+    name, index, got, wanted = match.groups()
+    for node in trace.nodes():
+        if not isinstance(node, ast.ClassDef) or node.name != name:
+            continue
+        backward = next((f for f in node.body if isinstance(f, ast.FunctionDef) and f.name == "backward"), None)
+        back = [n for n in ast.walk(backward) if isinstance(n, ast.Return) and n.value] if backward else []
+        if not back:
+            return None
+        value = back[-1].value
+        parts = value.elts if isinstance(value, ast.Tuple) else [value]
+        part = parts[int(index)] if int(index) < len(parts) else value
+        code = ast.unparse(part) if part is not None else ""
+        message = (
+            f"Line {error.line} fails: {name}.backward() (line {back[-1].lineno}) gives `{code}` of shape ({got}) as "
+            f"the gradient of input {index}, whose shape is ({wanted})."
+        )
+        remedy = f"Give a gradient of the input's own shape, ({wanted}): of every element the loss's slope by it."
+        return Found("error", "error", error.line, None, message, remedy)
+    return None
 
 
 def _metric(trace: Trace, error: ErrorRow) -> Found:

@@ -69,11 +69,18 @@ def step_size(trace: Trace, explained: set[Leaf]) -> list[Found]:
     least = max(TOO_SMALL, NOWHERE / facts.count) if facts.count >= 8 else TOO_SMALL
     too_small = moving and facts.cleared is None and all(trace.largest[leaf] < least for leaf in moving)
     if too_small and facts.count > 1:
+        rate = f"lr={facts.lr:g}" if facts.lr == facts.highest_lr else f"lr from {facts.highest_lr:g} to {facts.lr:g}"
+        tried = "1e-3 is usual for Adam" if facts.adaptive else "0.01 to 0.1 are usual for SGD"
+        raised = f"Raise the learning rate: {tried}."
+        if clips := [*calls(trace, "clip_grad_norm_"), *calls(trace, "clip_grad_value_")]:
+            raised = f"Raise the learning rate, or the limit to which line {clips[0][0]} clips the gradients."
+        elif facts.highest_lr >= (1e-4 if facts.adaptive else 1e-3):
+            raised = "Look at the size of the gradients: the loss hardly depends on these weights."
         message = capital(
-            f"{place} takes steps too small to matter (lr={facts.lr:g}): they change the weights by at most "
+            f"{place} takes steps too small to matter ({rate}): they change the weights by at most "
             f"{ratio:.2g} of their size, {ratio * facts.count:.2g} in all {facts.count:,}."
         )
-        return [Found("learning-rate", "warning", line, col, message, "Raise the learning rate.", [], moving)]
+        return [Found("learning-rate", "warning", line, col, message, raised, [], moving)]
     if facts.asleep > 2 and 2 * facts.asleep > facts.count:
         line = next((at for at, _ in calls(trace, "step") if _steps_a_scheduler(trace, at)), line)
         it = "it" if place == f"line {line}" else place

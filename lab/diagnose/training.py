@@ -131,6 +131,7 @@ def nothing_held(trace: Trace, explained: set[Leaf]) -> list[Found]:
         others = [leaf for leaf in trace.gradients if leaf not in trace.optimized and made_to_train(leaf)]
         if others:
             explained.update(others)
+            explained.update(always[2])
             return [_others(trace, always[1], others)]
     if trace.steps.strangers[1] > 1 and trace.steps.strangers[1] >= (trace.steps.count - 1) // 2:
         line, col, place = where(trace, trace.steps.strangers[0])
@@ -162,13 +163,27 @@ def nothing_held(trace: Trace, explained: set[Leaf]) -> list[Found]:
 
 def _others(trace: Trace, chain: Chain, others: list[Leaf]) -> Found:
     line, col, place = where(trace, chain)
+    remade = _made_after(trace, others)
     message = capital(
         f"{place} steps an optimizer that holds other tensors than those that were trained: {listed(others)} "
         f"{verb(others, 'gets a gradient', 'get gradients')} and {verb(others, 'is', 'are')} not in it; what it "
-        "holds got none."
+        f"holds got none{remade}."
     )
     remedy = "Make the optimizer after the model, of the parameters of the model that runs."
     return Found("optimizer", "error", line, col, message, remedy, [], others)
+
+
+def _made_after(trace: Trace, others: list[Leaf]) -> str:
+    """In words: the line that made the model, where it stands after the one that made the optimizer."""
+    roots = {leaf.name.partition(".")[0] for leaf in others if "." in leaf.name}
+    models = [n for n in trace.nodes() if isinstance(n, ast.Assign) and roots & {ast.unparse(t) for t in n.targets}]
+    optimizers = [
+        n for n in trace.nodes() if isinstance(n, ast.Assign) and isinstance(n.value, ast.Call) and _of_optim(n.value)
+    ]
+    if not models or len(optimizers) != 1 or not optimizers[0].lineno < models[-1].lineno:
+        return ""
+    name = ast.unparse(models[-1].targets[0])
+    return f" (line {optimizers[0].lineno} made it before line {models[-1].lineno} made {name})"
 
 
 def made_anew(trace: Trace, explained: set[Leaf]) -> list[Found]:
@@ -401,7 +416,9 @@ def not_held(trace: Trace, explained: set[Leaf]) -> list[Found]:
             )
             if unlisted := [leaf.name.partition("[")[0] for leaf in leaves if _UNLISTED.match(leaf.name)]:
                 kept = list(dict.fromkeys(unlisted))
-                plain = verb(kept, "is a plain list or dictionary", "are plain lists or dictionaries")
+                at = made_at(trace, kept[0].rpartition(".")[2]) if len(kept) == 1 else None
+                here = f" (line {at})" if at is not None else ""
+                plain = verb(kept, f"is a plain list or dictionary{here}", "are plain lists or dictionaries")
                 message = (
                     message[:-1] + f"; {listed(kept)} {plain}, of which {kept[0].partition('.')[0]}.parameters() "
                     "knows nothing."
@@ -426,6 +443,18 @@ def _behind_trained(trace: Trace, leaf: Leaf) -> bool:
             if any(isinstance(r, Leaf) and r in trace.optimized and r.module for r in before):
                 return True
     return False
+
+
+def made_at(trace: Trace, attribute: str) -> int | None:
+    """The line on which the cell sets an attribute of self, or a variable of that name."""
+    for node in trace.nodes():
+        if not isinstance(node, ast.Assign):
+            continue
+        for target in node.targets:
+            for part in target.elts if isinstance(target, ast.Tuple) else (target,):
+                if getattr(part, "attr", getattr(part, "id", "")) == attribute:
+                    return node.lineno
+    return None
 
 
 def _step_place(trace: Trace, leaves: list[Leaf]) -> tuple[int | None, int | None, str]:
