@@ -16,7 +16,10 @@ from . import harness as h
 
 # The hot paths: these rows must be there and must run on a plain float32 argument. Products stay with NumPy's BLAS.
 HOT = ["sum", "mean", "amax", "amin", "softmax", "log_softmax", "layer_norm", "cross_entropy", "embedding"]
-HOT_CUDA = ["sum", "mean", "amax", "amin", "matmul", "softmax", "log_softmax", "cross_entropy", "linear"]
+HOT_CUDA = ["sum", "mean", "amax", "amin", "matmul", "softmax", "log_softmax", "cross_entropy", "linear", "embedding",
+            "embedding_backward", "index", "index_backward", "index_put", "gather", "gather_backward",
+            "scatter_add", "scatter", "one_hot_rows", "nll_loss", "class_weight", "sort", "topk", "kthvalue",
+            "median"]  # fmt: skip
 BACKWARD = ["softmax.backward", "log_softmax.backward", "layer_norm.backward", "cross_entropy.backward"]
 
 CASES = [(o, i) for o in h.OPERATIONS if o.samples for i in range(len(o.samples(np.random.default_rng(0))))]
@@ -39,11 +42,14 @@ def expected(o: Operation, arrays: Any, params: dict[str, Any]) -> list[Any]:
     return many[: len(many) if o.returns == 0 else o.returns]
 
 
-@pytest.mark.parametrize("layout", ["contiguous", "transposed", "sliced"])
-@pytest.mark.parametrize(
-    ("where", "dtype"),
-    [("cpu", "float32"), ("cpu", "float64"), ("cpu", "bfloat16"), ("cuda", "float32"), ("cuda", "float16")],
-)
+LAYOUTS = ("contiguous", "transposed", "sliced")
+FORWARD = [(where, dtype, layout) for where, dtype in (("cpu", "float32"), ("cpu", "float64"), ("cpu", "bfloat16"),
+                                                       ("cuda", "float32")) for layout in LAYOUTS]  # fmt: skip
+# Layouts are settled before a kernel knows its type: the half types of the interpreted device share them out.
+FORWARD += [("cuda", "float16", "transposed"), ("cuda", "bfloat16", "contiguous"), ("cuda", "bfloat16", "sliced")]
+
+
+@pytest.mark.parametrize(("where", "dtype", "layout"), FORWARD)
 @pytest.mark.parametrize(("o", "i"), CASES, ids=ids)
 def test_forward(o: Operation, i: int, where: str, dtype: str, layout: str) -> None:
     arrays, params = sample(o, i)
@@ -81,24 +87,51 @@ def _wanted(o: Operation, k: int) -> bool:
     return o.joint or (k < len(o.vjps) and o.vjps[k] is not None)
 
 
+def _gradients(o: Operation, arrays: Any, params: dict[str, Any], place: Any, order: int, graph: bool) -> list[Any]:
+    """The gradients of the inputs; with order 2 those of the gradients, each weighed by numbers of its own."""
+    y, tensors, _ = h.run_operation(o, arrays, params, place, grad=True)
+    leaves = [t for t in tensors if t is not None and t.requires_grad]
+    rng, outs = np.random.default_rng(5), [t for t in h.outputs(y) if t.requires_grad]
+    for k in range(1, order + 1):
+        seeds = [np.asarray(rng.uniform(0.5, 1.5, t.shape)).astype("bfloat16").astype(t._a.dtype) for t in outs]
+        found = core.autograd.grad(outs, leaves, [h.to_tensor(s, place) for s in seeds], allow_unused=True,
+                                   create_graph=graph or k < order)  # fmt: skip
+        outs = [t for t in found if t is not None and t.requires_grad]
+        if not outs and k < order:
+            return [None] * len(leaves)
+    return list(found)
+
+
+def _gradients_agree(o: Operation, i: int, device: Any, dtype: str, order: int = 1, scale: float = 50) -> None:
+    arrays, params = sample(o, i)
+    mine = [h.cast(a, dtype) for a in arrays]
+    got = _gradients(o, mine, params, device, order, False)
+    wants = _gradients(o, [h.cast(a, "float64") for a in mine], params, h.CPU, order, True)
+    for one, want in zip(got, wants, strict=True):
+        assert (one is None) == (want is None)
+        if one is not None:
+            h.close(one._a, want._a, dtype, scale=scale)
+
+
 @pytest.mark.parametrize(("where", "dtype"), [("cpu", "float32"), ("cpu", "bfloat16"), ("cuda", "float32")])
 @pytest.mark.parametrize(("o", "i"), SMOOTH, ids=[f"{o.name}-{i}" for o, i in SMOOTH])
 def test_backward_rows(o: Operation, i: int, where: str, dtype: str) -> None:
     """The gradient as rows compute it agrees with the float64 gradient run as ops."""
-    arrays, params = sample(o, i)
-    device = h.CUDA if where == "cuda" else h.CPU
-    grads = []
-    for place, d, graph in ((device, dtype, False), (h.CPU, "float64", True)):
-        y, tensors, _ = h.run_operation(o, [h.cast(a, d) for a in arrays], params, place, grad=True)
-        outs = [t for t in h.outputs(y) if t.requires_grad]
-        leaves = [t for t in tensors if t is not None and t.requires_grad]
-        rng = np.random.default_rng(5)
-        seeds = [h.to_tensor(np.asarray(rng.uniform(0.5, 1.5, t.shape)).astype(t._a.dtype), place) for t in outs]
-        grads.append(core.autograd.grad(outs, leaves, seeds, create_graph=graph, allow_unused=True))
-    for got, want in zip(*grads, strict=True):
-        assert (got is None) == (want is None)
-        if got is not None:
-            h.close(got._a, want._a, dtype, scale=50)
+    _gradients_agree(o, i, h.CUDA if where == "cuda" else h.CPU, dtype, scale=50 if dtype == "float32" else 5)
+
+
+ON_CUDA = [(o, i) for o, i in SMOOTH if backends.rows(o.name, "cuda") or backends.rows(o.name + ".backward", "cuda")]
+
+
+@pytest.mark.parametrize(("o", "i"), ON_CUDA, ids=[f"{o.name}-{i}" for o, i in ON_CUDA])
+def test_backward_rows_on_cuda_in_bfloat16(o: Operation, i: int) -> None:
+    _gradients_agree(o, i, h.CUDA, "bfloat16", scale=5)
+
+
+@pytest.mark.parametrize(("o", "i"), ON_CUDA, ids=[f"{o.name}-{i}" for o, i in ON_CUDA])
+def test_second_order_on_cuda(o: Operation, i: int) -> None:
+    """The gradient of the gradient, where kernels of cuda compute the first pass."""
+    _gradients_agree(o, i, h.CUDA, "float32", order=2)
 
 
 @pytest.mark.parametrize("name", HOT)
