@@ -13,10 +13,10 @@ from ...device import Kind
 from ...device import device as Device
 from ...expr import Program, triton_lines
 from .. import Kernel, Row
-from . import conv, faults, indexing, loss, matmul, norm, pool, reduce, scan, softmax, sort
+from . import conv, dropout, faults, indexing, loss, matmul, norm, pool, reduce, scan, softmax, sort
 from .shared import FLOATING, array_library, availability, name
 
-FAMILIES = (reduce, softmax, matmul, loss, indexing, conv, norm, sort, pool, scan)  # an op's rows are tried in this order
+FAMILIES = (reduce, softmax, matmul, loss, indexing, conv, norm, sort, pool, scan, dropout)  # an op's rows are tried in this order
 
 _table: dict[str, tuple[Row, ...]] = {}
 for _family in FAMILIES:
