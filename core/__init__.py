@@ -135,6 +135,7 @@ from . import fft, func, library, linalg, nn, special  # isort: skip - after the
 
 if _TYPE_CHECKING:
     from . import amp, audio, distributions, metrics, optim, serialization, text, utils, vision
+    from .gpu_errors import AcceleratorError, OutOfMemoryError
     from .older_types import (
         BFloat16Tensor,
         BoolTensor,
@@ -153,6 +154,7 @@ _LATE = {
     **dict.fromkeys(["audio", "distributions", "metrics", "optim", "text", "utils", "vision"], ""),
     **dict.fromkeys(["BFloat16Tensor", "BoolTensor", "ByteTensor", "CharTensor", "DoubleTensor", "FloatTensor",
                      "HalfTensor", "IntTensor", "LongTensor", "ShortTensor"], "older_types"),
+    **dict.fromkeys(["AcceleratorError", "OutOfMemoryError"], "gpu_errors"),
 }  # fmt: skip
 __getattr__, __dir__ = _late(__name__, _LATE)
 

@@ -94,7 +94,7 @@ def tensor(data: Any, *, dtype: Dtype | None = None, device: Any = None, require
         with np.errstate(all="ignore"):
             a = a.astype(d.numpy)
     where = placed(device)
-    out = wrap(a if where is cpu else backends.array_module(where.type).asarray(a), kind_of(d, where))
+    out = wrap(a if where is cpu else backends.making(where, lambda xp: xp.asarray(a)), kind_of(d, where))
     if isinstance(data, np.ndarray):
         from .lineage import note
 

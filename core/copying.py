@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from .device import Kind
+from .fetching import fetched
 from .history import storage_of
 from .node import Storage
 from .tensor import Tensor
@@ -54,7 +55,7 @@ def deep(t: Tensor, memo: dict[int, Any]) -> Tensor:
 
 def reduced(t: Tensor) -> tuple[Any, ...]:
     """What pickle needs: values, strides, and what was written on the tensor; a computed one becomes a leaf."""
-    a = t._a if isinstance(t._a, np.ndarray) else t._a.get()
+    a = t._a if isinstance(t._a, np.ndarray) else fetched(t._a.get)
     flat, strides = _packed(a)
     return (_rebuilt, (type(t), flat, a.shape, strides, t._kind, t.requires_grad), attributes(t) or None)
 

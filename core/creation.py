@@ -49,7 +49,7 @@ def _made(op: str, make: Callable[[Any], Any], dtype: Dtype, device: Any, requir
         if name not in ("pin_memory", "layout", "memory_format"):  # PyTorch's words for what there is but one of here
             raise TypeError(f"{op}() got an unexpected keyword argument '{name}'")
     where = placed(device)
-    t = wrap(make(backends.array_module(where.type)), kind_of(dtype, where))
+    t = wrap(backends.making(where, make), kind_of(dtype, where))
     if out is not None:
         from .dispatch import into
 

@@ -38,7 +38,7 @@ def kernel_for(op: Elementwise, kind: Kind) -> Kernel:
     found: Kernel | None = op.kernels.get(kind)
     if found is None:
         found = op.kernels[kind] = backends.map_kernel(op.program, kind)
-        if kind.device.type == "cpu" and kind.dtype.category == 2:
+        if kind.dtype.category == 2:
             op.hot[kind] = found.run
     return found
 
@@ -182,6 +182,8 @@ def _map(op: Elementwise, args: tuple[Any, ...], params: tuple[float, ...], watc
     if node is not None and any(getattr(a, "shape", array.shape) != array.shape for a in arrays):
         node.in_shapes = tuple([getattr(a, "shape", None) for a in arrays])
     if watched:
+        if kind.device.index is not None:
+            kernel = backends.as_ran(kernel)
         tell(op, args, (out,), params, kernel, start, stop, node)
     return out
 
@@ -329,7 +331,8 @@ def _operate(op: Operation, tensors: tuple[Any, ...], params: dict[str, Any], wa
     if watched:
         tell_starting(op, tensors, params)
     start = perf_counter_ns() if watched else 0
-    results = kernel.run(*arrays, **params) if given is None else given
+    run = kernel.run if where.index is None else backends.there(kernel.run, where)
+    results = run(*arrays, **params) if given is None else given
     stop = perf_counter_ns() if watched else 0
     if not isinstance(results, tuple):
         results = (results,)
@@ -346,6 +349,8 @@ def _operate(op: Operation, tensors: tuple[Any, ...], params: dict[str, Any], wa
         _mark_views(op, first, outs, params)
     node = attach(op, outs, tensors, arrays, out_arrays, params) if mode.enabled and outs else None
     if watched:
+        if where.index is not None:
+            kernel = backends.as_ran(kernel)
         tell(op, tensors, tuple(outs), params, kernel, start, stop, node)
     return outs[0] if op.returns == 1 else tuple(outs)
 

@@ -19,13 +19,14 @@ def source(generator: Generator | None, where: Device) -> Any:
 
 def uniform_array(shape: tuple[int, ...], kind: Kind, generator: Generator | None = None) -> Any:
     """An array of numbers in [0, 1), of that floating kind."""
-    xp, engine, n = backends.array_module(kind.device.type), source(generator, kind.device), math.prod(shape)
-    name = kind.dtype.name
-    if name in _BITS:
-        a = engine.uniform_bits(xp, n, _BITS[name]).astype(kind.dtype.numpy)
-    else:
-        a = engine.uniform64(xp, n) if name == "float64" else engine.uniform(xp, n)
-    return a.reshape(shape)
+    engine, n, name = source(generator, kind.device), math.prod(shape), kind.dtype.name
+
+    def make(xp: Any) -> Any:
+        if name in _BITS:
+            return engine.uniform_bits(xp, n, _BITS[name]).astype(kind.dtype.numpy)
+        return engine.uniform64(xp, n) if name == "float64" else engine.uniform(xp, n)
+
+    return backends.making(kind.device, make).reshape(shape)
 
 
 def normal_array(shape: tuple[int, ...], kind: Kind, generator: Generator | None = None) -> Any:
@@ -35,11 +36,12 @@ def normal_array(shape: tuple[int, ...], kind: Kind, generator: Generator | None
 
 def normals(shape: tuple[int, ...], kind: Kind, generator: Generator | None) -> Any:
     """As `normal_array`, before the numbers are rounded to the kind."""
-    xp, engine, n = backends.array_module(kind.device.type), source(generator, kind.device), math.prod(shape)
-    a = engine.normal64(xp, n) if kind.dtype.name == "float64" else engine.normal(xp, n)
-    return a.reshape(shape)
+    engine, n = source(generator, kind.device), math.prod(shape)
+    make = engine.normal64 if kind.dtype.name == "float64" else engine.normal
+    return backends.making(kind.device, lambda xp: make(xp, n)).reshape(shape)
 
 
 def bernoulli_array(p: Any, where: Device = cpu, generator: Generator | None = None) -> Any:
     """A bool array: true with the probabilities in the array `p`."""
-    return source(generator, where).bernoulli(backends.array_module(where.type), p)
+    engine = source(generator, where)
+    return backends.making(where, lambda xp: engine.bernoulli(xp, p))

@@ -14,7 +14,8 @@ def late(package: str, files: Mapping[str, str]) -> tuple[Callable[[str], Any], 
     Parameters
     ----------
     package : its name, ``__name__``.
-    files : by each late name the module of the package that has it; "" where the name is itself a module.
+    files : by each late name the module of the package that has it (".name" one beside the package); "" where the name
+        is itself a module.
 
     Returns
     -------
@@ -33,7 +34,7 @@ def late(package: str, files: Mapping[str, str]) -> tuple[Callable[[str], Any], 
         file = files.get(name)
         if file is None:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        module = importlib.import_module(f"{package}.{file or name}")
+        module = importlib.import_module(f".{file or name}", package)
         found = getattr(module, name) if file else module
         setattr(sys.modules[package], name, found)
         return found

@@ -13,6 +13,7 @@ from . import dtypes, observe
 from .device import Kind, cpu, device, kind
 from .dtypes import dtype
 from .errors import text
+from .fetching import fetched
 from .history import refresh, storage_of, watch
 from .modes import state as mode
 from .native.bases import TensorBase
@@ -331,9 +332,8 @@ class Tensor(TensorBase):
                 )
             )
         start = perf_counter_ns() if observe.observers else 0
-        value = self._a.item() if self._kind.dtype is not dtypes.bfloat16 else float(self._a.astype(np.float32).item())
-        if self._kind.device is not cpu:
-            _waited()
+        a = self._a if self._kind.dtype is not dtypes.bfloat16 else self._a.astype(np.float32)
+        value = a.item() if self._kind.device is cpu else fetched(a.item)
         if observe.observers:
             left_graph("item", self, None, start)
         return value
@@ -341,9 +341,8 @@ class Tensor(TensorBase):
     def tolist(self) -> Any:
         """The elements as nested lists of Python numbers."""
         start = perf_counter_ns() if observe.observers else 0
-        values = (self._a.astype(np.float32) if self._kind.dtype is dtypes.bfloat16 else self._a).tolist()
-        if self._kind.device is not cpu:
-            _waited()
+        a = self._a.astype(np.float32) if self._kind.dtype is dtypes.bfloat16 else self._a
+        values = a.tolist() if self._kind.device is cpu else fetched(a.tolist)
         if observe.observers:
             left_graph("tolist", self, None, start)
         return values
@@ -406,8 +405,7 @@ class Tensor(TensorBase):
         if self._kind.device is cpu:
             return bool(self._a.item())
         start = perf_counter_ns()
-        value = bool(self._a.item())
-        _waited()
+        value = bool(fetched(self._a.item))
         if observe.observers:
             left_graph("bool", self, None, start)
         return value
@@ -421,10 +419,7 @@ class Tensor(TensorBase):
     def __index__(self) -> int:
         if self._kind.dtype.category > 1 or self._a.size != 1:
             raise TypeError("only integer tensors of a single element can be converted to an index")
-        value = int(self._a.item())
-        if self._kind.device is not cpu:
-            _waited()
-        return value
+        return int(self._a.item() if self._kind.device is cpu else fetched(self._a.item))
 
     def __len__(self) -> int:
         if self._a.ndim == 0:
@@ -480,13 +475,6 @@ def wrap(a: Array, k: Kind) -> Tensor:
 def from_array(a: Array, where: device = cpu) -> Tensor:
     """A tensor over an array, its dtype the array's."""
     return wrap(a, kind(dtypes.from_numpy(a.dtype), where))
-
-
-def _waited() -> None:
-    """The host has waited for the GPU, as a value came from there: tell what kernels found wrong since."""
-    from .backends.cuda.faults import waited
-
-    waited()
 
 
 def left_graph(what: str, t: Tensor, result: Any, start: int = 0) -> Any:

@@ -6,12 +6,15 @@ from the cupy module that the caller imported, so nothing here imports CuPy.
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Sequence
 from typing import Any, Protocol
 
 import numpy as np
 from triton.backends.compiler import GPUTarget
 from triton.backends.driver import DriverBase
+
+from . import faults
 
 
 class Host(Protocol):
@@ -23,10 +26,11 @@ class Host(Protocol):
     def capability(self, device: int) -> tuple[int, int]: ...
     def name(self, device: int) -> str: ...
     def pointer(self, array: Any) -> int: ...
+    def device_of(self, array: Any) -> int: ...
+    def synchronize(self, device: int) -> None: ...
     def empty(self, shape: Sequence[int], dtype: Any) -> Any: ...
     def upload(self, array: np.ndarray) -> Any: ...
     def shared(self, n: int, dtype: np.dtype) -> tuple[np.ndarray, Any]: ...
-    def synchronize(self) -> None: ...
 
 
 class CupyHost:
@@ -34,15 +38,16 @@ class CupyHost:
 
     def __init__(self, cupy: Any) -> None:
         self._cupy = cupy
-        self._array = cupy.ndarray
-        self._stream = cupy.cuda.get_current_stream
+        self.array_type = cupy.ndarray
+        self.stream_object = cupy.cuda.get_current_stream  # has its handle in `ptr`
         self.current_device = cupy.cuda.runtime.getDevice
+        self.count = int(cupy.cuda.runtime.getDeviceCount())
 
     def set_device(self, device: int) -> None:
         self._cupy.cuda.runtime.setDevice(device)
 
     def current_stream(self, device: int) -> int:
-        return self._stream().ptr
+        return self.stream_object(device).ptr
 
     def capability(self, device: int) -> tuple[int, int]:
         text = self._cupy.cuda.Device(device).compute_capability
@@ -53,7 +58,7 @@ class CupyHost:
         return found.decode() if isinstance(found, bytes) else str(found)
 
     def pointer(self, array: Any) -> int:
-        if not isinstance(array, self._array):
+        if not isinstance(array, self.array_type):
             # The launcher does not check integer pointers: a host address would be a fault on the device.
             raise TypeError(
                 f"a CUDA launch needs cupy arrays, got {type(array).__name__}. "
@@ -61,10 +66,21 @@ class CupyHost:
             )
         return array.data.ptr
 
+    def device_of(self, array: Any) -> int:
+        return array.data.device_id
+
+    def synchronize(self, device: int) -> None:
+        self._cupy.cuda.runtime.streamSynchronize(self.current_stream(device))
+
     def empty(self, shape: Sequence[int], dtype: Any) -> Any:
         return self._cupy.empty(tuple(shape), dtype)
 
     def upload(self, array: np.ndarray) -> Any:
+        if self.stream_object().is_capturing():
+            raise RuntimeError(
+                "a table for a kernel would be copied to the GPU while a CUDA graph is captured, and replays would "
+                "read memory that is gone. Remedy: run the same step once before the capture (PyTorch's warm-up)"
+            )
         return self._cupy.asarray(array)
 
     def shared(self, n: int, dtype: np.dtype) -> tuple[np.ndarray, Any]:
@@ -73,11 +89,8 @@ class CupyHost:
         pinned = cuda.alloc_pinned_memory(n * dtype.itemsize)
         room = np.frombuffer(pinned, dtype, n)
         room[:] = 0
-        memory = cuda.UnownedMemory(pinned.ptr, n * dtype.itemsize, pinned)
+        memory = cuda.UnownedMemory(pinned.ptr, n * dtype.itemsize, pinned, self.current_device())
         return room, self._cupy.ndarray((n,), dtype, cuda.MemoryPointer(memory, 0))
-
-    def synchronize(self) -> None:
-        self._cupy.cuda.get_current_stream().synchronize()
 
 
 class CompileOnlyDriver(DriverBase):  # type: ignore[misc]
@@ -130,10 +143,30 @@ def cuda_driver(host: Host) -> Any:
     """Triton's CUDA driver, asking `host` where the stock one asks PyTorch."""
     from triton.backends.nvidia import driver as nvidia
 
+    class Launcher(nvidia.CudaLauncher):  # type: ignore[misc]
+        """Starts the kernels that a person launches as ``kernel[grid](...)``: remembered, and with errors in words."""
+
+        def __init__(self, src: Any, metadata: Any) -> None:
+            super().__init__(src, metadata)
+            self.name = metadata.name
+
+        def __call__(self, x: int, y: int, z: int, stream: int, *args: Any) -> None:
+            launch = faults.Named(self.name, (x, y, z))
+            faults.note(launch)
+            try:
+                super().__call__(x, y, z, stream, *args)
+                if faults.blocking:
+                    host.synchronize(host.current_device())
+            except Exception as error:
+                found = faults.explained(error, launch.describe())
+                if found is None:
+                    raise
+                raise found from error
+
     class Driver(nvidia.CudaDriver):  # type: ignore[misc]
         def __init__(self) -> None:  # does not call super(): on 3.6 that imports torch
             self.utils = nvidia.CudaUtils()
-            self.launcher_cls = nvidia.CudaLauncher
+            self.launcher_cls = Launcher
             self.get_current_device = host.current_device
             self.set_current_device = host.set_device
             self.get_current_stream = host.current_stream
@@ -150,3 +183,13 @@ def cuda_driver(host: Host) -> Any:
             return host.empty((size,), np.dtype(np.uint8))
 
     return Driver()
+
+
+def driver_text(code: int) -> str:
+    """CUDA's own words for an error's number."""
+    said = ctypes.c_char_p()
+    try:
+        ctypes.CDLL("libcuda.so.1").cuGetErrorString(code, ctypes.byref(said))
+    except (OSError, AttributeError):
+        return f"error {code}"
+    return said.value.decode() if said.value else f"error {code}"

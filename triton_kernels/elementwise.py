@@ -107,23 +107,20 @@ class Elementwise:
                 f"{self.name} takes {len(self.inputs)} inputs ({', '.join(self.inputs)}) and {len(self.params)} "
                 f"parameters ({', '.join(self.params)}), got {len(arrays)} and {len(params)}"
             )
-        held: list[Any] = []
-        numbers: list[float] = []
-        signature: list[Any] = []
-        for a in arrays:
-            if isinstance(a, int | float):
-                numbers.append(float(a))
-                signature.append(None)
-            else:
-                held.append(a)
-                signature.append((a.shape, a.strides, a.dtype))
-        held.append(out)
+        held = [a for a in arrays if not isinstance(a, int | float)]
+        numbers = [float(a) for a in arrays if isinstance(a, int | float)]
+        if out.size:
+            self.launch_of(arrays, out, config)((*held, out), (*numbers, *map(float, params)))
+
+    def launch_of(self, arrays: Sequence[Any], out: Any, config: dict[str, Any] | None = None) -> Launch:
+        """The frozen launch for arrays of these layouts, numbers among them; it takes the arrays and `out`, then the
+        numbers and parameters."""
+        signature = [None if isinstance(a, int | float) else (a.shape, a.strides, a.dtype) for a in arrays]
         key = (*signature, out.shape, out.strides, out.dtype, config and tuple(config.items()))
         launch = self._launches.get(key)
         if launch is None:
             launch = self._launches[key] = self._prepare(arrays, out, config)
-        if out.size:
-            launch(held, (*numbers, *map(float, params)))
+        return launch
 
     def _prepare(self, arrays: Sequence[Any], out: Any, config: dict[str, Any] | None) -> Launch:
         names = [n for n, a in zip(self.inputs, arrays, strict=True) if not isinstance(a, int | float)]

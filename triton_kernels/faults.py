@@ -1,97 +1,177 @@
-"""What kernels find wrong with indices and classes, told without making the host wait for the GPU.
+"""What went wrong on the device, in words: which kernel, with what, and whether this process can go on.
 
-A kernel cannot raise. One that takes indices reads nothing outside its arrays, gives NaN (0 for integers) instead, and
-notes the index in its slot of a small array, the worst one by an integer maximum, so that the note is the same every
-time. The array lies in page-locked host memory that the GPU writes to: while nothing is wrong it costs nothing, and the
-host may look at it whenever it has waited for the GPU anyway (`check`).
-
-Under the interpreter the array is NumPy's, and every launcher looks at once. So it does on a GPU where the environment
-says ``CUDA_LAUNCH_BLOCKING=1``: the error then comes from the call that is at fault, at the price of a wait a call.
+CUDA tells of a fault in a kernel late, from whatever is called next, and after some faults nothing works in the process
+any more. So the launches are remembered, and the message says which were the last. Imports neither triton nor CuPy.
 """
 
-# mypy: disable-error-code="no-untyped-def,untyped-decorator"
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Hashable
+from collections import deque
+from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-import triton
-import triton.language as tl
 
-from . import runtime
-
-SLOTS = 1024
-BLOCKING = os.environ.get("CUDA_LAUNCH_BLOCKING", "0") not in ("", "0")
-_NEGATIVE = 1 << 62  # a negative index i is noted as this less i, another as i + 1
-
-Explain = Callable[[int], Exception]
+class KernelError(RuntimeError):
+    """A kernel that could not be compiled, launched or interpreted; the message names it, its config and arguments."""
 
 
-def _nameless(index: int) -> Exception:
-    return IndexError(f"index {index} is out of range\n  came: to a kernel of the device cuda")
+class AcceleratorError(KernelError):
+    """CUDA reports an error that is no single call's fault. `error_code` is CUDA's number.
 
-
-_explain: list[Explain] = [_nameless]
-_slots: dict[Hashable, int] = {}
-_notes: dict[int, tuple[np.ndarray, Any]] = {}  # by device: the host's view, and what a launch is given
-
-
-@triton.jit
-def note(bad, index, fault_ptr, slot):
-    """Note the worst of the elements of `index` that are `bad`, in this launch's slot."""
-    i = tl.minimum(tl.maximum(index.to(tl.int64), -2305843009213693952), 2305843009213693952)
-    code = tl.where(i < 0, 4611686018427387904 - i, i + 1)
-    tl.atomic_max(fault_ptr + slot + tl.zeros_like(i), code, mask=bad, sem="relaxed")
-
-
-def slot(key: Hashable, explain: Explain) -> int:
-    """The slot of all launches with this key; `explain` makes the exception from an index that was noted there.
-
-    The slots are few: once all are taken, further keys share one whose error says the index alone.
+    >>> issubclass(AcceleratorError, RuntimeError)
+    True
     """
-    found = _slots.get(key)
-    if found is None:
-        if len(_explain) == SLOTS:
-            return 0
-        found = _slots[key] = len(_explain)
-        _explain.append(explain)
-    return found
+
+    def __init__(self, message: str, error_code: int = 0) -> None:
+        super().__init__(message)
+        self.error_code = error_code
 
 
-def array() -> Any:
-    """What a launch on the current device gets as its `fault_ptr`."""
-    device = -1 if runtime.INTERPRET else runtime.host().current_device()
-    found = _notes.get(device)
-    if found is None:
-        if runtime.INTERPRET:
-            zeros = np.zeros(SLOTS, np.int64)
-            found = zeros, zeros
-        else:
-            found = runtime.host().shared(SLOTS, np.dtype(np.int64))
-        _notes[device] = found
-    return found[1]
+class OutOfMemoryError(RuntimeError):
+    """The device has no room for an array. Everything works on once something is let go."""
 
 
-def launched() -> None:
-    """After a launch that may note a fault: look at once where that costs no wait, or where a wait is asked for."""
-    if runtime.INTERPRET:
-        check()
-    elif BLOCKING:
-        runtime.host().synchronize()
-        check()
+AcceleratorError.__module__ = OutOfMemoryError.__module__ = "core"  # where people find them
 
 
-def check() -> None:
-    """Raise what was noted since the last look. It is complete where the host has waited for the GPU before."""
-    for seen, _ in _notes.values():
-        if seen.any():
-            where = int(seen.argmax())
-            code = int(seen[where])
-            seen[:] = 0
-            error = _explain[where](code - 1 if code < _NEGATIVE else _NEGATIVE - code)
-            if not runtime.INTERPRET and not BLOCKING:
-                error.add_note("The GPU found this in an earlier call, which did not wait for it; "
-                               "CUDA_LAUNCH_BLOCKING=1 in the environment tells it where it happens.")  # fmt: skip
-            raise error
+# After these CUDA answers every call with the same error until the process ends.
+STICKY = {
+    700: "an illegal memory access was encountered",
+    702: "the launch timed out and was terminated",
+    709: "context is destroyed",
+    710: "device-side assert triggered",
+    714: "hardware stack error",
+    715: "an illegal instruction was encountered",
+    716: "misaligned address",
+    717: "operation not supported on global/shared address space",
+    718: "invalid program counter",
+    719: "unspecified launch failure",
+}
+_CAUSES = {
+    700: "a kernel read or wrote outside its arrays",
+    702: "a kernel ran longer than the display's driver allows",
+    710: "an assertion in a kernel failed",
+    715: "a kernel was compiled for another GPU, or its code was overwritten",
+    716: "a kernel read or wrote at an address that its element size does not divide",
+    719: "a kernel failed while it ran",
+}
+CAPTURING = {
+    900: "operation not permitted when stream is capturing",
+    901: "operation failed due to a previous error during capture",
+    905: "capture was merged or forked without a join",
+    906: "operation would make the legacy stream depend on a capturing blocking stream",
+}
+OUT_OF_MEMORY = 2
+
+blocking = os.environ.get("CUDA_LAUNCH_BLOCKING", "0") not in (
+    "",
+    "0",
+)  # wait after every launch, so that a fault is its
+
+recent: deque[Any] = deque(maxlen=8)
+"""The launches made last, each with a `describe()`."""
+note: Callable[[Any], None] = recent.append
+"""Remember a launch; a graph that captures launches puts itself here, to keep their kernels."""
+text_of: Callable[[int], str] | None = None
+"""The driver's own words for a code, once a driver is there."""
+broken: str | None = None
+"""What was said when this process's device was lost; None while it works."""
+
+
+def code_of(error: BaseException) -> int | None:
+    """CUDA's number of an error that CuPy, Triton or this package raised; None for one that is not CUDA's.
+
+    >>> code_of(RuntimeError("Triton Error [CUDA]: an illegal memory access was encountered")), code_of(KeyError())
+    (700, None)
+    """
+    status = getattr(error, "status", None)
+    if isinstance(status, int):
+        return status
+    if isinstance(error, AcceleratorError):
+        return error.error_code
+    words = str(error)
+    if "[CUDA]" in words or "CUDA_ERROR" in words or "cudaError" in words:
+        known = {**STICKY, **CAPTURING, OUT_OF_MEMORY: "out of memory"}
+        return next((code for code, text in known.items() if text in words), 999)
+    return None
+
+
+def words(code: int) -> str:
+    """A code in CUDA's words."""
+    if code in STICKY:
+        return STICKY[code]
+    return text_of(code) if text_of is not None else f"error {code}"
+
+
+def lost(code: int, during: str = "") -> AcceleratorError:
+    """The error of a process whose device is lost: what it means, which kernels it may have been, what to do.
+
+    The first account is kept: later calls only repeat that CUDA refuses them.
+    """
+    global broken
+    said = words(code)
+    remedy = "restart the process (in a notebook: Kernel > Restart); what is on the GPU is lost"
+    if broken is not None:
+        return AcceleratorError(
+            f"CUDA error: {said}\n  meaning: this process lost its GPU earlier, and CUDA refuses every call since. "
+            f"The first error was:\n    {broken}\n  remedy: {remedy}.",
+            code,
+        )
+    suspects = [launch.describe() for launch in reversed(recent)]
+    if during:
+        suspects = [during, *(s for s in suspects if s != during)]
+    if blocking and suspects:
+        blamed = f"the kernel that did it: {suspects[0]}"
+    elif suspects:
+        listed = "".join(f"\n    {s}" for s in suspects)
+        blamed = (f"kernels run asynchronously, and the line that raised this need not be at fault. Launched last, the "
+                  f"newest first:{listed}")  # fmt: skip
+    else:
+        blamed = "no kernel of this package was launched"
+    find = "" if blocking else " To find the kernel, run again with CUDA_LAUNCH_BLOCKING=1 in the environment, or " \
+        "with TRITON_INTERPRET=1, which checks every address."  # fmt: skip
+    cause = _CAUSES.get(code, "the GPU stopped this process's work")
+    broken = f"{said}; {suspects[0] if suspects else 'no kernel is known'}"
+    return AcceleratorError(
+        f"CUDA error: {said}\n  meaning: {cause}. CUDA has given up this process's GPU: nothing on it works until the "
+        f"process is restarted.\n  {blamed}\n  remedy: {remedy}.{find}",
+        code,
+    )
+
+
+def explained(error: BaseException, during: str = "") -> Exception | None:
+    """An error of CUDA's as this package tells it; None for one that is not CUDA's. `during` is the launch that ran."""
+    if isinstance(error, AcceleratorError | OutOfMemoryError):
+        return None
+    code = code_of(error)
+    if code is None:
+        return None
+    if code in STICKY:
+        return lost(code, during)
+    if code in CAPTURING:
+        return AcceleratorError(
+            f"CUDA error: {words(code)}\n  meaning: while a CUDA graph is captured nothing may wait for the GPU or "
+            "read from it: no .item(), .tolist(), .cpu(), print(), no `if` on a tensor, no copy from memory that is "
+            "not pinned\n  remedy: take it out of the captured part; the graph that was being captured is of no use",
+            code,
+        )
+    before = f"{during} failed: " if during else ""
+    return AcceleratorError(f"{before}CUDA error: {words(code)} (code {code})", code)
+
+
+def failed(during: str, error: BaseException) -> Exception:
+    """The exception for a launch that failed."""
+    return explained(error, during) or KernelError(f"{during} failed: {type(error).__name__}: {error}")
+
+
+class Named:
+    """A launch that is known by its name alone: a kernel of the user's, started by Triton itself."""
+
+    __slots__ = ("grid", "name")
+
+    def __init__(self, name: str, grid: tuple[int, ...]) -> None:
+        self.name, self.grid = name, grid
+
+    def describe(self) -> str:
+        return f"kernel {self.name}[grid={self.grid}]"

@@ -2,8 +2,9 @@
 
 A kernel's parameters come in this order: pointers, floats (annotated ``tl.float64`` or ``tl.float32``), integers,
 constexprs. `Launch` fixes the integers, the constexprs and the grid; it is called with the arrays. On a GPU it keeps
-one compiled function for each pattern of 16-byte alignment and passes it to the driver's launcher directly, which
-costs about 2 us on the host where `kernel[grid](...)` costs 15.
+one plan for each device and pattern of 16-byte alignment: a call of the driver with all parameters in place. Where
+`planner` is set (core lends its C one) a launch costs under 1 us on the host, by Triton's own launcher about 2, by
+`kernel[grid](...)` 15.
 """
 
 from __future__ import annotations
@@ -20,8 +21,9 @@ import numpy as np
 import triton
 import triton.language as tl
 
-from . import interpreting
-from .driver import CupyHost, Host, cuda_driver
+from . import faults, interpreting
+from .driver import CupyHost, Host, cuda_driver, driver_text
+from .faults import AcceleratorError, KernelError
 from .tune import lookup
 from .tune.sources import source_of
 from .tune.space import Config, Space
@@ -47,8 +49,8 @@ if interpreting() != INTERPRET:
 _host: Host | None = None
 
 
-class KernelError(RuntimeError):
-    """A kernel that could not be compiled, launched or interpreted; the message names it, its config and arguments."""
+planner: Any = None
+"""What makes plans in C (core.native's `Plan`); None leaves launches to Triton's launcher."""
 
 
 def mode() -> str | None:
@@ -63,6 +65,7 @@ def connect(host: Any) -> None:
         raise RuntimeError("triton_kernels interprets (TRITON_INTERPRET=1): NumPy arrays are its device memory")
     connected = CupyHost(host) if hasattr(host, "cuda") and hasattr(host, "ndarray") else host
     triton.runtime.driver.set_active(cuda_driver(connected))
+    faults.text_of = driver_text
     _host = connected
 
 
@@ -207,7 +210,10 @@ class Memo(dict):
         super().__setitem__(key, value)
 
 
-latest: Launch | None = None  # the launch made last, for whoever asks with which config a kernel ran
+def __getattr__(name: str) -> Any:
+    if name == "latest":  # the launch made last, for whoever asks with which config a kernel ran
+        return next((one for one in reversed(faults.recent) if isinstance(one, Launch)), None)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 class Launch:
@@ -218,7 +224,7 @@ class Launch:
     memo on `key_of`, which holds the dtypes.
     """
 
-    __slots__ = ("_plans", "_prepared", "constexprs", "grid", "ints", "kernel", "options")
+    __slots__ = ("_fast", "_plans", "_prepared", "_said", "constexprs", "grid", "ints", "kernel", "options")
 
     def __init__(
         self,
@@ -238,7 +244,9 @@ class Launch:
         self.constexprs = {name: given.pop(name) for name in kernel.arg_names if name in given}
         self.options = {"num_warps": num_warps, "num_stages": num_stages}
         self._plans: dict[Any, Callable[..., None]] = {}
+        self._fast: Any = None  # the plan in C that served last
         self._prepared: Any = None
+        self._said = ""
         if given:
             raise KernelError(f"{self.name}: no constexpr named {', '.join(given)}")
         if any(n > limit for n, limit in zip(self.grid, _MAX_GRID, strict=True)):
@@ -250,74 +258,81 @@ class Launch:
 
     def __call__(self, arrays: Sequence[Any], floats: tuple[float, ...] = (), reached: Sequence[Any] = ()) -> None:
         """Launch; `reached` are arrays whose addresses the kernel reads from memory, for the bounds check."""
-        global latest
+        if (fast := self._fast) is not None:
+            faults.note(self)
+            if not fast(arrays, floats):
+                return
         if 0 in self.grid:
             return
-        latest = self
+        faults.note(self)
         if INTERPRET:
             if self._prepared is None:
                 self._prepared = interpreter.prepare(self, arrays, floats)
             interpreter.execute(self, self._prepared, arrays, floats, reached)
             return
-        owner = _host or host()
+        self._start(_host or host(), arrays, floats)
+
+    def _start(self, owner: Host, arrays: Sequence[Any], floats: tuple[float, ...]) -> None:
+        """Launch on the arrays' device, with a plan that is made where there is none."""
         try:
             pointers = tuple([owner.pointer(a) for a in arrays])
         except Exception as error:
             raise TypeError(f"{self.describe(arrays, floats)}: {error}") from error
-        device = owner.current_device()
-        alignment = 0
-        for pointer in pointers:
-            alignment |= pointer
-        alignment &= 15
-        key = (device, alignment if not alignment else tuple([p & 15 == 0 for p in pointers]))
-        plan = self._plans.get(key)
+        now = owner.current_device()
+        devices = {owner.device_of(a) for a in arrays if a.size} or {now}
+        if len(devices) > 1:
+            raise KernelError(
+                f"{self.describe(arrays, floats)}: its arrays are on the devices {sorted(devices)}. "
+                "Remedy: move them to one, x.to(device)"
+            )
+        device = devices.pop()
+        key = (device, tuple([p & 15 == 0 for p in pointers]))
         try:
+            if device != now:
+                owner.set_device(device)
+            plan = self._plans.get(key)
             if plan is None:
-                plan = self._plans[key] = self._compile(arrays, pointers, floats)
-            plan(owner.current_stream(device), pointers, floats)
+                plan = self._plans[key] = self._compile(arrays, pointers, floats, device)
+            if planner is not None and isinstance(plan, planner):
+                code = plan(arrays, floats)
+                if code > 0:
+                    raise AcceleratorError(f"Triton Error [CUDA]: {driver_text(code)}", code)
+                self._fast = None if faults.blocking else plan
+            else:
+                plan(owner.current_stream(device), pointers, floats)
+            if faults.blocking:
+                owner.synchronize(device)
+        except AcceleratorError as error:
+            during = self.describe(arrays, floats)
+            sticky = error.error_code in faults.STICKY
+            raise (faults.lost(error.error_code, during) if sticky else faults.failed(during, error)) from error
         except Exception as error:
-            raise KernelError(f"{self.describe(arrays, floats)} failed: {type(error).__name__}: {error}") from error
+            raise faults.failed(self.describe(arrays, floats), error) from error
+        finally:
+            if device != now:
+                owner.set_device(now)
 
-    def _compile(self, arrays: Sequence[Any], pointers: Sequence[int], floats: Sequence[float]) -> Callable[..., None]:
+    def _compile(
+        self, arrays: Sequence[Any], pointers: Sequence[int], floats: Sequence[float], device: int
+    ) -> Callable[..., None]:
+        self._said = self.describe(arrays)
         specs = [_Address(p, TYPE_NAMES[a.dtype]) for p, a in zip(pointers, arrays, strict=True)]
         compiled = self.kernel.run(
             *specs, *floats, *self.ints, **self.constexprs, **self.options, grid=self.grid, warmup=True
         )
-        return freeze(compiled, self.grid, (*self.ints, *self.constexprs.values()))
+        rest = (*self.ints, *self.constexprs.values())
+        found = plans.in_c(planner, _host, compiled, self.grid, pointers, len(floats), rest, device)
+        return found or plans.by_triton(compiled, self.grid, rest)
 
-    def describe(self, arrays: Sequence[Any], floats: Sequence[float] = ()) -> str:
-        """The launch in words, for errors: kernel, config, grid, arguments."""
+    def describe(self, arrays: Sequence[Any] = (), floats: Sequence[float] = ()) -> str:
+        """The launch in words, for errors: kernel, config, grid, arguments; without any, those of its first time."""
+        if not arrays and self._said:
+            return self._said
         names = self.kernel.arg_names
         values = [f"{a.dtype} {tuple(a.shape)} strides {tuple(a.strides)}" for a in arrays] + [*floats, *self.ints]
         arguments = ", ".join(f"{name}={value}" for name, value in zip(names, values, strict=False))
         config = ", ".join(f"{k}={v}" for k, v in {**self.constexprs, **self.options}.items())
         return f"kernel {self.name}[grid={self.grid}, {config}]({arguments})"
-
-
-def freeze(compiled: Any, grid: tuple[int, int, int], rest: tuple[Any, ...]) -> Callable[..., None]:
-    """A function of stream, pointers and floats that launches `compiled` with everything else fixed."""
-    run = compiled.run  # loads the binary on the current device
-    function, packed = compiled.function, compiled.packed_metadata
-    x, y, z = grid
-    direct = hasattr(run, "launch") and not (run.global_scratch_size or run.profile_scratch_size)
-    if not direct:  # scratch is allocated a launch: leave that to Triton's own launcher
-        return lambda stream, pointers, floats: run(
-            x, y, z, stream, function, packed, None, None, None, *pointers, *floats, *rest
-        )
-    start, cooperative, dependent = run.launch, run.launch_cooperative_grid, run.launch_pdl
-    if hasattr(run, "arg_annotations"):  # 3.9: one launcher for all signatures, arguments in a tuple
-        kinds, signature = run.arg_annotations, run.kernel_signature
-
-        def plan(stream: int, pointers: tuple[int, ...], floats: tuple[float, ...], keep: Any = compiled) -> None:
-            start(x, y, z, stream, function, cooperative, dependent, packed, None, None, None, None, None, kinds,
-                  signature, pointers + floats + rest)  # fmt: skip
-    else:  # 3.6: a launcher compiled for this signature
-
-        def plan(stream: int, pointers: tuple[int, ...], floats: tuple[float, ...], keep: Any = compiled) -> None:
-            start(x, y, z, stream, function, cooperative, dependent, None, None, packed, None, None, None,
-                  *pointers, *floats, *rest)  # fmt: skip
-
-    return plan
 
 
 _generic = Memo()
@@ -348,6 +363,8 @@ def launch(
         frozen = _generic[key] = Launch(kernel, grid, ints, constexprs, num_warps=num_warps, num_stages=num_stages)
     frozen(arrays, floats)
 
+
+from . import plans  # noqa: E402 - it stands on what is above
 
 if INTERPRET:  # a notebook's own kernels take `Pointer` too: mend the interpreter before the first of them runs
     from . import interpreter

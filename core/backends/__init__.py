@@ -6,11 +6,13 @@ The last row is always the reference: the op's own NumPy text, run by NumPy on t
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
 
 from ..device import Kind
+from ..device import device as Device
 from ..expr import Program
 from ..op import Operation
 
@@ -56,7 +58,8 @@ def map_kernel(program: Program, kind: Kind) -> Kernel:
     for backend in of(kind.device.type):
         found = backend.map(program, kind)
         if isinstance(found, Kernel):
-            return found
+            reference_on_gpu = kind.device.type != "cpu" and backend is of(kind.device.type)[-1]
+            return found._replace(run=there(_told(found.run), kind.device)) if reference_on_gpu else found
     raise AssertionError("the reference accepts everything")
 
 
@@ -64,7 +67,22 @@ def map_kernel(program: Program, kind: Kind) -> Kernel:
 def rows(name: str, device_type: str) -> tuple[Row, ...]:
     """The rows of the kernel `name` ("softmax" or "softmax.backward"), the reference's not among them."""
     own = _registered.get((name, device_type), ())
-    return (*own, *(row for backend in of(device_type) for row in backend.rows(name)))
+    found = (*own, *(row for backend in of(device_type) for row in backend.rows(name)))
+    return found if device_type == "cpu" else tuple([row._replace(run=_told(row.run)) for row in found])
+
+
+def _told(run: Callable[..., Any]) -> Callable[..., Any]:
+    """A kernel of a GPU whose errors are told in words, and whose results are counted under the interpreter."""
+    from .cuda.memory import following
+    from .cuda.shared import retell
+
+    def told(*arrays: Any, **params: Any) -> Any:
+        try:
+            return run(*arrays, **params)
+        except RuntimeError as error:
+            retell(error)
+
+    return following(told)
 
 
 _registered: dict[tuple[str, str], tuple[Row, ...]] = {}  # the kernels of users' ops; the newest is tried first
@@ -93,7 +111,36 @@ def pick(name: str, device_type: str, arrays: tuple[Any, ...], params: dict[str,
 
 def reference_kernel(op: Operation, device_type: str) -> Kernel:
     """The op's own text on the device's array library."""
-    return of(device_type)[-1].operation(op)
+    found: Kernel = of(device_type)[-1].operation(op)
+    return found if device_type == "cpu" or op.name == "move" else found._replace(run=_told(found.run))
+
+
+def there(run: Callable[..., Any], where: Device) -> Callable[..., Any]:
+    """`run` with the GPU `where` the current one."""
+    from .cuda.devices import guarded
+
+    return guarded(run, where)  # type: ignore[no-any-return]
+
+
+def as_ran(kernel: Kernel) -> Kernel:
+    """A kernel as observers are told of it after it ran: an op of a GPU may have gone to the CPU."""
+    fallback = sys.modules.get(f"{__name__}.cuda.fallback")
+    return kernel if fallback is None else fallback.as_ran(kernel)
+
+
+def making(where: Device, make: Callable[[Any], Any]) -> Any:
+    """The array that ``make(array library)`` gives, in the memory of `where`."""
+    if where.index is None:
+        return make(array_module(where.type))
+    from .cuda.devices import on
+    from .cuda.memory import made
+    from .cuda.shared import retell
+
+    try:
+        with on(where):
+            return made(make(array_module(where.type)))
+    except RuntimeError as error:
+        retell(error)
 
 
 def array_module(device_type: str) -> Any:
@@ -121,7 +168,7 @@ def explain(name: str, program: Program | None, kind: Kind, arrays: tuple[Any, .
 
 
 def __getattr__(name: str) -> Any:  # settings that PyTorch's programs make, loaded when asked for
-    if name not in ("cudnn", "mps"):
+    if name not in ("cuda", "cudnn", "mps"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     import importlib
 

@@ -92,4 +92,8 @@ def cuda_backend() -> Reference:
     """CuPy on a GPU; NumPy where Triton's interpreter stands in for one."""
     from . import cuda
 
-    return Reference("NumPy" if cuda.array_library() is np else "CuPy", cuda.array_library())
+    if cuda.array_library() is np:
+        return Reference("NumPy", np)
+    from .cuda.fallback import CupyReference
+
+    return CupyReference("CuPy", cuda.array_library())

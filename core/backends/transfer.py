@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -10,22 +11,81 @@ from ..device import cpu, kind
 from ..device import device as Device
 from ..op import operation
 from ..tensor import Tensor, wrap
+from .cuda.devices import on
+from .cuda.faults import settled
+from .cuda.memory import made
+from .cuda.shared import retell
+
+_under_way: list[tuple[Any, Any]] = []  # (event, array): memory of the CPU that a GPU still reads or writes
 
 
-def _copied(xp: Any, x: Any, to: Device, origin: Device) -> Any:
+def _copied(xp: Any, x: Any, to: Device, origin: Device, non_blocking: bool) -> Any:
     """The array on the device `to`; under Triton's interpreter all memory is NumPy's, and it is a plain copy."""
     from . import cuda
 
     library = cuda.array_library()
     if library is np:
-        return x.copy()
-    if to.type == "cpu":
-        return cuda.faults.settled(library.asnumpy(x))
-    with library.cuda.Device(to.index):
+        y = x.copy()
+        return y if to.type == "cpu" else made(y)
+    try:
+        if to.type == "cpu":
+            with on(origin):
+                return _to_host(library, x) if non_blocking else settled(library.asnumpy(x))
+        if origin.type == "cpu":
+            with on(to):
+                return _to_gpu(library, x, non_blocking)
+        with on(origin):
+            dense = library.ascontiguousarray(x)
+        with on(to):
+            return library.array(dense).reshape(x.shape)
+    except RuntimeError as error:
+        retell(error)
+
+
+def _to_host(library: Any, x: Any) -> Any:
+    """A GPU's array in pinned memory of the CPU, there once the stream is through."""
+    room = _pinned_room(x.shape, x.dtype)
+    library.asnumpy(x, out=room, blocking=False)
+    _keep(library, room, x)
+    return room
+
+
+def _to_gpu(library: Any, x: Any, non_blocking: bool) -> Any:
+    """An array of the CPU on the current GPU. From pinned memory the GPU copies by itself, and nobody waits for it."""
+    stream = library.cuda.get_current_stream()
+    if not pinned_memory(x) or not x.flags.c_contiguous or not x.size:
+        if stream.is_capturing():
+            raise RuntimeError(
+                "Cannot copy between CPU and CUDA tensors during CUDA graph capture unless the CPU tensor is pinned. "
+                "Please use tensor.pin_memory() or allocate the tensor with pin_memory=True.\n  remedy: copy it before "
+                "the capture, and write new values into it with copy_()"
+            )
         return library.array(x)
+    out = library.empty(x.shape, x.dtype)
+    out.data.copy_from_host_async(x.ctypes.data, x.nbytes, stream)
+    if not non_blocking and not stream.is_capturing():
+        stream.synchronize()
+    else:
+        _keep(library, x, out)
+    return out
 
 
-_move = operation("move", _copied, params={"to": None, "origin": None}, vjp=lambda g, origin: move(g, origin),
+def _keep(library: Any, *arrays: Any) -> None:
+    """Hold arrays until the work that the current stream has so far is done; let go of those whose time has come."""
+    stream = library.cuda.get_current_stream()
+    if stream.is_capturing():
+        _captured.extend(arrays)  # a replay reads them again
+        return
+    while _under_way and _under_way[0][0].done:
+        _under_way.pop(0)
+    _under_way.append((stream.record(), arrays))
+
+
+_captured: list[Any] = []
+
+
+_move = operation("move", _copied, params={"to": None, "origin": None, "non_blocking": False},
+                  vjp=lambda g, origin: move(g, origin),
                   samples=lambda rng: [((rng.uniform(-2, 2, (2, 3)),), {"to": cpu, "origin": cpu})])  # fmt: skip
 
 
@@ -39,26 +99,37 @@ def pinned(t: Tensor) -> Tensor:
                            "  remedy: pin_memory() before .to('cuda')")  # fmt: skip
     if not cuda.availability()[0] or cuda.array_library() is np or is_pinned(t):
         return t
+    out = _pinned_room(t._a.shape, t._a.dtype)
+    out[...] = t._a
+    return wrap(out, t._kind)
+
+
+def _pinned_room(shape: tuple[int, ...], dtype: Any) -> Any:
     import cupyx
 
-    a = t._a
-    room: Any = cupyx.empty_pinned((max(a.nbytes, 1),), np.uint8)[: a.nbytes]
-    out = room.view(a.dtype).reshape(a.shape)
-    out[...] = a
-    return wrap(out, t._kind)
+    size = math.prod(shape) * dtype.itemsize
+    room: Any = cupyx.empty_pinned((max(size, 1),), np.uint8)[:size]
+    return room.view(dtype).reshape(shape)
 
 
 def is_pinned(t: Tensor) -> bool:
     """Whether the memory of `t` is page-locked."""
-    a = t._a
+    return pinned_memory(t._a)
+
+
+def pinned_memory(a: Any) -> bool:
+    """Whether an array lies in page-locked memory."""
     while isinstance(a, np.ndarray):
         a = a.base
     return type(a).__name__ == "PinnedMemoryPointer"  # CuPy's; `core` allocates such memory in no other way
 
 
-def move(t: Tensor, to: Device) -> Tensor:
-    """`t` on the device `to` (which is there, see `creation.available`), as a copy; its gradient comes back."""
-    y: Tensor = _move(t, to=to, origin=t.device)
+def move(t: Tensor, to: Device, non_blocking: bool = False) -> Tensor:
+    """`t` on the device `to` (which is there, see `creation.available`), as a copy; its gradient comes back.
+
+    `non_blocking` does not wait for a copy that the GPU can do by itself: from pinned memory, or into it.
+    """
+    y: Tensor = _move(t, to=to, origin=t.device, non_blocking=non_blocking)
     y._kind = kind(t.dtype, to)
     if y._node is not None:
         y._node.kind = y._kind  # dispatch gave it the kind of its input

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ..backends import cuda as _rows
+from ..late import late as _late
 
 
 def is_available() -> bool:
@@ -20,18 +21,6 @@ def reason() -> str:
 def device_count() -> int:
     """How many devices there are."""
     return _rows.device_count()
-
-
-def synchronize(device: object = None) -> None:
-    """Wait until the device has done what it was told.
-
-    *Raises*: IndexError for an index or a class out of range in an earlier call, which the GPU found meanwhile.
-    """
-    import numpy as np
-
-    if is_available() and _rows.array_library() is not np:
-        _rows.array_library().cuda.Device().synchronize()
-        _rows.faults.waited()
 
 
 def manual_seed(seed: int) -> None:
@@ -52,22 +41,70 @@ def manual_seed(seed: int) -> None:
 manual_seed_all = manual_seed
 
 
-def empty_cache() -> None:
-    """Give the memory that CuPy keeps for the next arrays back to the device."""
-    import numpy as np
-
-    if is_available() and _rows.array_library() is not np:
-        _rows.array_library().get_default_memory_pool().free_all_blocks()
-
-
 def is_bf16_supported(including_emulation: bool = True) -> bool:
     """Whether bfloat16 works there: the kernels compute in float32 and take it everywhere."""
     return is_available()
 
 
-def __getattr__(name: str) -> Any:  # loaded when asked for: it stands on what imports this
-    if name != "amp":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    import importlib
+def is_initialized() -> bool:
+    """Whether the device was asked for yet and is there."""
+    return bool(_rows.availability.cache_info().currsize) and is_available()
 
-    return importlib.import_module(".amp", __name__)
+
+def init() -> None:
+    """Look for the device now. It is done by itself when it is first asked for."""
+    _rows.availability()
+
+
+def ipc_collect() -> None:
+    """Nothing: memory of a GPU is not shared with other processes here."""
+
+
+# loaded when asked for: they stand on what imports this
+_LATE = {
+    "amp": "",
+    "graphs": "",
+    "memory": "",
+    "streams": "",
+    **dict.fromkeys(["AcceleratorError", "OutOfMemoryError"], ".gpu_errors"),
+    **dict.fromkeys(["can_device_access_peer", "current_device", "device", "device_of", "get_arch_list",
+                     "get_device_capability", "get_device_name", "get_device_properties", "set_device"], "devices"),
+    **dict.fromkeys(["Event", "Stream", "StreamContext", "current_stream", "default_stream", "set_stream", "stream",
+                     "synchronize"], "streams"),
+    **dict.fromkeys(["empty_cache", "max_memory_allocated", "max_memory_reserved", "mem_get_info", "memory_allocated",
+                     "memory_reserved", "memory_stats", "memory_summary", "reset_accumulated_memory_stats",
+                     "reset_peak_memory_stats", "set_per_process_memory_fraction"], "memory"),
+    **dict.fromkeys(["CUDAGraph", "graph", "graph_pool_handle", "is_current_stream_capturing",
+                     "make_graphed_callables"], "graphs"),
+}  # fmt: skip
+__getattr__, __dir__ = _late(__name__, _LATE)
+
+if TYPE_CHECKING:
+    from ..gpu_errors import AcceleratorError, OutOfMemoryError
+    from . import amp, graphs, memory, streams
+    from .devices import (
+        can_device_access_peer,
+        current_device,
+        device,
+        device_of,
+        get_arch_list,
+        get_device_capability,
+        get_device_name,
+        get_device_properties,
+        set_device,
+    )
+    from .graphs import CUDAGraph, graph, graph_pool_handle, is_current_stream_capturing, make_graphed_callables
+    from .memory import (
+        empty_cache,
+        max_memory_allocated,
+        max_memory_reserved,
+        mem_get_info,
+        memory_allocated,
+        memory_reserved,
+        memory_stats,
+        memory_summary,
+        reset_accumulated_memory_stats,
+        reset_peak_memory_stats,
+        set_per_process_memory_fraction,
+    )
+    from .streams import Event, Stream, StreamContext, current_stream, default_stream, set_stream, stream, synchronize

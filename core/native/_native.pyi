@@ -115,7 +115,8 @@ class Plan:
 
     def __init__(
         self, function: int, grid: tuple[int, int, int], threads: int, shared_bytes: int, kinds: bytes,
-        values: tuple[int | None, ...], aligned: int, device: int, array_type: type, stream: Any, keep: Any,
+        values: tuple[int | None, ...], aligned: int, device: int, array_type: type, stream: Any,
+        current: Any, keep: Any,
     ) -> None: ...
     def __call__(self, arrays: Sequence[Any], floats: tuple[float, ...], /) -> int: ...
 

@@ -27,7 +27,7 @@ static PyObject *name_data, *name_ptr, *name_device;
 typedef struct {
     PyObject_HEAD
     vectorcallfunc vectorcall;
-    PyObject *array_type, *stream, *keep;
+    PyObject *array_type, *stream, *current, *keep; /* `current` gives the current device */
     Config config;
     void *function;
     int device; /* -1: there is only one */
@@ -100,12 +100,20 @@ static PyObject *plan_call(PyObject *callable, PyObject *const *args, size_t nar
         }
     }
     if (aligned != self->aligned) return PyLong_FromLong(ALIGNMENT);
+    if (self->device >= 0) {
+        PyObject *device = PyObject_CallNoArgs(self->current);
+        if (!device) return NULL;
+        long number = PyLong_AsLong(device);
+        Py_DECREF(device);
+        if (number == -1 && PyErr_Occurred()) return NULL;
+        if (number != self->device) return PyLong_FromLong(DEVICE);
+    }
     Config config = self->config;
-    PyObject *current = PyObject_CallNoArgs(self->stream);
-    if (!current) return NULL;
+    PyObject *queue = PyObject_CallNoArgs(self->stream);
+    if (!queue) return NULL;
     uint64_t stream;
-    int failed = whole(current, name_ptr, &stream);
-    Py_DECREF(current);
+    int failed = whole(queue, name_ptr, &stream);
+    Py_DECREF(queue);
     if (failed) return NULL;
     config.stream = (void *)(uintptr_t)stream;
     int code;
@@ -129,17 +137,17 @@ static int find_start(void) {
 
 static PyObject *plan_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
     static char *names[] = {"function", "grid",   "threads", "shared_bytes", "kinds", "values",
-                            "aligned",  "device", "array_type", "stream",    "keep",  NULL};
+                            "aligned",  "device", "array_type", "stream",       "current", "keep",   NULL};
     unsigned long long function, aligned;
     Config config = {.block = {1, 1, 1}};
     const char *kinds;
     Py_ssize_t count;
-    PyObject *values, *array_type, *stream, *keep;
+    PyObject *values, *array_type, *stream, *current, *keep;
     int device;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "K(III)IIy#O!KiO!OO", names, &function, &config.grid[0],
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "K(III)IIy#O!KiO!OOO", names, &function, &config.grid[0],
                                      &config.grid[1], &config.grid[2], &config.block[0], &config.shared_bytes, &kinds,
                                      &count, &PyTuple_Type, &values, &aligned, &device, &PyType_Type, &array_type,
-                                     &stream, &keep))
+                                     &stream, &current, &keep))
         return NULL;
     if (count > MOST || PyTuple_GET_SIZE(values) != count) {
         PyErr_Format(PyExc_ValueError, "a plan takes up to %d parameters and a value for each, got %zd", MOST, count);
@@ -151,6 +159,7 @@ static PyObject *plan_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) 
     self->vectorcall = plan_call;
     self->array_type = Py_NewRef(array_type);
     self->stream = Py_NewRef(stream);
+    self->current = Py_NewRef(current);
     self->keep = Py_NewRef(keep);
     self->config = config;
     self->function = (void *)(uintptr_t)function;
@@ -176,6 +185,7 @@ static int plan_traverse(PyObject *object, visitproc visit, void *arg) {
     Plan *self = (Plan *)object;
     Py_VISIT(self->array_type);
     Py_VISIT(self->stream);
+    Py_VISIT(self->current);
     Py_VISIT(self->keep);
     return 0;
 }
@@ -184,6 +194,7 @@ static int plan_clear(PyObject *object) {
     Plan *self = (Plan *)object;
     Py_CLEAR(self->array_type);
     Py_CLEAR(self->stream);
+    Py_CLEAR(self->current);
     Py_CLEAR(self->keep);
     return 0;
 }
@@ -196,7 +207,8 @@ static void plan_dealloc(PyObject *object) {
 
 static PyTypeObject Plan_Type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "core.native._native.Plan",
-    .tp_doc = "Plan(function, grid, threads, shared_bytes, kinds, values, aligned, device, array_type, stream, keep): a "
+    .tp_doc = "Plan(function, grid, threads, shared_bytes, kinds, values, aligned, device, array_type, stream, "
+              "current, keep): a "
               "launch that lacks only its arrays and floats. It gives 0, the driver's error, or a negative number for "
               "what it does not take: -1 no array of the type, -2 another alignment, -3 another device.",
     .tp_basicsize = sizeof(Plan),

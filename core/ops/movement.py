@@ -62,6 +62,7 @@ def to(input: Tensor, *args: Any, dtype: Dtype | None = None, device: Any = None
     core.float64
     """
     flags = [a for a in args if isinstance(a, bool)]  # non_blocking, copy
+    non_blocking = flags[0] if flags else non_blocking
     copy = flags[1] if len(flags) > 1 else copy
     for a in args:
         if a.__class__ is Type:
@@ -93,7 +94,7 @@ def to(input: Tensor, *args: Any, dtype: Dtype | None = None, device: Any = None
     if kind.device is not input.device:
         from ..backends.transfer import move
 
-        input = move(input, kind.device)
+        input = move(input, kind.device, non_blocking)
     return input
 
 
@@ -173,7 +174,7 @@ def cuda(input: Tensor, device: Any = None, non_blocking: bool = False, memory_f
 
     *Raises*: RuntimeError with the reason when there is no such device.
     """
-    return to(input, device="cuda" if device is None else Device(device))
+    return to(input, device="cuda" if device is None else Device(device), non_blocking=non_blocking)
 
 
 @public()

@@ -4,14 +4,16 @@ import ctypes
 import json
 import struct
 import sys
-import time
+import timeit
 
+import cupy
 import numpy as np
+import triton
+import triton.language as tl
 
 from triton_kernels import mode, notes, runtime
 from triton_kernels.elementwise import build
 from triton_kernels.loss import cross_entropy_forward
-from triton_kernels.matmul import matmul_forward
 from triton_kernels.optim import build as build_update
 from triton_kernels.softmax import softmax_forward
 
@@ -22,54 +24,11 @@ class Launched(ctypes.Structure):
                 ("parameters", ctypes.c_uint64 * 24)]  # fmt: skip
 
 
-class Array:
-    """A device array that is an address and a layout."""
-
-    def __init__(self, address, like):
-        self.address, self.shape, self.strides, self.dtype = address, like.shape, like.strides, like.dtype
-        self.ndim, self.size, self.itemsize, self.flags = like.ndim, like.size, like.itemsize, like.flags
-
-
-class Host:
-    stream = 0x77
-    waits = 0
-
-    def __init__(self):
-        self.uploaded = []
-
-    def current_device(self):
-        return 0
-
-    def set_device(self, device):
-        pass
-
-    def current_stream(self, device):
-        return self.stream
-
-    def capability(self, device):
-        return 9, 0
-
-    def name(self, device):
-        return "a fake GPU"
-
-    def pointer(self, array):
-        if not isinstance(array, Array):
-            raise TypeError(f"a CUDA launch needs device arrays, got {type(array).__name__}")
-        return array.address
-
-    def empty(self, shape, dtype):
-        return Array(0x7F00_0000_0000, np.empty(shape, dtype))
-
-    def upload(self, array):
-        self.uploaded.append(array)
-        return Array(0x7E00_0000_0000 + 0x1000 * len(self.uploaded), array)
-
-    def shared(self, n, dtype):
-        self.notes = np.zeros(n, dtype)
-        return self.notes, Array(0x7D00_0000_0000, self.notes)
-
-    def synchronize(self, device):
-        self.waits += 1
+@triton.jit
+def mixed_kernel(x_ptr, wide: tl.float64, narrow, small, one, large, out_ptr_offset, N: tl.constexpr):
+    i = tl.arange(0, N)
+    value = tl.load(x_ptr + i) + wide.to(tl.float32) + narrow + small + one + large.to(tl.float32)
+    tl.store(x_ptr + i + out_ptr_offset, value)
 
 
 def tuned(host, kernel, softmax_forward, x, y, out, last):
@@ -98,13 +57,15 @@ def tuned(host, kernel, softmax_forward, x, y, out, last):
     return {**seen, "softmax": last(), "device": runtime.device_name()}
 
 
-def fault(host, x):
+def fault(library, x):
     """A class out of range: the launch waits for nothing and raises nothing; a later look tells it, once."""
     slot = notes.slot("a test's", lambda i: IndexError(f"{i} is no class"))
-    vectors = [Array(0xB000 + 0x1000 * i, np.empty(64, dtype)) for i, dtype in enumerate(["i8", "f4", "f4"])]
+    vectors = [cupy.empty((64,), dtype) for dtype in ("i8", "f4", "f4")]
+    waits = library.fake_waits()
     cross_entropy_forward(x, *vectors, fault=slot)
     notes.check()
-    host.notes[slot] = 201  # as the kernel notes the class 200
+    ((seen, _),) = notes._notes.values()
+    seen[slot] = 201  # as the kernel notes the class 200
     cross_entropy_forward(x, *vectors, fault=slot)
     told = []
     for _ in range(2):
@@ -112,13 +73,15 @@ def fault(host, x):
             notes.check()
         except IndexError as error:
             told.append([str(error), *error.__notes__])
-    return {"told": told, "waits": host.waits}
+    return {"told": told, "waits": library.fake_waits() - waits}
 
 
 def main():
     result = {"before": mode()}
-    host = Host()
-    runtime.connect(host)
+    from core import native  # its plan in C is lent to the launches
+
+    runtime.planner = native.module.Plan
+    runtime.connect(cupy)
     result["after"] = mode()
     library = ctypes.CDLL("libcuda.so.1")
     library.fake_last_launch.restype = ctypes.POINTER(Launched)
@@ -126,58 +89,66 @@ def main():
     def last():
         seen = library.fake_last_launch().contents
         return {"count": seen.count, "stream": seen.stream, "grid": list(seen.grid), "block": list(seen.block),
-                "parameters": list(seen.parameters)}  # fmt: skip
+                "shared_bytes": seen.shared_bytes, "parameters": list(seen.parameters)}  # fmt: skip
 
-    like = np.zeros((64, 128), np.float32)
-    x, y, out = (Array(0x1000 + 0x10000 * i, like) for i in range(3))
+    streams = cupy.cuda.Stream(), cupy.cuda.Stream()
+    streams[0].use()
+    x, y, out = (cupy.empty((64, 128), np.float32) for _ in range(3))
+    result["addresses"] = [a.data.ptr for a in (x, y, out)]
+    result["stream"], result["other_stream"] = (s.ptr for s in streams)
     kernel = build("axpy", ["x", "y"], ["a"], ["t0 = (x * a)", "t1 = (t0 + y)"], "t1")
     kernel((x, y), (0.1,), out)
     result["axpy"] = last()
     result["float"] = struct.unpack("<d", struct.pack("<Q", result["axpy"]["parameters"][3]))[0]
-    host.stream = 0x99
+    streams[1].use()
     kernel((y, x), (0.2,), out)
     result["again"] = last()
-    plans = next(iter(kernel._launches.values()))._plans
-    result["plans_aligned"] = len(plans)
-    kernel((Array(0x1004, like), x), (0.1,), out)
-    result["plans_unaligned"] = len(plans)
+    launch = next(iter(kernel._launches.values()))
+    result["plans_aligned"] = len(launch._plans)
+    room = cupy.empty((8193,), np.float32)
+    shifted = cupy.ndarray((64, 128), np.float32, room.data.__class__(room.data.mem, 4))
+    kernel((shifted, x), (0.1,), out)
+    result["plans_unaligned"] = len(launch._plans)
     result["unaligned"] = last()
+    result["unaligned"]["parameters"][0] += result["addresses"][0] - room.data.ptr
 
-    matmul_forward(x, Array(0x9000, np.zeros((128, 32), np.float32)), Array(0xA000, np.zeros((64, 32), np.float32)))
-    result["matmul"] = last()
     softmax_forward(x, out)
     result["softmax"] = last()
-    result["fault"] = fault(host, x)
+
+    def both(planner):
+        runtime.planner = planner
+        one = runtime.Launch(mixed_kernel, (3, 2), (7, 1, 2**40, 4096), {"N": 128}, num_warps=2)
+        one((x,), (0.1, 0.25))
+        result["kind_of_plan"] = type(next(iter(one._plans.values()))).__name__
+        return last()
+
+    result["by_triton"], result["in_c"] = both(None), both(native.module.Plan)
+
+    uploads = []
+    host = runtime.host()
+    upload, host.upload = host.upload, lambda array: uploads.append(array) or upload(array)
     descent = build_update("descent", ["p", "g"], ["lr"], ["t0 = (p - g * lr)"], [("p", "t0")])
     before = last()["count"]
     descent(([x, out], [y, y]), (0.5,))
-    result["update"] = {**last(), "launches": last()["count"] - before, "uploads": len(host.uploaded)}
+    result["update"] = {**last(), "launches": last()["count"] - before, "uploads": len(uploads)}
     descent(([x, out], [y, y]), (0.25,))
-    result["update_again"] = {**last(), "uploads": len(host.uploaded)}
+    result["update_again"] = {**last(), "uploads": len(uploads)}
     before = last()["count"]
-    empty = Array(0, np.zeros((0, 3), np.float32))
+    empty = cupy.empty((0, 3), np.float32)
     kernel((empty, empty), (1.0,), empty)
     result["empty_launches"] = last()["count"] - before
     try:
-        kernel((like, y), (0.1,), out)
+        kernel((np.zeros((64, 128), np.float32), y), (0.1,), out)
     except TypeError as error:
         result["error"] = str(error)
 
-    def cost_us(function, n=3000):
-        best = float("inf")
-        for _ in range(5):
-            start = time.perf_counter()
-            for _ in range(n):
-                function()
-            best = min(best, (time.perf_counter() - start) / n)
-        return best * 1e6
+    def cost_us(function):
+        return min(timeit.repeat(function, number=50, repeat=200)) / 50 * 1e6
 
-    plan = next(iter(plans.values()))
-    frozen = next(iter(kernel._launches.values()))
-    result["plan_us"] = cost_us(lambda: plan(0x77, (0x1000, 0x2000, 0x3000), (0.1,)))
-    result["launch_us"] = cost_us(lambda: frozen((x, y, out), (0.1,)))
+    result["launch_us"] = cost_us(lambda: launch((x, y, out), (0.1,)))
     result["elementwise_us"] = cost_us(lambda: kernel((x, y), (0.1,), out))
     result["softmax_us"] = cost_us(lambda: softmax_forward(x, out))
+    result["fault"] = fault(library, x)
     result["tuned"] = tuned(host, kernel, softmax_forward, x, y, out, last)
     result["torch"] = "torch" in sys.modules
     print(json.dumps(result))

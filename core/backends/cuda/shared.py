@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -33,7 +33,12 @@ def availability() -> tuple[bool, str]:
         return False, "CuPy finds no GPU"
     from triton_kernels import runtime
 
+    from ... import native
+    from . import memory
+
+    runtime.planner = getattr(native.module, "Plan", None)
     runtime.connect(cupy)
+    memory.install(cupy)
     return True, f"{count} GPU(s); {able.reason}"
 
 
@@ -58,6 +63,21 @@ def floating(*arrays: Any) -> str | None:
         if a is not None and a.dtype != first:
             return f"takes one floating type, got {first} and {a.dtype}"
     return None
+
+
+def explained(error: BaseException) -> Exception | None:
+    """An error of CUDA's in this package's words; None for any other."""
+    from triton_kernels import faults
+
+    return faults.explained(error)
+
+
+def retell(error: BaseException) -> NoReturn:
+    """Raise an error of CUDA's in this package's words, and any other as it is."""
+    found = explained(error)
+    if found is None:
+        raise error
+    raise found from error
 
 
 def kept(shape: tuple[int, ...], dims: tuple[int, ...], keepdim: bool) -> tuple[int, ...]:
