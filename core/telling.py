@@ -14,6 +14,7 @@ from .source import ours, user_frame
 from .tensor import Tensor
 
 _places = getattr(native.module, "places", None)  # the same walk in C
+_new = tuple.__new__  # what a NamedTuple's own `__new__` calls
 machinery = {__file__}  # the files between a call of an op and its kernel
 
 
@@ -43,13 +44,15 @@ def tell(op: Op | str, inputs: tuple[Any, ...], outputs: tuple[Tensor, ...], par
 
     Values that came back from NumPy pass on how."""
     if node is None:
-        came = next((t._came for t in inputs if isinstance(t, Tensor) and t._came), ())
-        for out in outputs if came else ():
-            out._came = came
+        for t in inputs:
+            if isinstance(t, Tensor) and t._came:
+                for out in outputs:
+                    out._came = t._came
+                break
     place, inner = places()
     label, declared = (op, None) if isinstance(op, str) else (op.label, op)
-    event = observe.OpEvent(label, inputs, outputs, params, kernel.name, kernel.backend, start, stop, place, inner,
-                            node, mode.phase, declared)  # fmt: skip
+    event = _new(observe.OpEvent, (label, inputs, outputs, params, kernel.name, kernel.backend, start, stop, place,
+                                   inner, node, mode.phase, declared))  # fmt: skip
     for o in observe.observers:
         o.op(event)
 

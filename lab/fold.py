@@ -53,6 +53,7 @@ class Folder:
         self._nameless: dict[Any, int] = {}  # an op's place -> how many tensors without a name it has read
         self._begins: dict[tuple[int, int], int] = {}  # (code, lasti) -> where that instruction begins
         self._path_numbers: dict[tuple[int, int], int] = {}
+        self._chains: dict[Site, Chain] = {}
 
     # -- rows ----------------------------------------------------------------------------------------------------------
 
@@ -166,7 +167,10 @@ class Folder:
 
     def chain(self, site: Site) -> Chain:
         """A site as code objects again."""
-        return tuple((self._codes[site[k]], site[k + 1]) for k in range(0, len(site), 2))
+        found = self._chains.get(site)
+        if found is None:
+            found = self._chains[site] = tuple([(self._codes[site[k]], site[k + 1]) for k in range(0, len(site), 2)])
+        return found
 
     def enter(self, module: Any) -> None:
         """Ops now run in `module`."""

@@ -12,11 +12,13 @@ from widgets.record import HISTOGRAM_BINS, HISTOGRAM_LOW, Stats
 
 from .gathered import Gradient
 
-# Above this many elements figures come from evenly spaced ones; the check for NaN and infinity always sees all.
+# Above this many elements figures that NumPy takes are of evenly spaced ones; the check for NaN and infinity, and what
+# C reads, always see all.
 SAMPLE = 1 << 16
 
 _native_stats = getattr(native.module, "stats", None)
 _native_finite = getattr(native.module, "all_finite", None)
+_native_change = getattr(native.module, "change", None)
 _native_glance = getattr(native.module, "glance", None)
 _NATIVE = (np.dtype(np.float32), np.dtype(np.float64))
 
@@ -56,13 +58,13 @@ def glance(a: Any) -> Stats | None:
 
 
 def spread(a: Any) -> Any:
-    """8192 values of a large array, in evenly spaced lines: a view of shape (512, 16); a small one is left as it is.
+    """4096 values of a large array, in evenly spaced lines: a view of shape (256, 16); a small one is left as it is.
 
     >>> import numpy as np
     >>> spread(np.arange(1 << 16))[:3, 0].tolist(), spread(np.ones((2, 3))).shape
-    ([0, 128, 256], (2, 3))
+    ([0, 256, 512], (2, 3))
     """
-    lines, line = 512, 16
+    lines, line = 256, 16
     if a.size <= 2 * lines * line or not a.flags.c_contiguous:
         return a
     return a.reshape(-1)[: a.size // lines * lines].reshape(lines, -1)[:, :line]
@@ -88,23 +90,42 @@ def sampled(a: Any) -> Any:
         if not a.flags.c_contiguous:
             return None
         a = a.reshape(-1)[:: -(-a.size // SAMPLE)]
-    a = np.ascontiguousarray(on_host(a)).reshape(-1)
+    return _flat(on_host(a))
+
+
+def _flat(a: Any) -> Any:
+    """An array of NumPy in one dimension and of a type that has figures."""
+    a = np.ascontiguousarray(a).reshape(-1)
     return a.astype(np.float32) if a.dtype.kind not in "fiub" or a.dtype == np.float16 else a
 
 
-def _figures(a: Any) -> tuple[float, float, float, float, int, int, list[int] | None]:
-    """(min, max, mean, std, zeros, nonfinite, histogram) of a flat array; the first four of its finite elements."""
-    if _native_stats is not None and a.dtype in _NATIVE:
-        return _native_stats(a)  # type: ignore[no-any-return]
+def _in_c(a: Any) -> bool:
+    """Whether the C kernels read an array as it is."""
+    return _native_stats is not None and a.__class__ is np.ndarray and a.dtype in _NATIVE
+
+
+Figures = tuple[float, float, float, float, int, int, int, list[int] | None]
+
+
+def _figures(a: Any) -> Figures:
+    """(min, max, mean, std, zeros, nonfinite, nan, histogram) of an array; the first four of its finite elements."""
+    if _in_c(a):
+        return _native_stats(a)  # type: ignore[misc, no-any-return]
+    if a.dtype.kind == "b":
+        true = int(np.count_nonzero(a))
+        share = true / a.size if a.size else math.nan
+        ends = (float(true == a.size), float(true > 0)) if a.size else (math.nan, math.nan)
+        return *ends, share, math.sqrt(share * (1 - share)), a.size - true, 0, 0, None
     x = a.astype(np.float64)
     good = np.isfinite(x)
     bad = int(x.size - np.count_nonzero(good))
+    nan = int(np.count_nonzero(np.isnan(x))) if bad else 0
     if bad:
         x = x[good]
     zeros = int(x.size - np.count_nonzero(x))
     if x.size == 0:
-        return math.nan, math.nan, math.nan, math.nan, zeros, bad, None
-    return float(x.min()), float(x.max()), float(x.mean()), float(x.std()), zeros, bad, None
+        return math.nan, math.nan, math.nan, math.nan, zeros, bad, nan, None
+    return float(x.min()), float(x.max()), float(x.mean()), float(x.std()), zeros, bad, nan, None
 
 
 def stats(a: Any) -> Stats | None:
@@ -116,14 +137,29 @@ def stats(a: Any) -> Stats | None:
     """
     if a.size == 0 or a.dtype.kind == "c":
         return None
-    flat = sampled(a)
-    if flat is None:
-        return None
-    low, high, mean, std, zeros, bad, _ = _figures(flat)
-    scale = a.size / flat.size
+    flat = a if _in_c(a) else sampled(a)
+    return None if flat is None else _stats(_figures(flat), flat.size, a.size / flat.size)
+
+
+def _stats(figures: Figures, size: int, scale: float = 1.0) -> Stats:
+    low, high, mean, std, zeros, bad, _, _ = figures
     if math.isnan(low):
         return Stats(None, None, None, None, 0.0, round(bad * scale))
-    return Stats(low, high, mean, std, zeros / flat.size, round(bad * scale))
+    return Stats(low, high, mean, std, zeros / size, round(bad * scale))
+
+
+def look(a: Any) -> tuple[Stats | None, int, int]:
+    """The figures of an array, how many of its elements are NaN, and how many infinite.
+
+    >>> import numpy as np
+    >>> found, nan, inf = look(np.array([1.0, np.nan, -np.inf]))
+    >>> found.max, nan, inf
+    (1.0, 1, 1)
+    """
+    if _in_c(a) and a.size:
+        figures = _figures(a)
+        return _stats(figures, a.size), figures[6], figures[5] - figures[6]
+    return (stats(a), *census(a))
 
 
 def gradient(into: Gradient, a: Any) -> None:
@@ -137,17 +173,17 @@ def gradient(into: Gradient, a: Any) -> None:
     """
     n = a.size
     a = on_host(a)
-    flat = np.ascontiguousarray(a).reshape(-1)
-    if flat.dtype not in _NATIVE:
-        flat = flat.astype(np.float32)
-    low, high, mean, std, zeros, bad, bins = _figures(flat)
+    if not _in_c(a):
+        a = np.ascontiguousarray(a).reshape(-1)
+        a = a if a.dtype in _NATIVE else a.astype(np.float32)
+    low, high, mean, std, zeros, bad, _, bins = _figures(a)
     count = max(n - bad, 0)
     if count == 0:
         low = high = mean = std = 0.0
     rms = math.sqrt(mean * mean + std * std)
     into.rms, into.norm, into.mean, into.std = rms, rms * math.sqrt(count), mean, std
     into.max_abs, into.zeros, into.nonfinite = max(abs(low), abs(high)), zeros / n if n else 0.0, bad
-    into.histogram = list(bins) if bins is not None and len(bins) == HISTOGRAM_BINS else histogram(flat)
+    into.histogram = list(bins) if bins is not None and len(bins) == HISTOGRAM_BINS else histogram(a.reshape(-1))
 
 
 def histogram(flat: Any) -> list[int]:
@@ -172,7 +208,9 @@ def rms(a: Any) -> float:
 
 def constant(a: Any) -> bool:
     """Whether all elements of a matrix are one value."""
-    return a.ndim > 1 and a.size > 1 and bool((a == a.reshape(-1)[0]).all())
+    if a.ndim < 2 or a.size < 2 or bool(a[(-1,) * a.ndim] != a[(0,) * a.ndim]):
+        return False
+    return bool((a == a.reshape(-1)[0]).all())
 
 
 def rows_alike(a: Any) -> bool:
@@ -184,19 +222,26 @@ def rows_alike(a: Any) -> bool:
     """
     if a.ndim < 2 or a.shape[0] < 2 or not a.size:
         return False
+    few = (0,) * (a.ndim - 2) + (slice(8),)
+    first, last = on_host(a[0][few]).tolist(), on_host(a[-1][few]).tolist()
+    apart = max([abs(x - y) for x, y in zip(first, last, strict=True)], default=0.0)
+    if apart > 0.1 * max(map(abs, first + last), default=0.0):  # as almost always
+        return False
     rows = on_host(a)[:64].reshape(min(a.shape[0], 64), -1)[:, :1024].astype(np.float64)
     return bool(np.abs(rows - rows[0]).max() <= 1e-4 * np.abs(rows).max())
 
 
-def distance(a: Any, b: Any) -> float:
-    """The Euclidean norm of a - b.
+def change(after: Any, before: Any) -> tuple[float, float]:
+    """The Euclidean norms of after - before and of before.
 
     >>> import numpy as np
-    >>> distance(np.array([3.0, 4.0], np.float32), np.zeros(2, np.float32))
-    5.0
+    >>> change(np.array([3.0, 5.0], np.float32), np.array([0.0, 1.0], np.float32))
+    (5.0, 1.0)
     """
+    if _native_change is not None and after.__class__ is np.ndarray and after.dtype == before.dtype in _NATIVE:
+        return _native_change(after, before)  # type: ignore[no-any-return]
     with np.errstate(over="ignore", invalid="ignore"):
-        return norm(on_host(a) - on_host(b))
+        return norm(on_host(after) - on_host(before)), norm(before)
 
 
 def norm(a: Any) -> float:

@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable
 from time import perf_counter_ns
 from typing import Any
 
-from .gathered import Block, Row, Trace
+from core import native
+
+from .gathered import Block, Row
 
 LIMIT = 100_000  # arrays that are followed; beyond it the count goes on without them
 
 
 class Memory:
-    """Hears of arrays as ops make them, and of their end."""
+    """Hears of arrays as ops make them, and of their end: `core.native`'s `Follower` where there is no C.
 
-    def __init__(self, trace: Trace, clock: Callable[[], int] = perf_counter_ns) -> None:
-        self.blocks, self.clock = trace.blocks, clock
-        self._alive: dict[int, Any] = {}  # id of an array -> its weak reference
+    Its clock stands still for the time that the `owner`, the recorder, took itself."""
 
-    def made(self, row: Row, a: Any, born_ns: int, backward: bool = False) -> None:
+    def __init__(self, blocks: list[Block], owner: Any, limit: int = LIMIT) -> None:
+        self.blocks, self.owner, self.limit = blocks, owner, limit
+        self._alive: dict[int, tuple[Any, list[bool]]] = {}  # id of an array -> its weak reference, whether all finite
+
+    def made(self, row: Row, a: Any, born_ns: int, backward: bool) -> None:
         """An op made an array; one that is known already (a write in place) or that views a known one adds nothing."""
         key = id(a)
-        if key in self._alive or not a.nbytes or len(self.blocks) >= LIMIT:
+        if key in self._alive or not a.nbytes or len(self.blocks) >= self.limit:
             return
         base = getattr(a, "base", None)
         while base is not None:
@@ -30,21 +33,35 @@ class Memory:
                 return
             base = getattr(base, "base", None)
         block = Block(row, int(a.nbytes), born_ns, backward)
-        self.blocks.append(block)
-        alive, clock = self._alive, self.clock
+        alive, owner = self._alive, self.owner
 
         def gone(_: Any) -> None:
-            block.died_ns = clock()
+            block.died_ns = perf_counter_ns() - owner.own_ns
             alive.pop(key, None)
 
         try:
-            alive[key] = weakref.ref(a, gone)
+            alive[key] = weakref.ref(a, gone), []
         except TypeError:  # an array of a library that cannot be followed
-            self.blocks.pop()
+            return
+        self.blocks.append(block)
+
+    def found_finite(self, a: Any) -> None:
+        """All of a followed array's values were seen to be finite."""
+        if id(a) in self._alive:
+            self._alive[id(a)][1][:] = [True]
+
+    def was_finite(self, a: Any) -> bool:
+        """Whether they were."""
+        return bool(id(a) in self._alive and self._alive[id(a)][1])
 
     def close(self) -> None:
         """Stop following."""
         self._alive.clear()
+
+
+def follower(blocks: list[Block], owner: Any) -> Any:
+    """What follows arrays: the class in C, or the one above."""
+    return getattr(native.module, "Follower", Memory)(blocks, owner, LIMIT)
 
 
 def peak(blocks: list[Block]) -> tuple[int, int, list[tuple[int, int]]]:

@@ -21,7 +21,7 @@ from .fold import NOWHERE, OURS, Folder, latest
 from .gathered import Bad, Copied, Course, Gradient, Leaf, Row, Trace
 from .kernels import chosen
 from .kinds import TENSORS, original
-from .memory import Memory
+from .memory import follower
 from .steps import Steps
 
 LIMIT = 10_000  # rows; beyond it they fold by their place alone
@@ -43,7 +43,7 @@ class Recorder(observe.Observer):
         self.trace = Trace(files=dict(files or {}))
         self.fold = Folder(self.trace, boundary, limit)
         self.steps = Steps(self.fold, self.trace)
-        self.memory = Memory(self.trace, lambda: perf_counter_ns() - self.own_ns)
+        self.memory = follower(self.trace.blocks, self)
         self.error: Exception | None = None
         self.own_ns = 0
         # own time since backward() began and since its last node; laps of nodes so far; time of ops in create_graph
@@ -174,7 +174,7 @@ class Recorder(observe.Observer):
             return
         if e.backend != "PyTorch":  # whose saved tensors outlive their Python objects
             for t in e.outputs:
-                self.memory.made(row, t._a, e.stop_ns - self.own_ns)
+                self.memory.made(row, t._a, e.stop_ns - self.own_ns, False)
         if not row.shape and row.requires_grad and row.device == "cpu":
             value = float(e.outputs[0]._a)
             if row.course is None:
@@ -185,9 +185,11 @@ class Recorder(observe.Observer):
         seen = measure.glance(output._a) if due else None  # where not None, all of it is finite
         for t in e.outputs:
             if (seen is None or t is not output) and t._kind.dtype.category >= 2 and not measure.finite(t._a):
-                if row.bad is None:
-                    row.bad = self._bad(row, e.inputs, t._a)
-                seen, due = None, True
+                if row.bad is None or due:
+                    seen, nan, inf = measure.look(t._a)
+                    if row.bad is None:
+                        row.bad = self._bad(row, e.inputs, Bad(nan, inf, int(t._a.size)))
+                    seen, due = seen if t is output else None, True
                 break
         if due:
             row.stats = measure.stats(output._a) if seen is None else seen
@@ -236,16 +238,16 @@ class Recorder(observe.Observer):
         if e.node is None and any(isinstance(t, TENSORS) and t._requires_grad for t in e.inputs):
             row.stops, row.quiet = True, not modes.state.enabled
 
-    def _bad(self, row: Row, inputs: tuple[Any, ...], a: Any) -> Bad:
-        """Look closely at what first was not finite."""
-        nan, inf = measure.census(a)
+    def _bad(self, row: Row, inputs: tuple[Any, ...], bad: Bad) -> Bad:
+        """Look closely at what led to the first values that were not finite."""
         self._noted += 1
-        bad = Bad(nan, inf, int(a.size), run=row.count, when=self._noted)
+        bad.run, bad.when = row.count, self._noted
         for k, t in enumerate(inputs):
             if not isinstance(t, TENSORS):
                 continue
-            bad.inputs.append((str(k), measure.stats(t._a)))
-            if t._kind.dtype.category >= 2 and not measure.finite(t._a):
+            seen = measure.glance(t._a)
+            bad.inputs.append((str(k), measure.stats(t._a) if seen is None else seen))
+            if seen is None and t._kind.dtype.category >= 2 and not measure.finite(t._a):
                 bad.inputs_finite = False
         return bad
 
@@ -279,20 +281,25 @@ class Recorder(observe.Observer):
             self.root = row
         if len(self.trace.events) < EVENTS:
             self.trace.events.append((row, e.start_ns - self.own_ns, net, "backward"))
-        for g in e.results:
-            if g is not None and e.kernel:
-                self.memory.made(row, g._a if isinstance(g, TENSORS) else g, e.stop_ns - self.own_ns, True)
         row.backward_ns += net
         row.reached += 1
         # what a view or an addition passes on is what the op behind it sent, which was looked at there
-        if row.bad_backward is None and e.kernel != "passes" and not getattr(node.op, "view", False):
-            for g in e.results:
-                a = g._a if isinstance(g, TENSORS) else g
-                if a is not None and a.dtype.kind not in "iub" and not measure.finite(a):
-                    nan, inf = measure.census(a)
-                    self._noted += 1
-                    row.bad_backward = Bad(nan, inf, int(a.size), self._saved(node), run=row.reached, when=self._noted)
-                    break
+        looks = row.bad_backward is None and e.kernel != "passes" and not getattr(node.op, "view", False)
+        memory = self.memory
+        for g in e.results:
+            if g is None:
+                continue
+            a = g._a if isinstance(g, TENSORS) else g
+            if e.kernel:
+                memory.made(row, a, e.stop_ns - self.own_ns, True)
+            if looks and a.dtype.kind not in "iub":
+                if measure.finite(a):
+                    memory.found_finite(a)
+                    continue
+                nan, inf = measure.census(a)
+                self._noted += 1
+                row.bad_backward = Bad(nan, inf, int(a.size), self._saved(node), run=row.reached, when=self._noted)
+                looks = False
 
     def _backend_of(self, node: Any, kernel: str) -> str:
         """Whose a gradient's kernel is: its own row says so, and a map's is its forward kernel's neighbour."""
@@ -320,9 +327,9 @@ class Recorder(observe.Observer):
             g = self.trace.gradients[leaf] = Gradient()
         g.count += 1
         if g.count == 1:  # the parameter may be gone when the recording ends
-            self.trace.weights[leaf] = measure.rms(e.leaf._a)
-        g.fresh = e.gradient.size <= measure.SAMPLE // 8 or g.count <= 4 or g.count % EVERY == 0
-        if g.fresh or not measure.finite(e.gradient):
+            self.trace.weights[leaf] = measure.rms(measure.spread(e.leaf._a))
+        g.fresh = g.count & (g.count - 1) == 0 or g.count % EVERY == 0
+        if g.fresh or not (self.memory.was_finite(e.gradient) or measure.finite(e.gradient)):
             measure.gradient(g, e.gradient)
             g.fresh = True
         if g.count <= 2 and e.leaf._a.ndim > 1:
@@ -434,13 +441,13 @@ class Recorder(observe.Observer):
             spent[0] += took
             spent[2] += 1
         for p, before in copies:
-            size = measure.norm(before)
             after = p._a if before.shape == p._a.shape else measure.spread(p._a)
+            moved, size = measure.change(after, before)
             if not size:
                 self.trace.steps.from_zero.add(self.fold.parameter(p))
             else:
                 leaf = self.fold.parameter(p)
-                ratio = measure.distance(after, before) / size
+                ratio = moved / size
                 self.trace.updates[leaf] = ratio
                 # beside a weight that begins at (almost) nothing every step is large
                 if ratio == ratio and size > 1e-3 * before.size**0.5:

@@ -22,7 +22,7 @@ from core.source import is_ours
 
 from .gathered import Sample, Trace
 
-FIRST, LATER, MANY = 0.002, 0.01, 100  # seconds between looks: at first, and after so many
+FIRST, LATER, SHARE = 0.002, 0.01, 0.03  # seconds between looks: at first, at last; between, of the time so far
 SOON = 0.0005  # a look that comes so soon found the cell waiting; a late one made it give way
 STALE = 1_000_000  # ns for which the cell or the looking thread got no processor
 IDLE = 0.2  # share of the time between two looks: a cell that ran for less of it waited
@@ -90,9 +90,8 @@ class Sampler:
     def _run(self) -> None:
         own, queue = Queue(), self._queue
         own.since(), queue.since()
-        before, looks = perf_counter_ns(), 0
-        while not self._end.wait(period := FIRST if looks < MANY else LATER):
-            looks += 1
+        before = begin = perf_counter_ns()
+        while not self._end.wait(period := min(max(FIRST, SHARE * (before - begin) / 1e9), LATER)):
             now = perf_counter_ns()
             (ran, starved), behind = queue.since(), own.since()[1]
             self.trace.starved_ns += starved

@@ -25,6 +25,7 @@ from .report import table
 from .sampling import Sampler
 
 DETAIL = 4000  # characters of an error's text that are kept
+COLLECTS = 10  # so many times as many objects are made before the garbage collector looks at them
 _last: list[Record] = []
 
 
@@ -43,6 +44,7 @@ class Recording:
         self._outer: list[Recorder] = []
         self._watches: list[Any] = []
         self._sampler: Sampler | None = None
+        self._collecting: tuple[int, ...] = ()  # the garbage collector's thresholds before
 
     @property
     def record(self) -> Record:
@@ -63,6 +65,9 @@ class Recording:
         self._outer = [o for o in observe.observers if isinstance(o, Recorder)]
         for outer in self._outer:
             observe.remove(outer)
+        # for every object of the cell the recorder makes several that stay: the collector runs as often as without it
+        self._collecting = gc.get_threshold()
+        gc.set_threshold(COLLECTS * self._collecting[0], *self._collecting[1:])
         self.recorder = Recorder(files, boundary)
         self.recorder.trace.block = block
         observe.add(self.recorder)
@@ -108,6 +113,11 @@ class Recording:
 
     def drop(self) -> None:
         """Stop listening, without a record."""
+        if self._collecting:
+            first, *rest = gc.get_threshold()
+            if first == COLLECTS * self._collecting[0]:  # else the cell has set its own
+                gc.set_threshold(self._collecting[0], *rest)
+            self._collecting = ()
         if self._sampler is not None:
             self._sampler.stop()
             self._sampler = None

@@ -12,8 +12,9 @@ enum { HISTOGRAM_BINS = 64, HISTOGRAM_LOW = -40 };
 /* Over the finite items; min > max when there is none. */
 typedef struct {
     double min, max, mean, deviations; /* deviations: the sum of (x - mean)^2 */
-    int64_t count, zeros, nonfinite;
-    int64_t histogram[HISTOGRAM_BINS]; /* of floor(log2 |x|) from -40 on, zeros left out, the ends open */
+    int64_t count, zeros, nonfinite, nan;
+    int64_t histogram[HISTOGRAM_BINS]; /* of floor(log2 |x|) from -40 on, zeros left out, the ends open; above
+                                          16384 items estimated from evenly spaced ones */
 } value_stats;
 
 /* What cross entropy takes beside its arrays. */
@@ -69,6 +70,8 @@ typedef struct {
     void argreduce_##S(int kind, const T *x, int64_t *index, ptrdiff_t outer, ptrdiff_t n, ptrdiff_t inner);           \
     int value_stats_##S(const T *x, ptrdiff_t n, value_stats *stats);                                                  \
     int all_finite_##S(const T *x, ptrdiff_t n);                                                                       \
+    /* sums[0] of (after - before)^2, sums[1] of before^2 */                                                           \
+    void change_##S(const T *after, const T *before, ptrdiff_t n, double *sums);                                       \
     /* whether any is not finite (1 or 0, in nonfinite), the range of all and the rest of evenly spaced items */       \
     int value_glance_##S(const T *x, ptrdiff_t n, value_stats *stats);                                                 \
     /* x, y, g, gx (rows, n) */                                                                                        \

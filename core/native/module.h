@@ -56,6 +56,9 @@ int graph_setup(PyObject *module);
 /* Adds what module_face.c has; -1 on an error. */
 int face_setup(PyObject *module);
 
+/* Adds what module_follow.c has; -1 on an error. */
+int follow_setup(PyObject *module);
+
 /* Adds what module_launch.c has; -1 on an error. */
 int launch_setup(PyObject *module);
 

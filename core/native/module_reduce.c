@@ -257,9 +257,9 @@ static int read_values(PyObject *object, const char *name, int (*f32)(const floa
     if (!a) return 0;
     const npy_intp n = PyArray_SIZE(a);
     const void *x = PyArray_DATA(a);
-    Py_BEGIN_ALLOW_THREADS
+    PyThreadState *others = n > GIL_COST ? PyEval_SaveThread() : NULL; /* who let in another thread waits for it */
     finished = type == NPY_FLOAT ? f32(x, n, stats) : f64(x, n, stats);
-    Py_END_ALLOW_THREADS
+    if (others) PyEval_RestoreThread(others);
     Py_DECREF(a);
     if (!finished) PyErr_NoMemory();
     return finished;
@@ -276,9 +276,9 @@ static PyObject *py_stats(PyObject *module, PyObject *object) {
     }
     if (!histogram) return NULL;
     const int none = stats.count == 0;
-    return Py_BuildValue("ddddLLN", none ? NAN : stats.min, none ? NAN : stats.max, none ? NAN : stats.mean,
+    return Py_BuildValue("ddddLLLN", none ? NAN : stats.min, none ? NAN : stats.max, none ? NAN : stats.mean,
                          none ? NAN : sqrt(stats.deviations / (double)stats.count), (long long)stats.zeros,
-                         (long long)stats.nonfinite, histogram);
+                         (long long)stats.nonfinite, (long long)stats.nan, histogram);
 }
 
 static PyObject *py_all_finite(PyObject *module, PyObject *object) {
@@ -287,9 +287,9 @@ static PyObject *py_all_finite(PyObject *module, PyObject *object) {
     if (!a) return NULL;
     const npy_intp n = PyArray_SIZE(a);
     const void *x = PyArray_DATA(a);
-    Py_BEGIN_ALLOW_THREADS
+    PyThreadState *others = n > GIL_COST ? PyEval_SaveThread() : NULL;
     finite = type == NPY_FLOAT ? all_finite_f32(x, n) : all_finite_f64(x, n);
-    Py_END_ALLOW_THREADS
+    if (others) PyEval_RestoreThread(others);
     Py_DECREF(a);
     return PyBool_FromLong(finite);
 }
@@ -302,6 +302,29 @@ static PyObject *py_glance(PyObject *module, PyObject *object) {
                          (double)stats.zeros / (double)stats.count);
 }
 
+/* change(after, before): the Euclidean norms of their difference and of `before`. */
+static PyObject *py_change(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+    (void)module;
+    if (count != 2) {
+        PyErr_SetString(PyExc_TypeError, "change takes two arrays");
+        return NULL;
+    }
+    int type = real_type(args[0], "change");
+    PyArrayObject *after = type < 0 ? NULL : take_array(args[0], type, 1, "change");
+    PyArrayObject *before = after ? take_array(args[1], type, 1, "change") : NULL;
+    double sums[2] = {0, 0};
+    if (before && PyArray_SIZE(after) != PyArray_SIZE(before)) {
+        PyErr_SetString(PyExc_ValueError, "change: the arrays have not the same number of items");
+        Py_CLEAR(before);
+    }
+    if (before && type == NPY_FLOAT) change_f32(PyArray_DATA(after), PyArray_DATA(before), PyArray_SIZE(after), sums);
+    else if (before) change_f64(PyArray_DATA(after), PyArray_DATA(before), PyArray_SIZE(after), sums);
+    PyObject *norms = before ? Py_BuildValue("dd", sqrt(sums[0]), sqrt(sums[1])) : NULL;
+    Py_XDECREF(after);
+    Py_XDECREF(before);
+    return norms;
+}
+
 #define FAST(name, doc) {#name, (PyCFunction)(void (*)(void))py_##name, METH_FASTCALL, doc}
 PyMethodDef reduce_methods[] = {
     FAST(sum, "sum(a, axes=None, keepdims=False, /)\n--\n\nThe sum over axes (None: all; an int or a tuple)."),
@@ -312,11 +335,12 @@ PyMethodDef reduce_methods[] = {
          "argmax(a, axis=None, keepdims=False, /)\n--\n\nThe index of the first largest item, or of the first NaN."),
     FAST(argmin,
          "argmin(a, axis=None, keepdims=False, /)\n--\n\nThe index of the first smallest item, or of the first NaN."),
+    FAST(change, "change(after, before, /)\n--\n\nThe Euclidean norms of after - before and of before."),
     {"stats", py_stats, METH_O,
-     "stats(a, /)\n--\n\n(min, max, mean, std, zeros, nonfinite, histogram) of the finite items; std is the "
+     "stats(a, /)\n--\n\n(min, max, mean, std, zeros, nonfinite, nan, histogram) of the finite items; std is the "
      "population's,\n"
-     "zeros and nonfinite are counts, and the histogram has 64 bins of floor(log2 |a|) from -40 to 23, its ends open, "
-     "zeros left out."},
+     "zeros, nonfinite and nan are counts, and the histogram has 64 bins of floor(log2 |a|) from -40 to 23, its ends "
+     "open,\nzeros left out; above 16384 items it is estimated from evenly spaced ones."},
     {"glance", py_glance, METH_O,
      "glance(a, /)\n--\n\n(min, max, mean, std, share of zeros) of an array whose items are all finite, else None (also for "
      "an\nempty one). Above 8192 items the last three are of evenly spaced ones."},

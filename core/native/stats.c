@@ -5,8 +5,8 @@
 #ifndef REAL
 #include "real.h"
 
-enum { STATS_BLOCK = 4096 };
-enum { GLANCE_BLOCK = 16384, GLANCE_LINES = 512, GLANCE_LINE = 16 };
+enum { STATS_BLOCK = 4096, BINNED = 16384 }; /* of a larger array about so many items go into the histogram */
+enum { GLANCE_BLOCK = 16384, GLANCE_FEW = 8192, GLANCE_LINES = 256, GLANCE_LINE = 16 };
 
 static void join(value_stats *a, const value_stats *b) {
     if (b->count) {
@@ -19,6 +19,7 @@ static void join(value_stats *a, const value_stats *b) {
     }
     a->zeros += b->zeros;
     a->nonfinite += b->nonfinite;
+    a->nan += b->nan;
     for (int bin = 0; bin < HISTOGRAM_BINS; bin++) a->histogram[bin] += b->histogram[bin];
 }
 
@@ -29,7 +30,7 @@ static void join(value_stats *a, const value_stats *b) {
 typedef struct {
     const REAL *x;
     value_stats *blocks;
-    ptrdiff_t n;
+    ptrdiff_t n, binned; /* of each block, how many items go into the histogram */
 } NAME(census);
 
 /* The exponent field of the bits, and what it is for 1. */
@@ -45,14 +46,15 @@ VECTOR static void NAME(census_blocks)(void *context, ptrdiff_t begin, ptrdiff_t
         value_stats *stats = &c->blocks[block];
         double sum = 0, deviations = 0;
         REAL low = INFINITY, high = -INFINITY;
-        int32_t count = 0, zeros = 0;
-#pragma omp simd reduction(+ : sum, count, zeros) reduction(min : low) reduction(max : high)
+        int32_t count = 0, zeros = 0, nan = 0;
+#pragma omp simd reduction(+ : sum, count, zeros, nan) reduction(min : low) reduction(max : high)
         for (ptrdiff_t i = 0; i < n; i++) {
             const int finite = NAME(sm_isfinite)(x[i]);
             const REAL value = finite ? x[i] : 0;
             sum += value;
             count += finite;
             zeros += x[i] == 0;
+            nan += x[i] != x[i];
             low = finite && value < low ? value : low;
             high = finite && value > high ? value : high;
         }
@@ -62,22 +64,33 @@ VECTOR static void NAME(census_blocks)(void *context, ptrdiff_t begin, ptrdiff_t
             const double delta = NAME(sm_isfinite)(x[i]) ? x[i] - mean : 0;
             deviations += delta * delta;
         }
-        *stats = (value_stats){low, high, mean, deviations, count, zeros, n - count, {0}};
+        *stats = (value_stats){low, high, mean, deviations, count, zeros, n - count, nan, {0}};
+        const ptrdiff_t binned = n < c->binned ? n : c->binned;
         int32_t counts[2][sizeof(REAL) == 4 ? 256 : 2048] = {
             {0}}; /* two, so that equal neighbours do not wait for each other */
-        for (ptrdiff_t i = 0; i + 1 < n; i += 2) {
+        for (ptrdiff_t i = 0; i + 1 < binned; i += 2) {
             counts[0][EXPONENT(x[i])]++;
             counts[1][EXPONENT(x[i + 1])]++;
         }
-        if (n & 1) counts[0][EXPONENT(x[n - 1])]++;
+        if (binned & 1) counts[0][EXPONENT(x[binned - 1])]++;
         const int top = sizeof(REAL) == 4 ? 0xff : 0x7ff; /* the exponent of NaN and the infinities */
         for (int exponent = 0; exponent < top; exponent++) {
             int bin = exponent - EXPONENT_OF_ONE - HISTOGRAM_LOW;
             bin = bin < 0 ? 0 : bin >= HISTOGRAM_BINS ? HISTOGRAM_BINS - 1 : bin;
             stats->histogram[bin] += counts[0][exponent] + counts[1][exponent];
         }
-        stats->histogram[0] -= zeros; /* zero has the exponent of the subnormals */
+        /* zero has the exponent of the subnormals */
+        for (ptrdiff_t i = 0; i < binned; i++) stats->histogram[0] -= x[i] == 0;
     }
+}
+
+/* Lets a histogram of some of the items stand for all that are finite and not zero. */
+static void NAME(scale_up)(value_stats *stats) {
+    int64_t binned = 0, all = stats->count - stats->zeros;
+    for (int bin = 0; bin < HISTOGRAM_BINS; bin++) binned += stats->histogram[bin];
+    if (!binned) return;
+    for (int bin = 0; bin < HISTOGRAM_BINS; bin++)
+        stats->histogram[bin] = (int64_t)((double)stats->histogram[bin] * ((double)all / (double)binned) + 0.5);
 }
 
 int NAME(value_stats)(const REAL *x, ptrdiff_t n, value_stats *stats) {
@@ -86,10 +99,12 @@ int NAME(value_stats)(const REAL *x, ptrdiff_t n, value_stats *stats) {
     if (blocks == 0) return 1;
     value_stats *parts = malloc(sizeof *parts * (size_t)blocks);
     if (!parts) return 0;
-    NAME(census) context = {x, parts, n};
-    parallel_for(blocks, 30 * (double)n, NAME(census_blocks), &context);
+    const ptrdiff_t share = BINNED / blocks;
+    NAME(census) context = {x, parts, n, n <= BINNED ? STATS_BLOCK : share > 64 ? share : 64};
+    parallel_for(blocks, 12 * (double)n, NAME(census_blocks), &context);
     for (ptrdiff_t block = 0; block < blocks; block++) join(stats, &parts[block]);
     free(parts);
+    if (n > BINNED) NAME(scale_up)(stats);
     return 1;
 }
 
@@ -152,7 +167,7 @@ VECTOR static void NAME(glance_blocks)(void *context, ptrdiff_t begin, ptrdiff_t
 
 /* Mean, deviations and zeros, of all items or of evenly spaced lines of them. */
 VECTOR static void NAME(glance_lines)(const REAL *x, ptrdiff_t n, value_stats *stats) {
-    const ptrdiff_t lines = n <= GLANCE_LINES * GLANCE_LINE ? 1 : GLANCE_LINES;
+    const ptrdiff_t lines = n <= GLANCE_FEW ? 1 : GLANCE_LINES;
     const ptrdiff_t length = lines == 1 ? n : GLANCE_LINE, step = n / lines;
     const double shift = x[0]; /* so that a mean far from zero does not cancel the deviations */
     double sum = 0, squares = 0;
@@ -190,6 +205,18 @@ int NAME(value_glance)(const REAL *x, ptrdiff_t n, value_stats *stats) {
     free(parts);
     if (!stats->nonfinite) NAME(glance_lines)(x, n, stats);
     return 1;
+}
+
+VECTOR void NAME(change)(const REAL *after, const REAL *before, ptrdiff_t n, double *sums) {
+    double moved = 0, was = 0;
+#pragma omp simd reduction(+ : moved, was)
+    for (ptrdiff_t i = 0; i < n; i++) {
+        const double delta = (double)after[i] - before[i];
+        moved += delta * delta;
+        was += (double)before[i] * before[i];
+    }
+    sums[0] = moved;
+    sums[1] = was;
 }
 
 #endif

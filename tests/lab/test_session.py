@@ -128,7 +128,7 @@ def test_the_histogram_is_the_same_with_and_without_c(
     assert fast.histogram == slow.histogram == histogram(g)
     assert sum(fast.histogram) == 4993
     assert fast.norm == pytest.approx(slow.norm, rel=1e-6)
-    assert len(_figures(g)) == 7
+    assert len(_figures(g)) == 8
 
 
 def test_doctor(capsys: pytest.CaptureFixture[str]) -> None:
