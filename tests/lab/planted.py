@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from .planted_errors import ERRORS
 from .planted_graph import GRAPH
+from .planted_kept import KEPT
+from .planted_layout import LAYOUT
 from .planted_loops import LOOPS
 from .planted_more import MORE, Planted
 from .planted_once import ONCE
 from .planted_scales import SCALES
+from .planted_steps import STEPS
 from .planted_values import VALUES
 
 CELLS: dict[str, Planted] = {
@@ -381,4 +384,4 @@ for epoch in range(3):
     ),
 }
 
-CELLS |= MORE | LOOPS | SCALES | ONCE | GRAPH | ERRORS | VALUES
+CELLS |= MORE | LOOPS | SCALES | ONCE | GRAPH | ERRORS | VALUES | KEPT | LAYOUT | STEPS
