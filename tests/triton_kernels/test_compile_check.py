@@ -1,14 +1,18 @@
 """The compile check itself: what it refuses, what it prints, and that it fails where it should."""
 
+import importlib
 import os
 import subprocess
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-from triton_kernels.compile_check import Row, _enter, check, table
+from triton_kernels import families
+from triton_kernels.compile_check import DTYPES, TARGETS, Row, _configs, _enter, check, table
 from triton_kernels.resources import Resources
+from triton_kernels.tune.space import Space, powers_of_two
 
 SCRIPT = """
 import sys
@@ -43,6 +47,31 @@ def test_fails_where_a_kernel_does_not_compile(tmp_path):
     done = run("extra_bad", tmp_path)
     assert done.returncode == 1
     assert "no_such_function" in done.stdout
+
+
+def test_quick_keeps_a_whole_space_and_every_default():
+    space = Space([powers_of_two("BLOCK", 8, 64, default=16)])
+    case = SimpleNamespace(space=space, default_config={"BLOCK": 16})
+    counts = {(dtype, target): len(_configs(case, dtype, target, True)) for dtype in DTYPES for target in TARGETS}
+    assert counts["bf16", "sm_90"] == len(_configs(case, "fp16", "gfx942", False)) == 4
+    assert all(counts[dtype, "sm_90"] == 1 for dtype in ("fp32", "fp16", "fp64"))
+    assert all(counts[dtype, target] == (dtype in ("fp32", "bf16")) for dtype in DTYPES for target in
+               ("sm_80", "sm_100", "gfx942"))  # fmt: skip
+    assert _configs(case, "fp16", "sm_90", True) == [{"BLOCK": 16}]
+
+
+def test_a_default_outside_the_space_is_compiled_too():
+    space = Space([powers_of_two("BLOCK", 8, 64, default=16)])
+    case = SimpleNamespace(space=space, default_config={"BLOCK": 128})
+    assert _configs(case, "fp32", "sm_80", False)[-1] == {"BLOCK": 128}
+
+
+def test_every_family_is_found():
+    """A file with kernels and a space compiles them: none can be left out of the check."""
+    folder = Path(families.__file__).parent
+    found = {f.stem for f in folder.glob("*.py") if "@triton.jit" in f.read_text("utf-8")}
+    spaces = {n for n in found if hasattr(importlib.import_module(f"triton_kernels.{n}"), "SPACE")}
+    assert spaces <= set(families.names())
 
 
 CASE = SimpleNamespace(default_config={"BLOCK": 8})
