@@ -68,6 +68,12 @@ def taps_of(r, taps, leap, base, dilation, tap_step):
 
 
 @triton.jit
+def within(place, size):
+    """Whether a place is in a dimension: one comparison, since a negative place is a huge one without its sign."""
+    return place.to(tl.uint32, bitcast=True) < tl.cast(size, tl.uint32)
+
+
+@triton.jit
 def conv_kernel(
     x_ptr, w_ptr, bias_ptr, out_ptr,
     channels, outputs, groups, batch, u1, u2, u3, q1, q2, q3, x1, x2, x3,
@@ -119,13 +125,13 @@ def conv_kernel(
             j2 = k // t3 % t2
             j1 = k // (t3 * t2) % t1
             h3 = i3[:, None] + (j3 * delta3)[None, :]
-            ok = live[:, None] & (c < channels)[None, :] & (h3 >= 0) & (h3 < x3)
+            ok = live[:, None] & (c < channels)[None, :] & within(h3, x3)
             if DIMS > 1:
                 h2 = i2[:, None] + (j2 * delta2)[None, :]
-                ok &= (h2 >= 0) & (h2 < x2)
+                ok &= within(h2, x2)
             if DIMS > 2:
                 h1 = i1[:, None] + (j1 * delta1)[None, :]
-                ok &= (h1 >= 0) & (h1 < x1)
+                ok &= within(h1, x1)
             x_step = c * xc + (j1 * delta1).to(INDEX) * xs1 + (j2 * delta2).to(INDEX) * xs2
             x_step += (j3 * delta3).to(INDEX) * xs3
             a = tl.load(x_ptr + (x_row[:, None] + x_step[None, :]), mask=ok, other=0.0)
@@ -140,13 +146,13 @@ def conv_kernel(
             j2 = i // (blocks * t3) % t2
             j1 = i // (blocks * t3 * t2)
             h3 = i3 + j3 * delta3
-            ok = live & (h3 >= 0) & (h3 < x3)
+            ok = live & within(h3, x3)
             if DIMS > 1:
                 h2 = i2 + j2 * delta2
-                ok &= (h2 >= 0) & (h2 < x2)
+                ok &= within(h2, x2)
             if DIMS > 2:
                 h1 = i1 + j1 * delta1
-                ok &= (h1 >= 0) & (h1 < x1)
+                ok &= within(h1, x1)
             x_step = c.to(INDEX) * xc + (j1 * delta1 * xs1 + j2 * delta2 * xs2 + j3 * delta3 * xs3)
             a = tl.load(x_ptr + (x_row[:, None] + x_step[None, :]),
                         mask=ok[:, None] & (c < channels)[None, :], other=0.0)  # fmt: skip

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ...device import device as Device
 from .. import Row
-from . import conv, dropout, faults, indexing, loss, matmul, norm, pool, reduce, scan, softmax, sort
+from . import conv, dropout, faults, indexing, loss, matmul, norm, pool, recurrent, reduce, scan, softmax, sort
 from .devices import count as device_count
 from .devices import current
 from .maps import map
@@ -17,7 +17,7 @@ __all__ = ["FAMILIES", "absent", "array_library", "availability", "check", "devi
            "rows"]  # fmt: skip
 
 # an op's rows are tried in this order
-FAMILIES = (reduce, softmax, matmul, loss, indexing, norm, conv, sort, pool, scan, dropout)
+FAMILIES = (reduce, softmax, matmul, loss, indexing, norm, conv, sort, pool, scan, dropout, recurrent)
 
 _table: dict[str, tuple[Row, ...]] = {}
 for _family in FAMILIES:
