@@ -339,7 +339,7 @@ def _operate(op: Operation, tensors: tuple[Any, ...], params: dict[str, Any], wa
     returned = len(results) if op.returns == 0 else op.returns  # 0: as many as come
     outs, out_arrays, known = [], list(results), first._kind
     for j, r in enumerate(results[:returned]):
-        if not hasattr(r, "strides") or (not r.shape and not isinstance(r, type(first._a))):  # a NumPy scalar
+        if not hasattr(r, "strides") or isinstance(r, np.generic):  # a number instead of a 0-d array
             r = out_arrays[j] = backends.array_module(where.type).asarray(r)
         out = new(Tensor)
         out._a = r

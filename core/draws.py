@@ -31,14 +31,19 @@ def uniform_array(shape: tuple[int, ...], kind: Kind, generator: Generator | Non
 
 def normal_array(shape: tuple[int, ...], kind: Kind, generator: Generator | None = None) -> Any:
     """An array of standard normal numbers, of that floating kind."""
-    return normals(shape, kind, generator).astype(kind.dtype.numpy, copy=False)
+    return normals(shape, kind, generator, kind.dtype.numpy)
 
 
-def normals(shape: tuple[int, ...], kind: Kind, generator: Generator | None) -> Any:
-    """As `normal_array`, before the numbers are rounded to the kind."""
+def normals(shape: tuple[int, ...], kind: Kind, generator: Generator | None, dtype: Any = None) -> Any:
+    """As `normal_array`; without a dtype before the numbers are rounded to the kind."""
     engine, n = source(generator, kind.device), math.prod(shape)
     make = engine.normal64 if kind.dtype.name == "float64" else engine.normal
-    return backends.making(kind.device, lambda xp: make(xp, n)).reshape(shape)
+
+    def made(xp: Any) -> Any:
+        a = make(xp, n).reshape(shape)
+        return a if dtype is None else a.astype(dtype, copy=False)
+
+    return backends.making(kind.device, made)
 
 
 def bernoulli_array(p: Any, where: Device = cpu, generator: Generator | None = None) -> Any:

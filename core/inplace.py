@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from . import saving
+from . import backends, saving
 from .errors import text
 from .history import edge, move_on, storage_of, way
 from .modes import state as mode
@@ -81,7 +81,10 @@ def write(target: Tensor, name: str, compute: Callable[[Tensor], Tensor]) -> Ten
         _keep_as_it_was(result._node, began, target._storage)
     if have is not want:
         result = result.to(want)
-    target._a[...] = result._a
+    if backends.many:
+        backends.there(target._a.__setitem__, target._kind.device)(..., result._a)
+    else:
+        target._a[...] = result._a
     storage = storage_of(target)
     storage.wrote(name, place)
     if mode.enabled:

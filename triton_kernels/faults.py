@@ -62,7 +62,7 @@ CAPTURING = {
     905: "capture was merged or forked without a join",
     906: "operation would make the legacy stream depend on a capturing blocking stream",
 }
-OUT_OF_MEMORY = 2
+OUT_OF_MEMORY, UNKNOWN = 2, 999
 
 blocking = os.environ.get("CUDA_LAUNCH_BLOCKING", "0") not in (
     "",
@@ -93,7 +93,7 @@ def code_of(error: BaseException) -> int | None:
     words = str(error)
     if "[CUDA]" in words or "CUDA_ERROR" in words or "cudaError" in words:
         known = {**STICKY, **CAPTURING, OUT_OF_MEMORY: "out of memory"}
-        return next((code for code, text in known.items() if text in words), 999)
+        return next((code for code, text in known.items() if text in words), UNKNOWN)
     return None
 
 
@@ -118,17 +118,16 @@ def lost(code: int, during: str = "") -> AcceleratorError:
             f"The first error was:\n    {broken}\n  remedy: {remedy}.",
             code,
         )
-    suspects = [launch.describe() for launch in reversed(recent)]
-    if during:
-        suspects = [during, *(s for s in suspects if s != during)]
+    launches = list(dict.fromkeys(_brief(launch.describe()) for launch in reversed(recent)))
+    suspects = [one for one in launches if blocking or one != _brief(during)]  # what CUDA refused did nothing
     if blocking and suspects:
         blamed = f"the kernel that did it: {suspects[0]}"
     elif suspects:
-        listed = "".join(f"\n    {s}" for s in suspects)
+        listed = "".join(f"\n    {one}" for one in suspects)
         blamed = (f"kernels run asynchronously, and the line that raised this need not be at fault. Launched last, the "
                   f"newest first:{listed}")  # fmt: skip
     else:
-        blamed = "no kernel of this package was launched"
+        blamed = "no kernel is known to have been launched"
     find = "" if blocking else " To find the kernel, run again with CUDA_LAUNCH_BLOCKING=1 in the environment, or " \
         "with TRITON_INTERPRET=1, which checks every address."  # fmt: skip
     cause = _CAUSES.get(code, "the GPU stopped this process's work")
@@ -138,6 +137,10 @@ def lost(code: int, during: str = "") -> AcceleratorError:
         f"process is restarted.\n  {blamed}\n  remedy: {remedy}.{find}",
         code,
     )
+
+
+def _brief(text: str) -> str:
+    return text if len(text) <= 240 else text[:237] + "..."
 
 
 def explained(error: BaseException, during: str = "") -> Exception | None:
@@ -157,7 +160,8 @@ def explained(error: BaseException, during: str = "") -> Exception | None:
             code,
         )
     before = f"{during} failed: " if during else ""
-    return AcceleratorError(f"{before}CUDA error: {words(code)} (code {code})", code)
+    said = f"CUDA error: {words(code)} (code {code})" if code != UNKNOWN else str(error)
+    return AcceleratorError(before + said, code)
 
 
 def failed(during: str, error: BaseException) -> Exception:

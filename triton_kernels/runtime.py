@@ -315,7 +315,7 @@ class Launch:
     def _compile(
         self, arrays: Sequence[Any], pointers: Sequence[int], floats: Sequence[float], device: int
     ) -> Callable[..., None]:
-        self._said = self.describe(arrays)
+        self._said = self.describe(arrays, floats)
         specs = [_Address(p, TYPE_NAMES[a.dtype]) for p, a in zip(pointers, arrays, strict=True)]
         compiled = self.kernel.run(
             *specs, *floats, *self.ints, **self.constexprs, **self.options, grid=self.grid, warmup=True

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import native, observe, saving
+from .. import backends, native, observe, saving
 from ..errors import text
 from ..history import edge, storage_of
 from ..modes import state as mode
@@ -56,11 +56,14 @@ def run(roots: Sequence[Tensor], root_grads: Sequence[Tensor | None], retain_gra
     was_phase, mode.phase = mode.phase, "backward"
     was_task, mode.task = mode.task, (sources, path, asked)
     quiet = _Quiet()
+    around = backends.current() if backends.many else None
     try:
         leaves, captured = _walk(starts, asked, path, retain_graph, create_graph, place, watched, quiet)
         del starts
         for entry in leaves.values():
             leaf = entry[0]
+            if backends.many:
+                backends.be_on(leaf._kind.device)
             if leaf._hooks:
                 entry[1:] = [_apply(leaf._hooks, entry[1], leaf._kind, create_graph)]
             if watched:
@@ -80,6 +83,8 @@ def run(roots: Sequence[Tensor], root_grads: Sequence[Tensor | None], retain_gra
     finally:
         mode.enabled, mode.phase, mode.task = was_enabled, was_phase, was_task
         quiet.end()
+        if around is not None:
+            backends.be_on(around)
     if watched:
         span = observe.SpanEvent(
             "backward" if accumulate and inputs is None else "grad", begin, perf_counter_ns(), place
@@ -149,6 +154,8 @@ def _walk(starts: list[tuple[Any, int, Any]], asked: set[Any] | None, path: dict
     while heap:
         entry = waiting.pop(-heappop(heap))
         node, g = entry[0], entry[1]
+        if backends.many:
+            backends.be_on(node.kind.device)
         if plain and (results := step(node, g, freed_at)) is not None:
             nrs = node.nrs
             for i, e in enumerate(node.edges):

@@ -115,8 +115,29 @@ def reference_kernel(op: Operation, device_type: str) -> Kernel:
     return found if device_type == "cpu" or op.name == "move" else found._replace(run=_told(found.run))
 
 
+many = False
+"""Whether there are several GPUs, so that arrays and kernels must be told which is theirs."""
+
+
+def be_on(where: Device) -> None:
+    """Make `where` the current GPU, for whoever puts back what was before."""
+    if where.index is not None:
+        from .cuda.devices import make_current
+
+        make_current(where.index)
+
+
+def current() -> Device:
+    """The current GPU; asked for only where there are many."""
+    from .cuda.devices import current
+
+    return Device("cuda", current())
+
+
 def there(run: Callable[..., Any], where: Device) -> Callable[..., Any]:
     """`run` with the GPU `where` the current one."""
+    if where.index is None:
+        return run
     from .cuda.devices import guarded
 
     return guarded(run, where)  # type: ignore[no-any-return]

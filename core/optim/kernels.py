@@ -132,7 +132,7 @@ def step(op: str, update: Update, on: frozenset[str], tensors: Sequence[Tensor],
     if kind.dtype.is_complex:
         lists, copied = real(lists)
     start = perf_counter_ns() if observe.observers else 0
-    kernel = run(v, kind.device.type, v.scalars(**settings), lists)
+    kernel = backends.there(run, kind.device)(v, kind.device.type, v.scalars(**settings), lists)
     stop = perf_counter_ns() if observe.observers else 0
     for a, dense in copied:
         a[...] = dense
@@ -152,15 +152,20 @@ def one(op: str, p: Tensor, compute: Callable[[Any, Any], None]) -> None:
     a, g = p._a, p._grad._a  # type: ignore[union-attr]
     xp = backends.array_module(p._kind.device.type)
     start = perf_counter_ns() if observe.observers else 0
-    if a.dtype.itemsize < 4:
-        wide = a.astype(np.float32)
-        compute(wide, g.astype(np.float32))
-        a[...] = wide.astype(a.dtype)
-    else:
-        compute(a, g)
+    backends.there(_wide, p._kind.device)(compute, a, g)
     stop = perf_counter_ns() if observe.observers else 0
     kernel = Kernel(compute, f"{op}_reference", "NumPy" if xp is np else "CuPy")
     _written(op, [p], {}, kernel, start, stop)
+
+
+def _wide(compute: Callable[[Any, Any], None], a: Any, g: Any) -> None:
+    """A step of one array; a half type is computed in float32 and rounded once."""
+    if a.dtype.itemsize >= 4:
+        compute(a, g)
+        return
+    wide = a.astype(np.float32)
+    compute(wide, g.astype(np.float32))
+    a[...] = wide.astype(a.dtype)
 
 
 def _written(op: str, tensors: Sequence[Tensor], settings: dict[str, Any], kernel: Kernel, start: int,
@@ -173,6 +178,6 @@ def _written(op: str, tensors: Sequence[Tensor], settings: dict[str, Any], kerne
         tell(op, (*tensors, *grads), (), settings, kernel, start, stop, None)
 
 
-def zeros_like(a: Any) -> Any:
-    """Zeros in the layout of `a`, on its device."""
-    return np.zeros_like(a)  # CuPy's arrays answer this themselves
+def zeros_like(p: Tensor) -> Any:
+    """Zeros in the layout of `p`, on its device."""
+    return backends.making(p._kind.device, lambda xp: xp.zeros_like(p._a))

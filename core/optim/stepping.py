@@ -171,7 +171,7 @@ def _counted(state: State) -> float:
 
 def zeros(p: Tensor) -> Tensor:
     """Zeros like a parameter."""
-    return wrap(kernels.zeros_like(p._a), p._kind)
+    return wrap(kernels.zeros_like(p), p._kind)
 
 
 def check_params(group: Group, params: Sequence[Tensor]) -> None:

@@ -58,15 +58,15 @@ static int number(const char *name, int otherwise) {
 static char failing[64];
 static int code_of_it, calls_before, broken; /* `broken` is CUDA's sticky error: nothing works after it */
 
-/* The entry point `name` fails with `code` after `skip` more calls. From 700 to 719 the error stays for good; a launch
- * that fails so goes well itself, and the next call is told. */
+/* The entry point `name` fails with `code` after `skip` more calls. An illegal access (700) and a failed launch (719) stay
+ * for good; a launch that fails so goes well itself, and the next call is told. */
 void fake_inject(const char *name, int code, int skip) {
     snprintf(failing, sizeof failing, "%s", name);
     code_of_it = code;
     calls_before = skip;
 }
 
-static int sticky(int code) { return code >= 700 && code < 720; }
+static int sticky(int code) { return code == 700 || code == 719; }
 
 static int fault(const char *name) {
     if (broken) return broken;

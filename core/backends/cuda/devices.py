@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ... import backends
 from ...device import device as Device
 from .shared import array_library, availability
 
@@ -20,7 +21,13 @@ def count() -> int:
     if not availability()[0]:
         return 0
     xp = array_library()
-    return 1 if xp is np else int(xp.cuda.runtime.getDeviceCount())
+    found = 1 if xp is np else int(xp.cuda.runtime.getDeviceCount())
+    if found > 1:
+        from .many import guard
+
+        backends.many = True
+        guard()
+    return found
 
 
 def current() -> int:

@@ -192,11 +192,15 @@ def _arrays(values):
 
 def _call(function, *args, **kwargs):
     sources = list(_arrays([*args, *kwargs.values()]))
-    devices = {s.data.device_id for s in sources}
-    if devices - {cuda.runtime.getDevice()}:
-        raise ValueError(f"Array device must be same as the current device: array device = {max(devices)} while "
-                         f"current = {cuda.runtime.getDevice()}.")  # fmt: skip
-    return _wrap(function(*[_bare(a) for a in args], **{k: _bare(v) for k, v in kwargs.items()}), sources)
+    away = {s.data.device_id for s in sources} - {cuda.runtime.getDevice()}
+    result = function(*[_bare(a) for a in args], **{k: _bare(v) for k, v in kwargs.items()})
+    out = _wrap(result, sources)
+    if away and not (isinstance(out, ndarray) and (out.base is not None or any(out is s for s in sources))):
+        raise ValueError(  # of views there is nothing to compute
+            f"Array device must be same as the current device: array device = {max(away)} while "
+            f"current = {cuda.runtime.getDevice()}."
+        )
+    return out
 
 
 def _method(name):

@@ -60,6 +60,9 @@ class MemoryPointer:
     def __init__(self, mem, offset):
         self.mem, self.offset, self.ptr, self.device_id = mem, offset, mem.ptr + offset, mem.device_id
 
+    def __add__(self, offset):
+        return MemoryPointer(self.mem, self.offset + offset)
+
     def copy_from_host_async(self, source, size, stream=None):
         check(lib.fake_copy(self.ptr, source, size, _stream(stream), 0))
 
