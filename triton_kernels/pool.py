@@ -36,7 +36,7 @@ _launches: Memo = Memo()
 
 
 @triton.jit
-def _place(BLOCK: tl.constexpr, q1, q2, q3, second):
+def place_of(BLOCK: tl.constexpr, q1, q2, q3, second):
     """A lane's number, its three places, and which it is of the first and of the second leading dimension."""
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     plane = at // (q3 * q2 * q1)
@@ -75,7 +75,7 @@ def max_pool_kernel(
     ADAPTIVE: tl.constexpr, COMPUTE: tl.constexpr, K1: tl.constexpr, K2: tl.constexpr, K3: tl.constexpr,
     BLOCK: tl.constexpr,
 ):  # fmt: skip
-    at, v1, v2, v3, a, b = _place(BLOCK, q1, q2, q3, second)
+    at, v1, v2, v3, a, b = place_of(BLOCK, q1, q2, q3, second)
     if ADAPTIVE:
         f1, f2, f3 = v1 * x1 // q1, v2 * x2 // q2, v3 * x3 // q3
         e1, e2, e3 = tl.cdiv((v1 + 1) * x1, q1), tl.cdiv((v2 + 1) * x2, q2), tl.cdiv((v3 + 1) * x3, q3)
@@ -105,7 +105,7 @@ def max_pool_backward_kernel(
     ADAPTIVE: tl.constexpr, COMPUTE: tl.constexpr, W1: tl.constexpr, W2: tl.constexpr, W3: tl.constexpr,
     BLOCK: tl.constexpr,
 ):  # fmt: skip
-    at, i1, i2, i3, a, b = _place(BLOCK, x1, x2, x3, second)
+    at, i1, i2, i3, a, b = place_of(BLOCK, x1, x2, x3, second)
     if ADAPTIVE:
         l1, l2, l3 = ((i1 + 1) * q1 - 1) // x1, ((i2 + 1) * q2 - 1) // x2, ((i3 + 1) * q3 - 1) // x3
     else:
@@ -127,7 +127,7 @@ def window_sum_kernel(
     x_ptr, y_ptr, total, second, q1, q2, q3, x1, x2, x3, s1, s2, s3, p1, p2, p3, xa, xb, xs1, xs2, xs3,
     COMPUTE: tl.constexpr, K1: tl.constexpr, K2: tl.constexpr, K3: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    at, v1, v2, v3, a, b = _place(BLOCK, q1, q2, q3, second)
+    at, v1, v2, v3, a, b = place_of(BLOCK, q1, q2, q3, second)
     x_at = x_ptr + a * xa + b * xb
     acc = tl.zeros([BLOCK], COMPUTE)
     for tap in range(K1 * K2 * K3):
@@ -144,7 +144,7 @@ def window_spread_kernel(
     xa, xb, xs1, xs2, xs3, t1, t2, t3,
     COMPUTE: tl.constexpr, W1: tl.constexpr, W2: tl.constexpr, W3: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    at, h1, h2, h3, a, b = _place(BLOCK, i1, i2, i3, second)
+    at, h1, h2, h3, a, b = place_of(BLOCK, i1, i2, i3, second)
     x_at = x_ptr + a * xa + b * xb
     acc = tl.zeros([BLOCK], COMPUTE)
     for w in range(W1 * W2 * W3):
@@ -164,7 +164,7 @@ def unfold_kernel(
     K1: tl.constexpr, K2: tl.constexpr, K3: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     TAPS: tl.constexpr = K1 * K2 * K3
-    at, v1, v2, v3, a, b = _place(BLOCK, q1, q2, q3, second * TAPS)
+    at, v1, v2, v3, a, b = place_of(BLOCK, q1, q2, q3, second * TAPS)
     tap = (b % TAPS).to(tl.int32)
     h1 = v1 * s1 - p1 + tap // (K3 * K2) * d1
     h2 = v2 * s2 - p2 + tap // K3 % K2 * d2

@@ -311,6 +311,7 @@ def compile_cases(dtype: str) -> list[Case]:
     if dtype == "fp64":
         return []
     p, cases = f"*{dtype}", []
+    arguments: tuple[Any, ...]
     for kind, number in KINDS.items():
         space = SPACE if number < 2 else Space.of([SPACE.default])
         arguments = ("*fp32", p, p, p, "*fp32", p, p, p, p, "*i32", 512, 1, 512, 1, 1)

@@ -1,16 +1,19 @@
-"""Rows of pooling, forward and backward, and of images as columns."""
+"""Rows of pooling, forward and backward, of images as columns, and of resampling."""
 
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from .. import Row
-from .shared import empty, floating, name
+from . import devices
+from .shared import array_library, empty, floating, name
 
 _MOST = 2**31 - 1
+_MOST_TAPS = 256  # from which on it is better to go one dimension after another
 
 
 def _planes(x: Any, n: int) -> Any:
@@ -78,6 +81,43 @@ def _fold(x: Any, sizes: Any, kernel: Any, dilation: Any, padding: Any, stride: 
     return y
 
 
+@lru_cache(maxsize=256)
+def _table(
+    turned: bool, n: int, out: int, mode: str, align: bool, factor: float | None, dtype: Any, device: int
+) -> Any:
+    """A dimension's taps on the device."""
+    from ...ops import resample_ops
+
+    at, w = (resample_ops.transposed_taps if turned else resample_ops.taps)(n, out, mode, align, factor)
+    place = array_library().asarray
+    return place(np.ascontiguousarray(at, np.int32)), place(np.ascontiguousarray(w, dtype))
+
+
+def _taps(x: Any, sizes: Any, mode: str, align: bool, scales: Any, turned: bool) -> list[Any]:
+    from triton_kernels import resample
+
+    dtype, device = np.dtype(resample.weight_type(x.dtype)), devices.current()
+    every = zip(x.shape[x.ndim - len(sizes) :], sizes, scales, strict=True)
+    return [_table(turned, *((o, n) if turned else (n, o)), mode, align, f, dtype, device) for n, o, f in every]
+
+
+def _resample(x: Any, sizes: Any, mode: str, align: bool, scales: Any, turned: bool) -> Any:
+    from triton_kernels import resample
+
+    planes = _planes(x, len(sizes))
+    y = empty((*planes.shape[:2], *sizes), x.dtype)
+    resample.resample(planes, _taps(x, sizes, mode, align, scales, turned), y)
+    return y.reshape(*x.shape[: x.ndim - len(sizes)], *sizes)
+
+
+def _resample_declines(x: Any, sizes: Any, mode: str, align: bool, scales: Any, turned: bool) -> str | None:
+    reason = _few(sizes) or _declines(x, math.prod((*x.shape[: x.ndim - len(sizes)], *sizes)))
+    if reason is None:
+        taps = math.prod(at.shape[1] for at, _ in _taps(x, sizes, mode, align, scales, turned))
+        reason = f"adds up at most {_MOST_TAPS} inputs an output, got {taps}" if taps > _MOST_TAPS else None
+    return reason
+
+
 ROWS = {
     "max_pool": Row("max_pool_kernel", name,
                     lambda x, kernel, stride, padding, dilation, out:
@@ -103,4 +143,11 @@ ROWS = {
                   or _declines(x, x.size * math.prod(kernel))),
     "col2im": Row("window_spread_kernel", name, _fold, lambda x, kernel, sizes, **_: _few(kernel)
                   or _declines(x, len(x) * x.shape[1] * math.prod(sizes))),
+    "resample": Row("resample_kernel", name, lambda x, out, mode, align, scales:
+                    _resample(x, out, mode, align, scales, False),
+                    lambda x, out, mode, align, scales: _resample_declines(x, out, mode, align, scales, False)),
+    "resample_transposed": Row("resample_kernel", name, lambda x, sizes, mode, align, scales:
+                               _resample(x, sizes, mode, align, scales, True),
+                               lambda x, sizes, mode, align, scales:
+                               _resample_declines(x, sizes, mode, align, scales, True)),
 }  # fmt: skip
