@@ -10,6 +10,7 @@ import pytest
 import core
 from core import backends
 from core.nn import functional as F
+from tests import fake_gpu
 
 
 class Unread(np.ndarray):
@@ -104,3 +105,32 @@ def test_written_in_order(key: Any) -> None:
 
 def _places(key: Any) -> Any:
     return np.arange(24).reshape(3, 4, 2)[key].reshape(-1)
+
+
+def test_told_where_the_host_waits() -> None:
+    """On a GPU, here one that is none: launches raise nothing, `.item()`, `.cpu()` and synchronize() do, once."""
+    told = fake_gpu.run("""
+        import json, core
+        from core.backends.cuda import faults
+        from core.nn import functional as F
+        from triton_kernels import notes
+        weight = core.ones(7, 4, device="cuda", requires_grad=True)
+        index = core.tensor([1, 2, 3]).cuda()
+        loss = F.cross_entropy(F.embedding(index, weight), index)
+        loss.backward()
+        x = core.zeros(7, 4, device="cuda")
+        x[index] = x[index + 1]
+        told = []
+        for look in (loss.item, weight.grad.cpu, core.cuda.synchronize, lambda: bool(loss), loss.item):
+            if len(told) < 4:
+                notes._notes[0][0][faults.target_slot("cross_entropy", 4)] = 10  # as the kernel notes the class 9
+            F.cross_entropy(F.embedding(index, weight), index)
+            try:
+                look()
+                told.append(None)
+            except IndexError as error:
+                told.append([str(error).splitlines()[0], *error.__notes__])
+        print(json.dumps(told))
+    """)
+    assert [t and t[0] for t in told] == ["Target 9 is out of bounds."] * 4 + [None]
+    assert "CUDA_LAUNCH_BLOCKING=1" in told[0][1]
