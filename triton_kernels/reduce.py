@@ -1,10 +1,11 @@
-"""Sums, means, extremes and their positions over any axes of any strided array.
+"""Sums, means, products, norms, counts, extremes and their positions over any axes of any strided array.
 
 Algorithm: the axes are merged into kept and reduced ones, four of each at most. A program owns BLOCK_KEPT results and
 walks the reduced elements BLOCK_REDUCE at a time into as many partial results, which a fixed tree joins at the end.
 Where results are too few to fill a GPU, the reduced elements are split among programs; a second launch joins the parts
 in order. No atomics: the bits depend on shape, strides and config alone.
-float16 and bfloat16 are summed in float32. NaN wins max, min, argmax and argmin; ties go to the first position.
+float16 and bfloat16 are summed in float32, counts and int64 in int64. NaN wins max, min, argmax and argmin; ties go to
+the first position.
 
 Bytes moved: the array once (and 8 KiB or so of parts). Operations: one an element. Source: Blelloch, Prefix sums and
 their applications (1990), for the tree; Triton's tutorial on fused softmax for the layout of a row.
@@ -40,7 +41,16 @@ SPACE = Space(
         ),
     ],
 )
-KINDS = ("sum", "mean", "max", "min", "argmax", "argmin")
+# What joins two elements, and what each is made into before; the result of nothing at all, where there is one.
+FORMS = {
+    "sum": ("sum", "", 0.0), "mean": ("sum", "", float("nan")), "prod": ("prod", "", 1.0), "max": ("max", "", None),
+    "min": ("min", "", None), "any": ("max", "nonzero", 0), "all": ("min", "nonzero", 1),
+    "count": ("sum", "nonzero", 0), "norm0": ("sum", "nonzero", 0.0), "norm1": ("sum", "abs", 0.0),
+    "norm2": ("sum", "square", 0.0), "norminf": ("max", "abs", 0.0), "norm-inf": ("min", "abs", None),
+}  # fmt: skip
+KINDS = (*FORMS, "argmax", "argmin")
+_ANY_TYPE = ("any", "all", "count")  # bools and integers too; a sum takes int64
+_PLACE_SPACE = Space([Tunable("BLOCK", (1024,), default=1024), Tunable("num_warps", (4,), default=4)])
 _DIMENSIONS = 4
 _INTERPRETED_TILE = 1 << 16
 _FILL_PROGRAMS = 264  # two for each of the 132 multiprocessors of an H100
@@ -71,6 +81,11 @@ def _extreme(acc, KIND: tl.constexpr):
 
 
 @triton.jit
+def _times(a, b):
+    return a * b
+
+
+@triton.jit
 def reduce_kernel(
     x_ptr, out_ptr,
     kept, reduced, part,
@@ -78,11 +93,14 @@ def reduce_kernel(
     r1, r2, r3, rs0, rs1, rs2, rs3,
     o1, o2, o3, os0, os1, os2, os3,
     out_part_stride,
-    KIND: tl.constexpr, COMPUTE: tl.constexpr, MEAN_OF: tl.constexpr, INDEX: tl.constexpr,
-    KEPT_DIMS: tl.constexpr, REDUCED_DIMS: tl.constexpr, OUT_DIMS: tl.constexpr,
+    KIND: tl.constexpr, MADE: tl.constexpr, ROOT: tl.constexpr, COMPUTE: tl.constexpr, MEAN_OF: tl.constexpr,
+    INDEX: tl.constexpr, KEPT_DIMS: tl.constexpr, REDUCED_DIMS: tl.constexpr, OUT_DIMS: tl.constexpr,
     BLOCK_KEPT: tl.constexpr, BLOCK_REDUCE: tl.constexpr,
 ):  # fmt: skip
-    """Reduce the elements [part_index * part, ...) of BLOCK_KEPT results; MEAN_OF divides a sum, where it is not 0."""
+    """Reduce the elements [part_index * part, ...) of BLOCK_KEPT results.
+
+    MADE: "nonzero", "abs" or "square" of each first. MEAN_OF divides a sum, where it is not 0; ROOT takes its root.
+    """
     row = tl.program_id(0).to(INDEX) * BLOCK_KEPT + tl.arange(0, BLOCK_KEPT)
     live = row < kept
     start = tl.program_id(1).to(INDEX) * part
@@ -90,6 +108,8 @@ def reduce_kernel(
     base = x_ptr + _offset(row, k1, k2, k3, ks0, ks1, ks2, ks3, KEPT_DIMS)[:, None]
     if KIND == "sum":
         acc = tl.zeros([BLOCK_KEPT, BLOCK_REDUCE], COMPUTE)
+    elif KIND == "prod":
+        acc = tl.full([BLOCK_KEPT, BLOCK_REDUCE], 1.0, COMPUTE)
     elif KIND == "max":
         acc = tl.full([BLOCK_KEPT, BLOCK_REDUCE], -float("inf"), COMPUTE)
     else:
@@ -98,16 +118,31 @@ def reduce_kernel(
         i = begin + tl.arange(0, BLOCK_REDUCE)
         mask = live[:, None] & (i < stop)[None, :]
         at = base + _offset(i, r1, r2, r3, rs0, rs1, rs2, rs3, REDUCED_DIMS)[None, :]
-        if KIND == "sum":
-            acc += tl.load(at, mask=mask, other=0).to(COMPUTE)
-        elif KIND == "max":
-            acc = scalar.maximum(acc, tl.load(at, mask=mask, other=-float("inf")).to(COMPUTE))
+        x = tl.load(at, mask=mask, other=0)
+        if MADE == "nonzero":
+            x = (x != 0).to(COMPUTE)
         else:
-            acc = scalar.minimum(acc, tl.load(at, mask=mask, other=float("inf")).to(COMPUTE))
+            x = x.to(COMPUTE)
+            if MADE == "abs":
+                x = tl.abs(x)
+            elif MADE == "square":
+                x = x * x
+        if KIND == "sum":
+            acc += x
+        elif KIND == "prod":
+            acc *= tl.where(mask, x, 1.0)
+        elif KIND == "max":
+            acc = scalar.maximum(acc, tl.where(mask, x, -float("inf")))
+        else:
+            acc = scalar.minimum(acc, tl.where(mask, x, float("inf")))
     if KIND == "sum":
         result = tl.sum(acc, 1)
         if MEAN_OF != 0:
             result = scalar.div(result, tl.full([BLOCK_KEPT], MEAN_OF, COMPUTE))
+        if ROOT:
+            result = scalar.sqrt(result)
+    elif KIND == "prod":
+        result = tl.reduce(acc, 1, _times)
     else:
         result = _extreme(acc, KIND)
     to = out_ptr + _offset(row, o1, o2, o3, os0, os1, os2, os3, OUT_DIMS) + tl.program_id(1) * out_part_stride
@@ -116,14 +151,17 @@ def reduce_kernel(
 
 @triton.jit
 def arg_kernel(
-    x_ptr, out_ptr,
+    x_ptr, out_ptr, values_ptr,
     kept, reduced, reduce_stride,
     k1, k2, k3, ks0, ks1, ks2, ks3,
     o1, o2, o3, os0, os1, os2, os3,
-    KIND: tl.constexpr, COMPUTE: tl.constexpr, INDEX: tl.constexpr,
+    KIND: tl.constexpr, VALUES: tl.constexpr, COMPUTE: tl.constexpr, INDEX: tl.constexpr,
     KEPT_DIMS: tl.constexpr, OUT_DIMS: tl.constexpr, BLOCK_KEPT: tl.constexpr, BLOCK_REDUCE: tl.constexpr,
 ):  # fmt: skip
-    """The position of the extreme along one axis. Each lane keeps its first best; the lanes' firsts are then joined."""
+    """The position of the extreme along one axis. Each lane keeps its first best; the lanes' firsts are then joined.
+
+    With VALUES the extreme itself goes to values_ptr, which is laid out like out_ptr.
+    """
     row = tl.program_id(0).to(INDEX) * BLOCK_KEPT + tl.arange(0, BLOCK_KEPT)
     live = row < kept
     base = x_ptr + _offset(row, k1, k2, k3, ks0, ks1, ks2, ks3, KEPT_DIMS)[:, None]
@@ -144,28 +182,64 @@ def arg_kernel(
     top = tl.max(tl.where(nan, worst, best), 1)
     candidate = tl.where(any_nan[:, None] > 0, nan, best == top[:, None])
     index = tl.min(tl.where(candidate, where, 2147483647), 1)
-    to = out_ptr + _offset(row, o1, o2, o3, os0, os1, os2, os3, OUT_DIMS)
-    tl.store(to, index.to(out_ptr.dtype.element_ty), mask=live)
+    to = _offset(row, o1, o2, o3, os0, os1, os2, os3, OUT_DIMS)
+    tl.store(out_ptr + to, index.to(out_ptr.dtype.element_ty), mask=live)
+    if VALUES:
+        if KIND == "argmin":
+            top = top * -1.0
+        top = tl.where(any_nan > 0, float("nan"), top)
+        tl.store(values_ptr + to, top.to(values_ptr.dtype.element_ty), mask=live)
 
 
-def reduce_forward(kind: str, x: Any, axes: Sequence[int] | int | None, out: Any, config: Config | None = None) -> None:
+@triton.jit
+def place_kernel(g_ptr, index_ptr, out_ptr, numel, length, inner, BLOCK: tl.constexpr):
+    """The gradient of a chosen element goes to its place; the places around it get 0."""
+    i = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    mask = i < numel
+    of = i // (inner * length) * inner + i % inner
+    here = tl.load(index_ptr + of, mask=mask, other=-1) == i // inner % length
+    g = tl.load(g_ptr + of, mask=mask & here, other=0.0)
+    tl.store(out_ptr + i, g, mask=mask)
+
+
+def place(g: Any, index: Any, dim: int, out: Any) -> None:
+    """``out = g where index is the place along dim, else 0``: contiguous arrays, g and index without dim or with 1."""
+    length = out.shape[dim]
+    if out.size == 0:
+        return
+    if g.size * length != out.size or index.size != g.size or g.dtype != out.dtype or index.dtype != np.int64:
+        came = f"{g.dtype} {tuple(g.shape)} and {index.dtype} {tuple(index.shape)}"
+        raise ValueError(f"place: {came} do not go to places along {dim} of {out.dtype} {tuple(out.shape)}")
+    if not all(runtime.is_contiguous(a) for a in (g, index, out)):
+        raise ValueError("place: the arrays must be contiguous. Remedy: copy what is not first.")
+    block = min(triton.next_power_of_2(out.size), _INTERPRETED_TILE) if INTERPRET else 1024
+    inner = int(np.prod(out.shape[dim % out.ndim + 1 :], dtype=np.int64))
+    scalars = [out.size, length, inner]
+    runtime.launch(place_kernel, (triton.cdiv(out.size, block),), (g, index, out), scalars, {"BLOCK": block})
+
+
+def reduce_forward(kind: str, x: Any, axes: Sequence[int] | int | None, out: Any, config: Config | None = None,
+                   values: Any = None) -> None:  # fmt: skip
     """Reduce `x` over `axes` (None: all) into `out`, whose shape is x's without those axes or with ones in their place.
 
     `kind` is one of `KINDS`; argmax and argmin take one axis (or None: the position in the flattened array, for a
-    contiguous `x`) and an int64 `out`. An empty sum is 0 and an empty mean NaN; an empty extreme raises ValueError.
+    contiguous `x`), an int64 `out`, and `values` like it for the extremes. An empty sum is 0 and an empty mean NaN; an
+    empty extreme raises ValueError.
     """
     axes_key = axes if axes is None or isinstance(axes, int) else tuple(axes)
-    key = (kind, axes_key, *runtime.key_of(x, out), config and tuple(config.items()))
+    more = () if values is None else (values,)
+    key = (kind, axes_key, *runtime.key_of(x, out, *more), config and tuple(config.items()))
     launches = _launches.get(key)
     if launches is None:
-        launches = _launches[key] = _prepare(kind, x, axes, out, config)
-    launches(x, out)
+        launches = _launches[key] = _prepare(kind, x, axes, out, config, *more)
+    launches(x, out, *more)
 
 
-def _prepare(kind: str, x: Any, axes: Sequence[int] | int | None, out: Any, config: Config | None) -> Any:
+def _prepare(kind: str, x: Any, axes: Sequence[int] | int | None, out: Any, config: Config | None,
+             values: Any = None) -> Any:  # fmt: skip
     if kind not in KINDS:
         raise ValueError(f"reduce_forward: kind is one of {', '.join(KINDS)}, not {kind!r}")
-    if x.dtype not in FLOATING:
+    if x.dtype not in FLOATING and kind not in _ANY_TYPE and not (kind == "sum" and x.dtype == out.dtype == np.int64):
         raise TypeError(f"{kind}: takes float16, bfloat16, float32 and float64, got {x.dtype}. Remedy: convert first.")
     every = range(x.ndim) if axes is None else (axes,) if isinstance(axes, int) else tuple(axes)
     over = sorted({a + x.ndim if a < 0 else a for a in every})
@@ -179,15 +253,17 @@ def _prepare(kind: str, x: Any, axes: Sequence[int] | int | None, out: Any, conf
     if out.size == 0:
         return _nothing
     if count == 0:
-        if kind not in ("sum", "mean"):
+        if kind not in FORMS or FORMS[kind][2] is None:
             raise ValueError(
                 f"{kind}(): Expected reduction dim to be specified for input.numel() == 0: shape {tuple(x.shape)} has "
                 f"no element along {tuple(over)}, so there is no extreme. Remedy: check for the empty array before."
             )
-        return _Fill(0.0 if kind == "sum" else float("nan"))
+        return _Fill(FORMS[kind][2])
     if kind.startswith("arg"):
-        return _prepare_arg(kind, x, keep, over, out, config)
-    compute = tl.float64 if x.dtype == np.float64 else tl.float32
+        return _prepare_arg(kind, x, keep, over, out, config, values)
+    name, made, _ = FORMS[kind]
+    whole = kind == "count" or (kind == "sum" and x.dtype == np.int64)
+    compute = tl.int64 if whole else tl.float64 if x.dtype == np.float64 else tl.float32
     kept_dims, kept = _axes(kind, x, keep)
     reduced_dims, reduced = _axes(kind, x, over)
     out_dims, target = _axes(kind, out, range(out.ndim))
@@ -199,30 +275,37 @@ def _prepare(kind: str, x: Any, axes: Sequence[int] | int | None, out: Any, conf
     parts = 1 if INTERPRET else min(wanted, triton.cdiv(count, 8 * settings["BLOCK_REDUCE"]))
     step = triton.cdiv(triton.cdiv(count, parts), settings["BLOCK_REDUCE"]) * settings["BLOCK_REDUCE"]
     parts = triton.cdiv(count, step)
-    name = "sum" if kind == "mean" else kind
     constants = {"KIND": name, "COMPUTE": compute, "INDEX": _index_type(x, out), **settings}
-    mean_of = count if kind == "mean" else 0
+    finish = {"MEAN_OF": count if kind == "mean" else 0, "ROOT": kind == "norm2"}
     if parts == 1:
         ints = [out.size, count, step, *kept, *reduced, *target, 0]
         dims = {"KEPT_DIMS": kept_dims, "REDUCED_DIMS": reduced_dims, "OUT_DIMS": out_dims}
-        one = Launch(reduce_kernel, (programs, 1), ints, {**constants, **dims, "MEAN_OF": mean_of}, num_warps=warps)
+        one = Launch(reduce_kernel, (programs, 1), ints, {**constants, **dims, **finish, "MADE": made}, num_warps=warps)
         return lambda x, out: one((x, out))
     scratch_rows = [1, 1, 1, parts, 0, 0, 0]  # the parts of result k begin at k * parts
     first = Launch(
         reduce_kernel,
         (programs, parts),
         [out.size, count, step, *kept, *reduced, *scratch_rows, 1],
-        {**constants, "MEAN_OF": 0, "KEPT_DIMS": kept_dims, "REDUCED_DIMS": reduced_dims, "OUT_DIMS": 1},
+        {
+            **constants,
+            "MADE": made,
+            "ROOT": False,
+            "MEAN_OF": 0,
+            "KEPT_DIMS": kept_dims,
+            "REDUCED_DIMS": reduced_dims,
+            "OUT_DIMS": 1,
+        },
         num_warps=warps,
     )
     second = Launch(
         reduce_kernel,
         (programs, 1),
         [out.size, parts, parts, *scratch_rows, 1, 1, 1, 1, 0, 0, 0, *target, 0],
-        {**constants, "MEAN_OF": mean_of, "KEPT_DIMS": 1, "REDUCED_DIMS": 1, "OUT_DIMS": out_dims},
+        {**constants, **finish, "MADE": "", "KEPT_DIMS": 1, "REDUCED_DIMS": 1, "OUT_DIMS": out_dims},
         num_warps=warps,
     )
-    scratch_type = np.dtype(np.float64 if compute == tl.float64 else np.float32)
+    scratch_type = np.dtype(np.int64 if whole else np.float64 if compute == tl.float64 else np.float32)
     shape = (out.size, parts)
 
     def both(x: Any, out: Any) -> None:
@@ -233,7 +316,11 @@ def _prepare(kind: str, x: Any, axes: Sequence[int] | int | None, out: Any, conf
     return both
 
 
-def _prepare_arg(kind: str, x: Any, keep: list[int], over: list[int], out: Any, config: Config | None) -> Any:
+def _prepare_arg(kind: str, x: Any, keep: list[int], over: list[int], out: Any, config: Config | None,
+                 values: Any) -> Any:  # fmt: skip
+    if values is not None and (values.shape != out.shape or values.dtype != x.dtype
+                               or runtime.element_strides(values) != runtime.element_strides(out)):  # fmt: skip
+        raise ValueError(f"{kind}: values are laid out like the positions, {tuple(out.shape)}, and of x's {x.dtype}")
     sizes, strides = _merge(x, over)
     if len(sizes) > 1:
         raise ValueError(
@@ -252,6 +339,7 @@ def _prepare_arg(kind: str, x: Any, keep: list[int], over: list[int], out: Any, 
         [out.size, count, stride, *kept, *target],
         {
             "KIND": kind,
+            "VALUES": values is not None,
             "COMPUTE": compute,
             "INDEX": _index_type(x, out),
             "KEPT_DIMS": kept_dims,
@@ -260,7 +348,7 @@ def _prepare_arg(kind: str, x: Any, keep: list[int], over: list[int], out: Any, 
         },
         num_warps=warps,
     )
-    return lambda x, out: one((x, out))
+    return lambda x, out, values=None: one((x, out, out if values is None else values))
 
 
 def _settings(config: Config | None, kept: int, count: int) -> Config:
@@ -321,11 +409,11 @@ class _Fill:
     def __init__(self, value: float) -> None:
         self.value = value
 
-    def __call__(self, x: Any, out: Any) -> None:
+    def __call__(self, x: Any, out: Any, values: Any = None) -> None:
         out[...] = self.value
 
 
-def _nothing(x: Any, out: Any) -> None:
+def _nothing(x: Any, out: Any, values: Any = None) -> None:
     """No result is asked for."""
 
 
@@ -339,10 +427,13 @@ def compile_cases(dtype: str) -> list[Case]:
             f"reduce_{kind}" + ("" if dims == 1 else "_axes"),
             reduce_kernel,
             (pointer, pointer, 999, 1000, 1000, *ones, *(ones if dims == 1 else four), *ones, 0),
-            {"KIND": kind, "MEAN_OF": 0, "REDUCED_DIMS": dims, **shared},
+            {"KIND": FORMS[kind][0], "MADE": FORMS[kind][1], "ROOT": kind == "norm2", "MEAN_OF": 0,
+             "REDUCED_DIMS": dims, **shared},
             SPACE,
         )
-        for kind, dims in (("sum", 1), ("max", 1), ("sum", 4))
-    ]
-    arguments = (pointer, "*i64", 999, 1000, 1, *ones, *ones)
-    return [*cases, Case("reduce_argmax", arg_kernel, arguments, {"KIND": "argmax", **shared}, SPACE)]
+        for kind, dims in (("sum", 1), ("max", 1), ("sum", 4), ("prod", 1), ("norm2", 1), ("any", 1))
+    ]  # fmt: skip
+    arguments = (pointer, "*i64", pointer, 999, 1000, 1, *ones, *ones)
+    constants = {"KIND": "argmax", "VALUES": True, **shared}
+    place = Case("place", place_kernel, (pointer, "*i64", pointer, 99_000, 99, 10), {}, _PLACE_SPACE)
+    return [*cases, Case("reduce_argmax", arg_kernel, arguments, constants, SPACE), place]

@@ -116,24 +116,24 @@ def scan_kernel(
     if PHASE == 2:
         chunk = tl.arange(0, CHUNKS)
         before = live[:, None] & (chunk < tl.program_id(1))[None, :]
-        at = number[:, None] * CHUNKS + chunk[None, :]
-        totals = tl.load(total_ptr + at, mask=before, other=empty)
+        from_at = number[:, None] * CHUNKS + chunk[None, :]
+        totals = tl.load(total_ptr + from_at, mask=before, other=empty)
         if KIND == "sum":
             gathered = tl.sum(totals, 1)[:, None]
         elif KIND == "prod":
             gathered = tl.reduce(totals, 1, _times)[:, None]
         elif KIND == "logsumexp":
-            top, share = tl.reduce((totals, tl.where(before, 1.0, 0.0).to(COMPUTE)), 1, _log_sum)
-            gathered = top[:, None]
-            second = share[:, None]
+            front, front_share = tl.reduce((totals, tl.where(before, 1.0, 0.0).to(COMPUTE)), 1, _log_sum)
+            gathered = front[:, None]
+            second = front_share[:, None]
         else:
-            places = tl.load(total_index_ptr + at, mask=before, other=0)
+            found = tl.load(total_index_ptr + from_at, mask=before, other=0)
             if KIND == "max":
-                best, where = tl.reduce((totals, places), 1, _later_max)
+                best, best_place = tl.reduce((totals, found), 1, _later_max)
             else:
-                best, where = tl.reduce((totals, places), 1, _later_min)
+                best, best_place = tl.reduce((totals, found), 1, _later_min)
             gathered = best[:, None]
-            second = where[:, None]
+            second = best_place[:, None]
     last = (tl.arange(0, BLOCK) == BLOCK - 1)[None, :]
     for begin in range(start, stop, BLOCK):
         k = begin + tl.arange(0, BLOCK)
@@ -194,10 +194,10 @@ def scan_backward_kernel(
     if PHASE == 2:
         chunk = tl.arange(0, CHUNKS)
         before = live[:, None] & (chunk < tl.program_id(1))[None, :]
-        at = number[:, None] * CHUNKS + chunk[None, :]
+        from_at = number[:, None] * CHUNKS + chunk[None, :]
         # a chunk that does not count is the identity, R -> 1 R + 0
-        slopes = tl.load(total_ptr + 2 * at, mask=before, other=1.0)
-        _, found = tl.reduce((slopes, tl.load(total_ptr + 2 * at + 1, mask=before, other=0.0)), 1, _affine)
+        their_slopes = tl.load(total_ptr + 2 * from_at, mask=before, other=1.0)
+        _, found = tl.reduce((their_slopes, tl.load(total_ptr + 2 * from_at + 1, mask=before, other=0.0)), 1, _affine)
         gathered = found[:, None]
     last = (tl.arange(0, BLOCK) == BLOCK - 1)[None, :]
     for begin in range(start, stop, BLOCK):

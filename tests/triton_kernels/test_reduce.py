@@ -121,7 +121,7 @@ def test_errors_say_what_came():
     with pytest.raises(TypeError, match="got int64"):
         reduce_forward("sum", np.ones(3, np.int64), 0, np.empty((), "f"))
     with pytest.raises(ValueError, match="kind is one of sum, mean"):
-        reduce_forward("prod", x, 1, out)
+        reduce_forward("median", x, 1, out)
     scattered = np.lib.stride_tricks.as_strided(np.zeros(2000, "f"), (2,) * 5, (4, 40, 12, 200, 28))
     with pytest.raises(ValueError, match="5 separate dimensions remain"):
         reduce_forward("sum", scattered, None, np.empty((), "f"))
@@ -137,3 +137,58 @@ def test_split_reductions_agree_with_one_program(monkeypatch, rng):
         out = np.empty(np.shape(exact), "f")
         reduce_forward(kind, x, axes, out)
         assert np.allclose(out, exact, rtol=1e-4, atol=1e-6)
+
+
+NORMS = {"norm0": 0, "norm1": 1, "norm2": 2, "norminf": np.inf, "norm-inf": -np.inf}
+
+
+@pytest.mark.parametrize("config", [None, {"BLOCK_KEPT": 4, "BLOCK_REDUCE": 256}])
+@pytest.mark.parametrize("dtype", [np.float16, BF16, np.float32, np.float64])
+def test_products_norms_and_counts(dtype, config, rng):
+    x = rng.uniform(0.9, 1.1, (3, 5, 70)).astype(dtype)
+    x[0, 0, :3] = 0
+    for kind, axes in itertools.product(("prod", *NORMS), ((2,), (0, 1), (0, 1, 2))):
+        flat = np.moveaxis(x.astype("d"), [a for a in range(3) if a not in axes], range(3 - len(axes)))
+        flat = flat.reshape(*flat.shape[: 3 - len(axes)], -1)
+        exact = flat.prod(-1) if kind == "prod" else np.linalg.norm(flat, NORMS[kind], -1)
+        out = np.empty(exact.shape, dtype)
+        reduce_forward(kind, x, axes, out, config)
+        assert np.allclose(out.astype("d"), exact, rtol=4 * TOLERANCE[dtype])
+    out, total = np.empty((3, 5), np.int64), np.empty((), np.int64)
+    reduce_forward("count", x, 2, out, config)
+    reduce_forward("sum", out, None, total, config)
+    assert (out == np.count_nonzero(x.astype("d"), 2)).all()
+    assert total == np.count_nonzero(x.astype("d"))
+
+
+def test_truth_of_any_type(rng):
+    for dtype in (bool, np.uint8, np.int64, np.float32, BF16):
+        x = (rng.random((6, 40)) < 0.05).astype(dtype)
+        x[0], x[1] = 0, 1
+        some, every = np.empty(6, bool), np.empty(6, bool)
+        reduce_forward("any", x, 1, some)
+        reduce_forward("all", x, 1, every)
+        assert (some == x.astype(bool).any(1)).all()
+        assert (every == x.astype(bool).all(1)).all()
+    empty = np.empty((2, 0), np.float32)
+    reduce_forward("any", empty, 1, some[:2])
+    reduce_forward("all", empty, 1, every[:2])
+    assert not some[:2].any()
+    assert every[:2].all()
+
+
+@pytest.mark.parametrize("kind", ["argmax", "argmin"])
+def test_extremes_come_with_their_places(kind, rng):
+    x = rng.integers(-9, 9, (5, 33)).astype("f")
+    x[1, 4], x[2] = np.nan, np.inf
+    places, values = np.empty(5, np.int64), np.empty(5, "f")
+    reduce_forward(kind, x, 1, places, values=values)
+    assert (places == getattr(x, kind)(1)).all()
+    assert np.array_equal(values, x[np.arange(5), places], equal_nan=True)
+    with pytest.raises(ValueError, match="laid out like the positions"):
+        reduce_forward(kind, x, 1, places, values=values.astype("d"))
+    out = np.empty_like(x)
+    reduce.place(values, places, 1, out)
+    want = np.zeros_like(x)
+    want[np.arange(5), places] = values
+    assert np.array_equal(out, want, equal_nan=True)
