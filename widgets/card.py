@@ -16,7 +16,7 @@ from importlib.resources import files
 from typing import Any
 
 from . import graph as graph_module
-from .payload import payload
+from .payload import Text, payload
 from .record import Record
 from .still import still
 
@@ -51,8 +51,16 @@ def embed(data: Any) -> str:
     >>> embed(["</script>", "<!--", chr(0x2028)])
     '["\\\\u003c/script\\\\u003e","\\\\u003c!--","\\\\u2028"]'
     """
-    text = json.dumps(data, separators=(",", ":"), allow_nan=False)
+    text = _json(data)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _json(data: Any) -> str:
+    """As JSON; a dict may hold pieces that are JSON already."""
+    if not isinstance(data, dict):
+        return json.dumps(data, separators=(",", ":"), allow_nan=False)
+    pieces = [f"{json.dumps(key)}:{v.text if isinstance(v, Text) else _json(v)}" for key, v in data.items()]
+    return "{" + ",".join(pieces) + "}"
 
 
 def packed(text: str) -> str:

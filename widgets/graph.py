@@ -5,8 +5,9 @@ drilled into. A view of more than `FOLD_LIMIT` boxes is folded, first into runs 
 runs. Parameters, constants and whatever is read in many places are chips on their readers instead of boxes with edges.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import chain
 from math import ceil
 
 from .figures import count_text, shape_text, shorten, time_text
@@ -33,7 +34,7 @@ TIME_WIDTH = 58
 """Room for a time of any length, so that boxes of like groups have like sizes."""
 
 
-@dataclass
+@dataclass(slots=True)
 class Chip:
     """A small label on a box for something it reads that has no edge of its own."""
 
@@ -48,7 +49,7 @@ class Chip:
     """Whether it tells of the branch that was taken."""
 
 
-@dataclass
+@dataclass(slots=True)
 class Item:
     """One box of a view: an op, a group, a leaf tensor, or a port (an op of another view that is read here)."""
 
@@ -77,9 +78,9 @@ class Item:
             return 32 * ceil((6.2 * len(self.label) + 22) / 32), 22
         first = 8.2 * len(self.label) + (0 if self.kind == "leaf" else TIME_WIDTH)
         second = 6.6 * (len(self.detail) + len(self.place)) + (16 if self.place else 0)
-        third = sum(5.8 * len(chip.label) + 20 for chip in self.chips)
+        third = sum([5.8 * len(chip.label) + 20 for chip in self.chips]) if self.chips else 0
         width = 16 * ceil((max(first, second, third, 64) + 20) / 16)
-        return width, 42 + (20 if self.chips else 0)
+        return width, 62 if self.chips else 42
 
 
 @dataclass
@@ -108,6 +109,8 @@ class Graph:
     """The view to see first: the outermost in which there is more than one box."""
     told: dict[int, str] = field(default_factory=dict)
     """What is to be said of a branch of the source, by line."""
+    reads: list[list[int]] = field(default_factory=list)
+    """What each op reads, as `reads` gives it."""
 
 
 def build(record: Record) -> Graph:
@@ -144,18 +147,18 @@ def no_gradient(record: Record) -> set[str]:
     return {row.name for row in record.gradients if "none" in row.flags or (row.norm is None and not row.flags)}
 
 
-def leads_to(record: Record) -> Callable[[OpRow], list[tuple[str, int]]]:
-    """A function that gives what an op reads as ("o", op index) or ("t", tensor index); names that lead nowhere go.
+def reads(record: Record) -> list[list[int]]:
+    """What each op reads: the index of an op, or -1 minus that of a tensor; names that lead nowhere go.
 
     Examples
     --------
     >>> from widgets.record import OpRow, TensorRow
-    >>> leads_to(Record(tensors=[TensorRow(7, "x")]))(OpRow(0, "add", inputs=["t7", "o9", "?"]))
-    [('t', 0)]
+    >>> reads(Record(tensors=[TensorRow(7, "x")], ops=[OpRow(3, "exp"), OpRow(4, "add", inputs=["o3", "t7", "o9"])]))
+    [[], [0, -1]]
     """
-    known = {f"o{op.id}": ("o", i) for i, op in enumerate(record.ops)}
-    known |= {f"t{tensor.id}": ("t", i) for i, tensor in enumerate(record.tensors)}
-    return lambda op: [known[name] for name in op.inputs if name in known]
+    known = {f"o{op.id}": i for i, op in enumerate(record.ops)}
+    known |= {f"t{tensor.id}": -1 - i for i, tensor in enumerate(record.tensors)}
+    return [[known[name] for name in op.inputs if name in known] for op in record.ops]
 
 
 class _Builder:
@@ -167,18 +170,19 @@ class _Builder:
         self.layouts: list[Layout] = []
         self.known: dict[object, int] = {}
         self.home: list[tuple[int, int]] = [(0, 0)] * len(record.ops)
-        self.inputs = list(map(leads_to(record), record.ops))
+        self.inputs = reads(record)
         self.structure = Structure(record)
         self.branching = any(self.structure.branches)
         self.chips: dict[int, Chip] = {}
         self.shapes: dict[tuple[int, ...], str] = {}
+        self.sizes: dict[tuple[str, ...], tuple[float, float]] = {}
 
     def build(self) -> Graph:
         pending: list[tuple[Group, tuple[int, int] | None]] = [(tree(self.record, self.structure), None)]
         while pending:  # a stack of its own: a hostile module path must not end in a RecursionError
             group, parent = pending.pop(0)
             pending += self.add_view(group, parent)
-        return Graph(self.views, self.layouts, self.home, self.start(), taken(self.structure))
+        return Graph(self.views, self.layouts, self.home, self.start(), taken(self.structure), self.inputs)
 
     def start(self) -> int:
         """Down from the cell as long as one group is nearly all there is."""
@@ -202,22 +206,26 @@ class _Builder:
         items: list[Item] = []
         owner: dict[int, int] = {}
         for k, child in enumerate(children):
-            items.append(self.op_item(child, group) if isinstance(child, int) else self.group_item(child, group))
-            owner.update(dict.fromkeys(items[k].ops, k))
+            if isinstance(child, int):
+                items.append(self.op_item(child, group))
+                owner[child] = k
+            else:
+                items.append(self.group_item(child, group))
+                owner.update(dict.fromkeys(items[k].ops, k))
         sources: list[Item] = []
         edges: list[tuple[int, int]] = []
         for source, targets in self.reads(items, owner).items():
-            if len(targets) <= HUB_FAN_OUT and source[0] == "o" and source[1] in owner:
-                edges += [(owner[source[1]], k) for k in targets]
+            if len(targets) <= HUB_FAN_OUT and source in owner:
+                edges += [(owner[source], k) for k in targets]
             elif (
-                len(targets) <= (PORT_FAN_OUT if source[0] == "o" else HUB_FAN_OUT)
+                len(targets) <= (PORT_FAN_OUT if source >= 0 else HUB_FAN_OUT)
                 and len(items) + len(sources) < DRAW_LIMIT
-                and (box := self.source_box(*source))
+                and (box := self.source_box(source))
             ):
                 sources.append(box)
                 edges += [(-len(sources), k) for k in targets]
             else:
-                self.add_chips(*source, items, targets)
+                self.add_chips(source, items, targets)
         shift = len(sources)
         edges = sorted({(shift + u if u >= 0 else -u - 1, shift + v) for u, v in edges})
         self.mark_branches(items)
@@ -281,35 +289,40 @@ class _Builder:
         label = {place: f"line {place[1]}" + (f" of {place[0]}" if place[0] else "") for place, _ in runs}
         return [run[0] if len(run) == 1 else Group(path, run, label[place]) for place, run in runs]
 
-    def reads(self, items: list[Item], owner: dict[int, int]) -> dict[tuple[str, int], list[int]]:
+    def reads(self, items: list[Item], owner: dict[int, int]) -> dict[int, list[int]]:
         """Everything that is read in this view, with the boxes that read it and do not make it themselves."""
-        found: dict[tuple[str, int], dict[int, None]] = {}
+        found: dict[int, list[int]] = {}
+        inputs, made_by = self.inputs, owner.get
         for k, item in enumerate(items):
             for i in item.ops:
-                for source in self.inputs[i]:
-                    if source[0] == "t" or owner.get(source[1]) != k:
-                        found.setdefault(source, {})[k] = None
-        return {source: list(targets) for source, targets in found.items()}
+                for source in inputs[i]:
+                    if made_by(source) != k:
+                        targets = found.get(source)
+                        if targets is None:
+                            found[source] = [k]
+                        elif targets[-1] != k:
+                            targets.append(k)
+        return found
 
-    def source_box(self, kind: str, index: int) -> Item | None:
+    def source_box(self, index: int) -> Item | None:
         """A box for an input, or a port for an op outside the view; parameters and constants have none."""
-        if kind == "t":
-            tensor = self.record.tensors[index]
+        if index < 0:
+            tensor = self.record.tensors[-1 - index]
             if tensor.kind != "input":
                 return None
             label = shorten(tensor.name or "input", 24)
-            return Item("leaf", index, label, detail=shape_text(tensor.shape), place="input")
+            return Item("leaf", -1 - index, label, detail=shape_text(tensor.shape), place="input")
         op = self.record.ops[index]
         return Item("port", index, "from " + shorten(f"{op.module}.{op.op}" if op.module else op.op, 22, keep_end=True))
 
-    def add_chips(self, kind: str, index: int, items: list[Item], targets: Iterable[int]) -> None:
+    def add_chips(self, index: int, items: list[Item], targets: Iterable[int]) -> None:
         for k in targets:
-            if kind == "o":
+            if index >= 0:
                 items[k].chips.append(Chip("from " + shorten(self.record.ops[index].op, 16), op=index))
                 continue
-            tensor = self.record.tensors[index]
+            tensor = self.record.tensors[-1 - index]
             if tensor.name and (items[k].kind == "op" or tensor.kind == "input"):
-                items[k].chips.append(self.chip(index, tensor))
+                items[k].chips.append(self.chip(-1 - index, tensor))
 
     def chip(self, index: int, tensor: TensorRow) -> Chip:
         """The chip of a parameter or a constant, the same on every box that reads it."""
@@ -321,17 +334,18 @@ class _Builder:
 
     def op_item(self, index: int, view: Group) -> Item:
         op = self.record.ops[index]
+        label = op.op if len(op.op) <= 24 else shorten(op.op, 24)
         return Item(
             "op",
             index,
-            shorten(op.op, 24) + (f" ×{op.count:,}" if op.count > 1 else ""),
+            label if op.count <= 1 else f"{label} ×{op.count:,}",
             self.shape(op, index),
             shorten(_within(op.module, view.path), 18, keep_end=True) if op.module else "",
             self.slowest(op) if op.count > 2 else [],
-            ops=[index],
-            forward_ms=op.forward_ms,
-            backward_ms=op.backward_ms,
-            flags=list(op.flags),
+            [index],
+            op.forward_ms,
+            op.backward_ms,
+            op.flags,
         )
 
     def shape(self, op: OpRow, index: int) -> str:
@@ -341,9 +355,7 @@ class _Builder:
                 return ""
             size = tuple(op.shape)
             return self.shapes.get(size) or self.shapes.setdefault(size, shape_text(op.shape))
-        shapes = [
-            (self.record.ops[i] if kind == "o" else self.record.tensors[i]).shape for kind, i in self.inputs[index]
-        ]
+        shapes = [(self.record.ops[i] if i >= 0 else self.record.tensors[-1 - i]).shape for i in self.inputs[index]]
         return shorten("of " + ", ".join(map(shape_text, shapes)), 40)
 
     def mark_branches(self, items: list[Item]) -> None:
@@ -372,10 +384,11 @@ class _Builder:
     def group_item(self, group: Group, view: Group) -> Item:
         inside = group.ops()
         rows = [self.record.ops[i] for i in inside]
-        forward, backward = sum(row.forward_ms for row in rows), sum(row.backward_ms for row in rows)
+        forward, backward = sum([row.forward_ms for row in rows]), sum([row.backward_ms for row in rows])
         flags = sorted({flag for row in rows for flag in row.flags})
-        tensors = {source[1] for i in inside for source in self.inputs[i] if source[0] == "t"}
-        parameters = [self.record.tensors[t] for t in tensors if self.record.tensors[t].kind == "parameter"]
+        read = set(chain.from_iterable([self.inputs[i] for i in inside]))
+        tensors = [self.record.tensors[-1 - t] for t in read if t < 0]
+        parameters = [tensor for tensor in tensors if tensor.kind == "parameter"]
         dead = sum(tensor.name in self.dead for tensor in parameters)
         head, sign, times = (group.within + group.fold).rpartition(" ×") if group.loop else ("", "", "")
         label = shorten(group.within + group.fold or _within(group.path, view.path), 24, keep_end=True)
@@ -397,12 +410,22 @@ class _Builder:
 
     def place(self, items: list[Item], edges: list[tuple[int, int]]) -> int:
         """The layout of this structure, laid out when it is first met."""
-        sizes = tuple(item.size() for item in items)
+        sizes = tuple([self.sized(item) for item in items])
         key = (sizes, tuple(edges))
         if key not in self.known:
             self.known[key] = len(self.layouts)
             self.layouts.append(layered(list(sizes), edges, quick=len(self.record.ops) > QUICK_FROM))
         return self.known[key]
+
+    def sized(self, item: Item) -> tuple[float, float]:
+        """The size of a box, reckoned once for all with the same words."""
+        if item.chips:
+            return item.size()
+        key = item.kind, item.label, item.detail, item.place
+        size = self.sizes.get(key)
+        if size is None:
+            size = self.sizes[key] = item.size()
+        return size
 
 
 def _within(path: str, above: str) -> str:

@@ -16,7 +16,7 @@ OUTLIER = 3
 OUTLIER_SHARE = 0.01
 
 
-@dataclass
+@dataclass(slots=True)
 class Group:
     """A run of ops that belong together; `children` are groups and op indexes in running order."""
 
@@ -42,10 +42,10 @@ class Group:
         """Indexes of all ops inside."""
         found: list[int] = []
         for child in self.children:
-            if isinstance(child, int):
-                found.append(child)
+            if child.__class__ is int:
+                found.append(child)  # type: ignore[arg-type]
             else:
-                found += child.ops()
+                found += child.ops()  # type: ignore[union-attr]
         return found
 
 
@@ -114,9 +114,10 @@ class _Loops:
     def loop(self, group: Group, above: int | None, depth: int) -> None:
         """Settle a loop whose body the loops around it ran `above` times in all."""
         rounds = [child for child in group.children if isinstance(child, Group)]
-        all_ops = group.ops()
-        shared = self.shared(rounds)
-        inside = [[i for i in child.ops() if i not in shared] if shared else child.ops() for child in rounds]
+        inside = [child.ops() for child in rounds]
+        shared = self.shared(inside)
+        if shared:
+            inside = [[i for i in ops if i not in shared] for ops in inside]
         sizes = [len(ops) for ops in inside]
         counts = {self.record.ops[i].count for ops in inside for i in ops}
         single = len(rounds) > 1 and len(counts) == 1 and 0 < max(sizes) <= 2 * min(sizes)
@@ -137,6 +138,7 @@ class _Loops:
                 group.keep = True
         else:
             group.children = [inner for child in rounds for inner in child.children]
+            all_ops = group.ops()
             direct = [self.record.ops[i] for i in all_ops if self.nested(i) == depth + 1]
             group.total = times(direct) or None
             said = group.loop.times if group.loop else None
@@ -149,13 +151,13 @@ class _Loops:
             group.fold += f" ×{each:,}" if each is not None else f" ×{group.total:,} in all"
             group.keep = group.keep and each != 1
 
-    def shared(self, rounds: list[Group]) -> set[int]:
+    def shared(self, rounds: list[list[int]]) -> set[int]:
         """Ops that read the same in every iteration, and so are one row, in the first."""
         if len(rounds) < 2:
             return set()
         rows = self.record.ops
-        least = min(rows[i].count for child in rounds[1:] for i in child.ops())
-        return {i for i in rounds[0].ops() if rows[i].count == len(rounds) * least}
+        least = min([rows[i].count for ops in rounds[1:] for i in ops])
+        return {i for i in rounds[0] if rows[i].count == len(rounds) * least}
 
     def nested(self, op: int) -> int:
         """How many loops an op is in."""

@@ -1,5 +1,6 @@
 """What the card's script draws: compact JSON-able data, rows as arrays, their keys once, repeated strings by number."""
 
+import json
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable
@@ -8,7 +9,7 @@ from operator import attrgetter
 from typing import Any
 
 from .figures import shape_text
-from .graph import Chip, Graph, Item, View, badge, leads_to
+from .graph import Chip, Graph, Item, View, badge
 from .record import OpRow, Record, kernel_names
 from .source import colours, lines_of
 from .still import NO_GRADIENT, PARTIAL, error_message, explained, shown
@@ -35,12 +36,12 @@ def payload(record: Record, graph: Graph) -> dict[str, Any]:
     (['$kernel', '$backend', 'count'], [[1, 2, 2]])
     """
     op_index = {op.id: i for i, op in enumerate(record.ops)}
-    resolve = leads_to(record)
     known = [run for run in record.runs if run.op in op_index]
+    read = iter(graph.reads)
     runs = sorted(sorted(known, key=lambda r: -r.ms)[:RUNS], key=lambda r: r.start_ms)
     tables: dict[str, tuple[Columns, Iterable[Any]]] = {
         "kernels": (_KERNEL, list(zip(record.kernels, kernel_names(record.kernels), strict=True))),
-        "ops": (_OP | {"reads": lambda op: [i if kind == "o" else -1 - i for kind, i in resolve(op)]}, record.ops),
+        "ops": (_OP | {"reads": lambda _: next(read)}, record.ops),
         "by_op": (_BY_OP, _by(record, lambda op: op.op)),
         "by_module": (_BY_OP, _by(record, lambda op: op.module or "outside modules")),
         "tensors": (_TENSOR, record.tensors),
@@ -161,12 +162,40 @@ def _rows(columns: Columns, rows: Iterable[Any], put: Callable[[str], int]) -> l
     return list(map(list, zip(*written, strict=True)))
 
 
-def _columns(columns: Columns, rows: Iterable[Any], put: Callable[[str], int]) -> list[Any]:
+class Text:
+    """A piece of JSON: ten thousand figures are written twice as fast as they are rounded and then written."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+
+def _columns(columns: Columns, rows: Iterable[Any], put: Callable[[str], int]) -> Text:
     """How many rows, and their columns; one that is the same in all rows is a list of one value."""
     rows = list(rows)
-    read = [list(map(column, rows)) for column in columns.values()]
-    written = [list(map(put, column)) if name[0] == "$" else column for name, column in zip(columns, read, strict=True)]
-    return [len(rows), [column[:1] if column.count(column[0]) == len(rows) else column for column in written if rows]]
+    written = []
+    for name, column in columns.items() if rows else ():
+        values = list(map(put, map(column, rows)) if name[0] == "$" else map(column, rows))
+        if name in _AS_FIGURES:
+            values = _figures(values)
+        same = values.count(values[0]) == len(rows)
+        values = values[:1] if same else values
+        written.append(f"[{','.join(values)}]" if name in _AS_TEXT else json.dumps(values, separators=(",", ":")))
+    return Text(f"[{len(rows)},[{','.join(written)}]]")
+
+
+def _figures(values: list[float | None]) -> list[str]:
+    """Figures as JSON, as `figure` has them.
+
+    Examples
+    --------
+    >>> _figures([0.0, 0.123456789, 2.0]), _figures([None, float("nan")])
+    (['0', '0.1235', '2'], ['null', '"NaN"'])
+    """
+    try:
+        texts = [format(value, ".4g") for value in values]
+    except TypeError:
+        texts = ["n"]
+    return [json.dumps(figure(value)) for value in values] if "n" in "".join(texts) else texts
 
 
 def _items(items: list[Item], ops: list[OpRow], put: Callable[[str], int]) -> list[Any]:
@@ -184,13 +213,24 @@ def _plain(item: Item, ops: list[OpRow]) -> bool:
     return item.label == (f"{op.op} ×{op.count:,}" if op.count > 1 else op.op)
 
 
-def _stats(op: Any) -> list[Any] | None:
+def _stats(op: Any) -> str:
+    """The figures of an op's values as JSON."""
     s = op.stats
-    return s and [*map(figure, (s.min, s.max, s.mean, s.std, s.zeros)), s.nonfinite]
+    if s is None:
+        return "null"
+    if s.min is None:
+        return f"[null,null,null,null,0,{s.nonfinite}]"
+    try:
+        text = f"[{s.min:.4g},{s.max:.4g},{s.mean:.4g},{s.std:.4g},{s.zeros:.4g},{s.nonfinite}]"
+    except TypeError:
+        text = "none"
+    return text if "n" not in text else f"[{','.join(_figures([s.min, s.max, s.mean, s.std, s.zeros]))},{s.nonfinite}]"
 
 
 def _at(op: OpRow) -> str:
     """The lines that an op lies on, "page:line" with page 0 for the cell: its own, and those that led to it."""
+    if not op.calls and not op.via:
+        return "" if op.line is None or op.file else f"0:{op.line}"
     own = {f"0:{call[0]}": 0 for call in reversed(op.calls)}
     if not op.calls and op.line is not None and not op.file:
         own[f"0:{op.line}"] = 0
@@ -210,14 +250,16 @@ _OP: Columns = {
     "$backend": attrgetter("backend"),
     "$shape": lambda o: shape_text(o.shape),
     "$dtype": attrgetter("dtype"),
-    "forward": lambda o: figure(o.forward_ms),
-    "backward": lambda o: figure(o.backward_ms),
-    "slowest": lambda o: figure(o.forward_max_ms) if o.count > 1 else 0,
+    "forward": attrgetter("forward_ms"),
+    "backward": attrgetter("backward_ms"),
+    "slowest": lambda o: o.forward_max_ms if o.count > 1 else 0,
     "size_bytes": attrgetter("size_bytes"),
     "requires_grad": lambda o: int(o.requires_grad),
     "stats": _stats,
-    "flags": lambda o: mask(o.flags),
+    "flags": lambda o: mask(o.flags) if o.flags else 0,
 }
+_AS_FIGURES = {"forward", "backward", "slowest"}
+_AS_TEXT = {*_AS_FIGURES, "stats"}
 _PAGE: Columns = {
     "$name": attrgetter("name"),
     "$file": attrgetter("file"),
@@ -322,7 +364,7 @@ def _by(record: Record, name: Callable[[OpRow], str]) -> list[tuple[str, int, fl
 
 def _note(view: View) -> str:
     """What is to be said about a view before its scale: its folding, and the marks that occur in it."""
-    flags = {flag for item in view.items for flag in item.flags}
+    flags = {flag for item in view.items if item.flags for flag in item.flags}
     legend = {"cut": "red dashes: cut", "unreached": "dotted: not reached"}
     words = [view.note, *(legend[flag] for flag in legend if flag in flags)]
     return "".join(word + " · " for word in words if word)

@@ -57,7 +57,7 @@ def png(record: Record, graph: Graph | None = None) -> bytes:
     width, height = layout.width + 2 * MARGIN, layout.height + 2 * MARGIN
     scale = max(min(SCALE, LARGEST / max(width, height)), LEAST)
     size = min(math.ceil(width * scale), LARGEST), min(math.ceil(height * scale), LARGEST)
-    fine = 2 if size[0] * size[1] <= FINE else 1
+    fine = 2 if size[0] * size[1] <= FINE and len(view.items) <= TEXT_LIMIT else 1
     image = Image.new("RGB", (size[0] * fine, size[1] * fine), WHITE)
     pen = _Pen(ImageDraw.Draw(image), scale * fine)
     cut = {k for k, item in enumerate(view.items) if "cut" in item.flags}
@@ -95,7 +95,7 @@ def _font(size: int, bold: bool) -> Any:
         name = "DejaVuSans-Bold.ttf" if bold else "DejaVuSans.ttf"
         path = os.path.join(os.path.dirname(found.origin), "mpl-data", "fonts", "ttf", name)
         if os.path.exists(path):
-            return ImageFont.truetype(path, size)
+            return ImageFont.truetype(path, size, layout_engine=ImageFont.Layout.BASIC)
     return ImageFont.load_default(size)
 
 
@@ -118,12 +118,17 @@ class _Pen:
 
     def text(
         self, x: float, y: float, words: str, size: float, colour: Colour, anchor: str = "ls", bold: bool = False
-    ) -> float:
-        """Write on the line at `y`, and tell how wide that was."""
+    ) -> tuple[Any, str]:
+        """Write on the line at `y`; gives the font and what was written, for `wide`."""
         known = "".join(c if c.isprintable() and (ord(c) < 0x400 or c in "…–✕✂") else "?" for c in words)
         font = _font(max(4, round(size * self.scale)), bold)
         if known:
             self.draw.text(self.at(x, y), known, colour, font, anchor)
+        return font, known
+
+    def wide(self, written: tuple[Any, str]) -> float:
+        """How wide a text is that was written."""
+        font, known = written
         return float(font.getlength(known)) / self.scale if known else 0.0
 
 
@@ -205,4 +210,4 @@ def _write(pen: _Pen, item: Item, box: tuple[float, float, float, float], brief:
     pen.text(right, top + 29, item.place, 10, QUIET, "rs")
     at = left
     for chip in item.chips:
-        at += pen.text(at, top + 49, chip.label, 9, ALARM if chip.no_gradient else QUIET) + 10
+        at += pen.wide(pen.text(at, top + 49, chip.label, 9, ALARM if chip.no_gradient else QUIET)) + 10

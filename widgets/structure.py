@@ -298,7 +298,10 @@ class Structure:
         return alone and op.site == now.head.site > 0 and op.calls == now.head.calls
 
     def _round(self, number: int) -> Tag:
-        return self._tags.setdefault(number, Tag("round", str(number)))
+        tag = self._tags.get(number)
+        if tag is None:
+            tag = self._tags[number] = Tag("round", str(number))
+        return tag
 
     def _tag(self, tag: Tag) -> Tag:
         """One object for all equal tags."""

@@ -150,7 +150,7 @@ def test_rows_carry_their_keys():
     for table, rows in data.items():
         if table in data["keys"] and table != "ops":
             assert all(len(row) == len(data["keys"][table]) for row in rows), table
-    count, columns = data["ops"]  # by column: one value where all rows have the same
+    count, columns = json.loads(data["ops"].text)  # by column: one value where all rows have the same
     assert {len(column) for column in columns} <= {1, count}
     first = {key: column[0] for key, column in zip(data["keys"]["ops"], columns, strict=True)}
     assert data["strings"][first["$op"]] == "linear"
