@@ -23,17 +23,11 @@ import triton.language as tl
 from . import runtime
 from .cases import Case
 from .runtime import INTERPRET, Launch
-from .tune.space import Config, Constraint, Space, powers_of_two
+from .tune.space import Config, Space, Tunable, powers_of_two
 from .windows import Walk, strides_of, three
 
-SPACE = Space(
-    [powers_of_two("BLOCK", 256, 1024, default=512), powers_of_two("num_warps", 4, 8, default=4)],
-    [Constraint("2 to 4 elements a thread", lambda c: 64 * c["num_warps"] <= c["BLOCK"] <= 128 * c["num_warps"])],
-)
-WEIGHT_SPACE = Space(
-    [powers_of_two("BLOCK", 64, 256, default=128), powers_of_two("num_warps", 4, 8, default=4)],
-    [Constraint("16 to 32 places a warp", lambda c: 16 * c["num_warps"] <= c["BLOCK"] <= 32 * c["num_warps"])],
-)
+SPACE = Space([powers_of_two("BLOCK", 256, 512, default=512), Tunable("num_warps", (4,), default=4)])
+WEIGHT_SPACE = Space([powers_of_two("BLOCK", 64, 128, default=128), Tunable("num_warps", (4,), default=4)])
 _MAX_TAPS = 16  # that a program of the gradient holds
 _WANTED = 1056  # programs of the gradient: eight for each processor of the largest GPU of the targets
 _INTERPRETED_TILE = 1 << 14
@@ -195,6 +189,8 @@ def default_for(shape: tuple[int, ...] = (), dtype: Any = None) -> Config:
 
 def compile_cases(dtype: str) -> list[Case]:
     """What the compile check compiles, for one dtype."""
+    if dtype == "fp64":
+        return []
     pointer, one, image = f"*{dtype}", (1, 1, 1), (1, 56, 56)
     first, last = (200704, 3136, 0, 56, 1), (200704, 1, 0, 3584, 64)
     kernel = {"K1": 1, "K2": 3, "K3": 3}

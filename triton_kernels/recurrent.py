@@ -31,7 +31,7 @@ import triton.language as tl
 from . import runtime, scalar
 from .cases import Case
 from .runtime import BFLOAT16, INTERPRET, Launch, Memo
-from .tune.space import Config, Space, Tunable, powers_of_two
+from .tune.space import Config, Constraint, Space, Tunable, powers_of_two
 
 KINDS = {"lstm": 0, "gru": 1, "tanh": 2, "relu": 3}
 DTYPES = (np.dtype(np.float16), BFLOAT16, np.dtype(np.float32))
@@ -44,7 +44,8 @@ SPACE = Space(
         powers_of_two("BLOCK_N", 16, 32, default=32),
         Tunable("BLOCK_K", (32,), default=32),
         Tunable("num_warps", (4,), default=4),
-    ]
+    ],
+    [Constraint("as many units as sequences, or more", lambda c: c["BLOCK_M"] <= c["BLOCK_N"])],
 )
 _INTERPRETED_TILE = 128
 _launches: Memo = Memo()

@@ -23,13 +23,10 @@ import triton.language as tl
 from . import pool, runtime
 from .cases import Case
 from .runtime import FLOATING, INTERPRET, Launch, Memo
-from .tune.space import Config, Constraint, Space, powers_of_two
+from .tune.space import Config, Space, Tunable, powers_of_two
 from .windows import strides_of, three
 
-SPACE = Space(
-    [powers_of_two("BLOCK", 256, 1024, default=256), powers_of_two("num_warps", 4, 8, default=4)],
-    [Constraint("2 to 4 elements a thread", lambda c: 64 * c["num_warps"] <= c["BLOCK"] <= 128 * c["num_warps"])],
-)
+SPACE = Space([powers_of_two("BLOCK", 256, 512, default=256), Tunable("num_warps", (4,), default=4)])
 Table = tuple[Any, Any]
 _INTERPRETED_TILE = 1 << 15
 _launches: Memo = Memo()

@@ -19,7 +19,8 @@ HOT = ["sum", "mean", "amax", "amin", "softmax", "log_softmax", "layer_norm", "c
 HOT_CUDA = ["sum", "mean", "amax", "amin", "matmul", "softmax", "log_softmax", "cross_entropy", "linear", "embedding",
             "embedding_backward", "index", "index_backward", "index_put", "gather", "gather_backward",
             "scatter_add", "scatter", "one_hot_rows", "nll_loss", "class_weight", "sort", "topk", "kthvalue",
-            "median"]  # fmt: skip
+            "median", "conv", "conv_transpose", "conv_weight", "max_pool", "adaptive_max_pool", "window_sum",
+            "window_spread", "im2col", "col2im", "resample", "resample_transposed", "lstm", "gru", "rnn"]  # fmt: skip
 BACKWARD = ["softmax.backward", "log_softmax.backward", "layer_norm.backward", "cross_entropy.backward"]
 
 CASES = [(o, i) for o in h.OPERATIONS if o.samples for i in range(len(o.samples(np.random.default_rng(0))))]
