@@ -37,9 +37,9 @@ class Row:
     """One op at one place on the same inputs, however often it ran; or a cut: a value that left the graph there."""
 
     __slots__ = ("backend", "backward_ns", "bad", "bad_backward", "chain", "count", "course", "cut", "device", "dtype",
-                 "error", "flags", "forward_ns", "given", "inner", "into", "kernel", "max_ns", "number", "op", "path",
-                 "phase", "quiet", "reached", "refs", "requires_grad", "shape", "size", "stats", "steps", "stops",
-                 "sums", "token", "view", "waited_ns")  # fmt: skip
+                 "error", "flags", "forward_ns", "given", "inner", "into", "judged", "kernel", "max_ns", "number", "op",
+                 "path", "phase", "quiet", "reached", "refs", "repeats", "requires_grad", "shape", "size", "stats",
+                 "steps", "stops", "sums", "token", "view", "waited_ns")  # fmt: skip
 
     def __init__(
         self, token: object, number: int, op: str, chain: Chain, inner: Any, path: int, refs: tuple[Ref, ...]
@@ -64,6 +64,8 @@ class Row:
         self.error = ""
         self.given: list[tuple[tuple[int, ...], str, Stats | None]] = []  # shapes, dtypes, figures, where it failed
         self.flags: set[str] = set()
+        self.judged = False  # it ran in a model in evaluation mode
+        self.repeats = 0  # of an op that writes at indices: how many of them came before
         self.course: Course | None = None  # of a single number with a gradient: a loss
         self.sums: tuple[float, float] | None = None  # least and largest, of probabilities that nll_loss or a row gets
         self.into: Row | None = None  # the row that took this one over when rows were folded by place alone
@@ -310,6 +312,12 @@ class Trace:
     steps: StepFacts = field(default_factory=StepFacts)
     modes: dict[int, dict[tuple[bool, bool], int]] = field(default_factory=dict)
     """Module path -> how often it ran in (training, with gradients), of modules for which that matters."""
+    dropped: dict[Row, int] = field(default_factory=dict)
+    """Dropouts that a module in evaluation mode ran, and how often."""
+    repeated: dict[Row, tuple[int, int]] = field(default_factory=dict)
+    """Ops that take values by integer tensors in which some indices repeat: how many values, how many places."""
+    joined: dict[Row, int] = field(default_factory=dict)
+    """Ops that put tensors with a history together -> the most at once that one row had made."""
     kept: list[Kept] = field(default_factory=list)
     """Containers that hold tensors of several iterations with their history."""
     second: dict[int, int] = field(default_factory=dict)

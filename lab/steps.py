@@ -37,6 +37,7 @@ class Steps:
         self._versions: dict[int, int] = {}  # parameter -> its version when its last gradient came
         self._moved: set[int] = set()  # parameters that were changed by their .data since then
         self._left: dict[int, int] = {}  # parameter -> how often such a change left its gradient there
+        self._training: dict[int, bool] = {}  # root -> whether it ran in training mode the last time
         self._watched: dict[int, bool] = {}  # module path -> whether its mode matters
         self._evaluates: dict[int, bool] = {}  # root -> whether all of it ran in evaluation mode the last time
         self._held: dict[int, frozenset[int]] = {}  # root -> its parameters
@@ -207,12 +208,14 @@ class Steps:
         if watched is None:
             watched = self._watched[path] = matters(module)
         grad = modes.state.enabled
+        if self.fold.paths[path][0] == 0:
+            self._training[path] = bool(module.training)
         if grad and self.fold.paths[path][0] == 0:
             self._suspect.pop(path, None)
             self._evaluates[path] = not module.training
             (self.trace.evaluated.discard if module.training else self.trace.evaluated.add)(path)
-        if not watched:
-            return
+        if not watched or (not grad and module.training and self.judging(path)):
+            return  # in a model in evaluation mode a part may be put to training mode by hand: Monte Carlo dropout
         seen = self.trace.modes.setdefault(path, {})
         seen[module.training, grad] = seen.get((module.training, grad), 0) + 1
         if grad:
@@ -220,6 +223,10 @@ class Steps:
             if module.training:
                 self._evaluates[root] = False  # a part in evaluation mode may be frozen on purpose, all of it not
             self._suspect.setdefault(root, path)
+
+    def judging(self, path: int) -> bool:
+        """Whether the whole model that a path belongs to is in evaluation mode."""
+        return bool(path) and not self._training.get(self._root(path), True)
 
     def _root(self, path: int) -> int:
         while self.fold.paths[path][0]:

@@ -1,0 +1,70 @@
+"""Facts of single ops that their figures do not tell: the mode in which a dropout ran, indices that repeat, how many
+tensors with a history were put together."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from typing import Any
+
+import numpy as np
+
+from core import observe
+
+from .fold import Folder
+from .gathered import Row, Trace
+from .kinds import TENSORS
+from .measure import on_host
+
+DROPPING = {"dropout", "alpha_dropout", "feature_dropout", "feature_alpha_dropout", "dropout1d", "dropout2d",
+            "dropout3d"}  # fmt: skip
+DROPPING |= {name + "_" for name in DROPPING}
+INDEXING = {"index", "getitem"}
+JOINING = {"cat", "stack", "concat", "concatenate", "hstack", "vstack"}
+NOTED = DROPPING | INDEXING | JOINING
+FEW, MANY = 4, 1 << 16  # runs of which the places are looked at, and places
+
+
+def mode_of(fold: Folder) -> bool | None:
+    """Whether the module that runs is in training mode; None outside of modules."""
+    module = fold.paths[fold.path][1]
+    module = module() if module is not None else None
+    return None if module is None else bool(module.training)
+
+
+def note(fold: Folder, trace: Trace, row: Row, e: observe.OpEvent) -> None:
+    """Look at one run of an op in `NOTED`."""
+    if e.op in DROPPING:
+        mode = mode_of(fold)
+        if (_own_mode(e.place) if mode is None else mode) is False:
+            trace.dropped[row] = trace.dropped.get(row, 0) + 1
+    elif e.op in JOINING:
+        if row.requires_grad and len(e.inputs) > 2:
+            makers = Counter(id(t._node.tag) for t in e.inputs if isinstance(t, TENSORS) and t._node is not None)
+            if makers:
+                trace.joined[row] = max(trace.joined.get(row, 0), makers.most_common(1)[0][1])
+    elif row.count <= FEW:
+        found = _places(e)
+        if found is not None and found[1] < found[0]:
+            trace.repeated[row] = found
+
+
+def _own_mode(place: observe.Place) -> bool | None:
+    """The mode of the module whose method, other than forward(), runs an op."""
+    frame: Any = sys._getframe(2)
+    while frame is not None and (place is None or frame.f_code is not place[0]):
+        frame = frame.f_back
+    mode = getattr(frame.f_locals.get("self"), "training", None) if frame is not None else None
+    return mode if isinstance(mode, bool) else None
+
+
+def _places(e: observe.OpEvent) -> tuple[int, int] | None:
+    """How many values are taken, of how many different places, where all indices are tensors of integers."""
+    tensors = [t for t in e.inputs if isinstance(t, TENSORS)][1:]
+    if not tensors or any(not t._kind.dtype.name.startswith("int") or t._a.size > MANY for t in tensors):
+        return None
+    try:
+        flat = [a.reshape(-1) for a in np.broadcast_arrays(*(on_host(t._a) for t in tensors))]
+    except ValueError:
+        return None
+    return flat[0].size, len(np.unique(flat[0])) if len(flat) == 1 else np.unique(np.stack(flat), axis=1).shape[1]
