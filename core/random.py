@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from . import backends, dtypes
+from . import backends, dtypes, observe
 from .conversion import placed
 from .creation import as_dtype, as_size
 from .device import Kind
@@ -29,7 +29,7 @@ from .modes import state as mode
 from .ops.constant import constant
 from .ops.sampling import bernoulli, finished, multinomial, scaled
 from .shape import broadcast_shapes
-from .tensor import Tensor
+from .tensor import Tensor, left_graph
 
 __all__ = [
     "Generator",
@@ -224,4 +224,8 @@ def normal(
     m, s = (t._a if isinstance(t, Tensor) else kind.dtype.numpy.type(t) for t in (mean, std))
     z = z.astype(kind.dtype.numpy, copy=False)
     y = finished((z * s + m).astype(kind.dtype.numpy, copy=False), kind, requires_grad, out)
-    return y if out is not None or not mode.enabled else constant(y, *given)
+    if out is not None or mode.enabled:
+        return y if out is not None else constant(y, *given)
+    for t in given if observe.observers else ():  # under no_grad: of Distribution.sample(), say
+        left_graph("draw", t, y)
+    return y

@@ -326,7 +326,7 @@ class Watch:
                     times = (start, stop) if elsewhere else (0, 0)
                     self._quietly(self.recorder.cut, observe.CutEvent(CUTS[name], t, result, place, *times))
             return
-        if not made or (not given and name not in CUTS):
+        if not made or not given:
             return  # a question, or a tensor made from numbers: a leaf wherever it is read
         if given and made[0] is given[0].original and (name in ("to", "type") or "dropout" in name):
             return  # it changed nothing

@@ -44,9 +44,11 @@ def double(trace: Trace, explained: set[Leaf]) -> list[Found]:
 
 def _all_double(trace: Trace) -> list[Found]:
     """Data in float64, as NumPy makes it, and a model that was made double to go with it."""
+    if "set_default_dtype" in trace.source:
+        return []  # it is meant
     for row in trace.rows:
         data = [ref for ref in row.refs if isinstance(ref, Leaf) and ref.dtype == "float64" and not ref.requires_grad]
-        held = [ref for ref in row.refs if isinstance(ref, Leaf) and ref.module]
+        held = [ref for ref in row.refs if isinstance(ref, Leaf) and ref.requires_grad]
         if row.dtype != "float64" or not row.requires_grad or not data or not held or row.cut:
             continue
         line, col, place = where(trace, row.chain)

@@ -65,6 +65,9 @@ def cuts(trace: Trace, explained: set[Leaf]) -> list[Found]:
     stops = sorted((r for r in flows if isinstance(r, Row) and r.stops and not r.requires_grad), key=lambda r: r.number)
     behind = _behind(trace, extra)
     known = {leaf for leaf in dead if leaf in trace.optimized or leaf in trace.waiting}
+    always = trace.steps.idle_always
+    others = any(leaf.module and leaf not in trace.optimized for leaf in trace.gradients)
+    wrong = set(always[2]) if always is not None and others else set()  # an optimizer that was given another's
     # first the cuts on the way to the loss after which the parameter's optimizer steps; integers (a drawn action, an
     # index) seldom carry what was to be trained
     for strict, discrete in ((True, False), (True, True), (False, False), (False, True)):
@@ -78,11 +81,22 @@ def cuts(trace: Trace, explained: set[Leaf]) -> list[Found]:
             if strict:
                 lost = [leaf for leaf in lost if leaf not in behind or row in behind[leaf]]
             meant = bool(trace.optimized) and not any(leaf in trace.optimized for leaf in lost)
-            if not lost or (row.quiet and meant and not trace.failed):
+            if row.quiet and ".sample(" in code_of(trace, row):
+                lost = [leaf for leaf in lost if not _cut_behind(leaf, row, stops, extra)]
+            if not lost or (row.quiet and (meant or wrong.issuperset(lost)) and not trace.failed):
                 continue  # under no_grad, and not trained: a frozen part
             explained.update(lost)
             _add(found, trace, row, readers, lost, meant or _aside(trace, row, readers, lost))
     return list(found.values())
+
+
+def _cut_behind(leaf: Leaf, draw: Row, stops: list[Row], extra: dict[Ref, list[Ref]]) -> bool:
+    """Whether a parameter comes by another way than a draw to a later cut: the draw was only to be scored."""
+    for row in stops:
+        later = row.number > draw.number and not row.quiet and draw in ancestors([row], extra)
+        if later and leaf in ancestors([row], extra, {draw}):
+            return True
+    return False
 
 
 def _discrete(row: Row) -> bool:

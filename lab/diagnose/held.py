@@ -222,7 +222,9 @@ def _appended(trace: Trace, cut: set[Ref]) -> list[Found]:
             row = _given(made, loop, call.args[0])
             if row is None or row.count < AGAIN or not row.requires_grad or row.cut or row in cut:
                 continue
-            alone = not trace.backwards and (trace.evaluated or row.count >= MANY)  # nothing is trained here
+            # nothing is trained here, or not of this
+            alone = not row.reached and row.judged
+            alone |= not trace.backwards and (bool(trace.evaluated) or row.count >= MANY)
             if not (row.reached or alone) or _used(trace, readers, row, loop, name):
                 continue
             code = ast.unparse(call)
@@ -233,7 +235,7 @@ def _appended(trace: Trace, cut: set[Ref]) -> list[Found]:
             remedy = "Keep the number (loss.item()) or .detach()."
             if alone:
                 remedy = "Run it under torch.no_grad() where nothing is trained."
-            severity = "warning" if row.reached or trace.evaluated else "note"
+            severity = "warning" if row.reached or row.judged or trace.evaluated else "note"
             return [Found("memory", severity, call.lineno, call.col_offset, message, remedy, [row])]
     return []
 

@@ -3,7 +3,9 @@ log-probabilities."""
 
 from __future__ import annotations
 
-from ..gathered import Leaf, Ref, Row, Trace
+import math
+
+from ..gathered import Leaf, Ref, Row, Trace, ancestors
 from .found import Found, capital, code_of, where
 from .nonfinite import _sources as sources
 
@@ -81,7 +83,11 @@ def doubled(trace: Trace, explained: set[Leaf]) -> list[Found]:
     for row in trace.rows:
         if not row.reached or not row.refs:
             continue
-        if (one := _of_one(trace, row) or _along(trace, row, readers) or _log_target(trace, row)) is not None:
+        if (one := _of_one(trace, row)) is not None:
+            zero = {leaf for leaf, g in trace.gradients.items() if not g.max_abs and not g.nonfinite}
+            explained.update(zero & ancestors([row]).keys())
+            found.append(one)
+        elif (one := _along(trace, row, readers) or _log_target(trace, row)) is not None:
             found.append(one)
         if len(row.refs) > 1 and (other := _swapped(trace, row)) is not None:
             return [other]
@@ -126,6 +132,8 @@ def _of_one(trace: Trace, row: Row) -> Found | None:
     if s is None or not s.min == s.max == (1.0 if row.op == "softmax" else 0.0):
         return None
     shape = tuple(row.refs[0].shape)
+    if row.op in ("softmax", "log_softmax") and len(shape) > 2 and 1 in shape and math.prod(shape) > 1:
+        return _of_size_one(trace, row, shape)
     if row.op not in ("softmax", "log_softmax", "cross_entropy") or len(shape) < 2 or shape[1] != 1:
         return None
     line, col, place = where(trace, row.chain)
@@ -136,6 +144,20 @@ def _of_one(trace: Trace, row: Row) -> Found | None:
     remedy = (
         "For two classes with one output use binary_cross_entropy_with_logits; else give the last layer more outputs."
     )
+    return Found("loss", "warning", line, col, message, remedy, [row], [])
+
+
+def _of_size_one(trace: Trace, row: Row, shape: tuple[int, ...]) -> Found:
+    """Attention weights, say, that are all 1."""
+    line, col, place = where(trace, row.chain)
+    one = max(k for k, n in enumerate(shape) if n == 1)
+    longest = max(range(1, len(shape)), key=lambda k: shape[k])
+    always = "1" if row.op == "softmax" else "0"
+    message = capital(
+        f"{place} takes a softmax over a dimension of size 1 (`{code_of(trace, row)}` of shape {shape}, dimension "
+        f"{one}): it is {always} everywhere and passes a gradient of exactly 0 on."
+    )
+    remedy = f"Take it over the dimension whose weights shall sum to 1: dim={longest}, of size {shape[longest]}."
     return Found("loss", "warning", line, col, message, remedy, [row], [])
 
 

@@ -38,6 +38,8 @@ def missing(trace: Trace, explained: set[Leaf]) -> list[Found]:
         elif not any(row.reached for row in alive):
             last = _last(alive[0], readers)
             end = next((r for r in readers.get(last, ()) if r.stops and not r.quiet), None)
+            if end is not None and end.cut in ("item", "tolist", "numpy") and not readers.get(end):
+                end = None  # it was looked at
             # a loop over layers or tasks comes to one end after the other: those of one place are one finding
             _, _, leaves = aside.setdefault((last.op, last.chain, None if end is None else end.chain), (last, end, []))
             leaves.append(leaf)

@@ -177,7 +177,7 @@ def _nothing_left(trace: Trace, row: Row, bad: Bad, masks: list[Row]) -> Found:
     """NaN made of infinities that a mask put there: of a row, say, that it hides whole."""
     line, col, place = where(trace, row.chain)
     first = masks[0]
-    while behind := [r for r in _sources(first) if r.bad is not None]:
+    while behind := [r for r in _sources(first) if r.bad is not None and first.bad and r.bad.when < first.bad.when]:
         first = behind[0]
     filled = f"`{code_of(trace, first)}`" + ("" if first.chain == row.chain else f" on {where(trace, first.chain)[2]}")
     soft = row.op in ("softmax", "log_softmax")

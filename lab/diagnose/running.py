@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..gathered import Leaf, Row, Trace
 from .found import Found, capital, code_of, where
 
+DROPS = {"dropout", "alpha_dropout", "feature_dropout"}
 JUDGED = {"argmax", "eq", "topk", "max", "gt", "ge", "round"}
 
 
@@ -38,10 +39,12 @@ def _trained_in_evaluation(trace: Trace) -> list[Found]:
 def _judged_in_training(trace: Trace) -> list[Found]:
     readers = trace.consumers()
     for row in trace.rows:
+        functional = row.op in DROPS and trace.modes.get(row.path) is None and "ropout(" in code_of(trace, row)
+        if functional and row.judged and not row.reached:
+            return [_in_every_mode(trace, row)]
+    for row in trace.rows:
         seen = trace.modes.get(row.path)
-        functional = (
-            row.op in ("dropout", "alpha_dropout", "feature_dropout") and seen is None and not row.requires_grad
-        )
+        functional = row.op in DROPS and seen is None and not row.requires_grad
         if seen is None and not functional:
             continue
         quiet = seen is not None and seen.get((True, False), 0)
@@ -59,18 +62,22 @@ def _judged_in_training(trace: Trace) -> list[Found]:
         line, col, place = where(trace, row.chain) if functional else _outermost(trace, row)
         name = _model(trace, row.path)
         if functional:
-            message = (
-                f"{place} drops values while the model is judged: `{code_of(trace, row)}` drops them in every mode."
-            )
-            remedy = "Give it training=self.training, or use nn.Dropout, which knows the mode."
-        else:
-            message = (
-                f"{place} judges {name} in training mode: dropout drops values and batch norm goes by this very batch, "
-                "so the figure is another one each time."
-            )
-            remedy = f"Call {name}.eval() before, and {name}.train() afterwards."
+            return [_in_every_mode(trace, row)]
+        message = (
+            f"{place} judges {name} in training mode: dropout drops values and batch norm goes by this very batch, "
+            "so the figure is another one each time."
+        )
+        remedy = f"Call {name}.eval() before, and {name}.train() afterwards."
         return [Found("mode", "warning", line, col, capital(message), remedy, [row])]
     return []
+
+
+def _in_every_mode(trace: Trace, row: Row) -> Found:
+    """F.dropout without the module's mode."""
+    line, col, place = where(trace, row.chain)
+    message = f"{place} drops values while the model is judged: `{code_of(trace, row)}` drops them in every mode."
+    remedy = "Give it training=self.training, or use nn.Dropout, which knows the mode."
+    return Found("mode", "warning", line, col, capital(message), remedy, [row])
 
 
 def _model(trace: Trace, path: int) -> str:

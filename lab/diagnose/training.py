@@ -164,12 +164,21 @@ def nothing_held(trace: Trace, explained: set[Leaf]) -> list[Found]:
 def _others(trace: Trace, chain: Chain, others: list[Leaf]) -> Found:
     line, col, place = where(trace, chain)
     remade = _made_after(trace, others)
+    held = [leaf for leaf in trace.optimized if leaf not in others]
+    named = {leaf.name.partition(".")[0] for leaf in held if "." in leaf.name}
+    holds = f"what it holds ({listed(held)})" if named and not remade else "what it holds"
     message = capital(
         f"{place} steps an optimizer that holds other tensors than those that were trained: {listed(others)} "
-        f"{verb(others, 'gets a gradient', 'get gradients')} and {verb(others, 'is', 'are')} not in it; what it "
-        f"holds got none{remade}."
+        f"{verb(others, 'gets a gradient', 'get gradients')} and {verb(others, 'is', 'are')} not in it; {holds} got "
+        f"none{remade}."
     )
     remedy = "Make the optimizer after the model, of the parameters of the model that runs."
+    roots = list(dict.fromkeys(leaf.name.partition(".")[0] for leaf in others if "." in leaf.name))
+    if named and roots and not remade and not named & set(roots):
+        made = [n for n in trace.nodes() if isinstance(n, ast.Assign) and isinstance(n.value, ast.Call)]
+        at = [n.lineno for n in made if isinstance(n.value, ast.Call) and _of_optim(n.value)]
+        there = f"on line {at[0]}, " if len(at) == 1 else ""
+        remedy = f"Give the optimizer {there}the parameters that train: {roots[0]}.parameters()."
     return Found("optimizer", "error", line, col, message, remedy, [], others)
 
 
