@@ -20,7 +20,7 @@ import widgets
 from core import source
 from widgets import Record, compare
 
-from . import peaks
+from . import frames, peaks
 from .counting import Counter
 from .session import Recording, error_row
 
@@ -278,6 +278,7 @@ def load(shell: Any) -> None:
         return found[1].replace("In[", "In [") if found else was(filename)
 
     source.name_of_file = name_of_file
+    frames.install(shell)
     shell._gradlab = (magics, was)
 
 
@@ -294,4 +295,5 @@ def unload(shell: Any) -> None:
         for name in ("autograd", "tune"):
             shell.magics_manager.magics[kind].pop(name, None)
     source.name_of_file = was  # type: ignore[assignment]
+    frames.remove(shell)
     shell._gradlab = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import traceback
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -95,6 +96,44 @@ def test_a_cell_that_raises_has_a_partial_card_and_its_own_traceback(run: Run) -
     error = lab.last().error
     assert error is not None
     assert (error.type, error.line) == ("RuntimeError", 3)
+
+
+def uncoloured(ran: tuple[Any, list[dict[str, str]], str]) -> tuple[Any, list[dict[str, str]], str]:
+    return ran[0], ran[1], re.sub(r"\x1b\[[\d;]*m", "", ran[2])
+
+
+def test_a_traceback_shows_the_users_frames_and_one_of_the_librarys(run: Run, shell: InteractiveShell) -> None:
+    cell = "def inner(a):\n    return a + core.ones(3, 3)\nh = layer(x)\ninner(h)"
+    for magic in ("%%autograd --no-card\n", ""):
+        result, _, printed = uncoloured(run(magic + cell))
+        assert printed.count(" in inner(a)") == 1
+        assert len(re.findall(r"^File .*/core/", printed, re.MULTILINE)) == 1
+        assert "frames of gradlab's own are left out" in printed
+        whole = traceback.extract_tb(result.error_in_exec.__traceback__)
+        assert sum("/core/" in frame.filename for frame in whole) > 2  # the exception has them all
+        assert shell.InteractiveTB.tb is result.error_in_exec.__traceback__  # and so has %debug
+    shell.run_line_magic("xmode", "Verbose")
+    try:
+        _, _, printed = uncoloured(run(cell))
+    finally:
+        shell.run_line_magic("xmode", "Context")
+    assert len(re.findall(r"^File .*/core/", printed, re.MULTILINE)) > 2
+    assert "left out" not in printed
+    # a callback of the user's between frames of the library stays, and so does the error behind an error
+    cell = """
+def hook(g):
+    return g + core.ones(7, 7)
+h = layer(x)
+h.register_hook(hook)
+try:
+    h.sum().backward()
+except RuntimeError as first:
+    raise ValueError("worse") from first
+"""
+    _, _, printed = uncoloured(run(cell))
+    assert " in hook(g)" in printed
+    assert "ValueError: worse" in printed
+    assert len(re.findall(r"^File .*/core/", printed, re.MULTILINE)) == 1
 
 
 def test_a_backward_that_raises_is_explained(run: Run) -> None:
