@@ -8,6 +8,7 @@ import os
 import sys
 import traceback
 from collections.abc import Callable, Mapping
+from functools import partial
 from inspect import CO_NEWLOCALS, unwrap
 from time import perf_counter_ns
 from types import CodeType, TracebackType
@@ -15,11 +16,13 @@ from typing import Any, Self
 
 import widgets
 from core import observe, source
+from core.backends.cuda.memory import reporters
 from widgets.record import ErrorRow, Record
 
 from . import adapters, export, peaks, stopped
 from .check import Checker
 from .finish import build, settle
+from .holders import holders
 from .recorder import Recorder
 from .report import table
 from .sampling import Sampler
@@ -71,6 +74,8 @@ class Recording:
         self.recorder = Recorder(files, boundary)
         self.recorder.trace.block = block
         observe.add(self.recorder)
+        self._holders = partial(holders, self.recorder.trace)
+        reporters.append(self._holders)  # so that running out of a GPU's memory is told by lines
         if self._checks:
             self._checker = Checker(self.recorder)
             observe.add(self._checker)
@@ -123,6 +128,7 @@ class Recording:
             self._sampler = None
         if self.recorder is not None:
             observe.remove(self.recorder)
+            reporters.remove(self._holders)
             if self._checker is not None:
                 observe.remove(self._checker)
             self.recorder.memory.close()

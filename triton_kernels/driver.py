@@ -150,11 +150,14 @@ def cuda_driver(host: Host) -> Any:
             super().__init__(src, metadata)
             self.name = metadata.name
 
-        def __call__(self, x: int, y: int, z: int, stream: int, *args: Any) -> None:
+        def __call__(self, x: int, y: int, z: int, stream: int, function: Any, *args: Any) -> None:
             launch = faults.Named(self.name, (x, y, z))
             faults.note(launch)
+            if function is None:
+                raise faults.KernelError(f"{launch.describe()}: its code could not be loaded on the GPU when it was "
+                                         "first launched. Remedy: define the kernel again")  # fmt: skip
             try:
-                super().__call__(x, y, z, stream, *args)
+                super().__call__(x, y, z, stream, function, *args)
                 if faults.blocking:
                     host.synchronize(host.current_device())
             except Exception as error:

@@ -14,7 +14,7 @@ _WHOLE = ("i1", "i8", "i16", "i32", "i64", "u1", "u8", "u16", "u32", "u64")
 
 def by_triton(compiled: Any, grid: tuple[int, int, int], rest: tuple[Any, ...]) -> Callable[..., None]:
     """A function of stream, pointers and floats that launches `compiled` with everything else fixed."""
-    run = compiled.run  # loads the binary on the current device
+    run = _loaded(compiled)
     function, packed = compiled.function, compiled.packed_metadata
     x, y, z = grid
     direct = hasattr(run, "launch") and not (run.global_scratch_size or run.profile_scratch_size)
@@ -38,12 +38,21 @@ def by_triton(compiled: Any, grid: tuple[int, int, int], rest: tuple[Any, ...]) 
     return plan
 
 
+def _loaded(compiled: Any) -> Any:
+    """A compiled kernel's launcher, its binary loaded on the current device; again where that failed before."""
+    run = compiled.run
+    if compiled.function is None:
+        compiled._init_handles()
+        run = compiled.run
+    return run
+
+
 def in_c(planner: Any, host: Any, compiled: Any, grid: tuple[int, int, int], pointers: Sequence[int], floats: int,
          rest: tuple[Any, ...], device: int) -> Any:  # fmt: skip
     """The same in C; None for a launch that needs more than a plain call: scratch, clusters, a cooperative grid."""
     if planner is None or not hasattr(host, "array_type"):
         return None
-    run, metadata = compiled.run, compiled.metadata
+    run, metadata = _loaded(compiled), compiled.metadata
     plain = (
         not (run.global_scratch_size or run.profile_scratch_size or run.launch_cooperative_grid or run.launch_pdl)
         and metadata.num_ctas == 1

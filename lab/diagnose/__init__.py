@@ -9,7 +9,7 @@ from .anew import made_in_forward
 from .constants import number_added
 from .cost import double, overhead
 from .cut import cuts, drawn, nothing_to_do
-from .draws import overwritten, sampled
+from .elsewhere import elsewhere
 from .failing import failing
 from .found import Found
 from .held import held
@@ -38,7 +38,6 @@ from .waiting import asked, copied, waits
 
 ORDER: tuple[Callable[[Trace, set[Leaf]], list[Found]], ...] = (
     failing,
-    sampled,
     cuts,
     drawn,
     number_added,
@@ -59,7 +58,6 @@ ORDER: tuple[Callable[[Trace, set[Leaf]], list[Found]], ...] = (
     classes_last,
     scrambled,
     samples_as_time,
-    overwritten,
     out_of_reach,
     scheduled,
     piled_up,
@@ -75,6 +73,7 @@ ORDER: tuple[Callable[[Trace, set[Leaf]], list[Found]], ...] = (
     double,
     waits,
     copied,
+    elsewhere,
     asked,
     overhead,
 )
