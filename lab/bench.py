@@ -230,7 +230,15 @@ def main(argv: list[str] | None = None) -> int:
         "be had if left out",
     )
     parser.add_argument("--json", help="write the figures to this file")
+    parser.add_argument("--device", default="cpu", help="cuda: its kernels beside PyTorch, eager and compiled")
+    parser.add_argument("--only", default="", help="of cuda's cases those with this text in their name")
     options = parser.parse_args(argv)
+    if options.device == "cuda":
+        from . import bench_cuda
+
+        return bench_cuda.main(options.json, options.only)
+    if options.device != "cpu":
+        parser.error(f"the devices are cpu and cuda; came: {options.device}")
     if unknown := set(options.what) - set(PARTS):
         parser.error(f"nothing is called {', '.join(sorted(unknown))}: there are {', '.join(PARTS)}")
     what = options.what or list(PARTS)
