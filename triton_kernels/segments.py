@@ -24,13 +24,13 @@ from . import runtime
 from .cases import Case
 from .indexing import block_for
 from .runtime import INTERPRET, TYPE_NAMES, Launch, Memo
-from .tune.space import Config, Constraint, Space, powers_of_two
+from .tune.space import Config, Constraint, Space, Tunable, powers_of_two
 
 SPACE = Space(
     [
-        powers_of_two("TILE", 128, 1024, default=256),
-        powers_of_two("LENGTH", 16, 64, default=16),
-        powers_of_two("num_warps", 1, 4, default=2),
+        powers_of_two("TILE", 128, 512, default=256),
+        Tunable("LENGTH", (16, 64), default=16),
+        powers_of_two("num_warps", 2, 4, default=2),
     ],
     [Constraint("2 to 8 elements a thread", lambda c: 2 <= c["TILE"] / (32 * c["num_warps"]) <= 8)],
 )
