@@ -203,6 +203,36 @@ def trace(name: str, function: Callable[..., Any], inputs: Sequence[str], params
     return Program(name, tuple(inputs), kinds, tuple(params), statements, result, root.is_bool, formula(root))
 
 
+class Joint(NamedTuple):
+    """Several expressions of the same inputs in single-assignment form: what they share is computed once."""
+
+    name: str
+    inputs: tuple[str, ...]
+    kinds: tuple[str, ...]
+    params: tuple[str, ...]
+    statements: tuple[Statement, ...]
+    results: tuple[Any, ...]
+
+
+def trace_joint(name: str, functions: Sequence[Callable[..., Any]], params: Sequence[str] = (),
+                bools: Sequence[str] = ()) -> Joint:  # fmt: skip
+    """Run each function once on symbols; arguments of one name are one input.
+
+    >>> p = trace_joint("mul_backward", [lambda g, b: g * b, lambda g, a: g * a])
+    >>> p.inputs, p.results
+    (('g', 'b', 'a'), ('t0', 't1'))
+    """
+    signatures = [f.__code__.co_varnames[: f.__code__.co_argcount] for f in functions]
+    every = dict.fromkeys(n for names in signatures for n in names)
+    inputs = tuple(n for n in every if n not in params)
+    kinds = tuple("bool" if n in bools else "number" for n in inputs)
+    leaves = {n: Expr("input", value=(n, k)) for n, k in zip(inputs, kinds, strict=True)}
+    leaves |= {n: Expr("param", value=n) for n in every if n in params}
+    roots = [lift(f(*(leaves[n] for n in names))) for f, names in zip(functions, signatures, strict=True)]
+    statements, results = statements_of(roots)
+    return Joint(name, inputs, kinds, tuple(n for n in every if n in params), statements, results)
+
+
 def statements_of(roots: Sequence[Expr]) -> tuple[tuple[Statement, ...], tuple[Any, ...]]:
     """Expressions in single-assignment form: the statements, and the operand that stands for each root."""
     statements: list[Statement] = []

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from . import expr
 from .device import Kind
-from .expr import Program
+from .expr import Joint, Program
 from .shape import Rule, parse_rule
 
 table: dict[str, Op] = {}  # every declared op by name
@@ -122,6 +122,7 @@ class Elementwise(Op):
         self.hot: dict[Kind, Callable[..., Any]] = {}  # the kernels of the C path, by kind, once looked up
         self.kernels: dict[Kind, Any] = {}  # the same with its name and backend
         self.recipes: dict[Kind, Any] = {}  # how core.autograd.vjp computes the gradients of each kind
+        self.joint_recipes: dict[Kind, Any] = {}  # the same of several inputs in one launch; None where nothing does
         self.steps: dict[Kind, Any] = {}
         self.complex_form: Any = None  # what serves complex numbers: this op itself, or another
 
@@ -153,6 +154,15 @@ class Elementwise(Op):
             name = f"{self.name}_backward" + (f"_{self.inputs[i]}" if len(self.inputs) > 1 else "")
             programs.append(expr.trace(name, v.function, inputs, params, self.bools))
         return tuple(programs)
+
+    @cached_property
+    def joint_gradients(self) -> tuple[tuple[int, ...], Joint] | None:
+        """The gradients of several inputs as one program, where each computes something, and the inputs' places."""
+        which = tuple(i for i, p in enumerate(self.gradient_programs) if p is not None and p.statements)
+        if len(which) < 2:
+            return None
+        functions = [v.function for i in which if (v := self.vjps[i]) is not None]
+        return which, expr.trace_joint(f"{self.name}_backward", functions, tuple(self.params), self.bools)
 
     @property
     def programs(self) -> tuple[Program, ...]:

@@ -49,13 +49,14 @@ def build(
     result: str,
     out_kind: str = "same",
     bools: Sequence[str] = (),
+    more: Sequence[str] = (),
 ) -> Elementwise:
     """The elementwise kernel `name`; equal arguments give the same object.
 
     `lines` are assignments such as ``t0 = scalar.tanh(x)`` in terms of the inputs, the parameters and earlier targets,
     spelt by `primitives.PRIMITIVES`; `result` is the value to store: a name or a number. `out_kind` is ``"same"`` (the
     compute type, rounded to the output's dtype) or ``"bool"``. Boolean inputs may be named in `bools`; they are also
-    recognised by their dtype.
+    recognised by their dtype. `more` are further values, each stored to an output of its own like the first one.
 
     >>> from triton_kernels import elementwise, mode
     >>> kernel = elementwise.build("axpy", ["x", "y"], ["a"], ["t0 = (x * a)", "t1 = (t0 + y)"], "t1")
@@ -65,7 +66,7 @@ def build(
     """
     if out_kind not in ("same", "bool"):
         raise ValueError(f"elementwise kernel {name}: out_kind is 'same' or 'bool', not {out_kind!r}")
-    key = (name, tuple(inputs), tuple(params), tuple(lines), result, out_kind, tuple(bools))
+    key = (name, tuple(inputs), tuple(params), tuple(lines), result, out_kind, tuple(bools), tuple(more))
     if key not in _kernels:
         _kernels[key] = Elementwise(*key)
     return _kernels[key]
@@ -83,7 +84,9 @@ class Elementwise:
         result: str,
         out_kind: str,
         bools: tuple[str, ...] = (),
+        more: tuple[str, ...] = (),
     ) -> None:
+        self.more = more
         self.name, self.inputs, self.params = name, inputs, params
         self.lines, self.result, self.out_kind, self.bools = lines, result, out_kind, bools
         text = " ".join(lines)
@@ -100,8 +103,9 @@ class Elementwise:
         params: Sequence[float],
         out: Any,
         config: dict[str, Any] | None = None,
+        more: Sequence[Any] = (),
     ) -> None:
-        """Compute into `out`, whose shape the inputs broadcast to. An input may be a Python number."""
+        """Compute into `out`, whose shape the inputs broadcast to, and `more` like it. An input may be a number."""
         if len(arrays) != len(self.inputs) or len(params) != len(self.params):
             raise TypeError(
                 f"{self.name} takes {len(self.inputs)} inputs ({', '.join(self.inputs)}) and {len(self.params)} "
@@ -109,8 +113,11 @@ class Elementwise:
             )
         held = [a for a in arrays if not isinstance(a, int | float)]
         numbers = [float(a) for a in arrays if isinstance(a, int | float)]
+        if len(more) != len(self.more) or any((a.shape, a.strides, a.dtype) != (out.shape, out.strides, out.dtype)
+                                              for a in more):  # fmt: skip
+            raise ValueError(f"{self.name} takes {len(self.more)} more outputs of the first one's layout and dtype")
         if out.size:
-            self.launch_of(arrays, out, config)((*held, out), (*numbers, *map(float, params)))
+            self.launch_of(arrays, out, config)((*held, out, *more), (*numbers, *map(float, params)))
 
     def launch_of(self, arrays: Sequence[Any], out: Any, config: dict[str, Any] | None = None) -> Launch:
         """The frozen launch for arrays of these layouts, numbers among them; it takes the arrays and `out`, then the
@@ -160,10 +167,10 @@ class Elementwise:
         """What the compile check compiles: the flat kernel, and the strided one of two dimensions."""
         bools = frozenset(self.bools)
         out = "*u8" if self.out_kind == "bool" else f"*{dtype}"
-        pointers = ["*u8" if n in bools else f"*{dtype}" for n in self.inputs] + [out]
+        pointers = ["*u8" if n in bools else f"*{dtype}" for n in self.inputs] + [out] * (1 + len(self.more))
         floats = [0.5] * len(self.params)
         constants = {"COMPUTE": tl.float64 if dtype == "fp64" else tl.float32, "WIDE": False}
-        strides = [1000, 1] * len(pointers)
+        strides = [1000, 1] * (len(self.inputs) + 1)
         return [
             Case(self.name, self.kernel((), bools, 0), (*pointers, *floats, 999 * 1000), constants, self.space),
             Case(
@@ -185,7 +192,8 @@ class Elementwise:
     def source(self, scalars: tuple[str, ...] = (), bools: frozenset[str] = frozenset(), ndim: int = 0) -> str:
         """The kernel's text; ``ndim=0`` is the flat kernel."""
         held = [n for n in self.inputs if n not in scalars]
-        pointers = [f"{n}_ptr" for n in [*held, "out"]]
+        others = [f"out{k}" for k in range(1, 1 + len(self.more))]
+        pointers = [f"{n}_ptr" for n in [*held, "out", *others]]
         floats = [f"{n}: tl.float64" for n in [*scalars, *self.params]]
         sizes = [f"size{k}" for k in range(1, ndim)]
         strides = [f"{n}_stride{k}" for n in [*held, "out"] for k in range(ndim)]
@@ -205,19 +213,24 @@ class Elementwise:
         for n in [*held, "out"]:
             offset = " + ".join(f"i{k} * {n}_stride{k}" for k in range(ndim)) if ndim else "index"
             if n == "out":
-                at = f"out_ptr + ({offset})"
+                place = f" + ({offset})"
             else:
                 load = f"tl.load({n}_ptr + ({offset}), mask=mask, other=0)"
                 body.append(f"{n} = {load} != 0" if n in bools else f"{n} = {load}.to(COMPUTE)")
         body += [f"{n} = {n}.to(COMPUTE)" for n in [*scalars, *self.params]]
-        constants_of, lines = lift_literals([*self.lines, f"result = {self.result}"])
+        stored = {"out": self.result, **dict(zip(others, self.more, strict=True))}
+        results = {n: "result" + n[3:] for n in stored}
+        constants_of, lines = lift_literals([*self.lines, *(f"{results[n]} = {value}" for n, value in stored.items())])
         body += constants_of + lines
-        if self.out_kind == "bool":
-            body.append(f"tl.store({at}, tl.where(result, 1, 0).to(tl.uint8), mask=mask)")
-        elif self.result in self.inputs or self.result.isidentifier():
-            body.append(f"tl.store({at}, result.to(out_ptr.dtype.element_ty), mask=mask)")
-        else:  # a number: the same everywhere
-            body.append(f"tl.store({at}, tl.full([BLOCK], result, COMPUTE).to(out_ptr.dtype.element_ty), mask=mask)")
+        for n, value in stored.items():
+            at, result = f"{n}_ptr{place}", results[n]
+            if self.out_kind == "bool":
+                body.append(f"tl.store({at}, tl.where({result}, 1, 0).to(tl.uint8), mask=mask)")
+            elif not (value in self.inputs or value.isidentifier()):  # a number: the same everywhere
+                full = f"tl.full([BLOCK], {result}, COMPUTE)"
+                body.append(f"tl.store({at}, {full}.to({n}_ptr.dtype.element_ty), mask=mask)")
+            else:
+                body.append(f"tl.store({at}, {result}.to({n}_ptr.dtype.element_ty), mask=mask)")
         heading = ", ".join([*pointers, *floats, "numel", *sizes, *strides, *constants])
         name = f"{self.name}_kernel"
         return "\n".join(["@triton.jit", f"def {name}({heading}):", *("    " + line for line in body), ""])

@@ -76,6 +76,8 @@ def _elementwise_arrays(op: Elementwise, node: Node, edges: tuple[Any, ...], g: 
     out: list[Any] = []
     name = ""
     shapes = node.in_shapes
+    if kind.device.type != "cpu" and len(edges) > 1 and (found := _at_once(op, node, edges, g)) is not None:
+        return found
     for i, e in enumerate(edges):
         gi = None
         if e is not None:
@@ -88,6 +90,44 @@ def _elementwise_arrays(op: Elementwise, node: Node, edges: tuple[Any, ...], g: 
     return tuple(out), name
 
 
+def _at_once(op: Elementwise, node: Node, edges: tuple[Any, ...], g: Any) -> tuple[tuple[Any, ...], str] | None:
+    """The gradients of several inputs by one launch, where all that compute something are wanted."""
+    kind = node.kind
+    if kind not in op.joint_recipes:
+        op.joint_recipes[kind] = _joint_recipe(op, kind)
+    recipe = op.joint_recipes[kind]
+    if recipe is None or any(edges[i] is None for i in recipe[0]):
+        return None
+    which, compute, name = recipe
+    made = dict(zip(which, compute(g, node.saved, node.params), strict=True))
+    out: list[Any] = []
+    for i, e in enumerate(edges):
+        gi = made.get(i)
+        if gi is None and e is not None:
+            other = op.recipes[kind][i][0]
+            gi = None if other is None else other(g, node.saved, node.params)
+        if gi is not None and node.in_shapes is not None and gi.shape != node.in_shapes[i]:
+            gi = sum_to(gi, node.in_shapes[i], kind)
+        out.append(gi)
+    return tuple(out), name
+
+
+def _joint_recipe(op: Elementwise, kind: Kind) -> Any:
+    joint = op.joint_gradients
+    kernel = None if joint is None else backends.joint_kernel(joint[1], kind)
+    if joint is None or kernel is None:
+        return None
+    return joint[0], _compiled(op, joint[1], kernel), kernel.name
+
+
+def _compiled(op: Elementwise, program: Any, kernel: Any) -> Any:
+    """A function of the incoming gradient, what was saved and the parameters that runs a gradient's kernel."""
+    found = {"g": "g"} | {s.name: f"saved[{k}]" for k, s in enumerate(op.slots)}
+    found |= {n: f"params[{k}]" for k, n in enumerate(op.params)}
+    arguments = ", ".join(found[n] for n in (*program.inputs, *program.params))
+    return eval(f"lambda g, saved, params: run({arguments})", {"run": kernel.run})
+
+
 def _recipe(op: Elementwise, i: int, kind: Kind) -> tuple[Any, str]:
     """How to compute gradient `i`: a function of the incoming gradient, what was saved and the parameters (None where
     there is no gradient), and its kernel's name."""
@@ -96,11 +136,8 @@ def _recipe(op: Elementwise, i: int, kind: Kind) -> tuple[Any, str]:
         return None, ""
     if not program.statements and program.result == "g":
         return lambda g, saved, params: g, "passes"
-    found = {"g": "g"} | {s.name: f"saved[{k}]" for k, s in enumerate(op.slots)}
-    found |= {n: f"params[{k}]" for k, n in enumerate(op.params)}
     kernel = backends.map_kernel(program, kind)
-    arguments = ", ".join(found[n] for n in (*program.inputs, *program.params))
-    return eval(f"lambda g, saved, params: run({arguments})", {"run": kernel.run}), kernel.name
+    return _compiled(op, program, kernel), kernel.name
 
 
 def _step(op: Elementwise, i: int, kind: Kind) -> Any:

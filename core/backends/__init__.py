@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from ..device import Kind
 from ..device import device as Device
-from ..expr import Program
+from ..expr import Joint, Program
 from ..op import Operation
 
 
@@ -61,6 +61,13 @@ def map_kernel(program: Program, kind: Kind) -> Kernel:
             reference_on_gpu = kind.device.type != "cpu" and backend is of(kind.device.type)[-1]
             return found._replace(run=there(_told(found.run), kind.device)) if reference_on_gpu else found
     raise AssertionError("the reference accepts everything")
+
+
+def joint_kernel(joint: Joint, kind: Kind) -> Kernel | None:
+    """The kernel that gives all results of `joint` at once, as a tuple; None where the backend has none."""
+    fastest = of(kind.device.type)[0]
+    found = fastest.map_joint(joint, kind) if hasattr(fastest, "map_joint") else None
+    return found if isinstance(found, Kernel) else None
 
 
 @cache

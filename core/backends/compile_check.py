@@ -1,8 +1,9 @@
 """``python -m core.backends.compile_check``: compile every Triton kernel for GPUs that are not there.
 
 The hand-written kernels are compiled with every config of their spaces; to them come the elementwise kernels printed
-from the op table, forward and gradient, which share one body and one space and are compiled at its default, and the
-optimizers' steps, printed from their formulas. The options are those of ``triton_kernels.compile_check``.
+from the op table, forward, gradient and the gradients of several inputs at once, which share one body and one space
+and are compiled at its default, and the optimizers' steps, printed from their formulas. The options are those of
+``triton_kernels.compile_check``.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any
 
 from .. import op, ops  # noqa: F401 - the ops are declared
 from ..expr import triton_lines
+from .cuda.maps import joint_kernel
 
 
 def printed_kernels() -> list[Any]:
@@ -29,6 +31,9 @@ def printed_kernels() -> list[Any]:
             kernels[program.name] = elementwise.build(
                 program.name, program.inputs, program.params, lines, result, kind, bools
             )
+        joint = declared.joint_gradients if isinstance(declared, op.Elementwise) else None
+        if joint is not None:
+            kernels[joint[1].name] = joint_kernel(joint[1])
     return [*kernels.values(), *update_kernels()]
 
 

@@ -154,3 +154,21 @@ def test_collapse():
 
 def test_space():
     assert elementwise.SPACE.default in list(elementwise.SPACE.configs())
+
+
+def test_several_results_are_one_launch(rng):
+    lines = ["t0 = (g * b)", "t1 = (g * a)"]
+    kernel = elementwise.build("pair", ["g", "b", "a"], [], lines, "t0", more=["t1", "2.0"])
+    g, a, b = (
+        rng.standard_normal((5, 33)).astype("f"),
+        rng.standard_normal((5, 1)).astype("f"),
+        np.float32(3) * np.ones(33, "f"),
+    )
+    outs = [np.empty((5, 33), "f") for _ in range(3)]
+    kernel((g, b, a), (), outs[0], more=outs[1:])
+    for out, want in zip(outs, (g * b, g * a, np.full((5, 33), 2.0)), strict=True):
+        assert np.array_equal(out, want)
+    with pytest.raises(ValueError, match="takes 2 more outputs"):
+        kernel((g, b, a), (), outs[0], more=outs[1:2])
+    with pytest.raises(ValueError, match="of the first one's layout"):
+        kernel((g, b, a), (), outs[0], more=[outs[1], outs[2].astype("d")])

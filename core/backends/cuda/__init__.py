@@ -10,11 +10,11 @@ from .. import Row
 from . import conv, dropout, faults, indexing, loss, matmul, norm, pool, recurrent, reduce, scan, softmax, sort
 from .devices import count as device_count
 from .devices import current
-from .maps import map
+from .maps import map, map_joint
 from .shared import array_library, availability, name
 
-__all__ = ["FAMILIES", "absent", "array_library", "availability", "check", "device_count", "is_built", "map", "name",
-           "rows"]  # fmt: skip
+__all__ = ["FAMILIES", "absent", "array_library", "availability", "check", "device_count", "is_built", "map",
+           "map_joint", "name", "rows"]  # fmt: skip
 
 # an op's rows are tried in this order
 FAMILIES = (reduce, softmax, matmul, loss, indexing, norm, conv, sort, pool, scan, dropout, recurrent)

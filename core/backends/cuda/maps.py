@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ...device import Kind
-from ...expr import Program, triton_lines
+from ...expr import Joint, Program, python_operand, triton_lines, triton_statements
 from .. import Kernel
 from .devices import guarded
 from .memory import following
@@ -38,6 +38,39 @@ def map(program: Program, kind: Kind) -> Kernel | str:
     short = {1: _of_one, 2: _of_two}.get(len(program.inputs))
     run = general if short is None or program.params or bools else short(kernel, dtype, general)
     return Kernel(following(guarded(run, kind.device)), f"{program.name}_kernel", name)
+
+
+def map_joint(joint: Joint, kind: Kind) -> Kernel | str:
+    """The Triton kernel that gives several gradients in one launch, as a tuple, or why there is none."""
+    there, reason = availability()
+    if not there:
+        return reason
+    if kind.dtype.name not in FLOATING:
+        return f"takes {', '.join(FLOATING)}, got {kind.dtype.name}"
+    kernel = joint_kernel(joint)
+    n, dtype, empty = len(joint.inputs), kind.dtype.numpy, array_library().empty
+
+    def run(*args: Any) -> Any:
+        shape = np.broadcast_shapes(*(a.shape for a in args[:n] if hasattr(a, "shape")))
+        try:
+            outs = [empty(shape, dtype) for _ in joint.results]
+            kernel(args[:n], args[n:], outs[0], more=outs[1:])
+        except RuntimeError as error:
+            retell(error)
+        return tuple(outs)
+
+    return Kernel(following(guarded(run, kind.device)), f"{joint.name}_kernel", name)
+
+
+def joint_kernel(joint: Joint) -> Any:
+    """The printed kernel of several expressions."""
+    from triton_kernels import elementwise
+    from triton_kernels.primitives import PRIMITIVES
+
+    first, *more = [python_operand(r, "") for r in joint.results]
+    bools = [n for n, k in zip(joint.inputs, joint.kinds, strict=True) if k == "bool"]
+    lines = triton_statements(joint.statements, PRIMITIVES)
+    return elementwise.build(joint.name, joint.inputs, joint.params, lines, first, "same", bools, more)
 
 
 def _general(kernel: Any, n: int, dtype: Any) -> Any:

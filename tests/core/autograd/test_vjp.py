@@ -116,3 +116,18 @@ def test_missing_gradients_of_outputs_are_zeros():
     values, _ = (x * 1).max(0)
     values.backward()
     assert x.grad.tolist() == [0, 3, 0]
+
+
+def test_the_gradients_of_two_inputs_are_one_launch_on_cuda():
+    watch = Kernels()
+    x = np.arange(1.0, 7).reshape(2, 3).astype(np.float32)
+    grads = []
+    for where in ("cpu", "cuda"):
+        a, b = (core.tensor(v).to(where).requires_grad_() for v in (x, x[0]))
+        with observe.observing(watch):
+            core.atan2(a * b, a / b).backward(core.tensor(x).to(where))
+        (c,) = core.autograd.grad((a * 2.0).sum() + (a * b.detach()).sum(), a)  # one input: its own kernel
+        grads.append([t.cpu().numpy() for t in (a.grad, b.grad, c)])
+    assert watch.ran[-3:] == ["atan2_backward_kernel", "true_divide_backward_kernel", "mul_backward_kernel"]
+    for on_cpu, on_cuda in zip(*grads, strict=True):
+        np.testing.assert_allclose(on_cuda, on_cpu, rtol=1e-5)
