@@ -176,11 +176,7 @@ def conv_forward(
     `x` is (N, C, sizes...), `weight` (O, C / groups, kernel...), `out` (N, O, sizes...). `dense` numbers channels and
     taps as one; left out, it is so where channels are few.
     """
-    walk = forward_walk(out.shape[2:], stride, padding, dilation)
-    steps = runtime.element_strides(weight)
-    outputs = weight.shape[0] // groups
-    sums = (weight.shape[1], steps[1], steps[0], outputs * steps[0])
-    _run("conv", walk, sums, outputs, x, weight, out, groups, bias, config, dense, input_precision)
+    _run("conv", x, weight, out, (stride, padding, dilation), groups, bias, config, dense, input_precision)
 
 
 def conv_transpose_forward(
@@ -192,29 +188,29 @@ def conv_transpose_forward(
     `x` is (N, C, sizes...), `weight` (C, O / groups, kernel...), `out` (N, O, sizes...), whose sizes tell the output
     padding.
     """
-    walk = transposed_walk(out.shape[2:], stride, padding, dilation)
-    steps = runtime.element_strides(weight)
-    channels = weight.shape[0] // groups
-    sums = (channels, steps[0], steps[1], channels * steps[0])
-    _run("conv_transpose", walk, sums, weight.shape[1], x, weight, out, groups, bias, config, dense, input_precision)
+    _run("conv_transpose", x, weight, out, (stride, padding, dilation), groups, bias, config, dense, input_precision)
 
 
 def _run(
-    name: str, walk: Walk, sums: tuple[int, int, int, int], outputs: int, x: Any, weight: Any, out: Any, groups: int,
-    bias: Any, config: Config | None, dense: bool | None, precision: str,
+    name: str, x: Any, weight: Any, out: Any, window: tuple[Any, Any, Any], groups: int, bias: Any,
+    config: Config | None, dense: bool | None, precision: str,
 ) -> None:  # fmt: skip
-    """`sums` are the channels that a group sums over, and the weight's strides of channel, output and group."""
-    key = (name, *runtime.key_of(x, weight, out), bias is not None and runtime.key_of(bias), walk, groups, dense,
+    key = (name, window, groups, *runtime.key_of(x, weight, out), bias is not None and runtime.key_of(bias), dense,
            precision, config and tuple(config.items()))  # fmt: skip
     launch = _launches.get(key)
     if launch is None:
-        check(name, x, weight, out, groups, outputs, sums[0])
+        forward, steps = name == "conv", runtime.element_strides(weight)
+        inside, of_sum = (weight.shape[0] // groups, 1) if forward else (weight.shape[1], 0)
+        channels = weight.shape[1] if forward else weight.shape[0] // groups
+        sums = (channels, steps[of_sum], steps[1 - of_sum], weight.shape[0] // groups * steps[0])
+        check(name, x, weight, out, groups, inside, channels)
         if bias is not None and tuple(bias.shape) != (out.shape[1],):
             raise ValueError(f"{name}: expected bias of shape ({out.shape[1]},), got {tuple(bias.shape)}")
-        if sums[0] == 1 and config is None and dense is None:
-            launch = depthwise.prepare_map(name == "conv", walk, sums, outputs, x, weight, out, bias)
+        walk = (forward_walk if forward else transposed_walk)(out.shape[2:], *window)
+        if channels == 1 and config is None and dense is None:
+            launch = depthwise.prepare_map(forward, walk, sums, inside, x, weight, out, bias)
         else:
-            launch = _prepare(walk, sums, outputs, x, weight, out, groups, bias, config, dense, precision)
+            launch = _prepare(walk, sums, inside, x, weight, out, groups, bias, config, dense, precision)
         _launches[key] = launch
     if out.size:
         launch((x, weight, x if bias is None else bias, out))
@@ -236,6 +232,7 @@ def _prepare(
     walk: Walk, sums: tuple[int, int, int, int], outputs: int, x: Any, weight: Any, out: Any, groups: int, bias: Any,
     config: Config | None, dense: bool | None, precision: str,
 ) -> Launch:  # fmt: skip
+    """`sums` are the channels that a group sums over, and the weight's strides of channel, output and group."""
     (channels, wc, wo, wg), taps = sums, math.prod(weight.shape[2:])
     places = x.shape[0] * math.prod(walk.places)
     shape = (places * walk.phases, outputs, channels * taps)

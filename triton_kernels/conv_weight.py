@@ -129,7 +129,7 @@ def conv_weight(
     `x` is (N, C, sizes...), `y` (N, O, sizes...), `out` (O, C / groups, kernel...) and row-major. The places are
     divided among `parts` sums, which are then added in order.
     """
-    settings = (tuple(stride), tuple(padding), tuple(dilation))
+    settings = (stride, padding, dilation)
     key = ("weight", *runtime.key_of(x, y, out), settings, groups, dense, parts, input_precision,
            config and tuple(config.items()))  # fmt: skip
     found = _launches.get(key)

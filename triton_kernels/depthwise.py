@@ -133,7 +133,7 @@ def prepare_map(
     forward: bool, walk: Walk, sums: tuple[int, int, int, int], several: int, x: Any, weight: Any, out: Any, bias: Any
 ) -> Launch:
     """The launch of (x, weight, bias, out) for groups of one channel with `several` outputs each; the arguments are
-    those of `conv._run`."""
+    those of `conv._prepare`."""
     _, _, wo, wg = sums
     places, channels = math.prod(out.shape[2:]), out.shape[1]
     side = strides_of(x)[1] == 1 and places > 1 and channels > 1 and not INTERPRET

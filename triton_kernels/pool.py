@@ -14,7 +14,7 @@ Source: Boureau, Ponce, LeCun, A theoretical analysis of feature pooling (2010);
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -29,6 +29,7 @@ from .windows import strides_of, three
 
 SPACE = Space([powers_of_two("BLOCK", 256, 1024, default=512), Tunable("num_warps", (4,), default=4)])
 _INTERPRETED_TILE = 1 << 15
+Given = tuple[tuple[int, ...], dict[str, Any]]
 _launches: Memo = Memo()
 
 
@@ -178,58 +179,80 @@ def max_pool_forward(x: Any, y: Any, index: Any, window: Any = None, config: Con
     `x` is (A, B, sizes...) with any strides, `y` and the int64 `index` are (A, B, places...) and row-major. `window` is
     (kernel, stride, padding, dilation), each with an entry a dimension; without it the windows share `x` out evenly.
     """
-    sizes, places = three(x.shape[2:], 1), three(y.shape[2:], 1)
-    kernel, stride, padding, dilation = _window(window)
-    if window is None:
-        kernel = tuple(-(-n // q) + (n % q > 0) if q else 0 for n, q in zip(sizes, places, strict=True))
-    _run(max_pool_kernel, (x, y, index), y, (*places, *sizes, *stride, *padding, *dilation, *strides_of(x)),
-         {"ADAPTIVE": window is None, "COMPUTE": _compute(x), **_named("K", kernel)}, config)  # fmt: skip
+
+    def given() -> Given:
+        sizes, places = three(x.shape[2:], 1), three(y.shape[2:], 1)
+        kernel, stride, padding, dilation = _window(window)
+        if window is None:
+            kernel = tuple(-(-n // q) + (n % q > 0) if q else 0 for n, q in zip(sizes, places, strict=True))
+        return ((*places, *sizes, *stride, *padding, *dilation, *strides_of(x)),
+                {"ADAPTIVE": window is None, "COMPUTE": _compute(x), **_named("K", kernel)})  # fmt: skip
+
+    _run(max_pool_kernel, (x, y, index), y, window, given, config)
 
 
 def max_pool_backward(g: Any, index: Any, out: Any, window: Any = None, config: Config | None = None) -> None:
     """The gradient at max_pool's input from that at its output, `g`, and its `index`, both with any strides."""
-    places, sizes = three(g.shape[2:], 1), three(out.shape[2:], 1)
-    kernel, stride, padding, dilation = _window(window)
-    if window is None:
-        most = [-(-q // n) + (q % n > 0) for n, q in zip(sizes, places, strict=True)]
-    else:
-        most = _covering(kernel, stride, dilation)
-    _run(max_pool_backward_kernel, (g, index, out), out,
-         (*sizes, *places, *stride, *padding, *strides_of(g), *strides_of(index)),
-         {"ADAPTIVE": window is None, "COMPUTE": _compute(g), **_named("W", most)}, config)  # fmt: skip
+
+    def given() -> Given:
+        places, sizes = three(g.shape[2:], 1), three(out.shape[2:], 1)
+        kernel, stride, padding, dilation = _window(window)
+        if window is None:
+            most = [-(-q // n) + (q % n > 0) for n, q in zip(sizes, places, strict=True)]
+        else:
+            most = _covering(kernel, stride, dilation)
+        return ((*sizes, *places, *stride, *padding, *strides_of(g), *strides_of(index)),
+                {"ADAPTIVE": window is None, "COMPUTE": _compute(g), **_named("W", most)})  # fmt: skip
+
+    _run(max_pool_backward_kernel, (g, index, out), out, window, given, config)
 
 
 def window_sum(x: Any, y: Any, kernel: Any, stride: Any, padding: Any, config: Config | None = None) -> None:
     """The sum of each window of `x` (A, B, sizes...), any strides; `y` is (A, B, places...) and row-major."""
-    ints = (*three(y.shape[2:], 1), *three(x.shape[2:], 1), *three(stride, 1), *three(padding, 0), *strides_of(x))
-    _run(window_sum_kernel, (x, y), y, ints, {"COMPUTE": _compute(x), **_named("K", three(kernel, 1))}, config)
+
+    def given() -> Given:
+        ints = *three(y.shape[2:], 1), *three(x.shape[2:], 1), *three(stride, 1), *three(padding, 0), *strides_of(x)
+        return ints, {"COMPUTE": _compute(x), **_named("K", three(kernel, 1))}
+
+    _run(window_sum_kernel, (x, y), y, (kernel, stride, padding), given, config)
 
 
 def window_spread(x: Any, y: Any, kernel: Any, stride: Any, padding: Any, config: Config | None = None) -> None:
     """The transpose of `window_sum`: each element of `x` added to all places of its window in `y`."""
-    _spread(x, y, strides_of(x), x.shape[2:], (0,) * 3, (kernel, stride, padding, (1,) * (y.ndim - 2)), config)
+
+    def given() -> Given:
+        return _spread(x, y, strides_of(x), x.shape[2:], (0,) * 3, (kernel, stride, padding, (1,) * (y.ndim - 2)))
+
+    _run(window_spread_kernel, (x, y), y, (kernel, stride, padding), given, config)
 
 
 def fold(columns: Any, y: Any, window: Any, config: Config | None = None) -> None:
     """Columns (A, B, kernel..., places...) added up at the places of their windows in `y` (A, B, sizes...)."""
-    n = y.ndim - 2
-    steps = runtime.element_strides(columns)
-    strides, taps = (*steps[:2], *three(steps[2 + n :], 0)), three(steps[2 : 2 + n], 0)
-    _spread(columns, y, strides, columns.shape[2 + n :], taps, window, config)
+
+    def given() -> Given:
+        n, steps = y.ndim - 2, runtime.element_strides(columns)
+        strides, taps = (*steps[:2], *three(steps[2 + n :], 0)), three(steps[2 : 2 + n], 0)
+        return _spread(columns, y, strides, columns.shape[2 + n :], taps, window)
+
+    _run(window_spread_kernel, (columns, y), y, window, given, config)
 
 
 def unfold(x: Any, columns: Any, window: Any, config: Config | None = None) -> None:
     """Every window of `x` (A, B, sizes...) as a column: (A, B, kernel..., places...), row-major."""
-    kernel, stride, padding, dilation = _window(window)
-    ints = (*three(columns.shape[x.ndim :], 1), *three(x.shape[2:], 1), *stride, *padding, *dilation, *strides_of(x))
-    _run(unfold_kernel, (x, columns), columns, ints, _named("K", kernel), config)
+
+    def given() -> Given:
+        kernel, stride, padding, dilation = _window(window)
+        places = three(columns.shape[x.ndim :], 1)
+        return ((*places, *three(x.shape[2:], 1), *stride, *padding, *dilation, *strides_of(x)),
+                _named("K", kernel))  # fmt: skip
+
+    _run(unfold_kernel, (x, columns), columns, window, given, config)
 
 
-def _spread(x: Any, y: Any, strides: Any, places: Any, taps: Any, window: Any, config: Config | None) -> None:
+def _spread(x: Any, y: Any, strides: Any, places: Any, taps: Any, window: Any) -> Given:
     kernel, stride, padding, dilation = _window(window)
-    ints = (*three(y.shape[2:], 1), *three(places, 1), *stride, *padding, *dilation, *kernel, *strides, *taps)
-    most = _covering(kernel, stride, dilation)
-    _run(window_spread_kernel, (x, y), y, ints, {"COMPUTE": _compute(x), **_named("W", most)}, config)
+    ints = *three(y.shape[2:], 1), *three(places, 1), *stride, *padding, *dilation, *kernel, *strides, *taps
+    return ints, {"COMPUTE": _compute(x), **_named("W", _covering(kernel, stride, dilation))}
 
 
 def _window(window: Any) -> tuple[tuple[int, ...], ...]:
@@ -251,10 +274,10 @@ def _compute(x: Any) -> Any:
 
 
 def _run(
-    kernel: Any, arrays: tuple[Any, ...], out: Any, ints: tuple[int, ...], constants: dict[str, Any],
-    config: Config | None,
-) -> None:  # fmt: skip
-    key = (kernel.fn, *runtime.key_of(*arrays), ints, tuple(constants.items()), config and tuple(config.items()))
+    kernel: Any, arrays: tuple[Any, ...], out: Any, window: Any, given: Callable[[], Given], config: Config | None
+) -> None:
+    """`given` says, the first time, which integers and constexprs the window and the arrays come to."""
+    key = (kernel.fn, window, *runtime.key_of(*arrays), config and tuple(config.items()))
     launch = _launches.get(key)
     if launch is None:
         name = kernel.fn.__name__.removesuffix("_kernel")
@@ -267,7 +290,7 @@ def _run(
         settings = SPACE.complete(settings) if settings else default_for((out.size,))
         if INTERPRET and config is None:
             settings["BLOCK"] = min(triton.next_power_of_2(max(out.size, 1)), _INTERPRETED_TILE)
-        warps = settings.pop("num_warps")
+        warps, (ints, constants) = settings.pop("num_warps"), given()
         launch = _launches[key] = Launch(
             kernel, (triton.cdiv(out.size, settings["BLOCK"]),), (out.size, out.shape[1], *ints),
             {**constants, **settings}, num_warps=warps)  # fmt: skip
