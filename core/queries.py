@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from . import dtypes, native
+from .backends.precision import float32_products
 from .dtypes import dtype as Dtype
 from .errors import text
 from .tensor import Tensor
@@ -232,16 +233,15 @@ def are_deterministic_algorithms_enabled() -> bool:
 
 
 def set_float32_matmul_precision(precision: str) -> None:
-    """Nothing changes on the CPU, where products keep float32; "highest", "high" and "medium" are accepted."""
+    """How products of float32 are multiplied on a GPU: exactly ("highest"), or with 10 bits of each factor, TF32, which
+    is many times as fast ("high", "medium"). Nothing changes on the CPU, where they keep float32.
+    """
     if precision not in ("highest", "high", "medium"):
         raise RuntimeError(text(f"Invalid precision {precision!r}", op="set_float32_matmul_precision",
                                 needed="highest, high or medium"))  # fmt: skip
-    _settings["precision"] = precision
+    float32_products.precision = precision
 
 
 def get_float32_matmul_precision() -> str:
     """What `set_float32_matmul_precision` was given, "highest" unless it was."""
-    return _settings["precision"]
-
-
-_settings = {"precision": "highest"}
+    return float32_products.precision

@@ -18,6 +18,11 @@ class Case:
     constexprs: dict[str, Any]
     space: Space
     default: Config = field(default_factory=dict)
+    elsewhere: dict[str, Config] = field(default_factory=dict)  # the default on the targets that have another
+
+    def default_on(self, target: str) -> Config:
+        """The config that a launch of this signature takes by default on `target`."""
+        return self.elsewhere.get(target) or self.default_config
 
     @property
     def default_config(self) -> Config:

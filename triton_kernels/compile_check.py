@@ -96,9 +96,9 @@ def _configs(case: Any, dtype: str, target: str, quick: bool) -> list[dict[str, 
     if quick and target != QUICK_TARGET and dtype not in ("fp32", "bf16"):
         return []
     if dtype == "fp64" or (quick and (target != QUICK_TARGET or dtype != "bf16")):
-        return [case.default_config]
+        return [case.default_on(target)]
     configs = list(case.space.product())
-    return configs if case.default_config in configs else [*configs, case.default_config]
+    return configs if case.default_on(target) in configs else [*configs, case.default_on(target)]
 
 
 _tasks: list[Task] = []  # what the processes below were forked with: kernels made from text cannot be sent
@@ -174,7 +174,7 @@ def _compile(case: Any, config: dict[str, Any]) -> Any:
 def _enter(row: Row, case: Any, config: dict[str, Any], result: Any, target: str) -> None:
     from .resources import SHARED_LIMIT
 
-    default = config == case.default_config
+    default = config == case.default_on(target)
     shown = ", ".join(f"{k}={v}" for k, v in config.items())
     if isinstance(result, str):
         row.failures.append(f"{shown}: {result}")

@@ -163,6 +163,17 @@ def key_of(*arrays: Any) -> tuple[Any, ...]:
     return tuple([(a.shape, a.strides, a.dtype) for a in arrays])
 
 
+def target() -> str:
+    """The architecture that is launched on, or compiled for; "sm_90" where there is none yet."""
+    if INTERPRET:
+        return "sm_90"
+    try:
+        found = triton.runtime.driver.active.get_current_target()
+    except Exception:  # Triton finds no driver
+        return "sm_90"
+    return f"sm_{found.arch}" if found.backend == "cuda" else str(found.arch)
+
+
 def device_name() -> str:
     """The current GPU as results are filed under: its name and architecture."""
     owner = host()

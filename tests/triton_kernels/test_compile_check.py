@@ -51,7 +51,7 @@ def test_fails_where_a_kernel_does_not_compile(tmp_path):
 
 def test_quick_keeps_a_whole_space_and_every_default():
     space = Space([powers_of_two("BLOCK", 8, 64, default=16)])
-    case = SimpleNamespace(space=space, default_config={"BLOCK": 16})
+    case = SimpleNamespace(space=space, default_on=lambda target: {"BLOCK": 16})
     counts = {(dtype, target): len(_configs(case, dtype, target, True)) for dtype in DTYPES for target in TARGETS}
     assert counts["bf16", "sm_90"] == len(_configs(case, "fp16", "gfx942", False)) == 4
     assert all(counts[dtype, "sm_90"] == 1 for dtype in ("fp32", "fp16", "fp64"))
@@ -62,7 +62,7 @@ def test_quick_keeps_a_whole_space_and_every_default():
 
 def test_a_default_outside_the_space_is_compiled_too():
     space = Space([powers_of_two("BLOCK", 8, 64, default=16)])
-    case = SimpleNamespace(space=space, default_config={"BLOCK": 128})
+    case = SimpleNamespace(space=space, default_on=lambda target: {"BLOCK": 128})
     assert _configs(case, "fp32", "sm_80", False)[-1] == {"BLOCK": 128}
 
 
@@ -74,7 +74,7 @@ def test_every_family_is_found():
     assert spaces <= set(families.names())
 
 
-CASE = SimpleNamespace(default_config={"BLOCK": 8})
+CASE = SimpleNamespace(default_on=lambda target: {"BLOCK": 8})
 
 
 def entered(config, result):
