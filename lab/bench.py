@@ -221,6 +221,10 @@ def main(argv: list[str] | None = None) -> int:
         from .replay import main as replay
 
         return replay(argv[1:])
+    if argv and argv[0] == "launch":
+        from .bench_launch import main as launch
+
+        return launch(argv[1:])
     parser = argparse.ArgumentParser(prog="python -m lab bench", description=__doc__)
     parser.add_argument(
         "what",

@@ -112,6 +112,8 @@ def empty_cache() -> None:
     from . import is_available
 
     if is_available() and (cupy := library()) is not None:
+        if _memory.counted is not None:
+            _memory.counted.note_reserved()
         pool = _memory.counted.pool if _memory.counted is not None else cupy.get_default_memory_pool()
         pool.free_all_blocks()
         cupy.get_default_pinned_memory_pool().free_all_blocks()

@@ -64,16 +64,19 @@ class Counted:
             found = None
         if found is None:
             raise self.lacking(size) from None
-        now = figures(found.device_id)
+        now = _figures.get(found.device_id) or figures(found.device_id)
         now.allocations += 1
         now.allocated += size
-        used = self.used()
+        used = self.pool.used_bytes() if not self.graphs else self.used()
         if used > now.peak:
             now.peak = used
-        reserved = self.reserved()
-        if reserved > now.reserved_peak:
-            now.reserved_peak = reserved
+            self.note_reserved()
         return found
+
+    def note_reserved(self) -> None:
+        """Look at what is kept: before some of it is given back, and where more is in use than ever."""
+        now = figures(int(self.cupy.cuda.runtime.getDevice()))
+        now.reserved_peak = max(now.reserved_peak, self.reserved())
 
     def used(self) -> int:
         """Bytes in use on the current device."""
