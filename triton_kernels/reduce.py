@@ -42,7 +42,7 @@ SPACE = Space(
     ],
 )
 # What joins two elements, and what each is made into before; the result of nothing at all, where there is one.
-FORMS = {
+FORMS: dict[str, tuple[str, str, Any]] = {
     "sum": ("sum", "", 0.0), "mean": ("sum", "", float("nan")), "prod": ("prod", "", 1.0), "max": ("max", "", None),
     "min": ("min", "", None), "any": ("max", "nonzero", 0), "all": ("min", "nonzero", 1),
     "count": ("sum", "nonzero", 0), "norm0": ("sum", "nonzero", 0.0), "norm1": ("sum", "abs", 0.0),

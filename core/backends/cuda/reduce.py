@@ -123,8 +123,8 @@ def _spread_backward(g: Any, x: Any, dim: Any, correction: float, keepdim: bool,
     free = float(np.prod([x.shape[d] for d in dims])) - correction
     numbers = ((2.0 if y is None else 1.0) / free if free > 0 else float("inf"),)
     if y is None:
-        lines = ("t0 = (g * slope) * (x - mean)",)
-        return _printed("var_backward", ("x", "g", "mean"), ("slope",), *lines)(dims, x, g, mean, numbers=numbers)
+        line = "t0 = (g * slope) * (x - mean)"
+        return _printed("var_backward", ("x", "g", "mean"), ("slope",), line)(dims, x, g, mean, numbers=numbers)
     lines = ("t0 = tl.where(y == 0, 0.0, scalar.div(g, tl.where(y == 0, 1.0, y)))", "t1 = (t0 * slope) * (x - mean)")
     return _printed("std_backward", ("x", "g", "mean", "y"), ("slope",), *lines)(dims, x, g, mean, y, numbers=numbers)
 

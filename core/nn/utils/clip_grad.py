@@ -39,7 +39,13 @@ def get_total_norm(tensors: Any, norm_type: float = 2.0, error_if_nonfinite: boo
         return tensor(0.0)
     kind = many[0]._kind
     xp = backends.array_module(kind.device.type)
-    found = _in_one_call([t._a for t in many], p) if kind.device.type == "cpu" else None
+    found: Any
+    if kind.device.type == "cpu":
+        found = _in_one_call([t._a for t in many], p)
+    else:
+        from ...backends.cuda import clip
+
+        found = clip.total(many, p)
     if found is None:
         each = xp.stack([xp.linalg.norm(t._a.reshape(-1), p).astype(t._a.dtype) for t in many])
         found = xp.linalg.norm(each, p)
@@ -90,10 +96,14 @@ def clip_grads_with_norm_(parameters: Any, max_norm: float, total_norm: Tensor, 
         factor = float((float(max_norm) / (total_norm._a + 1e-6)).clip(max=1.0))
         _change("clip_grad_norm_", "scale_step", grads if factor != 1.0 else [], factor)
         return
-    for g in grads:  # the factor stays on the GPU: the CPU need not wait for it
-        scale = (float(max_norm) / (total_norm._a + 1e-6)).clip(max=1.0).astype(g._a.dtype)
-        with np.errstate(invalid="ignore"):
-            g._a *= scale
+    from ...backends.cuda import clip
+
+    if not clip.scale(grads, total_norm, float(max_norm)):
+        for g in grads:  # here too the factor stays on the GPU: the CPU need not wait for it
+            scale = (float(max_norm) / (total_norm._a + 1e-6)).clip(max=1.0).astype(g._a.dtype)
+            with np.errstate(invalid="ignore"):
+                g._a *= scale
+    for g in grads:
         storage_of(g).wrote("clip_grad_norm_", None)
 
 

@@ -28,7 +28,7 @@ def flat(many: list[Any]) -> Any:
 
 
 @pytest.mark.parametrize("norm", [2.0, 1.0, math.inf, 3.0])
-@pytest.mark.parametrize("kind", ["cpu float32", "cpu float64", "cpu bfloat16", "cuda float32"])
+@pytest.mark.parametrize("kind", ["cpu float32", "cpu float64", "cpu bfloat16", "cuda float32", "cuda bfloat16"])
 def test_the_common_norm_is_that_of_one_vector(kind: str, norm: float) -> None:
     device, dtype = kind.split()
     sizes = ((3, 4), (5,), (1,), (700,)) if norm not in (1.0, 2.0) else ((3, 4), (5,), (), (0,), (9000,))
@@ -97,3 +97,28 @@ def test_gradients_of_other_layouts_and_kinds() -> None:
     utils.clip_grads_with_norm_([p, z, w], 4.0, core.tensor(8.0))
     for g, e in zip((p.grad, z.grad, w.grad), expected, strict=True):
         np.testing.assert_allclose(g.detach().numpy(), e / 4, rtol=1e-6)
+
+
+def test_on_cuda_all_gradients_are_clipped_in_three_launches(monkeypatch: Any) -> None:
+    from triton_kernels import runtime
+
+    launched: list[str] = []
+    call = runtime.Launch.__call__
+
+    def noted(launch: Any, *args: Any, **kwargs: Any) -> None:
+        launched.append(launch.name)
+        call(launch, *args, **kwargs)
+
+    monkeypatch.setattr(runtime.Launch, "__call__", noted)
+    many = params(core.float32, device="cuda")
+    before, version = flat(many), many[0].grad._version
+    utils.clip_grad_norm_(many, 0.5)
+    assert launched == ["norm_share_kernel", "norm_total_kernel", "norm_scale_kernel"]
+    np.testing.assert_allclose(np.linalg.norm(flat(many)), 0.5, rtol=1e-5)
+    assert many[0].grad._version == version + 1
+    many[0].grad = core.tensor(before[:12].astype("f").reshape(4, 3)).to("cuda").t()  # not in one piece
+    utils.clip_grad_norm_(many, 0.5)
+    np.testing.assert_allclose(np.linalg.norm(flat(many)), 0.5, rtol=1e-5)
+    launched.clear()
+    utils.clip_grad_value_(many[1:], 1e-3)
+    assert launched == ["clip_step_kernel"]
