@@ -9,7 +9,7 @@ from .anew import made_in_forward
 from .constants import number_added
 from .cost import double, overhead
 from .cut import cuts, drawn, nothing_to_do
-from .elsewhere import elsewhere
+from .draws import overwritten, sampled
 from .failing import failing
 from .found import Found
 from .held import held
@@ -28,16 +28,17 @@ from .training import (
     dropped,
     made_anew,
     never_stepped,
-    not_held,
     nothing_held,
     other_stepped,
     piled_up,
     remade,
 )
+from .unheld import not_held
 from .waiting import asked, copied, waits
 
 ORDER: tuple[Callable[[Trace, set[Leaf]], list[Found]], ...] = (
     failing,
+    sampled,
     cuts,
     drawn,
     number_added,
@@ -58,6 +59,7 @@ ORDER: tuple[Callable[[Trace, set[Leaf]], list[Found]], ...] = (
     classes_last,
     scrambled,
     samples_as_time,
+    overwritten,
     out_of_reach,
     scheduled,
     piled_up,
@@ -73,7 +75,6 @@ ORDER: tuple[Callable[[Trace, set[Leaf]], list[Found]], ...] = (
     double,
     waits,
     copied,
-    elsewhere,
     asked,
     overhead,
 )

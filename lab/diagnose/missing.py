@@ -7,7 +7,7 @@ import ast
 from ..gathered import Chain, Leaf, Ref, Row, Trace, ancestors
 from .cut import freezing, indices_alone, without_gradient
 from .found import Found, capital, code_of, listed, made_to_train, verb, where
-from .training import made_at
+from .unheld import made_at
 
 
 def missing(trace: Trace, explained: set[Leaf]) -> list[Found]:

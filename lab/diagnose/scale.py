@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import math
 from collections import Counter
 
@@ -43,7 +44,7 @@ def scale(trace: Trace, explained: set[Leaf]) -> list[Found]:
     top = max(range(len(layers)), key=lambda i: sizes[layers[i][0]])
     best = layers[top][0]
     if sizes[best] == 0:
-        return _dead(trace, layers)
+        return _dead(trace, layers, explained)
     if stepped := _stepped(trace, [(leaf, row) for leaf, row in layers if not trace.gradients[leaf].max_abs]):
         return stepped
     weak = [(leaf, row) for leaf, row in layers[:top] if sizes[leaf] < VANISHING * sizes[best]]
@@ -70,6 +71,10 @@ def scale(trace: Trace, explained: set[Leaf]) -> list[Found]:
 def _alike(trace: Trace, alike: list[tuple[Leaf, Row]]) -> Found:
     """Weights that began with one value everywhere: all units of a layer compute and learn the same."""
     line, col, place = where(trace, alike[0][1].chain)
+    used = place
+    if (set_at := _set_at(trace)) is not None:
+        line, col = set_at
+        place = f"line {line}"
     zero = all(not trace.first.get(leaf, (0.0, 0.0))[0] for leaf, _ in alike)
     leaves = [leaf for leaf, _ in alike]
     none = zero and not any(trace.gradients[leaf].max_abs for leaf in leaves)
@@ -79,16 +84,34 @@ def _alike(trace: Trace, alike: list[tuple[Leaf, Row]]) -> Found:
         if none
         else "so the units of a layer give the same and get the same gradient, and hardly become different"
     )
-    message = capital(f"{place} computes with start values that break no symmetry: {_span(alike)} {what}, {so}.")
+    verb = "computes with" if place == used else "sets"
+    what = what.replace("are", "is", 1) if len(alike) == 1 else what
+    at = "" if place == used else f" ({used})"
+    message = capital(f"{place} {verb} start values that break no symmetry: {_span(alike)}{at} {what}, {so}.")
     remedy = (
         "Start weights with random values (nn.init.kaiming_uniform_, or those that nn.Linear has); 0 is for biases."
     )
     return Found("vanishing" if none else "initialisation", "warning", line, col, message, remedy, [], leaves)
 
 
-def _dead(trace: Trace, layers: list[tuple[Leaf, Row]]) -> list[Found]:
+def _set_at(trace: Trace) -> tuple[int, int] | None:
+    """Where the cell fills weights with one value, if that is at one place."""
+    found = []
+    for node in trace.nodes():
+        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+            continue
+        text = ast.unparse(node)
+        fills = node.func.attr in ("zeros_", "ones_", "constant_", "fill_", "zero_") and "grad" not in text
+        if fills and "bias" not in text and "buffer" not in text:
+            found.append((node.lineno, node.col_offset))
+    return found[0] if len({line for line, _ in found}) == 1 else None
+
+
+def _dead(trace: Trace, layers: list[tuple[Leaf, Row]], explained: set[Leaf]) -> list[Found]:
     """Every weight's gradient is exactly zero, because a relu gives nothing but zeros, or for a step function."""
     dead = [r for r in trace.rows if r.reached and r.op == "relu" and r.stats is not None and r.stats.zeros == 1]
+    if dead and any(leaf in explained for leaf, _ in layers):
+        return []
     if dead:
         why = "`relu` gives nothing but zeros and passes nothing on"
         remedy = "Lower the learning rate, start biases at 0, or use leaky_relu or gelu."

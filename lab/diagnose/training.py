@@ -9,8 +9,6 @@ import re
 from ..gathered import Chain, Leaf, OptimizerFacts, Trace, ancestors
 from .found import Found, capital, listed, made_to_train, verb, where
 
-_UNLISTED = re.compile(r"\w+(\.\w+)+\[[^\]]+\](\.|$)")  # a parameter in a module's plain list, or of a module there
-
 
 def piled_up(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """No zero_grad() between two steps."""
@@ -19,7 +17,8 @@ def piled_up(trace: Trace, explained: set[Leaf]) -> list[Found]:
         return []
     line, col, place = where(trace, chain)
     piled = trace.steps.piled
-    steps = piled.steps if piled is not None else trace.steps.by_hand
+    moved = [leaf for leaf in trace.gradients if leaf not in trace.optimized]
+    steps = piled.steps if piled is not None else -(-trace.steps.by_hand // max(len(moved), 1))
     name = optimizer_name(trace, piled) if piled is not None else ""
     several = len(trace.steps.optimizers) > 1 and name != "the optimizer"
     who = f"between the steps of {name}" if several else "between the steps"
@@ -28,6 +27,13 @@ def piled_up(trace: Trace, explained: set[Leaf]) -> list[Found]:
         f"goes by the sum of all batches so far ({steps:,} steps)."
     )
     remedy = f"Call {name if name != 'the optimizer' else 'optimizer'}.zero_grad() before backward()."
+    clears = [at for at, _ in calls(trace, "zero_grad") if line is not None and _outside(trace, at, line)]
+    if piled is not None and len(clears) == 1 and clears[0] < line and name in trace.texts()[clears[0] - 1]:  # type: ignore[operator]
+        remedy = f"Move {name}.zero_grad() from line {clears[0]} into the loop, before backward()."
+        message = capital(
+            f"{place} adds its gradients to those that a step has used already: {name}.zero_grad() on line {clears[0]} "
+            f"runs outside the loop over the batches, and {piled.stale:,} of {steps:,} steps go by sums of batches."
+        )
     if piled is None:
         remedy = "Set the gradient back after each step: w.grad = None, or w.grad.zero_()."
     return [Found("zero-grad", "warning", line, col, message, remedy)]
@@ -79,7 +85,7 @@ def _unstepped(trace: Trace) -> list[tuple[str, list[Leaf]]]:
     made = {
         ast.unparse(target)
         for node in trace.nodes()
-        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and _of_optim(node.value)
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and of_optim(node.value)
         for target in (node.targets[0].elts if isinstance(node.targets[0], ast.Tuple) else node.targets)
     }
     used = {name: {ast.unparse(n.func.value) for n in trace.nodes()  # type: ignore[attr-defined]
@@ -89,7 +95,7 @@ def _unstepped(trace: Trace) -> list[tuple[str, list[Leaf]]]:
     return [(names[0], left)] if len(names) == 1 else []
 
 
-def _of_optim(call: ast.Call) -> bool:
+def of_optim(call: ast.Call) -> bool:
     text = ast.unparse(call.func)
     return "optim." in text or text in ("SGD", "Adam", "AdamW", "RMSprop", "Adagrad")
 
@@ -108,6 +114,10 @@ def cleared(trace: Trace, explained: set[Leaf]) -> list[Found]:
         )
         remedy = "The order of a step is zero_grad(), the loss, backward(), step()."
         return [Found("optimizer", "error", step, None, message, remedy)]
+    clears = [at for at, _ in calls(trace, "zero_grad")]
+    before = back is not None and clears and all(at < back for at in clears)
+    if before and len({_function(trace, at) for at in (*clears, back)}) == 1:  # type: ignore[arg-type]
+        return []  # they are zero by themselves
     line, col = _call_between(trace, "zero_grad", back, step) or (step, None)
     at = f"line {line}" if line != step else place
     message = capital(
@@ -176,7 +186,7 @@ def _others(trace: Trace, chain: Chain, others: list[Leaf]) -> Found:
     roots = list(dict.fromkeys(leaf.name.partition(".")[0] for leaf in others if "." in leaf.name))
     if named and roots and not remade and not named & set(roots):
         made = [n for n in trace.nodes() if isinstance(n, ast.Assign) and isinstance(n.value, ast.Call)]
-        at = [n.lineno for n in made if isinstance(n.value, ast.Call) and _of_optim(n.value)]
+        at = [n.lineno for n in made if isinstance(n.value, ast.Call) and of_optim(n.value)]
         there = f"on line {at[0]}, " if len(at) == 1 else ""
         remedy = f"Give the optimizer {there}the parameters that train: {roots[0]}.parameters()."
     return Found("optimizer", "error", line, col, message, remedy, [], others)
@@ -187,7 +197,7 @@ def _made_after(trace: Trace, others: list[Leaf]) -> str:
     roots = {leaf.name.partition(".")[0] for leaf in others if "." in leaf.name}
     models = [n for n in trace.nodes() if isinstance(n, ast.Assign) and roots & {ast.unparse(t) for t in n.targets}]
     optimizers = [
-        n for n in trace.nodes() if isinstance(n, ast.Assign) and isinstance(n.value, ast.Call) and _of_optim(n.value)
+        n for n in trace.nodes() if isinstance(n, ast.Assign) and isinstance(n.value, ast.Call) and of_optim(n.value)
     ]
     if not models or len(optimizers) != 1 or not optimizers[0].lineno < models[-1].lineno:
         return ""
@@ -394,81 +404,3 @@ def _function(trace: Trace, line: int) -> int:
         if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef) and n.lineno <= line <= (n.end_lineno or n.lineno)
     ]
     return max(around, default=0)
-
-
-def not_held(trace: Trace, explained: set[Leaf]) -> list[Found]:
-    """Parameters that get a gradient and that no optimizer holds, beside others of the same model that it holds."""
-    if not trace.optimized or trace.steps.idle is not None or trace.error is not None:
-        return []  # an error may have come before the step of another optimizer
-    roots = {leaf.name.partition(".")[0] for leaf in trace.optimized if "." in leaf.name}
-    left = [leaf for leaf in trace.parameters() if leaf in trace.gradients and leaf not in trace.optimized]
-    left = [leaf for leaf in left if leaf not in explained]
-    beside = [leaf for leaf in left if leaf.name.partition(".")[0] in roots]
-    alone = [leaf for leaf in left if leaf not in beside and made_to_train(leaf)]
-    found = []
-    if beside:  # what it holds in their place is no second mistake
-        read = trace.consumers()
-        explained.update(leaf for leaf in trace.optimized if leaf not in trace.gradients and leaf not in read)
-    # behind what the optimizer trains, and in training mode: a decoder, say, that was forgotten
-    behind = [leaf for leaf in alone if _behind_trained(trace, leaf)]
-    alone = [leaf for leaf in alone if leaf not in behind]
-    for leaves, severity in ((beside, "warning"), (behind, "warning"), (alone, "note")):
-        if leaves:
-            line, col, place = _step_place(trace, leaves)
-            message = capital(
-                f"{place} steps an optimizer that does not hold {listed(leaves)}: "
-                f"{verb(leaves, 'it gets a gradient and stays as it is', 'they get gradients and stay as they are')}."
-            )
-            remedy = (
-                "Make the optimizer of all of model.parameters() once the model is complete, or freeze "
-                f"{verb(leaves, 'it', 'them')} with requires_grad_(False)."
-            )
-            if unlisted := [leaf.name.partition("[")[0] for leaf in leaves if _UNLISTED.match(leaf.name)]:
-                kept = list(dict.fromkeys(unlisted))
-                at = made_at(trace, kept[0].rpartition(".")[2]) if len(kept) == 1 else None
-                here = f" (line {at})" if at is not None else ""
-                plain = verb(kept, f"is a plain list or dictionary{here}", "are plain lists or dictionaries")
-                message = (
-                    message[:-1] + f"; {listed(kept)} {plain}, of which {kept[0].partition('.')[0]}.parameters() "
-                    "knows nothing."
-                )
-                remedy = "Keep modules in nn.ModuleList or nn.ModuleDict."
-                if all(leaf.name.endswith("]") for leaf in leaves if _UNLISTED.match(leaf.name)):
-                    remedy = "Keep parameters in nn.ParameterList or nn.ParameterDict."
-            elif bare := [leaf for leaf in leaves if not leaf.module and leaf in beside and "." in leaf.name]:
-                are = verb(bare, "is a plain tensor", "are plain tensors")
-                message = f"{message[:-1]}; {listed(bare)} {are} and no nn.Parameter, so parameters() leaves it out."
-                remedy = "Make it a parameter: self.name = nn.Parameter(...)."
-            found.append(Found("optimizer", severity, line, col, message, remedy, [], leaves))
-    return found
-
-
-def _behind_trained(trace: Trace, leaf: Leaf) -> bool:
-    """Whether a module reads what parameters of the optimizer have computed, and is not in evaluation mode."""
-    for row in trace.consumers().get(leaf, ()):
-        root = trace.roots_of(row.path)
-        if row.reached and root not in trace.evaluated:
-            before = ancestors([r for r in row.refs if r is not leaf])
-            if any(isinstance(r, Leaf) and r in trace.optimized and r.module for r in before):
-                return True
-    return False
-
-
-def made_at(trace: Trace, attribute: str) -> int | None:
-    """The line on which the cell sets an attribute of self, or a variable of that name."""
-    for node in trace.nodes():
-        if not isinstance(node, ast.Assign):
-            continue
-        for target in node.targets:
-            for part in target.elts if isinstance(target, ast.Tuple) else (target,):
-                if getattr(part, "attr", getattr(part, "id", "")) == attribute:
-                    return node.lineno
-    return None
-
-
-def _step_place(trace: Trace, leaves: list[Leaf]) -> tuple[int | None, int | None, str]:
-    """Where a step ran; else where the first of the parameters is read."""
-    if trace.steps.last_step:
-        return where(trace, trace.steps.last_step)
-    reader = next((row for row in trace.rows if any(ref in leaves for ref in row.refs)), None)
-    return where(trace, reader.chain if reader is not None else ())

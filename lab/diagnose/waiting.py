@@ -10,6 +10,7 @@ from widgets.figures import size_text, time_text
 
 from ..gathered import Chain, Leaf, Ref, Row, Sample, Trace, ancestors
 from ..sampling import loop_of
+from .cost import _inside
 from .found import Found, capital, code_of, where
 
 HALF = 0.5  # share of a cell's time from which a loader is what it waits for
@@ -26,6 +27,8 @@ ASKING = ("item", "tolist", "numpy", "bool", "print")
 
 def waits(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """A data loader, or a slow line of Python, that takes most of a loop's time."""
+    if trace.error is None and trace.steps.beats >= TURNS and (timed := _timed(trace)) is not None:
+        return [timed]
     total = sum(s.ns for s in trace.samples.values() if s.kind != "import")  # of the looks: those at the loop are part
     total += trace.blind_ns
     scale = min(_spent(trace) / total, FEW_LOOKS) if total else 0.0
@@ -42,6 +45,10 @@ def waits(trace: Trace, explained: set[Leaf]) -> list[Found]:
             if line is not None:
                 lines.setdefault(line, []).append(sample)
     found = _loader(trace, loops, total, scale)
+    if found is None and trace.blind_ns and trace.steps.beats >= TURNS:
+        # on a busy machine most looks are left out: then what was seen is set beside the time in ops, which is known
+        known = total - trace.blind_ns + _inside(trace)
+        found = _loader(trace, loops, known, min(_spent(trace) / known, FEW_LOOKS)) if known > 0 else None
     return [found] if found else _slow_line(trace, lines, total, scale)
 
 
@@ -68,6 +75,44 @@ def _loader(trace: Trace, loops: dict[Chain, list[Sample]], total: int, scale: f
     line, col, words = where(trace, outer.places[at:])
     if line is None:
         return None
+    code = _header(source.locate(*outer.places[at]).code or _text(trace, line))
+    share, net = f"about {_share(spent, total)} of this cell's time", round(spent * scale)
+    each = net / max(_asked(trace, outer, turns), 1)
+    loaded = any(s.kind == "loader" for s in samples)
+    return _waited(trace, samples, (line, col, words), code, share, net, each, loaded)
+
+
+def _timed(trace: Trace) -> Found | None:
+    """Of the loops over data loaders, which are timed, the one that waits longest."""
+    loops = [(chain, f) for chain, f in trace.fetched.items() if f.batches >= TURNS and f.ns >= LEAST_NS]
+    for chain, fetched in sorted(loops, key=lambda pair: -pair[1].ns):
+        line, col, words = where(trace, chain)
+        if line is None or fetched.ns < HALF * fetched.loop_ns:
+            continue
+        samples = [s for s in trace.samples.values() if s.kind == "loader" and s.places[s.waits :][:1] == chain[:1]]
+        code = _header(source.locate(*chain[0]).code or _text(trace, line))
+        share = f"{_share(fetched.ns, fetched.loop_ns)} of this loop's time"
+        each = fetched.ns / fetched.batches
+        found = _waited(trace, samples, (line, col, words), code, share, fetched.ns, each, True)
+        if found is not None:
+            return found
+    return None
+
+
+def _waited(
+    trace: Trace,
+    samples: list[Sample],
+    at: tuple[int | None, int | None, str],
+    code: str,
+    share: str,
+    spent: int,
+    each: float,
+    loaded: bool,
+) -> Found | None:
+    """The finding, with the line of the data's own that takes most of it."""
+    line, col, words = at
+    if each < SMALL_NS and spent < LONG_NS:
+        return None
     inside: dict[tuple[str, int], tuple[int, Any]] = {}
     for s in samples:
         within = s.places[: loop_of(s)]
@@ -75,19 +120,15 @@ def _loader(trace: Trace, loops: dict[Chain, list[Sample]], total: int, scale: f
         if spot is not None:
             inside[_at(spot)] = (inside.get(_at(spot), (0, spot))[0] + s.ns, spot)
     slow = max(inside.values(), key=lambda pair: pair[0], default=None)
-    code = _header(source.locate(*outer.places[at]).code or _text(trace, line))
     where_slow, remedy_line = "", ""
-    if slow is not None and slow[0] > 0.5 * spent:
+    if slow is not None and slow[0] > 0.5 * sum(s.ns for s in samples):
         code_of_slow, function = source.locate(*slow[1]).code, slow[1][0].co_name
         there = _words(trace, slow[1])
         text = f" (`{code_of_slow}`)" if code_of_slow and len(code_of_slow) < 60 else ""
         where_slow = f"; {there}{text} in {function} takes most of it"
         remedy_line = f"Make {there} faster or do its work once, before the loop"
-    loaded = any(s.kind == "loader" for s in samples)
-    share, spent = _share(spent, total), round(spent * scale)
-    each = spent / max(_asked(trace, outer, turns), 1)
     message = capital(
-        f"{words} waits for its data: about {share} of this cell's time passes in `{code}` before "
+        f"{words} waits for its data: {share} passes in `{code}` before "
         f"the batches come, {time_text(each / 1e6)} for each{where_slow}."
     )
     ways = [remedy_line] if remedy_line else []
@@ -97,8 +138,6 @@ def _loader(trace: Trace, loops: dict[Chain, list[Sample]], total: int, scale: f
         ways.append("Load and convert the data once, before the loop, or in another process")
     ways.append("keep what fits into memory as one tensor" if loaded else "use a DataLoader with num_workers")
     remedy = capital("; or ".join(ways) + ".")
-    if each < SMALL_NS and spent < LONG_NS:
-        return None
     severity = "warning" if each >= BATCH_NS and spent >= MATTERS_NS else "note"
     return Found("data-loader", severity, line, col, message, remedy)
 

@@ -168,7 +168,7 @@ for i, (x, y) in enumerate(loader):
     ),
     "all weights zero": Planted(
         "vanishing",
-        (9,),
+        (4,),
         """
 torch.manual_seed(0)
 model = nn.Sequential(nn.Linear(10, 30), nn.ReLU(), nn.Linear(30, 3))

@@ -153,7 +153,7 @@ for _ in range(10):
     ),
     "init zeros, hidden": Planted(
         "vanishing",
-        (8,),
+        (4,),
         """
 model = nn.Sequential(nn.Linear(16, 32), nn.Tanh(), nn.Linear(32, 4))
 for m in model:
@@ -168,7 +168,7 @@ for _ in range(10):
     ),
     "init ones": Planted(
         "initialisation",
-        (6,),
+        (3,),
         """
 model = nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 32), nn.ReLU(), nn.Linear(32, 4))
 for p in model.parameters():
@@ -181,7 +181,7 @@ for _ in range(10):
     ),
     "init constant": Planted(
         "initialisation",
-        (7,),
+        (5,),
         """
 class Net(nn.Module):
     def __init__(self):
