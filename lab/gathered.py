@@ -316,6 +316,8 @@ class Trace:
     """Dropouts that a module in evaluation mode ran, and how often."""
     repeated: dict[Row, tuple[int, int]] = field(default_factory=dict)
     """Ops that take values by integer tensors in which some indices repeat: how many values, how many places."""
+    fetched: dict[Chain, Any] = field(default_factory=dict)
+    """Loops over a data loader -> the `Fetched` of each."""
     joined: dict[Row, int] = field(default_factory=dict)
     """Ops that put tensors with a history together -> the most at once that one row had made."""
     kept: list[Kept] = field(default_factory=list)
