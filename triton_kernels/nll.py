@@ -34,20 +34,25 @@ def nll_kernel(
     x_ptr, target_ptr, weight_ptr, out_ptr, fault_ptr, rows, columns, x_row, x_column, ignore_index, slot,
     HAS_X: tl.constexpr, HAS_WEIGHT: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """out = -w[t] x[t]; without x, the weights w[t] themselves."""
+    """out = -w[t] x[t]; without x, the weights w[t] themselves; with neither, 1 for a row that counts."""
     row = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     live = row < rows
     target = tl.load(target_ptr + row, mask=live, other=ignore_index)
     counted = target != ignore_index
     valid = (target >= 0) & (target < columns)
-    notes.note(live & counted & (valid == 0), target, fault_ptr, slot)
+    if HAS_X or HAS_WEIGHT:
+        notes.note(live & counted & (valid == 0), target, fault_ptr, slot)
+    else:
+        valid = counted
     at = live & counted & valid
     if HAS_X:
         y = tl.load(x_ptr + row * x_row + target * x_column, mask=at, other=0.0) * -1.0
         if HAS_WEIGHT:
             y = y * tl.load(weight_ptr + target, mask=at, other=0.0)
-    else:
+    elif HAS_WEIGHT:
         y = tl.load(weight_ptr + target, mask=at, other=0.0)
+    else:
+        y = tl.full([BLOCK], 1.0, tl.float32)
     y = tl.where(valid, y, float("nan"))
     y = tl.where(counted, y, 0.0)
     tl.store(out_ptr + row, y.to(out_ptr.dtype.element_ty), mask=live)
@@ -71,12 +76,14 @@ def nll_backward_kernel(
 
 def nll_forward(x: Any | None, target: Any, weight: Any | None, out: Any, ignore_index: int = -100,
                 config: Config | None = None, fault: int = 0) -> None:  # fmt: skip
-    """``out = -w[target] x[row, target]`` for `x` (N, C) of any strides; without `x`, ``out = w[target]``."""
-    if x is None and weight is None:
-        raise ValueError("nll_forward: needs scores or class weights")
-    columns = x.shape[1] if x is not None else weight.shape[0]  # type: ignore[union-attr]
+    """``out = -w[target] x[row, target]`` for `x` (N, C) of any strides; without `x`, ``out = w[target]``.
+
+    With neither, ``out`` is 1 where the target is not `ignore_index`, whatever it is.
+    """
+    columns = x.shape[1] if x is not None else weight.shape[0] if weight is not None else 0
     steps = (0, 0) if x is None else runtime.element_strides(x)
-    arrays = (weight if x is None else x, target, x if weight is None else weight, out)
+    given = out if x is None and weight is None else weight if x is None else x
+    arrays = (given, target, given if weight is None else weight, out)
     _check("nll", x, target, weight, out)
     key = ("nll", *runtime.key_of(*arrays), x is None, weight is None, ignore_index, fault, _key(config))
     launch = _launches.get(key)
@@ -133,9 +140,10 @@ def _launch(kernel: Any, size: int, ints: list[int], constants: dict[str, Any], 
 def compile_cases(dtype: str) -> list[Case]:
     """What the compile check compiles, for one dtype."""
     pointer = f"*{dtype}"
+    forward = (pointer, "*i64", pointer, pointer, "*i64", 999, 1000, 1000, 1, -100, 3)
     return [
-        Case("nll", nll_kernel, (pointer, "*i64", pointer, pointer, "*i64", 999, 1000, 1000, 1, -100, 3),
-             {"HAS_X": True, "HAS_WEIGHT": True}, SPACE),
+        Case("nll", nll_kernel, forward, {"HAS_X": True, "HAS_WEIGHT": True}, SPACE),
+        Case("nll_counted", nll_kernel, forward, {"HAS_X": False, "HAS_WEIGHT": False}, Space.of([SPACE.default])),
         Case("nll_backward", nll_backward_kernel, (pointer, "*i64", pointer, pointer, 999, 1000, 1, -100),
              {"HAS_WEIGHT": True}, SPACE),
     ]  # fmt: skip

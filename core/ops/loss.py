@@ -99,6 +99,16 @@ _class_weight = operation("class_weight", _class_weight_forward, inputs="target 
                           doc="The weight of each row's class, 0 for ignored rows.")  # fmt: skip
 
 
+_counted = operation(
+    "counted_targets",
+    lambda xp, target, ignore_index, dtype: (target != ignore_index).astype(dtype.numpy),
+    inputs="target",
+    params={"ignore_index": -100, "dtype": dtypes.float32},
+    samples=lambda rng: [((rng.integers(0, 3, 6),), {"ignore_index": 1})],
+    doc="1 for each target that counts, 0 for one that is ignored.",
+)
+
+
 def _cross_entropy_forward(xp: Any, x: Any, target: Any, weight: Any, ignore_index: int, label_smoothing: float) -> Any:
     if x.ndim == 3:  # (n, C, m): what the device cuda takes without a copy
         x = x.swapaxes(1, 2).reshape(-1, x.shape[1])
@@ -254,10 +264,14 @@ def _over_classes(losses: Tensor, rows: Tensor, target: Tensor, weight: Tensor |
         return losses.sum()
     if weight is not None:
         return losses.sum() / _class_weight(rows, weight, ignore_index=ignore_index).sum()
-    if isinstance(rows._a, np.ndarray):
+    if not rows.is_cuda:
         ignored = np.count_nonzero(rows._a == ignore_index)
         return losses.mean() if not ignored else losses.sum() / (rows._a.size - ignored)
-    return losses.sum() / (rows != ignore_index).sum()  # no wait for a GPU
+    exact = (
+        losses if losses.dtype.itemsize > 2 else losses.to(dtypes.float32)
+    )  # a half type counts no further than 2048
+    counted = _counted(rows, ignore_index=ignore_index, dtype=exact.dtype).sum()  # not asked for: no wait for a GPU
+    return (exact.sum() / counted).to(losses.dtype)
 
 
 @public(method=False, namespace="nn.functional")

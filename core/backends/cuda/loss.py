@@ -79,6 +79,15 @@ def _class_weight(target: Any, weight: Any, ignore_index: int) -> Any:
     return out
 
 
+def _counted(target: Any, ignore_index: int, dtype: Any) -> Any:
+    from triton_kernels import nll
+
+    out = empty(target.shape, dtype.numpy)
+    if out.size:
+        nll.nll_forward(None, _dense(target), None, out, ignore_index)
+    return out
+
+
 def _no_weight_gradient(needs: Any) -> str | None:
     return "gives no gradient of the class weights" if needs[2] else None
 
@@ -96,4 +105,7 @@ ROWS = {
     "class_weight": Row("nll_kernel", name, _class_weight,
                         lambda target, weight, ignore_index: floating(weight)
                         or (None if target.dtype == np.int64 else f"takes int64 targets, got {target.dtype}")),
+    "counted_targets": Row("nll_kernel", name, _counted,
+                           lambda target, ignore_index, dtype: None if target.dtype == np.int64
+                           else f"takes int64 targets, got {target.dtype}"),
 }  # fmt: skip

@@ -62,6 +62,16 @@ def test_classes_in_the_middle_are_those_of_the_cpu(shape: tuple[int, ...], smoo
     np.testing.assert_allclose(found[0][1], found[1][1], rtol=1e-5, atol=1e-7)
 
 
+@pytest.mark.parametrize("dtype", [core.float32, core.bfloat16])
+def test_the_mean_is_over_the_rows_that_count(dtype: Any) -> None:
+    target = core.tensor([0, -100] * 1031)  # 1031 is no bfloat16
+    losses = [
+        F.cross_entropy(core.ones(2062, 3, dtype=dtype, device=where), target.to(where)) for where in ("cpu", "cuda")
+    ]
+    assert losses[1].dtype is dtype
+    assert losses[0].item() == losses[1].item()
+
+
 def test_an_index_out_of_range(rng: np.random.Generator) -> None:
     """As the kernels tell it, where the host does not look first."""
     x, bad = rng.random((3, 4)).astype("f"), np.array([[0, 3]])
