@@ -48,6 +48,7 @@ class Recorder(observe.Observer):
         self.memory = follower(self.trace.blocks, self)
         self.error: Exception | None = None
         self.own_ns = 0
+        self.around_ns = 0  # what listening to another library costs beside that
         # own time since backward() began and since its last node; laps of nodes so far; time of ops in create_graph
         self._window = self._nested = self._laps = self._graph = 0
         self._backends: dict[tuple[str, str], str] = {}
@@ -335,7 +336,7 @@ class Recorder(observe.Observer):
         g.count += 1
         if g.count == 1:  # the parameter may be gone when the recording ends
             self.trace.weights[leaf] = measure.rms(measure.spread(e.leaf._a))
-        g.fresh = g.count & (g.count - 1) == 0 or g.count % EVERY == 0
+        g.fresh = g.count & (g.count - 1) == 0 or g.count % EVERY == 0 or self.steps.doubts
         if g.fresh or not (self.memory.was_finite(e.gradient) or measure.finite(e.gradient)):
             measure.gradient(g, e.gradient)
             g.fresh = True

@@ -18,8 +18,10 @@ from time import perf_counter_ns
 from types import CodeType, FrameType
 from typing import Any
 
+from core import observe
 from core.source import is_ours
 
+from .fetches import Fetches
 from .gathered import Sample, Trace
 
 FIRST, LATER, SHARE = 0.002, 0.01, 0.03  # seconds between looks: at first, at last; between, of the time so far
@@ -70,9 +72,20 @@ class Sampler:
         self._who, self._queue = threading.get_ident(), Queue()
         self._end = threading.Event()
         self._thread: threading.Thread | None = None
+        self._fetches: Fetches | None = None
 
     def start(self) -> None:
         """Begin to look."""
+        recorder = next((o for o in observe.observers if getattr(o, "trace", None) is self.trace), None)
+        if recorder is not None:
+            clock, total = Queue(), [0]
+
+            def starved() -> int:
+                total[0] += clock.since()[1]
+                return total[0]
+
+            self._fetches = Fetches(recorder, starved, clock.close)
+            self._fetches.start()
         self._thread = threading.Thread(target=self._run, name="gradlab sampler", daemon=True)
         try:
             self._thread.start()
@@ -81,6 +94,9 @@ class Sampler:
 
     def stop(self) -> None:
         """Look no more; when this returns, the thread has gone."""
+        if self._fetches is not None:
+            self._fetches.stop()
+            self._fetches = None
         self._end.set()
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join()

@@ -27,6 +27,7 @@ class Steps:
         self._spent: dict[int, tuple[Any, int]] = {}
         self._stale: dict[int, bool] = {}  # parameter -> whether its gradient was added to a used one
         self._fresh: set[int] = set()  # parameters whose gradients came since their last step
+        self.doubts = False  # whether the next gradients are to be looked at, each of them
         self._stepping = False
         self._site: Site = ()
         self._owner: dict[int, Any] = {}  # parameter -> a weak reference to the optimizer that stepped it last
@@ -126,7 +127,9 @@ class Steps:
         came = [g for leaf in leaves if (g := self.trace.gradients.get(leaf)) is not None]
         fresh = any(id(p) in self._fresh for p in parameters)
         if fresh and any(g.max_abs for g in came):
-            if facts.cleared is None:
+            # not every gradient is looked at: those that came last may have been zero when they came
+            self.doubts = not any(g.max_abs and g.fresh for g in came)
+            if facts.cleared is None and not self.doubts:
                 facts.cleared = self.fold.chain(site)
         elif not with_gradient and not (fresh and came) and facts.idle is None:
             facts.idle, facts.idle_leaves = self.fold.chain(site), leaves

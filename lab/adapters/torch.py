@@ -239,6 +239,7 @@ class Watch:
             return self._backward(function, args, keywords)
         if self._updating and (self._stepping is None or self._user() is self._stepping):
             return function(*args, **keywords)
+        begin, own = perf_counter_ns(), self.recorder.own_ns
         given = [self.shadow(t) for t in self._tensors((args, keywords))]
         for t in given:
             self._hook_leaf(t)
@@ -255,7 +256,10 @@ class Watch:
             raise
         if keywords.get("inplace") and not name.endswith("_"):
             name += "_"
-        self._tell(name, given, out, start, perf_counter_ns())
+        stop = perf_counter_ns()
+        self._tell(name, given, out, start, stop)
+        listening = perf_counter_ns() - begin - (stop - start)
+        self.recorder.around_ns += max(listening - (self.recorder.own_ns - own), 0)
         return out
 
     def _asked(self, sizes: tuple[Any, ...]) -> None:

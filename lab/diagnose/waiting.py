@@ -91,7 +91,7 @@ def _timed(trace: Trace) -> Found | None:
             continue
         samples = [s for s in trace.samples.values() if s.kind == "loader" and s.places[s.waits :][:1] == chain[:1]]
         code = _header(source.locate(*chain[0]).code or _text(trace, line))
-        share = f"{_share(fetched.ns, fetched.loop_ns)} of this loop's time"
+        share = f"about {_share(fetched.ns, fetched.loop_ns)} of this loop's time"
         each = fetched.ns / fetched.batches
         found = _waited(trace, samples, (line, col, words), code, share, fetched.ns, each, True)
         if found is not None:

@@ -1,0 +1,120 @@
+"""How long loops wait for the batches of a data loader: its ``__next__`` is timed while a cell is recorded.
+
+The looks of `sampling` tell in which line the time passes; on a busy machine they are few, and this is exact. What the
+recorder takes itself is left out, and so is the time in which other programs had the processor.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from time import perf_counter_ns
+from typing import Any
+
+from core import source
+from core.utils.data import passes
+
+from .gathered import Chain
+
+
+@dataclass
+class Fetched:
+    """What one loop asked of a data loader."""
+
+    batches: int = 0
+    ns: int = 0
+    """The time in which it waited for them."""
+    loop_ns: int = 0
+    """The time from the first to the last, what the loop did with them included."""
+
+
+class Fetches:
+    """Times the loaders' ``__next__`` in the thread that made it, between `start` and `stop`."""
+
+    def __init__(self, recorder: Any, starved: Callable[[], int], close: Callable[[], None]) -> None:
+        self.recorder, self._starved, self._close = recorder, starved, close
+        self._who = threading.get_ident()
+        self._patched: list[tuple[Any, Any]] = []
+        self._inside = False
+        self._ended: dict[int, tuple[Any, int]] = {}  # iterator -> it, and when it gave its last batch
+
+    def start(self) -> None:
+        """Begin to time; loaders of a library that is imported later are not."""
+        self._patch(passes.Pass)
+        foreign = sys.modules.get("torch.utils.data.dataloader")
+        if foreign is not None:
+            self._patch(foreign._BaseDataLoaderIter)
+
+    def stop(self) -> None:
+        """Take it all back."""
+        for kind, own in self._patched:
+            kind.__next__ = own
+        self._patched.clear()
+        self._ended.clear()
+        self._close()
+
+    def _patch(self, kind: Any) -> None:
+        own = kind.__next__
+        timed = self._timed
+
+        def __next__(iterator: Any) -> Any:
+            return timed(own, iterator)
+
+        # a frame of the lab would end the chain of the user's frames: these two count as the loader's
+        __next__.__code__ = __next__.__code__.replace(co_filename=passes.__file__)
+        kind.__next__ = __next__
+        self._patched.append((kind, own))
+
+    def _now(self) -> int:
+        """A clock that stands still while the recorder works and while the thread gets no processor."""
+        recorder = self.recorder
+        return perf_counter_ns() - int(recorder.own_ns) - int(recorder.around_ns) - self._starved()
+
+    def _timed(self, own: Any, iterator: Any) -> Any:
+        if self._inside or threading.get_ident() != self._who:
+            return own(iterator)
+        self._inside, begin = True, self._now()
+        came = False
+        try:
+            batch = own(iterator)
+            came = True
+            return batch
+        finally:
+            self._inside, end = False, self._now()
+            try:
+                self._note(iterator, begin, end, came)
+            except Exception as error:  # as in the recorder: an error of its own is never the user's
+                self.recorder._break(error)
+
+    def _note(self, iterator: Any, begin: int, end: int, came: bool) -> None:
+        chain = self._place()
+        if not chain or self.recorder.error is not None:
+            return
+        found = self.recorder.trace.fetched.setdefault(chain, Fetched())
+        before = self._ended.get(id(iterator))
+        if before is not None and before[0] is iterator:
+            found.loop_ns += max(begin - before[1], 0)
+        wait = max(end - begin, 0)
+        found.ns += wait
+        found.loop_ns += wait
+        found.batches += came
+        if came:
+            self._ended[id(iterator)] = iterator, end
+        else:
+            self._ended.pop(id(iterator), None)
+
+    def _place(self) -> Chain:
+        """The user's loop."""
+        frame: Any = sys._getframe(1)
+        while frame is not None:
+            name = frame.f_code.co_filename
+            if name != __file__ and not source.is_ours(name):
+                fold = self.recorder.fold
+                return fold.chain(fold.site((frame.f_code, frame.f_lasti)))  # type: ignore[no-any-return]
+            frame = frame.f_back
+        return ()
+
+
+Fetches._timed.__code__ = Fetches._timed.__code__.replace(co_filename=passes.__file__)
