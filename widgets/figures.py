@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterable
+from functools import lru_cache
 
 
 def time_text(ms: float | None) -> str:
@@ -80,7 +81,12 @@ def shape_text(shape: Iterable[int]) -> str:
     >>> shape_text([128, 64]), shape_text([])
     ('128×64', 'scalar')
     """
-    return "×".join(str(n) for n in shape) or "scalar"
+    return _product(tuple(shape))
+
+
+@lru_cache(1024)
+def _product(shape: tuple[int, ...]) -> str:
+    return "×".join(map(str, shape)) or "scalar"
 
 
 def size_text(size_bytes: float) -> str:

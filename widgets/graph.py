@@ -174,7 +174,6 @@ class _Builder:
         self.structure = Structure(record)
         self.branching = any(self.structure.branches)
         self.chips: dict[int, Chip] = {}
-        self.shapes: dict[tuple[int, ...], str] = {}
         self.sizes: dict[tuple[str, ...], tuple[float, float]] = {}
 
     def build(self) -> Graph:
@@ -353,8 +352,7 @@ class _Builder:
         if "error" not in op.flags or op.dtype:
             if not op.dtype:  # an optimizer's step has no output
                 return ""
-            size = tuple(op.shape)
-            return self.shapes.get(size) or self.shapes.setdefault(size, shape_text(op.shape))
+            return shape_text(op.shape)
         shapes = [(self.record.ops[i] if i >= 0 else self.record.tensors[-1 - i]).shape for i in self.inputs[index]]
         return shorten("of " + ", ".join(map(shape_text, shapes)), 40)
 

@@ -55,7 +55,8 @@ def png(record: Record, graph: Graph | None = None) -> bytes:
         return b""  # the still card then has its sentences and tables
     layout = graph.layouts[view.layout]
     width, height = layout.width + 2 * MARGIN, layout.height + 2 * MARGIN
-    scale = max(min(SCALE, LARGEST / max(width, height)), LEAST)
+    wanted = SCALE if len(view.items) <= TEXT_LIMIT else 1.0
+    scale = max(min(wanted, LARGEST / max(width, height)), LEAST)
     size = min(math.ceil(width * scale), LARGEST), min(math.ceil(height * scale), LARGEST)
     fine = 2 if size[0] * size[1] <= FINE and len(view.items) <= TEXT_LIMIT else 1
     image = Image.new("RGB", (size[0] * fine, size[1] * fine), WHITE)
