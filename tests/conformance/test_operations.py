@@ -15,12 +15,16 @@ from core.op import Operation
 from . import harness as h
 
 # The hot paths: these rows must be there and must run on a plain float32 argument. Products stay with NumPy's BLAS.
-HOT = ["sum", "mean", "amax", "amin", "softmax", "log_softmax", "layer_norm", "cross_entropy", "embedding"]
+HOT = ["sum", "mean", "amax", "amin", "softmax", "log_softmax", "layer_norm", "cross_entropy", "embedding",
+       "rms_norm", "group_norm", "batch_norm", "batch_norm_eval"]  # fmt: skip
 HOT_CUDA = ["sum", "mean", "amax", "amin", "matmul", "softmax", "log_softmax", "cross_entropy", "linear", "embedding",
             "embedding_backward", "index", "index_backward", "index_put", "gather", "gather_backward",
             "scatter_add", "scatter", "one_hot_rows", "nll_loss", "class_weight", "sort", "topk", "kthvalue",
             "median", "conv", "conv_transpose", "conv_weight", "max_pool", "adaptive_max_pool", "window_sum",
-            "window_spread", "im2col", "col2im", "resample", "resample_transposed", "lstm", "gru", "rnn"]  # fmt: skip
+            "window_spread", "im2col", "col2im", "resample", "resample_transposed", "lstm", "gru", "rnn",
+            "layer_norm", "rms_norm", "group_norm", "batch_norm", "batch_norm_eval", "cumsum", "cumprod", "cummax",
+            "cummin", "logcumsumexp", "dropout", "prod", "any", "all", "count_nonzero", "vector_norm", "max_dim",
+            "min_dim", "var", "std", "logsumexp", "argmax", "argmin"]  # fmt: skip
 BACKWARD = ["softmax.backward", "log_softmax.backward", "layer_norm.backward", "cross_entropy.backward"]
 
 CASES = [(o, i) for o in h.OPERATIONS if o.samples for i in range(len(o.samples(np.random.default_rng(0))))]
