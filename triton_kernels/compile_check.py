@@ -24,6 +24,7 @@ from typing import Any
 
 TARGETS = ("sm_80", "sm_90", "sm_100", "gfx942")
 DTYPES = ("fp32", "fp16", "bf16", "fp64")
+_SAY_EVERY_S = 30
 QUICK_TARGET = "sm_90"
 QUICK_PRINTED = ("sm_90", "gfx942")
 
@@ -83,8 +84,13 @@ def check(
                     row.pruned[reason] += 1
                 else:
                     tasks.append((row, case, config))
-    for (row, case, config), result in zip(tasks, _compiled(tasks, jobs), strict=True):
+    started = said = time.perf_counter()
+    for i, ((row, case, config), result) in enumerate(zip(tasks, _compiled(tasks, jobs), strict=True), 1):
         _enter(row, case, config, result, row.target)
+        if time.perf_counter() - said > _SAY_EVERY_S:
+            said = time.perf_counter()
+            print(f"{i} of {len(tasks)} compiled in {said - started:.0f} s: {row.kernel} for {row.target}",
+                  file=sys.stderr, flush=True)  # fmt: skip
     return rows
 
 
