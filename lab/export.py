@@ -41,12 +41,18 @@ def page(record: Record) -> str:
 def save(record: Record, path: str | os.PathLike[str]) -> None:
     """Write a record to a file: `.html` the card, `.json` what `Record.from_json` reads, `.txt` the text.
 
-    *Raises*: ValueError for another suffix.
+    *Raises*: ValueError for another suffix, FileNotFoundError for a folder that is not there.
     """
     target = Path(path)
     if target.suffix not in FORMS:
         raise ValueError(
             f"save: got {target.name!r}, needs a name that ends in {', '.join(FORMS)}; remedy: report.html for the card"
+        )
+    if not target.parent.is_dir():
+        what = "is no folder" if target.parent.exists() else "does not exist"
+        raise FileNotFoundError(
+            f"save: got {os.fspath(path)!r}, but the folder {str(target.parent)!r} {what}; needs one that is there; "
+            f"remedy: Path({str(target.parent)!r}).mkdir(parents=True), or another name"
         )
     make = {".html": page, ".json": Record.to_json, ".txt": widgets.text}[target.suffix]
     target.write_text(make(record), encoding="utf-8", errors="replace")

@@ -378,23 +378,43 @@ def times(rows: list[OpRow]) -> int:
 def taken(structure: Structure) -> dict[int, str]:
     """What is to be said of branches, by line: how often an op ran in one, and that none did.
 
+    Without an op a branch may have been taken all the same, to print something: it was not where the others of its
+    choice were, as often as the choice was made.
+
     Examples
     --------
     >>> source = "if x.sum() > 0:\\n    y = x.exp()\\nelse:\\n    y = x.log()"
     >>> taken(Structure(Record(source=source, ops=[OpRow(0, "exp", line=2, col=8, end_line=2, end_col=15)])))
     {1: 'branch taken: 1 op ran in it', 3: 'not taken: no op ran in this branch'}
     """
-    inside: dict[Block, int] = {}
+    inside: dict[Block, list[OpRow]] = {}
     for row, branches in zip(structure.record.ops, structure.branches, strict=True):
         for branch in branches:
-            inside[branch] = inside.get(branch, 0) + row.count
+            inside.setdefault(branch, []).append(row)
+    made = _made(structure.blocks) if inside else {}
     told: dict[int, str] = {}
     for branch in inside:
+        known = made.get(branch)
+        full = known is not None and sum(times(inside[one]) for one in branch.others if one in inside) >= known
         for one in branch.others:
-            count = inside.get(one, 0)
+            count = sum(row.count for row in inside.get(one, ()))
             words = f"{count:,} op{'' if count == 1 else 's'} ran in it"
-            says = f"branch taken: {words}" if count else "not taken: no op ran in this branch"
+            says = f"branch taken: {words}" if count else "no op ran in this branch"
+            says = f"not taken: {says}" if full and not count else says
             if one.line in told and told[one.line] != says:
                 says = f"{told[one.line]}; {shorten(one.label, 40)}: {says}"
             told[one.line] = says
     return dict(sorted(told.items()))
+
+
+def _made(level: list[Block], rounds: int = 1) -> dict[Block, int]:
+    """How often the choice of each branch was made, where the source alone says: in no function, in loops of known
+    lengths."""
+    found: dict[Block, int] = {}
+    for block in level:
+        if block.kind == "branch":
+            found[block] = rounds
+            found |= _made(block.inside, rounds)
+        elif block.kind == "loop" and block.times is not None:
+            found |= _made(block.inside, rounds * block.times)
+    return found

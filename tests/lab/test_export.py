@@ -44,6 +44,10 @@ def test_saved_as_page_rows_and_text(recorded: Any, tmp_path: Path) -> None:
     assert "tanh" in (tmp_path / "report.txt").read_text()
     with pytest.raises(ValueError, match=r"report.pdf.*\.html"):
         recorded.save(tmp_path / "report.pdf")
+    with pytest.raises(FileNotFoundError, match=r"the folder '.*no' does not exist.*mkdir"):
+        recorded.save(tmp_path / "no" / "report.html")
+    with pytest.raises(FileNotFoundError, match="is no folder"):
+        recorded.save(tmp_path / "report.html" / "report.html")
 
 
 def test_the_trace_is_what_perfetto_reads(recorded: Any, tmp_path: Path) -> None:

@@ -236,6 +236,16 @@ def test_match():
     }
 
 
+def test_a_branch_without_an_op_may_have_been_taken():
+    text = "for step in range(4):\n    y = x.exp()\n    if step % 2 == 0:\n        print(step)\n    else:\n        z = y.log()"
+    cell = Cell(text).op("x.exp()", count=4).op("y.log()", count=2)
+    assert taken(Structure(cell.record)) == {3: "no op ran in this branch", 5: "branch taken: 2 ops ran in it"}
+    cell = Cell(text).op("x.exp()", count=4).op("y.log()", count=4)
+    assert taken(Structure(cell.record))[3] == "not taken: no op ran in this branch"
+    cell = Cell("while go():\n    if a:\n        y = x.exp()\n    else:\n        print()").op("x.exp()", count=7)
+    assert taken(Structure(cell.record))[4] == "no op ran in this branch"
+
+
 def test_a_branch_is_said_once_for_a_run_of_boxes():
     cell = Cell("for x in data:\n    if x:\n        y = x.exp()\n        y = y.log()\n    y = y.sin()")
     cell.op("x.exp()", count=2).op("y.log()", count=2).op("y.sin()", count=5)

@@ -26,7 +26,7 @@ function lineRow(p, text, k) {
     const list = [...pinned.ops], called = new Set(list.map(o => +ops[o].places[ops[o].places.length - 1].split(':')[0]));
     if (!p.page && called.size < 4) for (const c of called) folds[c - 1]?.open(true);
     list.length && list.every(o => lift(o, shown) < 0) ? show(home[list[0]][0]) : rest();
-  }}, h('span', {class: 'n'}, bad && h('b', hide, ICON[bad] + ' '), n), h('span', {class: 't'}, paint(p, k)), bars(l), h('span', {class: 'ms'}, l ? time(both(l)) : way && (way[0] === 'n' ? 'not taken' : 'taken')));
+  }}, h('span', {class: 'n'}, bad && h('b', hide, ICON[bad] + ' '), n), h('span', {class: 't'}, paint(p, k)), bars(l), h('span', {class: 'ms'}, l ? time(both(l)) : way && (way[0] === 'b' ? 'taken' : way[2] === 't' ? 'not taken' : 'no op')));
   row.paint = op => row.children[1].replaceChildren(...paint(p, k, op)); sourceRows.set(key, row);
   return row;
 }
