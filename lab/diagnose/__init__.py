@@ -6,13 +6,15 @@ from collections.abc import Callable
 
 from ..gathered import Leaf, Trace
 from .anew import made_in_forward
+from .batches import apart, first_only, one_for_all
 from .constants import number_added
 from .cost import double, overhead
 from .cut import cuts, drawn, nothing_to_do
-from .draws import overwritten, sampled
+from .draws import sampled
+from .elsewhere import elsewhere
+from .evaluation import graphs
 from .failing import failing
 from .found import Found
-from .held import held
 from .layout import classes_last, samples_as_time, scrambled
 from .losses import broadcast, doubled
 from .missing import frozen, missing, misspelt
@@ -21,7 +23,7 @@ from .running import wrong_mode
 from .scale import scale
 from .schedule import scheduled
 from .sizes import step_size
-from .starting import dropped_out, out_of_reach, too_large
+from .starting import dropped_out, out_of_reach, targets_outside, too_large
 from .training import (
     cleared,
     clipped_late,
@@ -35,6 +37,7 @@ from .training import (
 )
 from .unheld import not_held
 from .waiting import asked, copied, waits
+from .writing import lost
 
 ORDER: tuple[Callable[[Trace, set[Leaf]], list[Found]], ...] = (
     failing,
@@ -59,8 +62,12 @@ ORDER: tuple[Callable[[Trace, set[Leaf]], list[Found]], ...] = (
     classes_last,
     scrambled,
     samples_as_time,
-    overwritten,
+    lost,
     out_of_reach,
+    targets_outside,
+    apart,
+    first_only,
+    one_for_all,
     scheduled,
     piled_up,
     made_in_forward,
@@ -70,11 +77,12 @@ ORDER: tuple[Callable[[Trace, set[Leaf]], list[Found]], ...] = (
     misspelt,
     wrong_mode,
     dropped_out,
-    held,
+    graphs,
     scale,
     double,
     waits,
     copied,
+    elsewhere,
     asked,
     overhead,
 )

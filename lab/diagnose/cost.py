@@ -8,6 +8,7 @@ from widgets.figures import size_text, time_text
 
 from ..gathered import Chain, Leaf, Ref, Row, Trace, ancestors
 from .found import Found, capital, code_of, where
+from .neighbours import recipe
 
 MANY = 2000  # op runs below which a cell is over before anybody waits
 SMALL_US = 20.0  # an op shorter than this is mostly the call
@@ -107,6 +108,14 @@ def one_at_a_time(trace: Trace, explained: set[Leaf]) -> list[Found]:
         f"{count:,} times, {each} each{python}."
     )
     remedy = f"Give it all rows at once: an op over {n:,} rows costs little more than an op over one."
+    if slices := recipe(trace, line):
+        loops, text = slices
+        here = [r for r in trace.rows if r.phase == "forward" and not r.cut and trace.line(r.chain) == line]
+        message = capital(
+            f"{place} works on one element at a time, {loops}: `{taking}` takes one of {n:,}, and this line ran "
+            f"{sum(r.count for r in here):,} ops on single numbers{python}."
+        )
+        remedy = f"Take the differences of neighbours by slices, all at once: {text}."
     return [Found("overhead", "note", line, col, message, remedy, [rows[0]])]
 
 

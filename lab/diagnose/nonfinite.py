@@ -6,6 +6,7 @@ from widgets.figures import number
 from widgets.record import Stats
 
 from ..gathered import Bad, Leaf, Ref, Row, Trace
+from .arrays import told
 from .found import Found, capital, code_of, listed, where
 
 LOGARITHMS = {"log", "log2", "log10"}
@@ -206,6 +207,12 @@ def _given(trace: Trace, row: Row, bad: Bad) -> Found:
         return Found("nan", "error", line, col, message, remedy, [row], hit)
     message = capital(f"{place} reads values that are not finite before any op has run on them: {what}{spoilt}.")
     remedy = "Look at the data: x.isnan().any(), and what was divided or parsed to make it."
+    if len(leaves) == 1 and not trained and (known := told(trace, leaves[0])) is not None:
+        words, why, remedy, made = known
+        message = capital(f"{place} reads data that are not finite in `{code_of(trace, row)}`: {words}{spoilt}.")
+        if made is not None:
+            line, col = made, None
+            message = f"Line {made} makes data that are not finite: {why}, and {words} when {place} reads them{spoilt}."
     if trained:
         remedy = "Make the model anew: an earlier step has spoilt its weights (a lower learning rate, clip_grad_norm_)."
     return Found("nan", "error", line, col, message, remedy, [row], hit)

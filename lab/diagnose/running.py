@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..gathered import Leaf, Row, Trace
+from .evaluation import dropping
 from .found import Found, capital, code_of, where
 
 DROPS = {"dropout", "alpha_dropout", "feature_dropout"}
@@ -11,7 +12,7 @@ JUDGED = {"argmax", "eq", "topk", "max", "gt", "ge", "round"}
 
 def wrong_mode(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """Dropout and batch norm that compute what is not meant."""
-    return _trained_in_evaluation(trace) or _judged_in_training(trace)
+    return _trained_in_evaluation(trace) or dropping(trace) or _judged_in_training(trace)
 
 
 def _trained_in_evaluation(trace: Trace) -> list[Found]:
@@ -38,10 +39,6 @@ def _trained_in_evaluation(trace: Trace) -> list[Found]:
 
 def _judged_in_training(trace: Trace) -> list[Found]:
     readers = trace.consumers()
-    for row in trace.rows:
-        functional = row.op in DROPS and trace.modes.get(row.path) is None and "ropout(" in code_of(trace, row)
-        if functional and row.judged and not row.reached:
-            return [_in_every_mode(trace, row)]
     for row in trace.rows:
         seen = trace.modes.get(row.path)
         functional = row.op in DROPS and seen is None and not row.requires_grad

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import ast
 import math
 from collections import Counter
 
 from ..gathered import Leaf, Row, Trace, ancestors
 from .found import Found, capital, listed, made_to_train, where
 from .sizes import wide
+from .zeroed import line_of
 
 # A layer that gets a ten-thousandth of what the best-served layer gets stands still beside it: float32 keeps seven
 # digits and a learning rate is chosen for the largest. Healthy networks, with whatever normalisation, stay within a
@@ -72,9 +72,10 @@ def _alike(trace: Trace, alike: list[tuple[Leaf, Row]]) -> Found:
     """Weights that began with one value everywhere: all units of a layer compute and learn the same."""
     line, col, place = where(trace, alike[0][1].chain)
     used = place
-    if (set_at := _set_at(trace)) is not None:
-        line, col = set_at
-        place = f"line {line}"
+    code = ""
+    if (set_at := line_of(trace, [leaf for leaf, _ in alike])) is not None:
+        line, col, text = set_at
+        place, code = f"line {line}", f" (`{text}`)"
     zero = all(not trace.first.get(leaf, (0.0, 0.0))[0] for leaf, _ in alike)
     leaves = [leaf for leaf, _ in alike]
     none = zero and not any(trace.gradients[leaf].max_abs for leaf in leaves)
@@ -87,24 +88,11 @@ def _alike(trace: Trace, alike: list[tuple[Leaf, Row]]) -> Found:
     verb = "computes with" if place == used else "sets"
     what = what.replace("are", "is", 1) if len(alike) == 1 else what
     at = "" if place == used else f" ({used})"
-    message = capital(f"{place} {verb} start values that break no symmetry: {_span(alike)}{at} {what}, {so}.")
+    message = capital(f"{place}{code} {verb} start values that break no symmetry: {_span(alike)}{at} {what}, {so}.")
     remedy = (
         "Start weights with random values (nn.init.kaiming_uniform_, or those that nn.Linear has); 0 is for biases."
     )
     return Found("vanishing" if none else "initialisation", "warning", line, col, message, remedy, [], leaves)
-
-
-def _set_at(trace: Trace) -> tuple[int, int] | None:
-    """Where the cell fills weights with one value, if that is at one place."""
-    found = []
-    for node in trace.nodes():
-        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
-            continue
-        text = ast.unparse(node)
-        fills = node.func.attr in ("zeros_", "ones_", "constant_", "fill_", "zero_") and "grad" not in text
-        if fills and "bias" not in text and "buffer" not in text:
-            found.append((node.lineno, node.col_offset))
-    return found[0] if len({line for line, _ in found}) == 1 else None
 
 
 def _dead(trace: Trace, layers: list[tuple[Leaf, Row]], explained: set[Leaf]) -> list[Found]:

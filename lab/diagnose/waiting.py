@@ -34,10 +34,13 @@ def waits(trace: Trace, explained: set[Leaf]) -> list[Found]:
     scale = min(_spent(trace) / total, FEW_LOOKS) if total else 0.0
     if total <= 0 or trace.steps.beats < TURNS or trace.error is not None:
         return []
+    timed_places = {chain[:1] for chain in trace.fetched}
     loops: dict[Chain, list[Sample]] = {}
     lines: dict[int, list[Sample]] = {}
     for sample in trace.samples.values():
         at = loop_of(sample)
+        if at >= 0 and sample.places[at : at + 1] in timed_places:
+            continue  # it is timed, and no wait of weight
         if at >= 0 and (sample.beats > 1 or sample.kind == "loader"):
             loops.setdefault(sample.places[at:][:1], []).append(sample)
         elif sample.kind == "python":

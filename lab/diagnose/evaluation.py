@@ -1,0 +1,106 @@
+"""A model in evaluation mode that is not used as such: functional dropout that goes on, graphs that nobody needs."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from widgets.figures import size_text
+
+from ..gathered import Leaf, Row, Trace, ancestors
+from .found import Found, capital, code_of, where
+from .held import ADDING, held
+from .held import _made as made_by
+
+AT_ONCE = 3  # graphs alive together from which they are worth a word
+HEAVY = 1 << 20  # bytes from which it is more than a note
+
+
+def dropping(trace: Trace) -> list[Found]:
+    """F.dropout that does not know of the mode."""
+    for row, times in trace.dropped.items():
+        if row not in trace.rows:
+            continue
+        line, col, place = where(trace, row.chain)
+        code = code_of(trace, row)
+        owner = trace.paths[row.path] or "the model"
+        message = capital(
+            f"{place} drops values in evaluation mode too: `{code}` does not know of eval(), and {owner} was in "
+            f"evaluation mode in {'this run' if times == 1 else f'{times:,} runs'}; what the model gives is another "
+            "thing each time."
+        )
+        meant = re.search(r"training\s*=\s*True", code) is not None  # draws of a Bayesian's, perhaps
+        given = re.sub(r",?\s*training\s*=\s*[^,)]*", "", code)
+        call = f"{given[:-1]}, training=self.training)" if given.endswith(")") else "training=self.training"
+        remedy = f"Write {call}, or use nn.Dropout, which knows the mode."
+        return [Found("mode", "note" if meant else "warning", line, col, message, remedy, [row])]
+    return []
+
+
+def graphs(trace: Trace, explained: set[Leaf]) -> list[Found]:
+    """Graphs that stay alive: of a validation, and those that variables hold."""
+    found = collected(trace)
+    return found + [f for f in held(trace, explained) if f.line not in {first.line for first in found}]
+
+
+def collected(trace: Trace) -> list[Found]:
+    """Outputs of a validation that are put together with their graphs, which no backward() needs."""
+    if trace.failed or trace.error is not None:
+        return []
+    for row, count in trace.joined.items():
+        if row.reached or row.path or count < AT_ONCE or row not in trace.rows:
+            continue
+        refs = [ref for ref in row.refs if isinstance(ref, Row) and ref.requires_grad]
+        makers = [ref for ref in refs if _in_module(ref) and ref.count >= AT_ONCE and not ref.reached]
+        if not makers or any(r is not makers[0] and r in ancestors([makers[0]]) for r in refs):
+            continue
+        first = makers[0]
+        kept = [r for r in ancestors([first]) if isinstance(r, Row) and r.requires_grad and not r.view]
+        size = sum(r.size for r in kept if r.phase == "forward") * count
+        put = _put(trace, first)
+        line, col, place = where(trace, row.chain)
+        code = code_of(trace, row)
+        if put is not None:
+            line, col, code = put
+            place = f"line {line}"
+        judged = any(isinstance(r, Row) and r.judged for r in ancestors([first]))
+        mode = " in evaluation mode, where eval() alone does not stop graphs from being made" if judged else ""
+        message = capital(
+            f"{place} keeps {count:,} graphs alive that no backward() goes through: `{code}` gathers what the model "
+            f"gives{mode}; {size_text(size)} of activations stay until they are put together."
+        )
+        remedy = (
+            "Run it under torch.no_grad(): with torch.no_grad(): around the loop, or @torch.no_grad() on its function."
+        )
+        severity = "warning" if judged and size >= HEAVY else "note"
+        return [Found("memory", severity, line, col, message, remedy, [first, row])]
+    return []
+
+
+def _in_module(row: Row) -> bool:
+    """Whether what a row reads was computed in a module."""
+    return any(isinstance(r, Row) and r.path for r in ancestors([row]))
+
+
+def _put(trace: Trace, row: Row) -> tuple[int, int, str] | None:
+    """The call or comprehension that takes what a row made into a list."""
+    ends = {end for end, made in made_by(trace).items() if made is row}
+    named: set[str] = set()
+    found: list[tuple[int, int, str]] = []
+    for node in trace.nodes():
+        value = getattr(node, "value", None)
+        if isinstance(node, ast.Assign) and _end(value) in ends:
+            named |= {t.id for t in node.targets if isinstance(t, ast.Name)}
+    for node in trace.nodes():
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ADDING:
+            for arg in node.args[-1:]:
+                inner = [n for n in ast.walk(arg) if isinstance(n, ast.expr)]
+                if any(_end(n) in ends or (isinstance(n, ast.Name) and n.id in named) for n in inner):
+                    found.append((node.lineno, node.col_offset, ast.unparse(node)))
+        elif isinstance(node, ast.ListComp | ast.GeneratorExp) and _end(node.elt) in ends:
+            found.append((node.lineno, node.col_offset, ast.unparse(node)))
+    return found[0] if found else None
+
+
+def _end(node: ast.expr | None) -> tuple[int, int]:
+    return (0, 0) if node is None else (node.end_lineno or 0, node.end_col_offset or 0)
