@@ -9,8 +9,10 @@ import numpy as np
 from .. import native
 
 
-def declines(q: Any, k: Any, v: Any, mask: Any, **_: Any) -> str | None:
+def declines(q: Any, k: Any, v: Any, mask: Any, p: float, **_: Any) -> str | None:
     """Why the kernel does not take these; None where it does."""
+    if p:
+        return "drops no weights"
     dtype = q.dtype
     if dtype.char not in "fd" or k.dtype != dtype or v.dtype != dtype:
         return f"takes float32 and float64, got {dtype}"
@@ -50,7 +52,7 @@ def _mask(mask: Any, q: Any, k: Any) -> Any:
     return None if mask is None else np.broadcast_to(mask, (*q.shape[:3], k.shape[2]))
 
 
-def forward(q: Any, k: Any, v: Any, mask: Any, scale: float, causal: bool) -> Any:
+def forward(q: Any, k: Any, v: Any, mask: Any, scale: float, causal: bool, **_: Any) -> Any:
     """softmax(q kᵀ scale + mask) v, and the logarithms of the sums."""
     lead = q.shape[:-2]
     q, k, v = _four(q), _four(k), _four(v)
@@ -60,14 +62,15 @@ def forward(q: Any, k: Any, v: Any, mask: Any, scale: float, causal: bool) -> An
     return y.reshape(*lead, *y.shape[2:]), logs.reshape(*lead, *logs.shape[2:])
 
 
-def backward_declines(g: Any, q: Any, k: Any, v: Any, mask: Any, needs: Any, **_: Any) -> str | None:
+def backward_declines(g: Any, q: Any, k: Any, v: Any, mask: Any, p: float, needs: Any, **_: Any) -> str | None:
     """Why the kernel gives no gradients of these; None where it does."""
     if needs[3]:
         return "gives no gradient of the mask"
-    return declines(q, k, v, mask)
+    return declines(q, k, v, mask, p)
 
 
-def backward(g: Any, q: Any, k: Any, v: Any, mask: Any, logs: Any, scale: float, causal: bool, needs: Any) -> Any:
+def backward(g: Any, q: Any, k: Any, v: Any, mask: Any, logs: Any, scale: float, causal: bool, needs: Any,
+             **_: Any) -> Any:  # fmt: skip
     """The gradients of q, k and v."""
     shapes = q.shape, k.shape, v.shape
     q, k, v, g, logs = (_four(a) for a in (q, k, v, g, logs))

@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from .. import dtypes
+from .. import dtypes, philox
 from ..binding import public
 from ..creation import ones
 from ..errors import text
+from ..generator import default_of
 from ..op import operation
 from ..tensor import Tensor
-from .dropout import dropout
+from .dropout import _dropout, dropout
 from .elementwise import where
 from .linalg import matmul
 from .precision import rounded, wide
@@ -23,8 +24,17 @@ from .softmax import softmax
 # -- one op ------------------------------------------------------------------------------------------------------------
 
 
-def _forward(xp: Any, q: Any, k: Any, v: Any, mask: Any, scale: float, causal: bool) -> Any:
+def _shares(heads: int, a: Any) -> int:
+    """How many of `heads` heads of queries share each of the keys' or values' `a`; 1 where heads broadcast as ever."""
+    own = a.shape[-3] if len(a.shape) > 2 else 1
+    return max(1, heads // own) if own > 1 else 1
+
+
+def _forward(xp: Any, q: Any, k: Any, v: Any, mask: Any, scale: float, causal: bool, p: float, seed: int,
+             offset: int) -> Any:  # fmt: skip
     wq, wk, wv = wide(q), wide(k), wide(v)
+    if q.ndim > 2:
+        wk, wv = (a if _shares(q.shape[-3], a) == 1 else xp.repeat(a, _shares(q.shape[-3], a), -3) for a in (wk, wv))
     low = wq.dtype.type(-math.inf)
     with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
         x = xp.matmul(wq * wq.dtype.type(scale), xp.swapaxes(wk, -1, -2))
@@ -38,7 +48,11 @@ def _forward(xp: Any, q: Any, k: Any, v: Any, mask: Any, scale: float, causal: b
         e = xp.exp(x - top)
         total = e.sum(axis=-1, keepdims=True)
         logs = xp.where(total == 0, -low, top + xp.log(total))  # what sees nothing gives 0: e to the minus infinity
-        y = xp.matmul(e / xp.where(total == 0, total.dtype.type(1), total), wv)
+        w = e / xp.where(total == 0, total.dtype.type(1), total)
+    if p:
+        kept = philox.uniform(xp, seed, offset, w.size).reshape(w.shape) >= np.float32(p)
+        w = xp.where(kept, w * w.dtype.type(1 / (1 - p) if p < 1 else 0), w.dtype.type(0))
+    y = xp.matmul(w, wv)
     return rounded(y, q.dtype), logs.astype(wq.dtype)
 
 
@@ -57,24 +71,37 @@ def _weights(q: Tensor, k: Tensor, mask: Tensor | None, scale: float, causal: bo
     return where(empty, 0.0, softmax(where(empty, 0.0, scores), -1))
 
 
-def _vjp(g: Tensor, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, logs: Tensor, scale: float, causal: bool,
-         needs: tuple[bool, ...]) -> Any:  # fmt: skip
-    dtype, inner = q.dtype, logs.dtype  # `logs` itself is for kernels, which make the weights again from it
+def _vjp(g: Tensor, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, y: Tensor, logs: Tensor, scale: float,
+         causal: bool, p: float, seed: int, offset: int, needs: tuple[bool, ...]) -> Any:  # fmt: skip
+    dtype, inner = q.dtype, logs.dtype  # `y` and `logs` are for kernels, which make the weights again from them
     q, k, v, g = q.to(inner), k.to(inner), v.to(inner), g.to(inner)
+    k_shares, v_shares = (_shares(q._a.shape[-3] if q.ndim > 2 else 1, t) for t in (k, v))
+    k, v = _repeated(k, k_shares), _repeated(v, v_shares)
     w = _weights(q, k, mask if mask is None or mask.dtype is dtypes.bool_ else mask.to(inner), scale, causal)
     gq = gk = gv = gmask = None
     if needs[2]:
-        gv = matmul(w.mT, g).sum_to_size(v.shape).to(dtype)
+        gv = matmul((_dropout(w, p=p, seed=seed, offset=offset) if p else w).mT, g).sum_to_size(v.shape)
+        gv = _joined(gv, v_shares).to(dtype)
     if needs[0] or needs[1] or needs[3]:
         gw = matmul(g, v.mT)
+        gw = _dropout(gw, p=p, seed=seed, offset=offset) if p else gw
         gs = w * (gw - (gw * w).sum(-1, keepdim=True))
         if needs[0]:
             gq = (matmul(gs, k) * scale).sum_to_size(q.shape).to(dtype)
         if needs[1]:
-            gk = (matmul(gs.mT, q) * scale).sum_to_size(k.shape).to(dtype)
+            gk = _joined((matmul(gs.mT, q) * scale).sum_to_size(k.shape), k_shares).to(dtype)
         if needs[3] and mask is not None:
             gmask = gs.sum_to_size(mask.shape).to(mask.dtype)
     return gq, gk, gv, gmask
+
+
+def _repeated(t: Tensor, shares: int) -> Tensor:
+    return t if shares == 1 else t.repeat_interleave(shares, -3)  # type: ignore[attr-defined, no-any-return]
+
+
+def _joined(g: Tensor, shares: int) -> Tensor:
+    """The sum over the heads that `_repeated` made of one."""
+    return g if shares == 1 else g.unflatten(-3, (-1, shares)).sum(-3)  # type: ignore[attr-defined, no-any-return]
 
 
 def _samples(rng: Any) -> list[Any]:
@@ -89,12 +116,19 @@ def _samples(rng: Any) -> list[Any]:
         ((u(2, 2, 3, 4), u(2, 2, 5, 4), u(2, 2, 5, 4), u(2, 1, 3, 5)), {"scale": -0.3, "causal": False}),
         ((u(3, 4), u(5, 4), u(5, 4), hidden), {"scale": 0.5, "causal": False}),
         ((u(1, 2, 70, 3), u(1, 2, 37, 3), u(1, 2, 37, 2), None), {"scale": 0.5, "causal": True}),
+        ((u(2, 4, 3, 4), u(2, 2, 5, 4), u(2, 2, 5, 3), None), {"scale": 0.5, "causal": True}),
+        (
+            (u(2, 4, 3, 4), u(2, 2, 5, 4), u(2, 2, 5, 4), u(2, 1, 3, 5)),
+            {"scale": 0.5, "p": 0.4, "seed": 7, "offset": 3},
+        ),
     ]
 
 
-_attention = operation("attention", _forward, inputs="q k v mask?", params={"scale": 1.0, "causal": False},
-                       outputs="y logs", vjp=_vjp, samples=_samples, label="scaled_dot_product_attention",
-                       doc="softmax(q kᵀ scale + mask) v.")  # fmt: skip
+_attention = operation(
+    "attention", _forward, inputs="q k v mask?", outputs="y logs", vjp=_vjp, samples=_samples,
+    params={"scale": 1.0, "causal": False, "p": 0.0, "seed": 0, "offset": 0}, label="scaled_dot_product_attention",
+    doc="dropout(softmax(q kᵀ scale + mask), p) v; heads of q may share those of k and v.",
+)  # fmt: skip
 
 
 # -- which way ---------------------------------------------------------------------------------------------------------
@@ -139,9 +173,10 @@ def _check(op: str, query: Any, key: Any, value: Any, attn_mask: Any, dropout_p:
         )  # fmt: skip
 
 
-def _shapes(op: str, query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None) -> None:
+def _shapes(op: str, query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None, shared: bool) -> None:
     """Raise, as the products would, for shapes that do not fit."""
-    q, k, v = query._a.shape, key._a.shape, value._a.shape
+    q = query._a.shape
+    k, v = ((*t._a.shape[:-3], q[-3], *t._a.shape[-2:]) if shared else t._a.shape for t in (key, value))
     if q[-1] != k[-1] or k[-2] != v[-2]:
         raise RuntimeError(
             text(f"Expected size for first two dimensions of batch2 tensor to be: [{math.prod(q[:-2])}, {q[-1]}] but "
@@ -166,8 +201,8 @@ def _shapes(op: str, query: Tensor, key: Tensor, value: Tensor, attn_mask: Tenso
                 )  # fmt: skip
 
 
-def _shared(op: str, query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
-    """Keys and values once for every head of queries."""
+def _shared(op: str, query: Tensor, key: Tensor, value: Tensor) -> bool:
+    """Whether several heads of queries share one of keys and values; raises where they cannot."""
     if min(query.ndim, key.ndim, value.ndim) < 3:
         raise RuntimeError(text("enable_gqa needs query, key and value of at least 3 dimensions, the heads in the "
                                 "third from the end", op=op))  # fmt: skip
@@ -177,8 +212,7 @@ def _shared(op: str, query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor,
             text("Number of heads in key and value must divide the number of heads in query", op=op,
                  came=f"{heads} heads of queries, {key._a.shape[-3]} of keys, {value._a.shape[-3]} of values")
         )  # fmt: skip
-    k, v = (t if t._a.shape[-3] == heads else t.repeat_interleave(heads // t._a.shape[-3], -3) for t in (key, value))
-    return k, v
+    return any(heads != t._a.shape[-3] for t in (key, value))
 
 
 @public(method=False, namespace="nn.functional")
@@ -200,14 +234,18 @@ def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn
     """
     op = "scaled_dot_product_attention"
     _check(op, query, key, value, attn_mask, dropout_p, is_causal)
-    if enable_gqa:
-        key, value = _shared(op, query, key, value)
-    _shapes(op, query, key, value, attn_mask)
+    shared = bool(enable_gqa) and _shared(op, query, key, value)
+    _shapes(op, query, key, value, attn_mask, shared)
     width = query._a.shape[-1]
     factor = float((1 / math.sqrt(width) if width else 1.0) if scale is None else scale)
-    way = next((w for w in choice.ways if w == "several" or dropout_p == 0), None)
+    # On a GPU one kernel lets heads share keys, and drops weights that are stored nowhere.
+    drops = _counters(query, key, value, dropout_p) if dropout_p and query.is_cuda and "one" in choice.ways else {}
+    way = next((w for w in choice.ways if w == "several" or dropout_p == 0 or drops), None)
+    if shared and (way == "several" or not query.is_cuda):
+        heads = query._a.shape[-3]
+        key, value = (_repeated(t, heads // t._a.shape[-3]) for t in (key, value))
     if way == "one":
-        return _attention(query, key, value, attn_mask, scale=factor, causal=bool(is_causal))  # type: ignore[no-any-return]
+        return _attention(query, key, value, attn_mask, scale=factor, causal=bool(is_causal), **drops)  # type: ignore[no-any-return]
     if way is None:
         raise RuntimeError(
             text("No viable backend for scaled_dot_product_attention was found. This is likely due to turning off both "
@@ -217,3 +255,12 @@ def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn
         )  # fmt: skip
     weights = _weights(query, key, attn_mask, factor, is_causal)
     return matmul(dropout(weights, dropout_p) if dropout_p else weights, value)
+
+
+def _counters(query: Tensor, key: Tensor, value: Tensor, p: float) -> dict[str, Any]:
+    """What the one op needs to drop weights, a random number set aside for each; nothing where the generator's numbers
+    come in order."""
+    lead = np.broadcast_shapes(query._a.shape[:-3], *(t._a.shape[:-3] for t in (key, value)))
+    heads = max(t._a.shape[-3] if t.ndim > 2 else 1 for t in (query, key, value))
+    taken = default_of(query.device).take(math.prod(lead) * heads * query._a.shape[-2] * key._a.shape[-2])
+    return {} if taken is None else {"p": float(p), "seed": taken[0], "offset": taken[1]}

@@ -7,7 +7,22 @@ from __future__ import annotations
 
 from ...device import device as Device
 from .. import Row
-from . import conv, dropout, faults, indexing, loss, matmul, norm, pool, recurrent, reduce, scan, softmax, sort
+from . import (
+    attention,
+    conv,
+    dropout,
+    faults,
+    indexing,
+    loss,
+    matmul,
+    norm,
+    pool,
+    recurrent,
+    reduce,
+    scan,
+    softmax,
+    sort,
+)
 from .devices import count as device_count
 from .devices import current
 from .maps import map, map_joint
@@ -17,7 +32,7 @@ __all__ = ["FAMILIES", "absent", "array_library", "availability", "check", "devi
            "map_joint", "name", "rows"]  # fmt: skip
 
 # an op's rows are tried in this order
-FAMILIES = (reduce, softmax, matmul, loss, indexing, norm, conv, sort, pool, scan, dropout, recurrent)
+FAMILIES = (reduce, softmax, matmul, attention, loss, indexing, norm, conv, sort, pool, scan, dropout, recurrent)
 
 _table: dict[str, tuple[Row, ...]] = {}
 for _family in FAMILIES:
