@@ -38,7 +38,7 @@ class Row:
 
     __slots__ = ("backend", "backward_ns", "bad", "bad_backward", "chain", "count", "course", "cut", "device", "dtype",
                  "error", "flags", "forward_ns", "given", "inner", "into", "judged", "kernel", "max_ns", "number", "op",
-                 "path", "phase", "quiet", "reached", "refs", "repeats", "requires_grad", "shape", "size", "stats",
+                 "path", "phase", "quiet", "reached", "refs", "requires_grad", "shape", "size", "stats",
                  "steps", "stops", "sums", "token", "view", "waited_ns")  # fmt: skip
 
     def __init__(
@@ -65,7 +65,6 @@ class Row:
         self.given: list[tuple[tuple[int, ...], str, Stats | None]] = []  # shapes, dtypes, figures, where it failed
         self.flags: set[str] = set()
         self.judged = False  # it ran in a model in evaluation mode
-        self.repeats = 0  # of an op that writes at indices: how many of them came before
         self.course: Course | None = None  # of a single number with a gradient: a loss
         self.sums: tuple[float, float] | None = None  # least and largest, of probabilities that nll_loss or a row gets
         self.into: Row | None = None  # the row that took this one over when rows were folded by place alone

@@ -28,7 +28,6 @@ from .steps import Steps
 LIMIT = 10_000  # rows; beyond it they fold by their place alone
 BY_DATA = {"sub", "add", "sub_", "add_"}  # how a parameter's values are moved without an optimizer
 COPIES = {"move", "to", "cuda", "cpu"}  # ops that may copy from one device to another
-WRITES = {"setitem_", "index_put_", "index_put", "index_copy_"}  # ops that write at indices
 EVENTS = 20_000  # single runs that the timeline keeps
 COPIED = 256  # tensors whose copies are told apart
 FULL, EVERY = 4, 16  # figures of values: the first runs of a row, then every so many
@@ -237,8 +236,6 @@ class Recorder(observe.Observer):
         row.shape, row.dtype, row.device = tuple(out._a.shape), out._kind.dtype.name, out._kind.device.type
         row.size = sum(int(t._a.nbytes) for t in e.outputs)
         row.judged = self.steps.judging(row.path)
-        if e.op in WRITES:
-            row.repeats = _repeats(e.inputs)
         if e.op == "nll_loss":
             row.sums = measure.sums(e.inputs[0]._a)
         elif e.op in ("softmax", "log_softmax"):
@@ -471,13 +468,3 @@ def given(inputs: tuple[Any, ...]) -> list[tuple[tuple[int, ...], str, Stats | N
             whole = dtype.startswith(("int", "uint"))
             found.append((tuple(t._a.shape), dtype, measure.stats(t._a) if whole else None))
     return found
-
-
-def _repeats(inputs: tuple[Any, ...]) -> int:
-    """How many indices of an op that writes came before among them: of what is written there one value stays."""
-    for t in inputs[1:]:
-        whole = isinstance(t, TENSORS) and t._kind.dtype.name in ("int64", "int32") and t._a.ndim == 1
-        if whole and 1 < t._a.size <= measure.SAMPLE:
-            flat = measure.on_host(t._a)
-            return int(flat.size - len(set(flat.tolist())))
-    return 0

@@ -65,32 +65,3 @@ def _goes_on(trace: Trace, row: Row, readers: dict[Ref, list[Row]]) -> list[Row]
             elif after.chain == row.chain or after.view:
                 stack.append(after)
     return found
-
-
-def overwritten(trace: Trace, explained: set[Leaf]) -> list[Found]:
-    """``table[index] += values`` where an index comes twice: one of its values stays, and the others are lost."""
-    for row in trace.rows:
-        if not row.repeats:
-            continue
-        place = trace.own_place(row.chain)
-        if place is None:
-            continue
-        for node in trace.nodes():
-            target = node.target if isinstance(node, ast.AugAssign) else None
-            if (
-                not isinstance(node, ast.AugAssign)
-                or not isinstance(target, ast.Subscript)
-                or node.lineno != place.line
-            ):
-                continue
-            if not isinstance(node.op, ast.Add | ast.Sub):
-                continue
-            of, index = ast.unparse(target.value), ast.unparse(target.slice)
-            sign = "" if isinstance(node.op, ast.Add) else "-"
-            message = (
-                f"Line {place.line} loses values: in `{ast.unparse(node)}` {row.repeats:,} indices come a second time, "
-                "and of all values for one index only one is added."
-            )
-            remedy = f"Add them all up: {of} = {of}.index_add(0, {index}, {sign}{ast.unparse(node.value)})."
-            return [Found("index", "warning", place.line, place.col, message, remedy, [row])]
-    return []
