@@ -31,7 +31,7 @@ class Stream:
     def __init__(self, device: Any = None, priority: int = 0, **kwargs: Any) -> None:
         index, cupy = index_of(device, "Stream"), library()
         self.device = Device("cuda", index)
-        self._told = None
+        self._told: Any = None
         if cupy is None:
             Stream._count += 1
             self._number = Stream._count
@@ -157,9 +157,9 @@ class Event:
         """What comes later in the stream (the current one if None) waits for this event."""
         if self._told is None:
             return
-        stream = current_stream() if stream is None else stream
-        with _devices.on(stream.device):
-            _ask(lambda: stream._told.wait_event(self._told))
+        waits = current_stream() if stream is None else stream
+        with _devices.on(waits.device):
+            _ask(lambda: waits._told.wait_event(self._told))
 
     def query(self) -> bool:
         """Whether all the work before it is done; true for an event that was never recorded."""

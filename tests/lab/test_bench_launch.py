@@ -1,4 +1,4 @@
-"""`python -m lab bench launch` on the fake machine: it measures and says its limits. The figures are not judged here."""
+"""`python -m lab bench launch` on the fake machine: it measures and says its limits; no figure is judged."""
 
 from __future__ import annotations
 

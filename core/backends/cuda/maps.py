@@ -119,6 +119,9 @@ def _of_two(kernel: Any, dtype: Any, general: Any) -> Any:
     known, make = Memo(), _maker()
 
     def run(x: Any, y: Any) -> Any:
+        key: tuple[Any, ...]
+        arrays: tuple[Any, ...]
+        numbers: tuple[float, ...]
         if y.__class__ is float or y.__class__ is int:
             key, arrays, numbers = (x.shape, x.strides, None), (x,), (float(y),)
         elif x.__class__ is float or x.__class__ is int:

@@ -49,8 +49,8 @@ class Counted:
     def __init__(self, cupy: Any) -> None:
         self.cupy = cupy
         self.under = cupy.cuda.get_allocator()
-        owner = getattr(self.under, "__self__", None)
-        self.pool = owner if hasattr(owner, "used_bytes") else cupy.get_default_memory_pool()
+        owner: Any = getattr(self.under, "__self__", None)
+        self.pool: Any = owner if hasattr(owner, "used_bytes") else cupy.get_default_memory_pool()
         self.graphs: weakref.WeakSet[Any] = weakref.WeakSet()
 
     def malloc(self, size: int) -> Any:
