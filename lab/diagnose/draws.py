@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import re
 
 from ..gathered import Leaf, Ref, Row, Trace, ancestors
