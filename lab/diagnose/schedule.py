@@ -9,6 +9,7 @@ from ..gathered import Leaf, OptimizerFacts, Trace
 from .found import Found, where
 from .training import calls
 
+GONE, EARLY = 0.02, 0.67  # share of the highest learning rate that is next to nothing, and of the steps by then
 LOW, HIGH = 0.1, 0.5  # shares of the highest learning rate between which it has fallen and risen
 
 
@@ -28,7 +29,7 @@ def scheduled(trace: Trace, explained: set[Leaf]) -> list[Found]:
         ]  # fmt: skip
         rates = max(trace.steps.optimizers, key=lambda o: o.steps, default=OptimizerFacts("")).rates
         kind = ast.unparse(node.func).rpartition(".")[2]
-        for look in (_past_the_end, _never, _too_early):
+        for look in (_past_the_end, _too_fast, _never, _too_early):
             found = look(trace, name, kind, node, steps, rates)
             if found is not None:
                 return [found]
@@ -80,6 +81,25 @@ def _past_the_end(
         remedy = (
             f"Call {name}.step() once an epoch, after the loop over the batches, or make T_max the number of all steps."
         )
+    return Found("learning-rate", "warning", line, None, message, remedy)
+
+
+def _too_fast(
+    trace: Trace, name: str, kind: str, node: ast.Call, steps: list[ast.Call], rates: list[float]
+) -> Found | None:
+    """A schedule for epochs that is stepped for every batch: the learning rate is gone in the first part."""
+    if not steps or len(rates) < 8 or _loops(trace, steps[0].lineno) < 2 or kind.startswith(("OneCycle", "Cosine")):
+        return None
+    high = max(rates)
+    gone = next((k for k, r in enumerate(rates) if r <= GONE * high), len(rates))
+    if gone > EARLY * len(rates) or max(rates[gone:]) > GONE * high:
+        return None
+    line = steps[0].lineno
+    message = (
+        f"Line {line} steps {name} for every batch: the learning rate is at {rates[gone]:.2g} after {gone:,} of "
+        f"{len(rates):,} steps, from {high:.2g}, and hardly anything is learned from there on."
+    )
+    remedy = f"Call {name}.step() once an epoch, after the loop over the batches."
     return Found("learning-rate", "warning", line, None, message, remedy)
 
 

@@ -126,6 +126,28 @@ def out_of_reach(trace: Trace, explained: set[Leaf]) -> list[Found]:
     return []
 
 
+def targets_outside(trace: Trace, explained: set[Leaf]) -> list[Found]:
+    """binary_cross_entropy_with_logits of targets that are no probabilities: the loss has no lower end."""
+    for row in trace.rows:
+        if row.op not in BINARY or not row.reached or len(row.refs) < 2 or row.refs[1].requires_grad:
+            continue
+        held = _range(row.refs[1])
+        if held is None or (held[0] >= -WIDEST and held[1] <= 1 + WIDEST):
+            continue
+        line, col, place = where(trace, row.chain)
+        message = capital(
+            f"{place} gives binary_cross_entropy_with_logits targets from {held[0]:.3g} to {held[1]:.3g} "
+            f"(`{code_of(trace, row)}`): it takes 0 to 1, and for others the loss falls for ever."
+        )
+        remedy = f"Bring them to 0 and 1: (target - {held[0]:g}) / {held[1] - held[0]:g}."
+        if held[0] >= 0 and held[1] > 2:
+            remedy = f"Bring them to 0 to 1: target / {held[1]:g}; for class numbers use cross_entropy."
+        elif held == (-1.0, 1.0):
+            remedy = "Bring -1 and 1 to 0 and 1: (target + 1) / 2."
+        return [Found("loss", "warning", line, col, message, remedy, [row])]
+    return []
+
+
 def _maker(trace: Trace, row: Row) -> str:
     """The module that made something, else the expression."""
     name = trace.paths[row.path]

@@ -6,6 +6,7 @@ classes and `y` (64,). The same texts run in PyTorch.
 
 from __future__ import annotations
 
+from .planted_batches import BATCHES
 from .planted_errors import ERRORS
 from .planted_graph import GRAPH
 from .planted_kept import KEPT
@@ -384,4 +385,4 @@ for epoch in range(3):
     ),
 }
 
-CELLS |= MORE | LOOPS | SCALES | ONCE | GRAPH | ERRORS | VALUES | KEPT | LAYOUT | STEPS
+CELLS |= MORE | LOOPS | SCALES | ONCE | GRAPH | ERRORS | VALUES | KEPT | LAYOUT | STEPS | BATCHES
