@@ -12,7 +12,7 @@ import pytest
 from triton_kernels import families
 from triton_kernels.compile_check import DTYPES, TARGETS, Row, _configs, _enter, check, table
 from triton_kernels.resources import Resources
-from triton_kernels.tune.space import Space, powers_of_two
+from triton_kernels.tune.space import Constraint, Space, powers_of_two
 
 SCRIPT = """
 import sys
@@ -49,15 +49,20 @@ def test_fails_where_a_kernel_does_not_compile(tmp_path):
     assert "no_such_function" in done.stdout
 
 
-def test_quick_keeps_a_whole_space_and_every_default():
-    space = Space([powers_of_two("BLOCK", 8, 64, default=16)])
-    case = SimpleNamespace(space=space, default_on=lambda target: {"BLOCK": 16})
-    counts = {(dtype, target): len(_configs(case, dtype, target, True)) for dtype in DTYPES for target in TARGETS}
-    assert counts["bf16", "sm_90"] == len(_configs(case, "fp16", "gfx942", False)) == 4
-    assert all(counts[dtype, "sm_90"] == 1 for dtype in ("fp32", "fp16", "fp64"))
-    assert all(counts[dtype, target] == (dtype in ("fp32", "bf16")) for dtype in DTYPES for target in
-               ("sm_80", "sm_100", "gfx942"))  # fmt: skip
-    assert _configs(case, "fp16", "sm_90", True) == [{"BLOCK": 16}]
+def test_quick_keeps_every_default_and_every_value():
+    space = Space([powers_of_two("BLOCK", 8, 64, default=16), powers_of_two("num_warps", 1, 8, default=4)],
+                  [Constraint("BLOCK of 64 at most for 8 warps", lambda c: c["num_warps"] < 8 or c["BLOCK"] == 64)])  # fmt: skip
+    case = SimpleNamespace(space=space, default_config={"BLOCK": 32, "num_warps": 2})
+    some = _configs(case, "bf16", "sm_90", True)
+    assert some[0] == case.default_config
+    assert {c["BLOCK"] for c in some} == {8, 16, 32, 64}
+    assert {c["num_warps"] for c in some} == {1, 2, 4, 8}
+    assert len(some) < len(_configs(case, "bf16", "sm_90", False)) == 16
+    assert all(space.rejected(c) is None for c in some)
+    for dtype in DTYPES:
+        assert _configs(case, dtype, "sm_90", True)[0] == case.default_config
+        for target in ("sm_80", "sm_100", "gfx942"):
+            assert _configs(case, dtype, target, True) == [case.default_config] * (dtype == "bf16")
 
 
 def test_a_default_outside_the_space_is_compiled_too():
