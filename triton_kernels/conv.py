@@ -27,6 +27,7 @@ import triton.language as tl
 
 from . import depthwise, runtime
 from .cases import Case
+from .lanes import is_first, together, within
 from .runtime import BFLOAT16, INTERPRET, Launch, Memo
 from .tune.space import Config, Constraint, Space, Tunable, powers_of_two
 from .windows import Walk, forward_walk, strides_of, three, transposed_walk
@@ -35,22 +36,25 @@ DTYPES = (np.dtype(np.float16), BFLOAT16, np.dtype(np.float32))
 _SHAPES = [
     Constraint("8 warps for tiles above 4096 elements, 4 below",
                lambda c: (c["BLOCK_M"] * c["BLOCK_N"] > 4096) == (c["num_warps"] == 8)),
-    Constraint("tiles at most twice as long as wide", lambda c: c["BLOCK_M"] <= 2 * c["BLOCK_N"]),
+    Constraint("tiles no wider than long, at most twice as long as wide",
+               lambda c: c["BLOCK_N"] <= c["BLOCK_M"] <= 2 * c["BLOCK_N"]),
+    Constraint("longer steps only for tiles of 4096 elements and more",
+               lambda c: c["BLOCK_K"] <= 32 or c["BLOCK_M"] * c["BLOCK_N"] >= 4096),
 ]  # fmt: skip
-# Wider tiles, and longer steps, spill: the addresses and masks of what is gathered take registers too.
 SPACE = Space(
-    [powers_of_two("BLOCK_M", 64, 128, default=64), powers_of_two("BLOCK_N", 32, 64, default=64),
-     Tunable("BLOCK_K", (32,), default=32), powers_of_two("num_warps", 4, 8, default=4),
+    [powers_of_two("BLOCK_M", 64, 128, default=64), powers_of_two("BLOCK_N", 32, 128, default=64),
+     powers_of_two("BLOCK_K", 32, 64, default=32), powers_of_two("num_warps", 4, 8, default=4),
      Tunable("num_stages", (2, 3), default=2)],
-    [*_SHAPES, Constraint("a third stage only for tiles of 64 x 64",
-                          lambda c: c["num_stages"] == 2 or c["BLOCK_M"] == c["BLOCK_N"])],
+    [*_SHAPES, Constraint("a third stage only for tiles of 128 x 128 in short steps",
+                          lambda c: c["num_stages"] == 2 or (c["BLOCK_N"], c["BLOCK_K"]) == (128, 32))],
 )  # fmt: skip
-# float32 multiplied exactly runs on the ordinary units, an accumulator a register: shorter steps, narrower tiles.
+# float32 multiplied exactly runs on the ordinary units, an accumulator a register: shorter steps.
 SPACE_FLOAT32 = Space(
-    [powers_of_two("BLOCK_M", 64, 128, default=64), powers_of_two("BLOCK_N", 32, 64, default=32),
-     Tunable("BLOCK_K", (16,), default=16), powers_of_two("num_warps", 4, 8, default=4),
+    [powers_of_two("BLOCK_M", 64, 128, default=64), powers_of_two("BLOCK_N", 32, 64, default=64),
+     powers_of_two("BLOCK_K", 16, 32, default=16), powers_of_two("num_warps", 4, 8, default=4),
      Tunable("num_stages", (2,), default=2)],
-    _SHAPES,
+    [*_SHAPES, Constraint("longer steps only for tiles of 64 x 64",
+                          lambda c: c["BLOCK_K"] == 16 or c["BLOCK_M"] == c["BLOCK_N"])],
 )  # fmt: skip
 _NARROW = {"BLOCK_M": 64, "BLOCK_N": 32, "num_warps": 4, "num_stages": 2}
 WANTED = 264  # programs that fill the largest GPU of the targets twice; a constant, so that results are one everywhere
@@ -68,12 +72,6 @@ def taps_of(r, taps, leap, base, dilation, tap_step):
 
 
 @triton.jit
-def within(place, size):
-    """Whether a place is in a dimension: one comparison, since a negative place is a huge one without its sign."""
-    return place.to(tl.uint32, bitcast=True) < tl.cast(size, tl.uint32)
-
-
-@triton.jit
 def conv_kernel(
     x_ptr, w_ptr, bias_ptr, out_ptr,
     channels, outputs, groups, batch, u1, u2, u3, q1, q2, q3, x1, x2, x3,
@@ -81,7 +79,8 @@ def conv_kernel(
     dilation1, dilation2, dilation3, step1, step2, step3,
     xn, xc, xs1, xs2, xs3, wg, wc, wo, ws1, ws2, ws3, on, oc, os1, os2, os3, bias_stride,
     PRECISION: tl.constexpr, HAS_BIAS: tl.constexpr, PHASED: tl.constexpr, DENSE: tl.constexpr, DIMS: tl.constexpr,
-    INDEX: tl.constexpr, K1: tl.constexpr, K2: tl.constexpr, K3: tl.constexpr,
+    INDEX: tl.constexpr, X_FIRST: tl.constexpr, OUT_FIRST: tl.constexpr,
+    K1: tl.constexpr, K2: tl.constexpr, K3: tl.constexpr,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
 ):  # fmt: skip
     columns = tl.cdiv(outputs, BLOCK_N)
@@ -111,12 +110,12 @@ def conv_kernel(
     live = (row < total) & (to1 < q1) & (to2 < q2) & (to3 < q3)
     i1, i2, i3 = start1 + v1 * pace1, start2 + v2 * pace2, start3 + v3 * pace3
     x_ptr += group.to(tl.int64) * channels * xc
-    x_row = n * xn + i1.to(INDEX) * xs1 + i2.to(INDEX) * xs2 + i3.to(INDEX) * xs3
+    x_row = together(n * xn + i1.to(INDEX) * xs1 + i2.to(INDEX) * xs2 + i3.to(INDEX) * xs3, X_FIRST)
     w_ptr += group.to(tl.int64) * wg + first1 * ws1 + first2 * ws2 + first3 * ws3
     w_column = column.to(INDEX) * wo
-    inside = (column < outputs)[None, :]
+    inside = column < outputs
     lane = tl.arange(0, BLOCK_K)
-    acc = tl.zeros([BLOCK_M, BLOCK_N], tl.float32)
+    acc = tl.zeros([BLOCK_N, BLOCK_M], tl.float32)  # an output channel a row, so that places lie side by side
     if DENSE:
         for begin in range(0, channels * t1 * t2 * t3, BLOCK_K):
             k = begin + lane
@@ -124,20 +123,21 @@ def conv_kernel(
             j3 = k % t3
             j2 = k // t3 % t2
             j1 = k // (t3 * t2) % t1
-            h3 = i3[:, None] + (j3 * delta3)[None, :]
-            ok = live[:, None] & (c < channels)[None, :] & within(h3, x3)
+            h3 = (j3 * delta3)[:, None] + i3[None, :]
+            ok = (c < channels)[:, None] & live[None, :] & within(h3, x3)
             if DIMS > 1:
-                h2 = i2[:, None] + (j2 * delta2)[None, :]
+                h2 = (j2 * delta2)[:, None] + i2[None, :]
                 ok &= within(h2, x2)
             if DIMS > 2:
-                h1 = i1[:, None] + (j1 * delta1)[None, :]
+                h1 = (j1 * delta1)[:, None] + i1[None, :]
                 ok &= within(h1, x1)
             x_step = c * xc + (j1 * delta1).to(INDEX) * xs1 + (j2 * delta2).to(INDEX) * xs2
             x_step += (j3 * delta3).to(INDEX) * xs3
-            a = tl.load(x_ptr + (x_row[:, None] + x_step[None, :]), mask=ok, other=0.0)
+            x = tl.load(x_ptr + (x_step[:, None] + x_row[None, :]), mask=ok, other=0.0)
             w_step = c * wc + (j1 * step1 * ws1 + j2 * step2 * ws2 + j3 * step3 * ws3)
-            b = tl.load(w_ptr + (w_step[:, None] + w_column[None, :]), mask=(c < channels)[:, None] & inside, other=0.0)
-            acc = tl.dot(a, b, acc, input_precision=PRECISION)
+            w = tl.load(w_ptr + (w_column[:, None] + w_step[None, :]),
+                        mask=inside[:, None] & (c < channels)[None, :], other=0.0)  # fmt: skip
+            acc = tl.dot(w, x, acc, input_precision=PRECISION)
     else:
         blocks = tl.cdiv(channels, BLOCK_K)
         for i in range(blocks * t1 * t2 * t3):
@@ -154,17 +154,18 @@ def conv_kernel(
                 h1 = i1 + j1 * delta1
                 ok &= within(h1, x1)
             x_step = c.to(INDEX) * xc + (j1 * delta1 * xs1 + j2 * delta2 * xs2 + j3 * delta3 * xs3)
-            a = tl.load(x_ptr + (x_row[:, None] + x_step[None, :]),
-                        mask=ok[:, None] & (c < channels)[None, :], other=0.0)  # fmt: skip
+            x = tl.load(x_ptr + (x_step[:, None] + x_row[None, :]),
+                        mask=(c < channels)[:, None] & ok[None, :], other=0.0)  # fmt: skip
             w_step = c.to(INDEX) * wc + (j1 * step1 * ws1 + j2 * step2 * ws2 + j3 * step3 * ws3)
-            b = tl.load(w_ptr + (w_step[:, None] + w_column[None, :]), mask=(c < channels)[:, None] & inside, other=0.0)
-            acc = tl.dot(a, b, acc, input_precision=PRECISION)
+            w = tl.load(w_ptr + (w_column[:, None] + w_step[None, :]),
+                        mask=inside[:, None] & (c < channels)[None, :], other=0.0)  # fmt: skip
+            acc = tl.dot(w, x, acc, input_precision=PRECISION)
     channel = group * outputs + column
     if HAS_BIAS:
-        acc += tl.load(bias_ptr + channel * bias_stride, mask=column < outputs, other=0.0).to(tl.float32)[None, :]
-    at = n * on + to1.to(INDEX) * os1 + to2.to(INDEX) * os2 + to3.to(INDEX) * os3
-    tl.store(out_ptr + (at[:, None] + (channel.to(INDEX) * oc)[None, :]), acc.to(out_ptr.dtype.element_ty),
-             mask=live[:, None] & inside)  # fmt: skip
+        acc += tl.load(bias_ptr + channel * bias_stride, mask=inside, other=0.0).to(tl.float32)[:, None]
+    at = together(n * on + to1.to(INDEX) * os1 + to2.to(INDEX) * os2 + to3.to(INDEX) * os3, OUT_FIRST)
+    tl.store(out_ptr + ((channel.to(INDEX) * oc)[:, None] + at[None, :]), acc.to(out_ptr.dtype.element_ty),
+             mask=inside[:, None] & live[None, :])  # fmt: skip
 
 
 def conv_forward(
@@ -248,6 +249,8 @@ def _prepare(
     constants = {
         "PRECISION": precision, "HAS_BIAS": bias is not None, "PHASED": walk.phases > 1, "DIMS": x.ndim - 2,
         "INDEX": index_type(x, weight, out),
+        "X_FIRST": is_first(x, walk.places[-1], taps == 1 and walk.pace[-1] == 1 and not any(walk.base)),
+        "OUT_FIRST": is_first(out, walk.places[-1], walk.phases == 1),
         "DENSE": is_dense(channels, taps, settings["BLOCK_K"]) if dense is None else dense,
         **dict(zip(("K1", "K2", "K3"), three(weight.shape[2:], 1), strict=True)), **settings,
     }  # fmt: skip
@@ -291,9 +294,20 @@ def default_for(shape: tuple[int, ...], dtype: Any) -> Config:
     settings = space_for(dtype).default
     if columns <= 32:
         settings.update(_NARROW)
-    elif dtype != np.float32 and rows >= 128 * WANTED:
+    elif dtype != np.float32 and columns > 64 and rows * columns >= 128 * 128 * WANTED // 2:
+        settings.update(BLOCK_M=128, BLOCK_N=128, num_warps=8)
+    elif dtype != np.float32 and rows * columns >= 128 * 64 * WANTED:
         settings.update(BLOCK_M=128, num_warps=8)
     return settings
+
+
+def checked_space(dtype: str, is_few: bool) -> Space:
+    """What the compile check goes through: all, but of the form for few channels what is launched by default."""
+    if not is_few:
+        return SPACE_FLOAT32 if dtype == "fp32" else SPACE
+    kind = np.dtype(np.float32 if dtype == "fp32" else np.float16)
+    found = [default_for(shape, kind) for shape in ((64, 64, 27), (64, 32, 27), (1 << 22, 64, 27), (1 << 22, 128, 27))]
+    return Space.of([c for i, c in enumerate(found) if c not in found[:i]])
 
 
 def compile_cases(dtype: str) -> list[Case]:
@@ -311,7 +325,7 @@ def compile_cases(dtype: str) -> list[Case]:
         arguments = (pointer,) * 4 + (channels, 128, 1, 32, 1, *image, 1, *image, 1, *image, *one, *leap, *one,
                      0, -1, -1, *one, *leap, *x_strides, *w_strides, *x_strides, 1)  # fmt: skip
         constants = {"PRECISION": "ieee", "HAS_BIAS": True, "PHASED": phased, "DENSE": is_few, "DIMS": 2,
-                     "INDEX": tl.int32,
+                     "INDEX": tl.int32, "X_FIRST": True, "OUT_FIRST": True,
                      "K1": 1, "K2": 3, "K3": 3}  # fmt: skip
-        cases.append(Case(name, conv_kernel, arguments, constants, SPACE_FLOAT32 if dtype == "fp32" else SPACE))
+        cases.append(Case(name, conv_kernel, arguments, constants, checked_space(dtype, is_few)))
     return cases

@@ -23,7 +23,8 @@ import triton.language as tl
 
 from . import depthwise, runtime
 from .cases import Case
-from .conv import SPACE, SPACE_FLOAT32, WANTED, check, index_type, is_dense, settings_for, space_for
+from .conv import WANTED, check, checked_space, index_type, is_dense, settings_for, space_for
+from .lanes import is_first, together, within
 from .runtime import INTERPRET, Launch, Memo
 from .tune.space import Config, Space, Tunable
 from .windows import strides_of, three
@@ -38,6 +39,7 @@ def conv_weight_kernel(
     channels, outputs, groups, batch, q1, q2, q3, x1, x2, x3, s1, s2, s3, d1, d2, d3, b1, b2, b3, chunk,
     xn, xc, xs1, xs2, xs3, yn, yc, ys1, ys2, ys3, part_stride, oo, oc, os1, os2, os3,
     PRECISION: tl.constexpr, DENSE: tl.constexpr, DIMS: tl.constexpr, INDEX: tl.constexpr,
+    X_FIRST: tl.constexpr, Y_FIRST: tl.constexpr,
     K1: tl.constexpr, K2: tl.constexpr, K3: tl.constexpr,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
 ):  # fmt: skip
@@ -79,31 +81,33 @@ def conv_weight_kernel(
         p1 = k // (q3 * q2) % q1
         n = (k // (q3 * q2 * q1)).to(INDEX)
         y_step = n * yn + p1.to(INDEX) * ys1 + p2.to(INDEX) * ys2 + p3.to(INDEX) * ys3
+        y_step = together(y_step, Y_FIRST)
         a = tl.load(
             y_ptr + (y_row[:, None] + y_step[None, :]), mask=(row < outputs)[:, None] & (k < end)[None, :], other=0.0
         )
         if DENSE:
-            h3 = (p3 * s3)[:, None] + f3[None, :]
-            ok = (k < end)[:, None] & (c < channels)[None, :] & (h3 >= 0) & (h3 < x3)
+            h3 = f3[:, None] + (p3 * s3)[None, :]
+            ok = (c < channels)[:, None] & (k < end)[None, :] & within(h3, x3)
             if DIMS > 1:
-                h2 = (p2 * s2)[:, None] + f2[None, :]
-                ok &= (h2 >= 0) & (h2 < x2)
+                h2 = f2[:, None] + (p2 * s2)[None, :]
+                ok &= within(h2, x2)
             if DIMS > 2:
-                h1 = (p1 * s1)[:, None] + f1[None, :]
-                ok &= (h1 >= 0) & (h1 < x1)
+                h1 = f1[:, None] + (p1 * s1)[None, :]
+                ok &= within(h1, x1)
         else:
             h3 = p3 * s3 + f3
-            there = (k < end) & (h3 >= 0) & (h3 < x3)
+            there = (k < end) & within(h3, x3)
             if DIMS > 1:
                 h2 = p2 * s2 + f2
-                there &= (h2 >= 0) & (h2 < x2)
+                there &= within(h2, x2)
             if DIMS > 2:
                 h1 = p1 * s1 + f1
-                there &= (h1 >= 0) & (h1 < x1)
-            ok = there[:, None] & (c < channels)[None, :]
+                there &= within(h1, x1)
+            ok = (c < channels)[:, None] & there[None, :]
         x_step = n * xn + (p1 * s1).to(INDEX) * xs1 + (p2 * s2).to(INDEX) * xs2 + (p3 * s3).to(INDEX) * xs3
-        b = tl.load(x_ptr + (x_step[:, None] + x_column[None, :]), mask=ok, other=0.0)
-        acc = tl.dot(a, b, acc, input_precision=PRECISION)
+        x_step = together(x_step, X_FIRST)
+        b = tl.load(x_ptr + (x_column[:, None] + x_step[None, :]), mask=ok, other=0.0)  # places lie side by side
+        acc = tl.dot(a, tl.trans(b), acc, input_precision=PRECISION)
     to = out_ptr + part * part_stride + ((group * outputs + row).to(tl.int64) * oo)[:, None]
     step = c.to(tl.int64) * oc + j1 * os1 + j2 * os2 + j3 * os3
     tl.store(to + step[None, :], acc.to(out_ptr.dtype.element_ty),
@@ -179,6 +183,8 @@ def _prepare_weight(
     ]  # fmt: skip
     constants = {
         "PRECISION": precision, "DENSE": dense, "DIMS": x.ndim - 2, "INDEX": index_type(x, y),
+        "X_FIRST": is_first(x, y.shape[-1], taps == 1 and stride[-1] == 1 and not any(padding)),
+        "Y_FIRST": is_first(y, y.shape[-1], True),
         **dict(zip(("K1", "K2", "K3"), three(out.shape[2:], 1), strict=True)), **settings,
     }  # fmt: skip
     return Launch(conv_weight_kernel, (tiles * parts,), ints, constants, num_warps=warps, num_stages=stages), parts
@@ -202,8 +208,9 @@ def compile_cases(dtype: str) -> list[Case]:
         target = pointer if is_few else "*fp32"
         arguments = (pointer, pointer, target, channels, 128, 1, 32, 1, *image, 1, *image, *one, *one, 0, -1, -1, 4096,
                      *x_strides, *x_strides, 73728, 576, 9, 0, 3, 1)  # fmt: skip
-        constants = {"PRECISION": "ieee", "DENSE": is_few, "DIMS": 2, "INDEX": tl.int32, "K1": 1, "K2": 3, "K3": 3}
-        cases.append(Case(name, conv_weight_kernel, arguments, constants, SPACE_FLOAT32 if dtype == "fp32" else SPACE))
+        constants = {"PRECISION": "ieee", "DENSE": is_few, "DIMS": 2, "INDEX": tl.int32, "X_FIRST": True,
+                     "Y_FIRST": True, "K1": 1, "K2": 3, "K3": 3}  # fmt: skip
+        cases.append(Case(name, conv_weight_kernel, arguments, constants, checked_space(dtype, is_few)))
     only = Space([Tunable("BLOCK", (_SUM_BLOCK,), default=_SUM_BLOCK)])
     cases.append(Case("conv_sum_parts", sum_parts_kernel, ("*fp32", pointer, 8, 73728), {}, only))
     return cases

@@ -22,6 +22,7 @@ import triton.language as tl
 
 from . import runtime
 from .cases import Case
+from .lanes import together
 from .runtime import INTERPRET, Launch
 from .tune.space import Config, Space, Tunable, powers_of_two
 from .windows import Walk, strides_of, three
@@ -34,7 +35,7 @@ _INTERPRETED_TILE = 1 << 14
 
 
 @triton.jit
-def _tap(w_at, x_at, tap, acc, ok, i1, i2, i3, pace1, pace2, pace3, d1, d2, d3, x1, x2, x3, xs1, xs2, xs3,
+def _tap(w_at, x_at, tap, acc, ok, inside, i1, i2, i3, pace1, pace2, pace3, d1, d2, d3, x1, x2, x3, xs1, xs2, xs3,
          ws1, ws2, ws3, TRANSPOSED: tl.constexpr, K2: tl.constexpr, K3: tl.constexpr):  # fmt: skip
     """The sum and what one tap adds to it."""
     j1, j2, j3 = tap // (K3 * K2), tap // K3 % K2, tap % K3
@@ -48,7 +49,7 @@ def _tap(w_at, x_at, tap, acc, ok, i1, i2, i3, pace1, pace2, pace3, d1, d2, d3, 
     here &= (h1 < x1) & (h2 < x2) & (h3 < x3)
     step = h1.to(tl.int64) * xs1 + h2.to(tl.int64) * xs2 + h3.to(tl.int64) * xs3
     x = tl.load(x_at + step[:, None], mask=ok & here[:, None], other=0.0)
-    w = tl.load(w_at + (j1 * ws1 + j2 * ws2 + j3 * ws3))
+    w = tl.load(w_at + (j1 * ws1 + j2 * ws2 + j3 * ws3), mask=inside, other=0.0)
     return acc + x.to(tl.float32) * w.to(tl.float32)[None, :]
 
 
@@ -69,25 +70,25 @@ def depthwise_kernel(
     rest = tl.program_id(0) // tiles
     channel = rest % columns * CHANNELS + tl.arange(0, CHANNELS)
     n = (rest // columns).to(tl.int64)
-    channel = tl.where(channel < outputs, channel, outputs - 1)  # computed twice, and the same: no mask for the weight
     to1, to2, to3 = at // (q3 * q2), at // q3 % q2, at % q3
     i1, i2, i3 = to1 * pace1 + b1, to2 * pace2 + b2, to3 * pace3 + b3
     if TRANSPOSED:
         i1, i2, i3 = to1 + b1, to2 + b2, to3 + b3
     x_at = x_ptr + n * xn + ((channel // several).to(tl.int64) * xc)[None, :]
     w_at = w_ptr + (channel // several).to(tl.int64) * wc + (channel % several).to(tl.int64) * wo
-    ok = (at < total)[:, None]
+    inside = channel < outputs
+    ok = (at < total)[:, None] & inside[None, :]
     acc = tl.zeros([PLACES, CHANNELS], tl.float32)
     if TAPS <= 32:
         for tap in tl.static_range(TAPS):
-            acc = _tap(w_at, x_at, tap, acc, ok, i1, i2, i3, pace1, pace2, pace3, d1, d2, d3, x1, x2, x3, xs1, xs2, xs3,
-                       ws1, ws2, ws3, TRANSPOSED, K2, K3)  # fmt: skip
+            acc = _tap(w_at, x_at, tap, acc, ok, inside, i1, i2, i3, pace1, pace2, pace3, d1, d2, d3, x1, x2, x3,
+                       xs1, xs2, xs3, ws1, ws2, ws3, TRANSPOSED, K2, K3)  # fmt: skip
     else:
         for tap in range(TAPS):
-            acc = _tap(w_at, x_at, tap, acc, ok, i1, i2, i3, pace1, pace2, pace3, d1, d2, d3, x1, x2, x3, xs1, xs2, xs3,
-                       ws1, ws2, ws3, TRANSPOSED, K2, K3)  # fmt: skip
+            acc = _tap(w_at, x_at, tap, acc, ok, inside, i1, i2, i3, pace1, pace2, pace3, d1, d2, d3, x1, x2, x3,
+                       xs1, xs2, xs3, ws1, ws2, ws3, TRANSPOSED, K2, K3)  # fmt: skip
     if HAS_BIAS:
-        acc += tl.load(bias_ptr + channel * bias_stride).to(tl.float32)[None, :]
+        acc += tl.load(bias_ptr + channel * bias_stride, mask=inside, other=0.0).to(tl.float32)[None, :]
     to = out_ptr + n * on + to1.to(tl.int64) * os1 + to2.to(tl.int64) * os2 + to3.to(tl.int64) * os3
     tl.store(to[:, None] + (channel.to(tl.int64) * oc)[None, :], acc.to(out_ptr.dtype.element_ty), mask=ok)
 
@@ -110,23 +111,23 @@ def depthwise_weight_kernel(
     begin = (part * chunk).to(tl.int32)
     end = tl.minimum(begin + chunk, batch * q1 * q2 * q3)
     lane = tl.arange(0, BLOCK)
-    acc = tl.zeros([BLOCK, WIDTH], tl.float32)
+    acc = tl.zeros([WIDTH, BLOCK], tl.float32)
     for at in range(begin, end, BLOCK):
         k = at + lane
         p3, p2, p1 = k % q3, k // q3 % q2, k // (q3 * q2) % q1
         n = (k // (q3 * q2 * q1)).to(tl.int64)
         y_step = n * yn + p1.to(tl.int64) * ys1 + p2.to(tl.int64) * ys2 + p3.to(tl.int64) * ys3
         y = tl.load(y_ptr + channel * yc + y_step, mask=k < end, other=0.0).to(tl.float32)
-        h1 = (p1 * s1)[:, None] + f1[None, :]
-        h2 = (p2 * s2)[:, None] + f2[None, :]
-        h3 = (p3 * s3)[:, None] + f3[None, :]
-        ok = (k < end)[:, None] & (tap < TAPS)[None, :] & (h1 >= 0) & (h1 < x1)
+        h1 = f1[:, None] + (p1 * s1)[None, :]
+        h2 = f2[:, None] + (p2 * s2)[None, :]
+        h3 = f3[:, None] + (p3 * s3)[None, :]
+        ok = (tap < TAPS)[:, None] & (k < end)[None, :] & (h1 >= 0) & (h1 < x1)
         ok &= (h2 >= 0) & (h2 < x2) & (h3 >= 0) & (h3 < x3)
         x_step = n * xn + (p1 * s1).to(tl.int64) * xs1 + (p2 * s2).to(tl.int64) * xs2 + (p3 * s3).to(tl.int64) * xs3
-        x = tl.load(x_column[None, :] + x_step[:, None], mask=ok, other=0.0).to(tl.float32)
-        acc += y[:, None] * x
+        x = tl.load(x_column[:, None] + together(x_step, True)[None, :], mask=ok, other=0.0).to(tl.float32)
+        acc += y[None, :] * x
     to = out_ptr + (part * outputs + channel) * TAPS + tap
-    tl.store(to, tl.sum(acc, 0).to(out_ptr.dtype.element_ty), mask=tap < TAPS)
+    tl.store(to, tl.sum(acc, 1).to(out_ptr.dtype.element_ty), mask=tap < TAPS)
 
 
 def prepare_map(
