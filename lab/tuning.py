@@ -261,9 +261,13 @@ class _View:
         """This moment as plain data."""
         spent, problem = perf_counter() - self.began, self.session.problem
         budget, tried = self.session.budget_s, sum(self.counts.values())
-        figures = [("default", ms(self.default))] if self.default is not None else []
+        guessed = problem.measure.estimate  # compiled for a target that is not here: nothing is timed
+        figures = []
+        if self.default is not None:
+            figures = [("default, estimated" if guessed else "default", ms(self.default))]
         if self.best is not None:  # the ratio was taken side by side; the default's time of the beginning may be stale
-            figures = [("best", f"{self.ratio:.2f} of the default ({ms(self.best)})")]
+            of = "the default's, estimated" if guessed else "the default"
+            figures = [("best", f"{self.ratio:.2f} of {of} ({ms(self.best)})")]
         figures += [(name, str(n)) for name, n in self.counts.items() if n and name != "right"]
         title = f"{'Tuning' if state == 'running' else 'Tuned'} {problem.kernel} {'x'.join(map(str, problem.shape))}"
         timing = f"{self.doing} · {seconds_text(spent)}" if state == "running" else seconds_text(spent)

@@ -85,11 +85,25 @@ def test_a_c_kernel_in_a_log(capsys):
     assert found.stored.endswith("tuning.db")
 
 
-def test_a_shape_that_does_not_fit_into_memory(capsys):
+def test_a_shape_that_does_not_fit_into_memory(capsys, monkeypatch):
+    with pytest.raises(tuning.Wrong, match=r"wants about 388,800,000,000,000 bytes .* Remedy: a smaller shape"):
+        tuning.tune(["softmax_f32", "9000000x900000", "float32", "--budget", "9s"])
+    monkeypatch.setattr("triton_kernels.tune.problem.free_bytes", lambda: None)  # where nobody tells
     failed = tuning.tune(["softmax_f32", "9000000x900000", "float32", "--budget", "9s"])
     assert failed.verdict == "failed"
     assert failed.reasons == (("runtime: out of memory while checking", 1),)
     assert "✕ Tuned softmax_f32" in capsys.readouterr().out
+
+
+def test_what_is_estimated_says_so_while_it_runs():
+    said_of = {"softmax_f32": "0.50 of the default (", "softmax_kernel": "0.50 of the default's, estimated ("}
+    for measured, said in said_of.items():
+        problem = tuning.find(measured, "64x1024", "float32", "sm_90" if measured.endswith("kernel") else None)
+        view = tuning._View(SimpleNamespace(problem=problem, budget_s=9.0, table=[1, 2]), None)
+        view.default, word = 1.0, "default" if measured == "softmax_f32" else "default, estimated"
+        assert view.view("running").figures == [(word, "1 ms")]
+        view.best, view.ratio = 0.5, 0.5
+        assert view.view("running").figures[0][1].startswith(said)
 
 
 def test_trials_of_before_are_taken_over_unless_fresh(capsys):

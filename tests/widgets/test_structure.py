@@ -237,7 +237,7 @@ def test_match():
 
 
 def test_a_branch_without_an_op_may_have_been_taken():
-    text = "for step in range(4):\n    y = x.exp()\n    if step % 2 == 0:\n        print(step)\n    else:\n        z = y.log()"
+    text = "for k in range(4):\n    y = x.exp()\n    if k % 2:\n        print(k)\n    else:\n        z = y.log()"
     cell = Cell(text).op("x.exp()", count=4).op("y.log()", count=2)
     assert taken(Structure(cell.record)) == {3: "no op ran in this branch", 5: "branch taken: 2 ops ran in it"}
     cell = Cell(text).op("x.exp()", count=4).op("y.log()", count=4)

@@ -44,6 +44,16 @@ def private(folder: Path) -> Path:
     return folder
 
 
+def free_bytes() -> int | None:
+    """The memory that programs may still take on this machine; None where nobody tells."""
+    try:
+        with open("/proc/meminfo", encoding="ascii") as file:
+            facts = dict(line.split(":", 1) for line in file if ":" in line)
+        return int(facts["MemAvailable"].split()[0]) * 1024
+    except (OSError, KeyError, ValueError):
+        return None
+
+
 def cpu_count() -> int:
     """The processors that this process may run on."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

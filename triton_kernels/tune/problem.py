@@ -16,7 +16,7 @@ from typing import Any
 
 from . import c_kernels
 from .measure import Measure
-from .places import cpu_name
+from .places import cpu_name, free_bytes
 from .space import Space
 
 Shape = tuple[int, ...]
@@ -121,6 +121,14 @@ def _c_problem(
     if target not in (None, "cpu"):
         raise Unknown(f"{name} is a C kernel, measured on this processor: --target {target} is for Triton kernels")
     shape = fit_axes(name, family.axes, shape)
+    # the arrays, a copy to tell that inputs stay as they are, and beside them the result and its scale in float64
+    needs, free = int(family.work(shape)[1]) * (2 * (4 if suffix == "f32" else 8) + 16), free_bytes()
+    if free is not None and needs > free:
+        came = "x".join(map(str, shape))
+        raise Unknown(
+            f"{name} at {came} wants about {needs:,} bytes for its arrays and for checking the result, and "
+            f"{free:,} are free on this machine. Remedy: a smaller shape"
+        )
     measure = CpuMeasure(family.name, shape, dtype, family.text)
     space = family.space(dtype)
     source = hash_of(c_text(family.text))

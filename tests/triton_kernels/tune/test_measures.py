@@ -181,6 +181,7 @@ def test_names_shapes_and_targets():
         ("softmax_kernel", "1x2", "float32", "cuda", "no GPU is connected"),
         ("softmax_f32", "1x0", "float32", None, "every size of a shape is from 1"),
         ("softmax_f32", "1*2", "float32", None, "sizes with x between them"),
+        ("softmax_f32", "2000000x2000000", "float32", None, "wants about 192,000,000,000,000 bytes for its arrays"),
         ("softmax_f32", "9" * 30 + "x2", "float32", None, "every size"),
     ]:
         with pytest.raises(Unknown, match=said.replace("(", r"\(")):
