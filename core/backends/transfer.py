@@ -81,6 +81,13 @@ def _keep(library: Any, *arrays: Any) -> None:
     _under_way.append((stream.record(), arrays))
 
 
+def keep_for(stream: Any, array: Any) -> None:
+    """Hold an array until the work that a `core.cuda.Stream` has so far is done."""
+    if stream._told is not None:
+        with on(stream.device):
+            _under_way.append((stream._told.record(), (array,)))
+
+
 _captured: list[Any] = []
 
 

@@ -318,7 +318,20 @@ def _is_pinned(self: Tensor, device: Any = None) -> bool:
     return is_pinned(self)
 
 
+def _record_stream(self: Tensor, stream: Any) -> None:
+    """Keep the memory until the work that `stream` has so far is done, though the tensor may go before.
+
+    Needed for a tensor that one stream made and another uses. *Raises*: RuntimeError for a tensor of the CPU.
+    """
+    from ..backends.transfer import keep_for
+
+    if not self.is_cuda:
+        raise RuntimeError(text("record_stream is for tensors of cuda", op="record_stream", came=str(self.device)))
+    keep_for(stream, self._a)
+
+
 _METHODS: dict[str, Callable[..., Any]] = {
+    "record_stream": _record_stream,
     "storage_offset": storage_offset,
     "is_set_to": is_set_to,
     "set_": set_,

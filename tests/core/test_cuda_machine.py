@@ -77,6 +77,18 @@ core.cuda.synchronize()
 seen["back"] = h.is_pinned(), h.tolist() == [1.0] * 1024
 seen["scalar"] = str(core.tensor(3).to("cuda").device)
 
+# memory that another stream uses
+gc.collect()
+lib.fake_hold(1)
+used = core.cuda.memory_allocated()
+lent = core.ones(1 << 14, device="cuda")
+lent.record_stream(s)
+del lent
+seen["lent"] = core.cuda.memory_allocated() - used
+core.cuda.synchronize()
+core.ones(4).pin_memory().to("cuda", non_blocking=True)  # the next such copy looks at those before
+seen["given_back"] = core.cuda.memory_allocated() - used
+
 # graphs
 w = core.ones(128, 128, device="cuda", requires_grad=True)
 (x * 2).relu()
@@ -166,6 +178,11 @@ def test_pinned_memory_is_copied_without_a_wait(one: Any) -> None:
     assert one["blocking"] == 1
     assert one["back"] == [True, True]
     assert one["scalar"] == "cuda:0"
+
+
+def test_memory_that_another_stream_uses_is_kept_until_it_is_through(one: Any) -> None:
+    assert one["lent"] == 1 << 16
+    assert one["given_back"] <= 1024
 
 
 def test_a_graph_captures_and_replays(one: Any) -> None:

@@ -116,6 +116,12 @@ def test_pinning_and_copies_without_waiting_are_plain() -> None:
     assert x.cuda(non_blocking=True).device.type == "cuda"
 
 
+def test_record_stream_is_for_the_device() -> None:
+    core.ones(2, device="cuda").record_stream(cuda.Stream())
+    with pytest.raises(RuntimeError, match="record_stream is for tensors of cuda"):
+        core.ones(2).record_stream(cuda.Stream())
+
+
 def test_the_errors_are_runtime_errors() -> None:
     assert issubclass(cuda.OutOfMemoryError, RuntimeError)
     assert issubclass(core.AcceleratorError, RuntimeError)
