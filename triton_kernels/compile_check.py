@@ -74,7 +74,7 @@ def check(
     for target in targets:
         work = [(dtype, case, _configs(case, dtype, target, quick)) for dtype, case in families.cases(dtypes)]
         if not quick or target in QUICK_PRINTED:
-            work += [(dtype, case, [case.default_config]) for dtype, case in printed]
+            work += [(dtype, case, [case.default_on(target)]) for dtype, case in printed]
         for dtype, case, configs in work:
             if only not in case.name or not configs:
                 continue
@@ -102,19 +102,19 @@ def _configs(case: Any, dtype: str, target: str, quick: bool) -> list[dict[str, 
     """The configs of a kernel that are compiled for a dtype and a target."""
     if quick and target != QUICK_TARGET and dtype != "bf16":
         return []
+    default = case.default_on(target)
     if dtype == "fp64" or (quick and (target != QUICK_TARGET or dtype != "bf16")):
-        return [case.default_config]
+        return [default]
     if quick:
-        return _covering(case)
+        return _covering(case.space, default)
     configs = list(case.space.product())
-    return configs if case.default_config in configs else [*configs, case.default_config]
+    return configs if default in configs else [*configs, default]
 
 
-def _covering(case: Any) -> list[dict[str, Any]]:
+def _covering(space: Any, default: dict[str, Any]) -> list[dict[str, Any]]:
     """The default, and configs until every value that a legal one has stands in one of them."""
-    chosen = [case.default_config]
-    seen = set(case.default_config.items())
-    for config in case.space.configs():
+    chosen, seen = [default], set(default.items())
+    for config in space.configs():
         if not seen.issuperset(config.items()):
             chosen.append(config)
             seen.update(config.items())

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from triton_kernels import families
-from triton_kernels.compile_check import DTYPES, TARGETS, Row, _configs, _enter, check, table
+from triton_kernels.compile_check import DTYPES, Row, _configs, _enter, check, table
 from triton_kernels.resources import Resources
 from triton_kernels.tune.space import Constraint, Space, powers_of_two
 
@@ -51,18 +51,19 @@ def test_fails_where_a_kernel_does_not_compile(tmp_path):
 
 def test_quick_keeps_every_default_and_every_value():
     space = Space([powers_of_two("BLOCK", 8, 64, default=16), powers_of_two("num_warps", 1, 8, default=4)],
-                  [Constraint("BLOCK of 64 at most for 8 warps", lambda c: c["num_warps"] < 8 or c["BLOCK"] == 64)])  # fmt: skip
-    case = SimpleNamespace(space=space, default_config={"BLOCK": 32, "num_warps": 2})
+                  [Constraint("8 warps for 64 alone", lambda c: c["num_warps"] < 8 or c["BLOCK"] == 64)])  # fmt: skip
+    default = {"BLOCK": 32, "num_warps": 2}
+    case = SimpleNamespace(space=space, default_on=lambda target: default)
     some = _configs(case, "bf16", "sm_90", True)
-    assert some[0] == case.default_config
+    assert some[0] == default
     assert {c["BLOCK"] for c in some} == {8, 16, 32, 64}
     assert {c["num_warps"] for c in some} == {1, 2, 4, 8}
     assert len(some) < len(_configs(case, "bf16", "sm_90", False)) == 16
     assert all(space.rejected(c) is None for c in some)
     for dtype in DTYPES:
-        assert _configs(case, dtype, "sm_90", True)[0] == case.default_config
+        assert _configs(case, dtype, "sm_90", True)[0] == default
         for target in ("sm_80", "sm_100", "gfx942"):
-            assert _configs(case, dtype, target, True) == [case.default_config] * (dtype == "bf16")
+            assert _configs(case, dtype, target, True) == [default] * (dtype == "bf16")
 
 
 def test_a_default_outside_the_space_is_compiled_too():
