@@ -19,9 +19,10 @@ from .measure import on_host
 DROPPING = {"dropout", "alpha_dropout", "feature_dropout", "feature_alpha_dropout", "dropout1d", "dropout2d",
             "dropout3d"}  # fmt: skip
 DROPPING |= {name + "_" for name in DROPPING}
+ATTENDING = {"scaled_dot_product_attention", "attention"}  # which drop weights if they are told to
 INDEXING = {"index", "getitem"}
 JOINING = {"cat", "stack", "concat", "concatenate", "hstack", "vstack"}
-NOTED = DROPPING | INDEXING | JOINING
+NOTED = DROPPING | ATTENDING | INDEXING | JOINING
 FEW, MANY = 4, 1 << 16  # runs of which the places are looked at, and places
 
 
@@ -34,7 +35,7 @@ def mode_of(fold: Folder) -> bool | None:
 
 def note(fold: Folder, trace: Trace, row: Row, e: observe.OpEvent) -> None:
     """Look at one run of an op in `NOTED`."""
-    if e.op in DROPPING:
+    if e.op in DROPPING or e.op in ATTENDING:
         mode = mode_of(fold)
         if (_own_mode(e.place) if mode is None else mode) is False:
             trace.dropped[row] = trace.dropped.get(row, 0) + 1

@@ -8,12 +8,14 @@ import re
 from widgets.figures import size_text
 
 from ..gathered import Leaf, Row, Trace, ancestors
+from ..noted import ATTENDING
 from .found import Found, capital, code_of, where
 from .held import ADDING, held
 from .held import _made as made_by
 
 AT_ONCE = 3  # graphs alive together from which they are worth a word
 HEAVY = 1 << 20  # bytes from which it is more than a note
+_DROPS = re.compile(r"dropout_p\s*=\s*(?!0(\.0*)?\s*[,)])(?!.*training)", re.S)
 
 
 def dropping(trace: Trace) -> list[Found]:
@@ -23,6 +25,8 @@ def dropping(trace: Trace) -> list[Found]:
             continue
         line, col, place = where(trace, row.chain)
         code = code_of(trace, row)
+        if row.op in ATTENDING and not _DROPS.search(code):
+            continue
         owner = trace.paths[row.path] or "the model"
         message = capital(
             f"{place} drops values in evaluation mode too: `{code}` does not know of eval(), and {owner} was in "
@@ -33,6 +37,8 @@ def dropping(trace: Trace) -> list[Found]:
         given = re.sub(r",?\s*training\s*=\s*[^,)]*", "", code)
         call = f"{given[:-1]}, training=self.training)" if given.endswith(")") else "training=self.training"
         remedy = f"Write {call}, or use nn.Dropout, which knows the mode."
+        if given := re.search(r"dropout_p\s*=\s*([^,)]+)", code):
+            remedy = f"Write dropout_p={given[1]} if self.training else 0.0."
         return [Found("mode", "note" if meant else "warning", line, col, message, remedy, [row])]
     return []
 

@@ -54,7 +54,7 @@ def _judged_in_training(trace: Trace) -> list[Found]:
         trained = any(r.reached or (r.requires_grad and not careless) for r in after)
         judged = any(r.op in JUDGED for r in after)
         figure = (quiet or functional) and trace.backwards and any(r.cut == "item" for r in after)
-        if trained or not (judged or figure):
+        if trained or not (judged or figure) or _drawn_on_purpose(row, after):
             continue
         line, col, place = where(trace, row.chain) if functional else _outermost(trace, row)
         name = _model(trace, row.path)
@@ -67,6 +67,12 @@ def _judged_in_training(trace: Trace) -> list[Found]:
         remedy = f"Call {name}.eval() before, and {name}.train() afterwards."
         return [Found("mode", "warning", line, col, capital(message), remedy, [row])]
     return []
+
+
+def _drawn_on_purpose(row: Row, after: set[Row]) -> bool:
+    """Whether several passes are put together and their spread is taken: Monte Carlo dropout."""
+    joined = {r.op for r in after} & {"stack", "cat"}
+    return row.count > 2 and bool(joined) and bool({r.op for r in after} & {"std", "var", "std_mean", "var_mean"})
 
 
 def _in_every_mode(trace: Trace, row: Row) -> Found:

@@ -58,12 +58,17 @@ def _remedy(trace: Trace, row: Row, into: str, index: str, value: str, op: type[
     return f"{into}.index_put_(({index.strip('()')}), {wrapped}, accumulate=True) adds them all."
 
 
+def _index(node: ast.Subscript) -> str:
+    text = ast.unparse(node.slice)
+    return text[1:-1] if isinstance(node.slice, ast.Tuple) and text[:1] == "(" else text
+
+
 def _writes(trace: Trace) -> dict[tuple[int, int], tuple[str, str, str, type[ast.operator]]]:
     """Of ``x[i] += v`` and ``x[i] = x[i] + v``: where x[i] is read -> x, i, v and the operator."""
     found: dict[tuple[int, int], tuple[str, str, str, type[ast.operator]]] = {}
     for node in trace.nodes():
         if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Subscript):
-            into, index = ast.unparse(node.target.value), ast.unparse(node.target.slice)
+            into, index = ast.unparse(node.target.value), _index(node.target)
             read = (node.target.lineno, node.target.col_offset)
             found[read] = into, index, ast.unparse(node.value), type(node.op)
         elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript):
@@ -72,6 +77,6 @@ def _writes(trace: Trace) -> dict[tuple[int, int], tuple[str, str, str, type[ast
                 continue
             for one, other in ((value.left, value.right), (value.right, value.left)):
                 if ast.unparse(one) == ast.unparse(target):
-                    into, index = ast.unparse(target.value), ast.unparse(target.slice)
+                    into, index = ast.unparse(target.value), _index(target)
                     found[one.lineno, one.col_offset] = into, index, ast.unparse(other), type(value.op)
     return found

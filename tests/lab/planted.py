@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from .planted_batches import BATCHES
 from .planted_errors import ERRORS
+from .planted_facts import FACTS
 from .planted_graph import GRAPH
 from .planted_kept import KEPT
 from .planted_layout import LAYOUT
@@ -385,4 +386,4 @@ for epoch in range(3):
     ),
 }
 
-CELLS |= MORE | LOOPS | SCALES | ONCE | GRAPH | ERRORS | VALUES | KEPT | LAYOUT | STEPS | BATCHES
+CELLS |= MORE | LOOPS | SCALES | ONCE | GRAPH | ERRORS | VALUES | KEPT | LAYOUT | STEPS | BATCHES | FACTS
