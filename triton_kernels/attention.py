@@ -357,8 +357,11 @@ def compile_cases(dtype: str) -> list[Case]:
         return []  # float64 is the reference's
     of = np.float32 if dtype == "fp32" else np.float16
     cases = []
-    for head, flags in [(128, {}), (16, {}), (64, {}), (256, {}), (64, {"MASK": "bool"}), (64, {"MASK": "added"}),
-                        (64, {"DROPOUT": True, "VARIABLE": True})]:  # fmt: skip
+    variants: list[tuple[int, dict[str, Any]]] = [
+        (128, {}), (16, {}), (64, {}), (256, {}), (64, {"MASK": "bool"}), (64, {"MASK": "added"}),
+        (64, {"DROPOUT": True, "VARIABLE": True}),
+    ]  # fmt: skip
+    for head, flags in variants:
         default = default_for((64, 1000, head), of)
         whole = head == (64 if dtype == "fp32" else 128) and not flags
         space = space_for(of) if whole else Space.of([default])

@@ -417,7 +417,7 @@ def default_for(shape: tuple[int, ...], dtype: Any, target: str = "", drops: boo
             settings.update(num_warps=4)
             few = items > 64 or drops
             settings.update(BLOCK_N=32 if few else 64, BLOCK_M=32 if items <= 128 else 16)
-        elif items > 128 or drops or target.startswith("sm_8"):
+        elif items > 128 or drops or (items <= 64 and target.startswith("sm_8")):
             settings.update(BLOCK_N=32)
         elif items > 64 and len(target) > 5:  # sm_100 and later
             settings.update(BLOCK_N=32, num_warps=4)
@@ -434,7 +434,9 @@ def compile_cases(dtype: str) -> list[Case]:
         return []
     of, x = np.float32 if dtype == "fp32" else np.float16, f"*{dtype}"
     cases = []
-    for head, flags in [(128, {}), (64, {}), (256, {}), (64, {"MASK": "bool", "DROPOUT": True})]:
+    masked: dict[str, Any] = {"MASK": "bool", "DROPOUT": True}
+    variants: list[tuple[int, dict[str, Any]]] = [(128, {}), (64, {}), (256, {}), (64, masked)]
+    for head, flags in variants:
         if head > most(of):
             continue
         drops = "DROPOUT" in flags

@@ -7,7 +7,7 @@ from . import softmax, loss, norm, distance, margin, embedding, activation, padd
 from . import conv, pool, fractional, resample, sampling_grid, fold, multihead
 from . import complex  # says which of the ops above take complex numbers
 from . import multilabel, ctc, rarer, segments
-from . import recurrent, recurrence, linear_loss
+from . import recurrent, recurrence, linear_loss, quantised
 from . import reshaped  # in-place forms of the views
 from . import solving, decomposition, spectral, determinant, lu, ldl, matrix, products, lowrank
 from . import fourier, spectrogram

@@ -17,6 +17,7 @@ from . import (
     matmul,
     norm,
     pool,
+    quantised,
     recurrent,
     reduce,
     scan,
@@ -32,7 +33,22 @@ __all__ = ["FAMILIES", "absent", "array_library", "availability", "check", "devi
            "map_joint", "name", "rows"]  # fmt: skip
 
 # an op's rows are tried in this order
-FAMILIES = (reduce, softmax, matmul, attention, loss, indexing, norm, conv, sort, pool, scan, dropout, recurrent)
+FAMILIES = (
+    reduce,
+    softmax,
+    matmul,
+    quantised,
+    attention,
+    loss,
+    indexing,
+    norm,
+    conv,
+    sort,
+    pool,
+    scan,
+    dropout,
+    recurrent,
+)
 
 _table: dict[str, tuple[Row, ...]] = {}
 for _family in FAMILIES:
