@@ -57,10 +57,11 @@ def embed(data: Any) -> str:
 
 def _json(data: Any) -> str:
     """As JSON; a dict may hold pieces that are JSON already."""
-    if not isinstance(data, dict):
-        return json.dumps(data, separators=(",", ":"), allow_nan=False)
-    pieces = [f"{json.dumps(key)}:{v.text if isinstance(v, Text) else _json(v)}" for key, v in data.items()]
-    return "{" + ",".join(pieces) + "}"
+    if isinstance(data, Text):
+        return data.text
+    if isinstance(data, dict) and any(isinstance(value, Text) for value in data.values()):
+        return "{" + ",".join([f"{json.dumps(str(key))}:{_json(value)}" for key, value in data.items()]) + "}"
+    return json.dumps(data, separators=(",", ":"), allow_nan=False)
 
 
 def packed(text: str) -> str:

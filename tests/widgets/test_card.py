@@ -13,7 +13,7 @@ import widgets
 from widgets import card
 from widgets.graph import build
 from widgets.payload import payload
-from widgets.record import GradientRow, KernelRow, LineRow, Record
+from widgets.record import GradientRow, KernelRow, LineRow, Record, Stats
 
 from . import samples
 
@@ -157,6 +157,23 @@ def test_rows_carry_their_keys():
     assert first["reads"] == [-1, -3, -4]  # leaf tensors count from -1 downwards
     assert count == len(record.ops)
     assert len(data["gradients"]) == len(record.gradients)
+
+
+def test_all_data_of_a_card_is_json():
+    record = samples.mlp()
+    record.source = "if a:\n    y = 1\nelse:\n    y = 2"
+    record.ops[0].line, record.ops[0].col, record.ops[0].end_line, record.ops[0].end_col = 2, 4, 2, 9
+    record.ops[0].stats = Stats(float("-inf"), float("inf"), float("nan"), None, 0.0, 3)
+    record.ops[1].forward_ms = float("nan")
+    record.ops[2].stats = Stats(None, None, None, None, 0.0, 7)
+    record.ops[2].backward_ms = 1.5e-9
+    data = json.loads(card.embed(payload(record, build(record))))
+    _, columns = data["ops"]
+    column = dict(zip(data["keys"]["ops"], columns, strict=True))
+    assert data["branches"] == {"1": "branch taken: 30 ops ran in it", "3": "not taken: no op ran in this branch"}
+    assert column["stats"][0] == ["-∞", "∞", "NaN", None, 0, 3]
+    assert column["stats"][2] == [None, None, None, None, 0, 7]
+    assert (column["forward"][1], column["backward"][2]) == ("NaN", 1.5e-9)
 
 
 def test_two_cards_of_one_record_are_the_same():
