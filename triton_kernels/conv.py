@@ -328,4 +328,7 @@ def compile_cases(dtype: str) -> list[Case]:
                      "INDEX": tl.int32, "X_FIRST": True, "OUT_FIRST": True,
                      "K1": 1, "K2": 3, "K3": 3}  # fmt: skip
         cases.append(Case(name, conv_kernel, arguments, constants, checked_space(dtype, is_few)))
+    if dtype == "fp32":
+        only, first = Space.of([SPACE_FLOAT32.default]), cases[0]
+        cases.append(Case("conv_tf32", conv_kernel, first.arguments, {**first.constexprs, "PRECISION": "tf32"}, only))
     return cases

@@ -211,6 +211,10 @@ def compile_cases(dtype: str) -> list[Case]:
         constants = {"PRECISION": "ieee", "DENSE": is_few, "DIMS": 2, "INDEX": tl.int32, "X_FIRST": True,
                      "Y_FIRST": True, "K1": 1, "K2": 3, "K3": 3}  # fmt: skip
         cases.append(Case(name, conv_weight_kernel, arguments, constants, checked_space(dtype, is_few)))
+    if dtype == "fp32":
+        first = cases[0]
+        only, constants = Space.of([first.space.default]), {**first.constexprs, "PRECISION": "tf32"}
+        cases.append(Case("conv_weight_tf32", conv_weight_kernel, first.arguments, constants, only))
     only = Space([Tunable("BLOCK", (_SUM_BLOCK,), default=_SUM_BLOCK)])
     cases.append(Case("conv_sum_parts", sum_parts_kernel, ("*fp32", pointer, 8, 73728), {}, only))
     return cases

@@ -321,4 +321,8 @@ def compile_cases(dtype: str) -> list[Case]:
         arguments = (p, p, p, p, p, p, "*fp32", "*fp32", p, "*i32", 512, 1, 512, 1)
         constants = {"KIND": number, "HAS_INITIAL": True, "PRECISION": "ieee"}
         cases.append(Case(f"{kind}_step_backward", rnn_step_backward_kernel, arguments, constants, space))
+    if dtype == "fp32":
+        for case in cases[:2]:
+            constants = {**case.constexprs, "PRECISION": "tf32"}
+            cases.append(Case(f"{case.name}_tf32", case.kernel, case.arguments, constants, Space.of([SPACE.default])))
     return cases

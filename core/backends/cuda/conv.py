@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from .. import Row
+from .matmul import input_precision
 from .shared import array_library, empty, name
 
 _TYPES = ("float16", "bfloat16", "float32")
@@ -44,7 +45,8 @@ def _conv(x: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: A
 
     sizes = windows.out_sizes(x.shape[2:], weight.shape[2:], stride, padding, dilation)
     out = _out(x, weight.shape[0], sizes)
-    conv.conv_forward(x, _weight(weight), out, stride, padding, dilation, groups, bias)
+    conv.conv_forward(x, _weight(weight), out, stride, padding, dilation, groups, bias,
+                      input_precision=input_precision())  # fmt: skip
     return out
 
 
@@ -55,7 +57,8 @@ def _conv_transpose(x: Any, weight: Any, bias: Any, stride: Any, padding: Any, o
     every = zip(x.shape[2:], weight.shape[2:], stride, padding, dilation, output_padding, strict=True)
     out = _out(x, weight.shape[1] * groups, tuple((n - 1) * s - 2 * p + d * (k - 1) + 1 + o
                                                   for n, k, s, p, d, o in every))  # fmt: skip
-    conv.conv_transpose_forward(x, _weight(weight), out, stride, padding, dilation, groups, bias)
+    conv.conv_transpose_forward(x, _weight(weight), out, stride, padding, dilation, groups, bias,
+                                input_precision=input_precision())  # fmt: skip
     return out
 
 
@@ -66,7 +69,7 @@ def _conv_weight(x: Any, y: Any, kernel: Any, stride: Any, padding: Any, dilatio
     if not x.size or not y.size:
         out[...] = 0
         return out
-    conv_weight.conv_weight(x, y, out, stride, padding, dilation, groups)
+    conv_weight.conv_weight(x, y, out, stride, padding, dilation, groups, input_precision=input_precision())
     return out
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from .. import Row
 from . import devices
+from .matmul import input_precision
 from .shared import array_library, empty, name
 
 _TYPES = ("float16", "bfloat16", "float32")
@@ -79,7 +80,7 @@ def _product(a: Any, b: Any, dtype: Any, bias: Any = None) -> Any:
     from triton_kernels import matmul
 
     out = empty((a.shape[0], b.shape[1]), dtype)
-    matmul.matmul_forward(a, b, out, bias=bias)
+    matmul.matmul_forward(a, b, out, bias=bias, input_precision=input_precision())
     return out
 
 
@@ -113,7 +114,8 @@ def _forward(op: str) -> Row:
         gates = y if op == "rnn" else empty((len(rows), 4 * hidden), x.dtype)
         cells = empty((len(rows), hidden), x.dtype) if op == "lstm" else y
         recurrent.steps_forward(kind, sums, weight_hh, bias_hh if op == "gru" else None, _dense(h0), state, last, y,
-                                gates, cells, steps.forward, steps.pitch)  # fmt: skip
+                                gates, cells, steps.forward, steps.pitch,
+                                input_precision=input_precision())  # fmt: skip
         found = y.reshape(*lead, hidden), last
         if op == "rnn":
             return found
@@ -144,7 +146,8 @@ def _backward(op: str) -> Row:
         dc = _widened(g[2], shape) if op == "lstm" else dh
         dz = empty((len(rows), recurrent.slots(kind) * hidden), x.dtype)
         recurrent.steps_backward(kind, gy, weight_hh, cells if op == "lstm" else y, _dense(c0 if op == "lstm" else h0),
-                                 y if gates is None else gates, y, dh, dc, dz, steps.backward, steps.pitch)  # fmt: skip
+                                 y if gates is None else gates, y, dh, dc, dz, steps.backward, steps.pitch,
+                                 input_precision=input_precision())  # fmt: skip
         of_inputs, of_states = _parts(dz, op, hidden)
         gx = _product(of_inputs, weight_ih, x.dtype).reshape(x.shape) if needs[0] else None
         gw_ih = _product(of_inputs.T, rows, x.dtype) if needs[1] else None

@@ -11,6 +11,7 @@ import core
 from core import nn, observe
 from core.backends import explain
 from core.device import device, kind
+from triton_kernels import runtime
 
 
 class Names(observe.Observer):
@@ -95,6 +96,20 @@ def test_channels_last_stays_and_is_the_same() -> None:
     assert y.is_contiguous()
     assert y_last.permute(0, 2, 3, 1).is_contiguous()
     assert core.equal(y, y_last)
+
+
+@pytest.mark.parametrize("setting", ["highest", "high"])
+def test_the_precision_of_products_is_that_of_matmul(setting: str) -> None:
+    x, w = core.randn(1, 3, 5).to("cuda"), core.randn(4, 3, 2).to("cuda").requires_grad_()
+    layer = nn.LSTM(3, 2).to("cuda")
+    core.set_float32_matmul_precision(setting)
+    try:
+        nn.functional.conv1d(x, w)
+        assert runtime.latest.constexprs["PRECISION"] == {"highest": "ieee", "high": "tf32"}[setting]
+        layer(x.permute(2, 0, 1))
+        assert runtime.latest.constexprs["PRECISION"] == {"highest": "ieee", "high": "tf32"}[setting]
+    finally:
+        core.set_float32_matmul_precision("highest")
 
 
 def test_what_is_declined_is_told() -> None:
