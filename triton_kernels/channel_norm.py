@@ -1,10 +1,10 @@
 """Batch norm: channels in the middle of images x channels x places, forward, backward and evaluation.
 
 Algorithm: a program owns BLOCK_C channels and walks tiles of BLOCK_N images by BLOCK_S places. Each lane keeps a mean
-and a sum of squared differences (Welford), joined by Chan's formula, so that a large mean costs no digits. Where the
-channels alone fill a GPU, the same program then walks its tiles again and writes; else the tiles are split among
-programs, a second launch joins their shares in order, and a third one writes. Backward likewise: the sums of g and of
-g z (z the standardised x), the gradients of bias and weight, then dx = weight rstd (g - mean(g) - z mean(g z)).
+and a sum of squared differences (Welford), joined by Chan's formula, so that a large mean costs no digits. Where
+tiles are few, or the channels alone fill a GPU, the same program walks its tiles again and writes; else they are split
+among programs, a second launch joins their shares in order, and a third one writes. Backward likewise: the sums of g
+and of g z (z the standardised x), the gradients of bias and weight, then dx = weight rstd (g - mean(g) - z mean(g z)).
 No atomics: the bits depend on shapes and config alone. Half types are computed in float32.
 
 Bytes moved: forward 3 n elements, in evaluation 2 n, backward 5 n. Operations: 10 an element forward, 12 backward.
@@ -37,7 +37,8 @@ def _tile(spatial: int, warps: int) -> Config:
 
 SPACE = Space.of([_tile(n, 4) for n in reversed(_PLACES)] + [_tile(n, 8) for n in (1024, 64)])
 JOIN_SPACE = Space.of([{"BLOCK_C": 32, "BLOCK_P": 32, "num_warps": 4}, {"BLOCK_C": 64, "BLOCK_P": 16, "num_warps": 4}])
-_FILL_PROGRAMS = 264  # two for each of the 132 multiprocessors of an H100
+_FILL_PROGRAMS = 1056  # eight for each of the 132 multiprocessors of an H100: a program has few loads under way
+_FEW_TILES = 16  # walked twice by one program in less time than two more launches take
 _INTERPRETED_TILE = 1 << 16
 _launches: Memo = Memo()
 
@@ -300,9 +301,8 @@ def _plan(kernel: Any, x: Any, config: Config | None, shares: int | None) -> tup
     blocks = triton.cdiv(spatial, settings["BLOCK_S"])
     tiles = triton.cdiv(images, settings["BLOCK_N"]) * blocks
     programs = triton.cdiv(channels, settings["BLOCK_C"])
-    wanted = shares or (
-        1 if INTERPRET else triton.cdiv(_FILL_PROGRAMS, programs) if 2 * programs < _FILL_PROGRAMS else 1
-    )
+    whole = INTERPRET or tiles <= _FEW_TILES or 2 * programs >= _FILL_PROGRAMS
+    wanted = shares or (1 if whole else triton.cdiv(_FILL_PROGRAMS, programs))
     stretch = triton.cdiv(tiles, min(wanted, triton.cdiv(tiles, 2) if shares is None else tiles))
     return settings, [images, channels, spatial, blocks, tiles, stretch], (programs, triton.cdiv(tiles, stretch))
 

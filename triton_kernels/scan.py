@@ -35,7 +35,7 @@ SPACE = Space.of([
 ])  # fmt: skip
 KINDS = ("sum", "prod", "max", "min", "logsumexp")
 BACKWARD_KINDS = ("prod", "extreme", "logsumexp")
-_FILL_PROGRAMS = 264  # two for each of the 132 multiprocessors of an H100
+_FILL_PROGRAMS = 528  # four for each of the 132 multiprocessors of an H100
 _MOST_CHUNKS = 256
 _launches: Memo = Memo()
 _INT64 = np.dtype(np.int64)
