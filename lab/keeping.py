@@ -27,6 +27,7 @@ DEEP = 6  # containers inside each other
 FEW = 3  # tensors of one place that make a history
 MANY = 16  # of which nothing has been trained, in a model that was not put into evaluation mode
 NODES = 20_000
+SEVERAL = {"grad", "split", "chunk", "unbind", "tensor_split", "unsafe_split"}  # ops that give several at once
 PLAIN = (str, bytes, int, float, complex, bool, type(None), ModuleType, BuiltinFunctionType, range)
 
 
@@ -47,7 +48,7 @@ def kept(recorder: Recorder, space: Mapping[str, Any]) -> list[Kept]:
     for (_, op, chain), group in groups.items():
         held = list(group.values())
         rows = list(dict.fromkeys(row for _, row, _ in held))
-        if len(held) < FEW:
+        if len(held) < FEW or op in SEVERAL:
             continue
         reached = any(row.reached for row in rows)
         if reached and len(held) <= 2.5 * runs.get((op, chain), 0) / max(passes, 1):

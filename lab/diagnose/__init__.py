@@ -15,6 +15,7 @@ from .elsewhere import elsewhere
 from .evaluation import graphs
 from .failing import failing
 from .found import Found
+from .growing import growing
 from .layout import classes_last, samples_as_time, scrambled
 from .losses import broadcast, doubled
 from .missing import frozen, missing, misspelt
@@ -56,6 +57,7 @@ ORDER: tuple[Callable[[Trace, set[Leaf]], list[Found]], ...] = (
     clipped_late,
     too_large,
     step_size,
+    growing,
     first_nonfinite,
     broadcast,
     doubled,

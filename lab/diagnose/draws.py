@@ -27,7 +27,8 @@ def sampled(trace: Trace, explained: set[Leaf]) -> list[Found]:
         if row.op in DISCRETE or any(isinstance(r, Row) and r.op in DISCRETE for r in row.refs):
             continue
         onward = _goes_on(trace, row, readers)
-        behind = [leaf for leaf in ancestors([row]) if isinstance(leaf, Leaf) and leaf.requires_grad and leaf.name]
+        before = ancestors([row])
+        behind = [leaf for leaf in trace.leaves if leaf in before and leaf.requires_grad and leaf.name]
         if not onward or not behind or not any(after in ancestors(losses) for after in onward):
             continue
         explained.update(leaf for leaf in behind if leaf not in trace.gradients)

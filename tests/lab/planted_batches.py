@@ -291,7 +291,7 @@ for k in range(4):
 """,
     ),
     "messages added where indices repeat": Planted(
-        "index",
+        "indexing",
         (10,),
         """
 class GraphConv(nn.Module):
