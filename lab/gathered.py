@@ -313,6 +313,8 @@ class Trace:
     """Module path -> how often it ran in (training, with gradients), of modules for which that matters."""
     dropped: dict[Row, int] = field(default_factory=dict)
     """Dropouts that a module in evaluation mode ran, and how often."""
+    strays: set[Row] = field(default_factory=set)
+    """Of these, the ones of a module that the model around it does not list."""
     repeated: dict[Row, tuple[int, int]] = field(default_factory=dict)
     """Ops that take values by integer tensors in which some indices repeat: how many values, how many places."""
     fetched: dict[Chain, Any] = field(default_factory=dict)

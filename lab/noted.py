@@ -19,10 +19,11 @@ from .measure import on_host
 DROPPING = {"dropout", "alpha_dropout", "feature_dropout", "feature_alpha_dropout", "dropout1d", "dropout2d",
             "dropout3d"}  # fmt: skip
 DROPPING |= {name + "_" for name in DROPPING}
+MASKING = {"bernoulli", "bernoulli_"}  # with which dropout is written by hand
 ATTENDING = {"scaled_dot_product_attention", "attention"}  # which drop weights if they are told to
 INDEXING = {"index", "getitem"}
 JOINING = {"cat", "stack", "concat", "concatenate", "hstack", "vstack"}
-NOTED = DROPPING | ATTENDING | INDEXING | JOINING
+NOTED = DROPPING | MASKING | ATTENDING | INDEXING | JOINING
 FEW, MANY = 4, 1 << 16  # runs of which the places are looked at, and places
 
 
@@ -35,10 +36,13 @@ def mode_of(fold: Folder) -> bool | None:
 
 def note(fold: Folder, trace: Trace, row: Row, e: observe.OpEvent) -> None:
     """Look at one run of an op in `NOTED`."""
-    if e.op in DROPPING or e.op in ATTENDING:
+    if e.op in DROPPING or e.op in ATTENDING or e.op in MASKING:
         mode = mode_of(fold)
-        if (_own_mode(e.place) if mode is None else mode) is False:
+        stray = bool(mode) and _stray(fold)
+        if stray or (_own_mode(e.place) if mode is None else mode) is False:
             trace.dropped[row] = trace.dropped.get(row, 0) + 1
+        if stray:
+            trace.strays.add(row)
     elif e.op in JOINING:
         if row.requires_grad and len(e.inputs) > 2:
             makers = Counter(id(t._node.tag) for t in e.inputs if isinstance(t, TENSORS) and t._node is not None)
@@ -48,6 +52,18 @@ def note(fold: Folder, trace: Trace, row: Row, e: observe.OpEvent) -> None:
         found = _places(e)
         if found is not None and found[1] < found[0]:
             trace.repeated[row] = found
+
+
+def _stray(fold: Folder) -> bool:
+    """Whether the module that runs is unknown to the model in evaluation mode around it."""
+    path = fold.path
+    module = fold.paths[path][1]()
+    while fold.paths[path][0]:
+        path = fold.paths[path][0]
+        around = fold.paths[path][1]()
+        if around is not None and not around.training:
+            return all(inner is not module for inner in around.modules())
+    return False
 
 
 def _own_mode(place: observe.Place) -> bool | None:

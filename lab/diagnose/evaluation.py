@@ -8,7 +8,7 @@ import re
 from widgets.figures import size_text
 
 from ..gathered import Leaf, Row, Trace, ancestors
-from ..noted import ATTENDING
+from ..noted import ATTENDING, MASKING
 from .found import Found, capital, code_of, where
 from .held import ADDING, held
 from .held import _made as made_by
@@ -20,6 +20,7 @@ _DROPS = re.compile(r"dropout_p\s*=\s*(?!0(\.0*)?\s*[,)])(?!.*training)", re.S)
 
 def dropping(trace: Trace) -> list[Found]:
     """F.dropout that does not know of the mode."""
+    found: list[Found] = []
     for row, times in trace.dropped.items():
         if row not in trace.rows:
             continue
@@ -27,6 +28,11 @@ def dropping(trace: Trace) -> list[Found]:
         code = code_of(trace, row)
         if row.op in ATTENDING and not _DROPS.search(code):
             continue
+        if row.op in MASKING:
+            found += _by_hand(trace, row, code)
+            continue
+        if row in trace.strays:
+            return [_stray(trace, row, code)]
         owner = trace.paths[row.path] or "the model"
         message = capital(
             f"{place} drops values in evaluation mode too: `{code}` does not know of eval(), and {owner} was in "
@@ -40,7 +46,37 @@ def dropping(trace: Trace) -> list[Found]:
         if given := re.search(r"dropout_p\s*=\s*([^,)]+)", code):
             remedy = f"Write dropout_p={given[1]} if self.training else 0.0."
         return [Found("mode", "note" if meant else "warning", line, col, message, remedy, [row])]
-    return []
+    return found[:1]
+
+
+def _stray(trace: Trace, row: Row, code: str) -> Found:
+    """A module that eval() does not reach."""
+    line, col, place = where(trace, row.chain)
+    around = trace.entered[row.path]
+    name = around[0][1] if around and around[0][1] else "the model"
+    made = re.match(r"(nn\.\w+\(.*?\))\(", code)
+    kept = "is made anew in each pass" if made else f"is nothing that {name} lists as a module of its own"
+    message = capital(
+        f"{place} drops values in evaluation mode too: the dropout of `{code}` {kept}, so eval() does not reach it and "
+        "it stays in training mode."
+    )
+    remedy = "Keep it as an attribute of the module, made in __init__, and several in nn.ModuleList."
+    if made:
+        remedy = f"Make it in __init__: self.drop = {made[1]}."
+    return Found("mode", "warning", line, col, message, remedy, [row])
+
+
+def _by_hand(trace: Trace, row: Row, code: str) -> list[Found]:
+    """A mask that is drawn in evaluation mode too."""
+    if not any(r.op in ("mul", "mul_") for r in trace.consumers().get(row, ())):
+        return []
+    line, col, place = where(trace, row.chain)
+    message = capital(
+        f"{place} drops values in evaluation mode too: `{code}` draws a mask in every mode, so what the model gives is "
+        "another thing each time."
+    )
+    remedy = "Draw it only if self.training, or use nn.Dropout, which knows the mode."
+    return [Found("mode", "note", line, col, message, remedy, [row])]
 
 
 def graphs(trace: Trace, explained: set[Leaf]) -> list[Found]:

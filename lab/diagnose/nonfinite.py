@@ -140,7 +140,8 @@ def _reason(trace: Trace, row: Row, bad: Bad) -> tuple[str, str]:
         return f"the {op} of values of {_range(first)}", "Clamp the argument to (-1, 1)."
     if op in ("mean", "sum") and first is not None and first.max is not None and bad.inputs_finite:
         largest = max(abs(first.max), abs(first.min or 0.0))
-        return f"the {op} of values up to {number(largest)}, whose sum overflows {row.dtype}", GENERAL
+        wide = "Sum in float32, whose range is wider: x.float().sum()." if row.dtype == "float16" else GENERAL
+        return f"the {op} of values up to {number(largest)}, whose sum overflows {row.dtype}", wide
     if op == "mean" or not figures:
         return f"a {op} of nothing" if not bad.total else f"what {op} computes", GENERAL
     ranges = listed([r for r in map(_range, figures) if r], 3)

@@ -24,6 +24,7 @@ SATURATED = 0.2  # mean slope of a tanh below which most of the gradient is lost
 ACTIVATIONS = {"tanh", "sigmoid", "relu", "leaky_relu", "gelu", "silu", "elu", "softplus"}
 STEPS = {"round", "floor", "ceil", "trunc", "sign"}
 FLAT = {"tanh": 0.12, "sigmoid": 0.03}  # mean slope below which hardly a value is between the ends
+CLIPPED = {"relu", "relu_", "relu6", "clamp", "clamp_", "clamp_min", "maximum", "threshold", "hardtanh"}
 DEAD = 0.95  # share of zeros behind a relu
 
 
@@ -97,11 +98,11 @@ def _alike(trace: Trace, alike: list[tuple[Leaf, Row]]) -> Found:
 
 def _dead(trace: Trace, layers: list[tuple[Leaf, Row]], explained: set[Leaf]) -> list[Found]:
     """Every weight's gradient is exactly zero, because a relu gives nothing but zeros, or for a step function."""
-    dead = [r for r in trace.rows if r.reached and r.op == "relu" and r.stats is not None and r.stats.zeros == 1]
+    dead = [r for r in trace.rows if r.reached and r.op in CLIPPED and r.stats is not None and r.stats.zeros == 1]
     if dead and any(leaf in explained for leaf, _ in layers):
         return []
     if dead:
-        why = "`relu` gives nothing but zeros and passes nothing on"
+        why = f"`{dead[0].op}` gives nothing but zeros and passes nothing on"
         remedy = "Lower the learning rate, start biases at 0, or use leaky_relu or gelu."
         if data := wide(trace):
             why += f" ({data[0]} has values up to {data[1]:.3g})"

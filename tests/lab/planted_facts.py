@@ -219,4 +219,114 @@ for _ in range(5):
     opt.zero_grad(); F.cross_entropy(m(H), y).backward(); opt.step()
 """,
     ),
+    "a dropout made in forward": Planted(
+        "mode",
+        (7,),
+        """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(8, 32), nn.Linear(32, 2)
+    def forward(self, x):
+        h = torch.relu(self.a(x))
+        h = nn.Dropout(0.5)(h)
+        return self.b(h)
+net = Net()
+opt = torch.optim.Adam(net.parameters(), lr=1e-3)
+X, y = torch.randn(64, 8), torch.randint(0, 2, (64,))
+for epoch in range(6):
+    opt.zero_grad()
+    F.cross_entropy(net(X), y).backward(); opt.step()
+net.eval()
+with torch.no_grad():
+    acc = (net(X).argmax(1) == y).float().mean().item()
+print(acc)
+""",
+    ),
+    "dropouts in a plain list": Planted(
+        "mode",
+        (8,),
+        """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList([nn.Linear(8, 8) for _ in range(2)])
+        self.drops = [nn.Dropout(0.5) for _ in range(2)]
+    def forward(self, x):
+        for l, d in zip(self.layers, self.drops):
+            x = d(torch.relu(l(x)))
+        return x
+net = Net()
+opt = torch.optim.Adam(net.parameters(), lr=1e-3)
+X, y = torch.randn(64, 8), torch.randint(0, 8, (64,))
+for epoch in range(6):
+    opt.zero_grad()
+    F.cross_entropy(net(X), y).backward(); opt.step()
+net.eval()
+with torch.no_grad():
+    acc = (net(X).argmax(1) == y).float().mean().item()
+""",
+    ),
+    "a clamp that gives zeros": Planted(
+        "vanishing",
+        (6,),
+        """
+w = nn.Linear(4, 8); o = nn.Linear(8, 1)
+nn.init.constant_(w.bias, -50)
+opt = torch.optim.Adam([*w.parameters(), *o.parameters()])
+X, y = torch.randn(30, 4), torch.randn(30, 1)
+for _ in range(6):
+    h = w(X).clamp(min=0)
+    loss = F.mse_loss(o(h), y)
+    opt.zero_grad(); loss.backward(); opt.step()
+""",
+    ),
+    "a bank of embeddings": Planted(
+        "memory",
+        (5,),
+        """
+enc = nn.Sequential(nn.Linear(64, 512), nn.ReLU(), nn.Linear(512, 32)).eval()
+X = torch.randn(800, 64)
+bank = []
+for i in range(0, 800, 50):
+    bank.append(F.normalize(enc(X[i:i+50]), dim=1))
+bank = torch.cat(bank)
+sim = bank @ bank.t()
+print(sim.topk(5, dim=1).indices.shape)
+""",
+    ),
+    "a stream behind next()": Planted(
+        "data-loader",
+        (11,),
+        """
+class Stream(torch.utils.data.IterableDataset):
+    def __iter__(self):
+        for i in range(40):
+            __import__('time').sleep(0.006)
+            yield torch.randn(8), torch.randn(1)
+net = nn.Linear(8, 1)
+opt = torch.optim.SGD(net.parameters(), lr=0.01)
+dl = torch.utils.data.DataLoader(Stream(), batch_size=4)
+it = iter(dl)
+for step in range(10):
+    x, y = next(it)
+    opt.zero_grad(); F.mse_loss(net(x), y).backward(); opt.step()
+""",
+    ),
+    "eval without its brackets": Planted(
+        "mode",
+        (9,),
+        """
+net = nn.Sequential(nn.Linear(8, 32), nn.BatchNorm1d(32), nn.Dropout(0.5), nn.Linear(32, 2))
+opt = torch.optim.Adam(net.parameters(), lr=1e-3)
+X, y = torch.randn(64, 8), torch.randint(0, 2, (64,))
+for epoch in range(6):
+    opt.zero_grad()
+    F.cross_entropy(net(X), y).backward(); opt.step()
+net.eval
+with torch.no_grad():
+    pred = net(X).argmax(1)
+print((pred == y).float().mean().item())
+""",
+    ),
 }
