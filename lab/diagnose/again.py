@@ -242,11 +242,13 @@ def _renewed(trace: Trace, chain: Chain) -> tuple[int, str, bool] | None:
 def _once(trace: Trace, reached: list[Row]) -> Row | None:
     """The last op that ran less often than one that reads it: it stands before a loop."""
     readers = trace.consumers()
-    found = [
-        row
-        for row in reached
-        if not row.view and any(r.requires_grad and r.count > row.count and r.reached for r in readers.get(row, ()))
-    ]
+
+    def often(row: Row) -> bool:
+        """Whether one that reads it, or a view of it, ran more often."""
+        after = [r for r in readers.get(row, ()) if r.requires_grad and r.reached]
+        return any(r.count > row.count or (r.view and often(r)) for r in after)
+
+    found = [row for row in reached if not row.view and often(row)]
     return max(found, key=lambda r: r.number, default=None)
 
 

@@ -36,6 +36,7 @@ ASIDE = "If they are not to train, all is well; else go on with the tensor, with
 NUMPY = {"power": "pow", "multiply": "mul", "subtract": "sub", "divide": "div", "true_divide": "div",
          "absolute": "abs", "concatenate": "cat", "clip": "clamp"}  # fmt: skip
 DRAWS = {"constant", "bernoulli", "normal", "poisson", "binomial"}
+COMPARISONS = {"gt", "ge", "lt", "le", "eq", "ne"}
 LEAVING = {"detach", "numpy", "cpu", "item", "tolist", "data", "detach_"}
 
 
@@ -161,6 +162,8 @@ def _found(trace: Trace, row: Row, readers: dict[Ref, list[Row]], lost: list[Lea
             done = f"`{code}` runs under `{switch[1]}` (line {switch[0]}), which was False"
     else:
         done = f"`{row.op}` in `{code}` has no gradient"
+        if row.op in COMPARISONS:
+            done = f"`{code}` is a comparison, which has no gradient"
     brought = ""
     if back is not None:
         made_anew = flow.brought(trace, last) if back.cut != "return" else None
@@ -235,7 +238,7 @@ def _remedy(trace: Trace, row: Row, last: Row, back: Row | None) -> str:
             "Train by the log-probability of what was drawn (REINFORCE), or go on with gumbel_softmax: a draw has none."
         )
     if not last.cut:
-        return f"Use a form of `{row.op}` that has a gradient: softmax for argmax, a sigmoid for a comparison."
+        return _smooth(trace, row, last)
     done = []
     for place, what in back.steps if back is not None else ():
         name = what.removeprefix("np.")
@@ -290,6 +293,23 @@ def _numpy_calls(trace: Trace, cut: Row) -> list[str]:
             line = at[0] + (place.line - span[0])
             found.append(f"{library(trace)}.{name} in place of {what} (line {line})")
     return list(dict.fromkeys(found))[:3]
+
+
+def _smooth(trace: Trace, row: Row, last: Row) -> str:
+    """What has a gradient in place of an op that has none."""
+    if row.op in COMPARISONS:
+        try:
+            tree = ast.parse(code_of(trace, last).strip(), mode="eval").body
+        except (SyntaxError, ValueError):
+            tree = None
+        if isinstance(tree, ast.Compare):
+            left = ast.unparse(tree.left)
+            soft = left if "sigmoid" in left or "softmax" in left else f"torch.sigmoid({left})"
+            return f"Go on with the value that is compared: {soft}; compare only where it is judged."
+        return "Go on with the value that is compared, or a sigmoid of it; compare only where it is judged."
+    if row.op in ("argmax", "one_hot"):
+        return "Go on with softmax(logits), or where one must be chosen with F.gumbel_softmax(logits, hard=True)."
+    return f"Use a form of `{row.op}` that has a gradient: softmax for argmax, a sigmoid for a comparison."
 
 
 def drawn(trace: Trace, explained: set[Leaf]) -> list[Found]:

@@ -31,6 +31,8 @@ def failing(trace: Trace, explained: set[Leaf]) -> list[Found]:
         return found
     if found := mismatched(trace, error):
         return found
+    if "have the same dtype" in error.detail and (found := foreign.said(trace, error)):
+        return found
     own = _told(error)
     if not own or not own[0].remedy or "expected input[" in error.detail:
         own = known.said(trace, error) or own

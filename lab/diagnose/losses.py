@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 
 from ..gathered import Leaf, Ref, Row, Trace, ancestors
+from ..naming import operand
 from .found import Found, capital, code_of, where
 from .nonfinite import _sources as sources
 
@@ -45,6 +46,9 @@ def broadcast(trace: Trace, explained: set[Leaf]) -> list[Found]:
             f"each of the {n:,} predictions with every one of the {n:,} targets."
         )
         remedy = "Give both one shape: prediction.squeeze(-1), or target.unsqueeze(-1)."
+        column = 0 if _crossed(a, b) else 1
+        if (name := operand(code_of(trace, row), column)).isidentifier():
+            remedy = f"Give both one shape: {name}.squeeze(-1)."
         if weighed:
             message = capital(
                 f"{place} broadcasts inside the loss: `{code_of(trace, row)}` takes shapes {a} and {b} and weighs each "

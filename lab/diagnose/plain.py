@@ -26,6 +26,8 @@ def explained(trace: Trace, error: ErrorRow) -> list[Found]:
         return [_non_leaf(trace, error)]
     if (number := _NUMBER.search(error.detail)) is not None and (found := _number(trace, error, number[1])):
         return [found]
+    if (match := _NUMBER_OF.search(error.detail)) is not None and (found := _own_number(trace, error, match)):
+        return [found]
     if (match := _GRADIENT.search(error.detail)) is not None and (found := _own_backward(trace, error, match)):
         return [found]
     if "missing 1 required positional argument: 'metrics'" in error.detail:
@@ -39,6 +41,35 @@ _GRADIENT = re.compile(
     r"Function (\w+?)(?:Backward\d*)? returned an invalid gradient at index (\d+) - got \[(.*?)\] but expected shape "
     r"compatible with \[(.*?)\]"
 )
+
+
+_NUMBER_OF = re.compile(
+    r"unction (\w+?)(?:Backward\d*)? returned an incorrect number of gradients \(expected (\d+), got (\d+)\)"
+)
+
+
+def _own_number(trace: Trace, error: ErrorRow, match: re.Match[str]) -> Found | None:
+    """A backward() of the cell's own that gives another number of gradients than forward() has arguments."""
+    name, wanted, got = match.groups()
+    for node in trace.nodes():
+        if not isinstance(node, ast.ClassDef) or node.name != name:
+            continue
+        parts = {f.name: f for f in node.body if isinstance(f, ast.FunctionDef)}
+        if "backward" not in parts or "forward" not in parts:
+            return None
+        back = [n for n in ast.walk(parts["backward"]) if isinstance(n, ast.Return) and n.value]
+        given = [a.arg for a in parts["forward"].args.args][1:]
+        if not back or back[-1].value is None:
+            return None
+        code = ast.unparse(back[-1].value)
+        message = (
+            f"Line {error.line} fails: {name}.backward() returns `{code}` (line {back[-1].lineno}), {got} of {wanted} "
+            f"gradients: forward() has the arguments {listed(given)}."
+        )
+        missing = int(wanted) - int(got)
+        remedy = f"Return one for each argument, None for those without: return {code}{', None' * max(missing, 0)}."
+        return Found("error", "error", error.line, None, message, remedy)
+    return None
 
 
 def _own_backward(trace: Trace, error: ErrorRow, match: re.Match[str]) -> Found | None:

@@ -61,7 +61,7 @@ def test_html_and_text_both_say_it(cell: Any, space: Space) -> None:
         ("core.tensor(h)", "`core.tensor(h)` copies the values of `h` into a new constant"),
         ("core.from_numpy(h.detach().numpy())", "`h.detach().numpy()` hands the values of `h` to NumPy, and the same"),
         ("(h * 9).long().float()", "`(h * 9).long()` has no gradient"),
-        ("(h > 0).float()", "`gt` in `h > 0` has no gradient"),
+        ("(h > 0).float()", "`h > 0` is a comparison, which has no gradient"),
     ],
 )  # fmt: skip
 def test_ways_to_cut(cell: Any, space: Space, cut: str, words: str) -> None:
