@@ -421,7 +421,7 @@ def default_for(shape: tuple[int, ...], dtype: Any, target: str = "", drops: boo
             settings.update(BLOCK_N=32)
         elif items > 64 and len(target) > 5:  # sm_100 and later
             settings.update(BLOCK_N=32, num_warps=4)
-    elif items > 64:
+    elif target.startswith("gfx") or (items > 64 and len(target) > 5):
         settings.update(BLOCK_M=16, BLOCK_N=16)
     else:
         settings.update(num_warps=8)

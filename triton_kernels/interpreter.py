@@ -43,6 +43,8 @@ class _Arrays:
         self.high = np.array([b[1] for b in bounds], np.uint64)
 
     def check(self, kind: str, pointers: np.ndarray, mask: np.ndarray | None, size_bytes: int) -> None:
+        if mask is not None:
+            mask = np.asarray(mask)  # 3.6 hands the mask of a tensor descriptor over as a memoryview
         live = pointers if mask is None or mask.all() else pointers[np.broadcast_to(mask, pointers.shape)]
         if live.size == 0:
             return
