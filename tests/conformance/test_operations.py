@@ -24,7 +24,8 @@ HOT_CUDA = ["sum", "mean", "amax", "amin", "matmul", "softmax", "log_softmax", "
             "window_spread", "im2col", "col2im", "resample", "resample_transposed", "lstm", "gru", "rnn",
             "layer_norm", "rms_norm", "group_norm", "batch_norm", "batch_norm_eval", "cumsum", "cumprod", "cummax",
             "cummin", "logcumsumexp", "dropout", "prod", "any", "all", "count_nonzero", "vector_norm", "max_dim",
-            "min_dim", "var", "std", "logsumexp", "argmax", "argmin"]  # fmt: skip
+            "min_dim", "var", "std", "logsumexp", "argmax", "argmin", "attention", "counted_targets",
+            "weight_int8_linear", "weight_int4_linear"]  # fmt: skip
 BACKWARD = ["softmax.backward", "log_softmax.backward", "layer_norm.backward", "cross_entropy.backward"]
 
 CASES = [(o, i) for o in h.OPERATIONS if o.samples for i in range(len(o.samples(np.random.default_rng(0))))]
