@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import functools
 import json
 import os
@@ -24,6 +25,7 @@ def folder() -> pathlib.Path:
     compiler = shutil.which("gcc") or shutil.which("cc")
     assert compiler, "Triton itself needs a C compiler to launch"
     found = pathlib.Path(tempfile.mkdtemp(prefix="fake-gpu-"))
+    atexit.register(shutil.rmtree, found, ignore_errors=True)
     library = found / "libcuda.so.1"
     source = HERE / "triton_kernels" / "fake_cuda.c"
     subprocess.run([compiler, "-O1", "-shared", "-fPIC", "-o", library, source], check=True)
@@ -45,9 +47,16 @@ def environment(**settings: Any) -> dict[str, str]:
     }
 
 
-def run(script: str | pathlib.Path, **settings: Any) -> Any:
+def script(name: str, text: str) -> pathlib.Path:
+    """A script as a file: Triton reads a kernel's text from it."""
+    path = folder() / name
+    path.write_text(text)
+    return path
+
+
+def run(code: str | pathlib.Path, **settings: Any) -> Any:
     """Run a script (a file, or its text) there; what the JSON on its last line says."""
-    given = [str(script)] if isinstance(script, pathlib.Path) else ["-c", textwrap.dedent(script)]
+    given = [str(code)] if isinstance(code, pathlib.Path) else ["-c", textwrap.dedent(code)]
     done = subprocess.run([sys.executable, *given], env=environment(**settings), capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-4000:]
     return json.loads(done.stdout.splitlines()[-1])

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.fake_gpu import run
+from tests.fake_gpu import run, script
 
 START = """
 import json, gc, timeit, warnings
@@ -303,17 +303,7 @@ print(json.dumps(seen))
 
 @pytest.fixture(scope="module")
 def faults() -> Any:
-    # the script needs a file: Triton reads a kernel's text from it
-    return run(_file(FAULTS))
-
-
-def _file(text: str) -> Any:
-    import tempfile
-    from pathlib import Path
-
-    path = Path(tempfile.mkdtemp()) / "faults.py"
-    path.write_text(text)
-    return path
+    return run(script("faults.py", FAULTS))
 
 
 def test_a_users_kernel_that_does_not_compile_leaves_all_usable(faults: Any) -> None:
@@ -364,7 +354,7 @@ def test_an_illegal_access_says_to_restart_and_which_kernels_ran_last(faults: An
 
 
 def test_with_blocking_launches_the_kernel_is_named_where_it_fails() -> None:
-    seen = run(_file(FAULTS), CUDA_LAUNCH_BLOCKING=1)
+    seen = run(script("faults.py", FAULTS), CUDA_LAUNCH_BLOCKING=1)
     launch, _, _ = seen["access"]
     assert launch[0] == "AcceleratorError"
     assert "the kernel that did it: kernel mine_kernel[grid=(1, 1, 1)]" in launch[1]
@@ -374,7 +364,8 @@ def test_with_blocking_launches_the_kernel_is_named_where_it_fails() -> None:
 @pytest.fixture(scope="module")
 def lacking() -> Any:
     return run(
-        _file(
+        script(
+            "lacking.py",
             START
             + """
 import lab
@@ -395,7 +386,7 @@ with lab.recording() as r:
     seen["memory"] = said(lambda: core.zeros(10**8, device="cuda"))
 seen["lines"] = [(row.line, row.peak_bytes) for row in r.record.memory.rows]
 print(json.dumps(seen))
-"""
+""",
         ),
         FAKE_CUPY_LACKS="linalg.cholesky",
     )
