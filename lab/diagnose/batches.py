@@ -82,7 +82,7 @@ def apart(trace: Trace, explained: set[Leaf]) -> list[Found]:
                 if len(sides[0]) > 1 or len(sides[1]) > 1 or sides[0][0] is sides[1][0]:
                     continue
                 a, b = sides[0][0], sides[1][0]
-                if _same(a.refs[1], b.refs[1]) or a.refs[0] is b.refs[0]:
+                if _same(a.refs[1], b.refs[1]) or a.refs[0] is b.refs[0] or _named_alike(trace, a, b):
                     continue
                 line, col, _ = where(trace, b.chain)
                 first = where(trace, a.chain)[2]
@@ -101,6 +101,13 @@ def _permutes(row: Row) -> bool:
     index = row.refs[1]
     many = tuple(row.refs[0].shape[:1])
     return index.dtype == "int64" and tuple(index.shape) == many and tuple(row.shape) == tuple(row.refs[0].shape)
+
+
+def _named_alike(trace: Trace, a: Row, b: Row) -> bool:
+    """Whether two ops of one line or function take their rows by one variable: ``x[perm], y[perm]``."""
+    names = [code_of(trace, row).rpartition("[")[2].removesuffix("]") for row in (a, b)]
+    here = bool(a.chain) and bool(b.chain) and a.chain[0][0] is b.chain[0][0]
+    return here and names[0] == names[1] and names[0].isidentifier()
 
 
 def _same(a: Ref, b: Ref) -> bool:

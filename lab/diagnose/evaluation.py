@@ -43,8 +43,8 @@ def dropping(trace: Trace) -> list[Found]:
         given = re.sub(r",?\s*training\s*=\s*[^,)]*", "", code)
         call = f"{given[:-1]}, training=self.training)" if given.endswith(")") else "training=self.training"
         remedy = f"Write {call}, or use nn.Dropout, which knows the mode."
-        if given := re.search(r"dropout_p\s*=\s*([^,)]+)", code):
-            remedy = f"Write dropout_p={given[1]} if self.training else 0.0."
+        if p := re.search(r"dropout_p\s*=\s*([^,)]+)", code):
+            remedy = f"Write dropout_p={p[1]} if self.training else 0.0."
         return [Found("mode", "note" if meant else "warning", line, col, message, remedy, [row])]
     return found[:1]
 
