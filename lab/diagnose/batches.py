@@ -96,6 +96,15 @@ def apart(trace: Trace, explained: set[Leaf]) -> list[Found]:
     return []
 
 
+def _order(code: str) -> str:
+    """The index of ``x[index]``; "" for any other expression."""
+    try:
+        tree = ast.parse(code.strip(), mode="eval").body
+    except (SyntaxError, ValueError):
+        return ""
+    return ast.unparse(tree.slice) if isinstance(tree, ast.Subscript) else ""
+
+
 def _permutes(row: Row) -> bool:
     """Whether an op takes all rows of a tensor in an order that was drawn where it stands."""
     index = row.refs[1]
