@@ -67,9 +67,8 @@ def _backward_declines(g: Any, q: Any, k: Any, v: Any, mask: Any, needs: Any, **
 
     if needs[3]:
         return "gives no gradient of the mask"
-    most = attention_backward.most(q.dtype) if q.dtype.name in attention.DTYPES else 0
-    if max(q.shape[-1], v.shape[-1]) > most > 0:
-        return f"gives gradients of rows of at most {most} items of {q.dtype}"
+    if q.dtype.name in attention.DTYPES and not attention_backward.most(q.dtype):
+        return f"gives no gradients of {q.dtype}, whose tiles spill registers"
     return _declines(q, k, v, mask)
 
 
