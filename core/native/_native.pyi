@@ -115,9 +115,19 @@ class Plan:
     what it does not take (-1 no array of the type, -2 another alignment, -3 another device)."""
 
     def __init__(
-        self, function: int, grid: tuple[int, int, int], threads: int, shared_bytes: int, kinds: bytes,
-        values: tuple[int | None, ...], aligned: int, device: int, array_type: type, stream: Any,
-        current: Any, keep: Any,
+        self,
+        function: int,
+        grid: tuple[int, int, int],
+        threads: int,
+        shared_bytes: int,
+        kinds: bytes,
+        values: tuple[int | None, ...],
+        aligned: int,
+        device: int,
+        array_type: type,
+        stream: Any,
+        current: Any,
+        keep: Any,
     ) -> None: ...
     def __call__(self, arrays: Sequence[Any], floats: tuple[float, ...], /) -> int: ...
 
