@@ -18,6 +18,7 @@ from triton_kernels.tune.session import Session
 from triton_kernels.tune.space import Config, Space
 from triton_kernels.tune.store import Store
 from widgets import tuner
+from widgets.card import sheet
 from widgets.tuner import Tuning
 
 EVERY_S = 0.2
@@ -321,4 +322,4 @@ def _widget() -> Any:
 def _split(view: Tuning) -> dict[str, Any]:
     data = tuner.payload(view)
     trials = data.pop("trials")
-    return {"head": {**data, "css": tuner.style()}, "trials": trials}
+    return {"head": {**data, "css": sheet("tuner.css")}, "trials": trials}

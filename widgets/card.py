@@ -35,7 +35,7 @@ def html(record: Record) -> str:
     gc.disable()  # a quarter of the time: many small lists, no cycles, and a notebook's heap is large
     try:
         graph = graph_module.build(record)
-        data = packed(embed({"css": _style(), **payload(record, graph)}))
+        data = packed(embed({"css": sheet("card.css"), **payload(record, graph)}))
         fallback = still(record, graph)
     finally:
         if collecting:
@@ -120,6 +120,7 @@ def _script() -> str:
 
 
 @cache
-def _style() -> str:
-    """The style sheet on one line."""
-    return re.sub(r"\s*([{};,])\s*", r"\1", _asset("card.css")).replace(": ", ":").replace(";}", "}").strip()
+def sheet(name: str) -> str:
+    """A style sheet on one line, after what all sheets share."""
+    text = _asset("theme.css") + _asset(name)
+    return re.sub(r"\s*([{};,])\s*", r"\1", text).replace(": ", ":").replace(";}", "}").strip()

@@ -6,13 +6,12 @@ shadow root. The live panel is the same script fed by a widget (`lab.panel`). Na
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from typing import Any
 
-from .card import _SPARE, _asset, embed, packed
+from .card import _SPARE, _asset, embed, packed, sheet
 from .figures import plain
 from .still import escape
 from .training import seconds_text
@@ -139,7 +138,7 @@ def html(view: Tuning) -> str:
     >>> html(Tuning("softmax <b>")).count("<b>")
     0
     """
-    data = packed(embed({"css": style(), **payload(view)}))
+    data = packed(embed({"css": sheet("tuner.css"), **payload(view)}))
     return f'<div class="gradlab-tuning">{still(view)}{data}<script>{_script()}</script></div>'
 
 
@@ -228,9 +227,3 @@ def _script() -> str:
 def module() -> str:
     """The widget's module: the same panel, fed by its model."""
     return f"{_parts()}\n{_asset('live/fed.js')}"
-
-
-@cache
-def style() -> str:
-    """The style sheet on one line: the card's own rules where both have them."""
-    return re.sub(r"\s*([{};,])\s*", r"\1", _asset("tuner.css")).replace(": ", ":").replace(";}", "}").strip()

@@ -64,8 +64,8 @@ def test_nothing_is_fetched(name):
         assert attributes.get("src", "data:image/png;base64,").startswith("data:image/png;base64,"), tag
     script = page.scripts[1].replace("http://www.w3.org/2000/svg", "")
     assert not re.search(r"https?:|\bfetch\(|XMLHttpRequest|import\(|\.innerHTML|insertAdjacentHTML|\beval\(", script)
-    assert "url(" not in card._style()
-    assert "@import" not in card._style()
+    assert "url(" not in card.sheet("card.css")
+    assert "@import" not in card.sheet("card.css")
 
 
 def test_hostile_strings_stay_text():
@@ -84,7 +84,7 @@ def test_hostile_strings_stay_text():
 def test_the_script_is_small_and_keeps_its_strings():
     script = card._script()
     assert len(script.encode()) < 40 * 1024  # every saved card holds a copy
-    assert len(card._style().encode()) <= 11_500
+    assert len(card.sheet("card.css").encode()) <= 11_500
     assert "//" not in script.replace("http://www.w3.org/2000/svg", "")
     for words in (
         "'No operation ran in this cell.'",
