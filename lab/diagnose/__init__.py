@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 from ..gathered import Leaf, Trace
@@ -93,11 +94,17 @@ ORDER: tuple[Callable[[Trace, set[Leaf]], list[Found]], ...] = (
 WEIGHT = {"error": 0, "warning": 1, "note": 2}
 
 
+_NOT_FINITE = re.compile(r"\b(nan|inf|infinity|infinite)\b", re.IGNORECASE)
+
+
 def diagnose(trace: Trace) -> list[Found]:
     """All findings, the gravest first."""
     explained: set[Leaf] = set()
     found = [f for look in ORDER for f in look(trace, explained)]
-    return sorted(found, key=lambda f: WEIGHT[f.severity])
+    # an error that only trips over a NaN comes after the op that made it
+    trips = trace.error is not None and _NOT_FINITE.search(trace.error.detail or trace.error.message) is not None
+    trips = trips and any(f.kind == "nan" for f in found)
+    return sorted(found, key=lambda f: (WEIGHT[f.severity], trips and f.kind == "error"))
 
 
 __all__ = ["Found", "diagnose"]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import math
+from typing import TypeGuard
 
 from widgets.figures import size_text, time_text
 
@@ -58,9 +60,46 @@ def _all_double(trace: Trace) -> list[Found]:
             f"{place} computes in float64 (`{code_of(trace, row)}`: {named} and the parameters alike), which takes "
             "twice the memory and the time of float32."
         )
+        made = next((n for n in trace.nodes() if _makes_double(n)), None)
+        begins = _assigned(trace, named)
         remedy = "Convert the data once, where it is made (.float()), and leave the model as it is, in float32."
+        if begins is not None:
+            along = f"`{short(made)}` (line {made.lineno}) goes along" if made is not None else "the parameters are too"
+            line, col = begins, None
+            message = (
+                f"Line {begins} brings in float64: {named} is what NumPy makes, {along}, and {place} computes in it, "
+                "which takes twice the memory and the time of float32."
+            )
+        if made is None:
+            remedy = "Make float32 tensors of NumPy's arrays, data and parameters: .float(), or dtype=float32."
         return [Found("dtype", "note", line, col, message, remedy, [row])]
     return []
+
+
+def _assigned(trace: Trace, name: str) -> int | None:
+    """The line on which the cell first gives a name its value, at its top level."""
+    tree = trace.tree()
+    for node in tree.body if tree is not None else ():
+        for target in node.targets if isinstance(node, ast.Assign) else ():
+            parts = target.elts if isinstance(target, ast.Tuple) else [target]
+            if any(isinstance(part, ast.Name) and part.id == name for part in parts):
+                return node.lineno
+    return None
+
+
+def short(node: ast.AST) -> str:
+    """A call's text, where it is short enough for a sentence.
+
+    >>> short(ast.parse("Net(3).double()", mode="eval").body)
+    'Net(3).double()'
+    """
+    text = ast.unparse(node)
+    return text if len(text) < 60 else ".double()"
+
+
+def _makes_double(node: ast.AST) -> TypeGuard[ast.Call]:
+    """Whether it is a call ``something.double()``."""
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "double"
 
 
 def _dtype(ref: Ref) -> str:
@@ -97,6 +136,12 @@ def one_at_a_time(trace: Trace, explained: set[Leaf]) -> list[Found]:
         return []
     source, n = taken[key]
     line, col, place = where(trace, rows[0].chain)
+    ran = f"`{code_of(trace, rows[0])}`"
+    taken_at = where(trace, source.chain)
+    codes = [r.chain[0][0] if r.chain else None for r in (source, rows[0])]
+    if taken_at[0] not in (None, line) and codes[0] is not codes[1]:  # the loop calls the function that computes
+        ran += f" ({place})"
+        line, col, place = taken_at
     total = trace.wall_ns - trace.own_ns
     taking = code_of(trace, source).removesuffix("…").strip().rstrip(":")
     each = time_text(sum(r.forward_ns for r in rows) / count / 1e6)
@@ -104,7 +149,7 @@ def one_at_a_time(trace: Trace, explained: set[Leaf]) -> list[Found]:
         f"; {100 * (1 - _inside(trace) / total):.0f} % of this cell's time is Python between the ops" if total else ""
     )
     message = capital(
-        f"{place} works on one row at a time: `{taking}` takes one of {n:,}, and `{code_of(trace, rows[0])}` ran "
+        f"{place} works on one row at a time: `{taking}` takes one of {n:,}, and {ran} ran "
         f"{count:,} times, {each} each{python}."
     )
     remedy = f"Give it all rows at once: an op over {n:,} rows costs little more than an op over one."

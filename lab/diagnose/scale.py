@@ -51,6 +51,8 @@ def scale(trace: Trace, explained: set[Leaf]) -> list[Found]:
     weak = [(leaf, row) for leaf, row in layers[:top] if sizes[leaf] < VANISHING * sizes[best]]
     if len(layers) >= LAYERS and weak and not _first_step(trace, weak, layers[top][1]):
         return [_vanishing(trace, weak, layers[: top + 1], sizes)]
+    if len(layers) >= LAYERS and (never := _never(trace, layers, sizes)):
+        return [_vanishing(trace, *never)]
     if faded := _faded(trace, layers):
         return [faded]
     if saturated := _saturated(trace, layers):
@@ -216,6 +218,18 @@ def _size(trace: Trace, leaf: Leaf) -> float:
     """The root mean square over what is not zero: rows of an embedding that no batch touched do not count."""
     g = trace.gradients[leaf]
     return g.rms / math.sqrt(1 - g.zeros) if g.zeros < 1 else 0.0
+
+
+def _never(
+    trace: Trace, layers: list[tuple[Leaf, Row]], last: dict[Leaf, float]
+) -> tuple[list[tuple[Leaf, Row]], list[tuple[Leaf, Row]], dict[Leaf, float]] | None:
+    """Layers that were given next to nothing at the first step and at the last, beside the most that a layer got: once
+    the layers at the loss have settled, all gradients are small and the last ones show no difference."""
+    most = {leaf: max(last[leaf], trace.first.get(leaf, (0.0, 0.0))[1]) for leaf, _ in layers}
+    top = max(range(len(layers)), key=lambda i: most[layers[i][0]])
+    least = VANISHING * most[layers[top][0]]
+    weak = [(leaf, row) for leaf, row in layers[:top] if 0 < most[leaf] < least and trace.first.get(leaf, (0, 0))[1]]
+    return (weak, layers[: top + 1], most) if weak else None
 
 
 def _first_step(trace: Trace, weak: list[tuple[Leaf, Row]], top: Row) -> bool:

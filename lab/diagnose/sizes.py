@@ -15,6 +15,8 @@ LARGE = 0.5
 USUAL, USUAL_ADAPTIVE = 0.3, 0.02
 HUGE, HUGE_TO_WEIGHT = 1e2, 1e4  # as in scale.py
 WIDE = 50.0  # values above which data need to be brought to a spread of about 1
+WILD = 0.3  # a learning rate of Adam and its kin that no loss excuses: each weight moves by so much in a step
+BY_RATE = {"Adam", "AdamW", "NAdam", "RAdam", "RMSprop"}  # whose first step is the learning rate, whatever the gradient
 WHOLE = 2.0  # a step that changes a weight by so many times its size
 NOWHERE = 2e-5  # share of its size by which a weight moves in all steps together, if it is to be called training
 DECAYS = 0.02  # share of a weight that weight decay takes in a step; usual are 1e-4 and less
@@ -63,6 +65,14 @@ def step_size(trace: Trace, explained: set[Leaf]) -> list[Found]:
             remedy = f"Bring {data[0]} to a mean of 0 and a spread of 1 first, and lower the learning rate."
         severity = "error" if lost else "warning"
         return [Found("learning-rate", severity, line, col, message, remedy, [], [largest])]
+    whole = ratio > WHOLE and facts.count > 1 and largest not in facts.from_zero
+    if whole and facts.lr >= WILD and all(o.kind in BY_RATE for o in facts.optimizers):
+        message = capital(
+            f"{place} takes steps that are too large (lr={facts.lr:g}): one changed {largest.name} by "
+            f"{ratio:.2g} times its own size, so what it began with is gone{course}."
+        )
+        remedy = "Lower the learning rate: 1e-3 is usual for Adam, and a step changes a weight by that share of it."
+        return [Found("learning-rate", "warning", line, col, message, remedy, [], [largest])]
     if decaying := _decays(trace):
         return decaying
     moving = [leaf for leaf in weights if trace.gradients[leaf].max_abs]

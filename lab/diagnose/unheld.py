@@ -28,7 +28,10 @@ def not_held(trace: Trace, explained: set[Leaf]) -> list[Found]:
     # behind what the optimizer trains, and in training mode: a decoder, say, that was forgotten
     behind = [leaf for leaf in alone if _behind_trained(trace, leaf)]
     alone = [leaf for leaf in alone if leaf not in behind]
-    for leaves, severity in ((beside, "warning"), (behind, "warning"), (alone, "note")):
+    # before what the optimizer trains, and made in this very cell: nobody has trained it yet
+    before = [leaf for leaf in alone if _new_before_trained(trace, leaf)]
+    alone = [leaf for leaf in alone if leaf not in before]
+    for leaves, severity in ((beside, "warning"), (behind, "warning"), (before, "warning"), (alone, "note")):
         if leaves:
             line, col, place = _step_place(trace, leaves)
             message = capital(
@@ -55,6 +58,8 @@ def not_held(trace: Trace, explained: set[Leaf]) -> list[Found]:
                     remedy = "Keep parameters in nn.ParameterList or nn.ParameterDict."
             elif late := _late(trace, leaves):
                 message = f"{message[:-1]}; {late}."
+            elif leaves is before and (made := _optimizer_made(trace)) is not None:
+                message = f"{message[:-1]}; line {made} made it without."
             elif bare := [leaf for leaf in leaves if not leaf.module and leaf in beside and "." in leaf.name]:
                 are = verb(bare, "is a plain tensor", "are plain tensors")
                 message = f"{message[:-1]}; {listed(bare)} {are} and no nn.Parameter, so parameters() leaves it out."
@@ -83,6 +88,26 @@ def _late(trace: Trace, leaves: list[Leaf]) -> str:
             if any(part == text or part.startswith(text + ".") for part in parts):
                 return f"line {node.lineno} made {ast.unparse(target)} after line {made[0]} had made the optimizer"  # type: ignore[attr-defined]
     return ""
+
+
+def _optimizer_made(trace: Trace) -> int | None:
+    """The line that makes the cell's only optimizer."""
+    made = [n.lineno for n in trace.nodes() if isinstance(n, ast.Assign) and isinstance(n.value, ast.Call)
+            and of_optim(n.value)]  # fmt: skip
+    return made[0] if len(made) == 1 else None
+
+
+def _new_before_trained(trace: Trace, leaf: Leaf) -> bool:
+    """Whether a module that this cell makes is read by what the optimizer's parameters are applied to."""
+    root = leaf.name.partition(".")[0]
+    if not leaf.module or not root.isidentifier() or made_at(trace, root) is None or _optimizer_made(trace) is None:
+        return False
+    for row in trace.rows:
+        if row.reached and any(isinstance(r, Leaf) and r in trace.optimized and r.module for r in row.refs):
+            inputs = [r for r in row.refs if isinstance(r, Row)]
+            if leaf in ancestors(inputs):
+                return True
+    return False
 
 
 def _behind_trained(trace: Trace, leaf: Leaf) -> bool:

@@ -7,6 +7,7 @@ classes and `y` (64,). The same texts run in PyTorch.
 from __future__ import annotations
 
 from .planted_batches import BATCHES
+from .planted_callers import CALLERS
 from .planted_errors import ERRORS
 from .planted_facts import FACTS
 from .planted_graph import GRAPH
@@ -386,4 +387,4 @@ for epoch in range(3):
     ),
 }
 
-CELLS |= MORE | LOOPS | SCALES | ONCE | GRAPH | ERRORS | VALUES | KEPT | LAYOUT | STEPS | BATCHES | FACTS
+CELLS |= MORE | LOOPS | SCALES | ONCE | GRAPH | ERRORS | VALUES | KEPT | LAYOUT | STEPS | BATCHES | FACTS | CALLERS

@@ -159,7 +159,7 @@ for _ in range(6):
     ),
     "a model made double for its data": Planted(
         "dtype",
-        (8,),
+        (2,),
         """
 data = np.loadtxt(["1 2 3", "4 5 6", "7 8 9", "1 0 1"])
 X = torch.tensor(data[:, :2])

@@ -87,7 +87,7 @@ for step in range(5):
     ),
     "float64 by accident": Planted(
         "dtype",
-        (10,),
+        (4,),
         """
 rng = np.random.default_rng(0)
 data = rng.normal(size=(256, 20))
