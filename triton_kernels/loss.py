@@ -40,6 +40,7 @@ MIDDLE_SPACE = Space(  # classes in the middle: many rows, which lie side by sid
     ],
     [Constraint("8 to 16 elements a thread", lambda c: 256 <= c["BLOCK"] * c["ROWS"] / c["num_warps"] <= 512)],
 )  # fmt: skip
+_MIDDLE_WIDE = {"BLOCK": 16, "ROWS": 64, "num_warps": 4}  # float64 takes two registers an element
 _INTERPRETED_TILE = 1 << 16
 _launches: Memo = Memo()
 
@@ -261,7 +262,7 @@ def _settings(rows: int, columns: int, middle: bool, kernel: Any, dtype: Any, co
     if INTERPRET:
         block = min(triton.next_power_of_2(columns), 1024)
         return {"BLOCK": block, "ROWS": min(triton.next_power_of_2(rows), _INTERPRETED_TILE // block), "num_warps": 4}
-    return MIDDLE_SPACE.default
+    return _MIDDLE_WIDE if dtype == np.float64 else MIDDLE_SPACE.default
 
 
 def compile_cases(dtype: str) -> list[Case]:
@@ -278,9 +279,10 @@ def compile_cases(dtype: str) -> list[Case]:
         forward = (pointer, "*i64", pointer, pointer, exact, "*i64", 0.1, 999, 1000, *layout, -100, 3)
         backward = (pointer, pointer, exact, "*i64", pointer, pointer, pointer, 0.1, 999, 1000, layout[0], 1,
                     *layout[1:], *layout[1:], -100)  # fmt: skip
-        space = MIDDLE_SPACE if middle else SPACE
+        space, one = MIDDLE_SPACE if middle else SPACE, {"ONE_BLOCK": False}
+        default = _MIDDLE_WIDE if middle and dtype == "fp64" else {}
         cases += [
-            Case(f"cross_entropy{name}", cross_entropy_kernel, forward, {**constants, "ONE_BLOCK": False}, space),
-            Case(f"cross_entropy{name}_backward", cross_entropy_backward_kernel, backward, constants, space),
+            Case(f"cross_entropy{name}", cross_entropy_kernel, forward, {**constants, **one}, space, default),
+            Case(f"cross_entropy{name}_backward", cross_entropy_backward_kernel, backward, constants, space, default),
         ]
     return cases

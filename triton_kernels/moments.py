@@ -169,6 +169,8 @@ def _prepare(kind: str, x: Any, axes: tuple[int, ...], out: Any, correction: flo
     compute = tl.float64 if x.dtype == np.float64 else tl.float32
     tuned = config or runtime.tuned(moments_kernel, SPACE, (out.size, count), x.dtype)
     settings = reduce._settings(tuned, out.size, count)
+    if tuned is None and not INTERPRET:
+        settings |= default_for((out.size, count), x.dtype)
     warps = settings.pop("num_warps")
     programs = triton.cdiv(out.size, settings["BLOCK_KEPT"])
     if shares is None:
@@ -203,7 +205,11 @@ def _prepare(kind: str, x: Any, axes: tuple[int, ...], out: Any, correction: flo
 
 def default_for(shape: tuple[int, ...], dtype: Any = None) -> Config:
     """What is launched on a GPU where nothing was tuned, in so far as the shape decides it."""
-    return reduce.default_for(shape, dtype)
+    found = reduce.default_for(shape, dtype)
+    return found or (_WIDE if dtype == np.float64 else {})
+
+
+_WIDE = {"BLOCK_REDUCE": 256}  # float64 takes two registers an element
 
 
 def compile_cases(dtype: str) -> list[Case]:
@@ -215,7 +221,8 @@ def compile_cases(dtype: str) -> list[Case]:
         kinds = {"KIND": kind, "COMPUTE": compute, "OUT_DIMS": 1}
         dims = {"SHARES": False, "INDEX": tl.int32, "KEPT_DIMS": 1, "REDUCED_DIMS": 1}
         arguments = (pointer, pointer, 999.0, 999, 1000, 1000, *ones, *ones, *ones)
-        cases.append(Case(f"moments_{kind}", moments_kernel, arguments, {**kinds, **dims}, SPACE))
+        default = {**SPACE.default, **_WIDE} if dtype == "fp64" else {}
+        cases.append(Case(f"moments_{kind}", moments_kernel, arguments, {**kinds, **dims}, SPACE, default))
         join = (wide, pointer, 999.0, 999, 264, *ones)
         cases.append(Case(f"moments_{kind}_join", moments_join_kernel, join, kinds, _JOIN_SPACE))
     return cases
