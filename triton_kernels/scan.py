@@ -32,7 +32,9 @@ SPACE = Space.of([
     {"BLOCK": 2048, "ROWS": 1, "num_warps": 8},
     {"BLOCK": 128, "ROWS": 4, "num_warps": 4},
     {"BLOCK": 32, "ROWS": 32, "num_warps": 4},
+    {"BLOCK": 512, "ROWS": 1, "num_warps": 4},
 ])  # fmt: skip
+_LOG = {"BLOCK": 512, "ROWS": 1, "num_warps": 4}  # exponentials take registers: what the others use spills on sm_80
 KINDS = ("sum", "prod", "max", "min", "logsumexp")
 BACKWARD_KINDS = ("prod", "extreme", "logsumexp")
 _FILL_PROGRAMS = 528  # four for each of the 132 multiprocessors of an H100
@@ -271,6 +273,8 @@ def _prepare(kind: str, x: Any, dim: int, others: tuple[Any, ...], reverse: bool
     settings = settings_for(
         (rows, length, inner), config or runtime.tuned(kernel, SPACE, (rows, length, inner), x.dtype)
     )
+    if config is None and not INTERPRET and kind == "logsumexp" and settings == SPACE.default:
+        settings = dict(_LOG)
     warps = settings.pop("num_warps")
     lanes = settings["ROWS"]
     programs = rows // inner * triton.cdiv(inner, lanes) if inner > 1 else triton.cdiv(rows, lanes)
@@ -348,7 +352,8 @@ def compile_cases(dtype: str) -> list[Case]:
         common = {"INNER": True, "PHASE": phase, "CHUNKS": 256, "COMPUTE": compute}
         for kind in KINDS:
             constants, arguments = {"KIND": kind, "REVERSE": False, **common}, (p, p, "*i64", total, "*i64", *sizes)
-            cases.append(Case(f"scan_{kind} {phase}", scan_kernel, arguments, constants, space))
+            default = _LOG if kind == "logsumexp" else {}
+            cases.append(Case(f"scan_{kind} {phase}", scan_kernel, arguments, constants, space, default))
         for kind in BACKWARD_KINDS:
             arguments = (p, "*i64" if kind == "extreme" else p, p, p, total, *sizes)
             cases.append(
