@@ -7,6 +7,7 @@ values flow back into what backward() ran on and a parameter before it gets no g
 from __future__ import annotations
 
 import ast
+from collections.abc import Collection
 
 from core import op as declarations
 from core import source
@@ -404,6 +405,9 @@ def nothing_to_do(trace: Trace, explained: set[Leaf]) -> list[Found]:
             continue
         if explained:
             continue
+        if (gone := _numbers(trace, before)) is not None:
+            found.append(gone)
+            continue
         line, col, place = where(trace, chain)
         if isinstance(ref, Row) and ref.requires_grad:  # it had a graph in an earlier iteration
             found.append(_switched_off(trace, ref, line, col, place))
@@ -442,6 +446,19 @@ def nothing_to_do(trace: Trace, explained: set[Leaf]) -> list[Found]:
             remedy = "Compute the loss from the model's output: loss(output, target)."
         found.append(Found("no-gradient", "error", line, col, message, remedy, quiet[:1], []))
     return found
+
+
+def _numbers(trace: Trace, before: Collection[Ref]) -> Found | None:
+    """The first value that Python took as a number, where backward() is called on a tensor made of nothing else."""
+    if any(isinstance(r, Row) for r in before):
+        return None
+    readers = trace.consumers()
+    for row in trace.rows:
+        if row.cut in ("item", "tolist", "numpy") and not readers.get(row):
+            lost = [r for r in ancestors([row]) if isinstance(r, Leaf) and r.requires_grad and r.kind == "parameter"]
+            if lost:
+                return _found(trace, row, readers, lost, False)
+    return None
 
 
 def _switch(trace: Trace, line: int | None) -> tuple[int, str] | None:

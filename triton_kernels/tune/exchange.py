@@ -113,7 +113,7 @@ def export(store: Store, form: str, kernel: str = "", shape: tuple[int, ...] = (
     *Raises*: ValueError for an unknown format, for nothing found, and where a format holds one problem alone.
 
     >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder, Store(folder) as store:
+    >>> with tempfile.TemporaryDirectory() as folder, Store(Path(folder)) as store:
     ...     export(store, "yaml")
     Traceback (most recent call last):
     ValueError: no format is called 'yaml'; there are python, json, kernel_tuner, t4

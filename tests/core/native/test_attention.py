@@ -45,7 +45,7 @@ def test_values_and_gradients(dtype: str, causal: bool, lead: Any, n: int, s: in
     mask = None if kind == "none" else m > 0 if kind == "allowed" else m
     tolerance = {"rtol": 2e-4, "atol": 2e-5} if dtype == "float32" else {"rtol": 1e-10, "atol": 1e-12}
     y, logs = attend.forward(q, k, v, mask, 0.3, causal)
-    for got, want in zip((y, logs), _forward(np, q, k, v, mask, 0.3, causal), strict=True):
+    for got, want in zip((y, logs), _forward(np, q, k, v, mask, 0.3, causal, 0.0, 0, 0), strict=True):
         np.testing.assert_allclose(got, want, **tolerance)
     grads = attend.backward(g, q, k, v, mask, logs, 0.3, causal, (True, True, True, False))
     for got, want in zip(grads, by_ops(q, k, v, mask, 0.3, causal, g), strict=False):
@@ -105,13 +105,13 @@ def test_the_same_bits_for_any_number_of_threads() -> None:
 
 def test_what_the_kernel_leaves_to_others() -> None:
     q, wide = arrays("float32", (2, 3, 4), (2, 2, 2, 3, 4))
-    assert "float64, got int64" in str(attend.declines(q.astype("int64"), q, q, None))
-    assert "at most two dimensions" in str(attend.declines(wide, wide, wide, None))
-    assert "mask" in str(attend.declines(q, q, q, q.astype("float64")))
-    assert "empty" in str(attend.declines(q[:0], q[:0], q[:0], None))
-    assert attend.declines(q, q, q, None) is None
+    assert "float64, got int64" in str(attend.declines(q.astype("int64"), q, q, None, 0.0))
+    assert "at most two dimensions" in str(attend.declines(wide, wide, wide, None, 0.0))
+    assert "mask" in str(attend.declines(q, q, q, q.astype("float64"), 0.0))
+    assert "empty" in str(attend.declines(q[:0], q[:0], q[:0], None, 0.0))
+    assert attend.declines(q, q, q, None, 0.0) is None
     assert "gradient of the mask" in str(
-        attend.backward_declines(g=q, q=q, k=q, v=q, mask=q, needs=(True, True, True, True))
+        attend.backward_declines(g=q, q=q, k=q, v=q, mask=q, p=0.0, needs=(True, True, True, True))
     )
     t = core.tensor(q)
     assert core.explain("scaled_dot_product_attention", t, t, t).runs.kernel == "attention_forward"

@@ -21,7 +21,7 @@ from triton_kernels.tune.replay import ReplayMeasure, read_cache
 from triton_kernels.tune.session import Session, run
 from triton_kernels.tune.sources import source_of
 from triton_kernels.tune.store import Store
-from triton_kernels.tune.triton_problems import KERNELS, Printed
+from triton_kernels.tune.triton_problems import KERNELS, Printed, dtype_of
 from triton_kernels.tune.worker import Worker
 
 
@@ -211,7 +211,7 @@ def test_triton_kernels_are_right_in_the_interpreter(name, dtype):
     measure = TritonMeasure(name, SHAPES.get(name, (5, 700)[-len(kernel.axes) :]), dtype, printed)
     measure.open()
     module = measure._module
-    space = module.SPACE
+    space = module.space_for(dtype_of(dtype)) if hasattr(module, "space_for") else module.SPACE
     configs = list(space.configs())
     for config in (space.default, configs[0], configs[-1]):
         assert measure.check(config) <= 1
