@@ -16,6 +16,7 @@ from .. import flow
 from ..gathered import Chain, Leaf, Ref, Row, Trace, ancestors
 from ..naming import operand
 from .found import Found, capital, code_of, library, listed, verb, where
+from .quiet import called_quietly
 
 WAYS = {
     "detach": "takes {x} off the graph",
@@ -153,7 +154,7 @@ def _found(trace: Trace, row: Row, readers: dict[Ref, list[Row]], lost: list[Lea
     last, back = _way(row, readers)
     line, col, place = where(trace, last.chain)
     code = code_of(trace, last)
-    within = _within(trace, row) if row.quiet and not last.cut else None
+    within = called_quietly(trace, row) if row.quiet and not last.cut else None
     if within is not None:  # what is called there is what somebody meant not to train, and its insides are blameless
         line, col, place = where(trace, within[0])
         code = source.locate(*within[0][0]).code or code
@@ -187,39 +188,6 @@ def _found(trace: Trace, row: Row, readers: dict[Ref, list[Row]], lost: list[Lea
     severity = "error" if trace.failed else "note" if meant else "warning"
     remedy = (MEANT if trace.optimized else ASIDE) if meant else _remedy(trace, row, last, back)
     return Found("cut", severity, line, col, message, remedy, rows, lost)
-
-
-def _within(trace: Trace, row: Row) -> tuple[Chain, int] | None:
-    """Of an op in a function that was called under no_grad: the call within the block, and the block's line."""
-    for k in range(1, len(row.chain)):
-        at = trace.own_place(row.chain[k : k + 1])
-        before = trace.own_place(row.chain[k - 1 : k])
-        if at is not None and (before is None or _quiet_block(trace, before.line) is None):
-            block = _quiet_block(trace, at.line)
-            if block is not None:
-                return row.chain[k:], block
-        elif at is not None:
-            return None  # the op's own line is in the block
-    return None
-
-
-def _quiet_block(trace: Trace, line: int) -> int | None:
-    """The line of the innermost ``with no_grad():``, or of the decorator, that a line of the cell stands under."""
-    found = None
-    for node in trace.nodes():
-        if isinstance(node, ast.With):
-            calls, body = [item.context_expr for item in node.items], node.body
-        elif isinstance(node, ast.FunctionDef):
-            calls, body = node.decorator_list, node.body
-        else:
-            continue
-        if body[0].lineno <= line <= (body[-1].end_lineno or 0):
-            for call in calls:
-                named = call.func if isinstance(call, ast.Call) else call
-                name = named.attr if isinstance(named, ast.Attribute) else getattr(named, "id", "")
-                if name in ("no_grad", "inference_mode") and (found is None or call.lineno > found):
-                    found = call.lineno
-    return found
 
 
 def _way(row: Row, readers: dict[Ref, list[Row]]) -> tuple[Row, Row | None]:
@@ -271,7 +239,7 @@ def _remedy(trace: Trace, row: Row, last: Row, back: Row | None) -> str:
             return (
                 f"Call the model itself on line {at}: {function}() runs it under no_grad, which is right to look only."
             )
-        within = _within(trace, row)
+        within = called_quietly(trace, row)
         block = f" on line {within[1]}" if within else ""
         return f"Run it outside no_grad{block} if these parameters shall train."
     if "multinomial(" in code_of(trace, last):
