@@ -65,7 +65,7 @@ def test_a_c_kernel_live_and_stopped_while_another_cell_runs(notebook, setup):
     expect(nb.cell(2).locator(".jp-InputPrompt")).to_contain_text("[*]")
     nb.page.wait_for_timeout(500)
     panel.get_by_role("button", name="Stop").click()
-    expect(panel).to_contain_text(re.compile("Stopp(ing|ed)"), timeout=5_000)  # 0.1 s where nothing else runs
+    expect(panel).to_contain_text(re.compile("Stopp(ing|ed)"), timeout=5_000)  # the first word is fleeting
     expect(panel.locator(".state")).to_have_text("Stopped", timeout=30_000)
     nb.run(3)
     expect(nb.output(3)).to_contain_text(re.compile("stopped (faster|default|noisy) True"), timeout=60_000)
