@@ -7,8 +7,8 @@ more shared memory than there is; this does. float32, float16 and bfloat16 run o
 default config. ``--quick`` is for every change: for sm_90 the default configs of every type, and in bfloat16 so many
 more that every value of every tunable occurs; elsewhere the defaults in bfloat16; the printed kernels for one GPU of
 each maker.
-Prints a row a kernel, dtype and target; exits with 1 where a compilation fails, or where a default config spills or
-does not fit. Compiled kernels are kept in Triton's cache: the second run takes a tenth of the time.
+Prints a row a kernel, dtype and target, and each failure when it happens; exits with 1 where a compilation fails, or
+where a default config spills or does not fit. Compiled kernels are kept in Triton's cache: the second run takes a tenth of the time.
 """
 
 from __future__ import annotations
@@ -87,7 +87,10 @@ def check(
                     tasks.append((row, case, config))
     started = said = time.perf_counter()
     for i, ((row, case, config), result) in enumerate(zip(tasks, _compiled(tasks, jobs), strict=True), 1):
+        known = len(row.failures)
         _enter(row, case, config, result, row.target)
+        for failure in row.failures[known:]:
+            print(f"failed: {row.kernel} {row.dtype} {row.target}: {failure}", file=sys.stderr, flush=True)
         if time.perf_counter() - said > _SAY_EVERY_S:
             said = time.perf_counter()
             print(f"{i} of {len(tasks)} compiled in {said - started:.0f} s: {row.kernel} for {row.target}",
