@@ -36,6 +36,28 @@ class Failed(Exception):
         return f"{self.status}: {self.reason}"
 
 
+def failure_of(status: str, error: BaseException, *, fatal: bool = False) -> Failed:
+    """The failure that an exception stands for: its class and the last line it says, which is where Triton says why.
+
+    >>> str(failure_of("compile", ValueError("at 3:7:\\nno such name")))
+    'compile: ValueError: no such name'
+    """
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    failed = Failed(status, f"{type(error).__name__}: {(lines or [''])[-1]}"[:400], str(error)[-4000:])
+    failed.fatal = fatal
+    return failed
+
+
+def launch_failure(error: BaseException, on_gpu: bool) -> Failed:
+    """The failure of a launch, which compiles what it has not yet compiled.
+
+    A fault on a GPU leaves the process's context broken: others must not run in it.
+    """
+    said = f"{type(error).__name__}: {error}"
+    compiling = any(word in said for word in ("Compilation", "CompileTime", "OutOfResources", "PTXASError"))
+    return failure_of("compile" if compiling else "runtime", error, fatal=on_gpu and not compiling)
+
+
 @dataclass
 class Built:
     """A compiled config: `binary` is the hash of its machine code, equal for equal code; `facts` what it occupies."""

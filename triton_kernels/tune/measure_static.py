@@ -21,7 +21,7 @@ import numpy as np
 
 from ..resources import Resources
 from .devices import DEVICES, Device, Occupancy, occupancy
-from .measure import Built, Failed
+from .measure import Built, Failed, failure_of
 from .problem import Shape
 from .space import Config
 from .triton_problems import KERNELS, Printed, TritonKernel, dtype_of
@@ -86,10 +86,7 @@ class StaticMeasure:
             self._kernel.launch(self._module, *self._arrays, config)
             found = [(each, resources_of(each.compiled)) for each in self._launched]
         except Exception as error:
-            lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-            raise Failed(
-                "compile", f"{type(error).__name__}: {(lines or [''])[-1]}"[:400], str(error)[-4000:]
-            ) from error
+            raise failure_of("compile", error) from error
         took = (time.perf_counter() - began) * 1e3
         binary = hashlib.sha256(b"".join(each.compiled.asm["cubin"] for each in self._launched)).hexdigest()
         # the kernel itself, not what joins its parts

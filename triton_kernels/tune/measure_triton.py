@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from .measure import SMALLEST, Built, Failed, judge, tolerance
+from .measure import SMALLEST, Built, Failed, failure_of, judge, launch_failure, tolerance
 from .problem import Shape
 from .space import Config
 from .triton_problems import KERNELS, Printed, TritonKernel
@@ -135,15 +135,7 @@ class _Run:
         try:
             self.kernel.launch(self.module, self.inputs, self.outputs, config)
         except Exception as error:
-            lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-            kind = "compile" if "Compilation" in str(error) or "OutOfResources" in str(error) else "runtime"
-            raise self.failure(kind, f"{type(error).__name__}: {(lines or [''])[-1]}", str(error)) from error
-
-    def failure(self, kind: str, reason: str, detail: str) -> Failed:
-        """The failure; on a GPU a fault leaves the process's context broken, so that others must not run in it."""
-        failed = Failed(kind, reason[:400], detail[-4000:])
-        failed.fatal = kind == "runtime" and self.xp is not np
-        return failed
+            raise launch_failure(error, self.xp is not np) from error
 
     def wait(self) -> None:
         """Wait for the GPU. *Raises*: Failed for what has gone wrong on it."""
@@ -151,7 +143,7 @@ class _Run:
             try:
                 self.xp.cuda.get_current_stream().synchronize()
             except Exception as error:
-                raise self.failure("runtime", f"{type(error).__name__}: {error}", str(error)) from error
+                raise failure_of("runtime", error, fatal=True) from error
 
     def check(self, config: Config) -> float:
         for out in self.outputs:

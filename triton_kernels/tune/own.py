@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from .measure import SMALLEST, Built, Failed, judge, tolerance
+from .measure import SMALLEST, Built, Failed, failure_of, judge, launch_failure, tolerance
 from .measure_static import facts_of, start_compiling
 from .problem import Problem, Unknown
 from .sources import source_of
@@ -100,7 +100,7 @@ class OwnMeasure:
         try:
             compiled = self._kernel.run(*self._specs(), **config, grid=grid, warmup=True)
         except Exception as error:
-            raise _failed("compile", error) from error
+            raise failure_of("compile", error) from error
         moved = float(sum(a.nbytes for a in self.arguments.values() if isinstance(a, np.ndarray)))
         warps = compiled.metadata.num_warps
         facts = facts_of(resources_of(compiled), self.target, self.dtype, 0.0, moved, math.prod(grid), warps)
@@ -124,16 +124,14 @@ class OwnMeasure:
         try:
             self._kernel[self.grids[_key(config)]](*arguments, **config)
         except Exception as error:
-            raise _failed("runtime", error) from error
+            raise launch_failure(error, self._xp is not np) from error
 
     def _wait(self) -> None:
         if self._xp is not np:
             try:
                 self._xp.cuda.get_current_stream().synchronize()
             except Exception as error:  # the process's context is broken: others must not run in it
-                failed = _failed("runtime", error)
-                failed.fatal = True
-                raise failed from error
+                raise failure_of("runtime", error, fatal=True) from error
 
     def check(self, config: Config, seed: int = 0, odd: bool = False) -> float:
         """Compiled only, nothing runs: the best are checked in the interpreter, by the session."""
@@ -181,11 +179,6 @@ class OwnMeasure:
 
 def _key(config: Mapping[str, Any]) -> tuple[Any, ...]:
     return tuple(sorted(config.items()))
-
-
-def _failed(status: str, error: Exception) -> Failed:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return Failed(status, f"{type(error).__name__}: {(lines or [''])[-1]}"[:400], str(error)[-4000:])
 
 
 # -- a kernel's text ---------------------------------------------------------------------------------------------------
