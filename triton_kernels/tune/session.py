@@ -174,7 +174,7 @@ class Session:
             try:
                 trials.build(config, worker)
                 trials.check(config, worker)
-                value, _ = trials.confirmed(config, worker)
+                value, *_ = trials.confirmed(config, worker)
                 scale = value / trials.default_ms / right[best]
                 if value < trials.value:
                     trials.become(config, value)

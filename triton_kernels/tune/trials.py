@@ -12,7 +12,7 @@ from . import events as ev
 from .events import Event
 from .measure import Built, Failed
 from .problem import Problem
-from .race import Race, race
+from .race import Race, interval, race
 from .space import Config
 from .store import Store
 from .strategy import Strategy
@@ -78,8 +78,9 @@ class Trials:
         first = self.anchor is None
         value = run.ratio * (1.0 if first else self.value)
         time_ms = float(np.median(run.samples))
+        between: list[float] = []
         if not first and value < self.value and not self.problem.measure.steady:
-            value, time_ms = self.confirmed(config, worker)
+            value, time_ms, *between = self.confirmed(config, worker)
         self.of_binary[built.binary] = (config, value, "")
         if first:
             self.default_ms = value
@@ -90,7 +91,7 @@ class Trials:
         if first or value < self.value:
             self.become(config, value)
             if not first:
-                yield ev.Improved(config, time_ms, value / self.default_ms)
+                yield ev.Improved(config, time_ms, value / self.default_ms, *between)
 
     def same(
         self, row: int, trial: dict[str, Any], twin: Config, value: float | None, why: str
@@ -142,12 +143,14 @@ class Trials:
 
         return race(pairs)
 
-    def confirmed(self, config: Config, worker: Any) -> tuple[float, float]:
-        """A config that has just won a race, taken anew beside the default: its value, and its time in ms.
+    def confirmed(self, config: Config, worker: Any) -> tuple[float, float, float, float]:
+        """A config that has just won a race, taken anew beside the default: its value, its time in ms, and the 95 %
+        interval of its ratio to the default.
 
         What wins by luck in one race would carry its luck into all that is raced against it: after ten such winners the
         product of ratios was a tenth of the truth.
         """
         limit = 5.0 + 20.0 * 10.0 * max(self.default_ms, 0.2) / 1e3
         mine, other = worker.call("pairs", config, self.problem.space.default, 8, limit_s=limit)
-        return float(np.median(np.array(mine) / np.array(other))) * self.default_ms, float(np.median(mine))
+        ratio, low, high = interval(np.array(mine) / np.array(other))
+        return ratio * self.default_ms, float(np.median(mine)), low, high
