@@ -19,9 +19,9 @@ from typing import Any
 from . import events as ev
 from . import lookup
 from . import strategy as strategies
+from .attempt import attempt
 from .events import Event, Finished, Result, reasons_of
 from .final import FINALISTS, Final
-from .measure import Failed
 from .places import cpu_count
 from .problem import Problem, find
 from .space import Config
@@ -160,7 +160,7 @@ class Session:
     def _take_over(self, known: list[dict[str, Any]], worker: Any) -> None:
         """Tell the strategy of earlier trials; what was best then is measured anew, and all are scaled as it has
         changed: a machine that others used too gave other ratios."""
-        trials, rows = self.trials, {}
+        trials, problem, rows = self.trials, self.problem, {}
         for trial in known:
             row = self.table.find(trial["config"])
             if row is not None and row != self.table.default:
@@ -168,18 +168,18 @@ class Session:
         self._resumed = len(rows)
         scale = 1.0
         right = {row: ratio for row, ratio in rows.items() if ratio}
-        if right and not self.problem.measure.steady:
+        if right and not problem.measure.steady:
             best = min(right, key=lambda row: right[row])
             config = self.table.config(best)
-            try:
-                trials.build(config, worker)
-                trials.check(config, worker)
-                value, *_ = trials.confirmed(config, worker)
-                scale = value / trials.default_ms / right[best]
-                if value < trials.value:
-                    trials.become(config, value)
-            except Failed:
+            done = attempt(worker, trials.task(config, problem.space.default))
+            if done.built is not None:
+                trials.built[self.table.code(config)] = done.built
+            if done.value is None:
                 rows[best] = None
+            else:
+                scale = done.value / trials.default_ms / right[best]
+                if done.value < trials.value:
+                    trials.become(config, done.value)
         for row, ratio in rows.items():
             trials.strategy.tell(row, ratio * scale * trials.default_ms if ratio else None)
 

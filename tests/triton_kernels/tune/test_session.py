@@ -28,7 +28,7 @@ def drained(session):
 
 
 def test_every_fault_costs_its_config_alone_and_has_its_reason(monkeypatch):
-    monkeypatch.setattr("triton_kernels.tune.trials.CHECK_LIMIT_S", 1.0)
+    monkeypatch.setattr("triton_kernels.tune.attempt.LIMIT_S", 1.0)
     problem = faults.problem(tuple(faults.REASONS))
     with Store() as store:
         events, result = drained(Session(problem, budget="60s", strategy="exhaustive", store=store, jobs=1))
