@@ -28,7 +28,7 @@ from .space import Config
 from .store import Store
 from .table import Table
 from .trials import Trials
-from .worker import Stopped, Worker, memory_for_a_worker
+from .worker import Stopped, worker_for
 
 
 class Session:
@@ -137,10 +137,9 @@ class Session:
         yield Finished(self.result)
 
     def _worker(self, stack: contextlib.ExitStack) -> Any:
-        if not self.problem.measure.apart:
-            return _Here(self.problem.measure)
-        memory = memory_for_a_worker() if self.problem.measure.kind == "cpu" else None
-        return stack.enter_context(Worker(self.problem.measure, memory_bytes=memory, stopping=self.trials.stopping))
+        worker = worker_for(self.problem.measure, self.trials.stopping)
+        stack.callback(worker.close)
+        return worker
 
     def _begin(self, worker: Any) -> Iterator[Event]:
         """The default first; without its right answer nothing else means anything. Then what is known of before."""
@@ -235,7 +234,7 @@ class Session:
             verdict, default, places[0] if places else None, tuple(places[:FINALISTS]), ties,
             dict(Counter(r.status for r in trials.rejected)), reasons_of(trials.rejected), trials.count,
             self._resumed, trials.merged, len(self.table), self.spent_s, ended, stored,
-            tuple(self._notes),
+            tuple(self._notes), final.vendor if final else None,
         )  # fmt: skip
 
     def _first_rows(self) -> list[int]:
@@ -253,16 +252,6 @@ class Session:
                 if row is not None:
                     near.append((far + lookup.distance(problem.shape, tuple(entry["shape"])), row))
         return list(dict.fromkeys(row for _, row in sorted(near)))[:5]
-
-
-class _Here:
-    """A measure that runs in this process."""
-
-    def __init__(self, measure: Any) -> None:
-        self.measure, self.facts = measure, measure.open()
-
-    def call(self, method: str, *arguments: Any, limit_s: float) -> Any:
-        return getattr(self.measure, method)(*arguments)
 
 
 _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}

@@ -24,6 +24,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from .measure import Failed, Measure
+from .turns import turn
 
 BEAT_S = 0.4
 SILENCE_S = 30.0  # without a heartbeat for so long, a worker is frozen: stopped, or swapping
@@ -53,11 +54,16 @@ class Worker:
         self._said: Any = None
 
     def call(self, method: str, *arguments: Any, limit_s: float) -> Any:
-        """What ``measure.method(*arguments)`` gives in the worker. *Raises*: Failed, Stopped, and nothing else of a
-        config's own doing."""
+        """What ``measure.method(*arguments)`` gives in the worker, timings alone on their device. *Raises*: Failed,
+        Stopped, and nothing else of a config's own doing."""
+        self.begin()
+        with turn(self.measure.kind, method, self.stopping):
+            return self._ask((method, arguments), limit_s)
+
+    def begin(self) -> None:
+        """Start the process, if it does not run. *Raises*: Failed, Stopped."""
         if self._process is None or self._process.poll() is not None:
             self._start()
-        return self._ask((method, arguments), limit_s)
 
     def close(self) -> None:
         """End the process."""
@@ -155,6 +161,30 @@ class Worker:
             why = f" ({what[name]})" if name in what else ""
             return Failed("runtime", f"{name}{why} while {phase}{last}", said)
         return Failed("runtime", f"the process ended with {code} while {phase}{last}", said)
+
+
+class Here:
+    """A measure that needs no process of its own."""
+
+    def __init__(self, measure: Measure) -> None:
+        self.measure, self.facts = measure, measure.open()
+
+    def begin(self) -> None:
+        """It has begun."""
+
+    def call(self, method: str, *arguments: Any, limit_s: float) -> Any:
+        """What the measure says."""
+        return getattr(self.measure, method)(*arguments)
+
+    def close(self) -> None:
+        """There is nothing to end."""
+
+
+def worker_for(measure: Measure, stopping: threading.Event) -> Worker | Here:
+    """Whoever calls a measure as it wants to be called."""
+    if not measure.apart:
+        return Here(measure)
+    return Worker(measure, memory_bytes=memory_for_a_worker() if measure.kind == "cpu" else None, stopping=stopping)
 
 
 def main(descriptor: int) -> None:
