@@ -14,12 +14,12 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
+from . import elsewhere, lookup
 from . import events as ev
-from . import lookup
 from . import strategy as strategies
-from .attempt import attempt
 from .events import Event, Finished, Result, reasons_of
 from .final import FINALISTS, Final
 from .places import cpu_count
@@ -55,10 +55,14 @@ class Session:
         resume: bool = True,
         seed: int = 0,
         jobs: int | None = None,
+        executor: elsewhere.Given | None = None,
     ) -> None:
         self.problem, self.store, self.resume, self.seed = problem, store, resume, seed
         self.budget_s = None if budget is None else seconds_of(budget)
         self.evaluations, self.strategy_name = evaluations, strategy
+        if executor is not None:
+            elsewhere.sound(executor)
+        self.executor, self._asked_jobs = executor, jobs
         self.jobs = jobs or (min(cpu_count(), 4) if problem.measure.apart else 1)
         self.result: Result | None = None
         self.table = Table(problem.space)
@@ -111,17 +115,24 @@ class Session:
     def _run(self) -> Iterator[Event]:
         trials, ended, final = self.trials, "complete", None
         with contextlib.ExitStack() as stack:
-            workers = [self._worker(stack) for _ in range(self.jobs)]
-            pool = stack.enter_context(ThreadPoolExecutor(self.jobs))
+            workers = self._workers(stack)
             try:
                 try:
                     yield from self._begin(workers[0])
-                    for event in self._search(workers, pool):
+                    if isinstance(workers[0], elsewhere.Slots):
+                        searching = self._search_elsewhere(workers[0])
+                    else:
+                        searching = self._search(workers, stack.enter_context(ThreadPoolExecutor(self.jobs)))
+                    for event in searching:
                         if isinstance(event, ev.Stopped):
                             ended = event.reason
                         yield event
                 except Stopped:
                     ended = "stopped"
+                    yield ev.Stopped(ended)
+                except elsewhere.Gone as error:
+                    ended = "executor"
+                    self._notes.append(str(error))
                     yield ev.Stopped(ended)
                 if trials.anchor is not None:
                     trials.stopping.clear()  # the final is short, and what was found deserves it
@@ -130,16 +141,26 @@ class Session:
                         yield from final.run(workers[0])
                     except Stopped:
                         ended = "stopped"
+                    except elsewhere.Gone:
+                        ended = "executor"
             except BaseException:  # the loop was left, or interrupted: nobody waits for what is being compiled
                 trials.stopping.set()
                 raise
         self.result = self._concluded(final, ended)
         yield Finished(self.result)
 
-    def _worker(self, stack: contextlib.ExitStack) -> Any:
-        worker = worker_for(self.problem.measure, self.trials.stopping)
-        stack.callback(worker.close)
-        return worker
+    def _workers(self, stack: contextlib.ExitStack) -> list[Any]:
+        """Workers of this process's own, or one that stands for the executors."""
+        measure, stopping = self.problem.measure, self.trials.stopping
+        made: list[Any]
+        if self.executor is not None:
+            made = [elsewhere.Slots(self.executor, measure, self._asked_jobs, stopping)]
+            stack.callback(lambda: self._notes.extend(made[0].notes))
+        else:
+            made = [worker_for(measure, stopping) for _ in range(self.jobs)]
+        for worker in made:
+            stack.callback(worker.close)
+        return made
 
     def _begin(self, worker: Any) -> Iterator[Event]:
         """The default first; without its right answer nothing else means anything. Then what is known of before."""
@@ -147,6 +168,8 @@ class Session:
         built = self.trials.build_or_why(config, worker)
         if isinstance(built, Stopped):
             raise built
+        if self.executor is not None and self.problem.measure.kind in ("cpu", "cuda"):
+            self._settle(worker.facts.get("device", self.problem.device))
         if self.store is not None:
             self.trials.session = self.store.begin(self.problem.key, worker.facts, self.strategy_name)
         known = self._known() if self.resume and self.store is not None else []
@@ -155,6 +178,13 @@ class Session:
         yield from self.trials.measured(config, built, worker)
         if self.trials.anchor is not None:
             self._take_over(known, worker)
+
+    def _settle(self, device: str) -> None:
+        """Results are those of the device where the executor's first worker measures, and of no other."""
+        self.trials.device = device
+        if device != self.problem.device:
+            self._notes.append(f"measured on {device}")
+            self.problem = self.trials.problem = replace(self.problem, device=device)
 
     def _take_over(self, known: list[dict[str, Any]], worker: Any) -> None:
         """Tell the strategy of earlier trials; what was best then is measured anew, and all are scaled as it has
@@ -170,7 +200,7 @@ class Session:
         if right and not problem.measure.steady:
             best = min(right, key=lambda row: right[row])
             config = self.table.config(best)
-            done = attempt(worker, trials.task(config, problem.space.default))
+            done = trials.attempt(worker, trials.task(config, problem.space.default))
             if done.built is not None:
                 trials.built[self.table.code(config)] = done.built
             if done.value is None:
@@ -183,31 +213,64 @@ class Session:
             trials.strategy.tell(row, ratio * scale * trials.default_ms if ratio else None)
 
     def _known(self) -> list[dict[str, Any]]:
-        """Trials of earlier sessions that need not be taken again; what ran out of time may have been the machine's
-        fault, and is."""
+        """Trials of earlier sessions that need not be taken again; what ran out of time or was lost with an executor's
+        worker may have been the machine's fault, and is."""
         assert self.store is not None
         found = self.store.trials(self.problem.key)
-        return [t for t in found if t["status"] != "timeout" and (t["status"] != "correct" or t.get("ratio"))]
+        again = [t for t in found if t["status"] == "timeout" or elsewhere.LOST in t.get("reason", "")]
+        return [t for t in found if t not in again and (t["status"] != "correct" or t.get("ratio"))]
 
     def _search(self, workers: list[Any], pool: ThreadPoolExecutor) -> Iterator[Event]:
         while self.trials.anchor is not None:
             self._wait()
             if self.trials.stopping.is_set():
                 raise Stopped
-            if self.evaluations is not None and self.trials.count >= self.evaluations:
-                yield ev.Stopped("evaluations")
+            if why := self._spent():
+                yield ev.Stopped(why)
                 return
-            if self.budget_s is not None and self.spent_s > self.budget_s - self._reserve():
-                yield ev.Stopped("budget")
+            configs = self._next(len(workers))
+            if not configs:
                 return
-            room = len(workers) if self.evaluations is None else min(len(workers), self.evaluations - self.trials.count)
-            rows = [row for row in (self.trials.strategy.ask() for _ in range(room)) if row is not None]
-            if not rows:
-                return
-            configs = [self.table.config(row) for row in rows]
             built = pool.map(self.trials.build_or_why, configs, workers)
             for config, found in zip(configs, list(built), strict=True):
                 yield from self.trials.measured(config, found, workers[0])
+
+    def _search_elsewhere(self, slots: elsewhere.Slots) -> Iterator[Event]:
+        """As `_search`, with no config waiting for another that is tried beside it."""
+        why, ended_at = "", 0.0
+        while self.trials.anchor is not None:
+            self._wait()
+            if self.trials.stopping.is_set():
+                slots.abandon()
+                raise Stopped
+            if not why and (why := self._spent(slots.under_way)):
+                ended_at = time.monotonic()
+            if not why:
+                for config in self._next(slots.room, slots.under_way):
+                    slots.submit(self.trials.task(config))
+            if why == "budget" and time.monotonic() - ended_at > 2.0:
+                slots.abandon()
+            if not slots.under_way:
+                if why:
+                    yield ev.Stopped(why)
+                return
+            for done in slots.finished(0.05):
+                if done.built is not None:
+                    yield self.trials.compiled(done.config, done.built)
+                yield from self.trials.concluded(done)
+
+    def _spent(self, under_way: int = 0) -> str:
+        """What has run out: the evaluations, the budget, or nothing."""
+        if self.evaluations is not None and self.trials.count + under_way >= self.evaluations:
+            return "evaluations"
+        return "budget" if self.budget_s is not None and self.spent_s > self.budget_s - self._reserve() else ""
+
+    def _next(self, room: int, under_way: int = 0) -> list[Config]:
+        """Configs to try next, as many as there is room for."""
+        if self.evaluations is not None:
+            room = min(room, self.evaluations - self.trials.count - under_way)
+        rows = [row for row in (self.trials.strategy.ask() for _ in range(room)) if row is not None]
+        return [self.table.config(row) for row in rows]
 
     def _reserve(self) -> float:
         """Of the budget, what the final may take."""

@@ -9,6 +9,7 @@ from typing import Any
 from . import attempt as trying
 from . import events as ev
 from .attempt import Attempt, Task
+from .elsewhere import Slots
 from .events import Event
 from .measure import Built, Failed
 from .problem import Problem
@@ -35,6 +36,7 @@ class Trials:
         # compared though the machine has become slower or faster since.
         self.value = self.default_ms = float("nan")
         self.check_s = 0.0  # how long the default's check took
+        self.device = ""  # which an executor's workers must have
 
     def build_or_why(self, config: Config, worker: Any) -> Built | Failed | Stopped:
         try:
@@ -53,7 +55,11 @@ class Trials:
         """What is to be tried: a config against the best so far, or against `anchor`, which is the default."""
         value, known = (self.value, frozenset(self.of_binary)) if anchor is None else (self.default_ms, frozenset())
         return Task(config, self.problem.space.default, anchor or self.anchor, value, self.default_ms, self.check_s,
-                    self.problem.measure.steady, known)  # fmt: skip
+                    self.problem.measure.steady, known, self.device)  # fmt: skip
+
+    def attempt(self, worker: Any, task: Task, built: Built | Failed | None = None) -> Attempt:
+        """Try a config by a worker, or by an executor. *Raises*: Stopped."""
+        return worker.attempt(task) if isinstance(worker, Slots) else trying.attempt(worker, task, built)
 
     def measured(self, config: Config, built: Built | Failed | Stopped, worker: Any) -> Generator[Event, None, None]:
         """Check and time a config that has been compiled, tell the strategy and the store, then the world."""
@@ -61,7 +67,10 @@ class Trials:
             raise built
         if isinstance(built, Built):
             yield self.compiled(config, built)
-        yield from self.concluded(trying.attempt(worker, self.task(config), built))
+        elif isinstance(worker, Slots):
+            yield from self.concluded(Attempt(config, failure=built))
+            return
+        yield from self.concluded(self.attempt(worker, self.task(config), built))
 
     def compiled(self, config: Config, built: Built) -> Event:
         self.built[self.table.code(config)] = built
