@@ -277,7 +277,9 @@ class Slots:
                 ends += [executor.submit(end_there, self._name, uuid.uuid4().hex) for _ in range(self.jobs)]
         wait(ends, timeout=1.0)
         for executor in self._owned:
-            executor.shutdown(wait=False, cancel_futures=True)
+            ending = threading.Thread(target=executor.shutdown, kwargs={"cancel_futures": True}, daemon=True)
+            ending.start()
+            ending.join(2.0)  # what hangs there ends by its time limit
 
     # -- sending and losing --------------------------------------------------------------------------------------------
 

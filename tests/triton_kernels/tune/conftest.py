@@ -36,6 +36,8 @@ def children() -> set[int]:
 
 def _running(pid: int) -> bool:
     try:
+        if b"multiprocessing.resource_tracker" in Path(f"/proc/{pid}/cmdline").read_bytes():
+            return False  # one for each process that has ever had a pool, to its end
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:
         return False

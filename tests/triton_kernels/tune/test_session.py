@@ -44,7 +44,7 @@ def test_every_fault_costs_its_config_alone_and_has_its_reason(monkeypatch):
     assert result.config == {"FAULT": 0, "WORK": 0}
     assert result.verdict == "faster"
     assert result.best.high < 1
-    assert result.rejected == {"runtime": 8, "timeout": 2, "correctness": 8, "compile": 2}
+    assert result.rejected == {"runtime": 10, "timeout": 2, "correctness": 8, "compile": 2}
     assert all(t["median_ms"] is None and t["ratio"] is None for t in trials if t["status"] != "correct")
 
 
