@@ -67,7 +67,7 @@ class Improved:
 
 @dataclass(frozen=True)
 class Stopped:
-    """The search has ended before the space did: "stopped", "budget" or "evaluations"."""
+    """The search has ended before the space did: "stopped", "budget", "evaluations", or "executor": none is left."""
 
     reason: str
 
@@ -82,6 +82,37 @@ class Place:
     low: float
     high: float
     facts: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Vendor:
+    """The vendor's library on the same arrays, in turn with the final's configs.
+
+    ratio : of its time to the default's, with the 95 % interval. best : of the best's time to its own.
+    """
+
+    name: str
+    time_ms: float
+    ratio: float
+    low: float
+    high: float
+    best: tuple[float, float, float]
+
+    def in_words(self) -> str:
+        """How the best stands to it.
+
+        >>> Vendor("BLAS", 1.0, 0.5, 0.49, 0.51, (1.2, 1.1, 1.3)).in_words()
+        'Nothing tried beats BLAS: the best takes 1.20 times its time (95 %: 1.10 to 1.30)'
+        """
+        ratio, low, high = self.best
+        if low > 1.0:
+            return (
+                f"Nothing tried beats {self.name}: the best takes {ratio:.2f} times its time (95 %: {low:.2f} to "
+                f"{high:.2f})"
+            )
+        if high < 1.0:
+            return f"{1 / ratio:.2f} times as fast as {self.name} (95 %: {1 / high:.2f} to {1 / low:.2f})"
+        return f"As fast as {self.name}, as far as can be told: {ratio:.2f} of its time (95 %: {low:.2f} to {high:.2f})"
 
 
 @dataclass(frozen=True)
@@ -115,6 +146,7 @@ class Result:
     ended: str = ""
     stored: str = ""
     notes: tuple[str, ...] = ()
+    vendor: Vendor | None = None
 
     @property
     def estimate(self) -> bool:

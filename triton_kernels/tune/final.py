@@ -1,4 +1,7 @@
-"""The end of a session: the best, the default, an earlier session's winner in turn, once they were right elsewhere."""
+"""The end of a session: the best, the default, an earlier session's winner and the vendor's library, in turn.
+
+Whoever is in it has been right on other data and on an odd shape.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from . import lookup
-from .events import Event, Place
-from .measure import Failed
-from .race import standing
+from .events import Event, Place, Vendor
+from .measure import VENDOR, Failed
+from .race import interval, standing
 from .space import Config
 from .trials import Trials
 from .worker import Worker
@@ -24,7 +27,7 @@ _BUSY = 0.25  # where nothing else runs, the middle half of a kernel's times spr
 
 
 class Final:
-    """Who is in it, and what came of it: `places` (the winner first), `default`, `ties`, `verdict`."""
+    """Who is in it, and what came of it: `places` (the winner first), `default`, `ties`, `verdict`, `vendor`."""
 
     def __init__(self, trials: Trials, limit_s: float, seed: int) -> None:
         self.trials, self.limit_s, self.seed = trials, limit_s, seed
@@ -35,6 +38,7 @@ class Final:
         # as long as no rounds have been run, nothing is known to be faster than the default
         self.places, self.ties, self.verdict = [self.default], list[Config](), "noisy"
         self.ran = False
+        self.vendor: Vendor | None = None
 
     def run(self, worker: Any) -> Generator[Event, None, None]:
         """Hold the final; the events are of those that fall at the last hurdle."""
@@ -128,20 +132,32 @@ class Final:
             self.verdict = "estimate"
         self.ran = True
 
+    def _vendor_is_right(self, worker: Any) -> bool:
+        """Whether a vendor's library is there, and what it gives is right; else a note says why not."""
+        if not worker.facts.get("vendor"):
+            return False
+        try:
+            worker.call("check", VENDOR, 0, False, limit_s=60.0)
+        except Failed as failure:
+            self.notes.append(f"{worker.facts['vendor']} was not compared with: {failure.reason}")
+            return False
+        return True
+
     def _rounds(self, entrants: list[Config], worker: Any) -> None:
-        times: list[list[float]] = [[] for _ in entrants]
+        asked = [*entrants, VENDOR] if self._vendor_is_right(worker) else entrants
+        times: list[list[float]] = [[] for _ in asked]
         began, now = time.monotonic(), None
         while len(times[0]) < _MOST_ROUNDS:
             count = 4 if now is None else 6
-            longest = 10.0 + count * len(entrants) * max(self.trials.default_ms, 0.2) * 20.0 / 1e3
+            longest = 10.0 + count * len(asked) * max(self.trials.default_ms, 0.2) * 20.0 / 1e3
             try:
-                new = worker.call("rounds", entrants, count, self.seed + len(times[0]), limit_s=longest)
+                new = worker.call("rounds", asked, count, self.seed + len(times[0]), limit_s=longest)
             except Failed as failure:
                 self.notes.append(f"the final was cut short: {failure.reason}")
                 break
             for row, more in zip(times, new, strict=True):
                 row += more
-            now = standing(times)
+            now = standing(times[: len(entrants)])
             if time.monotonic() - began > self.limit_s or (len(times[0]) >= 16 and now.width < _WIDTH):
                 break
         if now is None:
@@ -155,3 +171,7 @@ class Final:
         self.places = [self.place(entrants[i], now.times_ms[i], now.ratios[i]) for i in order]
         self.default = self.places[order.index(0)]
         self.ties, self.verdict = [entrants[i] for i in now.ties], now.verdict
+        if asked is not entrants:
+            theirs = np.asarray(times[-1])
+            self.vendor = Vendor(worker.facts["vendor"], float(np.median(theirs)), *interval(theirs / times[0]),
+                                 interval(np.asarray(times[now.winner]) / theirs))  # fmt: skip

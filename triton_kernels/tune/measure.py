@@ -19,6 +19,10 @@ from .space import Config
 STATUSES = ("correct", "constraints", "compile", "runtime", "correctness", "timeout")
 """What can become of a config; the first alone has a time."""
 
+VENDOR: Config = {"vendor": "library"}
+"""What stands in a config's place where the vendor's own library is called on the same arrays: `Measure.open` names it
+as the fact ``vendor``, where there is one."""
+
 
 class Failed(Exception):
     """A config that was not measured: `status` is one of `STATUSES`, `reason` one line, `detail` the whole text.

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from .c_kernels import DTYPES, FAMILIES, Shape
-from .measure import Built, Failed, judge, tolerance
+from .measure import VENDOR, Built, Failed, judge, tolerance
 from .places import cache_folder, cpu_features, cpu_name
 from .space import Config
 
@@ -57,11 +57,16 @@ def compiler() -> tuple[str, str]:
 
 
 def compile_config(text: str, dtype: str, config: Mapping[str, Any]) -> Library:
-    """The library of a text with a config's values as macros, from the cache if it is there. *Raises*: Failed."""
+    """The library of a family's text with a dtype's and a config's values as macros. *Raises*: Failed."""
+    types = {"REAL": DTYPES[dtype], "IS_DOUBLE": int(dtype == "float64")}
+    return compile_text(text, {**types, **config}, config.get("THREADS", 1) > 1)
+
+
+def compile_text(text: str, values: Mapping[str, Any], openmp: bool = False) -> Library:
+    """The library of a text with values as macros, from the cache if it is there. *Raises*: Failed."""
     cc, version = compiler()
-    macros = [f"-DREAL={DTYPES[dtype]}", f"-DIS_DOUBLE={int(dtype == 'float64')}"]
-    macros += [f"-D{name}={value}" for name, value in config.items()]
-    flags = [*FLAGS, *(["-fopenmp"] if config.get("THREADS", 1) > 1 else [])]
+    macros = [f"-D{name}={value}" for name, value in values.items()]
+    flags = [*FLAGS, *(["-fopenmp"] if openmp else [])]
     try:
         folder = cache_folder()
     except OSError as error:
@@ -112,6 +117,43 @@ def load(path: Path, function: str) -> Any:
     return lambda *numbers: found(*map(ctypes.c_int64, numbers))
 
 
+def pairs_of(
+    sample: Callable[[Config], float], config: Config, anchor: Config | None, count: int
+) -> tuple[list[float], list[float]]:
+    """`Measure.pairs` by a function that takes one time."""
+    if anchor is None:
+        return [sample(config) for _ in range(count)], []
+    mine: list[float] = []
+    other: list[float] = []
+    for i in range(count):  # each comes first in turn, so that a drift does not favour one
+        for who in ((0, 1), (1, 0))[i % 2]:
+            (other if who else mine).append(sample(anchor if who else config))
+    return mine, other
+
+
+def rounds_of(sample: Callable[[Config], float], configs: Sequence[Config], count: int, seed: int) -> list[list[float]]:
+    """`Measure.rounds` by a function that takes one time."""
+    rng = np.random.default_rng(seed)
+    times: list[list[float]] = [[] for _ in configs]
+    for _ in range(count):
+        for i in rng.permutation(len(configs)).tolist():
+            times[i].append(sample(configs[i]))
+    return times
+
+
+def guarded(shape: Shape, dtype: str) -> tuple[np.ndarray, np.ndarray]:
+    """Memory with a guard zone at both ends, and the array between them."""
+    size = int(np.prod(shape)) * np.dtype(dtype).itemsize
+    memory = np.empty(size + 2 * _GUARD, np.uint8)
+    memory.fill(0xFF)  # as float32 and float64 these bytes are NaN
+    return memory, memory[_GUARD : _GUARD + size].view(dtype).reshape(shape)
+
+
+def spoiled(memory: np.ndarray) -> bool:
+    """Whether something was written into the guard zones."""
+    return bool((memory[:_GUARD] != 0xFF).any() or (memory[-_GUARD:] != 0xFF).any())
+
+
 @dataclass
 class CpuMeasure:
     """A C text of the family's signature at a shape; see `measure.Measure`."""
@@ -132,7 +174,13 @@ class CpuMeasure:
         self._calls: dict[tuple[Any, ...], int] = {}
         self._problems: dict[tuple[Shape, int], _Problem] = {}
         prune(cache_folder())
-        return {"device": cpu_name(), "compiler": compiler()[1], "flags": " ".join(FLAGS), "numpy": np.__version__}
+        library = {"vendor": blas()} if self.family == "matmul" else {}
+        return library | {
+            "device": cpu_name(),
+            "compiler": compiler()[1],
+            "flags": " ".join(FLAGS),
+            "numpy": np.__version__,
+        }
 
     def build(self, config: Config) -> Built:
         library = compile_config(self.text, self.dtype, config)
@@ -143,24 +191,14 @@ class CpuMeasure:
         return self._problem(family.odd(self.shape) if odd else self.shape, seed).check(self._function(config))
 
     def pairs(self, config: Config, anchor: Config | None, count: int) -> tuple[list[float], list[float]]:
-        if anchor is None:
-            return [self._sample(config) for _ in range(count)], []
-        mine: list[float] = []
-        other: list[float] = []
-        for i in range(count):  # each comes first in turn, so that a drift does not favour one
-            for who in ((0, 1), (1, 0))[i % 2]:
-                (other if who else mine).append(self._sample(anchor if who else config))
-        return mine, other
+        return pairs_of(self._sample, config, anchor, count)
 
     def rounds(self, configs: Sequence[Config], count: int, seed: int) -> list[list[float]]:
-        rng = np.random.default_rng(seed)
-        times: list[list[float]] = [[] for _ in configs]
-        for _ in range(count):
-            for i in rng.permutation(len(configs)).tolist():
-                times[i].append(self._sample(configs[i]))
-        return times
+        return rounds_of(self._sample, configs, count, seed)
 
-    def _function(self, config: Config) -> Callable[..., int]:
+    def _function(self, config: Config) -> Callable[..., int] | None:
+        if config == VENDOR:
+            return None
         key = tuple(config.items())
         if key not in self._functions:
             self._functions[key] = load(compile_config(self.text, self.dtype, config).path, self.family)
@@ -187,6 +225,17 @@ class CpuMeasure:
         return (time.perf_counter_ns() - started) / calls / 1e6
 
 
+@functools.cache
+def blas() -> str:
+    """The BLAS that NumPy calls, by name."""
+    try:
+        made: Any = np.show_config(mode="dicts")
+        found = made["Build Dependencies"]["blas"]
+        return f"NumPy's BLAS ({found['name']} {found['version']})"
+    except (TypeError, KeyError):  # another build of NumPy says it in another way
+        return "NumPy's BLAS"
+
+
 class _Problem:
     """Inputs, reference and guarded output of one shape and seed."""
 
@@ -196,22 +245,22 @@ class _Problem:
         self.before = [x.tobytes() for x in self.inputs]
         self.expected, self.scale, terms = spec.reference(self.inputs)
         self.allowed = tolerance(dtype, terms)
-        out_shape = spec.out(shape)
-        size = int(np.prod(out_shape)) * np.dtype(dtype).itemsize
-        self.memory = np.empty(size + 2 * _GUARD, np.uint8)
-        self.out = self.memory[_GUARD : _GUARD + size].view(dtype).reshape(out_shape)
+        self.memory, self.out = guarded(spec.out(shape), dtype)
         numbers = [x.ctypes.data for x in self.inputs] + [self.out.ctypes.data, *shape]
         self.arguments = [ctypes.c_int64(n) for n in numbers]
 
-    def run(self, function: Callable[..., int]) -> int:
+    def run(self, function: Callable[..., int] | None) -> int:
+        """Call a kernel, or NumPy where it is None."""
+        if function is None:
+            np.matmul(*self.inputs, out=self.out)
+            return 0
         return function(*(a.value for a in self.arguments))
 
-    def check(self, function: Callable[..., int]) -> float:
-        self.memory.fill(0xFF)  # as float32 and float64 these bytes are NaN
+    def check(self, function: Callable[..., int] | None) -> float:
+        self.memory.fill(0xFF)
         if code := self.run(function):
             raise Failed("runtime", f"the kernel reports failure {code}" + (": out of memory" if code == 1 else ""))
-        guards = np.concatenate([self.memory[:_GUARD], self.memory[-_GUARD:]])
-        if (guards != 0xFF).any():
+        if spoiled(self.memory):
             raise Failed("correctness", "the kernel writes outside its output")
         if any(x.tobytes() != b for x, b in zip(self.inputs, self.before, strict=True)):
             for x, b in zip(self.inputs, self.before, strict=True):

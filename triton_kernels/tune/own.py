@@ -239,6 +239,13 @@ def made(text: str, name: str) -> Any:
     return vars(module)[name]
 
 
+def ask(reference: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
+    """What a reference gives for those of the arguments that it names, in float64."""
+    asked = inspect.signature(reference).parameters
+    every = any(p.kind is p.VAR_KEYWORD for p in asked.values())
+    return reference(**{n: _wide(a) for n, a in arguments.items() if every or n in asked})
+
+
 def _wide(value: Any) -> Any:
     """An argument as a reference gets it: floating arrays in float64, others as copies."""
     if not isinstance(value, np.ndarray):
@@ -303,9 +310,7 @@ def own_problem(
     arrays = {n: a for n, a in arguments.items() if isinstance(a, np.ndarray)}
     if not arrays:
         raise Unknown(f"{name}: pointers are NumPy arrays in the arguments, and there is none")
-    asked = inspect.signature(reference).parameters
-    every = any(p.kind is p.VAR_KEYWORD for p in asked.values())
-    told = reference(**{n: _wide(a) for n, a in arguments.items() if every or n in asked})
+    told = ask(reference, arguments)
     expected = dict(told) if isinstance(told, Mapping) else {"out": told}
     if not expected or any(n not in arrays for n in expected):
         raise Unknown(f"{name}: the reference gives {', '.join(expected) or 'nothing'}; needed: arrays among "
