@@ -20,7 +20,7 @@ import widgets
 from core import source
 from widgets import Record, compare
 
-from . import frames, peaks
+from . import bridge, frames, peaks
 from .counting import Counter
 from .session import Recording, error_row
 
@@ -138,8 +138,10 @@ class LabMagics(Magics):
         target and estimated. A panel shows how it goes on, with Pause and Stop, and other cells run meanwhile; --wait
         keeps the prompt until the end. --use "BLOCK=256 ..." chooses a config that was measured.
 
-        ``%%tune`` on a cell tunes the `@triton.jit` kernel that the cell defines; ``%%tune`` on an empty cell shows an
-        example.
+        ``%%tune`` on a cell tunes the `@triton.jit` kernel that the cell defines, or the C function that stands there:
+        ``#define TILE 8  // tune: 4, 8, 16`` in it says what may vary, its parameters are the notebook's variables of
+        their names (or ``--args "n=x.size"``), ``reference`` (or ``--reference NAME``) says what it should compute,
+        and the function is there to be called from then on. ``%%tune`` on an empty cell shows examples of both.
         """
         from . import tuning  # not needed by who does not tune
 
@@ -240,11 +242,14 @@ class LabMagics(Magics):
             return
         peaks.add(record)
         try:
-            bundle = {"text/html": widgets.html(record), **plain}
+            tunable = any(row.tune for row in record.kernels)
+            bundle = {"text/html": widgets.html(record, bridge.place() if tunable else ""), **plain}
         except Exception:
             _publish(plain)  # the text says as much; why there is no picture is told after it
             raise
         _publish(bundle)
+        if tunable:
+            bridge.connect()
 
     def compared(self, info: Any, record: Record) -> None:
         """Put the difference to the last run of the same cell into its record."""

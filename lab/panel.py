@@ -7,24 +7,24 @@ self-contained HTML, which needs neither widget nor kernel.
 
 from __future__ import annotations
 
-import itertools
+import argparse
 import threading
 import uuid
 from collections.abc import Callable
 from typing import Any
 
 from triton_kernels.tune import events as ev
+from triton_kernels.tune.problem import Problem
 from triton_kernels.tune.session import Session
-from triton_kernels.tune.space import Config, Space
 from triton_kernels.tune.store import Store
 from widgets import tuner
 from widgets.card import sheet
 from widgets.tuner import Tuning
 
+from . import bridge
+from .tuning_view import begin, take
+
 EVERY_S = 0.2
-_MOST_VALUES = 64
-_SPARE = ("estimate_ms", "bytes")  # facts that say nothing to a person
-_MOST_ASKED = 2000  # configs, for the bound
 
 
 class Run:
@@ -53,6 +53,11 @@ class Run:
         if self.error is not None:
             raise self.error
         return self.result
+
+    def close(self) -> None:
+        """Close the store."""
+        if self._store is not None:
+            self._store.close()
 
     # -- what a person does --------------------------------------------------------------------------------------------
 
@@ -87,10 +92,9 @@ class Run:
                 self._dirty.set()
         except BaseException as error:
             self.error = error
-            self.view.state, self.view.notes = "failed", [*self.view.notes, f"{type(error).__name__}: {error}"]
+            self.view.state, self.view.verdict = "failed", [f"{type(error).__name__}: {error}"]
         finally:
-            if self._store is not None:
-                self._store.close()
+            self.close()
         self.result = self.session.result
         self._dirty.set()
 
@@ -99,7 +103,8 @@ class Run:
             if self._dirty.wait(EVERY_S):
                 self._dirty.clear()
                 self._tell()
-            self._thread.join(EVERY_S)
+            # the trials are sent as a whole: of many the less often
+            self._thread.join(max(EVERY_S, len(self.view.trials) / 2000))
         self._tell()
 
     def _tell(self) -> None:
@@ -108,176 +113,80 @@ class Run:
             listener(self.view)
 
 
-# -- from events to the view -------------------------------------------------------------------------------------------
-
-
-def begin(session: Session) -> Tuning:
-    """The view of a session that has not begun."""
-    problem = session.problem
-    space = problem.space
-    tunables = [(t.name, [str(v) for v in t.values], t.values.index(t.default)) for t in space.tunables]
-    shape = "x".join(map(str, problem.shape))
-    title = " ".join(part for part in (problem.kernel, shape, problem.dtype) if part)
-    return Tuning(title, problem.device, budget_s=session.budget_s, size=len(session.table), tunables=tunables,
-                  estimate=problem.measure.estimate, never=never(space, session), bound=bound(problem))  # fmt: skip
-
-
-def never(space: Space, session: Session) -> dict[str, list[tuple[int, int, str]]]:
-    """For each two tunables the pairs of values that no config has, with the limit that forbids them."""
-    found: dict[str, list[tuple[int, int, str]]] = {}
-    codes, tunables = session.table.codes, space.tunables
-    if not session.table.complete or max(len(t.values) for t in tunables) > _MOST_VALUES:
-        return found
-    default = space.default
-    for i in range(len(tunables)):
-        for j in range(i + 1, len(tunables)):
-            there = set(zip(codes[:, i].tolist(), codes[:, j].tolist(), strict=True))
-            missing = []
-            for a, first in enumerate(tunables[i].values):
-                for b, second in enumerate(tunables[j].values):
-                    if (a, b) not in there:
-                        config = {**default, tunables[i].name: first, tunables[j].name: second}
-                        missing.append((a, b, space.rejected(config) or "not in the list of configs"))
-            if missing:
-                found[f"{i},{j}"] = missing
-    return found
-
-
-def bound(problem: Any) -> tuple[float, str, str] | None:
-    """A time to compare with, where there is one: the device's limit, or what BLAS would take; why, and its name."""
-    measure = problem.measure
-    if measure.kind == "static":
-        from triton_kernels.tune.devices import DEVICES
-        from triton_kernels.tune.triton_problems import KERNELS, dtype_of
-
-        device, kernel = DEVICES.get(measure.target), KERNELS.get(problem.kernel)
-        if device is None or kernel is None:
-            return None
-        peak, size = device.flops[problem.dtype], dtype_of(problem.dtype).itemsize
-        work = [kernel.work(problem.shape, size, c) for c in itertools.islice(problem.space.configs(), _MOST_ASKED)]
-        flops, moved = min(work, key=lambda w: max(w[0] / peak, w[1] / device.bytes_per_s))
-        if flops / peak > moved / device.bytes_per_s:
-            return flops / peak * 1e3, f"{flops:.3g} operations at {device.product}'s peak of {peak:.3g}/s", "bound"
-        return (
-            moved / device.bytes_per_s * 1e3,
-            f"{moved:.3g} bytes at {device.product}'s {device.bytes_per_s:.3g}/s",
-            "bound",
-        )
-    if measure.kind == "cpu" and problem.kernel.startswith("matmul"):
-        from . import peaks
-
-        machine = peaks.known("cpu")
-        reached = machine.flops_per_s.get(problem.dtype) if machine else None
-        if reached:
-            m, n, k = problem.shape
-            flops = 2.0 * m * n * k
-            return (
-                flops / reached * 1e3,
-                f"{flops:.3g} operations at the {reached:.3g}/s that BLAS reached here",
-                "BLAS",
-            )
-    return None
-
-
-def take(view: Tuning, session: Session, event: ev.Event) -> None:
-    """Take an event into the view."""
-    table = session.table
-    if isinstance(event, ev.Started):
-        view.resumed, view.device = event.resumed, event.device
-    elif isinstance(event, ev.Measured):
-        if view.default_ms is None:
-            view.default_ms = event.time_ms
-        default = session.trials.default_ms
-        row = table.row(event.config)
-        value = float(session.trials.strategy.values[row]) / default if default == default else 1.0
-        facts = _facts(session, event.config)
-        status, twin = ("same", words(event.same_as)) if event.same_as else ("right", "")
-        view.trials.append((list(table.code(event.config)), status, value, event.time_ms, twin, facts))
-    elif isinstance(event, ev.Rejected):
-        if table.find(event.config) is not None:
-            codes = list(table.code(event.config))
-            view.trials = [t for t in view.trials if t[0] != codes]  # it may have been right until the final
-            view.trials.append((codes, event.status, None, None, event.reason, {}))
-        view.reasons = list(ev.reasons_of(session.trials.rejected))
-    elif isinstance(event, ev.Stopped):
-        view.doing = "final"
-    elif isinstance(event, ev.Finished):
-        conclude(view, session, event.result)
-
-
-def _facts(session: Session, config: Config) -> dict[str, Any]:
-    built = session.trials.built.get(session.table.code(config))
-    facts = built.facts if built else {}
-    return {k: v for k, v in facts.items() if isinstance(v, int | float | str) and k not in _SPARE}
-
-
-def conclude(view: Tuning, session: Session, result: ev.Result) -> None:
-    """The end: the final's places, the verdict in words, the choice as code."""
-    from .tuning import verdict
-
-    default = result.default.config if result.default else None
-    view.places = [
-        (words(p.config), p.ratio, p.low, p.high, p.time_ms,
-         ", ".join(["default"] * (p.config == default) + ["tied with the first"] * (p.config in result.ties)),
-         ", ".join(f"{k.replace('_', ' ')} {v}" for k, v in p.facts.items() if k not in _SPARE))
-        for p in result.top
-    ]  # fmt: skip
-    view.verdict = [" · ".join(line.strip() for line in verdict(result))]
-    view.notes = list(result.notes)
-    view.reasons = list(result.reasons)
-    view.spent_s = result.seconds
-    view.state = {"failed": "failed"}.get(result.verdict, "stopped" if result.ended == "stopped" else "done")
-    if result.best is not None and default is not None:
-        view.chosen = words(result.best.config)
-        if result.stored and result.verdict != "noisy":
-            view.command = f"%tune {view.title}"
-        view.code = code(default, result.best.config)
-
-
-def words(config: Config) -> str:
-    """A config on one line."""
-    return " ".join(f"{name}={value}" for name, value in config.items())
-
-
-def code(default: Config, chosen: Config) -> str:
-    """The choice as code to copy, with what differs from the default above it.
-
-    >>> print(code({"BLOCK": 128, "num_warps": 4}, {"BLOCK": 256, "num_warps": 4}))
-    # default: BLOCK=128 num_warps=4
-    # changed: BLOCK 128 -> 256
-    triton.Config({'BLOCK': 256}, num_warps=4)
-    """
-    changed = ", ".join(f"{n} {default[n]} -> {v}" for n, v in chosen.items() if default.get(n) != v) or "nothing"
-    options = {n: v for n, v in chosen.items() if n in ("num_warps", "num_stages", "num_ctas", "maxnreg")}
-    rest = {n: v for n, v in chosen.items() if n not in options}
-    line = f"triton.Config({rest!r}, {', '.join(f'{n}={v}' for n, v in options.items())})" if options else repr(chosen)
-    return f"# default: {words(default)}\n# changed: {changed}\n{line}"
-
-
 # -- in a notebook -----------------------------------------------------------------------------------------------------
 
 latest: Run | None = None
 """The run that was shown last: ``lab.panel.latest.wait()`` gives its result."""
 
 
-def show(run: Run) -> None:
-    """Show a run live in this cell's output and start it."""
+def made(options: argparse.Namespace, problem: Problem) -> Run:
+    """The run that a command asks for, with a store of its own."""
+    from .tuning import session_of
+
+    store = Store()
+    return Run(session_of(options, problem, store), store)
+
+
+def busy_with(problem: Problem) -> bool:
+    """Whether the run that was shown last is at this problem."""
+    run = latest
+    return run is not None and run.result is None and run.error is None and run.session.problem.key == problem.key
+
+
+def show(run: Run, parent: dict[str, Any] | None = None) -> None:
+    """Show a run live in this cell's output, or in that of the cell whose message `parent` is, and start it."""
     global latest
-    from IPython import display
+    from IPython import display, get_ipython
 
     publish: Any = display.publish_display_data
+    if parent is not None:
+        get_ipython().display_pub.set_thread_parent(parent)
     latest = run
+    place = bridge.place() if parent is None else ""
     panel = _widget()(run)
     name = uuid.uuid4().hex
     bundle = {**panel._repr_mimebundle_()[0], "text/plain": tuner.text(run.view), "text/html": tuner.html(run.view)}
     publish(bundle, transient={"display_id": name})
+    bridge.connect()
 
     def end() -> None:
-        kept = {"text/html": tuner.html(run.view), "text/plain": tuner.text(run.view)}
+        kept = {"text/html": tuner.html(run.view, place), "text/plain": tuner.text(run.view)}
         publish(kept, transient={"display_id": name}, update=True)
 
     panel.at_end = end
     run.start(panel.draw)
+
+
+def show_or_wait(run: Run, wait: bool = False) -> None:
+    """Show a run where a person has the notebook open; elsewhere run it to its end, as text."""
+    if bridge.message_of_cell() is None:
+        show_text(run)
+        return
+    show(run)
+    while wait:
+        try:
+            run.wait()
+            return
+        except KeyboardInterrupt:
+            run.stop()
+
+
+def show_text(run: Run) -> None:
+    """Run to the end where nobody can press a button: progress as lines, then what stays of the panel.
+
+    A notebook that a program executes (nbconvert) and a console have outputs, and no widgets.
+    """
+    from IPython import display
+
+    from . import tuning
+
+    publish: Any = display.publish_display_data
+    try:
+        tuning.watch(run.session, show="lines", heard=lambda event: take(run.view, run.session, event))
+    finally:
+        run.close()
+    assert run.session.result is not None
+    publish({"text/html": tuner.html(run.view), "text/plain": tuning.describe(run.session.result)})
 
 
 def _widget() -> Any:
@@ -295,10 +204,7 @@ def _widget() -> Any:
             super().__init__(**_split(run.view))
             self._run = run
             self.at_end: Callable[[], None] = lambda: None
-            # ipykernel answers on the shell that a comm last wrote from, which is busy while a cell runs; this keeps
-            # messages on the subshell that they came by
-            if hasattr(self.comm, "_reply_subshell_for"):
-                self.comm._reply_subshell_for = lambda data, default: default
+            bridge.on_this_subshell(self)
             self.on_msg(self._act)
 
         def _act(self, _: Any, content: Any, buffers: Any) -> None:

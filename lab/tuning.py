@@ -12,7 +12,7 @@ import queue
 import shlex
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from time import perf_counter
 from typing import Any, NoReturn
 
@@ -22,9 +22,11 @@ from triton_kernels.tune import strategy as strategies
 from triton_kernels.tune.c_kernels import FAMILIES
 from triton_kernels.tune.session import Session, seconds_of
 from triton_kernels.tune.store import Store
+from widgets.figures import time_text
 from widgets.training import Training, seconds_text
 
 from .bar import Screen, way_here
+from .tuning_view import verdict, words
 
 USAGE = (
     "%tune KERNEL SHAPE DTYPE [--budget 60s] [--target sm_90] [--strategy portfolio] [--evaluations N] [--fresh] "
@@ -49,6 +51,12 @@ def parser(prog: str = "%tune", kernel: bool = True) -> argparse.ArgumentParser:
     made = _Parser(prog=prog, description=__doc__, add_help=prog != "%tune")
     if not kernel:
         made.set_defaults(kernel="", shape="", dtype="")
+        made.add_argument("--language", choices=("python", "c"), help="of the cell, where it is not plain")
+        made.add_argument("--args", default="", help="of a C function, where its parameters' names are no variables")
+        made.add_argument("--reference", default="reference", help="what a C function should compute, in Python")
+        made.add_argument("--configs", help="of a C function: a dict of lists, in place of its // tune: lines")
+        made.add_argument("--function", help="which C function, where it is not the cell's last")
+        made.add_argument("--tolerance", type=float, help="the error allowed, relative to the result's size")
         return _shared(made, prog)
     made.add_argument("kernel", metavar="KERNEL", help="such as matmul_f32 or softmax_kernel; --list names them")
     made.add_argument("shape", metavar="SHAPE", help="sizes with x between them: 4096x1024")
@@ -178,8 +186,11 @@ def use(problem: problems.Problem, text: str) -> str:
 # -- while it runs -----------------------------------------------------------------------------------------------------
 
 
-def watch(session: Session, show: bool | str = True) -> None:
-    """Run a session in a thread and draw how it goes on; an interrupt stops it, and its result still comes."""
+def watch(session: Session, show: bool | str = True, heard: Callable[[ev.Event], None] = lambda event: None) -> None:
+    """Run a session in a thread and draw how it goes on; an interrupt stops it, and its result still comes.
+
+    heard : gets every event.
+    """
     happened: queue.SimpleQueue[Any] = queue.SimpleQueue()
 
     def run() -> None:
@@ -211,6 +222,7 @@ def watch(session: Session, show: bool | str = True) -> None:
         if isinstance(event, BaseException):
             view.end("failed")
             raise event
+        heard(event)
         view.take(event)
         if isinstance(event, ev.Finished):
             thread.join()
@@ -230,6 +242,7 @@ class _View:
         self.default: float | None = None
         self.ratio = 1.0
         self.doing = "starting"
+        self.told = 0.0  # when a log was last told of progress
 
     def take(self, event: ev.Event) -> None:
         """Take an event in, and draw if it is time."""
@@ -242,6 +255,10 @@ class _View:
             self.counts["rejected"] += 1
         elif isinstance(event, ev.Improved):
             self.best, self.ratio = event.time_ms, event.ratio
+            if self.screen.way == "lines" and perf_counter() - self.told > 1.0:  # a log has no line that changes
+                self.told = perf_counter()
+                so_far = f"{seconds_text(self.session.spent_s)} · {sum(self.counts.values()):,} tried"
+                self.screen.say(f"{so_far} · {event.ratio:.3f} of the default: {words(event.config)}")
         elif isinstance(event, ev.Stopped):
             self.doing = "final"
         elif isinstance(event, ev.Started) and event.resumed:
@@ -264,10 +281,10 @@ class _View:
         guessed = problem.measure.estimate  # compiled for a target that is not here: nothing is timed
         figures = []
         if self.default is not None:
-            figures = [("default, estimated" if guessed else "default", ms(self.default))]
+            figures = [("default, estimated" if guessed else "default", time_text(self.default))]
         if self.best is not None:  # the ratio was taken side by side; the default's time of the beginning may be stale
             of = "the default's, estimated" if guessed else "the default"
-            figures = [("best", f"{self.ratio:.2f} of {of} ({ms(self.best)})")]
+            figures = [("best", f"{self.ratio:.2f} of {of} ({time_text(self.best)})")]
         figures += [(name, str(n)) for name, n in self.counts.items() if n and name != "right"]
         title = f"{'Tuning' if state == 'running' else 'Tuned'} {problem.kernel} {'x'.join(map(str, problem.shape))}"
         timing = f"{self.doing} · {seconds_text(spent)}" if state == "running" else seconds_text(spent)
@@ -280,23 +297,9 @@ class _View:
 # -- what came of it ---------------------------------------------------------------------------------------------------
 
 
-def ms(value: float) -> str:
-    """A time in ms or us, three digits.
-
-    >>> ms(1.2345), ms(0.0123), ms(153.2)
-    ('1.23 ms', '12.3 us', '153 ms')
-    """
-    return f"{value:.3g} ms" if value >= 0.1 else f"{value * 1e3:.3g} us"
-
-
 def _own(kernel: str) -> bool:
     """Whether a kernel is one of the tuner's own in C, which no op of core's runs."""
     return kernel.rpartition("_")[0] in FAMILIES and not kernel.endswith("_kernel")
-
-
-def words(config: dict[str, Any]) -> str:
-    """A config on one line."""
-    return " ".join(f"{name}={value}" for name, value in config.items())
 
 
 def describe(result: ev.Result) -> str:
@@ -316,9 +319,14 @@ def describe(result: ev.Result) -> str:
         for place in result.top:
             between = "estimate" if result.estimate else f"{place.low:.3f} to {place.high:.3f}"
             mark = " (default)" if result.default and place.config == result.default.config else ""
-            lines.append(f"  {place.ratio:10.3f} {between:>15} {ms(place.time_ms):>9}  {words(place.config)}{mark}")
+            lines.append(
+                f"  {place.ratio:10.3f} {between:>15} {time_text(place.time_ms):>9}  {words(place.config)}{mark}"
+            )
             if "registers" in place.facts:
                 lines.append(f"  {'':36}  {_facts(place.facts)}")
+    if (other := result.vendor) is not None:
+        between = f"{other.low:.3f} to {other.high:.3f}"
+        lines.append(f"  {other.ratio:10.3f} {between:>15} {time_text(other.time_ms):>9}  vendor: {other.name}")
     if result.ties:
         lines.append(f"Tied with the first: {len(result.ties)} of these cannot be told from it.")
     if result.rejected:
@@ -337,27 +345,6 @@ def describe(result: ev.Result) -> str:
     else:
         lines.append("Not stored: estimates are not kept as results." if result.estimate else "Not stored.")
     return "\n".join(lines)
-
-
-def verdict(result: ev.Result) -> list[str]:
-    """The best against the default, in sentences."""
-    best, default = result.best, result.default
-    if best is None or default is None:
-        if result.verdict == "stopped":
-            return ["Stopped before the default had a time."]
-        return ["The default itself fails, so there is nothing to compare with."]
-    if result.verdict == "faster":
-        gain = f"{1 / best.ratio:.2f} times as fast as the default (95 %: {1 / best.high:.2f} to {1 / best.low:.2f})"
-        return [f"Best: {words(best.config)}", f"  {gain}: {ms(best.time_ms)} instead of {ms(default.time_ms)}"]
-    if result.verdict == "estimate":
-        if best.config == default.config:
-            return ["The default is estimated to be the best, or as good as any."]
-        return [f"Estimated best: {words(best.config)}", f"  {best.ratio:.3f} of the default's estimate"]
-    if result.verdict == "noisy":
-        return [
-            "Too noisy to name a winner: the fastest by its median may as well be slower than the default, which stays."
-        ]
-    return [f"The default stays: nothing tried is measurably faster than {words(default.config)}."]
 
 
 def _facts(facts: dict[str, Any]) -> str:
@@ -381,13 +368,12 @@ def magic(line: str) -> None:
         options, problem = understood(given)
         if options.use is not None:
             print(use(problem, options.use))
-        elif way_here() == "notebook" and not options.wait:
+        elif way_here() != "notebook":
+            print(describe(tune(given)))
+        else:
             from . import panel
 
-            store = Store()
-            panel.show(panel.Run(session_of(options, problem, store), store))
-        else:
-            print(describe(tune(given)))
+            panel.show_or_wait(panel.made(options, problem), options.wait)
     except ValueError as error:
         raise UsageError(f"%tune: {error}") from None
 

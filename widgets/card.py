@@ -18,11 +18,13 @@ from typing import Any
 from . import graph as graph_module
 from .payload import Text, payload
 from .record import Record
-from .still import still
+from .still import escape, still
 
 
-def html(record: Record) -> str:
+def html(record: Record, kernel: str = "") -> str:
     """Draw a record as one self-contained piece of HTML.
+
+    kernel : whom its buttons ask while the notebook is open, as `lab.bridge.place` names it; a saved card has nobody.
 
     Examples
     --------
@@ -40,7 +42,18 @@ def html(record: Record) -> str:
     finally:
         if collecting:
             gc.enable()
-    return f'<div class="gradlab-card">{fallback}{data}<script>{_script()}</script></div>'
+    return f'<div class="gradlab-card"{asks(kernel)}>{fallback}{data}<script>{_script()}</script></div>'
+
+
+def asks(kernel: str) -> str:
+    """The attribute that names whom a card's buttons ask, or nothing.
+
+    Examples
+    --------
+    >>> asks("a1 7"), asks("")
+    (' data-kernel="a1 7"', '')
+    """
+    return f' data-kernel="{escape(kernel)}"' if kernel else ""
 
 
 def embed(data: Any) -> str:

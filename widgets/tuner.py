@@ -11,8 +11,8 @@ from dataclasses import asdict, dataclass, field
 from functools import cache
 from typing import Any
 
-from .card import _SPARE, _asset, embed, packed, sheet
-from .figures import plain
+from .card import _SPARE, _asset, asks, embed, packed, sheet
+from .figures import plain, time_text
 from .still import escape
 from .training import seconds_text
 
@@ -32,8 +32,11 @@ class Tuning:
 
     tunables : name, values as text, and which of them is the default. never : for a pair of tunables, as ``"0,2"``, the
     pairs of values that no config has, each with the limit that forbids it. places : config as text, ratio, low, high,
-    time in ms, mark, facts. bound : a time to compare with, in ms, why, and its name. code : the choice, to copy.
-    chosen : its config as text. command : what a place's config is appended to, to choose it instead.
+    time in ms, mark, facts. between : the interval of the best so far. previous : what an earlier run chose, and its
+    ratio then. vendor : a library's name, its ratio with the interval, its time. bound : a time to compare with, in ms,
+    why, and its name. roof : operations and bytes a second that the device reaches, whose figures they are, operations
+    and bytes of the kernel. code : the choice, to copy. change : the default and the choice as a difference of two
+    lines. chosen : its config as text. command : what a place's config is appended to, to choose it instead.
     """
 
     title: str
@@ -53,8 +56,13 @@ class Tuning:
     verdict: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     reasons: list[tuple[str, int]] = field(default_factory=list)
+    between: tuple[float, float] | None = None
+    previous: tuple[str, float] | None = None
+    vendor: tuple[str, float, float, float, float] | None = None
     bound: tuple[float, str, str] | None = None
+    roof: tuple[float, float, str, float, float] | None = None
     code: str = ""
+    change: str = ""
     chosen: str = ""
     command: str = ""
 
@@ -66,6 +74,47 @@ class Tuning:
     def words(self, trial: Trial) -> str:
         """A trial's config on one line."""
         return " ".join(f"{n}={values[k]}" for (n, values, _), k in zip(self.tunables, trial[0], strict=True))
+
+
+Standing = tuple[str, float, float | None, float | None, float | None, str]
+"""A name, the ratio to the default, its interval where it was taken side by side, the time in ms, words on it."""
+
+
+def standing(view: Tuning) -> list[Standing]:
+    """What there is to compare, the fastest first: the best, the default, an earlier choice, a vendor's, the bound.
+
+    >>> view = Tuning("k", default_ms=2.0, tunables=[("A", ["1", "2"], 0)], trials=[([1], "right", 0.5, 1.0, "", {})],
+    ...               previous=("A=4", 0.75), bound=(0.4, "", "peak"))
+    >>> [(name, ratio, ms) for name, ratio, _, _, ms, _ in standing(view)]
+    [('peak', 0.2, 0.4), ('best so far', 0.5, 1.0), ('previous best', 0.75, 1.5), ('default', 1.0, 2.0)]
+    """
+    if view.default_ms is None:
+        return []
+    unit, best, low, high = view.default_ms, view.best(), *(view.between or (None, None))
+    rows: list[Standing] = [("default", 1.0, None, None, unit, _default(view))]
+    final = (
+        {} if view.estimate else {config: (ratio, low, high, ms) for config, ratio, low, high, ms, *_ in view.places}
+    )
+    if view.places:
+        config, ratio, low, high, ms, *_ = view.places[0]
+        if config != _default(view):
+            rows.append(("best", ratio, *((None, None) if view.estimate else (low, high)), ms, config))
+    elif best is not None and best[2] != 1.0:
+        rows.append(("best so far", best[2] or 0.0, low, high, (best[2] or 0.0) * unit, view.words(best)))
+    if view.previous is not None and view.previous[0] not in [row[5] for row in rows]:
+        config, ratio = view.previous
+        ratio, low, high, ms = final.get(config, [ratio, None, None, ratio * unit])
+        rows.append(("previous best", ratio, low, high, ms, config))
+    if view.vendor is not None:
+        name, ratio, low, high, ms = view.vendor
+        rows.append((name, ratio, low, high, ms, "the vendor's library"))
+    if view.bound is not None:
+        rows.append((view.bound[2], view.bound[0] / unit, None, None, view.bound[0], view.bound[1]))
+    return sorted(rows, key=lambda row: row[1])
+
+
+def _default(view: Tuning) -> str:
+    return " ".join(f"{name}={values[k]}" for name, values, k in view.tunables)
 
 
 def importance(view: Tuning) -> list[tuple[str, float]]:
@@ -106,6 +155,7 @@ def payload(view: Tuning) -> dict[str, Any]:
     data["importance"] = importance(view)
     data["word"] = STATES[view.state]
     data["figures"] = figures(view)
+    data["standing"] = [[name, *map(_round, numbers), words] for name, *numbers, words in standing(view)]
     return data
 
 
@@ -132,14 +182,16 @@ def figures(view: Tuning) -> str:
     return " · ".join([*parts, seconds_text(view.spent_s) + whole])
 
 
-def html(view: Tuning) -> str:
+def html(view: Tuning, kernel: str = "") -> str:
     """The panel as one piece that stays when the notebook is saved, reopened without a kernel or exported.
+
+    kernel : whom its buttons ask, as of `widgets.html`.
 
     >>> html(Tuning("softmax <b>")).count("<b>")
     0
     """
     data = packed(embed({"css": sheet("tuner.css"), **payload(view)}))
-    return f'<div class="gradlab-tuning">{still(view)}{data}<script>{_script()}</script></div>'
+    return f'<div class="gradlab-tuning"{asks(kernel)}>{still(view)}{data}<script>{_script()}</script></div>'
 
 
 def still(view: Tuning) -> str:
@@ -147,13 +199,15 @@ def still(view: Tuning) -> str:
     cell = "padding:2px 10px 2px 0;text-align:left"
     rows = "".join(
         f'<tr><td style="{cell}">{ratio:.3f}</td><td style="{cell}">{escape(between(view, low, high))}</td>'
-        f'<td style="{cell}">{escape(milliseconds(time))}</td>'
+        f'<td style="{cell}">{escape(time_text(time))}</td>'
         f'<td style="{cell}"><code>{escape(config)}</code> {escape(mark)}</td></tr>'
         for config, ratio, low, high, time, mark, _ in view.places[:SHOWN]
     )
     head = "".join(f'<th style="{cell}">{h}</th>' for h in ("of default", "95 % interval", "time", "config"))
     table = f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>" if rows else ""
     said = "".join(f"<p>{escape(line)}</p>" for line in [*view.verdict, *view.notes])
+    beside = [row for row in standing(view) if row[0] not in ("best", "default")]
+    said += "".join(f"<p>{escape(compared(row))}</p>" for row in beside)
     why = "".join(f"<li>{n:,} × {escape(reason[:LONGEST])}</li>" for reason, n in view.reasons)
     why = f"<details><summary>Rejected</summary><ul>{why}</ul></details>" if why else ""
     heading = f"<p><strong>{STATES[view.state]} {escape(view.title)}</strong><br>{escape(figures(view))}</p>"
@@ -191,13 +245,16 @@ def between(view: Tuning, low: float, high: float) -> str:
     return "estimate" if view.estimate else f"{low:.3f} to {high:.3f}"
 
 
-def milliseconds(value: float) -> str:
-    """A time in ms or us.
+def compared(row: Standing) -> str:
+    """A row of `standing` as a line.
 
-    >>> milliseconds(1.2345), milliseconds(0.0123)
-    ('1.23 ms', '12.3 us')
+    >>> compared(("OpenBLAS", 0.8, 0.79, 0.82, 0.0123, "the vendor's library"))
+    "OpenBLAS: 0.800 of the default's time (0.790 to 0.820), 12.3 µs, the vendor's library"
     """
-    return f"{value:.3g} ms" if value >= 0.1 else f"{value * 1e3:.3g} us"
+    name, ratio, low, high, ms, words = row
+    interval = f" ({low:.3f} to {high:.3f})" if low is not None and high is not None else ""
+    parts = [f"{name}: {ratio:.3f} of the default's time{interval}", time_text(ms), words]
+    return ", ".join(part for part in parts if part)
 
 
 def text(view: Tuning) -> str:
@@ -209,18 +266,25 @@ def text(view: Tuning) -> str:
     The default stays.
     """
     lines: Sequence[str] = [f"{STATES[view.state]} {view.title}", figures(view), *view.verdict, *view.notes]
+    lines = [*lines, *(compared(row) for row in standing(view) if row[0] not in ("best", "default"))]
     return "\n".join(plain(line, LONGEST) for line in lines)
 
 
 @cache
 def _parts() -> str:
-    return "".join(_asset(f"live/{part}.js") for part in ("tools", "panel"))
+    return "".join(_asset(f"live/{part}.js") for part in ("tools", "tuner", "brush", "reached", "panel"))
 
 
 @cache
 def _script() -> str:
     """Draws every saved panel of the page that is not yet drawn."""
     return _SPARE.sub(lambda m: m[1] or m[2] or "", f"(() => {{\n{_parts()}\n{_asset('live/saved.js')}\n}})();").strip()
+
+
+@cache
+def listener() -> str:
+    """The module of the widget without a view that hears a card's buttons (`lab.bridge`)."""
+    return _asset("live/listen.js")
 
 
 @cache

@@ -9,7 +9,7 @@ import pytest
 from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
 
-from lab import panel, tuning_cell
+from lab import panel, tuning_cell, tuning_view
 from lab.tuning import options_of
 from triton_kernels.tune import events as ev
 from triton_kernels.tune.replay import replayed
@@ -84,7 +84,7 @@ def test_pairs_that_no_config_has_are_named_with_their_limit():
                   [Constraint("A times B at most 4", lambda c: c["A"] * c["B"] <= 4)])  # fmt: skip
     session = Session(problem)
     session.table = type(session.table)(space)
-    assert panel.never(space, session) == {"0,1": [(2, 1, "A times B at most 4")]}
+    assert tuning_view.never(space, session) == {"0,1": [(2, 1, "A times B at most 4")]}
 
 
 def test_what_a_saved_panel_holds_is_inert():
@@ -117,5 +117,5 @@ def test_the_facts_of_a_place_are_for_people():
     place = ev.Place({"BLOCK": 4}, 1.0, 0.25, 0.2, 0.3, {"registers": 32, "bytes": 8, "limited_by": "warps"})
     default = ev.Place({"BLOCK": 1}, 4, 1, 1, 1)
     result = ev.Result("k", (1,), "float32", "replay", "d", "random", "faster", default, place, (place,))
-    panel.conclude(made, session, result)
+    tuning_view.conclude(made, session, result)
     assert made.places[0][6] == "registers 32, limited by warps"

@@ -17,7 +17,7 @@ const unfold = (tr, wide, make) => { // a row that opens: its button by keyboard
   tr.onclick = e => {
     if (tr.open && tr.open.contains(e.target)) return;
     tr.querySelector('[aria-expanded]').setAttribute('aria-expanded', !tr.open);
-    if (tr.open) { tr.open.remove(); tr.open = null; } else tr.after(tr.open = h('tr', {}, h('td', {class: 'open', colspan: wide}, make())));
+    if (tr.open) { tr.open.remove(); tr.open = null; } else tr.after(tr.open = h('tr', {}, h('td', {class: 'open', colspan: wide}, h('div', {style: `max-width:${tr.closest('.scroll').clientWidth - 28}px`}, make()))));
   };
 };
 const track = parts => h('span', {class: 'track', ...hide}, parts.map(([c, x]) => x > 0 && h('u', {class: c, style: `width:${100 * x}%`})));

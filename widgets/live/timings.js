@@ -21,11 +21,12 @@ for (const k of kernels) {
 }
 const percent = x => x > 1 ? '>100 %' : x < .001 ? '<0.1 %' : +(100 * x).toPrecision(2) + ' %';
 const ofPeak = k => real(k.reached) ? percent(k.reached) : k.most.length ? quiet('not measured') : '';
-function tuner(command, triton) { // a page cannot write into the notebook: the command is copied, or selected where that is forbidden
+function tuner(command, triton) { // the kernel that drew this card starts it below; a card that nobody listens to has the command copied, or selected where that is forbidden
   const code = h('code', {class: 'code'}, command), told = h('span', {class: 'quiet', role: 'status'}), say = words => told.textContent = words;
-  return h('p', {}, button(triton ? 'Tune this kernel' : 'Tune a C kernel', async e => {
+  const copy = async () => { try { await navigator.clipboard.writeText(command); say('copied; run it in a new cell'); } catch { getSelection().selectAllChildren(code); say('copy it, and run it in a new cell'); } };
+  return h('p', {}, button(triton ? 'Tune this kernel' : 'Tune a C kernel', e => {
     e.stopPropagation();
-    try { await navigator.clipboard.writeText(command); say('copied; run it in a new cell'); } catch { getSelection().selectAllChildren(code); say('copy it, and run it in a new cell'); }
+    if (ask(root.dataset.kernel, command, a => a.said ? say(a.said) : copy())) say('asked the kernel …'); else copy();
   }), ' ', code, ' ', !triton && quiet("the tuner's own, at this shape: your ops do not run it. "), told);
 }
 function aboutKernel(k) {
@@ -35,6 +36,12 @@ function aboutKernel(k) {
     list.length ? h('div', {}, quiet('declined before it:'), h('ul', {}, list)) : h('p', {class: 'quiet'}, k.device && k.backend !== 'PyTorch' && !k.op.endsWith(' backward') ? 'It stands first: no kernel declined.' : ''),
     k.tune ? tuner(k.tune, k.backend === 'Triton') : h('p', {class: 'quiet'}, 'The tuner has no space for this kernel.')].filter(Boolean);
 }
+const slow = k => k.tune && k.forward >= .1 * sum(kernels, 'forward'), tuneRow = e => { // opens its row, and presses what is in it
+  const tr = e.target.closest('tr');
+  e.stopPropagation();
+  if (!tr.open) tr.onclick(e);
+  tr.open.querySelector('.link').click();
+};
 function timingTables() {
   const ms = list => { const m = top(list, both), n = m >= 100 ? 1 : m >= 10 ? 2 : 3; return x => real(x) ? x.toFixed(n) : x ?? ''; };
   const spans = (list, one) => { const m = top(list, both), w = ms(list); return [[['runs', d => whole(d.count), 'count'], [one ? 'total ms' : 'forward ms', d => w(d.forward), 'forward'], ...(one ? [] : [['backward ms', d => w(d.backward), 'backward'], ['sum ms', d => w(both(d)), both]]), ['', d => track([['f', d.forward / m], ['b', d.backward / m]]), 0, 'text']], [whole(sum(list, 'count')), w(sum(list, 'forward')), ...(one ? [] : [w(sum(list, 'backward')), w(sum(list, 'forward') + sum(list, 'backward'))]), '']]; };
@@ -42,7 +49,7 @@ function timingTables() {
   return [...timeline(), ...[table('By line', [['line', d => button(d.line, () => reveal([], d.line)), 'line'], ['source', d => (D.source[d.line - 1] || '').trim(), 0, 'code long'], ...a], lines, {total: ['', 'all lines', ...aSum]}),
     table('By op', [name('op', 'code'), ...b], byOp, {total: ['all ops', ...bSum], start: 4}),
     byModule.length > 1 && table('By module', [['module', d => d.op, 'op', 'code'], ...m], byModule, {total: ['all modules', ...mSum], start: 4}),
-    table('By kernel', [['kernel', d => h('button', {type: 'button', 'aria-expanded': 'false'}, d.kernel), 'kernel', 'code'], name('backend', 'text'), ...c, ['GB/s', d => giga(d.bytes_per_s), 'bytes_per_s'], ['GFLOP/s', d => giga(d.flops_per_s), 'flops_per_s'], ['of peak', ofPeak, d => d.reached]], kernels, {total: ['all kernels', '', ...cSum, '', '', ''], start: 3, onrow: (d, tr) => unfold(tr, 8, () => aboutKernel(d))}),
+    table('By kernel', [['kernel', d => [h('button', {type: 'button', 'aria-expanded': 'false'}, d.kernel), slow(d) && h('button', {type: 'button', class: 'tune', 'aria-label': 'Tune ' + d.kernel, onclick: tuneRow}, 'Tune')].filter(Boolean), 'kernel', 'code'], name('backend', 'text'), ...c, ['GB/s', d => giga(d.bytes_per_s), 'bytes_per_s'], ['GFLOP/s', d => giga(d.flops_per_s), 'flops_per_s'], ['of peak', ofPeak, d => d.reached]], kernels, {total: ['all kernels', '', ...cSum, '', '', ''], start: 3, onrow: (d, tr) => unfold(tr, 8, () => aboutKernel(d))}),
     kernels.length && h('p', {class: 'lead'}, machine ? ['Peak: what this machine was measured to reach, ', h('b', {}, giga(machine.bytes_per_s) + ' GB/s'), ' copied', Object.entries(machine.flops_per_s).map(([dtype, x]) => [', ', h('b', {}, giga(x) + ' GFLOP/s'), ` in ${dtype} products`]), ` (${machine.name}${machine.threads ? ', ' + count(machine.threads, 'thread') : ''}). Arrays that lie in its cache may pass it. Open a kernel for its config, for who declined, and to tune it.`] : NO_PEAK + ', so rates stand alone. Open a kernel for its config, for who declined, and to tune it.')].filter(Boolean).flat()];
 }
 panel('Timings', timingTables);
