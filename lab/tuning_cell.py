@@ -1,7 +1,8 @@
-"""`%%tune`: a cell with a `@triton.jit` kernel of one's own, its arguments, its grid, and what it should compute.
+"""`%%tune`: a cell with a kernel of one's own, in Triton with its arguments, grid and reference, or in C.
 
-The cell runs as any other, and what it defines stays. Then its kernel is tuned: on the GPU where one is connected, else
-compiled for `--target` and estimated, with the best ones run in Triton's interpreter against the reference.
+A cell of Python runs as any other, and what it defines stays. Then its `@triton.jit` kernel is tuned: on the GPU where
+one is connected, else compiled for `--target` and estimated, with the best ones run in Triton's interpreter against the
+reference. `tuning_cell_c` knows C.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from triton_kernels.tune.own import own_problem
 from triton_kernels.tune.problem import Problem
 from triton_kernels.tune.store import Store
 
+from . import tuning_cell_c
 from .bar import way_here
 from .tuning import Wrong, describe, options_of, session_of, watch
 
@@ -40,8 +42,11 @@ def run(shell: Any, line: str, text: str) -> None:
 
     try:
         options = options_of(shlex.split(line))
-        shell.run_cell(text, store_history=False).raise_error()
-        problem = problem_of(text, shell.user_ns, options)
+        if tuning_cell_c.is_c(text, options.language):
+            problem = tuning_cell_c.problem_of(text, shell.user_ns, options)
+        else:
+            shell.run_cell(text, store_history=False).raise_error()
+            problem = problem_of(text, shell.user_ns, options)
         store = Store()
         session = session_of(options, problem, store)
     except ValueError as error:
@@ -74,7 +79,8 @@ def kernel_of(text: str, names: dict[str, Any]) -> Any:
     for node in reversed(tree.body):
         if isinstance(node, ast.FunctionDef) and hasattr(names.get(node.name), "fn"):
             return names[node.name]
-    raise Wrong(f"the cell defines no kernel with @triton.jit. A whole cell:\n\n{EXAMPLE}")
+    raise Wrong(f"the cell defines no kernel with @triton.jit, and is no C. A whole cell:\n\n{EXAMPLE}\n\nOr in C:\n\n"
+                f"{tuning_cell_c.EXAMPLE}")  # fmt: skip
 
 
 def _assigned(text: str) -> set[str]:

@@ -252,7 +252,7 @@ class _Problem:
     def run(self, function: Callable[..., int] | None) -> int:
         """Call a kernel, or NumPy where it is None."""
         if function is None:
-            np.matmul(*self.inputs, out=self.out)
+            np.matmul(self.inputs[0], self.inputs[1], out=self.out)
             return 0
         return function(*(a.value for a in self.arguments))
 

@@ -343,19 +343,25 @@ def run(
     grid: Any = None,
     reference: Any = None,
     configs: Any = None,
+    function: str | None = None,
+    tolerance: float | None = None,
     **options: Any,
 ) -> Result:
     """Tune a kernel and wait for the `Result`; options are `Session`'s. Without `store` the user's own is taken.
 
-    kernel : a name that `find` knows, at a shape and dtype; a `Problem`; or a `@triton.jit` function of one's own, then
-    its arguments by name stand in the place of the shape, with `grid`, `reference` and `configs` as `own_problem` takes
-    them.
+    kernel : a name that `find` knows, at a shape and dtype; a `Problem`; a `@triton.jit` function of one's own, or the
+    text of a C function. The last two take their arguments by name in the place of the shape, with `reference` and
+    `configs`, the first `grid` besides (`own_problem`), the second `function` and `tolerance` (`own_c.c_problem`).
 
     >>> from triton_kernels.tune.replay import replayed
     >>> run(replayed({1: 3.0, 2: 1.0}), budget=None).verdict
     'faster'
     """
-    if isinstance(kernel, str):
+    if isinstance(kernel, str) and "{" in kernel:
+        from .own_c import c_problem
+
+        problem = c_problem(kernel, shape, reference=reference, configs=configs, function=function, allowed=tolerance)
+    elif isinstance(kernel, str):
         problem = find(kernel, shape, dtype, target)
     elif isinstance(kernel, Problem):
         problem = kernel

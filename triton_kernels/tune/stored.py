@@ -8,12 +8,15 @@ of that shape finds it in a dict.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, overload
 
 from . import lookup
 from .own import space_of
 from .sources import source_of
 from .space import Config, Space
+
+if TYPE_CHECKING:
+    from .own_c import CFunction
 
 
 class Auto:
@@ -71,17 +74,31 @@ def device() -> str:
     return runtime.device_name()
 
 
-def auto(configs: Any = None, **arguments: Any) -> Callable[[Any], Auto]:
-    """A decorator above `@triton.jit`: launches take the config stored for their shape, else the first of `configs`.
+@overload
+def auto(configs: str, **arguments: Any) -> CFunction: ...
+@overload
+def auto(configs: Any = None, **arguments: Any) -> Callable[[Any], Auto]: ...
+def auto(configs: Any = None, **arguments: Any) -> Any:
+    """A kernel that takes the config stored for the shape it is called at: a decorator, or a C function.
 
-    configs : `triton.Config` objects, dicts, or a dict of lists, as `tune.run` takes them; without them what the
-    kernel's constexprs suggest. arguments : constexprs that are no tunables.
+    Above `@triton.jit`, ``@tune.auto(configs)``: launches take what is stored, else the first of `configs`:
+    `triton.Config` objects, dicts, or a dict of lists, as `tune.run` takes them; without them what the kernel's
+    constexprs suggest. arguments : constexprs that are no tunables.
+
+    Of a C text, ``f = tune.auto(text)``: a function of NumPy arrays and numbers, compiled when it is first called;
+    ``function`` and ``configs`` by name, as `tune.run` takes them.
 
     >>> class Kernel:  # what triton.jit makes has the function as `fn`
     ...     def fn(x, BLOCK): "Doubles."
     >>> auto({"BLOCK": (256, 512)})(Kernel).config_for((3,), __import__("numpy").dtype("float32"))
     {'BLOCK': 256}
+    >>> auto("#define STEP 4  // tune: 1, 4\\nvoid zero(float *out) { for (int i = 0; i < STEP; i++) out[i] = 0; }")
+    <C function zero(out): STEP=4>
     """
+    if isinstance(configs, str):
+        from .own_c import CFunction
+
+        return CFunction(configs, **arguments)
     if configs is not None and not isinstance(configs, Mapping | Sequence):
         raise TypeError("tune.auto: takes configs and gives a decorator: write @tune.auto(), with brackets")
 
