@@ -9,7 +9,6 @@ from typing import Any
 
 from core import choice, native, observe
 from core import op as declarations
-from core.backends import blas
 from widgets.figures import shape_text
 from widgets.record import KernelRow
 
@@ -69,9 +68,6 @@ def _config(e: observe.OpEvent, made: Choice) -> str:
     backend = e.backend
     if backend == "C" and native.module is not None:
         return _threads(native.module.get_num_threads())
-    if backend == "BLAS":
-        n = flops(made.name, [shape for shape, _ in made.inputs], tuple(e.outputs[0]._a.shape)) if e.outputs else None
-        return _threads(1 if n is not None and n // 2 <= blas.SMALL else blas.threads)
     runtime = sys.modules.get("triton_kernels.runtime")
     launch = getattr(runtime, "latest", None) if backend == "Triton" else None
     if launch is None:
@@ -94,7 +90,7 @@ def _printed(kernel: str, made: Choice) -> bool:
 def tune_command(kernel: str, backend: str, made: Choice) -> str:
     """The command that opens the tuner on a kernel and its shape; "" where the tuner has none of the kind.
 
-    >>> tune_command("gemm", "BLAS", Choice("linear", [((64, 256), "float32"), ((512, 256), "float32")]))
+    >>> tune_command("gemm", "C", Choice("linear", [((64, 256), "float32"), ((512, 256), "float32")]))
     '%tune matmul_f32 64x512x256 float32'
     >>> tune_command("softmax_kernel", "Triton", Choice("softmax", [((8, 64, 1024), "float16")]))
     '%tune softmax_kernel 512x1024 float16'
@@ -106,7 +102,7 @@ def tune_command(kernel: str, backend: str, made: Choice) -> str:
         return ""
     suffix = {"float32": "f32", "float64": "f64"}.get(dtype)
     family = "softmax" if made.name == "softmax" else "matmul" if made.name in ("matmul", "linear") else ""
-    if backend in ("C", "BLAS"):
+    if backend == "C":
         if not suffix or not family:
             return ""
         kernel = f"{family}_{suffix}"

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from core import backends, native
-from core.backends import blas
+from core.backends import products
 from core.compiled import cache_folder
 from widgets.record import Machine, Record
 
@@ -46,7 +46,7 @@ def _this(device: str) -> Machine | None:
     """The machine without figures; None for one that has none of its own, as an interpreted GPU."""
     if device != "cuda":
         threads = native.module.get_num_threads() if native.module is not None else 1
-        return Machine(_processor(), device, max(threads, blas.threads))
+        return Machine(_processor(), device, threads)
     try:
         xp = backends.array_module(device)
         if xp is np:
@@ -153,11 +153,11 @@ def _work(device: str) -> dict[str, tuple[Callable[[], object], float, Callable[
     x, y = np.ones(COPIED // 4, np.float32), np.ones(COPIED // 4, np.float32)
     negate = native.module.maps.get(("neg", "f")) if native.module is not None else None  # it uses all threads
     copy: Any = (lambda: negate.into(y, x)) if negate is not None else (lambda: np.copyto(y, x))
-    b, c = np.ones((2, SIDE, SIDE), np.float32)
+    b = np.ones((SIDE, SIDE), np.float32)
     wait = lambda: None
     return {
         "copy": (copy, 2 * COPIED, wait),
-        "float32": (lambda: np.matmul(b, b, out=c), 2 * SIDE**3, wait),
+        "float32": (lambda: products.product(b, b), 2 * SIDE**3, wait),
     }
 
 

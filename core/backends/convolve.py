@@ -14,7 +14,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from .. import native
-from .blas import product
+from .products import product
 
 _BLOCK_BYTES = 1 << 20  # of columns: half of a usual second-level cache
 _WASTE = 1.35  # how much longer than the output a run with its gaps may be

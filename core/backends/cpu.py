@@ -13,7 +13,7 @@ from ..device import Kind
 from ..device import kind as kind_of
 from ..dtypes import float32
 from ..expr import Program
-from . import Kernel, Row, attend, blas, channel_norm, convolve, half, half_products, recurrent
+from . import Kernel, Row, attend, channel_norm, convolve, half, half_products, products, recurrent
 
 name = "C"
 c: Any = native.module
@@ -188,17 +188,17 @@ _table: dict[str, Row] = {
     "cross_entropy.backward": Row("cross_entropy_backward", name, _cross_entropy_backward,
                                   lambda g, x, target, weight, needs, **_: _real(x, g, weight) or _matrix(x)
                                   or ("gives no gradient of the class weights" if needs[2] else None)),
-    "matmul": Row("gemm", "BLAS", blas.product, lambda a, b: _real(a, b)),
-    "matmul.backward": Row("gemm_backward", "BLAS", blas.matmul_backward, _matmul_backward_declines),
-    "linear": Row("linear_forward", "BLAS", blas.linear, lambda x, weight, bias: _real(x, weight, bias)),
-    "linear.backward": Row("linear_backward", "BLAS", blas.linear_backward,
+    "matmul": Row("gemm", name, products.product, lambda a, b: _real(a, b)),
+    "matmul.backward": Row("gemm_backward", name, products.matmul_backward, _matmul_backward_declines),
+    "linear": Row("linear_forward", name, products.linear, lambda x, weight, bias: _real(x, weight, bias)),
+    "linear.backward": Row("linear_backward", name, products.linear_backward,
                            lambda g, weight, x, needs: _real(g, weight, x)),
     "attention": Row("attention_forward", name, attend.forward, attend.declines),
     "attention.backward": Row("attention_backward", name, attend.backward, attend.backward_declines),
-    "conv": Row("conv_forward", "BLAS", convolve.conv, lambda x, weight, bias, **_: _real(x, weight, bias)),
-    "conv_transpose": Row("conv_transpose_forward", "BLAS", convolve.conv_transpose,
+    "conv": Row("conv_forward", name, convolve.conv, lambda x, weight, bias, **_: _real(x, weight, bias)),
+    "conv_transpose": Row("conv_transpose_forward", name, convolve.conv_transpose,
                           lambda x, weight, bias, **_: _real(x, weight, bias)),
-    "conv_weight": Row("conv_weight_forward", "BLAS", convolve.conv_weight, lambda x, y, **_: _real(x, y)),
+    "conv_weight": Row("conv_weight_forward", name, convolve.conv_weight, lambda x, y, **_: _real(x, y)),
     "cast": Row("half_cast", name, half.cast, half.cast_declines),
     "cast.backward": Row("half_cast_backward", name, half.cast_backward, half.cast_backward_declines),
     # views as the reference's, without an op for each step

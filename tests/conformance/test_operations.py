@@ -14,7 +14,7 @@ from core.op import Operation
 
 from . import harness as h
 
-# The hot paths: these rows must be there and must run on a plain float32 argument. Products stay with NumPy's BLAS.
+# The hot paths: these rows must be there and must run on a plain float32 argument.
 HOT = ["sum", "mean", "amax", "amin", "softmax", "log_softmax", "layer_norm", "cross_entropy", "embedding",
        "rms_norm", "group_norm", "batch_norm", "batch_norm_eval"]  # fmt: skip
 HOT_CUDA = ["sum", "mean", "amax", "amin", "matmul", "softmax", "log_softmax", "cross_entropy", "linear", "embedding",

@@ -1,4 +1,4 @@
-"""Products by NumPy's BLAS: infinities are values and no warnings; threads that call it at once."""
+"""Matrix products on the CPU: infinities are values and no warnings; threads that call it at once."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import threading
 import numpy as np
 
 import core
-from core.backends import blas
+from core.backends import products
 from core.nn import functional
 
 
@@ -28,7 +28,7 @@ def test_small_and_large_products_at_once() -> None:
 
     def work(k: int) -> None:
         for _ in range(30):
-            if not np.allclose(blas.product(*pairs[k]), wanted[k]):
+            if not np.allclose(products.product(*pairs[k]), wanted[k]):
                 wrong.append(k)
 
     threads = [threading.Thread(target=work, args=(k % 2,)) for k in range(4)]

@@ -1,0 +1,20 @@
+/* Products of matrices of float32 and float64 with any strides. */
+#ifndef GRADLAB_GEMM_H
+#define GRADLAB_GEMM_H
+
+#include <stddef.h>
+
+/* c (m, n) = a (m, k) b (k, n) + bias (n): a[i * a_row + p * a_step], b[p * b_step + j * b_column], c's rows without
+   gaps; m, n and k are at least 1. `bias` may be NULL. */
+#define DECLARE(S, REAL)                                                                                            \
+    typedef struct {                                                                                                \
+        const REAL *a, *b, *bias;                                                                                   \
+        REAL *c;                                                                                                    \
+        ptrdiff_t m, n, k, a_row, a_step, b_step, b_column;                                                         \
+    } product_##S;                                                                                                  \
+    int gemm_##S(const product_##S *products, ptrdiff_t count); /* of one shape; 0: no memory */
+DECLARE(f32, float)
+DECLARE(f64, double)
+#undef DECLARE
+
+#endif
