@@ -8,9 +8,10 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 VERSION = 1
 _TABLES = """
@@ -33,6 +34,9 @@ CREATE TABLE winner(problem INTEGER PRIMARY KEY REFERENCES problem, session TEXT
     REFERENCES config, ratio REAL NOT NULL, low REAL NOT NULL, high REAL NOT NULL, ties TEXT NOT NULL,
     at REAL NOT NULL);
 """
+# Of no version: whoever does not know it tries what another is trying.
+_CLAIMS = """CREATE TABLE IF NOT EXISTS claim(problem INTEGER NOT NULL REFERENCES problem, config INTEGER NOT NULL
+    REFERENCES config, session TEXT NOT NULL, owner TEXT NOT NULL, at REAL NOT NULL, PRIMARY KEY(problem, config))"""
 KEY = ("kernel", "source", "device", "shape", "dtype", "mode")
 """What names a problem in a record: texts, and the shape as a list."""
 
@@ -59,10 +63,31 @@ def open_database(path: Path, timeout_s: float) -> sqlite3.Connection:
                         base.execute(statement)
                 base.execute(f"PRAGMA user_version={VERSION}")
             base.execute("COMMIT")
+        base.execute(_CLAIMS)
     except BaseException:
         base.close()
         raise
     return base
+
+
+def open_reading(path: Path) -> sqlite3.Connection:
+    """The database, never written to. *Raises*: sqlite3.Error."""
+    for mode in ("mode=ro", "immutable=1"):  # the second for a folder in which SQLite can make no files of its own
+        base = sqlite3.connect(f"file:{quote(str(path))}?{mode}", uri=True, timeout=0.5, isolation_level=None,
+                               check_same_thread=False)  # fmt: skip
+        try:
+            version = base.execute("PRAGMA user_version").fetchone()[0]
+            base.execute("SELECT 1 FROM trial LIMIT 1").fetchall()
+        except sqlite3.Error:
+            base.close()
+            if mode != "mode=ro" or os.access(path.parent, os.W_OK):
+                raise
+            continue
+        if version != VERSION:
+            base.close()
+            raise NewerVersion(f"{path} has version {version}, this gradlab knows {VERSION}")
+        return base
+    raise sqlite3.OperationalError(f"{path} cannot be read")
 
 
 def apply(base: sqlite3.Connection, records: list[dict[str, Any]]) -> None:
@@ -110,9 +135,11 @@ def _write_trial(base: sqlite3.Connection, r: dict[str, Any]) -> None:
     problem = found[0] if found else _problem(base, r)
     if r.get("binary"):
         base.execute("INSERT OR IGNORE INTO binary VALUES(?, ?)", (r["binary"], json.dumps(r.get("facts") or {})))
+    config = _config(base, r["config"])
+    base.execute("DELETE FROM claim WHERE problem=? AND config=? AND session=?", (problem, config, r["session"]))
     base.execute(
         "INSERT OR IGNORE INTO trial VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (r["id"], r["session"], problem, _config(base, r["config"]), r.get("binary"), r["status"], r.get("reason", ""),
+        (r["id"], r["session"], problem, config, r.get("binary"), r["status"], r.get("reason", ""),
          r.get("detail", ""), r.get("compile_ms"), r.get("median_ms"), r.get("ratio"), r.get("n"), r.get("max_error"),
          json.dumps(r.get("samples") or []), r["at"]),
     )  # fmt: skip
@@ -147,6 +174,51 @@ def trials(base: sqlite3.Connection, key: dict[str, Any]) -> Iterator[dict[str, 
     for row in rows:
         record = dict(zip(names, row, strict=True))
         yield {**record, "kind": "trial", "config": json.loads(record["config"])}
+
+
+def news(base: sqlite3.Connection, key: dict[str, Any], session: str, after: int) -> tuple[int, list[dict[str, Any]]]:
+    """The trials of one problem that other sessions have written after a place in the file, and the next place."""
+    last = int(base.execute("SELECT coalesce(max(rowid), 0) FROM trial").fetchone()[0])
+    if last <= after:
+        return last, []
+    rows = base.execute(
+        "SELECT trial.id, config.text, binary, status, reason, ratio " + _FROM.format("trial") + " WHERE trial.rowid>? "
+        "AND session<>? AND kernel.name=? AND kernel.source=? AND device.name=? AND shape=? AND dtype=? AND mode=?",
+        [after, session, *(json.dumps(key[name]) if name == "shape" else key[name] for name in KEY)],
+    ).fetchall()
+    names = ("id", "config", "binary", "status", "reason", "ratio")
+    found = [dict(zip(names, row, strict=True)) for row in rows]
+    return last, [{**r, "config": json.loads(r["config"])} for r in found]
+
+
+def claim(
+    base: sqlite3.Connection, key: dict[str, Any], session: str, config: dict[str, Any], owner: str, at: float,
+    after: int, gone: Callable[[str, float], bool],
+) -> bool:  # fmt: skip
+    """Say that a session is about to try a config: False where another is, or has after a place in the file.
+
+    gone : of an owner and the time of its claim, whether that counts no more.
+    """
+    base.execute("BEGIN IMMEDIATE")
+    try:
+        problem, place = _problem(base, key), _config(base, config)
+        found = base.execute("SELECT session, owner, at FROM claim WHERE problem=? AND config=?", (problem, place))
+        taken = any(other != session and not gone(who, when) for other, who, when in found.fetchall())
+        tried = "SELECT 1 FROM trial WHERE problem=? AND config=? AND session<>? AND rowid>? AND status<>'timeout'"
+        taken = taken or base.execute(tried, (problem, place, session, after)).fetchone() is not None
+        if not taken:
+            base.execute("INSERT OR REPLACE INTO claim VALUES(?, ?, ?, ?, ?)", (problem, place, session, owner, at))
+        base.execute("COMMIT")
+        return not taken
+    except BaseException:
+        if base.in_transaction:
+            base.execute("ROLLBACK")
+        raise
+
+
+def unclaim(base: sqlite3.Connection, session: str) -> None:
+    """A session is about to try nothing more."""
+    base.execute("DELETE FROM claim WHERE session=?", (session,))
 
 
 def everything(base: sqlite3.Connection) -> Iterator[dict[str, Any]]:

@@ -6,10 +6,15 @@ Results lie in ``$XDG_DATA_HOME/gradlab/tuning`` (``~/.local/share`` without the
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import functools
 import os
 import platform
 import stat
+import threading
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
 
@@ -42,6 +47,57 @@ def private(folder: Path) -> Path:
     if stat.S_IMODE(found.st_mode) & 0o077:
         folder.chmod(0o700)
     return folder
+
+
+@contextlib.contextmanager
+def locked(
+    path: Path, patience_s: float, alone: bool = True, stopping: threading.Event | None = None
+) -> Iterator[bool]:
+    """Hold a file's lock, alone or with others that share it; whether it was had before the patience ended.
+
+    The system's kernel gives a lock back when its process dies, so that it needs no care afterwards.
+    """
+    with contextlib.ExitStack() as stack:
+        held = False
+        with contextlib.suppress(OSError, RuntimeError):
+            file = stack.enter_context(open(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)))
+            held = _locked(file.fileno(), alone, time.monotonic() + patience_s, stopping)
+        yield held
+
+
+def _locked(descriptor: int, alone: bool, until: float, stopping: threading.Event | None) -> bool:
+    while True:
+        try:
+            fcntl.flock(descriptor, (fcntl.LOCK_EX if alone else fcntl.LOCK_SH) | fcntl.LOCK_NB)
+            return True
+        except BlockingIOError:
+            if time.monotonic() > until or (stopping is not None and stopping.is_set()):
+                return False
+            time.sleep(0.003)
+
+
+def process_name() -> str:
+    """This process, as others may look for it with `still_runs`: the machine, its number, when it began.
+
+    >>> still_runs(process_name()), still_runs(f"{platform.node()} 1 2")
+    (True, False)
+    """
+    return f"{platform.node()} {os.getpid()} {_began(os.getpid())}"
+
+
+def still_runs(process: str) -> bool:
+    """Whether a process of this machine runs; one of another may."""
+    node, number, began = process.rsplit(" ", 2)
+    return node != platform.node() or (_began(int(number)) == began and began != "0")
+
+
+def _began(process: int) -> str:
+    """When a process began, in the system's ticks; "0" where there is none, or nobody tells."""
+    try:
+        fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+        return "0" if fields[0] == "Z" else fields[19]
+    except (OSError, IndexError):
+        return "0"
 
 
 def free_bytes() -> int | None:

@@ -20,6 +20,7 @@ from typing import Any
 from . import elsewhere, lookup
 from . import events as ev
 from . import strategy as strategies
+from .beside import Beside
 from .events import Event, Finished, Result, reasons_of
 from .final import FINALISTS, Final
 from .places import cpu_count
@@ -76,6 +77,7 @@ class Session:
             self._notes.append(f"the space is too large to enumerate: {len(self.table):,} of its configs were drawn")
         chosen = strategies.make(strategy, self.table, seed, self._first_rows())
         self.trials = Trials(problem, self.table, chosen, store)
+        self.beside = Beside(self.trials, store if resume and not problem.measure.estimate else None)
 
     def stop(self) -> None:
         """End the search: what is being compiled or measured is given up, and the final follows. Called again, it ends
@@ -116,6 +118,8 @@ class Session:
         trials, ended, final = self.trials, "complete", None
         with contextlib.ExitStack() as stack:
             workers = self._workers(stack)
+            if (store := self.store) is not None:
+                stack.callback(lambda: store.end(trials.session))
             try:
                 try:
                     yield from self._begin(workers[0])
@@ -189,11 +193,12 @@ class Session:
     def _take_over(self, known: list[dict[str, Any]], worker: Any) -> None:
         """Tell the strategy of earlier trials; what was best then is measured anew, and all are scaled as it has
         changed: a machine that others used too gave other ratios."""
-        trials, problem, rows = self.trials, self.problem, {}
+        trials, problem, rows, of_row = self.trials, self.problem, {}, {}
         for trial in known:
             row = self.table.find(trial["config"])
             if row is not None and row != self.table.default:
                 rows[row] = trial.get("ratio") if trial["status"] == "correct" else None
+                of_row[row] = trial
         self._resumed = len(rows)
         scale = 1.0
         right = {row: ratio for row, ratio in rows.items() if ratio}
@@ -210,7 +215,9 @@ class Session:
                 if done.value < trials.value:
                     trials.become(config, done.value)
         for row, ratio in rows.items():
-            trials.strategy.tell(row, ratio * scale * trials.default_ms if ratio else None)
+            value = ratio * scale * trials.default_ms if ratio else None
+            trials.know(of_row[row], value)
+            trials.strategy.tell(row, value)
 
     def _known(self) -> list[dict[str, Any]]:
         """Trials of earlier sessions that need not be taken again; what ran out of time or was lost with an executor's
@@ -229,7 +236,7 @@ class Session:
                 yield ev.Stopped(why)
                 return
             configs = self._next(len(workers))
-            if not configs:
+            if not configs and not self.beside.waiting:
                 return
             built = pool.map(self.trials.build_or_why, configs, workers)
             for config, found in zip(configs, list(built), strict=True):
@@ -250,7 +257,7 @@ class Session:
                     slots.submit(self.trials.task(config))
             if why == "budget" and time.monotonic() - ended_at > 2.0:
                 slots.abandon()
-            if not slots.under_way:
+            if not slots.under_way and (why or not self.beside.waiting):
                 if why:
                     yield ev.Stopped(why)
                 return
@@ -269,8 +276,10 @@ class Session:
         """Configs to try next, as many as there is room for."""
         if self.evaluations is not None:
             room = min(room, self.evaluations - self.trials.count - under_way)
-        rows = [row for row in (self.trials.strategy.ask() for _ in range(room)) if row is not None]
-        return [self.table.config(row) for row in rows]
+        found = self.beside.choose(room)
+        if not found and self.beside.waiting and not under_way:
+            time.sleep(0.05)
+        return found
 
     def _reserve(self) -> float:
         """Of the budget, what the final may take."""
@@ -278,6 +287,8 @@ class Session:
 
     def _concluded(self, final: Final | None, ended: str) -> Result:
         problem, trials, stored = self.problem, self.trials, ""
+        if self.beside.heard:
+            self._notes.append(f"{self.beside.heard} trials are of another session, which tunes the same meanwhile")
         if final is None:
             places, default = [], None
             ties: tuple[Config, ...] = ()

@@ -7,29 +7,36 @@ on in another way:
 garbage, or a malformed file            set aside under another name, and a new one is begun
 locked for longer than the timeout      a journal of this process, read by the next store that can write
 made by a newer gradlab, network disk   a journal; the database is left alone
-read-only, or full                      memory, and a snapshot in the folder for temporary files
+read-only, or full                      a snapshot in the folder for temporary files, else memory alone
 ======================================  ================================================================
+
+What an unwritable database holds is read all the same. Sessions that tune the same problem at the same moment tell one
+another through it: `claim` before a config is tried, `news` of what others have found.
 """
 
 from __future__ import annotations
 
 import contextlib
-import fcntl
+import functools
 import json
 import os
 import sqlite3
 import tempfile
+import threading
 import time
 import uuid
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from . import database, lookup, places
+from .journal import Journal, journals, records
 
 DATABASE = "tuning.db"
 _NETWORK = {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "fuse.sshfs", "afs", "ceph", "lustre", "gpfs", "beegfs"}
+_LOCK = "tuning.lock"  # held while the database is made, or set aside
+_CLAIM_S = 600.0  # no config takes longer
 Record = dict[str, Any]
 
 
@@ -54,9 +61,12 @@ class Store:
         self.timeout_s = timeout_s
         self.state, self.why = "database", ""
         self._base: sqlite3.Connection | None = None
-        self._journal: IO[str] | None = None
+        self._reading: sqlite3.Connection | None = None  # of a database that cannot be written
+        self._seen = 0  # which file `_base` is
+        self._other: Journal | None = None  # the journal, or the snapshot
         self._mine: list[Record] = []  # everything written through this store
-        self._snapshot: Path | None = None
+        self._heard: dict[str, int] = {}  # by session, how far in the file it knows of others' trials
+        self._lock = threading.RLock()  # two sessions of a process may share a store
         try:
             places.private(self.folder)
         except (OSError, RuntimeError) as error:
@@ -84,15 +94,53 @@ class Store:
         """Where results go, in words."""
         if self.state == "database":
             return str(self.path)
-        if self._journal is not None:
-            return f"{self._journal.name} ({self.why})"
-        return f"{self._snapshot or 'memory alone'} ({self.why})"
+        return f"{self._other.path if self._other else 'memory alone'} ({self.why})"
 
     def begin(self, key: Record, environment: dict[str, str], strategy: str) -> str:
         """Note that a session begins; its name."""
         session = uuid.uuid4().hex
+        with self._lock, contextlib.suppress(sqlite3.Error):
+            if self._base is not None:
+                self._heard[session], _ = database.news(self._base, key, session, 1 << 62)
         self._write({**key, "kind": "session", "session": session, "environment": environment, "strategy": strategy})
         return session
+
+    def end(self, session: str) -> None:
+        """Note that a session will try nothing more."""
+        self._heard.pop(session, None)
+        self._quietly(lambda base: database.unclaim(base, session))
+
+    def claim(self, key: Record, session: str, config: Record) -> bool:
+        """Whether this session may try a config: False where another one is trying it, or has since this one began.
+
+        An answer that cannot be had in time is True: the config may then be tried twice.
+        """
+        after, owner, now = self._heard.get(session, 0), places.process_name(), time.time()
+
+        def gone(who: str, when: float) -> bool:
+            return not now - when < _CLAIM_S or not places.still_runs(who)
+
+        work = functools.partial(database.claim, key=key, session=session, config=config, owner=owner, at=now,
+                                 after=after, gone=gone)  # fmt: skip
+        return self._quietly(work) is not False
+
+    def news(self, key: Record, session: str) -> list[Record]:
+        """Trials of a problem that other sessions have written since this one began, or since this was asked."""
+        after = self._heard.get(session)
+        if after is None:
+            return []
+        found = self._quietly(lambda base: database.news(base, key, session, after))
+        if found is None:
+            return []
+        self._heard[session], trials = found
+        return trials
+
+    def _quietly(self, work: Callable[[sqlite3.Connection], Any]) -> Any:
+        """What sessions tell one another is not worth a failure."""
+        with self._lock, contextlib.suppress(sqlite3.Error):
+            if self._base is not None:
+                return work(self._base)
+        return None
 
     def add(self, key: Record, session: str, trial: Record) -> None:
         """Write a trial."""
@@ -107,9 +155,9 @@ class Store:
     def trials(self, key: Record) -> list[Record]:
         """All trials of a problem that can be read, of earlier sessions too, the oldest first."""
         found: dict[str, Record] = {}
-        with contextlib.suppress(sqlite3.Error):
-            if self._base is not None:
-                found |= {t["id"]: t for t in database.trials(self._base, key)}
+        with self._lock, contextlib.suppress(sqlite3.Error):
+            if (base := self._readable()) is not None:
+                found |= {t["id"]: t for t in database.trials(base, key)}
         for record in [*self._journalled(), *self._mine]:
             if record["kind"] == "trial" and all(record.get(name) == key[name] for name in database.KEY):
                 found.setdefault(record["id"], record)
@@ -118,13 +166,16 @@ class Store:
     def problems(self) -> list[Record]:
         """Every problem with its `trials` and its `winner`, or None where nothing was chosen."""
         found: dict[str, Record] = {}
-        records: list[Record] = []
-        with contextlib.suppress(sqlite3.Error):
-            if self._base is not None:
-                records += [*database.everything(self._base), *database.winners(self._base)]
-        seen = {r["id"] for r in records if r["kind"] == "trial"}
-        records += [r for r in (*self._journalled(), *self._mine) if r["kind"] != "session" and r.get("id") not in seen]
-        for record in sorted(records, key=lambda r: r["at"]):
+        every: list[Record] = []
+        with self._lock, contextlib.suppress(sqlite3.Error):
+            if (base := self._readable()) is not None:
+                every += [*database.everything(base), *database.winners(base)]
+        seen = {r["id"] for r in every if r["kind"] == "trial"}
+        for record in (*self._journalled(), *self._mine):
+            if record["kind"] != "session" and record.get("id") not in seen:
+                every.append(record)
+                seen |= {record["id"]} if "id" in record else set()
+        for record in sorted(every, key=lambda r: r["at"]):
             key = {name: record[name] for name in database.KEY}
             problem = found.setdefault(json.dumps(key), {**key, "trials": [], "winner": None})
             rest = {n: v for n, v in record.items() if n not in (*database.KEY, "kind", "session", "id", "detail")}
@@ -135,31 +186,45 @@ class Store:
         return list(found.values())
 
     def close(self) -> None:
-        """Close the files; what is in memory alone goes into a snapshot."""
-        if self.state == "memory" and self._mine:
-            self._save_snapshot()
-        for file in (self._base, self._journal):
-            if file is not None:
-                with contextlib.suppress(sqlite3.Error, OSError):
-                    file.close()
-        self._base = self._journal = None
+        """Close the files."""
+        with self._lock:
+            for base in (self._base, self._reading):
+                if base is not None:
+                    with contextlib.suppress(sqlite3.Error):
+                        base.close()
+            if self._other is not None:
+                self._other.close()
+                if self.state == "memory" and self._mine:
+                    self._warn(f"this session's trials are in {self._other.path}: move it to {self.folder} as "
+                               "journal-*.jsonl to keep them")  # fmt: skip
+            self._base = self._reading = self._other = None
+
+    def _readable(self) -> sqlite3.Connection | None:
+        """The database, or where it cannot be written another way to read it."""
+        if self._base is None and self._reading is None and file_system(self.folder) not in _NETWORK:
+            with contextlib.suppress(sqlite3.Error, OSError):
+                self._reading = database.open_reading(self.path)
+        return self._base or self._reading
 
     # -- writing -------------------------------------------------------------------------------------------------------
 
     def _write(self, record: Record) -> None:
         record.setdefault("at", time.time())
-        self._mine.append(record)
-        if self.state == "database":
-            self._attempt(lambda: database.apply(self._base, [record]) if self._base else None)
-        elif self.state == "journal":
-            self._to_journal([record])
+        with self._lock:
+            self._mine.append(record)
+            if self.state == "database":
+                self._attempt(lambda: database.apply(self._base, [record]) if self._base else None)
+            elif self._other is not None:
+                self._elsewhere([record])
 
     def _attempt(self, work: Any) -> None:
         """Open the database if need be and work on it; on failure go on in another way, nothing of this store lost."""
         for once_more in (True, False):
             try:
                 if self._base is None:
-                    self._base = database.open_database(self.path, self.timeout_s)
+                    with places.locked(self.folder / _LOCK, self.timeout_s):
+                        self._seen = _which(self.path)
+                        self._base = database.open_database(self.path, self.timeout_s)
                     if self._mine:
                         database.apply(self._base, self._mine)
                         return
@@ -181,74 +246,80 @@ class Store:
                     return
 
     def _set_aside(self, why: str) -> bool:
+        """Put a broken file out of the way; whether there may be a whole one now."""
         kept = self.path.with_name(f"{DATABASE}.broken-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}")
-        try:
-            os.replace(self.path, kept)
-            for tail in ("-wal", "-shm"):
-                with contextlib.suppress(FileNotFoundError):
-                    os.replace(f"{self.path}{tail}", f"{kept}{tail}")
-        except OSError:
-            return False
+        with places.locked(self.folder / _LOCK, self.timeout_s):
+            if self._seen and _which(self.path) != self._seen:
+                return True  # another process has, and what lies there now is whole and in use
+            try:
+                for tail in ("-wal", "-shm", ""):  # the file itself last: a new one must not meet these
+                    with contextlib.suppress(FileNotFoundError):
+                        os.replace(f"{self.path}{tail}", f"{kept}{tail}")
+            except OSError:
+                return False
         self._warn(f"{self.path} cannot be read ({why}); it is kept as {kept.name}, and a new one is begun")
         return True
 
     def _fall_back(self, state: str, why: str) -> None:
+        """Go on without the database, with all that this store has written."""
         self.state, self.why = state, why
-        if state == "journal":
-            self._to_journal(self._mine)
-        if self.state == "journal" and self._journal is not None:
-            self._warn(f"tuning results go to the journal {self._journal.name}: {why}")
-        else:
-            self._warn(f"tuning results are kept in memory and in a snapshot: {self.why}")
+        make = {"journal": lambda: Journal.beside(self.folder), "memory": Journal.temporary}
+        for way in dict.fromkeys((state, "memory")):
+            self.state, self._other = way, None
+            try:
+                self._other = make[way]()
+                self._other.write(self._mine)
+                break
+            except OSError as error:
+                what = "journal" if way == "journal" else "snapshot"
+                self._other, self.why = None, f"{self.why}; and no {what} can be written: {error}"
+        how = {"journal": "go to the journal", "memory": "are kept in memory and in a snapshot"}[self.state]
+        self._warn(f"tuning results {how} {self._other.path}: {self.why}" if self._other else
+                   f"tuning results are kept in memory alone: {self.why}")  # fmt: skip
+
+    def _elsewhere(self, some: list[Record]) -> None:
+        """Write to the journal or the snapshot."""
+        assert self._other is not None
+        try:
+            self._other.write(some)
+        except OSError as error:
+            self._other.close()
+            said = f"{self.why}; and {self._other.path.name} cannot be written: {error}"
+            if self.state == "journal":
+                self._fall_back("memory", said)
+            else:
+                self._other, self.why = None, said
+                self._warn(f"tuning results are kept in memory alone: {said}")
 
     def _warn(self, text: str) -> None:
         warnings.warn(text, StoreWarning, stacklevel=2)
 
     # -- journals ------------------------------------------------------------------------------------------------------
 
-    def _to_journal(self, records: list[Record]) -> None:
-        try:
-            if self._journal is None:
-                path = self.folder / f"journal-{os.getpid()}-{uuid.uuid4().hex[:8]}.jsonl"
-                os.close(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600))
-                self._journal = open(path, "a")  # noqa: SIM115  kept open, and locked, as long as the store
-                fcntl.flock(self._journal, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            self._journal.write("".join(json.dumps(r) + "\n" for r in records))
-            self._journal.flush()
-        except OSError as error:
-            self.state, self.why = "memory", f"{self.why}; and no journal can be written: {error}"
-
-    def _journals(self) -> Iterator[Path]:
-        with contextlib.suppress(OSError):
-            yield from sorted(self.folder.glob("journal-*.jsonl"))
-
     def _journalled(self) -> list[Record]:
-        return [record for path in self._journals() for record in _records(path)]
+        return [record for path in journals(self.folder) for record in records(path)]
 
     def _merge_journals(self) -> None:
         """Take over the journals whose processes are gone."""
-        for path in self._journals():
-            try:
-                with open(path) as file:
-                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # held by its process as long as that lives
-                    records = _records(path)
-                    if self._base is not None:
-                        database.apply(self._base, records)
+        for path in journals(self.folder):
+            with places.locked(path, 0.0) as held:  # by its process, as long as that lives
+                try:
+                    if held and self._base is not None:
+                        database.apply(self._base, records(path))
                         path.unlink()
-            except (OSError, sqlite3.Error, KeyError, TypeError):  # in use, or written by another gradlab
-                continue
+                except (OSError, sqlite3.Error, KeyError, TypeError):  # written by another gradlab
+                    continue
 
     # -- lookups -------------------------------------------------------------------------------------------------------
 
     def _publish(self, record: Record) -> None:
         """Put a winner into ``best.json``, which is replaced as a whole."""
         try:
-            with open(os.open(self.folder / "best.lock", os.O_RDWR | os.O_CREAT, 0o600)) as lock:
-                fcntl.flock(lock, fcntl.LOCK_EX)
+            with places.locked(self.folder / "best.lock", self.timeout_s):
                 path = self.folder / lookup.FILE
                 kept = lookup.entries(path)
                 if not kept and self._base is not None:  # lost or broken: make it anew
-                    with contextlib.suppress(sqlite3.Error):
+                    with self._lock, contextlib.suppress(sqlite3.Error):
                         kept = [entry_of(w) for w in database.winners(self._base)]
                 entry = entry_of(record)
                 same = ("kernel", "dtype", "device", "shape", "mode")
@@ -258,27 +329,13 @@ class Store:
             self._warn(f"the choice is not stored for other processes: {error}")
         lookup.forget()
 
-    def _save_snapshot(self) -> None:
-        try:
-            handle, path = tempfile.mkstemp(prefix="gradlab-tuning-", suffix=".jsonl")
-            with open(handle, "w") as file:
-                file.write("".join(json.dumps(r) + "\n" for r in self._mine))
-            self._snapshot = Path(path)
-        except OSError:
-            return
-        self._warn(f"this session's trials are in {path}: move it to {self.folder} as journal-*.jsonl to keep them")
 
-
-def _records(path: Path) -> list[Record]:
-    """A journal's records; a last line that was cut off by a crash is left out."""
-    found = []
-    with contextlib.suppress(OSError):
-        for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
-            with contextlib.suppress(ValueError):
-                record = json.loads(line)
-                if isinstance(record, dict) and record.get("kind") in ("session", "trial", "winner"):
-                    found.append(record)
-    return found
+def _which(path: Path) -> int:
+    """Which file lies at a path; 0 where none does."""
+    try:
+        return os.stat(path).st_ino
+    except OSError:
+        return 0
 
 
 def entry_of(winner: Record) -> Record:

@@ -121,6 +121,12 @@ class Trials:
         self.keep(row, trial, value)
         yield ev.Measured(trial["config"], value, 0, same_as=twin)
 
+    def know(self, trial: dict[str, Any], value: float | None) -> None:
+        """A trial of another session, whose machine code needs no second time."""
+        if trial.get("binary"):
+            why = f"{trial['status']}|{trial.get('reason', '')}"
+            self.of_binary.setdefault(trial["binary"], (trial["config"], value, why))
+
     def reject(self, row: int, trial: dict[str, Any], failure: Failed) -> Generator[Event, None, None]:
         event = ev.Rejected(trial["config"], failure.status, failure.reason, failure.detail)
         self.rejected.append(event)

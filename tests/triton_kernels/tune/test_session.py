@@ -218,3 +218,60 @@ def test_a_worker_that_cannot_start(monkeypatch):
     assert result.verdict == "failed"
     assert "the process ended with 1 while starting: no luck" in result.reasons[0][0]
     assert isinstance(Failed("compile", "why"), Exception)
+
+
+BESIDE = """
+    import sys, time
+    from pathlib import Path
+    sys.path.insert(0, {root!r})
+    from tests.triton_kernels.tune import faults
+    from triton_kernels.tune import events as ev
+    from triton_kernels.tune.session import Session
+    from triton_kernels.tune.store import Store
+    Path(sys.argv[1]).touch()
+    while not all((Path(sys.argv[1]).parent / name).exists() for name in ("a", "b")):
+        time.sleep(0.01)
+    with Store() as store:
+        session = Session(faults.problem((2, 4), work=tuple(range(12, 0, -1))), store=store, strategy="exhaustive",
+                          jobs=1, budget=None)
+        tried = [str(e.config) for e in session if isinstance(e, (ev.Measured, ev.Rejected))]
+    print(len(tried), session.beside.heard, session.result.verdict, session.result.config["WORK"], *tried, sep="|")
+"""
+
+
+def test_two_at_the_same_moment_share_the_work_and_lose_nothing(tmp_path):
+    root = str(places.Path(__file__).parents[3])
+    script = tmp_path / "beside_script.py"
+    script.write_text(textwrap.dedent(BESIDE.format(root=root)))
+    commands = [[sys.executable, str(script), str(tmp_path / name)] for name in "ab"]
+    both = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for command in commands]
+    said = [one.communicate(timeout=120)[0].strip().split("|") for one in both]
+    tried = [set(words[4:]) for words in said]
+    assert [len(set(words[4:])) for words in said] == [int(words[0]) for words in said]
+    problem = faults.problem((2, 4), work=tuple(range(12, 0, -1)))
+    assert tried[0] & tried[1] == {str(problem.space.default)}  # without it neither knows what a time means
+    assert len(tried[0] | tried[1]) == 36
+    heard = [int(words[1]) for words in said]
+    assert heard[0] + heard[1] > 0
+    assert [words[2] for words in said] == ["faster", "faster"]  # each knows of all
+    with Store() as store:
+        kept = store.trials(problem.key)
+        assert len({str(t["config"]) for t in kept}) == 36
+        assert store._base.execute("SELECT count(*) FROM claim").fetchone() == (0,)
+
+
+def test_what_a_session_that_was_killed_had_claimed_is_tried():
+    problem = faults.problem((), work=(3, 2, 1))
+    with Store() as store:
+        session = store.begin(problem.key, {}, "random")
+        gone = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+        name = f"{places.platform.node()} {gone.pid} {places._began(gone.pid)}"
+        assert places.still_runs(name)
+        assert store.claim(problem.key, session, {"FAULT": 0, "WORK": 1})
+        store._base.execute("UPDATE claim SET owner=?", (name,))
+        mine = store.begin(problem.key, {}, "random")
+        assert not store.claim(problem.key, mine, {"FAULT": 0, "WORK": 1})
+        gone.kill()
+        gone.wait()
+        result = run(problem, store=store, jobs=1, strategy="exhaustive", budget=None)
+    assert result.evaluations == 3

@@ -99,7 +99,7 @@ def test_locked_goes_to_a_journal_that_the_next_takes_over(tmp_path):
     with Store(tmp_path) as beside:  # its owner lives: it is read, and left alone
         assert blocks(beside) == [0, 1, 2]
     assert len(list(tmp_path.glob("journal-*"))) == 1
-    path = Path(kept._journal.name)
+    path = kept._other.path
     kept.close()
     with open(path, "a") as file:
         file.write('{"kind": "trial", "torn')  # as a crash leaves it
@@ -147,7 +147,7 @@ def test_full_or_read_only_goes_to_memory_and_a_snapshot(tmp_path, monkeypatch, 
     else:
         kept._base.close()
         kept._base = sqlite3.connect(f"file:{folder / 'tuning.db'}?mode=ro", uri=True, isolation_level=None)
-    with pytest.warns(StoreWarning, match="in memory and in a snapshot: .*(full|readonly)"):
+    with pytest.warns(StoreWarning, match="in memory and in a snapshot .*(full|readonly)"):
         for k in range(1, 40):
             kept.add(KEY, session, trial(k, detail="x" * 4000))
     assert kept.state == "memory"
