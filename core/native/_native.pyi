@@ -62,6 +62,28 @@ def argmin(a: Array, axis: int | None = None, keepdims: bool = False, /) -> NDAr
 def stats(a: Array, /) -> tuple[float, float, float, float, int, int, int, list[int]]: ...
 def all_finite(a: Array, /) -> bool: ...
 def change(after: Array, before: Array, /) -> tuple[float, float]: ...
+def conv(
+    x: Array,
+    weight: Array,
+    bias: Array | None,
+    stride: tuple[int, ...],
+    padding: tuple[int, ...],
+    dilation: tuple[int, ...],
+    out: tuple[int, ...],
+    groups: int,
+    transposed: bool,
+    /,
+) -> Array: ...
+def conv_weight(
+    x: Array,
+    g: Array,
+    kernel: tuple[int, ...],
+    stride: tuple[int, ...],
+    padding: tuple[int, ...],
+    dilation: tuple[int, ...],
+    groups: int,
+    /,
+) -> Array: ...
 def softmax(x: Array, /) -> Array: ...
 def log_softmax(x: Array, /) -> Array: ...
 def softmax_backward(g: Array, y: Array, /) -> Array: ...

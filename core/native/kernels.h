@@ -63,6 +63,14 @@ typedef struct {
     attention_array q, k, v, mask, y, logs, g, gq, gk, gv;
 } attention_arrays;
 
+/* A convolution of x (batch, channels, size) with groups of `rows` outputs, or its transpose. Dimensions are depth,
+   height and width; strides of x in items. */
+typedef struct {
+    ptrdiff_t batch, channels, groups, rows;
+    ptrdiff_t size[3], out[3], kernel[3], stride[3], padding[3], dilation[3], x_stride[5];
+    int transposed;
+} conv_shape;
+
 #define DECLARE(T, S)                                                                                                  \
     /* y (outer, inner) = sum, largest or smallest of x (outer, n, inner) over n; false without memory */              \
     int reduce_##S(int kind, const T *x, T *y, ptrdiff_t outer, ptrdiff_t n, ptrdiff_t inner);                         \
@@ -96,7 +104,12 @@ typedef struct {
     int rnn_forward_##S(const rnn_shape *shape, const rnn_arrays *arrays); /* false without memory */                  \
     int rnn_backward_##S(const rnn_shape *shape, const rnn_arrays *arrays);                                            \
     int attention_forward_##S(const attention_shape *shape, const attention_arrays *arrays); /* as rnn_forward */      \
-    int attention_backward_##S(const attention_shape *shape, const attention_arrays *arrays);
+    int attention_backward_##S(const attention_shape *shape, const attention_arrays *arrays);                          \
+    /* y (batch, groups * rows, out) = bias (groups * rows,) or NULL, and x by weights: (groups * rows, channels / groups, \
+       kernel), of a transpose (channels, rows, kernel) */ \
+    int conv_forward_##S(const conv_shape *shape, const void *x, const void *weights, const void *bias, void *y);      \
+    /* gw (groups * rows, channels / groups, kernel) of g (batch, groups * rows, out) */                               \
+    int conv_weight_##S(const conv_shape *shape, const void *x, const void *g, void *gw);
 DECLARE(float, f32)
 DECLARE(double, f64)
 #undef DECLARE

@@ -26,7 +26,7 @@ PyMODINIT_FUNC PyInit__native(void) {
         PyModule_AddFunctions(module, array_methods) < 0 || PyModule_AddFunctions(module, reduce_methods) < 0 ||
         PyModule_AddFunctions(module, row_methods) < 0 || PyModule_AddFunctions(module, update_methods) < 0 ||
         PyModule_AddFunctions(module, rnn_methods) < 0 ||
-        PyModule_AddFunctions(module, attention_methods) < 0 ||
+        PyModule_AddFunctions(module, attention_methods) < 0 || PyModule_AddFunctions(module, conv_methods) < 0 ||
         PyModule_AddFunctions(module, gemm_methods) < 0 ||
         PyModule_AddFunctions(module, half_methods) < 0 || PyModule_AddFunctions(module, frames_methods) < 0 ||
         PyModule_AddFunctions(module, philox_methods) < 0 || face_setup(module) < 0 || follow_setup(module) < 0 ||

@@ -46,6 +46,7 @@ extern PyMethodDef row_methods[];
 extern PyMethodDef update_methods[];
 extern PyMethodDef rnn_methods[];
 extern PyMethodDef attention_methods[];
+extern PyMethodDef conv_methods[];
 extern PyMethodDef gemm_methods[];
 extern PyMethodDef half_methods[];
 extern PyMethodDef philox_methods[];
