@@ -262,7 +262,7 @@ def _prepare(q: Any, k: Any, v: Any, out: Any, logs: Any, causal: bool, mask: An
     batch, heads, group, length, keys, head, value = sizes
     found = config or runtime.tuned(attention_kernel, space_for(q.dtype), (batch * heads, length, head), q.dtype)
     settings = settings_for(
-        found, space_for(q.dtype), default_for((batch * heads, length, max(head, value)), q.dtype), length, keys
+        found, space_for(q.dtype), default_for((batch * heads, length, max(head, value)), q.dtype, drops), length, keys
     )
     warps, stages = settings.pop("num_warps"), settings.pop("num_stages")
     even = keys % settings["BLOCK_N"] == 0 and not causal and lengths is None
@@ -326,14 +326,19 @@ def space_for(dtype: Any) -> Space:
     return SPACE if np.dtype(dtype).itemsize == 2 else SPACE_FLOAT32
 
 
-def default_for(shape: tuple[int, ...], dtype: Any) -> Config:
-    """What is launched on a GPU where nothing was tuned; `shape` is (batch x heads, length, items in a row)."""
+def default_for(shape: tuple[int, ...], dtype: Any, drops: bool = False) -> Config:
+    """What is launched on a GPU where nothing was tuned; `shape` is (batch x heads, length, items in a row).
+
+    `drops`: weights are dropped, and Philox needs registers.
+    """
     settings = space_for(dtype).default
     if np.dtype(dtype).itemsize == 2:
         if shape[2] > 64:
             settings.update(BLOCK_M=64, BLOCK_N=64 if shape[2] <= 128 else 32, num_warps=4)
     elif shape[2] > 64:
         settings.update(BLOCK_M=32 if shape[2] <= 128 else 16, BLOCK_N=16)
+    elif drops:
+        settings.update(num_warps=8)
     return settings
 
 
@@ -362,7 +367,7 @@ def compile_cases(dtype: str) -> list[Case]:
         (64, {"DROPOUT": True, "VARIABLE": True}),
     ]  # fmt: skip
     for head, flags in variants:
-        default = default_for((64, 1000, head), of)
+        default = default_for((64, 1000, head), of, "DROPOUT" in flags)
         whole = head == (64 if dtype == "fp32" else 128) and not flags
         space = space_for(of) if whole else Space.of([default])
         name = "_".join(

@@ -22,8 +22,6 @@ import triton.language as tl
 from . import runtime
 from .attention import (
     LOG2_E,
-    MOST,
-    SPACE_FLOAT32,
     Dropout,
     Lengths,
     bounds,
@@ -34,30 +32,11 @@ from .attention import (
     settings_for,
     strides_of,
 )
+from .attention_backward_space import default_for, most, space_for
 from .cases import Case
 from .runtime import Launch, Memo
-from .tune.space import Config, Constraint, Space, Tunable, powers_of_two
+from .tune.space import Config, Space
 
-SPACE = Space(
-    [
-        powers_of_two("BLOCK_M", 16, 64, default=32),
-        powers_of_two("BLOCK_N", 32, 128, default=64),
-        powers_of_two("num_warps", 4, 8, default=8),
-        Tunable("num_stages", (2, 3), default=2),
-    ],
-    [
-        Constraint("8 warps for 128 keys", lambda c: c["BLOCK_N"] < 128 or c["num_warps"] == 8),
-        Constraint(
-            "64 rows go with 64 keys or more, in two stages",
-            lambda c: c["BLOCK_M"] < 64 or (c["BLOCK_N"] >= 64 and c["num_stages"] == 2),
-        ),
-        Constraint(
-            "16 rows go with 32 keys and 4 warps",
-            lambda c: c["BLOCK_M"] > 16 or (c["BLOCK_N"] == 32 and c["num_warps"] == 4),
-        ),
-        Constraint("a third stage only with 64 keys", lambda c: c["num_stages"] == 2 or c["BLOCK_N"] == 64),
-    ],
-)
 _launches: Memo = Memo()
 
 
@@ -182,6 +161,8 @@ def keys_backward_kernel(
             begin = tl.minimum(tl.maximum(start - shift, 0), rows) // BLOCK_M * BLOCK_M
             clear = tl.minimum(tl.cdiv(tl.maximum(start + BLOCK_N - 1 - shift, 0), BLOCK_M), tl.cdiv(rows, BLOCK_M))
             clear = clear * BLOCK_M
+            if q_ptr.dtype.element_ty == tl.float32:
+                clear = rows  # one walk, which tests: beside exact products a test is cheap, a second loop spills
         for i in range(group):
             head = owner * group + i
             q_base = q_ptr + batch * q0 + head * q1 + q_first * q2
@@ -196,11 +177,12 @@ def keys_backward_kernel(
                     shift, q2, q3, g2, g3, l2, m2, m3, factor, p.to(tl.float32), thick, seed, first, S, D, E,
                     MASK, CAUSAL, True, DROPOUT, PRECISION, HEAD, VALUE, BLOCK_M,
                 )  # fmt: skip
-            dk, dv = _over_rows(
-                dk, dv, k, v, q_base, g_base, log_base, delta_base, mask_base, clear, rows, rows, keys, column,
-                shift, q2, q3, g2, g3, l2, m2, m3, factor, p.to(tl.float32), thick, seed, first, S, D, E,
-                MASK, CAUSAL, False, DROPOUT, PRECISION, HEAD, VALUE, BLOCK_M,
-            )  # fmt: skip
+            if not CAUSAL or q_ptr.dtype.element_ty != tl.float32:
+                dk, dv = _over_rows(
+                    dk, dv, k, v, q_base, g_base, log_base, delta_base, mask_base, clear, rows, rows, keys, column,
+                    shift, q2, q3, g2, g3, l2, m2, m3, factor, p.to(tl.float32), thick, seed, first, S, D, E,
+                    MASK, CAUSAL, False, DROPOUT, PRECISION, HEAD, VALUE, BLOCK_M,
+                )  # fmt: skip
         dk_at = dk_ptr + batch * dk0 + owner * dk1 + far * dk2 + near[:, None] * dk2 + item[None, :] * dk3
         dv_at = dv_ptr + batch * dv0 + owner * dv1 + far * dv2 + near[:, None] * dv2 + value[None, :] * dv3
         dk = dk * scale.to(tl.float32)
@@ -379,7 +361,8 @@ def _prepare(
             return None
         space = space_for(q.dtype)
         found = config or runtime.tuned(kernel, space, (batch * heads, length, head), q.dtype)
-        default = default_for((batch * heads, length, max(head, value)), q.dtype, "", drops)
+        default = default_for((batch * heads, length, max(head, value)), q.dtype, "", drops,
+                              kernel is rows_backward_kernel)  # fmt: skip
         settings = settings_for(found, space, default, length, keys)
         warps, stages = settings.pop("num_warps"), settings.pop("num_stages")
         values = {**constants, **settings}
@@ -396,38 +379,6 @@ def _prepare(
     )
 
 
-def most(dtype: Any) -> int:
-    """How many items a row may have without spilling: none of float32, multiplied exactly, on every architecture."""
-    return MOST if np.dtype(dtype).itemsize == 2 else 0
-
-
-def space_for(dtype: Any) -> Space:
-    """What may be tuned for this dtype."""
-    return SPACE if np.dtype(dtype).itemsize == 2 else SPACE_FLOAT32
-
-
-def default_for(shape: tuple[int, ...], dtype: Any, target: str = "", drops: bool = False) -> Config:
-    """What is launched where nothing was tuned; `shape` is (batch x heads, length, items in a row).
-
-    `drops`: weights are dropped, and Philox takes the registers that half of the keys have otherwise.
-    """
-    settings, target, items = space_for(dtype).default, target or runtime.target(), shape[2]
-    if np.dtype(dtype).itemsize == 2:
-        if target.startswith("gfx"):  # whose warps are twice as wide, and have twice the registers
-            settings.update(num_warps=4)
-            few = items > 64 or drops
-            settings.update(BLOCK_N=32 if few else 64, BLOCK_M=32 if items <= 128 else 16)
-        elif items > 128 or drops or (items <= 64 and target.startswith("sm_8")):
-            settings.update(BLOCK_N=32)
-        elif items > 64 and len(target) > 5:  # sm_100 and later
-            settings.update(BLOCK_N=32, num_warps=4)
-    elif target.startswith("gfx") or (items > 64 and len(target) > 5):
-        settings.update(BLOCK_M=16, BLOCK_N=16)
-    else:
-        settings.update(num_warps=8)
-    return settings
-
-
 def compile_cases(dtype: str) -> list[Case]:
     """What the compile check compiles, for one dtype."""
     if dtype == "fp64":
@@ -436,21 +387,26 @@ def compile_cases(dtype: str) -> list[Case]:
     cases = []
     masked: dict[str, Any] = {"MASK": "bool", "DROPOUT": True}
     variants: list[tuple[int, dict[str, Any]]] = [(128, {}), (64, {}), (256, {}), (64, masked)]
+    if dtype == "fp32":
+        variants += [(64, {"DROPOUT": True}), (128, masked)]
     for head, flags in variants:
         if head > most(of):
             continue
-        drops = "DROPOUT" in flags
-        default = default_for((64, 1000, head), of, "sm_90", drops)
-        others = {t: default_for((64, 1000, head), of, t, drops) for t in ("sm_80", "sm_100", "gfx942")}
-        space = space_for(of) if head == (64 if dtype == "fp32" else 128) and not flags else Space.of([default])
-        name = f"backward_{head}_mask_dropout" if flags else f"backward_{head}"
-        common = (head, space, default)
-        cases += [
-            case(f"attention_keys_{name}", keys_backward_kernel, dtype, [x, "*fp32", x, x], *common, 7, others,
-                 **flags),
-            case(f"attention_rows_{name}", rows_backward_kernel, dtype, [x, "*fp32", x], *common, 6, others, EVEN=False,
-                 **flags),
-        ]  # fmt: skip
+        whole = head == (64 if dtype == "fp32" else 128) and not flags
+        name = "_".join(["backward", str(head), *(["mask"] if "MASK" in flags else []),
+                         *(["dropout"] if flags else [])])  # fmt: skip
+        for kind, kernel, others, strides in (
+            ("keys", keys_backward_kernel, [x, "*fp32", x, x], 7),
+            ("rows", rows_backward_kernel, [x, "*fp32", x], 6),
+        ):
+            drops, by_rows = "DROPOUT" in flags, kind == "rows"
+            defaults = {t: default_for((64, 1000, head), of, t, drops, by_rows)
+                        for t in ("sm_90", "sm_80", "sm_100", "gfx942")}  # fmt: skip
+            default = defaults.pop("sm_90")
+            space = space_for(of) if whole else Space.of([default])
+            even = {"EVEN": False} if by_rows else {}
+            cases.append(case(f"attention_{kind}_{name}", kernel, dtype, others, head, space, default, strides,
+                              defaults, **even, **flags))  # fmt: skip
     pointer = f"*{dtype}"
     row = 16 * 64
     delta = (pointer, pointer, "*fp32", 1000, 64, 16, *[1000 * row, 64, row, 1] * 2, 16000, 1000, 1)

@@ -33,8 +33,9 @@ SPACE = Space(
         Tunable("num_stages", (2, 3), default=2),
     ],
     [
-        Constraint("8 warps for 64 x 128 alone",
-                   lambda c: (c["num_warps"] == 8) == (c["BLOCK_M"] * c["BLOCK_N"] == 8192)),
+        Constraint("8 warps for 64 x 128, or for 64 x 64",
+                   lambda c: c["num_warps"] == 8 if c["BLOCK_M"] * c["BLOCK_N"] == 8192 else
+                   c["num_warps"] == 4 or c["BLOCK_M"] == c["BLOCK_N"] == 64),
         Constraint("K by 32 only for tiles of 32 x 32, which have no other",
                    lambda c: (c["BLOCK_K"] == 32) == (c["BLOCK_M"] == c["BLOCK_N"] == 32)),
         Constraint("32 columns only with 32 rows", lambda c: c["BLOCK_N"] > 32 or c["BLOCK_M"] == 32),
@@ -171,13 +172,15 @@ def group_of(k: int, groups: int) -> int:
     return max(k // max(groups, 1), 1)
 
 
-def default_for(shape: tuple[int, ...], dtype: Any) -> Config:
+def default_for(shape: tuple[int, ...], dtype: Any, target: str = "") -> Config:
     """What is launched on a GPU where nothing was tuned."""
     settings = SPACE.default
     if np.dtype(dtype) == np.float32:
         settings.update(BLOCK_M=32, BLOCK_N=32, BLOCK_K=32)
     elif shape[0] <= 16:
         settings.update(BLOCK_M=16, BLOCK_K=128, num_stages=3)
+    elif (target or runtime.target()).startswith("sm_1"):  # where four warps spill
+        settings.update(num_warps=8)
     return settings
 
 
@@ -186,13 +189,15 @@ def compile_cases(dtype: str) -> list[Case]:
     if dtype == "fp64":
         return []
     pointer = f"*{dtype}"
-    default = default_for((1000, 1024, 4096), np.float32 if dtype == "fp32" else np.float16)
+    sizes, of = (1000, 1024, 4096), np.float32 if dtype == "fp32" else np.float16
+    default, elsewhere = default_for(sizes, of, "sm_90"), {"sm_100": default_for(sizes, of, "sm_100")}
     cases = []
     for four in (False, True):
         weight = "*u8" if four else "*i8"
-        sizes, steps = (1000, 1024, 4096), (4096, 1, 2048 if four else 4096, 1, 32, 1, 32, 1, 1, 1024, 1)
+        steps = (4096, 1, 2048 if four else 4096, 1, 32, 1, 32, 1, 1, 1024, 1)
         arguments = (pointer, weight, *[pointer] * 4, *sizes, *steps, 128, 1, 1024000)
         constants = {"FOUR": four, "HAS_BIAS": True, "PRECISION": "ieee"}
         space = Space.of([default]) if dtype == "fp32" else SPACE
-        cases.append(Case(f"weight_int{4 if four else 8}", weight_kernel, arguments, constants, space, default))
+        cases.append(Case(f"weight_int{4 if four else 8}", weight_kernel, arguments, constants, space, default,
+                          elsewhere))  # fmt: skip
     return cases

@@ -195,3 +195,5 @@ def test_the_gpt() -> None:
     assert {"embedding", "layer_norm", "linear", "attention", "cross_entropy"} <= set(watch.seen)
     assert any(op.startswith("gelu") for op in watch.seen)
     assert {"norm_backward_kernel", "cross_entropy_backward_kernel", "segment_sum_kernel"} <= watch.gradients
+    assert "keys_backward_kernel" in watch.gradients
+    assert not {"softmax", "matmul", "tril", "where"} & set(watch.seen)  # what attention's gradient is by ops

@@ -67,8 +67,9 @@ def _backward_declines(g: Any, q: Any, k: Any, v: Any, mask: Any, needs: Any, **
 
     if needs[3]:
         return "gives no gradient of the mask"
-    if q.dtype.name in attention.DTYPES and not attention_backward.most(q.dtype):
-        return f"gives no gradients of {q.dtype}, whose tiles spill registers"
+    items = max(q.shape[-1], v.shape[-1])
+    if q.dtype.name in attention.DTYPES and items > attention_backward.most(q.dtype):
+        return f"takes rows of at most {attention_backward.most(q.dtype)} items of {q.dtype}, got {items}"
     return _declines(q, k, v, mask)
 
 
