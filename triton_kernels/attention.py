@@ -25,6 +25,8 @@ import triton.language as tl
 from . import runtime
 from .cases import Case
 from .runtime import INTERPRET, Launch, Memo
+from .tune import references
+from .tune.declared import SINGLES, TritonKernel, call, empty, float64, normal
 from .tune.space import Config, Constraint, Space, Tunable, powers_of_two
 
 SPACE = Space(
@@ -260,7 +262,8 @@ def _prepare(q: Any, k: Any, v: Any, out: Any, logs: Any, causal: bool, mask: An
              lengths: Lengths | None, config: Config | None, input_precision: str) -> Launch:  # fmt: skip
     sizes, flags = checked(q, k, v, out, logs, mask, causal, drops, lengths)
     batch, heads, group, length, keys, head, value = sizes
-    found = config or runtime.tuned(attention_kernel, space_for(q.dtype), (batch * heads, length, head), q.dtype)
+    asked = (batch * heads, length, keys, head)
+    found = config or runtime.tuned(attention_kernel, space_for(q.dtype), asked, q.dtype)
     settings = settings_for(
         found, space_for(q.dtype), default_for((batch * heads, length, max(head, value)), q.dtype, drops), length, keys
     )
@@ -375,3 +378,39 @@ def compile_cases(dtype: str) -> list[Case]:
         )
         cases.append(case(name, attention_kernel, dtype, [f"*{dtype}"], head, space, default, 5, EVEN=False, **flags))
     return cases
+
+
+AXES = ("heads", "rows", "keys", "items")
+LIMITS = {"items": (1, MOST)}
+
+
+def tuning_arrays(shape: Any, dtype: str, rng: Any) -> Any:
+    """For the tuner q, k and v of AXES, and the places of the result and its rows' log-sum-exps."""
+    count, rows, keys, items = shape
+    given = [normal(rng, (1, count, n, items), dtype) for n in (rows, keys, keys)]
+    return given, [empty((1, count, rows, items), dtype), empty((1, count, rows), "float32")]
+
+
+def tuning_work(products: int, passes: int) -> Any:
+    """So many products of the size of the scores, of which a causal mask leaves half, and so many arrays."""
+
+    def work(s: Any, size: int, c: Config) -> Any:
+        rows, keys = ((n + c[b] - 1) // c[b] * c[b] for n, b in ((s[1], "BLOCK_M"), (s[2], "BLOCK_N")))
+        return 1.0 * products * s[0] * rows * keys * s[3], 1.0 * size * passes * s[0] * max(s[1], s[2]) * s[3]
+
+    return work
+
+
+def tuning() -> list[TritonKernel]:
+    """What the tuner is told: causal, without a mask."""
+
+    def expected(inputs: Any) -> Any:
+        parts = list(references.attended(*float64(inputs)))
+        logs = np.stack([p.logs for p in parts])[None]
+        return [(*references.heads(parts, "out"), inputs[1].shape[2]), (logs, 4.0 + np.abs(logs), 64)]
+
+    return [TritonKernel(attention_kernel, AXES, space_for, tuning_arrays,
+                         lambda i, o, c: call(attention_forward, *i, *o, i[0].shape[3] ** -0.5, True, config=c),
+                         expected, tuning_work(2, 4), (2, 70, 70, 24),
+                         lambda s, dtype, target: default_for((s[0], s[1], s[3]), dtype), SINGLES, ("items",),
+                         LIMITS)]  # fmt: skip

@@ -23,6 +23,7 @@ import triton.language as tl
 from . import runtime, scalar
 from .cases import Case
 from .runtime import FLOATING, INTERPRET, Launch, Memo
+from .tune.declared import TritonKernel, call, each, empty, float64, normal, rounded, wide
 from .tune.space import Config, Space
 
 _PLACES = (1, 4, 16, 64, 256, 1024)
@@ -36,7 +37,7 @@ def _tile(spatial: int, warps: int) -> Config:
 
 
 SPACE = Space.of([_tile(n, 4) for n in reversed(_PLACES)] + [_tile(n, 8) for n in (1024, 64)])
-JOIN_SPACE = Space.of([{"BLOCK_C": 32, "BLOCK_P": 32, "num_warps": 4}, {"BLOCK_C": 64, "BLOCK_P": 16, "num_warps": 4}])
+JOIN_SPACE = Space.of([{"BLOCK_C": 32, "BLOCK_P": 32, "num_warps": 4}])
 _FILL_PROGRAMS = 1056  # eight for each of the 132 multiprocessors of an H100: a program has few loads under way
 _FEW_TILES = 16  # walked twice by one program in less time than two more launches take
 _INTERPRETED_TILE = 1 << 16
@@ -368,13 +369,8 @@ def _prepare_backward(name: str, x: Any, arrays: tuple[Any, ...], config: Config
     compute, scratch_type = _types(x)
     settings, ints, grid = _plan(channel_backward_kernel, x, config, shares)
     trained, grouped, channels = name == "backward", name == "groups", x.shape[1]
-    constants = {
-        "TRAINED": trained,
-        "WEIGHT": arrays[2] is not None,
-        "GROUPED": grouped,
-        "COMPUTE": compute,
-        **settings,
-    }
+    constants = {"TRAINED": trained, "GROUPED": grouped, "COMPUTE": compute, "WEIGHT": arrays[2] is not None}
+    constants |= settings
     warps = constants.pop("num_warps")
 
     def launch(sums: bool, apply: bool, grid: tuple[int, int], stretch: int) -> Launch:
@@ -449,3 +445,51 @@ def compile_cases(dtype: str) -> list[Case]:
         Case("channel_sums", channel_sums_kernel, (stat, stat, p, p, 1000, 9), {"COMPUTE": compute}, JOIN_SPACE)
     )
     return cases
+
+
+def tuning() -> list[TritonKernel]:
+    """What the tuner is told: training, with a weight and a bias."""
+
+    def forward(shape: Any, dtype: str, rng: Any) -> Any:
+        given = [normal(rng, shape, dtype), *(normal(rng, shape[1], dtype) for _ in range(2))]
+        return given, [empty(shape, dtype), *(empty(shape[1], wide(dtype)) for _ in range(2))]
+
+    def backward(shape: Any, dtype: str, rng: Any) -> Any:
+        g, x, weight = normal(rng, shape, dtype), normal(rng, shape, dtype), normal(rng, shape[1], dtype)
+        known = rounded(lambda: statistics(x), rng, (2, shape[1]), wide(dtype))
+        more = [normal(rng, shape[1], wide(dtype)) for _ in range(2)]
+        return [g, x, weight, *known, *more], [empty(shape, dtype), *(empty(shape[1], dtype) for _ in range(2))]
+
+    def statistics(x: Any) -> Any:
+        x = x.astype(np.float64)
+        return x.mean((0, 2)), x.var((0, 2))
+
+    def by(vector: Any) -> Any:
+        return vector[None, :, None]
+
+    def expected(inputs: Any) -> Any:
+        x, weight, bias = float64(inputs)
+        (mean, var), size, n = statistics(x), (x * x).mean((0, 2)), x.shape[0] * x.shape[2]
+        scale = by(np.abs(weight) / np.sqrt(var + 1e-5))
+        y = (x - by(mean)) * by(weight / np.sqrt(var + 1e-5)) + by(bias)
+        return [(y, (np.abs(x) + by(np.sqrt(size))) * scale + np.abs(by(bias)), n), (mean, np.sqrt(size), n),
+                (var, size, n)]  # fmt: skip
+
+    def gradient(inputs: Any) -> Any:
+        g, x, weight, mean, var, g_mean, g_var = float64(inputs)
+        n, r, w = x.shape[0] * x.shape[2], by(1.0 / np.sqrt(var + 1e-5)), by(weight)
+        z, size, axes = (x - by(mean)) * r, (np.abs(x) + np.abs(by(mean))) * r, (0, 2)
+        sums, with_z = g.sum(axes), (g * z).sum(axes)
+        dx = w * r * (g - by(sums) / n - z * by(with_z) / n) + by(g_mean) / n + z / r * by(g_var) * 2 / n
+        scale = np.abs(w) * r * (np.abs(g) + by(np.abs(g).mean(axes)) + size * by(np.abs(g * size).mean(axes)))
+        scale += np.abs(by(g_mean)) / n + size / r * np.abs(by(g_var)) * 2 / n
+        return [(dx, scale, n), (with_z, np.abs(g * size).sum(axes), n), (sums, np.abs(g).sum(axes), n)]
+
+    common: Any = {"axes": ("images", "channels", "places"), "space": SPACE, "small": (2, 9, 40),
+                   "default": lambda shape, dtype, target: default_for(shape)}  # fmt: skip
+    return [
+        TritonKernel(channel_kernel, arrays=forward, reference=expected, work=each(3, 10),
+                     launch=lambda i, o, c: call(batch_forward, *i, *o, 1e-5, config=c), **common),
+        TritonKernel(channel_backward_kernel, arrays=backward, reference=gradient, work=each(5, 12),
+                     launch=lambda i, o, c: call(batch_backward, *i, *o, 1e-5, config=c), **common),
+    ]  # fmt: skip

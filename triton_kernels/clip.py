@@ -25,6 +25,7 @@ from . import runtime, scalar
 from .cases import Case
 from .optim import _TABLES, _TYPES, _blocks
 from .runtime import FLOATING, INTERPRET, TYPE_NAMES, Launch, Memo
+from .tune.declared import TritonKernel, call, copied, each, empty, float64, normal, wide
 from .tune.space import Config, Constraint, Space, powers_of_two
 
 SPACE = Space(
@@ -155,15 +156,17 @@ def _plan(kernel: Any, tensors: list[Any], constants: dict[str, Any], steps: int
           config: Config | None) -> tuple[Launch, Any, Any]:  # fmt: skip
     """The launch over tensors of one type, its table of addresses and its stretches of `steps` blocks."""
     dtype, sizes = tensors[0].dtype, tuple([t.size for t in tensors])
-    settings = SPACE.complete(config)
-    warps = settings.pop("num_warps")
-    if INTERPRET and config is None:
-        settings["BLOCK"] = min(triton.next_power_of_2(max(sizes)), _INTERPRETED_BLOCK)
     table, aligned = _table(tensors)
     device = 0 if INTERPRET else runtime.host().current_device()
-    key = (kernel.fn, device, dtype, aligned, settings["BLOCK"], warps, *constants.values(), *sizes)
+    key = (kernel.fn, device, dtype, aligned, config and tuple(config.items()), *constants.values(), sizes)
     found = _launches.get(key)
     if found is None:
+        asked = (len(sizes), triton.cdiv(sum(sizes), len(sizes)))
+        config = config or runtime.tuned(kernel, SPACE, asked, dtype)
+        settings = SPACE.complete(config)
+        warps = settings.pop("num_warps")
+        if INTERPRET and config is None:
+            settings["BLOCK"] = min(triton.next_power_of_2(max(sizes)), _INTERPRETED_BLOCK)
         stretches = _blocks(sizes, settings["BLOCK"] * steps)
         kind = {"STORED": _TYPES[TYPE_NAMES[dtype]], "ALIGNED": aligned, **constants, **settings}
         kind["COMPUTE"] = tl.float64 if dtype == np.float64 else tl.float32
@@ -196,3 +199,30 @@ def compile_cases(dtype: str) -> list[Case]:
         kind = {"MADE": made, "COMPUTE": constants["COMPUTE"]}
         cases.append(Case(f"norm_total_{made}", norm_total_kernel, (wide, wide, 999), kind, Space.of([SPACE.default])))
     return cases
+
+
+def tuning() -> list[TritonKernel]:
+    """What the tuner is told: the norm of order 2 of so many tensors of so many items each, and scaling by it."""
+
+    def tensors(shape: Any, dtype: str, rng: Any) -> Any:
+        return [normal(rng, shape[1], dtype) for _ in range(shape[0])]
+
+    def scaled(shape: Any, dtype: str, rng: Any) -> Any:
+        given = tensors(shape, dtype, rng)
+        return [np.full(1, 2.0, wide(dtype)), *given], [empty(shape[1], dtype) for _ in given]
+
+    def norm(inputs: Any) -> Any:
+        squares = sum((a * a).sum() for a in float64(inputs))
+        return [(np.sqrt(squares)[None], np.sqrt(squares)[None], inputs[0].size * len(inputs))]
+
+    def smaller(inputs: Any) -> Any:
+        return [(a / (2.0 + 1e-6), np.abs(a), 1) for a in float64(inputs[1:])]
+
+    common: Any = {"axes": ("tensors", "items"), "space": SPACE, "small": (3, 5000)}
+    return [
+        TritonKernel(norm_share_kernel, reference=norm, work=each(1, 2),
+                     arrays=lambda s, dtype, rng: (tensors(s, dtype, rng), [empty(1, wide(dtype))]),
+                     launch=lambda i, o, c: call(total_norm, i, 2.0, *o, c), **common),
+        TritonKernel(norm_scale_kernel, arrays=scaled, reference=smaller, work=each(2, 1), begin=copied,
+                     launch=lambda i, o, c: scale_by_norm(o, i[0], 1.0, c), **common),
+    ]  # fmt: skip

@@ -29,6 +29,8 @@ from . import depthwise, runtime
 from .cases import Case
 from .lanes import is_first, together, within
 from .runtime import BFLOAT16, INTERPRET, Launch, Memo
+from .tune import references
+from .tune.declared import SINGLES, TritonKernel, call, empty, float64, normal, of_products, plane
 from .tune.space import Config, Constraint, Space, Tunable, powers_of_two
 from .windows import Walk, forward_walk, strides_of, three, transposed_walk
 
@@ -208,8 +210,8 @@ def _run(
         if bias is not None and tuple(bias.shape) != (out.shape[1],):
             raise ValueError(f"{name}: expected bias of shape ({out.shape[1]},), got {tuple(bias.shape)}")
         walk = (forward_walk if forward else transposed_walk)(out.shape[2:], *window)
-        if channels == 1 and config is None and dense is None:
-            launch = depthwise.prepare_map(forward, walk, sums, inside, x, weight, out, bias)
+        if channels == 1 and dense is None and (config is None or "BLOCK" in config):
+            launch = depthwise.prepare_map(forward, walk, sums, inside, x, weight, out, bias, config)
         else:
             launch = _prepare(walk, sums, inside, x, weight, out, groups, bias, config, dense, precision)
         _launches[key] = launch
@@ -237,7 +239,8 @@ def _prepare(
     (channels, wc, wo, wg), taps = sums, math.prod(weight.shape[2:])
     places = x.shape[0] * math.prod(walk.places)
     shape = (places * walk.phases, outputs, channels * taps)
-    config = config or runtime.tuned(conv_kernel, space_for(x.dtype), shape, x.dtype)
+    asked = (x.shape[0], math.prod(out.shape[2:]), channels, outputs, taps)
+    config = config or runtime.tuned(conv_kernel, space_for(x.dtype), asked, x.dtype)
     settings = settings_for(config, shape, x.dtype, (places, outputs, channels * taps))
     warps, stages = settings.pop("num_warps"), settings.pop("num_stages")
     ints = [
@@ -332,3 +335,39 @@ def compile_cases(dtype: str) -> list[Case]:
         only, first = Space.of([SPACE_FLOAT32.default]), cases[0]
         cases.append(Case("conv_tf32", conv_kernel, first.arguments, {**first.constexprs, "PRECISION": "tf32"}, only))
     return cases
+
+
+AXES = ("images", "places", "channels", "outputs", "taps")
+
+
+def pictures(shape: Any, dtype: str, rng: Any) -> Any:
+    """For the tuner an input, a weight and the place of an output, in steps of one: AXES as (N, H W, C, O, taps)."""
+    images, _, channels, outputs, _ = shape
+    sizes, taps = plane(shape[1], shape[4])
+    inner = [q + (k % 2 == 0) for q, k in zip(sizes, taps, strict=True)]
+    x, weight = normal(rng, (images, channels, *inner), dtype), normal(rng, (outputs, channels, *taps), dtype)
+    return [x, weight], [empty((images, outputs, *sizes), dtype)]
+
+
+def centred(taps: Any) -> Any:
+    """Stride, padding and dilation that go with it."""
+    return (1, 1), tuple((k - 1) // 2 for k in taps), (1, 1)
+
+
+def tuning() -> list[TritonKernel]:
+    """What the tuner is told: groups of their own, which is how a group of many is launched too."""
+
+    def expected(inputs: Any) -> Any:
+        x, weight = float64(inputs)
+        y = references.convolved(x, weight)
+        return [(y, references.convolved(np.abs(x), np.abs(weight)), weight[0].size)]
+
+    def sizes(shape: Any) -> Any:
+        return shape[0] * shape[1], shape[3], shape[2] * shape[4]
+
+    return [TritonKernel(
+        conv_kernel, AXES, space_for, pictures,
+        lambda i, o, c: call(conv_forward, *i, *o, *centred(i[1].shape[2:]), config=c), expected, of_products(sizes),
+        (2, 25, 20, 20, 9), lambda shape, dtype, target: default_for(sizes(shape), dtype), SINGLES, ("taps",),
+        limits={"channels": (2, 1 << 31)},
+    )]  # fmt: skip

@@ -23,9 +23,23 @@ import triton.language as tl
 
 from . import depthwise, runtime
 from .cases import Case
-from .conv import WANTED, check, checked_space, index_type, is_dense, settings_for, space_for
+from .conv import (
+    AXES,
+    WANTED,
+    centred,
+    check,
+    checked_space,
+    default_for,
+    index_type,
+    is_dense,
+    pictures,
+    settings_for,
+    space_for,
+)
 from .lanes import is_first, together, within
 from .runtime import INTERPRET, Launch, Memo
+from .tune import references
+from .tune.declared import SINGLES, TritonKernel, call, float64, of_products
 from .tune.space import Config, Space, Tunable
 from .windows import strides_of, three
 
@@ -142,8 +156,8 @@ def conv_weight(
         if tuple(out.shape[:2]) != (y.shape[1], x.shape[1] // groups) or not runtime.is_contiguous(out):
             raise ValueError(f"conv_weight: the output must be ({y.shape[1]}, {x.shape[1] // groups}, kernel...) and "
                              f"row-major, got {tuple(out.shape)} strides {tuple(out.strides)}")  # fmt: skip
-        if out.shape[1] == 1 and config is None and dense is None:
-            launch, parts = depthwise.prepare_weight(*settings, x, y, out, parts)
+        if out.shape[1] == 1 and dense is None and (config is None or "BLOCK" in config):
+            launch, parts = depthwise.prepare_weight(*settings, x, y, out, parts, config)
         else:
             launch, parts = _prepare_weight(*settings, x, y, out, groups, config, dense, parts, input_precision)
         add = Launch(sum_parts_kernel, (triton.cdiv(out.size, _SUM_BLOCK),), [parts, out.size], {"BLOCK": _SUM_BLOCK})
@@ -166,7 +180,8 @@ def _prepare_weight(
     outputs, channels, taps = out.shape[0] // groups, out.shape[1], math.prod(out.shape[2:])
     places = len(y) * math.prod(y.shape[2:])
     shape = (outputs, channels * taps, places)
-    config = config or runtime.tuned(conv_weight_kernel, space_for(x.dtype), shape, x.dtype)
+    asked = (len(y), math.prod(y.shape[2:]), channels, outputs, taps)
+    config = config or runtime.tuned(conv_weight_kernel, space_for(x.dtype), asked, x.dtype)
     settings = settings_for(config, shape, x.dtype, shape)
     warps, stages = settings.pop("num_warps"), settings.pop("num_stages")
     if dense is None:
@@ -218,3 +233,28 @@ def compile_cases(dtype: str) -> list[Case]:
     only = Space([Tunable("BLOCK", (_SUM_BLOCK,), default=_SUM_BLOCK)])
     cases.append(Case("conv_sum_parts", sum_parts_kernel, ("*fp32", pointer, 8, 73728), {}, only))
     return cases
+
+
+def tuning() -> list[TritonKernel]:
+    """What the tuner is told."""
+
+    def arrays(shape: Any, dtype: str, rng: Any) -> Any:
+        (x, weight), (y,) = pictures(shape, dtype, rng)
+        if rng is not None:
+            y[...] = rng.standard_normal(y.shape, np.float32).astype(y.dtype)
+        return [x, y, np.zeros(weight.shape[2:])], [weight]  # of the last input the shape alone is wanted
+
+    def expected(inputs: Any) -> Any:
+        x, y, taps = float64(inputs)
+        found = (references.convolved_weight(a, b, taps.shape) for a, b in ((x, y), (np.abs(x), np.abs(y))))
+        return [(*found, len(y) * math.prod(y.shape[2:]))]
+
+    def sizes(shape: Any) -> Any:
+        return shape[3], shape[2] * shape[4], shape[0] * shape[1]
+
+    return [TritonKernel(
+        conv_weight_kernel, AXES, space_for, arrays,
+        lambda i, o, c: call(conv_weight, *i[:2], *o, *centred(i[2].shape), config=c), expected, of_products(sizes),
+        (2, 25, 20, 20, 9), lambda shape, dtype, target: default_for(sizes(shape), dtype), SINGLES, ("taps",),
+        limits={"channels": (2, 1 << 31)},
+    )]  # fmt: skip

@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
 import triton
 import triton.language as tl
 
@@ -24,6 +25,8 @@ from . import runtime
 from .cases import Case
 from .lanes import together
 from .runtime import INTERPRET, Launch
+from .tune import references
+from .tune.declared import SINGLES, TritonKernel, call, empty, float64, normal, plane
 from .tune.space import Config, Space, Tunable, powers_of_two
 from .windows import Walk, strides_of, three
 
@@ -131,18 +134,22 @@ def depthwise_weight_kernel(
 
 
 def prepare_map(
-    forward: bool, walk: Walk, sums: tuple[int, int, int, int], several: int, x: Any, weight: Any, out: Any, bias: Any
-) -> Launch:
+    forward: bool, walk: Walk, sums: tuple[int, int, int, int], several: int, x: Any, weight: Any, out: Any, bias: Any,
+    config: Config | None = None,
+) -> Launch:  # fmt: skip
     """The launch of (x, weight, bias, out) for groups of one channel with `several` outputs each; the arguments are
     those of `conv._prepare`."""
     _, _, wo, wg = sums
     places, channels = math.prod(out.shape[2:]), out.shape[1]
     side = strides_of(x)[1] == 1 and places > 1 and channels > 1 and not INTERPRET
-    settings = runtime.tuned(depthwise_kernel, SPACE, (x.shape[0] * channels, places), x.dtype) or default_for()
-    if INTERPRET:
+    asked = (x.shape[0], channels, places, math.prod(weight.shape[2:]))
+    config = config or runtime.tuned(depthwise_kernel, SPACE, asked, x.dtype)
+    settings = SPACE.complete(config) if config else default_for()
+    if INTERPRET and config is None:
         settings["BLOCK"] = min(triton.next_power_of_2(max(places * channels, 1)), _INTERPRETED_TILE)
     block, warps = settings["BLOCK"], settings["num_warps"]
-    width = min(triton.next_power_of_2(max(channels, 1)), block) if INTERPRET else 64 if side else 1
+    lanes = INTERPRET and config is None  # one program does for few places
+    width = min(triton.next_power_of_2(max(channels, 1)), block) if lanes else 64 if side else 1
     ints = [
         channels, several, *three(out.shape[2:], 1), *three(x.shape[2:], 1), *(walk.pace if forward else walk.leap),
         *walk.dilation, *walk.base, *strides_of(x), wg, wo,
@@ -158,14 +165,16 @@ def prepare_map(
 
 
 def prepare_weight(
-    stride: Any, padding: Any, dilation: Any, x: Any, y: Any, out: Any, parts: int | None
-) -> tuple[Launch, int]:
+    stride: Any, padding: Any, dilation: Any, x: Any, y: Any, out: Any, parts: int | None,
+    config: Config | None = None,
+) -> tuple[Launch, int]:  # fmt: skip
     """The launch of (x, y, out), and among how many parts it divides the places."""
     outputs, taps = out.shape[0], math.prod(out.shape[2:])
     places = len(y) * math.prod(y.shape[2:])
-    settings = runtime.tuned(depthwise_weight_kernel, WEIGHT_SPACE, (outputs * taps, places), x.dtype)
-    settings = settings or WEIGHT_SPACE.default
-    if INTERPRET:
+    asked = (len(y), outputs, math.prod(y.shape[2:]), taps)
+    config = config or runtime.tuned(depthwise_weight_kernel, WEIGHT_SPACE, asked, x.dtype)
+    settings = WEIGHT_SPACE.complete(config)
+    if INTERPRET and config is None:
         settings["BLOCK"] = min(triton.next_power_of_2(max(places, 1)), _INTERPRETED_TILE)
     block, width = settings["BLOCK"], min(triton.next_power_of_2(max(taps, 1)), _MAX_TAPS)
     tiles = outputs * triton.cdiv(taps, width)
@@ -207,3 +216,50 @@ def compile_cases(dtype: str) -> list[Case]:
     arguments = (pointer, pointer, "*fp32", 64, 1, 32, *image, *image, *one, *one, 0, -1, -1, 4096, *first, *first)
     cases.append(Case("depthwise_weight", depthwise_weight_kernel, arguments, {**kernel, "WIDTH": 16}, WEIGHT_SPACE))
     return cases
+
+
+def tuning() -> list[TritonKernel]:
+    """What the tuner is told: steps of one, and as many channels in as out."""
+    from . import conv, conv_weight  # which launch what is here
+
+    def pictures(shape: Any, dtype: str, rng: Any) -> Any:
+        images, channels = shape[:2]
+        sizes, taps = plane(*shape[2:])
+        inner = [q + (k % 2 == 0) for q, k in zip(sizes, taps, strict=True)]
+        return [normal(rng, (images, channels, *inner), dtype), normal(rng, (channels, 1, *taps), dtype)], [
+            empty((images, channels, *sizes), dtype)
+        ]
+
+    def of_weight(shape: Any, dtype: str, rng: Any) -> Any:
+        (x, weight), (y,) = pictures(shape, dtype, rng)
+        return [x, normal(rng, y.shape, dtype), np.zeros(weight.shape[2:])], [weight]
+
+    def expected(inputs: Any) -> Any:
+        x, weight = float64(inputs)
+        taps = weight.reshape(1, len(weight), 1, 1, -1)
+        seen = references.windows(x, weight.shape[2:], 1, 0.0)
+        return [((seen * taps).sum(-1), np.abs(seen * taps).sum(-1), taps.shape[-1])]
+
+    def gradient(inputs: Any) -> Any:
+        x, y, taps = float64(inputs)
+        seen = references.windows(x, taps.shape, 1, 0.0)
+        found = (np.einsum("nchwt,nchw->ct", a, b) for a, b in ((seen, y), (np.abs(seen), np.abs(y))))
+        return [(*(f.reshape(-1, 1, *taps.shape) for f in found), len(y) * y[0, 0].size)]
+
+    def work(s: Any, size: int, c: Config) -> Any:
+        return 2.0 * math.prod(s), 2.0 * size * s[0] * s[1] * s[2]
+
+    common: Any = {"axes": ("images", "channels", "places", "taps"), "small": (2, 3, 49, 9), "dtypes": SINGLES,
+                   "kept": ("taps",), "work": work}  # fmt: skip
+
+    def forward(i: Any, o: Any, c: Any) -> None:
+        call(conv.conv_forward, *i, *o, *conv.centred(i[1].shape[2:]), i[1].shape[0], config=c)
+
+    def backward(i: Any, o: Any, c: Any) -> None:
+        call(conv_weight.conv_weight, *i[:2], *o, *conv.centred(i[2].shape), i[0].shape[1], c)
+
+    return [
+        TritonKernel(depthwise_kernel, space=SPACE, arrays=pictures, reference=expected, launch=forward, **common),
+        TritonKernel(depthwise_weight_kernel, space=WEIGHT_SPACE, arrays=of_weight, reference=gradient,
+                     launch=backward, **common),
+    ]  # fmt: skip

@@ -22,6 +22,8 @@ import triton.language as tl
 from . import runtime
 from .cases import Case
 from .runtime import FLOATING, INTERPRET, Launch, Memo
+from .tune import references
+from .tune.declared import TritonKernel, call, each, empty, float64, normal
 from .tune.space import Config, Constraint, Space, powers_of_two
 
 SPACE = Space(
@@ -68,7 +70,8 @@ def _prepare(x: Any, y: Any, config: Config | None) -> Launch:
                         f"{y.dtype} {y.shape}")  # fmt: skip
     if not (runtime.is_contiguous(x) and runtime.is_contiguous(y)):
         raise ValueError(f"dropout: takes contiguous arrays, got strides {x.strides} and {y.strides}")
-    settings = SPACE.complete(config or runtime.tuned(dropout_kernel, SPACE, (x.size,), x.dtype))
+    config = config or runtime.tuned(dropout_kernel, SPACE, (x.size,), x.dtype)
+    settings = SPACE.complete(config)
     warps = settings.pop("num_warps")
     if INTERPRET and config is None:
         settings["BLOCK"] = min(triton.next_power_of_2(max(x.size, 1)), _INTERPRETED_BLOCK)
@@ -82,3 +85,17 @@ def compile_cases(dtype: str) -> list[Case]:
     constants = {"COMPUTE": tl.float64 if dtype == "fp64" else tl.float32}
     floats = (0.5, 2.0, 1.0, 7.0, 1e10)
     return [Case("dropout", dropout_kernel, (f"*{dtype}", f"*{dtype}", *floats, 1_000_000), constants, SPACE)]
+
+
+def tuning() -> list[TritonKernel]:
+    """What the tuner is told."""
+
+    def expected(inputs: Any) -> Any:
+        (x,) = float64(inputs)
+        y = np.where(references.philox(7, x.size) >= np.float32(0.25), x / 0.75, 0.0)
+        return [(y, np.abs(x), 1)]
+
+    return [TritonKernel(dropout_kernel, ("items",), SPACE,
+                         lambda shape, dtype, rng: ([normal(rng, shape, dtype)], [empty(shape, dtype)]),
+                         lambda i, o, c: call(dropout_forward, *i, *o, 0.25, 7, 0, config=c), expected, each(2, 60),
+                         (5000,))]  # fmt: skip

@@ -22,6 +22,8 @@ import triton.language as tl
 from . import runtime, scalar
 from .cases import Case
 from .runtime import FLOATING, INTERPRET, Launch, Memo
+from .tune import references
+from .tune.declared import TritonKernel, dtype_of, empty
 from .tune.space import Constraint, Space, powers_of_two
 
 
@@ -139,8 +141,9 @@ class Elementwise:
         wide = max([out.size, *(_extent(sizes, s) for s in strides)]) >= 2**31
         scalars = tuple(n for n, a in zip(self.inputs, arrays, strict=True) if isinstance(a, int | float))
         kernel = self.kernel(scalars, bools, 0 if flat else len(sizes))
-        tuned = config or runtime.tuned(kernel, self.space, (out.size,), out.dtype)
-        settings = self.space.complete(tuned)
+        kind = next((a.dtype for a in held if a.dtype != _BOOL), out.dtype) if self.out_kind == "bool" else out.dtype
+        config = config or runtime.tuned(kernel, self.space, (out.size,), kind)
+        settings = self.space.complete(config)
         warps = settings.pop("num_warps")
         if INTERPRET and config is None:
             settings["BLOCK"] = min(triton.next_power_of_2(max(out.size, 1)), _INTERPRETED_BLOCK)
@@ -162,6 +165,37 @@ class Elementwise:
                 f"got {listed}. Remedy: convert the integers to a floating-point type."
             )
         return tl.float64 if _FLOAT64 in dtypes else tl.float32
+
+    def tuning(self, domain: tuple[float, float] = (-3.0, 3.0), values: Sequence[float] = ()) -> TritonKernel:
+        """What the tuner is told of the flat kernel, with the text itself in NumPy as reference; `values` are those of
+        the parameters."""
+        numbers = tuple(values) or (0.5,) * len(self.params)
+        count = 1 + len(self.more)
+
+        def arrays(shape: Any, dtype: str, rng: Any) -> Any:
+            def made(name: str) -> Any:
+                if rng is None:
+                    return empty(shape, "bool" if name in self.bools else dtype)
+                return rng.random(shape) < 0.5 if name in self.bools else rng.uniform(*domain, shape).astype(kind)
+
+            kind = dtype_of(dtype)
+            out = "bool" if self.out_kind == "bool" else dtype
+            return [made(n) for n in self.inputs], [empty(shape, out) for _ in range(count)]
+
+        def expected(inputs: Any) -> Any:
+            wide = [x if x.dtype == _BOOL else x.astype(np.float64) for x in inputs]
+            named = dict(zip((*self.inputs, *self.params), (*wide, *numbers), strict=True))
+            found = references.printed(self.lines, (self.result, *self.more), named)
+            scale = 1.0 + sum(np.abs(x.astype(np.float64)) for x in wide)
+            shape = inputs[0].shape
+            return [(np.broadcast_to(y, shape).astype(np.float64), scale + np.abs(y.astype(np.float64)), 4)
+                    for y in found]  # fmt: skip
+
+        def work(s: Any, size: int, c: Any) -> Any:
+            return 1.0 * len(self.lines) * s[0], 1.0 * size * s[0] * (len(self.inputs) + count)
+
+        return TritonKernel(self.kernel((), frozenset(self.bools), 0), ("items",), self.space, arrays,
+                            lambda i, o, c: self(i, numbers, o[0], c, o[1:]), expected, work, (5000,))  # fmt: skip
 
     def compile_cases(self, dtype: str) -> list[Case]:
         """What the compile check compiles: the flat kernel, and the strided one of two dimensions."""
@@ -322,12 +356,16 @@ def _extent(sizes: Sequence[int], strides: Sequence[int]) -> int:
     return sum(abs(s) * (n - 1) for n, s in zip(sizes, strides, strict=True))
 
 
-def compile_cases(dtype: str) -> list[Case]:
-    """A representative set: unary, binary, a bool input, the gradient of tanh fused into one pass."""
-    kernels = [
+def _representative() -> list[Elementwise]:
+    """Unary, binary, a bool input, the gradient of tanh fused into one pass."""
+    return [
         build("exp", ["x"], [], ["t0 = scalar.exp(x)"], "t0"),
         build("add", ["x", "y"], [], ["t0 = (x + y)"], "t0"),
         build("where", ["c", "x", "y"], [], ["t0 = tl.where(c, x, y)"], "t0", bools=["c"]),
         build("tanh_backward", ["g", "x"], [], ["t0 = scalar.tanh(x)", "t1 = (g * (1.0 - t0 * t0))"], "t1"),
     ]
-    return [case for kernel in kernels for case in kernel.compile_cases(dtype)]
+
+
+def compile_cases(dtype: str) -> list[Case]:
+    """What the compile check compiles, for one dtype."""
+    return [case for kernel in _representative() for case in kernel.compile_cases(dtype)]

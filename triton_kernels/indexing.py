@@ -14,14 +14,17 @@ Source: the definitions; NumPy's rules of indexing.
 # mypy: disable-error-code="no-untyped-def,untyped-decorator"
 from __future__ import annotations
 
+import math
 from typing import Any
 
+import numpy as np
 import triton
 import triton.language as tl
 
 from . import notes, runtime
 from .cases import Case
 from .runtime import INTERPRET, TYPE_NAMES, Launch, Memo
+from .tune.declared import TritonKernel, call, each, empty, integers, normal
 from .tune.space import Config, Constraint, Space, powers_of_two
 
 SPACE = Space(
@@ -206,7 +209,7 @@ def gather_forward(x: Any, index: Any, out: Any, fault: int = 0, config: Config 
 
     def prepare() -> Launch:
         constants = {"FLAT": outer == 1, "LAST": inner == 1}
-        return _flat(gather_kernel, out.size, [out.size, n, m, inner, fault], constants, config)
+        return _flat(gather_kernel, (out.size,), x.dtype, [out.size, n, m, inner, fault], constants, config)
 
     _run("gather", (x, index, out), (fault,), config, prepare, out.size, noted=True)
 
@@ -218,7 +221,7 @@ def along_places(index: Any, n: int, out: Any, fault: int = 0, config: Config | 
 
     def prepare() -> Launch:
         constants = {"FLAT": outer == 1, "LAST": inner == 1}
-        return _flat(along_kernel, out.size, [out.size, n, m, inner, fault], constants, config)
+        return _flat(along_kernel, (out.size,), index.dtype, [out.size, n, m, inner, fault], constants, config)
 
     _run("along", (index, out), (n, fault), config, prepare, out.size, noted=True)
 
@@ -228,7 +231,8 @@ def place_step(before: Any | None, index: Any, n: int, out: Any, fault: int = 0,
     _need("place_step", (index, out), index)
 
     def prepare() -> Launch:
-        return _flat(places_kernel, out.size, [out.size, n, fault], {"FIRST": before is None}, config)
+        ints, constants = [out.size, n, fault], {"FIRST": before is None}
+        return _flat(places_kernel, (out.size,), index.dtype, ints, constants, config)
 
     arrays = (out if before is None else before, index, out)
     _run("places", arrays, (before is None, n, fault), config, prepare, out.size, noted=True)
@@ -259,7 +263,7 @@ def one_hot_forward(index: Any, out: Any, fault: int = 0, config: Config | None 
     _need("one_hot", (index, out), index)
 
     def prepare() -> Launch:
-        return _flat(one_hot_kernel, out.size, [out.size, out.shape[1], fault], {}, config)
+        return _flat(one_hot_kernel, tuple(out.shape), index.dtype, [out.size, out.shape[1], fault], {}, config)
 
     _run("one_hot", (index, out), (fault,), config, prepare, out.size, noted=True)
 
@@ -287,8 +291,11 @@ def _run(name: str, arrays: tuple[Any, ...], more: tuple[Any, ...], config: Conf
     notes.launched()
 
 
-def _flat(kernel: Any, size: int, ints: list[int], constants: dict[str, Any], config: Config | None) -> Launch:
-    """A launch over `size` elements."""
+def _flat(kernel: Any, shape: tuple[int, ...], dtype: Any, ints: list[int], constants: dict[str, Any],
+          config: Config | None) -> Launch:  # fmt: skip
+    """A launch over the elements of this shape."""
+    size = math.prod(shape)
+    config = config or runtime.tuned(kernel, SPACE, shape, dtype)
     settings = SPACE.complete(config)
     if INTERPRET and config is None:
         settings["TILE"] = min(triton.next_power_of_2(size), _INTERPRETED_TILE)
@@ -299,7 +306,8 @@ def _flat(kernel: Any, size: int, ints: list[int], constants: dict[str, Any], co
 def _tiles(kernel: Any, rows: int, inner: int, ints: list[int], constants: dict[str, Any], config: Config | None,
            dtype: Any) -> Launch:  # fmt: skip
     """A launch over `rows` slices of `inner` elements."""
-    settings = SPACE.complete(config or runtime.tuned(kernel, SPACE, (rows, inner), dtype))
+    config = config or runtime.tuned(kernel, SPACE, (rows, inner), dtype)
+    settings = SPACE.complete(config)
     if INTERPRET and config is None:
         settings["TILE"] = min(triton.next_power_of_2(rows) * triton.next_power_of_2(inner), _INTERPRETED_TILE)
     warps = settings.pop("num_warps")
@@ -334,3 +342,57 @@ def compile_cases(dtype: str) -> list[Case]:
             Case("one_hot", one_hot_kernel, ("*i64", "*i64", "*i64", 69993, 10, 3), {}, SPACE),
         ]  # fmt: skip
     return cases
+
+
+def tuning() -> list[TritonKernel]:
+    """What the tuner is told: slices taken anywhere, and put where each place comes once."""
+
+    def taken(shape: Any, dtype: str, rng: Any) -> Any:
+        m, inner = shape
+        return [normal(rng, (1, m, inner), dtype), integers(rng, m, m)], [empty((1, m, inner), dtype)]
+
+    def put(shape: Any, dtype: str, rng: Any) -> Any:
+        m, inner = shape
+        order = empty(m, "int64") if rng is None else rng.permutation(m)
+        return [normal(rng, (1, m, inner), dtype), np.arange(m), order], [empty((1, m, inner), dtype)]
+
+    def gathered(shape: Any, dtype: str, rng: Any) -> Any:
+        return [normal(rng, (1, shape[0], 1), dtype), integers(rng, shape[0], (1, shape[0], 1))], [
+            empty((1, shape[0], 1), dtype)
+        ]
+
+    def indices(count: int, size: int = 7) -> Any:
+        def made(shape: Any, dtype: str, rng: Any) -> Any:
+            return [integers(rng, size, (1, shape[0], 1), dtype) for _ in range(count)], [
+                empty((1, shape[0], 1), "int64")
+            ]
+
+        return made
+
+    def classes(shape: Any, dtype: str, rng: Any) -> Any:
+        return [integers(rng, shape[1], shape[0], dtype), np.zeros(shape[1])], [empty(shape, "int64")]
+
+    def exact(value: Any) -> Any:
+        return [(np.asarray(value, np.float64), 0.0, 1)]
+
+    def hot(i: Any) -> Any:
+        return exact(np.arange(i[1].size) == i[0][:, None])
+
+    common: Any = {"space": SPACE, "small": (5000,), "axes": ("items",), "work": each(2, 0)}
+    slices: Any = {**common, "axes": ("slices", "inner"), "small": (70, 70)}
+    whole: Any = {**common, "dtypes": ("int64",), "work": each(2, 2)}
+    return [
+        TritonKernel(take_kernel, arrays=taken, reference=lambda i: exact(i[0][:, i[1]]),
+                     launch=lambda i, o, c: call(take_forward, *i, *o, config=c), **slices),
+        TritonKernel(put_kernel, arrays=put, reference=lambda i: exact(i[0][:, i[2]]),
+                     launch=lambda i, o, c: call(put_forward, *i, *o, config=c), **slices),
+        TritonKernel(gather_kernel, arrays=gathered, reference=lambda i: exact(np.take_along_axis(i[0], i[1], 1)),
+                     launch=lambda i, o, c: call(gather_forward, *i, *o, config=c), **{**common, "work": each(6, 0)}),
+        TritonKernel(along_kernel, arrays=indices(1), reference=lambda i: exact(i[0]),
+                     launch=lambda i, o, c: call(along_places, *i, 7, *o, config=c), **whole),
+        TritonKernel(places_kernel, arrays=indices(2), reference=lambda i: exact(i[0] * 7 + i[1]),
+                     launch=lambda i, o, c: call(place_step, *i, 7, *o, config=c), **whole),
+        TritonKernel(one_hot_kernel, arrays=classes, reference=hot,
+                     launch=lambda i, o, c: call(one_hot_forward, i[0], *o, config=c),
+                     **{**whole, "axes": ("rows", "classes"), "small": (70, 9), "work": each(1, 1)}),
+    ]  # fmt: skip

@@ -25,11 +25,13 @@ import numpy as np
 import triton
 import triton.language as tl
 
-from . import notes, runtime, scalar
+from . import notes, runtime, scalar, softmax
 from .cases import Case
 from .runtime import FLOATING, INTERPRET, Launch, Memo
 from .softmax import SPACE as SPACE
 from .softmax import settings_for
+from .tune import references
+from .tune.declared import TritonKernel, call, empty, float64, integers, normal, of_rows, rounded, wide
 from .tune.space import Config, Constraint, Space, powers_of_two
 
 MIDDLE_SPACE = Space(  # classes in the middle: many rows, which lie side by side, and few classes at a time
@@ -240,7 +242,7 @@ def _prepare(
         raise TypeError(f"{name}: takes floating-point scores, got {x.dtype}")
     compute = tl.float64 if x.dtype == np.float64 else tl.float32
     kernel = cross_entropy_backward_kernel if backward else cross_entropy_kernel
-    settings = _settings(rows, columns, x.ndim == 3, kernel, x.dtype, config)
+    settings = _settings(x.shape[0], columns, inner if x.ndim == 3 else 0, kernel, x.dtype, config)
     warps = settings.pop("num_warps")
     constants = {"HAS_WEIGHT": weight is not None, "SMOOTH": smooth, "MIDDLE": x.ndim == 3, "COMPUTE": compute}
     programs = triton.cdiv(rows, settings["ROWS"])
@@ -254,15 +256,23 @@ def _prepare(
     return Launch(cross_entropy_backward_kernel, grid, ints, {**constants, **settings}, num_warps=warps)
 
 
-def _settings(rows: int, columns: int, middle: bool, kernel: Any, dtype: Any, config: Config | None) -> Config:
-    if not middle:
-        return settings_for(columns, rows, config or runtime.tuned(kernel, SPACE, (rows, columns), dtype))
+def _settings(outer: int, columns: int, inner: int, kernel: Any, dtype: Any, config: Config | None) -> Config:
+    if not inner:
+        return settings_for(columns, outer, config or runtime.tuned(kernel, SPACE, (outer, columns), dtype))
+    name = kernel.fn.__name__.replace("cross_entropy", "cross_entropy_middle")
+    config = config or runtime.tuned(kernel, MIDDLE_SPACE, (outer, columns, inner), dtype, name)
+    rows = outer * inner
     if config is not None:
         return MIDDLE_SPACE.complete(config)
     if INTERPRET:
         block = min(triton.next_power_of_2(columns), 1024)
         return {"BLOCK": block, "ROWS": min(triton.next_power_of_2(rows), _INTERPRETED_TILE // block), "num_warps": 4}
-    return _MIDDLE_WIDE if dtype == np.float64 else MIDDLE_SPACE.default
+    return _settings_middle(dtype)
+
+
+def _settings_middle(dtype: Any) -> Config:
+    """What is launched on a GPU for classes in the middle where nothing was tuned."""
+    return dict(_MIDDLE_WIDE) if dtype == np.float64 else MIDDLE_SPACE.default
 
 
 def compile_cases(dtype: str) -> list[Case]:
@@ -286,3 +296,54 @@ def compile_cases(dtype: str) -> list[Case]:
             Case(f"cross_entropy{name}_backward", cross_entropy_backward_kernel, backward, constants, space, default),
         ]
     return cases
+
+
+def tuning() -> list[TritonKernel]:
+    """What the tuner is told: with the classes last, and under names of their own in the middle."""
+
+    def forward(shape: Any, dtype: str, rng: Any) -> Any:
+        rows = shape[0] * math.prod(shape[2:])
+        given = [normal(rng, shape, dtype), integers(rng, shape[1], rows)]
+        return given, [empty(rows, dtype), empty(rows, wide(dtype))]
+
+    def backward(shape: Any, dtype: str, rng: Any) -> Any:
+        (x, target), (losses, lse) = forward(shape, dtype, rng)
+        known = rounded(lambda: references.logsumexp(_last(x.astype(np.float64))), rng, lse.shape, wide(dtype))
+        return [normal(rng, losses.shape, dtype), x, known, target], [empty(shape, dtype)]
+
+    def expected(inputs: Any) -> Any:
+        x, target = _last(float64(inputs)[0]), inputs[1]
+        lse, scale = references.logsumexp(x), 4.0 + np.abs(x).max(1)
+        return [(lse - x[np.arange(len(x)), target], scale, x.shape[1]), (lse, scale, x.shape[1])]
+
+    def gradient(inputs: Any) -> Any:
+        g, scores, lse = float64(inputs[:3])
+        x = _last(scores)
+        p, hit = np.exp(x - lse[:, None]), np.arange(x.shape[1]) == inputs[3][:, None]
+        size = np.abs(g)[:, None] * (p * (1.0 + np.abs(x)) + hit) + 1e-7
+        return [(_back((p - hit) * g[:, None], scores.shape), _back(size, scores.shape), 4)]
+
+    def middle(kernel: Any, **more: Any) -> TritonKernel:
+        name = kernel.fn.__name__.replace("cross_entropy", "cross_entropy_middle")
+        return TritonKernel(kernel, ("images", "classes", "places"), MIDDLE_SPACE, small=(2, 70, 70), alias=name,
+                            default=lambda s, dtype, target: _settings_middle(dtype), **more)  # fmt: skip
+
+    def last(kernel: Any, **more: Any) -> TritonKernel:
+        return TritonKernel(kernel, ("rows", "columns"), SPACE, small=(5, 4099),
+                            default=lambda shape, dtype, target: softmax.default_for(shape), **more)  # fmt: skip
+
+    made: Any = {"arrays": forward, "reference": expected, "work": of_rows(1, 1, 6),
+                 "launch": lambda i, o, c: call(cross_entropy_forward, *i, *o, config=c)}  # fmt: skip
+    back: Any = {"arrays": backward, "reference": gradient, "work": of_rows(2, 2, 5),
+                 "launch": lambda i, o, c: call(cross_entropy_backward, *i, *o, config=c)}  # fmt: skip
+    return [last(cross_entropy_kernel, **made), middle(cross_entropy_kernel, **made),
+            last(cross_entropy_backward_kernel, **back), middle(cross_entropy_backward_kernel, **back)]  # fmt: skip
+
+
+def _last(x: Any) -> Any:
+    """Scores (n, C, m) as rows with the classes last."""
+    return np.moveaxis(x, 1, -1).reshape(-1, x.shape[1])
+
+
+def _back(rows: Any, shape: Any) -> Any:
+    return np.moveaxis(rows.reshape(shape[0], *shape[2:], shape[1]), -1, 1)

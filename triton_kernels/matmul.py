@@ -32,6 +32,7 @@ from .cases import Case
 from .epilogue import activate, check_activation
 from .runtime import FLOATING, INTERPRET, Launch, Memo
 from .strided import described, index_type, merge_batches
+from .tune.declared import TritonKernel, call, empty, float64, normal, of_products
 from .tune.space import Config, Constraint, Space, Tunable, powers_of_two
 
 FORMS = ("tile", "persistent", "descriptors")
@@ -431,3 +432,19 @@ def compile_cases(dtype: str) -> list[Case]:
     )
     constants = {"ACTIVATION": "silu", "HAS_BIAS": True}
     return [*cases, Case("matmul_join", join_kernel, join, constants, Space.of([{"BLOCK": 1024, "num_warps": 4}]))]
+
+
+def tuning() -> list[TritonKernel]:
+    """What the tuner is told."""
+
+    def arrays(shape: Any, dtype: str, rng: Any) -> Any:
+        m, n, k = shape
+        return [normal(rng, (m, k), dtype), normal(rng, (k, n), dtype)], [empty((m, n), dtype)]
+
+    def expected(inputs: Any) -> Any:
+        a, b = float64(inputs)
+        return [(a @ b, np.abs(a) @ np.abs(b), a.shape[1])]
+
+    return [TritonKernel(matmul_kernel, ("M", "N", "K"), space_for, arrays,
+                         lambda i, o, c: call(matmul_forward, *i, *o, config=c), expected, of_products(lambda s: s),
+                         (70, 70, 150), lambda shape, dtype, target: default_for(shape, dtype))]  # fmt: skip

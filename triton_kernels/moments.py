@@ -26,6 +26,7 @@ from . import reduce, runtime, scalar
 from .cases import Case
 from .reduce import SPACE, _offset
 from .runtime import FLOATING, INTERPRET, Launch, Memo
+from .tune.declared import TritonKernel, call, each, empty, float64, normal
 from .tune.space import Config
 
 KINDS = ("var", "std", "logsumexp")
@@ -232,3 +233,19 @@ _JOIN_SPACE = reduce.Space(
     [reduce.Tunable("BLOCK_KEPT", (1,), default=1), reduce.Tunable("BLOCK_REDUCE", (128, 512), default=512),
      reduce.Tunable("num_warps", (4,), default=4)]
 )  # fmt: skip
+
+
+def tuning() -> list[TritonKernel]:
+    """What the tuner is told: of the kinds the variance."""
+
+    def arrays(shape: Any, dtype: str, rng: Any) -> Any:
+        return [normal(rng, shape, dtype)], [empty(shape[:1], dtype)]
+
+    def expected(inputs: Any) -> Any:
+        (x,) = float64(inputs)
+        return [(x.var(1, ddof=1), (x * x).mean(1) * x.shape[1] / (x.shape[1] - 1), x.shape[1])]
+
+    return [TritonKernel(moments_kernel, ("rows", "columns"), SPACE, arrays,
+                         lambda i, o, c: call(moments_forward, "var", *i, (1,), *o, config=c), expected, each(1, 6),
+                         (5, 4099), lambda shape, dtype, target: default_for(shape, dtype),
+                         limits={"columns": (2, 1 << 40)})]  # fmt: skip

@@ -19,6 +19,7 @@ import triton.language as tl
 from . import notes, runtime
 from .cases import Case
 from .runtime import FLOATING, INTERPRET, Launch, Memo
+from .tune.declared import TritonKernel, call, each, empty, float64, integers, normal
 from .tune.space import Config, Constraint, Space, powers_of_two
 
 SPACE = Space(
@@ -90,7 +91,8 @@ def nll_forward(x: Any | None, target: Any, weight: Any | None, out: Any, ignore
     if launch is None:
         ints = [target.size, columns, *steps, ignore_index, fault]
         constants = {"HAS_X": x is not None, "HAS_WEIGHT": weight is not None}
-        launch = _launches[key] = _launch(nll_kernel, target.size, ints, constants, config)
+        shape = (target.size, max(columns, 1))
+        launch = _launches[key] = _launch(nll_kernel, target.size, shape, out.dtype, ints, constants, config)
     launch((*arrays, notes.array()))
     notes.launched()
 
@@ -106,7 +108,8 @@ def nll_backward(g: Any, target: Any, weight: Any | None, out: Any, ignore_index
     launch = _launches.get(key)
     if launch is None:
         ints = [*out.shape, runtime.element_strides(g)[0], ignore_index]
-        launch = _launch(nll_backward_kernel, out.size, ints, {"HAS_WEIGHT": weight is not None}, config)
+        constants = {"HAS_WEIGHT": weight is not None}
+        launch = _launch(nll_backward_kernel, out.size, tuple(out.shape), out.dtype, ints, constants, config)
         _launches[key] = launch
     launch(arrays)
 
@@ -129,7 +132,9 @@ def _check(name: str, x: Any, target: Any, weight: Any, vector: Any) -> None:
         raise ValueError(f"{name}: weights must be a contiguous vector, got shape {tuple(weight.shape)}")
 
 
-def _launch(kernel: Any, size: int, ints: list[int], constants: dict[str, Any], config: Config | None) -> Launch:
+def _launch(kernel: Any, size: int, shape: tuple[int, int], dtype: Any, ints: list[int], constants: dict[str, Any],
+            config: Config | None) -> Launch:  # fmt: skip
+    config = config or runtime.tuned(kernel, SPACE, shape, dtype)
     settings = SPACE.complete(config)
     if INTERPRET and config is None:
         settings["BLOCK"] = min(triton.next_power_of_2(max(size, 1)), _INTERPRETED_TILE)
@@ -146,4 +151,30 @@ def compile_cases(dtype: str) -> list[Case]:
         Case("nll_counted", nll_kernel, forward, {"HAS_X": False, "HAS_WEIGHT": False}, Space.of([SPACE.default])),
         Case("nll_backward", nll_backward_kernel, (pointer, "*i64", pointer, pointer, 999, 1000, 1, -100),
              {"HAS_WEIGHT": True}, SPACE),
+    ]  # fmt: skip
+
+
+def tuning() -> list[TritonKernel]:
+    """What the tuner is told."""
+
+    def forward(shape: Any, dtype: str, rng: Any) -> Any:
+        return [normal(rng, shape, dtype), integers(rng, shape[1], shape[0])], [empty(shape[0], dtype)]
+
+    def backward(shape: Any, dtype: str, rng: Any) -> Any:
+        given = [normal(rng, shape[0], dtype), integers(rng, shape[1], shape[0]), np.array(shape[1])]
+        return given, [empty(shape, dtype)]
+
+    def expected(inputs: Any) -> Any:
+        return [(-float64(inputs)[0][np.arange(len(inputs[1])), inputs[1]], 0.0, 1)]
+
+    def zeros(inputs: Any, columns: int) -> Any:
+        return np.where(np.arange(columns) == inputs[1][:, None], -float64(inputs)[0][:, None], 0.0)
+
+    common: Any = {"axes": ("rows", "columns"), "space": SPACE, "small": (300, 9)}
+    return [
+        TritonKernel(nll_kernel, arrays=forward, reference=expected,
+                     launch=lambda i, o, c: call(nll_forward, *i, None, *o, config=c),
+                     work=lambda s, size, c: (2.0 * s[0], (2.0 * size + 8) * s[0]), **common),
+        TritonKernel(nll_backward_kernel, arrays=backward, reference=lambda i: [(zeros(i, int(i[2])), 0.0, 1)],
+                     launch=lambda i, o, c: call(nll_backward, *i[:2], None, *o, config=c), work=each(1, 1), **common),
     ]  # fmt: skip

@@ -25,6 +25,7 @@ import triton.language as tl
 from . import runtime, scalar
 from .cases import Case
 from .runtime import FLOATING, INTERPRET, Launch, Memo
+from .tune.declared import TritonKernel, call, each, empty, float64, normal, of_rows, rounded, wide
 from .tune.space import Config, Constraint, Space, Tunable, powers_of_two
 
 SPACE = Space(
@@ -293,11 +294,12 @@ def norm_forward(
 
 def norm_backward(
     g: Any, x: Any, weight: Any, mean: Any, rstd: Any, out: Any, weight_grad: Any = None, bias_grad: Any = None,
-    groups: int = 1, spatial: int = 0, config: Config | None = None,
+    groups: int = 1, spatial: int = 0, config: Config | None = None, columns_config: Config | None = None,
 ) -> None:  # fmt: skip
     """The gradients of `norm_forward`: `out` at x and, where given, those of the parameters that have a column each.
 
-    Those of a channel's weight and bias come from `channel_norm.channel_gradients`.
+    Those of a channel's weight and bias come from `channel_norm.channel_gradients`. `columns_config` is for the kernels
+    that sum the parameters' gradients.
     """
     if x.size == 0:
         for array in (weight_grad, bias_grad):
@@ -306,16 +308,18 @@ def norm_backward(
         return
     optional = tuple(a for a in (weight, mean, weight_grad, bias_grad) if a is not None)
     key = (*runtime.key_of(g, x, rstd, out, *optional), weight is None, mean is None, weight_grad is None,
-           bias_grad is None, groups, spatial, config and tuple(config.items()))  # fmt: skip
+           bias_grad is None, groups, spatial, config and tuple(config.items()),
+           columns_config and tuple(columns_config.items()))  # fmt: skip
     run = _backwards.get(key)
     if run is None:
         _check("norm_backward", x, (g, out), (mean, rstd), (weight, weight_grad, bias_grad), groups, spatial)
-        run = _backwards[key] = _prepare_backward(x, weight, mean, weight_grad, bias_grad, groups, spatial, config)
+        run = _backwards[key] = _prepare_backward(x, weight, mean, weight_grad, bias_grad, groups, spatial, config,
+                                                  columns_config)  # fmt: skip
     run(g, x, weight, mean, rstd, out, weight_grad, bias_grad)
 
 
 def _prepare_backward(x: Any, weight: Any, mean: Any, weight_grad: Any, bias_grad: Any, groups: int, spatial: int,
-                      config: Config | None) -> Any:  # fmt: skip
+                      config: Config | None, columns_config: Config | None) -> Any:  # fmt: skip
     rows, columns = x.shape
     tuned = config or runtime.tuned(norm_backward_kernel, SPACE, x.shape, x.dtype)
     settings = settings_for(x.shape, tuned, _FUSED_BLOCK if spatial else 8192)
@@ -328,7 +332,8 @@ def _prepare_backward(x: Any, weight: Any, mean: Any, weight_grad: Any, bias_gra
     constants = {"RMS": mean is None, "WEIGHT": weight is not None, "CHANNEL": spatial > 0, "SHARES": fused,
                  "ONE_BLOCK": one_block, "COMPUTE": _compute(x)}  # fmt: skip
     first = _launch(norm_backward_kernel, x, (groups, spatial or 1, stretch), constants, settings, programs)
-    side = COLUMNS_SPACE.complete(_interpreted_columns(columns, rows) if INTERPRET else None)
+    side = columns_config or runtime.tuned(norm_columns_kernel, COLUMNS_SPACE, x.shape, x.dtype)
+    side = COLUMNS_SPACE.complete(side or (_interpreted_columns(columns, rows) if INTERPRET else None))
     warps = side.pop("num_warps")
     blocks = triton.cdiv(columns, side["BLOCK"])
     second = None
@@ -435,3 +440,53 @@ def compile_cases(dtype: str) -> list[Case]:
             cases.append(Case(f"{name}_columns", norm_columns_kernel, arguments, kind, COLUMNS_SPACE))
     cases.append(Case("norm_join", norm_join_kernel, (stat, p, p, 264, 1000), {"COMPUTE": compute}, COLUMNS_SPACE))
     return cases
+
+
+def tuning() -> list[TritonKernel]:
+    """What the tuner is told: of the three norms layer norm; the columns' kernel beside rows of many blocks."""
+    by_blocks = {"BLOCK": 1024, "ROWS": 1, "num_warps": 4}
+
+    def forward(shape: Any, dtype: str, rng: Any) -> Any:
+        given = [normal(rng, shape, dtype), *(normal(rng, shape[1], dtype) for _ in range(2))]
+        return given, [empty(shape, dtype), *(empty(shape[0], wide(dtype)) for _ in range(2))]
+
+    def backward(shape: Any, dtype: str, rng: Any) -> Any:
+        g, x, weight = normal(rng, shape, dtype), normal(rng, shape, dtype), normal(rng, shape[1], dtype)
+        known = rounded(lambda: standard(x), rng, (2, shape[0]), wide(dtype))
+        return [g, x, weight, *known], [empty(shape, dtype), *(empty(shape[1], dtype) for _ in range(2))]
+
+    def standard(x: Any) -> Any:
+        x = x.astype(np.float64)
+        return x.mean(1), 1.0 / np.sqrt(x.var(1) + 1e-5)
+
+    def expected(inputs: Any) -> Any:
+        x, weight, bias = float64(inputs)
+        mean, rstd = standard(x)
+        size = np.abs(x).mean(1)
+        y = (x - mean[:, None]) * rstd[:, None] * weight + bias
+        scale = (np.abs(x) + size[:, None]) * rstd[:, None] * np.abs(weight) + np.abs(bias)
+        return [(y, scale, x.shape[1]), (mean, size, x.shape[1]), (rstd, rstd * (1 + size * rstd), x.shape[1])]
+
+    def gradient(inputs: Any) -> Any:
+        g, x, weight, mean, rstd = float64(inputs)
+        z, r, h = (x - mean[:, None]) * rstd[:, None], rstd[:, None], g * weight
+        size = (np.abs(x) + np.abs(mean[:, None])) * r
+        dx = r * (h - h.mean(1, keepdims=True) - z * (h * z).mean(1, keepdims=True))
+        scale = r * (np.abs(h) + np.abs(h).mean(1, keepdims=True) + size * np.abs(h * size).mean(1, keepdims=True))
+        return [(dx, scale, x.shape[1]), ((g * z).sum(0), np.abs(g * size).sum(0), len(x)),
+                (g.sum(0), np.abs(g).sum(0), len(x))]  # fmt: skip
+
+    def columns(i: Any, o: Any, c: Any) -> None:
+        call(norm_backward, *i, *o, config=c and by_blocks, columns_config=c)
+
+    common: Any = {"axes": ("rows", "columns"), "small": (5, 2100)}
+    default: Any = {"default": lambda shape, dtype, target: default_for(shape)}
+    back: Any = {"arrays": backward, "reference": gradient, **common}
+    return [
+        TritonKernel(norm_kernel, space=SPACE, arrays=forward, reference=expected, work=of_rows(2, 3, 8),
+                     launch=lambda i, o, c: call(norm_forward, *i, *o, 1e-5, config=c), **common, **default),
+        TritonKernel(norm_backward_kernel, space=SPACE, work=of_rows(3, 7, 14),
+                     launch=lambda i, o, c: call(norm_backward, *i, *o, config=c), **back, **default),
+        TritonKernel(norm_columns_kernel, space=COLUMNS_SPACE, work=each(2, 4), limits={"columns": (1025, 1 << 40)},
+                     launch=columns, **back),
+    ]  # fmt: skip

@@ -24,6 +24,8 @@ from . import runtime
 from .cases import Case
 from .elementwise import jit_source, lift_literals
 from .runtime import FLOATING, INTERPRET, TYPE_NAMES, Launch, Memo
+from .tune import references
+from .tune.declared import TritonKernel, copied, empty, float64, normal
 from .tune.space import Config, Constraint, Space, powers_of_two
 
 
@@ -98,23 +100,28 @@ class Update:
         if not tensors:
             return
         dtype = tensors[0][0].dtype
+        table, aligned = self._table(tensors, dtype)
+        device = 0 if INTERPRET else runtime.host().current_device()
+        sizes = tuple([t[0].size for t in tensors])
+        key = (device, dtype, aligned, config and tuple(config.items()), sizes)
+        found = self._blocks.get(key)
+        if found is None:
+            found = self._blocks[key] = self._prepare(sizes, dtype, aligned, config)
+        launch, blocks = found
+        launch((table, blocks), tuple(numbers), reached=[a for t in tensors for a in t] if INTERPRET else ())
+
+    def _prepare(self, sizes: Sequence[int], dtype: Any, aligned: bool, config: Config | None) -> tuple[Launch, Any]:
+        """The launch over tensors of these sizes, and its table of blocks on the device."""
+        asked = (len(sizes), triton.cdiv(sum(sizes), len(sizes)))
+        config = config or runtime.tuned(self.kernel, self.space, asked, dtype)
         settings = self.space.complete(config)
         warps = settings.pop("num_warps")
         if INTERPRET and config is None:
-            largest = max(t[0].size for t in tensors)
-            settings["BLOCK"] = min(triton.next_power_of_2(largest), _INTERPRETED_BLOCK)
-        table, aligned = self._table(tensors, dtype)
-        device = 0 if INTERPRET else runtime.host().current_device()
-        key = (device, dtype, aligned, settings["BLOCK"], warps, *[t[0].size for t in tensors])
-        found = self._blocks.get(key)
-        if found is None:
-            blocks = _blocks([t[0].size for t in tensors], settings["BLOCK"])
-            constants = {"STORED": _TYPES[TYPE_NAMES[dtype]], "ALIGNED": aligned, **settings}
-            constants["COMPUTE"] = tl.float64 if dtype == np.float64 else tl.float32
-            launch = Launch(self.kernel, (len(blocks),), (), constants, num_warps=warps)
-            found = self._blocks[key] = (launch, runtime.upload(blocks))
-        launch, blocks = found
-        launch((table, blocks), tuple(numbers), reached=[a for t in tensors for a in t] if INTERPRET else ())
+            settings["BLOCK"] = min(triton.next_power_of_2(max(sizes)), _INTERPRETED_BLOCK)
+        blocks = _blocks(sizes, settings["BLOCK"])
+        constants = {"STORED": _TYPES[TYPE_NAMES[dtype]], "ALIGNED": aligned, **settings}
+        constants["COMPUTE"] = tl.float64 if dtype == np.float64 else tl.float32
+        return Launch(self.kernel, (len(blocks),), (), constants, num_warps=warps), runtime.upload(blocks)
 
     def _table(self, tensors: Sequence[Sequence[Any]], dtype: Any) -> tuple[Any, bool]:
         """The addresses and lengths on the device, and whether all addresses are aligned to 16 bytes."""
@@ -183,6 +190,44 @@ class Update:
         body += [f"tl.store({n}_ptr + index, {n}_new.to(STORED){mask})" for n, _ in self.results]
         return ["    " + line for line in body]
 
+    def tuning(self) -> TritonKernel:
+        """What the tuner is told: so many tensors of so many items each, and the text itself in NumPy as reference."""
+        changed, numbers = [n for n, _ in self.results], [0.5] * len(self.params)
+        kept = [n for n in self.arrays if n not in changed]
+
+        def arrays(shape: Any, dtype: str, rng: Any) -> Any:
+            count, items = shape
+            given = [abs(normal(rng, items, dtype)) for _ in range(count * len(self.arrays))]
+            return given, [empty(items, dtype) for _ in range(count * len(changed))]
+
+        def lists(inputs: Any, outputs: Any) -> dict[str, Any]:
+            """By name; of what is changed the outputs, which begin as the last inputs."""
+            count = len(outputs) // len(changed)
+            held = {n: inputs[k * count : (k + 1) * count] for k, n in enumerate(kept)}
+            return held | {n: outputs[k * count : (k + 1) * count] for k, n in enumerate(changed)}
+
+        def launch(inputs: Any, outputs: Any, config: Config | None) -> None:
+            named = lists(inputs, outputs)
+            self([named[n] for n in self.arrays], numbers, config)
+
+        def expected(inputs: Any) -> Any:
+            wide, size = float64(inputs), len(inputs) * len(changed) // len(self.arrays)
+            named, found = lists(wide, wide[len(wide) - size :]), []
+            for i in range(size // len(changed)):
+                values = {n: a[i] for n, a in named.items()} | dict(zip(self.params, numbers, strict=True))
+                results = references.printed(self.lines, [value for _, value in self.results], values)
+                scale = 1.0 + sum(np.abs(a) for a in values.values())
+                found.append([(r, scale + np.abs(r), 4) for r in results])
+            return [one for k in range(len(changed)) for one in (each[k] for each in found)]
+
+        def work(s: Any, size: int, c: Config) -> Any:
+            padded = triton.cdiv(s[1], c["BLOCK"]) * c["BLOCK"]
+            moved = len(self.arrays) + len(changed)
+            return 1.0 * len(self.lines) * s[0] * padded, 1.0 * size * moved * s[0] * s[1]
+
+        return TritonKernel(self.kernel, ("tensors", "items"), self.space, arrays, launch, expected, work, (3, 1500),
+                            begin=copied)  # fmt: skip
+
     def compile_cases(self, dtype: str) -> list[Case]:
         """What the compile check compiles, for one dtype."""
         constants = {
@@ -202,13 +247,22 @@ def _blocks(sizes: Sequence[int], block: int) -> np.ndarray:
     return np.stack([rows, within], axis=1).astype(np.int64)
 
 
-def compile_cases(dtype: str) -> list[Case]:
-    """A representative one: AdamW's formula. Those that core prints come from its declarations."""
+def _representative() -> Update:
+    """AdamW's formula. Those that core prints come from its declarations."""
     lines = [
         "t0 = (p * keep)", "t1 = (g - m)", "t2 = (t1 * weight)", "t3 = (m + t2)", "t4 = (v * beta2)",
         "t5 = (g * g)", "t6 = (t5 * weight2)", "t7 = (t4 + t6)", "t8 = scalar.sqrt(t7)", "t9 = (t8 * root)",
         "t10 = (t9 + eps)", "t11 = scalar.div(t3, t10)", "t12 = (t11 * size)", "t13 = (t0 - t12)",
     ]  # fmt: skip
     params = ["keep", "weight", "beta2", "weight2", "root", "eps", "size"]
-    kernel = build("adamw", ["p", "g", "m", "v"], params, lines, [("p", "t13"), ("m", "t3"), ("v", "t7")])
-    return kernel.compile_cases(dtype)
+    return build("adamw", ["p", "g", "m", "v"], params, lines, [("p", "t13"), ("m", "t3"), ("v", "t7")])
+
+
+def compile_cases(dtype: str) -> list[Case]:
+    """What the compile check compiles, for one dtype."""
+    return _representative().compile_cases(dtype)
+
+
+def tuning() -> list[TritonKernel]:
+    """What the tuner is told."""
+    return [_representative().tuning()]

@@ -24,6 +24,8 @@ import triton.language as tl
 from . import runtime
 from .cases import Case
 from .runtime import FLOATING, INTERPRET, Launch, Memo
+from .tune import references
+from .tune.declared import TritonKernel, call, empty, float64, normal, plane, rounded
 from .tune.space import Config, Space, Tunable, powers_of_two
 from .windows import strides_of, three
 
@@ -286,11 +288,14 @@ def _run(
             raise TypeError(f"{name}: takes floating-point arrays of one dtype, and a row-major output of fewer than "
                             f"2**31 elements; got {x.dtype} {tuple(x.shape)} -> {out.dtype} {tuple(out.shape)} "
                             f"strides {tuple(out.strides)}")  # fmt: skip
-        settings = config or runtime.tuned(kernel, SPACE, (out.size,), x.dtype)
-        settings = SPACE.complete(settings) if settings else default_for((out.size,))
+        ints, constants = given()
+        taps = math.prod(window[0] if window else [n for name, n in constants.items() if name[0] in "KW"])
+        places = math.prod(out.shape[2:]) // (taps if kernel is unfold_kernel else 1)
+        config = config or runtime.tuned(kernel, SPACE, (out.shape[0] * out.shape[1], places, taps), x.dtype)
+        settings = SPACE.complete(config) if config else default_for((out.size,))
         if INTERPRET and config is None:
             settings["BLOCK"] = min(triton.next_power_of_2(max(out.size, 1)), _INTERPRETED_TILE)
-        warps, (ints, constants) = settings.pop("num_warps"), given()
+        warps = settings.pop("num_warps")
         launch = _launches[key] = Launch(
             kernel, (triton.cdiv(out.size, settings["BLOCK"]),), (out.size, out.shape[1], *ints),
             {**constants, **settings}, num_warps=warps)  # fmt: skip
@@ -333,3 +338,90 @@ def compile_cases(dtype: str) -> list[Case]:
     kernel = {"K1": 1, "K2": 3, "K3": 3}
     cases.append(Case("unfold", unfold_kernel, (pointer, pointer, *ints), kernel, SPACE))
     return cases
+
+
+def tuning() -> list[TritonKernel]:
+    """What the tuner is told: windows at every second place. The shape is of the output, as that of a launch."""
+
+    def window(taps: Any) -> Any:
+        return taps.shape, (2, 2), tuple((k - 1) // 2 for k in taps.shape), (1, 1)
+
+    def arrays(forward: bool, *kinds: str, columns: bool = False, index: bool = False) -> Any:
+        def made(shape: Any, dtype: str, rng: Any) -> Any:
+            sizes: Any
+            places: Any
+            sizes, taps = plane(*shape[1:])
+            if forward:
+                places, sizes = (
+                    sizes,
+                    tuple(1 if k == 1 == q else 2 * q - k % 2 for q, k in zip(sizes, taps, strict=True)),
+                )
+            else:
+                places = tuple((n + 2 * ((k - 1) // 2) - k) // 2 + 1 for n, k in zip(sizes, taps, strict=True))
+            picture, places = (1, shape[0], *sizes), (1, shape[0], *places)
+            # what has a shape alone: the window's and the picture's
+            given = [normal(rng, picture if forward else places, dtype), np.zeros(taps), np.zeros(sizes)]
+            if index:
+                given += [rounded(lambda: best([rng.standard_normal(picture), *given[1:]])[1], rng, places, "int64")]
+            out = (*places[:2], *taps, *places[2:]) if columns else places if forward else picture
+            return given, [empty(out, kind or dtype) for kind in kinds]
+
+        return made
+
+    def seen(inputs: Any, fill: float = 0.0) -> Any:
+        return references.windows(inputs[0].astype(np.float64), inputs[1].shape, 2, fill)
+
+    def best(inputs: Any) -> Any:
+        """The greatest of each window, and its place."""
+        found, (high, wide) = seen(inputs, -np.inf), inputs[1].shape
+        i, j = np.divmod(found.argmax(-1), wide)
+        row = np.arange(found.shape[-3])[:, None] * 2 - (high - 1) // 2 + i
+        return found.max(-1), row * inputs[2].shape[1] + np.arange(found.shape[-2]) * 2 - (wide - 1) // 2 + j
+
+    def greatest(inputs: Any) -> Any:
+        top, index = best(inputs)
+        return [(top, 0.0, 1), (index.astype(np.float64), 0.0, 1)]
+
+    def back(inputs: Any) -> Any:
+        g, _, sizes, index = float64(inputs)
+        planes = g.shape[1]
+        out, size = np.zeros((2, planes, sizes.size))
+        rows = np.arange(planes)[:, None]
+        np.add.at(out, (rows, index.reshape(planes, -1)), g.reshape(planes, -1))
+        np.add.at(size, (rows, index.reshape(planes, -1)), np.abs(g).reshape(planes, -1))
+        return [(*(a.reshape(1, planes, *sizes.shape) for a in (out, size)), 9)]
+
+    def spread(inputs: Any) -> Any:
+        x, taps, sizes = float64(inputs)
+        every = np.repeat(x[..., None], taps.size, -1)
+        return [(*(references.scattered(v, taps.shape, 2, sizes.shape) for v in (every, np.abs(every))), taps.size)]
+
+    def sums(inputs: Any) -> Any:
+        found = seen(inputs)
+        return [(found.sum(-1), np.abs(found).sum(-1), found.shape[-1])]
+
+    def unfolded(inputs: Any) -> Any:
+        columns = np.moveaxis(seen(inputs), -1, 2)
+        return [(columns.reshape(*columns.shape[:2], *inputs[1].shape, *columns.shape[3:]), 0.0, 1)]
+
+    def declared(kernel: Any, given: Any, reference: Any, launch: Any, passes: float, every: bool = False) -> Any:
+        def count(shape: Any) -> Any:
+            return shape[0] * shape[1] * (shape[2] if every else 1)
+
+        return TritonKernel(
+            kernel, ("planes", "places", "taps"), SPACE, given, launch, reference,
+            lambda s, size, c: (1.0 * s[0] * s[1] * s[2], size * passes * count(s)), (3, 121, 9),
+            lambda s, dtype, target: default_for((count(s),)), kept=("taps",))  # fmt: skip
+
+    return [
+        declared(max_pool_kernel, arrays(True, "", "int64"), greatest,
+                 lambda i, o, c: call(max_pool_forward, i[0], *o, window(i[1]), c), 5),
+        declared(max_pool_backward_kernel, arrays(False, "", index=True), back,
+                 lambda i, o, c: call(max_pool_backward, i[0], i[3], *o, window(i[1]), c), 2),
+        declared(window_sum_kernel, arrays(True, ""), sums,
+                 lambda i, o, c: call(window_sum, i[0], *o, *window(i[1])[:3], c), 5),
+        declared(window_spread_kernel, arrays(False, ""), spread,
+                 lambda i, o, c: call(window_spread, i[0], *o, *window(i[1])[:3], c), 1.25),
+        declared(unfold_kernel, arrays(True, "", columns=True), unfolded,
+                 lambda i, o, c: call(unfold, i[0], *o, window(i[1]), c), 1.5, every=True),
+    ]  # fmt: skip

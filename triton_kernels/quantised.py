@@ -22,6 +22,7 @@ from . import runtime
 from .cases import Case
 from .matmul import join_kernel, parts_for
 from .runtime import INTERPRET, Launch, Memo
+from .tune.declared import SINGLES, TritonKernel, call, empty, integers, normal, of_products
 from .tune.space import Config, Constraint, Space, Tunable, powers_of_two
 
 SPACE = Space(
@@ -141,8 +142,8 @@ def _prepare(name: str, x: Any, weight: Any, scale: Any, zero: Any, out: Any, bi
     if four and (zero.shape != scale.shape or k % max(groups, 1) or group_of(k, groups) % 16):
         raise ValueError(f"{came}: groups of a multiple of 16 weights are needed, as many zeros as scales")
     group = group_of(k, groups)
-    found = config or runtime.tuned(weight_kernel, SPACE, (m, n, k), x.dtype)
-    settings = SPACE.complete(found) if found else default_for((m, n, k), x.dtype)
+    config = config or runtime.tuned(weight_kernel, SPACE, (m, n, k), x.dtype)
+    settings = SPACE.complete(config) if config else default_for((m, n, k), x.dtype)
     if INTERPRET and config is None:
         for axis, size in (("M", m), ("N", n), ("K", k)):
             settings[f"BLOCK_{axis}"] = min(max(16, triton.next_power_of_2(max(size, 1))), _INTERPRETED_TILE)
@@ -201,3 +202,22 @@ def compile_cases(dtype: str) -> list[Case]:
         cases.append(Case(f"weight_int{4 if four else 8}", weight_kernel, arguments, constants, space, default,
                           elsewhere))  # fmt: skip
     return cases
+
+
+def tuning() -> list[TritonKernel]:
+    """What the tuner is told: weights of 8 bits, whose choice those of 4 bits take too."""
+
+    def arrays(shape: Any, dtype: str, rng: Any) -> Any:
+        m, n, k = shape
+        given = [normal(rng, (m, k), dtype), integers(rng, 255, (n, k), "int16").astype(np.int8), normal(rng, n, dtype)]
+        return given, [empty((m, n), dtype)]
+
+    def expected(inputs: Any) -> Any:
+        x, scale = (a.astype(np.float64) for a in (inputs[0], inputs[2]))
+        weight = inputs[1].astype(np.float64)
+        return [((x @ weight.T) * scale, (np.abs(x) @ np.abs(weight).T) * np.abs(scale), x.shape[1])]
+
+    return [TritonKernel(weight_kernel, ("M", "N", "K"), SPACE, arrays,
+                         lambda i, o, c: call(weight_int8_forward, *i, *o, config=c), expected,
+                         of_products(lambda s: s, second=0.5), (70, 70, 150),
+                         lambda shape, dtype, target: default_for(shape, dtype), SINGLES)]  # fmt: skip

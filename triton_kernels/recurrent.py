@@ -31,6 +31,8 @@ import triton.language as tl
 from . import runtime, scalar
 from .cases import Case
 from .runtime import BFLOAT16, INTERPRET, Launch, Memo
+from .tune import references
+from .tune.declared import SINGLES, TritonKernel, call, empty, float64, normal
 from .tune.space import Config, Constraint, Space, Tunable, powers_of_two
 
 KINDS = {"lstm": 0, "gru": 1, "tanh": 2, "relu": 3}
@@ -326,3 +328,81 @@ def compile_cases(dtype: str) -> list[Case]:
             constants = {**case.constexprs, "PRECISION": "tf32"}
             cases.append(Case(f"{case.name}_tf32", case.kernel, case.arguments, constants, Space.of([SPACE.default])))
     return cases
+
+
+def tuning() -> list[TritonKernel]:
+    """What the tuner is told: two steps of an LSTM, each a launch."""
+
+    def made(shape: Any, dtype: str, rng: Any) -> Any:
+        """The sums of the inputs, the weight, the first states and cells."""
+        n, hidden = shape
+        found = [normal(rng, size, kind) for size, kind in (((2 * n, 4 * hidden), "float32"),
+                 ((4 * hidden, hidden), dtype), ((n, hidden), dtype), ((n, hidden), "float32"))]  # fmt: skip
+        if rng is not None:
+            found[1] *= found[1].dtype.type(hidden**-0.5)
+        return found
+
+    def places(shape: Any, forward: bool) -> Any:
+        n = shape[0]
+        steps = [[0, n, 0, 0, 0, 0, 0, 0], [n, n, 0, n, 0, 0, 0, 0]]
+        back = [[n, n, 0, 0, 0, n, 0, 0], [0, n, n, n, 0, 0, 0, 0]]
+        return np.array(steps if forward else back, np.int32)
+
+    def forward(shape: Any, dtype: str, rng: Any) -> Any:
+        n, hidden = shape
+        sums, weight, h0, c0 = made(shape, dtype, rng)
+        outputs = [empty(s, dtype) for s in ((n, hidden), (2 * n, hidden), (2 * n, 4 * hidden), (2 * n, hidden))]
+        return [sums, weight, h0, places(shape, True), c0], [empty((n, hidden), "float32"), *outputs]
+
+    def backward(shape: Any, dtype: str, rng: Any) -> Any:
+        n, hidden = shape
+        sums, weight, h0, c0 = made(shape, dtype, rng)
+        known = [empty(s, dtype) for s in ((2 * n, hidden), (2 * n, hidden), (2 * n, 4 * hidden))]
+        if rng is not None:
+            for out, value in zip(known, references.lstm(*float64([sums, weight, h0, c0])), strict=False):
+                out[...] = value
+        y, cells, gates = known
+        given = [normal(rng, (2 * n, hidden), dtype), weight, cells, c0.astype(weight.dtype), gates, y,
+                 places(shape, False), normal(rng, (n, hidden), "float32"),
+                 normal(rng, (n, hidden), "float32")]  # fmt: skip
+        return given, [empty((n, hidden), "float32"), empty((n, hidden), "float32"), empty((2 * n, 4 * hidden), dtype)]
+
+    def expected(inputs: Any) -> Any:
+        sums, weight, h0, _, c0 = float64(inputs)
+        y, cells, gates, last = references.lstm(sums, weight, h0, c0)
+        size = 2.0 + np.abs(sums).max() + np.abs(weight).sum(1).max() + np.abs(c0).max()
+        return [(a, np.full(a.shape, size), weight.shape[1]) for a in (cells[len(h0) :], last, y, gates, cells)]
+
+    def gradient(inputs: Any) -> Any:
+        g, weight, cells, c0, gates, _, _, dh, dc = float64(inputs)
+        dz, first = references.lstm_gradients(g, weight, cells, c0, gates, dh, dc)
+        size = (np.abs(g).max() + np.abs(dh).max() + np.abs(dc).max()) * (2.0 + np.abs(cells).max())
+        size *= 1.0 + np.abs(weight).sum(0).max()
+        terms = len(weight)
+        found = [(np.zeros_like(first), 0.0, 1), (first, np.full(first.shape, size), terms)]
+        return [*found, (dz, np.full(dz.shape, size), terms)]
+
+    def begin_forward(i: Any, o: Any) -> None:
+        o[0][...] = i[4]
+
+    def begin_backward(i: Any, o: Any) -> None:
+        o[0][...], o[1][...] = i[7], i[8]
+
+    def run_forward(i: Any, o: Any, c: Any) -> None:
+        call(steps_forward, "lstm", *i[:2], None, i[2], *o, i[3], 1, c)
+
+    def run_backward(i: Any, o: Any, c: Any) -> None:
+        call(steps_backward, "lstm", *i[:6], *o, i[6], 1, c)
+
+    def work(s: Any, size: int, c: Config) -> Any:
+        n, hidden = s
+        return 16.0 * n * hidden * hidden, size * 2.0 * (4 * hidden * hidden + 12 * n * hidden)
+
+    common: Any = {"axes": ("sequences", "hidden"), "space": SPACE, "small": (5, 50), "dtypes": SINGLES, "work": work,
+                   "default": lambda shape, dtype, target: default_for(shape)}  # fmt: skip
+    return [
+        TritonKernel(rnn_step_kernel, arrays=forward, reference=expected, launch=run_forward, begin=begin_forward,
+                     **common),
+        TritonKernel(rnn_step_backward_kernel, arrays=backward, reference=gradient, launch=run_backward,
+                     begin=begin_backward, **common),
+    ]  # fmt: skip

@@ -24,6 +24,7 @@ import triton.language as tl
 from . import runtime, scalar
 from .cases import Case
 from .runtime import FLOATING, INTERPRET, Launch, Memo
+from .tune.declared import TritonKernel, call, each, empty, float64, normal
 from .tune.space import Config, Constraint, Space, Tunable, powers_of_two
 
 SPACE = Space(
@@ -328,7 +329,7 @@ def _prepare_arg(kind: str, x: Any, keep: list[int], over: list[int], out: Any, 
             f"{tuple(x.shape)} strides {tuple(x.strides)}. Remedy: make it contiguous first."
         )
     count, stride = (sizes[0], strides[0]) if sizes else (1, 0)
-    settings = _settings(config, out.size, count)
+    settings = _settings(config or runtime.tuned(arg_kernel, SPACE, (out.size, count), x.dtype), out.size, count)
     warps = settings.pop("num_warps")
     kept_dims, kept = _axes(kind, x, keep)
     out_dims, target = _axes(kind, out, range(out.ndim))
@@ -437,3 +438,30 @@ def compile_cases(dtype: str) -> list[Case]:
     constants = {"KIND": "argmax", "VALUES": True, **shared}
     place = Case("place", place_kernel, (pointer, "*i64", pointer, 99_000, 99, 10), {}, _PLACE_SPACE)
     return [*cases, Case("reduce_argmax", arg_kernel, arguments, constants, SPACE), place]
+
+
+def tuning() -> list[TritonKernel]:
+    """What the tuner is told: of the kinds the sum, and of the places that of the greatest."""
+
+    def summed(shape: Any, dtype: str, rng: Any) -> Any:
+        return [normal(rng, shape, dtype)], [empty(shape[:1], dtype)]
+
+    def placed(shape: Any, dtype: str, rng: Any) -> Any:
+        return [normal(rng, shape, dtype)], [empty(shape[:1], "int64"), empty(shape[:1], dtype)]
+
+    def total(inputs: Any) -> Any:
+        (x,) = float64(inputs)
+        return [(x.sum(1), np.abs(x).sum(1), x.shape[1])]
+
+    def greatest(inputs: Any) -> Any:
+        (x,) = float64(inputs)
+        return [(x.argmax(1).astype(np.float64), 0.0, 1), (x.max(1), 0.0, 1)]
+
+    common: Any = {"axes": ("rows", "columns"), "space": SPACE, "small": (5, 4099), "work": each(1, 1),
+                   "default": lambda shape, dtype, target: default_for(shape)}  # fmt: skip
+    return [
+        TritonKernel(reduce_kernel, arrays=summed, reference=total,
+                     launch=lambda i, o, c: call(reduce_forward, "sum", *i, 1, *o, config=c), **common),
+        TritonKernel(arg_kernel, arrays=placed, reference=greatest,
+                     launch=lambda i, o, c: call(reduce_forward, "argmax", *i, 1, o[0], c, o[1]), **common),
+    ]  # fmt: skip

@@ -13,6 +13,7 @@ Source: Keys, IEEE Trans. ASSP 29 (1981), for the weights of cubic taps; the tab
 # mypy: disable-error-code="no-untyped-def,untyped-decorator"
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -23,6 +24,7 @@ import triton.language as tl
 from . import pool, runtime
 from .cases import Case
 from .runtime import FLOATING, INTERPRET, Launch, Memo
+from .tune.declared import TritonKernel, empty, float64, integers, normal, plane
 from .tune.space import Config, Space, Tunable, powers_of_two
 from .windows import strides_of, three
 
@@ -90,8 +92,9 @@ def _prepare(x: Any, tables: Sequence[Table], y: Any, config: Config | None) -> 
             f"{tuple(x.shape)} -> {y.dtype} {tuple(y.shape)}, tables "
             + ", ".join(f"{at.dtype} {tuple(at.shape)} {w.dtype} {tuple(w.shape)}" for at, w in tables)
         )
-    settings = config or runtime.tuned(resample_kernel, SPACE, (y.size,), x.dtype)
-    settings = SPACE.complete(settings) if settings else default_for((y.size,))
+    shape = (y.shape[0] * y.shape[1], math.prod(y.shape[2:]), math.prod(at.shape[1] for at, _ in tables))
+    config = config or runtime.tuned(resample_kernel, SPACE, shape, x.dtype)
+    settings = SPACE.complete(config) if config else default_for((y.size,))
     if INTERPRET and config is None:
         settings["BLOCK"] = min(triton.next_power_of_2(max(y.size, 1)), _INTERPRETED_TILE)
     warps = settings.pop("num_warps")
@@ -114,3 +117,31 @@ def compile_cases(dtype: str) -> list[Case]:
     arguments = (pointer, *table * 3, pointer, 6422528, 64, 1, 56, 56, 50176, 784, 0, 28, 1)
     constants = {"COMPUTE": tl.float64 if dtype == "fp64" else tl.float32, "DIMS": 2, "T1": 1, "T2": 2, "T3": 2}
     return [Case("resample", resample_kernel, arguments, constants, SPACE)]
+
+
+def tuning() -> list[TritonKernel]:
+    """What the tuner is told: as many places as the input has."""
+
+    def arrays(shape: Any, dtype: str, rng: Any) -> Any:
+        sizes, taps = plane(*shape[1:])
+        kind = np.dtype(weight_type(empty(0, dtype).dtype)).name
+        tables = [t for q, k in zip(sizes, taps, strict=True)
+                  for t in (integers(rng, q, (q, k), "int32"), normal(rng, (q, k), kind))]  # fmt: skip
+        return [normal(rng, (1, shape[0], *sizes), dtype), *tables], [empty((1, shape[0], *sizes), dtype)]
+
+    def expected(inputs: Any) -> Any:
+        found = []
+        for made in (lambda a: a, np.abs):
+            x, at1, w1, at2, w2 = (made(a) for a in float64(inputs))
+            columns = sum(x[..., at2[:, t]] * w2[:, t] for t in range(at2.shape[1]))
+            found.append(sum(columns[..., at1[:, t], :] * w1[:, t, None] for t in range(at1.shape[1])))
+        return [(found[0], found[1] + 1e-7, inputs[1].shape[1] * inputs[3].shape[1])]
+
+    def launch(i: Any, o: Any, c: Any) -> None:
+        resample(i[0], ((i[1], i[2]), (i[3], i[4])), o[0], c)
+
+    def work(s: Any, size: int, c: Config) -> Any:
+        return 2.0 * s[0] * s[1] * s[2], 2.0 * size * s[0] * s[1]
+
+    return [TritonKernel(resample_kernel, ("planes", "places", "taps"), SPACE, arrays, launch, expected, work,
+                         (3, 121, 9), lambda s, dtype, target: default_for(s), kept=("taps",))]  # fmt: skip

@@ -38,6 +38,7 @@ TYPE_NAMES: dict[np.dtype, str] = {
 FLOATING = (np.dtype(np.float16), BFLOAT16, np.dtype(np.float32), np.dtype(np.float64))
 _MAX_GRID = (2**31 - 1, 65535, 65535)
 _MAX_PLANS = 4096  # launches remembered by one launcher, before it starts afresh
+_MAX_CHOSEN = 1 << 16
 
 INTERPRET = type(tl.cdiv).__name__ == "InterpretedFunction"  # how Triton's own functions were made at its import
 if interpreting() != INTERPRET:
@@ -175,20 +176,42 @@ def target() -> str:
 
 
 def device_name() -> str:
-    """The current GPU as results are filed under: its name and architecture."""
+    """What results are filed under: the current GPU's name and architecture, or the interpreter."""
+    if INTERPRET:
+        return "Triton's interpreter"
     owner = host()
     device = owner.current_device()
     major, minor = owner.capability(device)
     return f"{owner.name(device)} (sm_{major}{minor})"
 
 
-def tuned(kernel: Any, space: Space, shape: tuple[int, ...], dtype: Any) -> Config | None:
-    """The config that the tuner has stored for a kernel on this GPU, where its space still has it; else None."""
-    if INTERPRET or _host is None:
+_asked: dict[Any, tuple[str, tuple[int, ...], str]] = {}  # by a kernel's function, what was asked of the tuner last
+_chosen: dict[Any, Config | None] = {}
+
+
+def tuned(kernel: Any, space: Space, shape: tuple[int, ...], dtype: Any, name: str = "") -> Config | None:
+    """The config that is stored for a kernel on this GPU, where its space still has it, as a new dict; else None.
+
+    name : what the tuner calls it, where that is not the kernel's own name.
+    """
+    fn = kernel.fn
+    name = name or fn.__name__
+    _asked[fn] = (name, shape, dtype.name)
+    if _host is None and not INTERPRET:
         return None
+    key = (fn, name, shape, dtype, -1 if INTERPRET else _host.current_device())  # type: ignore[union-attr]
     try:
-        name, source = kernel.fn.__name__, lambda: source_of(kernel)
-        found = lookup.best(name, shape, np.dtype(dtype).name, device_name(), source)
+        found = _chosen[key]
+    except KeyError:
+        if len(_chosen) >= _MAX_CHOSEN:
+            _chosen.clear()
+        found = _chosen[key] = _stored(kernel, space, name, shape, dtype)
+    return None if found is None else dict(found)
+
+
+def _stored(kernel: Any, space: Space, name: str, shape: tuple[int, ...], dtype: Any) -> Config | None:
+    try:
+        found = lookup.best(name, shape, dtype.name, device_name(), lambda: source_of(kernel))
         return None if found is None else space.complete(found)
     except Exception:  # of the host's, or a result of a newer space: no kernel may fail for want of a faster config
         return None
@@ -199,6 +222,7 @@ _memos: weakref.WeakSet[Memo] = weakref.WeakSet()
 
 def forget_launches() -> None:
     """Have every launcher ask for its configs again."""
+    _chosen.clear()
     for memo in list(_memos):
         memo.clear()
 
@@ -235,7 +259,7 @@ class Launch:
     memo on `key_of`, which holds the dtypes.
     """
 
-    __slots__ = ("_fast", "_plans", "_prepared", "_said", "constexprs", "grid", "ints", "kernel", "options")
+    __slots__ = ("_fast", "_plans", "_prepared", "_said", "asked", "constexprs", "grid", "ints", "kernel", "options")
 
     def __init__(
         self,
@@ -248,6 +272,8 @@ class Launch:
         num_stages: int = 2,
     ) -> None:
         self.kernel = kernel
+        self.asked = _asked.get(kernel.fn)
+        """What its launcher asked the tuner just before: the name, shape and dtype that results are stored under."""
         x, y, z = (*(int(n) for n in grid), 1, 1)[:3]
         self.grid = (x, y, z)
         self.ints = tuple(int(i) for i in ints)

@@ -25,6 +25,7 @@ import triton.language as tl
 from . import runtime, scalar
 from .cases import Case
 from .runtime import FLOATING, INTERPRET, Launch, Memo
+from .tune.declared import TritonKernel, call, each, empty, float64, normal, rounded
 from .tune.space import Config, Space
 
 SPACE = Space.of([
@@ -270,9 +271,8 @@ def _prepare(kind: str, x: Any, dim: int, others: tuple[Any, ...], reverse: bool
     if x.size == 0:
         return lambda arrays: None
     kernel = scan_backward_kernel if backward else scan_kernel
-    settings = settings_for(
-        (rows, length, inner), config or runtime.tuned(kernel, SPACE, (rows, length, inner), x.dtype)
-    )
+    config = config or runtime.tuned(kernel, SPACE, (rows // inner, length, inner), x.dtype)
+    settings = settings_for((rows, length, inner), config)
     if config is None and not INTERPRET and kind == "logsumexp" and settings == SPACE.default:
         settings = dict(_LOG)
     warps = settings.pop("num_warps")
@@ -360,3 +360,39 @@ def compile_cases(dtype: str) -> list[Case]:
                 Case(f"scan_{kind}_backward {phase}", scan_backward_kernel, arguments, {"KIND": kind, **common}, space)
             )
     return cases
+
+
+def tuning() -> list[TritonKernel]:
+    """What the tuner is told: a running sum, and the gradient of a running log-sum."""
+
+    def forward(shape: Any, dtype: str, rng: Any) -> Any:
+        return [normal(rng, shape, dtype)], [empty(shape, dtype)]
+
+    def backward(shape: Any, dtype: str, rng: Any) -> Any:
+        g, x = normal(rng, shape, dtype), normal(rng, shape, dtype)
+        y = rounded(lambda: np.logaddexp.accumulate(x.astype(np.float64), 1), rng, shape, dtype)
+        return [g, x, y], [empty(shape, dtype)]
+
+    def expected(inputs: Any) -> Any:
+        (x,) = float64(inputs)
+        return [(x.cumsum(1), np.abs(x).cumsum(1), x.shape[1])]
+
+    def gradient(inputs: Any) -> Any:
+        g, x, y = float64(inputs)
+        found = []
+        for each_g in (g, np.abs(g)):
+            after, out = np.zeros_like(g[:, 0]), np.empty_like(g)
+            for j in reversed(range(x.shape[1])):
+                after = each_g[:, j] + (np.exp(y[:, j] - y[:, j + 1]) * after if j + 1 < x.shape[1] else 0.0)
+                out[:, j] = np.exp(x[:, j] - y[:, j]) * after
+            found.append(out)
+        return [(found[0], found[1] * (1.0 + np.abs(y)) + 1e-7, x.shape[1])]
+
+    common: Any = {"axes": ("outer", "length", "inner"), "space": SPACE, "small": (2, 40, 3),
+                   "default": lambda s, dtype, target: default_for((s[0] * s[2], *s[1:]))}  # fmt: skip
+    return [
+        TritonKernel(scan_kernel, arrays=forward, reference=expected, work=each(2, 20),
+                     launch=lambda i, o, c: call(scan_forward, "sum", *i, 1, *o, config=c), **common),
+        TritonKernel(scan_backward_kernel, arrays=backward, reference=gradient, work=each(4, 40),
+                     launch=lambda i, o, c: call(scan_backward, "logsumexp", *i, 1, *o, c), **common),
+    ]  # fmt: skip

@@ -24,6 +24,7 @@ from . import runtime
 from .cases import Case
 from .indexing import block_for
 from .runtime import INTERPRET, TYPE_NAMES, Launch, Memo
+from .tune.declared import TritonKernel, call, empty, float64, integers, normal, zeroed
 from .tune.space import Config, Constraint, Space, Tunable, powers_of_two
 
 SPACE = Space(
@@ -150,7 +151,8 @@ def segment_sum(rows: Any, places: Any, order: Any, out: Any, add: bool = False,
 def _prepare(rows: Any, out: Any, add: bool, skip: int, config: Config | None) -> Any:
     (outer, m, inner), n = rows.shape, out.shape[1]
     columns = outer * inner
-    settings = SPACE.complete(config or runtime.tuned(segment_sum_kernel, SPACE, (m, columns), rows.dtype))
+    config = config or runtime.tuned(segment_sum_kernel, SPACE, (m, columns), rows.dtype)
+    settings = SPACE.complete(config)
     if INTERPRET and config is None:
         settings["TILE"] = min(
             triton.next_power_of_2(triton.cdiv(m, settings["LENGTH"])) * triton.next_power_of_2(columns),
@@ -207,3 +209,28 @@ def compile_cases(dtype: str) -> list[Case]:
             Case(f"segment_sum{name}", segment_sum_kernel, sums, {**constants, "ADD": True}, SPACE),
         ]
     return cases
+
+
+def tuning() -> list[TritonKernel]:
+    """What the tuner is told: four slices a place; the heads' kernel goes with that of the sums."""
+
+    def arrays(shape: Any, dtype: str, rng: Any) -> Any:
+        m, columns = shape
+        places, n = integers(rng, m // 4 + 1, m), m // 4 + 1
+        order = empty(m, "int64") if rng is None else rng.permutation(m)
+        places.sort()
+        return [normal(rng, (1, m, columns), dtype), places, order], [empty((1, n, columns), dtype)]
+
+    def expected(inputs: Any) -> Any:
+        rows, places, order = float64(inputs)
+        sums, sizes = np.zeros((2, 1, len(places) // 4 + 1, rows.shape[2]))
+        np.add.at(sums[0], places, rows[0, order])
+        np.add.at(sizes[0], places, np.abs(rows[0, order]))
+        return [(sums, sizes, 64)]
+
+    def work(s: Any, size: int, c: Config) -> Any:
+        return 1.0 * s[0] * s[1], size * 1.25 * s[0] * s[1] + 32.0 * s[0]
+
+    return [TritonKernel(segment_sum_kernel, ("slices", "columns"), SPACE, arrays,
+                         lambda i, o, c: call(segment_sum, *i, *o, config=c), expected, work, (70, 33),
+                         begin=zeroed)]  # fmt: skip

@@ -22,6 +22,8 @@ import triton.language as tl
 from . import runtime, scalar
 from .cases import Case
 from .runtime import FLOATING, INTERPRET, Launch, Memo
+from .tune import references
+from .tune.declared import TritonKernel, call, empty, float64, normal, of_rows, rounded
 from .tune.space import Config, Constraint, Space, Tunable, powers_of_two
 
 SPACE = Space(
@@ -228,3 +230,32 @@ def compile_cases(dtype: str) -> list[Case]:
         arguments = (pointer, pointer, pointer, 999, 1000, 1000, 1000, 1000)
         cases.append(Case(name + "_backward", softmax_backward_kernel, arguments, constants, SPACE))
     return cases
+
+
+def tuning() -> list[TritonKernel]:
+    """What the tuner is told."""
+
+    def forward(shape: Any, dtype: str, rng: Any) -> Any:
+        return [normal(rng, shape, dtype)], [empty(shape, dtype)]
+
+    def backward(shape: Any, dtype: str, rng: Any) -> Any:
+        y = rounded(lambda: references.softmax(rng.standard_normal(shape)), rng, shape, dtype)
+        return [normal(rng, shape, dtype), y], [empty(shape, dtype)]
+
+    def expected(inputs: Any) -> Any:
+        y = references.softmax(float64(inputs)[0])
+        return [(y, y + 1e-7, y.shape[1])]
+
+    def gradient(inputs: Any) -> Any:
+        g, y = float64(inputs)
+        scale = y * (np.abs(g) + np.abs(g * y).sum(1, keepdims=True)) + 1e-7
+        return [(y * (g - (g * y).sum(1, keepdims=True)), scale, g.shape[1])]
+
+    common: Any = {"axes": ("rows", "columns"), "space": SPACE, "small": (5, 4099),
+                   "default": lambda shape, dtype, target: default_for(shape)}  # fmt: skip
+    return [
+        TritonKernel(softmax_kernel, arrays=forward, reference=expected, work=of_rows(2, 3, 6),
+                     launch=lambda i, o, c: call(softmax_forward, *i, *o, config=c), **common),
+        TritonKernel(softmax_backward_kernel, arrays=backward, reference=gradient, work=of_rows(3, 5, 4),
+                     launch=lambda i, o, c: call(softmax_backward, *i, *o, config=c), **common),
+    ]  # fmt: skip

@@ -25,6 +25,7 @@ import triton.language as tl
 from . import runtime
 from .cases import Case
 from .runtime import INTERPRET, TYPE_NAMES, Launch, Memo
+from .tune.declared import SINGLES, TritonKernel, call, empty, normal
 from .tune.space import Config, Constraint, Space, Tunable, powers_of_two
 
 SPACE = Space(
@@ -146,12 +147,14 @@ def declined(dtype: Any, n: int) -> str | None:
     return f"sorts rows of at most {LONGEST}, got {n}" if n > LONGEST else None
 
 
-def sort_forward(x: Any, values: Any, indices: Any, descending: bool = False, config: Config | None = None) -> None:
+def sort_forward(x: Any, values: Any, indices: Any, descending: bool = False, config: Config | None = None,
+                 merge_config: Config | None = None) -> None:  # fmt: skip
     """Sort each row of `x` (rows, n) into `values`, with the int64 `indices` that the elements had; stable.
 
-    NaN counts as the greatest, and equal elements keep their order, also when descending.
+    NaN counts as the greatest, and equal elements keep their order, also when descending. `merge_config` is for the
+    kernels that join sorted blocks.
     """
-    _order("sort", x, values, indices, x.shape[-1], descending, config)
+    _order("sort", x, values, indices, x.shape[-1], descending, config, merge_config)
 
 
 def topk_forward(x: Any, values: Any, indices: Any, largest: bool = True, config: Config | None = None) -> None:
@@ -159,7 +162,8 @@ def topk_forward(x: Any, values: Any, indices: Any, largest: bool = True, config
     _order("topk", x, values, indices, values.shape[-1], largest, config)
 
 
-def _order(name: str, x: Any, values: Any, indices: Any, k: int, descending: bool, config: Config | None) -> None:
+def _order(name: str, x: Any, values: Any, indices: Any, k: int, descending: bool, config: Config | None,
+           merge_config: Config | None = None) -> None:  # fmt: skip
     if x.ndim != 2 or not 0 <= k <= x.shape[1] or any(tuple(a.shape) != (x.shape[0], k) for a in (values, indices)):
         raise ValueError(f"{name}: rows {tuple(x.shape)} do not go into values {tuple(values.shape)} and indices "
                          f"{tuple(indices.shape)}")  # fmt: skip
@@ -171,17 +175,19 @@ def _order(name: str, x: Any, values: Any, indices: Any, k: int, descending: boo
         raise ValueError(f"{name}: takes contiguous arrays")
     if values.size == 0:
         return
-    key = (descending, *runtime.key_of(x, values, indices), config and tuple(config.items()))
+    key = (descending, *runtime.key_of(x, values, indices), config and tuple(config.items()),
+           merge_config and tuple(merge_config.items()))  # fmt: skip
     run = _launches.get(key)
     if run is None:
-        run = _launches[key] = _prepare(x, k, descending, config)
+        run = _launches[key] = _prepare(x, k, descending, config, merge_config)
     run(x, values, indices)
 
 
-def _prepare(x: Any, k: int, descending: bool, config: Config | None) -> Any:
+def _prepare(x: Any, k: int, descending: bool, config: Config | None, merge_config: Config | None) -> Any:
     """The passes for rows of this length: a function of x, values and indices."""
     rows, n = x.shape
-    settings = SPACE.complete(config or runtime.tuned(sort_kernel, SPACE, (rows, n), x.dtype))
+    config = config or runtime.tuned(sort_kernel, SPACE, (rows, n), x.dtype)
+    settings = SPACE.complete(config)
     wide = triton.next_power_of_2(max(n, 2))
     if INTERPRET and config is None:
         settings["TILE"] = min(wide * triton.next_power_of_2(rows), max(wide, _INTERPRETED_TILE), 1 << 13)
@@ -199,6 +205,10 @@ def _prepare(x: Any, k: int, descending: bool, config: Config | None) -> Any:
     if n <= block:
         one = sorting(n, k, True, False, n, 0)
         return lambda x, values, indices: one((x, values, indices, indices))
+    merge_config = merge_config or runtime.tuned(merge_kernel, MERGE_SPACE, (rows, n), x.dtype)
+    merge = MERGE_SPACE.complete(merge_config)
+    if INTERPRET and merge_config is None:
+        merge["TILE"] = min(triton.next_power_of_2(rows * n), 1 << 14)
     passes: list[Any] = []
     if 2 * k <= block:  # survivors of survivors
         length, stride, first = n, n, True
@@ -212,11 +222,12 @@ def _prepare(x: Any, k: int, descending: bool, config: Config | None) -> Any:
         passes.append((sorting(n, block, False, False, n, n), n))
         run = block
         while run < n:
-            passes.append((_merging(rows, n, run), n))
+            passes.append((_merging(rows, n, run, merge), n))
             run *= 2
-    tiled = MERGE_SPACE.default["TILE"] if not INTERPRET else min(triton.next_power_of_2(rows * k), 1 << 14)
+    tiled = merge["TILE"]
     keys_stride = passes[-1][1]
-    unpack = Launch(unpack_kernel, (triton.cdiv(rows * k, tiled),), [rows * k, k, keys_stride, n], {"TILE": tiled})
+    unpack = Launch(unpack_kernel, (triton.cdiv(rows * k, tiled),), [rows * k, k, keys_stride, n], {"TILE": tiled},
+                    num_warps=merge["num_warps"])  # fmt: skip
     merges = 2 * k > block
 
     def run_all(x: Any, values: Any, indices: Any) -> None:
@@ -233,9 +244,8 @@ def _prepare(x: Any, k: int, descending: bool, config: Config | None) -> Any:
     return run_all
 
 
-def _merging(rows: int, n: int, run: int) -> Launch:
-    settings = MERGE_SPACE.default
-    tile = settings["TILE"] if not INTERPRET else min(triton.next_power_of_2(rows * n), 1 << 14)
+def _merging(rows: int, n: int, run: int, settings: Config) -> Launch:
+    tile = settings["TILE"]
     return Launch(merge_kernel, (triton.cdiv(rows * n, tile),), [rows * n, n, run, run.bit_length()], {"TILE": tile},
                   num_warps=settings["num_warps"])  # fmt: skip
 
@@ -261,3 +271,33 @@ def compile_cases(dtype: str) -> list[Case]:
             Case("merge_keys", merge_kernel, ("*i64", "*i64", 99999, 9000, 512, 10), {}, MERGE_SPACE),
         ]
     return cases
+
+
+def tuning() -> list[TritonKernel]:
+    """What the tuner is told; the merges' choice is that of the last pass too, which looks the values up."""
+
+    def arrays(shape: Any, dtype: str, rng: Any) -> Any:
+        return [normal(rng, shape, dtype)], [empty(shape, dtype), empty(shape, "int64")]
+
+    def expected(inputs: Any) -> Any:
+        x = inputs[0].astype(np.float64)
+        order = x.argsort(1, kind="stable")
+        return [(np.take_along_axis(x, order, 1), 0.0, 1), (order.astype(np.float64), 0.0, 1)]
+
+    def passes(shape: Any) -> int:
+        return max(triton.next_power_of_2(shape[1]).bit_length() - 10, 0)
+
+    def sorting(s: Any, size: int, c: Config) -> Any:
+        return 0.25 * s[0] * s[1] * c["TILE"].bit_length() ** 2, s[0] * s[1] * (2.0 * size + 8 + 16 * passes(s))
+
+    def merging(s: Any, size: int, c: Config) -> Any:
+        return 1.0 * s[0] * s[1] * s[1].bit_length() * passes(s), 16.0 * s[0] * s[1] * passes(s)
+
+    common: Any = {"axes": ("rows", "columns"), "arrays": arrays, "reference": expected, "dtypes": SINGLES}
+    return [
+        TritonKernel(sort_kernel, space=SPACE, work=sorting,
+                     launch=lambda i, o, c: call(sort_forward, *i, *o, config=c),
+                     small=(3, 700), limits={"columns": (1, LONGEST)}, **common),
+        TritonKernel(merge_kernel, space=MERGE_SPACE, launch=lambda i, o, c: call(sort_forward, *i, *o, merge_config=c),
+                     work=merging, small=(1, 1500), limits={"columns": (1025, LONGEST)}, **common),
+    ]  # fmt: skip

@@ -1,7 +1,7 @@
 """What a GPU architecture has to offer, and how full a kernel can make it: figures to compile for one that is not here.
 
-Source: CUDA C programming guide, table of technical specifications by compute capability; vendors' data sheets for
-peaks (dense, without sparsity) and bandwidth.
+Source: CUDA C programming guide, table of technical specifications by compute capability; AMD's CDNA 3 instruction set
+and LLVM's AMDGPU guide; vendors' data sheets for peaks (dense, without sparsity) and bandwidth.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ class Device:
     shared_bytes: int  # of one multiprocessor
     bytes_per_s: float
     flops: dict[str, float]  # by dtype; products of matrices in 16 bits go through tensor cores
+    lanes: int = 32  # of a warp
+    threads: int = 1024  # that a block may have
 
     @property
     def shared_limit(self) -> int:
@@ -32,7 +34,8 @@ class Device:
 
 
 def _flops(half: float, single: float, double: float) -> dict[str, float]:
-    return {"float16": half, "bfloat16": half, "float32": single, "float64": double}
+    # whole numbers of 64 bits are put together from several operations of 32
+    return {"float16": half, "bfloat16": half, "float32": single, "float64": double, "int64": single / 4}
 
 
 DEVICES = {
@@ -43,6 +46,7 @@ DEVICES = {
         Device("sm_89", "RTX 4090", 128, 48, 24, 65536, 100 * 1024, 1.01e12, _flops(165e12, 82.6e12, 1.3e12)),
         Device("sm_90", "H100 SXM", 132, 64, 32, 65536, 228 * 1024, 3.35e12, _flops(989e12, 67e12, 34e12)),
         Device("sm_100", "B200", 148, 64, 32, 65536, 228 * 1024, 8.0e12, _flops(2250e12, 80e12, 40e12)),
+        Device("gfx942", "MI300X", 304, 32, 16, 131072, 64 * 1024, 5.3e12, _flops(1307e12, 163e12, 81.7e12), 64),
     )
 }
 
@@ -60,16 +64,16 @@ def occupancy(device: Device, registers: int, shared_bytes: int, num_warps: int)
     """How many blocks of a kernel one multiprocessor holds.
 
     Registers are handed out to warps by 256, in each of four partitions; a block's shared memory by 128 bytes, with
-    1 KiB besides that the system takes.
+    1 KiB besides that the system takes. AMD's warps of 64 get registers by 8 a lane, and at most 8 share a partition.
 
     >>> occupancy(DEVICES["sm_90"], 128, 0, 4)
     Occupancy(blocks=4, share=0.25, limit='registers')
     """
-    a_warp = -(-max(registers, 1) * 32 // 256) * 256
-    shared = -(-(shared_bytes + 1024) // 128) * 128
+    a_warp = -(-max(registers, 1) * device.lanes // (8 * device.lanes)) * 8 * device.lanes
+    shared = -(-(shared_bytes + (1024 if device.lanes == 32 else 0)) // 128) * 128
     fits = {
         "registers": device.registers // 4 // a_warp * 4 // num_warps,
-        "shared memory": device.shared_bytes // shared,
+        "shared memory": device.shared_bytes // shared if shared else device.blocks,
         "warps": device.warps // num_warps,
         "blocks": device.blocks,
     }

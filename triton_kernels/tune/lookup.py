@@ -21,8 +21,7 @@ FILE = "best.json"
 _FARTHEST = 4.0  # powers of two by which the sizes may differ in all, for another shape's config to be taken
 _MOST = 1 << 16
 
-Key = tuple[str, tuple[int, ...], str, str]
-_memo: dict[Key, Config | None] = {}
+_memo: dict[tuple[str, tuple[int, ...], str, str, Any], Config | None] = {}
 _entries: list[dict[str, Any]] = []
 _read: tuple[str, int, int] | None = None  # the file that `_entries` are from, when it was written and how long it is
 on_change: list[Callable[[], object]] = []
@@ -34,22 +33,23 @@ def best(
 ) -> Config | None:
     """The config stored for a kernel at a shape on a device, or None; not to be changed by the caller.
 
-    source : the hash of the kernel's text, or what computes it if there is a result to compare; results of another
-    text do not count.
+    source : the hash of the kernel's text, or what computes it if there is a result to compare, and then nothing is
+    remembered here; results of another text do not count.
 
     >>> best("no such kernel", (1, 2), "float32", "no such device") is None
     True
     """
     try:
-        return _memo[kernel, shape, dtype, device]
+        return _memo[kernel, shape, dtype, device, source]
     except KeyError:
         pass
     except TypeError:  # a shape that is no tuple
         return None
     found = _find(kernel, shape, dtype, device, source)
-    if len(_memo) >= _MOST:
-        _memo.clear()
-    _memo[kernel, shape, dtype, device] = found
+    if isinstance(source, str):  # kernels of one name may have several texts: a printed one has a form a layout
+        if len(_memo) >= _MOST:
+            _memo.clear()
+        _memo[kernel, shape, dtype, device, source] = found
     return found
 
 

@@ -10,7 +10,6 @@ multiprocessors counted, and spilled bytes moved twice. It ranks configs; it mea
 from __future__ import annotations
 
 import hashlib
-import importlib
 import math
 import time
 from collections.abc import Mapping, Sequence
@@ -20,13 +19,13 @@ from typing import Any
 import numpy as np
 
 from ..resources import Resources
+from .declared import TritonKernel, dtype_of
 from .devices import DEVICES, Device, Occupancy, occupancy
 from .measure import Built, Failed, failure_of
 from .problem import Shape
 from .space import Config
-from .triton_problems import KERNELS, Printed, TritonKernel, dtype_of
+from .triton_problems import Print, find
 
-_MARKS = (3, 5, 7, 11)
 _FULL_AT = 0.25  # the share of resident warps from which on memory and arithmetic are taken to be kept busy
 
 
@@ -37,7 +36,7 @@ class StaticMeasure:
     kernel: str
     shape: Shape
     dtype: str
-    printed: Printed | None
+    printed: Print | None
     target: str
     kind: str = "static"
     estimate: bool = True
@@ -53,24 +52,19 @@ class StaticMeasure:
 
         start_compiling(self.target)
         runtime: Any = stock  # another module than it was, in this process of our own
-        runtime.empty = lambda shape, dtype: np.empty(shape, dtype)  # scratch between two launches
-        self._kernel: TritonKernel = self.printed.kernel() if self.printed else KERNELS[self.kernel]
-        self._module: Any = importlib.import_module(f"..{self._kernel.module}", __package__)
+        runtime._host = _Nobody(DEVICES[self.target].product)
+        self._kernel: TritonKernel = find(self.kernel, self.printed)
         self._launched: list[_Compiled] = []
-        launched = self._launched
 
-        class Compiling(stock.Launch):
-            """A launch that compiles."""
+        def compiling(launch: Any, arrays: Sequence[Any], floats: tuple[float, ...] = (), reached: Any = ()) -> None:
+            """What a launch does here."""
+            specs = [_Argument(runtime.TYPE_NAMES[a.dtype]) for a in arrays]
+            threads(launch.options["num_warps"], self.target)
+            compiled = launch.kernel.run(*specs, *floats, *launch.ints, **launch.constexprs, **launch.options,
+                                         grid=launch.grid, warmup=True)  # fmt: skip
+            self._launched.append(_Compiled(compiled, launch.grid, launch.options["num_warps"]))
 
-            __slots__ = ()
-
-            def __call__(self, arrays: Sequence[Any], floats: tuple[float, ...] = (), reached: Any = ()) -> None:
-                specs = [runtime._Address(0, runtime.TYPE_NAMES[a.dtype]) for a in arrays]
-                compiled = self.kernel.run(*specs, *floats, *self.ints, **self.constexprs, **self.options,
-                                           grid=self.grid, warmup=True)  # fmt: skip
-                launched.append(_Compiled(compiled, math.prod(self.grid), self.options["num_warps"]))
-
-        vars(self._module)["Launch"] = Compiling
+        stock.Launch.__call__ = compiling  # type: ignore[method-assign, assignment]
         self._arrays: tuple[list[Any], list[Any]] | None = None
         self._times: dict[tuple[Any, ...], float] = {}
         return {"device": self.target, "triton": triton.__version__}
@@ -79,24 +73,28 @@ class StaticMeasure:
         from ..resources import resources_of
 
         if self._arrays is None:
-            self._arrays = self._empty()
+            self._arrays = self._kernel.arrays(self.shape, self.dtype, None)  # without content: they take no memory
         began = time.perf_counter()
         self._launched.clear()
         try:
-            self._kernel.launch(self._module, *self._arrays, config)
+            self._kernel.launch(*self._arrays, config)
             found = [(each, resources_of(each.compiled)) for each in self._launched]
+        except Failed:
+            raise
         except Exception as error:
             raise failure_of("compile", error) from error
         took = (time.perf_counter() - began) * 1e3
-        binary = hashlib.sha256(b"".join(each.compiled.asm["cubin"] for each in self._launched)).hexdigest()
+        binary = hashlib.sha256(b"".join(code_of(each.compiled) for each in self._launched))
+        binary.update(repr([each.grid for each in self._launched]).encode())  # one code, but another number of programs
         # the kernel itself, not what joins its parts
-        main, r = max(found, key=lambda pair: (pair[0].compiled.metadata.name == self.kernel, pair[0].programs))
+        name = self._kernel.kernel.fn.__name__
+        main, r = max(found, key=lambda pair: (pair[0].compiled.metadata.name == name, math.prod(pair[0].grid)))
         for _, other in found:
             limits(other, self.target)
         flops, moved = self._kernel.work(self.shape, dtype_of(self.dtype).itemsize, config)
-        facts = facts_of(r, self.target, self.dtype, flops, moved, main.programs, main.num_warps)
+        facts = facts_of(r, self.target, self.dtype, flops, moved, math.prod(main.grid), main.num_warps)
         self._times[tuple(config.items())] = facts["estimate_ms"]
-        return Built(binary, took, facts)
+        return Built(binary.hexdigest(), took, facts)
 
     def check(self, config: Config, seed: int = 0, odd: bool = False) -> float:
         """Nothing runs here: the best are checked in the interpreter, by the session."""
@@ -110,22 +108,55 @@ class StaticMeasure:
     def rounds(self, configs: Sequence[Config], count: int, seed: int) -> list[list[float]]:
         return [self.pairs(c, None, count)[0] for c in configs]
 
-    def _empty(self) -> tuple[list[Any], list[Any]]:
-        """Arrays of the whole shape. Their content is never touched, so that no memory is handed out for them."""
-        marks = _MARKS[: len(self.shape)]  # small sizes, all different, say which axes an array has
-        sizes = dict(zip(marks, self.shape, strict=True))
-        inputs, outputs = self._kernel.arrays(marks, self.dtype, np.random.default_rng(0))
-        first, second = (
-            [np.empty([sizes[n] for n in a.shape], a.dtype) for a in arrays] for arrays in (inputs, outputs)
-        )
-        return first, second
-
 
 @dataclass(frozen=True)
 class _Compiled:
     compiled: Any
-    programs: int
+    grid: tuple[int, ...]
     num_warps: int
+
+
+class _Argument:
+    """A pointer as compiling sees it: a dtype, 16-byte aligned, within 2 GiB."""
+
+    def __init__(self, dtype: str) -> None:
+        self.dtype = dtype
+
+    def data_ptr(self) -> int:
+        return 0
+
+    def ptr_range(self) -> int:
+        return 0
+
+
+class _Nobody:
+    """A host without a GPU: NumPy's arrays stand for the device's, and nobody looks into them."""
+
+    def __init__(self, product: str) -> None:
+        self.product = product
+
+    def empty(self, shape: Sequence[int], dtype: Any) -> np.ndarray:
+        return np.empty(shape, dtype)
+
+    def upload(self, array: np.ndarray) -> np.ndarray:
+        return array
+
+    def shared(self, count: int, dtype: Any) -> tuple[np.ndarray, np.ndarray]:
+        return (np.zeros(count, dtype),) * 2
+
+    def pointer(self, array: np.ndarray) -> int:
+        return 0
+
+    def current_device(self) -> int:
+        return 0
+
+    def capability(self, device: int) -> tuple[int, int]:
+        return (0, 0)
+
+    def name(self, device: int) -> str:
+        return f"{self.product}, which is not here"
+
+    def synchronize(self, device: int) -> None: ...
 
 
 def start_compiling(target: str) -> None:
@@ -135,7 +166,21 @@ def start_compiling(target: str) -> None:
 
     from ..driver import CompileOnlyDriver
 
-    triton.runtime.driver.set_active(CompileOnlyDriver(GPUTarget("cuda", int(target[3:]), 32)))
+    amd = target.startswith("gfx")
+    where = GPUTarget("hip", target, 64) if amd else GPUTarget("cuda", int(target[3:]), 32)
+    triton.runtime.driver.set_active(CompileOnlyDriver(where))
+
+
+def code_of(compiled: Any) -> bytes:
+    """The machine code."""
+    return compiled.asm["cubin" if "cubin" in compiled.asm else "hsaco"]  # type: ignore[no-any-return]
+
+
+def threads(num_warps: int, target: str) -> None:
+    """Look whether a block may have so many warps. *Raises*: Failed with the limit's name."""
+    lanes, most = DEVICES[target].lanes, DEVICES[target].threads
+    if num_warps * lanes > most:
+        raise Failed("constraints", f"asks for {num_warps * lanes:,} threads, a block of {target} may have {most:,}")
 
 
 def limits(r: Resources, target: str) -> None:
@@ -152,14 +197,17 @@ def facts_of(
     """What a compiled kernel occupies and its estimated time. *Raises*: Failed where it does not fit the target."""
     device = DEVICES[target]
     limits(r, target)
+    threads(num_warps, target)
     full = occupancy(device, r.registers, r.shared_bytes, num_warps)
     if full.blocks == 0:
-        raise Failed("constraints", f"no block fits a multiprocessor of {target}: {full.limit}")
-    spilled = 2.0 * r.spill_bytes * 32 * num_warps * programs
-    estimate = estimate_ms(device, dtype, flops, moved + spilled, programs, num_warps, full)
+        asked = f"{r.registers} registers a thread, {num_warps} warps, {r.shared_bytes:,} bytes of shared memory"
+        raise Failed("constraints", f"no block fits a multiprocessor of {target} for its {full.limit}: {asked}")
+    moved += 2.0 * r.spill_bytes * device.lanes * num_warps * programs
+    estimate = estimate_ms(device, dtype, flops, moved, programs, num_warps, full)
+    slow = flops / device.flops[dtype] > moved / device.bytes_per_s
     return {"registers": r.registers, "shared_bytes": r.shared_bytes, "spill_bytes": r.spill_bytes,
-            "occupancy": round(full.share, 3), "limited_by": full.limit, "programs": programs,
-            "estimate_ms": estimate}  # fmt: skip
+            "occupancy": round(full.share, 3), "limited_by": full.limit, "programs": programs, "flops": flops,
+            "bytes": moved, "bound_by": "arithmetic" if slow else "memory", "estimate_ms": estimate}  # fmt: skip
 
 
 def estimate_ms(

@@ -16,10 +16,16 @@ from typing import Any
 
 import numpy as np
 
-from .measure import SMALLEST, Built, Failed, failure_of, judge, launch_failure, tolerance
+from .declared import TritonKernel
+from .measure import SMALLEST, VENDOR, Built, Failed, failure_of, judge, launch_failure, tolerance
 from .problem import Shape
 from .space import Config
-from .triton_problems import KERNELS, Printed, TritonKernel
+from .triton_problems import Print, find
+
+VENDORS: dict[str, tuple[str, Callable[[Any, list[Any], Any], Any]]] = {
+    "matmul_kernel": ("cuBLAS (through CuPy)", lambda xp, inputs, out: xp.matmul(*inputs, out=out)),
+}
+"""What a GPU's vendor has for a kernel: its name, and a call of it on CuPy's arrays."""
 
 
 @dataclass
@@ -29,7 +35,7 @@ class TritonMeasure:
     kernel: str
     shape: Shape
     dtype: str
-    printed: Printed | None = None
+    printed: Print | None = None
     kind: str = "interpret"
     host: str = ""
     estimate: bool = False
@@ -55,8 +61,9 @@ class TritonMeasure:
             if runtime.mode() != "cuda":
                 runtime.connect(self._xp)
             facts["device"] = runtime.device_name()
-        self._kernel: TritonKernel = self.printed.kernel() if self.printed else KERNELS[self.kernel]
-        self._module = importlib.import_module(f"..{self._kernel.module}", __package__)
+            if self.kernel in VENDORS and self.dtype != "bfloat16":  # CuPy has none
+                facts["vendor"] = VENDORS[self.kernel][0]
+        self._kernel: TritonKernel = find(self.kernel, self.printed)
         self._runs: dict[tuple[Shape, int], _Run] = {}
         return facts
 
@@ -70,7 +77,7 @@ class TritonMeasure:
         return Built(name, (time.perf_counter() - began) * 1e3)
 
     def check(self, config: Config, seed: int = 0, odd: bool = False) -> float:
-        shape = tuple(min(n, 300 if self.kind == "interpret" else 1000) | 1 for n in self.shape) if odd else self.shape
+        shape = self._kernel.odd(self.shape, 300 if self.kind == "interpret" else 1000) if odd else self.shape
         return self._run(shape, seed).check(config)
 
     def pairs(self, config: Config, anchor: Config | None, count: int) -> tuple[list[float], list[float]]:
@@ -87,7 +94,8 @@ class TritonMeasure:
 
     def _run(self, shape: Shape, seed: int) -> _Run:
         if (shape, seed) not in self._runs:
-            self._runs[shape, seed] = _Run(self._kernel, self._module, shape, self.dtype, seed, self._xp)
+            run = self._runs[shape, seed] = _Run(self._kernel, shape, self.dtype, seed, self._xp)
+            run.name = self.kernel
         return self._runs[shape, seed]
 
 
@@ -123,8 +131,9 @@ def timed(
 class _Run:
     """The arrays of one shape and seed, and what they should become."""
 
-    def __init__(self, kernel: TritonKernel, module: Any, shape: Shape, dtype: str, seed: int, xp: Any) -> None:
-        self.kernel, self.module, self.dtype, self.xp = kernel, module, dtype, xp
+    def __init__(self, kernel: TritonKernel, shape: Shape, dtype: str, seed: int, xp: Any) -> None:
+        self.kernel, self.dtype, self.xp = kernel, dtype, xp
+        self.name = ""
         self.before, outputs = kernel.arrays(shape, dtype, np.random.default_rng(seed))
         self.inputs = [xp.asarray(a.copy()) for a in self.before]
         self.outputs = [xp.asarray(a) for a in outputs]
@@ -133,7 +142,10 @@ class _Run:
     def launch(self, config: Config) -> None:
         """Run the kernel, whatever comes out. *Raises*: Failed."""
         try:
-            self.kernel.launch(self.module, self.inputs, self.outputs, config)
+            if config == VENDOR:
+                VENDORS[self.name][1](self.xp, self.inputs, self.outputs[0])
+            else:
+                self.kernel.launch(self.inputs, self.outputs, config)
         except Exception as error:
             raise launch_failure(error, self.xp is not np) from error
 
@@ -148,6 +160,8 @@ class _Run:
     def check(self, config: Config) -> float:
         for out in self.outputs:
             out.view(np.uint8)[...] = 0xFF  # NaN in every floating dtype, neither 0 nor 1 as a bool
+        if self.kernel.begin is not None:
+            self.kernel.begin(self.inputs, self.outputs)
         self.launch(config)
         self.wait()
         worst = 0.0
@@ -155,9 +169,11 @@ class _Run:
             found = out if isinstance(out, np.ndarray) else out.get()
             if found.dtype == bool:
                 found = found.view(np.uint8)
-            worst = max(
-                worst, judge(found, expected, scale, tolerance(self.dtype, terms), SMALLEST.get(self.dtype, 0.0))
-            )
+            if np.ndim(scale) == 0:  # exactly so: whole numbers, and what is only copied
+                worst = max(worst, judge(found, expected, np.zeros(()), 0.0))
+                continue
+            allowed = tolerance(self.dtype, terms)
+            worst = max(worst, judge(found, expected, scale, allowed, SMALLEST.get(self.dtype, 0.0)))
         for array, before in zip(self.inputs, self.before, strict=True):
             now = array if isinstance(array, np.ndarray) else array.get()
             if now.tobytes() != before.tobytes():

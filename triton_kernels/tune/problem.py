@@ -73,9 +73,9 @@ def known() -> dict[str, str]:
         for family in c_kernels.FAMILIES.values()
         for suffix in _SUFFIX.values()
     }
-    from .triton_problems import KERNELS
+    from . import triton_problems
 
-    names |= {name: in_words(kernel.axes) + ", in Triton" for name, kernel in KERNELS.items()}
+    names |= {name: in_words(kernel.axes) + ", in Triton" for name, kernel in triton_problems.known().items()}
     return names | dict.fromkeys(_FINDERS, "in Triton")
 
 
@@ -98,7 +98,7 @@ def find(kernel: str, shape: str | Shape, dtype: str, target: str | None = None)
         return _c_problem(name, families[stem], suffix, sizes, dtype, target)
     from . import triton_problems
 
-    if name in triton_problems.KERNELS:
+    if name in triton_problems.known():
         return triton_problems.problem(name, sizes, dtype, target)
     if name in _FINDERS:
         return _FINDERS[name](sizes, dtype, target)

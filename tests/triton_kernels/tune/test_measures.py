@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import gzip
 import json
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+from triton_kernels import softmax
 from triton_kernels.tune import c_kernels, lookup, places
+from triton_kernels.tune.declared import kernels
 from triton_kernels.tune.devices import DEVICES, occupancy
 from triton_kernels.tune.measure import Failed, judge, tolerance
 from triton_kernels.tune.measure_cpu import CpuMeasure, compile_config
@@ -21,7 +24,6 @@ from triton_kernels.tune.replay import ReplayMeasure, read_cache
 from triton_kernels.tune.session import Session, run
 from triton_kernels.tune.sources import source_of
 from triton_kernels.tune.store import Store
-from triton_kernels.tune.triton_problems import KERNELS, Printed, dtype_of
 from triton_kernels.tune.worker import Worker
 
 
@@ -191,45 +193,26 @@ def test_names_shapes_and_targets():
 
 def test_the_identity_of_a_kernel_is_its_text_without_comments():
     assert c_text("int a; /* one\n two */ int b; // c\n\n") == "int a; int b;"
-    from triton_kernels import softmax
-
     assert source_of(softmax.softmax_kernel) != source_of(softmax.softmax_backward_kernel)
     assert source_of(softmax.softmax_kernel) == source_of(softmax.softmax_kernel)
 
 
 # -- Triton ------------------------------------------------------------------------------------------------------------
 
-SHAPES = {"matmul_kernel": (70, 50, 40)}
-TANH = Printed("tanh", ("x",), (), ("t0 = scalar.tanh(x)",), "t0")
-
-
-@pytest.mark.parametrize("name", [*sorted(KERNELS), "tanh_kernel"])
-@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
-def test_triton_kernels_are_right_in_the_interpreter(name, dtype):
-    printed = TANH if name == "tanh_kernel" else None
-    kernel = printed.kernel() if printed else KERNELS[name]
-    measure = TritonMeasure(name, SHAPES.get(name, (5, 700)[-len(kernel.axes) :]), dtype, printed)
-    measure.open()
-    module = measure._module
-    space = module.space_for(dtype_of(dtype)) if hasattr(module, "space_for") else module.SPACE
-    configs = list(space.configs())
-    for config in (space.default, configs[0], configs[-1]):
-        assert measure.check(config) <= 1
-    with pytest.raises(Failed, match="the interpreter has no times"):
-        measure.pairs(space.default, None, 1)
-
 
 def test_a_config_that_is_wrong_in_the_interpreter():
     measure = TritonMeasure("softmax_kernel", (5, 700), "float32")
     measure.open()
-    measure._kernel = KERNELS["softmax_backward_kernel"]  # its reference, with another launcher
     run = measure._run((5, 700), 0)
-    run.kernel = type(run.kernel)(**{**vars(run.kernel), "launch": lambda m, i, o, c: m.log_softmax_backward(*i, *o)})
+    right = run.kernel
+    run.kernel = replace(right, launch=lambda i, o, c: softmax.log_softmax_forward(*i, *o))
     with pytest.raises(Failed, match="results are wrong"):
         run.check({})
-    run.kernel = type(run.kernel)(**{**vars(run.kernel), "launch": lambda m, i, o, c: None})
+    run.kernel = replace(right, launch=lambda i, o, c: None)
     with pytest.raises(Failed, match="3,500 of 3,500 results are wrong"):
         run.check({})
+    with pytest.raises(Failed, match="the interpreter has no times"):
+        measure.pairs({}, None, 1)
 
 
 def test_static_names_limits_merges_and_stores_nothing(monkeypatch, tmp_path):
@@ -318,17 +301,15 @@ def test_the_gpus_side_over_a_fake_cupy():
     assert measure.environment == {"TRITON_INTERPRET": "0"}
     with pytest.raises(Unknown, match="no GPU is connected"):
         find("softmax_kernel", "5x700", "float32", "cuda")
-    other = TritonMeasure("softmax_kernel", (5, 700), "float32")
-    other.open()
-    measure._kernel, measure._module, measure._runs, measure._xp = other._kernel, other._module, {}, FakeCupy()
-    launch = measure._kernel.launch
+    kernel = kernels()["softmax_kernel"]
+    measure._runs, measure._xp = {}, FakeCupy()
 
-    def counted(module, inputs, outputs, config):
+    def counted(inputs, outputs, config):
         measure._xp.launches += 1
-        launch(module, inputs, outputs, config)
+        kernel.launch(inputs, outputs, config)
 
-    measure._kernel = type(measure._kernel)(**{**vars(measure._kernel), "launch": counted})
-    first, second = list(measure._module.SPACE.configs())[:2]
+    measure._kernel = replace(kernel, launch=counted)
+    first, second = list(softmax.SPACE.configs())[:2]
     assert measure.build(first).binary != measure.build(second).binary
     assert measure.check(first) < 1
     before = measure._xp.launches
