@@ -205,14 +205,27 @@ def run(family: str, *inputs: np.ndarray, out: np.ndarray | None = None, config:
         return out
     function = _ready.get((family, shape, dtype)) if config is None else None
     if function is None:
-        settings = space_of(family, dtype).complete(stored_for(family, shape, dtype) if config is None else config)
-        function = _loaded(family, dtype, tuple(settings.items()))
+        function = _function(family, shape, dtype, config)
         if config is None:
             _ready[family, shape, dtype] = function
     call = [np.ascontiguousarray(x) for x in inputs]
     if function(*(x.ctypes.data for x in call), out.ctypes.data, *shape):
         raise MemoryError(f"{family}: no memory for the packed blocks of {shape}")
     return out
+
+
+def _function(family: str, shape: Shape, dtype: str, config: Config | None) -> Any:
+    """The function of a config, or of the stored one; of the default, where the stored one does not compile here."""
+    from .measure import Failed
+
+    space = space_of(family, dtype)
+    settings = space.complete(stored_for(family, shape, dtype) if config is None else config)
+    try:
+        return _loaded(family, dtype, tuple(settings.items()))
+    except Failed:
+        if config is not None or settings == space.default:
+            raise
+        return _loaded(family, dtype, tuple(space.default.items()))
 
 
 _ready: dict[tuple[str, Shape, str], Any] = {}  # what is called for a shape, until something is tuned
@@ -226,7 +239,9 @@ def stored_for(family: str, shape: Shape, dtype: str) -> Config | None:
     source = hash_of(c_text(FAMILIES[family].text))
     found = lookup.best(f"{family}_f{dtype[5:]}", shape, dtype, cpu_name(), source)
     space = space_of(family, dtype)
-    known = found is not None and all(found.get(t.name) in t.values for t in space.tunables)
+    known = (
+        found is not None and set(found) == set(space.names) and all(found[t.name] in t.values for t in space.tunables)
+    )
     return found if known and found is not None and space.rejected(found) is None else None
 
 

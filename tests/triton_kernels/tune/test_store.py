@@ -14,9 +14,11 @@ import textwrap
 import threading
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from triton_kernels.tune import database, lookup, store
+from triton_kernels.tune import c_kernels, database, lookup, problem, store
+from triton_kernels.tune.journal import records
 from triton_kernels.tune.store import Store, StoreWarning
 
 KEY = {"kernel": "k_f32", "source": "s", "device": "d", "shape": [64, 32], "dtype": "float32", "mode": "cpu"}
@@ -86,25 +88,26 @@ def test_a_file_that_breaks_under_way_loses_nothing_of_this_session(tmp_path):
 
 
 def test_locked_goes_to_a_journal_that_the_next_takes_over(tmp_path):
-    Store(tmp_path).close()
+    with Store(tmp_path) as before:
+        before.add(KEY, before.begin(KEY, {}, "random"), trial(77))
     holder = sqlite3.connect(tmp_path / "tuning.db", isolation_level=None)
     holder.execute("BEGIN IMMEDIATE")
     kept = Store(tmp_path, timeout_s=0.1)
     with pytest.warns(StoreWarning, match="go to the journal .*: database is locked"):
         fill(kept)
     assert kept.state == "journal"
-    assert blocks(kept) == [0, 1, 2]
+    assert blocks(kept) == [0, 1, 2, 77]  # what it cannot write to it reads
     holder.execute("ROLLBACK")
     holder.close()
     with Store(tmp_path) as beside:  # its owner lives: it is read, and left alone
-        assert blocks(beside) == [0, 1, 2]
+        assert blocks(beside) == [0, 1, 2, 77]
     assert len(list(tmp_path.glob("journal-*"))) == 1
     path = kept._other.path
     kept.close()
     with open(path, "a") as file:
         file.write('{"kind": "trial", "torn')  # as a crash leaves it
     with Store(tmp_path) as after:
-        assert blocks(after) == [0, 1, 2]
+        assert blocks(after) == [0, 1, 2, 77]
     assert not list(tmp_path.glob("journal-*"))
 
 
@@ -196,6 +199,126 @@ def test_four_writers(tmp_path):
         assert blocks(kept) == [1000 * me + k for me in range(1, 5) for k in range(60)]
     shapes = sorted(e["shape"] for e in lookup.entries(tmp_path / lookup.FILE))
     assert shapes == [[1, 1], [2, 1], [3, 1], [4, 1]]  # none was lost to another's
+
+
+AGAIN_AND_AGAIN = """
+    import sys
+    sys.path.insert(0, {root!r})
+    from pathlib import Path
+    from triton_kernels.tune.store import Store
+    from tests.triton_kernels.tune.test_store import KEY, trial
+    with Store(Path({folder!r})) as kept:
+        session = kept.begin(KEY, {{}}, "random")
+        for k in range(1_000_000):
+            kept.add(KEY, session, trial(int(sys.argv[1]) * 1_000_000 + k, detail="x" * 3000))
+            print(k, flush=True)
+"""
+
+
+def test_killed_in_the_middle_of_writing(tmp_path):
+    script = textwrap.dedent(AGAIN_AND_AGAIN.format(root=str(ROOT), folder=str(tmp_path)))
+    told = []
+    for me, lines in enumerate((1, 37, 200)):
+        writer = subprocess.Popen([sys.executable, "-c", script, str(me)], stdout=subprocess.PIPE, text=True, cwd=ROOT)
+        for _ in range(lines):
+            writer.stdout.readline()
+        writer.kill()  # while it writes the next
+        last = [line for line in writer.stdout.read().split("\n") if line]
+        writer.wait()
+        writer.stdout.close()
+        told += [me * 1_000_000 + k for k in range(int(last[-1]) + 1 if last else lines)]
+    with Store(tmp_path) as kept:
+        assert kept.state == "database"
+        assert set(told) <= set(blocks(kept))
+        assert len(blocks(kept)) <= len(told) + 3  # at most the one that it was writing
+        assert kept._base.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+
+
+FULL = """
+    import resource, sys, tempfile, warnings
+    sys.path.insert(0, {root!r})
+    from pathlib import Path
+    from triton_kernels.tune.store import Store
+    from tests.triton_kernels.tune.test_store import KEY, blocks, trial
+    tempfile.tempdir = {temporary!r}
+    resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, resource.RLIM_INFINITY))
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        with Store(Path({folder!r})) as kept:
+            session = kept.begin(KEY, {{}}, "random")
+            states = []
+            for k in range(200):
+                kept.add(KEY, session, trial(k, detail="x" * 3000))
+                states.append(kept.state if kept._other or kept.state == "database" else "alone")
+            assert blocks(kept) == list(range(200))
+    print(*dict.fromkeys(states), sep=",")
+    print(*(str(w.message) for w in said), sep="\\n")
+"""
+
+
+def test_a_disk_that_is_really_full_and_then_the_next_one(tmp_path):
+    folder, temporary = tmp_path / "tuning", tmp_path / "tmp"
+    temporary.mkdir()
+    script = textwrap.dedent(FULL.format(root=str(ROOT), folder=str(folder), temporary=str(temporary)))
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=ROOT, check=True)
+    states, *said = done.stdout.strip().split("\n")
+    assert states == "database,memory,alone"  # the snapshot's disk was as small
+    assert "are kept in memory and in a snapshot" in said[0]
+    assert "are kept in memory alone" in said[1]
+    (snapshot,) = temporary.glob("gradlab-tuning-*.jsonl")
+    assert stat.S_IMODE(snapshot.stat().st_mode) == 0o600
+    assert len(records(snapshot)) > 50  # it was written at once, and needs no end of the session
+
+
+MEETING = """
+    import sys, time
+    sys.path.insert(0, {root!r})
+    from pathlib import Path
+    from triton_kernels.tune.store import Store
+    from tests.triton_kernels.tune.test_store import KEY, trial
+    me, folder = int(sys.argv[1]), Path({folder!r})
+    (folder / f"ready-{{me}}").touch()
+    while len(list(folder.glob("ready-*"))) < 4:
+        pass
+    with Store(folder, timeout_s=30) as kept:
+        session = kept.begin(KEY, {{}}, "random")
+        for k in range(20):
+            kept.add(KEY, session, trial(me * 1000 + k))
+        print(kept.state)
+"""
+
+
+def test_four_that_meet_garbage_at_the_same_moment_set_it_aside_once(tmp_path):
+    (tmp_path / "tuning.db").write_bytes(b"no database at all" * 500)
+    script = textwrap.dedent(MEETING.format(root=str(ROOT), folder=str(tmp_path)))
+    four = [subprocess.Popen([sys.executable, "-W", "ignore", "-c", script, str(k)], cwd=ROOT, text=True,
+                             stdout=subprocess.PIPE) for k in range(4)]  # fmt: skip
+    assert [one.communicate(timeout=60)[0].strip() for one in four] == ["database"] * 4
+    assert len(list(tmp_path.glob("tuning.db.broken-*"))) == 1
+    with Store(tmp_path) as kept:
+        assert blocks(kept) == [1000 * me + k for me in range(4) for k in range(20)]
+
+
+@pytest.mark.parametrize("broken", ["garbage", "no folder", "a choice that is none", "a choice of another kernel"])
+def test_kernels_run_whatever_has_become_of_the_store(broken):
+    folder = store.places.data_folder()
+    if broken == "no folder":
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        folder.write_text("a file in its place")
+    else:
+        folder.mkdir(parents=True)
+        for name in ("tuning.db", "best.json", "tuning.lock"):
+            (folder / name).write_bytes(b"\xff" * 999)
+    if broken.startswith("a choice"):
+        space = c_kernels.space_of("softmax", "float32")
+        config = {"CHUNK": "many", 3: None} if broken == "a choice that is none" else {**space.default, "MORE": 1}
+        source = problem.hash_of(problem.c_text(c_kernels.FAMILIES["softmax"].text))
+        entry = {"kernel": "softmax_f32", "source": source, "device": store.places.cpu_name(), "shape": [3, 5],
+                 "dtype": "float32", "mode": "cpu, hot caches", "config": config, "ratio": 0.5, "at": 0.0}  # fmt: skip
+        (folder / "best.json").write_text(json.dumps({"version": 1, "entries": [entry]}))
+    lookup.forget()
+    x = np.arange(15, dtype=np.float32).reshape(3, 5)
+    np.testing.assert_allclose(c_kernels.run("softmax", x).sum(1), 1.0, rtol=1e-6)
 
 
 # -- lookups -----------------------------------------------------------------------------------------------------------
