@@ -21,6 +21,8 @@ import triton.language as tl
 
 from . import runtime
 from .attention import (
+    AXES,
+    LIMITS,
     LOG2_E,
     Dropout,
     Lengths,
@@ -31,10 +33,14 @@ from .attention import (
     kept,
     settings_for,
     strides_of,
+    tuning_arrays,
+    tuning_work,
 )
 from .attention_backward_space import default_for, most, space_for
 from .cases import Case
 from .runtime import Launch, Memo
+from .tune import references
+from .tune.declared import SINGLES, TritonKernel, call, empty, float64, normal
 from .tune.space import Config, Space
 
 _launches: Memo = Memo()
@@ -360,7 +366,7 @@ def _prepare(
         if gradients[0] is None:
             return None
         space = space_for(q.dtype)
-        found = config or runtime.tuned(kernel, space, (batch * heads, length, head), q.dtype)
+        found = config or runtime.tuned(kernel, space, (batch * heads, length, keys, head), q.dtype)
         default = default_for((batch * heads, length, max(head, value)), q.dtype, "", drops,
                               kernel is rows_backward_kernel)  # fmt: skip
         settings = settings_for(found, space, default, length, keys)
@@ -412,3 +418,40 @@ def compile_cases(dtype: str) -> list[Case]:
     delta = (pointer, pointer, "*fp32", 1000, 64, 16, *[1000 * row, 64, row, 1] * 2, 16000, 1000, 1)
     return [*cases, Case("attention_delta", delta_kernel, delta, {"VALUE": 64, "BLOCK": 64},
                          Space.of([{"num_warps": 4}]))]  # fmt: skip
+
+
+def tuning() -> list[TritonKernel]:
+    """What the tuner is told: causal, without a mask."""
+
+    def arrays(*names: int) -> Any:
+        def made(shape: Any, dtype: str, rng: Any) -> Any:
+            (q, k, v), (out, logs) = tuning_arrays(shape, dtype, rng)
+            if rng is not None:
+                for h, part in enumerate(references.attended(*float64([q, k, v]))):
+                    out[0, h], logs[0, h] = part.out, part.logs
+            return [normal(rng, out.shape, dtype), q, k, v, out, logs], [
+                empty((q, k, v)[n].shape, dtype) for n in names
+            ]
+
+        return made
+
+    def declared(kernel: Any, names: tuple[str, ...], launch: Any, given: Any, work: Any) -> TritonKernel:
+        def expected(inputs: Any) -> Any:
+            g, q, k, v = float64(inputs[:4])
+            parts = list(references.attended(q, k, v, g))
+            return [(*references.heads(parts, name), k.shape[2]) for name in names]
+
+        def default(s: Any, dtype: Any, target: str) -> Config:
+            return default_for((s[0], s[1], s[3]), dtype, target, by_rows=kernel is rows_backward_kernel)
+
+        return TritonKernel(kernel, AXES, space_for, given, launch, expected, work, (2, 70, 70, 24), default, SINGLES,
+                            ("items",), LIMITS)  # fmt: skip
+
+    def keys(i: Any, o: Any, c: Any) -> None:
+        call(attention_backward, *i, None, *o, i[1].shape[3] ** -0.5, True, config=c)
+
+    def rows(i: Any, o: Any, c: Any) -> None:
+        call(attention_backward, *i, *o, None, None, i[1].shape[3] ** -0.5, True, config=c)
+
+    return [declared(keys_backward_kernel, ("dk", "dv"), keys, arrays(1, 2), tuning_work(4, 6)),
+            declared(rows_backward_kernel, ("dq",), rows, arrays(0), tuning_work(3, 5))]  # fmt: skip

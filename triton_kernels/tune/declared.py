@@ -23,7 +23,6 @@ Rng = np.random.Generator | None
 Work = Callable[[Shape, int, Config], tuple[float, float]]
 
 FLOATS = ("float16", "bfloat16", "float32", "float64")
-HALVES = ("float16", "bfloat16")
 SINGLES = ("float16", "bfloat16", "float32")
 
 

@@ -122,7 +122,7 @@ def test_shapes_that_do_not_fit_are_refused_with_the_axes_names():
         ("attention_kernel", "8x64x64", "float16", "takes a shape HEADSxROWSxKEYSxITEMS, 4 sizes; came: 8x64x64"),
         ("attention_kernel", "8x64x64x300", "float16", "takes at most 256 ITEMS; came: 300"),
         ("conv_kernel", "8x64x1x64x9", "float16", "takes at least 2 CHANNELS; came: 1"),
-        ("rows_backward_kernel", "8x64x64x64", "float32", "takes float16, bfloat16, not float32"),
+        ("weight_kernel", "8x64x64", "float64", "takes float16, bfloat16, float32, not float64"),
         ("one_hot_kernel", "8x64", "float32", "takes int64, not float32"),
         ("conv_kernal", "1", "float16", "Did you mean conv_kernel"),
     ]:
