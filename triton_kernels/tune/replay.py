@@ -6,11 +6,12 @@ the Auto-Tuning Association). `bench` runs strategies over such a file and count
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import json
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from . import strategy as strategies
 from .measure import Built, Failed
 from .problem import Problem
 from .space import Config, Space
+from .strategy import History
 from .table import Table
 
 _STATUS = {"CompilationFailedConfig": "compile", "RuntimeFailedConfig": "runtime", "InvalidConfig": "constraints"}
@@ -101,11 +103,48 @@ def read_cache(path: Path) -> Problem:
     return Problem(kernel, (1,), "float32", Space.of(configs), ReplayMeasure(times, device), "", device, "replay")
 
 
+Search = Callable[["Trail", int], None]
+"""What looks for the best of a trail, beginning with a seed; it ends when the trail raises `Enough`."""
+
+
+class Enough(Exception):
+    """The budget is spent, or a config within 1 % of the optimum was found."""
+
+
+class Trail:
+    """A recorded space to search: values by row, and a count of what was asked for.
+
+    budget : 5 % of the space, between 200 and 600. reached : evaluations until a config within 5 % and within 1 % of
+    the optimum, infinite until there is one.
+    """
+
+    def __init__(self, table: Table, values: np.ndarray) -> None:
+        self.table, self.values = table, values
+        self.budget = min(int(min(max(0.05 * len(table), 200), 600)), len(table))
+        self.count = 0
+        self.reached = {1.05: math.inf, 1.01: math.inf}
+        self._best = float(values.min())
+
+    def __call__(self, row: int) -> float | None:
+        """Evaluate a row: its recorded value, None where it failed. *Raises*: Enough."""
+        if self.count >= self.budget:
+            raise Enough
+        self.count += 1
+        value = float(self.values[row])
+        for bound in self.reached:
+            if value <= bound * self._best:
+                self.reached[bound] = min(self.reached[bound], self.count)
+        if math.isfinite(self.reached[1.01]):
+            raise Enough
+        return value if math.isfinite(value) else None
+
+
 @dataclass(frozen=True)
 class Found:
     """What runs of a strategy over a space found, by geometric mean over seeds; a miss counts as twice the budget.
 
-    ask_ms : processor time of a suggestion and of learning its value.
+    there_5, there_1 : share of the runs that got there within the budget. ask_ms : processor time of a suggestion and
+    of learning its value.
     """
 
     space: str
@@ -119,43 +158,46 @@ class Found:
     ask_ms: float
 
 
-def bench(
-    problem: Problem, strategy: str, seeds: int = 20, tell: Callable[[], object] | None = None, name: str = ""
-) -> Found:
-    """Evaluations until a config within 5 % and within 1 % of the optimum, beginning with none known."""
+def recorded(problem: Problem) -> tuple[Table, np.ndarray]:
+    """The space of a replayed problem, and its values by row; inf for failures."""
     measure = problem.measure
     assert isinstance(measure, ReplayMeasure)
     table = Table(problem.space)
-    recorded = [measure.times[tuple(table.config(row).values())] for row in range(len(table))]
-    values = np.array([math.inf if isinstance(v, str) else v for v in recorded])
-    budget = int(min(max(0.05 * len(table), 200), 600))
-    reached = [list(_run(strategy, table, values, budget, seed)) for seed in range(seeds)]
-    if tell is not None:
-        tell()
-    counts = np.array([[r[0], r[1]] for r in reached], float)
-    there = np.isfinite(counts)
-    mean = np.exp(np.log(np.where(there, counts, 2.0 * budget)).mean(0))
+    times = [measure.times[tuple(table.config(row).values())] for row in range(len(table))]
+    return table, np.array([math.inf if isinstance(t, str) else t for t in times])
+
+
+def asking(strategy: str, histories: Callable[[int], Sequence[History]] | None = None) -> Search:
+    """The search by a strategy of ours; `histories` gives, by seed, what it may recall."""
+
+    def search(trail: Trail, seed: int) -> None:
+        chosen = strategies.make(strategy, trail.table, seed)
+        if histories is not None:
+            chosen.recall(histories(seed))
+        while (row := chosen.ask()) is not None:
+            chosen.tell(row, trail(row))
+
+    return search
+
+
+def bench(
+    problem: Problem, strategy: str, seeds: int = 20, search: Search | None = None, name: str = "",
+    space: tuple[Table, np.ndarray] | None = None,
+) -> Found:  # fmt: skip
+    """Evaluations until a config within 5 % and within 1 % of the optimum, from nothing, or as `search` begins."""
+    table, values = space or recorded(problem)
+    search = search or asking(strategy)
+    counts, spent_ms, budget = [], [], 0
+    for seed in range(seeds):
+        trail, began = Trail(table, values), time.process_time()  # others may use the machine too
+        with contextlib.suppress(Enough):
+            search(trail, seed)
+        spent_ms.append((time.process_time() - began) / max(trail.count, 1) * 1e3)
+        counts.append(list(trail.reached.values()))
+        budget = trail.budget
+    reached = np.array(counts)
+    there = np.isfinite(reached)
+    mean = np.exp(np.log(np.where(there, reached, 2.0 * budget)).mean(0))
     share = there.mean(0)
-    ask_ms = float(np.mean([r[2] for r in reached]))
     return Found(name or f"{problem.kernel}, {problem.device}", len(table), budget, strategy, float(mean[0]),
-                 float(mean[1]), float(share[0]), float(share[1]), ask_ms)  # fmt: skip
-
-
-def _run(name: str, table: Table, values: np.ndarray, budget: int, seed: int) -> Iterator[float]:
-    """Evaluations to 5 % and to 1 % (inf: not within the budget), and ms a suggestion took."""
-    chosen, best, spent, count = strategies.make(name, table, seed), values.min(), 0.0, 0
-    reached = {1.05: math.inf, 1.01: math.inf}
-    for count in range(1, min(budget, len(table)) + 1):
-        began = time.process_time()  # others may use the machine too
-        row = chosen.ask()
-        assert row is not None
-        value = float(values[row])
-        chosen.tell(row, value if math.isfinite(value) else None)
-        spent += time.process_time() - began
-        for bound in reached:
-            if value <= bound * best:
-                reached[bound] = min(reached[bound], count)
-        if math.isfinite(reached[1.01]):
-            break
-    yield from reached.values()
-    yield spent / count * 1e3
+                 float(mean[1]), float(share[0]), float(share[1]), float(np.mean(spent_ms)))  # fmt: skip

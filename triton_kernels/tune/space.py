@@ -1,7 +1,7 @@
 """What may be tuned: tunables that know their default, neighbours and encoding, and the constraints between them.
 
-A config is a plain dict, ``{"BLOCK": 1024, "num_warps": 4}``. Spaces of up to 100,000 points are enumerated, so a
-strategy scores every legal config rather than walking blindly.
+A config is a plain dict, ``{"BLOCK": 1024, "num_warps": 4}``. Spaces of up to 100,000 points are enumerated (see
+`table`), so a strategy scores every legal config rather than walking blindly.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
 
 Config = dict[str, Any]
 
@@ -40,15 +42,40 @@ class Tunable:
         return tuple(self.values[j] for j in (i - 1, i + 1) if 0 <= j < len(self.values))
 
     def encode(self, value: Any) -> float:
-        """Where the value stands between the first (0) and the last (1); powers of two by their logarithm."""
-        numbers = [math.log2(v) if isinstance(v, int) and v > 0 else None for v in self.values]
-        i = self.values.index(value)
-        if len(self.values) == 1:
-            return 0.0
-        low, high, here = numbers[0], numbers[-1], numbers[i]
-        if low is None or high is None or here is None or any(n is None for n in numbers) or low == high:
-            return i / (len(self.values) - 1)
-        return (here - low) / (high - low)
+        """Where the value stands between the first (0) and the last (1); positive numbers by their logarithm."""
+        return float(self._places()[self.values.index(value)])
+
+    def coordinates(self) -> np.ndarray:
+        """A point for each value, so that values that do alike lie near each other.
+
+        Numbers have their place, logarithms where all are positive; sizes that are not all powers of two also how often
+        two divides them, since 96 and 160 are to a GPU's warps and memory what 64 is, and 100 is not. Three or more
+        values that are no numbers are all equally far apart.
+
+        >>> Tunable("BLOCK", (32, 48, 64), default=32).coordinates().round(2).tolist()
+        [[0.0, 0.5], [0.58, 0.0], [1.0, 1.0]]
+        """
+        count = len(self.values)
+        if count > 2 and not all(_is_number(v) for v in self.values):
+            return np.eye(count) * math.sqrt(0.5)
+        columns = [self._places()]
+        if count > 2 and all(isinstance(v, int) and v > 0 for v in self.values):
+            twos = np.array([min((v & -v).bit_length() - 1, 8) for v in self.values], float)
+            if any(v & (v - 1) for v in self.values) and np.ptp(twos):
+                columns.append((twos - twos.min()) / np.ptp(twos))
+        return np.stack(columns, 1)
+
+    def _places(self) -> np.ndarray:
+        count = len(self.values)
+        if count > 1 and all(_is_number(v) and v > 0 for v in self.values):
+            logs = np.log2(np.array(self.values, float))
+            if logs[-1] != logs[0]:
+                return (logs - logs[0]) / (logs[-1] - logs[0])
+        return np.arange(count) / max(count - 1, 1)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def powers_of_two(name: str, low: int, high: int, default: int) -> Tunable:
@@ -142,6 +169,11 @@ class Space:
         near = [
             {**config, t.name: value} for t in self.tunables for value in t.neighbours(config[t.name])
         ]  # fmt: skip
+        return [c for c in near if self.rejected(c) is None and (self.only is None or c in self.only)]
+
+    def around(self, config: Mapping[str, Any]) -> list[Config]:
+        """The legal configs that differ from `config` in one tunable, by however much."""
+        near = [{**config, t.name: v} for t in self.tunables for v in t.values if v != config[t.name]]
         return [c for c in near if self.rejected(c) is None and (self.only is None or c in self.only)]
 
     def encode(self, config: Mapping[str, Any]) -> tuple[float, ...]:

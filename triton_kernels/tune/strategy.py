@@ -4,7 +4,24 @@ A strategy knows rows of a `Table` and the values it was told, nothing of kernel
 row to try next, or None when every config has been asked for; `tell` gives a row's value (the smaller the better), or
 None where it failed. Several rows may be asked for before the first is told.
 
-Another strategy joins by `register`: a class with a `name`, made as ``Strategy(table, seed=0, first=rows)``.
+Another strategy joins by `register`: a class with a `name`, made as ``Strategy(table, seed=0, first=rows)``. It says
+how it chooses, and may say what it learns of a value (`learn`) and what it makes of results from elsewhere (`recall`):
+
+>>> import numpy as np
+>>> from triton_kernels.tune.space import Space, powers_of_two
+>>> @register
+... class Last(Strategy):
+...     name = "last"
+...
+...     def choose(self):
+...         return int(np.flatnonzero(~self.asked)[-1])
+>>> blocks = Table(Space([powers_of_two("BLOCK", 64, 256, default=128)]))
+>>> strategy = make("last", blocks)
+>>> row = strategy.ask()
+>>> strategy.tell(row, 2.5)
+>>> blocks.config(strategy.best), strategy.ask()
+({'BLOCK': 256}, 1)
+>>> forget("last")
 """
 
 from __future__ import annotations
@@ -12,10 +29,27 @@ from __future__ import annotations
 import importlib
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from .table import Table
+
+
+@dataclass(frozen=True)
+class History:
+    """What was measured of the same configs elsewhere: on another device, at another shape.
+
+    rows, values : rows of the table and their values, inf for failures; comparable within a history alone.
+    """
+
+    rows: np.ndarray
+    values: np.ndarray
+
+    def best(self, count: int) -> list[int]:
+        """The rows with the smallest values, the best first."""
+        order = np.argsort(self.values, kind="stable")[:count]
+        return [int(row) for row in self.rows[order[np.isfinite(self.values[order])]]]
 
 
 class Strategy:
@@ -55,12 +89,24 @@ class Strategy:
             self.best = row
         self.learn(row)
 
+    def recall(self, histories: Sequence[History]) -> None:
+        """Results from elsewhere, before anything is told: a prior, not an answer. Here the best of each, in turn, come
+        first; a strategy may make more of them."""
+        turns = zip(*(history.best(5) for history in histories), strict=False)
+        self._first = list(dict.fromkeys([*self._first, *(row for turn in turns for row in turn)]))
+
     def choose(self) -> int:
         """A row that has not been asked for; there is one."""
         raise NotImplementedError(f"the strategy {type(self).__name__} does not say how it chooses")
 
     def learn(self, row: int) -> None:
         """`values` of this row has just changed."""
+
+    def extend(self) -> None:
+        """Know the rows that have joined the table."""
+        more = len(self.table) - len(self.asked)
+        self.asked = np.append(self.asked, np.zeros(more, bool))
+        self.values = np.append(self.values, np.full(more, np.nan))
 
     def anywhere(self) -> int:
         """A row by chance among those not asked for."""
@@ -100,6 +146,11 @@ def register(strategy: type[Strategy]) -> type[Strategy]:
         raise ValueError(f"the strategy {strategy.__name__} needs a name")
     _CLASSES[strategy.name] = strategy
     return strategy
+
+
+def forget(name: str) -> None:
+    """Take a registered strategy out again."""
+    del _CLASSES[name]
 
 
 def names() -> tuple[str, ...]:

@@ -1,6 +1,6 @@
 """The default: what is known of like problems first, then a Gaussian process and steps from the best, in turn.
 
-Every fourth config differs from the best in one tunable alone, the most promising of these. That costs little where the
+Every fifth config differs from the best in one tunable alone, the most promising of these. That costs little where the
 process understands the space, and finds the way down where it does not.
 """
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from .strategy_gaussian import Gaussian
 
-_STEP_EVERY = 4
+_STEP_EVERY = 5
 
 
 class Portfolio(Gaussian):
@@ -24,8 +24,9 @@ class Portfolio(Gaussian):
     def choose(self) -> int:
         self._turn += 1
         if self._turn % _STEP_EVERY == 0 and self.best is not None and len(self.process.rows) >= self.begin:
-            near = (self.table.differences(self.best) == 1) & ~self.asked
+            kept = self.process.kept
+            near = (self.table.differences(self.best)[kept] == 1) & ~self.asked[kept]
             if near.any():
                 mean, deviation = self.process.predict(self.targets())
-                return int(np.argmax(np.where(near, deviation - mean, -math.inf)))
+                return int(kept[np.argmax(np.where(near, deviation - mean, -math.inf))])
         return super().choose()

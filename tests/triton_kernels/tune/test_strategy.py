@@ -9,8 +9,9 @@ import time
 import numpy as np
 import pytest
 
+from triton_kernels.tune import gaussian
 from triton_kernels.tune import strategy as strategies
-from triton_kernels.tune.gaussian import Process, _posterior
+from triton_kernels.tune.gaussian import ALONE, Process, _posterior
 from triton_kernels.tune.problem import Problem
 from triton_kernels.tune.replay import ReplayMeasure, bench
 from triton_kernels.tune.space import Constraint, Space, Tunable, powers_of_two
@@ -147,35 +148,75 @@ def test_suggestions_at_20_000_points_take_milliseconds():
 # -- the process -------------------------------------------------------------------------------------------------------
 
 
+def covariance(process, points, rows, others):
+    """The kernel in so many words."""
+    apart = (points[rows][:, None] - points[others][None]) ** 2 / process.lengths**2
+
+    def matern(square):
+        r = np.sqrt(5 * square)
+        return (1 + r + r * r / 3) * np.exp(-r)
+
+    alone = [matern(apart[:, :, process.owner == k].sum(2)) for k in range(process.owner[-1] + 1)]
+    return (1 - ALONE) * matern(apart.sum(2)) + ALONE * np.mean(alone, 0)
+
+
 def test_observing_one_by_one_gives_what_fitting_at_once_gives(rng):
-    points = rng.random((300, 3))
-    process = Process(points)
-    rows = rng.choice(300, 80, replace=False).tolist()
-    y = np.sin(4 * points[rows, 0]) + points[rows, 1]
+    coordinates = [rng.random((9, 2)), rng.random((7, 1)), rng.random((5, 1))]
+    codes = np.array(list(itertools.product(range(9), range(7), range(5))), np.int16)
+    points = np.concatenate([c[codes[:, k]] for k, c in enumerate(coordinates)], 1)
+    process = Process(codes, coordinates)
+    rows = rng.choice(len(codes), 80, replace=False).tolist()
+    y = np.sin(4 * points[rows, 0]) + points[rows, 2]
     y = (y - y.mean()) / y.std()
     for row in rows:
         process.observe(row)
-    mean, deviation = process.predict(y)
-    apart = ((points[:, None] - points[None]) ** 2 / process.lengths**2).sum(2)
-    r = math.sqrt(5) * np.sqrt(apart)
-    k = (1 + r + r * r / 3) * np.exp(-r)
-    inner = k[np.ix_(rows, rows)] + process.noise * np.eye(80)
-    expected = k[:, rows] @ np.linalg.solve(inner, y)
-    variance = 1 - np.einsum("ij,ji->i", k[:, rows], np.linalg.solve(inner, k[rows]))
-    assert np.allclose(mean, expected, atol=2e-3)
-    assert np.allclose(deviation**2, variance, atol=2e-3)
-    process.fit(y)
-    again, _ = process.predict(y)
-    assert np.corrcoef(again[rows], y)[0, 1] > 0.99
+
+    def right():
+        k = covariance(process, points, np.arange(len(codes)), rows)
+        inner = k[rows] + process.noise * np.eye(80)
+        return k @ np.linalg.solve(inner, y), 1 - np.einsum("ij,ji->i", k, np.linalg.solve(inner, k.T))
+
+    for step in ("observed", "fitted", "fitted, and fewer kept", "kept again"):
+        if step == "fitted, and fewer kept":
+            process._select(np.arange(50, 200))
+            process._again()
+        elif step == "fitted":
+            process.fit(y, np.array([], int))
+        elif step == "kept again":
+            process.keep(np.arange(150, 300))
+        mean, deviation = process.predict(y)
+        expected, variance = right()
+        assert np.allclose(mean, expected[process.kept], atol=2e-3), step
+        assert np.allclose(deviation**2, variance[process.kept], atol=2e-3), step
+    assert np.corrcoef(expected[rows], y)[0, 1] > 0.99
+
+
+def test_of_many_rows_the_promising_are_kept(rng, monkeypatch):
+    monkeypatch.setattr(gaussian, "_ELEMENTS", 500 * 40)
+    codes = np.array(list(itertools.product(range(20), repeat=3)), np.int16)
+    process = Process(codes, [np.linspace(0, 1, 20)[:, None]] * 3)
+    rows = rng.choice(len(codes), 40, replace=False).tolist()
+    for row in rows:
+        process.observe(row)
+    apart = ((codes / 19.0 - 0.3) ** 2).sum(1)
+    y = apart[rows]
+    process.fit((y - y.mean()) / y.std(), np.array([7998]))
+    assert 500 <= len(process.kept) <= 501
+    assert 7998 in process.kept
+    assert int(np.argmin(apart)) in process.kept
+    assert apart[process.kept].mean() < 0.3 * apart.mean()
+    process.keep(np.array([3, 5, 7999]))
+    assert {3, 5, 7999} <= set(process.kept.tolist())
+    assert len(set(process.kept.tolist())) == len(process.kept)
 
 
 def test_the_gradient_of_the_posterior(rng):
     x, y = rng.random((12, 3)), rng.standard_normal(12)
-    at = np.log(np.array([0.5, 1.0, 0.8, 0.02]))
-    _, gradient = _posterior(at, x, y)
+    at, own = np.log(np.array([0.5, 1.0, 0.8, 0.02])), np.array([0, 0, 1])
+    _, gradient = _posterior(at, x, y, own)
     for k in range(4):
         step = np.eye(4)[k] * 1e-5
-        difference = (_posterior(at + step, x, y)[0] - _posterior(at - step, x, y)[0]) / 2e-5
+        difference = (_posterior(at + step, x, y, own)[0] - _posterior(at - step, x, y, own)[0]) / 2e-5
         assert gradient[k] == pytest.approx(difference, rel=1e-4, abs=1e-6)
 
 
