@@ -28,6 +28,7 @@ def parser() -> argparse.ArgumentParser:
     into = parts.add_parser("import", help="take results of a file into the store")
     into.add_argument("file", type=Path, help="JSON of gradlab's, a cache file of Kernel Tuner, or T4 results")
     into.add_argument("--kernel", default="", help="which kernel they are of, where the file does not say")
+    into.add_argument("--shape", default="", help="which shape, such as 512x512")
     into.add_argument("--dtype", default="", help="which dtype (float32)")
     into.add_argument("--device", default="", help="which device, where the file does not say")
     into.add_argument("--choices", action="store_true", help="take over its choices too (gradlab's JSON alone has any)")
@@ -40,7 +41,8 @@ def main(argv: list[str]) -> int:
     try:
         with Store() as store:
             if options.what == "import":
-                found = exchange.read(options.file, options.kernel, options.dtype, options.device)
+                shape = problems.parse_shape(options.shape) if options.shape else ()
+                found = exchange.read(options.file, options.kernel, options.dtype, options.device, shape)
                 count = exchange.take_in(store, found, options.choices)
                 names = ", ".join(sorted({p["kernel"] for p in found}))
                 print(f"{count:,} trials of {names} are in {store.where}")

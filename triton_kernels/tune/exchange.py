@@ -94,12 +94,15 @@ def to_t4(problems: list[Record]) -> str:
         measured = [{"name": "time", "value": t["median_ms"], "unit": "ms"}] if t["median_ms"] is not None else []
         results.append({
             "timestamp": _time(t["at"]), "configuration": t["config"],
-            "times": {"compilation": t.get("compile_ms") or 0, "benchmark": sum(runtimes), "framework": 0,
-                      "search_algorithm": 0, "validation": 0, "runtimes": runtimes},
+            # the schema's name for it, and the one that Kernel Tuner writes
+            "times": {"compilation_time": t.get("compile_ms") or 0, "compilation": t.get("compile_ms") or 0,
+                      "benchmark": sum(runtimes), "framework": 0, "search_algorithm": 0, "validation": 0,
+                      "runtimes": runtimes},
             "invalidity": t["status"], "correctness": int(t["status"] == "correct"), "measurements": measured,
             "objectives": ["time"],
         })  # fmt: skip
-    return json.dumps({"schema_version": "1.0.0", "results": results}, indent=1) + "\n"
+    content = {"schema_version": "1.0.0", "metadata": {"timeunit": "milliseconds"}, "results": results}
+    return json.dumps(content, indent=1) + "\n"
 
 
 FORMATS: dict[str, Callable[[list[Record]], str]] = {
@@ -152,10 +155,10 @@ def _time(at: float) -> str:
 # -- in ----------------------------------------------------------------------------------------------------------------
 
 
-def read(path: Path, kernel: str = "", dtype: str = "", device: str = "") -> list[Record]:
+def read(path: Path, kernel: str = "", dtype: str = "", device: str = "", shape: tuple[int, ...] = ()) -> list[Record]:
     """The problems of a file in any of the JSON formats, also gzipped; each with its `trials` and `winner`.
 
-    T4 says of no result which kernel, dtype or device it is of: they are to be given. *Raises*: BadFile.
+    T4 says of no result which kernel, shape, dtype or device it is of: they are to be given. *Raises*: BadFile.
     """
     try:
         raw = path.read_bytes()
@@ -173,9 +176,9 @@ def read(path: Path, kernel: str = "", dtype: str = "", device: str = "") -> lis
                 raise BadFile(f"{path} has version {content['version']}, this gradlab knows {VERSION}")
             return [_checked(p) for p in content["problems"]]
         if "cache" in content:
-            return [_from_kernel_tuner(content, kernel, dtype, device)]
+            return [_from_kernel_tuner(content, kernel, dtype, device, shape)]
         if "results" in content:
-            return [_from_t4(content, kernel, dtype, device)]
+            return [_from_t4(content, kernel, dtype, device, shape)]
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         if isinstance(error, BadFile):
             raise
@@ -220,7 +223,7 @@ def _winner(w: Record) -> Record:
             **{n: float(w[n]) for n in ("ratio", "low", "high")}}  # fmt: skip
 
 
-def _from_kernel_tuner(content: Record, kernel: str, dtype: str, device: str) -> Record:
+def _from_kernel_tuner(content: Record, kernel: str, dtype: str, device: str, given: tuple[int, ...]) -> Record:
     names, trials = content["tune_params_keys"], []
     for entry in content["cache"].values():
         value, samples = entry["time"], [float(x) for x in entry.get("times") or []]
@@ -228,34 +231,35 @@ def _from_kernel_tuner(content: Record, kernel: str, dtype: str, device: str) ->
         trial = {"config": {n: entry[n] for n in names}, "at": _seconds(entry.get("timestamp")), "reason": ""}
         if right:
             trial |= {"status": "correct", "median_ms": float(statistics.median(samples) if samples else value),
-                      "n": len(samples) or 1}  # fmt: skip
+                      "n": len(samples) or 1, "samples": samples}  # fmt: skip
         else:
             trial |= {"status": _FROM_KERNEL_TUNER.get(str(value), "runtime"), "reason": str(value)}
+        if entry.get("compile_time"):
+            trial["compile_ms"] = float(entry["compile_time"])
         trials.append(trial)
     size = content.get("problem_size", 1)
     shape = [n for n in (size if isinstance(size, list) else [size]) if isinstance(n, int) and n > 0] or [1]
-    return _problem(kernel or str(content.get("kernel_name", "?")), shape, dtype,
+    return _problem(kernel or str(content.get("kernel_name", "?")), list(given) or shape, dtype,
                     device or str(content.get("device_name", "?")), trials)  # fmt: skip
 
 
-def _from_t4(content: Record, kernel: str, dtype: str, device: str) -> Record:
+def _from_t4(content: Record, kernel: str, dtype: str, device: str, given: tuple[int, ...]) -> Record:
     if not (kernel and device):
         raise BadFile("T4 results do not say which kernel and device they are of: name them")
     trials = []
     for r in content["results"]:
         found = {m["name"]: m["value"] for m in r["measurements"]}
         value = found.get((r.get("objectives") or ["time"])[0])
+        runtimes = [float(x) for x in r["times"].get("runtimes") or []]
         status = r["invalidity"] if r["invalidity"] in STATUSES else "runtime"
-        trial: Record = {
-            "config": dict(r["configuration"]),
-            "status": status,
-            "reason": "",
-            "at": _seconds(r.get("timestamp")),
-        }
-        if status == "correct":
-            trial |= {"median_ms": float(value or "nan"), "n": len(r["times"].get("runtimes") or []) or 1}
-        trials.append(trial)
-    return _problem(kernel, [1], dtype, device, trials)
+        trial: Record = {"config": dict(r["configuration"]), "reason": "", "at": _seconds(r.get("timestamp"))}
+        if status == "correct" and isinstance(value, int | float) and math.isfinite(value):
+            trial |= {"median_ms": float(value), "n": len(runtimes) or 1, "samples": runtimes}
+        elif status == "correct":
+            status, trial["reason"] = "runtime", "no time is recorded"
+        compiling = r["times"].get("compilation_time", r["times"].get("compilation"))
+        trials.append({**trial, "status": status, **({"compile_ms": float(compiling)} if compiling else {})})
+    return _problem(kernel, list(given) or [1], dtype, device, trials)
 
 
 def _problem(kernel: str, shape: list[int], dtype: str, device: str, trials: list[Record]) -> Record:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import datetime
 import gzip
 import json
 
@@ -35,6 +36,16 @@ def store(tmp_path):
         yield made
 
 
+def assert_the_same(read, statuses):
+    """What a format can say of the trials comes back."""
+    for told, trial in zip(read, TRIALS, strict=True):
+        assert told["config"] == trial["config"]
+        assert told["status"] == statuses.get(trial["status"], trial["status"])
+        assert [told.get(name) for name in ("median_ms", "samples", "compile_ms", "n")] == [
+            trial.get(name) for name in ("median_ms", "samples", "compile_ms", "n")
+        ]
+
+
 def test_our_json_comes_back_without_loss(store, tmp_path):
     file = tmp_path / "results.json"
     file.write_text(exchange.export(store, "json"))
@@ -51,10 +62,11 @@ def test_our_json_comes_back_without_loss(store, tmp_path):
 
 def test_python_names_triton_configs(store):
     text = exchange.export(store, "python")
-    ast.parse(text)
-    assert (
-        "('softmax_kernel', (64, 128), 'float32'): triton.Config({'BLOCK': 256}, num_warps=8),  # a GPU, 0.500" in text
-    )
+    assert "triton.Config({'BLOCK': 256}, num_warps=8),  # a GPU, 0.500" in text
+    there: dict = {}
+    exec(compile(ast.parse(text), "exported", "exec"), there)
+    config = there["CONFIGS"]["softmax_kernel", (64, 128), "float32"]
+    assert (config.kwargs, config.num_warps) == ({"BLOCK": 256}, 8)
 
 
 def test_kernel_tuner_s_cache_can_be_replayed_and_read(store, tmp_path):
@@ -69,7 +81,16 @@ def test_kernel_tuner_s_cache_can_be_replayed_and_read(store, tmp_path):
     (found,) = exchange.read(tmp_path / "cache.json.gz")
     assert (found["kernel"], found["device"], found["shape"]) == ("softmax_kernel", "a GPU", [64, 128])
     assert [t["status"] for t in found["trials"]] == ["correct", "correct", "compile", "runtime"]
-    assert found["trials"][0]["median_ms"] == 2.0
+    assert_the_same(found["trials"], {"compile": "compile", "correctness": "runtime"})
+    # what the format wants (schema 1.1.0 of Kernel Tuner's cache files)
+    assert {"schema_version", "device_name", "kernel_name", "problem_size", "tune_params_keys", "tune_params",
+            "objective", "cache"} <= content.keys()  # fmt: skip
+    for entry in content["cache"].values():
+        times = ("compile_time", "verification_time", "benchmark_time", "strategy_time", "framework_time")
+        assert all(isinstance(entry[name], int | float) for name in times)
+        assert datetime.datetime.fromisoformat(entry["timestamp"])
+        failed = ("InvalidConfig", "CompilationFailedConfig", "RuntimeFailedConfig")
+        assert entry["time"] in failed or isinstance(entry["time"], float)
 
 
 def test_t4_results(store, tmp_path):
@@ -83,8 +104,18 @@ def test_t4_results(store, tmp_path):
     assert [r["invalidity"] for r in content["results"]] == ["correct", "correct", "compile", "correctness"]
     with pytest.raises(exchange.BadFile, match="do not say which kernel and device"):
         exchange.read(file)
+    (found,) = exchange.read(file, kernel="k", device="d", shape=(64, 128))
+    assert (found["kernel"], found["device"], found["shape"]) == ("k", "d", [64, 128])
+    assert_the_same(found["trials"], {"compile": "compile", "correctness": "correctness"})
+    # what the format wants (results schema 1.0.0)
+    for r in content["results"]:
+        assert r["invalidity"] in ("timeout", "compile", "runtime", "correctness", "constraints", "correct")
+        assert isinstance(r["correctness"], int)
+        assert isinstance(r["times"]["compilation_time"], int | float)
+    content["results"][0]["measurements"] = []
+    file.write_text(json.dumps(content))
     (found,) = exchange.read(file, kernel="k", device="d")
-    assert [t.get("median_ms") for t in found["trials"]] == [2.0, 1.0, None, None]
+    assert (found["trials"][0]["status"], found["trials"][0]["reason"]) == ("runtime", "no time is recorded")
 
 
 @pytest.mark.parametrize(("text", "words"), [
