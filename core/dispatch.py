@@ -13,7 +13,7 @@ from . import backends, dtypes, native, observe, saving
 from . import op as declarations
 from .attach import attach
 from .backends import Kernel
-from .device import Kind, device
+from .device import Kind, cpu, device
 from .device import kind as kind_of
 from .dtypes import dtype as Dtype
 from .errors import text
@@ -227,13 +227,6 @@ def hot_path(op: Elementwise) -> Callable[..., Tensor | None]:
     return native.module.Hot(op, op.hot, op.layout, op.recorded, op.out == "bool")  # type: ignore[no-any-return]
 
 
-if native.module is not None:
-    native.module.connect(
-        tensor_type=Tensor, node_type=Node, observe=vars(observe), saving=vars(saving), mode=mode, ours=ours,
-        user_frame=user_frame, refresh=refresh, storage_of=storage_of, storage_type=Storage, next_number=next_number,
-    )  # fmt: skip
-
-
 def general_map(op: Elementwise) -> Callable[..., Any]:
     inputs, defaults = op.inputs, op.params
     names = (*inputs, *defaults)
@@ -377,11 +370,37 @@ def callable_operation(op: Operation) -> Callable[..., Any]:
     """The callable of a structured op: `op(*tensors, **params)`."""
     defaults = op.params
 
-    def function(*tensors: Any, **params: Any) -> Any:
+    def general(*tensors: Any, **params: Any) -> Any:
         return call_operation(op, tensors, {**defaults, **params} if len(params) < len(defaults) else params)
 
+    function: Any = general
+    if native.module is not None and op.returns == 1:  # native/module_operate.c
+        function = native.module.Structured(op, op.name, general, tuple(defaults), tuple(defaults.values()),
+                                            op.forward if op.view else _reference(op), op.rule_codes(), op.view,
+                                            op.recorded, op.variadic)  # fmt: skip
     function.__name__ = function.__qualname__ = op.name
     function.__doc__ = op.doc
     function.op = op  # type: ignore[attr-defined]
     declarations.functions.setdefault(op.name, function)
     return function
+
+
+def _reference(op: Operation) -> Callable[..., Any]:
+    """The op's reference on the CPU, looked up when it is first wanted: the backends are not there yet."""
+    run: Callable[..., Any] | None = None
+
+    def reference(*arrays: Any, **params: Any) -> Any:
+        nonlocal run
+        if run is None:
+            run = backends.reference_kernel(op, "cpu").run
+        return run(*arrays, **params)
+
+    return reference
+
+
+if native.module is not None:
+    native.module.connect(
+        tensor_type=Tensor, node_type=Node, observe=vars(observe), saving=vars(saving), mode=mode, ours=ours,
+        user_frame=user_frame, refresh=refresh, storage_of=storage_of, storage_type=Storage, next_number=next_number,
+        cpu=cpu, rows=backends.rows, operate=_operate, mark_views=_mark_views, numpy=np,
+    )  # fmt: skip

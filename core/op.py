@@ -180,6 +180,45 @@ class Operation(Op):
         self.forward, self.view, self.returns, self.samples, self.over = forward, view, returns, samples, over
         self.rule: Rule | None = parse_rule(shape) if shape else None
 
+    @cached_property
+    def back(self) -> tuple[Any, ...] | None:
+        """The gradients for the C path (native/module_back.c): the name of the op's row and the names and sources of
+        its arguments, the same of each vjp, and whether one serves all inputs. A source is the number of a slot, 253
+        a parameter, 254 `needs`, 255 the gradient. None where they are not for it."""
+        if self.returns != 1 or not self.differentiable or len(self.slots) > 250:
+            return None
+        slots = {s.name: k for k, s in enumerate(self.slots)}
+
+        def sources(names: tuple[str, ...]) -> bytes:
+            return bytes(255 if n == "g" else 254 if n == "needs" else slots.get(n, 253) for n in names)
+
+        vjps = tuple([v and (v.function, v.names, sources(v.names)) for v in self.vjps])
+        return f"{self.name}.backward", self.row_names, sources(self.row_names), vjps, self.joint
+
+    @cached_property
+    def row_names(self) -> tuple[str, ...]:
+        """What a "<op>.backward" row is called with: what the joint vjp asks for, or all that the vjps of the inputs
+        ask for (None for what was not saved, since nothing needs it) and `needs`."""
+        names = {n: None for v in self.vjps if v is not None for n in v.names}
+        return tuple(names) if self.joint else (*names, "needs")
+
+    def codes(self, mask: int) -> bytes:
+        """`plan` for the C path: of each slot what it saves (0 an input, 1 an output, 2 a shape, 3 a dtype, 4 nothing)
+        and which."""
+        where = ("input", "output", "shape", "dtype")
+        slots = [(4, 0) if slot is None else (where.index(slot.where), slot.index) for slot in self.plan(mask)]
+        return bytes(n for slot in slots for n in slot)
+
+    def rule_codes(self) -> tuple[bytes, ...] | bool | None:
+        """The rule for the C path: of each input its core dimensions, letters by number. False where it is not for it,
+        None without a rule."""
+        if self.rule is None or self.over:
+            return None
+        letters = list(dict.fromkeys(d for dims in self.rule.inputs for d in dims))
+        if len(letters) > 16 or any(d.isdigit() for d in letters):
+            return False
+        return tuple(bytes(letters.index(d) for d in dims) for dims in self.rule.inputs)
+
 
 def elementwise(name: str, function: Callable[..., Any], *, vjp: Any = None, params: dict[str, float] | None = None,
                 bools: Sequence[str] = (), out: str = "same", domain: Any = (-3.0, 3.0), doc: str = "",

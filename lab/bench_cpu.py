@@ -2,7 +2,8 @@
 
 All contestants of a case run in turn in one process, on equally many threads. Before a contestant's time counts, its
 results, the gradients among them, are held to the same text in float64. What is right is right to the rounding of the
-type: at most `LOOSE`, of the largest result, and no more than eight times as far off as PyTorch eager.
+type: at most `LOOSE`, of the largest result, and no more than eight times as far off as PyTorch eager. With one thread
+the time is the processor's, so that other work on the machine does not count.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import importlib
 import json
 import platform
 import sys
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -166,7 +168,9 @@ def measure(case: Case, torch: Any, compiled: bool = True, rounds: int = 15, blo
             del runs[name]
     if found.failed:
         return found
-    times = in_turn(runs, rounds, block_s)
+    # one thread does the work: what other processes take of the processor is left out
+    clock = time.process_time if core.get_num_threads() == 1 else time.perf_counter
+    times = in_turn(runs, rounds, block_s, clock=clock)
     found.us = {name: Spread.of(row).median * 1e6 for name, row in times.items()}
     found.ratios = {name: Spread.of([a / b for a, b in zip(times["core"], times[name], strict=True)])
                     for name in runs if name != "core"}  # fmt: skip

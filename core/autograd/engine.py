@@ -31,6 +31,8 @@ Place = Any
 
 # The gradients of a plain elementwise node, or None for any other: native/module_graph.c.
 step: Callable[..., Any] = native.module.step if native.module is not None else lambda node, g, place: None
+# The same of a plain node of a structured op: native/module_back.c.
+step_back: Callable[..., Any] = native.module.step_back if native.module is not None else step
 
 
 def run(roots: Sequence[Tensor], root_grads: Sequence[Tensor | None], retain_graph: bool, create_graph: bool,
@@ -163,6 +165,12 @@ def _walk(starts: list[tuple[Any, int, Any]], asked: set[Any] | None, path: dict
                     send(e, nrs[i] if nrs else 0, results[i])
             continue
         quiet.begin()
+        if plain and node.out_meta is None and (results := step_back(node, g, freed_at)) is not None:
+            nrs = node.nrs
+            for i, e in enumerate(node.edges):
+                if e is not None and results[i] is not None:
+                    send(e, nrs[i] if nrs else 0, results[i])
+            continue
         start = perf_counter_ns() if watched else 0
         if node.watchers:
             g = _tell_tensors(node, g, create_graph)

@@ -6,7 +6,6 @@ that, with `create_graph`, runs as ops on tensors.
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -179,7 +178,7 @@ def _operation(op: Operation, node: Node, edges: tuple[Any, ...], grads: Any,
     if not create_graph and backends.rows(op.name + ".backward", node.kind.device.type):
         named = {"g": grads, "needs": needs, **node.params}
         named |= {s.name: v for s, v in zip(op.slots, node.saved or (), strict=False)}
-        args = {n: named.get(n) for n in _row_names(op)}
+        args = {n: named.get(n) for n in op.row_names}
         row = _pick(op.name + ".backward", node.kind.device.type, args)
         if row is not None:
             found = row.run(**args)
@@ -201,14 +200,6 @@ def _operation(op: Operation, node: Node, edges: tuple[Any, ...], grads: Any,
     if not create_graph:
         out = [None if r is None else r._a for r in out]
     return tuple(out), op.name + " vjp"
-
-
-@cache
-def _row_names(op: Operation) -> tuple[str, ...]:
-    """What a "<op>.backward" row is called with: what the joint vjp asks for, or all that the vjps of the inputs ask
-    for (None for what was not saved, since nothing needs it) and `needs`."""
-    names = {n: None for v in op.vjps if v is not None for n in v.names}
-    return tuple(names) if op.joint else (*names, "needs")
 
 
 def _pick(name: str, device_type: str, args: dict[str, Any]) -> Any:

@@ -133,6 +133,14 @@ class Hot:
     def __call__(self, *operands: Any) -> Any: ...
 
 @final
+class Structured:
+    """A structured op on its commonest path: op(*tensors, **params)."""
+
+    def __init__(self, op: Any, name: str, general: Any, names: tuple[str, ...], defaults: tuple[Any, ...],
+                 reference: Any, rule: Any, view: bool, recorded: bool, variadic: bool) -> None: ...  # fmt: skip
+    def __call__(self, *tensors: Any, **params: Any) -> Any: ...
+
+@final
 class Plan:
     """A launch of a GPU kernel that lacks only its arrays and floats: 0, the driver's error, or a negative number for
     what it does not take (-1 no array of the type, -2 another alignment, -3 another device)."""
@@ -194,4 +202,5 @@ def connect(
     storage_type: type,
     next_number: Any,
 ) -> None: ...
+def step_back(node: Any, gradient: Any, place: Any, /) -> tuple[Any, ...] | None: ...
 def step(node: Any, gradient: Array, place: Any, /) -> tuple[Array | None, ...] | None: ...

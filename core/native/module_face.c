@@ -2,7 +2,7 @@
 
    It costs one test of a number when autocast is off. Everything else that is asked of it (name, signature, source) is
    the function's. */
-#include "module.h"
+#include "graph.h"
 
 #include <stddef.h>
 
@@ -12,6 +12,8 @@ typedef struct {
     PyObject_HEAD vectorcallfunc vectorcall;
     PyObject *function, *casts;
 } Face;
+
+int face_casting(void) { return casting; }
 
 static PyObject *face_call(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *names) {
     return PyObject_Vectorcall(casting ? ((Face *)self)->casts : ((Face *)self)->function, args, nargsf, names);

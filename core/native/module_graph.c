@@ -3,40 +3,35 @@
    `Hot` is an elementwise op of one or two operands on its commonest path: tensors
    of one floating kind on the CPU (or one and a number), nobody observing. It gives None for anything else, which
    core.dispatch then does in full. */
-#include "fields.h"
+#include "graph.h"
 
 #include <stddef.h>
 
 /* -- what the Python side lends ----------------------------------------------------------------------------------- */
 
-static struct {
-    PyTypeObject *tensor_type, *node_type;
-    PyObject *observe, *saving; /* the modules' dicts */
-    PyObject *mode;             /* the thread's grad mode */
-    PyObject *ours;             /* file name -> whether it is this package's */
-    PyObject *user_frame, *refresh, *storage_of, *storage_type, *next_number;
-    PyObject *observers, *active, *enabled, *version, *boolean, *shape, *steps, *freed; /* names */
-} lent;
+lent_objects lent;
 
 static PyObject *graph_connect(PyObject *module, PyObject *args, PyObject *kwargs) {
     (void)module;
-    static char *names[] = {"tensor_type", "node_type",    "observe",      "saving",      "mode", "ours",
-                            "user_frame",  "refresh",      "storage_of",   "storage_type", "next_number", NULL};
-    PyObject *given[11];
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!O!O!O!OO!OOOOO", names, &PyType_Type, &given[0], &PyType_Type,
-                                     &given[1], &PyDict_Type, &given[2], &PyDict_Type, &given[3], &given[4],
-                                     &PyDict_Type, &given[5], &given[6], &given[7], &given[8], &given[9], &given[10]))
+    static char *names[] = {"tensor_type", "node_type", "observe", "saving",       "mode",        "ours", "user_frame",
+                            "refresh",     "storage_of", "storage_type", "next_number", "cpu", "rows", "operate",
+                            "mark_views",  "numpy",     NULL};
+    PyObject *given[16];
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!O!O!O!OO!OOOOOOOOOO", names, &PyType_Type, &given[0],
+                                     &PyType_Type, &given[1], &PyDict_Type, &given[2], &PyDict_Type, &given[3],
+                                     &given[4], &PyDict_Type, &given[5], &given[6], &given[7], &given[8], &given[9],
+                                     &given[10], &given[11], &given[12], &given[13], &given[14], &given[15]))
         return NULL;
     if (!PyType_IsSubtype((PyTypeObject *)given[0], &TensorBase_Type) ||
         !PyType_IsSubtype((PyTypeObject *)given[1], &NodeBase_Type)) {
         PyErr_SetString(PyExc_TypeError, "connect takes subclasses of TensorBase and NodeBase");
         return NULL;
     }
-    PyObject **to[] = {(PyObject **)&lent.tensor_type, (PyObject **)&lent.node_type, &lent.observe,
-                       &lent.saving,                   &lent.mode,                   &lent.ours,
-                       &lent.user_frame,               &lent.refresh,                &lent.storage_of,
-                       &lent.storage_type,             &lent.next_number};
-    for (int k = 0; k < 11; k++) Py_XSETREF(*to[k], Py_NewRef(given[k]));
+    PyObject **to[] = {(PyObject **)&lent.tensor_type, (PyObject **)&lent.node_type, &lent.observe, &lent.saving,
+                       &lent.mode,       &lent.ours,         &lent.user_frame,  &lent.refresh, &lent.storage_of,
+                       &lent.storage_type, &lent.next_number, &lent.cpu, &lent.rows, &lent.operate, &lent.mark_views,
+                       &lent.numpy};
+    for (int k = 0; k < 16; k++) Py_XSETREF(*to[k], Py_NewRef(given[k]));
     Py_RETURN_NONE;
 }
 
@@ -52,48 +47,55 @@ typedef struct {
 
 enum { SAVES_X, SAVES_Y, SAVES_OUTPUT, SAVES_NOTHING };
 
-/* Whether a module's variable is true: a non-empty tuple, or a number that is not 0. -1 on an error. */
-static int truth_of(PyObject *dict, PyObject *name) {
+int truth_of(PyObject *dict, PyObject *name) {
     PyObject *value = PyDict_GetItemWithError(dict, name);
     return value ? PyObject_IsTrue(value) : PyErr_Occurred() ? -1 : 0;
 }
 
-/* The user's code and instruction: the first frame outside this package. */
-static int user_place(Node *node) {
-    PyFrameObject *frame = PyEval_GetFrame(); /* the public function's */
-    frame = frame ? PyFrame_GetBack(frame) : NULL;
-    if (frame) {
+int user_place(PyFrameObject *frame, Node *node) {
+    while (frame) {
         PyCodeObject *code = PyFrame_GetCode(frame);
         PyObject *ours = PyDict_GetItemWithError(lent.ours, code->co_filename);
-        if (ours != Py_False) {
-            Py_DECREF(code);
-            PyObject *outer = PyErr_Occurred() ? NULL : PyObject_CallOneArg(lent.user_frame, (PyObject *)frame);
+        if (ours == Py_False) {
+            Py_SETREF(node->code, (PyObject *)code);
+            node->lasti = PyFrame_GetLasti(frame);
             Py_DECREF(frame);
-            if (!outer) return -1;
-            if (outer == Py_None) {
-                Py_DECREF(outer);
-                node->lasti = -1;
-                return 0;
-            }
-            frame = (PyFrameObject *)outer;
-            code = PyFrame_GetCode(frame);
+            return 0;
         }
-        Py_SETREF(node->code, (PyObject *)code);
-        node->lasti = PyFrame_GetLasti(frame);
+        Py_DECREF(code);
+        PyObject *outer = NULL;
+        if (ours) {
+            outer = (PyObject *)PyFrame_GetBack(frame);
+        } else if (!PyErr_Occurred()) { /* a file that nobody has seen: Python says whose it is */
+            outer = PyObject_CallOneArg(lent.user_frame, (PyObject *)frame);
+            if (outer == Py_None) Py_CLEAR(outer);
+        }
         Py_DECREF(frame);
-    } else {
-        node->lasti = -1;
+        if (!outer && PyErr_Occurred()) return -1;
+        frame = (PyFrameObject *)outer;
     }
+    node->lasti = -1;
     return 0;
 }
 
-/* The version counter of a tensor that is saved (a new reference). */
-static PyObject *storage_for(Tensor *t) {
+PyObject *storage_for(Tensor *t) {
     if (t->storage != Py_None) return Py_NewRef(t->storage);
-    if (t->node != Py_None) return PyObject_CallOneArg(lent.storage_of, (PyObject *)t);
+    if (t->node != Py_None) { /* a node that saved the array must hear of writes to it */
+        PyObject *saved = ((Node *)t->node)->saved;
+        for (Py_ssize_t k = PyTuple_Check(saved) ? PyTuple_GET_SIZE(saved) : 0; k-- > 0;)
+            if (PyTuple_GET_ITEM(saved, k) == t->array) return PyObject_CallOneArg(lent.storage_of, (PyObject *)t);
+    }
     PyObject *storage = PyObject_CallNoArgs(lent.storage_type);
     if (storage) Py_SETREF(t->storage, Py_NewRef(storage));
     return storage;
+}
+
+int version_of(PyObject *storage, long *version) {
+    PyObject *number = PyObject_GetAttr(storage, lent.version);
+    if (!number) return -1;
+    *version = PyLong_AsLong(number);
+    Py_DECREF(number);
+    return *version == -1 && PyErr_Occurred() ? -1 : 0;
 }
 
 static int save(Node *node, PyObject *layout, Tensor *a, Tensor *b, PyObject *y, PyObject *array) {
@@ -159,9 +161,11 @@ static int same_shape(PyObject *x, PyObject *y) {
     return PyArray_NDIM(a) == PyArray_NDIM(b) && PyArray_CompareLists(PyArray_DIMS(a), PyArray_DIMS(b), PyArray_NDIM(a));
 }
 
-/* A view whose base was written in place learns of its new node. */
-static int up_to_date(Tensor *t) {
-    if (t->view == Py_None) return 0;
+int up_to_date(Tensor *t) {
+    if (t->view == Py_None || t->storage == Py_None) return 0;
+    long version;
+    if (version_of(t->storage, &version) < 0) return -1;
+    if (!version) return 0; /* nothing was written */
     PyObject *done = PyObject_CallOneArg(lent.refresh, (PyObject *)t);
     Py_XDECREF(done);
     return done ? 0 : -1;
@@ -192,7 +196,8 @@ static int record(Hot *self, Tensor *out, Tensor *a, Tensor *b, PyObject *y, int
     number = PyObject_CallNoArgs(lent.next_number);
     if (!number) goto fail;
     node->number = PyLong_AsLongLong(number);
-    if (user_place(node) < 0) goto fail;
+    PyFrameObject *frame = PyEval_GetFrame(); /* the public function's */
+    if (user_place(frame ? PyFrame_GetBack(frame) : NULL, node) < 0) goto fail;
     if (a->nr || (b && b->nr)) {
         PyObject *nrs = two ? Py_BuildValue("(nn)", a->nr, b ? b->nr : 0) : Py_BuildValue("(n)", a->nr);
         if (!nrs) goto fail;
@@ -323,8 +328,7 @@ PyTypeObject Hot_Type = {
 
 /* -- the way back ------------------------------------------------------------------------------------------------- */
 
-/* Whether what a node saved is there and as it was. */
-static int as_saved(Node *node) {
+int as_saved(Node *node) {
     if (!PyTuple_Check(node->saved) || !PyTuple_Check(node->storages)) return 0;
     for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(node->storages); k++) {
         PyObject *storage = PyTuple_GET_ITEM(node->storages, k);
@@ -360,7 +364,7 @@ static PyObject *one_gradient(Node *node, PyObject *recipe, PyObject *g) {
     return PyObject_Vectorcall(PyTuple_GET_ITEM(recipe, 0), args, (size_t)count, NULL);
 }
 
-static int let_go(Node *node, PyObject *place) {
+int let_go(Node *node, PyObject *place) {
     int holds = 0;
     for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(node->saved); k++)
         holds |= PyTuple_GET_ITEM(node->saved, k) != Py_None;
@@ -420,12 +424,18 @@ PyMethodDef graph_methods[] = {
 };
 
 int graph_setup(PyObject *module) {
-    PyObject **names[] = {&lent.observers, &lent.active, &lent.enabled, &lent.version,
-                          &lent.boolean,   &lent.shape,  &lent.steps,   &lent.freed};
-    const char *texts[] = {"observers", "active", "enabled", "version", "boolean", "shape", "steps", "freed"};
-    for (int k = 0; k < 8; k++)
+    PyObject **names[] = {&lent.observers, &lent.active, &lent.enabled, &lent.version, &lent.boolean, &lent.shape,
+                          &lent.steps,     &lent.freed,  &lent.batch,   &lent.device,  &lent.dtype,   &lent.undo,
+                          &lent.rule,      &lent.view_version, &lent.cpu_name, &lent.no_grad, &lent.codes,
+                          &lent.numpy_name};
+    const char *texts[] = {"observers", "active", "enabled", "version", "boolean",       "shape", "steps", "freed", "batch",
+                           "device",    "dtype",  "_undo",   "_rule",   "_view_version", "cpu",   "no_grad", "codes",
+                           "numpy"};
+    for (int k = 0; k < 18; k++)
         if (!(*names[k] = PyUnicode_InternFromString(texts[k]))) return -1;
     if (fields_setup(module) < 0 || PyType_Ready(&Hot_Type) < 0) return -1;
-    if (PyModule_AddObjectRef(module, "Hot", (PyObject *)&Hot_Type) < 0) return -1;
+    if (PyModule_AddObjectRef(module, "Hot", (PyObject *)&Hot_Type) < 0 || operate_setup(module) < 0 ||
+        back_setup(module) < 0)
+        return -1;
     return PyModule_AddFunctions(module, graph_methods);
 }

@@ -1,0 +1,57 @@
+/* What the paths of elementwise and of structured ops share: the objects that Python lends, and steps of recording. */
+#ifndef GRADLAB_GRAPH_H
+#define GRADLAB_GRAPH_H
+
+#include "fields.h"
+
+#include <frameobject.h>
+
+typedef struct {
+    PyTypeObject *tensor_type, *node_type;
+    PyObject *observe, *saving; /* the modules' dicts */
+    PyObject *mode;             /* the thread's grad mode */
+    PyObject *ours;             /* file name -> whether it is this package's */
+    PyObject *user_frame, *refresh, *storage_of, *storage_type, *next_number;
+    PyObject *cpu;              /* the device */
+    PyObject *rows;             /* (op's name, device's type) -> its rows */
+    PyObject *operate;          /* a structured op in full, from its results on where they are given */
+    PyObject *mark_views, *numpy;
+    /* names */
+    PyObject *observers, *active, *enabled, *version, *boolean, *shape, *steps, *freed, *batch, *device, *dtype, *undo,
+        *rule, *view_version, *cpu_name, *no_grad, *codes, *numpy_name;
+} lent_objects;
+
+extern lent_objects lent;
+
+/* Whether a module's variable is true: a non-empty tuple, or a number that is not 0. -1 on an error. */
+int truth_of(PyObject *dict, PyObject *name);
+
+/* Notes the user's code and instruction in a node: the first frame outside this package, from `frame` (whose reference
+   it takes) outwards. -1 on an error. */
+int user_place(PyFrameObject *frame, Node *node);
+
+/* The version counter of a tensor that is saved (a new reference). */
+PyObject *storage_for(Tensor *t);
+
+/* How often a storage was written. -1 on an error. */
+int version_of(PyObject *storage, long *version);
+
+/* A view whose base was written in place learns of its new node. -1 on an error. */
+int up_to_date(Tensor *t);
+
+/* Whether what a node saved is there and as it was. -1 on an error. */
+int as_saved(Node *node);
+
+/* A node that ran lets go of what it saved, and remembers `place`. -1 on an error. */
+int let_go(Node *node, PyObject *place);
+
+/* How many threads have autocast on (module_face.c). */
+int face_casting(void);
+
+/* Adds what module_back.c has; -1 on an error. */
+int back_setup(PyObject *module);
+
+/* Adds what module_operate.c has; -1 on an error. */
+int operate_setup(PyObject *module);
+
+#endif

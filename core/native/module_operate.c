@@ -1,0 +1,492 @@
+/* Structured: a structured op (a reduction, a product, a view, ...) on its commonest path: one output, tensors of one
+   device on the CPU, nobody observing. What is not for it goes to the general way of core.dispatch: before the kernel
+   runs as a whole, afterwards from its results on. */
+#include "graph.h"
+
+#include <stddef.h>
+#include <structmember.h>
+
+enum { MOST_INPUTS = 24, MOST_PARAMS = 24, MOST_LETTERS = 16, MOST_RANK = 16 };
+
+typedef struct {
+    PyObject_HEAD
+    vectorcallfunc vectorcall;
+    PyObject *dict;                /* what a function has: __name__, __doc__, op */
+    PyObject *op, *name, *general; /* general(*tensors, **params): the same in Python */
+    PyObject *names, *defaults;    /* of the parameters: tuples */
+    PyObject *reference;           /* run(*arrays, **params), where no row accepts; of a view forward(xp, ...) */
+    PyObject *rule;                /* None, or for each input its core dimensions as bytes: letters by number */
+    PyObject *layouts;             /* by the inputs that need a gradient, as bits: what each slot saves */
+    char view, recorded, variadic;
+} Structured;
+
+/* -- a step from a base to its view -------------------------------------------------------------------------------- */
+
+typedef struct {
+    PyObject_HEAD
+    PyObject *structured, *params;
+} Step;
+
+static PyTypeObject Step_Type;
+
+static PyObject *step_call(PyObject *self, PyObject *args, PyObject *kwargs) {
+    if (PyTuple_GET_SIZE(args) != 1 || kwargs) {
+        PyErr_SetString(PyExc_TypeError, "a step takes a tensor");
+        return NULL;
+    }
+    return PyObject_Call(((Step *)self)->structured, args, ((Step *)self)->params);
+}
+
+static int step_traverse(PyObject *self, visitproc visit, void *arg) {
+    Py_VISIT(((Step *)self)->structured);
+    Py_VISIT(((Step *)self)->params);
+    return 0;
+}
+
+static int step_clear(PyObject *self) {
+    Py_CLEAR(((Step *)self)->structured);
+    Py_CLEAR(((Step *)self)->params);
+    return 0;
+}
+
+static void step_dealloc(PyObject *self) {
+    PyObject_GC_UnTrack(self);
+    step_clear(self);
+    PyObject_GC_Del(self);
+}
+
+static PyTypeObject Step_Type = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "core.native._native.Step",
+    .tp_doc = "From a tensor to a view of it, as a view op made it.",
+    .tp_basicsize = sizeof(Step),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    .tp_dealloc = step_dealloc,
+    .tp_traverse = step_traverse,
+    .tp_clear = step_clear,
+    .tp_call = step_call,
+};
+
+/* `out` is a view of x: it shares the version counter and knows the way. 1 where Python must say it. -1 on an error. */
+static int mark_view(Structured *self, Tensor *x, Tensor *out, PyObject *params, int recording) {
+    PyObject *base = x->view == Py_None ? (PyObject *)x : PyTuple_GET_ITEM(x->view, 0);
+    PyObject *undo = PyObject_GetAttr(base, lent.undo);
+    if (!undo) return -1;
+    int undone = PyObject_IsTrue(undo);
+    Py_DECREF(undo);
+    if (undone) return undone;
+    PyObject *rule = recording ? PyObject_GetAttr((PyObject *)x, lent.rule) : Py_NewRef(lent.no_grad);
+    if (!rule) return -1;
+    int ruled = PyObject_IsTrue(rule), failed = ruled < 0 || (ruled && PyObject_SetAttr((PyObject *)out, lent.rule, rule));
+    Py_DECREF(rule);
+    if (failed) return -1;
+    PyObject *storage = storage_for(x);
+    if (!storage) return -1;
+    Py_SETREF(out->storage, storage);
+    PyObject *version = PyObject_GetAttr(storage, lent.version);
+    if (!version) return -1;
+    int written = PyObject_IsTrue(version);
+    failed = written < 0 || (written && PyObject_SetAttr((PyObject *)out, lent.view_version, version) < 0);
+    Py_DECREF(version);
+    if (failed) return -1;
+    Step *step = PyObject_GC_New(Step, &Step_Type);
+    if (!step) return -1;
+    step->structured = Py_NewRef((PyObject *)self);
+    step->params = Py_NewRef(params);
+    PyObject_GC_Track(step);
+    PyObject *before = x->view == Py_None ? NULL : PyTuple_GET_ITEM(x->view, 1);
+    Py_ssize_t steps = before ? PyTuple_GET_SIZE(before) : 0;
+    PyObject *path = PyTuple_New(steps + 1);
+    if (!path) {
+        Py_DECREF(step);
+        return -1;
+    }
+    for (Py_ssize_t k = 0; k < steps; k++) PyTuple_SET_ITEM(path, k, Py_NewRef(PyTuple_GET_ITEM(before, k)));
+    PyTuple_SET_ITEM(path, steps, (PyObject *)step);
+    PyObject *view = PyTuple_Pack(2, base, path);
+    Py_DECREF(path);
+    if (!view) return -1;
+    Py_SETREF(out->view, view);
+    return 0;
+}
+
+/* -- the node ------------------------------------------------------------------------------------------------------- */
+
+enum { SAVES_INPUT, SAVES_OUTPUT, SAVES_SHAPE, SAVES_DTYPE, SAVES_NOTHING };
+
+/* What one slot keeps of one input (a new reference). */
+static PyObject *of_input(int what, PyObject *given, PyObject *array) {
+    if (array == Py_None) Py_RETURN_NONE;
+    if (what == SAVES_INPUT) return Py_NewRef(array);
+    return what == SAVES_SHAPE ? PyObject_GetAttr(array, lent.shape) : PyObject_GetAttr(((Tensor *)given)->kind, lent.dtype);
+}
+
+static PyObject *of_all(int what, PyObject *const *given, PyObject *const *arrays, Py_ssize_t count) {
+    PyObject *all = PyTuple_New(count);
+    for (Py_ssize_t k = 0; all && k < count; k++) {
+        PyObject *one = of_input(what, given[k], arrays[k]);
+        if (one) PyTuple_SET_ITEM(all, k, one);
+        else Py_CLEAR(all);
+    }
+    return all;
+}
+
+static int save(Structured *self, Node *node, PyObject *layout, PyObject *const *given, PyObject *const *arrays,
+                Py_ssize_t count, PyObject *results) {
+    Py_ssize_t slots = PyBytes_GET_SIZE(layout) / 2;
+    const unsigned char *codes = (const unsigned char *)PyBytes_AS_STRING(layout);
+    PyObject *saved = PyTuple_New(slots), *storages = PyTuple_New(slots), *versions = NULL;
+    int written = 0;
+    if (!saved || !storages) goto fail;
+    for (Py_ssize_t k = 0; k < slots; k++) {
+        int what = codes[2 * k], at = codes[2 * k + 1];
+        PyObject *value = NULL, *storage = Py_NewRef(Py_None);
+        PyTuple_SET_ITEM(storages, k, storage);
+        if (what == SAVES_NOTHING) {
+            value = Py_NewRef(Py_None);
+        } else if (what == SAVES_OUTPUT) {
+            int many = PyTuple_Check(results);
+            if (many && at >= PyTuple_GET_SIZE(results)) PyErr_SetString(PyExc_RuntimeError, "an op lacks an output");
+            else value = Py_NewRef(many ? PyTuple_GET_ITEM(results, at) : results);
+        } else if (self->variadic) {
+            value = of_all(what, given, arrays, count);
+        } else {
+            if (what == SAVES_INPUT && at < count && given[at] != Py_None) {
+                PyObject *own = storage_for((Tensor *)given[at]);
+                long version;
+                if (!own) goto fail;
+                PyTuple_SET_ITEM(storages, k, own);
+                Py_DECREF(storage);
+                if (version_of(own, &version) < 0) goto fail;
+                written |= version != 0;
+            }
+            value = at < count ? of_input(what, given[at], arrays[at]) : Py_NewRef(Py_None);
+        }
+        if (!value) goto fail;
+        PyTuple_SET_ITEM(saved, k, value);
+    }
+    if (written) {
+        if (!(versions = PyTuple_New(slots))) goto fail;
+        for (Py_ssize_t k = 0; k < slots; k++) {
+            PyObject *storage = PyTuple_GET_ITEM(storages, k);
+            PyObject *version = storage == Py_None ? PyLong_FromLong(0) : PyObject_GetAttr(storage, lent.version);
+            if (!version) goto fail;
+            PyTuple_SET_ITEM(versions, k, version);
+        }
+        Py_SETREF(node->versions, versions);
+    }
+    Py_SETREF(node->saved, saved);
+    Py_SETREF(node->storages, storages);
+    return 0;
+fail:
+    Py_XDECREF(versions);
+    Py_XDECREF(saved);
+    Py_XDECREF(storages);
+    return -1;
+}
+
+/* The layout of a node's slots when the inputs of `mask` need a gradient (borrowed). */
+static PyObject *layout_for(Structured *self, unsigned mask) {
+    PyObject *key = PyLong_FromUnsignedLong(mask);
+    if (!key) return NULL;
+    PyObject *layout = PyDict_GetItemWithError(self->layouts, key);
+    if (!layout && !PyErr_Occurred()) {
+        layout = PyObject_CallMethodOneArg(self->op, lent.codes, key);
+        if (layout && (!PyBytes_Check(layout) || PyDict_SetItem(self->layouts, key, layout) < 0)) Py_CLEAR(layout);
+        if (layout) Py_DECREF(layout); /* the dict holds it */
+    }
+    Py_DECREF(key);
+    return layout;
+}
+
+/* Tie `out` to a new node where an input needs a gradient. -1 on an error. */
+static int record(Structured *self, Tensor *out, PyObject *const *given, PyObject *const *arrays, Py_ssize_t count,
+                  PyObject *results, PyObject *params) {
+    unsigned mask = 0;
+    int numbered = 0;
+    for (Py_ssize_t k = 0; k < count; k++) {
+        Tensor *t = (Tensor *)given[k];
+        if (given[k] == Py_None) continue;
+        if (up_to_date(t) < 0) return -1;
+        if (!t->requires_grad) continue;
+        mask |= 1u << k;
+        numbered |= t->nr != 0;
+    }
+    if (!mask) return 0;
+    PyObject *layout = layout_for(self, mask);
+    if (!layout) return -1;
+    Node *node = (Node *)node_new(lent.node_type, NULL, NULL);
+    if (!node) return -1;
+    PyObject *edges = PyTuple_New(count), *number = NULL;
+    if (!edges) goto fail;
+    for (Py_ssize_t k = 0; k < count; k++) {
+        Tensor *t = (Tensor *)given[k];
+        PyObject *e = !(mask >> k & 1) ? Py_None : t->node != Py_None ? t->node : (PyObject *)t;
+        PyTuple_SET_ITEM(edges, k, Py_NewRef(e));
+    }
+    Py_SETREF(node->edges, edges);
+    Py_SETREF(node->op, Py_NewRef(self->op));
+    Py_SETREF(node->kind, Py_NewRef(out->kind));
+    Py_SETREF(node->params, Py_NewRef(params));
+    number = PyObject_CallNoArgs(lent.next_number);
+    if (!number) goto fail;
+    node->number = PyLong_AsLongLong(number);
+    Py_DECREF(number);
+    if (user_place((PyFrameObject *)Py_XNewRef((PyObject *)PyEval_GetFrame()), node) < 0) goto fail;
+    if (numbered) {
+        PyObject *nrs = PyTuple_New(count);
+        if (!nrs) goto fail;
+        Py_SETREF(node->nrs, nrs);
+        for (Py_ssize_t k = 0; k < count; k++) {
+            PyObject *nr = PyLong_FromSsize_t(mask >> k & 1 ? ((Tensor *)given[k])->nr : 0);
+            if (!nr) goto fail;
+            PyTuple_SET_ITEM(nrs, k, nr);
+        }
+    }
+    if (PyBytes_GET_SIZE(layout) && save(self, node, layout, given, arrays, count, results) < 0) goto fail;
+    Py_SETREF(out->node, (PyObject *)node);
+    out->requires_grad = 1;
+    return 0;
+fail:
+    Py_DECREF(node);
+    return -1;
+}
+
+/* -- the call ------------------------------------------------------------------------------------------------------- */
+
+/* Whether the arrays plainly keep the op's shape rule; what is not plain the general way judges. */
+static int keeps_rule(PyObject *rule, PyObject *const *arrays, Py_ssize_t count) {
+    npy_intp sizes[MOST_LETTERS];
+    const npy_intp *leading = NULL;
+    int lead = 0;
+    if (rule == Py_None) return 1;
+    if (!PyTuple_Check(rule) || PyTuple_GET_SIZE(rule) != count) return 0;
+    for (int k = 0; k < MOST_LETTERS; k++) sizes[k] = -1;
+    for (Py_ssize_t i = 0; i < count; i++) {
+        if (arrays[i] == Py_None) return 0;
+        PyArrayObject *a = (PyArrayObject *)arrays[i];
+        PyObject *letters = PyTuple_GET_ITEM(rule, i);
+        int inner = (int)PyBytes_GET_SIZE(letters), outer = PyArray_NDIM(a) - inner;
+        if (outer < 0) return 0;
+        for (int k = 0; k < inner; k++) {
+            npy_intp *size = &sizes[(unsigned char)PyBytes_AS_STRING(letters)[k] % MOST_LETTERS];
+            if (*size >= 0 && *size != PyArray_DIM(a, outer + k)) return 0;
+            *size = PyArray_DIM(a, outer + k);
+        }
+        if (i && (outer != lead || !PyArray_CompareLists(leading, PyArray_DIMS(a), outer))) return 0;
+        lead = outer;
+        leading = PyArray_DIMS(a);
+    }
+    return 1;
+}
+
+/* The result of the first row that accepts, else the reference's. `args` are the arrays, then the parameters, and
+   args[-1] is free. */
+static PyObject *run(Structured *self, PyObject **args, Py_ssize_t count) {
+    PyObject *names = PyTuple_GET_SIZE(self->names) ? self->names : NULL;
+    PyObject *question[] = {self->name, lent.cpu_name};
+    PyObject *rows = PyObject_Vectorcall(lent.rows, question, 2, NULL);
+    if (!rows) return NULL;
+    PyObject *chosen = NULL;
+    for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(rows) && !chosen; k++) {
+        PyObject *row = PyTuple_GET_ITEM(rows, k);
+        PyObject *reason = PyObject_Vectorcall(PyTuple_GET_ITEM(row, 3), args, (size_t)count, names);
+        if (!reason) {
+            Py_DECREF(rows);
+            return NULL;
+        }
+        if (reason == Py_None) chosen = PyTuple_GET_ITEM(row, 2);
+        Py_DECREF(reason);
+    }
+    PyObject *results;
+    if (chosen || !self->view) {
+        results = PyObject_Vectorcall(chosen ? chosen : self->reference, args, (size_t)count, names);
+    } else {
+        args[-1] = lent.numpy;
+        results = PyObject_Vectorcall(self->reference, args - 1, (size_t)count + 1, names);
+    }
+    Py_DECREF(rows);
+    return results;
+}
+
+static PyObject *params_of(Structured *self, PyObject *const *values) {
+    PyObject *params = PyDict_New();
+    for (Py_ssize_t k = 0; params && k < PyTuple_GET_SIZE(self->names); k++)
+        if (PyDict_SetItem(params, PyTuple_GET_ITEM(self->names, k), values[k]) < 0) Py_CLEAR(params);
+    return params;
+}
+
+/* The rest in Python: from the results on. */
+static PyObject *finish(Structured *self, PyObject *const *given, Py_ssize_t count, PyObject *params, PyObject *results) {
+    PyObject *tensors = PyTuple_New(count), *finished = NULL;
+    if (tensors) {
+        for (Py_ssize_t k = 0; k < count; k++) PyTuple_SET_ITEM(tensors, k, Py_NewRef(given[k]));
+        PyObject *args[] = {self->op, tensors, params, Py_False, results};
+        finished = PyObject_Vectorcall(lent.operate, args, 5, NULL);
+        Py_DECREF(tensors);
+    }
+    return finished;
+}
+
+static PyObject *structured_call(PyObject *callable, PyObject *const *given, size_t nargsf, PyObject *keywords) {
+    Structured *self = (Structured *)callable;
+    Py_ssize_t count = PyVectorcall_NARGS(nargsf), named = PyTuple_GET_SIZE(self->names);
+    PyObject *room[1 + MOST_INPUTS + MOST_PARAMS] = {0}, **arrays = room + 1, **values = arrays + count;
+    if (!lent.tensor_type || count < 1 || count > MOST_INPUTS) goto general;
+    int busy = truth_of(lent.observe, lent.observers);
+    if (busy) {
+        if (busy < 0) return NULL;
+        goto general;
+    }
+    PyObject *batch = PyObject_GetAttr(lent.mode, lent.batch);
+    if (!batch) return NULL;
+    Py_DECREF(batch); /* the thread's state holds it */
+    if (batch != Py_None) goto general;
+    Tensor *first = NULL;
+    for (Py_ssize_t k = 0; k < count; k++) {
+        if (given[k] == Py_None) {
+            arrays[k] = Py_None;
+            continue;
+        }
+        if (!PyObject_TypeCheck(given[k], &TensorBase_Type)) goto general;
+        Tensor *t = (Tensor *)given[k];
+        if (!PyArray_CheckExact(t->array)) goto general;
+        if (!first || t->kind != first->kind) {
+            PyObject *device = PyObject_GetAttr(t->kind, lent.device);
+            if (!device) return NULL;
+            Py_DECREF(device); /* the kind holds it */
+            if (device != lent.cpu) goto general;
+        }
+        if (!first) first = t;
+        arrays[k] = t->array;
+    }
+    if (!first || !keeps_rule(self->rule, arrays, count)) goto general;
+    for (Py_ssize_t k = 0; keywords && k < PyTuple_GET_SIZE(keywords); k++) {
+        PyObject *name = PyTuple_GET_ITEM(keywords, k);
+        Py_ssize_t at = 0;
+        while (at < named && PyTuple_GET_ITEM(self->names, at) != name) at++;
+        if (at == named) /* not the same object: by its letters */
+            for (at = 0; at < named && PyUnicode_Compare(PyTuple_GET_ITEM(self->names, at), name);) at++;
+        if (at == named) goto general;
+        values[at] = given[count + k];
+    }
+    for (Py_ssize_t k = 0; k < named; k++)
+        if (!values[k]) values[k] = PyTuple_GET_ITEM(self->defaults, k);
+
+    /* the kernel may run other Python code: what it was given stays alive */
+    for (Py_ssize_t k = 0; k < count; k++) Py_INCREF(arrays[k]);
+    PyObject *results = run(self, arrays, count), *params = NULL;
+    Tensor *out = NULL;
+    if (!results) goto done;
+    PyObject *array = PyTuple_Check(results) && PyTuple_GET_SIZE(results) ? PyTuple_GET_ITEM(results, 0) : results;
+    int active = truth_of(lent.saving, lent.active);
+    PyObject *enabled = active < 0 ? NULL : PyObject_GetAttr(lent.mode, lent.enabled);
+    int recording = enabled ? PyObject_IsTrue(enabled) : -1;
+    Py_XDECREF(enabled);
+    if (recording < 0) goto done;
+    int usual = !active && PyArray_CheckExact(array) &&
+                PyArray_DESCR((PyArrayObject *)array) == PyArray_DESCR((PyArrayObject *)first->array);
+    int wanted = self->view || (recording && self->recorded);
+    if ((wanted || !usual) && !(params = params_of(self, values))) goto done;
+    if (!usual) {
+        out = (Tensor *)finish(self, given, count, params, results);
+        goto done;
+    }
+    out = (Tensor *)tensor_new(lent.tensor_type, NULL, NULL);
+    if (!out) goto done;
+    Py_SETREF(out->array, Py_NewRef(array));
+    Py_SETREF(out->kind, Py_NewRef(first->kind));
+    if (self->view) {
+        int left = mark_view(self, first, out, params, recording);
+        if (left < 0) Py_CLEAR(out);
+        if (left > 0) Py_SETREF(out, (Tensor *)finish(self, given, count, params, results));
+        if (left) goto done;
+    }
+    if (recording && self->recorded && record(self, out, given, arrays, count, results, params) < 0) Py_CLEAR(out);
+done:
+    for (Py_ssize_t k = 0; k < count; k++) Py_DECREF(arrays[k]);
+    Py_XDECREF(results);
+    Py_XDECREF(params);
+    return (PyObject *)out;
+general:
+    return PyObject_Vectorcall(self->general, given, nargsf, keywords);
+}
+
+/* -- the type ------------------------------------------------------------------------------------------------------- */
+
+static PyObject *structured_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
+    static char *names[] = {"op", "name", "general", "names", "defaults", "reference", "rule", "view", "recorded",
+                            "variadic", NULL};
+    PyObject *op, *name, *general, *params, *defaults, *reference, *rule;
+    int view, recorded, variadic;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OUOO!O!OOppp", names, &op, &name, &general, &PyTuple_Type, &params,
+                                     &PyTuple_Type, &defaults, &reference, &rule, &view, &recorded, &variadic))
+        return NULL;
+    if (PyTuple_GET_SIZE(params) > MOST_PARAMS || PyTuple_GET_SIZE(params) != PyTuple_GET_SIZE(defaults)) {
+        PyErr_Format(PyExc_ValueError, "a structured op takes up to %d parameters and a default for each", MOST_PARAMS);
+        return NULL;
+    }
+    Structured *self = (Structured *)type->tp_alloc(type, 0);
+    if (!self) return NULL;
+    self->vectorcall = structured_call;
+    self->op = Py_NewRef(op);
+    self->name = Py_NewRef(name);
+    self->general = Py_NewRef(general);
+    self->names = Py_NewRef(params);
+    self->defaults = Py_NewRef(defaults);
+    self->reference = Py_NewRef(reference);
+    self->rule = Py_NewRef(rule);
+    self->view = (char)view;
+    self->recorded = (char)recorded;
+    self->variadic = (char)variadic;
+    self->layouts = PyDict_New();
+    if (!self->layouts) Py_CLEAR(self);
+    return (PyObject *)self;
+}
+
+static const ptrdiff_t fields[] = {
+    offsetof(Structured, dict),      offsetof(Structured, op),       offsetof(Structured, name),
+    offsetof(Structured, general),   offsetof(Structured, names),    offsetof(Structured, defaults),
+    offsetof(Structured, reference), offsetof(Structured, rule),     offsetof(Structured, layouts)};
+enum { FIELDS = sizeof fields / sizeof *fields };
+
+static int structured_traverse(PyObject *self, visitproc visit, void *arg) {
+    for (int k = 0; k < FIELDS; k++) Py_VISIT(*(PyObject **)((char *)self + fields[k]));
+    return 0;
+}
+
+static int structured_clear(PyObject *self) {
+    for (int k = 0; k < FIELDS; k++) Py_CLEAR(*(PyObject **)((char *)self + fields[k]));
+    return 0;
+}
+
+static void structured_dealloc(PyObject *self) {
+    PyObject_GC_UnTrack(self);
+    structured_clear(self);
+    Py_TYPE(self)->tp_free(self);
+}
+
+static PyGetSetDef structured_fields[] = {
+    {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, NULL, NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+static PyTypeObject Structured_Type = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "core.native._native.Structured",
+    .tp_doc = "Structured(op, name, general, names, defaults, reference, rule, view, recorded, variadic): a structured op "
+              "on its commonest path, op(*tensors, **params); `general` elsewhere.",
+    .tp_basicsize = sizeof(Structured),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL,
+    .tp_new = structured_new,
+    .tp_dealloc = structured_dealloc,
+    .tp_traverse = structured_traverse,
+    .tp_clear = structured_clear,
+    .tp_getset = structured_fields,
+    .tp_dictoffset = offsetof(Structured, dict),
+    .tp_call = PyVectorcall_Call,
+    .tp_vectorcall_offset = offsetof(Structured, vectorcall),
+};
+
+int operate_setup(PyObject *module) {
+    if (PyType_Ready(&Step_Type) < 0 || PyType_Ready(&Structured_Type) < 0) return -1;
+    return PyModule_AddObjectRef(module, "Structured", (PyObject *)&Structured_Type);
+}
