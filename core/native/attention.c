@@ -12,7 +12,7 @@
 #include "real.h"
 #include "tiling.h"
 
-enum { ROWS = 64 }; /* queries whose gradients are added up together */
+enum { ROWS = 64 }; /* queries whose gradients are added up together, if the tuner has chosen nothing else */
 
 #define KERNEL_FILE "attention.c"
 #include "each_real.h"
@@ -24,6 +24,7 @@ typedef struct {
     const attention_shape *s;
     const attention_arrays *a;
     ptrdiff_t keys, width, value_width; /* s, d and dv filled up to whole panels */
+    ptrdiff_t rows;                     /* of a block in the backward pass */
     int failed;
 } NAME(attention);
 
@@ -184,16 +185,16 @@ VECTOR static void NAME(attention_gradients)(void *context, ptrdiff_t begin, ptr
     NAME(attention) *c = context;
     const attention_shape *s = c->s;
     const attention_arrays *a = c->a;
-    const ptrdiff_t W = NAME(PANEL), S = c->keys, D = c->width, V = c->value_width;
-    const ptrdiff_t parts = S * (s->d + s->dv) + s->s * D + 2 * ROWS * S + (ROWS + s->s + TILE) * (D + V) + TILE * D;
+    const ptrdiff_t W = NAME(PANEL), S = c->keys, D = c->width, V = c->value_width, B = c->rows;
+    const ptrdiff_t parts = S * (s->d + s->dv) + s->s * D + 2 * B * S + (B + s->s + TILE) * (D + V) + TILE * D;
     REAL *turned = malloc(sizeof(REAL) * (size_t)parts);
     if (!turned) {
         c->failed = 1;
         return;
     }
     REAL *turned_values = turned + S * s->d, *keys = turned_values + S * s->dv, *x = keys + s->s * D;
-    REAL *gx = x + ROWS * S, *queries = gx + ROWS * S, *given = queries + ROWS * D;
-    REAL *gk = given + ROWS * V, *gv = gk + (s->s + TILE) * D, *out = gv + (s->s + TILE) * V;
+    REAL *gx = x + B * S, *queries = gx + B * S, *given = queries + B * D;
+    REAL *gk = given + B * V, *gv = gk + (s->s + TILE) * D, *out = gv + (s->s + TILE) * V;
     for (ptrdiff_t item = begin; item < end; item++) {
         const ptrdiff_t b = item / s->heads, h = item % s->heads;
         const REAL *q = HEAD(a->q), *k = HEAD(a->k), *v = HEAD(a->v), *g = HEAD(a->g), *logs = HEAD(a->logs);
@@ -201,8 +202,8 @@ VECTOR static void NAME(attention_gradients)(void *context, ptrdiff_t begin, ptr
         NAME(pack_turned)(v, a->v.stride[2], s->s, s->dv, turned_values);
         NAME(pack)(k, a->k.stride[2], s->s, s->d, keys);
         memset(gk, 0, sizeof(REAL) * (size_t)((s->s + TILE) * (D + V)));
-        for (ptrdiff_t block = 0; block < s->l; block += ROWS) {
-            const ptrdiff_t count = s->l - block < ROWS ? s->l - block : ROWS, seen = NAME(seen)(s, block + count);
+        for (ptrdiff_t block = 0; block < s->l; block += B) {
+            const ptrdiff_t count = s->l - block < B ? s->l - block : B, seen = NAME(seen)(s, block + count);
             const ptrdiff_t panels = (seen + W - 1) / W;
             for (ptrdiff_t i = 0; i < count; i += TILE) {
                 const ptrdiff_t rows = count - i < TILE ? count - i : TILE, row = block + i;
@@ -230,19 +231,22 @@ VECTOR static void NAME(attention_gradients)(void *context, ptrdiff_t begin, ptr
     free(turned);
 }
 
-static int NAME(over_heads)(const attention_shape *s, const attention_arrays *a, parallel_body body, double factor) {
-    NAME(attention) c = {s, a, NAME(padded)(s->s), NAME(padded)(s->d), NAME(padded)(s->dv), 0};
+static int NAME(over_heads)(int kernel, const attention_shape *s, const attention_arrays *a, parallel_body body,
+                            double factor) {
+    const kernel_choice *as = choice_for(kernel, sizeof(REAL), s->outer * s->heads, s->l, s->s, s->d);
+    NAME(attention)
+    c = {s, a, NAME(padded)(s->s), NAME(padded)(s->d), NAME(padded)(s->dv), as->rows ? as->rows : ROWS, 0};
     const double pairs = (double)s->outer * (double)s->heads * (double)s->l * (double)s->s * (s->causal ? 0.5 : 1);
-    parallel_for(s->outer * s->heads, factor * pairs * (20 + 0.15 * (double)(s->d + s->dv)), body, &c);
+    parallel_for_as(as, s->outer * s->heads, factor * pairs * (20 + 0.15 * (double)(s->d + s->dv)), body, &c);
     return !c.failed;
 }
 
 int NAME(attention_forward)(const attention_shape *s, const attention_arrays *a) {
-    return NAME(over_heads)(s, a, NAME(attention_heads), 1);
+    return NAME(over_heads)(CHOOSE_ATTENTION, s, a, NAME(attention_heads), 1);
 }
 
 int NAME(attention_backward)(const attention_shape *s, const attention_arrays *a) {
-    return NAME(over_heads)(s, a, NAME(attention_gradients), 2.5);
+    return NAME(over_heads)(CHOOSE_ATTENTION_BACKWARD, s, a, NAME(attention_gradients), 2.5);
 }
 
 #endif

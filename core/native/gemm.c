@@ -15,6 +15,7 @@
 #include "real.h"
 #include "tiling.h"
 
+/* The tuner may choose other ROWS and CHUNK_BYTES (its block, in KiB). */
 enum { GROUP = TILE, DEPTH = 256, ROWS = 128 /* of a in a task */, CHUNK_BYTES = 4 << 20 /* of b packed at once */ };
 enum { ON_STACK = 16384 };
 
@@ -224,8 +225,10 @@ static void NAME(run_tasks)(void *context, ptrdiff_t begin, ptrdiff_t end) {
 
 /* One product; `alone`: on this thread. */
 static int NAME(one)(const NAME(product) * p, int alone) {
-    const ptrdiff_t threads = alone ? 1 : parallel_get_threads();
-    const ptrdiff_t fits = CHUNK_BYTES / (ptrdiff_t)sizeof(REAL) / p->k / NAME(PANEL) * NAME(PANEL);
+    const kernel_choice *as = choice_for(CHOOSE_MATMUL, sizeof(REAL), p->m, p->n, p->k, 1);
+    const ptrdiff_t all = parallel_get_threads(), some = as->threads && as->threads < all ? as->threads : all;
+    const ptrdiff_t threads = alone ? 1 : some, highest = as->rows ? as->rows : ROWS;
+    const ptrdiff_t fits = (as->block ? (ptrdiff_t)as->block << 10 : CHUNK_BYTES) / (ptrdiff_t)sizeof(REAL) / p->k / NAME(PANEL) * NAME(PANEL);
     const ptrdiff_t most = least(fits > 4 * NAME(PANEL) ? fits : 4 * NAME(PANEL),
                                  blocks_of(p->n, NAME(PANEL)) * NAME(PANEL));
     const double work = COST * (double)p->m * (double)p->k;
@@ -237,9 +240,9 @@ static int NAME(one)(const NAME(product) * p, int alone) {
     for (; chunk.first < p->n && !chunk.failed; chunk.first += most) {
         chunk.columns = least(p->n - chunk.first, most);
         const ptrdiff_t panels = blocks_of(chunk.columns, NAME(PANEL));
-        /* four tasks a thread, of whole groups, and of fewer columns only where there are too few rows */
-        ptrdiff_t rows = blocks_of(blocks_of(p->m, 4 * threads), GROUP) * GROUP;
-        chunk.rows_a_task = threads == 1 ? ROWS : least(rows, ROWS);
+        /* some tasks a thread (four, if nothing else is chosen), of whole groups, and of fewer columns only where there are too few rows */
+        ptrdiff_t rows = blocks_of(blocks_of(p->m, as->chunks * threads), GROUP) * GROUP;
+        chunk.rows_a_task = threads == 1 ? highest : least(rows, highest);
         chunk.row_tasks = blocks_of(p->m, chunk.rows_a_task);
         const ptrdiff_t sides = threads == 1 ? 1 : blocks_of(2 * threads, chunk.row_tasks);
         chunk.columns_a_task = blocks_of(panels, least(sides, panels)) * NAME(PANEL);
@@ -248,8 +251,8 @@ static int NAME(one)(const NAME(product) * p, int alone) {
             NAME(pack_panels)(&chunk, 0, panels);
             NAME(run_tasks)(&chunk, 0, tasks);
         } else {
-            parallel_for(panels, (double)chunk.columns * (double)p->k, NAME(pack_panels), &chunk);
-            parallel_for(tasks, work * (double)chunk.columns, NAME(run_tasks), &chunk);
+            parallel_for_as(as, panels, (double)chunk.columns * (double)p->k, NAME(pack_panels), &chunk);
+            parallel_for_as(as, tasks, work * (double)chunk.columns, NAME(run_tasks), &chunk);
         }
     }
     scratch_end(&kept);

@@ -172,6 +172,7 @@ void map_run(const map_call *call) {
     ptrdiff_t n = item_count(call);
     if (n == 0) return;
     const ptrdiff_t inner = call->shape[call->ndim - 1];
-    if (call->ndim > 1 && inner < SHORT) parallel_for(n / inner, map_cost(call), run_short_rows, (void *)call);
-    else parallel_for(n, map_cost(call), run_range, (void *)call);
+    const kernel_choice *as = choice_for(CHOOSE_ELEMENTWISE, (size_t)item_size(call->kernel->out_type), n, 1, 1, 1);
+    if (call->ndim > 1 && inner < SHORT) parallel_for_as(as, n / inner, map_cost(call), run_short_rows, (void *)call);
+    else parallel_for_as(as, n, map_cost(call), run_range, (void *)call);
 }

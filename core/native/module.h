@@ -51,6 +51,7 @@ extern PyMethodDef gemm_methods[];
 extern PyMethodDef half_methods[];
 extern PyMethodDef philox_methods[];
 extern PyMethodDef frames_methods[];
+extern PyMethodDef choice_methods[];
 
 /* Adds what module_graph.c has; -1 on an error. */
 int graph_setup(PyObject *module);

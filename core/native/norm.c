@@ -45,7 +45,8 @@ VECTOR static void NAME(norm_rows)(void *context, ptrdiff_t begin, ptrdiff_t end
 void NAME(layer_norm_forward)(const REAL *x, const REAL *w, const REAL *b, REAL *y, REAL *mean, REAL *rstd,
                               ptrdiff_t rows, ptrdiff_t n, double eps) {
     NAME(norm) context = {x, w, b, y, mean, rstd, n, (REAL)eps};
-    parallel_for(rows, 6 * (double)(rows * n), NAME(norm_rows), &context);
+    parallel_for_as(choice_for(CHOOSE_LAYER_NORM, sizeof(REAL), rows, n, 1, 1), rows, 6 * (double)(rows * n),
+                    NAME(norm_rows), &context);
 }
 
 typedef struct {

@@ -30,14 +30,13 @@
 #define PAUSE() ((void)0)
 #endif
 
-enum { MAX_THREADS = 256, CHUNKS_PER_THREAD = 4 };
+enum { MAX_THREADS = 256 };
 
 /* How long an idle worker watches for the next job before it sleeps. */
 static const int64_t SPIN_NS = 20000;
 
-/* A share is one or two microseconds' work. With a worker that watches, two shares are worth dividing;
-   to wake a sleeping one costs 10 to 30 microseconds, so that takes more. */
-static const double SHARE_WORK = 32768;
+/* A share (kernel_choice) is one or two microseconds' work, if nothing else is chosen. With a worker that watches, two
+   shares are worth dividing; to wake a sleeping one costs 10 to 30 microseconds, so that takes more. */
 enum { SHARES_TO_DIVIDE = 2, SHARES_TO_WAKE = 24 };
 
 /* `ticket` holds the job's number in its upper half and the next chunk in its lower half. A thread
@@ -125,9 +124,14 @@ static void start_workers(int wanted) {
 }
 
 void parallel_for(ptrdiff_t n, double work, parallel_body body, void *context) {
+    parallel_for_as(&choice_default, n, work, body, context);
+}
+
+void parallel_for_as(const kernel_choice *as, ptrdiff_t n, double work, parallel_body body, void *context) {
     if (n <= 0) return;
-    const int threads = atomic_load(&pool.wanted), asleep = atomic_load(&pool.sleepers) >= atomic_load(&pool.workers);
-    const double shares = work / SHARE_WORK;
+    const int wanted = atomic_load(&pool.wanted), fewer = as->threads && as->threads < wanted;
+    const int threads = fewer ? as->threads : wanted, asleep = atomic_load(&pool.sleepers) >= atomic_load(&pool.workers);
+    const double shares = work / as->share;
     /* a second Python thread does not wait for the pool: it does its own work */
     if (threads < 2 || n < 2 || shares < (asleep ? SHARES_TO_WAKE : SHARES_TO_DIVIDE) ||
         pthread_mutex_trylock(&pool.owner) != 0) {
@@ -135,7 +139,8 @@ void parallel_for(ptrdiff_t n, double work, parallel_body body, void *context) {
         return;
     }
     start_workers(threads);
-    ptrdiff_t chunks = (ptrdiff_t)threads * CHUNKS_PER_THREAD;
+    /* any worker takes a chunk: fewer threads than there are means as few chunks */
+    ptrdiff_t chunks = (ptrdiff_t)threads * (fewer ? 1 : as->chunks);
     if (chunks > shares) chunks = (ptrdiff_t)shares;
     if (chunks > n) chunks = n;
     atomic_store(&pool.n, n);

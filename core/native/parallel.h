@@ -4,6 +4,8 @@
 
 #include <stddef.h>
 
+#include "choices.h"
+
 /* Does the items begin..end-1. It may run on any thread, and must not call parallel_for. */
 typedef void (*parallel_body)(void *context, ptrdiff_t begin, ptrdiff_t end);
 
@@ -11,6 +13,9 @@ typedef void (*parallel_body)(void *context, ptrdiff_t begin, ptrdiff_t end);
    counted in additions of adjacent floats (a twentieth of a nanosecond). How the range is cut depends on
    the number of threads: a body whose result depends on the cut must be given fixed blocks as items. */
 void parallel_for(ptrdiff_t n, double work, parallel_body body, void *context);
+
+/* The same, divided as the tuner has chosen. */
+void parallel_for_as(const kernel_choice *as, ptrdiff_t n, double work, parallel_body body, void *context);
 
 int parallel_get_threads(void);
 

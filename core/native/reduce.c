@@ -7,8 +7,9 @@
 #include "real.h"
 
 /* LINE: items of a block where they are adjacent; ROWS: rows of a block elsewhere, cut into GROUPs; TILE:
-   columns that one thread reduces together, small enough for the first-level cache. */
-enum { LINE = 4096, ROWS = 256, GROUP = 32, TILE = 512 };
+   columns that one thread reduces together, small enough for the first-level cache, if the tuner has chosen
+   nothing else, which is at most MOST. */
+enum { LINE = 4096, ROWS = 256, GROUP = 32, TILE = 512, MOST = 2048 };
 
 #define KERNEL_FILE "reduce.c"
 #include "each_real.h"
@@ -68,7 +69,7 @@ static inline __attribute__((always_inline)) REAL NAME(extreme_line)(int kind, c
 /* y[0..columns-1] = reduction over `rows` rows that lie `inner` apart. */
 static inline __attribute__((always_inline)) void NAME(reduce_tile)(int kind, const REAL *x, REAL *y, ptrdiff_t rows,
                                                                     ptrdiff_t inner, ptrdiff_t columns) {
-    REAL part[TILE];
+    REAL part[MOST];
     for (ptrdiff_t first = 0; first < rows; first += GROUP) {
         const ptrdiff_t count = rows - first < GROUP ? rows - first : GROUP;
         const REAL *at = x + first * inner;
@@ -92,7 +93,7 @@ static inline __attribute__((always_inline)) void NAME(reduce_tile)(int kind, co
 typedef struct {
     const REAL *x;
     REAL *y; /* y (outer, blocks, inner) */
-    ptrdiff_t n, inner, block, blocks, tiles;
+    ptrdiff_t n, inner, block, blocks, tiles, tile;
     int kind;
 } NAME(reduction);
 
@@ -102,13 +103,13 @@ static inline __attribute__((always_inline)) void NAME(reduce_items)(int kind, c
         const ptrdiff_t tile = item % c->tiles, block = item / c->tiles % c->blocks,
                         outer = item / c->tiles / c->blocks;
         const ptrdiff_t first = block * c->block, rows = c->n - first < c->block ? c->n - first : c->block;
-        const REAL *x = c->x + (outer * c->n + first) * c->inner + tile * TILE;
-        REAL *y = c->y + (outer * c->blocks + block) * c->inner + tile * TILE;
+        const REAL *x = c->x + (outer * c->n + first) * c->inner + tile * c->tile;
+        REAL *y = c->y + (outer * c->blocks + block) * c->inner + tile * c->tile;
         if (c->inner == 1) {
             *y = kind == REDUCE_SUM ? NAME(sum_line)(x, rows) : NAME(extreme_line)(kind, x, rows);
         } else {
-            const ptrdiff_t left = c->inner - tile * TILE;
-            NAME(reduce_tile)(kind, x, y, rows, c->inner, left < TILE ? left : TILE);
+            const ptrdiff_t left = c->inner - tile * c->tile;
+            NAME(reduce_tile)(kind, x, y, rows, c->inner, left < c->tile ? left : c->tile);
         }
     }
 }
@@ -126,15 +127,17 @@ int NAME(reduce)(int kind, const REAL *x, REAL *y, ptrdiff_t outer, ptrdiff_t n,
         memset(y, 0, sizeof(REAL) * (size_t)(outer * inner));
         return 1;
     }
+    const kernel_choice *as = choice_for(CHOOSE_REDUCE, sizeof(REAL), outer, n, inner, 1);
+    const ptrdiff_t tile = as->rows ? as->rows : TILE;
     const ptrdiff_t block = inner == 1 ? LINE : ROWS, blocks = (n + block - 1) / block,
-                    tiles = (inner + TILE - 1) / TILE;
+                    tiles = (inner + tile - 1) / tile;
     REAL *partial = y;
     if (blocks > 1) {
         partial = malloc(sizeof(REAL) * (size_t)(outer * blocks * inner));
         if (!partial) return 0;
     }
-    NAME(reduction) context = {x, partial, n, inner, block, blocks, tiles, kind};
-    parallel_for(outer * blocks * tiles, (double)outer * (double)(n * inner), NAME(reduce_body), &context);
+    NAME(reduction) context = {x, partial, n, inner, block, blocks, tiles, tile, kind};
+    parallel_for_as(as, outer * blocks * tiles, (double)outer * (double)(n * inner), NAME(reduce_body), &context);
     int done = 1;
     if (blocks > 1) {
         done = NAME(reduce)(kind, partial, y, outer, blocks, inner);

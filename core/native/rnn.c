@@ -125,8 +125,8 @@ INLINE void NAME(rnn_block)(const NAME(rnn) * c, ptrdiff_t first, ptrdiff_t coun
                 const ptrdiff_t from = s->kind == RNN_GRU && slot == 3 ? I : 0;
                 const ptrdiff_t to = s->kind == RNN_GRU && slot == 2 ? I : I + H;
                 const REAL *panel = c->ih + (n * (I + H) + from) * W;
-                for (ptrdiff_t r = 0; r < here; r += TILE) {
-                    const int high = here - r < TILE ? (int)(here - r) : TILE;
+                for (ptrdiff_t r = 0; r < here; r += c->high) {
+                    const int high = here - r < c->high ? (int)(here - r) : c->high;
                     const NAME(factor) f = {xh + r * width_xh + from, width_xh, 1, panel, to - from};
                     NAME(tile)(high, &f, 1, z + slot * apart + r * W, W, 0);
                 }
@@ -185,12 +185,14 @@ VECTOR static void NAME(rnn_blocks)(void *context, ptrdiff_t begin, ptrdiff_t en
 }
 
 int NAME(rnn_forward)(const rnn_shape *shape, const rnn_arrays *arrays) {
+    const kernel_choice *as = NAME(rnn_choice)(CHOOSE_RECURRENT, shape);
     NAME(rnn)
     c = {.shape = shape,
          .arrays = arrays,
          .slots = slots_of(shape->kind),
          .gates = gates_of(shape->kind),
-         .block = block_of(shape->batch),
+         .block = block_of(shape->batch, as),
+         .high = NAME(rnn_high)(as),
          .panels = pieces(shape->hidden, NAME(PANEL))};
     const ptrdiff_t padded = c.panels * NAME(PANEL), ih = c.gates * padded * shape->inputs;
     const ptrdiff_t hh = c.gates * padded * shape->hidden;
@@ -200,7 +202,7 @@ int NAME(rnn_forward)(const rnn_shape *shape, const rnn_arrays *arrays) {
     c.ih = scratch, c.bias = scratch + ih + hh;
     NAME(rnn_biases)(&c, scratch + ih + hh);
     parallel_for(2 * c.gates * c.panels, 10 * (double)(ih + hh), NAME(rnn_pack_forward), &c);
-    parallel_for(pieces(shape->batch, c.block), NAME(rnn_work)(&c), NAME(rnn_blocks), &c);
+    parallel_for_as(as, pieces(shape->batch, c.block), NAME(rnn_work)(&c), NAME(rnn_blocks), &c);
     memory_give(scratch, capacity);
     return !c.failed;
 }

@@ -11,8 +11,9 @@ enum { MOST_BLOCK = 16, DEPTH = 256, UNIT = 32 };
 INLINE int slots_of(int kind) { return kind == RNN_LSTM || kind == RNN_GRU ? 4 : 1; }
 INLINE int gates_of(int kind) { return kind == RNN_LSTM ? 4 : kind == RNN_GRU ? 3 : 1; }
 
-/* Sequences that go together: as many as give every thread a block, in whole tiles. */
-INLINE ptrdiff_t block_of(ptrdiff_t batch) {
+/* Sequences that go together: as the tuner has chosen, else as many as give every thread a block, in whole tiles. */
+INLINE ptrdiff_t block_of(ptrdiff_t batch, const kernel_choice *as) {
+    if (as->block) return as->block;
     const ptrdiff_t threads = parallel_get_threads(), share = (batch + threads - 1) / threads;
     const ptrdiff_t block = (share + TILE - 1) / TILE * TILE;
     return block < MOST_BLOCK ? block : MOST_BLOCK;

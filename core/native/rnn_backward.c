@@ -64,12 +64,13 @@ INLINE void NAME(rnn_units_back)(ptrdiff_t H, int relu, const REAL *y, REAL *dh,
 /* dz (rows, deep), its rows `apart`, times weights in panels of `high` rows: `out` (rows, columns) is written, or
    added to. */
 INLINE void NAME(rnn_product)(const REAL *dz, ptrdiff_t apart, ptrdiff_t rows, ptrdiff_t deep, const REAL *panels,
-                              ptrdiff_t high, REAL *out, ptrdiff_t ldo, ptrdiff_t columns, int add, REAL *spare) {
+                              ptrdiff_t high, REAL *out, ptrdiff_t ldo, ptrdiff_t columns, int add, REAL *spare,
+                              int tile) {
     const ptrdiff_t W = NAME(PANEL);
     for (ptrdiff_t j = 0; j < columns; j += W)
-        for (ptrdiff_t r = 0; r < rows; r += TILE) {
+        for (ptrdiff_t r = 0; r < rows; r += tile) {
             const ptrdiff_t width = columns - j < W ? columns - j : W;
-            const int count = rows - r < TILE ? (int)(rows - r) : TILE;
+            const int count = rows - r < tile ? (int)(rows - r) : tile;
             const NAME(factor) f = {dz + r * apart, apart, 1, panels + j * high, deep};
             REAL *to = out + r * ldo + j;
             if (width == W) {
@@ -110,10 +111,10 @@ INLINE void NAME(rnn_back_block)(const NAME(rnn) * c, ptrdiff_t first, ptrdiff_t
         }
         const REAL *dz = c->sums_gradient + row * D;
         const ptrdiff_t apart = s->stride * D, deep = c->gates * H, same = s->kind == RNN_GRU ? 2 * H : D;
-        NAME(rnn_product)(dz, apart, here, same, c->hh, deep, dh, H, H, 1, spare);
+        NAME(rnn_product)(dz, apart, here, same, c->hh, deep, dh, H, H, 1, spare, c->high);
         if (s->kind == RNN_GRU)
-            NAME(rnn_product)(dz + 3 * H, apart, here, H, c->hh + same * NAME(PANEL), deep, dh, H, H, 1, spare);
-        if (gx) NAME(rnn_product)(dz, apart, here, deep, c->ih, deep, gx + row * I, s->stride * I, I, 0, spare);
+            NAME(rnn_product)(dz + 3 * H, apart, here, H, c->hh + same * NAME(PANEL), deep, dh, H, H, 1, spare, c->high);
+        if (gx) NAME(rnn_product)(dz, apart, here, deep, c->ih, deep, gx + row * I, s->stride * I, I, 0, spare, c->high);
     }
     memcpy((REAL *)c->arrays->gh0 + first * H, dh, sizeof(REAL) * (size_t)(count * H));
     if (gcn) memcpy((REAL *)c->arrays->gc0 + first * H, dc, sizeof(REAL) * (size_t)(count * H));
@@ -231,13 +232,15 @@ static void NAME(rnn_befores)(const rnn_shape *s, int64_t *before) {
 }
 
 int NAME(rnn_backward)(const rnn_shape *shape, const rnn_arrays *arrays) {
+    const kernel_choice *as = NAME(rnn_choice)(CHOOSE_RECURRENT_BACKWARD, shape);
     const ptrdiff_t W = NAME(PANEL), H = shape->hidden, I = shape->inputs;
     NAME(rnn)
     c = {.shape = shape,
          .arrays = arrays,
          .slots = slots_of(shape->kind),
          .gates = gates_of(shape->kind),
-         .block = block_of(shape->batch),
+         .block = block_of(shape->batch, as),
+         .high = NAME(rnn_high)(as),
          .panels = pieces(H, W)};
     const ptrdiff_t of_inputs = pieces(I, W), both = of_inputs + c.panels, depths = pieces(shape->rows, DEPTH);
     const ptrdiff_t deep = c.gates * H, hh = c.panels * W * deep, ih = arrays->gx ? of_inputs * W * deep : 0;
@@ -251,7 +254,7 @@ int NAME(rnn_backward)(const rnn_shape *shape, const rnn_arrays *arrays) {
     NAME(rnn_befores)(shape, before);
     c.before = before, c.hh = rest, c.ih = rest + hh, c.right = rest + hh + ih, c.sums_gradient = c.right + right;
     parallel_for(arrays->gx ? 2 : 1, 10 * (double)(hh + ih), NAME(rnn_pack_backward), &c);
-    parallel_for(pieces(shape->batch, c.block), NAME(rnn_work)(&c), NAME(rnn_back_blocks), &c);
+    parallel_for_as(as, pieces(shape->batch, c.block), NAME(rnn_work)(&c), NAME(rnn_back_blocks), &c);
     if (!c.failed) {
         parallel_for(depths * both, 10 * (double)right, NAME(rnn_pack_right), &c);
         parallel_for(pieces(c.slots * H, UNIT), NAME(rnn_work)(&c), NAME(rnn_weights), &c);

@@ -80,22 +80,26 @@ VECTOR static void NAME(log_softmax_back_rows)(void *context, ptrdiff_t begin, p
 
 void NAME(softmax_forward)(const REAL *x, REAL *y, ptrdiff_t rows, ptrdiff_t n) {
     NAME(rows) context = {x, NULL, y, n};
-    parallel_for(rows, 8 * (double)(rows * n), NAME(softmax_rows), &context);
+    parallel_for_as(choice_for(CHOOSE_SOFTMAX, sizeof(REAL), rows, n, 1, 1), rows, 8 * (double)(rows * n),
+                    NAME(softmax_rows), &context);
 }
 
 void NAME(log_softmax_forward)(const REAL *x, REAL *y, ptrdiff_t rows, ptrdiff_t n) {
     NAME(rows) context = {x, NULL, y, n};
-    parallel_for(rows, 8 * (double)(rows * n), NAME(log_softmax_rows), &context);
+    parallel_for_as(choice_for(CHOOSE_SOFTMAX, sizeof(REAL), rows, n, 1, 1), rows, 8 * (double)(rows * n),
+                    NAME(log_softmax_rows), &context);
 }
 
 void NAME(softmax_backward)(const REAL *g, const REAL *y, REAL *gx, ptrdiff_t rows, ptrdiff_t n) {
     NAME(rows) context = {g, y, gx, n};
-    parallel_for(rows, 4 * (double)(rows * n), NAME(softmax_back_rows), &context);
+    parallel_for_as(choice_for(CHOOSE_SOFTMAX_BACKWARD, sizeof(REAL), rows, n, 1, 1), rows, 4 * (double)(rows * n),
+                    NAME(softmax_back_rows), &context);
 }
 
 void NAME(log_softmax_backward)(const REAL *g, const REAL *y, REAL *gx, ptrdiff_t rows, ptrdiff_t n) {
     NAME(rows) context = {g, y, gx, n};
-    parallel_for(rows, 8 * (double)(rows * n), NAME(log_softmax_back_rows), &context);
+    parallel_for_as(choice_for(CHOOSE_SOFTMAX_BACKWARD, sizeof(REAL), rows, n, 1, 1), rows, 8 * (double)(rows * n),
+                    NAME(log_softmax_back_rows), &context);
 }
 
 #endif
