@@ -167,6 +167,9 @@ class Final:
         if high - low > _BUSY * median:
             self.notes.append(f"the machine is busy: the middle half of the default's own times spreads by "
                               f"{(high - low) / median:.0%}; run again when it is quiet")  # fmt: skip
+        if now.width >= 2.0 * _WIDTH:
+            self.notes.append(f"the final's time was over before its intervals were narrow: what is nearer than "
+                              f"{now.width:.1%} cannot be told apart")  # fmt: skip
         order = sorted(range(len(entrants)), key=lambda i: (i != now.winner, now.ratios[i][0]))
         self.places = [self.place(entrants[i], now.times_ms[i], now.ratios[i]) for i in order]
         self.default = self.places[order.index(0)]

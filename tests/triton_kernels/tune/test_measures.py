@@ -147,10 +147,10 @@ def test_races_and_finals_with_noise(rng):
     assert not any(r.lost for r in kept)
     assert np.median([r.ratio for r in kept]) == pytest.approx(0.97, abs=0.01)
     wrong = 0
-    for _ in range(100):  # twins: the final should hardly ever say that one is faster
+    for _ in range(200):  # of twins the final hardly ever says that one is faster, though it looks at the best of three
         mood = 1 + 2 * rng.random((1, 24))
         wrong += standing(mood * (1 + 0.05 * rng.random((4, 24)))).verdict == "faster"
-    assert wrong <= 20
+    assert wrong <= 4
     mood = 1 + 2 * rng.random((1, 24))
     times = mood * np.array([[1.0], [0.9], [0.9], [1.2]]) * (1 + 0.05 * rng.random((4, 24)))
     final = standing(times)
