@@ -121,7 +121,8 @@ def session_of(options: argparse.Namespace, problem: problems.Problem, store: St
 
 
 def find(kernel: str, shape: str, dtype: str, target: str | None) -> problems.Problem:
-    """A kernel of the tuner's, or an elementwise one that core prints (``tanh_kernel``). *Raises*: problem.Unknown."""
+    """A kernel of the tuner's, or one that core prints: of an elementwise op (``tanh_kernel``) or an optimizer's step
+    (``adamw_step_kernel``). *Raises*: problem.Unknown."""
     from core.backends import cuda
 
     cuda.availability()  # connects the GPU, if there is one
@@ -137,11 +138,14 @@ def find(kernel: str, shape: str, dtype: str, target: str | None) -> problems.Pr
 
 
 def _printed(kernel: str) -> Any:
-    """The elementwise kernel of that name from core's table of ops, or None."""
+    """The kernel of that name which core prints, of an elementwise op or of an optimizer's step; or None."""
     from core import op
     from core.expr import triton_lines
+    from core.optim import updates  # noqa: F401 - they are declared
+    from core.optim.kernels import triton_kernel
+    from core.optim.update import table
     from triton_kernels.primitives import PRIMITIVES
-    from triton_kernels.tune.triton_problems import Printed
+    from triton_kernels.tune.triton_problems import Printed, PrintedUpdate
 
     for declared in [d for d in op.table.values() if isinstance(d, op.Elementwise)]:
         for program in declared.programs:
@@ -151,6 +155,10 @@ def _printed(kernel: str) -> Any:
                 values = tuple(float(declared.params.get(n) or 0.5) for n in program.params)
                 return Printed(program.name, tuple(program.inputs), tuple(program.params), tuple(lines), str(result),
                                "bool" if program.is_bool else "same", bools, values, declared.domain[0])  # fmt: skip
+    for form in [v for update in table.values() for v in update.variants.values()]:
+        if f"{form.name}_kernel" == kernel:
+            made = triton_kernel(form)
+            return PrintedUpdate(made.name, made.arrays, made.params, made.lines, made.results)
     return None
 
 
@@ -380,10 +388,10 @@ def magic(line: str) -> None:
 
 def listing() -> str:
     """The kernels that can be tuned by name."""
-    rows = [f"  {name:30} {what}" for name, what in problems.known().items()]
-    return "\n".join(
-        [USAGE, "", *rows, "  ..._kernel".ljust(33) + "any elementwise op in Triton: tanh_kernel, gelu_erf_kernel"]
-    )
+    rows = [problems.listed(problems.known())]
+    rows += ["  ITEMS, in Triton, printed from any elementwise op", "    such as tanh_kernel  gelu_erf_kernel"]
+    rows += ["  TENSORSxITEMS, in Triton, printed from any optimizer's step", "    such as adamw_step_kernel"]
+    return "\n".join([USAGE, "", "KERNEL by the SHAPE that it takes:", *rows])
 
 
 def main(argv: list[str]) -> int:

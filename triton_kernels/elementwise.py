@@ -187,9 +187,14 @@ class Elementwise:
             named = dict(zip((*self.inputs, *self.params), (*wide, *numbers), strict=True))
             found = references.printed(self.lines, (self.result, *self.more), named)
             scale = 1.0 + sum(np.abs(x.astype(np.float64)) for x in wide)
-            shape = inputs[0].shape
-            return [(np.broadcast_to(y, shape).astype(np.float64), scale + np.abs(y.astype(np.float64)), 4)
-                    for y in found]  # fmt: skip
+            kind = next((x.dtype for x in inputs if x.dtype != _BOOL), np.dtype(np.float64))
+            results = []
+            for y in found:
+                y = np.broadcast_to(y, inputs[0].shape).astype(np.float64)
+                with np.errstate(over="ignore"):  # what the dtype does not hold is infinite in it
+                    y = np.where(np.isinf(y.astype(kind)), y.astype(kind).astype(np.float64), y)
+                results.append((y, scale + np.abs(y), 4))
+            return results
 
         def work(s: Any, size: int, c: Any) -> Any:
             return 1.0 * len(self.lines) * s[0], 1.0 * size * s[0] * (len(self.inputs) + count)

@@ -261,8 +261,3 @@ def _representative() -> Update:
 def compile_cases(dtype: str) -> list[Case]:
     """What the compile check compiles, for one dtype."""
     return _representative().compile_cases(dtype)
-
-
-def tuning() -> list[TritonKernel]:
-    """What the tuner is told."""
-    return [_representative().tuning()]

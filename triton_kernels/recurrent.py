@@ -32,7 +32,7 @@ from . import runtime, scalar
 from .cases import Case
 from .runtime import BFLOAT16, INTERPRET, Launch, Memo
 from .tune import references
-from .tune.declared import SINGLES, TritonKernel, call, empty, float64, normal
+from .tune.declared import SINGLES, TritonKernel, call, empty, float64, normal, rounded
 from .tune.space import Config, Constraint, Space, Tunable, powers_of_two
 
 KINDS = {"lstm": 0, "gru": 1, "tanh": 2, "relu": 3}
@@ -362,9 +362,9 @@ def tuning() -> list[TritonKernel]:
             for out, value in zip(known, references.lstm(*float64([sums, weight, h0, c0])), strict=False):
                 out[...] = value
         y, cells, gates = known
-        given = [normal(rng, (2 * n, hidden), dtype), weight, cells, c0.astype(weight.dtype), gates, y,
-                 places(shape, False), normal(rng, (n, hidden), "float32"),
-                 normal(rng, (n, hidden), "float32")]  # fmt: skip
+        first = rounded(lambda: c0, rng, c0.shape, dtype)
+        given = [normal(rng, (2 * n, hidden), dtype), weight, cells, first, gates, y, places(shape, False),
+                 *(normal(rng, (n, hidden), "float32") for _ in range(2))]  # fmt: skip
         return given, [empty((n, hidden), "float32"), empty((n, hidden), "float32"), empty((2 * n, 4 * hidden), dtype)]
 
     def expected(inputs: Any) -> Any:

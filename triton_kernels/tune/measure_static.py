@@ -3,7 +3,7 @@
 A launcher runs as it would, on arrays without content; where it would launch, its kernel is compiled for the target and
 its binary read. Configs whose binary asks for more than the target has are rejected with the limit's name; equal
 binaries are told by their hash. The estimate is of a roofline: bytes over bandwidth or operations over peak, whichever
-takes longer, at a share of both while fewer than a quarter of the warps are resident, with the last wave's idle
+takes longer, at a share of both while too few warps are resident to keep either busy, with the last wave's idle
 multiprocessors counted, and spilled bytes moved twice. It ranks configs; it measures nothing.
 """
 
@@ -27,6 +27,7 @@ from .space import Config
 from .triton_problems import Print, find
 
 _FULL_AT = 0.25  # the share of resident warps from which on memory and arithmetic are taken to be kept busy
+_FULL_BYTES = 1 << 16  # or the bytes of shared memory, which pipelined loads fill while the warps work (Little's law)
 
 
 @dataclass
@@ -203,7 +204,7 @@ def facts_of(
         asked = f"{r.registers} registers a thread, {num_warps} warps, {r.shared_bytes:,} bytes of shared memory"
         raise Failed("constraints", f"no block fits a multiprocessor of {target} for its {full.limit}: {asked}")
     moved += 2.0 * r.spill_bytes * device.lanes * num_warps * programs
-    estimate = estimate_ms(device, dtype, flops, moved, programs, num_warps, full)
+    estimate = estimate_ms(device, dtype, flops, moved, programs, num_warps, full, r.shared_bytes)
     slow = flops / device.flops[dtype] > moved / device.bytes_per_s
     return {"registers": r.registers, "shared_bytes": r.shared_bytes, "spill_bytes": r.spill_bytes,
             "occupancy": round(full.share, 3), "limited_by": full.limit, "programs": programs, "flops": flops,
@@ -211,8 +212,9 @@ def facts_of(
 
 
 def estimate_ms(
-    device: Device, dtype: str, flops: float, moved: float, programs: int, num_warps: int, full: Occupancy
-) -> float:
+    device: Device, dtype: str, flops: float, moved: float, programs: int, num_warps: int, full: Occupancy,
+    shared_bytes: int = 0,
+) -> float:  # fmt: skip
     """The roofline's time with the occupancy that is reached and the last wave rounded up.
 
     >>> device = DEVICES["sm_90"]
@@ -221,7 +223,7 @@ def estimate_ms(
     1.0
     """
     resident = min(full.blocks, math.ceil(programs / device.units))
-    busy = min(1.0, resident * num_warps / device.warps / _FULL_AT)
+    busy = min(1.0, max(resident * num_warps / device.warps / _FULL_AT, resident * shared_bytes / _FULL_BYTES))
     wave = device.units * resident
     tail = math.ceil(programs / wave) * wave / programs
     bound = max(moved / device.bytes_per_s, flops / device.flops[dtype])

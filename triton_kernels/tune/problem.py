@@ -10,6 +10,7 @@ import difflib
 import hashlib
 import math
 import re
+import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -92,21 +93,44 @@ def find(kernel: str, shape: str | Shape, dtype: str, target: str | None = None)
     """
     sizes = parse_shape(shape)
     families = c_kernels.FAMILIES
+    from . import triton_problems
+
+    on_gpu = dtype not in _SUFFIX or target not in (None, "cpu") or kernel not in families
+    if (
+        on_gpu and kernel not in _FINDERS and f"{kernel}_kernel" in triton_problems.known()
+    ):  # as in "matmul ... float16"
+        kernel = f"{kernel}_kernel"
     name = kernel if kernel not in families or dtype not in _SUFFIX else f"{kernel}_{_SUFFIX[dtype]}"
     stem, _, suffix = name.rpartition("_")
     if stem in families and suffix in _SUFFIX.values():
         return _c_problem(name, families[stem], suffix, sizes, dtype, target)
-    from . import triton_problems
-
     if name in triton_problems.known():
         return triton_problems.problem(name, sizes, dtype, target)
     if name in _FINDERS:
         return _FINDERS[name](sizes, dtype, target)
     names = known()
-    close = difflib.get_close_matches(kernel, names, 1)
-    meant = f" Did you mean {close[0]}?" if close else ""
-    lines = "\n".join(f"  {each:30} {what}" for each, what in names.items())
-    raise Unknown(f"no kernel that can be tuned is named {kernel!r}.{meant} There are\n{lines}")
+    close = difflib.get_close_matches(kernel, names, 3) or difflib.get_close_matches(f"{kernel}_kernel", names, 3, 0.8)
+    if close:
+        raise Unknown(f"no kernel that can be tuned is named {kernel!r}. Did you mean {' or '.join(close)}?")
+    raise Unknown(f"no kernel that can be tuned is named {kernel!r}. There are\n{listed(names)}")
+
+
+def listed(names: dict[str, str]) -> str:
+    """Kernels and their shapes, those of one shape and kind together, so that a person can read them.
+
+    >>> print(listed({"a_kernel": "ITEMS, in Triton", "b_kernel": "ITEMS, in Triton"}))
+      ITEMS, in Triton
+        a_kernel  b_kernel
+    """
+    groups: dict[str, list[str]] = {}
+    for name, what in names.items():
+        groups.setdefault(what, []).append(name)
+    lines = []
+    for what, members in groups.items():
+        lines.append(f"  {what}")
+        lines += textwrap.wrap("  ".join(members), 100, initial_indent="    ", subsequent_indent="    ",
+                               break_on_hyphens=False)  # fmt: skip
+    return "\n".join(lines)
 
 
 def _c_problem(

@@ -173,7 +173,7 @@ def test_names_shapes_and_targets():
     assert "matmul_kernel" in known()
     for name, shape, dtype, target, said in [
         ("sofmax_kernel", "1x2", "float32", None, "Did you mean softmax_kernel"),
-        ("nonsense", "1x2", "float32", None, "There are\n  matmul_f32 "),
+        ("nonsense", "1x2", "float32", None, "There are\n  MxNxK, in C"),
         ("matmul_f32", "1x2", "float32", None, "takes a shape MxNxK, 3 sizes; came: 1x2"),
         ("matmul_f32", "1x2x3", "float64", None, "for float64 there is matmul_f64"),
         ("matmul_f32", "1x2x3", "float16", None, "takes float32, not float16"),
