@@ -67,6 +67,7 @@ class Bridge:
     def hear(self, content: Any) -> None:
         """A button was pressed: it is answered from a thread, since a problem takes a while to be made."""
         if isinstance(content, dict):
+            self.widget.send({"id": content.get("id"), "heard": True})
             threading.Thread(target=self.answer, args=(content,), name="gradlab bridge", daemon=True).start()
 
     def answer(self, content: dict[str, Any]) -> None:

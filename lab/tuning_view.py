@@ -16,7 +16,7 @@ from widgets.figures import time_text
 from widgets.tuner import Tuning
 
 _MOST_VALUES = 64
-_SPARE = ("estimate_ms", "bytes", "work")  # facts that say nothing to a person
+_SPARE = ("estimate_ms", "bytes", "flops", "work")  # facts that say nothing to a person
 _MOST_ASKED = 2000  # configs, for the bound
 
 Work = Callable[[Config], tuple[float, float]]
@@ -157,6 +157,8 @@ def take(view: Tuning, session: Session, event: ev.Event) -> None:
     table = session.table
     if isinstance(event, ev.Started):
         view.resumed, view.device = event.resumed, event.device
+        if event.resumed:
+            earlier(view, session)
     elif isinstance(event, ev.Measured):
         if view.default_ms is None:
             view.default_ms = event.time_ms
@@ -168,6 +170,8 @@ def take(view: Tuning, session: Session, event: ev.Event) -> None:
             flops, moved = work(event.config)
             if (flops, moved) != view.roof[3:]:
                 facts["work"] = [flops, moved]
+        if view.known:
+            drop(view, list(table.code(event.config)))
         status, twin = ("same", words(event.same_as)) if event.same_as else ("right", "")
         view.trials.append((list(table.code(event.config)), status, value, event.time_ms, twin, facts))
     elif isinstance(event, ev.Improved):
@@ -175,13 +179,38 @@ def take(view: Tuning, session: Session, event: ev.Event) -> None:
     elif isinstance(event, ev.Rejected):
         if table.find(event.config) is not None:
             codes = list(table.code(event.config))
-            view.trials = [t for t in view.trials if t[0] != codes]  # it may have been right until the final
+            drop(view, codes)  # it may have been right until the final
             view.trials.append((codes, event.status, None, None, event.reason, {}))
         view.reasons = list(ev.reasons_of(session.trials.rejected))
     elif isinstance(event, ev.Stopped):
         view.doing = "final"
     elif isinstance(event, ev.Finished):
         conclude(view, session, event.result)
+
+
+def earlier(view: Tuning, session: Session) -> None:
+    """Put the trials of earlier runs, which are not taken again, before those of this one."""
+    assert session.store is not None
+    default, found = session.problem.space.default, {}
+    for trial in session.store.trials(session.problem.key):
+        right, config = trial["status"] == "correct", trial["config"]
+        if config == default or session.table.find(config) is None or (right and not trial.get("ratio")):
+            continue
+        codes = session.table.code(config)
+        facts = {k: v for k, v in (trial.get("facts") or {}).items() if isinstance(v, int | float | str)}
+        figures = (trial["ratio"], trial.get("median_ms")) if right else (None, None)
+        status, reason = ("right", "") if right else (trial["status"], trial.get("reason") or "")
+        found[codes] = (list(codes), status, *figures, reason, {k: v for k, v in facts.items() if k not in _SPARE})
+    view.trials, view.known = list(found.values()), len(found)
+
+
+def drop(view: Tuning, codes: list[int]) -> None:
+    """Forget a trial."""
+    for k, trial in enumerate(view.trials):
+        if trial[0] == codes:
+            view.known -= k < view.known
+            view.trials = [t for t in view.trials if t is not trial]
+            return
 
 
 def _facts(session: Session, config: Config) -> dict[str, Any]:
@@ -202,7 +231,7 @@ def conclude(view: Tuning, session: Session, result: ev.Result) -> None:
         for p in result.top
     ]  # fmt: skip
     if result.default is not None:
-        view.default_ms = result.default.time_ms
+        view.final_ms = result.default.time_ms
     view.doing, view.between = "", None
     view.verdict = [" · ".join(line.strip() for line in _verdict(result))]
     if result.vendor is not None:

@@ -30,13 +30,14 @@ STATES = {"running": "Tuning", "paused": "Paused", "stopping": "Stopping", "done
 class Tuning:
     """One moment of a session, or its end.
 
-    tunables : name, values as text, and which of them is the default. never : for a pair of tunables, as ``"0,2"``, the
-    pairs of values that no config has, each with the limit that forbids it. places : config as text, ratio, low, high,
-    time in ms, mark, facts. between : the interval of the best so far. previous : what an earlier run chose, and its
-    ratio then. vendor : a library's name, its ratio with the interval, its time. bound : a time to compare with, in ms,
-    why, and its name. roof : operations and bytes a second that the device reaches, whose figures they are, operations
-    and bytes of the kernel. code : the choice, to copy. change : the default and the choice as a difference of two
-    lines. chosen : its config as text. command : what a place's config is appended to, to choose it instead.
+    tunables : name, values as text, and which of them is the default. known : how many of the trials, the first ones,
+    are of earlier runs. never : for a pair of tunables, as ``"0,2"``, the pairs of values that no config has, each with
+    the limit that forbids it. places : config as text, ratio, low, high, time in ms, mark, facts. final_ms : the
+    default's time in the final. between : the interval of the best so far. previous : what an earlier run chose, and
+    its ratio then. vendor : a library's name, its ratio with the interval, its time. bound : a time to compare with,
+    in ms, why, and its name. roof : operations and bytes a second that the device reaches, whose figures they are,
+    operations and bytes of the kernel. code : the choice, to copy. change : the default and the choice as a difference
+    of two lines. chosen : its config as text. command : what a place's config is appended to, to choose it instead.
     """
 
     title: str
@@ -48,7 +49,9 @@ class Tuning:
     budget_s: float | None = None
     size: int = 0
     resumed: int = 0
+    known: int = 0
     default_ms: float | None = None
+    final_ms: float | None = None
     tunables: list[tuple[str, list[str], int]] = field(default_factory=list)
     never: dict[str, list[tuple[int, int, str]]] = field(default_factory=dict)
     trials: list[Trial] = field(default_factory=list)
@@ -90,21 +93,22 @@ def standing(view: Tuning) -> list[Standing]:
     """
     if view.default_ms is None:
         return []
-    unit, best, low, high = view.default_ms, view.best(), *(view.between or (None, None))
+    unit, best = view.final_ms or view.default_ms, view.best()
+    low, high = view.between or (None, None)
     rows: list[Standing] = [("default", 1.0, None, None, unit, _default(view))]
     final = (
         {} if view.estimate else {config: (ratio, low, high, ms) for config, ratio, low, high, ms, *_ in view.places}
     )
     if view.places:
-        config, ratio, low, high, ms, *_ = view.places[0]
+        config, ratio, *between, ms, _, _ = view.places[0]
+        low, high = (None, None) if view.estimate else between
         if config != _default(view):
-            rows.append(("best", ratio, *((None, None) if view.estimate else (low, high)), ms, config))
+            rows.append(("best", ratio, low, high, ms, config))
     elif best is not None and best[2] != 1.0:
         rows.append(("best so far", best[2] or 0.0, low, high, (best[2] or 0.0) * unit, view.words(best)))
     if view.previous is not None and view.previous[0] not in [row[5] for row in rows]:
         config, ratio = view.previous
-        ratio, low, high, ms = final.get(config, [ratio, None, None, ratio * unit])
-        rows.append(("previous best", ratio, low, high, ms, config))
+        rows.append(("previous best", *final.get(config, (ratio, None, None, ratio * unit)), config))
     if view.vendor is not None:
         name, ratio, low, high, ms = view.vendor
         rows.append((name, ratio, low, high, ms, "the vendor's library"))
@@ -171,9 +175,10 @@ def figures(view: Tuning) -> str:
     >>> figures(view)
     '2 of 40 configs tried · 1 rejected · 3.0 s of 1 min 00 s'
     """
-    tried = len(view.trials)
-    rejected = sum(t[2] is None for t in view.trials)
-    same = sum(t[1] == "same" for t in view.trials)
+    mine = view.trials[view.known :]
+    tried = len(mine)
+    rejected = sum(t[2] is None for t in mine)
+    same = sum(t[1] == "same" for t in mine)
     parts = [f"{tried:,} of {view.size:,} configs tried"]
     parts += [f"{view.resumed:,} known from earlier runs"] if view.resumed else []
     parts += [f"{same:,} with a binary already seen"] if same else []

@@ -1,7 +1,7 @@
 // A widget without a view: what a card's button asks goes to the kernel that drew the card, and its answer back.
 export default {
   initialize({model}) {
-    const answers = new Map(), [name] = [model.get('name')];
+    const answers = new Map(), name = model.get('name');
     const hear = e => {
       const {to, command, answer} = e.detail;
       if (!to.startsWith(name + ' ') || e.defaultPrevented) return;
@@ -10,7 +10,7 @@ export default {
       answers.set(id, answer);
       model.send({id, place: to.slice(name.length + 1), command});
     };
-    const told = message => { answers.get(message.id)?.(message); answers.delete(message.id); };
+    const told = message => { answers.get(message.id)?.(message); if (!message.heard) answers.delete(message.id); };
     document.addEventListener('gradlab', hear);
     model.on('msg:custom', told);
     model.set('page', String(Math.random())); // after a reload nothing is drawn any more below the cards of before

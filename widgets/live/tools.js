@@ -24,10 +24,8 @@ const nearest = (box, e) => { // scrolls inside the card alone: scrollIntoView w
 };
 const rove = (from, to, box) => { from.setAttribute('tabindex', -1); to.setAttribute('tabindex', 0); to.focus({preventScroll: true}); nearest(box, to); };
 
-const ask = (to, command, answer) => { // hands a command to the kernel that drew this; false where nobody listens. No answer comes after 5 s
+const ask = (to, command, answer) => { // hands a command to the kernel that drew this; false where nobody listens, an empty answer where nobody hears it
   if (!to) return false;
-  let open = true;
-  const once = a => { if (open) { open = false; answer(a); } };
-  setTimeout(once, 5000, {});
-  return !document.dispatchEvent(new CustomEvent('gradlab', {cancelable: true, detail: {to, command, answer: once}}));
+  const timer = setTimeout(answer, 2000, {}), once = a => { clearTimeout(timer); if (!a.heard) answer(a); };
+  return !document.dispatchEvent(new CustomEvent('gradlab', {cancelable: true, detail: {to, command, answer: once}})) || clearTimeout(timer);
 };

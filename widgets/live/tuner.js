@@ -38,7 +38,7 @@ function use(e, config) { // by the kernel that drew this, where it still listen
   if (!ask(to, command, a => { a.said ? foot([h('p', {}, a.said)]) : copy(b, command); })) copy(b, command);
 }
 function result() {
-  const out = D.verdict.map((x, k) => h('p', {class: 'lead'}, k ? x : h('b', {}, x))), b = best();
+  const out = D.verdict.map(x => h('p', {class: 'lead'}, x)), b = best();
   out.push(...D.notes.map(x => h('p', {class: 'lead quiet'}, x)));
   if (!D.places.length) out.push(h('p', {class: 'lead'}, b ? [h('b', {}, 'Best so far: '), h('span', {class: 'code'}, words(b[0])), ' · ' + than(b[2])] : D.state === 'running' ? 'Nothing has a time yet: the default is compiled, checked and timed first.' : 'Nothing has a time.'));
   out.push(compared());
