@@ -13,6 +13,7 @@ from . import backends, dtypes, native, observe, saving
 from . import op as declarations
 from .attach import attach
 from .backends import Kernel
+from .backends.stretched import sum_to
 from .device import Kind, cpu, device
 from .device import kind as kind_of
 from .dtypes import dtype as Dtype
@@ -403,4 +404,6 @@ if native.module is not None:
         tensor_type=Tensor, node_type=Node, observe=vars(observe), saving=vars(saving), mode=mode, ours=ours,
         user_frame=user_frame, refresh=refresh, storage_of=storage_of, storage_type=Storage, next_number=next_number,
         cpu=cpu, rows=backends.rows, operate=_operate, mark_views=_mark_views, numpy=np,
+        add_float=native.module.maps.get(("add", "f")), add_double=native.module.maps.get(("add", "d")),
+        sum_to=sum_to,
     )  # fmt: skip

@@ -43,7 +43,6 @@ class Node(NodeBase):
     """
 
     # most nodes keep these defaults, and pay nothing for them
-    out_meta: tuple[tuple[tuple[int, ...], Any], ...] | None = None  # shapes and kinds, of ops with several outputs
     prehooks: dict[int, Any] | None = None
     hooks: dict[int, Any] | None = None
     freed: tuple[CodeType, int] | bool = False

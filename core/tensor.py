@@ -22,6 +22,7 @@ from .shape import Size
 from .source import describe, here
 
 Array = Any  # numpy.ndarray, or cupy.ndarray on a GPU
+_backward: Any = None  # core.autograd's, which sets it
 
 
 class Tensor(TensorBase):
@@ -273,9 +274,7 @@ class Tensor(TensorBase):
             For a tensor of several elements without `gradient`; when nothing it was made from requires a gradient;
             when the graph's values are freed already; when one was changed in place.
         """
-        from .autograd import backward
-
-        backward(self, gradient, retain_graph, create_graph, inputs=inputs)
+        _backward(self, gradient, retain_graph, create_graph, inputs)
 
     def detach(self) -> Tensor:
         """The same values, cut from the graph; the memory is shared."""

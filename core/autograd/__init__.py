@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
+from .. import tensor
 from ..errors import text
 from ..modes import enable_grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled
 from ..op import functions
@@ -34,6 +35,9 @@ def backward(tensors: Many, grad_tensors: Any = None, retain_graph: bool | None 
         _check_inputs("backward", targets)
     keep = create_graph if retain_graph is None else retain_graph
     engine.run(roots, _given(grad_tensors, roots), keep, create_graph, targets, accumulate=True)
+
+
+tensor._backward = backward  # of Tensor.backward
 
 
 def grad(outputs: Many, inputs: Many, grad_outputs: Any = None, retain_graph: bool | None = None,

@@ -7,7 +7,7 @@ node runs only after everything that feeds it. Leaves are served at the end, whe
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from heapq import heappop, heappush
 from threading import RLock
 from time import perf_counter_ns
@@ -29,10 +29,8 @@ from .vjp import gradients
 Entry = list[Any]
 Place = Any
 
-# The gradients of a plain elementwise node, or None for any other: native/module_graph.c.
-step: Callable[..., Any] = native.module.step if native.module is not None else lambda node, g, place: None
-# The same of a plain node of a structured op: native/module_back.c.
-step_back: Callable[..., Any] = native.module.step_back if native.module is not None else step
+# The loop over a plain graph, which asks Python for the nodes that are not: native/module_walk.c.
+walk: Callable[..., Any] | None = native.module.walk if native.module is not None else None
 
 
 def run(roots: Sequence[Tensor], root_grads: Sequence[Tensor | None], retain_graph: bool, create_graph: bool,
@@ -45,24 +43,34 @@ def run(roots: Sequence[Tensor], root_grads: Sequence[Tensor | None], retain_gra
     observe.tally.passes += 1
     watched = observe.observers
     begin = perf_counter_ns() if watched else 0
-    sources = [edge(t) for t in roots]
-    for i, e in enumerate(sources):
+    sources: list[Any] = []
+    starts: list[tuple[Any, int, Any]] = []
+    for t, g in zip(roots, root_grads, strict=True):
+        e = edge(t)
         if e is None:
-            raise _no_history(roots[i], i, place)
+            raise _no_history(t, len(sources), place)
+        sources.append(e)
+        starts.append((e, t._nr, _root_gradient(t, g, create_graph)))
     asked = None if inputs is None else {edge(t) for t in inputs}
     path = None if asked is None else _path(sources, asked)
-    starts = [
-        (e, t._nr, _root_gradient(t, g, create_graph)) for t, e, g in zip(roots, sources, root_grads, strict=True)
-    ]
     was_enabled, mode.enabled = mode.enabled, create_graph
     was_phase, mode.phase = mode.phase, "backward"
     was_task, mode.task = mode.task, (sources, path, asked)
     quiet = _Quiet()
     around = backends.current() if backends.many else None
     try:
-        leaves, captured = _walk(starts, asked, path, retain_graph, create_graph, place, watched, quiet)
+        arrived: Iterable[Entry]
+        if walk is not None and inputs is None and not (create_graph or watched or anomaly.enabled or backends.many):
+
+            def other(node: Node, g: Any) -> Any:
+                return _through(node, node.edges, g, False, retain_graph, place)[0]
+
+            arrived = walk(starts, None if retain_graph else place or True, other, quiet.begin, _plus)
+        else:
+            leaves, captured = _walk(starts, asked, path, retain_graph, create_graph, place, watched, quiet)
+            arrived = leaves.values()
         del starts
-        for entry in leaves.values():
+        for entry in arrived:
             leaf = entry[0]
             if backends.many:
                 backends.be_on(leaf._kind.device)
@@ -79,9 +87,9 @@ def run(roots: Sequence[Tensor], root_grads: Sequence[Tensor | None], retain_gra
                 _accumulate(leaf, entry, create_graph)
         if inputs is not None and accumulate:
             for t in {id(t): t for t in inputs if t._node is not None}.values():
-                arrived = captured.get((t._node, t._nr))  # type: ignore[arg-type]
-                if arrived is not None:
-                    _accumulate(t, arrived, create_graph)
+                found = captured.get((t._node, t._nr))  # type: ignore[arg-type]
+                if found is not None:
+                    _accumulate(t, found, create_graph)
     finally:
         mode.enabled, mode.phase, mode.task = was_enabled, was_phase, was_task
         quiet.end()
@@ -107,11 +115,12 @@ class _Quiet:
 
     def begin(self) -> None:
         if self.errors is None:
-            self.errors = np.seterr(all="ignore")
+            self.errors = np.errstate(all="ignore")  # half as dear as two calls of seterr
+            self.errors.__enter__()
 
     def end(self) -> None:
         if self.errors is not None:
-            np.seterr(**self.errors)
+            self.errors.__exit__(None, None, None)
 
 
 Arrived = tuple[dict[Tensor, Entry], dict[tuple[Node, int], Entry]]  # at leaves, and at outputs that were asked for
@@ -151,26 +160,12 @@ def _walk(starts: list[tuple[Any, int, Any]], asked: set[Any] | None, path: dict
     for e, nr, g in starts:
         if path is None or e in path or (asked is not None and e in asked):
             send(e, nr, g)
-    plain = path is None and not create_graph and not watched and not anomaly.enabled
-    freed_at = None if retain_graph else place or True
+    quiet.begin()
     while heap:
         entry = waiting.pop(-heappop(heap))
         node, g = entry[0], entry[1]
         if backends.many:
             backends.be_on(node.kind.device)
-        if plain and (results := step(node, g, freed_at)) is not None:
-            nrs = node.nrs
-            for i, e in enumerate(node.edges):
-                if e is not None and results[i] is not None:
-                    send(e, nrs[i] if nrs else 0, results[i])
-            continue
-        quiet.begin()
-        if plain and node.out_meta is None and (results := step_back(node, g, freed_at)) is not None:
-            nrs = node.nrs
-            for i, e in enumerate(node.edges):
-                if e is not None and results[i] is not None:
-                    send(e, nrs[i] if nrs else 0, results[i])
-            continue
         start = perf_counter_ns() if watched else 0
         if node.watchers:
             g = _tell_tensors(node, g, create_graph)
@@ -183,20 +178,7 @@ def _walk(starts: list[tuple[Any, int, Any]], asked: set[Any] | None, path: dict
             if node not in path:
                 continue
             edges = path[node]
-        node.check()
-        if node.prehooks:
-            g = _prehooks(node, g, create_graph)
-        if node.hooked:
-            with saving.unpacked(node):
-                results, kernel = gradients(node, edges, g, create_graph)
-        else:
-            results, kernel = gradients(node, edges, g, create_graph)
-        if anomaly.enabled:
-            anomaly.examine(node, g, results)
-        if node.hooks:
-            results = _hooks(node, results, g, create_graph)
-        if len(results) < len(edges):
-            raise RuntimeError(f"{node.name()} returned {len(results)} gradients for {len(edges)} inputs")
+        results, kernel = _gradients(node, edges, g, create_graph)
         nrs = node.nrs
         for i, e in enumerate(edges):
             if e is not None and results[i] is not None:
@@ -208,6 +190,36 @@ def _walk(starts: list[tuple[Any, int, Any]], asked: set[Any] | None, path: dict
         if not retain_graph:
             node.free(place)
     return leaves, captured
+
+
+def _through(node: Node, edges: tuple[Any, ...], g: Any, create_graph: bool, retain_graph: bool,
+             place: Place) -> tuple[Any, str]:  # fmt: skip
+    """All that happens at a node when nobody observes: its gradients, and it lets go of what it saved."""
+    if node.watchers:
+        g = _tell_tensors(node, g, create_graph)
+    found = _gradients(node, edges, g, create_graph)
+    if not retain_graph:
+        node.free(place)
+    return found
+
+
+def _gradients(node: Node, edges: tuple[Any, ...], g: Any, create_graph: bool) -> tuple[Any, str]:
+    """The gradients of a node's inputs, its hooks heard, and the name of the kernel that made them."""
+    node.check()
+    if node.prehooks:
+        g = _prehooks(node, g, create_graph)
+    if node.hooked:
+        with saving.unpacked(node):
+            results, kernel = gradients(node, edges, g, create_graph)
+    else:
+        results, kernel = gradients(node, edges, g, create_graph)
+    if anomaly.enabled:
+        anomaly.examine(node, g, results)
+    if node.hooks:
+        results = _hooks(node, results, g, create_graph)
+    if len(results) < len(edges):
+        raise RuntimeError(f"{node.name()} returned {len(results)} gradients for {len(edges)} inputs")
+    return results, kernel
 
 
 def reached(task: tuple[list[Any], dict[Node, Any] | None, set[Any] | None]) -> set[Any]:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from .. import backends, casting
+from ..backends.stretched import sum_to
 from ..device import Kind
 from ..errors import OpNotDifferentiable, text
 from ..node import Node
@@ -259,13 +260,3 @@ def _again(t: Tensor, e: Any, nr: int) -> Tensor:
         t._node, t._nr, t._requires_grad = e, nr, True
         return t
     return t if e is None else e
-
-
-def sum_to(a: Any, shape: tuple[int, ...] | None, kind: Kind) -> Any:
-    """Sum a gradient over the dimensions that its input was stretched along."""
-    shape = shape or ()
-    lead = a.ndim - len(shape)
-    axes = tuple(range(lead)) + tuple(lead + i for i, n in enumerate(shape) if n == 1 and a.shape[lead + i] != 1)
-    row = backends.pick("sum", kind.device.type, (a,), {"dim": axes, "keepdim": False})
-    total = row.run(a, dim=axes, keepdim=False) if row is not None else a.sum(axis=axes, dtype=a.dtype)
-    return total.reshape(shape)

@@ -33,6 +33,7 @@ class _NodeFields:
     nrs: tuple[int, ...] | None = None  # which output of each edge's node, where not 0
     params: Any = ()
     in_shapes: tuple[tuple[int, ...] | None, ...] | None = None  # where the op broadcast its inputs
+    out_meta: tuple[tuple[tuple[int, ...], Any], ...] | None = None  # shapes and kinds, of ops with several outputs
     versions: tuple[int, ...] | None = None  # of the storages; None: all 0
 
 

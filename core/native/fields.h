@@ -13,7 +13,7 @@ typedef struct {
 
 typedef struct {
     PyObject_HEAD
-    PyObject *op, *edges, *kind, *code, *saved, *storages, *nrs, *params, *in_shapes, *versions;
+    PyObject *op, *edges, *kind, *code, *saved, *storages, *nrs, *params, *in_shapes, *versions, *out_meta;
     int lasti;
     char special; /* hooks or watchers are to be heard, or what was saved went through hooks */
     long long number;

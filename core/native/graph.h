@@ -16,6 +16,8 @@ typedef struct {
     PyObject *rows;             /* (op's name, device's type) -> its rows */
     PyObject *operate;          /* a structured op in full, from its results on where they are given */
     PyObject *mark_views, *numpy;
+    PyObject *add_float, *add_double; /* the kernels of sums, or None */
+    PyObject *sum_to;                 /* (array, shape, kind): summed over what was stretched */
     /* names */
     PyObject *observers, *active, *enabled, *version, *boolean, *shape, *steps, *freed, *batch, *device, *dtype, *undo,
         *rule, *view_version, *cpu_name, *no_grad, *codes, *numpy_name;
@@ -47,6 +49,13 @@ int let_go(Node *node, PyObject *place);
 
 /* How many threads have autocast on (module_face.c). */
 int face_casting(void);
+
+/* As Python's `step` and `step_back`. */
+PyObject *graph_step(PyObject *module, PyObject *const *args, Py_ssize_t count);
+PyObject *graph_step_back(PyObject *module, PyObject *const *args, Py_ssize_t count);
+
+/* Adds what module_walk.c has; -1 on an error. */
+int walk_setup(PyObject *module);
 
 /* Adds what module_back.c has; -1 on an error. */
 int back_setup(PyObject *module);

@@ -149,7 +149,7 @@ static int holds_arrays(PyObject *value) {
 }
 
 /* step_back(node, gradient, place): as `step`, of a structured op's node. */
-static PyObject *graph_step_back(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+PyObject *graph_step_back(PyObject *module, PyObject *const *args, Py_ssize_t count) {
     (void)module;
     if (count != 3 || !PyObject_TypeCheck(args[0], &NodeBase_Type)) {
         PyErr_SetString(PyExc_TypeError, "step_back takes a node, a gradient and a place");

@@ -8,10 +8,10 @@ static const ptrdiff_t tensor_fields[] = {offsetof(Tensor, array), offsetof(Tens
                                           offsetof(Tensor, storage), offsetof(Tensor, view)};
 static const ptrdiff_t node_fields[] = {
     offsetof(Node, op),     offsetof(Node, edges),     offsetof(Node, kind),
-    offsetof(Node, code),   offsetof(Node, nrs),       offsetof(Node, in_shapes),
+    offsetof(Node, code),   offsetof(Node, nrs),       offsetof(Node, in_shapes), offsetof(Node, out_meta),
     offsetof(Node, params), offsetof(Node, versions),  offsetof(Node, saved),
     offsetof(Node, storages)};
-enum { TENSOR_FIELDS = 5, NODE_FIELDS = 10, PARAMS = 6, SAVED = 8 }; /* params, saved and storages start as () */
+enum { TENSOR_FIELDS = 5, NODE_FIELDS = 11, PARAMS = 7, SAVED = 9 }; /* params, saved and storages start as () */
 
 #define FIELD(object, offset) (*(PyObject **)((char *)(object) + (offset)))
 
@@ -93,6 +93,7 @@ static PyMemberDef node_members[] = {
     {"nrs", T_OBJECT_EX, offsetof(Node, nrs), 0, "which output of each edge's node, where not 0"},
     {"params", T_OBJECT_EX, offsetof(Node, params), 0, "the op's parameters"},
     {"in_shapes", T_OBJECT_EX, offsetof(Node, in_shapes), 0, "where the op broadcast its inputs"},
+    {"out_meta", T_OBJECT_EX, offsetof(Node, out_meta), 0, "shapes and kinds, of ops with several outputs"},
     {"versions", T_OBJECT_EX, offsetof(Node, versions), 0, "of the storages, where not all 0"},
     {0},
 };

@@ -15,12 +15,13 @@ static PyObject *graph_connect(PyObject *module, PyObject *args, PyObject *kwarg
     (void)module;
     static char *names[] = {"tensor_type", "node_type", "observe", "saving",       "mode",        "ours", "user_frame",
                             "refresh",     "storage_of", "storage_type", "next_number", "cpu", "rows", "operate",
-                            "mark_views",  "numpy",     NULL};
-    PyObject *given[16];
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!O!O!O!OO!OOOOOOOOOO", names, &PyType_Type, &given[0],
+                            "mark_views",  "numpy",     "add_float", "add_double", "sum_to", NULL};
+    PyObject *given[19];
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!O!O!O!OO!OOOOOOOOOOOOO", names, &PyType_Type, &given[0],
                                      &PyType_Type, &given[1], &PyDict_Type, &given[2], &PyDict_Type, &given[3],
                                      &given[4], &PyDict_Type, &given[5], &given[6], &given[7], &given[8], &given[9],
-                                     &given[10], &given[11], &given[12], &given[13], &given[14], &given[15]))
+                                     &given[10], &given[11], &given[12], &given[13], &given[14], &given[15],
+                                     &given[16], &given[17], &given[18]))
         return NULL;
     if (!PyType_IsSubtype((PyTypeObject *)given[0], &TensorBase_Type) ||
         !PyType_IsSubtype((PyTypeObject *)given[1], &NodeBase_Type)) {
@@ -30,8 +31,8 @@ static PyObject *graph_connect(PyObject *module, PyObject *args, PyObject *kwarg
     PyObject **to[] = {(PyObject **)&lent.tensor_type, (PyObject **)&lent.node_type, &lent.observe, &lent.saving,
                        &lent.mode,       &lent.ours,         &lent.user_frame,  &lent.refresh, &lent.storage_of,
                        &lent.storage_type, &lent.next_number, &lent.cpu, &lent.rows, &lent.operate, &lent.mark_views,
-                       &lent.numpy};
-    for (int k = 0; k < 16; k++) Py_XSETREF(*to[k], Py_NewRef(given[k]));
+                       &lent.numpy, &lent.add_float, &lent.add_double, &lent.sum_to};
+    for (int k = 0; k < 19; k++) Py_XSETREF(*to[k], Py_NewRef(given[k]));
     Py_RETURN_NONE;
 }
 
@@ -364,6 +365,16 @@ static PyObject *one_gradient(Node *node, PyObject *recipe, PyObject *g) {
     return PyObject_Vectorcall(PyTuple_GET_ITEM(recipe, 0), args, (size_t)count, NULL);
 }
 
+/* A gradient summed over the dimensions that its input, of `shape`, was stretched along (a new reference). */
+static PyObject *summed_to(PyObject *g, PyObject *shape, PyObject *kind) {
+    PyArrayObject *a = (PyArrayObject *)g;
+    int ndim = PyArray_NDIM(a), same = PyArray_CheckExact(g) && PyTuple_Check(shape) && PyTuple_GET_SIZE(shape) == ndim;
+    for (int k = 0; same && k < ndim; k++) same = PyLong_AsSsize_t(PyTuple_GET_ITEM(shape, k)) == PyArray_DIM(a, k);
+    if (same) return Py_NewRef(g);
+    PyObject *args[] = {g, shape, kind};
+    return PyErr_Occurred() ? NULL : PyObject_Vectorcall(lent.sum_to, args, 3, NULL);
+}
+
 int let_go(Node *node, PyObject *place) {
     int holds = 0;
     for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(node->saved); k++)
@@ -379,14 +390,14 @@ int let_go(Node *node, PyObject *place) {
 
 /* step(node, gradient, place): the gradients of an elementwise node's inputs, each by its kernel; None for a node that
    is not so plain. The node lets go of what it saved, remembering `place`, unless that is None. */
-static PyObject *graph_step(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+PyObject *graph_step(PyObject *module, PyObject *const *args, Py_ssize_t count) {
     (void)module;
     if (count != 3 || !PyObject_TypeCheck(args[0], &NodeBase_Type)) {
         PyErr_SetString(PyExc_TypeError, "step takes a node, a gradient and a place");
         return NULL;
     }
     Node *node = (Node *)args[0];
-    if (node->special || node->in_shapes != Py_None || !PyArray_CheckExact(args[1])) Py_RETURN_NONE;
+    if (node->special || !PyArray_CheckExact(args[1])) Py_RETURN_NONE;
     PyObject *steps = PyObject_GetAttr(node->op, lent.steps);
     if (!steps) return NULL;
     PyObject *recipes = steps == Py_None ? NULL : PyDict_GetItemWithError(steps, node->kind);
@@ -405,6 +416,8 @@ static PyObject *graph_step(PyObject *module, PyObject *const *args, Py_ssize_t 
         PyObject *wanted = PyTuple_GET_ITEM(node->edges, k);
         PyObject *one = wanted == Py_None ? Py_NewRef(Py_None)
                                           : one_gradient(node, PyTuple_GET_ITEM(recipes, k), args[1]);
+        if (one && one != Py_None && node->in_shapes != Py_None)
+            Py_SETREF(one, summed_to(one, PyTuple_GET_ITEM(node->in_shapes, k), node->kind));
         if (!one) {
             Py_DECREF(results);
             return NULL;
@@ -435,7 +448,7 @@ int graph_setup(PyObject *module) {
         if (!(*names[k] = PyUnicode_InternFromString(texts[k]))) return -1;
     if (fields_setup(module) < 0 || PyType_Ready(&Hot_Type) < 0) return -1;
     if (PyModule_AddObjectRef(module, "Hot", (PyObject *)&Hot_Type) < 0 || operate_setup(module) < 0 ||
-        back_setup(module) < 0)
+        back_setup(module) < 0 || walk_setup(module) < 0)
         return -1;
     return PyModule_AddFunctions(module, graph_methods);
 }
