@@ -30,7 +30,9 @@ _FLOATS = (tl.float16, tl.bfloat16, tl.float32, tl.float64)
 
 
 class OutOfBounds(KernelError):
-    """A lane that is not masked out reads or writes outside every array of its launch."""
+    """A lane that is not masked out reads or writes outside every array of its launch; `short` says it in a line."""
+
+    short = ""
 
 
 class _Arrays:
@@ -60,10 +62,14 @@ class _Arrays:
             f"\n  {name}: {a.dtype} {a.shape} strides {a.strides} at [{low:#x}, {high:#x}): {_place(stray, low, high)}"
             for name, a, (low, high) in zip(self.names, self.arrays, self.bounds, strict=False)
         )
-        raise OutOfBounds(
+        what = (
             f"out-of-bounds {kind} of {size_bytes} bytes: {int((~inside).sum())} of {inside.size} unmasked lanes in "
-            f"program {it.interpreter_builder.grid_idx}, the first at {stray:#x}. Arrays of the launch:{lines}"
+            f"program {it.interpreter_builder.grid_idx}"
         )
+        error = OutOfBounds(f"{what}, the first at {stray:#x}. Arrays of the launch:{lines}")
+        near = min(range(len(self.bounds)), key=lambda k: min(abs(stray - b) for b in self.bounds[k]))
+        error.short = f"{what}; of {self.names[near]} the first is {_place(stray, *self.bounds[near])}"
+        raise error
 
 
 _current: _Arrays | None = None

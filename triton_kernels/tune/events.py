@@ -173,20 +173,29 @@ class Finished:
 Event = Started | Compiled | Rejected | Measured | Improved | Stopped | Finished
 
 
-def reasons_of(rejected: list[Rejected], most: int = 8) -> tuple[tuple[str, int], ...]:
+def reasons_of(rejected: list[Rejected], most: int = 8, named: int = 24) -> tuple[tuple[str, int], ...]:
     """The commonest reasons with their numbers; figures that differ from config to config are taken as one.
+
+    Configs that give a wrong answer come first and by themselves, `named` of them at most, with their largest error.
 
     >>> reasons_of([Rejected({}, "timeout", "timing had no result after 1.0 s"),
     ...             Rejected({}, "timeout", "timing had no result after 1.1 s")])
     (('timeout: timing had no result after 1.0 s', 2),)
+    >>> reasons_of([Rejected({"BLOCK": 64}, "correctness", "3 of 9 results are wrong")])
+    (('correctness: BLOCK=64: 3 of 9 results are wrong', 1),)
     """
     import re
 
     first: dict[str, str] = {}
     count: Counter[str] = Counter()
+    wrong: list[tuple[str, int]] = []
     for each in rejected:
+        if each.status == "correctness" and len(wrong) < named:
+            config = " ".join(f"{name}={value}" for name, value in each.config.items())
+            wrong.append((f"{each.status}: {config}: {each.reason}", 1))
+            continue
         text = f"{each.status}: {each.reason}"
         key = re.sub(r"[\d.,]+", "#", text)
         first.setdefault(key, text)
         count[key] += 1
-    return tuple((first[key], n) for key, n in count.most_common(most))
+    return (*wrong, *((first[key], n) for key, n in count.most_common(most)))

@@ -121,6 +121,10 @@ def tolerance(dtype: str, terms: int = 1) -> float:
     return (16.0 + 8.0 * math.sqrt(terms)) * unit
 
 
+def _off(share: float) -> str:
+    return f", {share:.3g} times what is allowed" if math.isfinite(share) else ""
+
+
 def judge(out: np.ndarray, expected: np.ndarray, scale: np.ndarray, allowed: float, smallest: float = 0.0) -> float:
     """The largest error as a share of what is allowed. *Raises*: Failed where it is above 1, or anything is unwritten.
 
@@ -145,6 +149,6 @@ def judge(out: np.ndarray, expected: np.ndarray, scale: np.ndarray, allowed: flo
         raise Failed(
             "correctness",
             f"{wrong:,} of {error.size:,} results are wrong; the worst at {place}: "
-            f"{float(out[at]):.6g} instead of {float(expected[at]):.6g}",
+            f"{float(out[at]):.6g} instead of {float(expected[at]):.6g}{_off(worst)}",
         )
     return worst

@@ -59,7 +59,7 @@ class StaticMeasure:
 
         def compiling(launch: Any, arrays: Sequence[Any], floats: tuple[float, ...] = (), reached: Any = ()) -> None:
             """What a launch does here."""
-            specs = [_Argument(runtime.TYPE_NAMES[a.dtype]) for a in arrays]
+            specs = [Argument(runtime.TYPE_NAMES[a.dtype]) for a in arrays]
             threads(launch.options["num_warps"], self.target)
             compiled = launch.kernel.run(*specs, *floats, *launch.ints, **launch.constexprs, **launch.options,
                                          grid=launch.grid, warmup=True)  # fmt: skip
@@ -117,7 +117,7 @@ class _Compiled:
     num_warps: int
 
 
-class _Argument:
+class Argument:
     """A pointer as compiling sees it: a dtype, 16-byte aligned, within 2 GiB."""
 
     def __init__(self, dtype: str) -> None:

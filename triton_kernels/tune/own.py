@@ -15,21 +15,23 @@ import textwrap
 import time
 import types
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from .measure import SMALLEST, Built, Failed, failure_of, judge, launch_failure, tolerance
-from .measure_static import facts_of, start_compiling
+from .measure_static import Argument, code_of, facts_of, start_compiling, threads
 from .problem import Problem, Unknown
 from .sources import source_of
 from .space import Config, Constraint, Space, Tunable
 from .table import Table
+from .worker import Worker
 
 OPTIONS = ("num_warps", "num_stages", "num_ctas", "maxnreg")
 _INFERRED = {"num_warps": (1, 2, 4, 8), "num_stages": (1, 2, 3, 4)}
 _TERMS = 64  # of the sums that an output may hold, for the tolerance
+_SLOW_S = 2.0  # what takes longer in the interpreter is left to the finalists
 
 
 @dataclass
@@ -84,6 +86,8 @@ class OwnMeasure:
         self._kernel = made(self.text, self.name)
         self._arrays = {n: self._xp.asarray(a.copy()) for n, a in self.arguments.items() if isinstance(a, np.ndarray)}
         self._times: dict[tuple[Any, ...], float] = {}
+        self._interpreter: Worker | None = None
+        self._check_s = 0.0  # how long the first check took in the interpreter
         return facts
 
     def build(self, config: Config) -> Built:
@@ -97,6 +101,7 @@ class OwnMeasure:
             name = hashlib.sha256(repr(sorted(config.items())).encode()).hexdigest()
             return Built(name, (time.perf_counter() - began) * 1e3)
         grid = self.grids[_key(config)]
+        threads(config.get("num_warps", 4), self.target)
         try:
             compiled = self._kernel.run(*self._specs(), **config, grid=grid, warmup=True)
         except Exception as error:
@@ -105,13 +110,13 @@ class OwnMeasure:
         warps = compiled.metadata.num_warps
         facts = facts_of(resources_of(compiled), self.target, self.dtype, 0.0, moved, math.prod(grid), warps)
         self._times[_key(config)] = facts["estimate_ms"]
-        binary = hashlib.sha256(compiled.asm["cubin"]).hexdigest()
+        binary = hashlib.sha256(code_of(compiled)).hexdigest()
         return Built(f"{binary} {grid}", (time.perf_counter() - began) * 1e3, facts)
 
     def _specs(self) -> list[Any]:
-        from ..runtime import TYPE_NAMES, _Address
+        from ..runtime import TYPE_NAMES
 
-        return [_Address(0, TYPE_NAMES[a.dtype]) if isinstance(a, np.ndarray) else a for a in self._ordered()]
+        return [Argument(TYPE_NAMES[a.dtype]) if isinstance(a, np.ndarray) else a for a in self._ordered()]
 
     def _ordered(self) -> list[Any]:
         return [self.arguments[n] for n in self._kernel.arg_names if n in self.arguments]
@@ -124,7 +129,12 @@ class OwnMeasure:
         try:
             self._kernel[self.grids[_key(config)]](*arguments, **config)
         except Exception as error:
-            raise launch_failure(error, self._xp is not np) from error
+            root: BaseException = error  # the interpreter tells what went wrong by an error around it
+            while self.kind == "interpret" and root.__cause__ is not None:
+                root = root.__cause__
+            if short := getattr(root, "short", ""):
+                raise Failed("runtime", short, str(root)) from error
+            raise launch_failure(root, self._xp is not np) from error  # type: ignore[arg-type]
 
     def _wait(self) -> None:
         if self._xp is not np:
@@ -134,9 +144,9 @@ class OwnMeasure:
                 raise failure_of("runtime", error, fatal=True) from error
 
     def check(self, config: Config, seed: int = 0, odd: bool = False) -> float:
-        """Compiled only, nothing runs: the best are checked in the interpreter, by the session."""
+        """The largest error. What is only compiled here runs in the interpreter, in a process of its own."""
         if self.kind == "static":
-            return 0.0
+            return self._interpreted(config)
         for name, array in self._arrays.items():
             if name in self.expected:
                 array.view(np.uint8)[...] = 0xFF  # NaN in every floating dtype
@@ -155,6 +165,20 @@ class OwnMeasure:
             now = array if self._xp is np else array.get()
             if name not in self.expected and now.tobytes() != self.arguments[name].tobytes():
                 raise Failed("correctness", f"the kernel writes into {name}, for which the reference gives nothing")
+        return worst
+
+    def _interpreted(self, config: Config) -> float:
+        """What the interpreter says; where that takes long, the finalists alone are asked there, by the session."""
+        if self._check_s > _SLOW_S:
+            return 0.0
+        if self._interpreter is None:
+            self._interpreter = Worker(replace(self, kind="interpret"))
+        first = not self._check_s
+        worst: float = self._interpreter.call("check", config, limit_s=50.0 if first else 1.0 + 10.0 * self._check_s)
+        if first:  # once more: the process had to be started too
+            began = time.monotonic()
+            self._interpreter.call("check", config, limit_s=50.0)
+            self._check_s = time.monotonic() - began
         return worst
 
     def pairs(self, config: Config, anchor: Config | None, count: int) -> tuple[list[float], list[float]]:
