@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,14 +10,13 @@ import numpy as np
 
 from triton_kernels.tune import strategy as strategies
 from triton_kernels.tune.problem import Problem
+from triton_kernels.tune.recall import vendor
 from triton_kernels.tune.replay import Search, asking
 from triton_kernels.tune.space import Constraint, Space, Tunable
 from triton_kernels.tune.strategy import History
 from triton_kernels.tune.table import Table
 
 EVALUATIONS = 150  # of a history that is not complete
-_NVIDIA = re.compile(r"nvidia|geforce|titan|quadro|tesla|\b[rg]tx|\b[ahlv]\d{2,3}0?\b|\ba\d{4}\b", re.IGNORECASE)
-_AMD = re.compile(r"\bamd\b|radeon|instinct|\bmi\d+|\bw\d{4}\b|\brx\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -33,16 +31,6 @@ class Recorded:
     values: np.ndarray
 
 
-def vendor(device: str) -> str:
-    """Who made a device, by its name; "" where that does not say.
-
-    >>> vendor("NVIDIA GeForce RTX 3090"), vendor("MI250X"), vendor("AMD Radeon PRO W7800")
-    ('NVIDIA', 'AMD', 'AMD')
-    """
-    text = device.replace("_", " ")
-    return "AMD" if _AMD.search(text) else "NVIDIA" if _NVIDIA.search(text) else ""
-
-
 def kin(problem: Recorded, others: Sequence[Recorded]) -> list[Recorded]:
     """Up to two other devices of the same vendor on which the same kernel was recorded with the same tunables."""
     found = [
@@ -50,7 +38,7 @@ def kin(problem: Recorded, others: Sequence[Recorded]) -> list[Recorded]:
         if o.device != problem.device and o.kernel == problem.kernel and vendor(o.device) == vendor(problem.device)
         and o.table.space.names == problem.table.space.names and _shared(problem, o) >= 0.5
     ]  # fmt: skip
-    return found[:2] if vendor(problem.device) else []
+    return found[:2]
 
 
 def _shared(problem: Recorded, other: Recorded) -> float:
@@ -110,11 +98,11 @@ def suggestion_times() -> list[str]:
         assert row is not None
         chosen.tell(row, float(values[row]))
         took.append((time.process_time() - began) * 1e3)
-    last = took[-50:]
-    lines.append(
-        f"suggestion at {len(table):,} configs, processor time: 200 observations, median {np.median(took):.1f} ms, "
-        f"90 % under {np.quantile(took, 0.9):.1f} ms, worst {max(took):.1f} ms; the last 50, median {np.median(last):.1f} ms, worst {max(last):.1f} ms"
-    )
+    for what, some in (("200 observations", took), ("the last 50 of them", took[-50:])):
+        lines.append(
+            f"suggestion at {len(table):,} configs, processor time of {what}: mean {np.mean(some):.1f} ms, "
+            f"median {np.median(some):.1f} ms, 90 % under {np.quantile(some, 0.9):.1f} ms, worst {max(some):.1f} ms"
+        )
     lines.append(_began("enumerated", [Tunable(n, tuple(range(10)), 0) for n in "ABCDE"]))
     lines.append(_began("drawn from", [Tunable(n, tuple(range(10)), 0) for n in "ABCDEFGHI"]))
     rare = [Constraint("one in a hundred", lambda c: 10 * c["A"] + c["B"] == 0)]

@@ -221,6 +221,16 @@ def unclaim(base: sqlite3.Connection, session: str) -> None:
     base.execute("DELETE FROM claim WHERE session=?", (session,))
 
 
+def keys(base: sqlite3.Connection) -> list[dict[str, Any]]:
+    """What names each problem."""
+    rows = base.execute(
+        "SELECT kernel.name, source, device.name, shape, dtype, mode FROM problem "
+        "JOIN kernel ON kernel.id=problem.kernel JOIN device ON device.id=problem.device"
+    )
+    found = [dict(zip(KEY, row, strict=True)) for row in rows]
+    return [{**key, "shape": json.loads(key["shape"])} for key in found]
+
+
 def everything(base: sqlite3.Connection) -> Iterator[dict[str, Any]]:
     """The trials of all problems, the oldest first."""
     rows = base.execute(

@@ -17,7 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
-from . import elsewhere, lookup
+from . import elsewhere, recall
 from . import events as ev
 from . import strategy as strategies
 from .beside import Beside
@@ -74,8 +74,11 @@ class Session:
         self._paused_s = 0.0
         self._notes: list[str] = list(problem.notes)
         if not self.table.complete:
-            self._notes.append(f"the space is too large to enumerate: {len(self.table):,} of its configs were drawn")
-        chosen = strategies.make(strategy, self.table, seed, self._first_rows())
+            self._notes.append(f"the space is too large to enumerate: {len(self.table):,} of its configs were drawn, "
+                               "and those around the best join")  # fmt: skip
+        chosen = strategies.make(strategy, self.table, seed, recall.first_rows(problem, self.table, store))
+        if resume:
+            chosen.recall(recall.histories(problem, self.table, store))
         self.trials = Trials(problem, self.table, chosen, store)
         self.beside = Beside(self.trials, store if resume and not problem.measure.estimate else None)
 
@@ -310,22 +313,6 @@ class Session:
             self._resumed, trials.merged, len(self.table), self.spent_s, ended, stored,
             tuple(self._notes), final.vendor if final else None,
         )  # fmt: skip
-
-    def _first_rows(self) -> list[int]:
-        """What won at other shapes, dtypes and devices, the nearest first: a prior, not an answer."""
-        problem = self.problem
-        if self.store is None or problem.measure.estimate:
-            return []
-        near = []
-        for entry in lookup.entries(self.store.folder / lookup.FILE):
-            if entry["kernel"].rpartition("_")[0] == problem.kernel.rpartition("_")[0] and len(entry["shape"]) == len(
-                problem.shape
-            ):
-                far = 100.0 * (entry["device"] != problem.device) + 10.0 * (entry["dtype"] != problem.dtype)
-                row = self.table.find({**problem.space.default, **entry["config"]})
-                if row is not None:
-                    near.append((far + lookup.distance(problem.shape, tuple(entry["shape"])), row))
-        return list(dict.fromkeys(row for _, row in sorted(near)))[:5]
 
 
 _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}

@@ -163,6 +163,18 @@ class Store:
                 found.setdefault(record["id"], record)
         return sorted(found.values(), key=lambda t: t["at"])
 
+    def tuned(self) -> list[Record]:
+        """The keys of all problems that were tuned."""
+        found: list[Record] = []
+        with self._lock, contextlib.suppress(sqlite3.Error):
+            if (base := self._readable()) is not None:
+                found += database.keys(base)
+        for record in (*self._journalled(), *self._mine):
+            key = {name: record[name] for name in database.KEY if name in record}
+            if len(key) == len(database.KEY) and key not in found:
+                found.append(key)
+        return found
+
     def problems(self) -> list[Record]:
         """Every problem with its `trials` and its `winner`, or None where nothing was chosen."""
         found: dict[str, Record] = {}

@@ -27,6 +27,7 @@ how it chooses, and may say what it learns of a value (`learn`) and what it make
 from __future__ import annotations
 
 import importlib
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -92,8 +93,9 @@ class Strategy:
     def recall(self, histories: Sequence[History]) -> None:
         """Results from elsewhere, before anything is told: a prior, not an answer. Here the best of each, in turn, come
         first; a strategy may make more of them."""
-        turns = zip(*(history.best(5) for history in histories), strict=False)
-        self._first = list(dict.fromkeys([*self._first, *(row for turn in turns for row in turn)]))
+        turns = itertools.zip_longest(*(history.best(5) for history in histories))
+        rows = [row for turn in turns for row in turn if row is not None]
+        self._first = list(dict.fromkeys([*self._first, *rows]))
 
     def choose(self) -> int:
         """A row that has not been asked for; there is one."""

@@ -27,6 +27,6 @@ class Portfolio(Gaussian):
             kept = self.process.kept
             near = (self.table.differences(self.best)[kept] == 1) & ~self.asked[kept]
             if near.any():
-                mean, deviation = self.process.predict(self.targets())
+                mean, deviation, _ = self.predicted()
                 return int(kept[np.argmax(np.where(near, deviation - mean, -math.inf))])
         return super().choose()
