@@ -1,16 +1,18 @@
 """``python -m lab tune export`` and ``import``: the tuner's results as files, and files of others as results.
 
 ``python -m lab tune export python`` prints the choices as `triton.Config` objects; ``json`` all that is known;
-``kernel_tuner`` and ``t4`` one kernel at one shape. ``import FILE`` reads any of the three JSON formats.
+``kernel_tuner`` and ``t4`` one kernel at one shape; ``bundle`` a GPU's choices, to ship as its defaults. ``import FILE``
+reads any of the three JSON formats.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from pathlib import Path
 
-from triton_kernels.tune import exchange
+from triton_kernels.tune import bundled, exchange
 from triton_kernels.tune import problem as problems
 from triton_kernels.tune.store import Store
 
@@ -24,6 +26,7 @@ def parser() -> argparse.ArgumentParser:
     out.add_argument("kernel", nargs="?", default="", help="such as matmul_f32; all where none is named")
     out.add_argument("shape", nargs="?", default="", help="such as 512x512x512")
     out.add_argument("dtype", nargs="?", default="", help="such as float32")
+    out.add_argument("--device", default="", help="such as 'NVIDIA H100 80GB HBM3 (sm_90)'; all where none is named")
     out.add_argument("-o", "--output", type=Path, help="a file; it must not exist")
     into = parts.add_parser("import", help="take results of a file into the store")
     into.add_argument("file", type=Path, help="JSON of gradlab's, a cache file of Kernel Tuner, or T4 results")
@@ -48,7 +51,10 @@ def main(argv: list[str]) -> int:
                 print(f"{count:,} trials of {names} are in {store.where}")
                 return 0
             shape = problems.parse_shape(options.shape) if options.shape else ()
-            text = exchange.export(store, options.format, options.kernel, shape, options.dtype)
+            text = exchange.export(store, options.format, options.kernel, shape, options.dtype, options.device)
+        if options.format == "bundle" and options.output is None:
+            name = bundled.file_of(json.loads(text)["device"])
+            print(f"lab: it ships, and is found, as triton_kernels/bundled/{name}", file=sys.stderr)
         if options.output is None:
             print(text, end="")
         else:

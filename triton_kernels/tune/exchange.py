@@ -1,4 +1,5 @@
-"""Results given away and taken in: Python with `triton.Config`, our JSON, Kernel Tuner's cache files, T4 results.
+"""Results given away and taken in: Python with `triton.Config`, our JSON, Kernel Tuner's cache files, T4 results, and
+what ships as a device's defaults (`bundled`).
 
 Sources: Kernel Tuner's cache (as its `cache` files are) and the T4 results schema 1.0.0 of the Auto-Tuning Association.
 What is read is data: nothing of a file is executed, and what it says of a config counts as somebody else's measurement,
@@ -16,6 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from .bundled import to_bundle
 from .database import KEY
 from .measure import STATUSES
 from .store import Store
@@ -106,12 +108,14 @@ def to_t4(problems: list[Record]) -> str:
 
 
 FORMATS: dict[str, Callable[[list[Record]], str]] = {
-    "python": to_python, "json": to_json, "kernel_tuner": to_kernel_tuner, "t4": to_t4,
+    "python": to_python, "json": to_json, "kernel_tuner": to_kernel_tuner, "t4": to_t4, "bundle": to_bundle,
 }  # fmt: skip
 
 
-def export(store: Store, form: str, kernel: str = "", shape: tuple[int, ...] = (), dtype: str = "") -> str:
-    """What a store knows of a kernel, in a format; of all kernels, shapes and dtypes where none is named.
+def export(
+    store: Store, form: str, kernel: str = "", shape: tuple[int, ...] = (), dtype: str = "", device: str = ""
+) -> str:
+    """What a store knows of a kernel, in a format; of all kernels, shapes, dtypes and devices where none is named.
 
     *Raises*: ValueError for an unknown format, for nothing found, and where a format holds one problem alone.
 
@@ -119,17 +123,18 @@ def export(store: Store, form: str, kernel: str = "", shape: tuple[int, ...] = (
     >>> with tempfile.TemporaryDirectory() as folder, Store(Path(folder)) as store:
     ...     export(store, "yaml")
     Traceback (most recent call last):
-    ValueError: no format is called 'yaml'; there are python, json, kernel_tuner, t4
+    ValueError: no format is called 'yaml'; there are python, json, kernel_tuner, t4, bundle
     """
     if form not in FORMATS:
         raise ValueError(f"no format is called {form!r}; there are {', '.join(FORMATS)}")
     found = [
         p for p in store.problems()
         if (not kernel or p["kernel"] == kernel) and (not shape or tuple(p["shape"]) == tuple(shape))
-        and (not dtype or p["dtype"] == dtype)
+        and (not dtype or p["dtype"] == dtype) and (not device or p["device"] == device)
     ]  # fmt: skip
     if not found:
-        raise ValueError(f"{store.where} has no results of {kernel or 'any kernel'}")
+        on = f" on {device}" if device else ""
+        raise ValueError(f"{store.where} has no results of {kernel or 'any kernel'}{on}")
     return FORMATS[form](found)
 
 

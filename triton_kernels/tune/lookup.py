@@ -1,7 +1,8 @@
 """Which config a kernel should take: the one stored for its shape, the nearest, or none. Never raises.
 
 What is asked for twice costs one look into a dict (about 0.15 us). The first time for a shape the entries of
-``best.json`` are searched: the exact shape, then one in the same bucket of powers of two, then the nearest.
+``best.json`` are searched: the exact shape, then one in the same bucket of powers of two, then the nearest; and behind
+them those that ship with the package for the device (`bundled`).
 """
 
 from __future__ import annotations
@@ -13,12 +14,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from . import places
+from . import bundled, places
 from .space import Config
 
 VERSION = 1
 FILE = "best.json"
 _FARTHEST = 4.0  # powers of two by which the sizes may differ in all, for another shape's config to be taken
+_BEHIND = 1.0  # powers of two by which a bundled config must be nearer than one of the user's own
 _MOST = 1 << 16
 
 _memo: dict[tuple[str, tuple[int, ...], str, str, Any], Config | None] = {}
@@ -57,6 +59,7 @@ def forget() -> None:
     """Read the results anew at the next question, and tell whoever keeps what followed from the old ones."""
     global _read
     _memo.clear()
+    bundled.entries.cache_clear()
     _read = None
     for tell in on_change:
         tell()
@@ -88,17 +91,18 @@ def _find(
 ) -> Config | None:
     _refresh()
     near: list[tuple[float, int, Config]] = []
-    for entry in _entries:
-        if (entry["kernel"], entry["dtype"], entry["device"]) != (kernel, dtype, device):
-            continue
-        if len(entry["shape"]) != len(shape):
-            continue
-        source = source if isinstance(source, str) else source()
-        if source and entry["source"] != source:
-            continue
-        apart = distance(shape, tuple(entry["shape"]))
-        if apart <= _FARTHEST:
-            near.append((apart, len(near), entry["config"]))
+    for entries, behind in ((_entries, 0.0), (bundled.entries(device), _BEHIND)):
+        for entry in entries:
+            if (entry["kernel"], entry["dtype"], entry["device"]) != (kernel, dtype, device):
+                continue
+            if len(entry["shape"]) != len(shape):
+                continue
+            source = source if isinstance(source, str) else source()
+            if source and entry["source"] != source:
+                continue
+            apart = distance(shape, tuple(entry["shape"]))
+            if apart <= _FARTHEST:
+                near.append((apart + behind, len(near), entry["config"]))
     return dict(min(near)[2]) if near else None
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 
-from triton_kernels import families, faults, runtime
-from triton_kernels.tune import lookup
+from triton_kernels import families, faults, runtime, softmax
+from triton_kernels.tune import bundled, exchange, lookup
 from triton_kernels.tune.declared import kernels
 from triton_kernels.tune.measure_triton import TritonMeasure
 from triton_kernels.tune.problem import Unknown, find
@@ -97,6 +99,50 @@ def test_halves_other_data_and_an_odd_shape(name):
     assert measure.check(default, 1) <= 1
     assert measure.check(default, 0, True) <= 1
     assert any(n % 2 for n in kernel.odd(shape, 300))
+
+
+def test_what_ships_for_a_device_is_launched_where_nothing_was_tuned(tmp_path, monkeypatch):
+    monkeypatch.setattr(bundled, "FOLDER", tmp_path)
+    x = np.ones((64, 512), np.float32)
+    stated, other = (problem("softmax_kernel", s, "float32", "sm_90") for s in ((64, 512), (64, 4096)))
+    device, ships = runtime.device_name(), {"BLOCK": 512, "ROWS": 1, "num_warps": 4}
+
+    def taken():
+        softmax.softmax_forward(x, np.empty_like(x))
+        made = faults.recent[-1]
+        return {n: (made.constexprs | made.options)[n] for n in ships}
+
+    with Store(tmp_path / "elsewhere") as kept:  # as on the machine where it was tuned
+        for key, config in ((stated.key, ships), (other.key, {**ships, "BLOCK": 4096, "num_warps": 8})):
+            key = {**key, "device": device, "mode": "cuda, cold L2"}
+            kept.win(key, kept.begin(key, {}, "random"), {"config": config, "ratio": 0.51234, "low": 0.5, "high": 0.6})
+        own = {**stated.key, "kernel": "mine", "device": device, "mode": "cuda, cold L2"}
+        kept.win(own, kept.begin(own, {}, "x"), {"config": ships, "ratio": 0.5, "low": 0.5, "high": 0.6})
+        text = exchange.export(kept, "bundle", device=device)
+        with pytest.raises(ValueError, match="has no results of any kernel on another"):
+            exchange.export(kept, "bundle", device="another")
+        with pytest.raises(ValueError, match="there is no such choice"):
+            exchange.export(kept, "bundle", "mine")
+        second = {**stated.key, "device": "another", "mode": "cuda"}
+        kept.win(second, kept.begin(second, {}, "x"), {"config": ships, "ratio": 0.5, "low": 0.5, "high": 0.6})
+        with pytest.raises(ValueError, match="there are those of Triton's interpreter; another"):
+            exchange.export(kept, "bundle")
+    lookup.forget()
+    assert taken() != ships
+    (tmp_path / bundled.file_of(device)).write_text(text)
+    lookup.forget()
+    assert taken() == ships
+    assert json.loads(text)["made_with"]["triton"]
+    assert [(e["shape"], e["ratio"]) for e in json.loads(text)["entries"]] == [
+        ([64, 512], 0.5123),
+        ([64, 4096], 0.5123),
+    ]
+    mine = {"BLOCK": 1024, "ROWS": 1, "num_warps": 4}
+    store("softmax_kernel", {**stated.key, "device": device, "shape": [64, 600]}, mine)
+    assert taken() == mine  # the user's own, though of another shape
+    (tmp_path / bundled.file_of(device)).write_text("{")
+    lookup.forget()
+    assert taken() == mine
 
 
 def test_a_stored_config_of_another_layouts_text_is_not_taken(monkeypatch):
