@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -14,9 +15,10 @@ from .device import cpu
 from .device import device as Device
 from .errors import text
 from .mersenne import Mersenne
-from .philox import Philox
+from .philox import Philox, Place
 from .tensor import Tensor, from_array
 
+on_gpus: weakref.WeakSet[Generator] = weakref.WeakSet()
 _KINDS: dict[str, Any] = {"philox": Philox, "torch": Mersenne}
 
 
@@ -53,6 +55,9 @@ class Generator:
         self.device = Device(device)
         self._lock = threading.Lock()
         self.engine = _engine(kind, 67280421310721)  # PyTorch's seed of a new generator
+        self._outside: Any = None  # the engine, while that of a graph's capture stands in its place
+        if self.device.type == "cuda":
+            on_gpus.add(self)
 
     @property
     def kind(self) -> str:
@@ -61,6 +66,14 @@ class Generator:
 
     def manual_seed(self, seed: int, *, kind: str | None = None) -> Generator:
         """Begin anew from `seed`; gives the generator back."""
+        if self._outside is not None:
+            if _checked(seed, "manual_seed") == self.initial_seed() and kind in (None, self.kind):
+                return self
+            raise RuntimeError(
+                text("manual_seed can be called during stream capture only if new seed is the same as the original "
+                     "seed", op="manual_seed", came=f"{seed}, the seed is {self.initial_seed()}",
+                     remedy="set the seed before graph.replay(), which draws with it")
+            )  # fmt: skip
         self.engine = _engine(kind or self.kind, _checked(seed, "manual_seed"))
         return self
 
@@ -86,8 +99,10 @@ class Generator:
         if len(data) != size:
             raise RuntimeError(text("RNG state is wrong size", op="set_state", came=f"{len(data)} bytes",
                                     needed="the tensor of a get_state()"))  # fmt: skip
-        self.engine = _engine(str(kind), 0)
+        before, self.engine = self.engine, _engine(str(kind), 0)
         self.engine.set_state(data[1:])
+        if self._outside is not None:
+            self.engine.place, self.engine.reached = before.place, before.reached
         return self
 
     def clone_state(self) -> Generator:
@@ -100,6 +115,16 @@ class Generator:
             return None
         with self._lock:
             return self.engine.take(n)
+
+    def begin_capture(self, place: Place) -> None:
+        """From now on numbers are those of a CUDA graph: their offsets are counted from what stands at `place`."""
+        self._outside, self.engine = self.engine, Philox(self.initial_seed())
+        self.engine.place = place
+
+    def end_capture(self) -> int:
+        """How many numbers the graph draws; the generator stands where it stood, as nothing was drawn yet."""
+        drawn, self.engine, self._outside = self.engine.reached, self._outside, None
+        return int(drawn)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (_restored, (str(self.device), self.get_state()))

@@ -8,6 +8,7 @@ become floats.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -21,14 +22,54 @@ _FEW = 4  # as many are made one by one
 _CHUNK = 1 << 14  # counters at a time: what the rounds work on stays in a level-2 cache
 
 
-def _rounds(xp: Any, seed: int, counters: Any, words: int) -> list[Any]:
+class Place:
+    """Where a CUDA graph's seed and the offset of its first number stand: two int64 in device memory.
+
+    A captured launch is frozen; what it reads there is written before each replay.
+    """
+
+    def __init__(self, make: Callable[[], Any]) -> None:
+        self._make, self._array = make, None
+
+    @property
+    def array(self) -> Any:
+        if self._array is None:
+            self._array = self._make()
+        if read is not None:
+            read[id(self)] = self
+        return self._array
+
+
+read: dict[int, Place] | None = None
+"""The places that the graph which is being captured reads, and must keep; None while there is no such graph."""
+
+
+class Placed(int):
+    """An offset within a captured graph: to it is added, and its seed is, what stands at its place at the replay."""
+
+    place: Place
+
+    @classmethod
+    def at(cls, offset: int, place: Place) -> Placed:
+        made = cls(offset)
+        made.place = place
+        return made
+
+
+def place_of(offset: int) -> Any:
+    """The array that an offset is added to; None for a plain one."""
+    return offset.place.array if isinstance(offset, Placed) else None
+
+
+def _rounds(xp: Any, seed: Any, counters: Any, words: int) -> list[Any]:
     k0, k1 = seed & 0xFFFFFFFF, seed >> 32 & 0xFFFFFFFF
+    typed: Any = np.uint64 if isinstance(seed, int) else lambda k: k
     c0, c1 = counters & _LOW, counters >> _32
     c2 = c3 = xp.zeros_like(counters)
     for _ in range(10):
         a, b = c0 * _A, c2 * _B
-        c0, c1 = (b >> _32) ^ c1 ^ np.uint64(k0), b & _LOW
-        c2, c3 = (a >> _32) ^ c3 ^ np.uint64(k1), a & _LOW
+        c0, c1 = (b >> _32) ^ c1 ^ typed(k0), b & _LOW
+        c2, c3 = (a >> _32) ^ c3 ^ typed(k1), a & _LOW
         k0, k1 = k0 + _KEY_A & 0xFFFFFFFF, k1 + _KEY_B & 0xFFFFFFFF
     return [c0, c1, c2, c3][:words]
 
@@ -51,6 +92,11 @@ def words(xp: Any, seed: int, offset: int, n: int, count: int = 1) -> tuple[Any,
     >>> [hex(int(w[0])) for w in words(np, 0, 0, 1, 4)]
     ['0x6627e8d5', '0xe169c58d', '0xbc57ac4c', '0x9b00dbd8']
     """
+    if isinstance(offset, Placed):
+        place = place_of(offset)
+        place = (place.get() if xp is np and hasattr(place, "get") else place).view(np.uint64)
+        counters = xp.arange(int(offset), int(offset) + n, dtype=np.uint64) + place[1:]
+        return tuple([w.astype(np.uint32) for w in _rounds(xp, place[:1], counters, count)])
     if n <= _FEW and xp is np:
         made = [_one(seed, offset + i) for i in range(n)]
         return tuple(np.array([m[k] for m in made], np.uint32) for k in range(count))
@@ -110,6 +156,9 @@ class Philox:
 
     kind = "philox"
 
+    place: Place | None = None  # while a CUDA graph is captured; offsets are then counted from its first number
+    reached = 0  # and this is the number after its last
+
     def __init__(self, seed: int) -> None:
         self.seed, self.offset = seed & 0xFFFFFFFFFFFFFFFF, 0
 
@@ -117,7 +166,10 @@ class Philox:
         """Set n counters aside; gives (seed, offset), what a kernel needs to make these n numbers itself."""
         at = self.offset
         self.offset = at + n
-        return self.seed, at
+        if self.place is None:
+            return self.seed, at
+        self.reached = max(self.reached, self.offset)
+        return self.seed, Placed.at(at, self.place)
 
     def uniform(self, xp: Any, n: int) -> Any:
         return uniform(xp, *self.take(n), n)

@@ -67,11 +67,15 @@ _launches: Memo = Memo()
 
 
 class Dropout(NamedTuple):
-    """The probability of a weight to be dropped, and the Philox counters: weight i's number is that of offset + i."""
+    """The probability of a weight to be dropped, and the Philox counters: weight i's number is that of offset + i.
+
+    place : two int64 in device memory, a seed that is taken instead, and what is added to the offset.
+    """
 
     p: float = 0.0
     seed: int = 0
     offset: int = 0
+    place: Any | None = None
 
     def floats(self) -> tuple[float, ...]:
         """As kernels take it: what changes from call to call comes as floats, 32 bits of an integer in each."""
@@ -92,6 +96,18 @@ class Lengths(NamedTuple):
 def counter(low, high):
     """A 64-bit integer from the floats that bring its halves."""
     return (high.to(tl.int64) << 32) | low.to(tl.int64)
+
+
+@triton.jit
+def numbers(place_ptr, seed_0, seed_1, offset_0, offset_1, PLACED: tl.constexpr):
+    """The seed of dropped weights and the counter of the first of all weights."""
+    if PLACED:
+        seed = tl.load(place_ptr)
+        offset = counter(offset_0, offset_1) + tl.load(place_ptr + 1)
+    else:
+        seed = counter(seed_0, seed_1)
+        offset = counter(offset_0, offset_1)
+    return seed, offset
 
 
 @triton.jit
@@ -169,13 +185,14 @@ def _walk(
 
 @triton.jit
 def attention_kernel(
-    q_ptr, k_ptr, v_ptr, mask_ptr, places_q, places_k, out_ptr, logs_ptr,
+    q_ptr, k_ptr, v_ptr, mask_ptr, places_q, places_k, out_ptr, logs_ptr, place_ptr,
     scale: tl.float64, p: tl.float64, inverse: tl.float64, seed_0: tl.float64, seed_1: tl.float64,
     offset_0: tl.float64, offset_1: tl.float64,
     L, S, D, E, heads, group, q0, q1, q2, q3, k0, k1, k2, k3, v0, v1, v2, v3, m0, m1, m2, m3, o0, o1, o2, o3,
     l0, l1, l2,
-    MASK: tl.constexpr, CAUSAL: tl.constexpr, EVEN: tl.constexpr, DROPOUT: tl.constexpr, VARIABLE: tl.constexpr,
-    PRECISION: tl.constexpr, HEAD: tl.constexpr, VALUE: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
+    MASK: tl.constexpr, CAUSAL: tl.constexpr, EVEN: tl.constexpr, DROPOUT: tl.constexpr, PLACED: tl.constexpr,
+    VARIABLE: tl.constexpr, PRECISION: tl.constexpr, HEAD: tl.constexpr, VALUE: tl.constexpr, BLOCK_M: tl.constexpr,
+    BLOCK_N: tl.constexpr,
 ):  # fmt: skip
     batch = (tl.program_id(1) // heads).to(tl.int64)
     head = tl.program_id(1) % heads
@@ -195,8 +212,8 @@ def attention_kernel(
         mask_at = mask_ptr + batch * m0 + head * m1 + tl.minimum(row, rows - 1)[:, None].to(tl.int64) * m2
         factor = (scale * LOG2_E).to(tl.float32)
         thick = inverse.to(tl.float32)
-        seed = counter(seed_0, seed_1)
-        first = counter(offset_0, offset_1) + tl.program_id(1).to(tl.int64) * L * S
+        seed, first = numbers(place_ptr, seed_0, seed_1, offset_0, offset_1, PLACED)
+        first += tl.program_id(1).to(tl.int64) * L * S
         acc = tl.zeros([BLOCK_M, VALUE], tl.float32)
         total = tl.zeros([BLOCK_M], tl.float32)
         top = tl.full([BLOCK_M], -float("inf"), tl.float32)
@@ -246,27 +263,27 @@ def attention_forward(
     array and rows of all sequences lie behind one another; causal sequences are then aligned at their ends.
     """
     dropout = dropout or Dropout()
-    key = (*runtime.key_of(q, k, v, out), mask is not None and runtime.key_of(mask), causal, dropout.p > 0,
+    key = (*runtime.key_of(q, k, v, out), mask is not None and runtime.key_of(mask), causal, *flags_of(dropout),
            lengths and (runtime.key_of(*lengths[:2]), lengths[2:]), input_precision,
            config and tuple(config.items()))  # fmt: skip
     launch = _launches.get(key)
     if launch is None:
-        launch = _launches[key] = _prepare(q, k, v, out, logs, causal, mask, dropout.p > 0, lengths, config,
+        launch = _launches[key] = _prepare(q, k, v, out, logs, causal, mask, dropout, lengths, config,
                                            input_precision)  # fmt: skip
     if out.size:
         places = (logs, logs) if lengths is None else lengths[:2]
-        launch((q, k, v, q if mask is None else mask, *places, out, logs), (float(scale), *dropout.floats()))
+        drawn = logs if dropout.place is None else dropout.place
+        launch((q, k, v, q if mask is None else mask, *places, out, logs, drawn), (float(scale), *dropout.floats()))
 
 
-def _prepare(q: Any, k: Any, v: Any, out: Any, logs: Any, causal: bool, mask: Any, drops: bool,
+def _prepare(q: Any, k: Any, v: Any, out: Any, logs: Any, causal: bool, mask: Any, dropout: Dropout,
              lengths: Lengths | None, config: Config | None, input_precision: str) -> Launch:  # fmt: skip
-    sizes, flags = checked(q, k, v, out, logs, mask, causal, drops, lengths)
+    sizes, flags = checked(q, k, v, out, logs, mask, causal, dropout, lengths)
     batch, heads, group, length, keys, head, value = sizes
     asked = (batch * heads, length, keys, head)
     found = config or runtime.tuned(attention_kernel, space_for(q.dtype), asked, q.dtype)
-    settings = settings_for(
-        found, space_for(q.dtype), default_for((batch * heads, length, max(head, value)), q.dtype, drops), length, keys
-    )
+    default = default_for((batch * heads, length, max(head, value)), q.dtype, dropout.p > 0)
+    settings = settings_for(found, space_for(q.dtype), default, length, keys)
     warps, stages = settings.pop("num_warps"), settings.pop("num_stages")
     even = keys % settings["BLOCK_N"] == 0 and not causal and lengths is None
     constants = {**flags, "EVEN": even, "PRECISION": input_precision, **settings}
@@ -276,7 +293,7 @@ def _prepare(q: Any, k: Any, v: Any, out: Any, logs: Any, causal: bool, mask: An
 
 
 def checked(
-    q: Any, k: Any, v: Any, out: Any, logs: Any, mask: Any, causal: bool, drops: bool, lengths: Lengths | None
+    q: Any, k: Any, v: Any, out: Any, logs: Any, mask: Any, causal: bool, dropout: Dropout, lengths: Lengths | None
 ) -> tuple[tuple[int, ...], dict[str, Any]]:
     """The sizes (batch, heads, heads that share a key head, L, S, D, E) and the kernels' flags; errors in words."""
     came = f"q {q.dtype} {tuple(q.shape)}, k {k.dtype} {tuple(k.shape)}, v {v.dtype} {tuple(v.shape)}"
@@ -299,9 +316,20 @@ def checked(
             raise ValueError(f"attention: {came}: with lengths the batch is 1, and as many places for q as for k")
         sequences, length, keys = lengths.q.shape[0] - 1, lengths.longest_q, lengths.longest_k
     flags = {"MASK": "" if mask is None else "bool" if mask.dtype == bool else "added", "CAUSAL": bool(causal),
-             "DROPOUT": drops, "VARIABLE": lengths is not None, "HEAD": max(16, triton.next_power_of_2(head)),
+             **flags_of(dropout)._asdict(), "VARIABLE": lengths is not None,
+             "HEAD": max(16, triton.next_power_of_2(head)),
              "VALUE": max(16, triton.next_power_of_2(value))}  # fmt: skip
     return (sequences, heads, heads // max(shared, 1), length, keys, head, value), flags
+
+
+class _Flags(NamedTuple):
+    DROPOUT: bool
+    PLACED: bool
+
+
+def flags_of(dropout: Dropout) -> _Flags:
+    """What a kernel is compiled for, of what is dropped."""
+    return _Flags(dropout.p > 0, dropout.p > 0 and dropout.place is not None)
 
 
 def strides_of(lengths: Lengths | None, *arrays: Any) -> list[int]:
@@ -349,11 +377,11 @@ def case(name: str, kernel: Any, dtype: str, others: list[str], head: int, space
          elsewhere: dict[str, Config] | None = None, **flags: Any) -> Case:  # fmt: skip
     """A kernel's case: 1000 rows of `head` items, in the layout (batch, row, head, item)."""
     pointer = f"*{dtype}"
-    constants = {"MASK": "", "CAUSAL": True, "DROPOUT": False, "VARIABLE": False, "PRECISION": "ieee", "HEAD": head,
-                 "VALUE": head, **flags}  # fmt: skip
+    constants = {"MASK": "", "CAUSAL": True, "DROPOUT": False, "PLACED": False, "VARIABLE": False,
+                 "PRECISION": "ieee", "HEAD": head, "VALUE": head, **flags}  # fmt: skip
     row = 16 * head
     masked = "*u8" if flags.get("MASK") == "bool" else pointer
-    arguments = (pointer, pointer, pointer, masked, *["*i32"] * 2, *others, "*fp32",
+    arguments = (pointer, pointer, pointer, masked, *["*i32"] * 2, *others, "*fp32", "*i64",
                  0.125, 0.0, 1.0, 7.0, 0.0, 0.0, 0.0, 1000, 1024, head, head, 16, 2,
                  *[1000 * row, head, row, 1] * strides, 16000, 1000, 1)  # fmt: skip
     return Case(name, kernel, arguments, constants, space, default, elsewhere or {})

@@ -29,8 +29,9 @@ from .attention import (
     bounds,
     case,
     checked,
-    counter,
+    flags_of,
     kept,
+    numbers,
     settings_for,
     strides_of,
     tuning_arrays,
@@ -132,12 +133,12 @@ def _over_rows(
 
 @triton.jit
 def keys_backward_kernel(
-    q_ptr, k_ptr, v_ptr, mask_ptr, places_q, places_k, g_ptr, delta_ptr, dk_ptr, dv_ptr, logs_ptr,
+    q_ptr, k_ptr, v_ptr, mask_ptr, places_q, places_k, g_ptr, delta_ptr, dk_ptr, dv_ptr, logs_ptr, place_ptr,
     scale: tl.float64, p: tl.float64, inverse: tl.float64, seed_0: tl.float64, seed_1: tl.float64,
     offset_0: tl.float64, offset_1: tl.float64,
     L, S, D, E, heads, group, q0, q1, q2, q3, k0, k1, k2, k3, v0, v1, v2, v3, m0, m1, m2, m3, g0, g1, g2, g3,
     dk0, dk1, dk2, dk3, dv0, dv1, dv2, dv3, l0, l1, l2,
-    MASK: tl.constexpr, CAUSAL: tl.constexpr, DROPOUT: tl.constexpr, VARIABLE: tl.constexpr,
+    MASK: tl.constexpr, CAUSAL: tl.constexpr, DROPOUT: tl.constexpr, PLACED: tl.constexpr, VARIABLE: tl.constexpr,
     PRECISION: tl.constexpr, HEAD: tl.constexpr, VALUE: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
 ):  # fmt: skip
     shared = heads // group
@@ -158,7 +159,7 @@ def keys_backward_kernel(
         v = tl.load(v_at, mask=live[:, None] & (value < E)[None, :], other=0.0)
         factor = (scale * LOG2_E).to(tl.float32)
         thick = inverse.to(tl.float32)
-        seed = counter(seed_0, seed_1)
+        seed, offset = numbers(place_ptr, seed_0, seed_1, offset_0, offset_1, PLACED)
         dk = tl.zeros([BLOCK_N, HEAD], tl.float32)
         dv = tl.zeros([BLOCK_N, VALUE], tl.float32)
         begin = tl.cast(0, tl.int32)
@@ -176,7 +177,7 @@ def keys_backward_kernel(
             log_base = logs_ptr + batch * l0 + head * l1 + q_first * l2
             delta_base = delta_ptr + batch * l0 + head * l1 + q_first * l2
             mask_base = mask_ptr + batch * m0 + head * m1
-            first = counter(offset_0, offset_1) + (batch * heads + head) * L * S
+            first = offset + (batch * heads + head) * L * S
             if CAUSAL:
                 dk, dv = _over_rows(
                     dk, dv, k, v, q_base, g_base, log_base, delta_base, mask_base, begin, clear, rows, keys, column,
@@ -236,13 +237,14 @@ def _over_keys(
 
 @triton.jit
 def rows_backward_kernel(
-    q_ptr, k_ptr, v_ptr, mask_ptr, places_q, places_k, g_ptr, delta_ptr, dq_ptr, logs_ptr,
+    q_ptr, k_ptr, v_ptr, mask_ptr, places_q, places_k, g_ptr, delta_ptr, dq_ptr, logs_ptr, place_ptr,
     scale: tl.float64, p: tl.float64, inverse: tl.float64, seed_0: tl.float64, seed_1: tl.float64,
     offset_0: tl.float64, offset_1: tl.float64,
     L, S, D, E, heads, group, q0, q1, q2, q3, k0, k1, k2, k3, v0, v1, v2, v3, m0, m1, m2, m3, g0, g1, g2, g3,
     dq0, dq1, dq2, dq3, l0, l1, l2,
-    MASK: tl.constexpr, CAUSAL: tl.constexpr, EVEN: tl.constexpr, DROPOUT: tl.constexpr, VARIABLE: tl.constexpr,
-    PRECISION: tl.constexpr, HEAD: tl.constexpr, VALUE: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
+    MASK: tl.constexpr, CAUSAL: tl.constexpr, EVEN: tl.constexpr, DROPOUT: tl.constexpr, PLACED: tl.constexpr,
+    VARIABLE: tl.constexpr, PRECISION: tl.constexpr, HEAD: tl.constexpr, VALUE: tl.constexpr, BLOCK_M: tl.constexpr,
+    BLOCK_N: tl.constexpr,
 ):  # fmt: skip
     batch = (tl.program_id(1) // heads).to(tl.int64)
     head = tl.program_id(1) % heads
@@ -267,8 +269,8 @@ def rows_backward_kernel(
         mask_base = mask_ptr + batch * m0 + head * m1
         factor = (scale * LOG2_E).to(tl.float32)
         thick = inverse.to(tl.float32)
-        seed = counter(seed_0, seed_1)
-        first = counter(offset_0, offset_1) + tl.program_id(1).to(tl.int64) * L * S
+        seed, first = numbers(place_ptr, seed_0, seed_1, offset_0, offset_1, PLACED)
+        first += tl.program_id(1).to(tl.int64) * L * S
         dq = tl.zeros([BLOCK_M, HEAD], tl.float32)
         clear = keys // BLOCK_N * BLOCK_N
         end = keys
@@ -318,29 +320,30 @@ def attention_backward(
     dropout = dropout or Dropout()
     delta = runtime.empty(logs.shape, np.float32)
     key = (*runtime.key_of(g, q, k, v, y, logs), *(a is not None and runtime.key_of(a) for a in (mask, dq, dk, dv)),
-           causal, dropout.p > 0, lengths and (runtime.key_of(*lengths[:2]), lengths[2:]), input_precision,
+           causal, *flags_of(dropout), lengths and (runtime.key_of(*lengths[:2]), lengths[2:]), input_precision,
            config and tuple(config.items()))  # fmt: skip
     launches = _launches.get(key)
     if launches is None:
-        launches = _launches[key] = _prepare(g, q, k, v, y, logs, delta, dq, dk, dv, causal, mask, dropout.p > 0,
+        launches = _launches[key] = _prepare(g, q, k, v, y, logs, delta, dq, dk, dv, causal, mask, dropout,
                                              lengths, config, input_precision)  # fmt: skip
     first, over_rows, over_keys = launches
     places = (logs, logs) if lengths is None else lengths[:2]
     inputs = (q, k, v, q if mask is None else mask, *places, g, delta)
+    last = (logs, logs if dropout.place is None else dropout.place)
     floats = (float(scale), *dropout.floats())
     if g.size:
         first((g, y, delta))
         if over_keys is not None:
-            over_keys((*inputs, dq, logs), floats)
+            over_keys((*inputs, dq, *last), floats)
     if over_rows is not None and (k.size or v.size):
-        over_rows((*inputs, dk, dv, logs), floats)
+        over_rows((*inputs, dk, dv, *last), floats)
 
 
 def _prepare(
     g: Any, q: Any, k: Any, v: Any, y: Any, logs: Any, delta: Any, dq: Any, dk: Any, dv: Any, causal: bool,
-    mask: Any, drops: bool, lengths: Lengths | None, config: Config | None, input_precision: str,
+    mask: Any, dropout: Dropout, lengths: Lengths | None, config: Config | None, input_precision: str,
 ) -> Any:  # fmt: skip
-    sizes, flags = checked(q, k, v, y, logs, mask, causal, drops, lengths)
+    sizes, flags = checked(q, k, v, y, logs, mask, causal, dropout, lengths)
     for name, gradient, x in (("g", g, y), ("dq", dq, q), ("dk", dk, k), ("dv", dv, v)):
         if gradient is not None and (gradient.shape != x.shape or gradient.dtype != x.dtype):
             raise ValueError(
@@ -367,7 +370,7 @@ def _prepare(
             return None
         space = space_for(q.dtype)
         found = config or runtime.tuned(kernel, space, (batch * heads, length, keys, head), q.dtype)
-        default = default_for((batch * heads, length, max(head, value)), q.dtype, "", drops,
+        default = default_for((batch * heads, length, max(head, value)), q.dtype, "", dropout.p > 0,
                               kernel is rows_backward_kernel)  # fmt: skip
         settings = settings_for(found, space, default, length, keys)
         warps, stages = settings.pop("num_warps"), settings.pop("num_stages")

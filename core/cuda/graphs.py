@@ -2,6 +2,8 @@
 
 A replay runs the same kernels on the same addresses. What goes in is written into the tensors that were there at the
 capture, what comes out is in those that it made, and their memory is kept in a pool that nobody else takes from.
+Random numbers are new at each replay: a graph draws what the same code, run there and then, would draw, and moves the
+generator on by as much. Its kernels read the seed and the offset of its first number from memory (`philox.Place`).
 Under Triton's interpreter there is nothing to capture: kernels are Python there, and what NumPy does leaves no trace.
 """
 
@@ -10,11 +12,15 @@ from __future__ import annotations
 import gc
 from typing import Any
 
+import numpy as np
+
+from .. import philox
 from ..backends.cuda import devices as _devices
 from ..backends.cuda import memory as _memory
 from ..backends.cuda.shared import retell
 from ..device import device as Device
-from ..generator import default_of
+from ..generator import Generator, default_of, on_gpus
+from ..philox import Place
 from .devices import library
 from .streams import Stream, current_stream, default_stream, synchronize
 from .streams import stream as stream_block
@@ -85,6 +91,9 @@ class CUDAGraph:
         self._graph: Any = None
         self._pool: _Pool | None = None
         self._kept: list[Any] = []  # the launches, whose code must stay loaded
+        self._generators: dict[Generator, Place] = {}  # whose numbers it may draw
+        self._counts: dict[Generator, int] = {}  # and how many it does
+        self._read: dict[int, Place] = {}
         self._undo: Any = None
         self._stream: Any = None
         self._device = _devices.current()
@@ -113,7 +122,9 @@ class CUDAGraph:
         if found is None:
             raise RuntimeError(f"CUDAGraph: no pool has the handle {pool}\n  remedy: core.cuda.graph_pool_handle()")
         self._pool = _pools[found.id] = found
-        self._device, self._drawn = _devices.current(), self._numbers()
+        self._device = _devices.current()
+        self.register_generator_state(default_of(Device("cuda", self._device)))
+        self._strange = {g: bytes(g.engine.state()) for g in on_gpus if g not in self._generators}
         counted, blocks = _memory.counted, found.blocks
         assert counted is not None
         counted.graphs.add(blocks)
@@ -127,9 +138,14 @@ class CUDAGraph:
         def undo() -> None:
             faults.note = noted
             taking.__exit__(None, None, None)
+            philox.read = None
+            self._counts = {g: g.end_capture() for g in self._generators}
 
         taking.__enter__()
         faults.note = note
+        philox.read = self._read
+        for generator, place in self._generators.items():
+            generator.begin_capture(place)
         self._undo, self._stream = undo, stream
         try:
             stream.begin_capture()
@@ -153,17 +169,20 @@ class CUDAGraph:
         except RuntimeError as error:
             self.reset()
             retell(error)
-        if self._numbers() != self._drawn:
+        if any(bytes(g.engine.state()) != state for g, state in self._strange.items()):
             self.reset()
             raise RuntimeError(
-                "CUDAGraph: random numbers of the GPU's default generator were drawn while the graph was captured, and "
-                "each replay would draw the same again\n  remedy: leave dropout and core.rand out of the captured part "
-                "(model.eval(), or capture around them)"
+                "CUDAGraph: random numbers of a generator that the graph does not know were drawn while it was "
+                "captured, and each replay would draw the same again\n  remedy: before the capture "
+                "graph.register_generator_state(generator), which must be of the kind 'philox'"
             )
 
-    def _numbers(self) -> bytes:
-        engine = default_of(Device("cuda", self._device)).engine
-        return bytes(engine.state())
+    def register_generator_state(self, generator: Generator) -> None:
+        """Let the capture draw numbers of this generator too; the default one's it may draw anyway."""
+        if self._stream is not None:
+            raise RuntimeError("CUDAGraph.register_generator_state: the capture has begun\n  remedy: call it before")
+        if generator.kind == "philox" and generator not in self._generators:
+            self._generators[generator] = Place(lambda: self._cupy.empty(2, "int64"))
 
     def replay(self) -> None:
         """Tell the GPU all of it again, in the current stream."""
@@ -175,9 +194,21 @@ class CUDAGraph:
             faults.note(self)
         try:
             with _devices.on(Device("cuda", self._device)):
+                self._draw()
                 self._graph.launch(self._cupy.cuda.get_current_stream())
         except RuntimeError as error:
             retell(error)
+
+    def _draw(self) -> None:
+        """Set the numbers of a replay aside, and write where they begin."""
+        for generator, count in self._counts.items():
+            if count:
+                taken = generator.take(count)
+                if taken is None:
+                    raise RuntimeError("CUDAGraph.replay: the graph draws numbers of Philox, and its generator is of "
+                                       "the kind 'torch' now\n  remedy: core.manual_seed(seed)")  # fmt: skip
+                begin = np.array(taken, np.uint64).view(np.int64)
+                self._generators[generator].array.set(begin, self._cupy.cuda.get_current_stream())
 
     def describe(self) -> str:
         """The graph among the launches that an error lists."""
@@ -194,7 +225,7 @@ class CUDAGraph:
             undo, self._undo = self._undo, None
             undo()
         self._graph = self._pool = self._stream = None
-        self._kept = []
+        self._kept, self._generators, self._counts, self._read = [], {}, {}, {}
 
     def pool(self) -> tuple[int, int]:
         """The handle of its memory, for another graph: ``core.cuda.graph(other, pool=g.pool())``."""

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ...philox import place_of
 from .. import Row
 from .matmul import input_precision
 from .shared import array_library, empty, name
@@ -49,7 +50,8 @@ def _settings(q: Any, k: Any, mask: Any, causal: bool, p: float, seed: int, offs
 
     shape = (*q.shape[:3], k.shape[2])
     return {"causal": causal, "mask": None if mask is None else array_library().broadcast_to(mask, shape),
-            "dropout": Dropout(p, seed, offset) if p else None, "input_precision": input_precision()}  # fmt: skip
+            "dropout": Dropout(p, seed, offset, place_of(offset)) if p else None,
+            "input_precision": input_precision()}  # fmt: skip
 
 
 def _forward(q: Any, k: Any, v: Any, mask: Any, scale: float, causal: bool, p: float, seed: int, offset: int) -> Any:

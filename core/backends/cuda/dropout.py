@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...philox import place_of
 from .. import Row
 from .shared import array_library, empty, floating, name
 
@@ -13,7 +14,7 @@ def _dropout(x: Any, p: float, seed: int, offset: int) -> Any:
 
     x = array_library().ascontiguousarray(x).reshape(x.shape)  # NumPy makes one dimension of none
     y = empty(x.shape, x.dtype)
-    dropout.dropout_forward(x, y, p, seed, offset)
+    dropout.dropout_forward(x, y, p, seed, offset, place=place_of(offset))
     return y
 
 
