@@ -1,8 +1,8 @@
 """``python -m lab tune export`` and ``import``: the tuner's results as files, and files of others as results.
 
 ``python -m lab tune export python`` prints the choices as `triton.Config` objects; ``json`` all that is known;
-``kernel_tuner`` and ``t4`` one kernel at one shape; ``bundle`` a GPU's choices, to ship as its defaults. ``import FILE``
-reads any of the three JSON formats.
+``kernel_tuner`` and ``t4`` one kernel at one shape; ``bundle`` a GPU's choices, to ship as its defaults.
+``import FILE`` reads any of the three JSON formats.
 """
 
 from __future__ import annotations
