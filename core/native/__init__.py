@@ -46,3 +46,7 @@ def _level_outside() -> int:
 
 module, reason = _load()
 available = module is not None
+
+from . import choices  # noqa: E402  it hands the kernels what the tuner has stored
+
+choices.begin()

@@ -20,8 +20,12 @@ static const char *const NAMES[CHOOSE_KERNELS] = {
 static int take_choice(PyObject *given, choice_at *to) {
     PyObject *axes;
     kernel_choice *c = &to->choice;
-    if (!PyTuple_Check(given) || !PyArg_ParseTuple(given, "O!iiiiii:choose", &PyTuple_Type, &axes, &to->item_size,
-                                                   &c->threads, &c->share, &c->chunks, &c->rows, &c->block))
+    if (!PyTuple_Check(given)) {
+        PyErr_SetString(PyExc_TypeError, "choose: a choice is a tuple");
+        return -1;
+    }
+    if (!PyArg_ParseTuple(given, "O!iiiiii:choose", &PyTuple_Type, &axes, &to->item_size, &c->threads, &c->share,
+                          &c->chunks, &c->rows, &c->block))
         return -1;
     if (PyTuple_GET_SIZE(axes) > CHOICE_AXES) {
         PyErr_Format(PyExc_ValueError, "choose: a shape has at most %d sizes", CHOICE_AXES);

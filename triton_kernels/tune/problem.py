@@ -6,8 +6,10 @@ are compiled for a named target and judged by what they occupy (`measure_static`
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import hashlib
+import importlib
 import math
 import re
 import textwrap
@@ -55,12 +57,22 @@ class Problem:
                 "dtype": self.dtype, "mode": self.mode}  # fmt: skip
 
 
-_FINDERS: dict[str, Callable[[Shape, str, str | None], Problem]] = {}
+_FINDERS: dict[str, tuple[Callable[[Shape, str, str | None], Problem], str]] = {}
+MORE = ["core.native.tunables"]
+"""Modules that register kernels when they are imported, by name: nothing here imports upwards."""
 
 
-def register(name: str, find: Callable[[Shape, str, str | None], Problem]) -> None:
-    """Let `find` know a kernel: `find(shape, dtype, target)` makes its problem."""
-    _FINDERS[name] = find
+def register(name: str, find: Callable[[Shape, str, str | None], Problem], what: str = "in Triton") -> None:
+    """Let `find` know a kernel: `find(shape, dtype, target)` makes its problem; `what` it takes and is, in words."""
+    _FINDERS[name] = find, what
+
+
+def _registered() -> dict[str, tuple[Callable[[Shape, str, str | None], Problem], str]]:
+    """All that is registered, once each of `MORE` has been imported where it can be."""
+    while MORE:
+        with contextlib.suppress(ImportError):
+            importlib.import_module(MORE.pop())
+    return _FINDERS
 
 
 def known() -> dict[str, str]:
@@ -77,7 +89,7 @@ def known() -> dict[str, str]:
     from . import triton_problems
 
     names |= {name: in_words(kernel.axes) + ", in Triton" for name, kernel in triton_problems.known().items()}
-    return names | dict.fromkeys(_FINDERS, "in Triton")
+    return names | {name: what for name, (_, what) in _registered().items()}
 
 
 def find(kernel: str, shape: str | Shape, dtype: str, target: str | None = None) -> Problem:
@@ -106,8 +118,8 @@ def find(kernel: str, shape: str | Shape, dtype: str, target: str | None = None)
         return _c_problem(name, families[stem], suffix, sizes, dtype, target)
     if name in triton_problems.known():
         return triton_problems.problem(name, sizes, dtype, target)
-    if name in _FINDERS:
-        return _FINDERS[name](sizes, dtype, target)
+    if name in _registered():
+        return _FINDERS[name][0](sizes, dtype, target)
     names = known()
     close = difflib.get_close_matches(kernel, names, 3) or difflib.get_close_matches(f"{kernel}_kernel", names, 3, 0.8)
     if close:

@@ -75,10 +75,10 @@ def device() -> str:
 
 
 @overload
-def auto(configs: str, **arguments: Any) -> CFunction: ...
+def auto(what: str, /, *, configs: Any = None, **arguments: Any) -> CFunction: ...
 @overload
-def auto(configs: Any = None, **arguments: Any) -> Callable[[Any], Auto]: ...
-def auto(configs: Any = None, **arguments: Any) -> Any:
+def auto(what: Any = None, /, *, configs: Any = None, **arguments: Any) -> Callable[[Any], Auto]: ...
+def auto(what: Any = None, /, *, configs: Any = None, **arguments: Any) -> Any:
     """A kernel that takes the config stored for the shape it is called at: a decorator, or a C function.
 
     Above `@triton.jit`, ``@tune.auto(configs)``: launches take what is stored, else the first of `configs`:
@@ -95,10 +95,11 @@ def auto(configs: Any = None, **arguments: Any) -> Any:
     >>> auto("#define STEP 4  // tune: 1, 4\\nvoid zero(float *out) { for (int i = 0; i < STEP; i++) out[i] = 0; }")
     <C function zero(out): STEP=4>
     """
-    if isinstance(configs, str):
+    if isinstance(what, str):
         from .own_c import CFunction
 
-        return CFunction(configs, **arguments)
+        return CFunction(what, configs, **arguments)
+    configs = what if configs is None else configs
     if configs is not None and not isinstance(configs, Mapping | Sequence):
         raise TypeError("tune.auto: takes configs and gives a decorator: write @tune.auto(), with brackets")
 
