@@ -15,21 +15,27 @@
 #include "real.h"
 #include "tiling.h"
 
-enum { PANELS = 4, DEPTH = 384, ROWS = 256, PLACES = 64 };
+enum { PANELS = 4, DEPTH = 384, ROWS = 256, PLACES = 64, SORTED = 32, AHEAD = 36 };
 
-/* A panel's columns: what to copy of each term's plane, and where its sums go. */
+/* A panel's columns: the runs of neighbours of a plane that they are copied from, and those of the output that their
+   sums go to. A vector is put together from a load for each run in it, shifted so that its items come to their
+   place: unaligned loads are cheap, and unaligned stores are not (measured on a Zen 5: ten cycles and more). */
 typedef struct {
-    int copies, parts;
-    int to[PLACES], length[PLACES]; /* of a copy, the first column and how many count */
+    int runs, parts;
+    int column[PLACES], length[PLACES]; /* of a run */
     ptrdiff_t from[PLACES];
+    int loads;                 /* for each of the two vectors, the last ones repeated */
+    ptrdiff_t load[2][PLACES]; /* where the vector begins whose items from `since` on count */
+    int since[2][PLACES];
     int part[PLACES], count[PLACES]; /* the first column of neighbours of the output, and how many */
     ptrdiff_t out[PLACES];
-    int exact; /* a copy of whole vectors would read beyond the source */
+    int exact; /* a load of whole vectors would read beyond the source */
 } columns;
 
 #define KERNEL_FILE "conv.c"
 #include "each_real.h"
 #else
+#include "conv_planes.h"
 #include "conv_tile.h"
 
 typedef struct {
@@ -53,19 +59,17 @@ INLINE void NAME(conv_columns)(const NAME(conv) * c, ptrdiff_t begin, columns *t
     const int dense = pass->step[2] == 1 && pass->pixels == places;
     /* rows of the output that follow one another in the planes are one row */
     const int flat = dense && row_of_planes == width && (pass->n[0] == 1 || plan->extent[1] == height);
-    to->copies = to->parts = 0;
-    ptrdiff_t farthest = 0;
+    to->runs = to->parts = 0;
+    ptrdiff_t least = 0, farthest = 0;
     for (ptrdiff_t j = 0; j < NAME(PANEL) && begin + j < all;) {
         const ptrdiff_t n = (begin + j) / pass->pixels, p = (begin + j) % pass->pixels;
         const ptrdiff_t x = p % width, y = p / width % height, z = p / width / height;
         ptrdiff_t run = flat ? pass->pixels - p : width - x;
         if (run > NAME(PANEL) - j) run = NAME(PANEL) - j;
         const ptrdiff_t from = n * s->channels * plan->channel + (z * plan->extent[1] + y) * row_of_planes + x;
-        for (ptrdiff_t k = 0; k < run; k += NAME(LANES)) {
-            to->to[to->copies] = (int)(j + k), to->from[to->copies] = from + k;
-            to->length[to->copies++] = (int)(run - k < NAME(LANES) ? run - k : NAME(LANES));
-        }
-        if (from + run > farthest) farthest = from + run;
+        to->column[to->runs] = (int)j, to->length[to->runs] = (int)run, to->from[to->runs++] = from;
+        if (from - j < least) least = from - j;
+        if (from + NAME(PANEL) > farthest) farthest = from + NAME(PANEL);
         const ptrdiff_t out = (c->first + n) * s->groups * s->rows * places + pass->origin +
                               (z * pass->step[0] * s->out[1] + y * pass->step[1]) * s->out[2] + x * pass->step[2];
         if (dense && to->parts && to->out[to->parts - 1] + to->count[to->parts - 1] == out)
@@ -73,44 +77,95 @@ INLINE void NAME(conv_columns)(const NAME(conv) * c, ptrdiff_t begin, columns *t
         else to->part[to->parts] = (int)j, to->count[to->parts] = (int)run, to->out[to->parts++] = out;
         j += run;
     }
-    to->exact = farthest + NAME(LANES) + (s->channels - 1) * plan->channel + plan->farthest > c->limit;
+    to->exact = c->limit < PTRDIFF_MAX &&
+                (least < 0 || farthest + (s->channels - 1) * plan->channel + plan->farthest > c->limit);
+    int loads[2] = {0, 0};
+    for (int v = 0; v < 2; v++) {
+        const int low = v * NAME(LANES);
+        for (int q = 0; q < to->runs; q++) {
+            if (to->column[q] >= low + NAME(LANES) || to->column[q] + to->length[q] <= low) continue;
+            to->load[v][loads[v]] = to->from[q] + low - to->column[q];
+            to->since[v][loads[v]++] = to->column[q] > low ? to->column[q] - low : 0;
+        }
+        if (!loads[v]) to->load[v][0] = to->load[0][0], to->since[v][0] = 0, loads[v] = 1; /* columns that are none */
+    }
+    to->loads = loads[0] > loads[1] ? loads[0] : loads[1];
+    for (int v = 0; v < 2; v++)
+        for (; loads[v] < to->loads; loads[v]++) {
+            to->load[v][loads[v]] = to->load[v][loads[v] - 1];
+            to->since[v][loads[v]] = to->since[v][loads[v] - 1];
+        }
 }
 
-INLINE void NAME(pack_terms)(const int copies, const columns *at, const REAL *planes, const ptrdiff_t *offset,
+/* What a comparison of vectors gives: all bits of what counts. */
+typedef __typeof__((NAME(wide)){0} < (NAME(wide)){0}) NAME(mask);
+
+INLINE void NAME(pack_terms)(const int loads, const columns *at, const REAL *planes, const ptrdiff_t *offset,
                              ptrdiff_t taps, ptrdiff_t channel, ptrdiff_t term, ptrdiff_t terms, REAL *to) {
+    NAME(mask) since[2][4];
+    ptrdiff_t load[2][4];
+    _Pragma("GCC unroll 4") for (int q = 0; q < loads; q++) _Pragma("GCC unroll 2") for (int v = 0; v < 2; v++) {
+        NAME(wide) index;
+        for (int j = 0; j < NAME(LANES); j++) index[j] = (REAL)j;
+        since[v][q] = index >= (NAME(wide)){0} + (REAL)at->since[v][q];
+        load[v][q] = at->load[v][q];
+    }
     ptrdiff_t t = term % taps;
     planes += term / taps * channel;
+    const ptrdiff_t ahead = (AHEAD / taps + 1) * channel; /* too far apart for the processor to foresee */
     for (ptrdiff_t i = 0; i < terms; i++, to += NAME(PANEL)) {
         const REAL *from = planes + offset[t];
-        _Pragma("GCC unroll 8") for (int q = 0; q < copies; q++) *(NAME(wide) *)(to + at->to[q]) =
-            *(const NAME(wide) *)(from + at->from[q]);
+        _Pragma("GCC unroll 2") for (int v = 0; v < 2; v++)
+            _Pragma("GCC unroll 4") for (int q = 0; q < loads; q++) __builtin_prefetch(from + ahead + load[v][q]);
+        _Pragma("GCC unroll 2") for (int v = 0; v < 2; v++) {
+            NAME(mask) items = (NAME(mask))*(const NAME(wide) *)(from + load[v][0]);
+            _Pragma("GCC unroll 4") for (int q = 1; q < loads; q++) {
+                const NAME(mask) more = (NAME(mask))*(const NAME(wide) *)(from + load[v][q]);
+                items = (items & ~since[v][q]) | (more & since[v][q]);
+            }
+            *(NAME(wide) *)(to + v * NAME(LANES)) = (NAME(wide))items;
+        }
         if (++t == taps) t = 0, planes += channel;
     }
 }
 
-/* The panel of terms term.. of the columns; writes a vector's length beyond it. */
+#define PACK(n)                                                                                                       \
+    VECTOR static __attribute__((noinline)) void NAME(pack_##n)(const columns *at, const REAL *planes,               \
+                                                                const ptrdiff_t *offset, ptrdiff_t taps,             \
+                                                                ptrdiff_t channel, ptrdiff_t term, ptrdiff_t terms,  \
+                                                                REAL *to) {                                          \
+        NAME(pack_terms)(n, at, planes, offset, taps, channel, term, terms, to);                                      \
+    }
+PACK(1)
+PACK(2)
+PACK(3)
+PACK(4)
+#undef PACK
+
+/* The panel of terms term.. of the columns. */
 INLINE void NAME(conv_pack)(const NAME(conv) * c, const columns *at, ptrdiff_t group, ptrdiff_t term, ptrdiff_t terms,
                             REAL *to) {
     const conv_plan *plan = c->plan;
     const ptrdiff_t *offset = plan->offset + c->pass->first, taps = c->pass->taps, channel = plan->channel;
     const REAL *planes = c->planes + group * c->inside * channel;
-    if (at->exact) {
-        for (ptrdiff_t i = 0; i < terms; i++, to += NAME(PANEL))
-            for (int q = 0; q < at->copies; q++)
-                memcpy(to + at->to[q], planes + (term + i) / taps * channel + offset[(term + i) % taps] + at->from[q],
-                       sizeof(REAL) * (size_t)at->length[q]);
+    if (!at->exact && at->loads <= 4) {
+        switch (at->loads) {
+#define CASE(n)                                                            \
+    case n:                                                                \
+        NAME(pack_##n)(at, planes, offset, taps, channel, term, terms, to); \
         return;
-    }
-    switch (at->copies) {
-#define CASE(n)                                                                          \
-    case n:                                                                              \
-        NAME(pack_terms)(n, at, planes, offset, taps, channel, term, terms, to);         \
-        return;
-        CASE(1)
-        CASE(2) CASE(3) CASE(4) CASE(5) CASE(6)
+            CASE(1)
+            CASE(2)
+            CASE(3)
+            CASE(4)
 #undef CASE
+        }
     }
-    NAME(pack_terms)(at->copies, at, planes, offset, taps, channel, term, terms, to);
+    for (ptrdiff_t i = 0; i < terms; i++, to += NAME(PANEL)) {
+        const REAL *from = planes + (term + i) / taps * channel + offset[(term + i) % taps];
+        for (int q = 0; q < at->runs; q++)
+            for (int j = 0; j < at->length[q]; j++) to[at->column[q] + j] = from[at->from[q] + j];
+    }
 }
 
 /* The sums (rows, PANEL) of a panel go to their places in y. */
@@ -137,7 +192,7 @@ VECTOR static void NAME(conv_items)(void *context, ptrdiff_t begin, ptrdiff_t en
     const ptrdiff_t rows_at_once = pieces_of(pieces_of(s->rows, c->row_blocks), 8) * 8;
     const ptrdiff_t of_panel = depth * W, of_sums = rows_at_once * W;
     columns *at = malloc(sizeof(columns) * PANELS);
-    size_t capacity, size = sizeof(REAL) * (size_t)(PANELS * (of_panel + of_sums) + NAME(LANES));
+    size_t capacity, size = sizeof(REAL) * (size_t)(PANELS * (of_panel + of_sums));
     REAL *panels = memory_take(size < MEMORY_SMALLEST ? MEMORY_SMALLEST : size, &capacity);
     if (!at || !panels) {
         c->failed = 1;
@@ -145,7 +200,7 @@ VECTOR static void NAME(conv_items)(void *context, ptrdiff_t begin, ptrdiff_t en
         free(at);
         return;
     }
-    REAL *sums = panels + PANELS * of_panel + NAME(LANES);
+    REAL *sums = panels + PANELS * of_panel;
     for (ptrdiff_t item = begin; item < end; item++) {
         const ptrdiff_t block = item % c->row_blocks, group = item / c->row_blocks % s->groups;
         const ptrdiff_t panel = item / c->row_blocks / s->groups * c->panels_at_once;
@@ -185,21 +240,35 @@ VECTOR static void NAME(conv_items)(void *context, ptrdiff_t begin, ptrdiff_t en
 }
 
 /* The weights (channels, rows, kernel) of a transpose, by pass and group as (rows, channels of the group, taps). An
-   item is a row of a group. */
+   item is SORTED rows of a group, which lie side by side in every channel; sixteen channels of those fit L1. */
 VECTOR static void NAME(conv_sort)(void *context, ptrdiff_t begin, ptrdiff_t end) {
     const NAME(conv) *c = context;
     const conv_shape *s = c->s;
-    const ptrdiff_t kernel = s->kernel[0] * s->kernel[1] * s->kernel[2], per_group = s->rows * c->inside;
-    REAL *sorted = c->y;
+    const ptrdiff_t kernel = s->kernel[0] * s->kernel[1] * s->kernel[2], blocks = pieces_of(s->rows, SORTED);
     for (ptrdiff_t item = begin; item < end; item++) {
-        const ptrdiff_t group = item / s->rows, row = item % s->rows;
+        const ptrdiff_t group = item / blocks, row = item % blocks * SORTED;
+        const ptrdiff_t rows = s->rows - row < SORTED ? s->rows - row : SORTED;
         for (ptrdiff_t i = 0; i < c->plan->passes; i++) {
             const conv_pass *pass = c->plan->pass + i;
-            const ptrdiff_t *tap = c->plan->tap + pass->first, taps = pass->taps;
-            REAL *to = sorted + pass->first * per_group * s->groups + item * c->inside * taps;
-            const REAL *from = c->weights + (group * c->inside * s->rows + row) * kernel;
-            for (ptrdiff_t k = 0; k < c->inside; k++, from += s->rows * kernel)
-                for (ptrdiff_t t = 0; t < taps; t++) *to++ = from[tap[t]];
+            const ptrdiff_t *tap = c->plan->tap + pass->first, taps = pass->taps, apart = c->inside * taps;
+            REAL *sorted = c->y + pass->first * s->rows * c->inside * s->groups + (group * s->rows + row) * apart;
+            const REAL *weights = c->weights + (group * c->inside * s->rows + row) * kernel;
+            for (ptrdiff_t k = 0; k < c->inside; k += 16) {
+                const ptrdiff_t last = c->inside - k < 16 ? c->inside : k + 16;
+                for (ptrdiff_t j = last; j < last + 16; j++) /* the next ones */
+                    for (ptrdiff_t r = 0; r < rows * kernel; r += NAME(LANES))
+                        __builtin_prefetch(weights + j * s->rows * kernel + r);
+                for (ptrdiff_t r = 0; r < rows; r++) {
+                    REAL *to = sorted + r * apart + k * taps;
+                    const REAL *from = weights + (k * s->rows + r) * kernel;
+                    if (taps == 9 && kernel == 9) /* the commonest, and a copy of known length */
+                        for (ptrdiff_t j = k; j < last; j++, to += 9, from += s->rows * 9)
+                            memcpy(to, from, 9 * sizeof *to);
+                    else
+                        for (ptrdiff_t j = k; j < last; j++, from += s->rows * kernel)
+                            for (ptrdiff_t t = 0; t < taps; t++) *to++ = from[tap[t]];
+                }
+            }
         }
     }
 }
@@ -233,13 +302,13 @@ int NAME(conv_forward)(const conv_shape *s, const void *x, const void *weights, 
     REAL *scratch = NULL;
     size_t capacity = 0;
     if (!conv_plan_make(&plan, s, sizeof(REAL))) goto done;
-    const ptrdiff_t of_planes = plan.as_it_lies ? 0 : plan.chunk * s->channels * plan.channel + NAME(LANES);
+    const ptrdiff_t of_planes = plan.as_it_lies ? 0 : plan.chunk * s->channels * plan.channel + 2 * NAME(PANEL);
     const size_t size = sizeof(REAL) * (size_t)(of_weights + of_planes);
     scratch = memory_take(size < MEMORY_SMALLEST ? MEMORY_SMALLEST : size, &capacity);
     if (!scratch) goto done;
     if (s->transposed) {
         c.y = scratch; /* what is written */
-        parallel_for(s->groups * s->rows, 10 * (double)of_weights, NAME(conv_sort), &c);
+        parallel_for(s->groups * pieces_of(s->rows, SORTED), 10 * (double)of_weights, NAME(conv_sort), &c);
         c.weights = scratch;
     }
     c.y = y;
@@ -250,7 +319,7 @@ int NAME(conv_forward)(const conv_shape *s, const void *x, const void *weights, 
     c.limit = plan.as_it_lies ? s->batch * s->channels * plan.channel : PTRDIFF_MAX;
     for (; c.first < s->batch; c.first += plan.chunk) {
         c.count = s->batch - c.first < plan.chunk ? s->batch - c.first : plan.chunk;
-        NAME(conv_chunk)(&c, scratch + of_weights, x);
+        NAME(conv_chunk)(&c, scratch + of_weights + NAME(PANEL), x);
     }
 done:
     if (scratch) memory_give(scratch, capacity);

@@ -24,7 +24,7 @@ enum { SPANS = 8 };
 #define KERNEL_FILE "conv_direct.c"
 #include "each_real.h"
 #else
-#include "conv_tile.h"
+#include "conv_planes.h"
 
 typedef struct {
     const conv_shape *s;

@@ -4,11 +4,6 @@
    `gap` apart, and that `pieces` times, `jump` apart: so a row of weights can be multiplied as it lies, and the
    pixels that a tap sees. With AVX-512 eight rows by two vectors are summed in sixteen registers (tile.h). */
 
-enum { NAME(LANES) = 64 / sizeof(REAL), NAME(PANEL) = 2 * NAME(LANES) };
-
-typedef REAL NAME(wide) __attribute__((vector_size(64), aligned(sizeof(REAL)), may_alias));
-typedef REAL NAME(narrow) __attribute__((vector_size(32), aligned(sizeof(REAL)), may_alias));
-
 typedef struct {
     ptrdiff_t n, gap, runs, jump, pieces;
 } NAME(strip);
@@ -47,20 +42,31 @@ BLOCK(wide_rows, NAME(wide))
 BLOCK(narrow_rows, NAME(narrow))
 #undef BLOCK
 
+/* The loops are functions of their own: inlined, they found no registers for eight addresses, a fifth slower. */
+#define KERNEL(stem, block, rows, vectors)                                                                            \
+    VECTOR static __attribute__((noinline)) void NAME(stem)(const NAME(strip) * s, const REAL *const *a, const REAL *b, \
+                                                            REAL *out, ptrdiff_t ldo, const REAL *bias, int start) {  \
+        NAME(block)(rows, vectors, s, a, b, out, ldo, bias, start);                                                   \
+    }
+KERNEL(wide_8_2, wide_rows, 8, 2)
+KERNEL(wide_8_1, wide_rows, 8, 1)
+KERNEL(wide_4_2, wide_rows, 4, 2)
+KERNEL(narrow_4_2, narrow_rows, 4, 2)
+#undef KERNEL
+
 /* out (8, columns) = what it starts from and the product, of at least `rows` rows and so many columns. */
-INLINE void NAME(eight_rows)(int rows, ptrdiff_t columns, const NAME(strip) * s, const REAL *const *a, const REAL *panel,
-                             REAL *out, ptrdiff_t ldo, const REAL *bias, int start) {
+INLINE void NAME(eight_rows)(int rows, ptrdiff_t columns, const NAME(strip) * s, const REAL *const *a,
+                             const REAL *panel, REAL *out, ptrdiff_t ldo, const REAL *bias, int start) {
     if (tile_is_wide()) {
-        if (rows <= 4) NAME(wide_rows)(4, 2, s, a, panel, out, ldo, bias, start);
-        else if (columns > NAME(LANES)) NAME(wide_rows)(8, 2, s, a, panel, out, ldo, bias, start);
-        else NAME(wide_rows)(8, 1, s, a, panel, out, ldo, bias, start);
+        if (rows <= 4) NAME(wide_4_2)(s, a, panel, out, ldo, bias, start);
+        else if (columns > NAME(LANES)) NAME(wide_8_2)(s, a, panel, out, ldo, bias, start);
+        else NAME(wide_8_1)(s, a, panel, out, ldo, bias, start);
         return;
     }
     /* sixteen registers of half the width: four rows by half a panel */
     for (int r = 0; r < rows; r += 4)
         for (ptrdiff_t column = 0; column < columns; column += NAME(LANES))
-            NAME(narrow_rows)(4, 2, s, a + r, panel + column, out + r * ldo + column, ldo, bias ? bias + r : bias,
-                              start);
+            NAME(narrow_4_2)(s, a + r, panel + column, out + r * ldo + column, ldo, bias ? bias + r : bias, start);
 }
 
 /* to (columns, rows) = from (rows, columns) turned */
@@ -74,64 +80,4 @@ INLINE void NAME(turn)(const REAL *from, ptrdiff_t ldf, ptrdiff_t rows, ptrdiff_
             for (ptrdiff_t q = j; q < columns && q < j + 8; q++)
                 for (ptrdiff_t p = i; p < rows && p < i + 8; p++) to[q * ldt + p] = from[p * ldf + q];
         }
-}
-
-/* The planes (samples, channels, slots, extent) of samples first.. of x. One item is a channel of a sample. */
-typedef struct {
-    const conv_shape *s;
-    const conv_plan *plan;
-    const REAL *x;
-    REAL *planes;
-    ptrdiff_t first;
-} NAME(laying);
-
-/* The planes of one channel of one sample. */
-INLINE void NAME(lay_channel)(const conv_shape *s, const conv_plan *p, const REAL *x, REAL *to) {
-    const ptrdiff_t width = p->extent[2], step = p->step[2], apart = s->x_stride[4];
-    const ptrdiff_t slots = p->slots[0] * p->slots[1] * p->slots[2];
-    for (ptrdiff_t slot = 0; slot < slots; slot++) {
-        const ptrdiff_t of[3] = {slot / p->slots[2] / p->slots[1], slot / p->slots[2] % p->slots[1],
-                                 slot % p->slots[2]};
-        const ptrdiff_t from = p->phase[2][of[2]] - p->lead[2]; /* index m is from + m step of the row */
-        ptrdiff_t low = from < 0 ? pieces_of(-from, step) : 0;
-        ptrdiff_t high = s->size[2] > from ? pieces_of(s->size[2] - from, step) : 0;
-        if (high > width) high = width;
-        if (low > high) low = high;
-        for (ptrdiff_t z = 0; z < p->extent[0]; z++)
-            for (ptrdiff_t y = 0; y < p->extent[1]; y++, to += width) {
-                const ptrdiff_t at_z = z * p->step[0] + p->phase[0][of[0]] - p->lead[0];
-                const ptrdiff_t at_y = y * p->step[1] + p->phase[1][of[1]] - p->lead[1];
-                if (at_z < 0 || at_z >= s->size[0] || at_y < 0 || at_y >= s->size[1]) {
-                    memset(to, 0, sizeof(REAL) * (size_t)width);
-                    continue;
-                }
-                const REAL *row = x + at_z * s->x_stride[2] + at_y * s->x_stride[3] + from * apart;
-                for (ptrdiff_t m = 0; m < low; m++) to[m] = 0;
-                if (step * apart == 1) memcpy(to + low, row + low, sizeof(REAL) * (size_t)(high - low));
-                else if (step * apart == 2)
-                    for (ptrdiff_t m = low; m < high; m++) to[m] = row[2 * m];
-                else
-                    for (ptrdiff_t m = low; m < high; m++) to[m] = row[m * step * apart];
-                for (ptrdiff_t m = high; m < width; m++) to[m] = 0;
-            }
-    }
-}
-
-VECTOR static void NAME(lay_planes)(void *context, ptrdiff_t begin, ptrdiff_t end) {
-    const NAME(laying) *c = context;
-    const conv_shape *s = c->s;
-    for (ptrdiff_t item = begin; item < end; item++)
-        NAME(lay_channel)(s, c->plan,
-                          c->x + (c->first + item / s->channels) * s->x_stride[0] +
-                              item % s->channels * s->x_stride[1],
-                          c->planes + item * c->plan->channel);
-}
-
-/* What begins at sample `first`, as planes: laid out in `planes`, or x itself. */
-INLINE const REAL *NAME(planes_of)(const conv_shape *s, const conv_plan *plan, const REAL *x, ptrdiff_t first,
-                                   ptrdiff_t count, REAL *planes) {
-    if (plan->as_it_lies) return x + first * s->channels * plan->channel;
-    NAME(laying) c = {s, plan, x, planes, first};
-    parallel_for(count * s->channels, 4.0 * (double)(count * s->channels * plan->channel), NAME(lay_planes), &c);
-    return planes;
 }

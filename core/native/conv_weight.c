@@ -19,6 +19,7 @@ static const size_t CHUNK_BYTES = (size_t)4 << 20;
 #define KERNEL_FILE "conv_weight.c"
 #include "each_real.h"
 #else
+#include "conv_planes.h"
 #include "conv_tile.h"
 
 typedef struct {
