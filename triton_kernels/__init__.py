@@ -6,7 +6,6 @@ launch would do now: ``"interpret"`` (NumPy arrays, ``TRITON_INTERPRET=1``), ``"
 
 from __future__ import annotations
 
-import importlib.metadata
 import importlib.util
 import os
 from typing import NamedTuple
@@ -52,6 +51,8 @@ def availability() -> Availability:
     >>> availability().reason != ""
     True
     """
+    import importlib.metadata  # 20 ms: not for who imports this for a lookup
+
     if importlib.util.find_spec("triton") is None:
         reason = "the package triton is not installed. Remedy: pip install triton (Linux), or gradlab[gpu]."
         return Availability(False, False, None, reason)

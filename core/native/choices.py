@@ -57,12 +57,14 @@ def numbers(kernel: str, config: Mapping[str, Any]) -> tuple[int, ...]:
 
 
 def begin() -> None:
-    """Take what is stored, if anything is."""
+    """Take what is stored, if anything is: reading a file is all that it costs who has tuned nothing of this."""
     # the path is triton_kernels.tune.places.data_folder's, whose import takes longer than all else here
     base = os.environ.get("XDG_DATA_HOME", "")
     base = base if os.path.isabs(base) else os.path.join(os.path.expanduser("~"), ".local", "share")
-    if os.path.exists(os.path.join(base, "gradlab", "tuning", "best.json")):
-        with contextlib.suppress(Exception):  # core runs without what would only make it faster
+    with contextlib.suppress(Exception):  # core runs without what would only make it faster
+        with open(os.path.join(base, "gradlab", "tuning", "best.json"), "rb") as file:
+            tuned = b'"core_' in file.read()
+        if tuned:
             take()
 
 

@@ -24,6 +24,7 @@ _WIDTH = 0.005  # the interval's half-width at which nothing more is asked
 _MOST_ROUNDS = 60
 _MOST_BATCHES = 12  # of finalists that another measure looks at
 _BUSY = 0.25  # where nothing else runs, the middle half of a kernel's times spreads by some per cent
+_STARVED = 3.0  # a middle time so many times the least is no kernel's own
 
 
 class Final:
@@ -178,3 +179,6 @@ class Final:
             theirs = np.asarray(times[-1])
             self.vendor = Vendor(worker.facts["vendor"], float(np.median(theirs)), *interval(theirs / times[0]),
                                  interval(np.asarray(times[now.winner]) / theirs))  # fmt: skip
+            if self.vendor.time_ms > _STARVED * theirs.min():
+                self.notes.append(f"{self.vendor.name} took {theirs.min():.3g} ms at best, {self.vendor.time_ms:.3g} ms "
+                                  "in the middle: its threads wait for cores that others use")  # fmt: skip
