@@ -153,8 +153,9 @@ class Process:
         rows = np.array(self.rows, int)
         self._lengthen(y)
         most = max(_ELEMENTS // len(rows), 500)
-        if len(self.codes) <= most:
-            self._select(np.arange(len(self.codes)))
+        if len(self.codes) == len(self.kept) <= most:
+            points = self._points(self.kept)
+            self._sides = points, (points**2).sum(1), self._sides[2]
         else:
             self._select(np.union1d(self._promising(rows, y, most), also))
         self._again()
@@ -169,7 +170,7 @@ class Process:
         rows = np.array(self.rows, int)
         x = np.concatenate([c[self.codes[rows[some], k]] for k, c in enumerate(self.coordinates)], 1)
         logs = np.log(np.append(self.lengths, self.noise))
-        logs = _ascend(lambda p: _posterior(p, x, y[some], self.owner), logs, 25 if len(y) < 32 else 12)
+        logs = _ascend(lambda p: _posterior(p, x, y[some], self.owner), logs, 25 if len(y) < 32 else 10)
         self.lengths, self.noise = np.exp(logs[:-1]), float(np.exp(logs[-1]))
         self._scale()
 
@@ -205,9 +206,16 @@ class Process:
         known = np.zeros(len(self.codes), bool)
         known[self.kept] = True
         new = rows[~known[rows]]
-        if len(new):
-            self._select(np.concatenate([self.kept, new]))
-            self._again()
+        if not len(new):
+            return
+        observed, n, side = np.array(self.rows, int), len(self.rows), self._side(new)
+        cross = np.zeros((len(self._cross), len(new)), np.float32)
+        cross[:n] = self._inverse[:n, :n].astype(np.float32) @ self._kernel(observed, side)
+        self._cross = np.concatenate([self._cross, cross], 1)
+        self._variance = np.append(self._variance, 1.0 - np.einsum("ij,ij->j", cross, cross))
+        self.kept = np.concatenate([self.kept, new])
+        points, norms, has = self._sides
+        self._sides = np.concatenate([points, side[0]]), np.append(norms, side[1]), np.concatenate([has, side[2]], 1)
 
     def _again(self) -> None:
         rows, n = np.array(self.rows, int), len(self.rows)

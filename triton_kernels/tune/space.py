@@ -176,6 +176,15 @@ class Space:
         near = [{**config, t.name: v} for t in self.tunables for v in t.values if v != config[t.name]]
         return [c for c in near if self.rejected(c) is None and (self.only is None or c in self.only)]
 
+    def beyond(self, config: Mapping[str, Any], rng: np.random.Generator, count: int) -> list[Config]:
+        """Of `count` configs by chance that differ from `config` in two or three tunables, the legal ones."""
+        found = []
+        for _ in range(count):
+            some = rng.permutation(len(self.tunables))[: rng.integers(2, 4)]
+            changed = {self.names[k]: self.tunables[k].values[rng.integers(len(self.tunables[k].values))] for k in some}
+            found.append({**config, **changed})
+        return [c for c in found if self.rejected(c) is None and (self.only is None or c in self.only)]
+
     def encode(self, config: Mapping[str, Any]) -> tuple[float, ...]:
         """The config as a point of the unit cube, one coordinate a tunable."""
         return tuple(t.encode(config[t.name]) for t in self.tunables)

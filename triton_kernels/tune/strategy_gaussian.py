@@ -60,9 +60,10 @@ class Gaussian(Strategy):
             process.observe(row)
         if self.best is None:
             return
-        if row == self.best and not self.table.complete:
+        due = len(process.rows) >= self._fit_at
+        if not self.table.complete and (due or row == self.best):
             self.widen()
-        if len(process.rows) >= self._fit_at:
+        if due:
             y = self.targets()
             if self.prior is not None:
                 process.expected = (self.prior / self._scale).astype(np.float32)
@@ -72,13 +73,14 @@ class Gaussian(Strategy):
     def widen(self) -> None:
         """Of a space that was drawn from, let the configs around the best join."""
         assert self.best is not None
-        self.table.add(self.table.space.around(self.table.config(self.best)))
+        space, best = self.table.space, self.table.config(self.best)
+        rows = self.table.add([*space.around(best), *space.beyond(best, self.rng, 200)])
         self.extend()
         if self.prior is not None:
             more = len(self.table) - len(self.prior)
             self.prior = np.append(self.prior, np.full(more, self.prior[self.best]))
         self.process.codes = self.table.codes[:, self.table.varied]
-        self.process.keep(np.flatnonzero(self.table.differences(self.best) <= 1))
+        self.process.keep(rows)
 
     def targets(self) -> np.ndarray:
         """What the process learns, of mean 0 and deviation 1: log of the values, the slowest tenth and failures as the

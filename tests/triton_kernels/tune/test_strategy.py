@@ -247,6 +247,28 @@ def test_a_space_too_large_to_enumerate_is_drawn_from():
     assert all(big.rejected(table.config(row)) is None for row in range(500))
 
 
+def test_a_large_space_grows_around_the_best():
+    big = Space(
+        [Tunable(name, tuple(range(10)), 0) for name in "ABCDEFGHI"],
+        [Constraint("not all", lambda c: c["A"] + c["B"] != 5)],
+    )
+
+    def value(config):
+        return 1.0 + sum((config[name] - 5 - k % 3) ** 2 for k, name in enumerate(big.names)) / 30
+
+    table = Table(big, limit=2000)
+    drawn = min(value(table.config(row)) for row in range(len(table)))
+    chosen = strategies.make("portfolio", table, 0)
+    for _ in range(70):
+        row = chosen.ask()
+        chosen.tell(row, value(table.config(row)))
+    assert len(table) > 3000
+    assert len({tuple(code) for code in table.codes.tolist()}) == len(table)
+    assert all(big.rejected(table.config(row)) is None for row in range(2000, len(table)))
+    assert chosen.values[chosen.best] < 1.0 + 0.5 * (drawn - 1.0)
+    assert table.row(table.config(chosen.best)) == chosen.best
+
+
 def test_rows_of_configs():
     table = Table(space())
     for row in (0, 7, len(table) - 1):
