@@ -9,6 +9,7 @@ from typing import Any
 
 from core import choice, native, observe
 from core import op as declarations
+from core.optim.update import table as updates
 from widgets.figures import shape_text
 from widgets.record import KernelRow
 
@@ -21,9 +22,6 @@ BYTES = {"float64": 8, "int64": 8, "complex64": 8, "complex128": 16, "float16": 
 
 SAME = 0.02  # by how much the bytes of runs of one shape may differ: a small last batch
 FLOATING = ("float16", "bfloat16", "float32", "float64")
-TUNED = {"softmax_kernel", "softmax_backward_kernel", "matmul_kernel", "reduce_kernel", "cross_entropy_kernel",
-         "cross_entropy_backward_kernel"}  # fmt: skip
-"""The Triton kernels that the tuner knows by name; of the elementwise ones it knows all."""
 
 
 @dataclass
@@ -37,6 +35,8 @@ class Choice:
     device: str = ""
     config: str = ""
     declined: list[str] = field(default_factory=list)
+    asked: tuple[str, tuple[int, ...], str] | None = None
+    """What a Triton kernel's launcher asked the tuner for: the kernel's name there, its shape and dtype."""
 
 
 def chosen(e: observe.OpEvent) -> Choice:
@@ -46,6 +46,8 @@ def chosen(e: observe.OpEvent) -> Choice:
     found.inputs = [(tuple(t._a.shape), t._kind.dtype.name) for t in tensors]
     if tensors:
         found.device = tensors[0]._kind.device.type
+    if e.backend == "Triton":
+        found.asked = _asked(e.kernel, found)
     if e.backend == "PyTorch" or not tensors:
         return found
     found.config = _config(e, found)
@@ -78,13 +80,35 @@ def _config(e: observe.OpEvent, made: Choice) -> str:
     return ", ".join(f"{n}={settings[n]}" for n in names)
 
 
+def backwards(kernel: str, backend: str, op: str) -> Choice:
+    """What is to be known of a kernel that has just run in a backward pass; `op` is such as ``tanh backward``."""
+    found = Choice(op)
+    if backend == "Triton":
+        found.asked = _asked(kernel, found)
+    return found
+
+
+def _asked(name: str, made: Choice) -> tuple[str, tuple[int, ...], str] | None:
+    """What the launcher of the kernel asked the tuner, where the tuner knows a kernel of that name."""
+    faults = sys.modules.get("triton_kernels.faults")
+    for launch in reversed(getattr(faults, "recent", ())):
+        kernel = getattr(launch, "kernel", None)
+        if kernel is not None and kernel.fn.__name__ == name:
+            family = kernel.fn.__module__ != "triton_kernels.generated"
+            return launch.asked if family or _printed(name, made) else None
+    return None
+
+
 def _threads(n: int) -> str:
     return f"{n} thread{'' if n == 1 else 's'}"
 
 
 def _printed(kernel: str, made: Choice) -> bool:
-    """Whether a kernel is one that was printed from an elementwise declaration."""
-    return kernel == f"{made.name}_kernel" and isinstance(declarations.table.get(made.name), declarations.Elementwise)
+    """Whether a kernel is one that was printed from a declaration: an elementwise op, or an optimizer's step."""
+    op = made.name.removesuffix(" backward")
+    if isinstance(declarations.table.get(op), declarations.Elementwise):
+        return kernel == f"{op}_kernel" or kernel.startswith(f"{op}_backward")
+    return any(kernel == f"{name}_kernel" or kernel.startswith(f"{name}_") for name in updates)
 
 
 def tune_command(kernel: str, backend: str, made: Choice) -> str:
@@ -92,9 +116,13 @@ def tune_command(kernel: str, backend: str, made: Choice) -> str:
 
     >>> tune_command("gemm", "C", Choice("linear", [((64, 256), "float32"), ((512, 256), "float32")]))
     '%tune matmul_f32 64x512x256 float32'
-    >>> tune_command("softmax_kernel", "Triton", Choice("softmax", [((8, 64, 1024), "float16")]))
+    >>> asked = ("softmax_kernel", (512, 1024), "float16")
+    >>> tune_command("softmax_kernel", "Triton", Choice("softmax", [((8, 64, 1024), "float16")], asked=asked))
     '%tune softmax_kernel 512x1024 float16'
     """
+    if backend == "Triton":
+        name, shape, dtype = made.asked or ("", (), "")
+        return f"%tune {name} {'x'.join(map(str, shape))} {dtype}" if name and all(shape) else ""
     if not made.inputs:
         return ""
     (first, dtype), *rest = made.inputs
@@ -102,13 +130,10 @@ def tune_command(kernel: str, backend: str, made: Choice) -> str:
         return ""
     suffix = {"float32": "f32", "float64": "f64"}.get(dtype)
     family = "softmax" if made.name == "softmax" else "matmul" if made.name in ("matmul", "linear") else ""
-    if backend == "C":
-        if not suffix or not family:
-            return ""
-        kernel = f"{family}_{suffix}"
-    elif backend != "Triton" or not (kernel in TUNED or _printed(kernel, made)):
+    if backend != "C" or not suffix or not family:
         return ""
-    if family == "matmul" or kernel.startswith("matmul"):
+    kernel = f"{family}_{suffix}"
+    if family == "matmul":
         if len(first) < 2 or not rest or len(rest[0][0]) != 2:
             return ""  # a stack of products, or a vector
         columns = rest[0][0][0] if made.name == "linear" else rest[0][0][1]

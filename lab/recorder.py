@@ -19,7 +19,7 @@ from widgets.record import Stats
 from . import measure
 from .fold import NOWHERE, OURS, Folder, latest
 from .gathered import Bad, Copied, Course, Gradient, Leaf, Row, Trace
-from .kernels import chosen
+from .kernels import backwards, chosen
 from .kinds import TENSORS, original
 from .memory import follower
 from .noted import NOTED, note
@@ -274,7 +274,10 @@ class Recorder(observe.Observer):
         self._laps += net
         if e.kernel and e.kernel != "passes" and not e.kernel.endswith(" vjp"):
             key = (e.kernel, self._backend_of(node, e.kernel), f"{node.op.name} backward")
-            kernel = self.trace.kernels.setdefault(key, [0, 0, 0])
+            kernel = self.trace.kernels.get(key)
+            if kernel is None:
+                kernel = self.trace.kernels[key] = [0, 0, 0]
+                self.trace.choices[key] = backwards(*key)
             kernel[0] += 1
             kernel[1] += net
         row = node.tag

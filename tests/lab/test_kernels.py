@@ -14,7 +14,7 @@ import lab
 from core import native
 from lab import peaks
 from lab.flops import flops
-from lab.kernels import TUNED, Choice, tune_command
+from lab.kernels import Choice, tune_command
 from widgets.record import KernelRow, Machine, Record
 
 needs_c = pytest.mark.skipif(native.module is None, reason="the C kernels are off")
@@ -150,15 +150,36 @@ def test_an_interpreted_gpu_has_no_peak() -> None:
 
 def test_the_tuner_knows_every_kernel_that_is_offered() -> None:
     problem = pytest.importorskip("triton_kernels.tune.problem")
-    known = problem.known()
-    assert known.keys() >= TUNED | {"matmul_f32", "matmul_f64", "softmax_f32", "softmax_f64"}
+    assert problem.known().keys() >= {"matmul_f32", "matmul_f64", "softmax_f32", "softmax_f64"}
     assert tune_command("arg_kernel", "Triton", Choice("argmax", [((4, 4), "float32")])) == ""
-    assert tune_command("reduce_kernel", "Triton", Choice("sum", [((4, 4), "int64")])) == ""
-    assert tune_command("exp_kernel", "Triton", Choice("exp", [((4, 8), "float16")])) == "%tune exp_kernel 4x8 float16"
     assert tune_command("gemm", "C", Choice("matmul", [((2, 4, 4), "float32"), ((2, 4, 4), "float32")])) == ""
     for command in ("matmul_f32 64x32x128 float32", "softmax_kernel 16x64 float16"):
         kernel, shape, dtype = command.split()
         assert problem.find(kernel, shape, dtype, None).kernel == kernel
+
+
+@pytest.mark.skipif(not core.cuda.is_available(), reason="no device cuda, not even interpreted")
+def test_every_triton_kernel_of_a_cell_is_offered_at_the_shape_that_its_launcher_asks_for() -> None:
+    pytest.importorskip("triton_kernels.tune.problem")
+    from lab.tuning import find
+
+    x = core.randn(4, 6, 8, 8, device="cuda")
+    layer = core.nn.Conv2d(6, 5, 3, padding=1).to("cuda")
+    optimizer = core.optim.AdamW(layer.parameters())
+    with lab.record() as rec:
+        y = core.nn.functional.max_pool2d(layer(x).tanh(), 2)
+        core.nn.functional.cross_entropy(y.flatten(1), core.arange(4, device="cuda")).backward()
+        y.cumsum(1)
+        optimizer.step()
+    commands = {row.kernel: row.tune for row in rec.record.kernels if row.backend == "Triton" and row.tune}
+    assert commands["conv_kernel"] == "%tune conv_kernel 4x64x6x5x9 float32"
+    assert commands["max_pool_kernel"] == "%tune max_pool_kernel 20x16x4 float32"
+    assert commands["tanh_kernel"] == "%tune tanh_kernel 1280 float32"
+    assert commands["adam_step_kernel"] == "%tune adam_step_kernel 2x138 float32"
+    assert {"cross_entropy_backward_kernel", "scan_kernel", "tanh_backward_kernel"} <= commands.keys()
+    for command in commands.values():
+        name, shape, dtype = command.removeprefix("%tune ").split()
+        assert find(name, shape, dtype, "sm_90").key["shape"] == [int(n) for n in shape.split("x")]
 
 
 def test_a_peak_that_a_kernel_passed_is_measured_again_and_raised(tmp_path: Path, monkeypatch: Any) -> None:
