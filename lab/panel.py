@@ -49,7 +49,8 @@ class Run:
 
     def wait(self, timeout: float | None = None) -> ev.Result | None:
         """Wait for the end, at most `timeout` seconds. *Raises*: what the session raised."""
-        self._painter.join(timeout)
+        if self._painter.ident is not None:  # else it was run to its end in the foreground
+            self._painter.join(timeout)
         if self.error is not None:
             raise self.error
         return self.result
@@ -176,17 +177,20 @@ def show_text(run: Run) -> None:
 
     A notebook that a program executes (nbconvert) and a console have outputs, and no widgets.
     """
+    global latest
     from IPython import display
 
     from . import tuning
 
     publish: Any = display.publish_display_data
+    latest = run
     try:
         tuning.watch(run.session, show="lines", heard=lambda event: take(run.view, run.session, event))
     finally:
         run.close()
-    assert run.session.result is not None
-    publish({"text/html": tuner.html(run.view), "text/plain": tuning.describe(run.session.result)})
+        run.result = run.session.result
+    assert run.result is not None
+    publish({"text/html": tuner.html(run.view), "text/plain": tuning.describe(run.result)})
 
 
 def _widget() -> Any:

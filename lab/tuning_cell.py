@@ -47,16 +47,15 @@ def run(shell: Any, line: str, text: str) -> None:
         else:
             shell.run_cell(text, store_history=False).raise_error()
             problem = problem_of(text, shell.user_ns, options)
-        store = Store()
-        session = session_of(options, problem, store)
     except ValueError as error:
         raise UsageError(f"%%tune: {error}") from None
-    if way_here() == "notebook" and not options.wait:
+    if way_here() == "notebook":
         from . import panel
 
-        panel.show(panel.Run(session, store))
+        panel.show_or_wait(panel.made(options, problem), options.wait)
         return
-    with store:
+    with Store() as store:
+        session = session_of(options, problem, store)
         watch(session)
     assert session.result is not None
     print(describe(session.result))

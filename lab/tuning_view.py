@@ -86,10 +86,10 @@ def work_of(problem: Problem) -> Work | None:
         return lambda config: (flops, items * size)
     if not hasattr(measure, "printed"):  # a kernel of the user's own
         return None
-    if hasattr(triton_problems, "find"):
+    try:
         kernel = triton_problems.find(problem.kernel, measure.printed)
-    else:
-        kernel = measure.printed.kernel() if measure.printed else triton_problems.KERNELS[problem.kernel]
+    except KeyError:  # one that somebody has registered
+        return None
     return lambda config: kernel.work(problem.shape, dtype_of(problem.dtype).itemsize, config)
 
 

@@ -105,7 +105,7 @@ def standing(view: Tuning) -> list[Standing]:
         if config != _default(view):
             rows.append(("best", ratio, low, high, ms, config))
     elif best is not None and best[2] != 1.0:
-        rows.append(("best so far", best[2] or 0.0, low, high, (best[2] or 0.0) * unit, view.words(best)))
+        rows.append(("best so far", best[2] or 0.0, low, high, best[3], view.words(best)))
     if view.previous is not None and view.previous[0] not in [row[5] for row in rows]:
         config, ratio = view.previous
         rows.append(("previous best", *final.get(config, (ratio, None, None, ratio * unit)), config))

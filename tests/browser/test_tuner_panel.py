@@ -1,5 +1,5 @@
-"""The tuner in a real JupyterLab: a card's button, the live panel, Stop while another cell runs, a killed kernel, what is
-saved."""
+"""The tuner in a real JupyterLab: a card's button, the live panel, Stop while another cell runs, a killed kernel, what
+is saved."""
 
 from __future__ import annotations
 
@@ -187,9 +187,9 @@ configs = dict(SKIP=[0, 1], BLOCK=[64, 256, 1 << 21], num_warps=[4, 8], num_stag
 
 @pytest.mark.parametrize("target", [80, 90])
 def test_static_panels_name_limits_and_merge_duplicates(notebook, setup, target):
-    nb = notebook(setup, f"%tune matmul_kernel 512x512x512 float16 --target sm_{target} --evaluations 5 --strategy random",
-                  f"%tune softmax_kernel 512x4096 float32 --target sm_{target} --evaluations 5", OWN.format(target),
-                  f"%tune softmax_kernel 512x4096 float32 --target sm_{target} --use BLOCK=1024")  # fmt: skip
+    softmax = f"%tune softmax_kernel 512x4096 float32 --target sm_{target}"
+    nb = notebook(setup, f"%tune matmul_kernel 512x512x512 float16 --target sm_{target} --evaluations 5",
+                  f"{softmax} --evaluations 5", OWN.format(target), f"{softmax} --use BLOCK=1024")  # fmt: skip
     for k in range(5):
         nb.run(k)
     for k in (1, 2, 3):

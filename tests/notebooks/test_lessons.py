@@ -1,4 +1,4 @@
-"""The notebooks that teach, executed as a reader would: autograd from a scalar on, ten mistakes, the timings."""
+"""The notebooks that teach, executed as a reader would: autograd from a scalar on, ten mistakes, timings, tuning."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from nbformat.v4 import new_code_cell
 from .test_programs_in_notebooks import FOLDER, figure
 from .test_tour import outputs
 
-NAMES = ["05_autograd_from_scratch", "06_ten_broken_models", "07_reading_the_timings"]
+NAMES = ["05_autograd_from_scratch", "06_ten_broken_models", "07_reading_the_timings", "08_tuning"]
 LOOK = """\
 import json, lab
 print(json.dumps([[f.kind, f.severity, f.line] for f in lab.last().findings]))"""
@@ -118,3 +118,23 @@ def test_the_timings() -> None:
     assert all(f"'{name}'" in files for name in ("step.html", "step.json", "step.trace.json"))
     (longest,) = outputs(notebook, "longest = max(spans")
     assert re.search(r"\d+ runs; the longest is \w+, \d+ µs, on line \d", longest)
+
+
+def test_tuning_on_a_processor_alone() -> None:
+    notebook = run("08_tuning")
+    (found,) = outputs(notebook, "# a panel gives the prompt back")
+    verdict, chosen = found.splitlines()[0].split(" ", 1)
+    assert figure(r"([\d.]+) of the default's time", [found]) <= 1
+    (panel,) = outputs(notebook, "%tune matmul_f32", "text/html")
+    assert panel.startswith('<div class="gradlab-tuning">')  # what stays where nobody can press a button
+    assert "http://" not in panel.replace("http://www.w3.org/2000/svg", "")
+    (fresh,) = outputs(notebook, "PROGRAM")
+    assert fresh.strip() == (chosen if verdict != "noisy" else "None")
+    assert re.search(r"(faster|default|noisy) budget$", outputs(notebook, "tune.Session")[-1].strip())
+    (*_, own) = outputs(notebook, "%%tune --target")
+    assert "No time was measured" in own
+    (reasons,) = outputs(notebook, "for reason, count")
+    assert "correctness: " in reasons
+    assert "exceeds triton maximum tensor numel" in reasons
+    assert "CONFIGS = {" in outputs(notebook, "tune export")[0]
+    assert "widgets" not in notebook.metadata

@@ -1,6 +1,6 @@
 // ---- how the search came closer, what matters, and how near the device's limit the configs are
 const most = () => D.roof && {peak: D.roof[0], bytes: D.roof[1], whose: D.roof[2]}, work = t => t[5].work || D.roof.slice(3), big = x => { const k = x >= 1e12 ? [1e12, ' T'] : x >= 1e9 ? [1e9, ' G'] : x >= 1e6 ? [1e6, ' M'] : [1, ' ']; return number(x / k[0]) + k[1]; };
-const speed = t => { const [flops, bytes] = work(t), seconds = t[2] * D.default_ms / 1e3; return {rate: flops / seconds, moved: bytes / seconds, dense: flops / bytes}; };
+const speed = t => { const [flops, bytes] = work(t), seconds = (t[3] || t[2] * D.default_ms) / 1e3; return {rate: flops / seconds, moved: bytes / seconds, dense: flops / bytes}; };
 function reached(t) { // in words: the rates of a config, and the share of what the device could give at its intensity
   const m = most();
   if (!m || !D.default_ms || !real(t[2])) return '';
