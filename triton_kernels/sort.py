@@ -5,7 +5,7 @@ index a 64-bit key: no two keys are equal, so any network sorts stably. A progra
 (`tl.sort`). Longer rows are sorted in blocks and merged pass by pass: an element's place in the union of two runs is
 its place in its own and, by binary search, the number of smaller keys in the other. For the first k, each block keeps
 its own k, and the survivors are blocks again until one is left. Values are read anew by index at the end, so they keep
-their bits. Types of 32 bits and fewer.
+their bits. Types of 64 bits are sorted twice, by the low half of that integer and then by the high one.
 
 Bytes moved: the row once, values and indices once, 16 bytes an element for each merge. Operations: n log2(n)**2 / 4
 exchanges a block, log2(run) comparisons an element for each merge.
@@ -22,7 +22,7 @@ import numpy as np
 import triton
 import triton.language as tl
 
-from . import runtime
+from . import indexing, runtime
 from .cases import Case
 from .runtime import INTERPRET, TYPE_NAMES, Launch, Memo
 from .tune.declared import SINGLES, TritonKernel, call, empty, normal
@@ -33,7 +33,7 @@ SPACE = Space(
     [Constraint("4 to 8 keys a thread", lambda c: 4 <= c["TILE"] / (32 * c["num_warps"]) <= 8)],
 )
 MERGE_SPACE = Space([Tunable("TILE", (256, 512), default=256), Tunable("num_warps", (4,), default=4)])
-SORTED_TYPES = ("fp32", "fp16", "bf16", "i8", "i16", "i32", "u8")
+SORTED_TYPES = ("fp32", "fp16", "bf16", "i8", "i16", "i32", "u8", "i64", "fp64")
 LONGEST = 1 << 20  # above, the passes of a radix sort are fewer than the merges
 _INTERPRETED_TILE = 1 << 12
 _launches: Memo = Memo()
@@ -140,10 +140,28 @@ def unpack_kernel(keys_ptr, x_ptr, values_ptr, indices_ptr, size, kept, keys_str
     tl.store(values_ptr + e, tl.load(x_ptr + row * x_stride + index, mask=live, other=0), mask=live)
 
 
+@triton.jit
+def halves_kernel(x_ptr, low_ptr, high_ptr, size, DESCENDING: tl.constexpr, TILE: tl.constexpr):
+    """Elements of 64 bits as pairs of 32-bit integers, which order as they do."""
+    e = tl.program_id(0).to(tl.int64) * TILE + tl.arange(0, TILE)
+    live = e < size
+    x = tl.load(x_ptr + e, mask=live, other=0)
+    if x.dtype.is_floating():
+        y = tl.where(x == 0, 0.0, x)
+        bits = y.to(tl.int64, bitcast=True)
+        order = tl.where(y != y, 9223372036854775807, bits ^ ((bits >> 63) & 9223372036854775807))
+    else:
+        order = x
+    if DESCENDING:
+        order = ~order
+    tl.store(low_ptr + e, ((order & 4294967295) - 2147483648).to(tl.int32), mask=live)
+    tl.store(high_ptr + e, (order >> 32).to(tl.int32), mask=live)
+
+
 def declined(dtype: Any, n: int) -> str | None:
     """Why rows of this type and length are not sorted here; None where they are."""
     if TYPE_NAMES.get(np.dtype(dtype)) not in SORTED_TYPES:
-        return f"sorts types of 32 bits and fewer, got {np.dtype(dtype)}"
+        return f"sorts floating-point numbers, integers and bools, got {np.dtype(dtype)}"
     return f"sorts rows of at most {LONGEST}, got {n}" if n > LONGEST else None
 
 
@@ -175,12 +193,36 @@ def _order(name: str, x: Any, values: Any, indices: Any, k: int, descending: boo
         raise ValueError(f"{name}: takes contiguous arrays")
     if values.size == 0:
         return
+    if x.itemsize == 8:
+        _by_halves(x, values, indices, descending, config, merge_config)
+        return
     key = (descending, *runtime.key_of(x, values, indices), config and tuple(config.items()),
            merge_config and tuple(merge_config.items()))  # fmt: skip
     run = _launches.get(key)
     if run is None:
         run = _launches[key] = _prepare(x, k, descending, config, merge_config)
     run(x, values, indices)
+
+
+def _by_halves(x: Any, values: Any, indices: Any, descending: bool, config: Config | None,
+               merge_config: Config | None) -> None:  # fmt: skip
+    """Two sorts, each stable: the second leaves in the first one's order what its half does not tell apart."""
+    rows, k = values.shape
+    low, high, passed = (runtime.empty(x.shape, np.dtype(np.int32)) for _ in range(3))
+    before, after = (runtime.empty((rows, n), np.dtype(np.int64)) for n in (x.shape[1], k))
+    tile = min(triton.next_power_of_2(x.size), 1 << 14) if INTERPRET else 1024
+    runtime.launch(halves_kernel, (triton.cdiv(x.size, tile),), (x, low, high), (x.size,),
+                   {"DESCENDING": descending, "TILE": tile})  # fmt: skip
+    _order("sort", low, passed, before, x.shape[1], False, config, merge_config)
+    _follow(high, before, low)
+    _order("topk", low, passed.reshape(-1)[: rows * k].reshape(rows, k), after, k, False, config, merge_config)
+    _follow(before, after, indices)
+    _follow(x, indices, values)
+
+
+def _follow(x: Any, index: Any, out: Any) -> None:
+    """``out[row, j] = x[row, index[row, j]]``."""
+    indexing.gather_forward(x[..., None], index[..., None], out[..., None])
 
 
 def _prepare(x: Any, k: int, descending: bool, config: Config | None, merge_config: Config | None) -> Any:
@@ -252,9 +294,11 @@ def _merging(rows: int, n: int, run: int, settings: Config) -> Launch:
 
 def compile_cases(dtype: str) -> list[Case]:
     """What the compile check compiles, for one dtype; the keys are int64 whatever it is, so one type does for most."""
-    if dtype == "fp64":
-        return []
     pointer = f"*{dtype}"
+    halves = {"DESCENDING": True, "TILE": 1024}
+    if dtype == "fp64":
+        return [Case(f"sort_halves_{x[1:]}", halves_kernel, (x, "*i32", "*i32", 99999), halves,
+                     Space.of([{"num_warps": 4}])) for x in ("*fp64", "*i64")]  # fmt: skip
     sort = {"FROM_KEYS": False, "LAST": True, "DESCENDING": True, "SHUFFLE": True}
     arguments = (pointer, pointer, "*i64", "*i64", 999, 500, 1, 500, 500, 500)
     cases = [

@@ -57,6 +57,21 @@ def test_rows_of_several_blocks(n, k, dtype, rng):
         checked(x, k, descending, values, indices)
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.int64])
+@pytest.mark.parametrize(("shape", "k", "config"), [((1, 1), 1, None), ((3, 40), 40, None), ((2, 600), 7, TILE)])
+def test_64_bits(shape, k, config, dtype, rng):
+    if dtype is np.int64:  # both halves tell some apart, and there are equal ones
+        x = rng.integers(-2, 3, shape) * (1 << 62) + rng.integers(-2, 3, shape) * ((1 << 31) - 1)
+        x[0, -1], x[0, 0] = np.iinfo(np.int64).max, np.iinfo(np.int64).min
+    else:
+        x = rng.integers(-2, 3, shape) * rng.choice([1.0, 1 + 2.0**-50, 1e300, 5e-324, -0.0], shape)
+        x.reshape(-1)[rng.integers(0, x.size, 4)] = [np.nan, -np.nan, np.inf, -np.inf]
+    for descending in (False, True):
+        values, indices = np.empty((shape[0], k), dtype), np.empty((shape[0], k), np.int64)
+        topk_forward(x, values, indices, descending, config)
+        checked(x, k, descending, values, indices)
+
+
 def test_the_network_of_a_gpu(rng, monkeypatch):
     """`tl.sort`, which the interpreter runs too slowly for the other tests."""
     monkeypatch.setattr(sort, "INTERPRET", False)
@@ -72,10 +87,10 @@ def test_the_network_of_a_gpu(rng, monkeypatch):
 def test_what_is_declined():
     assert declined(np.float32, 1 << 20) is None
     assert "at most" in declined(np.float32, (1 << 20) + 1)
-    assert "got float64" in declined(np.float64, 3)
-    x = np.zeros((2, 3), np.int64)
-    with pytest.raises(TypeError, match="32 bits and fewer, got int64"):
-        sort_forward(x, x.copy(), x.copy())
+    assert "got complex64" in declined(np.complex64, 3)
+    x, z = np.zeros((2, 3), np.int64), np.zeros((2, 3), np.uint16)
+    with pytest.raises(TypeError, match="integers and bools, got uint16"):
+        sort_forward(z, z.copy(), x.copy())
     y = np.zeros((2, 3), "f")
     with pytest.raises(ValueError, match=r"rows \(2, 3\) do not go into values \(2, 4\)"):
         topk_forward(y, np.zeros((2, 4), "f"), np.zeros((2, 4), np.int64))

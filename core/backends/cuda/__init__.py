@@ -51,8 +51,8 @@ FAMILIES = (
 )
 
 _table: dict[str, tuple[Row, ...]] = {}
-for _family in FAMILIES:
-    for _op, _row in _family.ROWS.items():
+for _rows in (*(family.ROWS for family in FAMILIES), indexing.SUMS):
+    for _op, _row in _rows.items():
         _table[_op] = (*_table.get(_op, ()), _row)
 
 

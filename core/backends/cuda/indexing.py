@@ -1,4 +1,4 @@
-"""Rows of look-ups and their reverse: embedding, index, index_put, gather, scatter, one-hot.
+"""Rows of look-ups and their reverse: embedding, index, index_put, gather, scatter, one-hot, unpooling.
 
 What adds up does so in a fixed order: places are sorted (stably) and summed by segments, without atomics. An index out
 of range is noted by the kernel and raised where the host next waits for the GPU (notes.py), under the interpreter at
@@ -286,6 +286,36 @@ def _one_hot(index: Any, classes: int) -> Any:
     return out
 
 
+# -- places that count through the last dimensions, as max_pool gives them ---------------------------------------------
+
+
+def _pool_gather(x: Any, indices: Any, n: int) -> Any:
+    from triton_kernels import indexing
+
+    lead = x.ndim - n
+    seen, at = _around(x, lead, n), _around(indices, lead, indices.ndim - lead)
+    y = empty(at.shape, x.dtype)
+    indexing.gather_forward(seen, at, y, fault=index_slot("max_unpool", seen.shape[1], error=RuntimeError))
+    return y.reshape(indices.shape)
+
+
+def _pool_scatter(x: Any, indices: Any, sizes: Any, add: bool) -> Any:
+    from triton_kernels import indexing
+
+    lead, count = x.shape[: x.ndim - len(sizes)], math.prod(sizes)
+    out = array_library().zeros((*lead, *sizes), x.dtype)
+    if x.size:
+        at = _around(indices, len(lead), len(sizes))
+        places = empty(at.shape, np.int64)
+        indexing.along_places(at, count, places, fault=index_slot("max_unpool", count, error=RuntimeError))
+        rows, flat = _dense(x).reshape(1, -1, 1), out.reshape(1, -1, 1)
+        if add:
+            _add_up(rows, places.reshape(-1), flat, False)
+        else:
+            indexing.put_forward(rows, *_sorted(places.reshape(-1)), flat)
+    return out
+
+
 ROWS = {
     "embedding": Row("take_kernel", name, _embedding, lambda weight, index, **_: _real(weight) or _whole(index)),
     "embedding.backward": Row("segment_sum_kernel", name,
@@ -312,5 +342,12 @@ ROWS = {
                        lambda x, index, src, dim: _along_declines(x, index, src, _SUMMED)),
     "scatter": Row("put_kernel", name, lambda x, index, src, dim: _scattered(x, index, src, dim, "scatter", False),
                    lambda x, index, src, dim: _along_declines(x, index, src)),
+    "pool_gather": Row("gather_kernel", name, _pool_gather, lambda x, indices, n: _real(x) or _whole(indices)),
+    "pool_scatter": Row("put_kernel", name, _pool_scatter, lambda x, indices, sizes, add:
+                        "puts, and does not add" if add else _real(x) or _whole(indices)),
     "one_hot_rows": Row("one_hot_kernel", name, _one_hot, lambda index, classes: _whole(index)),
+}  # fmt: skip
+SUMS = {
+    "pool_scatter": Row("segment_sum_kernel", name, _pool_scatter,
+                        lambda x, indices, sizes, add: _real(x, _SUMMED) or _whole(indices)),
 }  # fmt: skip
