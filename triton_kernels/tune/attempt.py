@@ -19,7 +19,7 @@ from .space import Config
 BUILD_LIMIT_S = 90.0
 LIMIT_S = 1.0  # besides ten times the best's time: what takes longer cannot win
 _SHORTEST_MS = 0.2  # a sample of a shorter kernel is several calls
-_CONFIRMING = 8
+_CONFIRMING = 6
 
 
 @dataclass(frozen=True)
