@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import re
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -29,6 +30,7 @@ from .replay_more import Recorded, suggestion_times, warm_searches
 HEADING = (
     f"{'space':34} {'configs':>7} {'strategy':>15} {'to 5 %':>7} {'there':>6} {'to 1 %':>7} {'there':>6} {'ms/ask':>7}"
 )
+_MAKER = re.compile(r"NVIDIA |GeForce |AMD |Radeon |Instinct | Laptop GPU")  # what the table has no room for
 DEFAULT = "portfolio,random,line,kernel-tuner,optuna-tpe"
 
 
@@ -106,8 +108,9 @@ def _read(parser: argparse.ArgumentParser, path: Path) -> list[Recorded]:
         except ValueError as error:
             print(f"lab: {error}", file=sys.stderr)
             continue
-        device = problem.device.strip() or file.name.partition(".")[0]
-        read.append(Recorded(f"{problem.kernel}, {device}", problem.kernel, device, problem, *recorded(problem)))
+        device = problem.device.strip()
+        name = f"{problem.kernel}, {_MAKER.sub('', device)}" if device else file.name.partition(".")[0]
+        read.append(Recorded(name, problem.kernel, device or name, problem, *recorded(problem)))
     return read
 
 
