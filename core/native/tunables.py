@@ -150,7 +150,7 @@ CALLED = {
     ),
     "core_softmax_backward": Called(
         lambda rng, s: (rng.standard_normal(s), _softmax(rng.standard_normal(s))),
-        lambda g, y: native.softmax_backward(g, y), _softmax_backward, lambda s: s[1], what="their gradients",
+        lambda g, y: native.softmax_backward(g, y), _softmax_backward, lambda s: s[1], what="softmax's gradients",
     ),
     "core_layer_norm": Called(
         lambda rng, s: _normal(rng, s, s[1:], s[1:]),
@@ -159,7 +159,7 @@ CALLED = {
     "core_attention": Called(_attention_inputs, _run_attention, _attention, lambda s: s[2] + s[3], what="attention"),
     "core_attention_backward": Called(
         _attention_inputs, _run_attention_backward, _attention_backward, lambda s: (s[1] + s[2]) * s[3],
-        (Tunable("QUERIES", (16, 32, 64, 128, 256), 64),), "its gradients",
+        (Tunable("QUERIES", (16, 32, 64, 128, 256), 64),), "attention's gradients",
     ),
     "core_recurrent": Called(
         _lstm_inputs, _run_lstm, _lstm, lambda s: 16 * (s[2] + s[3]), (_TILE, _SEQUENCES),
@@ -167,7 +167,7 @@ CALLED = {
     ),
     "core_recurrent_backward": Called(
         _lstm_inputs, _run_lstm_backward, lambda *_: None, lambda s: 16 * (s[2] + s[3]), (_TILE, _SEQUENCES),
-        "their gradients",
+        "the recurrent layers' gradients",
     ),
     "core_matmul": Called(
         lambda rng, s: _normal(rng, (s[0], s[2]), (s[2], s[1])), lambda a, b: native.gemm(a, b, None), np.matmul,

@@ -179,6 +179,7 @@ class Final:
             theirs = np.asarray(times[-1])
             self.vendor = Vendor(worker.facts["vendor"], float(np.median(theirs)), *interval(theirs / times[0]),
                                  interval(np.asarray(times[now.winner]) / theirs))  # fmt: skip
-            if self.vendor.time_ms > _STARVED * theirs.min():
-                self.notes.append(f"{self.vendor.name} took {theirs.min():.3g} ms at best, {self.vendor.time_ms:.3g} ms "
-                                  "in the middle: its threads wait for cores that others use")  # fmt: skip
+            least, middle = float(theirs.min()), self.vendor.time_ms
+            if middle > _STARVED * least:
+                self.notes.append(f"{self.vendor.name} took {least:.3g} ms at best and {middle:.3g} ms in the middle: "
+                                  "its threads wait for cores that others use")  # fmt: skip
