@@ -185,8 +185,9 @@ def device_name() -> str:
     return f"{owner.name(device)} (sm_{major}{minor})"
 
 
-_asked: dict[Any, tuple[str, tuple[int, ...], str]] = {}  # by a kernel's function, what was asked of the tuner last
+_asked: dict[Any, tuple[str, tuple[int, ...], Any]] = {}  # by a kernel's function, what was asked of the tuner last
 _chosen: dict[Any, Config | None] = {}
+_sources: dict[Any, str] = {}  # the hashes of kernels' texts, which take milliseconds
 
 
 def tuned(kernel: Any, space: Space, shape: tuple[int, ...], dtype: Any, name: str = "") -> Config | None:
@@ -196,7 +197,7 @@ def tuned(kernel: Any, space: Space, shape: tuple[int, ...], dtype: Any, name: s
     """
     fn = kernel.fn
     name = name or fn.__name__
-    _asked[fn] = (name, shape, dtype.name)
+    _asked[fn] = (name, shape, dtype)
     if _host is None and not INTERPRET:
         return None
     key = (fn, name, shape, dtype, -1 if INTERPRET else _host.current_device())  # type: ignore[union-attr]
@@ -211,10 +212,17 @@ def tuned(kernel: Any, space: Space, shape: tuple[int, ...], dtype: Any, name: s
 
 def _stored(kernel: Any, space: Space, name: str, shape: tuple[int, ...], dtype: Any) -> Config | None:
     try:
-        found = lookup.best(name, shape, dtype.name, device_name(), lambda: source_of(kernel))
+        found = lookup.best(name, shape, dtype.name, device_name(), lambda: _source(kernel))
         return None if found is None else space.complete(found)
     except Exception:  # of the host's, or a result of a newer space: no kernel may fail for want of a faster config
         return None
+
+
+def _source(kernel: Any) -> str:
+    found = _sources.get(kernel.fn)
+    if found is None:
+        found = _sources[kernel.fn] = source_of(kernel)
+    return found
 
 
 _memos: weakref.WeakSet[Memo] = weakref.WeakSet()
@@ -272,7 +280,8 @@ class Launch:
         num_stages: int = 2,
     ) -> None:
         self.kernel = kernel
-        self.asked = _asked.get(kernel.fn)
+        name, shape, dtype = _asked.get(kernel.fn, ("", (), np.dtype(np.float32)))
+        self.asked = (name, shape, dtype.name) if name else None
         """What its launcher asked the tuner just before: the name, shape and dtype that results are stored under."""
         x, y, z = (*(int(n) for n in grid), 1, 1)[:3]
         self.grid = (x, y, z)
