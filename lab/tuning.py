@@ -307,7 +307,7 @@ class _View:
 
 def _own(kernel: str) -> bool:
     """Whether a kernel is one of the tuner's own in C, which no op of core's runs."""
-    return kernel.rpartition("_")[0] in FAMILIES and not kernel.endswith("_kernel")
+    return kernel in {f"{family}_{suffix}" for family in FAMILIES for suffix in ("f32", "f64")}
 
 
 def describe(result: ev.Result) -> str:
