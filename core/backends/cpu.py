@@ -199,6 +199,8 @@ _table: dict[str, Row] = {
     "conv_transpose": Row("conv_transpose_forward", name, convolve.conv_transpose,
                           lambda x, weight, bias, **_: _real(x, weight, bias)),
     "conv_weight": Row("conv_weight_forward", name, convolve.conv_weight, lambda x, y, **_: _real(x, y)),
+    "clone": Row("copy", name, lambda x: c.copied(x), lambda x: None),
+    "contiguous": Row("copy", name, lambda x: c.copied(x), lambda x: None),
     "cast": Row("half_cast", name, half.cast, half.cast_declines),
     "cast.backward": Row("half_cast_backward", name, half.cast_backward, half.cast_backward_declines),
     # views as the reference's, without an op for each step
@@ -213,4 +215,4 @@ _table: dict[str, Row] = {
     **channel_norm.rows,
 }  # fmt: skip
 # what needs no widening, or does it itself
-_ANY_TYPE = ("cast", "cast.backward", "sum.backward", "embedding", *channel_norm.rows)
+_ANY_TYPE = ("clone", "contiguous", "cast", "cast.backward", "sum.backward", "embedding", *channel_norm.rows)
