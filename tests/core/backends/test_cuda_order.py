@@ -28,8 +28,9 @@ def test_the_cpus_orders(dim: int, rng: np.random.Generator) -> None:
             np.testing.assert_array_equal(mine, wanted)
 
 
-def test_wide_types_are_declined() -> None:
-    x = core.tensor([3, 1, 2]).cuda()
-    told = backends.explain("sort", None, x._kind, (x._a,), {"dim": 0, "descending": False})
-    assert told[0][2] == "sorts types of 32 bits and fewer, got int64"
-    assert core.sort(x)[1].tolist() == [1, 2, 0]
+def test_types_of_64_bits_are_sorted_by_the_kernel_too() -> None:
+    for dtype in (core.int64, core.float64, core.bool, core.bfloat16):
+        x = core.tensor([3, 1, 2]).cuda().to(dtype)
+        told = backends.explain("sort", None, x._kind, (x._a,), {"dim": 0, "descending": False})
+        assert told[0] == ("sort_kernel", "Triton", None)
+    assert core.sort(core.tensor([3 << 40, 1, 2 << 33]).cuda())[1].tolist() == [1, 2, 0]
