@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import re
 import threading
 import time
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
@@ -177,6 +178,15 @@ def test_what_is_no_executor():
         Session(replayed({1: 1.0}), executor=type("Client", (), {})())
     with pytest.raises(TypeError, match="executor came as nothing"):
         Session(replayed({1: 1.0}), executor=[])
+
+
+def test_the_page_s_blocks_run(capsys):
+    page = (places.Path(__file__).parents[3] / "lab" / "docs" / "tuning.md").read_text()
+    there: dict = {}
+    for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
+        exec(compile(block, "tuning.md", "exec"), there)
+    assert there["result"].verdict in ("faster", "default", "noisy")
+    assert "THREADS" in capsys.readouterr().out
 
 
 def test_dask_s_workers_and_one_of_them_dies(marks):

@@ -13,7 +13,7 @@ import time
 import pytest
 
 from triton_kernels.tune import events as ev
-from triton_kernels.tune import lookup, places
+from triton_kernels.tune import lookup, places, turns
 from triton_kernels.tune.measure import Failed
 from triton_kernels.tune.replay import replayed
 from triton_kernels.tune.session import Session, run, seconds_of
@@ -93,6 +93,28 @@ def test_identical_binaries_are_measured_once():
     assert all(e.same_as == problem.space.default and e.repeats == 0 for e in twins)
     assert result.merged == 2
     assert len(result.top) == 1
+
+
+def test_machine_code_that_an_earlier_session_has_timed_is_not_timed_again():
+    with Store() as store:
+        run(faults.problem((20,), work=(4, 0)), store=store, jobs=1, strategy="exhaustive", budget=None)
+        wider = faults.problem((20, 21), work=(4, 0))  # 21 leaves the same code as 0 and 20 do
+        events, result = drained(Session(wider, store=store, jobs=1, strategy="exhaustive", budget=None))
+    new = [e for e in events if isinstance(e, ev.Measured) and e.config["FAULT"] == 21]
+    assert [e.repeats for e in new] == [0, 0]
+    assert result.merged == 2
+
+
+def test_whoever_times_has_the_device_alone_and_whoever_compiles_shares_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(turns.tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(turns, "PATIENCE_S", 0.05)
+    with turns.turn("cpu", "pairs") as mine, turns.turn("cpu", "pairs") as theirs:
+        assert (mine, theirs) == (True, False)  # it goes on without, and does not wait for ever
+    with turns.turn("cpu", "build") as one, turns.turn("cpu", "check") as two, turns.turn("cpu", "rounds") as three:
+        assert (one, two, three) == (True, True, False)
+    with turns.turn("cpu", "pairs"), turns.turn("cuda", "pairs") as other_device:
+        assert other_device
+    assert turns.lock_file("cpu").parent.stat().st_mode & 0o077 == 0
 
 
 def test_limits():
