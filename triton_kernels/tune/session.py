@@ -295,7 +295,7 @@ class Session:
         if final is None:
             places, default = [], None
             ties: tuple[Config, ...] = ()
-            verdict = "stopped" if ended == "stopped" and not trials.rejected else "failed"
+            verdict = "stopped" if ended in ("stopped", "executor") and not trials.rejected else "failed"
         else:
             places, ties, default, verdict = final.places, tuple(final.ties), final.default, final.verdict
             self._notes += final.notes
