@@ -84,11 +84,15 @@ class Place:
     facts: dict[str, Any] = field(default_factory=dict)
 
 
+_STARVED = 3.0  # a middle time so many times the least is no library's own
+
+
 @dataclass(frozen=True)
 class Vendor:
     """The vendor's library on the same arrays, in turn with the final's configs.
 
-    ratio : of its time to the default's, with the 95 % interval. best : of the best's time to its own.
+    ratio : of its time to the default's, with the 95 % interval. best : of the best's time to its own. least_ms : the
+    shortest of its times.
     """
 
     name: str
@@ -97,14 +101,20 @@ class Vendor:
     low: float
     high: float
     best: tuple[float, float, float]
+    least_ms: float
 
     def in_words(self) -> str:
         """How the best stands to it.
 
-        >>> Vendor("BLAS", 1.0, 0.5, 0.49, 0.51, (1.2, 1.1, 1.3)).in_words()
+        >>> Vendor("BLAS", 1.0, 0.5, 0.49, 0.51, (1.2, 1.1, 1.3), 0.9).in_words()
         'Nothing tried beats BLAS: the best takes 1.20 times its time (95 %: 1.10 to 1.30)'
         """
         ratio, low, high = self.best
+        if self.time_ms > _STARVED * self.least_ms:
+            return (
+                f"{self.name} cannot be compared with on a machine as busy: it took {self.least_ms:.3g} ms at best and "
+                f"{self.time_ms:.3g} ms in the middle, since its threads wait for cores that others use"
+            )
         if low > 1.0:
             return (
                 f"Nothing tried beats {self.name}: the best takes {ratio:.2f} times its time (95 %: {low:.2f} to "

@@ -24,7 +24,6 @@ _WIDTH = 0.005  # the interval's half-width at which nothing more is asked
 _MOST_ROUNDS = 60
 _MOST_BATCHES = 12  # of finalists that another measure looks at
 _BUSY = 0.25  # where nothing else runs, the middle half of a kernel's times spreads by some per cent
-_STARVED = 3.0  # a middle time so many times the least is no kernel's own
 
 
 class Final:
@@ -177,9 +176,5 @@ class Final:
         self.ties, self.verdict = [entrants[i] for i in now.ties], now.verdict
         if asked is not entrants:
             theirs = np.asarray(times[-1])
-            self.vendor = Vendor(worker.facts["vendor"], float(np.median(theirs)), *interval(theirs / times[0]),
-                                 interval(np.asarray(times[now.winner]) / theirs))  # fmt: skip
-            least, middle = float(theirs.min()), self.vendor.time_ms
-            if middle > _STARVED * least:
-                self.notes.append(f"{self.vendor.name} took {least:.3g} ms at best and {middle:.3g} ms in the middle: "
-                                  "its threads wait for cores that others use")  # fmt: skip
+            ratio, best = interval(theirs / times[0]), interval(np.asarray(times[now.winner]) / theirs)
+            self.vendor = Vendor(worker.facts["vendor"], float(np.median(theirs)), *ratio, best, float(theirs.min()))
