@@ -71,10 +71,10 @@ def occupancy(device: Device, registers: int, shared_bytes: int, num_warps: int)
     """
     a_warp = -(-max(registers, 1) * device.lanes // (8 * device.lanes)) * 8 * device.lanes
     shared = -(-(shared_bytes + (1024 if device.lanes == 32 else 0)) // 128) * 128
-    fits = {
+    fits = {  # of equal limits the first is named
+        "warps": device.warps // num_warps,
         "registers": device.registers // 4 // a_warp * 4 // num_warps,
         "shared memory": device.shared_bytes // shared if shared else device.blocks,
-        "warps": device.warps // num_warps,
         "blocks": device.blocks,
     }
     limit = min(fits, key=lambda name: fits[name])

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -228,6 +231,53 @@ def test_static_names_limits_merges_and_stores_nothing(monkeypatch, tmp_path):
     assert lookup.best("reduce_kernel", (4096, 1000), "float32", problem.device) is None
     assert "estimated, not timed" in result.notes[0]
     assert "give the right answer in Triton's interpreter" in result.notes[-1]
+
+
+STATIC = """
+import json, sys
+from triton_kernels.tune.declared import kernels
+from triton_kernels.tune.measure import Failed
+from triton_kernels.tune.measure_static import StaticMeasure
+
+found = {}
+for name, dtype, target, changed in json.loads(sys.argv[1]):
+    kernel = kernels()[name]
+    shape = (256, 256, 256) if name == "matmul_kernel" else kernel.small
+    measure = StaticMeasure(name, shape, dtype, None, target)
+    measure.open()
+    config = {**kernel.space_at((4096,) * len(shape), dtype, target).default, **changed}
+    try:
+        found[f"{name} {target}"] = measure.build(config).facts
+    except Failed as failure:
+        found[f"{name} {target}"] = str(failure)
+print(json.dumps(found))
+"""
+
+
+def test_every_target_says_what_a_kernel_occupies_and_which_limit_it_breaks(tmp_path):
+    """Kernels that need a host besides: one that notes faults, one that reads addresses from a table."""
+    asked = [
+        ("cross_entropy_kernel", "float16", "sm_90", {}),
+        ("norm_scale_kernel", "float32", "sm_100", {}),
+        ("nll_kernel", "float32", "gfx942", {}),
+        ("softmax_kernel", "float16", "gfx942", {"num_warps": 32}),
+        ("matmul_kernel", "float16", "sm_80", {"BLOCK_M": 256, "FORM": "descriptors", "num_stages": 4}),
+    ]  # fmt: skip
+    environment = {**os.environ, "TRITON_INTERPRET": "0", "TRITON_CACHE_DIR": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", STATIC, json.dumps(asked)], cwd=Path(__file__).parents[3],
+                          env=environment, capture_output=True, text=True)  # fmt: skip
+    assert done.returncode == 0, done.stderr[-2000:]
+    found = json.loads(done.stdout)
+    for name in ("cross_entropy_kernel sm_90", "norm_scale_kernel sm_100", "nll_kernel gfx942"):
+        facts = found[name]
+        assert facts["registers"] > 0
+        assert 0 < facts["occupancy"] <= 1
+        assert facts["bytes"] > 0
+        assert facts["flops"] > 0
+        assert facts["bound_by"] == "memory"
+        assert facts["limited_by"] in ("warps", "registers", "blocks", "shared memory")
+    assert "asks for 2,048 threads, a block of gfx942 may have 1,024" in found["softmax_kernel gfx942"]
+    assert "bytes of shared memory, a block of sm_80 may have 166,912" in found["matmul_kernel sm_80"]
 
 
 def test_occupancy():
