@@ -57,11 +57,9 @@ def warm_searches(problem: Recorded, others: Sequence[Recorded]) -> dict[str, Se
     def part(seed: int) -> list[History]:
         return [_history(problem, o, _searched(o, 1000 * (k + 1) + seed)) for k, o in enumerate(near)]
 
-    # What the histories cost to record is theirs; it is kept, so that it is not counted as time of a suggestion.
-    kept: dict[int, list[History]] = {}
     return {
         "warm, complete": asking("portfolio", lambda seed: whole),
-        f"warm, {EVALUATIONS}": asking("portfolio", lambda seed: kept.setdefault(seed, part(seed))),
+        f"warm, {EVALUATIONS}": asking("portfolio", part),
     }
 
 

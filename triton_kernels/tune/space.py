@@ -126,10 +126,18 @@ class Space:
 
     @classmethod
     def of(cls, configs: Sequence[Any], constraints: Sequence[Constraint] = ()) -> Space:
-        """The space that holds exactly these configs: dicts, or `triton.Config` objects. The first is the default."""
+        """The space that holds exactly these configs: dicts, or `triton.Config` objects. The first is the default.
+
+        Of a `triton.Config`, ``num_ctas`` and ``maxnreg`` are tunables too where one of the configs sets them.
+        """
         if not configs:
             raise ValueError("a space needs at least one config")
         plain = [as_config(c) for c in configs]
+        for name, unset in _RARE.items():
+            if any(c.get(name, unset) != unset for c in plain):
+                plain = [{**c, name: c.get(name, unset)} for c in plain]
+            elif not all(isinstance(c, Mapping) for c in configs):
+                plain = [{k: v for k, v in c.items() if k != name} for c in plain]
         if any(c.keys() != plain[0].keys() for c in plain):
             raise ValueError("the configs of a space must name the same tunables: " + "; ".join(map(str, plain)))
         tunables = []
@@ -205,4 +213,12 @@ def as_config(config: Any) -> Config:
     """A plain dict from a dict, or from an object like `triton.Config` with `kwargs`, `num_warps` and `num_stages`."""
     if isinstance(config, Mapping):
         return dict(config)
-    return {**config.kwargs, "num_warps": config.num_warps, "num_stages": config.num_stages}
+    if getattr(config, "pre_hook", None) is not None:
+        raise ValueError(
+            f"the config {config} has a pre_hook, which a tuner cannot store. Remedy: a config without one"
+        )
+    rare = {name: getattr(config, name, unset) for name, unset in _RARE.items()}
+    return {**config.kwargs, "num_warps": config.num_warps, "num_stages": config.num_stages, **rare}
+
+
+_RARE = {"num_ctas": 1, "maxnreg": None}  # what a `triton.Config` may set besides, and what stands there if it does not

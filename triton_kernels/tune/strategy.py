@@ -139,6 +139,7 @@ _CLASSES: dict[str, type[Strategy] | str] = {
     "line": "strategy_line.Line",
     "gaussian": "strategy_gaussian.Gaussian",
     "portfolio": "strategy_portfolio.Portfolio",
+    "trees": "strategy_trees.Trees",
 }
 
 

@@ -2,9 +2,11 @@
 
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from triton_kernels.tune.space import Constraint, Space, Tunable, powers_of_two
+from triton_kernels.tune.table import Table
 
 
 def space():
@@ -50,6 +52,45 @@ def test_triton_configs_become_a_space():
         Space.of([])
     with pytest.raises(ValueError, match="the same tunables"):
         Space.of([{"A": 1}, {"B": 1}])
+
+
+def test_configs_of_triton_itself():
+    triton = pytest.importorskip("triton")
+    plain = [triton.Config({"BLOCK": b}, num_warps=w) for b in (64, 128) for w in (2, 4)]
+    s = Space.of(plain)
+    assert s.names == ("BLOCK", "num_warps", "num_stages")
+    assert len(Table(s)) == 4
+    assert s.default == {"BLOCK": 64, "num_warps": 2, "num_stages": plain[0].num_stages}
+    limited = Space.of([*plain, triton.Config({"BLOCK": 64}, num_warps=2, maxnreg=64)])
+    assert [c["maxnreg"] for c in limited.configs()] == [None, None, None, None, 64]
+    assert len(Table(limited)) == 5
+    with pytest.raises(ValueError, match="has a pre_hook, which a tuner cannot store"):
+        Space.of([triton.Config({"BLOCK": 64}, pre_hook=print)])
+
+
+def test_coordinates():
+    def of(*values):
+        return Tunable("A", values, values[0]).coordinates()
+
+    assert of(1, 2, 4, 8).tolist() == [[0.0], [1 / 3], [2 / 3], [1.0]]
+    assert of(16, 32, 48, 64)[:, 1].tolist() == [0.0, 0.5, 0.0, 1.0]  # how often two divides
+    assert of(0, 1, 2).tolist() == [[0.0], [0.5], [1.0]]
+    assert of(1, 3, 5).shape == (3, 1)
+    assert of(False, True).tolist() == of("a", "b").tolist() == [[0.0], [1.0]]
+    apart = of("row", "column", "tile", None)
+    assert {round(float(((p - q) ** 2).sum()), 9) for p in apart for q in apart} == {0.0, 1.0}
+    assert of(7).tolist() == [[0.0]]
+
+
+def test_configs_around():
+    s = space()
+    assert {"BLOCK": 512, "order": "row"} in s.around({"BLOCK": 64, "order": "row"})
+    assert {"BLOCK": 64, "order": "column"} not in s.around({"BLOCK": 64, "order": "row"})
+    far = s.beyond({"BLOCK": 64, "order": "row"}, np.random.default_rng(0), 50)
+    assert {"BLOCK": 512, "order": "column"} in far
+    assert all(s.rejected(c) is None for c in far)
+    some = Space.of([{"A": 1, "B": 1}, {"A": 2, "B": 2}, {"A": 2, "B": 1}])
+    assert some.around({"A": 1, "B": 1}) == [{"A": 2, "B": 1}]
 
 
 def test_complete():
