@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Any
 
@@ -16,12 +16,13 @@ from widgets.record import KernelRow
 from .flops import flops
 from .gathered import Leaf, Ref, Trace
 from .kinds import TENSORS
+from .tunable import of_c
 
 BYTES = {"float64": 8, "int64": 8, "complex64": 8, "complex128": 16, "float16": 2, "bfloat16": 2, "int16": 2,
          "bool": 1, "int8": 1, "uint8": 1}  # fmt: skip
 
 SAME = 0.02  # by how much the bytes of runs of one shape may differ: a small last batch
-FLOATING = ("float16", "bfloat16", "float32", "float64")
+AXES = ("dim", "batch_first", "sizes")
 
 
 @dataclass
@@ -37,6 +38,8 @@ class Choice:
     declined: list[str] = field(default_factory=list)
     asked: tuple[str, tuple[int, ...], str] | None = None
     """What a Triton kernel's launcher asked the tuner for: the kernel's name there, its shape and dtype."""
+    params: dict[str, Any] = field(default_factory=dict)
+    """Of its parameters those that say along which axis it ran."""
 
 
 def chosen(e: observe.OpEvent) -> Choice:
@@ -48,6 +51,7 @@ def chosen(e: observe.OpEvent) -> Choice:
         found.device = tensors[0]._kind.device.type
     if e.backend == "Triton":
         found.asked = _asked(e.kernel, found)
+    found.params = {name: e.params[name] for name in AXES if name in e.params}
     if e.backend == "PyTorch" or not tensors:
         return found
     found.config = _config(e, found)
@@ -111,36 +115,24 @@ def _printed(kernel: str, made: Choice) -> bool:
     return any(kernel == f"{name}_kernel" or kernel.startswith(f"{name}_") for name in updates)
 
 
-def tune_command(kernel: str, backend: str, made: Choice) -> str:
+def tune_command(kernel: str, backend: str, made: Choice, forward: Choice | None = None) -> str:
     """The command that opens the tuner on a kernel and its shape; "" where the tuner has none of the kind.
 
+    forward : of a backward pass, what is known of its op's kernel.
+
     >>> tune_command("gemm", "C", Choice("linear", [((64, 256), "float32"), ((512, 256), "float32")]))
-    '%tune matmul_f32 64x512x256 float32'
+    '%tune core_matmul 64x512x256 float32'
     >>> asked = ("softmax_kernel", (512, 1024), "float16")
     >>> tune_command("softmax_kernel", "Triton", Choice("softmax", [((8, 64, 1024), "float16")], asked=asked))
     '%tune softmax_kernel 512x1024 float16'
     """
-    if backend == "Triton":
-        name, shape, dtype = made.asked or ("", (), "")
-        return f"%tune {name} {'x'.join(map(str, shape))} {dtype}" if name and all(shape) else ""
-    if not made.inputs:
-        return ""
-    (first, dtype), *rest = made.inputs
-    if dtype not in FLOATING:
-        return ""
-    suffix = {"float32": "f32", "float64": "f64"}.get(dtype)
-    family = "softmax" if made.name == "softmax" else "matmul" if made.name in ("matmul", "linear") else ""
-    if backend != "C" or not suffix or not family:
-        return ""
-    kernel = f"{family}_{suffix}"
-    if family == "matmul":
-        if len(first) < 2 or not rest or len(rest[0][0]) != 2:
-            return ""  # a stack of products, or a vector
-        columns = rest[0][0][0] if made.name == "linear" else rest[0][0][1]
-        sizes = [prod(first[:-1]), columns, first[-1]]
-    else:
-        sizes = [prod(first[:-1]), first[-1]] if len(first) > 1 else [*first]
-    return f"%tune {kernel} {'x'.join(map(str, sizes))} {dtype}" if sizes and all(sizes) else ""
+    asked = made.asked if backend == "Triton" else None
+    if backend == "C":
+        elementwise = isinstance(declarations.table.get(made.name.removesuffix(" backward")), declarations.Elementwise)
+        axes = forward.params if forward else made.params
+        asked = of_c(made.name, elementwise, made.inputs, axes, forward.inputs if forward else ())
+    name, shape, dtype = asked or ("", (), "")
+    return f"%tune {name} {'x'.join(map(str, shape))} {dtype}" if name and all(shape) else ""
 
 
 # -- at the end of the recording -------------------------------------------------------------------------------------
@@ -149,10 +141,11 @@ def tune_command(kernel: str, backend: str, made: Choice) -> str:
 def rows(trace: Trace) -> list[KernelRow]:
     """A row for every kernel, that with most time first."""
     counted = _counted(trace)
+    by_op = {made.name: made for made in trace.choices.values()}
     found = []
     for key, (count, ns, size) in trace.kernels.items():
         kernel, backend, op = key
-        made = trace.choices.get(key) or Choice()
+        made = trace.choices.get(key) or Choice(op)
         operations, moved, inputs = counted.get(key, (0, 0, made.inputs))
         seconds = ns / 1e9
         row = KernelRow(kernel, backend, op, count, ns / 1e6, ns / 1e3 / count)
@@ -160,7 +153,10 @@ def rows(trace: Trace) -> list[KernelRow]:
         row.flops_per_s = operations / seconds if operations and ns else None
         row.inputs = [f"{shape_text(shape)} {dtype}" for shape, dtype in inputs]
         row.dtype, row.device = (inputs[0][1] if inputs else ""), made.device
-        row.config, row.declined, row.tune = made.config, made.declined, tune_command(kernel, backend, made)
+        row.config, row.declined = made.config, made.declined
+        if op.endswith(" backward") and not made.inputs:
+            made = replace(made, inputs=inputs)
+        row.tune = tune_command(kernel, backend, made, by_op.get(op.removesuffix(" backward")))
         found.append(row)
     return sorted(found, key=lambda k: -k.total_ms)
 

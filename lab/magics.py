@@ -129,14 +129,21 @@ class LabMagics(Magics):
 
     @line_cell_magic
     def tune(self, line: str, cell: str | None = None) -> None:
-        """Compare a kernel's configs at a shape, and keep the best for later runs. Alone it lists the kernels.
+        """Find the fastest config of a kernel at a shape, and keep it for all later runs. Alone it lists the kernels.
 
         ``%tune KERNEL SHAPE DTYPE [--budget 60s] [--target sm_90] [--strategy portfolio] [--evaluations N] [--fresh]``
 
-        ``%tune matmul_f32 512x512x512 float32`` measures a C kernel of the tuner's own on this processor (the ops run
-        BLAS), ``%tune softmax_kernel 4096x1024 float16`` the GPU's Triton kernel; without a GPU it is compiled for the
-        target and estimated. A panel shows how it goes on, with Pause and Stop, and other cells run meanwhile; --wait
-        keeps the prompt until the end. --use "BLOCK=256 ..." chooses a config that was measured.
+        ``%tune core_softmax 4096x1024 float32``       a C kernel that the ops run on this processor
+        ``%tune softmax_kernel 4096x1024 float16``     the GPU's Triton kernel; without a GPU it is compiled for
+                                                     --target and estimated
+        ``%tune matmul_f32 512x512x512 float32``       a C kernel of the tuner's own, with thousands of configs to try
+
+        A card names the command for each of its kernels: open its row under Timings, By kernel.
+
+        A panel shows how it goes on, with Pause and Stop; other cells run meanwhile. ``lab.panel.latest.wait()`` waits
+        for the result. What was measured is kept: the same line again goes on where it was, unless --fresh is given.
+        --wait keeps the prompt until the end; --evaluations N tries at most N configs; --use "BLOCK=256 ..." searches
+        nothing and chooses a config that was measured.
 
         ``%%tune`` on a cell tunes the `@triton.jit` kernel that the cell defines, or the C function that stands there:
         ``#define TILE 8  // tune: 4, 8, 16`` in it says what may vary, its parameters are the notebook's variables of

@@ -78,8 +78,9 @@ def work_of(problem: Problem) -> Work | None:
 
     measure: Any = problem.measure
     if measure.kind == "cpu":
-        family = FAMILIES.get(problem.kernel.rpartition("_")[0])
-        if family is None or getattr(measure, "family", "") != family.name:
+        own = problem.kernel == "core_matmul"
+        family = FAMILIES.get("matmul" if own else problem.kernel.rpartition("_")[0])
+        if family is None or not (own or getattr(measure, "family", "") == family.name):
             return None
         flops, items = family.work(problem.shape)
         size = dtype_of(problem.dtype).itemsize
@@ -119,7 +120,7 @@ def bound(problem: Problem, most: tuple[float, float, str] | None) -> tuple[floa
     if most is None or work is None:
         return None
     peak, bandwidth, whose = most
-    if problem.measure.kind == "cpu" and not problem.kernel.startswith("matmul"):
+    if problem.measure.kind == "cpu" and not problem.kernel.startswith(("matmul", "core_matmul")):
         return None  # what lies in the cache passes the memory's speed, and the peak is one of products
     configs = itertools.islice(problem.space.configs(), _MOST_ASKED)
     flops, moved = min((work(c) for c in configs), key=lambda w: max(w[0] / peak, w[1] / bandwidth))

@@ -108,7 +108,7 @@ def test_a_card_s_button_tunes_below_it_while_another_cell_runs(notebook, setup,
     expect(panel.locator(".brush")).to_have_count(1)
     assert 0 < panel.get_by_role("table").locator("tbody tr").count() < count
     panel.get_by_role("button", name="Show all").click()
-    panel.get_by_role("button", name=re.compile("MR=")).last.click()
+    panel.get_by_role("button", name=re.compile("THREADS=")).last.click()
     expect(panel.get_by_role("status")).to_contain_text("The nearest that is faster")
     panel.get_by_role("tab", name="Map").focus()
     nb.page.keyboard.press("ArrowRight")
@@ -125,7 +125,7 @@ def test_a_card_s_button_tunes_below_it_while_another_cell_runs(notebook, setup,
     expect(again.output(1).nth(1).locator(".state")).to_have_text("Stopped")
     tune_row(again.output(1).nth(0)).click()  # nobody listens: the command is there to be copied
     expect(again.output(1).nth(0).get_by_role("status")).to_contain_text("in a new cell")
-    expect(again.output(1).nth(0)).to_contain_text("%tune matmul_f32 192x192x192 float32")
+    expect(again.output(1).nth(0)).to_contain_text("%tune core_matmul 192x192x192 float32")
     assert nb.watched.requests == again.watched.requests == []
     assert nb.watched.errors == []
 

@@ -21,20 +21,20 @@ for (const k of kernels) {
 }
 const percent = x => x > 1 ? '>100 %' : x < .001 ? '<0.1 %' : +(100 * x).toPrecision(2) + ' %';
 const ofPeak = k => real(k.reached) ? percent(k.reached) : k.most.length ? quiet('not measured') : '';
-function tuner(command, triton) { // the kernel that drew this card starts it below; a card that nobody listens to has the command copied, or selected where that is forbidden
+function tuner(command, itself) { // the kernel that drew this card starts it below; a card that nobody listens to has the command copied, or selected where that is forbidden
   const code = h('code', {class: 'code'}, command), told = h('span', {class: 'quiet', role: 'status'}), say = words => told.textContent = words;
   const copy = async () => { try { await navigator.clipboard.writeText(command); say('copied; run it in a new cell'); } catch { getSelection().selectAllChildren(code); say('copy it, and run it in a new cell'); } };
-  return h('p', {}, button(triton ? 'Tune this kernel' : 'Tune a C kernel', e => {
+  return h('p', {}, button(itself ? 'Tune this kernel' : 'Tune a C kernel', e => {
     e.stopPropagation();
     if (ask(root.dataset.kernel, command, a => a.said ? say(a.said) : copy())) say('asked the kernel …'); else copy();
-  }), ' ', code, ' ', !triton && quiet("the tuner's own, at this shape: your ops do not run it. "), told);
+  }), ' ', code, ' ', !itself && quiet("the tuner's own, at this shape: your ops do not run it. "), told);
 }
 function aboutKernel(k) {
   const list = k.declined.map(t => h('li', {class: 'code'}, clip(t)));
   return [h('p', {}, h('b', {}, time(k.mean_us / 1e3)), quiet(' a run'), k.inputs.length > 0 && [quiet(', first on '), k.inputs.join(', ')], k.config && [quiet(' with '), h('span', {class: 'code'}, k.config)]),
     ...k.most.map(([unit, x, peak, what], i) => h('p', {}, h('b', {}, `${giga(x)} ${unit}`), quiet(peak > 0 ? `, ${percent(k.shares[i])} of the ${giga(peak)} ${unit} ${what} that this machine reaches` : `: ${machine ? 'no peak was measured for this' : NO_PEAK.toLowerCase()}`))),
     list.length ? h('div', {}, quiet('declined before it:'), h('ul', {}, list)) : h('p', {class: 'quiet'}, k.device && k.backend !== 'PyTorch' && !k.op.endsWith(' backward') ? 'It stands first: no kernel declined.' : ''),
-    k.tune ? tuner(k.tune, k.backend === 'Triton') : h('p', {class: 'quiet'}, 'The tuner has no space for this kernel.')].filter(Boolean);
+    k.tune ? tuner(k.tune, k.backend === 'Triton' || k.tune.startsWith('%tune core_')) : h('p', {class: 'quiet'}, 'The tuner has no space for this kernel.')].filter(Boolean);
 }
 const slow = k => k.tune && k.forward >= .1 * sum(kernels, 'forward'), tuneRow = e => { // opens its row, and presses what is in it
   const tr = e.target.closest('tr');
