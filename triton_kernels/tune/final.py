@@ -21,7 +21,7 @@ from .worker import Worker
 
 FINALISTS = 5
 _WIDTH = 0.005  # the interval's half-width at which nothing more is asked
-_MOST_ROUNDS = 60
+_MOST_ROUNDS = 400  # the time for the final ends before, where a kernel is slow
 _MOST_BATCHES = 12  # of finalists that another measure looks at
 _BUSY = 0.25  # where nothing else runs, the middle half of a kernel's times spreads by some per cent
 

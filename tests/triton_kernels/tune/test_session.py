@@ -254,7 +254,7 @@ BESIDE = """
     while not all((Path(sys.argv[1]).parent / name).exists() for name in ("a", "b")):
         time.sleep(0.01)
     with Store() as store:
-        session = Session(faults.problem((2, 4), work=tuple(range(12, 0, -1))), store=store, strategy="exhaustive",
+        session = Session(faults.problem((2, 4), work=tuple(range(7, 0, -1))), store=store, strategy="exhaustive",
                           jobs=1, budget=None)
         tried = [str(e.config) for e in session if isinstance(e, (ev.Measured, ev.Rejected))]
     print(len(tried), session.beside.heard, session.result.verdict, session.result.config["WORK"], *tried, sep="|")
@@ -270,15 +270,15 @@ def test_two_at_the_same_moment_share_the_work_and_lose_nothing(tmp_path):
     said = [one.communicate(timeout=120)[0].strip().split("|") for one in both]
     tried = [set(words[4:]) for words in said]
     assert [len(set(words[4:])) for words in said] == [int(words[0]) for words in said]
-    problem = faults.problem((2, 4), work=tuple(range(12, 0, -1)))
+    problem = faults.problem((2, 4), work=tuple(range(7, 0, -1)))
     assert tried[0] & tried[1] == {str(problem.space.default)}  # without it neither knows what a time means
-    assert len(tried[0] | tried[1]) == 36
+    assert len(tried[0] | tried[1]) == 21
     heard = [int(words[1]) for words in said]
     assert heard[0] + heard[1] > 0
     assert [words[2] for words in said] == ["faster", "faster"]  # each knows of all
     with Store() as store:
         kept = store.trials(problem.key)
-        assert len({str(t["config"]) for t in kept}) == 36
+        assert len({str(t["config"]) for t in kept}) == 21
         assert store._base.execute("SELECT count(*) FROM claim").fetchone() == (0,)
 
 
