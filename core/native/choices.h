@@ -17,6 +17,7 @@ enum {
     CHOOSE_RECURRENT,
     CHOOSE_RECURRENT_BACKWARD,
     CHOOSE_MATMUL,
+    CHOOSE_CONVOLUTION,
     CHOOSE_KERNELS,
 };
 enum { CHOICE_AXES = 4, CHOICE_MOST = 64 /* shapes of a kernel */ };

@@ -41,6 +41,7 @@ KERNELS = {
         ("steps", "sequences", "inputs", "hidden"), {"TILE": "rows", "SEQUENCES": "block"}
     ),
     "core_matmul": Kernel(("M", "N", "K"), {"ROWS": "rows", "PACKED_KIB": "block"}),
+    "core_convolution": Kernel(("images", "terms", "outputs", "places"), {"ROWS": "rows", "PANELS": "block"}),
 }
 
 

@@ -275,13 +275,17 @@ VECTOR static void NAME(conv_sort)(void *context, ptrdiff_t begin, ptrdiff_t end
 
 static void NAME(conv_chunk)(NAME(conv) * c, REAL *planes, const REAL *x) {
     const conv_shape *s = c->s;
-    const ptrdiff_t threads = parallel_get_threads();
+    const ptrdiff_t taps = s->kernel[0] * s->kernel[1] * s->kernel[2], places = s->out[0] * s->out[1] * s->out[2];
+    const kernel_choice *as = choice_for(CHOOSE_CONVOLUTION, sizeof(REAL), s->batch, c->inside * taps,
+                                         s->groups * s->rows, places);
+    const ptrdiff_t all = parallel_get_threads(), threads = as->threads && as->threads < all ? as->threads : all;
     c->planes = NAME(planes_of)(s, c->plan, x, c->first, c->count, planes);
     for (ptrdiff_t i = 0; i < c->plan->passes; i++) {
         c->pass = c->plan->pass + i;
         c->pass_weights = c->pass->first * s->rows * c->inside * s->groups;
         const ptrdiff_t panels = pieces_of(c->count * c->pass->pixels, NAME(PANEL));
-        c->panels_at_once = PANELS, c->row_blocks = pieces_of(s->rows, ROWS);
+        c->panels_at_once = as->block && as->block < PANELS ? as->block : PANELS;
+        c->row_blocks = pieces_of(s->rows, as->rows ? as->rows : ROWS);
         while (c->panels_at_once > 1 && pieces_of(panels, c->panels_at_once) * s->groups * c->row_blocks < 8 * threads)
             c->panels_at_once--;
         while (pieces_of(panels, c->panels_at_once) * s->groups * c->row_blocks < threads &&
@@ -289,8 +293,8 @@ static void NAME(conv_chunk)(NAME(conv) * c, REAL *planes, const REAL *x) {
             c->row_blocks++;
         const double products = (double)(c->count * c->pass->pixels) * (double)(s->groups * s->rows) *
                                 (double)(c->inside * c->pass->taps + 8);
-        parallel_for(pieces_of(panels, c->panels_at_once) * s->groups * c->row_blocks, products / 6, NAME(conv_items),
-                     c);
+        parallel_for_as(as, pieces_of(panels, c->panels_at_once) * s->groups * c->row_blocks, products / 6,
+                        NAME(conv_items), c);
     }
 }
 

@@ -14,6 +14,7 @@ static const char *const NAMES[CHOOSE_KERNELS] = {
     [CHOOSE_RECURRENT] = "core_recurrent",
     [CHOOSE_RECURRENT_BACKWARD] = "core_recurrent_backward",
     [CHOOSE_MATMUL] = "core_matmul",
+    [CHOOSE_CONVOLUTION] = "core_convolution",
 };
 
 /* One of `given`: (axes, item size, threads, share, chunks, rows, block). -1 with an error set. */

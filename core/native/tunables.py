@@ -133,6 +133,25 @@ def _run_lstm_backward(x: Any, wi: Any, wh: Any, bi: Any, bh: Any, g: Any) -> An
     return [a for a in found if a is not None]
 
 
+def _convolution_inputs(rng: np.random.Generator, s: Shape) -> Arrays:
+    """Windows of 3 by 3 over squares, where the terms and the places allow it."""
+    images, terms, outputs, places = s
+    side, across = math.isqrt(places), 3 if terms % 9 == 0 else 1
+    size = (side, side) if side * side == places else (1, places)
+    x = (images, terms // across**2, *(n + across - 1 for n in size))
+    return _normal(rng, x, (outputs, x[1], across, across))
+
+
+def _run_convolution(x: Any, w: Any) -> Any:
+    out = tuple(n - k + 1 for n, k in zip(x.shape[2:], w.shape[2:], strict=True))
+    return native.conv(x, w, None, (1, 1), (0, 0), (1, 1), out, 1, False)
+
+
+def _convolution(x: np.ndarray, w: np.ndarray) -> np.ndarray:
+    windows = np.lib.stride_tricks.sliding_window_view(x, w.shape[2:], (2, 3))
+    return np.moveaxis(np.tensordot(windows, w, ((1, 4, 5), (1, 2, 3))), 3, 1)
+
+
 _TILE = Tunable("TILE", (4, 8), 8)
 _SEQUENCES = Tunable("SEQUENCES", (0, 8, 16, 32, 64), 0)
 CALLED = {
@@ -173,6 +192,11 @@ CALLED = {
         lambda rng, s: _normal(rng, (s[0], s[2]), (s[2], s[1])), lambda a, b: native.gemm(a, b, None), np.matmul,
         lambda s: s[2], (Tunable("ROWS", (32, 64, 128, 256, 512), 128),
                          Tunable("PACKED_KIB", (512, 1024, 2048, 4096, 8192), 4096)), "products of matrices",
+    ),
+    "core_convolution": Called(
+        _convolution_inputs, _run_convolution, _convolution, lambda s: s[1],
+        (Tunable("ROWS", (64, 128, 256, 512), 256), Tunable("PANELS", (1, 2, 4), 4)),
+        "convolutions; terms are a window's items over all channels, one of 3 by 3 is timed where these allow it",
     ),
 }  # fmt: skip
 
@@ -306,6 +330,9 @@ def _bytes(kernel: str, shape: Shape) -> int:
     elif kernel.startswith("core_attention"):
         heads, queries, keys, width = shape
         items = heads * (4 * (queries + keys) * width + 3 * queries * keys)
+    elif kernel == "core_convolution":
+        images, terms, outputs, places = shape
+        items = terms * outputs + images * places * (2 * terms + outputs)
     elif kernel == "core_matmul":
         items = shape[0] * shape[2] + shape[2] * shape[1] + shape[0] * shape[1]
     else:

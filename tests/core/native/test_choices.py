@@ -24,6 +24,7 @@ SHAPES = {
     "core_recurrent": (5, 37, 21, 35),
     "core_recurrent_backward": (5, 37, 21, 35),
     "core_matmul": (301, 257, 130),
+    "core_convolution": (3, 90, 130, 169),
 }
 
 
