@@ -13,7 +13,7 @@ from ..device import Kind
 from ..device import kind as kind_of
 from ..dtypes import float32
 from ..expr import Program
-from . import Kernel, Row, attend, channel_norm, convolve, half, half_products, products, recurrent
+from . import Kernel, Row, attend, channel_norm, convolve, half, half_products, pooling, products, recurrent
 
 name = "C"
 c: Any = native.module
@@ -211,6 +211,7 @@ _table: dict[str, Row] = {
                               or ("does not scale by frequency" if scale_grad_by_freq else None)),
     "embedding": Row("embedding_forward", name, lambda weight, index, **_: c.embedding(weight, index),
                      lambda weight, index, **_: _indexed(weight, index)),
+    **pooling.rows,
     **recurrent.rows,
     **channel_norm.rows,
 }  # fmt: skip

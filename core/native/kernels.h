@@ -23,6 +23,11 @@ typedef struct {
     double smoothing;
 } loss_options;
 
+/* The windows of pooling over planes of size[0] by size[1]. */
+typedef struct {
+    ptrdiff_t size[2], kernel[2], stride[2], padding[2], dilation[2], out[2];
+} pool_window;
+
 enum { RNN_LSTM, RNN_GRU, RNN_TANH, RNN_RELU };
 
 /* A recurrent layer. Row starts[t] + b * stride holds step t of sequence b, which has that step when
@@ -101,12 +106,16 @@ typedef struct {
     /* table, gtable (count, n); index (rows,); y, g (rows, n). Rows of index `padding` leave no gradient. */          \
     void embedding_backward_##S(const T *g, const int64_t *index, T *gtable, ptrdiff_t rows, ptrdiff_t count,          \
                                 ptrdiff_t n, int64_t padding);                                                         \
+    /* y, places (planes, out) of x (planes, size): of each window the greatest, and where in its plane it stood */    \
+    void max_pool_##S(const T *x, T *y, int64_t *places, ptrdiff_t planes, const pool_window *window);                 \
+    /* out (planes, size) = 0, and g (planes, count) added at its places */                                            \
+    void scatter_add_##S(const T *g, const int64_t *places, T *out, ptrdiff_t planes, ptrdiff_t count, ptrdiff_t size); \
     int rnn_forward_##S(const rnn_shape *shape, const rnn_arrays *arrays); /* false without memory */                  \
     int rnn_backward_##S(const rnn_shape *shape, const rnn_arrays *arrays);                                            \
     int attention_forward_##S(const attention_shape *shape, const attention_arrays *arrays); /* as rnn_forward */      \
     int attention_backward_##S(const attention_shape *shape, const attention_arrays *arrays);                          \
-    /* y (batch, groups * rows, out) = bias (groups * rows,) or NULL, and x by weights: (groups * rows, channels / groups, \
-       kernel), of a transpose (channels, rows, kernel) */ \
+    /* y (batch, groups * rows, out) = bias (groups * rows,) or NULL, and x by weights: (groups * rows,                \
+       channels / groups, kernel), of a transpose (channels, rows, kernel) */                                          \
     int conv_forward_##S(const conv_shape *shape, const void *x, const void *weights, const void *bias, void *y);      \
     /* gw (groups * rows, channels / groups, kernel) of g (batch, groups * rows, out) */                               \
     int conv_weight_##S(const conv_shape *shape, const void *x, const void *g, void *gw);

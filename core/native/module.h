@@ -50,6 +50,7 @@ extern PyMethodDef conv_methods[];
 extern PyMethodDef gemm_methods[];
 extern PyMethodDef half_methods[];
 extern PyMethodDef philox_methods[];
+extern PyMethodDef pool_methods[];
 extern PyMethodDef frames_methods[];
 extern PyMethodDef choice_methods[];
 
