@@ -353,7 +353,8 @@ class Slots:
         if sent.executor == self._own:
             raise Gone(f"no executor is left, and this process has another device, {device}")
         if len(self.executors) > 1:  # each is a device, and this one is of no use
-            self._drop(sent.executor, error)
+            if sent.executor in self.executors:
+                self._drop(sent.executor, error)
             self._send(sent)
             return []
         return self._lose(sent, error)
@@ -362,7 +363,8 @@ class Slots:
         """An executor is of no more use."""
         executor = self.executors.pop(name)
         self.notes.append(f"an executor ({type(executor).__name__}) broke: {_words(error)}")
-        executor.shutdown(wait=False)
+        if executor in self._owned:
+            executor.shutdown(wait=False)
 
     def _replace(self, why: str) -> None:
         """Where none is left: another, or this process. *Raises*: Gone."""
