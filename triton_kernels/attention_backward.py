@@ -37,7 +37,7 @@ from .attention import (
     tuning_arrays,
     tuning_work,
 )
-from .attention_backward_space import default_for, most, space_for
+from .attention_backward_space import default_for, space_for
 from .cases import Case
 from .runtime import Launch, Memo
 from .tune import references
@@ -399,8 +399,6 @@ def compile_cases(dtype: str) -> list[Case]:
     if dtype == "fp32":
         variants += [(64, {"DROPOUT": True}), (128, masked)]
     for head, flags in variants:
-        if head > most(of):
-            continue
         whole = head == (64 if dtype == "fp32" else 128) and not flags
         name = "_".join(["backward", str(head), *(["mask"] if "MASK" in flags else []),
                          *(["dropout"] if flags else [])])  # fmt: skip

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from . import runtime
-from .attention import MOST
 from .tune.space import Config, Constraint, Space, Tunable, powers_of_two
 
 SPACE = Space(
@@ -39,14 +38,7 @@ SPACE_FLOAT32 = Space(
         powers_of_two("num_warps", 4, 8, default=8),
         Tunable("num_stages", (1,), default=1),
     ],
-    [Constraint("4 warps for tiles of 16 x 16", lambda c: c["num_warps"] == 4 or c["BLOCK_M"] * c["BLOCK_N"] > 256)],
 )
-MOST_FLOAT32 = 128  # items in a row of float32 that fit the registers of every architecture
-
-
-def most(dtype: Any) -> int:
-    """How many items a row may have without spilling on any architecture."""
-    return MOST if np.dtype(dtype).itemsize == 2 else MOST_FLOAT32
 
 
 def space_for(dtype: Any) -> Space:
@@ -76,6 +68,8 @@ def default_for(
         settings.update(BLOCK_M=16, BLOCK_N=16, num_warps=4)
     elif by_rows:
         settings.update(BLOCK_N=16)
+    elif items > 128:
+        settings.update(BLOCK_M=16, BLOCK_N=16 if target.startswith("sm_8") else 32)
     elif drops:
         settings.update(BLOCK_M=16 if items > 64 or target.startswith("sm_9") else 32)
     elif items <= 64:
