@@ -22,6 +22,7 @@ Reference = list[tuple[np.ndarray, Any, int]]
 Rng = np.random.Generator | None
 Work = Callable[[Shape, int, Config], tuple[float, float]]
 
+_MOST_FLOPS, _MOST_BYTES = 1e11, 1 << 30  # that a reference may take
 FLOATS = ("float16", "bfloat16", "float32", "float64")
 SINGLES = ("float16", "bfloat16", "float32")
 
@@ -82,6 +83,18 @@ class TritonKernel:
     def interpreted(self, shape: Shape) -> Shape:
         """A shape for the interpreter, which is slow: no larger than need be."""
         return tuple(min(n, most) for n, most in zip(shape, self.small, strict=True))
+
+    def checked(self, shape: Shape, dtype: str, config: Config) -> Shape:
+        """A shape that NumPy computes in float64 in seconds: this one, or one with its greatest sizes halved."""
+        found, size = list(shape), dtype_of(dtype).itemsize
+        free = [k for k, axis in enumerate(self.axes) if axis not in self.kept]
+        while True:
+            flops, moved = self.work(tuple(found), size, config)
+            large = max(free, key=lambda k: found[k])
+            least = self.limits.get(self.axes[large], (1, 1))[0]
+            if (flops <= _MOST_FLOPS and moved <= _MOST_BYTES) or found[large] // 2 < max(least, 64):
+                return tuple(found)
+            found[large] //= 2
 
     def odd(self, shape: Shape, most: int) -> Shape:
         """A shape near this one that fits no tile."""

@@ -176,6 +176,16 @@ def test_shapes_that_do_not_fit_are_refused_with_the_axes_names():
             find(name, shape, dtype, "sm_90")
 
 
+def test_large_shapes_are_checked_at_smaller_ones():
+    matmul, attention = kernels()["matmul_kernel"], kernels()["attention_kernel"]
+    config = matmul.space_at((4096, 4096, 4096), "float16").default
+    assert matmul.checked((1024, 512, 512), "float16", config) == (1024, 512, 512)
+    assert matmul.checked((1 << 15, 4096, 4096), "float16", config) == (2048, 4096, 4096)
+    config = attention.space_at((64, 4096, 4096, 128), "float16").default
+    assert attention.checked((64, 4096, 4096, 128), "float16", config) == (64, 2048, 2048, 128)  # the items stay
+    assert kernels()["norm_columns_kernel"].checked((1 << 22, 1100), "float32", {}) == (1 << 16, 1100)
+
+
 def test_lookups_cost_well_under_a_microsecond():
     import timeit
 
