@@ -91,4 +91,5 @@ def take() -> None:
                 continue
             found[kernel].append(choice)
     for kernel, choices in found.items():
-        module.choose(kernel, choices[-_MOST:])
+        with contextlib.suppress(ValueError):  # an extension that was built before this kernel took any
+            module.choose(kernel, choices[-_MOST:])

@@ -9,7 +9,8 @@ what to try; `measure` is the protocol of those that measure (`measure_cpu`, `me
 `replay`), each in a `worker` that may crash; `trials`, `race`, `final` and `session` run it; `store` and `lookup` keep
 and find results; `problem` knows the kernels by name.
 
-`own` takes a kernel of the user's, `stored` launches it with what was found, `exchange` writes and reads results.
+`own` takes a kernel of the user's, `own_c` a C function, `stored` launches it with what was found, `exchange` writes
+and reads results.
 
 Importing this loads nothing; a name is loaded when it is first asked for.
 """
