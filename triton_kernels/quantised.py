@@ -220,4 +220,4 @@ def tuning() -> list[TritonKernel]:
     return [TritonKernel(weight_kernel, ("M", "N", "K"), SPACE, arrays,
                          lambda i, o, c: call(weight_int8_forward, *i, *o, config=c), expected,
                          of_products(lambda s: s, second=0.5), (70, 70, 150),
-                         lambda shape, dtype, target: default_for(shape, dtype), SINGLES)]  # fmt: skip
+                         lambda shape, dtype, target: default_for(shape, dtype, target), SINGLES)]  # fmt: skip
