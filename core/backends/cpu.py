@@ -129,6 +129,15 @@ def _cross_entropy_backward(
     return c.cross_entropy_backward(g, x, lse, target, weight, ignore_index, label_smoothing), None, None
 
 
+def _cat(*tensors: Any, dim: int) -> Any:
+    first = tensors[0]
+    shape = list(first.shape)
+    shape[dim] = sum([t.shape[dim] for t in tensors])
+    if math.prod(shape) * first.itemsize < 65536 or any(t.dtype != first.dtype for t in tensors):
+        return np.ascontiguousarray(np.concatenate(tensors, axis=dim))  # NumPy keeps column order
+    return np.concatenate(tensors, axis=dim, out=c.empty(tuple(shape), first.dtype))  # in cached memory
+
+
 def _sum_backward(g: Any, x_shape: Any, dim: Any, keepdim: bool) -> Any:
     g = g.reshape([1 if i in dim else n for i, n in enumerate(x_shape)])
     if math.prod(x_shape) > 4096:
@@ -199,6 +208,7 @@ _table: dict[str, Row] = {
     "conv_transpose": Row("conv_transpose_forward", name, convolve.conv_transpose,
                           lambda x, weight, bias, **_: _real(x, weight, bias)),
     "conv_weight": Row("conv_weight_forward", name, convolve.conv_weight, lambda x, y, **_: _real(x, y)),
+    "cat": Row("cat_forward", "NumPy", _cat, lambda *tensors, dim: None),
     "clone": Row("copy", name, lambda x: c.copied(x), lambda x: None),
     "contiguous": Row("copy", name, lambda x: c.copied(x), lambda x: None),
     "cast": Row("half_cast", name, half.cast, half.cast_declines),
@@ -216,4 +226,4 @@ _table: dict[str, Row] = {
     **channel_norm.rows,
 }  # fmt: skip
 # what needs no widening, or does it itself
-_ANY_TYPE = ("clone", "contiguous", "cast", "cast.backward", "sum.backward", "embedding", *channel_norm.rows)
+_ANY_TYPE = ("cat", "clone", "contiguous", "cast", "cast.backward", "sum.backward", "embedding", *channel_norm.rows)

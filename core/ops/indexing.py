@@ -279,6 +279,29 @@ def _parse(x: Tensor, index: Any) -> tuple[tuple[Any, ...] | None, list[Any]]:
     return None if plain else (*key, Ellipsis), arrays
 
 
+def _plain_key(shape: tuple[int, ...], index: Any) -> tuple[tuple[Any, ...], bool] | None:
+    """The key of numbers in range and of slices without a step, and whether it selects alone: most of what is written.
+    None for anything else, and where nothing changes."""
+    items = index if index.__class__ is tuple else (index,)
+    if len(items) > len(shape):
+        return None
+    single, changes = True, False
+    for item, n in zip(items, shape, strict=False):
+        if item.__class__ is int:
+            if not -n <= item < n:
+                return None
+            changes = True
+        elif item.__class__ is slice and item.step is None:
+            for edge in (item.start, item.stop):
+                if edge is not None:
+                    if edge.__class__ is not int:
+                        return None
+                    changes, single = True, False
+        else:
+            return None
+    return ((*items, Ellipsis), single) if changes else None
+
+
 def _basic(x: Tensor, key: tuple[Any, ...]) -> Tensor:
     single = all(isinstance(k, int) or k is Ellipsis or (isinstance(k, slice) and k == slice(None)) for k in key)
     return (_select if single else _slice)(x, key=key)
@@ -337,6 +360,8 @@ def getitem(self: Tensor, index: Any) -> Tensor:
         n = self._a.shape[0]
         if -n <= index < n:
             return _select(self, key=(index, Ellipsis))
+    if (plain := _plain_key(self._a.shape, index)) is not None:
+        return (_select if plain[1] else _slice)(self, key=plain[0])
     key, arrays = _parse(self, index)
     advanced = any(a is not None for a in arrays)
     if key is not None:

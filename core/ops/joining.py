@@ -80,6 +80,13 @@ def cat(tensors: Any, dim: int = 0, *, axis: int | None = None, out: Tensor | No
     tensor([1, 2, 3])
     """
     many = _listed(tensors, "cat")
+    shape, known = many[0]._a.shape, many[0]._kind
+    if len(shape) > 0 and axis is None and out is None and shape != (0,):
+        for t in many:
+            if t._kind is not known or t._a.shape != shape:
+                break
+        else:  # tensors all alike are the most frequent, and need no more questions
+            return _cat(*many, dim=normalize_dim(dim, len(shape), "cat"))
     for i, t in enumerate(many):
         if not t.ndim:
             raise RuntimeError(text(f"zero-dimensional tensor (at position {i}) cannot be concatenated", op="cat",
