@@ -45,8 +45,7 @@ typedef struct {
     REAL *y;
     ptrdiff_t first, count, inside, panels_at_once, row_blocks, limit;
     const conv_pass *pass;
-    ptrdiff_t pass_weights; /* where those of the pass begin */
-    int failed;
+    int paired, failed; /* paired: the next pass goes with it, and its outputs lie between those of this one */
 } NAME(conv);
 
 /* The columns of PANEL pixels from `begin` on, of all of this chunk's. */
@@ -97,17 +96,13 @@ INLINE void NAME(conv_columns)(const NAME(conv) * c, ptrdiff_t begin, columns *t
         }
 }
 
-/* What a comparison of vectors gives: all bits of what counts. */
-typedef __typeof__((NAME(wide)){0} < (NAME(wide)){0}) NAME(mask);
-
 INLINE void NAME(pack_terms)(const int loads, const columns *at, const REAL *planes, const ptrdiff_t *offset,
                              ptrdiff_t taps, ptrdiff_t channel, ptrdiff_t term, ptrdiff_t terms, REAL *to) {
     NAME(mask) since[2][4];
     ptrdiff_t load[2][4];
     _Pragma("GCC unroll 4") for (int q = 0; q < loads; q++) _Pragma("GCC unroll 2") for (int v = 0; v < 2; v++) {
-        NAME(wide) index;
-        for (int j = 0; j < NAME(LANES); j++) index[j] = (REAL)j;
-        since[v][q] = index >= (NAME(wide)){0} + (REAL)at->since[v][q];
+        NAME(items_before)(at->since[v][q], &since[v][q]);
+        since[v][q] = ~since[v][q];
         load[v][q] = at->load[v][q];
     }
     ptrdiff_t t = term % taps;
@@ -143,10 +138,10 @@ PACK(4)
 #undef PACK
 
 /* The panel of terms term.. of the columns. */
-INLINE void NAME(conv_pack)(const NAME(conv) * c, const columns *at, ptrdiff_t group, ptrdiff_t term, ptrdiff_t terms,
-                            REAL *to) {
+INLINE void NAME(conv_pack)(const NAME(conv) * c, const conv_pass *pass, const columns *at, ptrdiff_t group,
+                            ptrdiff_t term, ptrdiff_t terms, REAL *to) {
     const conv_plan *plan = c->plan;
-    const ptrdiff_t *offset = plan->offset + c->pass->first, taps = c->pass->taps, channel = plan->channel;
+    const ptrdiff_t *offset = plan->offset + pass->first, taps = pass->taps, channel = plan->channel;
     const REAL *planes = c->planes + group * c->inside * channel;
     if (!at->exact && at->loads <= 4) {
         switch (at->loads) {
@@ -182,60 +177,95 @@ INLINE void NAME(conv_store)(const NAME(conv) * c, const columns *at, ptrdiff_t 
         }
 }
 
+/* The same of two passes whose outputs alternate. */
+INLINE void NAME(conv_store_both)(const NAME(conv) * c, const columns *at, ptrdiff_t row, ptrdiff_t rows,
+                                  const REAL *even, const REAL *odd) {
+    const ptrdiff_t places = c->s->out[0] * c->s->out[1] * c->s->out[2];
+    for (ptrdiff_t r = 0; r < rows; r++, even += NAME(PANEL), odd += NAME(PANEL))
+        for (int q = 0; q < at->parts; q++) {
+            REAL *y = c->y + at->out[q] + (row + r) * places;
+            const REAL *left = even + at->part[q], *right = odd + at->part[q];
+            INDEPENDENT
+            for (int j = 0; j < at->count[q]; j++) y[2 * j] = left[j], y[2 * j + 1] = right[j];
+        }
+}
+
+/* What an item is made of: panels of columns, and rows of a group. */
+typedef struct {
+    const columns *at;
+    int count;
+    ptrdiff_t group, row, last, of_panel, of_sums;
+    REAL *panels;
+} NAME(part);
+
+/* The sums of a pass, to y, or to `sums` alone where another pass goes with it. */
+INLINE void NAME(conv_part)(const NAME(conv) * c, const conv_pass *pass, const NAME(part) * p, REAL *sums) {
+    const conv_shape *s = c->s;
+    const ptrdiff_t W = NAME(PANEL), terms = c->inside * pass->taps, places = s->out[0] * s->out[1] * s->out[2];
+    const ptrdiff_t depths = terms ? pieces_of(terms, DEPTH) : 1, depth = pieces_of(terms, depths);
+    const REAL *weights = c->weights + pass->first * s->rows * c->inside * s->groups + p->group * s->rows * terms;
+    for (ptrdiff_t d = 0; d < depths; d++) {
+        const ptrdiff_t term = d * depth, here = terms - term < depth ? terms - term : depth;
+        const NAME(strip) strip = {here, 0, 1, 0, 1};
+        for (int q = 0; q < p->count && here; q++)
+            NAME(conv_pack)(c, pass, p->at + q, p->group, term, here, p->panels + q * p->of_panel);
+        for (ptrdiff_t row = p->row; row < p->last; row += 8) {
+            const int rows = p->last - row < 8 ? (int)(p->last - row) : 8;
+            const REAL *a[8];
+            REAL bias[8];
+            for (int r = 0; r < 8; r++) {
+                const ptrdiff_t of = row + (r < rows ? r : rows - 1); /* rows that are none are given and dropped */
+                a[r] = weights + of * terms + term;
+                bias[r] = c->bias ? c->bias[p->group * s->rows + of] : 0;
+            }
+            for (int q = 0; q < p->count; q++) {
+                const columns *at = p->at + q;
+                const int whole = rows == 8 && at->parts == 1 && at->count[0] == W && pass->step[2] == 1;
+                REAL *out = whole ? c->y + at->out[0] + (p->group * s->rows + row) * places
+                                  : sums + q * p->of_sums + (row - p->row) * W;
+                NAME(eight_rows)(rows, at->part[at->parts - 1] + at->count[at->parts - 1], &strip, a,
+                                 p->panels + q * p->of_panel, out, whole ? places : W, bias,
+                                 d ? NAME(ADDED) : NAME(BIASED));
+                if (!whole && d == depths - 1 && !c->paired)
+                    NAME(conv_store)(c, at, p->group * s->rows + row, rows, out);
+            }
+        }
+    }
+}
+
 /* An item: some panels of pixels by a block of rows of a group. */
 VECTOR static void NAME(conv_items)(void *context, ptrdiff_t begin, ptrdiff_t end) {
     NAME(conv) *c = context;
     const conv_shape *s = c->s;
-    const ptrdiff_t W = NAME(PANEL), terms = c->inside * c->pass->taps;
-    const ptrdiff_t depths = pieces_of(terms, DEPTH), depth = depths ? pieces_of(terms, depths) : 0;
-    const ptrdiff_t all = pieces_of(c->count * c->pass->pixels, W), places = s->out[0] * s->out[1] * s->out[2];
-    const ptrdiff_t rows_at_once = pieces_of(pieces_of(s->rows, c->row_blocks), 8) * 8;
-    const ptrdiff_t of_panel = depth * W, of_sums = rows_at_once * W;
+    const ptrdiff_t W = NAME(PANEL), most = c->pass[c->paired].taps > c->pass->taps ? c->pass[1].taps : c->pass->taps;
+    const ptrdiff_t all = pieces_of(c->count * c->pass->pixels, W);
+    const ptrdiff_t rows_at_once = pieces_of(pieces_of(s->rows, c->row_blocks), 8) * 8, terms = c->inside * most;
+    NAME(part) part = {.of_panel = (terms < DEPTH ? terms : DEPTH) * W, .of_sums = rows_at_once * W};
     columns *at = malloc(sizeof(columns) * PANELS);
-    size_t capacity, size = sizeof(REAL) * (size_t)(PANELS * (of_panel + of_sums));
-    REAL *panels = memory_take(size < MEMORY_SMALLEST ? MEMORY_SMALLEST : size, &capacity);
-    if (!at || !panels) {
+    size_t capacity, size = sizeof(REAL) * (size_t)(PANELS * (part.of_panel + (1 + c->paired) * part.of_sums));
+    part.panels = memory_take(size < MEMORY_SMALLEST ? MEMORY_SMALLEST : size, &capacity);
+    if (!at || !part.panels) {
         c->failed = 1;
-        if (panels) memory_give(panels, capacity);
+        if (part.panels) memory_give(part.panels, capacity);
         free(at);
         return;
     }
-    REAL *sums = panels + PANELS * of_panel;
+    REAL *sums = part.panels + PANELS * part.of_panel, *others = sums + PANELS * part.of_sums;
+    part.at = at;
     for (ptrdiff_t item = begin; item < end; item++) {
-        const ptrdiff_t block = item % c->row_blocks, group = item / c->row_blocks % s->groups;
-        const ptrdiff_t panel = item / c->row_blocks / s->groups * c->panels_at_once;
-        const ptrdiff_t high = block * rows_at_once + rows_at_once, last = high < s->rows ? high : s->rows;
-        const int count = (int)(all - panel < c->panels_at_once ? all - panel : c->panels_at_once);
-        const REAL *weights = c->weights + c->pass_weights + group * s->rows * terms;
-        for (int q = 0; q < count; q++) NAME(conv_columns)(c, (panel + q) * W, at + q);
-        for (ptrdiff_t d = 0; d < (depths ? depths : 1); d++) {
-            const ptrdiff_t term = d * depth, here = terms - term < depth ? terms - term : depth;
-            const NAME(strip) strip = {here, 0, 1, 0, 1};
-            for (int q = 0; q < count && here; q++)
-                NAME(conv_pack)(c, at + q, group, term, here, panels + q * of_panel);
-            for (ptrdiff_t row = block * rows_at_once; row < last; row += 8) {
-                const int rows = last - row < 8 ? (int)(last - row) : 8;
-                const REAL *a[8];
-                REAL bias[8];
-                for (int r = 0; r < 8; r++) {
-                    const ptrdiff_t of = row + (r < rows ? r : rows - 1); /* rows that are none are given and dropped */
-                    a[r] = weights + of * terms + term;
-                    bias[r] = c->bias ? c->bias[group * s->rows + of] : 0;
-                }
-                for (int q = 0; q < count; q++) {
-                    const int whole = rows == 8 && at[q].parts == 1 && at[q].count[0] == W && c->pass->step[2] == 1;
-                    REAL *out = whole ? c->y + at[q].out[0] + (group * s->rows + row) * places
-                                      : sums + q * of_sums + (row - block * rows_at_once) * W;
-                    const int start = d ? NAME(ADDED) : NAME(BIASED);
-                    const ptrdiff_t columns_here = at[q].part[at[q].parts - 1] + at[q].count[at[q].parts - 1];
-                    NAME(eight_rows)(rows, whole ? W : columns_here, &strip, a, panels + q * of_panel, out,
-                                     whole ? places : W, bias, start);
-                    if (!whole && d >= depths - 1) NAME(conv_store)(c, at + q, group * s->rows + row, rows, out);
-                }
-            }
-        }
+        const ptrdiff_t block = item % c->row_blocks, panel = item / c->row_blocks / s->groups * c->panels_at_once;
+        part.group = item / c->row_blocks % s->groups, part.row = block * rows_at_once;
+        part.last = part.row + rows_at_once < s->rows ? part.row + rows_at_once : s->rows;
+        part.count = (int)(all - panel < c->panels_at_once ? all - panel : c->panels_at_once);
+        for (int q = 0; q < part.count; q++) NAME(conv_columns)(c, (panel + q) * W, at + q);
+        NAME(conv_part)(c, c->pass, &part, sums);
+        if (!c->paired) continue;
+        NAME(conv_part)(c, c->pass + 1, &part, others);
+        for (int q = 0; q < part.count; q++)
+            NAME(conv_store_both)(c, at + q, part.group * s->rows + part.row, part.last - part.row,
+                                  sums + q * part.of_sums, others + q * part.of_sums);
     }
-    memory_give(panels, capacity);
+    memory_give(part.panels, capacity);
     free(at);
 }
 
@@ -280,9 +310,9 @@ static void NAME(conv_chunk)(NAME(conv) * c, REAL *planes, const REAL *x) {
                                          s->groups * s->rows, places);
     const ptrdiff_t all = parallel_get_threads(), threads = as->threads && as->threads < all ? as->threads : all;
     c->planes = NAME(planes_of)(s, c->plan, x, c->first, c->count, planes);
-    for (ptrdiff_t i = 0; i < c->plan->passes; i++) {
-        c->pass = c->plan->pass + i;
-        c->pass_weights = c->pass->first * s->rows * c->inside * s->groups;
+    const int paired = s->transposed && s->stride[2] == 2 && s->out[2] % 2 == 0;
+    for (ptrdiff_t i = 0; i < c->plan->passes; i += 1 + paired) {
+        c->pass = c->plan->pass + i, c->paired = paired;
         const ptrdiff_t panels = pieces_of(c->count * c->pass->pixels, NAME(PANEL));
         c->panels_at_once = as->block && as->block < PANELS ? as->block : PANELS;
         c->row_blocks = pieces_of(s->rows, as->rows ? as->rows : ROWS);
@@ -292,7 +322,7 @@ static void NAME(conv_chunk)(NAME(conv) * c, REAL *planes, const REAL *x) {
                c->row_blocks * 16 < s->rows)
             c->row_blocks++;
         const double products = (double)(c->count * c->pass->pixels) * (double)(s->groups * s->rows) *
-                                (double)(c->inside * c->pass->taps + 8);
+                                (double)(c->inside * (c->pass->taps + c->pass[paired].taps) / 2 * (1 + paired) + 8);
         parallel_for_as(as, pieces_of(panels, c->panels_at_once) * s->groups * c->row_blocks, products / 6,
                         NAME(conv_items), c);
     }

@@ -18,7 +18,7 @@ typedef struct {
 } conv_pass;
 
 typedef struct {
-    ptrdiff_t lead[3], step[3], slots[3], extent[3]; /* index m of a plane is index m step + phase - lead of the source */
+    ptrdiff_t lead[3], step[3], slots[3], extent[3]; /* index m of a plane is m step + phase - lead of the source */
     ptrdiff_t *phase[3];                             /* (slots,) */
     ptrdiff_t plane, channel;                        /* items of a plane, of all planes of a channel */
     int as_it_lies;                                  /* the source is its own planes */
@@ -26,6 +26,7 @@ typedef struct {
     conv_pass *pass;
     ptrdiff_t *offset, *tap; /* where a tap lies in the planes of a channel, and its index in the kernel */
     ptrdiff_t farthest;      /* the largest offset */
+    ptrdiff_t reach;         /* items of the source from its first to its last; 0 where it runs backwards */
     ptrdiff_t chunk;         /* samples whose planes are laid out together */
 } conv_plan;
 
@@ -39,7 +40,8 @@ INLINE int conv_is_direct(const conv_shape *s, const conv_plan *p) {
 }
 
 #define DECLARE(T, S)                                                                                                \
-    int conv_direct_##S(const conv_shape *s, const conv_plan *plan, const T *x, const T *weights, const T *bias, T *y); \
+    int conv_direct_##S(const conv_shape *s, const conv_plan *plan, const T *x, const T *weights, const T *bias,      \
+                        T *y);                                                                                      \
     int conv_direct_weight_##S(const conv_shape *s, const conv_plan *plan, const T *x, const T *g, T *gw);
 DECLARE(float, f32)
 DECLARE(double, f64)

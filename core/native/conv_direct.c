@@ -31,13 +31,13 @@ typedef struct {
     const conv_plan *plan;
     const REAL *x, *weights, *bias, *g;
     REAL *y;
-    ptrdiff_t places, inside, beyond; /* beyond: items of g */
-    span *spans;                      /* of all passes */
-    ptrdiff_t *first_span;            /* (passes + 1,) */
+    ptrdiff_t places, inside, beyond, count; /* beyond: items of g; count: spans of the first pass */
+    span *spans;                             /* of all passes, the last of each repeated to fill up fours */
+    ptrdiff_t *first_span;                   /* (passes + 1,) */
     int failed;
 } NAME(direct);
 
-static ptrdiff_t NAME(list_spans)(NAME(direct) * c) {
+static void NAME(list_spans)(NAME(direct) * c) {
     ptrdiff_t count = 0;
     for (ptrdiff_t i = 0; i < c->plan->passes; i++) {
         const conv_pass *p = c->plan->pass + i;
@@ -52,8 +52,10 @@ static ptrdiff_t NAME(list_spans)(NAME(direct) * c) {
                         p->origin + (z * p->step[0] * out[1] + y * p->step[1]) * out[2] + x * p->step[2];
                     c->spans[count].length = (int)(rest < NAME(LANES) ? rest : NAME(LANES));
                 }
+        if (i == 0) c->count = count;
+        for (; (count - c->first_span[i]) % 4; count++) c->spans[count] = c->spans[count - 1];
     }
-    return c->first_span[c->plan->passes] = count;
+    c->first_span[c->plan->passes] = count;
 }
 
 /* Memory for the lists and, for `most` more items, for one thread. */
@@ -66,7 +68,7 @@ static int NAME(begin)(NAME(direct) * c) {
     ptrdiff_t most = 0;
     for (ptrdiff_t i = 0; i < c->plan->passes; i++) {
         const conv_pass *p = c->plan->pass + i;
-        most += p->n[0] * p->n[1] * pieces_of(p->n[2], NAME(LANES));
+        most += p->n[0] * p->n[1] * pieces_of(p->n[2], NAME(LANES)) + 3;
     }
     c->spans = malloc(sizeof(span) * (size_t)(most + 1));
     c->first_span = malloc(sizeof(ptrdiff_t) * (size_t)(c->plan->passes + 1));
@@ -79,6 +81,11 @@ static int NAME(end)(NAME(direct) * c) {
     free(c->spans);
     free(c->first_span);
     return !c->failed;
+}
+
+INLINE void NAME(lay_one)(const NAME(direct) * c, ptrdiff_t n, ptrdiff_t channel, REAL *to) {
+    const ptrdiff_t at = n * c->s->x_stride[0] + channel * c->s->x_stride[1];
+    NAME(lay_channel)(c->s, c->plan, c->x + at, c->plan->reach - at, to);
 }
 
 /* --- forward --- */
@@ -113,8 +120,7 @@ VECTOR static void NAME(direct_items)(void *context, ptrdiff_t begin, ptrdiff_t 
     for (ptrdiff_t item = begin; item < end; item++) {
         const ptrdiff_t n = item / s->groups, group = item % s->groups;
         for (ptrdiff_t k = 0; k < c->inside; k++)
-            NAME(lay_channel)(s, c->plan, c->x + n * s->x_stride[0] + (group * c->inside + k) * s->x_stride[1],
-                              planes + k * c->plan->channel);
+            NAME(lay_one)(c, n, group * c->inside + k, planes + k * c->plan->channel);
         for (ptrdiff_t row = 0; row < s->rows; row++) {
             const ptrdiff_t channel = group * s->rows + row;
             REAL *y = c->y + (n * s->groups * s->rows + channel) * c->places;
@@ -126,8 +132,7 @@ VECTOR static void NAME(direct_items)(void *context, ptrdiff_t begin, ptrdiff_t 
                 const span *at = c->spans + c->first_span[i], *last = c->spans + c->first_span[i + 1];
                 for (; last - at >= SPANS; at += SPANS)
                     NAME(spans_of_row)(SPANS, c, pass, at, planes, w, bias, y);
-                for (; last - at >= 4; at += 4) NAME(spans_of_row)(4, c, pass, at, planes, w, bias, y);
-                for (; last > at; at++) NAME(spans_of_row)(1, c, pass, at, planes, w, bias, y);
+                for (; last > at; at += 4) NAME(spans_of_row)(4, c, pass, at, planes, w, bias, y);
             }
         }
     }
@@ -148,19 +153,7 @@ int NAME(conv_direct)(const conv_shape *s, const conv_plan *plan, const REAL *x,
 
 /* --- the gradient of the weights --- */
 
-/* What a comparison of vectors gives: all bits of what counts. */
-typedef __typeof__((NAME(wide)){0} < (NAME(wide)){0}) NAME(mask);
-
-/* The first `length` of a vector's items. */
-INLINE NAME(mask) NAME(first_items)(int length) {
-    NAME(wide) index;
-    for (int j = 0; j < NAME(LANES); j++) index[j] = (REAL)j;
-    return index < (NAME(wide)){0} + (REAL)length;
-}
-
-INLINE NAME(wide) NAME(masked)(const REAL *from, NAME(mask) mask) {
-    return (NAME(wide))((NAME(mask))*(const NAME(wide) *)from & mask);
-}
+#define MASKED(from, mask) ((NAME(wide))((NAME(mask))*(const NAME(wide) *)(from) & mask))
 
 INLINE void NAME(taps_of_spans)(const int taps, const NAME(direct) * c, ptrdiff_t count, const REAL *planes,
                                 const ptrdiff_t *offset, const REAL *g, NAME(wide) * sums) {
@@ -174,20 +167,22 @@ INLINE void NAME(taps_of_spans)(const int taps, const NAME(direct) * c, ptrdiff_
                 right * *(const NAME(wide) *)(from + offset[t]);
             continue;
         }
-        const NAME(mask) mask = NAME(first_items)(at->length);
+        NAME(mask) mask;
+        NAME(items_before)(at->length, &mask);
         NAME(wide) right = {0};
-        if (c->beyond - (given - c->g) >= NAME(LANES)) right = NAME(masked)(given, mask);
+        if (c->beyond - (given - c->g) >= NAME(LANES)) right = MASKED(given, mask);
         else memcpy(&right, given, sizeof(REAL) * (size_t)at->length); /* the end of g */
-        _Pragma("GCC unroll 8") for (int t = 0; t < taps; t++) s[t] += right * NAME(masked)(from + offset[t], mask);
+        _Pragma("GCC unroll 8") for (int t = 0; t < taps; t++) s[t] += right * MASKED(from + offset[t], mask);
     }
     _Pragma("GCC unroll 8") for (int t = 0; t < taps; t++) sums[t] = s[t];
 }
+#undef MASKED
 
 VECTOR static void NAME(direct_weight_items)(void *context, ptrdiff_t begin, ptrdiff_t end) {
     NAME(direct) *c = context;
     const conv_shape *s = c->s;
     const conv_plan *plan = c->plan;
-    const ptrdiff_t taps = plan->pass[0].taps, all = s->rows * taps, count = c->first_span[1];
+    const ptrdiff_t taps = plan->pass[0].taps, all = s->rows * taps, count = c->count;
     size_t capacity;
     REAL *planes = NAME(own)(c, all * NAME(LANES), &capacity);
     if (!planes) {
@@ -199,7 +194,7 @@ VECTOR static void NAME(direct_weight_items)(void *context, ptrdiff_t begin, ptr
         const ptrdiff_t group = item / c->inside, k = item % c->inside;
         memset(sums, 0, sizeof(REAL) * (size_t)(all * NAME(LANES)));
         for (ptrdiff_t n = 0; n < s->batch; n++) {
-            NAME(lay_channel)(s, plan, c->x + n * s->x_stride[0] + item * s->x_stride[1], planes);
+            NAME(lay_one)(c, n, item, planes);
             for (ptrdiff_t row = 0; row < s->rows; row++) {
                 const REAL *g = c->g + ((n * s->groups + group) * s->rows + row) * c->places;
                 NAME(wide) *to = sums + row * taps;

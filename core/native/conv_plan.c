@@ -102,6 +102,10 @@ int conv_plan_make(conv_plan *p, const conv_shape *s, size_t item_bytes) {
         p->channel *= p->slots[d];
     }
     p->channel *= p->plane;
+    const ptrdiff_t sizes[5] = {s->batch, s->channels, s->size[0], s->size[1], s->size[2]};
+    p->reach = 1;
+    for (int d = 0; d < 5; d++)
+        if (p->reach) p->reach = s->x_stride[d] < 0 ? 0 : p->reach + (sizes[d] - 1) * s->x_stride[d];
     p->as_it_lies &= s->x_stride[1] == p->channel && s->x_stride[0] == p->channel * s->channels;
     p->chunk = s->batch;
     if (made && !p->as_it_lies) {

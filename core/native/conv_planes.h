@@ -14,10 +14,47 @@ typedef struct {
     ptrdiff_t first;
 } NAME(laying);
 
-/* The planes of one channel of one sample. */
-INLINE void NAME(lay_channel)(const conv_shape *s, const conv_plan *p, const REAL *x, REAL *to) {
+/* What a comparison of vectors gives: all bits of what counts. */
+typedef __typeof__((NAME(wide)){0} < (NAME(wide)){0}) NAME(mask);
+
+/* The items of a vector that come before one. */
+INLINE void NAME(items_before)(ptrdiff_t length, NAME(mask) * to) {
+    NAME(wide) index;
+    for (int j = 0; j < NAME(LANES); j++) index[j] = (REAL)j;
+    *to = index < (NAME(wide)){0} + (REAL)length;
+}
+
+/* A row of a plane, `low` zeros, what there is of x up to `high`, zeros to `width`. */
+INLINE void NAME(lay_row)(const REAL *row, ptrdiff_t step, ptrdiff_t low, ptrdiff_t high, ptrdiff_t width, REAL *to) {
+    for (ptrdiff_t m = 0; m < low; m++) to[m] = 0;
+    if (step == 1) memcpy(to + low, row + low, sizeof(REAL) * (size_t)(high - low));
+    else if (step == 2)
+        for (ptrdiff_t m = low; m < high; m++) to[m] = row[2 * m];
+    else
+        for (ptrdiff_t m = low; m < high; m++) to[m] = row[m * step];
+    for (ptrdiff_t m = high; m < width; m++) to[m] = 0;
+}
+
+/* The same of neighbours, in whole vectors: zeros run over into what is laid next, and loads beyond what counts. */
+INLINE void NAME(lay_row_and_more)(const REAL *row, ptrdiff_t low, ptrdiff_t high, ptrdiff_t width, REAL *to) {
+    ptrdiff_t m = 0;
+    for (; m < low; m += NAME(LANES)) *(NAME(wide) *)(to + m) = (NAME(wide)){0};
+    for (m = low; m + NAME(LANES) <= high; m += NAME(LANES))
+        *(NAME(wide) *)(to + m) = *(const NAME(wide) *)(row + m);
+    if (m < high) {
+        NAME(mask) mask;
+        NAME(items_before)(high - m, &mask);
+        *(NAME(wide) *)(to + m) = (NAME(wide))((NAME(mask))*(const NAME(wide) *)(row + m) & mask);
+        m += NAME(LANES);
+    }
+    for (; m < width; m += NAME(LANES)) *(NAME(wide) *)(to + m) = (NAME(wide)){0};
+}
+
+/* The planes of one channel of one sample; x has `beyond` items from here on. */
+INLINE void NAME(lay_channel)(const conv_shape *s, const conv_plan *p, const REAL *x, ptrdiff_t beyond, REAL *to) {
     const ptrdiff_t width = p->extent[2], step = p->step[2], apart = s->x_stride[4];
     const ptrdiff_t slots = p->slots[0] * p->slots[1] * p->slots[2];
+    const REAL *end = to + p->channel;
     for (ptrdiff_t slot = 0; slot < slots; slot++) {
         const ptrdiff_t of[3] = {slot / p->slots[2] / p->slots[1], slot / p->slots[2] % p->slots[1],
                                  slot % p->slots[2]};
@@ -26,22 +63,18 @@ INLINE void NAME(lay_channel)(const conv_shape *s, const conv_plan *p, const REA
         ptrdiff_t high = s->size[2] > from ? pieces_of(s->size[2] - from, step) : 0;
         if (high > width) high = width;
         if (low > high) low = high;
+        const ptrdiff_t over = pieces_of(width, NAME(LANES)) * NAME(LANES) + NAME(LANES); /* what a row may run over */
         for (ptrdiff_t z = 0; z < p->extent[0]; z++)
             for (ptrdiff_t y = 0; y < p->extent[1]; y++, to += width) {
                 const ptrdiff_t at_z = z * p->step[0] + p->phase[0][of[0]] - p->lead[0];
                 const ptrdiff_t at_y = y * p->step[1] + p->phase[1][of[1]] - p->lead[1];
-                if (at_z < 0 || at_z >= s->size[0] || at_y < 0 || at_y >= s->size[1]) {
-                    memset(to, 0, sizeof(REAL) * (size_t)width);
-                    continue;
-                }
-                const REAL *row = x + at_z * s->x_stride[2] + at_y * s->x_stride[3] + from * apart;
-                for (ptrdiff_t m = 0; m < low; m++) to[m] = 0;
-                if (step * apart == 1) memcpy(to + low, row + low, sizeof(REAL) * (size_t)(high - low));
-                else if (step * apart == 2)
-                    for (ptrdiff_t m = low; m < high; m++) to[m] = row[2 * m];
-                else
-                    for (ptrdiff_t m = low; m < high; m++) to[m] = row[m * step * apart];
-                for (ptrdiff_t m = high; m < width; m++) to[m] = 0;
+                const int none = at_z < 0 || at_z >= s->size[0] || at_y < 0 || at_y >= s->size[1];
+                const ptrdiff_t row = at_z * s->x_stride[2] + at_y * s->x_stride[3] + from * apart;
+                if (none && end - to < over) NAME(lay_row)(x, 1, width, width, width, to);
+                else if (none) NAME(lay_row_and_more)(x, width, width, width, to);
+                else if (step * apart == 1 && end - to >= over && row + high + NAME(LANES) <= beyond)
+                    NAME(lay_row_and_more)(x + row, low, high, width, to);
+                else NAME(lay_row)(x + row, step * apart, low, high, width, to);
             }
     }
 }
@@ -49,11 +82,10 @@ INLINE void NAME(lay_channel)(const conv_shape *s, const conv_plan *p, const REA
 VECTOR static void NAME(lay_planes)(void *context, ptrdiff_t begin, ptrdiff_t end) {
     const NAME(laying) *c = context;
     const conv_shape *s = c->s;
-    for (ptrdiff_t item = begin; item < end; item++)
-        NAME(lay_channel)(s, c->plan,
-                          c->x + (c->first + item / s->channels) * s->x_stride[0] +
-                              item % s->channels * s->x_stride[1],
-                          c->planes + item * c->plan->channel);
+    for (ptrdiff_t item = begin; item < end; item++) {
+        const ptrdiff_t at = (c->first + item / s->channels) * s->x_stride[0] + item % s->channels * s->x_stride[1];
+        NAME(lay_channel)(s, c->plan, c->x + at, c->plan->reach - at, c->planes + item * c->plan->channel);
+    }
 }
 
 /* What begins at sample `first`, as planes: laid out in `planes`, or x itself. */

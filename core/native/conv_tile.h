@@ -44,8 +44,9 @@ BLOCK(narrow_rows, NAME(narrow))
 
 /* The loops are functions of their own: inlined, they found no registers for eight addresses, a fifth slower. */
 #define KERNEL(stem, block, rows, vectors)                                                                            \
-    VECTOR static __attribute__((noinline)) void NAME(stem)(const NAME(strip) * s, const REAL *const *a, const REAL *b, \
-                                                            REAL *out, ptrdiff_t ldo, const REAL *bias, int start) {  \
+    VECTOR static __attribute__((noinline)) void NAME(stem)(const NAME(strip) * s, const REAL *const *a,              \
+                                                            const REAL *b, REAL *out, ptrdiff_t ldo,                  \
+                                                            const REAL *bias, int start) {                            \
         NAME(block)(rows, vectors, s, a, b, out, ldo, bias, start);                                                   \
     }
 KERNEL(wide_8_2, wide_rows, 8, 2)

@@ -26,7 +26,7 @@ typedef struct {
     const conv_shape *s;
     const conv_plan *plan;
     const REAL *planes, *g;
-    REAL *gw, *panels, *sums; /* panels (group, panel, pixel of the chunk, PANEL); sums (group, panel, tile, 8, PANEL) */
+    REAL *gw, *panels, *sums; /* (group, panel, pixel of the chunk, PANEL), (group, panel, tile, 8, PANEL) */
     ptrdiff_t first, count, chunks, places, inside, terms; /* terms: channels of a group by taps */
     ptrdiff_t across, tiles, tiles_at_once;                /* panels of a group's outputs, eights of terms */
     ptrdiff_t size[4], apart[4], parts[3], part[3];        /* pixels by loop, innermost first, and its blocks */
@@ -62,10 +62,12 @@ static void NAME(cut_pixels)(NAME(by_weight) * c) {
     for (int d = 0; d < 4; d++) {
         if (size[d] == 1) continue;
         if (loops && c->size[loops - 1] * c->apart[loops - 1] == apart[d]) c->size[loops - 1] *= size[d];
-        else if (!loops && apart[d] != 1) c->size[0] = c->apart[0] = 1, c->size[1] = size[d], c->apart[1] = apart[d], loops = 2;
+        else if (!loops && apart[d] != 1)
+            c->size[0] = c->apart[0] = 1, c->size[1] = size[d], c->apart[1] = apart[d], loops = 2;
         else c->size[loops] = size[d], c->apart[loops++] = apart[d];
     }
-    for (; loops < 4; loops++) c->size[loops] = 1, c->apart[loops] = loops ? c->size[loops - 1] * c->apart[loops - 1] : 1;
+    for (; loops < 4; loops++)
+        c->size[loops] = 1, c->apart[loops] = loops ? c->size[loops - 1] * c->apart[loops - 1] : 1;
     ptrdiff_t room = PIXELS;
     for (int d = 0; d < 3; d++) {
         const ptrdiff_t most = room < 1 ? 1 : room;

@@ -60,6 +60,13 @@ int walk_setup(PyObject *module);
 /* Adds what module_back.c has; -1 on an error. */
 int back_setup(PyObject *module);
 
+/* `out` is a view of x, made by `structured` with `params`: it shares the version counter and knows the way. 1 where
+   Python must say it. -1 on an error. */
+int mark_view(PyObject *structured, Tensor *x, Tensor *out, PyObject *params, int recording);
+
+/* Readies what module_views.c has; -1 on an error. */
+int views_setup(void);
+
 /* Adds what module_operate.c has; -1 on an error. */
 int operate_setup(PyObject *module);
 

@@ -1,0 +1,63 @@
+"""The fuzzer itself: some of its cases, and that it finds kernels which read, write or compute what they should not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from core import backends
+from core.backends import cpu
+
+from . import fuzz
+
+
+@pytest.fixture
+def swap(monkeypatch: pytest.MonkeyPatch) -> Any:
+    def swap(name: str, run: Any) -> None:
+        monkeypatch.setitem(cpu._table, name, cpu._table[name]._replace(run=run))
+        backends.rows.cache_clear()
+
+    yield swap
+    monkeypatch.undo()
+    backends.rows.cache_clear()
+
+
+def test_some_cases() -> None:
+    for case in range(150):
+        fuzz.run(case)
+
+
+def first_of(name: str) -> int:
+    """A case of that op."""
+    for case in range(100_000):
+        rng = np.random.default_rng(case)
+        rng.integers(1, 4)
+        dtype = str(rng.choice(["float32", "float32", "float64", "bfloat16"]))
+        if rng.random() >= 0.25 and str(rng.choice(list(fuzz.CASES))) == name and dtype == "float64":
+            return case
+    raise AssertionError(name)
+
+
+def test_what_it_finds(swap: Any) -> None:
+    case, right = first_of("matmul"), cpu._table["matmul"].run
+    assert fuzz.run(case) == "matmul"
+
+    def beyond(a: Any, b: Any) -> Any:
+        y = right(a, b)
+        y.reshape(-1)[-1] += np.lib.stride_tricks.as_strided(a, (1,), (8,))[0] * 0 + 1e-3
+        return y
+
+    swap("matmul", beyond)
+    with pytest.raises(fuzz.Wrong, match="items are wrong"):
+        fuzz.run(case)
+
+    def write(a: Any, b: Any) -> Any:
+        y = right(a, b)
+        a.flat[0] = 7.0
+        return y
+
+    swap("matmul", write)
+    with pytest.raises(fuzz.Wrong):
+        fuzz.run(case)

@@ -1,0 +1,106 @@
+"""The C path of structured ops, forward and backward: it says and keeps what the general way does."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+
+import numpy as np
+import pytest
+
+import core
+from core import dispatch, native
+from core.op import functions, table
+from core.source import locate
+
+pytestmark = pytest.mark.skipif(native.module is None, reason="the C extension is not built")
+
+
+def _same(a: core.Tensor, b: core.Tensor) -> None:
+    assert a.shape == b.shape
+    assert a.dtype is b.dtype
+    assert a.requires_grad == b.requires_grad
+    np.testing.assert_array_equal(a.detach().numpy(), b.detach().numpy())
+    n, m = a.grad_fn, b.grad_fn
+    assert (n is None) == (m is None)
+    if n is not None:
+        assert (n.op, n.params, n.kind, n.nrs, n.versions) == (m.op, m.params, m.kind, m.nrs, m.versions)
+        assert [e is None for e in n.edges] == [e is None for e in m.edges]
+        assert [s is None for s in n.storages] == [s is None for s in m.storages]
+
+
+@pytest.mark.parametrize(
+    ("name", "shapes", "params"),
+    [("sum", [(3, 4)], {"dim": (1,), "keepdim": False}), ("softmax", [(3, 4)], {"dim": -1}),
+     ("view", [(3, 4)], {"shape": (12,)}), ("select", [(3, 4)], {"key": (1, Ellipsis)}),
+     ("matmul", [(3, 4), (4, 2)], {}), ("cat", [(1, 4), (2, 4)], {"dim": 0}), ("argmax", [(3, 4)], {})],
+)  # fmt: skip
+@pytest.mark.parametrize("grad", [False, True])
+def test_the_same_as_the_general_way(name, shapes, params, grad):
+    op, rng = table[name], np.random.default_rng(0)
+    params = {**op.params, **params}
+    tensors = [core.tensor(rng.standard_normal(s)).requires_grad_(grad) for s in shapes]
+    _same(
+        functions.get("_" + name, native_form(op))(*tensors, **params),
+        dispatch.call_operation(op, tuple(tensors), params),
+    )
+
+
+def native_form(op):
+    """The op as dispatch makes it, without the public function around it."""
+    found = dispatch.callable_operation(op)
+    assert isinstance(found, native.module.Structured)
+    return found
+
+
+def test_views_share_the_counter_and_know_the_way():
+    x = core.arange(6.0).requires_grad_()
+    y = (x * 1).reshape(2, 3)[1]
+    assert y._base is not None
+    assert y._version == y._base._version == 0
+    y._base[3] = 7.0
+    assert y._version == 1
+    assert y[0].item() == 7.0
+    y.sum().backward()
+    np.testing.assert_array_equal(x.grad.numpy(), [0, 0, 0, 0, 1, 1])
+
+
+def test_the_line_is_the_users():
+    y = core.ones(2, 3, requires_grad=True).reshape(6)
+    assert locate(*y.grad_fn.place).code == "core.ones(2, 3, requires_grad=True).reshape(6)"
+
+
+def test_a_write_to_what_was_saved_is_noticed():
+    a, b = core.ones(2, 2, requires_grad=True), core.ones(2, 2)
+    y = a @ b
+    b.add_(1)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        y.sum().backward()
+
+
+def test_what_was_saved_is_let_go():
+    a = core.ones(2, 2, requires_grad=True)
+    b = core.ones(2, 2) * 2
+    gone = weakref.ref(b._a)
+    y = (a @ b).sum()
+    del b
+    y.backward()
+    gc.collect()
+    assert gone() is None
+    with pytest.raises(RuntimeError, match="backward through the graph a second time"):
+        y.backward()
+
+
+def test_parameters_that_do_not_exist_are_an_error():
+    with pytest.raises(TypeError, match="unexpected keyword argument"):
+        native_form(table["softmax"])(core.ones(2), dims=0)
+
+
+def test_sums_of_gradients_in_any_order_of_arrival():
+    x = core.ones(3, requires_grad=True)
+    parts = [x * k for k in range(5)]
+    sum(p.sum() for p in reversed(parts)).backward()
+    np.testing.assert_array_equal(x.grad.numpy(), [10, 10, 10])
+    p, q = (x * 1).split([1, 2])
+    (p.sum() + q.exp().sum() + p.sum()).backward()
+    np.testing.assert_allclose(x.grad.numpy(), [12, 10 + np.e, 10 + np.e], rtol=1e-6)
