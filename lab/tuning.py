@@ -34,6 +34,9 @@ USAGE = (
 )
 
 
+AXES = """HEADS are batches x heads, PLANES images x channels, PLACES height x width of what is written, TAPS those of
+the window, SLICES as many as are moved, INNER what lies side by side, ITEMS all elements; of TENSORS, those of each."""
+
 OWN = "this is a C kernel of the tuner's own; your cells' ops run BLAS or core's C, and stay as fast as they are."
 
 
@@ -391,7 +394,7 @@ def listing() -> str:
     rows = [problems.listed(problems.known())]
     rows += ["  ITEMS, in Triton, printed from any elementwise op", "    such as tanh_kernel  gelu_erf_kernel"]
     rows += ["  TENSORSxITEMS, in Triton, printed from any optimizer's step", "    such as adamw_step_kernel"]
-    return "\n".join([USAGE, "", "KERNEL by the SHAPE that it takes:", *rows])
+    return "\n".join([USAGE, "", "KERNEL by the SHAPE that it takes:", *rows, "", AXES])
 
 
 def main(argv: list[str]) -> int:

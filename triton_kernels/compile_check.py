@@ -8,7 +8,8 @@ default config. ``--quick`` is for every change: for sm_90 the default configs o
 more that every value of every tunable occurs; elsewhere the defaults in bfloat16; the printed kernels for one GPU of
 each maker.
 Prints a row a kernel, dtype and target, and each failure when it happens; exits with 1 where a compilation fails, or
-where a default config spills or does not fit. Compiled kernels are kept in Triton's cache: the second run takes a tenth of the time.
+where a default config spills or does not fit. Compiled kernels are kept in Triton's cache: the second run takes a tenth
+of the first's time.
 """
 
 from __future__ import annotations

@@ -96,10 +96,10 @@ def attempt(worker: Any, task: Task, built: Built | Failed | None = None) -> Att
 def _time(worker: Any, task: Task, done: Attempt) -> None:
     """Race a config whose answer is right."""
 
-    def pairs(count: int, beside: Config | None, value: float) -> tuple[list[float], list[float]]:
-        samples = count * (2 if beside else 1)
-        done.launches += samples
-        mine, other = worker.call("pairs", task.config, beside, count, limit_s=timing_limit(samples + 4, value))
+    def pairs(count: int) -> tuple[list[float], list[float]]:
+        done.launches += 2 * count
+        limit = timing_limit(2 * count + 4, task.value)
+        mine, other = worker.call("pairs", task.config, task.anchor, count, limit_s=limit)
         return mine, other
 
     if task.steady:
@@ -112,11 +112,25 @@ def _time(worker: Any, task: Task, done: Attempt) -> None:
         done.race = Race(1.0, _CONFIRMING, False, tuple(mine))
         done.value = done.time_ms = float(np.median(mine))
         return
-    done.race = race(lambda count: pairs(count, task.anchor, task.value))
+    done.race = race(pairs)
     done.value, done.time_ms = done.race.ratio * task.value, float(np.median(done.race.samples))
     if done.value < task.value:
-        # What wins by luck in one race would carry its luck into all that is raced against it: after ten such winners
-        # the product of ratios was a tenth of the truth. So it is taken anew, beside the default.
-        mine, other = pairs(_CONFIRMING, task.default, task.default_ms)
-        ratio, *between = interval(np.array(mine) / np.array(other))
-        done.value, done.time_ms, done.between = ratio * task.default_ms, float(np.median(mine)), tuple(between)
+        _confirm(worker, task, done)
+
+
+def _confirm(worker: Any, task: Task, done: Attempt) -> None:
+    """Take a config that has just won a race anew, in turn with the best so far and the default.
+
+    What wins by luck in one race would carry its luck into all that is raced against it: after ten such winners the
+    product of ratios was a tenth of the truth. A ratio to the default alone is no better where the default's own time
+    jumps, as threads' do on a busy machine. So the worse of the two counts.
+    """
+    assert task.anchor is not None
+    asked = [task.config, task.default, *([task.anchor] if task.anchor != task.default else [])]
+    samples = _CONFIRMING * len(asked)
+    limit = timing_limit(samples + 2 * len(asked), task.default_ms)
+    done.launches += samples
+    times = np.array(worker.call("rounds", asked, _CONFIRMING, len(task.known), limit_s=limit))
+    ratio, *between = interval(times[0] / times[1])
+    done.value = max(ratio * task.default_ms, float(np.median(times[0] / times[-1])) * task.value)
+    done.time_ms, done.between = float(np.median(times[0])), tuple(between)

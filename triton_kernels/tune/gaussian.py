@@ -41,8 +41,7 @@ class Process:
     def __init__(self, codes: np.ndarray, coordinates: Sequence[np.ndarray]) -> None:
         self.codes, self.coordinates = codes, coordinates
         self.owner = np.repeat(np.arange(len(coordinates)), [c.shape[1] for c in coordinates])
-        self.lengths = np.full(len(self.owner), 0.6 * math.sqrt(max(len(self.owner), 1) / 3.0))
-        self.noise = 1e-2
+        self.lengths, self.noise = self._first(), 1e-2
         self.rows: list[int] = []
         self.expected: np.ndarray | None = None  # what `y` is relative to at every row, where it is not 0
         self.kept = np.arange(len(codes))
@@ -173,6 +172,17 @@ class Process:
         logs = _ascend(lambda p: _posterior(p, x, y[some], self.owner), logs, 25 if len(y) < 32 else 10)
         self.lengths, self.noise = np.exp(logs[:-1]), float(np.exp(logs[-1]))
         self._scale()
+
+    def _first(self) -> np.ndarray:
+        """The lengths before any are fitted."""
+        return np.full(len(self.owner), 0.6 * math.sqrt(max(len(self.owner), 1) / 3.0))
+
+    def evidence(self, y: np.ndarray) -> float:
+        """The log posterior of the values, with lengths fitted to them alone."""
+        rows = np.array(self.rows, int)
+        x = np.concatenate([c[self.codes[rows, k]] for k, c in enumerate(self.coordinates)], 1)
+        logs = _ascend(lambda p: _posterior(p, x, y, self.owner), np.log(np.append(self._first(), 1e-2)), 12)
+        return _posterior(logs, x, y, self.owner)[0]
 
     def _promising(self, rows: np.ndarray, y: np.ndarray, most: int) -> np.ndarray:
         """The rows with the largest expected improvement, as if the nearest observation alone told of deviations."""

@@ -24,8 +24,13 @@ const nearest = (box, e) => { // scrolls inside the card alone: scrollIntoView w
 };
 const rove = (from, to, box) => { from.setAttribute('tabindex', -1); to.setAttribute('tabindex', 0); to.focus({preventScroll: true}); nearest(box, to); };
 
-const ask = (to, command, answer) => { // hands a command to the kernel that drew this; false where nobody listens, an empty answer where nobody hears it
+const ask = (to, command, answer) => { // hands a command to the kernel that drew this, which may still be making its ear; false for a card without one, an empty answer where nobody hears
   if (!to) return false;
-  const timer = setTimeout(answer, 2000, {}), once = a => { clearTimeout(timer); if (!a.heard) answer(a); };
-  return !document.dispatchEvent(new CustomEvent('gradlab', {cancelable: true, detail: {to, command, answer: once}})) || clearTimeout(timer);
+  let tries = 0, timer;
+  const heard = a => { clearTimeout(timer); if (!a.heard) answer(a); }, put = () => {
+    if (!document.dispatchEvent(new CustomEvent('gradlab', {cancelable: true, detail: {to, command, answer: heard}}))) timer = setTimeout(answer, 2000, {});
+    else ++tries < 5 ? setTimeout(put, 200) : answer({});
+  };
+  put();
+  return true;
 };

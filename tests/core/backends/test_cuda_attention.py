@@ -65,5 +65,5 @@ def test_reasons_to_decline():
     assert "takes a mask of bool or float32" in why(one, one, one, np.ones((3, 3), "d"))
     wide = np.ones((1, 1, 3, 200), "f")
     named = {"g": wide, "q": wide, "k": wide, "v": wide, "mask": None}
-    assert "gives no gradients of float32" in backward.declines(**named, needs=(True, True, True, False))
+    assert backward.declines(**named, needs=(True, True, True, False)) is None
     assert "no gradient of the mask" in backward.declines(**named, needs=(True, True, True, True))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from pathlib import Path
 
@@ -30,7 +31,8 @@ def children() -> set[int]:
     """The processes that this one has started and that still run."""
     found = set()
     for task in Path("/proc/self/task").iterdir():
-        found |= {int(pid) for pid in (task / "children").read_text().split()}
+        with contextlib.suppress(OSError):  # a thread may end meanwhile
+            found |= {int(pid) for pid in (task / "children").read_text().split()}
     return {pid for pid in found if _running(pid)}
 
 

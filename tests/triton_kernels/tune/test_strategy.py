@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from triton_kernels import tune
 from triton_kernels.tune import gaussian
 from triton_kernels.tune import strategy as strategies
 from triton_kernels.tune.gaussian import ALONE, Process, _posterior
 from triton_kernels.tune.problem import Problem
-from triton_kernels.tune.replay import ReplayMeasure, bench
+from triton_kernels.tune.replay import ReplayMeasure, bench, replayed
 from triton_kernels.tune.space import Constraint, Space, Tunable, powers_of_two
 from triton_kernels.tune.strategy_gaussian import log_improvement
 from triton_kernels.tune.table import Table
@@ -128,7 +131,19 @@ def test_unknown_names_and_new_strategies():
         with pytest.raises(ValueError, match="needs a name"):
             strategies.register(type("Nameless", (strategies.Strategy,), {}))
     finally:
-        del strategies._CLASSES["backwards"]
+        strategies.forget("backwards")
+
+
+def test_the_page_s_strategy_is_taken_by_its_name():
+    page = (Path(__file__).parents[3] / "lab" / "docs" / "tuning.md").read_text()
+    block = re.findall(r"```python\n(.*?)```", page[page.index("## How it searches") :], re.DOTALL)[0]
+    exec(compile(block, "tuning.md", "exec"), {})
+    try:
+        assert strategies.names()[-1] == "nearby"
+        result = tune.run(replayed({1: 3.0, 2: 1.0, 4: 2.0}), strategy="nearby", budget=None)
+        assert (result.strategy, result.best.config, result.evaluations) == ("nearby", {"BLOCK": 2}, 3)
+    finally:
+        strategies.forget("nearby")
 
 
 def test_suggestions_at_20_000_points_take_milliseconds():
