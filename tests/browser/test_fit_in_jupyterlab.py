@@ -35,8 +35,8 @@ def train(pause=0.0, epochs=12, **more):
 
 
 def shot(nb, name):
-    """A picture for whoever wants to look: GRADLAB_SHOTS names the folder."""
-    if folder := os.environ.get("GRADLAB_SHOTS"):
+    """A picture for whoever wants to look: GRADLAB_SCREENSHOTS names the folder."""
+    if folder := os.environ.get("GRADLAB_SCREENSHOTS"):
         nb.page.screenshot(path=Path(folder) / f"{name}.png")
 
 

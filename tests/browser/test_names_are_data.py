@@ -21,8 +21,8 @@ ELEMENTS = "img, script, b b, iframe, object, a[href^=javascript]"
 
 
 def shot(page, name):
-    """A picture for whoever wants to look: GRADLAB_SHOTS names the folder."""
-    if folder := os.environ.get("GRADLAB_SHOTS"):
+    """A picture for whoever wants to look: GRADLAB_SCREENSHOTS names the folder."""
+    if folder := os.environ.get("GRADLAB_SCREENSHOTS"):
         page.screenshot(path=Path(folder) / f"{name}.png")
 
 

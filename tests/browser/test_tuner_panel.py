@@ -47,8 +47,8 @@ def setup(tmp_path):
 
 
 def shot(nb, name):
-    """A picture for whoever wants to look: GRADLAB_SHOTS names the folder."""
-    if folder := os.environ.get("GRADLAB_SHOTS"):
+    """A picture for whoever wants to look: GRADLAB_SCREENSHOTS names the folder."""
+    if folder := os.environ.get("GRADLAB_SCREENSHOTS"):
         nb.page.screenshot(path=Path(folder) / f"tuner_{name}.png")
 
 
