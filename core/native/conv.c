@@ -4,7 +4,8 @@
    panels of PANEL pixels by DEPTH terms exist at a time, copied from planes (conv.h) in pieces of a vector. The
    sums of eight outputs by a panel are made in registers (conv_tile.h) and written to y at once where its pixels
    lie side by side. The cut of the terms into depths depends on nothing but their number, so that the bits do
-   not depend on the threads. Transposed, the weights are first sorted by pass.
+   not depend on the threads; each depth is summed from zero and then added, which keeps the error that of a short sum.
+   Transposed, the weights are first sorted by pass.
 
    Floating-point operations: 2 batch outputs pixels terms. Source: Chellapilla, Puri, Simard, "High performance
    convolutional neural networks" (2006); the blocking is Goto's and van de Geijn's (tile.h). */

@@ -8,7 +8,7 @@ typedef struct {
     ptrdiff_t n, gap, runs, jump, pieces;
 } NAME(strip);
 
-enum { NAME(FRESH), NAME(ADDED), NAME(BIASED) }; /* what the sums start from: 0, out, or a number for each row */
+enum { NAME(FRESH), NAME(ADDED), NAME(BIASED) }; /* sums from 0, from 0 and then added to out, from each row's number */
 
 #define BLOCK(stem, VECTOR_TYPE)                                                                                      \
     INLINE void NAME(stem)(const int rows, const int vectors, const NAME(strip) * s, const REAL *const *a,            \
@@ -20,9 +20,6 @@ enum { NAME(FRESH), NAME(ADDED), NAME(BIASED) }; /* what the sums start from: 0,
             p[r] = a[r];                                                                                              \
             const VECTOR_TYPE first = (VECTOR_TYPE){0} + (start == NAME(BIASED) ? bias[r] : 0);                       \
             _Pragma("GCC unroll 2") for (int v = 0; v < vectors; v++) sums[r][v] = first;                             \
-            if (start == NAME(ADDED))                                                                                 \
-                _Pragma("GCC unroll 2") for (int v = 0; v < vectors; v++) sums[r][v] =                                \
-                    *(const VECTOR_TYPE *)(out + r * ldo + v * WIDTH);                                                \
         }                                                                                                             \
         ptrdiff_t i = 0;                                                                                              \
         for (ptrdiff_t piece = 0; piece < s->pieces; piece++, i += s->jump)                                           \
@@ -34,6 +31,10 @@ enum { NAME(FRESH), NAME(ADDED), NAME(BIASED) }; /* what the sums start from: 0,
                     _Pragma("GCC unroll 8") for (int r = 0; r < rows; r++)                                            \
                         _Pragma("GCC unroll 2") for (int v = 0; v < vectors; v++) sums[r][v] += p[r][i] * right[v];   \
                 }                                                                                                     \
+        if (start == NAME(ADDED))                                                                                     \
+            _Pragma("GCC unroll 8") for (int r = 0; r < rows; r++)                                                    \
+                _Pragma("GCC unroll 2") for (int v = 0; v < vectors; v++) sums[r][v] +=                               \
+                *(const VECTOR_TYPE *)(out + r * ldo + v * WIDTH);                                                    \
         _Pragma("GCC unroll 8") for (int r = 0; r < rows; r++)                                                        \
             _Pragma("GCC unroll 2") for (int v = 0; v < vectors; v++) *(VECTOR_TYPE *)(out + r * ldo + v * WIDTH) =   \
                 sums[r][v];                                                                                           \

@@ -3,8 +3,8 @@
    Both factors are packed, so that any strides will do: b in panels of PANEL columns, a in groups of GROUP rows, each in
    the order in which the innermost loop reads it. That loop keeps GROUP by PANEL sums in registers (with AVX-512 sixteen
    of them) over DEPTH steps of k, during which a panel's share of b, 32 KiB, stays in L1, and ROWS rows of a in L2.
-   Each sum is made in blocks of DEPTH steps, one after the other, however the work is divided: the same bits for any
-   number of threads.
+   Each sum is made in blocks of DEPTH steps, each from zero and then added to those before, however the work is divided:
+   the same bits for any number of threads, and errors that grow with the blocks and not with k.
 
    Bytes: those of a, b and c, and a and b once more. Operations: 2 m n k.
    Source: Goto and van de Geijn, Anatomy of High-Performance Matrix Multiplication, ACM TOMS 34 (2008). */
@@ -109,14 +109,17 @@ VECTOR static void NAME(pack)(const REAL *from, ptrdiff_t line, ptrdiff_t step, 
         enum { WIDTH = (int)(sizeof(VECTOR_TYPE) / sizeof(REAL)) };                                                 \
         VECTOR_TYPE sums[GROUP][2];                                                                                 \
         _Pragma("GCC unroll 8") for (int r = 0; r < rows; r++)                                                      \
-            _Pragma("GCC unroll 2") for (int v = 0; v < vectors; v++) sums[r][v] =                                  \
-                add ? *(const VECTOR_TYPE *)(c + r * c_row + v * WIDTH) : (VECTOR_TYPE){0};                         \
+            _Pragma("GCC unroll 2") for (int v = 0; v < vectors; v++) sums[r][v] = (VECTOR_TYPE){0};                \
         for (ptrdiff_t p = 0; p < steps; p++, a += GROUP, b += NAME(PANEL)) {                                       \
             VECTOR_TYPE right[2];                                                                                   \
             _Pragma("GCC unroll 2") for (int v = 0; v < vectors; v++) right[v] = *(const VECTOR_TYPE *)(b + v * WIDTH); \
             _Pragma("GCC unroll 8") for (int r = 0; r < rows; r++)                                                  \
                 _Pragma("GCC unroll 2") for (int v = 0; v < vectors; v++) sums[r][v] += a[r] * right[v];            \
         }                                                                                                           \
+        if (add)                                                                                                    \
+            _Pragma("GCC unroll 8") for (int r = 0; r < rows; r++)                                                  \
+                _Pragma("GCC unroll 2") for (int v = 0; v < vectors; v++) sums[r][v] +=                             \
+                *(const VECTOR_TYPE *)(c + r * c_row + v * WIDTH);                                                  \
         if (bias)                                                                                                   \
             _Pragma("GCC unroll 8") for (int r = 0; r < rows; r++)                                                  \
                 _Pragma("GCC unroll 2") for (int v = 0; v < vectors; v++) sums[r][v] +=                             \

@@ -32,8 +32,7 @@ enum { NAME(ALONG), NAME(ACROSS), NAME(ANYHOW) };
         VECTOR_TYPE sums[8][2];                                                                                     \
         out += first * ldo + column;                                                                                \
         _Pragma("GCC unroll 8") for (int r = 0; r < rows; r++)                                                      \
-            _Pragma("GCC unroll 2") for (int v = 0; v < 2; v++) sums[r][v] =                                        \
-                add ? *(const VECTOR_TYPE *)(out + r * ldo + v * WIDTH) : (VECTOR_TYPE){0};                         \
+            _Pragma("GCC unroll 2") for (int v = 0; v < 2; v++) sums[r][v] = (VECTOR_TYPE){0};                      \
         for (ptrdiff_t i = 0; i < n; i++) {                                                                         \
             VECTOR_TYPE right[2];                                                                                   \
             _Pragma("GCC unroll 2") for (int v = 0; v < 2; v++) right[v] =                                          \
@@ -45,6 +44,10 @@ enum { NAME(ALONG), NAME(ACROSS), NAME(ANYHOW) };
                                       : a[r * row + i * step]) *                                                    \
                 right[v];                                                                                           \
         }                                                                                                           \
+        if (add)                                                                                                    \
+            _Pragma("GCC unroll 8") for (int r = 0; r < rows; r++)                                                  \
+                _Pragma("GCC unroll 2") for (int v = 0; v < 2; v++) sums[r][v] +=                                   \
+                *(const VECTOR_TYPE *)(out + r * ldo + v * WIDTH);                                                  \
         _Pragma("GCC unroll 8") for (int r = 0; r < rows; r++)                                                      \
             _Pragma("GCC unroll 2") for (int v = 0; v < 2; v++) *(VECTOR_TYPE *)(out + r * ldo + v * WIDTH) =       \
                 sums[r][v];                                                                                         \

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.skipif(native.module is None, reason="the C extension i
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("shape", [(2, 3, 9, 11), (1, 2, 5, 300)])
+@pytest.mark.parametrize("shape", [(2, 3, 9, 11), (1, 2, 5, 300), (3, 5, 14, 28), (1, 1, 3, 5), (2, 2, 7, 33)])
 @pytest.mark.parametrize(
     ("kernel", "stride", "padding", "dilation"),
     [((2, 2), (2, 2), (0, 0), (1, 1)), ((3, 3), (2, 2), (1, 1), (1, 1)), ((3, 3), (1, 3), (1, 0), (1, 2)),

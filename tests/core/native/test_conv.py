@@ -102,6 +102,16 @@ def test_the_threads_do_not_change_a_bit(case: tuple[Any, ...], kernels: ModuleT
         assert all(np.array_equal(a, b) for a, b in zip(found[0], others, strict=True))
 
 
+def test_the_error_of_many_terms_is_that_of_few(kernels: ModuleType) -> None:
+    """4608 terms in one chain were off by 3e-6 of the largest, a chain for every 384 by less than 5e-7."""
+    rng = np.random.default_rng(3)
+    x, w = rng.standard_normal((1, 512, 7, 7), np.float32), rng.standard_normal((64, 512, 3, 3), np.float32)
+    settings = ((1, 1), (1, 1), (1, 1), (7, 7), 1, False)
+    got = kernels.conv(x, w, None, *settings)
+    want = kernels.conv(x.astype("d"), w.astype("d"), None, *settings)
+    assert np.abs(got - want).max() < 8e-7 * np.abs(want).max()
+
+
 def test_what_is_not_finite_stays_where_it_is(kernels: ModuleType) -> None:
     """A vector's length is read where fewer count: the rest must not come in, not even multiplied by 0."""
     for channels, groups in ((4, 1), (4, 4)):

@@ -47,6 +47,15 @@ def test_every_layout(m: int, n: int, k: int, dtype: str) -> None:
             close(c.gemm(a, b, bias), a, b, bias)
 
 
+def test_the_error_of_long_sums_is_that_of_short_ones() -> None:
+    """Summed in one chain, these were off by 2.4e-6 and 5.5e-6 of the largest; in blocks by less than 5e-7."""
+    rng = np.random.default_rng(5)
+    for k in (4608, 16384):
+        a, b = rng.standard_normal((40, k), np.float32), rng.standard_normal((k, 64), np.float32)
+        exact = a.astype("d") @ b.astype("d")
+        assert np.abs(c.gemm(a, b, None) - exact).max() < 8e-7 * np.abs(exact).max()
+
+
 @pytest.mark.parametrize(
     ("a", "b"),
     [((3, 5, 7), (3, 7, 4)), ((2, 3, 5, 7), (7, 4)), ((5, 7), (2, 3, 7, 4)), ((2, 1, 5, 7), (1, 3, 7, 4)),
