@@ -11,6 +11,7 @@
 #define KERNEL_FILE "norm.c"
 #include "each_real.h"
 #else
+#include "lines.h"
 
 typedef struct {
     const REAL *x, *w, *b;
@@ -24,13 +25,9 @@ VECTOR static void NAME(norm_rows)(void *context, ptrdiff_t begin, ptrdiff_t end
     const REAL *w = c->w, *b = c->b;
     for (ptrdiff_t row = begin; row < end; row++) {
         const REAL *x = c->x + row * c->n;
-        REAL *y = c->y + row * c->n, sum = 0, squares = 0;
-#pragma omp simd reduction(+ : sum)
-        for (ptrdiff_t i = 0; i < c->n; i++) sum += x[i];
-        const REAL mean = sum / (REAL)c->n;
-#pragma omp simd reduction(+ : squares)
-        for (ptrdiff_t i = 0; i < c->n; i++) squares += (x[i] - mean) * (x[i] - mean);
-        const REAL rstd = 1 / NAME(sm_sqrt)(squares / (REAL)c->n + c->eps);
+        REAL *y = c->y + row * c->n;
+        const REAL mean = NAME(sum_line)(x, c->n) / (REAL)c->n;
+        const REAL rstd = 1 / NAME(sm_sqrt)(NAME(squares_line)(x, mean, c->n) / (REAL)c->n + c->eps);
         if (w && b) {
             INDEPENDENT
             for (ptrdiff_t i = 0; i < c->n; i++) y[i] = (x[i] - mean) * rstd * w[i] + b[i];
@@ -55,6 +52,35 @@ typedef struct {
     ptrdiff_t rows, n, block;
 } NAME(norm_back);
 
+/* The means of h and of h xhat over a row, h = g w or g. */
+INLINE void NAME(norm_back_means)(const REAL *g, const REAL *x, const REAL *w, REAL mean, REAL rstd, ptrdiff_t n,
+                                  REAL *sum, REAL *dot) {
+    NAME(lanes) sums[2] = {{0}, {0}}, dots[2] = {{0}, {0}}, h[2], xhat[2], scale;
+    ptrdiff_t i = 0;
+    for (; i + 32 <= n; i += 32) {
+        memcpy(h, g + i, sizeof h);
+        memcpy(xhat, x + i, sizeof xhat);
+        for (int k = 0; k < 2; k++) {
+            if (w) {
+                memcpy(&scale, w + i + 16 * k, sizeof scale);
+                h[k] *= scale;
+            }
+            sums[k] += h[k];
+            dots[k] += h[k] * ((xhat[k] - mean) * rstd);
+        }
+    }
+    sums[0] += sums[1];
+    dots[0] += dots[1];
+    REAL rest = 0, rest_dot = 0;
+    for (; i < n; i++) {
+        const REAL last = w ? g[i] * w[i] : g[i];
+        rest += last;
+        rest_dot += last * ((x[i] - mean) * rstd);
+    }
+    *sum = (NAME(lanes_total)(&sums[0]) + rest) / (REAL)n;
+    *dot = (NAME(lanes_total)(&dots[0]) + rest_dot) / (REAL)n;
+}
+
 VECTOR static void NAME(norm_back_blocks)(void *context, ptrdiff_t begin, ptrdiff_t end) {
     const NAME(norm_back) *c = context;
     const ptrdiff_t n = c->n;
@@ -64,7 +90,7 @@ VECTOR static void NAME(norm_back_blocks)(void *context, ptrdiff_t begin, ptrdif
         memset(gw, 0, sizeof(REAL) * 2 * (size_t)n);
         for (ptrdiff_t row = first; row < last; row++) {
             const REAL *g = c->g + row * n, *x = c->x + row * n, *w = c->w;
-            REAL *gx = c->gx + row * n, sum = 0, dot = 0;
+            REAL *gx = c->gx + row * n, sum, dot;
             const REAL mean = c->mean[row], rstd = c->rstd[row];
             INDEPENDENT
             for (ptrdiff_t i = 0; i < n; i++) {
@@ -72,23 +98,11 @@ VECTOR static void NAME(norm_back_blocks)(void *context, ptrdiff_t begin, ptrdif
                 gb[i] += g[i];
             }
             if (w) {
-#pragma omp simd reduction(+ : sum, dot)
-                for (ptrdiff_t i = 0; i < n; i++) {
-                    sum += g[i] * w[i];
-                    dot += g[i] * w[i] * ((x[i] - mean) * rstd);
-                }
-                sum /= (REAL)n;
-                dot /= (REAL)n;
+                NAME(norm_back_means)(g, x, w, mean, rstd, n, &sum, &dot);
                 INDEPENDENT
                 for (ptrdiff_t i = 0; i < n; i++) gx[i] = (g[i] * w[i] - sum - (x[i] - mean) * rstd * dot) * rstd;
             } else {
-#pragma omp simd reduction(+ : sum, dot)
-                for (ptrdiff_t i = 0; i < n; i++) {
-                    sum += g[i];
-                    dot += g[i] * ((x[i] - mean) * rstd);
-                }
-                sum /= (REAL)n;
-                dot /= (REAL)n;
+                NAME(norm_back_means)(g, x, NULL, mean, rstd, n, &sum, &dot);
                 INDEPENDENT
                 for (ptrdiff_t i = 0; i < n; i++) gx[i] = (g[i] - sum - (x[i] - mean) * rstd * dot) * rstd;
             }

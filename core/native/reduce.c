@@ -14,36 +14,10 @@ enum { LINE = 4096, ROWS = 256, GROUP = 32, TILE = 512, MOST = 2048 };
 #define KERNEL_FILE "reduce.c"
 #include "each_real.h"
 #else
+#include "lines.h"
 
 static inline __attribute__((always_inline)) REAL NAME(combine)(int kind, REAL a, REAL b) {
     return kind == REDUCE_SUM ? a + b : kind == REDUCE_MAX ? NAME(sm_maximum)(a, b) : NAME(sm_minimum)(a, b);
-}
-
-/* Sixteen sums that stand side by side on any processor: the order of the additions, and so every bit, is
-   the same whether its vectors hold two numbers or sixteen. */
-typedef REAL NAME(lanes) __attribute__((vector_size(16 * sizeof(REAL))));
-
-static inline __attribute__((always_inline)) REAL NAME(sum_line)(const REAL *x, ptrdiff_t n) {
-    NAME(lanes) a = {0}, b = {0}, c = {0}, d = {0}, part[4];
-    ptrdiff_t i = 0;
-    for (; i + 64 <= n; i += 64) {
-        memcpy(part, x + i, sizeof part);
-        a += part[0];
-        b += part[1];
-        c += part[2];
-        d += part[3];
-    }
-    for (; i + 16 <= n; i += 16) {
-        memcpy(part, x + i, sizeof part[0]);
-        a += part[0];
-    }
-    a = (a + b) + (c + d);
-    REAL lane[16], rest = 0;
-    for (; i < n; i++) rest += x[i];
-    memcpy(lane, &a, sizeof lane);
-    for (int width = 8; width > 0; width /= 2)
-        for (int k = 0; k < width; k++) lane[k] += lane[k + width];
-    return lane[0] + rest;
 }
 
 static inline __attribute__((always_inline)) REAL NAME(extreme_line)(int kind, const REAL *x, ptrdiff_t n) {
