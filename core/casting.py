@@ -100,10 +100,13 @@ def _restore(s: Snapshot) -> None:
 
 
 def face(function: Callable[..., Any], name: str) -> Callable[..., Any]:
-    """What is public of `function`: itself, or where autocast knows `name` a face that casts while autocast is on."""
+    """What is public of `function`: itself, or where autocast knows `name` a face that casts while autocast is on, and
+    where the op that `name` declared has a front in C (native/module_front.c) a face that asks it first."""
     rules = {device: getattr(cast_table, device).get(name) for device in DEVICES}
+    op = declarations.functions.get(name)
+    fronted = native.module is not None and native.module.has_front(op, name)
     if not any(rules.values()):
-        return function
+        return native.module.Face(function, function, op, name) if fronted else function  # type: ignore[union-attr]
 
     code = inspect.unwrap(function).__code__
     parameters = code.co_varnames[: code.co_argcount]
@@ -133,7 +136,7 @@ def face(function: Callable[..., Any], name: str) -> Callable[..., Any]:
             state.inside = False
 
     if native.module is not None:
-        return native.module.Face(function, casts)
+        return native.module.Face(function, casts, *((op, name) if fronted else ()))
 
     @functools.wraps(function)
     def public(*args: Any, **kwargs: Any) -> Any:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
 
+from .. import native
 from ..device import Kind
 from ..device import device as Device
 from ..expr import Joint, Program
@@ -26,12 +27,17 @@ class Kernel(NamedTuple):
 
 
 class Row(NamedTuple):
-    """A kernel of a structured op and its own account of what it takes: `declines` gives the reason, or None."""
+    """A kernel of a structured op and its own account of what it takes: `declines` gives the reason, or None.
+
+    `entry` is the same for the C path: called with the arrays and the parameters' values in the op's order (a
+    gradient's with what its vjp asks for), it gives what `run` gives, or NotImplemented for what is not for it.
+    """
 
     name: str
     backend: str
     run: Callable[..., Any]
     declines: Callable[..., str | None]
+    entry: Callable[..., Any] | None = None
 
 
 def as_rows(a: Any) -> Any:
@@ -98,14 +104,20 @@ _registered: dict[tuple[str, str], tuple[Row, ...]] = {}  # the kernels of users
 def register(name: str, device_type: str, row: Row) -> None:
     """Add a row for the op `name` on a device, before those that are there."""
     _registered[name, device_type] = (row, *_registered.get((name, device_type), ()))
-    rows.cache_clear()
+    _changed()
 
 
 def forget(name: str) -> None:
     """Take away the rows that were registered for `name`."""
     for key in [k for k in _registered if k[0] == name]:
         del _registered[key]
+    _changed()
+
+
+def _changed() -> None:
     rows.cache_clear()
+    if native.module is not None:
+        native.module.rows_changed()
 
 
 def pick(name: str, device_type: str, arrays: tuple[Any, ...], params: dict[str, Any]) -> Kernel | None:

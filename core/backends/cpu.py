@@ -44,6 +44,7 @@ def rows(name: str) -> tuple[Row, ...]:
     found = _table.get(name)
     if found is None or c is None:
         return ()
+    found = found._replace(entry=c.entries.get(name))
     if name in _ANY_TYPE:
         return (found,)
     product = half_products.rows.get(name)

@@ -50,6 +50,14 @@ int let_go(Node *node, PyObject *place);
 /* How many threads have autocast on (module_face.c). */
 int face_casting(void);
 
+/* What a row's entry gives for arguments in the op's order (module_entries.c); NotImplemented where it has none. */
+PyObject *row_entry(PyObject *row, PyObject *const *args, Py_ssize_t count);
+
+extern PyTypeObject Structured_Type;
+
+/* A structured op called with so many tensors, then the values of all its parameters. */
+PyObject *operate_on(PyObject *structured, PyObject *const *args, Py_ssize_t tensors);
+
 /* As Python's `step` and `step_back`. */
 PyObject *graph_step(PyObject *module, PyObject *const *args, Py_ssize_t count);
 PyObject *graph_step_back(PyObject *module, PyObject *const *args, Py_ssize_t count);

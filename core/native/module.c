@@ -2,6 +2,7 @@
 #define GRADLAB_IMPORTS_ARRAY
 #include "module.h"
 
+#include "entries.h"
 #include "memory.h"
 #include "parallel.h"
 
@@ -19,9 +20,10 @@ PyMODINIT_FUNC PyInit__native(void) {
     if (PyType_Ready(&Block_Type) < 0 || PyType_Ready(&Map_Type) < 0 || PyType_Ready(&Update_Type) < 0) return NULL;
     PyObject *module = PyModule_Create(&definition);
     if (!module) return NULL;
-    PyObject *maps = make_maps(), *updates = make_updates();
+    PyObject *maps = make_maps(), *updates = make_updates(), *entries = make_entries();
     if (!maps || PyModule_AddObjectRef(module, "maps", maps) < 0 || !updates ||
-        PyModule_AddObjectRef(module, "updates", updates) < 0 ||
+        PyModule_AddObjectRef(module, "updates", updates) < 0 || !entries ||
+        PyModule_AddObjectRef(module, "entries", entries) < 0 ||
         PyModule_AddObjectRef(module, "Map", (PyObject *)&Map_Type) < 0 ||
         PyModule_AddFunctions(module, array_methods) < 0 || PyModule_AddFunctions(module, reduce_methods) < 0 ||
         PyModule_AddFunctions(module, row_methods) < 0 || PyModule_AddFunctions(module, update_methods) < 0 ||
@@ -36,5 +38,6 @@ PyMODINIT_FUNC PyInit__native(void) {
         Py_CLEAR(module);
     Py_XDECREF(maps);
     Py_XDECREF(updates);
+    Py_XDECREF(entries);
     return module;
 }

@@ -74,7 +74,11 @@ static PyObject *of_rows(Node *node, PyObject *g, PyObject *needs, PyObject *bac
     PyObject *names = PyTuple_GET_ITEM(back, 1);
     if (gather(node, g, needs, names, PyTuple_GET_ITEM(back, 2), 0, args)) goto done;
     for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(rows); k++) {
-        PyObject *row = PyTuple_GET_ITEM(rows, k), *reason = PyObject_Vectorcall(PyTuple_GET_ITEM(row, 3), args, 0, names);
+        PyObject *row = PyTuple_GET_ITEM(rows, k);
+        found = row_entry(row, args, PyTuple_GET_SIZE(names));
+        if (found != Py_NotImplemented) goto done;
+        Py_CLEAR(found);
+        PyObject *reason = PyObject_Vectorcall(PyTuple_GET_ITEM(row, 3), args, 0, names);
         if (!reason) goto done;
         Py_DECREF(reason);
         if (reason != Py_None) continue;

@@ -1,8 +1,9 @@
-/* Face: a public function that has a second form while autocast is on, in some thread.
+/* Face: a public function that has a second form while autocast is on, in some thread, and perhaps a front in C.
 
-   It costs one test of a number when autocast is off. Everything else that is asked of it (name, signature, source) is
+   The first costs one test of a number when autocast is off. Everything else that is asked of it (name, signature, source) is
    the function's. */
 #include "graph.h"
+#include "front.h"
 
 #include <stddef.h>
 
@@ -10,36 +11,46 @@ static int casting; /* how many threads have autocast on, times the devices it i
 
 typedef struct {
     PyObject_HEAD vectorcallfunc vectorcall;
-    PyObject *function, *casts;
+    PyObject *function, *casts, *op;
+    int front; /* which, -1 without */
 } Face;
 
 int face_casting(void) { return casting; }
 
-static PyObject *face_call(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *names) {
-    return PyObject_Vectorcall(casting ? ((Face *)self)->casts : ((Face *)self)->function, args, nargsf, names);
+static PyObject *face_call(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject *names) {
+    Face *self = (Face *)callable;
+    if (self->front >= 0 && !casting) {
+        PyObject *result = front_try(self->front, self->op, args, nargsf, names);
+        if (result || PyErr_Occurred()) return result;
+    }
+    return PyObject_Vectorcall(casting ? self->casts : self->function, args, nargsf, names);
 }
 
 static PyObject *face_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
-    static char *names[] = {"function", "casts", NULL};
-    PyObject *function, *casts;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO", names, &function, &casts)) return NULL;
+    static char *names[] = {"function", "casts", "op", "name", NULL};
+    PyObject *function, *casts, *op = Py_None, *name = NULL;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|OU", names, &function, &casts, &op, &name)) return NULL;
     Face *self = (Face *)type->tp_alloc(type, 0);
     if (!self) return NULL;
     self->vectorcall = face_call;
     self->function = Py_NewRef(function);
     self->casts = Py_NewRef(casts);
+    self->op = Py_NewRef(op);
+    self->front = name ? front_of(op, name) : -1;
     return (PyObject *)self;
 }
 
 static int face_traverse(PyObject *self, visitproc visit, void *arg) {
     Py_VISIT(((Face *)self)->function);
     Py_VISIT(((Face *)self)->casts);
+    Py_VISIT(((Face *)self)->op);
     return 0;
 }
 
 static int face_clear(PyObject *self) {
     Py_CLEAR(((Face *)self)->function);
     Py_CLEAR(((Face *)self)->casts);
+    Py_CLEAR(((Face *)self)->op);
     return 0;
 }
 
@@ -110,13 +121,21 @@ static PyObject *set_casting(PyObject *module, PyObject *count) {
     Py_RETURN_NONE;
 }
 
+static PyObject *has_front(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+    if (count != 2 || !PyUnicode_Check(args[1]))
+        return PyErr_Format(PyExc_TypeError, "has_front takes an op and a function's name");
+    return PyBool_FromLong(front_of(args[0], args[1]) >= 0);
+}
+
 static PyMethodDef module_methods[] = {
+    {"has_front", (PyCFunction)(void (*)(void))has_front, METH_FASTCALL,
+     "has_front(op, name)\n--\n\nWhether a Face of the function `name`, built on `op`, need not always call it."},
     {"set_casting", set_casting, METH_O,
      "set_casting(count)\n--\n\nHow many places have autocast on: with 0 every Face calls its plain function."},
     {NULL, NULL, 0, NULL},
 };
 
 int face_setup(PyObject *module) {
-    if (PyType_Ready(&Face_Type) < 0 || PyModule_AddObjectRef(module, "Face", (PyObject *)&Face_Type) < 0) return -1;
+    if (front_setup() < 0 || PyType_Ready(&Face_Type) < 0 || PyModule_AddObjectRef(module, "Face", (PyObject *)&Face_Type) < 0) return -1;
     return PyModule_AddFunctions(module, module_methods);
 }

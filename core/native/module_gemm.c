@@ -1,16 +1,18 @@
 /* gemm: matrix products of NumPy arrays, one or a stack of them. */
 #include "module.h"
 
+#include "entries.h"
 #include "gemm.h"
 
-/* A factor: its array and, axis by axis of the result's stack, the step in items (0 where it repeats). */
+/* A factor: its array, the size of its matrices and their steps in items, and axis by axis of the result's stack the
+   step in items (0 where it repeats). */
 typedef struct {
     PyArrayObject *array;
-    npy_intp steps[NPY_MAXDIMS], row, column;
+    npy_intp steps[NPY_MAXDIMS], row, column, rows, columns;
 } factor;
 
-/* The array, or a copy where its strides are no whole items. */
-static int take_factor(PyObject *object, int type_num, factor *f) {
+/* The array, or a copy where its strides are no whole items; its matrices transposed where they are `turned`. */
+static int take_factor(PyObject *object, int type_num, int turned, factor *f) {
     f->array = take_array(object, type_num, 0, "gemm");
     if (!f->array) return -1;
     const int ndim = PyArray_NDIM(f->array);
@@ -26,8 +28,11 @@ static int take_factor(PyObject *object, int type_num, factor *f) {
             if (!copy) return -1;
             break;
         }
-    f->row = PyArray_STRIDE(f->array, ndim - 2) / size;
-    f->column = PyArray_STRIDE(f->array, ndim - 1) / size;
+    const int down = ndim - 2 + turned, across = ndim - 1 - turned;
+    f->row = PyArray_STRIDE(f->array, down) / size;
+    f->column = PyArray_STRIDE(f->array, across) / size;
+    f->rows = PyArray_DIM(f->array, down);
+    f->columns = PyArray_DIM(f->array, across);
     return 0;
 }
 
@@ -86,11 +91,10 @@ RUN(f64, double)
 
 static PyObject *multiply(factor *factors, PyArrayObject *bias, int type_num) {
     npy_intp shape[NPY_MAXDIMS], stack;
-    PyArrayObject *a = factors[0].array, *b = factors[1].array;
     int axes = broadcast(factors, shape, &stack);
-    npy_intp m = PyArray_DIM(a, PyArray_NDIM(a) - 2);
-    const npy_intp n = PyArray_DIM(b, PyArray_NDIM(b) - 1), k = PyArray_DIM(a, PyArray_NDIM(a) - 1);
-    if (axes < 0 || PyArray_DIM(b, PyArray_NDIM(b) - 2) != k)
+    npy_intp m = factors[0].rows;
+    const npy_intp n = factors[1].columns, k = factors[0].columns;
+    if (axes < 0 || factors[1].rows != k)
         return PyErr_Format(PyExc_ValueError, "gemm takes factors whose inner sizes and stacks fit");
     if (bias && (PyArray_NDIM(bias) != 1 || PyArray_DIM(bias, 0) != n))
         return PyErr_Format(PyExc_ValueError, "gemm takes a bias of as many items as b has columns");
@@ -117,20 +121,25 @@ static PyObject *multiply(factor *factors, PyArrayObject *bias, int type_num) {
     return c;
 }
 
-static PyObject *gemm(PyObject *module, PyObject *const *args, Py_ssize_t count) {
-    if (count != 3) return PyErr_Format(PyExc_TypeError, "gemm takes a, b and a bias or None");
-    const int type_num = real_type(args[0], "gemm");
+PyObject *gemm_product(PyObject *a, int turn_a, PyObject *b, int turn_b, PyObject *bias_or_none) {
+    const int type_num = real_type(a, "gemm");
     if (type_num < 0) return NULL;
-    factor factors[2] = {{0}, {0}};
+    factor factors[2];
+    factors[0].array = factors[1].array = NULL;
     PyArrayObject *bias = NULL;
     PyObject *c = NULL;
-    if (take_factor(args[0], type_num, &factors[0]) == 0 && take_factor(args[1], type_num, &factors[1]) == 0 &&
-        (args[2] == Py_None || (bias = take_array(args[2], type_num, 1, "gemm"))))
+    if (take_factor(a, type_num, turn_a, &factors[0]) == 0 && take_factor(b, type_num, turn_b, &factors[1]) == 0 &&
+        (bias_or_none == Py_None || (bias = take_array(bias_or_none, type_num, 1, "gemm"))))
         c = multiply(factors, bias, type_num);
     Py_XDECREF(factors[0].array);
     Py_XDECREF(factors[1].array);
     Py_XDECREF(bias);
     return c;
+}
+
+static PyObject *gemm(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+    if (count != 3) return PyErr_Format(PyExc_TypeError, "gemm takes a, b and a bias or None");
+    return gemm_product(args[0], 0, args[1], 0, args[2]);
 }
 
 PyMethodDef gemm_methods[] = {

@@ -16,6 +16,8 @@ typedef struct {
     PyObject *reference;           /* run(*arrays, **params), where no row accepts; of a view forward(xp, ...) */
     PyObject *rule;                /* None, or for each input its core dimensions as bytes: letters by number */
     PyObject *layouts;             /* by the inputs that need a gradient, as bits: what each slot saves */
+    PyObject *rows;                /* as they were when `rows_age` was `age` */
+    long age;
     char view, recorded, variadic;
 } Structured;
 
@@ -189,16 +191,41 @@ static int keeps_rule(PyObject *rule, PyObject *const *arrays, Py_ssize_t count)
     return 1;
 }
 
+static long rows_age; /* how often rows were added or taken away */
+
+/* The op's rows on the CPU (a new reference). */
+static PyObject *rows_of(Structured *self) {
+    if (!self->rows || self->age != rows_age) {
+        PyObject *question[] = {self->name, lent.cpu_name};
+        long age = rows_age;
+        PyObject *rows = PyObject_Vectorcall(lent.rows, question, 2, NULL);
+        if (!rows) return NULL;
+        Py_XSETREF(self->rows, rows);
+        self->age = age;
+    }
+    return Py_NewRef(self->rows);
+}
+
+PyObject *row_entry(PyObject *row, PyObject *const *args, Py_ssize_t count) {
+    PyObject *entry = PyTuple_GET_SIZE(row) > 4 ? PyTuple_GET_ITEM(row, 4) : Py_None;
+    return entry == Py_None ? Py_NewRef(Py_NotImplemented) : PyObject_Vectorcall(entry, args, (size_t)count, NULL);
+}
+
 /* The result of the first row that accepts, else the reference's. `args` are the arrays, then the parameters, and
    args[-1] is free. */
 static PyObject *run(Structured *self, PyObject **args, Py_ssize_t count) {
     PyObject *names = PyTuple_GET_SIZE(self->names) ? self->names : NULL;
-    PyObject *question[] = {self->name, lent.cpu_name};
-    PyObject *rows = PyObject_Vectorcall(lent.rows, question, 2, NULL);
+    PyObject *rows = rows_of(self);
     if (!rows) return NULL;
     PyObject *chosen = NULL;
     for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(rows) && !chosen; k++) {
         PyObject *row = PyTuple_GET_ITEM(rows, k);
+        PyObject *entered = row_entry(row, args, count + PyTuple_GET_SIZE(self->names));
+        if (entered != Py_NotImplemented) {
+            Py_DECREF(rows);
+            return entered;
+        }
+        Py_DECREF(entered);
         PyObject *reason = PyObject_Vectorcall(PyTuple_GET_ITEM(row, 3), args, (size_t)count, names);
         if (!reason) {
             Py_DECREF(rows);
@@ -321,6 +348,11 @@ general:
     return PyObject_Vectorcall(self->general, given, nargsf, keywords);
 }
 
+PyObject *operate_on(PyObject *structured, PyObject *const *args, Py_ssize_t tensors) {
+    PyObject *names = ((Structured *)structured)->names;
+    return structured_call(structured, args, (size_t)tensors, PyTuple_GET_SIZE(names) ? names : NULL);
+}
+
 /* -- the type ------------------------------------------------------------------------------------------------------- */
 
 static PyObject *structured_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
@@ -356,7 +388,8 @@ static PyObject *structured_new(PyTypeObject *type, PyObject *args, PyObject *kw
 static const ptrdiff_t fields[] = {
     offsetof(Structured, dict),      offsetof(Structured, op),       offsetof(Structured, name),
     offsetof(Structured, general),   offsetof(Structured, names),    offsetof(Structured, defaults),
-    offsetof(Structured, reference), offsetof(Structured, rule),     offsetof(Structured, layouts)};
+    offsetof(Structured, reference), offsetof(Structured, rule),     offsetof(Structured, layouts),
+    offsetof(Structured, rows)};
 enum { FIELDS = sizeof fields / sizeof *fields };
 
 static int structured_traverse(PyObject *self, visitproc visit, void *arg) {
@@ -380,7 +413,7 @@ static PyGetSetDef structured_fields[] = {
     {NULL, NULL, NULL, NULL, NULL},
 };
 
-static PyTypeObject Structured_Type = {
+PyTypeObject Structured_Type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "core.native._native.Structured",
     .tp_doc = "Structured(op, name, general, names, defaults, reference, rule, view, recorded, variadic): a structured op "
               "on its commonest path, op(*tensors, **params); `general` elsewhere.",
@@ -396,7 +429,18 @@ static PyTypeObject Structured_Type = {
     .tp_vectorcall_offset = offsetof(Structured, vectorcall),
 };
 
+static PyObject *rows_changed(PyObject *module, PyObject *ignored) {
+    rows_age++;
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef operate_methods[] = {
+    {"rows_changed", rows_changed, METH_NOARGS, "rows_changed()\n--\n\nAsk for the rows of ops anew."},
+    {0},
+};
+
 int operate_setup(PyObject *module) {
     if (views_setup() < 0 || PyType_Ready(&Structured_Type) < 0) return -1;
-    return PyModule_AddObjectRef(module, "Structured", (PyObject *)&Structured_Type);
+    if (PyModule_AddObjectRef(module, "Structured", (PyObject *)&Structured_Type) < 0) return -1;
+    return PyModule_AddFunctions(module, operate_methods);
 }

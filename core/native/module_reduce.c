@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "entries.h"
 #include "kernels.h"
 
 enum { MAX_DIMS = NPY_MAXDIMS };
@@ -121,7 +122,7 @@ static void divide(PyArrayObject *y, npy_intp count) {
     }
 }
 
-static PyObject *reduce(PyObject *const *args, Py_ssize_t nargs, int kind, int mean, const char *name) {
+PyObject *reduce_axes(PyObject *const *args, Py_ssize_t nargs, int kind, int mean, const char *name) {
     if (nargs < 1 || nargs > 3)
         return PyErr_Format(PyExc_TypeError, "%s takes an array, axes and keepdims, got %zd arguments", name, nargs);
     const int type = real_type(args[0], name), keepdims = nargs > 2 ? PyObject_IsTrue(args[2]) : 0;
@@ -179,16 +180,16 @@ done:
 }
 
 static PyObject *py_sum(PyObject *m, PyObject *const *args, Py_ssize_t n) {
-    return reduce(args, n, REDUCE_SUM, 0, "sum");
+    return reduce_axes(args, n, REDUCE_SUM, 0, "sum");
 }
 static PyObject *py_mean(PyObject *m, PyObject *const *args, Py_ssize_t n) {
-    return reduce(args, n, REDUCE_SUM, 1, "mean");
+    return reduce_axes(args, n, REDUCE_SUM, 1, "mean");
 }
 static PyObject *py_max(PyObject *m, PyObject *const *args, Py_ssize_t n) {
-    return reduce(args, n, REDUCE_MAX, 0, "max");
+    return reduce_axes(args, n, REDUCE_MAX, 0, "max");
 }
 static PyObject *py_min(PyObject *m, PyObject *const *args, Py_ssize_t n) {
-    return reduce(args, n, REDUCE_MIN, 0, "min");
+    return reduce_axes(args, n, REDUCE_MIN, 0, "min");
 }
 
 static PyObject *argument(PyObject *const *args, Py_ssize_t nargs, int kind, const char *name) {

@@ -1,6 +1,7 @@
 /* The kernels over rows as Python functions: softmax, layer norm, cross entropy, embedding. */
 #include "module.h"
 
+#include "entries.h"
 #include "kernels.h"
 
 /* Calls the float or the double kernel, without the GIL where the work is large. */
@@ -40,7 +41,7 @@ static PyObject *new_like(PyArrayObject *a) {
 
 /* --- softmax --- */
 
-static PyObject *forward_rows(PyObject *object, int logarithm, const char *name) {
+PyObject *forward_rows(PyObject *object, int logarithm, const char *name) {
     const int type = real_type(object, name);
     PyArrayObject *x = type < 0 ? NULL : take_array(object, type, 1, name);
     if (!x) return NULL;
@@ -60,7 +61,7 @@ done:
     return y;
 }
 
-static PyObject *backward_rows(PyObject *const *args, Py_ssize_t nargs, int logarithm, const char *name) {
+PyObject *backward_rows(PyObject *const *args, Py_ssize_t nargs, int logarithm, const char *name) {
     if (check_count(nargs, 2, 2, name, "g and y") < 0) return NULL;
     const int type = real_type(args[0], name);
     PyArrayObject *g = type < 0 ? NULL : take_array(args[0], type, 1, name),
@@ -105,7 +106,7 @@ static PyArrayObject *take_optional(PyObject *object, int type, const char *what
 
 static void *data_or_null(PyArrayObject *a) { return a ? PyArray_DATA(a) : NULL; }
 
-static PyObject *py_layer_norm(PyObject *module, PyObject *const *args, Py_ssize_t nargs) {
+PyObject *py_layer_norm(PyObject *module, PyObject *const *args, Py_ssize_t nargs) {
     const char *name = "layer_norm";
     if (check_count(nargs, 4, 5, name, "x, weight, bias, eps and the number of axes") < 0) return NULL;
     const int type = real_type(args[0], name);
@@ -143,7 +144,7 @@ done:
     return result;
 }
 
-static PyObject *py_layer_norm_backward(PyObject *module, PyObject *const *args, Py_ssize_t nargs) {
+PyObject *py_layer_norm_backward(PyObject *module, PyObject *const *args, Py_ssize_t nargs) {
     const char *name = "layer_norm_backward";
     if (check_count(nargs, 5, 5, name, "g, x, mean, rstd and weight") < 0) return NULL;
     const int type = real_type(args[1], name);
@@ -211,7 +212,7 @@ static PyObject *bad_target(PyArrayObject *target, npy_intp row) {
                         (long long)((int64_t *)PyArray_DATA(target))[row]);
 }
 
-static PyObject *py_cross_entropy(PyObject *module, PyObject *const *args, Py_ssize_t nargs) {
+PyObject *py_cross_entropy(PyObject *module, PyObject *const *args, Py_ssize_t nargs) {
     const char *name = "cross_entropy";
     if (check_count(nargs, 2, 5, name, "x, target, weight, ignore_index and label_smoothing") < 0) return NULL;
     const int type = real_type(args[0], name);
@@ -240,7 +241,7 @@ done:
     return result;
 }
 
-static PyObject *py_cross_entropy_backward(PyObject *module, PyObject *const *args, Py_ssize_t nargs) {
+PyObject *py_cross_entropy_backward(PyObject *module, PyObject *const *args, Py_ssize_t nargs) {
     const char *name = "cross_entropy_backward";
     if (check_count(nargs, 4, 7, name, "g, x, lse, target, weight, ignore_index and label_smoothing") < 0) return NULL;
     const int type = real_type(args[1], name);

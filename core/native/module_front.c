@@ -1,0 +1,198 @@
+/* Fronts: the public functions of the commonest structured ops on what they are given most often: plain tensors of
+   float32 or float64 that fit. Each reads the arguments as its function in core/ops does and calls the op; whatever is
+   wrong or rare is left to that function, which says so in words. */
+#include "graph.h"
+#include "front.h"
+
+enum { MOST_GIVEN = 8, AXES = 8 };
+
+static PyObject *all_axes[AXES + 1], *one_axis[AXES], *number[AXES + 1]; /* (0, ..., n - 1), (n,) and n */
+static PyObject *eps, *ignored, *smoothing;                             /* the functions' defaults */
+static PyObject *mean_op, *sum_op;                                      /* for losses */
+
+/* The array of a plain tensor of float32 or float64 (borrowed), or NULL. */
+static PyArrayObject *real_of(PyObject *object) {
+    if (!object || !PyObject_TypeCheck(object, &TensorBase_Type)) return NULL;
+    PyArrayObject *a = (PyArrayObject *)((Tensor *)object)->array;
+    if (!PyArray_CheckExact(a)) return NULL;
+    return PyArray_TYPE(a) == NPY_FLOAT || PyArray_TYPE(a) == NPY_DOUBLE ? a : NULL;
+}
+
+static int same_kind(PyObject *a, PyObject *b) { return ((Tensor *)a)->kind == ((Tensor *)b)->kind; }
+
+/* Whether nothing was given for an argument, or None. */
+static int left_out(PyObject *object) { return !object || object == Py_None; }
+
+/* A dimension counted from the front; -1 where it is not plainly one of `ndim`. */
+static int dim_of(PyObject *object, int ndim) {
+    if (!object || !PyLong_CheckExact(object)) return -1;
+    int overflow;
+    long value = PyLong_AsLongAndOverflow(object, &overflow);
+    if (overflow || value < -ndim || value >= ndim) return -1;
+    return (int)(value < 0 ? value + ndim : value);
+}
+
+/* input, dim, keepdim */
+static PyObject *reduction(PyObject *op, PyObject *const *given) {
+    PyArrayObject *x = real_of(given[0]);
+    PyObject *keepdim = given[2] ? given[2] : Py_False, *dims;
+    if (!x || PyArray_NDIM(x) > AXES || (keepdim != Py_True && keepdim != Py_False)) return NULL;
+    if (left_out(given[1])) {
+        dims = all_axes[PyArray_NDIM(x)];
+    } else {
+        int dim = dim_of(given[1], PyArray_NDIM(x));
+        if (dim < 0) return NULL;
+        dims = one_axis[dim];
+    }
+    PyObject *args[] = {given[0], dims, keepdim};
+    return operate_on(op, args, 1);
+}
+
+/* input, dim, dtype */
+static PyObject *along(PyObject *op, PyObject *const *given) {
+    PyArrayObject *x = real_of(given[0]);
+    int dim = x && PyArray_NDIM(x) <= AXES ? dim_of(given[1], PyArray_NDIM(x)) : -1;
+    if (dim < 0 || !left_out(given[2])) return NULL;
+    PyObject *args[] = {given[0], number[dim]};
+    return operate_on(op, args, 1);
+}
+
+/* input, other */
+static PyObject *product(PyObject *op, PyObject *const *given) {
+    PyArrayObject *a = real_of(given[0]), *b = real_of(given[1]);
+    if (!a || !b || !same_kind(given[0], given[1]) || PyArray_NDIM(a) < 2 || PyArray_NDIM(b) < 2 ||
+        PyArray_DIM(a, PyArray_NDIM(a) - 1) != PyArray_DIM(b, PyArray_NDIM(b) - 2))
+        return NULL;
+    PyObject *args[] = {given[0], given[1]};
+    return operate_on(op, args, 2);
+}
+
+/* input, weight, bias */
+static PyObject *linear(PyObject *op, PyObject *const *given) {
+    PyArrayObject *x = real_of(given[0]), *w = real_of(given[1]), *b = NULL;
+    if (!x || !w || !same_kind(given[0], given[1]) || PyArray_NDIM(x) < 1 || PyArray_NDIM(w) != 2 ||
+        PyArray_DIM(x, PyArray_NDIM(x) - 1) != PyArray_DIM(w, 1))
+        return NULL;
+    if (!left_out(given[2]) && (!(b = real_of(given[2])) || !same_kind(given[0], given[2]) || PyArray_NDIM(b) != 1 ||
+                                PyArray_DIM(b, 0) != PyArray_DIM(w, 0)))
+        return NULL;
+    PyObject *args[] = {given[0], given[1], b ? given[2] : Py_None};
+    return operate_on(op, args, 3);
+}
+
+/* input, normalized_shape, weight, bias, eps */
+static PyObject *layer_norm(PyObject *op, PyObject *const *given) {
+    PyArrayObject *x = real_of(given[0]);
+    if (!x || !given[1] || !(PyTuple_Check(given[1]) || PyList_CheckExact(given[1]))) return NULL;
+    Py_ssize_t axes = PySequence_Fast_GET_SIZE(given[1]), outer = PyArray_NDIM(x) - axes;
+    if (axes < 1 || axes > AXES || outer < 0) return NULL;
+    for (Py_ssize_t k = 0; k < axes; k++) {
+        PyObject *size = PySequence_Fast_GET_ITEM(given[1], k);
+        if (!PyLong_CheckExact(size) || PyLong_AsSsize_t(size) != PyArray_DIM(x, outer + k)) return PyErr_Clear(), NULL;
+    }
+    for (int k = 2; k < 4; k++) {
+        if (left_out(given[k])) continue;
+        PyArrayObject *p = real_of(given[k]);
+        if (!p || !same_kind(given[0], given[k]) || PyArray_NDIM(p) != axes ||
+            !PyArray_CompareLists(PyArray_DIMS(p), PyArray_DIMS(x) + outer, (int)axes))
+            return NULL;
+    }
+    PyObject *args[] = {given[0], given[2] ? given[2] : Py_None, given[3] ? given[3] : Py_None, number[axes],
+                        given[4] ? given[4] : eps};
+    return operate_on(op, args, 3);
+}
+
+/* input, target, weight, size_average, ignore_index, reduce, reduction, label_smoothing: a mean or a sum over rows */
+static PyObject *cross_entropy(PyObject *op, PyObject *const *given) {
+    PyArrayObject *x = real_of(given[0]), *target;
+    if (!x || PyArray_NDIM(x) != 2 || !given[1] || !PyObject_TypeCheck(given[1], &TensorBase_Type) ||
+        !left_out(given[2]) || !left_out(given[3]) || !left_out(given[5]))
+        return NULL;
+    target = (PyArrayObject *)((Tensor *)given[1])->array;
+    if (!PyArray_CheckExact(target) || PyArray_TYPE(target) != NPY_INT64 || !PyArray_ISCARRAY_RO(target) ||
+        PyArray_NDIM(target) != 1 || PyArray_DIM(target, 0) != PyArray_DIM(x, 0))
+        return NULL;
+    PyObject *ignore_index = given[4] ? given[4] : ignored, *share = given[7] ? given[7] : smoothing, *then = mean_op;
+    if (!PyLong_CheckExact(ignore_index) || !PyFloat_CheckExact(share)) return NULL;
+    if (given[6] && !(PyUnicode_CheckExact(given[6]) && (PyUnicode_CompareWithASCIIString(given[6], "mean") == 0))) {
+        if (!PyUnicode_CheckExact(given[6]) || PyUnicode_CompareWithASCIIString(given[6], "sum")) return NULL;
+        then = sum_op;
+    }
+    PyObject *device = PyObject_GetAttr(((Tensor *)given[0])->kind, lent.device);
+    Py_XDECREF(device); /* the kind holds it */
+    if (!then || device != lent.cpu) return NULL;
+    long long none = PyLong_AsLongLong(ignore_index);
+    if (none == -1 && PyErr_Occurred()) return PyErr_Clear(), NULL;
+    const long long *classes = PyArray_DATA(target);
+    for (npy_intp k = 0; then == mean_op && k < PyArray_SIZE(target); k++)
+        if (classes[k] == none) return NULL; /* the mean is over the others */
+    PyObject *args[] = {given[0], given[1], Py_None, ignore_index, share};
+    PyObject *losses = operate_on(op, args, 3);
+    if (!losses) return NULL;
+    PyObject *rest[] = {losses, one_axis[0], Py_False}, *loss = operate_on(then, rest, 1);
+    Py_DECREF(losses);
+    return loss;
+}
+
+static struct {
+    const char *name;
+    front_call call;
+    const char *arguments[MOST_GIVEN];
+    PyObject *names[MOST_GIVEN];
+} fronts[] = {
+    {"sum", reduction, {"input", "dim", "keepdim"}, {0}},
+    {"mean", reduction, {"input", "dim", "keepdim"}, {0}},
+    {"softmax", along, {"input", "dim", "dtype"}, {0}},
+    {"log_softmax", along, {"input", "dim", "dtype"}, {0}},
+    {"matmul", product, {"input", "other"}, {0}},
+    {"linear", linear, {"input", "weight", "bias"}, {0}},
+    {"layer_norm", layer_norm, {"input", "normalized_shape", "weight", "bias", "eps"}, {0}},
+    {"cross_entropy", cross_entropy,
+     {"input", "target", "weight", "size_average", "ignore_index", "reduce", "reduction", "label_smoothing"}, {0}},
+};
+enum { FRONTS = sizeof fronts / sizeof *fronts };
+
+int front_of(PyObject *op, PyObject *name) {
+    if (!PyObject_TypeCheck(op, &Structured_Type)) return -1;
+    for (int k = 0; k < FRONTS; k++) {
+        if (PyUnicode_CompareWithASCIIString(name, fronts[k].name)) continue;
+        if (fronts[k].call == reduction) Py_XSETREF(*(k ? &mean_op : &sum_op), Py_NewRef(op));
+        return k;
+    }
+    return -1;
+}
+
+PyObject *front_try(int which, PyObject *op, PyObject *const *args, size_t nargsf, PyObject *keywords) {
+    Py_ssize_t count = PyVectorcall_NARGS(nargsf), named = keywords ? PyTuple_GET_SIZE(keywords) : 0;
+    PyObject *given[MOST_GIVEN] = {0}, **names = fronts[which].names;
+    int most = 0;
+    while (most < MOST_GIVEN && names[most]) most++;
+    if (count > most || !lent.tensor_type || truth_of(lent.observe, lent.observers)) return NULL;
+    PyObject *batch = PyObject_GetAttr(lent.mode, lent.batch);
+    if (!batch) return NULL;
+    Py_DECREF(batch); /* the thread's state holds it */
+    if (batch != Py_None) return NULL;
+    for (Py_ssize_t k = 0; k < count; k++) given[k] = args[k];
+    for (Py_ssize_t k = 0; k < named; k++) {
+        int at = 0;
+        while (at < most && names[at] != PyTuple_GET_ITEM(keywords, k)) at++;
+        if (at == most || given[at]) return NULL;
+        given[at] = args[count + k];
+    }
+    return fronts[which].call(op, given);
+}
+
+int front_setup(void) {
+    for (int k = 0; k < FRONTS; k++)
+        for (int j = 0; j < MOST_GIVEN && fronts[k].arguments[j]; j++)
+            if (!(fronts[k].names[j] = PyUnicode_InternFromString(fronts[k].arguments[j]))) return -1;
+    for (int k = 0; k <= AXES; k++) {
+        if (!(number[k] = PyLong_FromLong(k)) || !(all_axes[k] = PyTuple_New(k))) return -1;
+        for (int j = 0; j < k; j++) PyTuple_SET_ITEM(all_axes[k], j, Py_NewRef(number[j]));
+        if (k < AXES && !(one_axis[k] = PyTuple_Pack(1, number[k]))) return -1;
+    }
+    eps = PyFloat_FromDouble(1e-5);
+    ignored = PyLong_FromLong(-100);
+    smoothing = PyFloat_FromDouble(0.0);
+    return eps && ignored && smoothing ? 0 : -1;
+}
