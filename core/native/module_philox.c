@@ -34,24 +34,27 @@ static PyObject *words(PyObject *module, PyObject *const *args, Py_ssize_t count
     return out;
 }
 
-/* dropout(x, p, scale, seed, offset): of a float32 or float64 array in one piece. */
+/* dropout(x, p, scale, seed, offset): of a float32 or float64 array, in row-major order. */
 static PyObject *dropout(PyObject *module, PyObject *const *args, Py_ssize_t count) {
     if (count != 5) return PyErr_Format(PyExc_TypeError, "dropout takes x, p, scale, seed and offset");
     int type = real_type(args[0], "dropout");
     if (type < 0) return NULL;
-    PyArrayObject *x = (PyArrayObject *)args[0];
-    if (!PyArray_IS_C_CONTIGUOUS(x)) return PyErr_Format(PyExc_ValueError, "dropout takes an array in one piece");
     const double p = PyFloat_AsDouble(args[1]), scale = PyFloat_AsDouble(args[2]);
     uint64_t seed, offset;
     if (PyErr_Occurred() || seed_of(args[3], &seed) < 0 || seed_of(args[4], &offset) < 0) return NULL;
-    PyObject *y = new_array_of(PyArray_DescrFromType(type), PyArray_NDIM(x), PyArray_DIMS(x), NULL);
-    if (!y) return NULL;
+    PyArrayObject *x = take_array(args[0], type, 1, "dropout");
+    PyObject *y = x ? new_array_of(PyArray_DescrFromType(type), PyArray_NDIM(x), PyArray_DIMS(x), NULL) : NULL;
+    if (!y) {
+        Py_XDECREF(x);
+        return NULL;
+    }
     const npy_intp n = PyArray_SIZE(x);
     void *out = PyArray_DATA((PyArrayObject *)y);
     Py_BEGIN_ALLOW_THREADS
     if (type == NPY_FLOAT) philox_dropout_f32(seed, offset, n, PyArray_DATA(x), out, (float)p, (float)scale);
     else philox_dropout_f64(seed, offset, n, PyArray_DATA(x), out, (float)p, scale);
     Py_END_ALLOW_THREADS
+    Py_DECREF(x);
     return y;
 }
 

@@ -15,7 +15,7 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[3]
-FLAGS = "-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer -g -O1"
+FLAGS = "-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer -g"
 # Tests that build or import anew, or hold the memory of a process to a figure, have nothing to say here.
 TESTS = ["tests/core/native", "--deselect", "tests/core/native/test_build_lock.py", "--ignore",
          "tests/core/native/test_absent.py", "--ignore", "tests/core/native/test_build_lock.py"]  # fmt: skip

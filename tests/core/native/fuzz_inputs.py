@@ -1,0 +1,205 @@
+"""Inputs by chance for `fuzz`: each function gives arrays of float64 (indices of int64) and an op's parameters."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+Made = tuple[tuple[Any, ...], dict[str, Any]]
+EDGES = (1, 2, 3, 4, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 100, 127, 129, 200, 257)
+
+
+def size(rng: Any, most: int = 300) -> int:
+    """A size near which loops change their way."""
+    return int(rng.choice([n for n in EDGES if n <= most]))
+
+
+def sizes(rng: Any, axes: int, most: int = 20000) -> tuple[int, ...]:
+    """A shape of so many axes with few enough items; now and then none, or enough for several threads."""
+    most *= 30 if rng.random() < 0.03 else 1
+    while True:
+        shape = tuple(size(rng) for _ in range(axes))
+        if math.prod(shape) <= most:
+            return tuple(0 if rng.random() < 0.01 else n for n in shape)
+
+
+# -- inputs ------------------------------------------------------------------------------------------------------------
+
+
+def reduced(rng: Any) -> Made:
+    x = rng.standard_normal(sizes(rng, int(rng.integers(1, 5))))
+    dims = tuple(sorted(rng.choice(x.ndim, int(rng.integers(1, x.ndim + 1)), replace=False).tolist()))
+    return (x,), {"dim": dims, "keepdim": bool(rng.random() < 0.5)}
+
+
+def extreme(rng: Any) -> Made:
+    while True:
+        (x,), params = reduced(rng)
+        if x.size:
+            return (x,), params
+
+
+def found(rng: Any) -> Made:
+    (x,), params = extreme(rng)
+    return (x,), {**params, "dim": params["dim"][0]}
+
+
+def along(rng: Any) -> Made:
+    x = 4 * rng.standard_normal(sizes(rng, int(rng.integers(1, 5))))
+    return (x,), {"dim": int(rng.integers(x.ndim))}
+
+
+def affine(rng: Any, shape: tuple[int, ...], both: bool = True) -> list[Any]:
+    """A weight and a bias, or None for either."""
+    return [rng.standard_normal(shape) if rng.random() < 0.7 else None for _ in range(1 + both)]
+
+
+def normed(rng: Any, both: bool = True) -> Made:
+    shape = sizes(rng, int(rng.integers(1, 4)))
+    inner = int(rng.integers(1, len(shape) + 1))
+    if 0 in shape:
+        shape = tuple(max(n, 2) for n in shape)
+    return ((rng.standard_normal(shape), *affine(rng, shape[-inner:], both)), {"normalized_ndim": inner, "eps": 1e-3})
+
+
+def grouped(rng: Any) -> Made:
+    groups, each = int(rng.integers(1, 5)), int(rng.integers(1, 5))
+    x = rng.standard_normal((size(rng, 9), groups * each, *sizes(rng, int(rng.integers(0, 3)), 300)))
+    return ((x if x.size else np.ones((1, groups * each, 3)), *affine(rng, (groups * each,))),
+            {"num_groups": groups, "eps": 1e-3})  # fmt: skip
+
+
+def batch(rng: Any, known: bool) -> Made:
+    channels = size(rng, 70)
+    shape = (size(rng, 9) + 1, channels, *sizes(rng, int(rng.integers(0, 3)), 300))
+    x = rng.standard_normal(tuple(max(n, 1) for n in shape))
+    state = [rng.standard_normal(channels), rng.random(channels) + 0.5] if known else []
+    return (x, *state, *affine(rng, (channels,))), {"eps": 1e-3}
+
+
+def classes(rng: Any) -> Made:
+    rows, columns = size(rng, 130), size(rng)
+    target = rng.integers(0, columns, rows)
+    target[rng.random(rows) < 0.2] = -100
+    target[0] = 0
+    weight = rng.random(columns) + 0.1 if rng.random() < 0.4 else None
+    return ((3 * rng.standard_normal((rows, columns)), target, weight),
+            {"ignore_index": -100, "label_smoothing": float(rng.choice([0.0, 0.1]))})  # fmt: skip
+
+
+def looked_up(rng: Any) -> Made:
+    rows = size(rng, 100)
+    index = rng.integers(0, rows, sizes(rng, int(rng.integers(1, 4)), 300))
+    return (rng.standard_normal((rows, size(rng, 130))), index), {"padding_idx": int(rng.integers(-1, rows))}
+
+
+def lines(rng: Any) -> Made:
+    inside, outside = size(rng), size(rng, 130)
+    x = rng.standard_normal((*sizes(rng, int(rng.integers(0, 3)), 200), inside))
+    return (x, rng.standard_normal((outside, inside)), rng.standard_normal(outside) if rng.random() < 0.6 else None), {}
+
+
+def factors(rng: Any) -> Made:
+    m, n, k = size(rng), size(rng, 130), size(rng) * (3 if rng.random() < 0.2 else 1)
+    lead = tuple(int(rng.integers(1, 4)) for _ in range(int(rng.integers(0, 3))))
+    one = tuple(1 if rng.random() < 0.3 else d for d in lead)[int(rng.integers(0, len(lead) + 1)) if lead else 0 :]
+    stacks = (lead, one) if rng.random() < 0.5 else (one, lead)
+    return (rng.standard_normal((*stacks[0], m, k)), rng.standard_normal((*stacks[1], k, n))), {}
+
+
+def window(rng: Any) -> tuple[dict[str, Any], tuple[int, ...], tuple[int, ...]]:
+    """What convolutions share: parameters, the sizes of x, the kernel's."""
+    axes = int(rng.integers(1, 4))
+    kernel = tuple(int(k) for k in rng.integers(1, 6 if axes < 3 else 4, axes))
+    stride, dilation = (tuple(int(s) for s in rng.integers(1, 4, axes)) for _ in range(2))
+    padding = tuple(int(p) for p in rng.integers(0, 4, axes))
+    most = {1: 200, 2: 40, 3: 12}[axes]
+    outer = tuple(int(n) for n in rng.integers(1, most, axes))
+    image = tuple(max(n, d * (k - 1) + 1 - 2 * p) for n, k, d, p in zip(outer, kernel, dilation, padding, strict=True))
+    groups = int(rng.choice([1, 1, 1, 2, 3]))
+    return {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}, image, kernel
+
+
+def channels_of(rng: Any, groups: int) -> tuple[int, int]:
+    """Channels of x and of y, in a third of cases one of each a group."""
+    if rng.random() < 0.3:
+        deep = groups * size(rng, 33)
+        return deep, deep
+    return groups * size(rng, 33), groups * size(rng, 33)
+
+
+def convolved(rng: Any) -> Made:
+    params, image, kernel = window(rng)
+    inputs, outputs = channels_of(rng, params["groups"])
+    if inputs == outputs and rng.random() < 0.5:
+        params["groups"] = inputs
+    return ((rng.standard_normal((size(rng, 4), inputs, *image)),
+             rng.standard_normal((outputs, inputs // params["groups"], *kernel)),
+             rng.standard_normal(outputs) if rng.random() < 0.5 else None), params)  # fmt: skip
+
+
+def transposed(rng: Any) -> Made:
+    params, image, kernel = window(rng)
+    inputs, outputs = channels_of(rng, params["groups"])
+    more = tuple(int(rng.integers(0, max(s, d))) for s, d in zip(params["stride"], params["dilation"], strict=True))
+    fits = [(n - 1) * s - 2 * p + d * (k - 1) + 1 + o >= 1 for n, s, p, d, k, o in zip(
+        image, params["stride"], params["padding"], params["dilation"], kernel, more, strict=True)]  # fmt: skip
+    if not all(fits):
+        params["padding"] = (0,) * len(kernel)
+    image = tuple(min(n, 20) for n in image)
+    return ((rng.standard_normal((size(rng, 3), inputs, *image)),
+             rng.standard_normal((inputs, outputs // params["groups"], *kernel)),
+             rng.standard_normal(outputs) if rng.random() < 0.5 else None),
+            {**params, "output_padding": more})  # fmt: skip
+
+
+def attended(rng: Any) -> Made:
+    lead = tuple(int(n) for n in rng.integers(1, 4, int(rng.integers(1, 3))))
+    rows, keys, deep, wide = size(rng, 130), size(rng, 130), size(rng, 65), size(rng, 65)
+    mask = rng.standard_normal((rows, keys)) if rng.random() < 0.3 else None
+    return ((rng.standard_normal((*lead, rows, deep)), rng.standard_normal((*lead, keys, deep)),
+             rng.standard_normal((*lead, keys, wide)), mask),
+            {"scale": deep**-0.5, "causal": bool(mask is None and rows <= keys and rng.random() < 0.4)})  # fmt: skip
+
+
+def recurrent(rng: Any, gates: int) -> Made:
+    steps, rows, inputs, hidden = int(rng.integers(1, 7)), size(rng, 33), size(rng, 40), size(rng, 40)
+    biased = rng.random() < 0.7
+    bias = [0.3 * rng.standard_normal(gates * hidden) if biased else None for _ in range(2)]
+    shape = (rows, steps, inputs) if (first := bool(rng.random() < 0.5)) else (steps, rows, inputs)
+    states = [rng.standard_normal((rows, hidden)) for _ in range(2 if gates == 4 else 1)]
+    arrays = (rng.standard_normal(shape), *(0.3 * rng.standard_normal((gates * hidden, n)) for n in (inputs, hidden)),
+              *bias, *states, *([None] if gates == 4 else []))  # fmt: skip
+    params: dict[str, Any] = {"reverse": bool(rng.random() < 0.3), "batch_first": first, "sizes": None}
+    return arrays, params if gates > 1 else {**params, "nonlinearity": str(rng.choice(["tanh", "relu"]))}
+
+
+def pooled(rng: Any) -> Made:
+    axes = int(rng.integers(1, 4))
+    kernel, stride, dilation = (tuple(int(k) for k in rng.integers(1, 4, axes)) for _ in range(3))
+    padding = tuple(int(rng.integers(0, k // 2 + 1)) for k in kernel)
+    image = tuple(d * (k - 1) + 1 + int(n) for k, d, n in zip(kernel, dilation, rng.integers(0, 24, axes), strict=True))
+    out = tuple((n + 2 * p - d * (k - 1) - 1) // s + 1 for n, k, s, p, d in zip(
+        image, kernel, stride, padding, dilation, strict=True))  # fmt: skip
+    x = rng.permutation(math.prod(image) * 3).reshape(3, *image) / 7.0  # no ties
+    return (x,), {"kernel": kernel, "stride": stride, "padding": padding, "dilation": dilation, "out": out}
+
+
+def put(rng: Any) -> Made:
+    planes, image = size(rng, 17), (size(rng, 33), size(rng, 33))
+    out = (size(rng, 17), size(rng, 17))
+    places = rng.integers(0, math.prod(image), (planes, *out))
+    return (rng.standard_normal((planes, *out)), places), {"sizes": image, "add": True}
+
+
+CASES: dict[str, Callable[[Any], Made]] = {
+    "sum": reduced, "mean": extreme, "amax": extreme, "amin": extreme, "argmax": found, "argmin": found,
+    "softmax": along, "log_softmax": along, "layer_norm": normed, "rms_norm": lambda rng: normed(rng, False),
+    "group_norm": grouped, "batch_norm": lambda rng: batch(rng, False), "batch_norm_eval": lambda rng: batch(rng, True),
+    "cross_entropy": classes, "embedding": looked_up, "linear": lines, "matmul": factors, "conv": convolved,
+    "conv_transpose": transposed, "attention": attended, "lstm": lambda rng: recurrent(rng, 4),
+    "gru": lambda rng: recurrent(rng, 3), "rnn": lambda rng: recurrent(rng, 1), "max_pool": pooled, "pool_scatter": put,
+}  # fmt: skip
