@@ -43,6 +43,8 @@ PRIMITIVES |= {
     + [("a" + n, "arc" + n) for n in ("sin", "cos", "tan", "sinh", "cosh", "tanh")]
 }  # fmt: skip
 PRIMITIVES |= {n: (2, f"xp.{n}({{0}}, {{1}})", f"sm_{n}{{F}}({{0}}, {{1}})") for n in _BINARY.split()}
+# what `contracted` puts in place of several
+_C_ALONE = {"twice_ndtr": "sm_twice_ndtr{F}({0})", "exp_falling": "sm_exp_falling{F}({0})"}
 BOOLEAN = {"eq", "ne", "lt", "le", "gt", "ge", "and", "or", "xor", "not", "isnan", "isinf", "isfinite"}
 
 
@@ -282,7 +284,46 @@ def c_lines(p: Program, suffix: str) -> tuple[list[str], str]:
     >>> c_lines(trace("relu", lambda x: s.maximum(x, 0), ["x"]), "f32")
     (['const float t0 = sm_maximum_f32(x, 0.0f);'], 't0')
     """
-    return c_statements(p.statements, suffix), c_operand(p.result, suffix)
+    return c_statements(contracted(p.statements, p.result, suffix), suffix), c_operand(p.result, suffix)
+
+
+def contracted(statements: Sequence[Statement], result: Any, suffix: str) -> list[Statement]:
+    """What float32 has in one function for several: `1 + erf(x / sqrt(2))`, `exp` of what is never positive.
+
+    The first is faster and keeps the digits that the sum cancels; the second has no large result to look out for.
+
+    >>> p = trace("phi", lambda x: 1.0 + s.erf(x * (1 / math.sqrt(2))), ["x"])
+    >>> c_lines(p, "f32")
+    (['const float t2 = sm_twice_ndtr_f32(x);'], 't2')
+    """
+    if suffix != "f32":
+        return list(statements)
+    made = {st.target: st for st in statements}
+    found = []
+    for st in statements:
+        inner = made.get(st.operands[1]) if st.op == "add" and st.operands[0] == 1.0 else None
+        scaled = made.get(inner.operands[0]) if inner is not None and inner.op == "erf" else None
+        if scaled is not None and scaled.op == "mul" and scaled.operands[1] == 1 / math.sqrt(2):
+            st = Statement(st.target, "twice_ndtr", (scaled.operands[0],), False)
+        elif st.op == "exp" and _is_minus_square(st.operands[0], made):
+            st = Statement(st.target, "exp_falling", st.operands, False)
+        found.append(st)
+    kept: list[Statement] = []
+    used = {result}
+    for st in reversed(found):  # what only they needed goes
+        if st.target in used:
+            kept.append(st)
+            used.update(st.operands)
+    return kept[::-1]
+
+
+def _is_minus_square(o: Any, made: dict[str, Statement]) -> bool:
+    """Whether `o` is a negative number times (y * y)."""
+    product = made.get(o)
+    if product is None or product.op != "mul" or not isinstance(product.operands[0], float) or product.operands[0] > 0:
+        return False
+    square = made.get(product.operands[1])
+    return square is not None and square.op == "mul" and square.operands[0] == square.operands[1]
 
 
 def c_statements(statements: Sequence[Statement], suffix: str) -> list[str]:
@@ -292,7 +333,7 @@ def c_statements(statements: Sequence[Statement], suffix: str) -> list[str]:
     for st in statements:
         operands = [c_operand(o, suffix) for o in st.operands]
         kind = "int" if st.is_bool else real
-        text = PRIMITIVES[st.op][2].format(*operands, F="_" + suffix)
+        text = (_C_ALONE.get(st.op) or PRIMITIVES[st.op][2]).format(*operands, F="_" + suffix)
         lines.append(f"const {kind} {st.target} = {text};")
     return lines
 

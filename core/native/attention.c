@@ -95,7 +95,7 @@ VECTOR static REAL NAME(exponentials)(REAL *x, ptrdiff_t n, REAL *top) {
     }
 #pragma omp simd reduction(+ : sum)
     for (ptrdiff_t j = 0; j < n; j++) {
-        x[j] = NAME(sm_exp)(x[j] - largest);
+        x[j] = NAME(sm_exp_falling)(x[j] - largest);
         sum += x[j];
     }
     *top = largest;
@@ -169,7 +169,7 @@ VECTOR static void NAME(gradient_row)(REAL *x, REAL *g, ptrdiff_t n, REAL log_su
     REAL dot = 0;
 #pragma omp simd reduction(+ : dot)
     for (ptrdiff_t j = 0; j < n; j++) {
-        x[j] = NAME(sm_exp)(x[j] - log_sum);
+        x[j] = NAME(sm_exp_falling)(x[j] - log_sum);
         dot += x[j] * g[j];
     }
     INDEPENDENT

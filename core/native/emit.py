@@ -17,7 +17,7 @@ MAX_INPUTS = 7  # MAP_MAX_IN in map.h
 
 # What one item costs, counted in additions of adjacent floats; what is not named costs one. Measured, see simd_math.h.
 _COSTS = {
-    "f": {2: "div sqrt rsqrt", 4: "exp exp2 expm1 log sigmoid", 10: "tanh erf", 20: "log1p log2 log10 erfc sin cos"},
+    "f": {2: "div sqrt rsqrt", 4: "exp exp2 expm1 log erf", 7: "sigmoid tanh", 20: "log1p log2 log10 erfc sin cos"},
     "d": {4: "div sqrt rsqrt", 10: "exp exp2 expm1 log log1p log2 sigmoid", 20: "tanh", 160: "log10 erf erfc sin cos"},
     "?": {},
 }

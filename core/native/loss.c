@@ -73,7 +73,7 @@ VECTOR static void NAME(loss_back_rows)(void *context, ptrdiff_t begin, ptrdiff_
         const REAL own = (1 - c->smoothing) * (c->weight ? c->weight[t] : 1);
         const REAL scale = g * (own + share * c->weight_sum), even = g * share;
         INDEPENDENT
-        for (ptrdiff_t i = 0; i < count; i++) p[i] = NAME(sm_exp)(x[i] - lse);
+        for (ptrdiff_t i = 0; i < count; i++) p[i] = NAME(sm_exp_falling)(x[i] - lse);
         if (c->weight) {
             INDEPENDENT
             for (ptrdiff_t i = 0; i < c->classes; i++) gx[i] = p[i] * scale - even * c->weight[i];

@@ -11,7 +11,10 @@
 #include "parallel.h"
 
 /* BLOCK: items of a buffer; WIDEST: bytes of an item; SHORT: rows shorter than this go many at a time. */
-enum { BLOCK = 256, WIDEST = 8, SHORT = 32 };
+/* PIECE: items of a row that no thread divides. Where a product could be joined to either of two sums by a fused
+   multiply-add, gcc joins one in a loop's vectors and the other in its last few items: those are a row's last, then,
+   however many threads there are. */
+enum { BLOCK = 256, WIDEST = 8, SHORT = 32, PIECE = 64 };
 
 static ptrdiff_t item_size(char type) { return type == 'f' ? 4 : type == 'd' ? 8 : 1; }
 
@@ -142,6 +145,25 @@ static void run_short_rows(void *context, ptrdiff_t begin, ptrdiff_t end) {
     }
 }
 
+/* What the threads divide: pieces of `step` items (rows, where rows are short) along an axis of `extent`. */
+typedef struct {
+    const map_call *call;
+    parallel_body body;
+    ptrdiff_t extent, step;
+} map_pieces;
+
+static ptrdiff_t pieces_along(ptrdiff_t extent, ptrdiff_t step) { return (extent + step - 1) / step; }
+
+static ptrdiff_t first_of_piece(const map_pieces *p, ptrdiff_t piece) {
+    const ptrdiff_t each = pieces_along(p->extent, p->step), within = piece % each * p->step;
+    return piece / each * p->extent + within;
+}
+
+static void run_pieces(void *context, ptrdiff_t begin, ptrdiff_t end) {
+    const map_pieces *p = context;
+    p->body((void *)p->call, first_of_piece(p, begin), first_of_piece(p, end));
+}
+
 static ptrdiff_t item_count(const map_call *call) {
     ptrdiff_t n = 1;
     for (int axis = 0; axis < call->ndim; axis++) n *= call->shape[axis];
@@ -173,6 +195,9 @@ void map_run(const map_call *call) {
     if (n == 0) return;
     const ptrdiff_t inner = call->shape[call->ndim - 1];
     const kernel_choice *as = choice_for(CHOOSE_ELEMENTWISE, (size_t)item_size(call->kernel->out_type), n, 1, 1, 1);
-    if (call->ndim > 1 && inner < SHORT) parallel_for_as(as, n / inner, map_cost(call), run_short_rows, (void *)call);
-    else parallel_for_as(as, n, map_cost(call), run_range, (void *)call);
+    const int is_short = call->ndim > 1 && inner < SHORT;
+    map_pieces pieces = {call, run_range, inner, PIECE};
+    if (is_short) pieces = (map_pieces){call, run_short_rows, call->shape[call->ndim - 2], BLOCK / inner};
+    const ptrdiff_t lines = (is_short ? n / inner : n) / pieces.extent;
+    parallel_for_as(as, lines * pieces_along(pieces.extent, pieces.step), map_cost(call), run_pieces, &pieces);
 }

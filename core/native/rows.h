@@ -17,17 +17,29 @@ static inline __attribute__((always_inline)) const REAL *NAME(pad_row)(const REA
     return buffer;
 }
 
-static inline __attribute__((always_inline)) REAL NAME(row_max)(const REAL *x, ptrdiff_t n) {
-    REAL largest = -INFINITY;
-#pragma omp simd reduction(max : largest)
-    for (ptrdiff_t i = 0; i < n; i++) largest = x[i] > largest ? x[i] : largest;
-    return largest;
+/* A long row in four parts, whose comparisons need not wait for one another. */
+INLINE REAL NAME(row_max)(const REAL *x, ptrdiff_t n) {
+    const ptrdiff_t part = n < 256 ? 0 : n / 64 * 16;
+    REAL first = -INFINITY, second = first, third = first, fourth = first;
+#pragma omp simd reduction(max : first, second, third, fourth)
+    for (ptrdiff_t i = 0; i < part; i++) {
+        first = x[i] > first ? x[i] : first;
+        second = x[part + i] > second ? x[part + i] : second;
+        third = x[2 * part + i] > third ? x[2 * part + i] : third;
+        fourth = x[3 * part + i] > fourth ? x[3 * part + i] : fourth;
+    }
+    first = second > first ? second : first;
+    third = fourth > third ? fourth : third;
+    first = third > first ? third : first;
+#pragma omp simd reduction(max : first)
+    for (ptrdiff_t i = 4 * part; i < n; i++) first = x[i] > first ? x[i] : first;
+    return first;
 }
 
 /* sum of e^(x - largest) */
 static inline __attribute__((always_inline)) REAL NAME(row_exp_sum)(const REAL *x, REAL largest, ptrdiff_t n) {
     REAL sum = 0;
 #pragma omp simd reduction(+ : sum)
-    for (ptrdiff_t i = 0; i < n; i++) sum += NAME(sm_exp)(x[i] - largest);
+    for (ptrdiff_t i = 0; i < n; i++) sum += NAME(sm_exp_falling)(x[i] - largest);
     return sum;
 }

@@ -26,7 +26,7 @@ VECTOR static void NAME(softmax_rows)(void *context, ptrdiff_t begin, ptrdiff_t 
         const REAL largest = NAME(row_max)(x, count);
 #pragma omp simd reduction(+ : sum)
         for (ptrdiff_t i = 0; i < count; i++) {
-            e[i] = NAME(sm_exp)(x[i] - largest);
+            e[i] = NAME(sm_exp_falling)(x[i] - largest);
             sum += e[i];
         }
         const REAL scale = 1 / sum;
@@ -72,7 +72,7 @@ VECTOR static void NAME(log_softmax_back_rows)(void *context, ptrdiff_t begin, p
         y = NAME(pad_row)(y, c->n, in, &count);
         REAL *p = y == in ? in : gx;
         INDEPENDENT
-        for (ptrdiff_t i = 0; i < count; i++) p[i] = NAME(sm_exp)(y[i]);
+        for (ptrdiff_t i = 0; i < count; i++) p[i] = NAME(sm_exp_falling)(y[i]);
         INDEPENDENT
         for (ptrdiff_t i = 0; i < c->n; i++) gx[i] = g[i] - p[i] * sum;
     }

@@ -39,6 +39,22 @@ def test_many_small_jobs(kernels: ModuleType, rng: np.random.Generator) -> None:
         assert kernels.maps["tanh", "f"](x).tobytes() == expected
 
 
+@pytest.mark.parametrize(("shape", "repeat"), [((100003,), None), ((1003, 333), "columns"), ((40001, 7), "one")])
+def test_no_thread_ends_where_vectors_do_not(
+    shape: tuple[int, ...], repeat: str | None, kernels: ModuleType, rng: np.random.Generator
+) -> None:
+    """A product that may join either of two sums joins one in vectors and the other in a loop's last items."""
+    g, x = rng.standard_normal((2, *shape)).astype("f")
+    if repeat:
+        g = np.asfortranarray(g) if repeat == "columns" else g[:, :1]
+    for name, inputs in (("gelu_erf_backward", (g, x)), ("binary_entropy_logits_pos", (g, x, x))):
+        kernels.set_num_threads(1)
+        expected = kernels.maps[name, "f"](*inputs).tobytes()
+        for threads in (2, 3, 5):
+            kernels.set_num_threads(threads)
+            assert kernels.maps[name, "f"](*inputs).tobytes() == expected, (name, threads)
+
+
 def test_python_threads_share_the_pool(kernels: ModuleType, rng: np.random.Generator) -> None:
     kernels.set_num_threads(3)
     x = rng.standard_normal((600, 400)).astype("f")
