@@ -158,8 +158,9 @@ def test_kin_are_of_one_vendor_and_one_kernel(folder):
 def test_times_are_printed(capsys):
     assert replay.main(["--time"]) == 0
     out = capsys.readouterr().out
-    mean = float(re.search(r"200 observations: mean ([\d.]+) ms", out).group(1))
-    assert mean < 40  # 2 ms on an idle machine
+    means = [float(mean) for mean in re.findall(r"200 suggestions at 20,736 .* mean ([\d.]+) ms", out)]
+    assert len(means) == 2  # from nothing, and with a history
+    assert max(means) < 20  # 2 ms, on a busy machine too
     assert re.search(r"a space of 1,000,000,000 points, drawn from: 20,000 configs", out)
     with pytest.raises(SystemExit):
         replay.main([])

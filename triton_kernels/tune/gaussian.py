@@ -5,30 +5,29 @@ in each tunable alone: what a tunable does wherever the others stand is then lea
 noise by maximum a posteriori.
 
 The inverse of the covariance's factor and its product with the rows that may still be chosen are kept and extended, so
-that another observation costs one row of the kernel and one pass over what is kept. Fitting builds both anew; it keeps
-only the rows that promise most as observations become many, so that it stays at a few milliseconds.
+that another observation costs one row of the kernel and one pass over what is kept. Fitting makes another process, in
+pieces (`gaussian_fit`); it keeps only the rows that promise most as observations become many.
 Source: Rasmussen and Williams, Gaussian Processes for Machine Learning (2006), sections 2.2, 4.2.1 and 5.4.1; Duvenaud,
 Nickisch and Rasmussen, Additive Gaussian Processes (2011).
 """
 
 from __future__ import annotations
 
+import copy
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Generator, Sequence
+from typing import TypeVar
 
 import numpy as np
 
-_ROOT5 = math.sqrt(5.0)
-# On nine recorded spaces, evaluations to 1 % by geometric mean (20 seeds): without 38, with a fifth 36 to 39, with a
-# half 41.
-ALONE = 0.2
+from .gaussian_fit import ALONE, ROOT5, Posterior, ascend, inverse_of
+
 _ELEMENTS = 400_000  # of the product that fitting builds anew
 _SCANNED = 1_000_000  # of the product that is gone through for the rows to keep
 _PIECE = 32_768
 _FITTED = 64  # observations that lengths are fitted to
-_LENGTH_MEAN, _LENGTH_DEVIATION = math.log(1.0), 1.0
-_NOISE_MEAN, _NOISE_DEVIATION = math.log(3e-3), 1.5
 
+_T = TypeVar("_T")
 _Side = tuple[np.ndarray, np.ndarray, np.ndarray]  # rows' points, their squared norms, and which values they have
 
 
@@ -43,7 +42,6 @@ class Process:
         self.owner = np.repeat(np.arange(len(coordinates)), [c.shape[1] for c in coordinates])
         self.lengths, self.noise = self._first(), 1e-2
         self.rows: list[int] = []
-        self.expected: np.ndarray | None = None  # what `y` is relative to at every row, where it is not 0
         self.kept = np.arange(len(codes))
         self._scale()
         self._select(self.kept)
@@ -54,8 +52,8 @@ class Process:
         """The mean at every row, from the values `y`, of mean 0 and deviation 1, at some."""
         process = cls(codes, coordinates)
         process.rows = [int(row) for row in rows]
-        process._lengthen(y)
-        return process._means(np.array(process.rows), y, np.arange(len(codes)))[0]
+        finish(process._lengthen(y))
+        return finish(process._means(y, process._factor(), np.arange(len(codes))))[0]
 
     # -- the kernel ----------------------------------------------------------------------------------------------------
 
@@ -108,9 +106,15 @@ class Process:
 
     def _covariance(self, rows: np.ndarray, others: np.ndarray) -> np.ndarray:
         a, b = self._points(rows).astype(np.float64), self._points(others).astype(np.float64)
-        together = matern(((a[:, None] - b[None]) ** 2).sum(2))
-        alone = sum(m[self.codes[rows, k][:, None], self.codes[others, k]] for k, m in enumerate(self._between))
-        return (1.0 - ALONE) * together + ALONE / len(self._between) * alone
+        square = (a * a).sum(1)[:, None] + (b * b).sum(1) - 2.0 * (a @ b.T)
+        together = matern(np.maximum(square, 0.0, out=square))
+        alone = np.concatenate([m[self.codes[rows, k]] for k, m in enumerate(self._between)], 1)
+        return (1.0 - ALONE) * together + ALONE / len(self._between) * (alone @ self._has(others))
+
+    def _factor(self) -> np.ndarray:
+        """The inverse of the lower factor of the covariance of those observed."""
+        rows = np.array(self.rows, int)
+        return inverse_of(np.linalg.cholesky(self._covariance(rows, rows) + self.noise * np.eye(len(rows))))
 
     # -- observing -----------------------------------------------------------------------------------------------------
 
@@ -144,70 +148,90 @@ class Process:
         z = self._inverse[:n, :n] @ y
         return z.astype(np.float32) @ self._cross[:n], np.sqrt(np.maximum(self._variance, 1e-10))
 
-    def fit(self, y: np.ndarray, also: np.ndarray) -> None:
-        """Fit lengths and noise to the observed and build the factor anew.
+    def fitted(
+        self, y: np.ndarray, expected: np.ndarray | None = None, also: Sequence[int] | np.ndarray = ()
+    ) -> Generator[float, None, Process]:
+        """Another process with lengths and noise fitted to the values `y` of those observed so far.
 
-        Where that would take long for all rows, those that promise most are kept, and these `also`.
+        Where that would take long for all rows, it keeps those that promise most, and these `also`. expected : what `y`
+        is relative to at every row, where that is not 0.
         """
-        rows = np.array(self.rows, int)
-        self._lengthen(y)
-        most = max(_ELEMENTS // len(rows), 500)
-        if len(self.codes) == len(self.kept) <= most:
-            points = self._points(self.kept)
-            self._sides = points, (points**2).sum(1), self._sides[2]
+        new = copy.copy(self)
+        new.rows = self.rows[: len(y)]
+        yield from new._lengthen(y)
+        n = len(y)
+        yield 300.0 + 3e-5 * n**3 + 0.02 * n**2
+        factor = new._factor()
+        most = max(_ELEMENTS // n, 500)
+        if len(new.codes) == len(new.kept) <= most:
+            yield 0.08 * len(new.kept)
+            points = new._points(new.kept)
+            new._sides = points, (points**2).sum(1), new._sides[2]
         else:
-            self._select(np.union1d(self._promising(rows, y, most), also))
-        self._again()
+            kept = yield from new._promising(y, factor, expected, most)
+            yield 0.2 * len(kept)
+            new._select(np.union1d(kept, np.asarray(also, int)))
+        yield from new._again(factor)
+        return new
 
-    def _lengthen(self, y: np.ndarray) -> None:
+    def _lengthen(self, y: np.ndarray) -> Generator[float, None, None]:
         """Fit lengths and noise, to no more observations than that takes milliseconds."""
         some = np.arange(len(y))
         if len(some) > _FITTED:  # half the best, half by chance
             order = np.argsort(y)
             rest = np.random.default_rng(len(y)).permutation(order[_FITTED // 2 :])
             some = np.concatenate([order[: _FITTED // 2], rest[: _FITTED // 2]])
-        rows = np.array(self.rows, int)
-        x = np.concatenate([c[self.codes[rows[some], k]] for k, c in enumerate(self.coordinates)], 1)
         logs = np.log(np.append(self.lengths, self.noise))
-        logs = _ascend(lambda p: _posterior(p, x, y[some], self.owner), logs, 25 if len(y) < 32 else 10)
+        logs, _ = yield from ascend(self._posterior(y, some), logs, 25 if len(y) < 32 else 10)
         self.lengths, self.noise = np.exp(logs[:-1]), float(np.exp(logs[-1]))
         self._scale()
+
+    def _posterior(self, y: np.ndarray, some: np.ndarray) -> Posterior:
+        rows = np.array(self.rows, int)[some]
+        x = np.concatenate([c[self.codes[rows, k]] for k, c in enumerate(self.coordinates)], 1)
+        return Posterior(x, y[some], self.owner)
 
     def _first(self) -> np.ndarray:
         """The lengths before any are fitted."""
         return np.full(len(self.owner), 0.6 * math.sqrt(max(len(self.owner), 1) / 3.0))
 
-    def evidence(self, y: np.ndarray) -> float:
+    def evidence(self, y: np.ndarray) -> Generator[float, None, float]:
         """The log posterior of the values, with lengths fitted to them alone."""
-        rows = np.array(self.rows, int)
-        x = np.concatenate([c[self.codes[rows, k]] for k, c in enumerate(self.coordinates)], 1)
-        logs = _ascend(lambda p: _posterior(p, x, y, self.owner), np.log(np.append(self._first(), 1e-2)), 12)
-        return _posterior(logs, x, y, self.owner)[0]
+        start = np.log(np.append(self._first(), 1e-2))
+        _, value = yield from ascend(self._posterior(y, np.arange(len(y))), start, 12)
+        return value
 
-    def _promising(self, rows: np.ndarray, y: np.ndarray, most: int) -> np.ndarray:
+    def _promising(
+        self, y: np.ndarray, factor: np.ndarray, expected: np.ndarray | None, most: int
+    ) -> Generator[float, None, np.ndarray]:
         """The rows with the largest expected improvement, as if the nearest observation alone told of deviations."""
-        some = np.arange(len(self.codes))
+        rows, some = np.array(self.rows, int), np.arange(len(self.codes))
         if len(some) * len(rows) > _SCANNED:  # those kept, and others by chance
             rng = np.random.default_rng(len(rows))
             some = np.union1d(self.kept, rng.integers(len(some), size=max(_SCANNED // len(rows), most)))
-        mean, near = self._means(rows, y, some)
+        mean, near = yield from self._means(y, factor, some)
+        yield 0.06 * len(some)
         deviation = np.sqrt(np.maximum(1.0 - near**2, 1e-4))
         lowest = np.float32(y.min())
-        if self.expected is not None:
-            mean += self.expected[some]
-            lowest = np.float32((y + self.expected[rows]).min())
+        if expected is not None:
+            mean += expected[some]
+            lowest = np.float32((y + expected[rows]).min())
         z = (lowest - mean) / deviation
         # of the expected improvement's logarithm what orders rows: both grow with z and with the deviation
         score = np.where(z > 0, z, -0.5 * z * z) + np.log(deviation)
         return some[np.argpartition(-score, most)[:most]] if len(some) > most else some
 
-    def _means(self, rows: np.ndarray, y: np.ndarray, others: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _means(
+        self, y: np.ndarray, factor: np.ndarray, others: np.ndarray
+    ) -> Generator[float, None, tuple[np.ndarray, np.ndarray]]:
         """The mean at these others, and the covariance with the observation nearest to each."""
-        inverse = np.linalg.inv(self._covariance(rows, rows) + self.noise * np.eye(len(rows)))
-        weights = (inverse @ y).astype(np.float32)
+        rows = np.array(self.rows, int)
+        weights = (factor.T @ (factor @ y)).astype(np.float32)
         mean, near = np.empty((2, len(others)), np.float32)
         for at in range(0, len(others), 4096):
-            kernel = self._kernel(rows, self._side(others[at : at + 4096]))
+            part = others[at : at + 4096]
+            yield 0.01 * len(part) * len(rows) + 0.15 * len(part)
+            kernel = self._kernel(rows, self._side(part))
             mean[at : at + 4096], near[at : at + 4096] = weights @ kernel, kernel.max(0)
         return mean, near
 
@@ -227,20 +251,33 @@ class Process:
         points, norms, has = self._sides
         self._sides = np.concatenate([points, side[0]]), np.append(norms, side[1]), np.concatenate([has, side[2]], 1)
 
-    def _again(self) -> None:
+    def _again(self, factor: np.ndarray) -> Generator[float, None, None]:
         rows, n = np.array(self.rows, int), len(self.rows)
+        yield 0.1 * len(self.kept)
         self._room(max(2 * n, 64))
-        if n:
-            factor = np.linalg.cholesky(self._covariance(rows, rows) + self.noise * np.eye(n))
-            self._inverse[:n, :n] = np.linalg.inv(factor)
-            self._cross[:n] = self._inverse[:n, :n].astype(np.float32) @ self._kernel(rows, self._sides)
-            self._variance -= np.einsum("ij,ij->j", self._cross[:n], self._cross[:n])
+        self._inverse[:n, :n], single = factor, factor.astype(np.float32)
+        points, norms, has = self._sides
+        step = max(100_000 // max(n, 1), 256)
+        for at in range(0, len(self.kept), step):
+            part = slice(at, at + step)
+            yield 0.01 * n * min(step, len(self.kept) - at)
+            self._cross[:n, part] = single @ self._kernel(rows, (points[part], norms[part], has[:, part]))
+            self._variance[part] -= np.einsum("ij,ij->j", self._cross[:n, part], self._cross[:n, part])
+
+
+def finish(steps: Generator[float, None, _T]) -> _T:
+    """Do all pieces at once."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as ended:
+            return ended.value
 
 
 def matern(square: np.ndarray) -> np.ndarray:
     """Matérn 5/2 of squared distances."""
     r = np.sqrt(square)
-    r *= square.dtype.type(_ROOT5)
+    r *= square.dtype.type(ROOT5)
     result = r * r
     result /= square.dtype.type(3.0)
     result += r
@@ -248,52 +285,3 @@ def matern(square: np.ndarray) -> np.ndarray:
     np.negative(r, out=r)
     result *= np.exp(r, out=r)
     return result
-
-
-def _posterior(logs: np.ndarray, x: np.ndarray, y: np.ndarray, owner: np.ndarray) -> tuple[float, np.ndarray]:
-    """Log posterior of the logarithms of lengths and noise, and its gradient; `owner` is each coordinate's tunable."""
-    n, d = x.shape
-    count = int(owner[-1]) + 1
-    lengths, noise = np.exp(logs[:-1]), math.exp(logs[-1])
-    apart = ((x[:, None, :] - x[None, :, :]) ** 2 / lengths**2).reshape(n * n, d)
-    belongs = (owner[:, None] == np.arange(count)).astype(np.float64)
-    single = apart @ belongs
-    r, each = _ROOT5 * np.sqrt(single.sum(1)), _ROOT5 * np.sqrt(single)
-    decay, each_decay = np.exp(-r), np.exp(-each)
-    together = (1.0 + r + r * r / 3.0) * decay
-    alone = ((1.0 + each + each * each / 3.0) * each_decay).sum(1)
-    k = ((1.0 - ALONE) * together + ALONE / count * alone).reshape(n, n)
-    try:
-        factor = np.linalg.cholesky(k + (noise + 1e-8) * np.eye(n))
-    except np.linalg.LinAlgError:
-        return -math.inf, np.zeros(d + 1)
-    inverse = np.linalg.inv(factor)
-    inverse = inverse.T @ inverse
-    alpha = inverse @ y
-    slope = np.outer(alpha, alpha) - inverse
-    value = -0.5 * float(y @ alpha) - float(np.log(np.diag(factor)).sum())
-    steep = (ALONE / count) * (1.0 + each) * each_decay
-    steep += ((1.0 - ALONE) * (1.0 + r) * decay)[:, None]
-    steep *= slope.reshape(-1, 1)
-    by_length = (5.0 / 6.0) * np.einsum("ik,ik->k", steep[:, owner], apart)
-    by_noise = 0.5 * noise * float(np.trace(slope))
-    away = (logs[:-1] - _LENGTH_MEAN) / _LENGTH_DEVIATION
-    away_noise = (logs[-1] - _NOISE_MEAN) / _NOISE_DEVIATION
-    value -= 0.5 * float(away @ away) + 0.5 * away_noise**2
-    gradient = np.append(by_length - away / _LENGTH_DEVIATION, by_noise - away_noise / _NOISE_DEVIATION)
-    return value, gradient
-
-
-def _ascend(function: Callable[[np.ndarray], tuple[float, np.ndarray]], start: np.ndarray, steps: int) -> np.ndarray:
-    """Uphill by the gradient's signs, each coordinate with a step of its own (Riedmiller's Rprop, 1993)."""
-    at, best, best_value = start.copy(), start.copy(), -math.inf
-    step, before = np.full(len(start), 0.2), np.zeros(len(start))
-    for _ in range(steps):
-        value, gradient = function(at)
-        if value > best_value:
-            best, best_value = at.copy(), value
-        agree = np.sign(gradient) * before
-        step = np.clip(np.where(agree > 0, 1.3 * step, np.where(agree < 0, 0.5 * step, step)), 1e-3, 0.8)
-        before = np.sign(gradient)
-        at = np.clip(at + before * step, -7.0, 5.0)
-    return best

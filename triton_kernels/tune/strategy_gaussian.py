@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 
 import numpy as np
 
+from .blas import one_thread
 from .gaussian import Process
 from .strategy import History, Strategy
 from .table import Table
@@ -20,6 +21,10 @@ _HIGH = 0.9
 _DOUBTED = 10, 64
 _RECALLED = 300  # of a history's values are learned
 _REFIT = 1.25  # the lengths are fitted again when there are a quarter more observations
+# Of fitting, so many microseconds of one processor are spent for each value that is told: at 20,000 configs a fit takes
+# 40 ms, and one suggestion in ten would wait for it. On five recorded spaces, evaluations to 1 % (80 seeds): 38.3 with
+# whole fits, 39.1 with these pieces, 40.7 with 4 ms.
+_AT_ONCE_US = 6000.0
 
 
 class Gaussian(Strategy):
@@ -32,9 +37,11 @@ class Gaussian(Strategy):
         self.process = Process(table.codes[:, table.varied], table.coordinates)
         self._fit_at = self.begin = BEGIN
         self.prior: np.ndarray | None = None  # log of the values expected, up to an addend
+        self._fitting: Generator[float, None, None] | None = None
         self._scale = 1.0  # of what is learned against log values
         self._spread = 1.0
 
+    @one_thread()
     def recall(self, histories: Sequence[History]) -> None:
         """Begin with what was measured elsewhere: the process learns how this place differs from there.
 
@@ -46,6 +53,7 @@ class Gaussian(Strategy):
             self.prior = np.mean(told, 0)
             self._spread = max(float(np.std(self.prior[self.prior <= np.median(self.prior)])), 0.02)
 
+    @one_thread()
     def choose(self) -> int:
         if self.prior is not None and self.best is None:
             return int(np.argmin(np.where(self.asked, math.inf, self.prior)))
@@ -57,34 +65,62 @@ class Gaussian(Strategy):
             return self.anywhere()  # whatever was kept has been asked for
         return int(kept[np.argmax(score)])
 
+    @one_thread()
     def learn(self, row: int) -> None:
         process = self.process
         if row not in process.rows:
             process.observe(row)
         if self.best is None:
             return
-        due = len(process.rows) >= self._fit_at
+        due = self._fitting is None and len(process.rows) >= self._fit_at
         if not self.table.complete and (due or row == self.best):
             self.widen()
         if due:
-            if self.prior is not None and _DOUBTED[0] <= len(process.rows) <= _DOUBTED[1]:
-                self._doubt()
-            y = self.targets()
-            if self.prior is not None:
-                process.expected = (self.prior / self._scale).astype(np.float32)
-            process.fit(y, np.flatnonzero(self.table.differences(self.best) <= 1))
             self._fit_at = max(int(len(process.rows) * _REFIT), len(process.rows) + 4)
+            self._fitting = self._fit()
+            self._due_us = next(self._fitting)
+        if self._fitting is not None:
+            self._go_on(self._fitting)
 
-    def _doubt(self) -> None:
+    def _go_on(self, fitting: Generator[float, None, None]) -> None:
+        spent_us = 0.0
+        while spent_us == 0.0 or spent_us + self._due_us <= _AT_ONCE_US:
+            spent_us += self._due_us
+            try:
+                self._due_us = next(fitting)
+            except StopIteration:
+                self._fitting = None
+                return
+
+    def _fit(self) -> Generator[float, None, None]:
+        """A process with new lengths takes this one's place; what is observed meanwhile, it observes at last."""
+        if self.prior is not None and _DOUBTED[0] <= len(self.process.rows) <= _DOUBTED[1]:
+            yield from self._doubt()
+        y = self.targets()
+        known = None if self.prior is None else (self.prior / self._scale).astype(np.float32)
+        assert self.best is not None
+        new = yield from self.process.fitted(y, known, np.flatnonzero(self.table.differences(self.best) <= 1))
+        before = len(new.codes)
+        while len(new.rows) < len(self.process.rows):
+            yield 50.0 + (0.02 + 2e-4 * len(new.rows)) * len(new.kept)
+            new.codes = self.process.codes  # in a space that was drawn from, others have joined
+            new.observe(self.process.rows[len(new.rows)])
+        new.codes = self.process.codes
+        new.keep(np.arange(before, len(new.codes)))
+        self.process = new
+
+    def _doubt(self) -> Generator[float, None, None]:
         """Give up what was expected where the values are likelier without it."""
-        y = self.targets()
-        with_it = self.process.evidence(y) - len(y) * math.log(self._scale)
-        prior, self.prior = self.prior, None
-        y = self.targets()
-        if self.process.evidence(y) - len(y) * math.log(self._scale) <= with_it:
-            self.prior = prior
-        else:
-            self.process.expected = None
+        y, prior = self.targets(), self.prior
+        behind = len(y) * math.log(self._scale)
+        self.prior = None
+        plain = self.targets()
+        behind -= len(y) * math.log(self._scale)
+        self.prior = prior
+        with_it = yield from self.process.evidence(y)
+        without = yield from self.process.evidence(plain)
+        if without + behind > with_it:
+            self.prior = None
 
     def widen(self) -> None:
         """Of a space that was drawn from, let the configs around the best join."""

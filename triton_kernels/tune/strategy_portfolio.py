@@ -10,6 +10,7 @@ import math
 
 import numpy as np
 
+from .blas import one_thread
 from .strategy_gaussian import Gaussian
 
 _STEP_EVERY = 5
@@ -21,6 +22,7 @@ class Portfolio(Gaussian):
     name = "portfolio"
     _turn = 0
 
+    @one_thread()
     def choose(self) -> int:
         self._turn += 1
         if self._turn % _STEP_EVERY == 0 and self.best is not None and len(self.process.rows) >= self.begin:

@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 
 from triton_kernels import tune
-from triton_kernels.tune import gaussian
+from triton_kernels.tune import blas, gaussian
 from triton_kernels.tune import strategy as strategies
-from triton_kernels.tune.gaussian import ALONE, Process, _posterior
+from triton_kernels.tune.gaussian import Process, finish
+from triton_kernels.tune.gaussian_fit import ALONE, Posterior, inverse_of
 from triton_kernels.tune.problem import Problem
 from triton_kernels.tune.replay import ReplayMeasure, bench, replayed
 from triton_kernels.tune.space import Constraint, Space, Tunable, powers_of_two
@@ -160,6 +161,49 @@ def test_suggestions_at_20_000_points_take_milliseconds():
     assert np.median(took) < 0.04  # 2 ms on an idle machine
 
 
+def test_no_suggestion_waits_for_a_whole_fit(monkeypatch):
+    """By the pieces' own figures: the clock of a busy machine says little."""
+    table = Table(Space([Tunable(name, tuple(range(12)), 0) for name in "ABCD"]))
+    chosen, rng = strategies.make("portfolio", table, 0), np.random.default_rng(0)
+    some = np.arange(0, len(table), 9)
+    chosen.recall([strategies.History(some, 1.0 + rng.random(len(some)))])
+    spent, whole = [], 0.0
+
+    def counted(fitting):
+        nonlocal whole
+        for cost in fitting:
+            spent[-1] += cost
+            whole += cost
+            yield cost
+
+    fit = chosen._fit
+    monkeypatch.setattr(chosen, "_fit", lambda: counted(fit()))
+    processes = set()
+    for _ in range(60):
+        row = chosen.ask()
+        spent.append(0.0)
+        chosen.tell(row, 1.0 + float(rng.random()))
+        assert chosen.process.rows[-1] == row
+        processes.add(id(chosen.process))
+    assert max(spent) < 9000
+    assert whole > 40_000
+    assert len(processes) > 4
+
+
+def test_a_strategy_computes_on_one_thread():
+    if blas._found is None:
+        pytest.skip("NumPy does not carry OpenBLAS here")
+    count = blas._found[1]
+    before, inside = count(), []
+    with blas.one_thread():
+        inside.append(count())
+        with blas.one_thread():
+            inside.append(count())
+        inside.append(count())
+    assert inside == [1, 1, 1]
+    assert count() == before
+
+
 # -- the process -------------------------------------------------------------------------------------------------------
 
 
@@ -194,9 +238,9 @@ def test_observing_one_by_one_gives_what_fitting_at_once_gives(rng):
     for step in ("observed", "fitted", "fitted, and fewer kept", "kept again"):
         if step == "fitted, and fewer kept":
             process._select(np.arange(50, 200))
-            process._again()
+            finish(process._again(process._factor()))
         elif step == "fitted":
-            process.fit(y, np.array([], int))
+            process = finish(process.fitted(y))
         elif step == "kept again":
             process.keep(np.arange(150, 300))
         mean, deviation = process.predict(y)
@@ -215,7 +259,7 @@ def test_of_many_rows_the_promising_are_kept(rng, monkeypatch):
         process.observe(row)
     apart = ((codes / 19.0 - 0.3) ** 2).sum(1)
     y = apart[rows]
-    process.fit((y - y.mean()) / y.std(), np.array([7998]))
+    process = finish(process.fitted((y - y.mean()) / y.std(), also=[7998]))
     assert 500 <= len(process.kept) <= 501
     assert 7998 in process.kept
     assert int(np.argmin(apart)) in process.kept
@@ -225,13 +269,20 @@ def test_of_many_rows_the_promising_are_kept(rng, monkeypatch):
     assert len(set(process.kept.tolist())) == len(process.kept)
 
 
+def test_the_inverse_of_a_triangle(rng):
+    lower = np.tril(rng.random((301, 301))) + 3 * np.eye(301)
+    assert np.allclose(inverse_of(lower) @ lower, np.eye(301), atol=1e-8)
+    assert (np.triu(inverse_of(lower), 1) == 0).all()
+
+
 def test_the_gradient_of_the_posterior(rng):
     x, y = rng.random((12, 3)), rng.standard_normal(12)
     at, own = np.log(np.array([0.5, 1.0, 0.8, 0.02])), np.array([0, 0, 1])
-    _, gradient = _posterior(at, x, y, own)
+    posterior = Posterior(x, y, own)
+    _, gradient = posterior(at)
     for k in range(4):
         step = np.eye(4)[k] * 1e-5
-        difference = (_posterior(at + step, x, y, own)[0] - _posterior(at - step, x, y, own)[0]) / 2e-5
+        difference = (posterior(at + step)[0] - posterior(at - step)[0]) / 2e-5
         assert gradient[k] == pytest.approx(difference, rel=1e-4, abs=1e-6)
 
 
