@@ -28,6 +28,9 @@ extern lent_objects lent;
 /* Whether a module's variable is true: a non-empty tuple, or a number that is not 0. -1 on an error. */
 int truth_of(PyObject *dict, PyObject *name);
 
+/* A field of the thread's grad mode (borrowed). NULL on an error. */
+PyObject *mode_of(PyObject *name);
+
 /* Notes the user's code and instruction in a node: the first frame outside this package, from `frame` (whose reference
    it takes) outwards. -1 on an error. */
 int user_place(PyFrameObject *frame, Node *node);
@@ -55,7 +58,8 @@ PyObject *row_entry(PyObject *row, PyObject *const *args, Py_ssize_t count);
 
 extern PyTypeObject Structured_Type;
 
-/* A structured op called with so many tensors, then the values of all its parameters. */
+/* A structured op called with so many tensors, then the values of all its parameters, where nobody observes and no ops
+   run over batches. */
 PyObject *operate_on(PyObject *structured, PyObject *const *args, Py_ssize_t tensors);
 
 /* As Python's `step` and `step_back`. */

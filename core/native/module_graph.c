@@ -53,6 +53,27 @@ int truth_of(PyObject *dict, PyObject *name) {
     return value ? PyObject_IsTrue(value) : PyErr_Occurred() ? -1 : 0;
 }
 
+/* The thread's own dict is at hand for as long as its state lives, whose number is never another's. What the dict
+   lacks it gets from the class: a lookup that fails in both costs more than all the rest. */
+PyObject *mode_of(PyObject *name) {
+    static _Thread_local uint64_t thread;
+    static _Thread_local PyObject *fields;
+    uint64_t now = PyThreadState_GetID(PyThreadState_Get());
+    if (now != thread) {
+        PyObject *found = PyObject_GetAttrString(lent.mode, "__dict__");
+        if (!found) return NULL;
+        Py_DECREF(found); /* the thread's state holds it */
+        fields = found;
+        thread = now;
+    }
+    PyObject *value = PyDict_GetItemWithError(fields, name);
+    if (value || PyErr_Occurred()) return value;
+    value = PyObject_GetAttr((PyObject *)Py_TYPE(lent.mode), name);
+    int failed = !value || PyDict_SetItem(fields, name, value) < 0;
+    Py_XDECREF(value); /* the dict holds it */
+    return failed ? NULL : value;
+}
+
 int user_place(PyFrameObject *frame, Node *node) {
     while (frame) {
         PyCodeObject *code = PyFrame_GetCode(frame);
@@ -272,10 +293,9 @@ static PyObject *hot_call(PyObject *callable, PyObject *const *args, size_t narg
     Py_SETREF(out->kind, kind);
     if (self->recorded && (up_to_date(a) < 0 || (b && up_to_date(b) < 0))) goto fail;
     if (self->recorded && (a->requires_grad || (b && b->requires_grad))) {
-        PyObject *enabled = PyObject_GetAttr(lent.mode, lent.enabled);
+        PyObject *enabled = mode_of(lent.enabled);
         if (!enabled) goto fail;
         int on = PyObject_IsTrue(enabled);
-        Py_DECREF(enabled);
         int refused = on ? record(self, out, a, b, operands[1], count == 2) : 0;
         if (refused < 0) goto fail;
         if (refused) {

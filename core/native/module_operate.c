@@ -110,9 +110,17 @@ static PyObject *layout_for(Structured *self, unsigned mask) {
     return layout;
 }
 
-/* Tie `out` to a new node where an input needs a gradient. -1 on an error. */
+static PyObject *params_of(Structured *self, PyObject *const *values) {
+    PyObject *params = PyDict_New();
+    for (Py_ssize_t k = 0; params && k < PyTuple_GET_SIZE(self->names); k++)
+        if (PyDict_SetItem(params, PyTuple_GET_ITEM(self->names, k), values[k]) < 0) Py_CLEAR(params);
+    return params;
+}
+
+/* Tie `out` to a new node where an input needs a gradient; its parameters are made of `values` where they are not
+   there. -1 on an error. */
 static int record(Structured *self, Tensor *out, PyObject *const *given, PyObject *const *arrays, Py_ssize_t count,
-                  PyObject *results, PyObject *params) {
+                  PyObject *results, PyObject *const *values, PyObject **params) {
     unsigned mask = 0;
     int numbered = 0;
     for (Py_ssize_t k = 0; k < count; k++) {
@@ -125,7 +133,7 @@ static int record(Structured *self, Tensor *out, PyObject *const *given, PyObjec
     }
     if (!mask) return 0;
     PyObject *layout = layout_for(self, mask);
-    if (!layout) return -1;
+    if (!layout || (!*params && !(*params = params_of(self, values)))) return -1;
     Node *node = (Node *)node_new(lent.node_type, NULL, NULL);
     if (!node) return -1;
     PyObject *edges = PyTuple_New(count), *number = NULL;
@@ -138,7 +146,7 @@ static int record(Structured *self, Tensor *out, PyObject *const *given, PyObjec
     Py_SETREF(node->edges, edges);
     Py_SETREF(node->op, Py_NewRef(self->op));
     Py_SETREF(node->kind, Py_NewRef(out->kind));
-    Py_SETREF(node->params, Py_NewRef(params));
+    Py_SETREF(node->params, Py_NewRef(*params));
     number = PyObject_CallNoArgs(lent.next_number);
     if (!number) goto fail;
     node->number = PyLong_AsLongLong(number);
@@ -245,13 +253,6 @@ static PyObject *run(Structured *self, PyObject **args, Py_ssize_t count) {
     return results;
 }
 
-static PyObject *params_of(Structured *self, PyObject *const *values) {
-    PyObject *params = PyDict_New();
-    for (Py_ssize_t k = 0; params && k < PyTuple_GET_SIZE(self->names); k++)
-        if (PyDict_SetItem(params, PyTuple_GET_ITEM(self->names, k), values[k]) < 0) Py_CLEAR(params);
-    return params;
-}
-
 /* The rest in Python: from the results on. */
 static PyObject *finish(Structured *self, PyObject *const *given, Py_ssize_t count, PyObject *params, PyObject *results) {
     PyObject *tensors = PyTuple_New(count), *finished = NULL;
@@ -264,20 +265,31 @@ static PyObject *finish(Structured *self, PyObject *const *given, Py_ssize_t cou
     return finished;
 }
 
-static PyObject *structured_call(PyObject *callable, PyObject *const *given, size_t nargsf, PyObject *keywords) {
-    Structured *self = (Structured *)callable;
+/* Whether the ops run plainly: nobody observes, and not over batches. -1 on an error. */
+static int alone(void) {
+    int busy = truth_of(lent.observe, lent.observers);
+    if (busy) return busy < 0 ? -1 : 0;
+    PyObject *batch = mode_of(lent.batch);
+    return batch ? batch == Py_None : -1;
+}
+
+/* Whether a kind is of the CPU; the one asked for last is known. -1 on an error. */
+static int on_cpu(PyObject *kind) {
+    static PyObject *known;
+    if (kind == known) return 1;
+    PyObject *device = PyObject_GetAttr(kind, lent.device);
+    if (!device) return -1;
+    Py_DECREF(device); /* the kind holds it */
+    if (device != lent.cpu) return 0;
+    Py_XSETREF(known, Py_NewRef(kind));
+    return 1;
+}
+
+/* The op where ops run plainly. */
+static PyObject *operate(Structured *self, PyObject *const *given, size_t nargsf, PyObject *keywords) {
     Py_ssize_t count = PyVectorcall_NARGS(nargsf), named = PyTuple_GET_SIZE(self->names);
     PyObject *room[1 + MOST_INPUTS + MOST_PARAMS] = {0}, **arrays = room + 1, **values = arrays + count;
-    if (!lent.tensor_type || count < 1 || count > MOST_INPUTS) goto general;
-    int busy = truth_of(lent.observe, lent.observers);
-    if (busy) {
-        if (busy < 0) return NULL;
-        goto general;
-    }
-    PyObject *batch = PyObject_GetAttr(lent.mode, lent.batch);
-    if (!batch) return NULL;
-    Py_DECREF(batch); /* the thread's state holds it */
-    if (batch != Py_None) goto general;
+    if (count < 1 || count > MOST_INPUTS) goto general;
     Tensor *first = NULL;
     for (Py_ssize_t k = 0; k < count; k++) {
         if (given[k] == Py_None) {
@@ -288,10 +300,9 @@ static PyObject *structured_call(PyObject *callable, PyObject *const *given, siz
         Tensor *t = (Tensor *)given[k];
         if (!PyArray_CheckExact(t->array)) goto general;
         if (!first || t->kind != first->kind) {
-            PyObject *device = PyObject_GetAttr(t->kind, lent.device);
-            if (!device) return NULL;
-            Py_DECREF(device); /* the kind holds it */
-            if (device != lent.cpu) goto general;
+            int here = on_cpu(t->kind);
+            if (here < 0) return NULL;
+            if (!here) goto general;
         }
         if (!first) first = t;
         arrays[k] = t->array;
@@ -316,14 +327,12 @@ static PyObject *structured_call(PyObject *callable, PyObject *const *given, siz
     if (!results) goto done;
     PyObject *array = PyTuple_Check(results) && PyTuple_GET_SIZE(results) ? PyTuple_GET_ITEM(results, 0) : results;
     int active = truth_of(lent.saving, lent.active);
-    PyObject *enabled = active < 0 ? NULL : PyObject_GetAttr(lent.mode, lent.enabled);
+    PyObject *enabled = active < 0 ? NULL : mode_of(lent.enabled);
     int recording = enabled ? PyObject_IsTrue(enabled) : -1;
-    Py_XDECREF(enabled);
     if (recording < 0) goto done;
     int usual = !active && PyArray_CheckExact(array) &&
                 PyArray_DESCR((PyArrayObject *)array) == PyArray_DESCR((PyArrayObject *)first->array);
-    int wanted = self->view || (recording && self->recorded);
-    if ((wanted || !usual) && !(params = params_of(self, values))) goto done;
+    if ((self->view || !usual) && !(params = params_of(self, values))) goto done;
     if (!usual) {
         out = (Tensor *)finish(self, given, count, params, results);
         goto done;
@@ -338,7 +347,8 @@ static PyObject *structured_call(PyObject *callable, PyObject *const *given, siz
         if (left > 0) Py_SETREF(out, (Tensor *)finish(self, given, count, params, results));
         if (left) goto done;
     }
-    if (recording && self->recorded && record(self, out, given, arrays, count, results, params) < 0) Py_CLEAR(out);
+    if (recording && self->recorded && record(self, out, given, arrays, count, results, values, &params) < 0)
+        Py_CLEAR(out);
 done:
     for (Py_ssize_t k = 0; k < count; k++) Py_DECREF(arrays[k]);
     Py_XDECREF(results);
@@ -348,9 +358,17 @@ general:
     return PyObject_Vectorcall(self->general, given, nargsf, keywords);
 }
 
+static PyObject *structured_call(PyObject *callable, PyObject *const *given, size_t nargsf, PyObject *keywords) {
+    Structured *self = (Structured *)callable;
+    int plain = lent.tensor_type ? alone() : 0;
+    if (plain < 0) return NULL;
+    return plain ? operate(self, given, nargsf, keywords)
+                 : PyObject_Vectorcall(self->general, given, nargsf, keywords);
+}
+
 PyObject *operate_on(PyObject *structured, PyObject *const *args, Py_ssize_t tensors) {
     PyObject *names = ((Structured *)structured)->names;
-    return structured_call(structured, args, (size_t)tensors, PyTuple_GET_SIZE(names) ? names : NULL);
+    return operate((Structured *)structured, args, (size_t)tensors, PyTuple_GET_SIZE(names) ? names : NULL);
 }
 
 /* -- the type ------------------------------------------------------------------------------------------------------- */
