@@ -59,17 +59,17 @@ INLINE void NAME(lstm_units)(const REAL *z, ptrdiff_t apart, const REAL *b, ptrd
                              REAL *gf, REAL *gg, REAL *go, REAL *cells, REAL *y) {
     INDEPENDENT
     for (ptrdiff_t j = 0; j < NAME(PANEL); j++) {
-        const REAL i = NAME(sm_sigmoid)(z[j] + b[j]), f = NAME(sm_sigmoid)(z[apart + j] + b[padded + j]);
-        const REAL g = NAME(sm_tanh)(z[2 * apart + j] + b[2 * padded + j]);
+        const REAL i = NAME(gate_sigmoid)(z[j] + b[j]), f = NAME(gate_sigmoid)(z[apart + j] + b[padded + j]);
+        const REAL g = NAME(gate_tanh)(z[2 * apart + j] + b[2 * padded + j]);
         const REAL next = f * c[j] + i * g;
         gi[j] = i, gf[j] = f, gg[j] = g;
         c[j] = cells[j] = next;
     }
     INDEPENDENT
     for (ptrdiff_t j = 0; j < NAME(PANEL); j++) {
-        const REAL o = NAME(sm_sigmoid)(z[3 * apart + j] + b[3 * padded + j]);
+        const REAL o = NAME(gate_sigmoid)(z[3 * apart + j] + b[3 * padded + j]);
         go[j] = o;
-        y[j] = o * NAME(sm_tanh)(c[j]);
+        y[j] = o * NAME(gate_tanh)(c[j]);
     }
 }
 
@@ -77,9 +77,9 @@ INLINE void NAME(gru_units)(const REAL *z, ptrdiff_t apart, const REAL *b, ptrdi
                             REAL *gz, REAL *gn, REAL *gh, REAL *y) {
     INDEPENDENT
     for (ptrdiff_t j = 0; j < NAME(PANEL); j++) {
-        const REAL r = NAME(sm_sigmoid)(z[j] + b[j]), u = NAME(sm_sigmoid)(z[apart + j] + b[padded + j]);
+        const REAL r = NAME(gate_sigmoid)(z[j] + b[j]), u = NAME(gate_sigmoid)(z[apart + j] + b[padded + j]);
         const REAL inner = z[3 * apart + j] + b[3 * padded + j];
-        const REAL n = NAME(sm_tanh)(z[2 * apart + j] + b[2 * padded + j] + r * inner);
+        const REAL n = NAME(gate_tanh)(z[2 * apart + j] + b[2 * padded + j] + r * inner);
         gr[j] = r, gz[j] = u, gn[j] = n, gh[j] = inner;
         y[j] = n + u * (h[j] - n);
     }
@@ -94,7 +94,7 @@ INLINE void NAME(rnn_units)(const REAL *z, const REAL *b, int relu, REAL *y) {
         }
     } else {
         INDEPENDENT
-        for (ptrdiff_t j = 0; j < NAME(PANEL); j++) y[j] = NAME(sm_tanh)(z[j] + b[j]);
+        for (ptrdiff_t j = 0; j < NAME(PANEL); j++) y[j] = NAME(gate_tanh)(z[j] + b[j]);
     }
 }
 
@@ -119,6 +119,14 @@ INLINE void NAME(rnn_block)(const NAME(rnn) * c, ptrdiff_t first, ptrdiff_t coun
         for (ptrdiff_t r = 0; r < here; r++)
             memcpy(xh + r * width_xh, x + (row + r * s->stride) * I, sizeof(REAL) * (size_t)I);
         for (ptrdiff_t p = 0; p < c->panels && here > 0; p++) {
+            /* where the results go, while their sums are made */
+            const ptrdiff_t ahead = H - p * W < W ? H - p * W : W;
+            for (ptrdiff_t r = 0; r < here; r++) {
+                const ptrdiff_t at = row + r * s->stride;
+                NAME(rnn_ahead)(y + at * H + p * W, ahead, 1);
+                if (s->kind == RNN_LSTM) NAME(rnn_ahead)(cells + at * H + p * W, ahead, 1);
+                for (int k = 0; k < 4 && c->slots == 4; k++) NAME(rnn_ahead)(gates + (at * 4 + k) * H + p * W, ahead, 1);
+            }
             for (int slot = 0; slot < c->slots; slot++) {
                 const ptrdiff_t n = (slot < c->gates ? slot : c->gates - 1) * c->panels + p;
                 /* n of a GRU has the parts apart */

@@ -29,7 +29,7 @@ INLINE void NAME(lstm_units_back)(ptrdiff_t H, const REAL *gates, const REAL *ce
     const REAL *gi = gates, *gf = gates + H, *gg = gates + 2 * H, *go = gates + 3 * H;
     INDEPENDENT
     for (ptrdiff_t j = 0; j < H; j++) {
-        const REAL i = gi[j], f = gf[j], g = gg[j], o = go[j], t = NAME(sm_tanh)(cell[j]);
+        const REAL i = gi[j], f = gf[j], g = gg[j], o = go[j], t = NAME(gate_tanh)(cell[j]);
         const REAL d = dc[j] + dh[j] * o * (1 - t * t);
         dz[j] = d * g * i * (1 - i);
         dz[H + j] = d * before[j] * f * (1 - f);
@@ -108,6 +108,16 @@ INLINE void NAME(rnn_back_block)(const NAME(rnn) * c, ptrdiff_t first, ptrdiff_t
                 NAME(lstm_units_back)(H, gates + at * D, cells + at * H, last, dhr, dc + r * H, dz);
             else if (s->kind == RNN_GRU) NAME(gru_units_back)(H, gates + at * D, last, dhr, dz);
             else NAME(rnn_units_back)(H, s->kind == RNN_RELU, y + at * H, dhr, dz);
+        }
+        if (step > 0) { /* what the step before reads and writes, while the products are made */
+            const ptrdiff_t next = s->reverse ? t + 1 : t - 1, rest = (ptrdiff_t)s->sizes[next] - first;
+            for (ptrdiff_t r = 0; r < (rest < count ? rest : count); r++) {
+                const ptrdiff_t at = (ptrdiff_t)s->starts[next] + (first + r) * s->stride;
+                NAME(rnn_ahead)(gy + at * H, H, 0);
+                NAME(rnn_ahead)(states + at * H, H, 0);
+                if (c->slots == 4) NAME(rnn_ahead)(gates + at * D, D, 0);
+                NAME(rnn_ahead)(c->sums_gradient + at * D, D, 1);
+            }
         }
         const REAL *dz = c->sums_gradient + row * D;
         const ptrdiff_t apart = s->stride * D, deep = c->gates * H, same = s->kind == RNN_GRU ? 2 * H : D;

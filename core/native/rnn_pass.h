@@ -26,3 +26,30 @@ INLINE double NAME(rnn_work)(const NAME(rnn) * c) {
     return (double)s->rows * (double)c->slots * (double)s->hidden *
            (20 + 0.15 * (double)(s->inputs + s->hidden));
 }
+
+/* Calls n items to the cache: what a step reads or writes is not there yet when the step before is computed. */
+INLINE void NAME(rnn_ahead)(const REAL *p, ptrdiff_t n, const int to_write) {
+    for (ptrdiff_t j = 0; j < n; j += 64 / (ptrdiff_t)sizeof(REAL)) __builtin_prefetch(p + j, to_write, 2);
+}
+
+/* The gates' functions, without the steps that subnormal results and the last half of an ulp need. sigmoid stays beyond
+   +-edge what it is there (1e-37 is as good as 0 for a gate) and is within 2.3 ulp before; tanh is within 2.6. */
+INLINE REAL NAME(gate_sigmoid)(REAL x) {
+    const REAL edge = sizeof(REAL) == 4 ? 86 : 707;
+    x = x < -edge ? -edge : x;
+    x = x > edge ? edge : x;
+    const REAL t = NAME(SM_MAGIC) - x * NAME(SM_LOG2E), n = t - NAME(SM_MAGIC);
+    const REAL r = (-x - n * NAME(SM_LN2_HI)) - n * NAME(SM_LN2_LO);
+    const REAL half = ((NAME(sm_exp_tail)(r) * r) * r + r + 1) * NAME(sm_half_power)(t); /* of e^-x */
+    return 1 / (1 + 2 * half);
+}
+INLINE REAL NAME(gate_tanh)(REAL x) {
+    const REAL flat = sizeof(REAL) == 4 ? 10 : 20;
+    REAL a = NAME(sm_abs)(x);
+    a = 2 * (a > flat ? flat : a);
+    const REAL t = a * NAME(SM_LOG2E) + NAME(SM_MAGIC), n = t - NAME(SM_MAGIC);
+    const REAL high = a - n * NAME(SM_LN2_HI), r = high - n * NAME(SM_LN2_LO);
+    const REAL low = (NAME(sm_exp_tail)(r) * r) * r + ((high - r) - n * NAME(SM_LN2_LO));
+    const REAL s = NAME(sm_half_power)(t), h = (s * r + (s - (REAL)0.5)) + s * low; /* (e^a - 1) / 2 */
+    return NAME(sm_copysign)(h / (h + 1), x);
+}

@@ -97,6 +97,22 @@ def test_results_do_not_depend_on_the_threads(kernels: ModuleType) -> None:
             np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.parametrize("dtype", ["f", "d"])
+def test_the_gates_in_ulp(dtype: str, kernels: ModuleType) -> None:
+    """One unit whose weights leave tanh(x), and a cell that is sigmoid(x), as float64 (or longer) has them."""
+    x = np.geomspace(1e-6, 86, 20000).astype(dtype)
+    x = np.concatenate([-x[::-1], [0], x]).astype(dtype)
+    one, rows = np.ones((1, 1), dtype), x.reshape(1, -1, 1)
+    lstm = [rows, np.array([[0], [1], [0], [0]], dtype), np.zeros((4, 1), dtype), None, None,
+            np.zeros((x.size, 1), dtype), np.ones((x.size, 1), dtype), None]  # fmt: skip
+    plain = [rows, one, 0 * one, None, None, None]
+    wide = x.astype(np.longdouble)
+    for name, arguments, at, want in (("rnn", plain, 0, np.tanh(wide)), ("lstm", lstm, 2, 1 / (1 + np.exp(-wide)))):
+        op, tensors = declarations.table[name], [None if a is None else core.from_numpy(a) for a in arguments]
+        got = call_operation(op, tuple(tensors), op.params)[at].numpy().ravel()  # type: ignore[arg-type]
+        assert (np.abs(got - want) <= 2.7 * np.spacing(np.abs(want).astype(dtype))).all()
+
+
 def test_nan_stays_in_its_own_sequence(kernels: ModuleType) -> None:
     for name in ("lstm", "gru", "rnn"):
         arguments = _arguments(name, (3, 9), 9, 2, 5, "f")
