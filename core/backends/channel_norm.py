@@ -78,8 +78,19 @@ def _dims(x: Any) -> tuple[int, ...]:
 # -- batch norm --------------------------------------------------------------------------------------------------------
 
 
+_LEAST = 16
+"""Neighbours of a channel from which on it pays to take a channel at a time."""
+
+
+def _by_channel(x: Any) -> bool:
+    return bool(x.flags.c_contiguous) and x.size >= _LEAST * x.shape[0] * x.shape[1]
+
+
 def _batch(x: Any, weight: Any, bias: Any, eps: float) -> Any:
     w, weight, bias = _wide(x, weight, bias)
+    if _by_channel(w):
+        y, mean, var = c.batch_norm(w, weight, bias, eps)
+        return _as(y, x.dtype), mean, var
     mean = c.mean(w, _dims(w), False)
     off = _less(w, _along(mean, w.ndim))
     var = c.mean(_map("square", w.dtype)(off), _dims(w), False)
@@ -92,6 +103,10 @@ def _batch_backward(g: Any, x: Any, weight: Any, mean: Any, var: Any, weight_dty
                     needs: Any) -> Any:  # fmt: skip
     dtype = x.dtype
     x, weight, gy = _wide(x, weight, g[0])
+    if _by_channel(x):
+        gx, gw, gb = c.batch_norm_backward(gy, g[1], g[2], x, weight, mean, var, eps, needs[0])
+        return (_as(gx, dtype) if needs[0] else None, _as(gw, weight_dtype) if needs[1] else None,
+                _as(gb, bias_dtype) if needs[2] else None)  # fmt: skip
     d, n = x.ndim, x.dtype.type(x.size // x.shape[1])
     off, rstd = _less(x, _along(mean, d)), 1 / np.sqrt(var + x.dtype.type(eps))
     total, with_off = c.sum(gy, _dims(x), False), c.sum(_times(gy, off), _dims(x), False)

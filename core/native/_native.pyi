@@ -100,6 +100,19 @@ def layer_norm(
 def layer_norm_backward(
     g: Array, x: Array, mean: Array, rstd: Array, weight: Array | None, /
 ) -> tuple[Array, Array, Array]: ...
+def batch_norm(x: Array, weight: Array | None, bias: Array | None, eps: float, /) -> tuple[Array, Array, Array]: ...
+def batch_norm_backward(
+    g: Array,
+    gmean: Array,
+    gvar: Array,
+    x: Array,
+    weight: Array | None,
+    mean: Array,
+    var: Array,
+    eps: float,
+    wanted: bool,
+    /,
+) -> tuple[Array | None, Array, Array]: ...
 def cross_entropy(
     x: Array,
     target: NDArray[np.int64],

@@ -28,6 +28,11 @@ typedef struct {
     ptrdiff_t size[2], kernel[2], stride[2], padding[2], dilation[2], out[2];
 } pool_window;
 
+/* What batch norm goes over: (samples, channels, size). */
+typedef struct {
+    ptrdiff_t samples, channels, size;
+} batch_shape;
+
 enum { RNN_LSTM, RNN_GRU, RNN_TANH, RNN_RELU };
 
 /* A recurrent layer. Row starts[t] + b * stride holds step t of sequence b, which has that step when
@@ -97,6 +102,11 @@ typedef struct {
                                 ptrdiff_t n, double eps);                                                              \
     int layer_norm_backward_##S(const T *g, const T *x, const T *mean, const T *rstd, const T *w, T *gx, T *gw, T *gb, \
                                 ptrdiff_t rows, ptrdiff_t n);                                                          \
+    /* x, y, g, gx (samples, channels, size); all others (channels,); w, b, gx may be NULL */                          \
+    void batch_norm_forward_##S(const batch_shape *s, const T *x, const T *w, const T *b, T *y, T *mean, T *var,       \
+                                double eps);                                                                           \
+    void batch_norm_backward_##S(const batch_shape *s, const T *g, const T *gmean, const T *gvar, const T *x,          \
+                                 const T *w, const T *mean, const T *var, T *gx, T *gw, T *gb, double eps);            \
     /* x, gx (rows, classes); target, loss, lse, g (rows,); weight (classes,) or NULL. lse is the log of the sum   \
        of exponentials. Returns the first row whose target is out of range, or -1. */   \
     ptrdiff_t cross_entropy_forward_##S(const T *x, const int64_t *target, const T *weight, T *loss, T *lse,           \

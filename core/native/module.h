@@ -53,6 +53,7 @@ extern PyMethodDef philox_methods[];
 extern PyMethodDef pool_methods[];
 extern PyMethodDef frames_methods[];
 extern PyMethodDef choice_methods[];
+extern PyMethodDef batch_methods[];
 
 /* Adds what module_graph.c has; -1 on an error. */
 int graph_setup(PyObject *module);

@@ -1,0 +1,75 @@
+"""The C kernels of batch norm against NumPy in float64: shapes, what may be left out, threads, refusals."""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+
+def _want(g: list[Any], x: Any, w: Any, b: Any, eps: float) -> list[Any]:
+    """y, mean, variance, and the gradients of x, weight and bias."""
+    dims, n = (0, *range(2, x.ndim)), x.size // x.shape[1]
+
+    def along(a: Any) -> Any:
+        return a.reshape(-1, *(1,) * (x.ndim - 2))
+
+    mean, var = x.mean(dims), x.var(dims)
+    rstd, off = 1 / np.sqrt(var + eps), x - along(mean)
+    scale = rstd if w is None else rstd * w
+    y = off * along(scale) + (0 if b is None else along(b))
+    total, with_off = g[0].sum(dims), (g[0] * off).sum(dims)
+    gx = along(scale) * (g[0] - along(total / n) - off * along(rstd * rstd * with_off / n))
+    return [y, mean, var, gx + along(g[1] / n) + off * along(2 * g[2] / n), with_off * rstd, total]
+
+
+def _given(shape: tuple[int, ...], dtype: str) -> tuple[list[Any], Any, Any, Any]:
+    rng = np.random.default_rng(0)
+    x, w, b, g0, g1, g2 = (rng.standard_normal(s).astype(dtype) for s in (shape, *[(shape[1],)] * 2, shape,
+                                                                         *[(shape[1],)] * 2))  # fmt: skip
+    return [g0, g1, g2], x + 3, w, b
+
+
+@pytest.mark.parametrize("dtype", ["f", "d"])
+@pytest.mark.parametrize("shape", [(32, 5, 7, 9), (3, 2, 1031), (1, 3, 17), (5, 4), (2, 3, 2, 3, 5)])
+def test_both_ways(shape: tuple[int, ...], dtype: str, kernels: ModuleType) -> None:
+    g, x, weight, bias = _given(shape, dtype)
+    for w, b in ((weight, bias), (None, bias), (None, None)):
+        y, mean, var = kernels.batch_norm(x, w, b, 1e-5)
+        found = [y, mean, var, *kernels.batch_norm_backward(*g, x, w, mean, var, 1e-5, True)]
+        exact = [None if a is None else a.astype("d") for a in (x, w, b)]
+        for got, want in zip(found, _want([a.astype("d") for a in g], *exact, 1e-5), strict=True):
+            assert got.dtype == x.dtype
+            assert np.abs(got - want).max() <= (2e-6 if dtype == "f" else 4e-15) * (np.abs(want).max() + 1)
+        assert kernels.batch_norm_backward(*g, x, w, mean, var, 1e-5, False)[0] is None
+
+
+def test_the_threads_do_not_change_a_bit(kernels: ModuleType) -> None:
+    g, x, w, b = _given((8, 13, 20, 21), "f")
+    before, found = kernels.get_num_threads(), []
+    try:
+        for threads in (1, 2, 3):
+            kernels.set_num_threads(threads)
+            y, mean, var = kernels.batch_norm(x, w, b, 1e-5)
+            found.append([y, mean, var, *kernels.batch_norm_backward(*g, x, w, mean, var, 1e-5, True)])
+    finally:
+        kernels.set_num_threads(before)
+    for others in found[1:]:
+        for one, other in zip(found[0], others, strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
+def test_what_it_refuses(kernels: ModuleType) -> None:
+    g, x, w, b = _given((2, 3, 4), "f")
+    for arguments, message in (((x, w[:2], b, 0.1), "weight is no array of 3"), ((x[0, 0], w, b, 0.1), "samples"),
+                               ((x[:0], w, b, 0.1), "samples")):  # fmt: skip
+        with pytest.raises(ValueError, match=message):
+            kernels.batch_norm(*arguments)
+    with pytest.raises(ValueError, match="another shape"):
+        kernels.batch_norm_backward(g[0][:1], *g[1:], x, w, w, b, 0.1, True)
+    with pytest.raises(TypeError, match="only the weight"):
+        kernels.batch_norm_backward(g[0], None, g[2], x, w, w, b, 0.1, True)
+    with pytest.raises(TypeError):
+        kernels.batch_norm(x, w.astype("d"), b, 0.1)
