@@ -23,7 +23,7 @@ def attach(op: Op, outs: Sequence[Tensor], tensors: Sequence[Any], arrays: Seque
     for i, t in enumerate(tensors):
         e = None
         if isinstance(t, Tensor):
-            if t._view is not None:
+            if t._base is not None:
                 refresh(t)
             if t._requires_grad:
                 e = t._node or t

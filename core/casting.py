@@ -101,12 +101,12 @@ def _restore(s: Snapshot) -> None:
 
 def face(function: Callable[..., Any], name: str) -> Callable[..., Any]:
     """What is public of `function`: itself, or where autocast knows `name` a face that casts while autocast is on, and
-    where the op that `name` declared has a front in C (native/module_front.c) a face that asks it first."""
+    where `name` has a front in C (native/module_front.c, native/module_shapes.c) one that asks it first."""
     rules = {device: getattr(cast_table, device).get(name) for device in DEVICES}
     op = declarations.functions.get(name)
     fronted = native.module is not None and native.module.has_front(op, name)
     if not any(rules.values()):
-        return native.module.Face(function, function, op, name) if fronted else function  # type: ignore[union-attr]
+        return quick(function, name, op) if fronted else function
 
     code = inspect.unwrap(function).__code__
     parameters = code.co_varnames[: code.co_argcount]
@@ -143,6 +143,11 @@ def face(function: Callable[..., Any], name: str) -> Callable[..., Any]:
         return casts(*args, **kwargs) if _count else function(*args, **kwargs)
 
     return public
+
+
+def quick(function: Callable[..., Any], name: str, op: Any = None) -> Callable[..., Any]:
+    """`function` behind its front in C, which takes the commonest calls."""
+    return function if native.module is None else native.module.Face(function, function, op, name)
 
 
 def _device(values: Any) -> str | None:
@@ -190,7 +195,7 @@ def _one(a: Any, to: Dtype, device: str) -> Any:
 def cast(t: Tensor, to: Dtype, device: str) -> Tensor:
     """`t` as another dtype, on the graph; a weight is cast once and kept until autocast's outermost block ends."""
     kept = (state.cache_enabled and mode.enabled and not mode.batch and t._requires_grad and t._node is None
-            and t._view is None and to is state.dtypes[device] and t._kind.dtype is dtypes.float32)  # fmt: skip
+            and t._base is None and to is state.dtypes[device] and t._kind.dtype is dtypes.float32)  # fmt: skip
     if not kept:
         return declarations.functions["to"](t, kind_of(to, t._kind.device))  # type: ignore[no-any-return]
     key, version = (id(t), to), t._version

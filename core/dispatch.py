@@ -352,7 +352,7 @@ def _operate(op: Operation, tensors: tuple[Any, ...], params: dict[str, Any], wa
 def _mark_views(op: Operation, x: Tensor, outs: list[Tensor], params: dict[str, Any]) -> None:
     """Views share their base's version counter and know the way from it."""
     storage = storage_of(x)
-    base, path = x._view if x._view is not None else (x, ())
+    base, way = (x, ()) if x._base is None else (x._base, x._way)
     rule = "no_grad" if not mode.enabled else op.name if op.returns != 1 else x._rule
     for j, out in enumerate(outs):
 
@@ -360,9 +360,9 @@ def _mark_views(op: Operation, x: Tensor, outs: list[Tensor], params: dict[str, 
             y = call_operation(op, (t,), params)
             return y if op.returns == 1 else y[j]
 
-        out._storage, out._view, out._view_version = storage, (base, (*path, step)), storage.version
+        out._storage, out._base, out._way, out._view_version = storage, base, (*way, step), storage.version
         if base._undo:
-            out._undone = x._undone if x._view is not None else len(base._undo)
+            out._undone = x._undone if x._base is not None else len(base._undo)
         if rule:
             out._rule = rule
 

@@ -42,7 +42,6 @@ def _storage_saved_by(node: Node, a: Any) -> Storage | None:
 
 def refresh(t: Tensor) -> None:
     """Give a view its node anew if its base was changed in place since."""
-    assert t._view is not None
     version = 0 if t._storage is None else t._storage.version
     if t._view_version == version:
         return
@@ -68,16 +67,16 @@ def refresh(t: Tensor) -> None:
 
 def way(t: Tensor) -> tuple[Tensor, tuple[Any, ...]]:
     """The base of a view and the steps from it; first those that undo what ``base.squeeze_()`` and its like did."""
-    assert t._view is not None
-    base, path = t._view
-    return (base, (*reversed(base._undo[t._undone :]), *path)) if len(base._undo) > t._undone else (base, path)
+    base, path = t._base, t._way
+    undo = base._undo or ()
+    return (base, (*reversed(undo[t._undone :]), *path)) if len(undo) > t._undone else (base, path)
 
 
 def _refuse(t: Tensor) -> None:
     """One of several views that an op made cannot follow a change of their base."""
     phrase = (
-        f"Output {t._nr} of {t._rule.capitalize()}Backward0 is a view and its base or another view of its base has "
-        "been modified inplace. This view is the output of a function that returns multiple views. Such functions "
+        f"Output {t._nr} of {str(t._rule).capitalize()}Backward0 is a view and its base or another view of its base "
+        "has been modified inplace. This view is the output of a function that returns multiple views. Such functions "
         "do not allow the output views to be modified inplace. You should replace the inplace operation by an "
         "out-of-place one."
     )
@@ -94,7 +93,7 @@ def _refuse(t: Tensor) -> None:
 
 def edge(t: Tensor) -> Any:
     """What a node that uses `t` points to: its node, the leaf itself, or None."""
-    if t._view is not None:
+    if t._base is not None:
         refresh(t)
     return t._node or (t if t._requires_grad else None)
 

@@ -129,7 +129,7 @@ def _check_overlap(target: Tensor, name: str) -> None:
 
 def make_writeable(target: Tensor, name: str) -> None:
     """NumPy marks what it expanded as read-only, though nothing may be stretched; a read-only array stays so."""
-    if target._view is None or not target._view[0]._a.flags.writeable:
+    if target._base is None or not target._base._a.flags.writeable:
         raise RuntimeError(
             text(
                 "the tensor shares the memory of a NumPy array that is not writable", op=name, remedy="clone() it first"
@@ -140,8 +140,8 @@ def make_writeable(target: Tensor, name: str) -> None:
 
 def _check_rule(target: Tensor, result: Tensor, name: str) -> None:
     """Views that must not take part in the graph's history may not be written where there is a history to write."""
-    assert target._view is not None
-    if not (target._view[0].requires_grad or result.requires_grad):
+    assert target._base is not None
+    if not (target._base.requires_grad or result.requires_grad):
         return
     if target._rule == "no_grad":
         phrase = (
@@ -152,9 +152,9 @@ def _check_rule(target: Tensor, result: Tensor, name: str) -> None:
         )
     else:
         phrase = (
-            f"Output {target._nr} of {target._rule.capitalize()}Backward0 is a view and is being modified inplace. "
-            "This view is the output of a function that returns multiple views. Such functions do not allow the output "
-            "views to be modified inplace. You should replace the inplace operation by an out-of-place one."
+            f"Output {target._nr} of {str(target._rule).capitalize()}Backward0 is a view and is being modified "
+            "inplace. This view is the output of a function that returns multiple views. Such functions do not allow "
+            "the output views to be modified inplace. You should replace the inplace operation by an out-of-place one."
         )
     remedy = "narrow() or x[a:b] for a piece that may be written"
     made = "" if target._node is None else f" made at {describe(target._node.place)}"
@@ -163,8 +163,8 @@ def _check_rule(target: Tensor, result: Tensor, name: str) -> None:
 
 def leaf_check(target: Tensor, name: str) -> None:
     """Raise if `target` is a leaf that requires a gradient, or a view of one."""
-    if target._view is not None and not (target.requires_grad and target._node is None):
-        base = target._view[0]
+    if target._base is not None and not (target.requires_grad and target._node is None):
+        base = target._base
         if base._requires_grad and base._node is None:
             raise RuntimeError(
                 text(
@@ -187,7 +187,7 @@ def leaf_check(target: Tensor, name: str) -> None:
 
 def _move_on(target: Tensor, result: Tensor, storage: Storage, place: Any) -> None:
     """Give the target the result's history; through a view, give it to the base."""
-    if target._view is None:
+    if target._base is None:
         node = result._node
         if node is not None and node.saved and any(v is result._a for v in node.saved):
             node.saved = tuple(target._a if v is result._a else v for v in node.saved)

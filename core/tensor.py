@@ -39,9 +39,7 @@ class Tensor(TensorBase):
 
     # What most tensors share costs them nothing: an instance stores only what differs.
     _view_version = 0
-    _undo: tuple[Callable[[Tensor], Tensor], ...] = ()  # what takes back the shapes that squeeze_ and its kin gave
     _undone = 0  # how many of those its base had when this view was made
-    _rule = ""  # why a view must not be written in place: "no_grad", or the name of its node with several outputs
     _grad: Tensor | None = None
     _hooks: dict[int, Any] | None = None
     _post_hooks: dict[int, Any] | None = None
@@ -152,7 +150,7 @@ class Tensor(TensorBase):
 
     @property
     def requires_grad(self) -> bool:
-        if self._view is not None:
+        if self._base is not None:
             refresh(self)
         return self._requires_grad
 
@@ -185,7 +183,7 @@ class Tensor(TensorBase):
     @property
     def grad_fn(self) -> Node | None:
         """The node that made this tensor; None for a leaf."""
-        if self._view is not None:
+        if self._base is not None:
             refresh(self)
         return self._node
 
@@ -286,7 +284,7 @@ class Tensor(TensorBase):
 
     def detach_(self) -> Tensor:
         """Cut this tensor itself from the graph."""
-        if self._view is not None:
+        if self._base is not None:
             raise RuntimeError("Can't detach views in-place. Use detach() instead.")
         if observe.observers:
             left_graph("detach", self, self)
@@ -309,12 +307,8 @@ class Tensor(TensorBase):
     def _version(self) -> int:
         return 0 if self._storage is None else self._storage.version
 
-    @property
-    def _base(self) -> Tensor | None:
-        return None if self._view is None else self._view[0]
-
     def _is_view(self) -> bool:
-        return self._view is not None
+        return self._base is not None
 
     # -- leaving for Python and NumPy ----------------------------------------------------------------------------------
 

@@ -224,7 +224,7 @@ def _connect(ctx: Context, op: Any, tensors: list[Tensor], outs: tuple[Any, ...]
         dirty = isinstance(o, Tensor) and any(o is d for d in ctx.dirty)
         if dirty:
             leaf_check(o, ctx.op.name)
-        if isinstance(o, Tensor) and not dirty and (o._view is not None or any(o is t for t in tensors)):
+        if isinstance(o, Tensor) and not dirty and (o._base is not None or any(o is t for t in tensors)):
             same = wrap(o._a, o._kind)  # an input handed through, or a view of one, is another tensor on the graph
             same._storage = storage_of(o)
             ctx.to_save = tuple(same if s is o and all(o is not t for t in tensors) else s for s in ctx.to_save)

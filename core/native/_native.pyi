@@ -185,9 +185,10 @@ class Plan:
 
 @final
 class Face:
-    """A public function and what serves in its place while autocast is on; all else asked of it is the function's."""
+    """A public function, what serves in its place while autocast is on, and the front in C that its name and op have;
+    all else asked of it is the function's."""
 
-    def __init__(self, function: Any, casts: Any) -> None: ...
+    def __init__(self, function: Any, casts: Any, op: Any = None, name: str = "") -> None: ...
     def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
 
 @final

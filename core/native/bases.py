@@ -16,7 +16,10 @@ class _TensorFields:
     _node: Any = None  # what made it
     _nr = 0  # which output of the node
     _storage: Any = None  # the version counter; made when somebody first asks
-    _view: Any = None  # of a view: the base, and the way from it
+    _base: Any = None  # of a view: the tensor that it views
+    _way: tuple[Any, ...] = ()  # the steps from there
+    _rule: str | None = None  # why a view must not be written in place: "no_grad", or its node's name
+    _undo: Any = None  # what takes back the shapes that squeeze_ and its kin gave
     _requires_grad = False
 
 

@@ -6,7 +6,9 @@
 
 typedef struct {
     PyObject_HEAD
-    PyObject *array, *kind, *node, *storage, *view;
+    PyObject *array, *kind, *node, *storage;
+    PyObject *base, *way; /* of a view: the tensor that it views, and the steps from there, as module_views.c keeps them */
+    PyObject *rule, *undo;
     Py_ssize_t nr;
     char requires_grad;
 } Tensor;
@@ -21,6 +23,10 @@ typedef struct {
 
 extern PyTypeObject TensorBase_Type;
 extern PyTypeObject NodeBase_Type;
+
+/* The way of a view as Python knows it, a tuple of steps, and a node's parameters as a dict (module_views.c). */
+PyObject *way_as_tuple(PyObject *way);
+PyObject *params_as_dict(PyObject *params);
 
 /* A tensor or a node of a subclass, its fields None (a node's params, saved and storages empty). */
 PyObject *tensor_new(PyTypeObject *type, PyObject *args, PyObject *kwargs);

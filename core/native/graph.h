@@ -76,6 +76,19 @@ int back_setup(PyObject *module);
    Python must say it. -1 on an error. */
 int mark_view(PyObject *structured, Tensor *x, Tensor *out, PyObject *params, int recording);
 
+/* The quick form of a public function: NULL without an exception where a call is not for it (views.h). */
+typedef PyObject *(*Quick)(PyObject *const *args, Py_ssize_t count, PyObject *names);
+
+/* That of the function of a name, or NULL. */
+Quick quick_named(const char *name);
+
+/* A structured op was declared: where its name is known it is made by the quick forms. */
+void views_know(PyObject *structured, PyObject *op, PyObject *name, PyObject *names, PyObject *defaults);
+
+/* The gradients of a node that a quick form made, as a tuple; NULL without an exception where it is none, or Python must
+   find them. */
+PyObject *quick_back(Node *node, PyObject *g);
+
 /* Readies what module_views.c has; -1 on an error. */
 int views_setup(void);
 

@@ -1,7 +1,7 @@
 /* Face: a public function that has a second form while autocast is on, in some thread, and perhaps a front in C.
 
-   The first costs one test of a number when autocast is off. Everything else that is asked of it (name, signature, source) is
-   the function's. */
+   The first costs one test of a number when autocast is off. Everything else that is asked of it (name, signature,
+   source) is the function's. */
 #include "graph.h"
 #include "front.h"
 
@@ -13,6 +13,7 @@ typedef struct {
     PyObject_HEAD vectorcallfunc vectorcall;
     PyObject *function, *casts, *op;
     int front; /* which, -1 without */
+    Quick quick; /* of views and joins, or NULL */
 } Face;
 
 int face_casting(void) { return casting; }
@@ -21,6 +22,10 @@ static PyObject *face_call(PyObject *callable, PyObject *const *args, size_t nar
     Face *self = (Face *)callable;
     if (self->front >= 0 && !casting) {
         PyObject *result = front_try(self->front, self->op, args, nargsf, names);
+        if (result || PyErr_Occurred()) return result;
+    }
+    if (self->quick && !casting) {
+        PyObject *result = self->quick(args, PyVectorcall_NARGS(nargsf), names);
         if (result || PyErr_Occurred()) return result;
     }
     return PyObject_Vectorcall(casting ? self->casts : self->function, args, nargsf, names);
@@ -37,6 +42,7 @@ static PyObject *face_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) 
     self->casts = Py_NewRef(casts);
     self->op = Py_NewRef(op);
     self->front = name ? front_of(op, name) : -1;
+    self->quick = name ? quick_named(PyUnicode_AsUTF8(name)) : NULL;
     return (PyObject *)self;
 }
 
@@ -124,7 +130,7 @@ static PyObject *set_casting(PyObject *module, PyObject *count) {
 static PyObject *has_front(PyObject *module, PyObject *const *args, Py_ssize_t count) {
     if (count != 2 || !PyUnicode_Check(args[1]))
         return PyErr_Format(PyExc_TypeError, "has_front takes an op and a function's name");
-    return PyBool_FromLong(front_of(args[0], args[1]) >= 0);
+    return PyBool_FromLong(front_of(args[0], args[1]) >= 0 || quick_named(PyUnicode_AsUTF8(args[1])));
 }
 
 static PyMethodDef module_methods[] = {

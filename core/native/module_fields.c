@@ -5,13 +5,14 @@
 #include <structmember.h>
 
 static const ptrdiff_t tensor_fields[] = {offsetof(Tensor, array), offsetof(Tensor, kind), offsetof(Tensor, node),
-                                          offsetof(Tensor, storage), offsetof(Tensor, view)};
+                                          offsetof(Tensor, storage), offsetof(Tensor, base), offsetof(Tensor, way),
+                                          offsetof(Tensor, rule), offsetof(Tensor, undo)};
 static const ptrdiff_t node_fields[] = {
     offsetof(Node, op),     offsetof(Node, edges),     offsetof(Node, kind),
     offsetof(Node, code),   offsetof(Node, nrs),       offsetof(Node, in_shapes), offsetof(Node, out_meta),
     offsetof(Node, params), offsetof(Node, versions),  offsetof(Node, saved),
     offsetof(Node, storages)};
-enum { TENSOR_FIELDS = 5, NODE_FIELDS = 11, PARAMS = 7, SAVED = 9 }; /* params, saved and storages start as () */
+enum { TENSOR_FIELDS = 8, NODE_FIELDS = 11, PARAMS = 7, SAVED = 9 }; /* params, saved and storages start as () */
 
 #define FIELD(object, offset) (*(PyObject **)((char *)(object) + (offset)))
 
@@ -74,7 +75,9 @@ static PyMemberDef tensor_members[] = {
     {"_kind", T_OBJECT_EX, offsetof(Tensor, kind), 0, "dtype and device"},
     {"_node", T_OBJECT_EX, offsetof(Tensor, node), 0, "the node that made it, or None"},
     {"_storage", T_OBJECT_EX, offsetof(Tensor, storage), 0, "the version counter, once somebody asked"},
-    {"_view", T_OBJECT_EX, offsetof(Tensor, view), 0, "the base and the way from it, of a view"},
+    {"_base", T_OBJECT_EX, offsetof(Tensor, base), 0, "of a view: the tensor that it views"},
+    {"_rule", T_OBJECT_EX, offsetof(Tensor, rule), 0, "why a view must not be written in place, or None"},
+    {"_undo", T_OBJECT_EX, offsetof(Tensor, undo), 0, "what takes back the shapes that squeeze_ and its kin gave, or None"},
     {"_nr", T_PYSSIZET, offsetof(Tensor, nr), 0, "which output of the node"},
     {"_requires_grad", T_BOOL, offsetof(Tensor, requires_grad), 0, "whether a gradient is wanted"},
     {0},
@@ -91,10 +94,41 @@ static PyMemberDef node_members[] = {
     {"saved", T_OBJECT_EX, offsetof(Node, saved), 0, "what the gradient needs"},
     {"storages", T_OBJECT_EX, offsetof(Node, storages), 0, "of what was saved, where somebody may write to it"},
     {"nrs", T_OBJECT_EX, offsetof(Node, nrs), 0, "which output of each edge's node, where not 0"},
-    {"params", T_OBJECT_EX, offsetof(Node, params), 0, "the op's parameters"},
     {"in_shapes", T_OBJECT_EX, offsetof(Node, in_shapes), 0, "where the op broadcast its inputs"},
     {"out_meta", T_OBJECT_EX, offsetof(Node, out_meta), 0, "shapes and kinds, of ops with several outputs"},
     {"versions", T_OBJECT_EX, offsetof(Node, versions), 0, "of the storages, where not all 0"},
+    {0},
+};
+
+static PyObject *tensor_get_way(PyObject *self, void *ignored) { return way_as_tuple(((Tensor *)self)->way); }
+
+static PyObject *node_get_params(PyObject *self, void *ignored) { return params_as_dict(((Node *)self)->params); }
+
+static int set_field(PyObject *self, PyObject *value, ptrdiff_t offset) {
+    if (!value) {
+        PyErr_SetString(PyExc_AttributeError, "it cannot be deleted");
+        return -1;
+    }
+    Py_XSETREF(FIELD(self, offset), Py_NewRef(value));
+    return 0;
+}
+
+static int tensor_set_way(PyObject *self, PyObject *value, void *ignored) {
+    return set_field(self, value, offsetof(Tensor, way));
+}
+
+static int node_set_params(PyObject *self, PyObject *value, void *ignored) {
+    return set_field(self, value, offsetof(Node, params));
+}
+
+/* What C keeps in a form of its own until somebody asks. */
+static PyGetSetDef tensor_getset[] = {
+    {"_way", tensor_get_way, tensor_set_way, "of a view: the steps from its base to it", NULL},
+    {0},
+};
+
+static PyGetSetDef node_getset[] = {
+    {"params", node_get_params, node_set_params, "the op's parameters", NULL},
     {0},
 };
 
@@ -110,6 +144,7 @@ PyTypeObject TensorBase_Type = {
     .tp_traverse = tensor_traverse,
     .tp_clear = tensor_clear,
     .tp_members = tensor_members,
+    .tp_getset = tensor_getset,
 };
 
 PyTypeObject NodeBase_Type = {
@@ -122,6 +157,7 @@ PyTypeObject NodeBase_Type = {
     .tp_traverse = node_traverse,
     .tp_clear = node_clear,
     .tp_members = node_members,
+    .tp_getset = node_getset,
 };
 
 int fields_setup(PyObject *module) {

@@ -184,7 +184,7 @@ static int same_shape(PyObject *x, PyObject *y) {
 }
 
 int up_to_date(Tensor *t) {
-    if (t->view == Py_None || t->storage == Py_None) return 0;
+    if (t->base == Py_None || t->storage == Py_None) return 0;
     long version;
     if (version_of(t->storage, &version) < 0) return -1;
     if (!version) return 0; /* nothing was written */

@@ -400,6 +400,7 @@ static PyObject *structured_new(PyTypeObject *type, PyObject *args, PyObject *kw
     self->variadic = (char)variadic;
     self->layouts = PyDict_New();
     if (!self->layouts) Py_CLEAR(self);
+    else views_know((PyObject *)self, op, name, params, defaults);
     return (PyObject *)self;
 }
 

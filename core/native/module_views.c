@@ -1,91 +1,377 @@
-/* Views: what a view op's result knows of its base. */
-#include "graph.h"
+/* Views: the ops that give another shape or other strides over the memory of their input, without Python where the call
+   is plain. What a view knows of its base, and the gradients of these ops. */
+#include "views.h"
 
-/* A step on the way from a base to its view: the op with its parameters. */
-typedef struct {
-    PyObject_HEAD
-    PyObject *structured, *params;
-} Step;
+#include <stddef.h>
 
-static PyTypeObject Step_Type;
+static struct {
+    const char *name;
+    PyObject *structured, *op, *names;
+    char tuple, saves; /* whether its one parameter is a tuple; whether its gradient asks for the input's shape */
+} ops[KNOWN_OPS] = {{"view"}, {"permute"}, {"transpose"}, {"t"}, {"squeeze"}, {"unsqueeze"}, {"slice"}, {"select"}, {"expand"},
+                    {"cat"}, {"stack"}};
+
+void views_know(PyObject *structured, PyObject *op, PyObject *name, PyObject *names, PyObject *defaults) {
+    for (int k = 0; k < KNOWN_OPS; k++)
+        if (!ops[k].structured && !PyUnicode_CompareWithASCIIString(name, ops[k].name)) {
+            ops[k].structured = Py_NewRef(structured);
+            ops[k].op = Py_NewRef(op);
+            ops[k].names = Py_NewRef(names);
+            ops[k].tuple = PyTuple_GET_SIZE(defaults) == 1 && PyTuple_Check(PyTuple_GET_ITEM(defaults, 0));
+            ops[k].saves = k == OP_VIEW || k == OP_SQUEEZE || k == OP_SLICE || k == OP_SELECT || k == OP_EXPAND;
+        }
+}
+
+/* -- steps ---------------------------------------------------------------------------------------------------------- */
+
+Step *step_new(int op, PyObject *key, int count, const npy_intp *numbers) {
+    Step *step = PyObject_NewVar(Step, &Step_Type, count);
+    if (!step) return NULL;
+    step->structured = Py_NewRef(ops[op].structured);
+    step->before = step->params = NULL;
+    step->key = Py_XNewRef(key);
+    step->op = op;
+    memcpy(step->numbers, numbers, sizeof *numbers * (size_t)count);
+    return step;
+}
+
+/* The key as an op takes it: ending in an ellipsis, so that NumPy gives an array and no number. */
+static PyObject *whole_key(PyObject *key) {
+    if (!PyTuple_Check(key)) return PyTuple_Pack(key == Py_Ellipsis ? 1 : 2, key, Py_Ellipsis);
+    Py_ssize_t count = PyTuple_GET_SIZE(key);
+    for (Py_ssize_t k = 0; k < count; k++)
+        if (PyTuple_GET_ITEM(key, k) == Py_Ellipsis) return Py_NewRef(key);
+    PyObject *whole = PyTuple_New(count + 1);
+    for (Py_ssize_t k = 0; whole && k <= count; k++)
+        PyTuple_SET_ITEM(whole, k, Py_NewRef(k < count ? PyTuple_GET_ITEM(key, k) : Py_Ellipsis));
+    return whole;
+}
+
+static PyObject *numbers_as_tuple(Step *step) {
+    PyObject *all = PyTuple_New(Py_SIZE(step));
+    for (Py_ssize_t k = 0; all && k < Py_SIZE(step); k++) {
+        PyObject *number = PyLong_FromSsize_t(step->numbers[k]);
+        if (number) PyTuple_SET_ITEM(all, k, number);
+        else Py_CLEAR(all);
+    }
+    return all;
+}
+
+PyObject *step_params(Step *step) {
+    if (step->params) return step->params;
+    PyObject *params = PyDict_New(), *names = ops[step->op].names;
+    PyObject *values = step->key            ? whole_key(step->key)
+                       : params             ? numbers_as_tuple(step) : NULL;
+    int failed = !params || !values;
+    if (!failed && (step->key || ops[step->op].tuple)) {
+        failed = PyDict_SetItem(params, PyTuple_GET_ITEM(names, 0), values) < 0;
+    } else {
+        for (Py_ssize_t k = 0; !failed && k < PyTuple_GET_SIZE(names); k++)
+            failed = PyDict_SetItem(params, PyTuple_GET_ITEM(names, k), PyTuple_GET_ITEM(values, k)) < 0;
+    }
+    Py_XDECREF(values);
+    if (failed) Py_CLEAR(params);
+    return step->params = params;
+}
 
 static PyObject *step_call(PyObject *self, PyObject *args, PyObject *kwargs) {
     if (PyTuple_GET_SIZE(args) != 1 || kwargs) {
         PyErr_SetString(PyExc_TypeError, "a step takes a tensor");
         return NULL;
     }
-    return PyObject_Call(((Step *)self)->structured, args, ((Step *)self)->params);
+    PyObject *params = step_params((Step *)self);
+    return params ? PyObject_Call(((Step *)self)->structured, args, params) : NULL;
 }
 
-static int step_traverse(PyObject *self, visitproc visit, void *arg) {
-    Py_VISIT(((Step *)self)->structured);
-    Py_VISIT(((Step *)self)->params);
-    return 0;
-}
-
-static int step_clear(PyObject *self) {
-    Py_CLEAR(((Step *)self)->structured);
-    Py_CLEAR(((Step *)self)->params);
-    return 0;
-}
-
+/* Ways may be long: no recursion along them. */
 static void step_dealloc(PyObject *self) {
-    PyObject_GC_UnTrack(self);
-    step_clear(self);
-    PyObject_GC_Del(self);
+    while (self) {
+        Step *step = (Step *)self;
+        PyObject *before = step->before;
+        Py_XDECREF(step->structured);
+        Py_XDECREF(step->params);
+        Py_XDECREF(step->key);
+        PyObject_Free(self);
+        self = NULL;
+        if (before && (Py_REFCNT(before) > 1 || !Py_IS_TYPE(before, &Step_Type))) Py_DECREF(before);
+        else self = before;
+    }
 }
 
-static PyTypeObject Step_Type = {
+/* It is not followed by the garbage collector: it holds an op, numbers and slices, which hold nothing of theirs. */
+PyTypeObject Step_Type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "core.native._native.Step",
     .tp_doc = "From a tensor to a view of it, as a view op made it.",
-    .tp_basicsize = sizeof(Step),
-    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    .tp_basicsize = offsetof(Step, numbers),
+    .tp_itemsize = sizeof(npy_intp),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
     .tp_dealloc = step_dealloc,
-    .tp_traverse = step_traverse,
-    .tp_clear = step_clear,
     .tp_call = step_call,
 };
 
-int mark_view(PyObject *structured, Tensor *x, Tensor *out, PyObject *params, int recording) {
-    PyObject *base = x->view == Py_None ? (PyObject *)x : PyTuple_GET_ITEM(x->view, 0);
-    PyObject *undo = PyObject_GetAttr(base, lent.undo);
-    if (!undo) return -1;
-    int undone = PyObject_IsTrue(undo);
-    Py_DECREF(undo);
-    if (undone) return undone;
-    PyObject *rule = recording ? PyObject_GetAttr((PyObject *)x, lent.rule) : Py_NewRef(lent.no_grad);
-    if (!rule) return -1;
-    int ruled = PyObject_IsTrue(rule), failed = ruled < 0 || (ruled && PyObject_SetAttr((PyObject *)out, lent.rule, rule));
-    Py_DECREF(rule);
-    if (failed) return -1;
-    PyObject *storage = storage_for(x);
+PyObject *way_as_tuple(PyObject *way) {
+    Py_ssize_t steps = 0;
+    PyObject *first = way;
+    for (; first && Py_IS_TYPE(first, &Step_Type); first = ((Step *)first)->before) steps++;
+    Py_ssize_t before = first && PyTuple_Check(first) ? PyTuple_GET_SIZE(first) : 0, at = before + steps;
+    PyObject *all = PyTuple_New(at);
+    if (!all) return NULL;
+    for (; at > before; way = ((Step *)way)->before) PyTuple_SET_ITEM(all, --at, Py_NewRef(way));
+    for (Py_ssize_t k = 0; k < before; k++) PyTuple_SET_ITEM(all, k, Py_NewRef(PyTuple_GET_ITEM(first, k)));
+    return all;
+}
+
+PyObject *params_as_dict(PyObject *params) {
+    return Py_XNewRef(Py_IS_TYPE(params, &Step_Type) ? step_params((Step *)params) : params);
+}
+
+/* -- what a view knows ---------------------------------------------------------------------------------------------- */
+
+/* `out` shares the version counter of x, and knows the way, of which `step` is the last. -1 on an error. */
+static int link_to(Tensor *x, Tensor *out, Step *step, int recording) {
+    PyObject *storage = storage_for(x), *rule = recording ? x->rule : lent.no_grad;
     if (!storage) return -1;
+    long version;
     Py_SETREF(out->storage, storage);
-    PyObject *version = PyObject_GetAttr(storage, lent.version);
-    if (!version) return -1;
-    int written = PyObject_IsTrue(version);
-    failed = written < 0 || (written && PyObject_SetAttr((PyObject *)out, lent.view_version, version) < 0);
-    Py_DECREF(version);
-    if (failed) return -1;
-    Step *step = PyObject_GC_New(Step, &Step_Type);
-    if (!step) return -1;
-    step->structured = Py_NewRef(structured);
-    step->params = Py_NewRef(params);
-    PyObject_GC_Track(step);
-    PyObject *before = x->view == Py_None ? NULL : PyTuple_GET_ITEM(x->view, 1);
-    Py_ssize_t steps = before ? PyTuple_GET_SIZE(before) : 0;
-    PyObject *path = PyTuple_New(steps + 1);
-    if (!path) {
-        Py_DECREF(step);
-        return -1;
+    if (rule != Py_None) Py_SETREF(out->rule, Py_NewRef(rule));
+    if (version_of(storage, &version) < 0) return -1;
+    if (version) {
+        PyObject *number = PyLong_FromLong(version);
+        int failed = !number || PyObject_SetAttr((PyObject *)out, lent.view_version, number) < 0;
+        Py_XDECREF(number);
+        if (failed) return -1;
     }
-    for (Py_ssize_t k = 0; k < steps; k++) PyTuple_SET_ITEM(path, k, Py_NewRef(PyTuple_GET_ITEM(before, k)));
-    PyTuple_SET_ITEM(path, steps, (PyObject *)step);
-    PyObject *view = PyTuple_Pack(2, base, path);
-    Py_DECREF(path);
-    if (!view) return -1;
-    Py_SETREF(out->view, view);
+    step->before = x->base == Py_None ? NULL : Py_NewRef(x->way);
+    Py_SETREF(out->base, Py_NewRef(x->base == Py_None ? (PyObject *)x : x->base));
+    Py_SETREF(out->way, Py_NewRef(step));
     return 0;
 }
 
-int views_setup(void) { return PyType_Ready(&Step_Type); }
+/* Whether squeeze_ or its kin changed the shape of what x views: Python knows what then is to be noted. */
+static int reshaped_since(Tensor *x) { return (x->base == Py_None ? x : (Tensor *)x->base)->undo != Py_None; }
+
+int mark_view(PyObject *structured, Tensor *x, Tensor *out, PyObject *params, int recording) {
+    if (reshaped_since(x)) return 1;
+    Step *step = PyObject_NewVar(Step, &Step_Type, 0);
+    if (!step) return -1;
+    step->structured = Py_NewRef(structured);
+    step->params = Py_NewRef(params);
+    step->before = step->key = NULL;
+    step->op = -1;
+    int failed = link_to(x, out, step, recording);
+    Py_DECREF(step);
+    return failed;
+}
+
+/* -- the node ------------------------------------------------------------------------------------------------------- */
+
+static PyObject *nothing_to_watch; /* the storages of a node that saved one shape */
+
+PyObject *shape_of(PyArrayObject *a) {
+    int ndim = PyArray_NDIM(a);
+    PyObject *shape = PyTuple_New(ndim);
+    for (int k = 0; shape && k < ndim; k++) {
+        PyObject *size = PyLong_FromSsize_t(PyArray_DIM(a, k));
+        if (size) PyTuple_SET_ITEM(shape, k, size);
+        else Py_CLEAR(shape);
+    }
+    return shape;
+}
+
+int save_shape(Node *node, PyObject *shape) {
+    PyObject *saved = PyTuple_Pack(1, shape);
+    if (!saved) return -1;
+    Py_SETREF(node->saved, saved);
+    Py_SETREF(node->storages, Py_NewRef(nothing_to_watch));
+    return 0;
+}
+
+Node *node_of(Step *step, PyObject *kind, Py_ssize_t edges) {
+    Node *node = (Node *)node_new(lent.node_type, NULL, NULL);
+    if (!node) return NULL;
+    Py_SETREF(node->op, Py_NewRef(ops[step->op].op));
+    Py_SETREF(node->kind, Py_NewRef(kind));
+    Py_SETREF(node->params, Py_NewRef(step));
+    PyObject *all = PyTuple_New(edges), *number = PyObject_CallNoArgs(lent.next_number);
+    for (Py_ssize_t k = 0; all && k < edges; k++) PyTuple_SET_ITEM(all, k, Py_NewRef(Py_None));
+    if (all) Py_SETREF(node->edges, all);
+    if (number) node->number = PyLong_AsLongLong(number);
+    Py_XDECREF(number);
+    if (!all || !number || user_place((PyFrameObject *)Py_XNewRef((PyObject *)PyEval_GetFrame()), node) < 0)
+        Py_CLEAR(node);
+    return node;
+}
+
+int edge_to(Node *node, Py_ssize_t k, Tensor *t) {
+    PyObject *e = t->node != Py_None ? t->node : (PyObject *)t;
+    Py_DECREF(PyTuple_GET_ITEM(node->edges, k));
+    PyTuple_SET_ITEM(node->edges, k, Py_NewRef(e));
+    if (!t->nr) return 0;
+    if (node->nrs == Py_None) {
+        Py_ssize_t count = PyTuple_GET_SIZE(node->edges);
+        PyObject *nrs = PyTuple_New(count);
+        if (!nrs) return -1;
+        for (Py_ssize_t i = 0; i < count; i++) PyTuple_SET_ITEM(nrs, i, PyLong_FromLong(0)); /* a number that is kept */
+        Py_SETREF(node->nrs, nrs);
+    }
+    PyObject *nr = PyLong_FromSsize_t(t->nr);
+    if (!nr) return -1;
+    Py_DECREF(PyTuple_GET_ITEM(node->nrs, k));
+    PyTuple_SET_ITEM(node->nrs, k, nr);
+    return 0;
+}
+
+static int record(Tensor *out, Tensor *x, Step *step) {
+    Node *node = node_of(step, out->kind, 1);
+    if (!node) return -1;
+    if (ops[step->op].saves) {
+        PyObject *shape = shape_of((PyArrayObject *)x->array);
+        int failed = !shape || save_shape(node, shape) < 0;
+        Py_XDECREF(shape);
+        if (failed) goto fail;
+    }
+    if (edge_to(node, 0, x) < 0) goto fail;
+    Py_SETREF(out->node, (PyObject *)node);
+    out->requires_grad = 1;
+    return 0;
+fail:
+    Py_DECREF(node);
+    return -1;
+}
+
+/* -- the call ------------------------------------------------------------------------------------------------------- */
+
+PyObject *array_over(PyArrayObject *a, const Layout *to) {
+    PyArray_Descr *descr = PyArray_DESCR(a);
+    Py_INCREF(descr);
+    PyObject *array = PyArray_NewFromDescr(&PyArray_Type, descr, to->ndim, to->shape, to->strides, to->data,
+                                           to->read_only ? 0 : PyArray_FLAGS(a) & NPY_ARRAY_WRITEABLE, NULL);
+    if (array && PyArray_SetBaseObject((PyArrayObject *)array, Py_NewRef(a)) < 0) Py_CLEAR(array);
+    return array;
+}
+
+int quick_now(void) {
+    int busy = lent.tensor_type ? truth_of(lent.observe, lent.observers) : 1;
+    if (!busy) busy = truth_of(lent.saving, lent.active);
+    if (busy) return busy < 0 ? -1 : 0;
+    PyObject *batch = mode_of(lent.batch);
+    return batch ? batch == Py_None : -1;
+}
+
+int recording_now(void) {
+    PyObject *enabled = mode_of(lent.enabled);
+    return enabled ? PyObject_IsTrue(enabled) : -1;
+}
+
+int on_cpu(Tensor *t) {
+    PyObject *device = PyObject_GetAttr(t->kind, lent.device);
+    if (!device) PyErr_Clear();
+    Py_XDECREF(device); /* the kind holds it */
+    return device == lent.cpu;
+}
+
+PyObject *view_by(Parser parse, PyObject *const *args, Py_ssize_t count, PyObject *names) {
+    Layout to;
+    if (names || !count || !PyObject_TypeCheck(args[0], &TensorBase_Type)) return NULL;
+    Tensor *x = (Tensor *)args[0];
+    if (!PyArray_CheckExact(x->array) || PyArray_NDIM((PyArrayObject *)x->array) > MOST_AXES || reshaped_since(x) ||
+        quick_now() <= 0)
+        return NULL;
+    PyArrayObject *a = (PyArrayObject *)x->array;
+    to.count = to.read_only = 0;
+    to.key = NULL;
+    to.data = PyArray_BYTES(a);
+    if (!parse(a, args + 1, count - 1, &to) || !ops[to.op].structured) return NULL;
+    int recording = recording_now();
+    if (recording < 0 || (recording && up_to_date(x) < 0)) return NULL;
+    PyObject *array = array_over(a, &to);
+    Step *step = array ? step_new(to.op, to.key, to.count, to.numbers) : NULL;
+    Tensor *out = step ? (Tensor *)tensor_new(lent.tensor_type, NULL, NULL) : NULL;
+    if (out) {
+        Py_SETREF(out->array, Py_NewRef(array));
+        Py_SETREF(out->kind, Py_NewRef(x->kind));
+        if (link_to(x, out, step, recording) < 0 || (recording && x->requires_grad && record(out, x, step) < 0))
+            Py_CLEAR(out);
+    }
+    Py_XDECREF(array);
+    Py_XDECREF(step);
+    return (PyObject *)out;
+}
+
+/* -- the way back --------------------------------------------------------------------------------------------------- */
+
+/* The gradient over an array of zeros of the input's shape, where the slice stood. */
+static PyObject *placed(PyObject *key, PyArrayObject *g, int ndim, const npy_intp *shape) {
+    PyArray_Descr *descr = PyArray_DESCR(g);
+    Py_INCREF(descr);
+    PyObject *zeros = new_array_of(descr, ndim, shape, NULL), *part = NULL;
+    if (!zeros) return NULL;
+    PyArrayObject *z = (PyArrayObject *)zeros;
+    Layout to = {.data = PyArray_BYTES(z)};
+    memset(PyArray_DATA(z), 0, (size_t)PyArray_NBYTES(z));
+    int failed = !brackets(z, key, &to) || !(part = array_over(z, &to));
+    failed = failed || PyArray_CopyInto((PyArrayObject *)part, g) < 0;
+    Py_XDECREF(part);
+    if (failed) Py_CLEAR(zeros);
+    return zeros;
+}
+
+/* The gradient with its axes put where the input had them. */
+static PyObject *turned(Step *step, PyArrayObject *g) {
+    int ndim = PyArray_NDIM(g);
+    Layout to = {.ndim = ndim, .data = PyArray_BYTES(g)};
+    int axes[MOST_AXES];
+    for (int k = 0; k < ndim; k++) axes[k] = k;
+    if (step->op == OP_PERMUTE) {
+        for (int k = 0; k < ndim; k++) axes[step->numbers[k]] = k;
+    } else if (ndim > 1) {
+        int a = step->op == OP_T ? 0 : (int)step->numbers[0], b = step->op == OP_T ? 1 : (int)step->numbers[1];
+        axes[a] = b;
+        axes[b] = a;
+    }
+    for (int k = 0; k < ndim; k++) {
+        to.shape[k] = PyArray_DIM(g, axes[k]);
+        to.strides[k] = PyArray_STRIDE(g, axes[k]);
+    }
+    return array_over(g, &to);
+}
+
+PyObject *quick_back(Node *node, PyObject *gradient) {
+    int mine = Py_IS_TYPE(node->params, &Step_Type), sliced = node->op == ops[OP_SLICE].op || node->op == ops[OP_SELECT].op;
+    if (node->special || !(mine || sliced) || !PyArray_CheckExact(gradient)) return NULL;
+    Step *step = mine ? (Step *)node->params : NULL;
+    PyArrayObject *g = (PyArrayObject *)gradient;
+    npy_intp shape[MOST_AXES];
+    PyArray_Dims dims = {shape, 0};
+    PyObject *one = NULL, *sizes = NULL;
+    if (PyArray_NDIM(g) > MOST_AXES) return NULL;
+    if (mine && step->op >= OP_CAT) return join_back(node, step, g);
+    if ((sliced || ops[step->op].saves) && PyTuple_Check(node->saved) && PyTuple_GET_SIZE(node->saved) == 1)
+        sizes = PyTuple_GET_ITEM(node->saved, 0);
+    if (sizes && (!PyTuple_Check(sizes) || PyTuple_GET_SIZE(sizes) > MOST_AXES)) return NULL;
+    for (; sizes && dims.len < PyTuple_GET_SIZE(sizes); dims.len++)
+        shape[dims.len] = PyLong_AsSsize_t(PyTuple_GET_ITEM(sizes, dims.len));
+    if (sliced) { /* by brackets, or by Python for narrow and its kin */
+        PyObject *key = mine ? step->key : PyDict_Check(node->params)
+                             ? PyDict_GetItemWithError(node->params, PyTuple_GET_ITEM(ops[OP_SLICE].names, 0)) : NULL;
+        if (key && sizes) one = placed(key, g, dims.len, shape);
+    } else if (step->op == OP_VIEW || step->op == OP_SQUEEZE) {
+        one = PyArray_Newshape(g, &dims, NPY_CORDER);
+    } else if (step->op == OP_UNSQUEEZE) {
+        for (int k = 0; k < PyArray_NDIM(g); k++)
+            if (k != step->numbers[0]) shape[dims.len++] = PyArray_DIM(g, k);
+        one = PyArray_Newshape(g, &dims, NPY_CORDER);
+    } else if (step->op == OP_EXPAND) {
+        PyObject *args[] = {gradient, sizes, node->kind};
+        one = PyObject_Vectorcall(lent.sum_to, args, 3, NULL);
+    } else {
+        one = turned(step, g);
+    }
+    PyObject *all = one ? PyTuple_Pack(1, one) : NULL;
+    Py_XDECREF(one);
+    return all;
+}
+
+int views_setup(void) {
+    return (nothing_to_watch = PyTuple_Pack(1, Py_None)) ? PyType_Ready(&Step_Type) : -1;
+}

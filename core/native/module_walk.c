@@ -120,7 +120,9 @@ static int send(Walk *walk, PyObject *e, Py_ssize_t nr, PyObject *g) {
 static PyObject *gradients_of(Walk *walk, PyObject *node, PyObject *g, PyObject *freed_at) {
     if (((Node *)node)->out_meta == Py_None) {
         PyObject *args[] = {node, g, freed_at};
-        PyObject *results = graph_step(NULL, args, 3);
+        PyObject *results = quick_back((Node *)node, g);
+        if (results || PyErr_Occurred()) return results;
+        results = graph_step(NULL, args, 3);
         if (results != Py_None) return results;
         Py_DECREF(results);
         if (quieten(walk) < 0) return NULL;

@@ -15,6 +15,7 @@ import numpy as np
 from .. import backends, dtypes
 from ..backends.accumulate import add_at
 from ..binding import public
+from ..casting import quick
 from ..errors import text
 from ..inplace import make_writeable, write
 from ..modes import state as mode
@@ -472,5 +473,5 @@ def index_put(input: Tensor, indices: Any, values: Tensor, accumulate: bool = Fa
     return _advanced(_index_put, input, (to(values, input._kind),), arrays, accumulate=accumulate)
 
 
-Tensor.__getitem__ = getitem  # type: ignore[method-assign]
+Tensor.__getitem__ = quick(getitem, "getitem")  # type: ignore[method-assign]
 Tensor.__setitem__ = setitem  # type: ignore[method-assign]

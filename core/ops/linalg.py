@@ -76,7 +76,7 @@ def _product(op: str, a: Tensor, b: Tensor) -> Tensor:
     shape = tuple(y.shape)
     shape = shape[:-2] + (() if row else (shape[-2],)) + (() if column else (shape[-1],))
     y = y.reshape(shape)
-    y._view = None  # of nothing that anybody else can see
+    y._base = None  # of nothing that anybody else can see
     return y
 
 

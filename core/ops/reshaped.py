@@ -18,10 +18,10 @@ def _reshaped(name: str, of: str) -> None:
         if mode.enabled:
             leaf_check(self, name)
         storage = storage_of(self)
-        if self._view is not None:
+        if self._base is not None:
             y = function(self, *args, **kwargs)
             if y is not self:
-                self._a, self._view = y._a, y._view
+                self._a, self._base, self._way = y._a, y._base, y._way
         else:
             old = wrap(self._a, self._kind)  # its history so far, under a name of its own
             old._requires_grad, old._node, old._nr, old._storage = self._requires_grad, self._node, self._nr, storage
@@ -29,7 +29,10 @@ def _reshaped(name: str, of: str) -> None:
             if y is not old:
                 self._a = y._a
                 shape = tuple(old._a.shape)
-                self._undo = (*self._undo, lambda t: function(t, *args, **kwargs) if swaps else t.reshape(shape))
+                self._undo = (
+                    *(self._undo or ()),
+                    lambda t: function(t, *args, **kwargs) if swaps else t.reshape(shape),
+                )
         storage.wrote(name, here(2))
         if y is not self:
             move_on(self, y._node, y._nr, y._requires_grad)

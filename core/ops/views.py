@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..binding import bind, public
+from ..casting import quick
 from ..device import kind
 from ..dtypes import dtype as Dtype
 from ..errors import text
@@ -296,7 +297,7 @@ for _name, _function, _doc in (
     ("T", _T, "The dimensions in reverse; a view."),
     ("H", _H, "As T, of a real matrix."),
 ):
-    setattr(Tensor, _name, property(_function, doc=_doc))
+    setattr(Tensor, _name, property(quick(_function, _function.__name__), doc=_doc))
 bind(_mT, "adjoint")
 
 
