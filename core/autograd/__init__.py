@@ -132,6 +132,8 @@ def _check_inputs(op: str, targets: Sequence[Tensor]) -> None:
 def _given(grads: Any, roots: Sequence[Tensor]) -> tuple[Tensor | None, ...]:
     if grads is None:
         return (None,) * len(roots)
+    if isinstance(grads, Tensor) and len(roots) == 1:
+        return (grads,)
     if not isinstance(grads, Tensor | list | tuple):
         raise TypeError(f"gradients can be either Tensors or None, but got {type(grads).__name__}")
     many = (grads,) if isinstance(grads, Tensor) else tuple(grads)

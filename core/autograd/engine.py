@@ -53,9 +53,9 @@ def run(roots: Sequence[Tensor], root_grads: Sequence[Tensor | None], retain_gra
         starts.append((e, t._nr, _root_gradient(t, g, create_graph)))
     asked = None if inputs is None else {edge(t) for t in inputs}
     path = None if asked is None else _path(sources, asked)
-    was_enabled, mode.enabled = mode.enabled, create_graph
-    was_phase, mode.phase = mode.phase, "backward"
-    was_task, mode.task = mode.task, (sources, path, asked)
+    fields = mode.__dict__  # this thread's: half of what nine look-ups cost
+    was = fields.get("enabled", True), fields.get("phase", "forward"), fields.get("task")
+    fields["enabled"], fields["phase"], fields["task"] = create_graph, "backward", (sources, path, asked)
     quiet = _Quiet()
     around = backends.current() if backends.many else None
     try:
@@ -91,7 +91,7 @@ def run(roots: Sequence[Tensor], root_grads: Sequence[Tensor | None], retain_gra
                 if found is not None:
                     _accumulate(t, found, create_graph)
     finally:
-        mode.enabled, mode.phase, mode.task = was_enabled, was_phase, was_task
+        fields["enabled"], fields["phase"], fields["task"] = was
         quiet.end()
         if around is not None:
             backends.be_on(around)
