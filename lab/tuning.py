@@ -176,15 +176,21 @@ def use(problem: problems.Problem, text: str) -> str:
         config = problem.space.complete({n: names[n][v] for n, v in given.items()})
     except (KeyError, ValueError) as error:
         known = "; ".join(f"{n}: {', '.join(values)}" for n, values in names.items())
-        raise Wrong(f"--use {text!r} is no config of {problem.kernel} ({error}); its tunables: {known}") from None
+        why = f"{error.args[0]!r} is none of its values" if isinstance(error, KeyError) else str(error)
+        raise Wrong(
+            f"--use {text!r} is no config of {problem.kernel}: {why}. Remedy: --use {words(problem.space.default)!r}, "
+            f"with other values of its tunables: {known}"
+        ) from None
     if problem.measure.estimate:
         raise Wrong(f"--use: {problem.kernel} was estimated, not measured, and estimates are not stored")
     with Store() as kept:
         trials = [t for t in kept.trials(problem.key) if t["config"] == config]
         measured = [t for t in trials if t["status"] == "correct" and t.get("ratio")]
         if not measured:
-            why = trials[-1].get("reason") if trials else "it was not tried"
-            raise Wrong(f"--use: {words(config)} has no time at this shape: {why}. Remedy: %tune without --use first")
+            reason = trials[-1].get("reason") if trials else "it was not tried"
+            raise Wrong(
+                f"--use: {words(config)} has no time at this shape: {reason}. Remedy: %tune without --use first"
+            )
         ratio = measured[-1]["ratio"]
         session = kept.begin(problem.key, {}, "by hand")
         kept.win(problem.key, session, {"config": config, "ratio": ratio, "low": ratio, "high": ratio, "ties": []})

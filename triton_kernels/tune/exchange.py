@@ -134,7 +134,8 @@ def export(
     ]  # fmt: skip
     if not found:
         on = f" on {device}" if device else ""
-        raise ValueError(f"{store.where} has no results of {kernel or 'any kernel'}{on}")
+        file = f". Remedy: a file to write into is -o {kernel}" if "." in kernel or "/" in kernel else ""
+        raise ValueError(f"{store.where} has no results of {kernel or 'any kernel'}{on}{file}")
     return FORMATS[form](found)
 
 

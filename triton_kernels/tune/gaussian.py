@@ -195,12 +195,6 @@ class Process:
         """The lengths before any are fitted."""
         return np.full(len(self.owner), 0.6 * math.sqrt(max(len(self.owner), 1) / 3.0))
 
-    def evidence(self, y: np.ndarray) -> Generator[float, None, float]:
-        """The log posterior of the values, with lengths fitted to them alone."""
-        start = np.log(np.append(self._first(), 1e-2))
-        _, value = yield from ascend(self._posterior(y, np.arange(len(y))), start, 12)
-        return value
-
     def _promising(
         self, y: np.ndarray, factor: np.ndarray, expected: np.ndarray | None, most: int
     ) -> Generator[float, None, np.ndarray]:
