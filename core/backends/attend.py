@@ -35,8 +35,8 @@ def declines(q: Any, k: Any, v: Any, mask: Any, p: float, **_: Any) -> str | Non
 
 def _four(a: Any) -> Any:
     """An array as (batch, head, row, item), its items side by side."""
-    if a.strides[-1] != a.itemsize or any(s % a.itemsize for s in a.strides):
-        a = np.ascontiguousarray(a)
+    if a.strides[-1] != a.itemsize or any(s % a.itemsize for s in a.strides) or not a.flags.aligned:
+        a = np.array(a, order="C")  # ascontiguousarray leaves what is in one piece where it is, aligned or not
     return a.reshape((1,) * (4 - a.ndim) + a.shape) if a.ndim < 4 else a
 
 
@@ -49,7 +49,9 @@ def _like(a: Any, columns: int) -> Any:
 
 
 def _mask(mask: Any, q: Any, k: Any) -> Any:
-    return None if mask is None else np.broadcast_to(mask, (*q.shape[:3], k.shape[2]))
+    if mask is None:
+        return None
+    return np.broadcast_to(mask if mask.flags.aligned else mask.copy(), (*q.shape[:3], k.shape[2]))
 
 
 def forward(q: Any, k: Any, v: Any, mask: Any, scale: float, causal: bool, **_: Any) -> Any:

@@ -49,7 +49,7 @@ static void copy_past_cache(char *to, const char *from, ptrdiff_t size) {
 
 /* -- exchanging two axes ------------------------------------------------------------------------------------------- */
 
-typedef uint32_t eight __attribute__((vector_size(32), aligned(4), may_alias));
+typedef uint32_t eight __attribute__((vector_size(32), aligned(1), may_alias));
 
 #if defined(__clang__)
 #define SHUFFLE(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
@@ -80,6 +80,11 @@ INLINE void exchange_8(char *to, ptrdiff_t to_row, const char *from, ptrdiff_t f
     for (int i = 0; i < 8; i++) *(eight *)(to + i * to_row) = row[i];
 }
 
+/* Items wherever they lie: a complex64 has the alignment of its parts, and an array may begin between two places. */
+typedef uint16_t item_2 __attribute__((aligned(1), may_alias));
+typedef uint32_t item_4 __attribute__((aligned(1), may_alias));
+typedef uint64_t item_8 __attribute__((aligned(1), may_alias));
+
 /* to[j][i] = from[i][j] for i < rows, j < columns: the source's items lie along j, the result's along i. */
 VECTOR static void exchange(char *to, ptrdiff_t to_row, const char *from, ptrdiff_t from_row, ptrdiff_t rows,
                             ptrdiff_t columns, ptrdiff_t from_item, ptrdiff_t item) {
@@ -93,9 +98,9 @@ VECTOR static void exchange(char *to, ptrdiff_t to_row, const char *from, ptrdif
     for (ptrdiff_t j = 0; j < columns; j++)                                  \
         for (ptrdiff_t i = 0; i < rows; i++)                                 \
             ((TYPE *)(to + j * to_row))[i] = *(const TYPE *)(from + i * from_row + j * from_item)
-    if (item == 4) ITEMS(uint32_t);
-    else if (item == 8) ITEMS(uint64_t);
-    else if (item == 2) ITEMS(uint16_t);
+    if (item == 4) ITEMS(item_4);
+    else if (item == 8) ITEMS(item_8);
+    else if (item == 2) ITEMS(item_2);
     else if (item == 1) ITEMS(uint8_t);
     else
         for (ptrdiff_t j = 0; j < columns; j++)

@@ -15,6 +15,10 @@ static int take(PyObject *object, int type, const npy_intp *shape, const char *w
         PyErr_Format(PyExc_ValueError, "attention: %s has another shape than was needed", what);
         return -1;
     }
+    if (!PyArray_ISBEHAVED_RO(x)) {
+        PyErr_Format(PyExc_ValueError, "attention: %s is not aligned, or of another byte order", what);
+        return -1;
+    }
     for (int k = 0; k < 4; k++) {
         to->stride[k] = PyArray_STRIDE(x, k) / size;
         if (PyArray_STRIDE(x, k) % size) {

@@ -102,9 +102,7 @@ static void fill_product(bf16_product *to, PyArrayObject *a, PyArrayObject *b, P
     to->b_column = PyArray_STRIDE(b, ndim - 1) / 2;
 }
 
-/* gemm_bf16(a, b, bias): the products of stacks of one shape, bias float32 or None. */
-static PyObject *gemm(PyObject *module, PyObject *const *args, Py_ssize_t count) {
-    if (count != 3) return PyErr_Format(PyExc_TypeError, "gemm_bf16 takes a, b and a bias or None");
+static PyObject *gemm_of_aligned(PyObject *const *args) {
     if (take_bf16(args[0]) < 0 || take_bf16(args[1]) < 0) return NULL;
     PyArrayObject *a = (PyArrayObject *)args[0], *b = (PyArrayObject *)args[1], *bias = NULL;
     const int ndim = PyArray_NDIM(a);
@@ -145,6 +143,21 @@ static PyObject *gemm(PyObject *module, PyObject *const *args, Py_ssize_t count)
         Py_XDECREF(c);
         return PyErr_Occurred() ? NULL : PyErr_NoMemory();
     }
+    return c;
+}
+
+/* The object itself, or a copy of an array whose items lie between two places. */
+static PyObject *aligned(PyObject *object) {
+    if (!PyArray_Check(object) || PyArray_ISALIGNED((PyArrayObject *)object)) return Py_NewRef(object);
+    return PyArray_NewCopy((PyArrayObject *)object, NPY_CORDER);
+}
+
+/* gemm_bf16(a, b, bias): the products of stacks of one shape, bias float32 or None. */
+static PyObject *gemm(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+    if (count != 3) return PyErr_Format(PyExc_TypeError, "gemm_bf16 takes a, b and a bias or None");
+    PyObject *held[3] = {aligned(args[0]), aligned(args[1]), Py_NewRef(args[2])};
+    PyObject *c = held[0] && held[1] ? gemm_of_aligned(held) : NULL;
+    for (int k = 0; k < 3; k++) Py_XDECREF(held[k]);
     return c;
 }
 

@@ -61,7 +61,7 @@ def main(argv: list[str] | None = None) -> int:
             "PYTHONMALLOC": "malloc",  # else an array's end lies within the interpreter's own blocks
             "GRADLAB_REQUIRE_NATIVE": "1",
         }
-        runs = [] if options.no_tests else [["-m", "pytest", "-q", "-p", "no:cacheprovider", *TESTS]]
+        runs = [] if options.no_tests else [["-m", "pytest", "-q", "-p", "no:cacheprovider", "--capture=sys", *TESTS]]
         for run in [*runs, ["-m", "tests.core.native.fuzz", str(options.seconds)]]:
             status = subprocess.run([sys.executable, *run], cwd=folder, env=environment, check=False).returncode
             if status:
