@@ -16,9 +16,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[3]
 FLAGS = "-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer -g"
-# Tests that build or import anew, or hold the memory of a process to a figure, have nothing to say here.
-TESTS = ["tests/core/native", "--deselect", "tests/core/native/test_build_lock.py", "--ignore",
-         "tests/core/native/test_absent.py", "--ignore", "tests/core/native/test_build_lock.py"]  # fmt: skip
+# Tests that build or import anew, hold the memory of a process to a figure or measure speed have nothing to say here.
+TUNED = "tests/core/native/test_choices.py::test_what_is_tuned_in_this_process_is_taken_at_once"
+TESTS = ["tests/core/native", "--deselect", TUNED, "--ignore", "tests/core/native/test_absent.py", "--ignore",
+         "tests/core/native/test_build_lock.py", "--ignore", "tests/core/native/test_machines.py"]  # fmt: skip
 
 
 def library(name: str) -> str:
