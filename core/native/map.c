@@ -14,7 +14,7 @@
 /* PIECE: items of a row that no thread divides. Where a product could be joined to either of two sums by a fused
    multiply-add, gcc joins one in a loop's vectors and the other in its last few items: those are a row's last, then,
    however many threads there are. */
-enum { BLOCK = 256, WIDEST = 8, SHORT = 32, PIECE = 64 };
+enum { BLOCK = 1024, WIDEST = 8, SHORT = 32, PIECE = 64 };
 
 static ptrdiff_t item_size(char type) { return type == 'f' ? 4 : type == 'd' ? 8 : 1; }
 
