@@ -243,7 +243,7 @@ def one_by_one(function: Any, tensors: Sequence[Any], level: int, size: int) -> 
 
 
 def handler() -> Handler:
-    """This thread's handler, made when the first vmap begins."""
+    """This thread's handler, made when an outermost vmap begins; it goes with that."""
     if mode.batch is None:
         mode.batch = Handler()
     return mode.batch  # type: ignore[no-any-return]

@@ -17,6 +17,7 @@ from .creation import ones_like, zeros, zeros_like
 from .errors import text
 from .history import edge
 from .modes import enable_grad
+from .modes import state as mode
 from .op import functions as _f
 from .swapping import functional_call, replace_all_batch_norm_modules_, stack_module_state
 from .tensor import Tensor
@@ -64,7 +65,7 @@ def _fresh(x: Any) -> Any:
     level that is open, so that each example has its own gradient."""
     if not isinstance(x, Tensor):
         return x
-    sizes = handler().sizes
+    sizes = mode.batch.sizes if mode.batch is not None else []
     t, levels = x, {b._level for b in _chain(x)}
     for level, size in enumerate(sizes, 1):
         if level not in levels:
@@ -423,6 +424,8 @@ def _batch(func: Func, args: Any, kwargs: dict[str, Any], dims: list[int | None]
         return _map(outside, result)
     finally:
         state.sizes.pop()
+        if not state.sizes and mode.batch is state:
+            mode.batch = None  # ops take their quick way again
 
 
 def _out_dims(result: Any, out_dims: Any) -> list[int | None]:

@@ -13,7 +13,7 @@ class _State(threading.local):
     enabled = True
     inference = False
     phase = "forward"  # what ops that run now belong to; the engine and the optimizers set it
-    batch: Any = None  # what runs ops over batches, once a vmap has begun; core.batching sets it
+    batch: Any = None  # what runs ops over batches, while a vmap runs; core.func sets it
     task: Any = None  # the backward pass that is running, as the engine knows it
 
 

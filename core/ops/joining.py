@@ -44,8 +44,8 @@ _cat = operation(
     vjp=_cat_vjp,
     samples=_three([(2, 1), (2, 3), (2, 2)]),
 )
-_stack = operation("stack", lambda xp, *tensors, dim: xp.stack(tensors, axis=dim), inputs="tensors*", params={"dim": 0},
-                   vjp=_stack_vjp, samples=_three([(2, 3)] * 3))  # fmt: skip
+_stack = operation("stack", lambda xp, *tensors, dim: xp.ascontiguousarray(xp.stack(tensors, axis=dim)),
+                   inputs="tensors*", params={"dim": 0}, vjp=_stack_vjp, samples=_three([(2, 3)] * 3))  # fmt: skip
 
 
 def _listed(tensors: Any, op: str) -> list[Tensor]:

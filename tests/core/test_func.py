@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import core
-from core import func, nn
+from core import func, modes, nn
 from core.nn import functional as F
 
 B = 3
@@ -221,3 +221,14 @@ def test_an_ensemble_and_per_sample_gradients_of_a_module():
     for k, p in model.named_parameters():
         assert each[k].shape == (6, *p.shape)
         np.testing.assert_allclose(each[k].numpy().mean(0), p.grad.numpy(), rtol=1e-4, atol=1e-6)
+
+
+def test_what_comes_after_a_vmap_takes_the_quick_way_again():
+    def failing(x):
+        raise KeyError("inside")
+
+    func.vmap(lambda x: func.vmap(lambda y: y * 2)(x))(core.ones(2, 3))
+    with pytest.raises(KeyError):
+        func.vmap(failing)(core.ones(2))
+    func.grad(lambda x: x.sum())(core.ones(2))
+    assert modes.state.batch is None
