@@ -114,6 +114,7 @@ static PyObject *cross_entropy(PyObject *op, PyObject *const *given) {
         return NULL;
     PyObject *ignore_index = given[4] ? given[4] : ignored, *share = given[7] ? given[7] : smoothing, *then = mean_op;
     if (!PyLong_CheckExact(ignore_index) || !PyFloat_CheckExact(share)) return NULL;
+    if (!(PyFloat_AS_DOUBLE(share) >= 0 && PyFloat_AS_DOUBLE(share) <= 1)) return NULL;
     if (given[6] && !(PyUnicode_CheckExact(given[6]) && (PyUnicode_CompareWithASCIIString(given[6], "mean") == 0))) {
         if (!PyUnicode_CheckExact(given[6]) || PyUnicode_CompareWithASCIIString(given[6], "sum")) return NULL;
         then = sum_op;
