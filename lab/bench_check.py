@@ -1,7 +1,7 @@
 """``python -m lab bench check``: whether core has become slower since the ratios that are committed.
 
 Every case has a twin in NumPy that leans on the same part of the machine: small ops on the interpreter, large ones on
-the memory, products on the same BLAS. Twin and core run in turn, in a process of their own, on one thread and in the
+the memory, products on the arithmetic. Twin and core run in turn, in a process of their own, on one thread and in the
 processor's time, the twin twice a round: how far its two times are apart is the noise of this run. A case fails when
 its whole middle half lies beyond the committed ratio by more than that noise, and does so again in three more
 processes. On a machine whose ratios are not committed, `ELSEWHERE` is allowed beyond that: processors differ, and what
@@ -32,8 +32,9 @@ from .bench_timing import Spread, Work, in_turn
 
 RESULTS = Path(__file__).parent / "results" / "check.json"
 ELSEWHERE = 1.6
-LEAST = 1.1
-"""Less than a tenth is never said to be slower: layouts of memory differ that much from process to process."""
+LEAST = 1.25
+"""Less than a quarter is never said to be slower: from hour to hour a shared machine's ratios moved by up to a tenth,
+which no run sees by itself, and layouts of memory differ as much from process to process."""
 _ONE_THREAD = {"GRADLAB_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 
 F = nn.functional
