@@ -243,7 +243,7 @@ def elementwise(name: str, function: Callable[..., Any], *, vjp: Any = None, par
 
 def operation(name: str, forward: Callable[..., Any], *, inputs: str = "x", params: dict[str, Any] | None = None,
               outputs: str = "y", returns: int = 1, shape: str = "", over: str = "", vjp: Any = None,
-              view: bool = False, samples: Any = None, doc: str = "",
+              view: bool = False, recorded: bool = False, samples: Any = None, doc: str = "",
               label: str = "") -> Callable[..., Any]:  # fmt: skip
     """Declare a structured op; a callable `op(*tensors, **params)` comes back, on which a public function is built.
 
@@ -252,6 +252,7 @@ def operation(name: str, forward: Callable[..., Any], *, inputs: str = "x", para
     outputs, returns : names of what forward gives; the first `returns` reach the caller, the rest are only saved.
     shape, over : a gufunc rule such as ``"(n)->(n)"`` and the parameter that says which axis n is.
     vjp : one function an input, or one for all that returns a tuple and may ask for `needs` (a bool an input).
+    recorded : whether an op without a vjp has a place in the graph: asking for its gradient is an error, not silence.
     samples : a function of a NumPy generator that gives argument sets for the tests: ``[(arrays, params), ...]``.
     label : what people read instead of `name`: "to_copy" of cast, PyTorch's ToCopyBackward0.
     """
@@ -259,6 +260,7 @@ def operation(name: str, forward: Callable[..., Any], *, inputs: str = "x", para
 
     op = Operation(name, forward, inputs=inputs, params=dict(params or {}), outputs=outputs, returns=returns,
                    shape=shape, over=over, vjp=vjp, view=view, samples=samples, doc=doc, label=label)  # fmt: skip
+    op.recorded |= recorded
     return callable_operation(op)
 
 

@@ -47,6 +47,9 @@ static int in_rows(PyArrayObject *a, Layout *to) {
         to->numbers[k] = to->shape[k];
         step *= to->shape[k] ? to->shape[k] : 1;
     }
+    int same = to->ndim == PyArray_NDIM(a); /* then a dimension of one item keeps its stride, whatever that is */
+    for (int k = 0; k < to->ndim && same; k++) same = to->shape[k] == PyArray_DIM(a, k);
+    for (int k = 0; k < to->ndim && same; k++) to->strides[k] = PyArray_STRIDE(a, k);
     return 1;
 }
 

@@ -203,7 +203,7 @@ def _bincount_forward(xp: Any, x: Any, weights: Any, minlength: int) -> Any:
     return y.astype(np.float32 if weights.dtype == np.float32 else np.float64)
 
 
-_bincount = operation("bincount", _bincount_forward, inputs="x weights?", params={"minlength": 0},
+_bincount = operation("bincount", _bincount_forward, inputs="x weights?", params={"minlength": 0}, recorded=True,
                       samples=lambda rng: [((_ints(rng).reshape(-1), None), {"minlength": 6})])  # fmt: skip
 
 
@@ -249,7 +249,7 @@ def _histc_forward(xp: Any, x: Any, bins: int, low: float, high: float) -> Any:
     return xp.bincount(xp.minimum(place, bins - 1), minlength=bins).astype(x.dtype)
 
 
-_histc = operation("histc", _histc_forward, params={"bins": 100, "low": 0.0, "high": 0.0},
+_histc = operation("histc", _histc_forward, params={"bins": 100, "low": 0.0, "high": 0.0}, recorded=True,
                    samples=lambda rng: [((rng.uniform(-2, 2, (3, 4)),), {"bins": 4})])  # fmt: skip
 
 
@@ -283,6 +283,7 @@ def _histogram_forward(xp: Any, x: Any, edges: Any, weight: Any, density: bool) 
 
 
 _histogram = operation("histogram", _histogram_forward, inputs="x edges weight?", params={"density": False},
+                       recorded=True,
                        samples=lambda rng: [((rng.uniform(-2, 2, (12,)), np.linspace(-2.0, 2.0, 5), None), {}),
                                             ((rng.uniform(-2, 2, (12,)), np.linspace(-2.0, 2.0, 5),
                                               rng.uniform(0, 1, (12,))), {"density": True})])  # fmt: skip
@@ -326,10 +327,6 @@ def histogram(input: Tensor, bins: Any, *, range: Any = None, weight: Tensor | N
         edges = from_array(xp.linspace(low, high, bins + 1).astype(input._a.dtype), input.device)
     hist = _histogram(input, edges, weight, density=bool(density))
     return _ReturnHistogram(hist, edges)
-
-
-for _op in (_bincount, _histc, _histogram):
-    _op.op.recorded = True  # type: ignore[attr-defined] # asking for their gradient is an error, not silence
 
 
 @public(method=False)

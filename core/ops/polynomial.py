@@ -46,9 +46,9 @@ def _declare(name: str, first: Callable[..., Any], step: Callable[..., Any], wha
         name,
         forward,
         inputs="x n",
+        recorded=True,
         samples=lambda rng: [((rng.uniform(0, 1, (3, 4)), np.array([0.0, 1.0, 2.0, 4.0])), {})],
     )
-    op.op.recorded = True  # type: ignore[attr-defined] # asking for its gradient is an error, not silence
 
     def function(input: Any, n: Any, *, out: Tensor | None = None) -> Tensor:
         return into(out, op(*_pair(name, input, n)), name)
