@@ -29,11 +29,16 @@ def outputs(notebook: Any, start: str, kind: str = "text/plain") -> list[str]:
     found = []
     for cell in notebook.cells:
         if cell.cell_type == "code" and start in cell.source:
+            printing = False
             for output in cell.outputs:
                 if "data" in output and kind in output.data:
                     found.append(output.data[kind])
                 elif output.output_type == "stream" and kind == "text/plain":
-                    found.append(output.text)
+                    if printing:  # a busy kernel sends what is printed in pieces
+                        found[-1] += output.text
+                    else:
+                        found.append(output.text)
+                printing = output.output_type == "stream" and kind == "text/plain"
     return found
 
 
