@@ -82,6 +82,9 @@ class Bridge:
         self.widget.send({"id": content.get("id"), "ok": ok, "said": said})
 
 
+_one_at_a_time = threading.Lock()
+
+
 def obey(command: str, parent: dict[str, Any]) -> str:
     """Run a `%tune` command below the card of a cell. *Raises*: ValueError for any other."""
     from . import panel, tuning
@@ -92,9 +95,10 @@ def obey(command: str, parent: dict[str, Any]) -> str:
     options, problem = tuning.understood(given)
     if options.use is not None:
         return tuning.use(problem, options.use)
-    if panel.busy_with(problem):
-        return "It is being tuned already."
-    panel.show(panel.made(options, problem), parent)
+    with _one_at_a_time:  # a press while the first one's problem is being made is a second press, not a second run
+        if panel.busy_with(problem):
+            return "It is being tuned already."
+        panel.show(panel.made(options, problem), parent)
     return "The tuner's panel is below this card."
 
 

@@ -15,6 +15,7 @@ enum { PIECE = 1024 };
 #define KERNEL_FILE "batch_norm.c"
 #include "each_real.h"
 #else
+#include "lines.h"
 
 typedef struct {
     const batch_shape *s;
@@ -23,32 +24,26 @@ typedef struct {
     REAL eps;
 } NAME(batch);
 
+/* The sum of a channel's items, or of their squares beside its mean. */
+INLINE double NAME(over_channel)(const REAL *x, const batch_shape *s, const REAL *mean) {
+    double total = 0;
+    for (ptrdiff_t n = 0; n < s->samples; n++)
+        for (ptrdiff_t from = 0; from < s->size; from += PIECE) {
+            const ptrdiff_t count = s->size - from < PIECE ? s->size - from : PIECE;
+            const REAL *row = x + n * s->channels * s->size + from;
+            total += (double)(mean ? NAME(squares_line)(row, *mean, count) : NAME(sum_line)(row, count));
+        }
+    return total;
+}
+
 VECTOR static void NAME(batch_channels)(void *context, ptrdiff_t begin, ptrdiff_t end) {
     const NAME(batch) *c = context;
     const ptrdiff_t size = c->s->size, step = c->s->channels * size, samples = c->s->samples;
     const double items = (double)(samples * size);
     for (ptrdiff_t channel = begin; channel < end; channel++) {
         const REAL *x = c->x + channel * size;
-        double total = 0, squares = 0;
-        for (ptrdiff_t n = 0; n < samples; n++)
-            for (ptrdiff_t from = 0; from < size; from += PIECE) {
-                const ptrdiff_t last = size - from < PIECE ? size : from + PIECE;
-                const REAL *row = x + n * step;
-                REAL sum = 0;
-#pragma omp simd reduction(+ : sum)
-                for (ptrdiff_t i = from; i < last; i++) sum += row[i];
-                total += (double)sum;
-            }
-        const REAL mean = (REAL)(total / items);
-        for (ptrdiff_t n = 0; n < samples; n++)
-            for (ptrdiff_t from = 0; from < size; from += PIECE) {
-                const ptrdiff_t last = size - from < PIECE ? size : from + PIECE;
-                const REAL *row = x + n * step;
-                REAL sum = 0;
-#pragma omp simd reduction(+ : sum)
-                for (ptrdiff_t i = from; i < last; i++) sum += (row[i] - mean) * (row[i] - mean);
-                squares += (double)sum;
-            }
+        const REAL mean = (REAL)(NAME(over_channel)(x, c->s, NULL) / items);
+        const double squares = NAME(over_channel)(x, c->s, &mean);
         const REAL var = (REAL)(squares / items), rstd = 1 / NAME(sm_sqrt)(var + c->eps);
         const REAL scale = c->w ? rstd * c->w[channel] : rstd, shift = c->b ? c->b[channel] : 0;
         for (ptrdiff_t n = 0; n < samples; n++) {

@@ -58,7 +58,7 @@ class Problem:
 
 
 _FINDERS: dict[str, tuple[Callable[[Shape, str, str | None], Problem], str]] = {}
-MORE = ["core.native.tunables"]
+MORE = ("core.native.tunables",)
 """Modules that register kernels when they are imported, by name: nothing here imports upwards."""
 
 
@@ -68,10 +68,10 @@ def register(name: str, find: Callable[[Shape, str, str | None], Problem], what:
 
 
 def _registered() -> dict[str, tuple[Callable[[Shape, str, str | None], Problem], str]]:
-    """All that is registered, once each of `MORE` has been imported where it can be."""
-    while MORE:
+    """All that is registered, each of `MORE` being imported where it can be."""
+    for module in MORE:  # each time: a thread that comes while another imports waits for it
         with contextlib.suppress(ImportError):
-            importlib.import_module(MORE.pop())
+            importlib.import_module(module)
     return _FINDERS
 
 
