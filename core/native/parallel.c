@@ -99,7 +99,11 @@ static void *work(void *number_ptr) {
         int turn = 0;
         while ((uint32_t)(atomic_load(&pool.ticket) >> 32) == seen) {
             PAUSE();
-            if ((++turn & 63) == 0 && now_ns() > limit) {
+            if ((++turn & 63) != 0) continue;
+            const int64_t now = now_ns();
+            if (atomic_load(&pool.done) < atomic_load(&pool.chunks)) {
+                limit = now + SPIN_NS; /* it came too late for this job: it is there for the next */
+            } else if (now > limit) {
                 pthread_mutex_lock(&pool.sleep_lock);
                 atomic_fetch_add(&pool.sleepers, 1);
                 while ((uint32_t)(atomic_load(&pool.ticket) >> 32) == seen)

@@ -94,3 +94,29 @@ print("both work")
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout == "both work\n"
+
+
+@pytest.mark.skipif(
+    not hasattr(os, "sched_getaffinity") or len(os.sched_getaffinity(0)) < 2, reason="needs two processors of Linux"
+)
+def test_the_workers_leave_the_callers_processor_to_it() -> None:
+    code = """
+import os, threading
+import numpy as np
+from core import native
+k = native.module
+k.set_num_threads(2)
+x = np.ones((2000, 1000), "f")
+known, all_of_them = set(os.listdir("/proc/self/task")), os.sched_getaffinity(0)
+for here in sorted(all_of_them)[:2]:
+    os.sched_setaffinity(0, {here})
+    os.sched_setaffinity(0, all_of_them)  # still there, and free to go
+    k.maps["add", "f"](x, x)
+    (worker,) = {int(thread) for thread in os.listdir("/proc/self/task")} - {int(thread) for thread in known}
+    allowed = os.sched_getaffinity(worker)
+    assert len(allowed) == len(all_of_them) - 1 and allowed < all_of_them, allowed
+    assert os.sched_getaffinity(0) == all_of_them
+print("left")
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.stdout == "left\n", done.stderr
