@@ -20,23 +20,31 @@ typedef struct {
     REAL eps;
 } NAME(norm);
 
-VECTOR static void NAME(norm_rows)(void *context, ptrdiff_t begin, ptrdiff_t end) {
-    const NAME(norm) *c = context;
-    const REAL *w = c->w, *b = c->b;
-    for (ptrdiff_t row = begin; row < end; row++) {
-        const REAL *x = c->x + row * c->n;
-        REAL *y = c->y + row * c->n;
-        const REAL mean = NAME(sum_line)(x, c->n) / (REAL)c->n;
-        const REAL rstd = 1 / NAME(sm_sqrt)(NAME(squares_line)(x, mean, c->n) / (REAL)c->n + c->eps);
+/* The rows' sums are made one after another, then their squares', so that no row waits for its own. */
+INLINE void NAME(norm_some)(const NAME(norm) * c, ptrdiff_t row, const int count) {
+    const ptrdiff_t n = c->n;
+    const REAL *x = c->x + row * n, *w = c->w, *b = c->b;
+    REAL *mean = c->mean + row, *rstd = c->rstd + row;
+    for (int r = 0; r < count; r++) mean[r] = NAME(sum_line)(x + r * n, n) / (REAL)n;
+    for (int r = 0; r < count; r++) rstd[r] = NAME(squares_line)(x + r * n, mean[r], n) / (REAL)n;
+    for (int r = 0; r < count; r++) rstd[r] = 1 / NAME(sm_sqrt)(rstd[r] + c->eps);
+    for (int r = 0; r < count; r++) {
+        const REAL *from = x + r * n, away = mean[r], scale = rstd[r];
+        REAL *y = c->y + (row + r) * n;
         if (w && b) {
             INDEPENDENT
-            for (ptrdiff_t i = 0; i < c->n; i++) y[i] = (x[i] - mean) * rstd * w[i] + b[i];
+            for (ptrdiff_t i = 0; i < n; i++) y[i] = (from[i] - away) * scale * w[i] + b[i];
         } else {
-            for (ptrdiff_t i = 0; i < c->n; i++) y[i] = (x[i] - mean) * rstd * (w ? w[i] : 1) + (b ? b[i] : 0);
+            for (ptrdiff_t i = 0; i < n; i++) y[i] = (from[i] - away) * scale * (w ? w[i] : 1) + (b ? b[i] : 0);
         }
-        c->mean[row] = mean;
-        c->rstd[row] = rstd;
     }
+}
+
+VECTOR static void NAME(norm_rows)(void *context, ptrdiff_t begin, ptrdiff_t end) {
+    const NAME(norm) *c = context;
+    ptrdiff_t row = begin;
+    for (; row + 4 <= end; row += 4) NAME(norm_some)(c, row, 4);
+    for (; row < end; row++) NAME(norm_some)(c, row, 1);
 }
 
 void NAME(layer_norm_forward)(const REAL *x, const REAL *w, const REAL *b, REAL *y, REAL *mean, REAL *rstd,
@@ -52,33 +60,56 @@ typedef struct {
     ptrdiff_t rows, n, block;
 } NAME(norm_back);
 
-/* The means of h and of h xhat over a row, h = g w or g. */
-INLINE void NAME(norm_back_means)(const REAL *g, const REAL *x, const REAL *w, REAL mean, REAL rstd, ptrdiff_t n,
-                                  REAL *sum, REAL *dot) {
-    NAME(lanes) sums[2] = {{0}, {0}}, dots[2] = {{0}, {0}}, h[2], xhat[2], scale;
+/* `count` rows side by side: their sums wait for one another less, and gw and gb are read and written once for all. */
+INLINE void NAME(norm_back_rows)(const NAME(norm_back) * c, ptrdiff_t row, const int count, REAL *gw, REAL *gb) {
+    enum { MOST = 4 };
+    const ptrdiff_t n = c->n;
+    const REAL *g = c->g + row * n, *x = c->x + row * n, *mean = c->mean + row, *rstd = c->rstd + row, *w = c->w;
+    NAME(lanes) sums[MOST], dots[MOST];
+    REAL rest[MOST] = {0}, rest_dot[MOST] = {0}; /* of h and of h xhat, h = g w or g */
+    memset(sums, 0, sizeof sums);
+    memset(dots, 0, sizeof dots);
     ptrdiff_t i = 0;
-    for (; i + 32 <= n; i += 32) {
-        memcpy(h, g + i, sizeof h);
-        memcpy(xhat, x + i, sizeof xhat);
-        for (int k = 0; k < 2; k++) {
-            if (w) {
-                memcpy(&scale, w + i + 16 * k, sizeof scale);
-                h[k] *= scale;
-            }
-            sums[k] += h[k];
-            dots[k] += h[k] * ((xhat[k] - mean) * rstd);
+    for (; i + 16 <= n; i += 16) {
+        NAME(lanes) in_gw = NAME(lanes_at)(gw + i), in_gb = NAME(lanes_at)(gb + i);
+        _Pragma("GCC unroll 4") for (int r = 0; r < count; r++) {
+            const NAME(lanes) own = NAME(lanes_at)(g + r * n + i);
+            const NAME(lanes) xhat = (NAME(lanes_at)(x + r * n + i) - mean[r]) * rstd[r];
+            const NAME(lanes) h = w ? own * NAME(lanes_at)(w + i) : own;
+            in_gw += own * xhat;
+            in_gb += own;
+            sums[r] += h;
+            dots[r] += h * xhat;
+        }
+        memcpy(gw + i, &in_gw, sizeof in_gw);
+        memcpy(gb + i, &in_gb, sizeof in_gb);
+    }
+    for (int r = 0; r < count && i < n; r++) {
+        const REAL *gr = g + r * n, *xr = x + r * n, mean_r = mean[r], rstd_r = rstd[r];
+        INDEPENDENT
+        for (ptrdiff_t k = i; k < n; k++) {
+            gw[k] += gr[k] * ((xr[k] - mean_r) * rstd_r);
+            gb[k] += gr[k];
+        }
+        for (ptrdiff_t k = i; k < n; k++) {
+            const REAL h = w ? gr[k] * w[k] : gr[k];
+            rest[r] += h;
+            rest_dot[r] += h * ((xr[k] - mean_r) * rstd_r);
         }
     }
-    sums[0] += sums[1];
-    dots[0] += dots[1];
-    REAL rest = 0, rest_dot = 0;
-    for (; i < n; i++) {
-        const REAL last = w ? g[i] * w[i] : g[i];
-        rest += last;
-        rest_dot += last * ((x[i] - mean) * rstd);
+    for (int r = 0; r < count; r++) {
+        const REAL sum = (NAME(lanes_total)(&sums[r]) + rest[r]) / (REAL)n;
+        const REAL dot = (NAME(lanes_total)(&dots[r]) + rest_dot[r]) / (REAL)n;
+        const REAL *gr = g + r * n, *xr = x + r * n, mean_r = mean[r], rstd_r = rstd[r], across = rstd_r * dot;
+        REAL *gx = c->gx + (row + r) * n;
+        if (w) {
+            INDEPENDENT
+            for (i = 0; i < n; i++) gx[i] = (gr[i] * w[i] - sum - (xr[i] - mean_r) * across) * rstd_r;
+        } else {
+            INDEPENDENT
+            for (i = 0; i < n; i++) gx[i] = (gr[i] - sum - (xr[i] - mean_r) * across) * rstd_r;
+        }
     }
-    *sum = (NAME(lanes_total)(&sums[0]) + rest) / (REAL)n;
-    *dot = (NAME(lanes_total)(&dots[0]) + rest_dot) / (REAL)n;
 }
 
 VECTOR static void NAME(norm_back_blocks)(void *context, ptrdiff_t begin, ptrdiff_t end) {
@@ -86,27 +117,11 @@ VECTOR static void NAME(norm_back_blocks)(void *context, ptrdiff_t begin, ptrdif
     const ptrdiff_t n = c->n;
     for (ptrdiff_t block = begin; block < end; block++) {
         REAL *gw = c->sums + block * 2 * n, *gb = gw + n;
-        const ptrdiff_t first = block * c->block, last = first + c->block < c->rows ? first + c->block : c->rows;
+        const ptrdiff_t last = (block + 1) * c->block < c->rows ? (block + 1) * c->block : c->rows;
+        ptrdiff_t row = block * c->block;
         memset(gw, 0, sizeof(REAL) * 2 * (size_t)n);
-        for (ptrdiff_t row = first; row < last; row++) {
-            const REAL *g = c->g + row * n, *x = c->x + row * n, *w = c->w;
-            REAL *gx = c->gx + row * n, sum, dot;
-            const REAL mean = c->mean[row], rstd = c->rstd[row];
-            INDEPENDENT
-            for (ptrdiff_t i = 0; i < n; i++) {
-                gw[i] += g[i] * ((x[i] - mean) * rstd);
-                gb[i] += g[i];
-            }
-            if (w) {
-                NAME(norm_back_means)(g, x, w, mean, rstd, n, &sum, &dot);
-                INDEPENDENT
-                for (ptrdiff_t i = 0; i < n; i++) gx[i] = (g[i] * w[i] - sum - (x[i] - mean) * rstd * dot) * rstd;
-            } else {
-                NAME(norm_back_means)(g, x, NULL, mean, rstd, n, &sum, &dot);
-                INDEPENDENT
-                for (ptrdiff_t i = 0; i < n; i++) gx[i] = (g[i] - sum - (x[i] - mean) * rstd * dot) * rstd;
-            }
-        }
+        for (; row + 4 <= last; row += 4) NAME(norm_back_rows)(c, row, 4, gw, gb);
+        for (; row < last; row++) NAME(norm_back_rows)(c, row, 1, gw, gb);
     }
 }
 

@@ -8,6 +8,7 @@
 #define KERNEL_FILE "softmax.c"
 #include "each_real.h"
 #else
+#include "lines.h"
 #include "rows.h"
 
 typedef struct {
@@ -52,9 +53,8 @@ VECTOR static void NAME(softmax_back_rows)(void *context, ptrdiff_t begin, ptrdi
     const NAME(rows) *c = context;
     for (ptrdiff_t row = begin; row < end; row++) {
         const REAL *g = c->x + row * c->n, *y = c->y + row * c->n;
-        REAL *gx = c->out + row * c->n, dot = 0;
-#pragma omp simd reduction(+ : dot)
-        for (ptrdiff_t i = 0; i < c->n; i++) dot += g[i] * y[i];
+        REAL *gx = c->out + row * c->n;
+        const REAL dot = NAME(dot_line)(g, y, c->n);
         INDEPENDENT
         for (ptrdiff_t i = 0; i < c->n; i++) gx[i] = y[i] * (g[i] - dot);
     }
@@ -65,9 +65,8 @@ VECTOR static void NAME(log_softmax_back_rows)(void *context, ptrdiff_t begin, p
     REAL in[NAME(PAD)];
     for (ptrdiff_t row = begin; row < end; row++) {
         const REAL *g = c->x + row * c->n, *y = c->y + row * c->n;
-        REAL *gx = c->out + row * c->n, sum = 0;
-#pragma omp simd reduction(+ : sum)
-        for (ptrdiff_t i = 0; i < c->n; i++) sum += g[i];
+        REAL *gx = c->out + row * c->n;
+        const REAL sum = NAME(sum_line)(g, c->n);
         ptrdiff_t count;
         y = NAME(pad_row)(y, c->n, in, &count);
         REAL *p = y == in ? in : gx;
