@@ -44,7 +44,7 @@ PRIMITIVES |= {
 }  # fmt: skip
 PRIMITIVES |= {n: (2, f"xp.{n}({{0}}, {{1}})", f"sm_{n}{{F}}({{0}}, {{1}})") for n in _BINARY.split()}
 # what `contracted` puts in place of several
-_C_ALONE = {"twice_ndtr": "sm_twice_ndtr{F}({0})", "exp_falling": "sm_exp_falling{F}({0})"}
+_C_ALONE = {name: f"sm_{name}{{F}}({{0}})" for name in ("twice_ndtr", "gelu_slope", "exp_falling")}
 BOOLEAN = {"eq", "ne", "lt", "le", "gt", "ge", "and", "or", "xor", "not", "isnan", "isinf", "isfinite"}
 
 
@@ -288,9 +288,9 @@ def c_lines(p: Program, suffix: str) -> tuple[list[str], str]:
 
 
 def contracted(statements: Sequence[Statement], result: Any, suffix: str) -> list[Statement]:
-    """What float32 has in one function for several: `1 + erf(x / sqrt(2))`, `exp` of what is never positive.
+    """What float32 has in one function for several: `1 + erf(x / sqrt(2))`, GELU's slope, `exp` of what is <= 0.
 
-    The first is faster and keeps the digits that the sum cancels; the second has no large result to look out for.
+    The first two are faster and keep the digits that sums cancel; the last has no large result to look out for.
 
     >>> p = trace("phi", lambda x: 1.0 + s.erf(x * (1 / math.sqrt(2))), ["x"])
     >>> c_lines(p, "f32")
@@ -307,6 +307,8 @@ def contracted(statements: Sequence[Statement], result: Any, suffix: str) -> lis
             st = Statement(st.target, "twice_ndtr", (scaled.operands[0],), False)
         elif st.op == "exp" and _is_minus_square(st.operands[0], made):
             st = Statement(st.target, "exp_falling", st.operands, False)
+        elif st.op == "add" and (x := _gelu_slope_of(st, made)):
+            st = Statement(st.target, "gelu_slope", (x,), False)
         found.append(st)
     kept: list[Statement] = []
     used = {result}
@@ -324,6 +326,28 @@ def _is_minus_square(o: Any, made: dict[str, Statement]) -> bool:
         return False
     square = made.get(product.operands[1])
     return square is not None and square.op == "mul" and square.operands[0] == square.operands[1]
+
+
+def _gelu_slope_of(st: Statement, made: dict[str, Statement]) -> Any:
+    """The x of `0.5 * (1 + erf(x / sqrt(2))) + x * (exp(-0.5 * (x * x)) / sqrt(2 pi))`, else None."""
+
+    def factor(o: Any, constant: float, op: str) -> Any:
+        product = made.get(o)
+        right = product is not None and product.op == "mul" and product.operands[0] == constant
+        inner = made.get(product.operands[1]) if right else None
+        return inner.operands if inner is not None and inner.op == op else None
+
+    density = made.get(st.operands[1])
+    sum_ = factor(st.operands[0], 0.5, "add")
+    if sum_ is None or sum_[0] != 1.0 or density is None or density.op != "mul":
+        return None
+    x, inner = density.operands
+    power = factor(inner, 1 / math.sqrt(2 * math.pi), "exp")
+    erf = made.get(sum_[1])
+    square = factor(power[0], -0.5, "mul") if power else None
+    scaled = made.get(erf.operands[0]) if erf is not None and erf.op == "erf" else None
+    same = scaled is not None and scaled.op == "mul" and scaled.operands == (x, 1 / math.sqrt(2))
+    return x if same and square == (x, x) else None
 
 
 def c_statements(statements: Sequence[Statement], suffix: str) -> list[str]:

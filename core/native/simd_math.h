@@ -37,6 +37,7 @@
 #define SM_P7(x, a, b, c, d, e, f, g) SM_P5(x, a, b, c, d, ((g * x + f) * x + e))
 #define SM_P9(x, a, b, c, d, e, f, g, h, i) SM_P7(x, a, b, c, d, e, f, ((i * x + h) * x + g))
 #define SM_P11(x, a, b, c, d, e, f, g, h, i, j, k) SM_P9(x, a, b, c, d, e, f, g, h, ((k * x + j) * x + i))
+#define SM_P13(x, a, b, c, d, e, f, g, h, i, j, k, l, m) SM_P11(x, a, b, c, d, e, f, g, h, i, j, ((m * x + l) * x + k))
 
 #define SM_LOG2E_f32 0x1.715476p+0f
 #define SM_LOG2E_f64 0x1.71547652b82fep+0
@@ -225,6 +226,19 @@ INLINE float sm_twice_ndtr_f32(float x) {
     const float y = sm_exp2_near_f32(e - (t - shift)) * sm_from_bits_f32(sm_bits_f32(t) << 23);
     const float below = a > 6 ? 0 : y;
     return x > 0 ? 2 - below : below;
+}
+/* The derivative of x ndtr(x), ndtr(x) + x e^(-x^2/2) / sqrt(2 pi), in place of that sum (core/expr.py): for x <= 0 it is
+   e^(-x^2/2) times a polynomial of |x|, for x > 0 what is missing to 1. Off by 1.2 units of 2^-23 at most, and from x = -1 down to -6 by 5e-5 of itself. Half the
+   operations of the sum, whose exponential and erf are two. */
+INLINE float sm_gelu_slope_f32(float x) {
+    const float a = sm_abs_f32(x), e = x * x * -0x1.715476p-1f;
+    const float p = SM_P13(a, 0.5f, -0x1.9883fap-1f, 0x1.ffe76ap-3f, -0x1.0fc26ap-3f, 0x1.f8e41ep-5f, -0x1.9a775ap-6f,
+                           0x1.1b8112p-7f, -0x1.3c734cp-9f, 0x1.0d789cp-11f, -0x1.49742ap-14f, 0x1.0c7628p-17f,
+                           -0x1.02aa8p-21f, 0x1.bb23b6p-27f);
+    const float shift = SM_MAGIC_f32 + 127, t = e + shift;
+    const float y = sm_exp2_near_f32(e - (t - shift)) * p * sm_from_bits_f32(sm_bits_f32(t) << 23);
+    const float below = a > 13 ? 0 : y;
+    return x > 0 ? 1 - below : below;
 }
 /* erfc(x) = e^(-x^2) / (1 + 2x) * g(x) for x >= 0, g a polynomial of (x - 4) / (x + 4). */
 INLINE float sm_erfc_f32(float x) {
