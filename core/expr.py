@@ -333,8 +333,9 @@ def _gelu_slope_of(st: Statement, made: dict[str, Statement]) -> Any:
 
     def factor(o: Any, constant: float, op: str) -> Any:
         product = made.get(o)
-        right = product is not None and product.op == "mul" and product.operands[0] == constant
-        inner = made.get(product.operands[1]) if right else None
+        if product is None or product.op != "mul" or product.operands[0] != constant:
+            return None
+        inner = made.get(product.operands[1])
         return inner.operands if inner is not None and inner.op == op else None
 
     density = made.get(st.operands[1])
