@@ -33,10 +33,11 @@
 enum { MAX_THREADS = 256 };
 
 /* How long an idle worker watches for the next job before it sleeps. */
-static const int64_t SPIN_NS = 20000;
+static const int64_t SPIN_NS = 50000;
 
 /* A share (kernel_choice) is one or two microseconds' work, if nothing else is chosen. With a worker that watches, two
-   shares are worth dividing; to wake a sleeping one costs 10 to 30 microseconds, so that takes more. */
+   shares are worth dividing; to wake a sleeping one costs 10 to 30 microseconds, so that takes more: one large job, or
+   small ones in quick succession, none longer after the last than SPIN_NS. */
 enum { SHARES_TO_DIVIDE = 2, SHARES_TO_WAKE = 24 };
 
 /* `ticket` holds the job's number in its upper half and the next chunk in its lower half. A thread
@@ -56,6 +57,8 @@ static struct {
     _Atomic int sleepers;
     _Atomic int wanted;  /* threads, the caller included */
     _Atomic int workers; /* threads started */
+    _Atomic int missed;  /* shares that sleeping workers could have taken, in quick succession */
+    _Atomic int64_t missed_at;
     pthread_t threads[MAX_THREADS];
     int kept_off; /* the processor that the workers leave to the caller; -1 for none */
 } pool = {
@@ -147,6 +150,18 @@ static void keep_off_caller(void) {
 #endif
 }
 
+/* Whether sleeping workers are woken for a job, or would have been wanted for those before as well. */
+static int worth_waking(double shares) {
+    if (shares >= SHARES_TO_WAKE) return 1;
+    if (shares < SHARES_TO_DIVIDE) return 0;
+    const int64_t now = now_ns();
+    const int before = now - atomic_load(&pool.missed_at) < SPIN_NS ? atomic_load(&pool.missed) : 0;
+    const int missed = before + (int)shares, enough = missed >= SHARES_TO_WAKE;
+    atomic_store(&pool.missed_at, now);
+    atomic_store(&pool.missed, enough ? 0 : missed);
+    return enough;
+}
+
 void parallel_for(ptrdiff_t n, double work, parallel_body body, void *context) {
     parallel_for_as(&choice_default, n, work, body, context);
 }
@@ -157,7 +172,7 @@ void parallel_for_as(const kernel_choice *as, ptrdiff_t n, double work, parallel
     const int threads = fewer ? as->threads : wanted, asleep = atomic_load(&pool.sleepers) >= atomic_load(&pool.workers);
     const double shares = work / as->share;
     /* a second Python thread does not wait for the pool: it does its own work */
-    if (threads < 2 || n < 2 || shares < (asleep ? SHARES_TO_WAKE : SHARES_TO_DIVIDE) ||
+    if (threads < 2 || n < 2 || !(asleep ? worth_waking(shares) : shares >= SHARES_TO_DIVIDE) ||
         pthread_mutex_trylock(&pool.owner) != 0) {
         body(context, 0, n);
         return;
