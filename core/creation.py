@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from . import backends, dtypes
+from . import backends, dtypes, native
 from .conversion import as_dtype, as_tensor, asarray, available, from_numpy, placed, tensor
 from .device import kind as kind_of
 from .dtypes import dtype as Dtype
@@ -83,7 +83,11 @@ def _filled(name: str, what: str) -> Any:
     ) -> Tensor:
         shape = as_size(name, args, size)
         d = as_dtype(dtype, name) if dtype is not None else out.dtype if out is not None else dtypes.get_default_dtype()
-        return _made(name, lambda xp: getattr(xp, name)(shape, d.numpy), d, device, requires_grad, out, ignored)
+
+        def make(xp: Any) -> Any:
+            return _one_number(xp, shape, 1, d.numpy) if name == "ones" else getattr(xp, name)(shape, d.numpy)
+
+        return _made(name, make, d, device, requires_grad, out, ignored)
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"A tensor {what}: ``core.{name}(2, 3)`` or ``core.{name}((2, 3))``.\n\n"
@@ -114,7 +118,14 @@ def full(size: Any, fill_value: Any, *, dtype: Dtype | None = None, device: Any 
         d = dtype or (out.dtype if out is not None else dtypes.of_number(fill_value))
     d = as_dtype(d, "full")
     value = int(fill_value) if d.category == 1 else fill_value
-    return _made("full", lambda xp: xp.full(shape, value, d.numpy), d, device, requires_grad, out, ignored)
+    return _made("full", lambda xp: _one_number(xp, shape, value, d.numpy), d, device, requires_grad, out, ignored)
+
+
+def _one_number(xp: Any, shape: tuple[int, ...], value: Any, dtype: Any) -> Any:
+    """`full`, where it is large in the C kernels' memory and by their threads."""
+    if xp is np and math.prod(shape) > 16384:
+        return native.copy_of(np.broadcast_to(np.full((), value, dtype), shape))
+    return xp.full(shape, value, dtype)
 
 
 def _like(make: Any, name: str) -> Any:

@@ -293,7 +293,7 @@ def _accumulate(t: Tensor, entry: Entry, create_graph: bool) -> None:
         if create_graph:
             t._grad = entry[1].clone() if before is None else before + entry[1]
         elif before is None:
-            t._grad = wrap(entry[1] if _alone(entry) else entry[1].copy(), t._kind)
+            t._grad = wrap(entry[1] if _alone(entry) else native.copy_of(entry[1]), t._kind)
         elif before._requires_grad:
             t._grad = before.detach() + wrap(entry[1], t._kind)
         else:
@@ -310,7 +310,7 @@ def _answer(entry: Entry | None, t: Tensor, create_graph: bool) -> Tensor | None
         return None
     if create_graph:
         return entry[1]  # type: ignore[no-any-return]
-    return wrap(entry[1] if _alone(entry) else entry[1].copy(), t._kind)
+    return wrap(entry[1] if _alone(entry) else native.copy_of(entry[1]), t._kind)
 
 
 def _root_gradient(t: Tensor, g: Tensor | None, create_graph: bool) -> Any:

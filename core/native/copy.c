@@ -163,6 +163,45 @@ static void copy_pieces(void *context, ptrdiff_t begin, ptrdiff_t end) {
     else memcpy(job->to + first, job->from + first, (size_t)(last - first));
 }
 
+/* to (count) = one item, again and again. */
+VECTOR static void fill(char *to, const char *from, ptrdiff_t count, ptrdiff_t item) {
+#define ITEMS(TYPE)                                                        \
+    do {                                                                   \
+        const TYPE value = *(const TYPE *)from;                            \
+        for (ptrdiff_t i = 0; i < count; i++) ((TYPE *)to)[i] = value;     \
+    } while (0)
+    if (item == 4) ITEMS(item_4);
+    else if (item == 8) ITEMS(item_8);
+    else if (item == 2) ITEMS(item_2);
+    else if (item == 1) memset(to, *from, (size_t)count);
+    else
+        for (ptrdiff_t i = 0; i < count; i++) memcpy(to + i * item, from, (size_t)item);
+#undef ITEMS
+}
+
+/* How many items of a row are filled at once, so that few long rows are work for several threads. */
+static ptrdiff_t fill_width(const copy_job *job) { return job->item < PIECE ? PIECE / job->item : 1; }
+
+/* Pieces of rows that repeat one item, begin..end-1 over all rows. */
+static void fill_pieces(void *context, ptrdiff_t begin, ptrdiff_t end) {
+    const copy_job *job = context;
+    const ptrdiff_t n = job->shape[job->last], item = job->item, width = fill_width(job), pieces = (n + width - 1) / width;
+    char line[PIECE];
+    const char *in_line = NULL;
+    for (ptrdiff_t piece = begin; piece < end; piece++) {
+        const ptrdiff_t first = piece % pieces * width, count = n - first < width ? n - first : width;
+        ptrdiff_t from, to;
+        place(job, piece / pieces, -1, &from, &to);
+        to += first * item;
+        if (!job->past || item > PIECE) {
+            fill(job->to + to, job->from + from, count, item);
+            continue;
+        }
+        if (in_line != job->from + from) fill(line, in_line = job->from + from, width, item);
+        copy_past_cache(job->to + to, line, count * item);
+    }
+}
+
 static ptrdiff_t magnitude(ptrdiff_t step) { return step < 0 ? -step : step; }
 
 void copy_array(char *to, const char *from, int ndim, const ptrdiff_t *shape, const ptrdiff_t *steps, ptrdiff_t item) {
@@ -199,7 +238,11 @@ void copy_array(char *to, const char *from, int ndim, const ptrdiff_t *shape, co
     const ptrdiff_t n = job.shape[job.last];
     if (job.ndim == 1 && job.from_step[0] == item) {
         parallel_for((count * item + PIECE - 1) / PIECE, work, copy_pieces, &job);
-    } else if (job.dense == job.last || job.from_step[job.last] == 0) {
+    } else if (job.from_step[job.last] == 0) {
+        const ptrdiff_t width = fill_width(&job);
+        job.past = job.past && n * item >= PIECE;
+        parallel_for(count / n * ((n + width - 1) / width), work, fill_pieces, &job);
+    } else if (job.dense == job.last) {
         job.past = job.past && n * item >= PIECE;
         parallel_for(count / n, work, copy_rows, &job);
     } else {

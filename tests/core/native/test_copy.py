@@ -35,6 +35,16 @@ def test_past_the_cache():
     np.testing.assert_array_equal(c.copied(a[:, 1:]), a[:, 1:])
 
 
+@pytest.mark.parametrize("dtype", ["int8", "int16", "f4", "f8", "c16", "S3", "S5000"])
+@pytest.mark.parametrize(("rows", "n"), [(1, 100_003), (1, 4_200_000), (3, 70_001), (900, 37), (2, 2_100_000)])
+def test_repeated(dtype, rows, n):
+    a = np.arange(1, rows + 1).astype(dtype)[:, None]
+    n = min(n, 24_000_000 // a.itemsize)  # some past the cache
+    b = np.broadcast_to(a, (rows, n))
+    np.testing.assert_array_equal(c.copied(b), b)
+    np.testing.assert_array_equal(c.copied(b[:, None, 1:]), b[:, None, 1:])
+
+
 def test_nothing_and_no_array():
     assert c.copied(np.zeros((0, 3))).shape == (0, 3)
     assert c.copied(np.asarray(2.0)).shape == ()
