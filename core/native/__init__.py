@@ -60,6 +60,7 @@ def copy_of(array: Any) -> Any:
     """
     return module.copied(array) if module is not None and type(array) is np.ndarray else array.copy()
 
+
 from . import choices  # noqa: E402  it hands the kernels what the tuner has stored
 
 choices.begin()
