@@ -46,7 +46,24 @@ static PyArrayObject *take_samples(takings *all, PyObject *object, batch_shape *
     return x;
 }
 
-static void *data_of(PyObject *a) { return a ? PyArray_DATA((PyArrayObject *)a) : NULL; }
+static void *data_of(PyObject *a) { return a == Py_None ? NULL : PyArray_DATA((PyArrayObject *)a); }
+
+/* The function of the arrays' type, without the GIL where that pays. */
+#define RUN(function, type, size, ...)                                               \
+    do {                                                                             \
+        PyThreadState *state_ = (size) > GIL_COST ? PyEval_SaveThread() : NULL;      \
+        if ((type) == NPY_FLOAT) function##_f32(__VA_ARGS__);                        \
+        else function##_f64(__VA_ARGS__);                                            \
+        if (state_) PyEval_RestoreThread(state_);                                    \
+    } while (0)
+
+/* Three results as a tuple, whose references it takes; NULL where one is missing or an error is set. */
+static PyObject *three(PyObject *const results[3]) {
+    const int whole = results[0] && results[1] && results[2] && !PyErr_Occurred();
+    PyObject *tuple = whole ? PyTuple_Pack(3, results[0], results[1], results[2]) : NULL;
+    for (int k = 0; k < 3; k++) Py_XDECREF(results[k]);
+    return tuple;
+}
 
 static PyObject *py_batch_norm(PyObject *module, PyObject *const *args, Py_ssize_t nargs) {
     (void)module;
@@ -58,25 +75,16 @@ static PyObject *py_batch_norm(PyObject *module, PyObject *const *args, Py_ssize
     PyArrayObject *x = all.type < 0 ? NULL : take_samples(&all, args[0], &s);
     const void *w = x ? of_channels(&all, args[1], "the weight") : NULL;
     const void *b = x ? of_channels(&all, args[2], "the bias") : NULL;
-    PyObject *y = NULL, *mean = NULL, *var = NULL, *result = NULL;
+    PyObject *made[3] = {NULL}; /* y, mean, variance */
     if (!x || PyErr_Occurred()) goto done;
-    const npy_intp channels = s.channels;
-    y = new_array(all.type, PyArray_NDIM(x), PyArray_DIMS(x), NULL);
-    mean = new_array(all.type, 1, &channels, NULL);
-    var = new_array(all.type, 1, &channels, NULL);
-    if (!y || !mean || !var) goto done;
-    PyThreadState *state = PyArray_SIZE(x) > GIL_COST ? PyEval_SaveThread() : NULL;
-    if (all.type == NPY_FLOAT)
-        batch_norm_forward_f32(&s, PyArray_DATA(x), w, b, data_of(y), data_of(mean), data_of(var), eps);
-    else batch_norm_forward_f64(&s, PyArray_DATA(x), w, b, data_of(y), data_of(mean), data_of(var), eps);
-    if (state) PyEval_RestoreThread(state);
-    result = PyTuple_Pack(3, y, mean, var);
+    made[0] = new_array(all.type, PyArray_NDIM(x), PyArray_DIMS(x), NULL);
+    for (int k = 1; k < 3; k++) made[k] = new_array(all.type, 1, &all.channels, NULL);
+    if (!made[0] || !made[1] || !made[2]) goto done;
+    RUN(batch_norm_forward, all.type, PyArray_SIZE(x), &s, PyArray_DATA(x), w, b, data_of(made[0]), data_of(made[1]),
+        data_of(made[2]), eps);
 done:
     let_go(&all);
-    Py_XDECREF(y);
-    Py_XDECREF(mean);
-    Py_XDECREF(var);
-    return result;
+    return three(made);
 }
 
 static PyObject *py_batch_norm_backward(PyObject *module, PyObject *const *args, Py_ssize_t nargs) {
@@ -89,7 +97,7 @@ static PyObject *py_batch_norm_backward(PyObject *module, PyObject *const *args,
     const int wanted = PyErr_Occurred() ? -1 : PyObject_IsTrue(args[8]);
     all.type = wanted < 0 ? -1 : real_type(args[3], all.name);
     PyArrayObject *x = all.type < 0 ? NULL : take_samples(&all, args[3], &s), *g = x ? take(&all, args[0]) : NULL;
-    PyObject *gx = NULL, *gw = NULL, *gb = NULL, *result = NULL;
+    PyObject *made[3] = {NULL}; /* gx, gw, gb */
     if (!g) goto done;
     if (!PyArray_SAMESHAPE(g, x)) {
         PyErr_Format(PyExc_ValueError, "%s: the gradient has another shape than x", all.name);
@@ -104,27 +112,14 @@ static PyObject *py_batch_norm_backward(PyObject *module, PyObject *const *args,
         PyErr_Format(PyExc_TypeError, "%s: only the weight may be None", all.name);
         goto done;
     }
-    const npy_intp channels = s.channels;
-    gx = wanted ? new_array(all.type, PyArray_NDIM(x), PyArray_DIMS(x), NULL) : Py_NewRef(Py_None);
-    gw = new_array(all.type, 1, &channels, NULL);
-    gb = new_array(all.type, 1, &channels, NULL);
-    if (!gx || !gw || !gb) goto done;
-    void *to = wanted ? data_of(gx) : NULL;
-    PyThreadState *state = PyArray_SIZE(x) > GIL_COST ? PyEval_SaveThread() : NULL;
-    if (all.type == NPY_FLOAT)
-        batch_norm_backward_f32(&s, PyArray_DATA(g), gmean, gvar, PyArray_DATA(x), w, mean, var, to, data_of(gw),
-                                data_of(gb), eps);
-    else
-        batch_norm_backward_f64(&s, PyArray_DATA(g), gmean, gvar, PyArray_DATA(x), w, mean, var, to, data_of(gw),
-                                data_of(gb), eps);
-    if (state) PyEval_RestoreThread(state);
-    result = PyTuple_Pack(3, gx, gw, gb);
+    made[0] = wanted ? new_array(all.type, PyArray_NDIM(x), PyArray_DIMS(x), NULL) : Py_NewRef(Py_None);
+    for (int k = 1; k < 3; k++) made[k] = new_array(all.type, 1, &all.channels, NULL);
+    if (!made[0] || !made[1] || !made[2]) goto done;
+    RUN(batch_norm_backward, all.type, PyArray_SIZE(x), &s, PyArray_DATA(g), gmean, gvar, PyArray_DATA(x), w, mean, var,
+        data_of(made[0]), data_of(made[1]), data_of(made[2]), eps);
 done:
     let_go(&all);
-    Py_XDECREF(gx);
-    Py_XDECREF(gw);
-    Py_XDECREF(gb);
-    return result;
+    return three(made);
 }
 
 #define FAST(name, doc) {#name, (PyCFunction)(void (*)(void))py_##name, METH_FASTCALL, doc}
