@@ -73,15 +73,9 @@ VECTOR static void NAME(batch_back_channels)(void *context, ptrdiff_t begin, ptr
         double sums = 0, products = 0;
         for (ptrdiff_t n = 0; n < samples; n++)
             for (ptrdiff_t from = 0; from < size; from += PIECE) {
-                const ptrdiff_t last = size - from < PIECE ? size : from + PIECE;
-                const REAL *row = x + n * step, *given = g + n * step;
-                REAL sum = 0, product = 0;
-#pragma omp simd reduction(+ : sum, product)
-                for (ptrdiff_t i = from; i < last; i++) {
-                    sum += given[i];
-                    product += given[i] * (row[i] - mean);
-                }
-                sums += (double)sum;
+                const ptrdiff_t at = n * step + from, count = size - from < PIECE ? size - from : PIECE;
+                REAL product;
+                sums += (double)NAME(sum_and_product)(g + at, x + at, mean, count, &product);
                 products += (double)product;
             }
         const REAL total = (REAL)sums, with_off = (REAL)products;

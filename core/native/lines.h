@@ -78,3 +78,31 @@ INLINE REAL NAME(dot_line)(const REAL *x, const REAL *y, ptrdiff_t n) {
     for (; i < n; i++) rest += x[i] * y[i];
     return NAME(lanes_total)(&a) + rest;
 }
+
+/* sum of g, and in *product that of g (x - mean) */
+INLINE REAL NAME(sum_and_product)(const REAL *g, const REAL *x, REAL mean, ptrdiff_t n, REAL *product) {
+    NAME(lanes) a = {0}, b = {0}, c = {0}, d = {0};
+    ptrdiff_t i = 0;
+    for (; i + 32 <= n; i += 32) {
+        const NAME(lanes) p = NAME(lanes_at)(g + i), q = NAME(lanes_at)(g + i + 16);
+        a += p;
+        b += q;
+        c += p * (NAME(lanes_at)(x + i) - mean);
+        d += q * (NAME(lanes_at)(x + i + 16) - mean);
+    }
+    a += b;
+    c += d;
+    if (i + 16 <= n) {
+        const NAME(lanes) p = NAME(lanes_at)(g + i);
+        a += p;
+        c += p * (NAME(lanes_at)(x + i) - mean);
+        i += 16;
+    }
+    REAL rest = 0, rest_product = 0;
+    for (; i < n; i++) {
+        rest += g[i];
+        rest_product += g[i] * (x[i] - mean);
+    }
+    *product = NAME(lanes_total)(&c) + rest_product;
+    return NAME(lanes_total)(&a) + rest;
+}
