@@ -40,10 +40,16 @@ class _NodeFields:
     versions: tuple[int, ...] | None = None  # of the storages; None: all 0
 
 
+class _StorageFields:
+    version = 0  # how often the memory was written
+    write: tuple[str, Any] | None = None
+
+
 if TYPE_CHECKING:  # each by itself, so that a type checker takes them for the classes they are
     TensorBase = _TensorFields
     NodeBase = _NodeFields
+    StorageBase = _StorageFields
 elif module is None:
-    TensorBase, NodeBase = _TensorFields, _NodeFields
+    TensorBase, NodeBase, StorageBase = _TensorFields, _NodeFields, _StorageFields
 else:
-    TensorBase, NodeBase = module.TensorBase, module.NodeBase
+    TensorBase, NodeBase, StorageBase = module.TensorBase, module.NodeBase, module.StorageBase

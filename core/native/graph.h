@@ -11,7 +11,8 @@ typedef struct {
     PyObject *observe, *saving; /* the modules' dicts */
     PyObject *mode;             /* the thread's grad mode */
     PyObject *ours;             /* file name -> whether it is this package's */
-    PyObject *user_frame, *refresh, *storage_of, *storage_type, *next_number;
+    PyObject *user_frame, *refresh, *storage_of;
+    PyTypeObject *storage_type;
     PyObject *cpu;              /* the device */
     PyObject *rows;             /* (op's name, device's type) -> its rows */
     PyObject *operate;          /* a structured op in full, from its results on where they are given */
@@ -65,6 +66,19 @@ PyObject *operate_on(PyObject *structured, PyObject *const *args, Py_ssize_t ten
 /* As Python's `step` and `step_back`. */
 PyObject *graph_step(PyObject *module, PyObject *const *args, Py_ssize_t count);
 PyObject *graph_step_back(PyObject *module, PyObject *const *args, Py_ssize_t count);
+
+/* What an elementwise op's Hot gives; NULL without an exception where a call is not for it (module_hot.c). */
+PyObject *hot_try(PyObject *hot, PyObject *const *args, Py_ssize_t count);
+extern PyTypeObject Hot_Type;
+
+/* Adds what module_hot.c has; -1 on an error. */
+int hot_setup(PyObject *module);
+
+/* Adds what module_operators.c has; -1 on an error. */
+int operators_setup(PyObject *module);
+
+/* A kernel called on arrays and numbers (module_maps.c). */
+PyObject *map_vectorcall(PyObject *map, PyObject *const *args, size_t nargsf, PyObject *names);
 
 /* Adds what module_walk.c has; -1 on an error. */
 int walk_setup(PyObject *module);

@@ -14,10 +14,8 @@ static PyObject *name_back;
 /* An array that a vjp sees, as a tensor of the node's kind; 1 where Python must make it, -1 on an error. */
 static int as_tensor(Node *node, PyArrayObject *g, PyObject *value, PyObject *storage, PyObject **out) {
     if (!PyArray_CheckExact(value) || PyArray_DESCR((PyArrayObject *)value) != PyArray_DESCR(g)) return 1;
-    Tensor *t = (Tensor *)tensor_new(lent.tensor_type, NULL, NULL);
+    Tensor *t = tensor_over(Py_NewRef(value), node->kind);
     if (!t) return -1;
-    Py_SETREF(t->array, Py_NewRef(value));
-    Py_SETREF(t->kind, Py_NewRef(node->kind));
     if (storage) Py_SETREF(t->storage, Py_NewRef(storage));
     *out = (PyObject *)t;
     return 0;

@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "graph.h"
 #include "map.h"
 
 typedef struct {
@@ -231,7 +232,7 @@ static PyObject *call_general(const map_kernel *kernel, operands *ops, PyArrayOb
     return result;
 }
 
-static PyObject *map_vectorcall(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *kwnames) {
+PyObject *map_vectorcall(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *kwnames) {
     const map_kernel *kernel = ((Map *)self)->kernel;
     if (kwnames && PyTuple_GET_SIZE(kwnames))
         return PyErr_Format(PyExc_TypeError, "%s takes no keyword arguments", kernel->name);

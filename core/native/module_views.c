@@ -187,18 +187,16 @@ int save_shape(Node *node, PyObject *shape) {
 }
 
 Node *node_of(Step *step, PyObject *kind, Py_ssize_t edges) {
-    Node *node = (Node *)node_new(lent.node_type, NULL, NULL);
-    if (!node) return NULL;
-    Py_SETREF(node->op, Py_NewRef(ops[step->op].op));
-    Py_SETREF(node->kind, Py_NewRef(kind));
-    Py_SETREF(node->params, Py_NewRef(step));
-    PyObject *all = PyTuple_New(edges), *number = PyObject_CallNoArgs(lent.next_number);
-    for (Py_ssize_t k = 0; all && k < edges; k++) PyTuple_SET_ITEM(all, k, Py_NewRef(Py_None));
-    if (all) Py_SETREF(node->edges, all);
-    if (number) node->number = PyLong_AsLongLong(number);
-    Py_XDECREF(number);
-    if (!all || !number || user_place((PyFrameObject *)Py_XNewRef((PyObject *)PyEval_GetFrame()), node) < 0)
-        Py_CLEAR(node);
+    Node *node = node_made();
+    PyObject *all = node ? PyTuple_New(edges) : NULL;
+    if (!all) {
+        Py_XDECREF(node);
+        return NULL;
+    }
+    for (Py_ssize_t k = 0; k < edges; k++) PyTuple_SET_ITEM(all, k, Py_NewRef(Py_None));
+    node_begin(node, all, ops[step->op].op, kind, (PyObject *)step);
+    node->number = next_number();
+    if (user_place((PyFrameObject *)Py_XNewRef((PyObject *)PyEval_GetFrame()), node) < 0) Py_CLEAR(node);
     return node;
 }
 
@@ -286,10 +284,8 @@ PyObject *view_by(Parser parse, PyObject *const *args, Py_ssize_t count, PyObjec
     if (recording < 0 || (recording && up_to_date(x) < 0)) return NULL;
     PyObject *array = array_over(a, &to);
     Step *step = array ? step_new(to.op, to.key, to.count, to.numbers) : NULL;
-    Tensor *out = step ? (Tensor *)tensor_new(lent.tensor_type, NULL, NULL) : NULL;
+    Tensor *out = step ? tensor_over(Py_NewRef(array), x->kind) : NULL;
     if (out) {
-        Py_SETREF(out->array, Py_NewRef(array));
-        Py_SETREF(out->kind, Py_NewRef(x->kind));
         if (link_to(x, out, step, recording) < 0 || (recording && x->requires_grad && record(out, x, step) < 0))
             Py_CLEAR(out);
     }
