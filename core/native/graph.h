@@ -26,11 +26,12 @@ typedef struct {
 
 extern lent_objects lent;
 
-/* Whether a module's variable is true: a non-empty tuple, or a number that is not 0. -1 on an error. */
-int truth_of(PyObject *dict, PyObject *name);
-
-/* A field of the thread's grad mode (borrowed). NULL on an error. */
-PyObject *mode_of(PyObject *name);
+/* Whether somebody observes, hooks of saved tensors are open, this thread records, its ops run over batches. -1 on an
+   error. */
+int observed_now(void);
+int saving_now(void);
+int recording_now(void);
+int batching_now(void);
 
 /* Notes the user's code and instruction in a node: the first frame outside this package, from `frame` (whose reference
    it takes) outwards. -1 on an error. */

@@ -27,6 +27,9 @@ PyObject *new_array_of(PyArray_Descr *descr, int ndim, const npy_intp *shape, co
    (module_kept.c). */
 void array_let_go(PyObject *array);
 
+/* An array over memory of another, `flags` saying whether it may be written (a new reference). */
+PyObject *view_over(PyArrayObject *a, int ndim, const npy_intp *shape, const npy_intp *strides, char *data, int flags);
+
 /* The same of the arrays in a tuple of which nobody else knows; it holds NULL in their places. */
 void saved_let_go(PyObject *tuple);
 

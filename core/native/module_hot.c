@@ -80,7 +80,7 @@ static int same_shape(PyObject *x, PyObject *y) {
 /* Tie `out` to a new node. 0, or -1 on an error; 1 when this is not the path for it. */
 static int record(Hot *self, Tensor *out, Tensor *a, Tensor *b, PyObject *y, int two) {
     int mask = (a->requires_grad ? 1 : 0) | (b && b->requires_grad ? 2 : 0);
-    int busy = truth_of(lent.saving, lent.active);
+    int busy = saving_now();
     if (busy) return busy;
     PyObject *layout = self->layouts[mask];
     if (!layout) {
@@ -150,7 +150,7 @@ PyObject *hot_try(PyObject *hot, PyObject *const *args, Py_ssize_t count) {
         }
     }
     PyObject *kernel = kernel_for(self, a->kind);
-    if (!kernel || truth_of(lent.observe, lent.observers)) return NULL;
+    if (!kernel || observed_now()) return NULL;
     PyObject *array = Py_IS_TYPE(kernel, &Map_Type) ? map_vectorcall(kernel, operands, (size_t)count, NULL)
                                                     : PyObject_Vectorcall(kernel, operands, (size_t)count, NULL);
     if (!array) { /* the long way says what is wrong */
@@ -167,8 +167,7 @@ PyObject *hot_try(PyObject *hot, PyObject *const *args, Py_ssize_t count) {
     if (!out || !self->recorded) return (PyObject *)out;
     if (up_to_date(a) < 0 || (b && up_to_date(b) < 0)) goto fail;
     if (a->requires_grad || (b && b->requires_grad)) {
-        PyObject *enabled = mode_of(lent.enabled);
-        int on = enabled ? PyObject_IsTrue(enabled) : -1;
+        int on = recording_now();
         if (on < 0 || (on && record(self, out, a, b, operands[1], count == 2))) goto fail;
     }
     return (PyObject *)out;

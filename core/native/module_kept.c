@@ -37,7 +37,51 @@ static int is_plain(PyObject *object) {
     const int flags = NPY_ARRAY_CARRAY | NPY_ARRAY_OWNDATA, type = PyArray_TYPE(a);
     return (type == NPY_FLOAT || type == NPY_DOUBLE || type == NPY_BOOL) && PyArray_CHKFLAGS(a, flags) &&
            PyArray_NBYTES(a) <= KEPT_BYTES && PyArray_NBYTES(a) > 0 && !PyArray_BASE(a) &&
-           !((PyArrayObject_fields *)a)->weakreflist;
+           !((PyArrayObject_fields *)a)->weakreflist && !((PyArrayObject_fields *)a)->_buffer_info;
+}
+
+/* -- views: arrays without memory, by their number of axes; what they were views of has been let go of ----------------- */
+
+enum { VIEW_AXES = 4 };
+
+static struct {
+    int count;
+    PyArrayObject_fields *arrays[EACH];
+} views[VIEW_AXES + 1];
+
+static int keep_view(PyArrayObject *a) {
+    PyArrayObject_fields *f = (PyArrayObject_fields *)a;
+    const int ndim = f->nd;
+    if (ndim < 1 || ndim > VIEW_AXES || views[ndim].count == EACH || !f->base || f->weakreflist || f->_buffer_info ||
+        f->mem_handler || PyArray_CHKFLAGS(a, NPY_ARRAY_OWNDATA) || PyArray_CHKFLAGS(a, NPY_ARRAY_WRITEBACKIFCOPY))
+        return 0;
+    PyObject *base = f->base, *descr = (PyObject *)f->descr;
+    f->base = NULL;
+    f->descr = NULL;
+    views[ndim].arrays[views[ndim].count++] = f;
+    Py_DECREF(descr);
+    array_let_go(base);
+    return 1;
+}
+
+PyObject *view_over(PyArrayObject *a, int ndim, const npy_intp *shape, const npy_intp *strides, char *data, int flags) {
+    PyArray_Descr *descr = PyArray_DESCR(a);
+    PyObject *array;
+    Py_INCREF(descr);
+    if (ndim > 0 && ndim <= VIEW_AXES && views[ndim].count) {
+        PyArrayObject_fields *f = views[ndim].arrays[--views[ndim].count];
+        memcpy(f->dimensions, shape, sizeof *shape * (size_t)ndim);
+        memcpy(f->strides, strides, sizeof *strides * (size_t)ndim);
+        f->descr = descr;
+        f->data = data;
+        f->flags = flags;
+        array = (PyObject *)f;
+        PyArray_UpdateFlags((PyArrayObject *)array, NPY_ARRAY_UPDATE_ALL);
+    } else {
+        array = PyArray_NewFromDescr(&PyArray_Type, descr, ndim, shape, strides, data, flags, NULL);
+    }
+    if (array && PyArray_SetBaseObject((PyArrayObject *)array, Py_NewRef(a)) < 0) Py_CLEAR(array);
+    return array;
 }
 
 void array_let_go(PyObject *array) {
@@ -48,6 +92,8 @@ void array_let_go(PyObject *array) {
             buckets[at].arrays[buckets[at].count++] = a;
             return;
         }
+    } else if (Py_REFCNT(array) == 1 && PyArray_CheckExact(array) && keep_view((PyArrayObject *)array)) {
+        return;
     }
     Py_DECREF(array);
 }

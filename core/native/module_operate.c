@@ -261,10 +261,9 @@ static PyObject *finish(Structured *self, PyObject *const *given, Py_ssize_t cou
 
 /* Whether the ops run plainly: nobody observes, and not over batches. -1 on an error. */
 static int alone(void) {
-    int busy = truth_of(lent.observe, lent.observers);
-    if (busy) return busy < 0 ? -1 : 0;
-    PyObject *batch = mode_of(lent.batch);
-    return batch ? batch == Py_None : -1;
+    int busy = observed_now();
+    if (!busy) busy = batching_now();
+    return busy < 0 ? -1 : !busy;
 }
 
 /* Whether a kind is of the CPU; the one asked for last is known. -1 on an error. */
@@ -320,9 +319,7 @@ static PyObject *operate(Structured *self, PyObject *const *given, size_t nargsf
     Tensor *out = NULL;
     if (!results) goto done;
     PyObject *array = PyTuple_Check(results) && PyTuple_GET_SIZE(results) ? PyTuple_GET_ITEM(results, 0) : results;
-    int active = truth_of(lent.saving, lent.active);
-    PyObject *enabled = active < 0 ? NULL : mode_of(lent.enabled);
-    int recording = enabled ? PyObject_IsTrue(enabled) : -1;
+    int active = saving_now(), recording = active < 0 ? -1 : recording_now();
     if (recording < 0) goto done;
     int usual = !active && PyArray_CheckExact(array) &&
                 PyArray_DESCR((PyArrayObject *)array) == PyArray_DESCR((PyArrayObject *)first->array);

@@ -70,6 +70,13 @@ PyNumberMethods tensor_operators = {
     .nb_negative = negative,
 };
 
+static PyObject *getitem;
+
+static PyObject *subscript(PyObject *t, PyObject *key) {
+    PyObject *args[] = {t, key};
+    return call(getitem, args, 2);
+}
+
 static PyObject *set_operator(PyObject *module, PyObject *const *args, Py_ssize_t count) {
     if (count == 1 && Py_IS_TYPE(args[0], &Hot_Type)) {
         Py_XSETREF(square, Py_NewRef(args[0]));
@@ -78,6 +85,13 @@ static PyObject *set_operator(PyObject *module, PyObject *const *args, Py_ssize_
     if (count < 2 || count > 3 || !PyUnicode_Check(args[0])) {
         PyErr_SetString(PyExc_TypeError, "set_operator takes a name and one or two functions, or the Hot of the square");
         return NULL;
+    }
+    if (PyUnicode_CompareWithASCIIString(args[0], "getitem") == 0) {
+        /* Of core.Tensor alone, whose attribute __getitem__ Python keeps: as a slot of TensorBase it would take from
+           tensors what makes them sequences. Setting that attribute anew sets this slot, too. */
+        Py_XSETREF(getitem, Py_NewRef(args[1]));
+        lent.tensor_type->tp_as_mapping->mp_subscript = subscript;
+        Py_RETURN_TRUE;
     }
     for (int k = 0; k < OPERATORS; k++) {
         if (PyUnicode_CompareWithASCIIString(args[0], operators[k].name)) continue;

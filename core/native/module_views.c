@@ -240,25 +240,16 @@ fail:
 /* -- the call ------------------------------------------------------------------------------------------------------- */
 
 PyObject *array_over(PyArrayObject *a, const Layout *to) {
-    PyArray_Descr *descr = PyArray_DESCR(a);
-    Py_INCREF(descr);
-    PyObject *array = PyArray_NewFromDescr(&PyArray_Type, descr, to->ndim, to->shape, to->strides, to->data,
-                                           to->read_only ? 0 : PyArray_FLAGS(a) & NPY_ARRAY_WRITEABLE, NULL);
-    if (array && PyArray_SetBaseObject((PyArrayObject *)array, Py_NewRef(a)) < 0) Py_CLEAR(array);
-    return array;
+    const int flags = to->read_only ? 0 : PyArray_FLAGS(a) & NPY_ARRAY_WRITEABLE;
+    return view_over(a, to->ndim, to->shape, to->strides, to->data, flags);
 }
 
 int quick_now(void) {
-    int busy = lent.tensor_type ? truth_of(lent.observe, lent.observers) : 1;
-    if (!busy) busy = truth_of(lent.saving, lent.active);
-    if (busy) return busy < 0 ? -1 : 0;
-    PyObject *batch = mode_of(lent.batch);
-    return batch ? batch == Py_None : -1;
-}
-
-int recording_now(void) {
-    PyObject *enabled = mode_of(lent.enabled);
-    return enabled ? PyObject_IsTrue(enabled) : -1;
+    if (!lent.tensor_type) return 0;
+    int busy = observed_now();
+    if (!busy) busy = saving_now();
+    if (!busy) busy = batching_now();
+    return busy < 0 ? -1 : !busy;
 }
 
 int on_cpu(Tensor *t) {
