@@ -51,7 +51,7 @@ class Node(NodeBase):
     # most nodes keep these defaults, and pay nothing for them
     prehooks: dict[int, Any] | None = None
     hooks: dict[int, Any] | None = None
-    freed: tuple[CodeType, int] | bool = False
+    freed: tuple[CodeType, int] | bool
     tag: Any = None  # an observer's own note
 
     watchers: list[Watcher] | None = None

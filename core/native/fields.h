@@ -8,7 +8,7 @@ typedef struct {
     PyObject_HEAD
     PyObject *array, *kind, *node, *storage;
     PyObject *base, *way; /* of a view: the tensor that it views, and the steps from there, as module_views.c keeps them */
-    PyObject *rule, *undo;
+    PyObject *rule, *undo, *grad;
     PyObject *dict, *weakrefs; /* NULL on most: a place here costs nothing, and Python's own for them half of making one */
     Py_ssize_t nr;
     char requires_grad;
@@ -17,6 +17,7 @@ typedef struct {
 typedef struct {
     PyObject_HEAD
     PyObject *op, *edges, *kind, *code, *saved, *storages, *nrs, *params, *in_shapes, *versions, *out_meta;
+    PyObject *freed; /* False, or who let go of what was saved */
     PyObject *dict, *weakrefs;
     int lasti;
     char special; /* hooks or watchers are to be heard, or what was saved went through hooks */

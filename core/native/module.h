@@ -23,6 +23,9 @@ PyObject *new_array(int type_num, int ndim, const npy_intp *shape, const npy_int
 /* The same of a dtype, whose reference it takes. */
 PyObject *new_array_of(PyArray_Descr *descr, int ndim, const npy_intp *shape, const npy_intp *strides);
 
+/* The same items in row-major order, in memory of their own (a new reference). */
+PyObject *array_copied(PyArrayObject *a);
+
 /* Lets go of an array: its last reference, then a small plain one is kept for the next of its dtype and shape
    (module_kept.c). */
 void array_let_go(PyObject *array);

@@ -6,19 +6,19 @@
 
 static const ptrdiff_t tensor_fields[] = {offsetof(Tensor, array), offsetof(Tensor, kind), offsetof(Tensor, node),
                                           offsetof(Tensor, storage), offsetof(Tensor, base), offsetof(Tensor, way),
-                                          offsetof(Tensor, rule), offsetof(Tensor, undo)};
+                                          offsetof(Tensor, rule), offsetof(Tensor, undo), offsetof(Tensor, grad)};
 static const ptrdiff_t node_fields[] = {
     offsetof(Node, op),     offsetof(Node, edges),     offsetof(Node, kind),
     offsetof(Node, code),   offsetof(Node, nrs),       offsetof(Node, in_shapes), offsetof(Node, out_meta),
     offsetof(Node, params), offsetof(Node, versions),  offsetof(Node, saved),
-    offsetof(Node, storages)};
-enum { TENSOR_FIELDS = 8, NODE_FIELDS = 11 };
+    offsetof(Node, storages), offsetof(Node, freed)};
+enum { TENSOR_FIELDS = 9, NODE_FIELDS = 12 };
 
 #define FIELD(object, offset) (*(PyObject **)((char *)(object) + (offset)))
 
 enum { SPARE = 256 };
 
-static PyObject *empty_tuple;
+static PyObject *empty_tuple, *name_told_grad;
 static PyTypeObject *tensor_class, *node_class; /* core's own, once they are there */
 static PyObject *spare_tensors[SPARE], *spare_nodes[SPARE];
 static int tensors_spare, nodes_spare;
@@ -45,11 +45,11 @@ static void clear(PyObject *self, const ptrdiff_t *fields, int count) {
 static void fill_tensor(Tensor *t, PyObject *array, PyObject *kind) {
     t->array = array;
     t->kind = Py_NewRef(kind);
-    t->node = t->storage = t->base = t->way = t->rule = t->undo = Py_None;
+    t->node = t->storage = t->base = t->way = t->rule = t->undo = t->grad = Py_None;
     t->dict = t->weakrefs = NULL;
     t->nr = 0;
     t->requires_grad = 0;
-    add_none(6);
+    add_none(7);
 }
 
 static void fill_node(Node *node) {
@@ -58,6 +58,7 @@ static void fill_node(Node *node) {
     node->params = Py_NewRef(empty_tuple);
     node->saved = Py_NewRef(empty_tuple);
     node->storages = Py_NewRef(empty_tuple);
+    node->freed = Py_NewRef(Py_False);
     node->dict = node->weakrefs = NULL;
     node->lasti = 0;
     node->special = 0;
@@ -200,6 +201,7 @@ static PyMemberDef tensor_members[] = {
     {"_base", T_OBJECT_EX, offsetof(Tensor, base), 0, "of a view: the tensor that it views"},
     {"_rule", T_OBJECT_EX, offsetof(Tensor, rule), 0, "why a view must not be written in place, or None"},
     {"_undo", T_OBJECT_EX, offsetof(Tensor, undo), 0, "what takes back the shapes that squeeze_ and its kin gave, or None"},
+    {"_grad", T_OBJECT_EX, offsetof(Tensor, grad), 0, "the gradient, or None"},
     {"_nr", T_PYSSIZET, offsetof(Tensor, nr), 0, "which output of the node"},
     {"_requires_grad", T_BOOL, offsetof(Tensor, requires_grad), 0, "whether a gradient is wanted"},
     {0},
@@ -218,6 +220,7 @@ static PyMemberDef node_members[] = {
     {"nrs", T_OBJECT_EX, offsetof(Node, nrs), 0, "which output of each edge's node, where not 0"},
     {"in_shapes", T_OBJECT_EX, offsetof(Node, in_shapes), 0, "where the op broadcast its inputs"},
     {"out_meta", T_OBJECT_EX, offsetof(Node, out_meta), 0, "shapes and kinds, of ops with several outputs"},
+    {"freed", T_OBJECT_EX, offsetof(Node, freed), 0, "who let go of what was saved: a place, True, or False"},
     {"versions", T_OBJECT_EX, offsetof(Node, versions), 0, "of the storages, where not all 0"},
     {0},
 };
@@ -243,9 +246,22 @@ static int node_set_params(PyObject *self, PyObject *value, void *ignored) {
     return set_field(self, value, offsetof(Node, params));
 }
 
+/* Python says what is strange: a gradient asked of a tensor that keeps none, or one of another shape. */
+static PyObject *tensor_get_grad(PyObject *self, void *ignored) {
+    Tensor *t = (Tensor *)self;
+    return t->grad != Py_None || t->node == Py_None ? Py_NewRef(t->grad) : PyObject_GetAttr(self, name_told_grad);
+}
+
+static int tensor_set_grad(PyObject *self, PyObject *value, void *ignored) {
+    if (value != Py_None) return PyObject_SetAttr(self, name_told_grad, value);
+    Py_SETREF(((Tensor *)self)->grad, Py_NewRef(Py_None));
+    return 0;
+}
+
 /* What C keeps in a form of its own until somebody asks. */
 static PyGetSetDef tensor_getset[] = {
     {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, NULL, NULL},
+    {"grad", tensor_get_grad, tensor_set_grad, "The gradient accumulated by `backward()`, or None.", NULL},
     {"_way", tensor_get_way, tensor_set_way, "of a view: the steps from its base to it", NULL},
     {0},
 };
@@ -325,7 +341,7 @@ static PyMethodDef field_methods[] = {
 };
 
 int fields_setup(PyObject *module) {
-    if (!(empty_tuple = PyTuple_New(0)) || PyType_Ready(&TensorBase_Type) < 0 || PyType_Ready(&NodeBase_Type) < 0 ||
+    if (!(empty_tuple = PyTuple_New(0)) || !(name_told_grad = PyUnicode_InternFromString("_told_grad")) || PyType_Ready(&TensorBase_Type) < 0 || PyType_Ready(&NodeBase_Type) < 0 ||
         PyType_Ready(&StorageBase_Type) < 0 || PyModule_AddFunctions(module, field_methods) < 0 ||
         PyModule_AddObjectRef(module, "StorageBase", (PyObject *)&StorageBase_Type) < 0)
         return -1;

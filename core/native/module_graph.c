@@ -43,13 +43,7 @@ static PyObject *graph_connect(PyObject *module, PyObject *args, PyObject *kwarg
 #define STATE_OF(dict) ((uint64_t)0)
 #endif
 
-typedef struct {
-    uint64_t state; /* 0: nothing seen */
-    int truth;
-} Seen;
-
-/* Whether a module's variable is true: a non-empty tuple, or a number that is not 0. -1 on an error. */
-static int truth_of(Seen *seen, PyObject *dict, PyObject *name) {
+int truth_of(Seen *seen, PyObject *dict, PyObject *name) {
     if (seen->state && seen->state == STATE_OF(dict)) return seen->truth;
     PyObject *value = PyDict_GetItemWithError(dict, name);
     int truth = value ? PyObject_IsTrue(value) : PyErr_Occurred() ? -1 : 0;
@@ -86,19 +80,24 @@ static struct {
     int recording, batching;
 } mode;
 
-static int read_mode(void) {
+PyObject *mode_fields(void) {
     uint64_t now = PyThreadState_GetID(PyThreadState_Get());
-    if (now == mode.thread && mode.state && mode.state == STATE_OF(mode.fields)) return 0;
-    mode.state = 0;
     if (now != mode.thread) {
         PyObject *found = PyObject_GetAttrString(lent.mode, "__dict__");
-        if (!found) return -1;
+        if (!found) return NULL;
         Py_DECREF(found); /* the thread's state holds it */
         mode.fields = found;
         mode.thread = now;
+        mode.state = 0;
     }
-    PyObject *fields = mode.fields, *batch = mode_of(fields, lent.batch);
-    PyObject *enabled = batch ? mode_of(fields, lent.enabled) : NULL;
+    return mode.fields;
+}
+
+static int read_mode(void) {
+    PyObject *fields = mode_fields();
+    if (!fields) return -1;
+    if (mode.state && mode.state == STATE_OF(fields)) return 0;
+    PyObject *batch = mode_of(fields, lent.batch), *enabled = batch ? mode_of(fields, lent.enabled) : NULL;
     int recording = enabled ? PyObject_IsTrue(enabled) : -1;
     if (recording < 0) return -1;
     mode.recording = recording;
@@ -122,15 +121,18 @@ static PyObject *whose_file(PyObject *name) {
     return whose = found;
 }
 
-int user_place(PyFrameObject *frame, Node *node) {
+/* The user's code (a new reference) and instruction: of the first frame outside this package, from the running one
+   outwards. 0 where there is none, -1 on an error. */
+static int user_code(PyObject **found, int *lasti) {
+    PyFrameObject *frame = (PyFrameObject *)Py_XNewRef((PyObject *)PyEval_GetFrame());
     while (frame) {
         PyCodeObject *code = PyFrame_GetCode(frame);
         PyObject *ours = whose_file(code->co_filename);
         if (ours == Py_False) {
-            Py_SETREF(node->code, (PyObject *)code);
-            node->lasti = PyFrame_GetLasti(frame);
+            *found = (PyObject *)code;
+            *lasti = PyFrame_GetLasti(frame);
             Py_DECREF(frame);
-            return 0;
+            return 1;
         }
         Py_DECREF(code);
         PyObject *outer = NULL;
@@ -144,8 +146,25 @@ int user_place(PyFrameObject *frame, Node *node) {
         if (!outer && PyErr_Occurred()) return -1;
         frame = (PyFrameObject *)outer;
     }
-    node->lasti = -1;
     return 0;
+}
+
+int user_place(Node *node) {
+    PyObject *code;
+    int found = user_code(&code, &node->lasti);
+    if (found > 0) Py_SETREF(node->code, code);
+    else node->lasti = -1;
+    return found < 0 ? -1 : 0;
+}
+
+PyObject *user_place_now(void) {
+    PyObject *code;
+    int lasti, found = user_code(&code, &lasti);
+    if (found <= 0) return found < 0 ? NULL : Py_NewRef(Py_True);
+    PyObject *number = PyLong_FromLong(lasti), *place = number ? PyTuple_Pack(2, code, number) : NULL;
+    Py_XDECREF(number);
+    Py_DECREF(code);
+    return place;
 }
 
 PyObject *storage_for(Tensor *t) {
@@ -231,52 +250,48 @@ int let_go(Node *node, PyObject *place) {
     for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(node->saved); k++)
         holds |= PyTuple_GET_ITEM(node->saved, k) != Py_None;
     if (!holds) return 0;
-    if (PyObject_SetAttr((PyObject *)node, lent.freed, place) < 0) return -1;
-    Py_SETREF(node->saved, Py_NewRef(Py_None));
     PyObject *none = PyTuple_New(0);
     if (!none) return -1;
+    Py_SETREF(node->freed, Py_NewRef(place));
     Py_SETREF(node->storages, none);
+    PyObject *saved = node->saved;
+    node->saved = Py_NewRef(Py_None);
+    if (Py_REFCNT(saved) == 1) saved_let_go(saved);
+    Py_DECREF(saved);
     return 0;
+}
+
+PyObject *step_of(Node *node, PyObject *g) {
+    if (node->special || !PyArray_CheckExact(g)) return NULL;
+    PyObject *steps = PyObject_GetAttr(node->op, lent.steps);
+    if (!steps) return NULL;
+    PyObject *recipes = steps == Py_None ? NULL : PyDict_GetItemWithError(steps, node->kind);
+    Py_DECREF(steps); /* the op holds it */
+    if (!recipes || as_saved(node) <= 0) return NULL;
+    Py_ssize_t edges = PyTuple_GET_SIZE(node->edges);
+    PyObject *results = PyTuple_New(edges);
+    for (Py_ssize_t k = 0; results && k < edges; k++) {
+        PyObject *wanted = PyTuple_GET_ITEM(node->edges, k);
+        PyObject *one = wanted == Py_None ? Py_NewRef(Py_None) : one_gradient(node, PyTuple_GET_ITEM(recipes, k), g);
+        if (one && one != Py_None && node->in_shapes != Py_None)
+            Py_SETREF(one, summed_to(one, PyTuple_GET_ITEM(node->in_shapes, k), node->kind));
+        if (one) PyTuple_SET_ITEM(results, k, one);
+        else Py_CLEAR(results);
+    }
+    return results;
 }
 
 /* step(node, gradient, place): the gradients of an elementwise node's inputs, each by its kernel; None for a node that
    is not so plain. The node lets go of what it saved, remembering `place`, unless that is None. */
-PyObject *graph_step(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+static PyObject *graph_step(PyObject *module, PyObject *const *args, Py_ssize_t count) {
     (void)module;
     if (count != 3 || !PyObject_TypeCheck(args[0], &NodeBase_Type)) {
         PyErr_SetString(PyExc_TypeError, "step takes a node, a gradient and a place");
         return NULL;
     }
-    Node *node = (Node *)args[0];
-    if (node->special || !PyArray_CheckExact(args[1])) Py_RETURN_NONE;
-    PyObject *steps = PyObject_GetAttr(node->op, lent.steps);
-    if (!steps) return NULL;
-    PyObject *recipes = steps == Py_None ? NULL : PyDict_GetItemWithError(steps, node->kind);
-    Py_DECREF(steps); /* the op holds it */
-    if (!recipes) {
-        if (PyErr_Occurred()) return NULL;
-        Py_RETURN_NONE;
-    }
-    int usable = as_saved(node);
-    if (usable < 0) return NULL;
-    if (!usable) Py_RETURN_NONE;
-    Py_ssize_t edges = PyTuple_GET_SIZE(node->edges);
-    PyObject *results = PyTuple_New(edges);
-    if (!results) return NULL;
-    for (Py_ssize_t k = 0; k < edges; k++) {
-        PyObject *wanted = PyTuple_GET_ITEM(node->edges, k);
-        PyObject *one = wanted == Py_None ? Py_NewRef(Py_None)
-                                          : one_gradient(node, PyTuple_GET_ITEM(recipes, k), args[1]);
-        if (one && one != Py_None && node->in_shapes != Py_None)
-            Py_SETREF(one, summed_to(one, PyTuple_GET_ITEM(node->in_shapes, k), node->kind));
-        if (!one) {
-            Py_DECREF(results);
-            return NULL;
-        }
-        PyTuple_SET_ITEM(results, k, one);
-    }
-    if (args[2] != Py_None && let_go(node, args[2]) < 0) Py_CLEAR(results);
-    return results;
+    PyObject *results = step_of((Node *)args[0], args[1]);
+    if (results && args[2] != Py_None && let_go((Node *)args[0], args[2]) < 0) Py_CLEAR(results);
+    return results || PyErr_Occurred() ? results : Py_NewRef(Py_None);
 }
 
 PyMethodDef graph_methods[] = {

@@ -97,7 +97,7 @@ static int record(Hot *self, Tensor *out, Tensor *a, Tensor *b, PyObject *y, int
     if (!edges) goto fail;
     node_begin(node, edges, self->op, out->kind, NULL);
     node->number = next_number();
-    if (user_place((PyFrameObject *)Py_XNewRef((PyObject *)PyEval_GetFrame()), node) < 0) goto fail;
+    if (user_place(node) < 0) goto fail;
     if (a->nr || (b && b->nr)) {
         PyObject *nrs = two ? Py_BuildValue("(nn)", a->nr, b ? b->nr : 0) : Py_BuildValue("(n)", a->nr);
         if (!nrs) goto fail;

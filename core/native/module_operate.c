@@ -145,7 +145,7 @@ static int record(Structured *self, Tensor *out, PyObject *const *given, PyObjec
     }
     node_begin(node, edges, self->op, out->kind, *params);
     node->number = next_number();
-    if (user_place((PyFrameObject *)Py_XNewRef((PyObject *)PyEval_GetFrame()), node) < 0) goto fail;
+    if (user_place(node) < 0) goto fail;
     if (numbered) {
         PyObject *nrs = PyTuple_New(count);
         if (!nrs) goto fail;

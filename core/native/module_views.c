@@ -196,7 +196,7 @@ Node *node_of(Step *step, PyObject *kind, Py_ssize_t edges) {
     for (Py_ssize_t k = 0; k < edges; k++) PyTuple_SET_ITEM(all, k, Py_NewRef(Py_None));
     node_begin(node, all, ops[step->op].op, kind, (PyObject *)step);
     node->number = next_number();
-    if (user_place((PyFrameObject *)Py_XNewRef((PyObject *)PyEval_GetFrame()), node) < 0) Py_CLEAR(node);
+    if (user_place(node) < 0) Py_CLEAR(node);
     return node;
 }
 
