@@ -249,12 +249,13 @@ static int node_set_params(PyObject *self, PyObject *value, void *ignored) {
 /* Python says what is strange: a gradient asked of a tensor that keeps none, or one of another shape. */
 static PyObject *tensor_get_grad(PyObject *self, void *ignored) {
     Tensor *t = (Tensor *)self;
+    if (!t->grad) return PyErr_Format(PyExc_AttributeError, "the tensor is being let go of");
     return t->grad != Py_None || t->node == Py_None ? Py_NewRef(t->grad) : PyObject_GetAttr(self, name_told_grad);
 }
 
 static int tensor_set_grad(PyObject *self, PyObject *value, void *ignored) {
     if (value != Py_None) return PyObject_SetAttr(self, name_told_grad, value);
-    Py_SETREF(((Tensor *)self)->grad, Py_NewRef(Py_None));
+    Py_XSETREF(((Tensor *)self)->grad, Py_NewRef(Py_None));
     return 0;
 }
 
