@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from . import native
 from . import op as declarations
 from .casting import face
 from .expr import formula, lift
@@ -41,6 +42,22 @@ def public(*aliases: str, method: bool = True, namespace: str | None = "", inpla
         return bind(function, function.__name__, aliases, method=method, namespace=namespace, inplace=inplace)
 
     return decorate
+
+
+def bind_operator(name: str, function: Callable[..., Any], swapped: Callable[..., Any] | None = None) -> None:
+    """Make a function the operator `name` of tensors; `swapped` serves where a tensor stands on the right alone."""
+    given = (function,) if swapped is None else (function, swapped)
+    if native.module is not None and native.module.set_operator(name, *given):  # native/module_operators.c
+        return
+    setattr(Tensor, f"__{name}__", function)
+    if swapped is not None:
+        setattr(Tensor, f"__r{name}__", swapped)
+
+
+def bind_square(function: Any) -> None:
+    """The elementwise op that `x ** 2` is."""
+    if native.module is not None:
+        native.module.set_operator(function.hot)
 
 
 def elementwise_doc(op: Elementwise, example: tuple[str, str] | None, namespace: str) -> str:

@@ -104,7 +104,8 @@ def face(function: Callable[..., Any], name: str) -> Callable[..., Any]:
     where `name` has a front in C (native/module_front.c, native/module_shapes.c) one that asks it first."""
     rules = {device: getattr(cast_table, device).get(name) for device in DEVICES}
     op = declarations.functions.get(name)
-    fronted = native.module is not None and native.module.has_front(op, name)
+    hot = hot_of(function)
+    fronted = native.module is not None and (hot is not None or native.module.has_front(op, name))
     if not any(rules.values()):
         return quick(function, name, op) if fronted else function
 
@@ -136,7 +137,7 @@ def face(function: Callable[..., Any], name: str) -> Callable[..., Any]:
             state.inside = False
 
     if native.module is not None:
-        return native.module.Face(function, casts, *((op, name) if fronted else ()))
+        return native.module.Face(function, casts, *((op, name, hot) if fronted else ()))
 
     @functools.wraps(function)
     def public(*args: Any, **kwargs: Any) -> Any:
@@ -145,9 +146,14 @@ def face(function: Callable[..., Any], name: str) -> Callable[..., Any]:
     return public
 
 
+def hot_of(function: Any) -> Any:
+    """The C path of an elementwise op's public function (native/module_hot.c), None of any other."""
+    return None if hasattr(function, "__wrapped__") else getattr(function, "hot", None)  # what wraps it has a copy
+
+
 def quick(function: Callable[..., Any], name: str, op: Any = None) -> Callable[..., Any]:
     """`function` behind its front in C, which takes the commonest calls."""
-    return function if native.module is None else native.module.Face(function, function, op, name)
+    return function if native.module is None else native.module.Face(function, function, op, name, hot_of(function))
 
 
 def _device(values: Any) -> str | None:

@@ -20,7 +20,7 @@ from .dtypes import dtype as Dtype
 from .errors import text
 from .history import refresh, storage_of
 from .modes import state as mode
-from .node import Node, Storage, next_number
+from .node import Node, Storage
 from .op import Elementwise, Operation
 from .shape import broadcast_shapes
 from .source import here, ours, user_frame
@@ -207,6 +207,7 @@ def unary_map(op: Elementwise) -> Callable[..., Any]:
         result = hot(input) if out is None else None
         return into(out, call_map(op, (input,)), op.label) if result is None else result
 
+    function.hot = hot  # type: ignore[attr-defined] # core.casting.face asks it first
     return function
 
 
@@ -218,6 +219,7 @@ def binary_map(op: Elementwise) -> Callable[..., Any]:
         result = hot(input, other) if out is None else None
         return into(out, call_map(op, (input, other)), op.label) if result is None else result
 
+    function.hot = hot  # type: ignore[attr-defined] # core.casting.face asks it first
     return function
 
 
@@ -402,8 +404,8 @@ def _reference(op: Operation) -> Callable[..., Any]:
 if native.module is not None:
     native.module.connect(
         tensor_type=Tensor, node_type=Node, observe=vars(observe), saving=vars(saving), mode=mode, ours=ours,
-        user_frame=user_frame, refresh=refresh, storage_of=storage_of, storage_type=Storage, next_number=next_number,
-        cpu=cpu, rows=backends.rows, operate=_operate, mark_views=_mark_views, numpy=np,
+        user_frame=user_frame, refresh=refresh, storage_of=storage_of, storage_type=Storage, cpu=cpu,
+        rows=backends.rows, operate=_operate, mark_views=_mark_views, numpy=np,
         add_float=native.module.maps.get(("add", "f")), add_double=native.module.maps.get(("add", "d")),
         sum_to=sum_to,
     )  # fmt: skip

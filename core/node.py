@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from types import CodeType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from . import native
 from .dtypes import dtype as Dtype
 from .errors import text
-from .native.bases import NodeBase
+from .native.bases import NodeBase, StorageBase
 from .source import describe
 
 if TYPE_CHECKING:
     from .op import Op
 
 _numbers = itertools.count(1)  # nodes are numbered in the order they are made
-next_number = _numbers.__next__
 _handles = itertools.count(1).__next__
 
 
@@ -24,11 +25,16 @@ def newest() -> int:
     return _numbers.__reduce__()[1][0] - 1  # type: ignore[index, return-value, operator, no-any-return]
 
 
-class Storage:
-    """What the views of one piece of memory share: how often it was written in place, and the last such write."""
+next_number: Callable[[], int] = _numbers.__next__
+if native.module is not None:
+    next_number, newest = native.module.next_number, native.module.newest
 
-    version = 0
-    write: tuple[str, tuple[CodeType, int] | None] | None = None  # the op and its place
+
+class Storage(StorageBase):
+    """What the views of one piece of memory share: how often it was written in place, and the last such write, the op
+    and its place."""
+
+    __slots__ = ()
 
     def wrote(self, op: str, place: tuple[CodeType, int] | None) -> None:
         self.version += 1
@@ -45,7 +51,7 @@ class Node(NodeBase):
     # most nodes keep these defaults, and pay nothing for them
     prehooks: dict[int, Any] | None = None
     hooks: dict[int, Any] | None = None
-    freed: tuple[CodeType, int] | bool = False
+    freed: tuple[CodeType, int] | bool
     tag: Any = None  # an observer's own note
 
     watchers: list[Watcher] | None = None

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import dtypes, observe
+from . import dtypes, native, observe
 from .device import Kind, cpu, device, kind
 from .dtypes import dtype
 from .errors import text
@@ -40,7 +40,7 @@ class Tensor(TensorBase):
     # What most tensors share costs them nothing: an instance stores only what differs.
     _view_version = 0
     _undone = 0  # how many of those its base had when this view was made
-    _grad: Tensor | None = None
+    _grad: Tensor | None
     _hooks: dict[int, Any] | None = None
     _post_hooks: dict[int, Any] | None = None
     _retains_grad = False
@@ -195,9 +195,12 @@ class Tensor(TensorBase):
     def output_nr(self) -> int:
         return self._nr
 
+    if TYPE_CHECKING:
+        grad: Tensor | None
+
     @property
-    def grad(self) -> Tensor | None:
-        """The gradient accumulated by `backward()`, or None."""
+    def _told_grad(self) -> Tensor | None:
+        """`grad` in words: what native/module_fields.c leaves to Python."""
         found = self._grad
         if found is None and self._node is not None and not self._retains_grad:
             warnings.warn(
@@ -213,8 +216,8 @@ class Tensor(TensorBase):
             )
         return found
 
-    @grad.setter
-    def grad(self, value: Tensor | None) -> None:
+    @_told_grad.setter
+    def _told_grad(self, value: Tensor | None) -> None:
         if value is not None:
             if not isinstance(value, Tensor):
                 raise TypeError(f"assigned grad expected to be a Tensor or None but got {type(value).__name__}")
@@ -456,6 +459,10 @@ class Tensor(TensorBase):
         from .copying import reduced
 
         return reduced(self)
+
+
+if native.module is None:
+    Tensor.grad = Tensor._told_grad  # type: ignore[assignment]
 
 
 def wrap(a: Array, k: Kind) -> Tensor:

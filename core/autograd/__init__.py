@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .. import tensor
+from ..casting import quick
 from ..errors import text
 from ..modes import enable_grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled
 from ..op import functions
@@ -38,6 +39,7 @@ def backward(tensors: Many, grad_tensors: Any = None, retain_graph: bool | None 
 
 
 tensor._backward = backward  # of Tensor.backward
+Tensor.backward = quick(Tensor.backward, "backward")  # type: ignore[method-assign] # native/module_backward.c
 
 
 def grad(outputs: Many, inputs: Many, grad_outputs: Any = None, retain_graph: bool | None = None,

@@ -313,6 +313,15 @@ def _answer(entry: Entry | None, t: Tensor, create_graph: bool) -> Tensor | None
     return wrap(entry[1] if _alone(entry) else native.copy_of(entry[1]), t._kind)
 
 
+def _arrive(entry: Entry) -> None:
+    """Hand a gradient to its leaf, its hooks heard."""
+    leaf = entry[0]
+    if leaf._hooks:
+        entry[1:] = [_apply(leaf._hooks, entry[1], leaf._kind, False)]
+    if leaf._requires_grad:
+        _accumulate(leaf, entry, False)
+
+
 def _root_gradient(t: Tensor, g: Tensor | None, create_graph: bool) -> Any:
     if g is None:
         if t._a.size != 1:
@@ -447,3 +456,7 @@ def _hooks(node: Node, results: Any, g: Any, create_graph: bool) -> tuple[Any, .
 
 def _kind_of(node: Node, nr: int) -> Any:
     return node.kind if node.out_meta is None else node.out_meta[nr][1]
+
+
+if native.module is not None:
+    native.module.connect_engine(_through, _Quiet, _plus, _arrive, vars(anomaly), vars(backends))

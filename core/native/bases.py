@@ -21,6 +21,7 @@ class _TensorFields:
     _rule: str | None = None  # why a view must not be written in place: "no_grad", or its node's name
     _undo: Any = None  # what takes back the shapes that squeeze_ and its kin gave
     _requires_grad = False
+    _grad: Any = None
 
 
 class _NodeFields:
@@ -38,12 +39,19 @@ class _NodeFields:
     in_shapes: tuple[tuple[int, ...] | None, ...] | None = None  # where the op broadcast its inputs
     out_meta: tuple[tuple[tuple[int, ...], Any], ...] | None = None  # shapes and kinds, of ops with several outputs
     versions: tuple[int, ...] | None = None  # of the storages; None: all 0
+    freed: Any = False  # who let go of what was saved: a place, or True
+
+
+class _StorageFields:
+    version = 0  # how often the memory was written
+    write: tuple[str, Any] | None = None
 
 
 if TYPE_CHECKING:  # each by itself, so that a type checker takes them for the classes they are
     TensorBase = _TensorFields
     NodeBase = _NodeFields
+    StorageBase = _StorageFields
 elif module is None:
-    TensorBase, NodeBase = _TensorFields, _NodeFields
+    TensorBase, NodeBase, StorageBase = _TensorFields, _NodeFields, _StorageFields
 else:
-    TensorBase, NodeBase = module.TensorBase, module.NodeBase
+    TensorBase, NodeBase, StorageBase = module.TensorBase, module.NodeBase, module.StorageBase

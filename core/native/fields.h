@@ -8,7 +8,8 @@ typedef struct {
     PyObject_HEAD
     PyObject *array, *kind, *node, *storage;
     PyObject *base, *way; /* of a view: the tensor that it views, and the steps from there, as module_views.c keeps them */
-    PyObject *rule, *undo;
+    PyObject *rule, *undo, *grad;
+    PyObject *dict, *weakrefs; /* NULL on most: a place here costs nothing, and Python's own for them half of making one */
     Py_ssize_t nr;
     char requires_grad;
 } Tensor;
@@ -16,11 +17,23 @@ typedef struct {
 typedef struct {
     PyObject_HEAD
     PyObject *op, *edges, *kind, *code, *saved, *storages, *nrs, *params, *in_shapes, *versions, *out_meta;
+    PyObject *freed; /* False, or who let go of what was saved */
+    PyObject *dict, *weakrefs;
     int lasti;
     char special; /* hooks or watchers are to be heard, or what was saved went through hooks */
     long long number;
 } Node;
 
+typedef struct {
+    PyObject_HEAD
+    long version; /* how often the memory was written */
+    PyObject *write;
+} Storage;
+
+/* a + b and its kin (module_operators.c). */
+extern PyNumberMethods tensor_operators;
+
+extern PyTypeObject StorageBase_Type;
 extern PyTypeObject TensorBase_Type;
 extern PyTypeObject NodeBase_Type;
 
@@ -31,6 +44,21 @@ PyObject *params_as_dict(PyObject *params);
 /* A tensor or a node of a subclass, its fields None (a node's params, saved and storages empty). */
 PyObject *tensor_new(PyTypeObject *type, PyObject *args, PyObject *kwargs);
 PyObject *node_new(PyTypeObject *type, PyObject *args, PyObject *kwargs);
+
+/* The classes made on these types, once they are there: their instances are made and let go without a detour. */
+void fields_know(PyTypeObject *tensor_type, PyTypeObject *node_type);
+
+/* A core.Tensor over an array, whose reference it takes, also where it fails; NULL gives NULL. */
+Tensor *tensor_over(PyObject *array, PyObject *kind);
+
+/* The number of a node that is made now: higher than all before. */
+long long next_number(void);
+
+/* What every node notes of its op; takes the reference of `edges`. `params` may be NULL. */
+void node_begin(Node *node, PyObject *edges, PyObject *op, PyObject *kind, PyObject *params);
+
+/* A core.Node, its fields None (params, saved and storages empty). */
+Node *node_made(void);
 
 /* Readies both types; -1 on an error. */
 int fields_setup(PyObject *module);

@@ -11,7 +11,8 @@ typedef struct {
     PyObject *observe, *saving; /* the modules' dicts */
     PyObject *mode;             /* the thread's grad mode */
     PyObject *ours;             /* file name -> whether it is this package's */
-    PyObject *user_frame, *refresh, *storage_of, *storage_type, *next_number;
+    PyObject *user_frame, *refresh, *storage_of;
+    PyTypeObject *storage_type;
     PyObject *cpu;              /* the device */
     PyObject *rows;             /* (op's name, device's type) -> its rows */
     PyObject *operate;          /* a structured op in full, from its results on where they are given */
@@ -25,15 +26,29 @@ typedef struct {
 
 extern lent_objects lent;
 
-/* Whether a module's variable is true: a non-empty tuple, or a number that is not 0. -1 on an error. */
-int truth_of(PyObject *dict, PyObject *name);
+/* Whether somebody observes, hooks of saved tensors are open, this thread records, its ops run over batches. -1 on an
+   error. */
+int observed_now(void);
+int saving_now(void);
+int recording_now(void);
+int batching_now(void);
 
-/* A field of the thread's grad mode (borrowed). NULL on an error. */
-PyObject *mode_of(PyObject *name);
+/* The same of any variable in a module's dict; `seen` is what was found last. */
+typedef struct {
+    uint64_t state; /* 0: nothing */
+    int truth;
+} Seen;
+int truth_of(Seen *seen, PyObject *dict, PyObject *name);
 
-/* Notes the user's code and instruction in a node: the first frame outside this package, from `frame` (whose reference
-   it takes) outwards. -1 on an error. */
-int user_place(PyFrameObject *frame, Node *node);
+/* This thread's mode as a dict (borrowed). NULL on an error. */
+PyObject *mode_fields(void);
+
+/* Notes the user's code and instruction in a node: the first frame outside this package, from the running one outwards.
+   -1 on an error. */
+int user_place(Node *node);
+
+/* The same as a tuple, True where there is none (a new reference). */
+PyObject *user_place_now(void);
 
 /* The version counter of a tensor that is saved (a new reference). */
 PyObject *storage_for(Tensor *t);
@@ -62,9 +77,29 @@ extern PyTypeObject Structured_Type;
    run over batches. */
 PyObject *operate_on(PyObject *structured, PyObject *const *args, Py_ssize_t tensors);
 
-/* As Python's `step` and `step_back`. */
-PyObject *graph_step(PyObject *module, PyObject *const *args, Py_ssize_t count);
-PyObject *graph_step_back(PyObject *module, PyObject *const *args, Py_ssize_t count);
+/* The gradients of an elementwise node's inputs, or a structured one's, as a tuple; NULL without an exception where a node
+   is not so plain. `before` is called with `context` before the first Python function that runs, if any. */
+PyObject *step_of(Node *node, PyObject *g);
+PyObject *step_back_of(Node *node, PyObject *g, int (*before)(void *), void *context);
+
+/* Whether a saved value is an array, or holds one. */
+int holds_arrays(PyObject *value);
+
+/* backward() of a tensor, as a Quick (module_backward.c). */
+PyObject *quick_backward(PyObject *const *args, Py_ssize_t count, PyObject *names);
+
+/* What an elementwise op's Hot gives; NULL without an exception where a call is not for it (module_hot.c). */
+PyObject *hot_try(PyObject *hot, PyObject *const *args, Py_ssize_t count);
+extern PyTypeObject Hot_Type;
+
+/* Adds what module_hot.c has; -1 on an error. */
+int hot_setup(PyObject *module);
+
+/* Adds what module_operators.c has; -1 on an error. */
+int operators_setup(PyObject *module);
+
+/* A kernel called on arrays and numbers (module_maps.c). */
+PyObject *map_vectorcall(PyObject *map, PyObject *const *args, size_t nargsf, PyObject *names);
 
 /* Adds what module_walk.c has; -1 on an error. */
 int walk_setup(PyObject *module);

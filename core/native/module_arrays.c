@@ -59,6 +59,11 @@ PyObject *new_array_of(PyArray_Descr *descr, int ndim, const npy_intp *shape, co
         if (shape[axis] < 0 || __builtin_mul_overflow(size, (size_t)shape[axis], &size))
             size = 0; /* NumPy words the error */
     if (size >= MEMORY_SMALLEST && !PyDataType_REFCHK(descr)) return new_over_block(descr, ndim, shape, strides, size);
+    PyObject *kept = strides ? NULL : array_kept(descr, ndim, shape);
+    if (kept) {
+        Py_DECREF(descr);
+        return kept;
+    }
     return PyArray_NewFromDescr(&PyArray_Type, descr, ndim, shape, strides, NULL, 0, NULL);
 }
 
@@ -122,21 +127,29 @@ static PyObject *empty(PyObject *module, PyObject *args) {
     return array;
 }
 
-/* copied(a): the same items in row-major order, in memory of their own. */
-static PyObject *copied(PyObject *module, PyObject *object) {
-    if (!PyArray_Check(object))
-        return PyErr_Format(PyExc_TypeError, "copied takes a NumPy array, got %s", Py_TYPE(object)->tp_name);
-    PyArrayObject *a = (PyArrayObject *)object;
+PyObject *array_copied(PyArrayObject *a) {
     PyArray_Descr *descr = PyArray_DESCR(a);
-    if (PyDataType_REFCHK(descr) || PyArray_NBYTES(a) < COPY_SMALLEST) return PyArray_NewCopy(a, NPY_CORDER);
+    const int small = PyArray_NBYTES(a) < COPY_SMALLEST;
+    if (PyDataType_REFCHK(descr) || (small && !PyArray_IS_C_CONTIGUOUS(a))) return PyArray_NewCopy(a, NPY_CORDER);
     Py_INCREF(descr);
     PyObject *out = new_array_of(descr, PyArray_NDIM(a), PyArray_DIMS(a), NULL);
     if (!out) return NULL;
+    if (small) {
+        memcpy(PyArray_DATA((PyArrayObject *)out), PyArray_DATA(a), (size_t)PyArray_NBYTES(a));
+        return out;
+    }
     Py_BEGIN_ALLOW_THREADS
     copy_array(PyArray_BYTES((PyArrayObject *)out), PyArray_BYTES(a), PyArray_NDIM(a), PyArray_DIMS(a), PyArray_STRIDES(a),
                PyArray_ITEMSIZE(a));
     Py_END_ALLOW_THREADS
     return out;
+}
+
+/* copied(a): the same items in row-major order, in memory of their own. */
+static PyObject *copied(PyObject *module, PyObject *object) {
+    if (!PyArray_Check(object))
+        return PyErr_Format(PyExc_TypeError, "copied takes a NumPy array, got %s", Py_TYPE(object)->tp_name);
+    return array_copied((PyArrayObject *)object);
 }
 
 static PyObject *memory_stats_dict(PyObject *module, PyObject *ignored) {

@@ -14,10 +14,8 @@ static PyObject *name_back;
 /* An array that a vjp sees, as a tensor of the node's kind; 1 where Python must make it, -1 on an error. */
 static int as_tensor(Node *node, PyArrayObject *g, PyObject *value, PyObject *storage, PyObject **out) {
     if (!PyArray_CheckExact(value) || PyArray_DESCR((PyArrayObject *)value) != PyArray_DESCR(g)) return 1;
-    Tensor *t = (Tensor *)tensor_new(lent.tensor_type, NULL, NULL);
+    Tensor *t = tensor_over(Py_NewRef(value), node->kind);
     if (!t) return -1;
-    Py_SETREF(t->array, Py_NewRef(value));
-    Py_SETREF(t->kind, Py_NewRef(node->kind));
     if (storage) Py_SETREF(t->storage, Py_NewRef(storage));
     *out = (PyObject *)t;
     return 0;
@@ -59,12 +57,20 @@ static int gather(Node *node, PyObject *g, PyObject *needs, PyObject *names, PyO
     return 0;
 }
 
+/* Whoever runs the pass readies Python. */
+typedef struct {
+    int (*ready)(void *);
+    void *context;
+} Before;
+
+static int ready(Before before) { return before.ready ? before.ready(before.context) : 0; }
+
 static void drop(PyObject **args, Py_ssize_t count) {
     for (Py_ssize_t k = 0; k < count; k++) Py_XDECREF(args[k]);
 }
 
 /* What the first accepting row gives; NULL without an exception where none accepts. */
-static PyObject *of_rows(Node *node, PyObject *g, PyObject *needs, PyObject *back) {
+static PyObject *of_rows(Node *node, PyObject *g, PyObject *needs, PyObject *back, Before before) {
     PyObject *question[] = {PyTuple_GET_ITEM(back, 0), lent.cpu_name}, *args[MOST], *found = NULL;
     PyObject *rows = PyObject_Vectorcall(lent.rows, question, 2, NULL);
     if (!rows || !PyTuple_GET_SIZE(rows)) {
@@ -78,6 +84,7 @@ static PyObject *of_rows(Node *node, PyObject *g, PyObject *needs, PyObject *bac
         found = row_entry(row, args, PyTuple_GET_SIZE(names));
         if (found != Py_NotImplemented) goto done;
         Py_CLEAR(found);
+        if (ready(before) < 0) goto done;
         PyObject *reason = PyObject_Vectorcall(PyTuple_GET_ITEM(row, 3), args, 0, names);
         if (!reason) goto done;
         Py_DECREF(reason);
@@ -92,8 +99,9 @@ done:
 }
 
 /* What one vjp gives; NULL without an exception where Python must run it. */
-static PyObject *of_vjp(Node *node, PyObject *g, PyObject *needs, PyObject *vjp) {
+static PyObject *of_vjp(Node *node, PyObject *g, PyObject *needs, PyObject *vjp, Before before) {
     PyObject *args[MOST], *names = PyTuple_GET_ITEM(vjp, 1), *found = NULL;
+    if (ready(before) < 0) return NULL;
     if (!gather(node, g, needs, names, PyTuple_GET_ITEM(vjp, 2), 1, args))
         found = PyObject_Vectorcall(PyTuple_GET_ITEM(vjp, 0), args, 0, names);
     drop(args, PyTuple_GET_SIZE(names) > MOST ? 0 : PyTuple_GET_SIZE(names));
@@ -109,9 +117,9 @@ static PyObject *array_of(PyObject *gradient) {
 }
 
 /* The gradients of all inputs as a tuple; NULL without an exception where Python must find them. */
-static PyObject *gradients(Node *node, PyObject *g, PyObject *needs, PyObject *back) {
+static PyObject *gradients(Node *node, PyObject *g, PyObject *needs, PyObject *back, Before before) {
     Py_ssize_t edges = PyTuple_GET_SIZE(node->edges);
-    PyObject *vjps = PyTuple_GET_ITEM(back, 3), *found = of_rows(node, g, needs, back), *all = NULL;
+    PyObject *vjps = PyTuple_GET_ITEM(back, 3), *found = of_rows(node, g, needs, back, before), *all = NULL;
     if (PyErr_Occurred()) return NULL;
     if (found) {
         if (!PyTuple_Check(found)) Py_SETREF(found, PyTuple_Pack(1, found));
@@ -120,7 +128,7 @@ static PyObject *gradients(Node *node, PyObject *g, PyObject *needs, PyObject *b
     int joint = PyTuple_GET_ITEM(back, 4) == Py_True;
     if (!joint && PyTuple_GET_SIZE(vjps) < edges) return NULL;
     if (joint) {
-        found = of_vjp(node, g, needs, PyTuple_GET_ITEM(vjps, 0));
+        found = of_vjp(node, g, needs, PyTuple_GET_ITEM(vjps, 0), before);
         if (found && PyList_Check(found)) Py_SETREF(found, PyList_AsTuple(found));
         if (found && !PyTuple_Check(found)) Py_SETREF(found, PyTuple_Pack(1, found));
         if (!found || PyTuple_GET_SIZE(found) < edges) {
@@ -134,7 +142,7 @@ static PyObject *gradients(Node *node, PyObject *g, PyObject *needs, PyObject *b
         if (PyTuple_GET_ITEM(needs, k) != Py_True || vjp == Py_None) {
             one = Py_NewRef(Py_None);
         } else {
-            PyObject *given = joint ? Py_NewRef(PyTuple_GET_ITEM(found, k)) : of_vjp(node, g, needs, vjp);
+            PyObject *given = joint ? Py_NewRef(PyTuple_GET_ITEM(found, k)) : of_vjp(node, g, needs, vjp, before);
             one = given ? array_of(given) : NULL;
             Py_XDECREF(given);
         }
@@ -145,55 +153,52 @@ static PyObject *gradients(Node *node, PyObject *g, PyObject *needs, PyObject *b
     return all;
 }
 
-static int holds_arrays(PyObject *value) {
+int holds_arrays(PyObject *value) {
     if (!PyTuple_Check(value)) return PyArray_Check(value);
     for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(value); k++)
         if (holds_arrays(PyTuple_GET_ITEM(value, k))) return 1;
     return 0;
 }
 
-/* step_back(node, gradient, place): as `step`, of a structured op's node. */
-PyObject *graph_step_back(PyObject *module, PyObject *const *args, Py_ssize_t count) {
-    (void)module;
-    if (count != 3 || !PyObject_TypeCheck(args[0], &NodeBase_Type)) {
-        PyErr_SetString(PyExc_TypeError, "step_back takes a node, a gradient and a place");
-        return NULL;
-    }
-    Node *node = (Node *)args[0];
-    PyObject *g = args[1];
-    if (node->special || face_casting() || !PyArray_CheckExact(g)) Py_RETURN_NONE;
+PyObject *step_back_of(Node *node, PyObject *g, int (*before)(void *), void *context) {
+    if (node->special || face_casting() || !PyArray_CheckExact(g)) return NULL;
     int type = PyArray_TYPE((PyArrayObject *)g);
-    if (type != NPY_FLOAT && type != NPY_DOUBLE) Py_RETURN_NONE;
+    if (type != NPY_FLOAT && type != NPY_DOUBLE) return NULL;
     PyObject *back = PyObject_GetAttr(node->op, name_back);
     if (!back) {
-        if (!PyErr_ExceptionMatches(PyExc_AttributeError)) return NULL;
-        PyErr_Clear();
-        Py_RETURN_NONE;
+        if (PyErr_ExceptionMatches(PyExc_AttributeError)) PyErr_Clear();
+        return NULL;
     }
     PyObject *dtypes = PyTuple_Check(back) ? PyObject_GetAttr(node->kind, lent.dtype) : NULL;
     PyObject *descr = dtypes ? PyObject_GetAttr(dtypes, lent.numpy_name) : NULL;
     Py_XDECREF(dtypes);
     Py_XDECREF(descr); /* the dtype holds it */
     int usable = descr == (PyObject *)PyArray_DESCR((PyArrayObject *)g) ? as_saved(node) : 0;
-    if (usable <= 0) {
-        Py_DECREF(back);
-        if (usable < 0 || PyErr_Occurred()) return NULL;
-        Py_RETURN_NONE;
+    PyObject *needs = NULL, *results = NULL;
+    if (usable > 0) {
+        Py_ssize_t edges = PyTuple_GET_SIZE(node->edges);
+        needs = PyTuple_New(edges);
+        for (Py_ssize_t k = 0; needs && k < edges; k++)
+            PyTuple_SET_ITEM(needs, k, Py_NewRef(PyTuple_GET_ITEM(node->edges, k) == Py_None ? Py_False : Py_True));
+        if (needs) results = gradients(node, g, needs, back, (Before){before, context});
+        if (results && PyTuple_GET_SIZE(results) < edges) Py_CLEAR(results);
     }
-    Py_ssize_t edges = PyTuple_GET_SIZE(node->edges);
-    PyObject *needs = PyTuple_New(edges), *results = NULL;
-    for (Py_ssize_t k = 0; needs && k < edges; k++)
-        PyTuple_SET_ITEM(needs, k, Py_NewRef(PyTuple_GET_ITEM(node->edges, k) == Py_None ? Py_False : Py_True));
-    if (needs) results = gradients(node, g, needs, back);
     Py_XDECREF(needs);
     Py_DECREF(back);
-    if (!results || PyTuple_GET_SIZE(results) < edges) {
-        Py_XDECREF(results);
-        if (PyErr_Occurred()) return NULL;
-        Py_RETURN_NONE;
-    }
-    if (args[2] != Py_None && holds_arrays(node->saved) && let_go(node, args[2]) < 0) Py_CLEAR(results);
     return results;
+}
+
+/* step_back(node, gradient, place): as `step`, of a structured op's node. */
+static PyObject *graph_step_back(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+    (void)module;
+    if (count != 3 || !PyObject_TypeCheck(args[0], &NodeBase_Type)) {
+        PyErr_SetString(PyExc_TypeError, "step_back takes a node, a gradient and a place");
+        return NULL;
+    }
+    Node *node = (Node *)args[0];
+    PyObject *results = step_back_of(node, args[1], NULL, NULL);
+    if (results && args[2] != Py_None && holds_arrays(node->saved) && let_go(node, args[2]) < 0) Py_CLEAR(results);
+    return results || PyErr_Occurred() ? results : Py_NewRef(Py_None);
 }
 
 static PyMethodDef back_methods[] = {

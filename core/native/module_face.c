@@ -12,6 +12,7 @@ static int casting; /* how many threads have autocast on, times the devices it i
 typedef struct {
     PyObject_HEAD vectorcallfunc vectorcall;
     PyObject *function, *casts, *op;
+    PyObject *hot; /* an elementwise op's, or NULL */
     int front; /* which, -1 without */
     Quick quick; /* of views and joins, or NULL */
 } Face;
@@ -20,6 +21,10 @@ int face_casting(void) { return casting; }
 
 static PyObject *face_call(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject *names) {
     Face *self = (Face *)callable;
+    if (self->hot && !casting && !names) {
+        PyObject *result = hot_try(self->hot, args, PyVectorcall_NARGS(nargsf));
+        if (result || PyErr_Occurred()) return result;
+    }
     if (self->front >= 0 && !casting) {
         PyObject *result = front_try(self->front, self->op, args, nargsf, names);
         if (result || PyErr_Occurred()) return result;
@@ -32,15 +37,16 @@ static PyObject *face_call(PyObject *callable, PyObject *const *args, size_t nar
 }
 
 static PyObject *face_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
-    static char *names[] = {"function", "casts", "op", "name", NULL};
-    PyObject *function, *casts, *op = Py_None, *name = NULL;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|OU", names, &function, &casts, &op, &name)) return NULL;
+    static char *names[] = {"function", "casts", "op", "name", "hot", NULL};
+    PyObject *function, *casts, *op = Py_None, *name = NULL, *hot = Py_None;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|OUO", names, &function, &casts, &op, &name, &hot)) return NULL;
     Face *self = (Face *)type->tp_alloc(type, 0);
     if (!self) return NULL;
     self->vectorcall = face_call;
     self->function = Py_NewRef(function);
     self->casts = Py_NewRef(casts);
     self->op = Py_NewRef(op);
+    self->hot = Py_IS_TYPE(hot, &Hot_Type) ? Py_NewRef(hot) : NULL;
     self->front = name ? front_of(op, name) : -1;
     self->quick = name ? quick_named(PyUnicode_AsUTF8(name)) : NULL;
     return (PyObject *)self;
@@ -57,6 +63,7 @@ static int face_clear(PyObject *self) {
     Py_CLEAR(((Face *)self)->function);
     Py_CLEAR(((Face *)self)->casts);
     Py_CLEAR(((Face *)self)->op);
+    Py_CLEAR(((Face *)self)->hot);
     return 0;
 }
 

@@ -6,17 +6,25 @@
 
 static const ptrdiff_t tensor_fields[] = {offsetof(Tensor, array), offsetof(Tensor, kind), offsetof(Tensor, node),
                                           offsetof(Tensor, storage), offsetof(Tensor, base), offsetof(Tensor, way),
-                                          offsetof(Tensor, rule), offsetof(Tensor, undo)};
+                                          offsetof(Tensor, rule), offsetof(Tensor, undo), offsetof(Tensor, grad)};
 static const ptrdiff_t node_fields[] = {
     offsetof(Node, op),     offsetof(Node, edges),     offsetof(Node, kind),
     offsetof(Node, code),   offsetof(Node, nrs),       offsetof(Node, in_shapes), offsetof(Node, out_meta),
     offsetof(Node, params), offsetof(Node, versions),  offsetof(Node, saved),
-    offsetof(Node, storages)};
-enum { TENSOR_FIELDS = 8, NODE_FIELDS = 11, PARAMS = 7, SAVED = 9 }; /* params, saved and storages start as () */
+    offsetof(Node, storages), offsetof(Node, freed)};
+enum { TENSOR_FIELDS = 9, NODE_FIELDS = 12 };
 
 #define FIELD(object, offset) (*(PyObject **)((char *)(object) + (offset)))
 
-static PyObject *empty_tuple;
+enum { SPARE = 256 };
+
+static PyObject *empty_tuple, *name_told_grad;
+static PyTypeObject *tensor_class, *node_class; /* core's own, once they are there */
+static PyObject *spare_tensors[SPARE], *spare_nodes[SPARE];
+static int tensors_spare, nodes_spare;
+
+/* So many references to None at once: counting them one by one is a chain of writes to one place. */
+static void add_none(Py_ssize_t count) { Py_SET_REFCNT(Py_None, Py_REFCNT(Py_None) + count); }
 
 static int traverse(PyObject *self, const ptrdiff_t *fields, int count, visitproc visit, void *arg) {
     for (int k = 0; k < count; k++) Py_VISIT(FIELD(self, fields[k]));
@@ -24,50 +32,165 @@ static int traverse(PyObject *self, const ptrdiff_t *fields, int count, visitpro
 }
 
 static void clear(PyObject *self, const ptrdiff_t *fields, int count) {
+    Py_ssize_t nones = 0;
     for (int k = 0; k < count; k++) {
         PyObject *held = FIELD(self, fields[k]);
         FIELD(self, fields[k]) = NULL;
-        Py_XDECREF(held);
+        if (held == Py_None) nones++;
+        else Py_XDECREF(held);
     }
+    add_none(-nones);
+}
+
+static void fill_tensor(Tensor *t, PyObject *array, PyObject *kind) {
+    t->array = array;
+    t->kind = Py_NewRef(kind);
+    t->node = t->storage = t->base = t->way = t->rule = t->undo = t->grad = Py_None;
+    t->dict = t->weakrefs = NULL;
+    t->nr = 0;
+    t->requires_grad = 0;
+    add_none(7);
+}
+
+static void fill_node(Node *node) {
+    node->op = node->edges = node->kind = node->code = node->nrs = node->in_shapes = node->out_meta = node->versions =
+        Py_None;
+    node->params = Py_NewRef(empty_tuple);
+    node->saved = Py_NewRef(empty_tuple);
+    node->storages = Py_NewRef(empty_tuple);
+    node->freed = Py_NewRef(Py_False);
+    node->dict = node->weakrefs = NULL;
+    node->lasti = 0;
+    node->special = 0;
+    node->number = 0;
+    add_none(8);
 }
 
 PyObject *tensor_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
     (void)args, (void)kwargs;
     PyObject *self = type->tp_alloc(type, 0);
-    if (self)
-        for (int k = 0; k < TENSOR_FIELDS; k++) FIELD(self, tensor_fields[k]) = Py_NewRef(Py_None);
+    if (self) fill_tensor((Tensor *)self, Py_NewRef(Py_None), Py_None);
     return self;
 }
 
 PyObject *node_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
     (void)args, (void)kwargs;
     PyObject *self = type->tp_alloc(type, 0);
-    if (self)
-        for (int k = 0; k < NODE_FIELDS; k++)
-            FIELD(self, node_fields[k]) =
-                Py_NewRef(k == PARAMS || k >= SAVED ? empty_tuple : Py_None);
+    if (self) fill_node((Node *)self);
     return self;
 }
 
+Tensor *tensor_over(PyObject *array, PyObject *kind) {
+    if (!array) return NULL;
+    if (!tensors_spare) {
+        PyObject *self = tensor_class->tp_alloc(tensor_class, 0);
+        if (self) fill_tensor((Tensor *)self, array, kind);
+        else Py_DECREF(array);
+        return (Tensor *)self;
+    }
+    PyObject *self = PyObject_Init(spare_tensors[--tensors_spare], tensor_class);
+    fill_tensor((Tensor *)self, array, kind);
+    PyObject_GC_Track(self);
+    return (Tensor *)self;
+}
+
+Node *node_made(void) {
+    if (!nodes_spare) return (Node *)node_new(node_class, NULL, NULL);
+    PyObject *self = PyObject_Init(spare_nodes[--nodes_spare], node_class);
+    fill_node((Node *)self);
+    PyObject_GC_Track(self);
+    return (Node *)self;
+}
+
+static long long newest;
+
+long long next_number(void) { return ++newest; }
+
+void node_begin(Node *node, PyObject *edges, PyObject *op, PyObject *kind, PyObject *params) {
+    add_none(-3);
+    node->edges = edges;
+    node->op = Py_NewRef(op);
+    node->kind = Py_NewRef(kind);
+    if (params) Py_SETREF(node->params, Py_NewRef(params));
+}
+
 static int tensor_traverse(PyObject *self, visitproc visit, void *arg) {
+    Py_VISIT(((Tensor *)self)->dict);
     return traverse(self, tensor_fields, TENSOR_FIELDS, visit, arg);
 }
 static int node_traverse(PyObject *self, visitproc visit, void *arg) {
+    Py_VISIT(((Node *)self)->dict);
     return traverse(self, node_fields, NODE_FIELDS, visit, arg);
 }
-static int tensor_clear(PyObject *self) { return clear(self, tensor_fields, TENSOR_FIELDS), 0; }
-static int node_clear(PyObject *self) { return clear(self, node_fields, NODE_FIELDS), 0; }
 
-/* Chains of nodes may be long: the subclass's own deallocator keeps the recursion short. */
-static void tensor_dealloc(PyObject *self) {
+static int tensor_clear(PyObject *self) {
+    Tensor *t = (Tensor *)self;
+    PyObject *array = t->array;
+    t->array = NULL;
+    Py_CLEAR(t->dict);
+    clear(self, tensor_fields, TENSOR_FIELDS);
+    if (array) array_let_go(array);
+    return 0;
+}
+
+static int node_clear(PyObject *self) {
+    Node *node = (Node *)self;
+    PyObject *saved = node->saved;
+    if (saved && Py_REFCNT(saved) == 1 && PyTuple_CheckExact(saved)) saved_let_go(saved);
+    Py_CLEAR(node->dict);
+    clear(self, node_fields, NODE_FIELDS);
+    return 0;
+}
+
+static void tensor_empty(PyObject *self) {
     PyObject_GC_UnTrack(self);
+    if (((Tensor *)self)->weakrefs) PyObject_ClearWeakRefs(self);
     tensor_clear(self);
+}
+static void node_empty(PyObject *self) {
+    PyObject_GC_UnTrack(self);
+    if (((Node *)self)->weakrefs) PyObject_ClearWeakRefs(self);
+    node_clear(self);
+}
+
+/* Chains of nodes may be long: between two of them is a tuple of edges, whose deallocator keeps the recursion short. */
+static void tensor_dealloc(PyObject *self) {
+    tensor_empty(self);
     Py_TYPE(self)->tp_free(self);
 }
 static void node_dealloc(PyObject *self) {
-    PyObject_GC_UnTrack(self);
-    node_clear(self);
+    node_empty(self);
     Py_TYPE(self)->tp_free(self);
+}
+
+/* Of core's own classes, in place of Python's general deallocator, which also calls them for a subclass's instance. */
+static void let_go(PyObject *self, PyTypeObject *class, void (*empty)(PyObject *), PyObject **spare, int *count) {
+    PyTypeObject *type = Py_TYPE(self);
+    if (type == class && class->tp_finalize && PyObject_CallFinalizerFromDealloc(self) < 0) return;
+    empty(self);
+    if (type == class && *count < SPARE) spare[(*count)++] = self;
+    else type->tp_free(self);
+    Py_DECREF(type);
+}
+static void core_tensor_dealloc(PyObject *self) {
+    let_go(self, tensor_class, tensor_empty, spare_tensors, &tensors_spare);
+}
+static void core_node_dealloc(PyObject *self) {
+    let_go(self, node_class, node_empty, spare_nodes, &nodes_spare);
+}
+
+/* Whether a class adds no fields, so that its instances are what is made here. */
+static int is_bare(PyTypeObject *class, PyTypeObject *base) {
+    return class->tp_base == base && class->tp_basicsize == base->tp_basicsize && !class->tp_itemsize &&
+           class->tp_dictoffset == base->tp_dictoffset;
+}
+
+void fields_know(PyTypeObject *tensor_type, PyTypeObject *node_type) {
+    if (tensor_class) return; /* spare ones are of the classes that were there first */
+    tensor_class = (PyTypeObject *)Py_NewRef((PyObject *)tensor_type);
+    node_class = (PyTypeObject *)Py_NewRef((PyObject *)node_type);
+    if (is_bare(tensor_type, &TensorBase_Type)) tensor_type->tp_dealloc = core_tensor_dealloc;
+    if (is_bare(node_type, &NodeBase_Type)) node_type->tp_dealloc = core_node_dealloc;
 }
 
 static PyMemberDef tensor_members[] = {
@@ -78,6 +201,7 @@ static PyMemberDef tensor_members[] = {
     {"_base", T_OBJECT_EX, offsetof(Tensor, base), 0, "of a view: the tensor that it views"},
     {"_rule", T_OBJECT_EX, offsetof(Tensor, rule), 0, "why a view must not be written in place, or None"},
     {"_undo", T_OBJECT_EX, offsetof(Tensor, undo), 0, "what takes back the shapes that squeeze_ and its kin gave, or None"},
+    {"_grad", T_OBJECT_EX, offsetof(Tensor, grad), 0, "the gradient, or None"},
     {"_nr", T_PYSSIZET, offsetof(Tensor, nr), 0, "which output of the node"},
     {"_requires_grad", T_BOOL, offsetof(Tensor, requires_grad), 0, "whether a gradient is wanted"},
     {0},
@@ -96,6 +220,7 @@ static PyMemberDef node_members[] = {
     {"nrs", T_OBJECT_EX, offsetof(Node, nrs), 0, "which output of each edge's node, where not 0"},
     {"in_shapes", T_OBJECT_EX, offsetof(Node, in_shapes), 0, "where the op broadcast its inputs"},
     {"out_meta", T_OBJECT_EX, offsetof(Node, out_meta), 0, "shapes and kinds, of ops with several outputs"},
+    {"freed", T_OBJECT_EX, offsetof(Node, freed), 0, "who let go of what was saved: a place, True, or False"},
     {"versions", T_OBJECT_EX, offsetof(Node, versions), 0, "of the storages, where not all 0"},
     {0},
 };
@@ -121,13 +246,29 @@ static int node_set_params(PyObject *self, PyObject *value, void *ignored) {
     return set_field(self, value, offsetof(Node, params));
 }
 
+/* Python says what is strange: a gradient asked of a tensor that keeps none, or one of another shape. */
+static PyObject *tensor_get_grad(PyObject *self, void *ignored) {
+    Tensor *t = (Tensor *)self;
+    if (!t->grad) return PyErr_Format(PyExc_AttributeError, "the tensor is being let go of");
+    return t->grad != Py_None || t->node == Py_None ? Py_NewRef(t->grad) : PyObject_GetAttr(self, name_told_grad);
+}
+
+static int tensor_set_grad(PyObject *self, PyObject *value, void *ignored) {
+    if (value != Py_None) return PyObject_SetAttr(self, name_told_grad, value);
+    Py_XSETREF(((Tensor *)self)->grad, Py_NewRef(Py_None));
+    return 0;
+}
+
 /* What C keeps in a form of its own until somebody asks. */
 static PyGetSetDef tensor_getset[] = {
+    {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, NULL, NULL},
+    {"grad", tensor_get_grad, tensor_set_grad, "The gradient accumulated by `backward()`, or None.", NULL},
     {"_way", tensor_get_way, tensor_set_way, "of a view: the steps from its base to it", NULL},
     {0},
 };
 
 static PyGetSetDef node_getset[] = {
+    {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, NULL, NULL},
     {"params", node_get_params, node_set_params, "the op's parameters", NULL},
     {0},
 };
@@ -145,6 +286,9 @@ PyTypeObject TensorBase_Type = {
     .tp_clear = tensor_clear,
     .tp_members = tensor_members,
     .tp_getset = tensor_getset,
+    .tp_as_number = &tensor_operators,
+    .tp_dictoffset = offsetof(Tensor, dict),
+    .tp_weaklistoffset = offsetof(Tensor, weakrefs),
 };
 
 PyTypeObject NodeBase_Type = {
@@ -158,10 +302,49 @@ PyTypeObject NodeBase_Type = {
     .tp_clear = node_clear,
     .tp_members = node_members,
     .tp_getset = node_getset,
+    .tp_dictoffset = offsetof(Node, dict),
+    .tp_weaklistoffset = offsetof(Node, weakrefs),
+};
+
+/* -- version counters ----------------------------------------------------------------------------------------------- */
+
+static void storage_dealloc(PyObject *self) {
+    Py_XDECREF(((Storage *)self)->write);
+    Py_TYPE(self)->tp_free(self);
+}
+
+static PyMemberDef storage_members[] = {
+    {"version", T_LONG, offsetof(Storage, version), 0, "how often the memory was written in place"},
+    {"write", T_OBJECT, offsetof(Storage, write), 0, "the last such write: the op and its place, or None"},
+    {0},
+};
+
+PyTypeObject StorageBase_Type = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "core.native._native.StorageBase",
+    .tp_doc = "The fields of every version counter.",
+    .tp_basicsize = sizeof(Storage),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
+    .tp_new = PyType_GenericNew,
+    .tp_dealloc = storage_dealloc,
+    .tp_members = storage_members,
+};
+
+/* -- the module's part ---------------------------------------------------------------------------------------------- */
+
+static PyObject *py_next_number(PyObject *module, PyObject *ignored) { return PyLong_FromLongLong(next_number()); }
+
+static PyObject *py_newest(PyObject *module, PyObject *ignored) { return PyLong_FromLongLong(newest); }
+
+static PyMethodDef field_methods[] = {
+    {"next_number", py_next_number, METH_NOARGS, "next_number()\n--\n\nThe number of a node that is made now."},
+    {"newest", py_newest, METH_NOARGS, "newest()\n--\n\nThe number of the node made last."},
+    {0},
 };
 
 int fields_setup(PyObject *module) {
-    if (!(empty_tuple = PyTuple_New(0)) || PyType_Ready(&TensorBase_Type) < 0 || PyType_Ready(&NodeBase_Type) < 0)
+    if (!(empty_tuple = PyTuple_New(0)) || !(name_told_grad = PyUnicode_InternFromString("_told_grad")) || PyType_Ready(&TensorBase_Type) < 0 || PyType_Ready(&NodeBase_Type) < 0 ||
+        PyType_Ready(&StorageBase_Type) < 0 || PyModule_AddFunctions(module, field_methods) < 0 ||
+        PyModule_AddObjectRef(module, "StorageBase", (PyObject *)&StorageBase_Type) < 0)
         return -1;
     if (PyModule_AddObjectRef(module, "TensorBase", (PyObject *)&TensorBase_Type) < 0) return -1;
     return PyModule_AddObjectRef(module, "NodeBase", (PyObject *)&NodeBase_Type);

@@ -168,8 +168,7 @@ PyObject *front_try(int which, PyObject *op, PyObject *const *args, size_t nargs
     PyObject *given[MOST_GIVEN] = {0}, **names = fronts[which].names;
     int most = 0;
     while (most < MOST_GIVEN && names[most]) most++;
-    if (count > most || !lent.tensor_type || truth_of(lent.observe, lent.observers)) return NULL;
-    if (mode_of(lent.batch) != Py_None) return NULL;
+    if (count > most || !lent.tensor_type || observed_now() || batching_now()) return NULL;
     for (Py_ssize_t k = 0; k < count; k++) given[k] = args[k];
     for (Py_ssize_t k = 0; k < named; k++) {
         int at = 0;

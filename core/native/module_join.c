@@ -149,13 +149,8 @@ static PyObject *join(PyObject *const *args, Py_ssize_t count, PyObject *names, 
         wanted |= joined.tensors[k]->requires_grad;
     }
     PyObject *array = copied(&joined, added);
-    Tensor *out = array ? (Tensor *)tensor_new(lent.tensor_type, NULL, NULL) : NULL;
-    if (out) {
-        Py_SETREF(out->array, Py_NewRef(array));
-        Py_SETREF(out->kind, Py_NewRef(joined.tensors[0]->kind));
-        if (wanted && record(&joined, out, op) < 0) Py_CLEAR(out);
-    }
-    Py_XDECREF(array);
+    Tensor *out = tensor_over(array, joined.tensors[0]->kind);
+    if (out && wanted && record(&joined, out, op) < 0) Py_CLEAR(out);
     return (PyObject *)out;
 }
 

@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "graph.h"
 #include "map.h"
 
 typedef struct {
@@ -166,10 +167,21 @@ static void execute(map_call *call) {
     Py_END_ALLOW_THREADS
 }
 
+enum { SMALL = 1024, WIDEST = 8, SHORT = 32 }; /* items of what one thread does in one go; of a row that is short */
+
 /* All inputs contiguous and of one shape: nothing to order or to merge. */
 static PyObject *call_plain(const map_kernel *kernel, operands *ops, PyArrayObject *first) {
     PyObject *out = new_array(type_number(kernel->out_type), PyArray_NDIM(first), PyArray_DIMS(first), NULL);
     if (!out) return NULL;
+    int small = PyArray_SIZE(first) <= SMALL && PyArray_SIZE(first) * kernel->cost < GIL_COST;
+    for (int k = 0; k < kernel->n_in; k++) small &= ops->array[k] != NULL;
+    if (small) { /* as map_run does it in the end, with as many items a call */
+        char *ptr[MAP_MAX_IN + 1];
+        for (int k = 0; k < kernel->n_in; k++) ptr[k] = PyArray_BYTES(ops->array[k]);
+        ptr[kernel->n_in] = PyArray_BYTES((PyArrayObject *)out);
+        if (PyArray_SIZE(first)) kernel->fn(ptr, PyArray_SIZE(first), ops->params);
+        return out;
+    }
     map_call call;
     call.kernel = kernel;
     call.params = ops->params;
@@ -188,6 +200,31 @@ static PyObject *call_plain(const map_kernel *kernel, operands *ops, PyArrayObje
         map_run(&call);
         Py_END_ALLOW_THREADS
     }
+    return out;
+}
+
+/* A small contiguous array and another that stands for each of its last dimensions (a bias), which is written out in
+   full: as map_run does it with rows that are short. NULL without an exception where the call is another. */
+static PyObject *call_repeated(const map_kernel *kernel, operands *ops) {
+    if (kernel->n_in != 2 || !ops->array[0] || !ops->array[1]) return NULL;
+    const int whole = PyArray_NDIM(ops->array[1]) > PyArray_NDIM(ops->array[0]);
+    PyArrayObject *large = ops->array[whole], *row = ops->array[!whole];
+    const int ndim = PyArray_NDIM(large), own = PyArray_NDIM(row);
+    const npy_intp n = PyArray_SIZE(large), inner = PyArray_SIZE(row), item = PyArray_ITEMSIZE(row);
+    if (own < 1 || own >= ndim || n > SMALL || inner < 2 || inner >= SHORT || n * kernel->cost >= GIL_COST ||
+        !PyArray_IS_C_CONTIGUOUS(large) || !PyArray_IS_C_CONTIGUOUS(row) || n == inner ||
+        !PyArray_CompareLists(PyArray_DIMS(large) + (ndim - own), PyArray_DIMS(row), own))
+        return NULL;
+    PyObject *out = new_array(type_number(kernel->out_type), ndim, PyArray_DIMS(large), NULL);
+    if (!out || !n) return out;
+    _Alignas(64) char repeated[SMALL * WIDEST];
+    for (npy_intp at = 0; at < n; at += inner)
+        memcpy(repeated + at * item, PyArray_BYTES(row), (size_t)(inner * item));
+    char *ptr[3];
+    ptr[whole] = PyArray_BYTES(large);
+    ptr[!whole] = repeated;
+    ptr[2] = PyArray_BYTES((PyArrayObject *)out);
+    kernel->fn(ptr, n, ops->params);
     return out;
 }
 
@@ -231,7 +268,7 @@ static PyObject *call_general(const map_kernel *kernel, operands *ops, PyArrayOb
     return result;
 }
 
-static PyObject *map_vectorcall(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *kwnames) {
+PyObject *map_vectorcall(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *kwnames) {
     const map_kernel *kernel = ((Map *)self)->kernel;
     if (kwnames && PyTuple_GET_SIZE(kwnames))
         return PyErr_Format(PyExc_TypeError, "%s takes no keyword arguments", kernel->name);
@@ -245,7 +282,8 @@ static PyObject *map_vectorcall(PyObject *self, PyObject *const *args, size_t na
         plain = PyArray_IS_C_CONTIGUOUS(array) && (!first || same_shape(first, array));
         if (!first) first = array;
     }
-    PyObject *out = plain && first ? call_plain(kernel, &ops, first) : call_general(kernel, &ops, NULL);
+    PyObject *out = plain && first ? call_plain(kernel, &ops, first) : call_repeated(kernel, &ops);
+    if (!out && !PyErr_Occurred()) out = call_general(kernel, &ops, NULL);
     drop(kernel, &ops);
     return out;
 }

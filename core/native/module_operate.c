@@ -134,24 +134,18 @@ static int record(Structured *self, Tensor *out, PyObject *const *given, PyObjec
     if (!mask) return 0;
     PyObject *layout = layout_for(self, mask);
     if (!layout || (!*params && !(*params = params_of(self, values)))) return -1;
-    Node *node = (Node *)node_new(lent.node_type, NULL, NULL);
+    Node *node = node_made();
     if (!node) return -1;
-    PyObject *edges = PyTuple_New(count), *number = NULL;
+    PyObject *edges = PyTuple_New(count);
     if (!edges) goto fail;
     for (Py_ssize_t k = 0; k < count; k++) {
         Tensor *t = (Tensor *)given[k];
         PyObject *e = !(mask >> k & 1) ? Py_None : t->node != Py_None ? t->node : (PyObject *)t;
         PyTuple_SET_ITEM(edges, k, Py_NewRef(e));
     }
-    Py_SETREF(node->edges, edges);
-    Py_SETREF(node->op, Py_NewRef(self->op));
-    Py_SETREF(node->kind, Py_NewRef(out->kind));
-    Py_SETREF(node->params, Py_NewRef(*params));
-    number = PyObject_CallNoArgs(lent.next_number);
-    if (!number) goto fail;
-    node->number = PyLong_AsLongLong(number);
-    Py_DECREF(number);
-    if (user_place((PyFrameObject *)Py_XNewRef((PyObject *)PyEval_GetFrame()), node) < 0) goto fail;
+    node_begin(node, edges, self->op, out->kind, *params);
+    node->number = next_number();
+    if (user_place(node) < 0) goto fail;
     if (numbered) {
         PyObject *nrs = PyTuple_New(count);
         if (!nrs) goto fail;
@@ -267,10 +261,9 @@ static PyObject *finish(Structured *self, PyObject *const *given, Py_ssize_t cou
 
 /* Whether the ops run plainly: nobody observes, and not over batches. -1 on an error. */
 static int alone(void) {
-    int busy = truth_of(lent.observe, lent.observers);
-    if (busy) return busy < 0 ? -1 : 0;
-    PyObject *batch = mode_of(lent.batch);
-    return batch ? batch == Py_None : -1;
+    int busy = observed_now();
+    if (!busy) busy = batching_now();
+    return busy < 0 ? -1 : !busy;
 }
 
 /* Whether a kind is of the CPU; the one asked for last is known. -1 on an error. */
@@ -326,9 +319,7 @@ static PyObject *operate(Structured *self, PyObject *const *given, size_t nargsf
     Tensor *out = NULL;
     if (!results) goto done;
     PyObject *array = PyTuple_Check(results) && PyTuple_GET_SIZE(results) ? PyTuple_GET_ITEM(results, 0) : results;
-    int active = truth_of(lent.saving, lent.active);
-    PyObject *enabled = active < 0 ? NULL : mode_of(lent.enabled);
-    int recording = enabled ? PyObject_IsTrue(enabled) : -1;
+    int active = saving_now(), recording = active < 0 ? -1 : recording_now();
     if (recording < 0) goto done;
     int usual = !active && PyArray_CheckExact(array) &&
                 PyArray_DESCR((PyArrayObject *)array) == PyArray_DESCR((PyArrayObject *)first->array);
@@ -337,10 +328,8 @@ static PyObject *operate(Structured *self, PyObject *const *given, size_t nargsf
         out = (Tensor *)finish(self, given, count, params, results);
         goto done;
     }
-    out = (Tensor *)tensor_new(lent.tensor_type, NULL, NULL);
+    out = tensor_over(Py_NewRef(array), first->kind);
     if (!out) goto done;
-    Py_SETREF(out->array, Py_NewRef(array));
-    Py_SETREF(out->kind, Py_NewRef(first->kind));
     if (self->view) {
         int left = mark_view((PyObject *)self, first, out, params, recording);
         if (left < 0) Py_CLEAR(out);

@@ -282,7 +282,7 @@ static const struct {
     const char *name;
     Quick quick;
 } forms[] = {FORMS(ROW){"view", quick_reshape}, {"_T", quick_t}, {"_mT", quick_mT}, {"cat", quick_cat}, {"stack", quick_stack},
-             {"contiguous", quick_contiguous}};
+             {"contiguous", quick_contiguous}, {"backward", quick_backward}};
 
 Quick quick_named(const char *name) {
     if (!name) return NULL;

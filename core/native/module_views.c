@@ -187,18 +187,16 @@ int save_shape(Node *node, PyObject *shape) {
 }
 
 Node *node_of(Step *step, PyObject *kind, Py_ssize_t edges) {
-    Node *node = (Node *)node_new(lent.node_type, NULL, NULL);
-    if (!node) return NULL;
-    Py_SETREF(node->op, Py_NewRef(ops[step->op].op));
-    Py_SETREF(node->kind, Py_NewRef(kind));
-    Py_SETREF(node->params, Py_NewRef(step));
-    PyObject *all = PyTuple_New(edges), *number = PyObject_CallNoArgs(lent.next_number);
-    for (Py_ssize_t k = 0; all && k < edges; k++) PyTuple_SET_ITEM(all, k, Py_NewRef(Py_None));
-    if (all) Py_SETREF(node->edges, all);
-    if (number) node->number = PyLong_AsLongLong(number);
-    Py_XDECREF(number);
-    if (!all || !number || user_place((PyFrameObject *)Py_XNewRef((PyObject *)PyEval_GetFrame()), node) < 0)
-        Py_CLEAR(node);
+    Node *node = node_made();
+    PyObject *all = node ? PyTuple_New(edges) : NULL;
+    if (!all) {
+        Py_XDECREF(node);
+        return NULL;
+    }
+    for (Py_ssize_t k = 0; k < edges; k++) PyTuple_SET_ITEM(all, k, Py_NewRef(Py_None));
+    node_begin(node, all, ops[step->op].op, kind, (PyObject *)step);
+    node->number = next_number();
+    if (user_place(node) < 0) Py_CLEAR(node);
     return node;
 }
 
@@ -242,25 +240,16 @@ fail:
 /* -- the call ------------------------------------------------------------------------------------------------------- */
 
 PyObject *array_over(PyArrayObject *a, const Layout *to) {
-    PyArray_Descr *descr = PyArray_DESCR(a);
-    Py_INCREF(descr);
-    PyObject *array = PyArray_NewFromDescr(&PyArray_Type, descr, to->ndim, to->shape, to->strides, to->data,
-                                           to->read_only ? 0 : PyArray_FLAGS(a) & NPY_ARRAY_WRITEABLE, NULL);
-    if (array && PyArray_SetBaseObject((PyArrayObject *)array, Py_NewRef(a)) < 0) Py_CLEAR(array);
-    return array;
+    const int flags = to->read_only ? 0 : PyArray_FLAGS(a) & NPY_ARRAY_WRITEABLE;
+    return view_over(a, to->ndim, to->shape, to->strides, to->data, flags);
 }
 
 int quick_now(void) {
-    int busy = lent.tensor_type ? truth_of(lent.observe, lent.observers) : 1;
-    if (!busy) busy = truth_of(lent.saving, lent.active);
-    if (busy) return busy < 0 ? -1 : 0;
-    PyObject *batch = mode_of(lent.batch);
-    return batch ? batch == Py_None : -1;
-}
-
-int recording_now(void) {
-    PyObject *enabled = mode_of(lent.enabled);
-    return enabled ? PyObject_IsTrue(enabled) : -1;
+    if (!lent.tensor_type) return 0;
+    int busy = observed_now();
+    if (!busy) busy = saving_now();
+    if (!busy) busy = batching_now();
+    return busy < 0 ? -1 : !busy;
 }
 
 int on_cpu(Tensor *t) {
@@ -286,10 +275,8 @@ PyObject *view_by(Parser parse, PyObject *const *args, Py_ssize_t count, PyObjec
     if (recording < 0 || (recording && up_to_date(x) < 0)) return NULL;
     PyObject *array = array_over(a, &to);
     Step *step = array ? step_new(to.op, to.key, to.count, to.numbers) : NULL;
-    Tensor *out = step ? (Tensor *)tensor_new(lent.tensor_type, NULL, NULL) : NULL;
+    Tensor *out = step ? tensor_over(Py_NewRef(array), x->kind) : NULL;
     if (out) {
-        Py_SETREF(out->array, Py_NewRef(array));
-        Py_SETREF(out->kind, Py_NewRef(x->kind));
         if (link_to(x, out, step, recording) < 0 || (recording && x->requires_grad && record(out, x, step) < 0))
             Py_CLEAR(out);
     }

@@ -1,51 +1,107 @@
-/* The engine's loop over plain graphs: the node of the highest number next, its gradients by `step` and `step_back`, or
-   by Python where it is not so plain; what arrives at leaves is gathered for the end. core.autograd.engine has the same
-   in Python, for everything else that may be asked of a backward pass. */
-#include "graph.h"
+/* The engine's loop over plain graphs: the node of the highest number next, its gradients by `step_of`, `step_back_of`
+   and `quick_back`, or by Python where it is not so plain; what arrives at leaves is gathered for the end.
+   core.autograd.engine has the same in Python, for everything else that may be asked of a backward pass. */
+#include "walk.h"
 
-#include <stddef.h>
+/* -- entries: nodes and leaves, each with the gradient gathered for it so far ----------------------------------------- */
 
-typedef struct {
-    long long *numbers; /* of the nodes that wait: a heap, the highest on top */
-    Py_ssize_t count, room;
-    PyObject *waiting, *leaves;      /* number or address -> [node or leaf, gradient, True once the sum is our own] */
-    PyObject *other, *quiet, *plus;  /* Python's part: a node's gradients, NumPy's warnings off, a sum */
-    int quieted;
-} Walk;
+static size_t place_in(const Walk *walk, const PyObject *what) {
+    size_t at = ((size_t)what >> 4) * 0x9E3779B1u & walk->mask;
+    while (walk->table[at] >= 0 && walk->entries[walk->table[at]].what != what) at = (at + 1) & walk->mask;
+    return at;
+}
 
-static int push(Walk *walk, long long number) {
-    if (walk->count == walk->room) {
-        Py_ssize_t room = walk->room ? 2 * walk->room : 64;
-        long long *numbers = PyMem_Realloc(walk->numbers, sizeof *numbers * (size_t)room);
-        if (!numbers) return PyErr_NoMemory(), -1;
-        walk->numbers = numbers;
-        walk->room = room;
+/* Twice the room; the first entries lie in the walk itself. */
+static int grow(Walk *walk) {
+    const Py_ssize_t room = 2 * walk->room;
+    Entry *entries = PyMem_Malloc(sizeof *entries * (size_t)room);
+    Py_ssize_t *table = PyMem_Malloc(sizeof *table * 2 * (size_t)room);
+    Waiting *heap = PyMem_Malloc(sizeof *heap * (size_t)room);
+    if (!entries || !table || !heap) {
+        PyMem_Free(entries);
+        PyMem_Free(table);
+        PyMem_Free(heap);
+        PyErr_NoMemory();
+        return -1;
     }
-    Py_ssize_t at = walk->count++;
-    for (; at && walk->numbers[(at - 1) / 2] < number; at = (at - 1) / 2) walk->numbers[at] = walk->numbers[(at - 1) / 2];
-    walk->numbers[at] = number;
+    memcpy(entries, walk->entries, sizeof *entries * (size_t)walk->count);
+    memcpy(heap, walk->heap, sizeof *heap * (size_t)walk->waiting);
+    walk_free(walk);
+    walk->entries = entries;
+    walk->heap = heap;
+    walk->table = table;
+    walk->room = room;
+    walk->mask = 2 * (size_t)room - 1;
+    for (size_t k = 0; k <= walk->mask; k++) table[k] = -1;
+    for (Py_ssize_t k = 0; k < walk->count; k++)
+        if (entries[k].what) table[place_in(walk, entries[k].what)] = k; /* nodes that ran are not asked for again */
     return 0;
 }
 
-static long long pop(Walk *walk) {
-    long long top = walk->numbers[0], last = walk->numbers[--walk->count];
-    Py_ssize_t at = 0;
-    for (Py_ssize_t child; (child = 2 * at + 1) < walk->count; at = child) {
-        if (child + 1 < walk->count && walk->numbers[child + 1] > walk->numbers[child]) child++;
-        if (walk->numbers[child] <= last) break;
-        walk->numbers[at] = walk->numbers[child];
+void walk_begin(Walk *walk) {
+    walk->entries = walk->first_entries;
+    walk->heap = walk->first_heap;
+    walk->table = walk->first_table;
+    walk->room = WALK_FIRST;
+    walk->mask = 2 * WALK_FIRST - 1;
+    walk->count = walk->waiting = 0;
+    walk->python = 0;
+    walk->retain = 0;
+    walk->other = walk->quiet = walk->plus = walk->place = NULL;
+    walk->before = NULL;
+    memset(walk->first_table, -1, sizeof walk->first_table);
+}
+
+void walk_free(Walk *walk) {
+    if (walk->room == WALK_FIRST) return;
+    PyMem_Free(walk->entries);
+    PyMem_Free(walk->heap);
+    PyMem_Free(walk->table);
+}
+
+void walk_end(Walk *walk) {
+    for (Py_ssize_t k = 0; k < walk->count; k++) {
+        Py_XDECREF(walk->entries[k].what);
+        if (walk->entries[k].g) array_let_go(walk->entries[k].g);
     }
-    walk->numbers[at] = last;
+    walk_free(walk);
+    Py_XDECREF(walk->place);
+}
+
+static void push(Walk *walk, long long number, Py_ssize_t entry) {
+    Waiting *heap = walk->heap;
+    Py_ssize_t at = walk->waiting++;
+    for (; at && heap[(at - 1) / 2].number < number; at = (at - 1) / 2) heap[at] = heap[(at - 1) / 2];
+    heap[at] = (Waiting){number, entry};
+}
+
+static Py_ssize_t pop(Walk *walk) {
+    Waiting *heap = walk->heap, last = heap[--walk->waiting];
+    const Py_ssize_t top = heap[0].entry;
+    Py_ssize_t at = 0;
+    for (Py_ssize_t child; (child = 2 * at + 1) < walk->waiting; at = child) {
+        if (child + 1 < walk->waiting && heap[child + 1].number > heap[child].number) child++;
+        if (heap[child].number <= last.number) break;
+        heap[at] = heap[child];
+    }
+    heap[at] = last;
     return top;
 }
 
-/* NumPy is about to compute: a NaN in a gradient is a value, and no warning. */
-static int quieten(Walk *walk) {
-    if (walk->quieted) return 0;
-    PyObject *done = PyObject_CallNoArgs(walk->quiet);
-    Py_XDECREF(done);
-    walk->quieted = done != NULL;
-    return done ? 0 : -1;
+/* -- sums ------------------------------------------------------------------------------------------------------------ */
+
+/* Python is about to run, or NumPy: a NaN in a gradient is a value, and no warning. */
+int walk_python(void *context) {
+    Walk *walk = context;
+    if (walk->python) return 0;
+    if (walk->before && walk->before(walk) < 0) return -1;
+    if (walk->quiet) {
+        PyObject *done = PyObject_CallNoArgs(walk->quiet);
+        if (!done) return -1;
+        Py_DECREF(done);
+    }
+    walk->python = 1;
+    return 0;
 }
 
 /* The sum of two gradients (a new reference): in cached memory where both are plain. */
@@ -54,60 +110,53 @@ static PyObject *sum_of(Walk *walk, PyObject *a, PyObject *b) {
     if (PyArray_CheckExact(a) && PyArray_CheckExact(b)) {
         PyArrayObject *x = (PyArrayObject *)a, *y = (PyArrayObject *)b;
         int type = PyArray_TYPE(x);
-        PyObject *add = type == NPY_FLOAT ? lent.add_float : type == NPY_DOUBLE ? lent.add_double : Py_None;
-        if (add != Py_None && PyArray_TYPE(y) == type && PyArray_NDIM(x) == PyArray_NDIM(y) &&
+        PyObject *sum = type == NPY_FLOAT ? lent.add_float : type == NPY_DOUBLE ? lent.add_double : Py_None;
+        if (sum != Py_None && PyArray_TYPE(y) == type && PyArray_NDIM(x) == PyArray_NDIM(y) &&
             PyArray_CompareLists(PyArray_DIMS(x), PyArray_DIMS(y), PyArray_NDIM(x)))
-            return PyObject_Vectorcall(add, both, 2, NULL);
+            return PyObject_Vectorcall(sum, both, 2, NULL);
     }
-    return quieten(walk) < 0 ? NULL : PyObject_Vectorcall(walk->plus, both, 2, NULL);
+    return walk_python(walk) < 0 ? NULL : PyObject_Vectorcall(walk->plus, both, 2, NULL);
 }
 
 /* Adds a gradient to those that an entry has: the third one and later in place, in the memory of the first sum. */
-static int add(Walk *walk, PyObject *entry, PyObject *g) {
-    PyObject *before = PyList_GET_ITEM(entry, 1), *total;
-    if (PyList_GET_SIZE(entry) == 3) {
-        if (quieten(walk) < 0) return -1;
+static int add(Walk *walk, Py_ssize_t at, PyObject *g) {
+    PyObject *before = walk->entries[at].g, *total;
+    if (walk->entries[at].own) {
+        if (walk_python(walk) < 0) return -1;
         total = PyNumber_InPlaceAdd(before, g);
-        return total ? PyList_SetItem(entry, 1, total) : -1;
+    } else {
+        total = sum_of(walk, before, g);
     }
-    total = sum_of(walk, before, g);
-    if (!total || PyList_SetItem(entry, 1, total) < 0) return -1;
-    return PyList_Append(entry, Py_True);
+    if (!total) return -1;
+    walk->entries[at].own = 1;
+    Py_SETREF(walk->entries[at].g, total);
+    return 0;
 }
 
-/* The entry of a key in a dict (borrowed); made with `what` and `g` where there is none, and then *fresh is 1. */
-static PyObject *entry_for(PyObject *dict, PyObject *key, PyObject *what, PyObject *g, int *fresh) {
-    PyObject *entry = key ? PyDict_GetItemWithError(dict, key) : NULL;
-    *fresh = 0;
-    if (entry || !key || PyErr_Occurred()) return entry;
-    entry = PyList_New(2);
-    if (!entry) return NULL;
-    PyList_SET_ITEM(entry, 0, Py_NewRef(what));
-    PyList_SET_ITEM(entry, 1, Py_NewRef(g));
-    *fresh = 1;
-    int failed = PyDict_SetItem(dict, key, entry);
-    Py_DECREF(entry); /* the dict holds it */
-    return failed ? NULL : entry;
-}
+/* -- the loop -------------------------------------------------------------------------------------------------------- */
 
-static int send(Walk *walk, PyObject *e, Py_ssize_t nr, PyObject *g) {
-    int fresh, leaf = !PyObject_TypeCheck(e, &NodeBase_Type);
+int walk_send(Walk *walk, PyObject *e, Py_ssize_t nr, PyObject *g) {
+    const int leaf = !PyObject_TypeCheck(e, &NodeBase_Type);
     Node *node = (Node *)e;
-    PyObject *key = leaf ? PyLong_FromVoidPtr(e) : PyLong_FromLongLong(node->number);
-    PyObject *entry = entry_for(leaf ? walk->leaves : walk->waiting, key, e, g, &fresh);
-    Py_XDECREF(key);
-    if (!entry) return -1;
-    if (leaf) return fresh ? 0 : add(walk, entry, g);
-    if (node->out_meta == Py_None) return fresh ? push(walk, node->number) : add(walk, entry, g);
-    if (fresh) { /* of several outputs: one gradient each */
-        if (push(walk, node->number) < 0) return -1;
-        Py_ssize_t count = PyObject_Size(node->out_meta);
-        PyObject *slots = count < 0 ? NULL : PyList_New(count);
-        if (!slots) return -1;
-        for (Py_ssize_t k = 0; k < count; k++) PyList_SET_ITEM(slots, k, Py_NewRef(Py_None));
-        if (PyList_SetItem(entry, 1, slots) < 0) return -1;
+    const int many = !leaf && node->out_meta != Py_None;
+    Py_ssize_t at = walk->table[place_in(walk, e)];
+    if (at >= 0 && !many) return add(walk, at, g);
+    if (at < 0) {
+        if (walk->count == walk->room && grow(walk) < 0) return -1;
+        PyObject *first = Py_NewRef(g);
+        if (many) { /* one gradient for each output */
+            Py_ssize_t count = PyObject_Size(node->out_meta);
+            Py_SETREF(first, count < 0 ? NULL : PyList_New(count));
+            if (!first) return -1;
+            for (Py_ssize_t k = 0; k < count; k++) PyList_SET_ITEM(first, k, Py_NewRef(Py_None));
+        }
+        at = walk->count++;
+        walk->table[place_in(walk, e)] = at;
+        walk->entries[at] = (Entry){Py_NewRef(e), first, 0, (char)leaf};
+        if (!leaf) push(walk, node->number, at);
+        if (!many) return 0;
     }
-    PyObject *slots = PyList_GET_ITEM(entry, 1);
+    PyObject *slots = walk->entries[at].g;
     if (!PyList_Check(slots) || nr >= PyList_GET_SIZE(slots)) {
         PyErr_SetString(PyExc_RuntimeError, "a gradient came for an output that its op does not have");
         return -1;
@@ -116,32 +165,37 @@ static int send(Walk *walk, PyObject *e, Py_ssize_t nr, PyObject *g) {
     return now ? PyList_SetItem(slots, nr, now) : -1;
 }
 
+/* The node lets go of what it saved. */
+static int release(Walk *walk, Node *node) {
+    if (walk->retain) return 0;
+    if (!walk->place && !(walk->place = user_place_now())) return -1;
+    return let_go(node, walk->place);
+}
+
 /* The gradients that a node sends on, as a sequence (a new reference). */
-static PyObject *gradients_of(Walk *walk, PyObject *node, PyObject *g, PyObject *freed_at) {
-    if (((Node *)node)->out_meta == Py_None) {
-        PyObject *args[] = {node, g, freed_at};
-        PyObject *results = quick_back((Node *)node, g);
+static PyObject *gradients_of(Walk *walk, Node *node, PyObject *g) {
+    if (node->out_meta == Py_None) {
+        PyObject *results = quick_back(node, g);
         if (results || PyErr_Occurred()) return results;
-        results = graph_step(NULL, args, 3);
-        if (results != Py_None) return results;
-        Py_DECREF(results);
-        if (quieten(walk) < 0) return NULL;
-        results = graph_step_back(NULL, args, 3);
-        if (results != Py_None) return results;
-        Py_DECREF(results);
+        int held = 1;
+        results = step_of(node, g);
+        if (!results && !PyErr_Occurred()) {
+            results = step_back_of(node, g, walk_python, walk);
+            held = results && holds_arrays(node->saved);
+        }
+        if (results && held && release(walk, node) < 0) Py_CLEAR(results);
+        if (results || PyErr_Occurred()) return results;
     }
-    if (quieten(walk) < 0) return NULL;
-    PyObject *both[] = {node, g};
-    PyObject *found = PyObject_Vectorcall(walk->other, both, 2, NULL);
+    if (walk_python(walk) < 0) return NULL;
+    PyObject *both[] = {(PyObject *)node, g};
+    PyObject *found = walk->other ? PyObject_Vectorcall(walk->other, both, 2, NULL) : walk->through(walk, node, g);
     PyObject *results = found ? PySequence_Fast(found, "a node's gradients are no sequence") : NULL;
     Py_XDECREF(found);
     return results;
 }
 
-static int run_node(Walk *walk, PyObject *entry, PyObject *freed_at) {
-    PyObject *object = PyList_GET_ITEM(entry, 0);
-    Node *node = (Node *)object;
-    PyObject *results = gradients_of(walk, object, PyList_GET_ITEM(entry, 1), freed_at);
+static int run_node(Walk *walk, Node *node, PyObject *g) {
+    PyObject *results = gradients_of(walk, node, g);
     if (!results) return -1;
     Py_ssize_t edges = PyTuple_GET_SIZE(node->edges);
     int failed = 0;
@@ -151,10 +205,33 @@ static int run_node(Walk *walk, PyObject *entry, PyObject *freed_at) {
         PyObject *one = PySequence_Fast_GET_ITEM(results, k);
         if (one == Py_None) continue;
         Py_ssize_t nr = PyTuple_Check(node->nrs) ? PyLong_AsSsize_t(PyTuple_GET_ITEM(node->nrs, k)) : 0;
-        failed = send(walk, e, nr, one);
+        failed = walk_send(walk, e, nr, one);
     }
     Py_DECREF(results);
     return failed;
+}
+
+int walk_run(Walk *walk) {
+    int failed = 0;
+    while (!failed && walk->waiting) {
+        Entry *entry = &walk->entries[pop(walk)];
+        PyObject *what = entry->what, *g = entry->g;
+        entry->what = entry->g = NULL; /* it is our own from here */
+        failed = run_node(walk, (Node *)what, g) < 0;
+        array_let_go(g);
+        Py_DECREF(what);
+    }
+    return failed ? -1 : 0;
+}
+
+PyObject *walk_arrived(Entry *entry) {
+    PyObject *list = PyList_New(entry->own ? 3 : 2);
+    if (!list) return NULL;
+    PyList_SET_ITEM(list, 0, Py_NewRef(entry->what));
+    PyList_SET_ITEM(list, 1, entry->g);
+    if (entry->own) PyList_SET_ITEM(list, 2, Py_NewRef(Py_True));
+    entry->g = NULL;
+    return list;
 }
 
 /* walk(starts, freed_at, other, quiet, plus): what arrived at the leaves, as [leaf, gradient, ...] lists. */
@@ -164,25 +241,26 @@ static PyObject *graph_walk(PyObject *module, PyObject *const *args, Py_ssize_t 
         PyErr_SetString(PyExc_TypeError, "walk takes a list of starts, a place and three callables");
         return NULL;
     }
-    Walk walk = {.waiting = PyDict_New(), .leaves = PyDict_New(), .other = args[2], .quiet = args[3], .plus = args[4]};
+    Walk walk;
+    walk_begin(&walk);
+    walk.other = args[2], walk.quiet = args[3], walk.plus = args[4];
+    walk.retain = args[1] == Py_None;
+    walk.place = Py_NewRef(args[1]);
     PyObject *arrived = NULL;
-    int failed = !walk.waiting || !walk.leaves;
+    int failed = 0;
     for (Py_ssize_t k = 0; k < PyList_GET_SIZE(args[0]) && !failed; k++) {
         PyObject *start = PyList_GET_ITEM(args[0], k), *e, *g;
         Py_ssize_t nr;
-        failed = !PyArg_ParseTuple(start, "OnO", &e, &nr, &g) || send(&walk, e, nr, g) < 0;
+        failed = !PyArg_ParseTuple(start, "OnO", &e, &nr, &g) || walk_send(&walk, e, nr, g) < 0;
     }
-    while (!failed && walk.count) {
-        PyObject *key = PyLong_FromLongLong(pop(&walk));
-        PyObject *entry = key ? Py_XNewRef(PyDict_GetItemWithError(walk.waiting, key)) : NULL;
-        failed = !entry || PyDict_DelItem(walk.waiting, key) < 0 || run_node(&walk, entry, args[1]) < 0;
-        Py_XDECREF(key);
-        Py_XDECREF(entry);
+    if (!failed && walk_run(&walk) == 0) arrived = PyList_New(0);
+    for (Py_ssize_t k = 0; arrived && k < walk.count; k++) {
+        if (!walk.entries[k].what) continue;
+        PyObject *list = walk_arrived(&walk.entries[k]);
+        if (!list || PyList_Append(arrived, list) < 0) Py_CLEAR(arrived);
+        Py_XDECREF(list);
     }
-    if (!failed) arrived = PyDict_Values(walk.leaves);
-    Py_XDECREF(walk.waiting);
-    Py_XDECREF(walk.leaves);
-    PyMem_Free(walk.numbers);
+    walk_end(&walk);
     return arrived;
 }
 
@@ -193,5 +271,6 @@ static PyMethodDef walk_methods[] = {
 };
 
 int walk_setup(PyObject *module) {
+    if (backward_setup(module) < 0) return -1;
     return PyModule_AddFunctions(module, walk_methods);
 }

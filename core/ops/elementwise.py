@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..binding import bind, public
+from ..binding import bind, bind_operator, bind_square, public
 from ..dispatch import into
 from ..dtypes import complex64, of_number, promote_types
 from ..errors import text
@@ -287,6 +287,7 @@ def _detached(t: Any) -> Any:
     return t.detach() if isinstance(t, Tensor) else t  # type: ignore[attr-defined]
 
 
+add.hot, sub.hot = _add.hot, _sub.hot  # type: ignore[attr-defined] # alpha is rarely given
 bind(add, "add", inplace=True)
 bind(sub, "sub", ("subtract",), inplace=True)
 
@@ -436,25 +437,24 @@ def _operators() -> None:
         "add": _add,
         "sub": _sub,
         "mul": mul,
-        "truediv": div_,
         "floordiv": floor_divide,
         "mod": remainder,
         "pow": pow,
     }
     for name, f in table.items():
-        setattr(Tensor, f"__{name}__", f)
-        setattr(Tensor, f"__r{name}__", swapped(f))
+        bind_operator(name, f, swapped(f))
     # As PyTorch's: it saves neither x nor the quotient, and both may be written afterwards.
-    Tensor.__rtruediv__ = lambda self, other: (  # type: ignore[method-assign]
+    bind_operator("truediv", div_, lambda self, other: (
         mul(reciprocal(self), other) if other.__class__ in (int, float) else div_(other, self)
-    )
+    ))  # fmt: skip
     for name in ("add", "sub", "mul", "pow"):
         setattr(Tensor, f"__i{name}__", getattr(Tensor, name + "_"))
     Tensor.__itruediv__ = Tensor.div_  # type: ignore[attr-defined]
     for name, f in {"eq": eq, "ne": ne, "lt": lt, "le": le, "gt": gt, "ge": ge}.items():
         setattr(Tensor, f"__{name}__", guarded(f))
-    for name, f in {"neg": neg, "abs": abs}.items():
-        setattr(Tensor, f"__{name}__", f)
+    Tensor.__abs__ = abs  # type: ignore[method-assign]
+    bind_operator("neg", neg)
+    bind_square(square)
 
     def bitwise(name: str, on_bool: Any) -> Any:
         def operator(self: Tensor, other: Any) -> Tensor:

@@ -14,7 +14,7 @@ import numpy as np
 
 from .. import backends, dtypes
 from ..backends.accumulate import add_at
-from ..binding import public
+from ..binding import bind_operator, public
 from ..casting import quick
 from ..errors import text
 from ..inplace import make_writeable, write
@@ -474,4 +474,5 @@ def index_put(input: Tensor, indices: Any, values: Tensor, accumulate: bool = Fa
 
 
 Tensor.__getitem__ = quick(getitem, "getitem")  # type: ignore[method-assign]
+bind_operator("getitem", Tensor.__getitem__)
 Tensor.__setitem__ = setitem  # type: ignore[method-assign]

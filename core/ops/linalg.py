@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..binding import bind, public
+from ..binding import bind, bind_operator, public
 from ..errors import text
 from ..op import operation
 from ..tensor import Tensor
@@ -115,8 +115,7 @@ def matmul(input: Tensor, other: Tensor) -> Tensor:
 
 
 matmul = bind(matmul, "matmul")
-Tensor.__matmul__ = matmul  # type: ignore[method-assign]
-Tensor.__rmatmul__ = lambda self, other: matmul(other, self)  # type: ignore[attr-defined]
+bind_operator("matmul", matmul, lambda self, other: matmul(other, self))
 
 
 # -- products of given ranks -------------------------------------------------------------------------------------------

@@ -65,7 +65,7 @@ def test_a_storage_remembers_its_last_write():
     s.wrote("add_", None)
     s.wrote("mul_", None)
     assert (s.version, s.write) == (2, ("mul_", None))
-    assert Storage.version == 0
+    assert Storage().version == 0
 
 
 def test_freeing_says_who():

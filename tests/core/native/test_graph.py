@@ -21,10 +21,9 @@ TANH: Elementwise = table["tanh"]  # type: ignore[assignment]
 
 
 def hot(op: Elementwise):
-    """The op's C path as its public function calls it: the caller of the caller is the user."""
+    """The op's C path; who calls it is the user."""
     call_map(op, (core.ones(1),) * len(op.inputs))  # the kernel is looked up
-    path = native.module.Hot(op, op.hot, op.layout, op.recorded, op.out == "bool")
-    return lambda *operands: path(*operands)
+    return native.module.Hot(op, op.hot, op.layout, op.recorded, op.out == "bool")
 
 
 def fields(node: Node) -> tuple[object, ...]:

@@ -1,0 +1,226 @@
+/* `Hot`: an elementwise op of one or two operands on its commonest path: tensors of one floating kind on the CPU (or one
+   and a number), nobody observing. It gives None for anything else, which core.dispatch then does in full. */
+#include "graph.h"
+
+#include <stddef.h>
+
+typedef struct {
+    PyObject_HEAD
+    vectorcallfunc vectorcall;
+    PyObject *op, *kernels, *layout;
+    PyObject *kind, *kernel; /* the last kind that was asked for (borrowed) and its kernel */
+    PyObject *layouts[4]; /* by the operands that need a gradient: bytes, what each slot saves */
+    char recorded, boolean;
+} Hot;
+
+enum { SAVES_X, SAVES_Y, SAVES_OUTPUT, SAVES_NOTHING };
+
+static int save(Node *node, PyObject *layout, Tensor *a, Tensor *b, PyObject *y, PyObject *array) {
+    Py_ssize_t count = PyBytes_GET_SIZE(layout);
+    const char *what = PyBytes_AS_STRING(layout);
+    PyObject *saved = PyTuple_New(count), *storages = PyTuple_New(count);
+    int written = 0;
+    if (!saved || !storages) goto fail;
+    for (Py_ssize_t k = 0; k < count; k++) {
+        PyObject *value = Py_None, *storage = NULL;
+        if (what[k] == SAVES_X) value = a->array;
+        if (what[k] == SAVES_Y) value = y;
+        if (what[k] == SAVES_OUTPUT) value = array;
+        Tensor *from = what[k] == SAVES_X ? a : what[k] == SAVES_Y ? b : NULL;
+        if (from) {
+            storage = storage_for(from);
+            if (!storage) goto fail;
+            long version;
+            if (version_of(storage, &version) < 0) {
+                Py_DECREF(storage);
+                goto fail;
+            }
+            written |= version != 0;
+        }
+        PyTuple_SET_ITEM(saved, k, Py_NewRef(value));
+        PyTuple_SET_ITEM(storages, k, storage ? storage : Py_NewRef(Py_None));
+    }
+    if (written) {
+        PyObject *versions = PyTuple_New(count);
+        if (!versions) goto fail;
+        for (Py_ssize_t k = 0; k < count; k++) {
+            PyObject *storage = PyTuple_GET_ITEM(storages, k);
+            PyObject *version =
+                storage == Py_None ? PyLong_FromLong(0) : PyObject_GetAttr(storage, lent.version);
+            if (!version) {
+                Py_DECREF(versions);
+                goto fail;
+            }
+            PyTuple_SET_ITEM(versions, k, version);
+        }
+        Py_SETREF(node->versions, versions);
+    }
+    Py_SETREF(node->saved, saved);
+    Py_SETREF(node->storages, storages);
+    return 0;
+fail:
+    Py_XDECREF(saved);
+    Py_XDECREF(storages);
+    return -1;
+}
+
+/* Whether two arrays of one library have one shape. -1 on an error. */
+static int same_shape(PyObject *x, PyObject *y) {
+    if (!PyArray_Check(x) || !PyArray_Check(y)) { /* a GPU's arrays */
+        PyObject *first = PyObject_GetAttr(x, lent.shape), *second = first ? PyObject_GetAttr(y, lent.shape) : NULL;
+        int same = second ? PyObject_RichCompareBool(first, second, Py_EQ) : -1;
+        Py_XDECREF(first);
+        Py_XDECREF(second);
+        return same;
+    }
+    PyArrayObject *a = (PyArrayObject *)x, *b = (PyArrayObject *)y;
+    return PyArray_NDIM(a) == PyArray_NDIM(b) && PyArray_CompareLists(PyArray_DIMS(a), PyArray_DIMS(b), PyArray_NDIM(a));
+}
+
+/* Tie `out` to a new node. 0, or -1 on an error; 1 when this is not the path for it. */
+static int record(Hot *self, Tensor *out, Tensor *a, Tensor *b, PyObject *y, int two) {
+    int mask = (a->requires_grad ? 1 : 0) | (b && b->requires_grad ? 2 : 0);
+    int busy = saving_now();
+    if (busy) return busy;
+    PyObject *layout = self->layouts[mask];
+    if (!layout) {
+        layout = PyObject_CallFunction(self->layout, "i", mask);
+        if (!layout) return -1;
+        self->layouts[mask] = layout;
+    }
+    if (layout == Py_None) return 1;
+    Node *node = node_made();
+    if (!node) return -1;
+    PyObject *e = !a->requires_grad ? Py_None : a->node != Py_None ? a->node : (PyObject *)a;
+    PyObject *f = !b || !b->requires_grad ? Py_None : b->node != Py_None ? b->node : (PyObject *)b;
+    PyObject *edges = two ? PyTuple_Pack(2, e, f) : PyTuple_Pack(1, e);
+    if (!edges) goto fail;
+    node_begin(node, edges, self->op, out->kind, NULL);
+    node->number = next_number();
+    if (user_place(node) < 0) goto fail;
+    if (a->nr || (b && b->nr)) {
+        PyObject *nrs = two ? Py_BuildValue("(nn)", a->nr, b ? b->nr : 0) : Py_BuildValue("(n)", a->nr);
+        if (!nrs) goto fail;
+        Py_SETREF(node->nrs, nrs);
+    }
+    if (PyBytes_GET_SIZE(layout) && save(node, layout, a, b, y, out->array) < 0) goto fail;
+    int first_fits = b ? same_shape(a->array, out->array) : 1, second_fits = b ? same_shape(y, out->array) : 1;
+    if (first_fits < 0 || second_fits < 0) goto fail;
+    if (!first_fits || !second_fits) {
+        PyObject *first = PyObject_GetAttr(a->array, lent.shape), *second = PyObject_GetAttr(y, lent.shape);
+        PyObject *shapes = first && second ? PyTuple_Pack(2, first, second) : NULL;
+        Py_XDECREF(first);
+        Py_XDECREF(second);
+        if (!shapes) goto fail;
+        Py_SETREF(node->in_shapes, shapes);
+    }
+    Py_SETREF(out->node, (PyObject *)node);
+    out->requires_grad = 1;
+    return 0;
+fail:
+    Py_DECREF(node);
+    return -1;
+}
+
+/* The kernel for a kind (borrowed); NULL where there is none, or on an error. Kinds live as long as the process. */
+static PyObject *kernel_for(Hot *self, PyObject *kind) {
+    if (kind != self->kind) {
+        PyObject *found = PyDict_GetItemWithError(self->kernels, kind);
+        if (!found) return NULL;
+        self->kind = kind;
+        Py_XSETREF(self->kernel, Py_NewRef(found));
+    }
+    return self->kernel;
+}
+
+PyObject *hot_try(PyObject *hot, PyObject *const *args, Py_ssize_t count) {
+    Hot *self = (Hot *)hot;
+    if (count < 1 || count > 2 || !lent.tensor_type || !PyObject_TypeCheck(args[0], &TensorBase_Type)) return NULL;
+    Tensor *a = (Tensor *)args[0], *b = NULL;
+    PyObject *operands[2] = {a->array, NULL};
+    if (count == 2) {
+        if (PyObject_TypeCheck(args[1], &TensorBase_Type)) {
+            b = (Tensor *)args[1];
+            if (b->kind != a->kind) return NULL;
+            operands[1] = b->array;
+        } else if (PyFloat_CheckExact(args[1]) || PyLong_CheckExact(args[1])) {
+            operands[1] = args[1];
+        } else {
+            return NULL;
+        }
+    }
+    PyObject *kernel = kernel_for(self, a->kind);
+    if (!kernel || observed_now()) return NULL;
+    PyObject *array = Py_IS_TYPE(kernel, &Map_Type) ? map_vectorcall(kernel, operands, (size_t)count, NULL)
+                                                    : PyObject_Vectorcall(kernel, operands, (size_t)count, NULL);
+    if (!array) { /* the long way says what is wrong */
+        if (PyErr_ExceptionMatches(PyExc_ValueError) || PyErr_ExceptionMatches(PyExc_TypeError) ||
+            PyErr_ExceptionMatches(PyExc_ArithmeticError))
+            PyErr_Clear();
+        return NULL;
+    }
+    PyObject *kind = self->boolean ? PyObject_GetAttr(a->kind, lent.boolean) : Py_NewRef(a->kind);
+    Tensor *out = NULL;
+    if (kind) out = tensor_over(array, kind);
+    else Py_DECREF(array);
+    Py_XDECREF(kind);
+    if (!out || !self->recorded) return (PyObject *)out;
+    if (up_to_date(a) < 0 || (b && up_to_date(b) < 0)) goto fail;
+    if (a->requires_grad || (b && b->requires_grad)) {
+        int on = recording_now();
+        if (on < 0 || (on && record(self, out, a, b, operands[1], count == 2))) goto fail;
+    }
+    return (PyObject *)out;
+fail:
+    Py_DECREF(out);
+    return NULL;
+}
+
+static PyObject *hot_call(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject *names) {
+    PyObject *found = names ? NULL : hot_try(callable, args, PyVectorcall_NARGS(nargsf));
+    return found || PyErr_Occurred() ? found : Py_NewRef(Py_None);
+}
+
+static PyObject *hot_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
+    static char *names[] = {"op", "kernels", "layout", "recorded", "boolean", NULL};
+    PyObject *op, *kernels, *layout;
+    int recorded, boolean;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO!Opp", names, &op, &PyDict_Type, &kernels, &layout, &recorded,
+                                     &boolean))
+        return NULL;
+    Hot *self = (Hot *)type->tp_alloc(type, 0);
+    if (!self) return NULL;
+    self->vectorcall = hot_call;
+    self->op = Py_NewRef(op);
+    self->kernels = Py_NewRef(kernels);
+    self->layout = Py_NewRef(layout);
+    self->recorded = (char)recorded;
+    self->boolean = (char)boolean;
+    return (PyObject *)self;
+}
+
+static void hot_dealloc(PyObject *object) {
+    Hot *self = (Hot *)object;
+    Py_XDECREF(self->op);
+    Py_XDECREF(self->kernels);
+    Py_XDECREF(self->layout);
+    Py_XDECREF(self->kernel);
+    for (int k = 0; k < 4; k++) Py_XDECREF(self->layouts[k]);
+    Py_TYPE(object)->tp_free(object);
+}
+
+PyTypeObject Hot_Type = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "core.native._native.Hot",
+    .tp_doc = "Hot(op, kernels, layout, recorded, boolean): an elementwise op on its commonest path; None elsewhere.",
+    .tp_basicsize = sizeof(Hot),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL,
+    .tp_new = hot_new,
+    .tp_dealloc = hot_dealloc,
+    .tp_call = PyVectorcall_Call,
+    .tp_vectorcall_offset = offsetof(Hot, vectorcall),
+};
+
+
+int hot_setup(PyObject *module) {
+    return PyType_Ready(&Hot_Type) < 0 ? -1 : PyModule_AddObjectRef(module, "Hot", (PyObject *)&Hot_Type);
+}

@@ -1,0 +1,111 @@
+/* The operators of tensors: a + b goes from the interpreter to the op's C path with no Python function between. Each has
+   that path (a public function, a Face where it has one) and Python's function for what the path does not take. They are
+   slots of TensorBase: whoever subclasses Tensor, or sets one anew, has what Python gives them. */
+#include "graph.h"
+
+typedef struct {
+    const char *name;
+    PyObject *function, *swapped; /* of (a, b), and of (b, a) where a tensor stands on the right alone */
+} Operator;
+
+enum { ADD, SUBTRACT, MULTIPLY, DIVIDE, POWER, MATMUL, NEGATIVE, OPERATORS };
+
+static Operator operators[OPERATORS] = {{"add"}, {"sub"}, {"mul"}, {"truediv"}, {"pow"}, {"matmul"}, {"neg"}};
+static PyObject *square; /* Hot of x ** 2 */
+
+static PyObject *call(PyObject *function, PyObject *const *args, size_t count) {
+    return PyObject_Vectorcall(function, args, count, NULL);
+}
+
+static PyObject *binary(int which, PyObject *a, PyObject *b) {
+    const Operator *o = &operators[which];
+    if (PyObject_TypeCheck(a, &TensorBase_Type) && o->function) {
+        PyObject *args[] = {a, b};
+        return call(o->function, args, 2);
+    }
+    if (PyObject_TypeCheck(b, &TensorBase_Type) && o->swapped) {
+        PyObject *args[] = {b, a};
+        return call(o->swapped, args, 2);
+    }
+    Py_RETURN_NOTIMPLEMENTED;
+}
+
+static PyObject *add(PyObject *a, PyObject *b) { return binary(ADD, a, b); }
+static PyObject *subtract(PyObject *a, PyObject *b) { return binary(SUBTRACT, a, b); }
+static PyObject *multiply(PyObject *a, PyObject *b) { return binary(MULTIPLY, a, b); }
+static PyObject *divide(PyObject *a, PyObject *b) { return binary(DIVIDE, a, b); }
+static PyObject *matmul(PyObject *a, PyObject *b) { return binary(MATMUL, a, b); }
+
+static int is_two(PyObject *number) {
+    if (PyFloat_CheckExact(number)) return PyFloat_AS_DOUBLE(number) == 2.0;
+    int overflow;
+    return PyLong_CheckExact(number) && PyLong_AsLongAndOverflow(number, &overflow) == 2;
+}
+
+static PyObject *power(PyObject *a, PyObject *b, PyObject *modulus) {
+    if (modulus != Py_None && operators[POWER].function) {
+        PyObject *args[] = {a, b, modulus};
+        return call(operators[POWER].function, args, 3);
+    }
+    if (square && is_two(b) && !face_casting() && PyObject_TypeCheck(a, &TensorBase_Type)) {
+        PyObject *found = hot_try(square, &a, 1);
+        if (found || PyErr_Occurred()) return found;
+    }
+    return binary(POWER, a, b);
+}
+
+static PyObject *negative(PyObject *a) {
+    if (operators[NEGATIVE].function) return call(operators[NEGATIVE].function, &a, 1);
+    PyErr_SetString(PyExc_TypeError, "bad operand type for unary -");
+    return NULL;
+}
+
+PyNumberMethods tensor_operators = {
+    .nb_add = add,
+    .nb_subtract = subtract,
+    .nb_multiply = multiply,
+    .nb_true_divide = divide,
+    .nb_power = power,
+    .nb_matrix_multiply = matmul,
+    .nb_negative = negative,
+};
+
+static PyObject *getitem;
+
+static PyObject *subscript(PyObject *t, PyObject *key) {
+    PyObject *args[] = {t, key};
+    return call(getitem, args, 2);
+}
+
+static PyObject *set_operator(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+    if (count == 1 && Py_IS_TYPE(args[0], &Hot_Type)) {
+        Py_XSETREF(square, Py_NewRef(args[0]));
+        Py_RETURN_NONE;
+    }
+    if (count < 2 || count > 3 || !PyUnicode_Check(args[0])) {
+        PyErr_SetString(PyExc_TypeError, "set_operator takes a name and one or two functions, or the Hot of the square");
+        return NULL;
+    }
+    if (PyUnicode_CompareWithASCIIString(args[0], "getitem") == 0) {
+        /* Of core.Tensor alone, whose attribute __getitem__ Python keeps: as a slot of TensorBase it would take from
+           tensors what makes them sequences. Setting that attribute anew sets this slot, too. */
+        Py_XSETREF(getitem, Py_NewRef(args[1]));
+        lent.tensor_type->tp_as_mapping->mp_subscript = subscript;
+        Py_RETURN_TRUE;
+    }
+    for (int k = 0; k < OPERATORS; k++) {
+        if (PyUnicode_CompareWithASCIIString(args[0], operators[k].name)) continue;
+        Py_XSETREF(operators[k].function, Py_NewRef(args[1]));
+        if (count == 3) Py_XSETREF(operators[k].swapped, Py_NewRef(args[2]));
+        Py_RETURN_TRUE;
+    }
+    Py_RETURN_FALSE;
+}
+
+static PyMethodDef operator_methods[] = {
+    {"set_operator", (PyCFunction)(void (*)(void))set_operator, METH_FASTCALL,
+     "set_operator(name, function, swapped)\n--\n\nWhat an operator of tensors calls; False where it has no place in C."},
+    {0},
+};
+
+int operators_setup(PyObject *module) { return PyModule_AddFunctions(module, operator_methods); }
