@@ -16,7 +16,7 @@
 #include "real.h"
 #include "tiling.h"
 
-enum { PANELS = 4, DEPTH = 384, ROWS = 256, PLACES = 64, SORTED_TAPS = 64, SOON = 8, AHEAD = 36 };
+enum { PANELS = 4, DEPTH = 640, ROWS = 256, PLACES = 64, SORTED_TAPS = 64, SOON = 8, AHEAD = 36, FEW = 8 };
 
 /* A panel's columns: the runs of neighbours of a plane that they are copied from, and those of the output that their
    sums go to. A vector is put together from a load for each run in it, shifted so that its items come to their
@@ -100,6 +100,13 @@ INLINE void NAME(conv_columns)(const NAME(conv) * c, ptrdiff_t begin, columns *t
         }
 }
 
+INLINE ptrdiff_t NAME(columns_of)(const columns *at) { return at->part[at->parts - 1] + at->count[at->parts - 1]; }
+
+/* Whether so few columns that vectors of terms or of rows are quicker than one of columns. */
+INLINE int NAME(are_few)(const NAME(conv) * c, const columns *at) {
+    return NAME(columns_of)(at) <= (c->s->transposed ? FEW / 2 : FEW) && tile_is_wide();
+}
+
 INLINE void NAME(pack_terms)(const int loads, const columns *at, const REAL *planes, const ptrdiff_t *offset,
                              ptrdiff_t taps, ptrdiff_t channel, ptrdiff_t term, ptrdiff_t terms, REAL *to) {
     NAME(mask) since[2][4];
@@ -167,6 +174,21 @@ INLINE void NAME(conv_pack)(const NAME(conv) * c, const conv_pass *pass, const c
     }
 }
 
+/* A few columns one after the other, each term `times`. */
+INLINE void NAME(conv_pack_few)(const NAME(conv) * c, const conv_pass *pass, const columns *at, ptrdiff_t group,
+                                ptrdiff_t term, ptrdiff_t terms, ptrdiff_t times, REAL *to) {
+    const ptrdiff_t *offset = c->plan->offset + pass->first, taps = pass->taps, channel = c->plan->channel;
+    for (int q = 0; q < at->runs; q++)
+        for (int j = 0; j < at->length[q]; j++) {
+            const REAL *from = c->planes + (group * c->inside + term / taps) * channel + at->from[q] + j;
+            ptrdiff_t t = term % taps;
+            for (ptrdiff_t i = 0; i < terms; i++, to += times) {
+                for (ptrdiff_t k = 0; k < times; k++) to[k] = from[offset[t]];
+                if (++t == taps) t = 0, from += channel;
+            }
+        }
+}
+
 /* The sums (rows, PANEL) of a panel go to their places in y. */
 INLINE void NAME(conv_store)(const NAME(conv) * c, const columns *at, ptrdiff_t row, int rows, const REAL *sums) {
     const ptrdiff_t places = c->s->out[0] * c->s->out[1] * c->s->out[2], step = c->pass->step[2];
@@ -219,8 +241,12 @@ INLINE void NAME(conv_part)(const NAME(conv) * c, const conv_pass *pass, const N
     for (ptrdiff_t d = 0; d < depths; d++) {
         const ptrdiff_t term = d * depth, here = terms - term < depth ? terms - term : depth;
         const NAME(strip) strip = {here, 0, 1, 0, 1};
-        for (int q = 0; q < p->count && here; q++)
-            NAME(conv_pack)(c, pass, p->at + q, p->group, term, here, p->panels + q * p->of_panel);
+        for (int q = 0; q < p->count && here; q++) {
+            REAL *panel = p->panels + q * p->of_panel;
+            if (!NAME(are_few)(c, p->at + q)) NAME(conv_pack)(c, pass, p->at + q, p->group, term, here, panel);
+            else if (s->transposed) NAME(conv_pack_few)(c, pass, p->at + q, p->group, term, here, 8, panel);
+            else NAME(conv_pack_few)(c, pass, p->at + q, p->group, term, here, 1, panel);
+        }
         for (ptrdiff_t row = p->row; row < p->last; row += 8) {
             const int rows = p->last - row < 8 ? (int)(p->last - row) : 8;
             const REAL *a[8];
@@ -235,10 +261,14 @@ INLINE void NAME(conv_part)(const NAME(conv) * c, const conv_pass *pass, const N
                 const int whole = rows == 8 && at->parts == 1 && at->count[0] == W && pass->step[2] == 1;
                 REAL *out = whole ? c->y + at->out[0] + (p->group * s->rows + row) * places
                                   : sums + q * p->of_sums + (row - p->row) * W;
-                const ptrdiff_t columns = at->part[at->parts - 1] + at->count[at->parts - 1], ldo = whole ? places : W;
+                const ptrdiff_t columns = NAME(columns_of)(at), ldo = whole ? places : W;
                 const REAL *panel = p->panels + q * p->of_panel;
                 const int start = d ? NAME(ADDED) : NAME(BIASED);
-                if (s->transposed)
+                if (NAME(are_few)(c, at) && s->transposed)
+                    NAME(few_columns)(NAME(SIDE_BY_SIDE), columns, here, a, panel, out, ldo, bias, start);
+                else if (NAME(are_few)(c, at))
+                    NAME(few_columns)(NAME(APART), columns, here, a, panel, out, ldo, bias, start);
+                else if (s->transposed)
                     NAME(eight_rows)(NAME(SIDE_BY_SIDE), rows, columns, &strip, a, panel, out, ldo, bias, start);
                 else NAME(eight_rows)(NAME(APART), rows, columns, &strip, a, panel, out, ldo, bias, start);
                 if (!whole && d == depths - 1 && !c->paired)
@@ -350,7 +380,8 @@ static void NAME(conv_chunk)(NAME(conv) * c, REAL *planes, const REAL *x) {
         const ptrdiff_t panels = pieces_of(c->count * c->pass->pixels, NAME(PANEL));
         c->panels_at_once = as->block && as->block < PANELS ? as->block : PANELS;
         c->row_blocks = pieces_of(s->rows, as->rows ? as->rows : ROWS);
-        while (c->panels_at_once > 1 && pieces_of(panels, c->panels_at_once) * s->groups * c->row_blocks < 8 * threads)
+        while (threads > 1 && c->panels_at_once > 1 &&
+               pieces_of(panels, c->panels_at_once) * s->groups * c->row_blocks < 16 * threads)
             c->panels_at_once--;
         while (pieces_of(panels, c->panels_at_once) * s->groups * c->row_blocks < threads &&
                c->row_blocks * 16 < s->rows)
