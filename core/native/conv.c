@@ -16,7 +16,7 @@
 #include "real.h"
 #include "tiling.h"
 
-enum { PANELS = 4, DEPTH = 640, ROWS = 256, PLACES = 64, SORTED_TAPS = 64, SOON = 8, AHEAD = 36, FEW = 8 };
+enum { PANELS = 4, DEPTH = 640, ROWS = 256, PLACES = 64, SORTED_TAPS = 64, SOON = 8, AHEAD = 36 };
 
 /* A panel's columns: the runs of neighbours of a plane that they are copied from, and those of the output that their
    sums go to. A vector is put together from a load for each run in it, shifted so that its items come to their
@@ -102,9 +102,9 @@ INLINE void NAME(conv_columns)(const NAME(conv) * c, ptrdiff_t begin, columns *t
 
 INLINE ptrdiff_t NAME(columns_of)(const columns *at) { return at->part[at->parts - 1] + at->count[at->parts - 1]; }
 
-/* Whether so few columns that vectors of terms or of rows are quicker than one of columns. */
+/* Whether so few columns that vectors of terms or of rows are quicker than one of columns; packed, they fit a panel. */
 INLINE int NAME(are_few)(const NAME(conv) * c, const columns *at) {
-    return NAME(columns_of)(at) <= (c->s->transposed ? FEW / 2 : FEW) && tile_is_wide();
+    return NAME(columns_of)(at) <= (c->s->transposed ? NAME(PANEL) / 8 : 8) && tile_is_wide();
 }
 
 INLINE void NAME(pack_terms)(const int loads, const columns *at, const REAL *planes, const ptrdiff_t *offset,
