@@ -5,7 +5,7 @@
    sums of eight outputs by a panel are made in registers (conv_tile.h) and written to y at once where its pixels
    lie side by side. The cut of the terms into depths depends on nothing but their number, so that the bits do
    not depend on the threads; each depth is summed from zero and then added, which keeps the error that of a short sum.
-   Transposed, the weights are first sorted by pass.
+   Transposed, the weights are first packed by pass.
 
    Floating-point operations: 2 batch outputs pixels terms. Source: Chellapilla, Puri, Simard, "High performance
    convolutional neural networks" (2006); the blocking is Goto's and van de Geijn's (tile.h). */
@@ -16,7 +16,7 @@
 #include "real.h"
 #include "tiling.h"
 
-enum { PANELS = 4, DEPTH = 384, ROWS = 256, PLACES = 64, SORTED = 32, AHEAD = 36 };
+enum { PANELS = 4, DEPTH = 640, ROWS = 256, PLACES = 64, SORTED_TAPS = 64, SOON = 8, AHEAD = 36 };
 
 /* A panel's columns: the runs of neighbours of a plane that they are copied from, and those of the output that their
    sums go to. A vector is put together from a load for each run in it, shifted so that its items come to their
@@ -33,6 +33,9 @@ typedef struct {
     int exact; /* a load of whole vectors would read beyond the source */
 } columns;
 
+/* Eights of rows whose weights are packed together: in every channel at least some lines of the cache. */
+INLINE ptrdiff_t eights_at_once(ptrdiff_t kernel) { return kernel < 8 ? 8 / kernel : 1; }
+
 #define KERNEL_FILE "conv.c"
 #include "each_real.h"
 #else
@@ -42,7 +45,7 @@ typedef struct {
 typedef struct {
     const conv_shape *s;
     const conv_plan *plan;
-    const REAL *planes, *weights, *bias; /* weights by pass: (groups, rows, channels of the group, taps) */
+    const REAL *planes, *weights, *bias; /* weights by pass: (groups, rows, terms), packed (groups, eights, terms, 8) */
     REAL *y;
     ptrdiff_t first, count, inside, panels_at_once, row_blocks, limit;
     const conv_pass *pass;
@@ -95,6 +98,13 @@ INLINE void NAME(conv_columns)(const NAME(conv) * c, ptrdiff_t begin, columns *t
             to->load[v][loads[v]] = to->load[v][loads[v] - 1];
             to->since[v][loads[v]] = to->since[v][loads[v] - 1];
         }
+}
+
+INLINE ptrdiff_t NAME(columns_of)(const columns *at) { return at->part[at->parts - 1] + at->count[at->parts - 1]; }
+
+/* Whether so few columns that vectors of terms or of rows are quicker than one of columns; packed, they fit a panel. */
+INLINE int NAME(are_few)(const NAME(conv) * c, const columns *at) {
+    return NAME(columns_of)(at) <= (c->s->transposed ? NAME(PANEL) / 8 : 8) && tile_is_wide();
 }
 
 INLINE void NAME(pack_terms)(const int loads, const columns *at, const REAL *planes, const ptrdiff_t *offset,
@@ -164,6 +174,21 @@ INLINE void NAME(conv_pack)(const NAME(conv) * c, const conv_pass *pass, const c
     }
 }
 
+/* A few columns one after the other, each term `times`. */
+INLINE void NAME(conv_pack_few)(const NAME(conv) * c, const conv_pass *pass, const columns *at, ptrdiff_t group,
+                                ptrdiff_t term, ptrdiff_t terms, ptrdiff_t times, REAL *to) {
+    const ptrdiff_t *offset = c->plan->offset + pass->first, taps = pass->taps, channel = c->plan->channel;
+    for (int q = 0; q < at->runs; q++)
+        for (int j = 0; j < at->length[q]; j++) {
+            const REAL *from = c->planes + (group * c->inside + term / taps) * channel + at->from[q] + j;
+            ptrdiff_t t = term % taps;
+            for (ptrdiff_t i = 0; i < terms; i++, to += times) {
+                for (ptrdiff_t k = 0; k < times; k++) to[k] = from[offset[t]];
+                if (++t == taps) t = 0, from += channel;
+            }
+        }
+}
+
 /* The sums (rows, PANEL) of a panel go to their places in y. */
 INLINE void NAME(conv_store)(const NAME(conv) * c, const columns *at, ptrdiff_t row, int rows, const REAL *sums) {
     const ptrdiff_t places = c->s->out[0] * c->s->out[1] * c->s->out[2], step = c->pass->step[2];
@@ -186,8 +211,15 @@ INLINE void NAME(conv_store_both)(const NAME(conv) * c, const columns *at, ptrdi
         for (int q = 0; q < at->parts; q++) {
             REAL *y = c->y + at->out[q] + (row + r) * places;
             const REAL *left = even + at->part[q], *right = odd + at->part[q];
-            INDEPENDENT
-            for (int j = 0; j < at->count[q]; j++) y[2 * j] = left[j], y[2 * j + 1] = right[j];
+            int j = 0;
+#ifdef GRADLAB_SHUFFLES
+            for (; j + 8 <= at->count[q]; j += 8) {
+                const NAME(eight) l = *(const NAME(eight) *)(left + j), r = *(const NAME(eight) *)(right + j);
+                *(NAME(eight) *)(y + 2 * j) = __builtin_shufflevector(l, r, 0, 8, 1, 9, 2, 10, 3, 11);
+                *(NAME(eight) *)(y + 2 * j + 8) = __builtin_shufflevector(l, r, 4, 12, 5, 13, 6, 14, 7, 15);
+            }
+#endif
+            for (; j < at->count[q]; j++) y[2 * j] = left[j], y[2 * j + 1] = right[j];
         }
 }
 
@@ -204,19 +236,24 @@ INLINE void NAME(conv_part)(const NAME(conv) * c, const conv_pass *pass, const N
     const conv_shape *s = c->s;
     const ptrdiff_t W = NAME(PANEL), terms = c->inside * pass->taps, places = s->out[0] * s->out[1] * s->out[2];
     const ptrdiff_t depths = terms ? pieces_of(terms, DEPTH) : 1, depth = pieces_of(terms, depths);
-    const REAL *weights = c->weights + pass->first * s->rows * c->inside * s->groups + p->group * s->rows * terms;
+    const ptrdiff_t rows_of_all = s->transposed ? pieces_of(s->rows, 8) * 8 : s->rows;
+    const REAL *weights = c->weights + (pass->first * c->inside * s->groups + p->group * terms) * rows_of_all;
     for (ptrdiff_t d = 0; d < depths; d++) {
         const ptrdiff_t term = d * depth, here = terms - term < depth ? terms - term : depth;
         const NAME(strip) strip = {here, 0, 1, 0, 1};
-        for (int q = 0; q < p->count && here; q++)
-            NAME(conv_pack)(c, pass, p->at + q, p->group, term, here, p->panels + q * p->of_panel);
+        for (int q = 0; q < p->count && here; q++) {
+            REAL *panel = p->panels + q * p->of_panel;
+            if (!NAME(are_few)(c, p->at + q)) NAME(conv_pack)(c, pass, p->at + q, p->group, term, here, panel);
+            else if (s->transposed) NAME(conv_pack_few)(c, pass, p->at + q, p->group, term, here, 8, panel);
+            else NAME(conv_pack_few)(c, pass, p->at + q, p->group, term, here, 1, panel);
+        }
         for (ptrdiff_t row = p->row; row < p->last; row += 8) {
             const int rows = p->last - row < 8 ? (int)(p->last - row) : 8;
             const REAL *a[8];
             REAL bias[8];
             for (int r = 0; r < 8; r++) {
                 const ptrdiff_t of = row + (r < rows ? r : rows - 1); /* rows that are none are given and dropped */
-                a[r] = weights + of * terms + term;
+                a[r] = weights + (s->transposed ? row * terms + term * 8 : of * terms + term);
                 bias[r] = c->bias ? c->bias[p->group * s->rows + of] : 0;
             }
             for (int q = 0; q < p->count; q++) {
@@ -224,9 +261,16 @@ INLINE void NAME(conv_part)(const NAME(conv) * c, const conv_pass *pass, const N
                 const int whole = rows == 8 && at->parts == 1 && at->count[0] == W && pass->step[2] == 1;
                 REAL *out = whole ? c->y + at->out[0] + (p->group * s->rows + row) * places
                                   : sums + q * p->of_sums + (row - p->row) * W;
-                NAME(eight_rows)(rows, at->part[at->parts - 1] + at->count[at->parts - 1], &strip, a,
-                                 p->panels + q * p->of_panel, out, whole ? places : W, bias,
-                                 d ? NAME(ADDED) : NAME(BIASED));
+                const ptrdiff_t columns = NAME(columns_of)(at), ldo = whole ? places : W;
+                const REAL *panel = p->panels + q * p->of_panel;
+                const int start = d ? NAME(ADDED) : NAME(BIASED);
+                if (NAME(are_few)(c, at) && s->transposed)
+                    NAME(few_columns)(NAME(SIDE_BY_SIDE), columns, here, a, panel, out, ldo, bias, start);
+                else if (NAME(are_few)(c, at))
+                    NAME(few_columns)(NAME(APART), columns, here, a, panel, out, ldo, bias, start);
+                else if (s->transposed)
+                    NAME(eight_rows)(NAME(SIDE_BY_SIDE), rows, columns, &strip, a, panel, out, ldo, bias, start);
+                else NAME(eight_rows)(NAME(APART), rows, columns, &strip, a, panel, out, ldo, bias, start);
                 if (!whole && d == depths - 1 && !c->paired)
                     NAME(conv_store)(c, at, p->group * s->rows + row, rows, out);
             }
@@ -270,38 +314,57 @@ VECTOR static void NAME(conv_items)(void *context, ptrdiff_t begin, ptrdiff_t en
     free(at);
 }
 
-/* The weights (channels, rows, kernel) of a transpose, by pass and group as (rows, channels of the group, taps). An
-   item is SORTED rows of a group, which lie side by side in every channel; sixteen channels of those fit L1. */
+/* The weights (channels, rows, kernel) of a transpose, by pass and group as (eights of rows, channels of the group,
+   taps, 8): written in order, and read in order by the tiles. Sorted as (rows, channels, taps) 32 rows that lie a
+   multiple of 4096 bytes apart drove one another from L1; of a layer of 512 channels that was a quarter of the time.
+   An item is some eights, which lie side by side in every channel. */
 VECTOR static void NAME(conv_sort)(void *context, ptrdiff_t begin, ptrdiff_t end) {
     const NAME(conv) *c = context;
     const conv_shape *s = c->s;
-    const ptrdiff_t kernel = s->kernel[0] * s->kernel[1] * s->kernel[2], blocks = pieces_of(s->rows, SORTED);
+    const conv_plan *plan = c->plan;
+    const ptrdiff_t kernel = s->kernel[0] * s->kernel[1] * s->kernel[2], eights = pieces_of(s->rows, 8);
+    const ptrdiff_t at_once = eights_at_once(kernel), items = pieces_of(eights, at_once);
+    const ptrdiff_t ahead = SOON * s->rows * kernel, of_pass = s->groups * eights * c->inside * 8;
+    REAL turned[SORTED_TAPS * 8];
     for (ptrdiff_t item = begin; item < end; item++) {
-        const ptrdiff_t group = item / blocks, row = item % blocks * SORTED;
-        const ptrdiff_t rows = s->rows - row < SORTED ? s->rows - row : SORTED;
-        for (ptrdiff_t i = 0; i < c->plan->passes; i++) {
-            const conv_pass *pass = c->plan->pass + i;
-            const ptrdiff_t *tap = c->plan->tap + pass->first, taps = pass->taps, apart = c->inside * taps;
-            REAL *sorted = c->y + pass->first * s->rows * c->inside * s->groups + (group * s->rows + row) * apart;
-            const REAL *weights = c->weights + (group * c->inside * s->rows + row) * kernel;
-            for (ptrdiff_t k = 0; k < c->inside; k += 16) {
-                const ptrdiff_t last = c->inside - k < 16 ? c->inside : k + 16;
-                for (ptrdiff_t j = last; j < last + 16; j++) /* the next ones */
-                    for (ptrdiff_t r = 0; r < rows * kernel; r += NAME(LANES))
-                        __builtin_prefetch(weights + j * s->rows * kernel + r);
-                for (ptrdiff_t r = 0; r < rows; r++) {
-                    REAL *to = sorted + r * apart + k * taps;
-                    const REAL *from = weights + (k * s->rows + r) * kernel;
-                    if (taps == 9 && kernel == 9) /* the commonest, and a copy of known length */
-                        for (ptrdiff_t j = k; j < last; j++, to += 9, from += s->rows * 9)
-                            memcpy(to, from, 9 * sizeof *to);
+        const ptrdiff_t group = item / items, first = item % items * at_once;
+        const ptrdiff_t last = first + at_once < eights ? first + at_once : eights;
+        for (ptrdiff_t k = 0; k < c->inside; k++)
+            for (ptrdiff_t eight = first; eight < last; eight++) {
+                const REAL *from = c->weights + ((group * c->inside + k) * s->rows + eight * 8) * kernel;
+                const ptrdiff_t place = ((group * eights + eight) * c->inside + k) * 8, rows = s->rows - eight * 8;
+                const int whole = rows >= 8 && kernel <= SORTED_TAPS;
+                for (ptrdiff_t i = 0; i < 8 * kernel; i += NAME(LANES)) /* too far apart for the processor to foresee */
+                    __builtin_prefetch(from + ahead + i);
+                if (whole && kernel == 1 && plan->total == 1) {
+                    memcpy(c->y + place, from, sizeof(REAL) * 8);
+                    continue;
+                }
+                const int as_one = plan->passes == 1 && plan->total == kernel;
+                if (whole) NAME(turn)(from, kernel, 8, kernel, as_one ? c->y + place * kernel : turned, 8);
+                if (whole && as_one) continue;
+                const conv_pass *pass = plan->pass;
+                for (ptrdiff_t i = 0; i < plan->total; i++) {
+                    while (i == pass->first + pass->taps) pass++;
+                    REAL *to = c->y + pass->first * of_pass + place * pass->taps + (i - pass->first) * 8;
+                    if (whole) memcpy(to, turned + plan->tap[i] * 8, sizeof(REAL) * 8);
                     else
-                        for (ptrdiff_t j = k; j < last; j++, from += s->rows * kernel)
-                            for (ptrdiff_t t = 0; t < taps; t++) *to++ = from[tap[t]];
+                        for (ptrdiff_t r = 0; r < 8; r++) to[r] = r < rows ? from[r * kernel + plan->tap[i]] : 0;
                 }
             }
-        }
     }
+}
+
+/* The same as (rows, channels of the group, taps), for conv_direct.c: few rows. */
+static void NAME(conv_sort_few)(const NAME(conv) * c, REAL *to) {
+    const conv_shape *s = c->s;
+    const ptrdiff_t kernel = s->kernel[0] * s->kernel[1] * s->kernel[2];
+    for (const conv_pass *pass = c->plan->pass; pass < c->plan->pass + c->plan->passes; pass++)
+        for (ptrdiff_t row = 0; row < s->groups * s->rows; row++)
+            for (ptrdiff_t k = 0; k < c->inside; k++)
+                for (ptrdiff_t t = 0; t < pass->taps; t++)
+                    *to++ = c->weights[((row / s->rows * c->inside + k) * s->rows + row % s->rows) * kernel +
+                                       c->plan->tap[pass->first + t]];
 }
 
 static void NAME(conv_chunk)(NAME(conv) * c, REAL *planes, const REAL *x) {
@@ -317,7 +380,8 @@ static void NAME(conv_chunk)(NAME(conv) * c, REAL *planes, const REAL *x) {
         const ptrdiff_t panels = pieces_of(c->count * c->pass->pixels, NAME(PANEL));
         c->panels_at_once = as->block && as->block < PANELS ? as->block : PANELS;
         c->row_blocks = pieces_of(s->rows, as->rows ? as->rows : ROWS);
-        while (c->panels_at_once > 1 && pieces_of(panels, c->panels_at_once) * s->groups * c->row_blocks < 8 * threads)
+        while (threads > 1 && c->panels_at_once > 1 &&
+               pieces_of(panels, c->panels_at_once) * s->groups * c->row_blocks < 16 * threads)
             c->panels_at_once--;
         while (pieces_of(panels, c->panels_at_once) * s->groups * c->row_blocks < threads &&
                c->row_blocks * 16 < s->rows)
@@ -332,7 +396,7 @@ static void NAME(conv_chunk)(NAME(conv) * c, REAL *planes, const REAL *x) {
 int NAME(conv_forward)(const conv_shape *s, const void *x, const void *weights, const void *bias, void *y) {
     conv_plan plan;
     const ptrdiff_t inside = s->channels / s->groups, kernel = s->kernel[0] * s->kernel[1] * s->kernel[2];
-    const ptrdiff_t of_weights = s->transposed ? s->groups * s->rows * inside * kernel : 0;
+    const ptrdiff_t of_weights = s->transposed ? s->groups * pieces_of(s->rows, 8) * 8 * inside * kernel : 0;
     NAME(conv) c = {.s = s, .plan = &plan, .weights = weights, .bias = bias, .inside = inside};
     REAL *scratch = NULL;
     size_t capacity = 0;
@@ -343,7 +407,9 @@ int NAME(conv_forward)(const conv_shape *s, const void *x, const void *weights, 
     if (!scratch) goto done;
     if (s->transposed) {
         c.y = scratch; /* what is written */
-        parallel_for(s->groups * pieces_of(s->rows, SORTED), 10 * (double)of_weights, NAME(conv_sort), &c);
+        if (conv_is_direct(s, &plan)) NAME(conv_sort_few)(&c, scratch);
+        else parallel_for(s->groups * pieces_of(pieces_of(s->rows, 8), eights_at_once(kernel)), 10 * (double)of_weights,
+                          NAME(conv_sort), &c);
         c.weights = scratch;
     }
     c.y = y;
