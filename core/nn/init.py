@@ -222,7 +222,7 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tenso
     rows = tensor.shape[0]
     columns = tensor.numel() // rows
     with no_grad():
-        flat = tensor.detach().clone().reshape(rows, columns).normal_(0, 1, generator=generator)  # type: ignore[attr-defined]
+        flat = empty_like(tensor).reshape(rows, columns).normal_(0, 1, generator=generator)  # type: ignore[attr-defined]
     a = np.asarray(flat.cpu()._a, np.float64)
     q, r = np.linalg.qr(a.T if rows < columns else a)
     q = q * np.sign(np.diag(r))  # makes the factor unique, hence uniform over the orthogonal matrices
