@@ -320,7 +320,7 @@ VECTOR static void NAME(conv_items)(void *context, ptrdiff_t begin, ptrdiff_t en
 
 /* The weights (channels, rows, kernel) of a transpose, by pass and group as (eights of rows, channels of the group,
    taps, 8): written in order, and read in order by the tiles. Sorted as (rows, channels, taps) 32 rows that lie a
-   multiple of 4096 bytes apart drove one another from L1; of a layer of 512 channels that was a quarter of the time.
+   multiple of 4096 bytes apart drove one another from L1: 256 to 512 channels with stride 2 took a fifth longer.
    An item is some eights, which lie side by side in every channel. */
 VECTOR static void NAME(conv_sort)(void *context, ptrdiff_t begin, ptrdiff_t end) {
     const NAME(conv) *c = context;
