@@ -17,7 +17,8 @@ typedef struct {
 /* What a comparison of vectors gives: all bits of what counts. */
 typedef __typeof__((NAME(wide)){0} < (NAME(wide)){0}) NAME(mask);
 
-/* Eight items, which one can shuffle by the same numbers whatever their type. */
+/* Eight items and four, which one can shuffle by the same numbers whatever their type. */
+typedef REAL NAME(four) __attribute__((vector_size(4 * sizeof(REAL)), aligned(sizeof(REAL)), may_alias));
 typedef REAL NAME(eight) __attribute__((vector_size(8 * sizeof(REAL)), aligned(sizeof(REAL)), may_alias));
 typedef __typeof__((NAME(eight)){0} < (NAME(eight)){0}) NAME(mask_of_eight);
 

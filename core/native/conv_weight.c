@@ -173,6 +173,8 @@ int NAME(conv_weight)(const conv_shape *s, const void *x, const void *g, void *g
     c.tiles_at_once = c.tiles < MOST_TILES ? c.tiles : MOST_TILES;
     while (c.tiles_at_once > 4 && pieces_of(c.tiles, c.tiles_at_once) * c.across * s->groups < 8 * threads)
         c.tiles_at_once = (c.tiles_at_once + 1) / 2;
+    kernel_choice finer = choice_default;
+    finer.chunks = 16;
     for (; c.first < s->batch; c.first += chunk) {
         c.count = s->batch - c.first < chunk ? s->batch - c.first : chunk;
         c.planes = NAME(planes_of)(s, &plan, x, c.first, c.count, scratch);
@@ -180,8 +182,8 @@ int NAME(conv_weight)(const conv_shape *s, const void *x, const void *g, void *g
         const double pixels = (double)(c.count * c.places);
         parallel_for(c.count * c.across * s->groups, 8 * pixels * (double)(c.across * s->groups * W),
                      NAME(pack_gradients), &c);
-        parallel_for(pieces_of(c.tiles, c.tiles_at_once) * c.across * s->groups,
-                     pixels * (double)(s->rows * s->groups) * (double)(c.terms + 8) / 6, NAME(weight_items), &c);
+        parallel_for_as(&finer, pieces_of(c.tiles, c.tiles_at_once) * c.across * s->groups,
+                        pixels * (double)(s->rows * s->groups) * (double)(c.terms + 8) / 6, NAME(weight_items), &c);
     }
 done:
     if (scratch) memory_give(scratch, capacity);
