@@ -135,11 +135,11 @@ static PyObject *kernel_for(Hot *self, PyObject *kind) {
 
 PyObject *hot_try(PyObject *hot, PyObject *const *args, Py_ssize_t count) {
     Hot *self = (Hot *)hot;
-    if (count < 1 || count > 2 || !lent.tensor_type || !PyObject_TypeCheck(args[0], &TensorBase_Type)) return NULL;
+    if (count < 1 || count > 2 || !lent.tensor_type || !is_tensor(args[0])) return NULL;
     Tensor *a = (Tensor *)args[0], *b = NULL;
     PyObject *operands[2] = {a->array, NULL};
     if (count == 2) {
-        if (PyObject_TypeCheck(args[1], &TensorBase_Type)) {
+        if (is_tensor(args[1])) {
             b = (Tensor *)args[1];
             if (b->kind != a->kind) return NULL;
             operands[1] = b->array;

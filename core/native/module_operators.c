@@ -19,11 +19,11 @@ static PyObject *call(PyObject *function, PyObject *const *args, size_t count) {
 
 static PyObject *binary(int which, PyObject *a, PyObject *b) {
     const Operator *o = &operators[which];
-    if (PyObject_TypeCheck(a, &TensorBase_Type) && o->function) {
+    if (is_tensor(a) && o->function) {
         PyObject *args[] = {a, b};
         return call(o->function, args, 2);
     }
-    if (PyObject_TypeCheck(b, &TensorBase_Type) && o->swapped) {
+    if (is_tensor(b) && o->swapped) {
         PyObject *args[] = {b, a};
         return call(o->swapped, args, 2);
     }
@@ -47,7 +47,7 @@ static PyObject *power(PyObject *a, PyObject *b, PyObject *modulus) {
         PyObject *args[] = {a, b, modulus};
         return call(operators[POWER].function, args, 3);
     }
-    if (square && is_two(b) && !face_casting() && PyObject_TypeCheck(a, &TensorBase_Type)) {
+    if (square && is_two(b) && !face_casting() && is_tensor(a)) {
         PyObject *found = hot_try(square, &a, 1);
         if (found || PyErr_Occurred()) return found;
     }

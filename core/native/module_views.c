@@ -252,16 +252,9 @@ int quick_now(void) {
     return busy < 0 ? -1 : !busy;
 }
 
-int on_cpu(Tensor *t) {
-    PyObject *device = PyObject_GetAttr(t->kind, lent.device);
-    if (!device) PyErr_Clear();
-    Py_XDECREF(device); /* the kind holds it */
-    return device == lent.cpu;
-}
-
 PyObject *view_by(Parser parse, PyObject *const *args, Py_ssize_t count, PyObject *names) {
     Layout to;
-    if (names || !count || !PyObject_TypeCheck(args[0], &TensorBase_Type)) return NULL;
+    if (names || !count || !is_tensor(args[0])) return NULL;
     Tensor *x = (Tensor *)args[0];
     if (!PyArray_CheckExact(x->array) || PyArray_NDIM((PyArrayObject *)x->array) > MOST_AXES || reshaped_since(x) ||
         quick_now() <= 0)

@@ -136,7 +136,7 @@ static int add(Walk *walk, Py_ssize_t at, PyObject *g) {
 /* -- the loop -------------------------------------------------------------------------------------------------------- */
 
 int walk_send(Walk *walk, PyObject *e, Py_ssize_t nr, PyObject *g) {
-    const int leaf = !PyObject_TypeCheck(e, &NodeBase_Type);
+    const int leaf = !is_node(e);
     Node *node = (Node *)e;
     const int many = !leaf && node->out_meta != Py_None;
     Py_ssize_t at = walk->table[place_in(walk, e)];

@@ -37,9 +37,6 @@ extern PyTypeObject Step_Type;
 PyObject *quick_cat(PyObject *const *args, Py_ssize_t count, PyObject *names);
 PyObject *quick_stack(PyObject *const *args, Py_ssize_t count, PyObject *names);
 
-/* Whether a tensor is on the CPU. */
-int on_cpu(Tensor *t);
-
 /* Whether ops may take their quick form in this thread now. -1 on an error. */
 int quick_now(void);
 
