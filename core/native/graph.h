@@ -135,6 +135,9 @@ void views_know(PyObject *structured, PyObject *op, PyObject *name, PyObject *na
    find them. */
 PyObject *quick_back(Node *node, PyObject *g);
 
+/* The same of a node of split or unbind, from a list of what came for its outputs. */
+PyObject *pieces_back(Node *node, PyObject *slots);
+
 /* Readies what module_views.c has; -1 on an error. */
 int views_setup(void);
 

@@ -443,7 +443,17 @@ static PyObject *rows_changed(PyObject *module, PyObject *ignored) {
     Py_RETURN_NONE;
 }
 
+static PyObject *know_views(PyObject *module, PyObject *args) {
+    PyObject *callable, *op, *name, *names, *defaults;
+    if (!PyArg_ParseTuple(args, "OOUO!O!", &callable, &op, &name, &PyTuple_Type, &names, &PyTuple_Type, &defaults))
+        return NULL;
+    views_know(callable, op, name, names, defaults);
+    Py_RETURN_NONE;
+}
+
 static PyMethodDef operate_methods[] = {
+    {"know_views", know_views, METH_VARARGS,
+     "know_views(callable, op, name, names, defaults)\n--\n\nAn op of several outputs, which may be made in C."},
     {"rows_changed", rows_changed, METH_NOARGS, "rows_changed()\n--\n\nAsk for the rows of ops anew."},
     {0},
 };

@@ -282,7 +282,8 @@ static const struct {
     const char *name;
     Quick quick;
 } forms[] = {FORMS(ROW){"view", quick_reshape}, {"_T", quick_t}, {"_mT", quick_mT}, {"cat", quick_cat}, {"stack", quick_stack},
-             {"contiguous", quick_contiguous}, {"backward", quick_backward}};
+             {"contiguous", quick_contiguous}, {"backward", quick_backward}, {"split", quick_split},
+             {"chunk", quick_chunk}, {"unbind", quick_unbind}};
 
 Quick quick_named(const char *name) {
     if (!name) return NULL;

@@ -185,6 +185,9 @@ static PyObject *gradients_of(Walk *walk, Node *node, PyObject *g) {
         }
         if (results && held && release(walk, node) < 0) Py_CLEAR(results);
         if (results || PyErr_Occurred()) return results;
+    } else if (PyList_Check(g)) {
+        PyObject *results = pieces_back(node, g);
+        if (results || PyErr_Occurred()) return results;
     }
     if (walk_python(walk) < 0) return NULL;
     PyObject *both[] = {(PyObject *)node, g};
