@@ -45,13 +45,14 @@ def public(*aliases: str, method: bool = True, namespace: str | None = "", inpla
 
 
 def bind_operator(name: str, function: Callable[..., Any], swapped: Callable[..., Any] | None = None) -> None:
-    """Make a function the operator `name` of tensors; `swapped` serves where a tensor stands on the right alone."""
+    """Make a function the operator `name` of tensors; `swapped`, of the right operand and the left one, serves where a
+    tensor stands on the right alone and that is another function."""
     given = (function,) if swapped is None else (function, swapped)
     if native.module is not None and native.module.set_operator(name, *given):  # native/module_operators.c
         return
     setattr(Tensor, f"__{name}__", function)
-    if swapped is not None:
-        setattr(Tensor, f"__r{name}__", swapped)
+    if name not in ("neg", "getitem"):
+        setattr(Tensor, f"__r{name}__", swapped or (lambda self, other: function(other, self)))
 
 
 def bind_square(function: Any) -> None:

@@ -377,7 +377,9 @@ def callable_operation(op: Operation) -> Callable[..., Any]:
         return call_operation(op, tensors, {**defaults, **params} if len(params) < len(defaults) else params)
 
     function: Any = general
-    if native.module is not None and op.returns == 1:  # native/module_operate.c
+    if native.module is not None and op.returns != 1:
+        native.module.know_views(general, op, op.name, tuple(defaults), tuple(defaults.values()))
+    elif native.module is not None:  # native/module_operate.c
         function = native.module.Structured(op, op.name, general, tuple(defaults), tuple(defaults.values()),
                                             op.forward if op.view else _reference(op), op.rule_codes(), op.view,
                                             op.recorded, op.variadic)  # fmt: skip

@@ -26,6 +26,14 @@ typedef struct {
 
 extern lent_objects lent;
 
+static inline int is_tensor(PyObject *object) {
+    return Py_IS_TYPE(object, lent.tensor_type) || PyObject_TypeCheck(object, &TensorBase_Type);
+}
+
+static inline int is_node(PyObject *object) {
+    return Py_IS_TYPE(object, lent.node_type) || PyObject_TypeCheck(object, &NodeBase_Type);
+}
+
 /* Whether somebody observes, hooks of saved tensors are open, this thread records, its ops run over batches. -1 on an
    error. */
 int observed_now(void);
@@ -39,6 +47,9 @@ typedef struct {
     int truth;
 } Seen;
 int truth_of(Seen *seen, PyObject *dict, PyObject *name);
+
+/* Whether a kind is of the CPU; the one asked for last is known. -1 on an error. */
+int on_cpu(PyObject *kind);
 
 /* This thread's mode as a dict (borrowed). NULL on an error. */
 PyObject *mode_fields(void);
@@ -123,6 +134,9 @@ void views_know(PyObject *structured, PyObject *op, PyObject *name, PyObject *na
 /* The gradients of a node that a quick form made, as a tuple; NULL without an exception where it is none, or Python must
    find them. */
 PyObject *quick_back(Node *node, PyObject *g);
+
+/* The same of a node of split or unbind, from a list of what came for its outputs. */
+PyObject *pieces_back(Node *node, PyObject *slots);
 
 /* Readies what module_views.c has; -1 on an error. */
 int views_setup(void);

@@ -27,33 +27,50 @@ typedef struct {
     REAL smoothing, weight_sum;
 } NAME(loss);
 
+static inline __attribute__((always_inline)) void NAME(loss_of)(const NAME(loss) * c, ptrdiff_t row, REAL largest,
+                                                                REAL log_sum) {
+    const REAL *x = c->x + row * c->classes;
+    c->lse[row] = largest + log_sum;
+    if (c->target[row] == c->ignore_index) {
+        c->loss[row] = 0;
+        return;
+    }
+    const ptrdiff_t t = (ptrdiff_t)c->target[row];
+    /* (largest - x) + log_sum keeps digits that lse - x would lose */
+    REAL loss = ((largest - x[t]) + log_sum) * (c->weight ? c->weight[t] : 1) * (1 - c->smoothing);
+    if (c->smoothing > 0) {
+        REAL smooth = 0;
+        if (c->weight) {
+#pragma omp simd reduction(+ : smooth)
+            for (ptrdiff_t i = 0; i < c->classes; i++) smooth += c->weight[i] * ((largest - x[i]) + log_sum);
+        } else {
+#pragma omp simd reduction(+ : smooth)
+            for (ptrdiff_t i = 0; i < c->classes; i++) smooth += (largest - x[i]) + log_sum;
+        }
+        loss += smooth * c->smoothing / (REAL)c->classes;
+    }
+    c->loss[row] = loss;
+}
+
 VECTOR static void NAME(loss_rows)(void *context, ptrdiff_t begin, ptrdiff_t end) {
     const NAME(loss) *c = context;
     REAL in[NAME(PAD)];
     for (ptrdiff_t row = begin; row < end; row++) {
         ptrdiff_t count;
         const REAL *x = NAME(pad_row)(c->x + row * c->classes, c->classes, in, &count);
-        const REAL largest = NAME(row_max)(x, count), log_sum = NAME(sm_log)(NAME(row_exp_sum)(x, largest, count));
-        c->lse[row] = largest + log_sum;
-        if (c->target[row] == c->ignore_index) {
-            c->loss[row] = 0;
-            continue;
-        }
-        const ptrdiff_t t = (ptrdiff_t)c->target[row];
-        /* (largest - x) + log_sum keeps digits that lse - x would lose */
-        REAL loss = ((largest - x[t]) + log_sum) * (c->weight ? c->weight[t] : 1) * (1 - c->smoothing);
-        if (c->smoothing > 0) {
-            REAL smooth = 0;
-            if (c->weight) {
-#pragma omp simd reduction(+ : smooth)
-                for (ptrdiff_t i = 0; i < c->classes; i++) smooth += c->weight[i] * ((largest - x[i]) + log_sum);
-            } else {
-#pragma omp simd reduction(+ : smooth)
-                for (ptrdiff_t i = 0; i < c->classes; i++) smooth += (largest - x[i]) + log_sum;
-            }
-            loss += smooth * c->smoothing / (REAL)c->classes;
-        }
-        c->loss[row] = loss;
+        const REAL largest = NAME(row_max)(x, count);
+        NAME(loss_of)(c, row, largest, NAME(sm_log)(NAME(row_exp_sum)(x, largest, count)));
+    }
+}
+
+VECTOR static void NAME(loss_short_rows)(void *context, ptrdiff_t begin, ptrdiff_t end) {
+    const NAME(loss) *c = context;
+    NAME(side_rows) s;
+    for (ptrdiff_t row = begin; row < end; row += NAME(SIDE)) {
+        const ptrdiff_t count = end - row < NAME(SIDE) ? end - row : NAME(SIDE);
+        NAME(side_by_side)(&s, c->x + row * c->classes, count, c->classes);
+        for (int k = 0; k < NAME(SIDE); k++) s.sum[k] = NAME(sm_log)(s.sum[k]);
+        for (ptrdiff_t k = 0; k < count; k++) NAME(loss_of)(c, row + k, s.largest[k], s.sum[k]);
     }
 }
 
@@ -98,7 +115,8 @@ ptrdiff_t NAME(cross_entropy_forward)(const REAL *x, const int64_t *target, cons
                .classes = classes,
                .ignore_index = options.ignore_index,
                .smoothing = (REAL)options.smoothing};
-    parallel_for(rows, 8 * (double)(rows * classes), NAME(loss_rows), &context);
+    parallel_for(rows, 8 * (double)(rows * classes),
+                 NAME(are_short)(rows, classes) ? NAME(loss_short_rows) : NAME(loss_rows), &context);
     return -1;
 }
 

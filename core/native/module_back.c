@@ -111,7 +111,7 @@ static PyObject *of_vjp(Node *node, PyObject *g, PyObject *needs, PyObject *vjp,
 /* The array of a gradient that a vjp gave (a new reference). */
 static PyObject *array_of(PyObject *gradient) {
     if (gradient == Py_None) return Py_NewRef(Py_None);
-    if (PyObject_TypeCheck(gradient, &TensorBase_Type)) return Py_NewRef(((Tensor *)gradient)->array);
+    if (is_tensor(gradient)) return Py_NewRef(((Tensor *)gradient)->array);
     PyErr_Format(PyExc_TypeError, "a vjp gives tensors or None, not %s", Py_TYPE(gradient)->tp_name);
     return NULL;
 }
@@ -191,7 +191,7 @@ PyObject *step_back_of(Node *node, PyObject *g, int (*before)(void *), void *con
 /* step_back(node, gradient, place): as `step`, of a structured op's node. */
 static PyObject *graph_step_back(PyObject *module, PyObject *const *args, Py_ssize_t count) {
     (void)module;
-    if (count != 3 || !PyObject_TypeCheck(args[0], &NodeBase_Type)) {
+    if (count != 3 || !is_node(args[0])) {
         PyErr_SetString(PyExc_TypeError, "step_back takes a node, a gradient and a place");
         return NULL;
     }

@@ -125,7 +125,7 @@ static PyObject *root_gradient(Tensor *t, PyObject *given) {
     if (type != NPY_FLOAT && type != NPY_DOUBLE) return NULL;
     if (given) {
         Tensor *g = (Tensor *)given;
-        if (!PyObject_TypeCheck(given, &TensorBase_Type) || g->kind != t->kind || !PyArray_CheckExact(g->array)) return NULL;
+        if (!is_tensor(given) || g->kind != t->kind || !PyArray_CheckExact(g->array)) return NULL;
         PyArrayObject *b = (PyArrayObject *)g->array;
         if (PyArray_NDIM(b) != ndim || !PyArray_CompareLists(PyArray_DIMS(a), PyArray_DIMS(b), ndim)) return NULL;
         return Py_NewRef(g->array);
@@ -140,7 +140,7 @@ static PyObject *root_gradient(Tensor *t, PyObject *given) {
 /* backward(tensor, gradient=None, retain_graph=None) */
 PyObject *quick_backward(PyObject *const *args, Py_ssize_t count, PyObject *names) {
     PyObject *given = NULL, *retain = Py_False;
-    if (count < 1 || count > 2 || !PyObject_TypeCheck(args[0], &TensorBase_Type)) return NULL;
+    if (count < 1 || count > 2 || !is_tensor(args[0])) return NULL;
     if (count == 2 && args[1] != Py_None) given = args[1];
     for (Py_ssize_t k = 0; names && k < PyTuple_GET_SIZE(names); k++) {
         PyObject *name = PyTuple_GET_ITEM(names, k), *value = args[count + k];

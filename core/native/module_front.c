@@ -12,7 +12,7 @@ static PyObject *mean_op, *sum_op;                                      /* for l
 
 /* The array of a plain tensor of float32 or float64 (borrowed), or NULL. */
 static PyArrayObject *real_of(PyObject *object) {
-    if (!object || !PyObject_TypeCheck(object, &TensorBase_Type)) return NULL;
+    if (!object || !is_tensor(object)) return NULL;
     PyArrayObject *a = (PyArrayObject *)((Tensor *)object)->array;
     if (!PyArray_CheckExact(a)) return NULL;
     return PyArray_TYPE(a) == NPY_FLOAT || PyArray_TYPE(a) == NPY_DOUBLE ? a : NULL;
@@ -105,7 +105,7 @@ static PyObject *layer_norm(PyObject *op, PyObject *const *given) {
 /* input, target, weight, size_average, ignore_index, reduce, reduction, label_smoothing: a mean or a sum over rows */
 static PyObject *cross_entropy(PyObject *op, PyObject *const *given) {
     PyArrayObject *x = real_of(given[0]), *target;
-    if (!x || PyArray_NDIM(x) != 2 || !given[1] || !PyObject_TypeCheck(given[1], &TensorBase_Type) ||
+    if (!x || PyArray_NDIM(x) != 2 || !given[1] || !is_tensor(given[1]) ||
         !left_out(given[2]) || !left_out(given[3]) || !left_out(given[5]))
         return NULL;
     target = (PyArrayObject *)((Tensor *)given[1])->array;
@@ -119,9 +119,7 @@ static PyObject *cross_entropy(PyObject *op, PyObject *const *given) {
         if (!PyUnicode_CheckExact(given[6]) || PyUnicode_CompareWithASCIIString(given[6], "sum")) return NULL;
         then = sum_op;
     }
-    PyObject *device = PyObject_GetAttr(((Tensor *)given[0])->kind, lent.device);
-    Py_XDECREF(device); /* the kind holds it */
-    if (!then || device != lent.cpu) return NULL;
+    if (!then || on_cpu(((Tensor *)given[0])->kind) <= 0) return NULL;
     long long none = PyLong_AsLongLong(ignore_index);
     if (none == -1 && PyErr_Occurred()) return PyErr_Clear(), NULL;
     const long long *classes = PyArray_DATA(target);

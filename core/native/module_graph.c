@@ -285,7 +285,7 @@ PyObject *step_of(Node *node, PyObject *g) {
    is not so plain. The node lets go of what it saved, remembering `place`, unless that is None. */
 static PyObject *graph_step(PyObject *module, PyObject *const *args, Py_ssize_t count) {
     (void)module;
-    if (count != 3 || !PyObject_TypeCheck(args[0], &NodeBase_Type)) {
+    if (count != 3 || !is_node(args[0])) {
         PyErr_SetString(PyExc_TypeError, "step takes a node, a gradient and a place");
         return NULL;
     }

@@ -15,7 +15,7 @@ typedef struct {
 
 enum { SAVES_X, SAVES_Y, SAVES_OUTPUT, SAVES_NOTHING };
 
-static int save(Node *node, PyObject *layout, Tensor *a, Tensor *b, PyObject *y, PyObject *array) {
+static int save(Node *node, PyObject *layout, Tensor *a, Tensor *b, PyObject *x, PyObject *y, PyObject *array) {
     Py_ssize_t count = PyBytes_GET_SIZE(layout);
     const char *what = PyBytes_AS_STRING(layout);
     PyObject *saved = PyTuple_New(count), *storages = PyTuple_New(count);
@@ -23,7 +23,7 @@ static int save(Node *node, PyObject *layout, Tensor *a, Tensor *b, PyObject *y,
     if (!saved || !storages) goto fail;
     for (Py_ssize_t k = 0; k < count; k++) {
         PyObject *value = Py_None, *storage = NULL;
-        if (what[k] == SAVES_X) value = a->array;
+        if (what[k] == SAVES_X) value = x;
         if (what[k] == SAVES_Y) value = y;
         if (what[k] == SAVES_OUTPUT) value = array;
         Tensor *from = what[k] == SAVES_X ? a : what[k] == SAVES_Y ? b : NULL;
@@ -78,8 +78,8 @@ static int same_shape(PyObject *x, PyObject *y) {
 }
 
 /* Tie `out` to a new node. 0, or -1 on an error; 1 when this is not the path for it. */
-static int record(Hot *self, Tensor *out, Tensor *a, Tensor *b, PyObject *y, int two) {
-    int mask = (a->requires_grad ? 1 : 0) | (b && b->requires_grad ? 2 : 0);
+static int record(Hot *self, Tensor *out, Tensor *a, Tensor *b, PyObject *x, PyObject *y) {
+    int mask = (a && a->requires_grad ? 1 : 0) | (b && b->requires_grad ? 2 : 0);
     int busy = saving_now();
     if (busy) return busy;
     PyObject *layout = self->layouts[mask];
@@ -91,23 +91,25 @@ static int record(Hot *self, Tensor *out, Tensor *a, Tensor *b, PyObject *y, int
     if (layout == Py_None) return 1;
     Node *node = node_made();
     if (!node) return -1;
-    PyObject *e = !a->requires_grad ? Py_None : a->node != Py_None ? a->node : (PyObject *)a;
+    PyObject *e = !a || !a->requires_grad ? Py_None : a->node != Py_None ? a->node : (PyObject *)a;
     PyObject *f = !b || !b->requires_grad ? Py_None : b->node != Py_None ? b->node : (PyObject *)b;
-    PyObject *edges = two ? PyTuple_Pack(2, e, f) : PyTuple_Pack(1, e);
+    PyObject *edges = y ? PyTuple_Pack(2, e, f) : PyTuple_Pack(1, e);
     if (!edges) goto fail;
     node_begin(node, edges, self->op, out->kind, NULL);
     node->number = next_number();
     if (user_place(node) < 0) goto fail;
-    if (a->nr || (b && b->nr)) {
-        PyObject *nrs = two ? Py_BuildValue("(nn)", a->nr, b ? b->nr : 0) : Py_BuildValue("(n)", a->nr);
+    if ((a && a->nr) || (b && b->nr)) {
+        Py_ssize_t first = a ? a->nr : 0;
+        PyObject *nrs = y ? Py_BuildValue("(nn)", first, b ? b->nr : 0) : Py_BuildValue("(n)", first);
         if (!nrs) goto fail;
         Py_SETREF(node->nrs, nrs);
     }
-    if (PyBytes_GET_SIZE(layout) && save(node, layout, a, b, y, out->array) < 0) goto fail;
-    int first_fits = b ? same_shape(a->array, out->array) : 1, second_fits = b ? same_shape(y, out->array) : 1;
+    if (PyBytes_GET_SIZE(layout) && save(node, layout, a, b, x, y, out->array) < 0) goto fail;
+    const int both = a && b; /* a number fits */
+    int first_fits = both ? same_shape(x, out->array) : 1, second_fits = both ? same_shape(y, out->array) : 1;
     if (first_fits < 0 || second_fits < 0) goto fail;
     if (!first_fits || !second_fits) {
-        PyObject *first = PyObject_GetAttr(a->array, lent.shape), *second = PyObject_GetAttr(y, lent.shape);
+        PyObject *first = PyObject_GetAttr(x, lent.shape), *second = PyObject_GetAttr(y, lent.shape);
         PyObject *shapes = first && second ? PyTuple_Pack(2, first, second) : NULL;
         Py_XDECREF(first);
         Py_XDECREF(second);
@@ -133,23 +135,21 @@ static PyObject *kernel_for(Hot *self, PyObject *kind) {
     return self->kernel;
 }
 
+/* What a kernel takes of an operand (borrowed): a tensor's array, which is noted in *tensor, or a number. */
+static PyObject *operand(PyObject *given, Tensor **tensor) {
+    *tensor = is_tensor(given) ? (Tensor *)given : NULL;
+    if (*tensor) return (*tensor)->array;
+    return PyFloat_CheckExact(given) || PyLong_CheckExact(given) ? given : NULL;
+}
+
 PyObject *hot_try(PyObject *hot, PyObject *const *args, Py_ssize_t count) {
     Hot *self = (Hot *)hot;
-    if (count < 1 || count > 2 || !lent.tensor_type || !PyObject_TypeCheck(args[0], &TensorBase_Type)) return NULL;
-    Tensor *a = (Tensor *)args[0], *b = NULL;
-    PyObject *operands[2] = {a->array, NULL};
-    if (count == 2) {
-        if (PyObject_TypeCheck(args[1], &TensorBase_Type)) {
-            b = (Tensor *)args[1];
-            if (b->kind != a->kind) return NULL;
-            operands[1] = b->array;
-        } else if (PyFloat_CheckExact(args[1]) || PyLong_CheckExact(args[1])) {
-            operands[1] = args[1];
-        } else {
-            return NULL;
-        }
-    }
-    PyObject *kernel = kernel_for(self, a->kind);
+    if (count < 1 || count > 2 || !lent.tensor_type) return NULL;
+    Tensor *a = NULL, *b = NULL;
+    PyObject *operands[2] = {operand(args[0], &a), count == 2 ? operand(args[1], &b) : NULL};
+    if (!operands[0] || (count == 2 && !operands[1]) || (a && b ? a->kind != b->kind : !a && !b)) return NULL;
+    PyObject *of = a ? a->kind : b->kind;
+    PyObject *kernel = kernel_for(self, of);
     if (!kernel || observed_now()) return NULL;
     PyObject *array = Py_IS_TYPE(kernel, &Map_Type) ? map_vectorcall(kernel, operands, (size_t)count, NULL)
                                                     : PyObject_Vectorcall(kernel, operands, (size_t)count, NULL);
@@ -159,16 +159,16 @@ PyObject *hot_try(PyObject *hot, PyObject *const *args, Py_ssize_t count) {
             PyErr_Clear();
         return NULL;
     }
-    PyObject *kind = self->boolean ? PyObject_GetAttr(a->kind, lent.boolean) : Py_NewRef(a->kind);
+    PyObject *kind = self->boolean ? PyObject_GetAttr(of, lent.boolean) : Py_NewRef(of);
     Tensor *out = NULL;
     if (kind) out = tensor_over(array, kind);
     else Py_DECREF(array);
     Py_XDECREF(kind);
     if (!out || !self->recorded) return (PyObject *)out;
-    if (up_to_date(a) < 0 || (b && up_to_date(b) < 0)) goto fail;
-    if (a->requires_grad || (b && b->requires_grad)) {
+    if ((a && up_to_date(a) < 0) || (b && up_to_date(b) < 0)) goto fail;
+    if ((a && a->requires_grad) || (b && b->requires_grad)) {
         int on = recording_now();
-        if (on < 0 || (on && record(self, out, a, b, operands[1], count == 2))) goto fail;
+        if (on < 0 || (on && record(self, out, a, b, operands[0], operands[1]))) goto fail;
     }
     return (PyObject *)out;
 fail:

@@ -30,7 +30,7 @@ static int read_call(PyObject *const *args, Py_ssize_t count, PyObject *names, i
     if (!many || many > MOST_JOINED) return 0;
     for (Py_ssize_t k = 0; k < many; k++) {
         PyObject *t = PySequence_Fast_GET_ITEM(args[0], k);
-        if (!PyObject_TypeCheck(t, &TensorBase_Type)) return 0;
+        if (!is_tensor(t)) return 0;
         joined->tensors[joined->count++] = (Tensor *)t;
         if (!PyArray_CheckExact(((Tensor *)t)->array)) return 0;
         if (!k) first = (Tensor *)t;
@@ -139,7 +139,7 @@ static int record(const Joined *joined, Tensor *out, int op) {
 static PyObject *join(PyObject *const *args, Py_ssize_t count, PyObject *names, int op) {
     Joined joined;
     int added = op == OP_STACK, wanted = 0;
-    if (!read_call(args, count, names, added, &joined) || !agree(&joined, added) || !on_cpu(joined.tensors[0]) ||
+    if (!read_call(args, count, names, added, &joined) || !agree(&joined, added) || on_cpu(joined.tensors[0]->kind) <= 0 ||
         quick_now() <= 0)
         return NULL;
     int recording = recording_now();

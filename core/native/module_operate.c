@@ -266,8 +266,7 @@ static int alone(void) {
     return busy < 0 ? -1 : !busy;
 }
 
-/* Whether a kind is of the CPU; the one asked for last is known. -1 on an error. */
-static int on_cpu(PyObject *kind) {
+int on_cpu(PyObject *kind) {
     static PyObject *known;
     if (kind == known) return 1;
     PyObject *device = PyObject_GetAttr(kind, lent.device);
@@ -281,15 +280,16 @@ static int on_cpu(PyObject *kind) {
 /* The op where ops run plainly. */
 static PyObject *operate(Structured *self, PyObject *const *given, size_t nargsf, PyObject *keywords) {
     Py_ssize_t count = PyVectorcall_NARGS(nargsf), named = PyTuple_GET_SIZE(self->names);
-    PyObject *room[1 + MOST_INPUTS + MOST_PARAMS] = {0}, **arrays = room + 1, **values = arrays + count;
+    PyObject *room[1 + MOST_INPUTS + MOST_PARAMS], **arrays = room + 1, **values = arrays + count;
     if (count < 1 || count > MOST_INPUTS) goto general;
+    for (Py_ssize_t k = 0; k < named; k++) values[k] = NULL;
     Tensor *first = NULL;
     for (Py_ssize_t k = 0; k < count; k++) {
         if (given[k] == Py_None) {
             arrays[k] = Py_None;
             continue;
         }
-        if (!PyObject_TypeCheck(given[k], &TensorBase_Type)) goto general;
+        if (!is_tensor(given[k])) goto general;
         Tensor *t = (Tensor *)given[k];
         if (!PyArray_CheckExact(t->array)) goto general;
         if (!first || t->kind != first->kind) {
@@ -340,6 +340,7 @@ static PyObject *operate(Structured *self, PyObject *const *given, size_t nargsf
         Py_CLEAR(out);
 done:
     for (Py_ssize_t k = 0; k < count; k++) Py_DECREF(arrays[k]);
+    if (results && PyTuple_CheckExact(results) && Py_REFCNT(results) == 1) saved_let_go(results); /* what nobody saved */
     Py_XDECREF(results);
     Py_XDECREF(params);
     return (PyObject *)out;
@@ -442,7 +443,17 @@ static PyObject *rows_changed(PyObject *module, PyObject *ignored) {
     Py_RETURN_NONE;
 }
 
+static PyObject *know_views(PyObject *module, PyObject *args) {
+    PyObject *callable, *op, *name, *names, *defaults;
+    if (!PyArg_ParseTuple(args, "OOUO!O!", &callable, &op, &name, &PyTuple_Type, &names, &PyTuple_Type, &defaults))
+        return NULL;
+    views_know(callable, op, name, names, defaults);
+    Py_RETURN_NONE;
+}
+
 static PyMethodDef operate_methods[] = {
+    {"know_views", know_views, METH_VARARGS,
+     "know_views(callable, op, name, names, defaults)\n--\n\nAn op of several outputs, which may be made in C."},
     {"rows_changed", rows_changed, METH_NOARGS, "rows_changed()\n--\n\nAsk for the rows of ops anew."},
     {0},
 };

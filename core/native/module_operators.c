@@ -5,7 +5,7 @@
 
 typedef struct {
     const char *name;
-    PyObject *function, *swapped; /* of (a, b), and of (b, a) where a tensor stands on the right alone */
+    PyObject *function, *swapped; /* of (a, b); of (b, a) where a tensor stands on the right alone, if that is another */
 } Operator;
 
 enum { ADD, SUBTRACT, MULTIPLY, DIVIDE, POWER, MATMUL, NEGATIVE, OPERATORS };
@@ -19,15 +19,11 @@ static PyObject *call(PyObject *function, PyObject *const *args, size_t count) {
 
 static PyObject *binary(int which, PyObject *a, PyObject *b) {
     const Operator *o = &operators[which];
-    if (PyObject_TypeCheck(a, &TensorBase_Type) && o->function) {
-        PyObject *args[] = {a, b};
-        return call(o->function, args, 2);
-    }
-    if (PyObject_TypeCheck(b, &TensorBase_Type) && o->swapped) {
-        PyObject *args[] = {b, a};
-        return call(o->swapped, args, 2);
-    }
-    Py_RETURN_NOTIMPLEMENTED;
+    const int left = is_tensor(a);
+    if (!o->function || !(left || is_tensor(b))) Py_RETURN_NOTIMPLEMENTED;
+    const int swapped = !left && o->swapped;
+    PyObject *args[] = {swapped ? b : a, swapped ? a : b};
+    return call(swapped ? o->swapped : o->function, args, 2);
 }
 
 static PyObject *add(PyObject *a, PyObject *b) { return binary(ADD, a, b); }
@@ -47,7 +43,7 @@ static PyObject *power(PyObject *a, PyObject *b, PyObject *modulus) {
         PyObject *args[] = {a, b, modulus};
         return call(operators[POWER].function, args, 3);
     }
-    if (square && is_two(b) && !face_casting() && PyObject_TypeCheck(a, &TensorBase_Type)) {
+    if (square && is_two(b) && !face_casting() && is_tensor(a)) {
         PyObject *found = hot_try(square, &a, 1);
         if (found || PyErr_Occurred()) return found;
     }

@@ -272,7 +272,7 @@ FORMS(QUICK)
 
 /* Itself where it is in row-major order. */
 static PyObject *quick_contiguous(PyObject *const *args, Py_ssize_t count, PyObject *names) {
-    if (names || count != 1 || !PyObject_TypeCheck(args[0], &TensorBase_Type)) return NULL;
+    if (names || count != 1 || !is_tensor(args[0])) return NULL;
     PyObject *a = ((Tensor *)args[0])->array;
     return PyArray_CheckExact(a) && PyArray_IS_C_CONTIGUOUS((PyArrayObject *)a) ? Py_NewRef(args[0]) : NULL;
 }
@@ -282,7 +282,8 @@ static const struct {
     const char *name;
     Quick quick;
 } forms[] = {FORMS(ROW){"view", quick_reshape}, {"_T", quick_t}, {"_mT", quick_mT}, {"cat", quick_cat}, {"stack", quick_stack},
-             {"contiguous", quick_contiguous}, {"backward", quick_backward}};
+             {"contiguous", quick_contiguous}, {"backward", quick_backward}, {"split", quick_split},
+             {"chunk", quick_chunk}, {"unbind", quick_unbind}};
 
 Quick quick_named(const char *name) {
     if (!name) return NULL;

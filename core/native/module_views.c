@@ -6,10 +6,10 @@
 
 static struct {
     const char *name;
-    PyObject *structured, *op, *names;
+    PyObject *structured, *op, *names, *label;
     char tuple, saves; /* whether its one parameter is a tuple; whether its gradient asks for the input's shape */
 } ops[KNOWN_OPS] = {{"view"}, {"permute"}, {"transpose"}, {"t"}, {"squeeze"}, {"unsqueeze"}, {"slice"}, {"select"}, {"expand"},
-                    {"cat"}, {"stack"}};
+                    {"split"}, {"unbind"}, {"cat"}, {"stack"}};
 
 void views_know(PyObject *structured, PyObject *op, PyObject *name, PyObject *names, PyObject *defaults) {
     for (int k = 0; k < KNOWN_OPS; k++)
@@ -17,9 +17,19 @@ void views_know(PyObject *structured, PyObject *op, PyObject *name, PyObject *na
             ops[k].structured = Py_NewRef(structured);
             ops[k].op = Py_NewRef(op);
             ops[k].names = Py_NewRef(names);
+            ops[k].label = Py_NewRef(name);
             ops[k].tuple = PyTuple_GET_SIZE(defaults) == 1 && PyTuple_Check(PyTuple_GET_ITEM(defaults, 0));
             ops[k].saves = k == OP_VIEW || k == OP_SQUEEZE || k == OP_SLICE || k == OP_SELECT || k == OP_EXPAND;
         }
+}
+
+Known known_op(int op) { return (Known){ops[op].structured, ops[op].op, ops[op].label}; }
+
+PyObject *known_params(int op, PyObject *const *values) {
+    PyObject *params = PyDict_New(), *names = ops[op].names;
+    for (Py_ssize_t k = 0; params && k < PyTuple_GET_SIZE(names); k++)
+        if (PyDict_SetItem(params, PyTuple_GET_ITEM(names, k), values[k]) < 0) Py_CLEAR(params);
+    return params;
 }
 
 /* -- steps ---------------------------------------------------------------------------------------------------------- */
@@ -30,8 +40,20 @@ Step *step_new(int op, PyObject *key, int count, const npy_intp *numbers) {
     step->structured = Py_NewRef(ops[op].structured);
     step->before = step->params = NULL;
     step->key = Py_XNewRef(key);
+    step->nr = -1;
     step->op = op;
     memcpy(step->numbers, numbers, sizeof *numbers * (size_t)count);
+    return step;
+}
+
+Step *step_to(PyObject *structured, PyObject *params, Py_ssize_t nr) {
+    Step *step = PyObject_NewVar(Step, &Step_Type, 0);
+    if (!step) return NULL;
+    step->structured = Py_NewRef(structured);
+    step->params = Py_NewRef(params);
+    step->before = step->key = NULL;
+    step->nr = nr;
+    step->op = -1;
     return step;
 }
 
@@ -79,8 +101,10 @@ static PyObject *step_call(PyObject *self, PyObject *args, PyObject *kwargs) {
         PyErr_SetString(PyExc_TypeError, "a step takes a tensor");
         return NULL;
     }
-    PyObject *params = step_params((Step *)self);
-    return params ? PyObject_Call(((Step *)self)->structured, args, params) : NULL;
+    Step *step = (Step *)self;
+    PyObject *params = step_params(step), *found = params ? PyObject_Call(step->structured, args, params) : NULL;
+    if (found && step->nr >= 0) Py_SETREF(found, PySequence_GetItem(found, step->nr));
+    return found;
 }
 
 /* Ways may be long: no recursion along them. */
@@ -127,9 +151,8 @@ PyObject *params_as_dict(PyObject *params) {
 
 /* -- what a view knows ---------------------------------------------------------------------------------------------- */
 
-/* `out` shares the version counter of x, and knows the way, of which `step` is the last. -1 on an error. */
-static int link_to(Tensor *x, Tensor *out, Step *step, int recording) {
-    PyObject *storage = storage_for(x), *rule = recording ? x->rule : lent.no_grad;
+int link_to(Tensor *x, Tensor *out, Step *step, PyObject *rule) {
+    PyObject *storage = storage_for(x);
     if (!storage) return -1;
     long version;
     Py_SETREF(out->storage, storage);
@@ -147,18 +170,13 @@ static int link_to(Tensor *x, Tensor *out, Step *step, int recording) {
     return 0;
 }
 
-/* Whether squeeze_ or its kin changed the shape of what x views: Python knows what then is to be noted. */
-static int reshaped_since(Tensor *x) { return (x->base == Py_None ? x : (Tensor *)x->base)->undo != Py_None; }
+int reshaped_since(Tensor *x) { return (x->base == Py_None ? x : (Tensor *)x->base)->undo != Py_None; }
 
 int mark_view(PyObject *structured, Tensor *x, Tensor *out, PyObject *params, int recording) {
     if (reshaped_since(x)) return 1;
-    Step *step = PyObject_NewVar(Step, &Step_Type, 0);
+    Step *step = step_to(structured, params, -1);
     if (!step) return -1;
-    step->structured = Py_NewRef(structured);
-    step->params = Py_NewRef(params);
-    step->before = step->key = NULL;
-    step->op = -1;
-    int failed = link_to(x, out, step, recording);
+    int failed = link_to(x, out, step, recording ? x->rule : lent.no_grad);
     Py_DECREF(step);
     return failed;
 }
@@ -252,16 +270,9 @@ int quick_now(void) {
     return busy < 0 ? -1 : !busy;
 }
 
-int on_cpu(Tensor *t) {
-    PyObject *device = PyObject_GetAttr(t->kind, lent.device);
-    if (!device) PyErr_Clear();
-    Py_XDECREF(device); /* the kind holds it */
-    return device == lent.cpu;
-}
-
 PyObject *view_by(Parser parse, PyObject *const *args, Py_ssize_t count, PyObject *names) {
     Layout to;
-    if (names || !count || !PyObject_TypeCheck(args[0], &TensorBase_Type)) return NULL;
+    if (names || !count || !is_tensor(args[0])) return NULL;
     Tensor *x = (Tensor *)args[0];
     if (!PyArray_CheckExact(x->array) || PyArray_NDIM((PyArrayObject *)x->array) > MOST_AXES || reshaped_since(x) ||
         quick_now() <= 0)
@@ -277,7 +288,7 @@ PyObject *view_by(Parser parse, PyObject *const *args, Py_ssize_t count, PyObjec
     Step *step = array ? step_new(to.op, to.key, to.count, to.numbers) : NULL;
     Tensor *out = step ? tensor_over(Py_NewRef(array), x->kind) : NULL;
     if (out) {
-        if (link_to(x, out, step, recording) < 0 || (recording && x->requires_grad && record(out, x, step) < 0))
+        if (link_to(x, out, step, recording ? x->rule : lent.no_grad) < 0 || (recording && x->requires_grad && record(out, x, step) < 0))
             Py_CLEAR(out);
     }
     Py_XDECREF(array);

@@ -136,7 +136,7 @@ static int add(Walk *walk, Py_ssize_t at, PyObject *g) {
 /* -- the loop -------------------------------------------------------------------------------------------------------- */
 
 int walk_send(Walk *walk, PyObject *e, Py_ssize_t nr, PyObject *g) {
-    const int leaf = !PyObject_TypeCheck(e, &NodeBase_Type);
+    const int leaf = !is_node(e);
     Node *node = (Node *)e;
     const int many = !leaf && node->out_meta != Py_None;
     Py_ssize_t at = walk->table[place_in(walk, e)];
@@ -184,6 +184,9 @@ static PyObject *gradients_of(Walk *walk, Node *node, PyObject *g) {
             held = results && holds_arrays(node->saved);
         }
         if (results && held && release(walk, node) < 0) Py_CLEAR(results);
+        if (results || PyErr_Occurred()) return results;
+    } else if (PyList_Check(g)) {
+        PyObject *results = pieces_back(node, g);
         if (results || PyErr_Occurred()) return results;
     }
     if (walk_python(walk) < 0) return NULL;

@@ -43,3 +43,30 @@ static inline __attribute__((always_inline)) REAL NAME(row_exp_sum)(const REAL *
     for (ptrdiff_t i = 0; i < n; i++) sum += NAME(sm_exp_falling)(x[i] - largest);
     return sum;
 }
+
+/* Rows of up to sixteen items, sixteen rows at once and each in a lane of its own: by itself such a row waits for its
+   largest item and then for its sum, 40 ns for one of eight; sixteen take 70 together. */
+enum { NAME(SIDE) = 16, NAME(FEW_ROWS) = 4 };
+
+typedef struct {
+    REAL e[NAME(SIDE)][NAME(SIDE)], largest[NAME(SIDE)], sum[NAME(SIDE)]; /* e: item, row; of rows that are not there 1 */
+} NAME(side_rows);
+
+/* It is asked of all rows, not of a thread's: the bits must not change with the number of threads. */
+INLINE int NAME(are_short)(ptrdiff_t rows, ptrdiff_t n) { return n <= NAME(SIDE) && rows >= NAME(FEW_ROWS); }
+
+/* e^(x - largest) of `count` rows, and what they sum to. */
+static inline __attribute__((always_inline)) void NAME(side_by_side)(NAME(side_rows) *s, const REAL *x, ptrdiff_t count,
+                                                                     ptrdiff_t n) {
+    if (count < NAME(SIDE)) memset(s->e, 0, sizeof s->e[0] * (size_t)n);
+    for (ptrdiff_t k = 0; k < count; k++)
+        for (ptrdiff_t i = 0; i < n; i++) s->e[i][k] = x[k * n + i];
+    for (int k = 0; k < NAME(SIDE); k++) s->largest[k] = -INFINITY, s->sum[k] = 0;
+    for (ptrdiff_t i = 0; i < n; i++)
+        for (int k = 0; k < NAME(SIDE); k++) s->largest[k] = s->e[i][k] > s->largest[k] ? s->e[i][k] : s->largest[k];
+    for (ptrdiff_t i = 0; i < n; i++)
+        for (int k = 0; k < NAME(SIDE); k++) {
+            s->e[i][k] = NAME(sm_exp_falling)(s->e[i][k] - s->largest[k]);
+            s->sum[k] += s->e[i][k];
+        }
+}

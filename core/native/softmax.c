@@ -36,34 +36,19 @@ VECTOR static void NAME(softmax_rows)(void *context, ptrdiff_t begin, ptrdiff_t 
     }
 }
 
-enum { NAME(SIDE) = 16, NAME(FEW_ROWS) = 4 };
-
-/* Rows of up to sixteen items, sixteen rows at once and each in a lane of its own: by itself such a row waits for its
-   largest item and then for its sum, 40 ns for one of eight; sixteen take 70 together. */
 VECTOR static void NAME(softmax_short_rows)(void *context, ptrdiff_t begin, ptrdiff_t end) {
     const NAME(rows) *c = context;
     const ptrdiff_t n = c->n;
-    REAL e[NAME(SIDE)][NAME(SIDE)], largest[NAME(SIDE)], sum[NAME(SIDE)];
-    memset(e, 0, sizeof e[0] * (size_t)n);
+    NAME(side_rows) s;
     for (ptrdiff_t row = begin; row < end; row += NAME(SIDE)) {
         const ptrdiff_t count = end - row < NAME(SIDE) ? end - row : NAME(SIDE);
-        const REAL *x = c->x + row * n;
         REAL *y = c->out + row * n;
+        NAME(side_by_side)(&s, c->x + row * n, count, n);
+        for (int k = 0; k < NAME(SIDE); k++) s.sum[k] = 1 / s.sum[k];
+        for (ptrdiff_t i = 0; i < n; i++)
+            for (int k = 0; k < NAME(SIDE); k++) s.e[i][k] *= s.sum[k];
         for (ptrdiff_t k = 0; k < count; k++)
-            for (ptrdiff_t i = 0; i < n; i++) e[i][k] = x[k * n + i];
-        for (int k = 0; k < NAME(SIDE); k++) largest[k] = -INFINITY, sum[k] = 0;
-        for (ptrdiff_t i = 0; i < n; i++)
-            for (int k = 0; k < NAME(SIDE); k++) largest[k] = e[i][k] > largest[k] ? e[i][k] : largest[k];
-        for (ptrdiff_t i = 0; i < n; i++)
-            for (int k = 0; k < NAME(SIDE); k++) {
-                e[i][k] = NAME(sm_exp_falling)(e[i][k] - largest[k]);
-                sum[k] += e[i][k];
-            }
-        for (int k = 0; k < NAME(SIDE); k++) sum[k] = 1 / sum[k];
-        for (ptrdiff_t i = 0; i < n; i++)
-            for (int k = 0; k < NAME(SIDE); k++) e[i][k] *= sum[k];
-        for (ptrdiff_t k = 0; k < count; k++)
-            for (ptrdiff_t i = 0; i < n; i++) y[k * n + i] = e[i][k];
+            for (ptrdiff_t i = 0; i < n; i++) y[k * n + i] = s.e[i][k];
     }
 }
 
@@ -110,9 +95,8 @@ VECTOR static void NAME(log_softmax_back_rows)(void *context, ptrdiff_t begin, p
 
 void NAME(softmax_forward)(const REAL *x, REAL *y, ptrdiff_t rows, ptrdiff_t n) {
     NAME(rows) context = {x, NULL, y, n};
-    const int side_by_side = n <= NAME(SIDE) && rows >= NAME(FEW_ROWS);
     parallel_for_as(choice_for(CHOOSE_SOFTMAX, sizeof(REAL), rows, n, 1, 1), rows, 8 * (double)(rows * n),
-                    side_by_side ? NAME(softmax_short_rows) : NAME(softmax_rows), &context);
+                    NAME(are_short)(rows, n) ? NAME(softmax_short_rows) : NAME(softmax_rows), &context);
 }
 
 void NAME(log_softmax_forward)(const REAL *x, REAL *y, ptrdiff_t rows, ptrdiff_t n) {

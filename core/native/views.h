@@ -7,8 +7,8 @@
 enum { MOST_AXES = 16 }; /* arrays of more axes go by Python */
 
 /* The ops that are made here, in the order of `view_ops` in module_views.c. */
-enum { OP_VIEW, OP_PERMUTE, OP_TRANSPOSE, OP_T, OP_SQUEEZE, OP_UNSQUEEZE, OP_SLICE, OP_SELECT, OP_EXPAND, OP_CAT, OP_STACK,
-       KNOWN_OPS };
+enum { OP_VIEW, OP_PERMUTE, OP_TRANSPOSE, OP_T, OP_SQUEEZE, OP_UNSQUEEZE, OP_SLICE, OP_SELECT, OP_EXPAND, OP_SPLIT,
+       OP_UNBIND, OP_CAT, OP_STACK, KNOWN_OPS };
 
 /* A view that is to be made, and the parameters that its op is given: a key in brackets, or numbers. */
 typedef struct {
@@ -28,7 +28,8 @@ typedef struct Step {
     PyObject *before;     /* the steps up to here: a Step, a tuple, or NULL */
     PyObject *params;     /* a dict, made when somebody asks; or NULL */
     PyObject *key;        /* what stood in brackets, or NULL */
-    int op;               /* -1: one of Python's making, which has its params */
+    Py_ssize_t nr;        /* which of the op's outputs, -1 where it has one */
+    int op;               /* -1: one which has its params */
     npy_intp numbers[];
 } Step;
 
@@ -36,9 +37,6 @@ extern PyTypeObject Step_Type;
 
 PyObject *quick_cat(PyObject *const *args, Py_ssize_t count, PyObject *names);
 PyObject *quick_stack(PyObject *const *args, Py_ssize_t count, PyObject *names);
-
-/* Whether a tensor is on the CPU. */
-int on_cpu(Tensor *t);
 
 /* Whether ops may take their quick form in this thread now. -1 on an error. */
 int quick_now(void);
@@ -54,6 +52,26 @@ PyObject *array_over(PyArrayObject *a, const Layout *layout);
 
 /* A new step (a new reference). */
 Step *step_new(int op, PyObject *key, int count, const npy_intp *numbers);
+
+/* The same with its parameters as a dict, to the output `nr` of an op that has several. */
+Step *step_to(PyObject *structured, PyObject *params, Py_ssize_t nr);
+
+/* What is known of an op: its callable, its declaration, its name; and its parameters as a dict (a new reference). */
+typedef struct {
+    PyObject *structured, *op, *name;
+} Known;
+Known known_op(int op);
+PyObject *known_params(int op, PyObject *const *values);
+
+/* `out` shares the version counter of x, and knows the way, of which `step` is the last. -1 on an error. */
+int link_to(Tensor *x, Tensor *out, Step *step, PyObject *rule);
+
+/* Whether squeeze_ or its kin changed the shape of what x views: Python knows what then is to be noted. */
+int reshaped_since(Tensor *x);
+
+PyObject *quick_split(PyObject *const *args, Py_ssize_t count, PyObject *names);
+PyObject *quick_chunk(PyObject *const *args, Py_ssize_t count, PyObject *names);
+PyObject *quick_unbind(PyObject *const *args, Py_ssize_t count, PyObject *names);
 
 /* The parameters of a step as a dict (borrowed). */
 PyObject *step_params(Step *step);

@@ -420,9 +420,6 @@ def gelu(input: Tensor, approximate: str = "none") -> Tensor:
 
 
 def _operators() -> None:
-    def swapped(f: Any) -> Any:
-        return lambda self, other: f(other, self)
-
     def guarded(f: Any) -> Any:
         """Operators give NotImplemented for what is no tensor or number, so that the other side gets its turn."""
 
@@ -442,7 +439,7 @@ def _operators() -> None:
         "pow": pow,
     }
     for name, f in table.items():
-        bind_operator(name, f, swapped(f))
+        bind_operator(name, f)
     # As PyTorch's: it saves neither x nor the quotient, and both may be written afterwards.
     bind_operator("truediv", div_, lambda self, other: (
         mul(reciprocal(self), other) if other.__class__ in (int, float) else div_(other, self)

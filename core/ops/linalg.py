@@ -115,7 +115,7 @@ def matmul(input: Tensor, other: Tensor) -> Tensor:
 
 
 matmul = bind(matmul, "matmul")
-bind_operator("matmul", matmul, lambda self, other: matmul(other, self))
+bind_operator("matmul", matmul)
 
 
 # -- products of given ranks -------------------------------------------------------------------------------------------

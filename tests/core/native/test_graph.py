@@ -57,12 +57,23 @@ def test_a_written_input_is_saved_with_its_version() -> None:
         y.sum().backward()
 
 
+@pytest.mark.parametrize("op", [ADD, MUL, table["true_divide"], table["sub"]])
+def test_a_number_may_stand_first(op: Elementwise) -> None:
+    b = core.ones(2, 3, requires_grad=True) * 2
+    quick, full = hot(op)(3.0, b), call_map(op, (3.0, b))
+    assert quick.tolist() == full.tolist()
+    assert fields(quick.grad_fn) == fields(full.grad_fn)
+    quick.sum().backward(retain_graph=True)
+    full.sum().backward()
+
+
 def test_what_is_not_for_it_it_declines() -> None:
     add, tanh = hot(ADD), hot(TANH)
     x, whole = core.ones(2), core.ones(2, dtype=core.int64)
     assert add(x, x).tolist() == [2.0, 2.0]
+    assert add(1.0, x).tolist() == [2.0, 2.0]
     assert tanh(x).tolist() == core.tanh(x).tolist()
-    for a, b in [(x, whole), (whole, whole), (whole, 1), (x, "a"), (x, None), (x, np.ones(2)), (1.0, x),
+    for a, b in [(x, whole), (whole, whole), (whole, 1), (x, "a"), (x, None), (x, np.ones(2)), (1.0, 2.0),
                  (x, core.ones(3)), (x, core.ones(2, device="cuda"))]:  # fmt: skip
         assert add(a, b) is None
     with observe.observing(observe.Observer()):
