@@ -168,7 +168,7 @@ static void let_go(PyObject *self, PyTypeObject *class, void (*empty)(PyObject *
     PyTypeObject *type = Py_TYPE(self);
     if (type == class && class->tp_finalize && PyObject_CallFinalizerFromDealloc(self) < 0) return;
     empty(self);
-    if (type == class && *count < SPARE) spare[(*count)++] = self;
+    if (type == class && !class->tp_finalize && *count < SPARE) spare[(*count)++] = self;
     else type->tp_free(self);
     Py_DECREF(type);
 }
@@ -254,7 +254,7 @@ static PyObject *tensor_get_grad(PyObject *self, void *ignored) {
 }
 
 static int tensor_set_grad(PyObject *self, PyObject *value, void *ignored) {
-    if (value != Py_None) return PyObject_SetAttr(self, name_told_grad, value);
+    if (value && value != Py_None) return PyObject_SetAttr(self, name_told_grad, value);
     Py_XSETREF(((Tensor *)self)->grad, Py_NewRef(Py_None));
     return 0;
 }

@@ -159,6 +159,7 @@ PyObject *hot_try(PyObject *hot, PyObject *const *args, Py_ssize_t count) {
             PyErr_Clear();
         return NULL;
     }
+    if (b) operands[1] = b->array; /* where the kernel ran without the GIL, another thread may have set b.data */
     PyObject *kind = self->boolean ? PyObject_GetAttr(a->kind, lent.boolean) : Py_NewRef(a->kind);
     Tensor *out = NULL;
     if (kind) out = tensor_over(array, kind);
