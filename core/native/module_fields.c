@@ -172,8 +172,17 @@ static void let_go(PyObject *self, PyTypeObject *class, void (*empty)(PyObject *
     else type->tp_free(self);
     Py_DECREF(type);
 }
+/* A gradient may have a gradient, and so on: that chain has no tuple in it. */
 static void core_tensor_dealloc(PyObject *self) {
+    const PyObject *grad = ((Tensor *)self)->grad;
+    if (!grad || grad == Py_None || Py_TYPE(self)->tp_finalize) {
+        let_go(self, tensor_class, tensor_empty, spare_tensors, &tensors_spare);
+        return;
+    }
+    PyObject_GC_UnTrack(self);
+    Py_TRASHCAN_BEGIN(self, core_tensor_dealloc)
     let_go(self, tensor_class, tensor_empty, spare_tensors, &tensors_spare);
+    Py_TRASHCAN_END
 }
 static void core_node_dealloc(PyObject *self) {
     let_go(self, node_class, node_empty, spare_nodes, &nodes_spare);

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import pytest
 
 import core
@@ -112,3 +113,21 @@ def test_a_number_to_the_power_of_integers_is_of_the_default_dtype() -> None:
         assert (2.5 ** core.tensor([1, 2])).dtype is core.float64
     finally:
         core.set_default_dtype(core.float32)
+
+
+def test_a_long_chain_of_gradients_is_let_go_of() -> None:
+    last = core.ones(1, requires_grad=True)
+    for _ in range(200_000):
+        first = core.ones(1, requires_grad=True)
+        first.grad = last
+        last = first
+    del first, last
+
+
+def test_an_array_kept_for_the_next_op_has_the_usual_strides() -> None:
+    x = core.ones(1, 4)
+    for _ in range(40):
+        strange = np.empty((1, 4), np.float32, order="F")  # contiguous as C has it, too: its first axis has one item
+        t = core.from_numpy(strange)
+        del strange, t
+        assert (x + 1).stride() == (4, 1)
