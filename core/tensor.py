@@ -235,6 +235,10 @@ class Tensor(TensorBase):
                 )  # fmt: skip
         self._grad = value
 
+    @_told_grad.deleter
+    def _told_grad(self) -> None:
+        self._grad = None
+
     @property
     def retains_grad(self) -> bool:
         return self._retains_grad

@@ -290,10 +290,17 @@ def _accumulate(t: Tensor, entry: Entry, create_graph: bool) -> None:
     """Add a gradient to `.grad`, in place unless the gradient has a graph of its own."""
     with _adding:
         before = t._grad
+        if before is None and not create_graph:
+            first = wrap(entry[1] if _alone(entry) else native.copy_of(entry[1]), t._kind)
+            before = (
+                t._grad
+            )  # a pass that ends in C takes no lock: its gradient may have come while this one was copied
+            if before is None:
+                t._grad = first
         if create_graph:
             t._grad = entry[1].clone() if before is None else before + entry[1]
         elif before is None:
-            t._grad = wrap(entry[1] if _alone(entry) else native.copy_of(entry[1]), t._kind)
+            pass
         elif before._requires_grad:
             t._grad = before.detach() + wrap(entry[1], t._kind)
         else:

@@ -83,12 +83,20 @@ static int arrive(Walk *walk, Entry *entry) {
     Tensor *t = (Tensor *)entry->what;
     if (t->grad == Py_None && !has_hooks(t) && PyArray_CheckExact(entry->g)) {
         if (!t->requires_grad) return 0; /* it was detached since */
-        PyObject *g = entry->g;
+        PyObject *g = alone(entry->g);
         entry->g = NULL;
-        Tensor *gradient = (g = alone(g)) ? tensor_over(g, t->kind) : NULL;
-        if (!gradient) return -1;
-        Py_SETREF(t->grad, (PyObject *)gradient);
-        return 0;
+        Tensor *gradient = g ? tensor_over(Py_NewRef(g), t->kind) : NULL;
+        if (gradient && t->grad == Py_None) {
+            Py_DECREF(g);
+            Py_SETREF(t->grad, (PyObject *)gradient);
+            return 0;
+        }
+        Py_XDECREF((PyObject *)gradient); /* while this copied, another thread's gradient came first */
+        if (!gradient) {
+            Py_XDECREF(g);
+            return -1;
+        }
+        entry->g = g;
     }
     if (PyErr_Occurred() || walk_python(walk) < 0) return -1;
     PyObject *list = walk_arrived(entry), *done = list ? PyObject_CallOneArg(engine.arrived, list) : NULL;

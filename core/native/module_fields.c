@@ -168,12 +168,21 @@ static void let_go(PyObject *self, PyTypeObject *class, void (*empty)(PyObject *
     PyTypeObject *type = Py_TYPE(self);
     if (type == class && class->tp_finalize && PyObject_CallFinalizerFromDealloc(self) < 0) return;
     empty(self);
-    if (type == class && *count < SPARE) spare[(*count)++] = self;
+    if (type == class && !class->tp_finalize && *count < SPARE) spare[(*count)++] = self;
     else type->tp_free(self);
     Py_DECREF(type);
 }
+/* A gradient may have a gradient, and so on: that chain has no tuple in it. */
 static void core_tensor_dealloc(PyObject *self) {
+    const PyObject *grad = ((Tensor *)self)->grad;
+    if (!grad || grad == Py_None || Py_TYPE(self)->tp_finalize) {
+        let_go(self, tensor_class, tensor_empty, spare_tensors, &tensors_spare);
+        return;
+    }
+    PyObject_GC_UnTrack(self);
+    Py_TRASHCAN_BEGIN(self, core_tensor_dealloc)
     let_go(self, tensor_class, tensor_empty, spare_tensors, &tensors_spare);
+    Py_TRASHCAN_END
 }
 static void core_node_dealloc(PyObject *self) {
     let_go(self, node_class, node_empty, spare_nodes, &nodes_spare);
@@ -254,7 +263,7 @@ static PyObject *tensor_get_grad(PyObject *self, void *ignored) {
 }
 
 static int tensor_set_grad(PyObject *self, PyObject *value, void *ignored) {
-    if (value != Py_None) return PyObject_SetAttr(self, name_told_grad, value);
+    if (value && value != Py_None) return PyObject_SetAttr(self, name_told_grad, value);
     Py_XSETREF(((Tensor *)self)->grad, Py_NewRef(Py_None));
     return 0;
 }

@@ -72,23 +72,26 @@ static PyObject *mode_of(PyObject *fields, PyObject *name) {
     return failed ? NULL : value;
 }
 
-/* The mode of the thread that asked last. Its own dict is at hand for as long as its state lives, whose number is never
-   another's. */
+/* The mode of the thread that asked last, whose number is never another's. A thread that ends lets go of what is its own
+   before the last finalisers run in it: they find a new dict, as Python does. */
 static struct {
     uint64_t thread, state;
-    PyObject *fields;
+    PyObject *own;    /* all that is the thread's own (borrowed, never read) */
+    PyObject *fields; /* its mode's dict */
     int recording, batching;
 } mode;
 
 PyObject *mode_fields(void) {
-    uint64_t now = PyThreadState_GetID(PyThreadState_Get());
-    if (now != mode.thread) {
-        PyObject *found = PyObject_GetAttrString(lent.mode, "__dict__");
+    PyThreadState *thread = PyThreadState_Get();
+    uint64_t now = PyThreadState_GetID(thread);
+    if (now != mode.thread || thread->dict != mode.own) {
+        PyObject *found = PyObject_GetAttrString(lent.mode, "__dict__"), *before = mode.fields;
         if (!found) return NULL;
-        Py_DECREF(found); /* the thread's state holds it */
         mode.fields = found;
+        mode.own = thread->dict;
         mode.thread = now;
         mode.state = 0;
+        Py_XDECREF(before);
     }
     return mode.fields;
 }

@@ -159,6 +159,8 @@ PyObject *hot_try(PyObject *hot, PyObject *const *args, Py_ssize_t count) {
             PyErr_Clear();
         return NULL;
     }
+    if (a) operands[0] = a->array; /* where the kernel ran without the GIL, another thread may have set a.data */
+    if (b) operands[1] = b->array;
     PyObject *kind = self->boolean ? PyObject_GetAttr(of, lent.boolean) : Py_NewRef(of);
     Tensor *out = NULL;
     if (kind) out = tensor_over(array, kind);

@@ -34,6 +34,9 @@ PyObject *array_kept(PyArray_Descr *descr, int ndim, const npy_intp *shape) {
 static int is_plain(PyObject *object) {
     if (!PyArray_CheckExact(object)) return 0;
     PyArrayObject *a = (PyArrayObject *)object;
+    npy_intp step = PyArray_ITEMSIZE(a); /* an axis of one item may have any stride, and a new array's has the usual */
+    for (int k = PyArray_NDIM(a); k-- > 0; step *= PyArray_DIM(a, k))
+        if (PyArray_STRIDE(a, k) != step) return 0;
     const int flags = NPY_ARRAY_CARRAY | NPY_ARRAY_OWNDATA, type = PyArray_TYPE(a);
     return (type == NPY_FLOAT || type == NPY_DOUBLE || type == NPY_BOOL) && PyArray_CHKFLAGS(a, flags) &&
            PyArray_NBYTES(a) <= KEPT_BYTES && PyArray_NBYTES(a) > 0 && !PyArray_BASE(a) &&

@@ -3,6 +3,8 @@
    slots of TensorBase: whoever subclasses Tensor, or sets one anew, has what Python gives them. */
 #include "graph.h"
 
+#include <stddef.h>
+
 typedef struct {
     const char *name;
     PyObject *function, *swapped; /* of (a, b); of (b, a) where a tensor stands on the right alone, if that is another */
@@ -17,13 +19,29 @@ static PyObject *call(PyObject *function, PyObject *const *args, size_t count) {
     return PyObject_Vectorcall(function, args, count, NULL);
 }
 
+/* Whether an operand is of a class written in Python that has the operator, too, and so may know what a tensor is. */
+static int has_its_own(int which, PyObject *b) {
+    static const size_t slots[] = {[ADD] = offsetof(PyNumberMethods, nb_add),
+                                   [SUBTRACT] = offsetof(PyNumberMethods, nb_subtract),
+                                   [MULTIPLY] = offsetof(PyNumberMethods, nb_multiply),
+                                   [DIVIDE] = offsetof(PyNumberMethods, nb_true_divide),
+                                   [POWER] = offsetof(PyNumberMethods, nb_power),
+                                   [MATMUL] = offsetof(PyNumberMethods, nb_matrix_multiply)};
+    const PyTypeObject *type = Py_TYPE(b);
+    return (type->tp_flags & Py_TPFLAGS_HEAPTYPE) && type->tp_as_number &&
+           *(void **)((char *)type->tp_as_number + slots[which]);
+}
+
 static PyObject *binary(int which, PyObject *a, PyObject *b) {
     const Operator *o = &operators[which];
-    const int left = is_tensor(a);
-    if (!o->function || !(left || is_tensor(b))) Py_RETURN_NOTIMPLEMENTED;
+    const int left = is_tensor(a), right = is_tensor(b);
+    if (!o->function || !(left || right)) Py_RETURN_NOTIMPLEMENTED;
     const int swapped = !left && o->swapped;
     PyObject *args[] = {swapped ? b : a, swapped ? a : b};
-    return call(swapped ? o->swapped : o->function, args, 2);
+    PyObject *found = call(swapped ? o->swapped : o->function, args, 2);
+    if (found || right || !PyErr_ExceptionMatches(PyExc_TypeError) || !has_its_own(which, b)) return found;
+    PyErr_Clear();
+    Py_RETURN_NOTIMPLEMENTED;
 }
 
 static PyObject *add(PyObject *a, PyObject *b) { return binary(ADD, a, b); }

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .. import backends, dtypes
-from ..binding import public
+from ..binding import bind_operator, public
 from ..errors import text
 from ..expr import s
 from ..op import elementwise, operation
@@ -245,6 +245,9 @@ def positive(input: Tensor) -> Tensor:
     if input.dtype is dtypes.bool_:
         raise RuntimeError(text("The `+` operator, on a bool tensor is not supported.", op="positive"))
     return input
+
+
+bind_operator("pos", positive)
 
 
 @public(method=False)

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..binding import bind, bind_operator, bind_square, public
 from ..dispatch import into
-from ..dtypes import complex64, of_number, promote_types
+from ..dtypes import complex64, get_default_dtype, of_number, promote_types
 from ..errors import text
 from ..expr import s
 from ..op import elementwise
@@ -362,7 +362,8 @@ def pow(input: Any, exponent: Any, *, out: Tensor | None = None) -> Tensor:
                 return pow_tensor(tensor(input, dtype=promote_types(exponent.dtype, complex64)), exponent, out=out)
             if isinstance(input, int) and not exponent.is_floating_point():
                 return pow_tensor(input, exponent, out=out)
-            return scalar_pow(exponent if exponent.is_floating_point() else exponent.float(), float(input), out=out)  # type: ignore[attr-defined]
+            to = exponent.dtype if exponent.is_floating_point() else get_default_dtype()
+            return scalar_pow(exponent.to(to), float(input), out=out)  # type: ignore[attr-defined]
         if input.dtype.category == exponent.dtype.category == 1 and bool((exponent._a < 0).any()):
             return into(out, _integer_power(input, exponent))
         return pow_tensor(input, exponent, out=out)
