@@ -81,10 +81,11 @@ for name in NAMES:
     setattr(Other, f"__r{name}__", lambda self, other, name=name: (name, other))
 
 
+@pytest.mark.skipif(core.native.module is None, reason="the C operators ask")
 @pytest.mark.parametrize("name", NAMES)
 def test_a_class_that_knows_tensors_is_asked(name: str) -> None:
     x = core.ones(3)
-    assert getattr(operator, name)(x, Other()) == (name, x) or core.native.module is None
+    assert getattr(operator, name)(x, Other()) == (name, x)
 
 
 @pytest.mark.parametrize("name", NAMES)
