@@ -15,6 +15,7 @@ from .neighbours import recipe
 MANY = 2000  # op runs below which a cell is over before anybody waits
 SMALL_US = 20.0  # an op shorter than this is mostly the call
 SMALL_BYTES = 1 << 17  # results below which a GPU is done before the next launch
+FEW_BYTES = 1 << 12  # results below which an op on a processor is worth no more than its call
 ROWS, PER_STEP = 32, 8  # passes over single rows, in all and for each step, from which they should be one
 GATHERING = {"stack", "cat", "select", "getitem", "unbind", "view", "reshape", "unsqueeze"}
 SHAPING = {"view", "reshape", "unsqueeze", "squeeze", "flatten", "to", "cast", "float", "expand"}
@@ -216,7 +217,8 @@ def overhead(trace: Trace, explained: set[Leaf]) -> list[Found]:
     on_gpu = [row for row in forward if row.device not in ("", "cpu")]
     launched = sum(row.count for row in on_gpu)
     bound = launched >= MANY and sum(row.size * row.count for row in on_gpu) / launched < SMALL_BYTES
-    if runs < MANY or not (bound or (idle >= IDLE and spent / runs <= 1e3 * SMALL_US)):
+    few = sum(row.size * row.count for row in forward) < FEW_BYTES * runs and spent <= 1e3 * SMALL_US * runs
+    if runs < MANY or not (bound or (idle >= IDLE and few)):
         return []
     by_line: dict[int, tuple[int, Row]] = {}
     for row in forward:

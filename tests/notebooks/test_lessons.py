@@ -130,7 +130,7 @@ def test_tuning_on_a_processor_alone() -> None:
     assert "http://" not in panel.replace("http://www.w3.org/2000/svg", "")
     (fresh,) = outputs(notebook, "PROGRAM")
     assert fresh.strip() == (chosen if verdict != "noisy" else "None")
-    assert re.search(r"(faster|default|noisy) budget$", outputs(notebook, "tune.Session")[-1].strip())
+    assert re.search(r"(faster|default|noisy) (budget|complete)$", outputs(notebook, "tune.Session")[-1].strip())
     (*_, own) = outputs(notebook, "%%tune --target")
     assert "No time was measured" in own
     (reasons,) = outputs(notebook, "for reason, count")
