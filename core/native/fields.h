@@ -51,10 +51,7 @@ void fields_know(PyTypeObject *tensor_type, PyTypeObject *node_type);
 /* A core.Tensor over an array, whose reference it takes, also where it fails; NULL gives NULL. */
 Tensor *tensor_over(PyObject *array, PyObject *kind);
 
-/* The number of a node that is made now: higher than all before. */
-long long next_number(void);
-
-/* What every node notes of its op; takes the reference of `edges`. `params` may be NULL. */
+/* What every node notes of its op, and its number; takes the reference of `edges`. `params` may be NULL. */
 void node_begin(Node *node, PyObject *edges, PyObject *op, PyObject *kind, PyObject *params);
 
 /* A core.Node, its fields None (params, saved and storages empty). */

@@ -58,6 +58,19 @@ PyObject *mode_fields(void);
    -1 on an error. */
 int user_place(Node *node);
 
+/* What every recorded node begins with: node_begin, and the user's place. -1 on an error. */
+int node_record(Node *node, PyObject *edges, PyObject *op, PyObject *kind, PyObject *params);
+
+/* A node saves values and the version counters of those that have one, else None; takes both references, also where it
+   fails. The versions are noted where one was `written`. -1 on an error. */
+int node_keep(Node *node, PyObject *saved, PyObject *storages, int written);
+
+/* `out` is what the node made, whose reference it takes. */
+static inline void tie(Tensor *out, Node *node) {
+    Py_SETREF(out->node, (PyObject *)node);
+    out->requires_grad = 1;
+}
+
 /* The same as a tuple, True where there is none (a new reference). */
 PyObject *user_place_now(void);
 

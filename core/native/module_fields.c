@@ -104,10 +104,12 @@ Node *node_made(void) {
 
 static long long newest;
 
-long long next_number(void) { return ++newest; }
+/* The number of a node that is made now: higher than all before. */
+static long long next_number(void) { return ++newest; }
 
 void node_begin(Node *node, PyObject *edges, PyObject *op, PyObject *kind, PyObject *params) {
     add_none(-3);
+    node->number = next_number();
     node->edges = edges;
     node->op = Py_NewRef(op);
     node->kind = Py_NewRef(kind);

@@ -194,6 +194,37 @@ int version_of(PyObject *storage, long *version) {
     return *version == -1 && PyErr_Occurred() ? -1 : 0;
 }
 
+int node_record(Node *node, PyObject *edges, PyObject *op, PyObject *kind, PyObject *params) {
+    node_begin(node, edges, op, kind, params);
+    return user_place(node);
+}
+
+static PyObject *versions_of(PyObject *storages) {
+    PyObject *versions = PyTuple_New(PyTuple_GET_SIZE(storages));
+    for (Py_ssize_t k = 0; versions && k < PyTuple_GET_SIZE(storages); k++) {
+        PyObject *storage = PyTuple_GET_ITEM(storages, k);
+        long version = 0;
+        PyObject *number =
+            storage != Py_None && version_of(storage, &version) < 0 ? NULL : PyLong_FromLong(version);
+        if (number) PyTuple_SET_ITEM(versions, k, number);
+        else Py_CLEAR(versions);
+    }
+    return versions;
+}
+
+int node_keep(Node *node, PyObject *saved, PyObject *storages, int written) {
+    PyObject *versions = written ? versions_of(storages) : Py_NewRef(node->versions);
+    if (!versions) {
+        Py_DECREF(saved);
+        Py_DECREF(storages);
+        return -1;
+    }
+    Py_SETREF(node->versions, versions);
+    Py_SETREF(node->saved, saved);
+    Py_SETREF(node->storages, storages);
+    return 0;
+}
+
 int up_to_date(Tensor *t) {
     if (t->base == Py_None || t->storage == Py_None) return 0;
     long version;

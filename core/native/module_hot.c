@@ -40,24 +40,7 @@ static int save(Node *node, PyObject *layout, Tensor *a, Tensor *b, PyObject *x,
         PyTuple_SET_ITEM(saved, k, Py_NewRef(value));
         PyTuple_SET_ITEM(storages, k, storage ? storage : Py_NewRef(Py_None));
     }
-    if (written) {
-        PyObject *versions = PyTuple_New(count);
-        if (!versions) goto fail;
-        for (Py_ssize_t k = 0; k < count; k++) {
-            PyObject *storage = PyTuple_GET_ITEM(storages, k);
-            PyObject *version =
-                storage == Py_None ? PyLong_FromLong(0) : PyObject_GetAttr(storage, lent.version);
-            if (!version) {
-                Py_DECREF(versions);
-                goto fail;
-            }
-            PyTuple_SET_ITEM(versions, k, version);
-        }
-        Py_SETREF(node->versions, versions);
-    }
-    Py_SETREF(node->saved, saved);
-    Py_SETREF(node->storages, storages);
-    return 0;
+    return node_keep(node, saved, storages, written);
 fail:
     Py_XDECREF(saved);
     Py_XDECREF(storages);
@@ -95,9 +78,7 @@ static int record(Hot *self, Tensor *out, Tensor *a, Tensor *b, PyObject *x, PyO
     PyObject *f = !b || !b->requires_grad ? Py_None : b->node != Py_None ? b->node : (PyObject *)b;
     PyObject *edges = y ? PyTuple_Pack(2, e, f) : PyTuple_Pack(1, e);
     if (!edges) goto fail;
-    node_begin(node, edges, self->op, out->kind, NULL);
-    node->number = next_number();
-    if (user_place(node) < 0) goto fail;
+    if (node_record(node, edges, self->op, out->kind, NULL) < 0) goto fail;
     if ((a && a->nr) || (b && b->nr)) {
         Py_ssize_t first = a ? a->nr : 0;
         PyObject *nrs = y ? Py_BuildValue("(nn)", first, b ? b->nr : 0) : Py_BuildValue("(n)", first);
@@ -116,8 +97,7 @@ static int record(Hot *self, Tensor *out, Tensor *a, Tensor *b, PyObject *x, PyO
         if (!shapes) goto fail;
         Py_SETREF(node->in_shapes, shapes);
     }
-    Py_SETREF(out->node, (PyObject *)node);
-    out->requires_grad = 1;
+    tie(out, node);
     return 0;
 fail:
     Py_DECREF(node);
@@ -221,7 +201,6 @@ PyTypeObject Hot_Type = {
     .tp_call = PyVectorcall_Call,
     .tp_vectorcall_offset = offsetof(Hot, vectorcall),
 };
-
 
 int hot_setup(PyObject *module) {
     return PyType_Ready(&Hot_Type) < 0 ? -1 : PyModule_AddObjectRef(module, "Hot", (PyObject *)&Hot_Type);

@@ -131,8 +131,7 @@ static int record(const Joined *joined, Tensor *out, int op) {
         Py_DECREF(node);
         return -1;
     }
-    Py_SETREF(out->node, (PyObject *)node);
-    out->requires_grad = 1;
+    tie(out, node);
     return 0;
 }
 

@@ -46,7 +46,7 @@ static int save(Structured *self, Node *node, PyObject *layout, PyObject *const 
                 Py_ssize_t count, PyObject *results) {
     Py_ssize_t slots = PyBytes_GET_SIZE(layout) / 2;
     const unsigned char *codes = (const unsigned char *)PyBytes_AS_STRING(layout);
-    PyObject *saved = PyTuple_New(slots), *storages = PyTuple_New(slots), *versions = NULL;
+    PyObject *saved = PyTuple_New(slots), *storages = PyTuple_New(slots);
     int written = 0;
     if (!saved || !storages) goto fail;
     for (Py_ssize_t k = 0; k < slots; k++) {
@@ -76,21 +76,8 @@ static int save(Structured *self, Node *node, PyObject *layout, PyObject *const 
         if (!value) goto fail;
         PyTuple_SET_ITEM(saved, k, value);
     }
-    if (written) {
-        if (!(versions = PyTuple_New(slots))) goto fail;
-        for (Py_ssize_t k = 0; k < slots; k++) {
-            PyObject *storage = PyTuple_GET_ITEM(storages, k);
-            PyObject *version = storage == Py_None ? PyLong_FromLong(0) : PyObject_GetAttr(storage, lent.version);
-            if (!version) goto fail;
-            PyTuple_SET_ITEM(versions, k, version);
-        }
-        Py_SETREF(node->versions, versions);
-    }
-    Py_SETREF(node->saved, saved);
-    Py_SETREF(node->storages, storages);
-    return 0;
+    return node_keep(node, saved, storages, written);
 fail:
-    Py_XDECREF(versions);
     Py_XDECREF(saved);
     Py_XDECREF(storages);
     return -1;
@@ -143,9 +130,7 @@ static int record(Structured *self, Tensor *out, PyObject *const *given, PyObjec
         PyObject *e = !(mask >> k & 1) ? Py_None : t->node != Py_None ? t->node : (PyObject *)t;
         PyTuple_SET_ITEM(edges, k, Py_NewRef(e));
     }
-    node_begin(node, edges, self->op, out->kind, *params);
-    node->number = next_number();
-    if (user_place(node) < 0) goto fail;
+    if (node_record(node, edges, self->op, out->kind, *params) < 0) goto fail;
     if (numbered) {
         PyObject *nrs = PyTuple_New(count);
         if (!nrs) goto fail;
@@ -157,8 +142,7 @@ static int record(Structured *self, Tensor *out, PyObject *const *given, PyObjec
         }
     }
     if (PyBytes_GET_SIZE(layout) && save(self, node, layout, given, arrays, count, results) < 0) goto fail;
-    Py_SETREF(out->node, (PyObject *)node);
-    out->requires_grad = 1;
+    tie(out, node);
     return 0;
 fail:
     Py_DECREF(node);

@@ -78,9 +78,7 @@ static Node *node_for(Tensor *x, const Pieces *p, PyObject *params) {
     PyObject *edges = node ? PyTuple_New(1) : NULL, *meta = NULL;
     if (!edges) goto fail;
     PyTuple_SET_ITEM(edges, 0, Py_NewRef(Py_None));
-    node_begin(node, edges, known_op(p->op).op, x->kind, params);
-    node->number = next_number();
-    if (user_place(node) < 0 || edge_to(node, 0, x) < 0) goto fail;
+    if (node_record(node, edges, known_op(p->op).op, x->kind, params) < 0 || edge_to(node, 0, x) < 0) goto fail;
     if (p->count == 1) return node; /* as of an op with one output */
     if (!(meta = PyTuple_New(p->count))) goto fail;
     Py_SETREF(node->out_meta, meta);
@@ -104,8 +102,7 @@ static Tensor *piece(Tensor *x, const Layout *to, Py_ssize_t nr, Node *node, PyO
         if (meta) PyTuple_SET_ITEM(node->out_meta, nr, meta);
     }
     if (!failed && node) {
-        Py_SETREF(out->node, Py_NewRef(node));
-        out->requires_grad = 1;
+        tie(out, (Node *)Py_NewRef(node));
         out->nr = nr;
     }
     if (failed) Py_CLEAR(out);

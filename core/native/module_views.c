@@ -212,9 +212,7 @@ Node *node_of(Step *step, PyObject *kind, Py_ssize_t edges) {
         return NULL;
     }
     for (Py_ssize_t k = 0; k < edges; k++) PyTuple_SET_ITEM(all, k, Py_NewRef(Py_None));
-    node_begin(node, all, ops[step->op].op, kind, (PyObject *)step);
-    node->number = next_number();
-    if (user_place(node) < 0) Py_CLEAR(node);
+    if (node_record(node, all, ops[step->op].op, kind, (PyObject *)step) < 0) Py_CLEAR(node);
     return node;
 }
 
@@ -247,8 +245,7 @@ static int record(Tensor *out, Tensor *x, Step *step) {
         if (failed) goto fail;
     }
     if (edge_to(node, 0, x) < 0) goto fail;
-    Py_SETREF(out->node, (PyObject *)node);
-    out->requires_grad = 1;
+    tie(out, node);
     return 0;
 fail:
     Py_DECREF(node);
