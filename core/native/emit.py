@@ -66,6 +66,15 @@ class Kernel:
         """What one item costs, as parallel_for counts work."""
         return cost_of(self.program.statements, self.type)
 
+    @property
+    def masks(self) -> bool:
+        """Whether it only chooses an input or not, so that gcc loads it under a mask."""
+        chosen, used = set(), set()
+        for st in self.program.statements:
+            chosen.update(st.operands[1:] if st.op == "where" else ())
+            used.update(st.operands[:1] if st.op == "where" else st.operands)
+        return bool((chosen - used) & {*self.program.inputs})
+
     def declaration(self) -> str:
         """The C prototype."""
         return f"void map_{self.name}(char *const *ptr_, ptrdiff_t count_, const double *params_)"
@@ -104,7 +113,7 @@ class Kernel:
         """The row of the table."""
         names = f'"{self.name}", "{self.program.name}", "{self.program.digest}"'
         counts = f"'{self.type}', {len(self.in_types)}, {len(self.program.params)}"
-        return f"    {{{names}, {counts}, \"{self.in_types}\", '{self.out_type}', {self.cost}, map_{self.name}}},"
+        return f"    {{{names}, {counts}, \"{self.in_types}\", '{self.out_type}', {self.cost}, {int(self.masks)}, map_{self.name}}},"
 
 
 def kernels(programs: Iterable[Program]) -> list[Kernel]:

@@ -19,6 +19,7 @@ typedef struct {
     char in_types[MAP_MAX_IN + 1]; /* NumPy's characters: 'f', 'd', '?' */
     char out_type;
     int cost; /* of one item, as parallel_for counts work */
+    int masks; /* whether it chooses between inputs: loads under a mask, which processors do not foresee */
     map_fn fn;
 } map_kernel;
 
@@ -34,6 +35,7 @@ typedef struct {
     ptrdiff_t shape[MAP_MAX_DIMS];
     char *ptr[MAP_MAX_IN + 1];
     ptrdiff_t stride[MAP_MAX_IN + 1][MAP_MAX_DIMS];
+    int past; /* map_run's own: whether the results are written past the cache */
 } map_call;
 
 /* Merges axes that every operand walks through in one stride. The axes must be ordered, outermost
@@ -41,7 +43,7 @@ typedef struct {
 void map_coalesce(map_call *call);
 
 /* Runs the call, on several threads when it is large. */
-void map_run(const map_call *call);
+void map_run(map_call *call);
 
 /* The call's work, as parallel_for counts it. */
 double map_cost(const map_call *call);

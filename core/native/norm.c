@@ -12,16 +12,18 @@
 #include "each_real.h"
 #else
 #include "lines.h"
+#include "past.h"
 
 typedef struct {
     const REAL *x, *w, *b;
     REAL *y, *mean, *rstd;
     ptrdiff_t n;
     REAL eps;
+    int past; /* whether rows are made in a line and written past the cache */
 } NAME(norm);
 
 /* The rows' sums are made one after another, then their squares', so that no row waits for its own. */
-INLINE void NAME(norm_some)(const NAME(norm) * c, ptrdiff_t row, const int count) {
+INLINE void NAME(norm_some)(const NAME(norm) * c, ptrdiff_t row, const int count, REAL *line) {
     const ptrdiff_t n = c->n;
     const REAL *x = c->x + row * n, *w = c->w, *b = c->b;
     REAL *mean = c->mean + row, *rstd = c->rstd + row;
@@ -30,26 +32,29 @@ INLINE void NAME(norm_some)(const NAME(norm) * c, ptrdiff_t row, const int count
     for (int r = 0; r < count; r++) rstd[r] = 1 / NAME(sm_sqrt)(rstd[r] + c->eps);
     for (int r = 0; r < count; r++) {
         const REAL *from = x + r * n, away = mean[r], scale = rstd[r];
-        REAL *y = c->y + (row + r) * n;
+        REAL *y = c->past ? line : c->y + (row + r) * n;
         if (w && b) {
             INDEPENDENT
             for (ptrdiff_t i = 0; i < n; i++) y[i] = (from[i] - away) * scale * w[i] + b[i];
         } else {
             for (ptrdiff_t i = 0; i < n; i++) y[i] = (from[i] - away) * scale * (w ? w[i] : 1) + (b ? b[i] : 0);
         }
+        if (c->past) NAME(line_to)(c->y + (row + r) * n, line, n);
     }
 }
 
 VECTOR static void NAME(norm_rows)(void *context, ptrdiff_t begin, ptrdiff_t end) {
     const NAME(norm) *c = context;
     ptrdiff_t row = begin;
-    for (; row + 4 <= end; row += 4) NAME(norm_some)(c, row, 4);
-    for (; row < end; row++) NAME(norm_some)(c, row, 1);
+    _Alignas(64) REAL line[NAME(LINE)];
+    for (; row + 4 <= end; row += 4) NAME(norm_some)(c, row, 4, line);
+    for (; row < end; row++) NAME(norm_some)(c, row, 1, line);
+    if (c->past) past_cache_done();
 }
 
 void NAME(layer_norm_forward)(const REAL *x, const REAL *w, const REAL *b, REAL *y, REAL *mean, REAL *rstd,
                               ptrdiff_t rows, ptrdiff_t n, double eps) {
-    NAME(norm) context = {x, w, b, y, mean, rstd, n, (REAL)eps};
+    NAME(norm) context = {x, w, b, y, mean, rstd, n, (REAL)eps, NAME(goes_past)(rows, n)};
     parallel_for_as(choice_for(CHOOSE_LAYER_NORM, sizeof(REAL), rows, n, 1, 1), rows, 6 * (double)(rows * n),
                     NAME(norm_rows), &context);
 }
@@ -58,10 +63,12 @@ typedef struct {
     const REAL *g, *x, *mean, *rstd, *w;
     REAL *gx, *sums; /* sums (blocks, 2, n): gw and gb of each block of rows */
     ptrdiff_t rows, n, block;
+    int past;
 } NAME(norm_back);
 
 /* `count` rows side by side: their sums wait for one another less, and gw and gb are read and written once for all. */
-INLINE void NAME(norm_back_rows)(const NAME(norm_back) * c, ptrdiff_t row, const int count, REAL *gw, REAL *gb) {
+INLINE void NAME(norm_back_rows)(const NAME(norm_back) * c, ptrdiff_t row, const int count, REAL *gw, REAL *gb,
+                                 REAL *line) {
     enum { MOST = 4 };
     const ptrdiff_t n = c->n;
     const REAL *g = c->g + row * n, *x = c->x + row * n, *mean = c->mean + row, *rstd = c->rstd + row, *w = c->w;
@@ -101,7 +108,7 @@ INLINE void NAME(norm_back_rows)(const NAME(norm_back) * c, ptrdiff_t row, const
         const REAL sum = (NAME(lanes_total)(&sums[r]) + rest[r]) / (REAL)n;
         const REAL dot = (NAME(lanes_total)(&dots[r]) + rest_dot[r]) / (REAL)n;
         const REAL *gr = g + r * n, *xr = x + r * n, mean_r = mean[r], rstd_r = rstd[r], across = rstd_r * dot;
-        REAL *gx = c->gx + (row + r) * n;
+        REAL *gx = c->past ? line : c->gx + (row + r) * n;
         if (w) {
             INDEPENDENT
             for (i = 0; i < n; i++) gx[i] = (gr[i] * w[i] - sum - (xr[i] - mean_r) * across) * rstd_r;
@@ -109,20 +116,23 @@ INLINE void NAME(norm_back_rows)(const NAME(norm_back) * c, ptrdiff_t row, const
             INDEPENDENT
             for (i = 0; i < n; i++) gx[i] = (gr[i] - sum - (xr[i] - mean_r) * across) * rstd_r;
         }
+        if (c->past) NAME(line_to)(c->gx + (row + r) * n, line, n);
     }
 }
 
 VECTOR static void NAME(norm_back_blocks)(void *context, ptrdiff_t begin, ptrdiff_t end) {
     const NAME(norm_back) *c = context;
     const ptrdiff_t n = c->n;
+    _Alignas(64) REAL line[NAME(LINE)];
     for (ptrdiff_t block = begin; block < end; block++) {
         REAL *gw = c->sums + block * 2 * n, *gb = gw + n;
         const ptrdiff_t last = (block + 1) * c->block < c->rows ? (block + 1) * c->block : c->rows;
         ptrdiff_t row = block * c->block;
         memset(gw, 0, sizeof(REAL) * 2 * (size_t)n);
-        for (; row + 4 <= last; row += 4) NAME(norm_back_rows)(c, row, 4, gw, gb);
-        for (; row < last; row++) NAME(norm_back_rows)(c, row, 1, gw, gb);
+        for (; row + 4 <= last; row += 4) NAME(norm_back_rows)(c, row, 4, gw, gb, line);
+        for (; row < last; row++) NAME(norm_back_rows)(c, row, 1, gw, gb, line);
     }
+    if (c->past) past_cache_done();
 }
 
 int NAME(layer_norm_backward)(const REAL *g, const REAL *x, const REAL *mean, const REAL *rstd, const REAL *w, REAL *gx,
@@ -135,7 +145,7 @@ int NAME(layer_norm_backward)(const REAL *g, const REAL *x, const REAL *mean, co
     const ptrdiff_t blocks = (rows + block - 1) / block;
     REAL *sums = malloc(sizeof(REAL) * 2 * (size_t)(blocks * n));
     if (!sums) return 0;
-    NAME(norm_back) context = {g, x, mean, rstd, w, gx, sums, rows, n, block};
+    NAME(norm_back) context = {g, x, mean, rstd, w, gx, sums, rows, n, block, gx != g && gx != x && NAME(goes_past)(rows, n)};
     parallel_for(blocks, 10 * (double)(rows * n), NAME(norm_back_blocks), &context);
     for (ptrdiff_t k = 0; k < blocks; k++) {
         const REAL *block_gw = sums + k * 2 * n, *block_gb = block_gw + n;

@@ -9,21 +9,28 @@
 #include "each_real.h"
 #else
 #include "lines.h"
+#include "past.h"
 #include "rows.h"
 
 typedef struct {
     const REAL *x, *y;
     REAL *out;
     ptrdiff_t n;
+    int past; /* whether rows are made in a line and written past the cache */
 } NAME(rows);
+
+INLINE void NAME(row_done)(const NAME(rows) * c, ptrdiff_t row, const REAL *line) {
+    if (c->past) NAME(line_to)(c->out + row * c->n, line, c->n);
+}
 
 VECTOR static void NAME(softmax_rows)(void *context, ptrdiff_t begin, ptrdiff_t end) {
     const NAME(rows) *c = context;
     REAL in[NAME(PAD)], out[NAME(PAD)];
+    _Alignas(64) REAL line[NAME(LINE)];
     for (ptrdiff_t row = begin; row < end; row++) {
         ptrdiff_t count;
         const REAL *x = NAME(pad_row)(c->x + row * c->n, c->n, in, &count);
-        REAL *y = c->out + row * c->n, *e = x == in ? out : y, sum = 0;
+        REAL *y = c->past ? line : c->out + row * c->n, *e = x == in ? out : y, sum = 0;
         const REAL largest = NAME(row_max)(x, count);
 #pragma omp simd reduction(+ : sum)
         for (ptrdiff_t i = 0; i < count; i++) {
@@ -33,7 +40,9 @@ VECTOR static void NAME(softmax_rows)(void *context, ptrdiff_t begin, ptrdiff_t 
         const REAL scale = 1 / sum;
         INDEPENDENT
         for (ptrdiff_t i = 0; i < c->n; i++) y[i] = e[i] * scale;
+        NAME(row_done)(c, row, line);
     }
+    if (c->past) past_cache_done();
 }
 
 VECTOR static void NAME(softmax_short_rows)(void *context, ptrdiff_t begin, ptrdiff_t end) {
@@ -55,33 +64,40 @@ VECTOR static void NAME(softmax_short_rows)(void *context, ptrdiff_t begin, ptrd
 VECTOR static void NAME(log_softmax_rows)(void *context, ptrdiff_t begin, ptrdiff_t end) {
     const NAME(rows) *c = context;
     REAL in[NAME(PAD)];
+    _Alignas(64) REAL line[NAME(LINE)];
     for (ptrdiff_t row = begin; row < end; row++) {
         ptrdiff_t count;
         const REAL *x = NAME(pad_row)(c->x + row * c->n, c->n, in, &count);
-        REAL *y = c->out + row * c->n;
+        REAL *y = c->past ? line : c->out + row * c->n;
         const REAL largest = NAME(row_max)(x, count), log_sum = NAME(sm_log)(NAME(row_exp_sum)(x, largest, count));
         INDEPENDENT
         for (ptrdiff_t i = 0; i < c->n; i++) y[i] = (x[i] - largest) - log_sum;
+        NAME(row_done)(c, row, line);
     }
+    if (c->past) past_cache_done();
 }
 
 VECTOR static void NAME(softmax_back_rows)(void *context, ptrdiff_t begin, ptrdiff_t end) {
     const NAME(rows) *c = context;
+    _Alignas(64) REAL line[NAME(LINE)];
     for (ptrdiff_t row = begin; row < end; row++) {
         const REAL *g = c->x + row * c->n, *y = c->y + row * c->n;
-        REAL *gx = c->out + row * c->n;
+        REAL *gx = c->past ? line : c->out + row * c->n;
         const REAL dot = NAME(dot_line)(g, y, c->n);
         INDEPENDENT
         for (ptrdiff_t i = 0; i < c->n; i++) gx[i] = y[i] * (g[i] - dot);
+        NAME(row_done)(c, row, line);
     }
+    if (c->past) past_cache_done();
 }
 
 VECTOR static void NAME(log_softmax_back_rows)(void *context, ptrdiff_t begin, ptrdiff_t end) {
     const NAME(rows) *c = context;
     REAL in[NAME(PAD)];
+    _Alignas(64) REAL line[NAME(LINE)];
     for (ptrdiff_t row = begin; row < end; row++) {
         const REAL *g = c->x + row * c->n, *y = c->y + row * c->n;
-        REAL *gx = c->out + row * c->n;
+        REAL *gx = c->past ? line : c->out + row * c->n;
         const REAL sum = NAME(sum_line)(g, c->n);
         ptrdiff_t count;
         y = NAME(pad_row)(y, c->n, in, &count);
@@ -90,29 +106,31 @@ VECTOR static void NAME(log_softmax_back_rows)(void *context, ptrdiff_t begin, p
         for (ptrdiff_t i = 0; i < count; i++) p[i] = NAME(sm_exp_falling)(y[i]);
         INDEPENDENT
         for (ptrdiff_t i = 0; i < c->n; i++) gx[i] = g[i] - p[i] * sum;
+        NAME(row_done)(c, row, line);
     }
+    if (c->past) past_cache_done();
 }
 
 void NAME(softmax_forward)(const REAL *x, REAL *y, ptrdiff_t rows, ptrdiff_t n) {
-    NAME(rows) context = {x, NULL, y, n};
+    NAME(rows) context = {x, NULL, y, n, NAME(goes_past)(rows, n)};
     parallel_for_as(choice_for(CHOOSE_SOFTMAX, sizeof(REAL), rows, n, 1, 1), rows, 8 * (double)(rows * n),
                     NAME(are_short)(rows, n) ? NAME(softmax_short_rows) : NAME(softmax_rows), &context);
 }
 
 void NAME(log_softmax_forward)(const REAL *x, REAL *y, ptrdiff_t rows, ptrdiff_t n) {
-    NAME(rows) context = {x, NULL, y, n};
+    NAME(rows) context = {x, NULL, y, n, NAME(goes_past)(rows, n)};
     parallel_for_as(choice_for(CHOOSE_SOFTMAX, sizeof(REAL), rows, n, 1, 1), rows, 8 * (double)(rows * n),
                     NAME(log_softmax_rows), &context);
 }
 
 void NAME(softmax_backward)(const REAL *g, const REAL *y, REAL *gx, ptrdiff_t rows, ptrdiff_t n) {
-    NAME(rows) context = {g, y, gx, n};
+    NAME(rows) context = {g, y, gx, n, gx != g && gx != y && NAME(goes_past)(rows, n)};
     parallel_for_as(choice_for(CHOOSE_SOFTMAX_BACKWARD, sizeof(REAL), rows, n, 1, 1), rows, 4 * (double)(rows * n),
                     NAME(softmax_back_rows), &context);
 }
 
 void NAME(log_softmax_backward)(const REAL *g, const REAL *y, REAL *gx, ptrdiff_t rows, ptrdiff_t n) {
-    NAME(rows) context = {g, y, gx, n};
+    NAME(rows) context = {g, y, gx, n, gx != g && gx != y && NAME(goes_past)(rows, n)};
     parallel_for_as(choice_for(CHOOSE_SOFTMAX_BACKWARD, sizeof(REAL), rows, n, 1, 1), rows, 8 * (double)(rows * n),
                     NAME(log_softmax_back_rows), &context);
 }
