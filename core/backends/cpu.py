@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,13 +14,13 @@ from ..device import Kind
 from ..device import kind as kind_of
 from ..dtypes import float32
 from ..expr import Program
-from . import Kernel, Row, attend, channel_norm, convolve, half, half_products, pooling, products, recurrent
+from . import Kernel, Row, attend, channel_norm, convolve, half, half_products, pooling, products, recurrent, reference
 
 name = "C"
 c: Any = native.module
 
-_CHAR = {"float32": "f", "float64": "d", "bool": "?"}
-_SUFFIX = {"f": "f32", "d": "f64", "?": "bool"}
+_CHAR = {"float32": "f", "float64": "d", "int64": "l", "bool": "?"}
+_SUFFIX = {"f": "f32", "d": "f64", "l": "i64", "?": "bool"}
 
 
 def map(program: Program, kind: Kind) -> Kernel | str:
@@ -30,13 +31,32 @@ def map(program: Program, kind: Kind) -> Kernel | str:
         wide = map(program, kind_of(float32, kind.device))
         return half.kernel(wide, kind.dtype) if isinstance(wide, Kernel) else wide
     char = _CHAR.get(kind.dtype.name)
-    if char is None or (char == "?" and "number" in program.kinds):
-        return f"takes float32 and float64, got {kind.dtype.name}"
     found = c.maps.get((program.name, char))
+    exact = char in ("l", "?") and "number" in program.kinds
+    if char is None or (found is None and exact):
+        return f"takes float32 and float64, got {kind.dtype.name}"
     if found is None or found.digest != program.digest:
         what = "declared" if found is None else "changed"
         return f"{what} after the extension was built; pip install -e . prints its kernel"
-    return Kernel(found, f"{program.name}_{_SUFFIX[char]}", name)
+    return Kernel(_Exact(found, program, kind) if exact else found, f"{program.name}_{_SUFFIX[char]}", name)
+
+
+class _Exact:
+    """A kernel of int64 or bools; numbers that it does not take, such as a number past int64 that is compared, go to
+    the reference."""
+
+    def __init__(self, quick: Any, program: Program, kind: Kind) -> None:
+        self.quick, self._of = quick, (program, kind)
+
+    def __call__(self, *operands: Any) -> Any:
+        try:
+            return self.quick(*operands)
+        except (TypeError, OverflowError):
+            return self._full.run(*operands)
+
+    @cached_property
+    def _full(self) -> Kernel:
+        return reference.numpy_backend.map(*self._of)
 
 
 def rows(name: str) -> tuple[Row, ...]:

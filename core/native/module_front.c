@@ -138,6 +138,7 @@ static struct {
     front_call call;
     const char *arguments[MOST_GIVEN];
     PyObject *names[MOST_GIVEN];
+    int positional; /* of one that chooses among elementwise ops: how many arguments may be given without their names */
 } fronts[] = {
     {"sum", reduction, {"input", "dim", "keepdim"}, {0}},
     {"mean", reduction, {"input", "dim", "keepdim"}, {0}},
@@ -148,13 +149,22 @@ static struct {
     {"layer_norm", layer_norm, {"input", "normalized_shape", "weight", "bias", "eps"}, {0}},
     {"cross_entropy", cross_entropy,
      {"input", "target", "weight", "size_average", "ignore_index", "reduce", "reduction", "label_smoothing"}, {0}},
+    {"clamp", front_clamp, {"input", "min", "max", "out"}, {0}, 3},
+    {"clamp_min", front_clamp_min, {"input", "min", "out"}, {0}, 2},
+    {"clamp_max", front_clamp_max, {"input", "max", "out"}, {0}, 2},
+    {"where", front_where, {"condition", "input", "other"}, {0}, 3},
+    {"masked_fill", front_masked_fill, {"input", "mask", "value"}, {0}, 3},
+    {"pow", front_pow, {"input", "exponent", "out"}, {0}, 2},
+    {"nan_to_num", front_nan_to_num, {"input", "nan", "posinf", "neginf", "out"}, {0}, 4},
+    {"addcmul", front_addcmul, {"input", "tensor1", "tensor2", "value", "out"}, {0}, 3},
+    {"addcdiv", front_addcdiv, {"input", "tensor1", "tensor2", "value", "out"}, {0}, 3},
 };
 enum { FRONTS = sizeof fronts / sizeof *fronts };
 
 int front_of(PyObject *op, PyObject *name) {
-    if (!PyObject_TypeCheck(op, &Structured_Type)) return -1;
+    const int structured = PyObject_TypeCheck(op, &Structured_Type);
     for (int k = 0; k < FRONTS; k++) {
-        if (PyUnicode_CompareWithASCIIString(name, fronts[k].name)) continue;
+        if (structured == (fronts[k].positional != 0) || PyUnicode_CompareWithASCIIString(name, fronts[k].name)) continue;
         if (fronts[k].call == reduction) Py_XSETREF(*(k ? &mean_op : &sum_op), Py_NewRef(op));
         return k;
     }
@@ -166,7 +176,8 @@ PyObject *front_try(int which, PyObject *op, PyObject *const *args, size_t nargs
     PyObject *given[MOST_GIVEN] = {0}, **names = fronts[which].names;
     int most = 0;
     while (most < MOST_GIVEN && names[most]) most++;
-    if (count > most || !lent.tensor_type || observed_now() || batching_now()) return NULL;
+    if (count > (fronts[which].positional ? fronts[which].positional : most)) return NULL;
+    if (!lent.tensor_type || observed_now() || batching_now()) return NULL;
     for (Py_ssize_t k = 0; k < count; k++) given[k] = args[k];
     for (Py_ssize_t k = 0; k < named; k++) {
         int at = 0;
