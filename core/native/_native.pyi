@@ -162,7 +162,8 @@ class Structured:
     """A structured op on its commonest path: op(*tensors, **params)."""
 
     def __init__(self, op: Any, name: str, general: Any, names: tuple[str, ...], defaults: tuple[Any, ...],
-                 reference: Any, rule: Any, view: bool, recorded: bool, variadic: bool) -> None: ...  # fmt: skip
+                 reference: Any, rule: Any, view: bool, recorded: bool, variadic: bool,
+                 returns: int = 1) -> None: ...  # fmt: skip
     def __call__(self, *tensors: Any, **params: Any) -> Any: ...
 
 @final
