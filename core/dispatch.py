@@ -12,7 +12,7 @@ import numpy as np
 from . import backends, dtypes, native, observe, saving
 from . import op as declarations
 from .attach import attach
-from .backends import Kernel
+from .backends import Kernel, quiet
 from .backends.stretched import sum_to
 from .device import Kind, cpu, device
 from .device import kind as kind_of
@@ -396,17 +396,21 @@ def callable_operation(op: Operation) -> Callable[..., Any]:
         return call_operation(op, tensors, {**defaults, **params} if len(params) < len(defaults) else params)
 
     function: Any = general
-    if native.module is not None and op.returns != 1:
+    if native.module is not None and op.view and op.returns != 1:
         native.module.know_views(general, op, op.name, tuple(defaults), tuple(defaults.values()))
     elif native.module is not None:  # native/module_operate.c
         function = native.module.Structured(op, op.name, general, tuple(defaults), tuple(defaults.values()),
-                                            op.forward if op.view else _reference(op), op.rule_codes(), op.view,
-                                            op.recorded, op.variadic)  # fmt: skip
+                                            op.forward if op.view else None if quiet.variable else _reference(op),
+                                            op.rule_codes(), op.view, op.recorded, op.variadic, op.returns)  # fmt: skip
     function.__name__ = function.__qualname__ = op.name
     function.__doc__ = op.doc
     function.op = op  # type: ignore[attr-defined]
     declarations.functions.setdefault(op.name, function)
     return function
+
+
+def _kind_named(numpy: Any) -> Kind:
+    return kind_of(dtypes.from_numpy(numpy), cpu)
 
 
 def _reference(op: Operation) -> Callable[..., Any]:
@@ -430,3 +434,4 @@ if native.module is not None:
         add_float=native.module.maps.get(("add", "f")), add_double=native.module.maps.get(("add", "d")),
         sum_to=sum_to,
     )  # fmt: skip
+    native.module.lend_results(_kind_named, quiet.variable, quiet.value)

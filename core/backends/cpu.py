@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,20 @@ from ..device import Kind
 from ..device import kind as kind_of
 from ..dtypes import float32
 from ..expr import Program
-from . import Kernel, Row, attend, channel_norm, convolve, half, half_products, pooling, products, recurrent, reference
+from . import (
+    Kernel,
+    Row,
+    attend,
+    channel_norm,
+    convolve,
+    half,
+    half_products,
+    picking,
+    pooling,
+    products,
+    recurrent,
+    reference,
+)
 
 name = "C"
 c: Any = native.module
@@ -83,11 +96,16 @@ def _real(*arrays: Any) -> str | None:
     """The reason to decline arrays that are not all float32 or all float64; None stands for one that was left out."""
     first = arrays[0].dtype
     if first.char not in "fd":
-        return f"takes float32 and float64, got {first}"
+        return _not_real(first)
     for a in arrays[1:]:
         if a is not None and a.dtype != first:
             return f"takes one floating type, got {first} and {a.dtype}"
     return None
+
+
+@cache
+def _not_real(dtype: Any) -> str:  # NumPy takes 3 us to write a dtype's name
+    return f"takes float32 and float64, got {dtype}"
 
 
 def _rows_only(x: Any) -> str | None:
@@ -103,10 +121,16 @@ def _along_last(kernel: Callable[..., Any], dim: int, *arrays: Any) -> Any:
 
 
 def _reduction(kernel: str) -> Row:
+    small = picking.small_integers({"max": "amax", "min": "amin"}.get(kernel, kernel))
+
     def declines(x: Any, dim: Any, keepdim: bool) -> str | None:
+        if small(x, dim, keepdim):
+            return None
         return _real(x) or ("has no value for an empty tensor" if kernel in ("max", "min") and not x.size else None)
 
     def run(x: Any, dim: Any, keepdim: bool) -> Any:
+        if x.dtype.char not in "fd":
+            return c.entries[{"max": "amax", "min": "amin"}.get(kernel, kernel)](x, dim, keepdim)
         return getattr(c, kernel)(x, dim, keepdim)
 
     return Row(f"{kernel}_forward", name, run, declines)
@@ -232,8 +256,6 @@ _table: dict[str, Row] = {
     "cat": Row("cat_forward", "NumPy", _cat, lambda *tensors, dim: None),
     "clone": Row("copy", name, lambda x: c.copied(x), lambda x: None),
     "contiguous": Row("copy", name, lambda x: c.copied(x), lambda x: None),
-    "cast": Row("half_cast", name, half.cast, half.cast_declines),
-    "cast.backward": Row("half_cast_backward", name, half.cast_backward, half.cast_backward_declines),
     # views as the reference's, without an op for each step
     "sum.backward": Row("sum_backward", "NumPy", _sum_backward, lambda g, x_shape, dim, keepdim: None),
     "mean.backward": Row("mean_backward", "NumPy", _mean_backward, lambda g, x_shape, dim, keepdim: _real(g)),
@@ -245,6 +267,7 @@ _table: dict[str, Row] = {
     **pooling.rows,
     **recurrent.rows,
     **channel_norm.rows,
+    **picking.rows,
 }  # fmt: skip
 # what needs no widening, or does it itself
-_ANY_TYPE = ("cat", "clone", "contiguous", "cast", "cast.backward", "sum.backward", "embedding", *channel_norm.rows)
+_ANY_TYPE = ("cat", "clone", "contiguous", "sum.backward", "embedding", *channel_norm.rows, *picking.ANY_TYPE)

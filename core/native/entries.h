@@ -19,6 +19,31 @@ PyObject *py_cross_entropy_backward(PyObject *module, PyObject *const *args, Py_
 /* a @ b + bias, of matrices or stacks of them; those of `turned` factors are transposed. */
 PyObject *gemm_product(PyObject *a, int turn_a, PyObject *b, int turn_b, PyObject *bias_or_none);
 
+/* Between float32 and the half types; NotImplemented for any others. */
+PyObject *half_converted(PyObject *array, PyArray_Descr *to);
+
+/* An array, axes and keepdims, of small arrays of int64 in row-major order; NotImplemented for others. */
+enum { INT64_SUM, INT64_MAXIMUM, INT64_MINIMUM };
+PyObject *reduce_int64(PyObject *const *args, int what);
+
+/* The index of the greatest or least item: an array, an axis, keepdims (module_reduce.c). */
+PyObject *argument_along(PyObject *const *args, Py_ssize_t nargs, int kind, const char *name);
+
+#define ENTERS(name) PyObject *enter_##name(PyObject *module, PyObject *const *args, Py_ssize_t count);
+ENTERS(cast)
+ENTERS(cast_backward)
+ENTERS(all)
+ENTERS(any)
+ENTERS(count_nonzero)
+ENTERS(max_dim)
+ENTERS(min_dim)
+ENTERS(sort)
+ENTERS(topk)
+ENTERS(kthvalue)
+ENTERS(median)
+ENTERS(mode)
+ENTERS(picked_backward)
+
 /* The dict {row's name: entry}. */
 PyObject *make_entries(void);
 
