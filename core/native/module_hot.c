@@ -158,6 +158,17 @@ fail:
     return NULL;
 }
 
+int hot_into(PyObject *hot, PyObject *const *args, Py_ssize_t count) {
+    Hot *self = (Hot *)hot;
+    Tensor *a = NULL, *b = NULL;
+    if (count < 1 || count > 2 || self->boolean) return 0;
+    PyObject *operands[2] = {operand(args[0], &a), count == 2 ? operand(args[1], &b) : NULL};
+    if (!a || (count == 2 && !operands[1]) || (b && b->kind != a->kind)) return 0;
+    PyObject *kernel = kernel_for(self, a->kind);
+    if (!kernel) return PyErr_Occurred() ? -1 : 0;
+    return Py_IS_TYPE(kernel, &Map_Type) ? map_write(kernel, operands, count, (PyArrayObject *)a->array) : 0;
+}
+
 static PyObject *hot_call(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject *names) {
     PyObject *found = names ? NULL : hot_try(callable, args, PyVectorcall_NARGS(nargsf));
     return found || PyErr_Occurred() ? found : Py_NewRef(Py_None);
