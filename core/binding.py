@@ -31,7 +31,7 @@ def bind(function: Callable[..., Any], name: str, aliases: Sequence[str] = (), *
         if inplace:
             from .inplace import in_place
 
-            setattr(Tensor, n + "_", in_place(n, function))
+            setattr(Tensor, n + "_", in_place(n, function, known))
     return known
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
-from . import backends, saving
+from . import backends, native, saving
+from .casting import hot_of
 from .errors import text
 from .history import edge, move_on, storage_of, way
 from .modes import state as mode
@@ -15,15 +17,23 @@ from .source import describe, here
 from .tensor import Tensor, wrap
 
 
-def in_place(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    """The method ``x.name_(...)`` of a function ``name(x, ...)``."""
+def in_place(name: str, function: Callable[..., Any], known: Any = None) -> Callable[..., Any]:
+    """The method ``x.name_(...)`` of a function ``name(x, ...)``; `known` is what is public of it."""
 
     def method(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         return write(self, name + "_", lambda t: _differentiable(function(t, *args, **kwargs), t, args))
 
     method.__name__ = method.__qualname__ = name + "_"
     method.__doc__ = f"In-place version of `{name}`."
-    return method
+    if native.module is None:
+        return method
+
+    def finish(self: Tensor, result: Tensor, args: tuple[Any, ...], began: int) -> Tensor:
+        return _written(self, name + "_", _differentiable(result, self, args), began, here(2))
+
+    # native/module_write.c takes plain targets, and gives `finish` the results that are not as plain
+    writes = known or function, hot_of(function), sys.intern(name + "_"), finish
+    return native.module.Face(method, method, None, name + "_", None, writes)  # type: ignore[no-any-return]
 
 
 def _differentiable(result: Tensor, target: Tensor, args: tuple[Any, ...]) -> Tensor:
@@ -56,6 +66,11 @@ def write(target: Tensor, name: str, compute: Callable[[Tensor], Tensor]) -> Ten
     result = compute(_aside(target) if saving.active and mode.enabled else target)
     if mode.batch is not None:
         mode.batch.check_write(target, result, name)
+    return _written(target, name, result, began, place)
+
+
+def _written(target: Tensor, name: str, result: Tensor, began: int, place: Any) -> Tensor:
+    """Write a result into `target`; `began` is the newest node from before it was computed."""
     if mode.enabled and target._rule:
         _check_rule(target, result, name)
     if result._a.shape != target._a.shape:

@@ -54,6 +54,9 @@ Tensor *tensor_over(PyObject *array, PyObject *kind);
 /* What every node notes of its op, and its number; takes the reference of `edges`. `params` may be NULL. */
 void node_begin(Node *node, PyObject *edges, PyObject *op, PyObject *kind, PyObject *params);
 
+/* The number of the node made last. */
+long long newest_number(void);
+
 /* A core.Node, its fields None (params, saved and storages empty). */
 Node *node_made(void);
 

@@ -58,6 +58,10 @@ PyObject *mode_fields(void);
    -1 on an error. */
 int user_place(Node *node);
 
+/* The user's code (a new reference) and instruction: of the first frame outside this package, from the running one
+   outwards. 0 where there is none, -1 on an error. */
+int user_code(PyObject **found, int *lasti);
+
 /* What every recorded node begins with: node_begin, and the user's place. -1 on an error. */
 int node_record(Node *node, PyObject *edges, PyObject *op, PyObject *kind, PyObject *params);
 
@@ -119,6 +123,9 @@ PyObject *hot_try(PyObject *hot, PyObject *const *args, Py_ssize_t count);
 PyObject *hot_named(PyObject *hot, PyObject *const *args, size_t nargsf, PyObject *keywords);
 extern PyTypeObject Hot_Type;
 
+/* The same written into the first operand, where nothing is recorded. 1 done, 0 not for it, -1 on an error. */
+int hot_into(PyObject *hot, PyObject *const *args, Py_ssize_t count);
+
 /* Adds what module_hot.c has; -1 on an error. */
 int hot_setup(PyObject *module);
 
@@ -127,6 +134,12 @@ int operators_setup(PyObject *module);
 
 /* A kernel called on arrays and numbers (module_maps.c). */
 PyObject *map_vectorcall(PyObject *map, PyObject *const *args, size_t nargsf, PyObject *names);
+
+/* The same written into an array of its own type, which may be an operand. 1 done, 0 not for it, -1 on an error. */
+int map_write(PyObject *map, PyObject *const *args, Py_ssize_t count, PyArrayObject *out);
+
+/* Adds what module_write.c has; -1 on an error. */
+int write_setup(PyObject *module);
 
 /* Adds what module_walk.c has; -1 on an error. */
 int walk_setup(PyObject *module);

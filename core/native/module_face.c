@@ -4,6 +4,7 @@
    source) is the function's. */
 #include "graph.h"
 #include "front.h"
+#include "write.h"
 
 #include <stddef.h>
 
@@ -15,6 +16,7 @@ typedef struct {
     PyObject *hot; /* an elementwise op's, or NULL */
     int front; /* which, -1 without */
     Quick quick; /* of views and joins, or NULL */
+    PyObject *writes; /* of an in-place form, as write_by takes it, or NULL */
 } Face;
 
 int face_casting(void) { return casting; }
@@ -33,13 +35,20 @@ static PyObject *face_call(PyObject *callable, PyObject *const *args, size_t nar
         PyObject *result = self->quick(args, PyVectorcall_NARGS(nargsf), names);
         if (result || PyErr_Occurred()) return result;
     }
+    if (self->writes && !casting) {
+        PyObject *result = write_by(self->writes, args, nargsf, names);
+        if (result || PyErr_Occurred()) return result;
+    }
     return PyObject_Vectorcall(casting ? self->casts : self->function, args, nargsf, names);
 }
 
 static PyObject *face_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
-    static char *names[] = {"function", "casts", "op", "name", "hot", NULL};
-    PyObject *function, *casts, *op = Py_None, *name = NULL, *hot = Py_None;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|OUO", names, &function, &casts, &op, &name, &hot)) return NULL;
+    static char *names[] = {"function", "casts", "op", "name", "hot", "writes", NULL};
+    PyObject *function, *casts, *op = Py_None, *name = NULL, *hot = Py_None, *writes = NULL;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|OUOO!", names, &function, &casts, &op, &name, &hot, &PyTuple_Type,
+                                     &writes))
+        return NULL;
+    if (writes && PyTuple_GET_SIZE(writes) != 4) return PyErr_Format(PyExc_TypeError, "writes is a tuple of four");
     Face *self = (Face *)type->tp_alloc(type, 0);
     if (!self) return NULL;
     self->vectorcall = face_call;
@@ -48,6 +57,7 @@ static PyObject *face_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) 
     self->op = Py_NewRef(op);
     self->hot = Py_IS_TYPE(hot, &Hot_Type) ? Py_NewRef(hot) : NULL;
     self->front = name ? front_of(op, name) : -1;
+    self->writes = Py_XNewRef(writes);
     self->quick = name ? quick_named(PyUnicode_AsUTF8(name)) : NULL;
     return (PyObject *)self;
 }
@@ -56,6 +66,7 @@ static int face_traverse(PyObject *self, visitproc visit, void *arg) {
     Py_VISIT(((Face *)self)->function);
     Py_VISIT(((Face *)self)->casts);
     Py_VISIT(((Face *)self)->op);
+    Py_VISIT(((Face *)self)->writes);
     return 0;
 }
 
@@ -64,6 +75,7 @@ static int face_clear(PyObject *self) {
     Py_CLEAR(((Face *)self)->casts);
     Py_CLEAR(((Face *)self)->op);
     Py_CLEAR(((Face *)self)->hot);
+    Py_CLEAR(((Face *)self)->writes);
     return 0;
 }
 

@@ -106,6 +106,7 @@ static long long newest;
 
 /* The number of a node that is made now: higher than all before. */
 static long long next_number(void) { return ++newest; }
+long long newest_number(void) { return newest; }
 
 void node_begin(Node *node, PyObject *edges, PyObject *op, PyObject *kind, PyObject *params) {
     add_none(-3);

@@ -124,9 +124,7 @@ static PyObject *whose_file(PyObject *name) {
     return whose = found;
 }
 
-/* The user's code (a new reference) and instruction: of the first frame outside this package, from the running one
-   outwards. 0 where there is none, -1 on an error. */
-static int user_code(PyObject **found, int *lasti) {
+int user_code(PyObject **found, int *lasti) {
     PyFrameObject *frame = (PyFrameObject *)Py_XNewRef((PyObject *)PyEval_GetFrame());
     while (frame) {
         PyCodeObject *code = PyFrame_GetCode(frame);
@@ -347,7 +345,7 @@ int graph_setup(PyObject *module) {
     for (int k = 0; k < 20; k++)
         if (!(*names[k] = PyUnicode_InternFromString(texts[k]))) return -1;
     if (fields_setup(module) < 0 || hot_setup(module) < 0 || operators_setup(module) < 0 || operate_setup(module) < 0 || back_setup(module) < 0 ||
-        walk_setup(module) < 0)
+        walk_setup(module) < 0 || write_setup(module) < 0)
         return -1;
     return PyModule_AddFunctions(module, graph_methods);
 }

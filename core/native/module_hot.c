@@ -266,6 +266,16 @@ PyObject *hot_named(PyObject *hot, PyObject *const *args, size_t nargsf, PyObjec
     return hot_try(hot, given, most);
 }
 
+int hot_into(PyObject *hot, PyObject *const *args, Py_ssize_t count) {
+    Hot *self = (Hot *)hot;
+    if (count != self->inputs || count > 2 || self->params || self->boolean) return 0;
+    Call call;
+    PyObject *of = read_inputs(self, args, &call);
+    if (!of) return PyErr_Occurred() ? -1 : 0;
+    if (!call.tensors[0] || self->bools || !Py_IS_TYPE(self->kernel, &Map_Type)) return 0;
+    return map_write(self->kernel, call.values, count, (PyArrayObject *)call.tensors[0]->array);
+}
+
 static PyObject *hot_call(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject *names) {
     PyObject *found = hot_named(callable, args, nargsf, names);
     return found || PyErr_Occurred() ? found : Py_NewRef(Py_None);

@@ -12,7 +12,7 @@ typedef struct {
     const map_kernel *kernel;
 } Map;
 
-enum { MAX_PARAMS = 16 };
+enum { MAX_PARAMS = 16, WRITTEN_WHOLE = 65536 /* bytes of a result that is not made first and then copied */ };
 
 /* A Python number in the kernel's type. */
 typedef union {
@@ -348,6 +348,59 @@ static PyObject *map_into(PyObject *self, PyObject *const *args, Py_ssize_t coun
 done:
     drop(kernel, &ops);
     return result;
+}
+
+/* Into an array in one piece, from numbers and such arrays of its shape. 0 where it is not so plain. */
+static int write_plain(const map_kernel *kernel, operands *ops, PyArrayObject *out) {
+    if (!PyArray_IS_C_CONTIGUOUS(out)) return 0;
+    const npy_intp n = PyArray_SIZE(out);
+    int arrays = 1;
+    map_call call;
+    call.kernel = kernel;
+    call.params = ops->params;
+    call.ndim = 1;
+    call.shape[0] = n;
+    for (int k = 0; k < kernel->n_in; k++) {
+        PyArrayObject *array = ops->array[k];
+        if (array && (!PyArray_IS_C_CONTIGUOUS(array) || !same_shape(array, out) || overlaps(array, out))) return 0;
+        arrays &= array != NULL;
+        call.ptr[k] = array ? PyArray_BYTES(array) : (char *)&ops->number[k];
+        call.stride[k][0] = array ? PyArray_ITEMSIZE(array) : 0;
+    }
+    call.ptr[kernel->n_in] = PyArray_BYTES(out);
+    call.stride[kernel->n_in][0] = PyArray_ITEMSIZE(out);
+    if (!n) return 1;
+    if (arrays && n <= SMALL && n * kernel->cost < GIL_COST) {
+        kernel->fn(call.ptr, n, ops->params);
+    } else if (map_cost(&call) < GIL_COST) {
+        map_run(&call);
+    } else {
+        Py_BEGIN_ALLOW_THREADS
+        map_run(&call);
+        Py_END_ALLOW_THREADS
+    }
+    return 1;
+}
+
+int map_write(PyObject *map, PyObject *const *args, Py_ssize_t count, PyArrayObject *out) {
+    const map_kernel *kernel = ((Map *)map)->kernel;
+    if (count != kernel->n_in + kernel->n_params || PyArray_TYPE(out) != type_number(kernel->out_type)) return 0;
+    for (Py_ssize_t k = 0; k < kernel->n_in; k++) /* what must be converted first is not for it */
+        if (PyArray_Check(args[k]) && (!PyArray_CheckExact(args[k]) || !PyArray_ISBEHAVED_RO((PyArrayObject *)args[k]) ||
+                                       PyArray_TYPE((PyArrayObject *)args[k]) != type_number(kernel->in_types[k])))
+            return 0;
+    operands ops;
+    if (take_operands(kernel, args, count, &ops) < 0) return PyErr_Clear(), 0;
+    const int done = write_plain(kernel, &ops, out);
+    drop(kernel, &ops);
+    if (done || PyArray_NBYTES(out) < WRITTEN_WHOLE || kernel->n_in > 2) return done;
+    PyObject *given[MAP_MAX_IN + MAX_PARAMS + 1] = {(PyObject *)out};
+    for (Py_ssize_t k = 0; k < count; k++) given[k + 1] = args[k];
+    PyObject *written = map_into(map, given, count + 1);
+    Py_XDECREF(written);
+    if (!written && PyErr_ExceptionMatches(PyExc_MemoryError)) return -1;
+    if (!written) PyErr_Clear(); /* the shapes do not go together: whoever asked says so */
+    return written != NULL;
 }
 
 static PyObject *map_repr(PyObject *self) {

@@ -1,6 +1,7 @@
 /* The arguments of the view functions, read: reshape, transpose, squeeze, brackets and their kin. Ints and slices as
    people write them; names, other numbers and all that is wrong go to Python. */
 #include "views.h"
+#include "write.h"
 
 /* An exact int in [low, high). */
 static int number(PyObject *given, npy_intp low, npy_intp high, npy_intp *to) {
@@ -283,7 +284,8 @@ static const struct {
     Quick quick;
 } forms[] = {FORMS(ROW){"view", quick_reshape}, {"_T", quick_t}, {"_mT", quick_mT}, {"cat", quick_cat}, {"stack", quick_stack},
              {"contiguous", quick_contiguous}, {"backward", quick_backward}, {"split", quick_split},
-             {"chunk", quick_chunk}, {"unbind", quick_unbind}};
+             {"chunk", quick_chunk}, {"unbind", quick_unbind}, {"zero_", quick_zero_}, {"fill_", quick_fill_},
+             {"copy_", quick_copy_}, {"setitem", quick_setitem}};
 
 Quick quick_named(const char *name) {
     if (!name) return NULL;

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import backends, dtypes
+from .. import backends, dtypes, native
 from ..backends.accumulate import add_at
 from ..binding import bind_operator, public
 from ..casting import quick
@@ -475,4 +475,6 @@ def index_put(input: Tensor, indices: Any, values: Tensor, accumulate: bool = Fa
 
 Tensor.__getitem__ = quick(getitem, "getitem")  # type: ignore[method-assign]
 bind_operator("getitem", Tensor.__getitem__)
-Tensor.__setitem__ = setitem  # type: ignore[method-assign]
+Tensor.__setitem__ = quick(setitem, "setitem")  # type: ignore[method-assign]
+if native.module is not None:
+    native.module.set_setitem()  # native/module_write.c takes what is plain
