@@ -13,7 +13,7 @@ from ..device import Kind
 from ..device import kind as kind_of
 from ..dtypes import float32
 from ..expr import Program
-from . import Kernel, Row, attend, channel_norm, convolve, half, half_products, pooling, products, recurrent
+from . import Kernel, Row, attend, channel_norm, convolve, half, half_products, moments, pooling, products, recurrent
 
 name = "C"
 c: Any = native.module
@@ -224,6 +224,7 @@ _table: dict[str, Row] = {
                      lambda weight, index, **_: _indexed(weight, index)),
     **pooling.rows,
     **recurrent.rows,
+    **moments.rows,
     **channel_norm.rows,
 }  # fmt: skip
 # what needs no widening, or does it itself

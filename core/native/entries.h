@@ -19,6 +19,9 @@ PyObject *py_cross_entropy_backward(PyObject *module, PyObject *const *args, Py_
 /* a @ b + bias, of matrices or stacks of them; those of `turned` factors are transposed. */
 PyObject *gemm_product(PyObject *a, int turn_a, PyObject *b, int turn_b, PyObject *bias_or_none);
 
+/* Entries in files of their own, each table with an empty one at its end. */
+extern PyMethodDef moment_entries[];
+
 /* The dict {row's name: entry}. */
 PyObject *make_entries(void);
 
