@@ -22,6 +22,7 @@ from . import (
     convolve,
     half,
     half_products,
+    moments,
     picking,
     pooling,
     products,
@@ -266,6 +267,7 @@ _table: dict[str, Row] = {
                      lambda weight, index, **_: _indexed(weight, index)),
     **pooling.rows,
     **recurrent.rows,
+    **moments.rows,
     **channel_norm.rows,
     **picking.rows,
 }  # fmt: skip

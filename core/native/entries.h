@@ -44,6 +44,9 @@ ENTERS(median)
 ENTERS(mode)
 ENTERS(picked_backward)
 
+/* Entries in files of their own, each table with an empty one at its end. */
+extern PyMethodDef moment_entries[];
+
 /* The dict {row's name: entry}. */
 PyObject *make_entries(void);
 

@@ -288,14 +288,17 @@ static PyMethodDef entries[] = {
     ENTRY("matmul.backward", matmul_backward),
     ENTRY("linear", linear),
     ENTRY("linear.backward", linear_backward),
+    {0},
 };
+static PyMethodDef *const tables[] = {entries, moment_entries};
 
 PyObject *make_entries(void) {
     PyObject *found = PyDict_New();
-    for (size_t k = 0; found && k < sizeof entries / sizeof *entries; k++) {
-        PyObject *entry = PyCFunction_New(&entries[k], NULL);
-        if (!entry || PyDict_SetItemString(found, entries[k].ml_name, entry) < 0) Py_CLEAR(found);
-        Py_XDECREF(entry);
-    }
+    for (size_t t = 0; t < sizeof tables / sizeof *tables; t++)
+        for (PyMethodDef *row = tables[t]; found && row->ml_name; row++) {
+            PyObject *entry = PyCFunction_New(row, NULL);
+            if (!entry || PyDict_SetItemString(found, row->ml_name, entry) < 0) Py_CLEAR(found);
+            Py_XDECREF(entry);
+        }
     return found;
 }
