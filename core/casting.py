@@ -107,7 +107,9 @@ def face(function: Callable[..., Any], name: str) -> Callable[..., Any]:
     """What is public of `function`: itself, or where autocast knows `name` a face that casts while autocast is on, and
     where `name` has a front in C (native/module_front.c, native/module_shapes.c) one that asks it first."""
     rules = {device: getattr(cast_table, device).get(name) for device in DEVICES}
-    op = declarations.functions.get(_BEHIND.get(name, name))
+    parameters = inspect.unwrap(function).__code__.co_varnames
+    # a function of `A` is another of the same name: linalg.norm is not norm
+    op = None if parameters[:1] == ("A",) else declarations.functions.get(_BEHIND.get(name, name))
     hot = hot_of(function)
     fronted = native.module is not None and (hot is not None or native.module.has_front(op, name))
     if not any(rules.values()):

@@ -205,7 +205,7 @@ INLINE void NAME(back_line)(int kind, const REAL *x, const REAL *shift, const RE
         for (ptrdiff_t j = 0; j < n; j++) gx[j] = x[j] * scale[j * each];
     } else if (kind == MOMENT_ABS) {
         INDEPENDENT
-        for (ptrdiff_t j = 0; j < n; j++) gx[j] = NAME(sm_sign)(x[j]) * scale[j * each];
+        for (ptrdiff_t j = 0; j < n; j++) gx[j] = ((REAL)(x[j] > 0) - (REAL)(x[j] < 0)) * scale[j * each]; /* of NaN 0 */
     } else if (kind == MOMENT_PROD) {
         INDEPENDENT
         for (ptrdiff_t j = 0; j < n; j++) gx[j] = scale[j * each] / x[j];
