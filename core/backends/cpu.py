@@ -48,7 +48,9 @@ def map(program: Program, kind: Kind) -> Kernel | str:
     found = c.maps.get((program.name, char))
     exact = char in ("l", "?") and "number" in program.kinds
     if char is None or (found is None and exact):
-        return f"takes float32 and float64, got {kind.dtype.name}"
+        taken = [n for n, at in _CHAR.items() if (program.name, at) in c.maps] or ["float32", "float64"]
+        listed = " and ".join(filter(None, [", ".join(taken[:-1]), taken[-1]]))
+        return f"takes {listed}, got {kind.dtype.name}"
     if found is None or found.digest != program.digest:
         what = "declared" if found is None else "changed"
         return f"{what} after the extension was built; pip install -e . prints its kernel"
