@@ -34,7 +34,8 @@ def map(program: Program, kind: Kind) -> Kernel | str:
     found = c.maps.get((program.name, char))
     exact = char in ("l", "?") and "number" in program.kinds
     if char is None or (found is None and exact):
-        return f"takes float32 and float64, got {kind.dtype.name}"
+        more = ", float64 and int64" if (program.name, "l") in c.maps else " and float64"
+        return f"takes float32{more}, got {kind.dtype.name}"
     if found is None or found.digest != program.digest:
         what = "declared" if found is None else "changed"
         return f"{what} after the extension was built; pip install -e . prints its kernel"
