@@ -51,7 +51,7 @@ def bind_operator(name: str, function: Callable[..., Any], swapped: Callable[...
     if native.module is not None and native.module.set_operator(name, *given):  # native/module_operators.c
         return
     setattr(Tensor, f"__{name}__", function)
-    if name not in ("neg", "invert", "getitem"):
+    if name not in ("neg", "invert", "getitem", "eq", "ne", "lt", "le", "gt", "ge"):
         setattr(Tensor, f"__r{name}__", swapped or (lambda self, other: function(other, self)))
 
 

@@ -61,7 +61,7 @@ def explain(name: Any, *args: Any, **params: Any) -> Explanation:
         For arguments that are not the function's; for a `name` that is neither text nor a function.
 
     >>> import core
-    >>> core.explain("abs", core.tensor([-1, 2])).runs.backend
+    >>> core.explain("sign", core.tensor([-1, 2])).runs.backend
     'NumPy'
     """
     if not isinstance(name, str):

@@ -30,8 +30,9 @@ typedef struct {
     PyObject *write;
 } Storage;
 
-/* a + b and its kin (module_operators.c). */
+/* a + b and its kin, a < b and its (module_operators.c). */
 extern PyNumberMethods tensor_operators;
+PyObject *tensor_compare(PyObject *a, PyObject *b, int how);
 
 extern PyTypeObject StorageBase_Type;
 extern PyTypeObject TensorBase_Type;

@@ -299,6 +299,7 @@ PyTypeObject TensorBase_Type = {
     .tp_members = tensor_members,
     .tp_getset = tensor_getset,
     .tp_as_number = &tensor_operators,
+    .tp_richcompare = tensor_compare,
     .tp_dictoffset = offsetof(Tensor, dict),
     .tp_weaklistoffset = offsetof(Tensor, weakrefs),
 };

@@ -27,6 +27,7 @@ enum { SAVES_OUTPUT = 254, SAVES_NOTHING = 255 };
 typedef struct {
     Tensor *tensors[MOST_INPUTS];
     PyObject *values[MOST], *params;
+    unsigned converted; /* the inputs whose values are arrays made for the call, as bits */
 } Call;
 
 static int save(Hot *self, Node *node, PyObject *layout, const Call *call, PyObject *array) {
@@ -153,10 +154,64 @@ static int number_fits(PyObject *number, PyObject *array) {
     return !PyTypeNum_ISBOOL(type) && (!PyTypeNum_ISINTEGER(type) || PyLong_CheckExact(number));
 }
 
+/* The items of a contiguous array of bools or whole numbers as floats (a new reference). */
+static PyObject *as_floats(PyArrayObject *from, int type) {
+    PyArrayObject *to = (PyArrayObject *)new_array(type, PyArray_NDIM(from), PyArray_DIMS(from), NULL);
+    const npy_intp n = to ? PyArray_SIZE(from) : 0;
+    const int own = PyArray_TYPE(from);
+    const uint8_t *truths = PyArray_DATA(from);
+    const int64_t *wholes = PyArray_DATA(from);
+    float *f = to ? PyArray_DATA(to) : NULL;
+    double *d = to ? PyArray_DATA(to) : NULL;
+    if (own == NPY_BOOL && type == NPY_FLOAT)
+        for (npy_intp k = 0; k < n; k++) f[k] = truths[k] != 0;
+    else if (own == NPY_BOOL)
+        for (npy_intp k = 0; k < n; k++) d[k] = truths[k] != 0;
+    else if (own == NPY_INT64 && type == NPY_FLOAT)
+        for (npy_intp k = 0; k < n; k++) f[k] = (float)wholes[k];
+    else if (own == NPY_INT64)
+        for (npy_intp k = 0; k < n; k++) d[k] = (double)wholes[k];
+    else if (to && PyArray_CopyInto(to, from) < 0)
+        Py_CLEAR(to);
+    return (PyObject *)to;
+}
+
+/* Tensors of bools or whole numbers beside floats of one kind, which then is the op's: they become floats. They have no
+   gradient, so that no cast stands in the graph. The kind (borrowed); NULL where they are others. */
+static PyObject *mixed(Hot *self, Call *call) {
+    Tensor *real = NULL;
+    if (batching_now()) return NULL;
+    for (int k = 0; k < self->inputs; k++) {
+        Tensor *t = call->tensors[k];
+        if (!t || self->bools >> k & 1) continue;
+        if (!PyArray_CheckExact(t->array) || on_cpu(t->kind) <= 0) return NULL;
+        PyArrayObject *a = (PyArrayObject *)t->array;
+        const int type = PyArray_TYPE(a);
+        if (type == NPY_FLOAT || type == NPY_DOUBLE) {
+            if (!real) real = t;
+            else if (t->kind != real->kind) return NULL;
+        } else if (!(PyTypeNum_ISBOOL(type) || PyTypeNum_ISINTEGER(type)) || PyArray_SIZE(a) > GIL_COST ||
+                   !PyArray_ISCARRAY_RO(a)) {
+            return NULL;
+        }
+    }
+    if (!real || !kernel_for(self, real->kind)) return NULL;
+    for (int k = 0; k < self->inputs; k++) {
+        Tensor *t = call->tensors[k];
+        if (!t || self->bools >> k & 1 || t->kind == real->kind) continue;
+        PyObject *made = as_floats((PyArrayObject *)t->array, PyArray_TYPE((PyArrayObject *)real->array));
+        if (!made) return NULL;
+        call->values[k] = made;
+        call->converted |= 1u << k;
+    }
+    return real->kind;
+}
+
 /* The inputs of a call and their kind (borrowed); NULL where it is not for this path. */
 static PyObject *read_inputs(Hot *self, PyObject *const *args, Call *call) {
     Tensor *first = NULL;
     unsigned numbers = 0;
+    int many = 0;
     for (int k = 0; k < self->inputs; k++) {
         Tensor *t = call->tensors[k] = is_tensor(args[k]) ? (Tensor *)args[k] : NULL;
         call->values[k] = t ? t->array : args[k];
@@ -166,20 +221,20 @@ static PyObject *read_inputs(Hot *self, PyObject *const *args, Call *call) {
             numbers |= 1u << k;
         } else if (!condition) {
             if (!first) first = t;
-            else if (t->kind != first->kind) return NULL;
+            else many |= t->kind != first->kind;
         }
     }
-    if (!first || !kernel_for(self, first->kind)) return NULL;
-    for (int k = 0; k < self->inputs; k++) {
-        if (numbers >> k & 1 && !number_fits(args[k], first->array)) return NULL;
-        if (self->bools >> k & 1 && call->tensors[k]->kind != self->truth) return NULL;
+    if (!first) return NULL;
+    PyObject *kind = many ? mixed(self, call) : kernel_for(self, first->kind) ? first->kind : NULL;
+    for (int k = 0; kind && k < self->inputs; k++) {
+        if (numbers >> k & 1 && !many && !number_fits(args[k], first->array)) kind = NULL;
+        if (self->bools >> k & 1 && call->tensors[k]->kind != self->truth) kind = NULL;
     }
-    return first->kind;
+    return kind;
 }
 
 /* The parameters, as floats. 0 where one is not plainly a number. */
 static int read_params(Hot *self, PyObject *const *args, Py_ssize_t given, Call *call) {
-    call->params = NULL;
     if (!self->params) return 1;
     if (!(call->params = PyTuple_New(self->params))) return 0;
     for (Py_ssize_t k = 0; k < self->params; k++) {
@@ -215,7 +270,7 @@ static PyObject *run(Hot *self, Call *call, PyObject *of) {
     for (int k = 0; k < self->inputs; k++) {
         Tensor *t = call->tensors[k];
         if (!t) continue;
-        call->values[k] = t->array; /* where the kernel ran without the GIL, another thread may have set t.data */
+        if (!(call->converted >> k & 1)) call->values[k] = t->array; /* where the kernel ran without the GIL, another thread may have set t.data */
         if (up_to_date(t) < 0) goto fail;
         if (!t->requires_grad) continue;
         mask |= 1u << k;
@@ -235,10 +290,13 @@ PyObject *hot_try(PyObject *hot, PyObject *const *args, Py_ssize_t count) {
     Hot *self = (Hot *)hot;
     if (count < self->inputs || count > self->inputs + self->params || !lent.tensor_type) return NULL;
     Call call;
-    PyObject *of = read_inputs(self, args, &call), *out = NULL;
-    if (!of || observed_now()) return NULL;
-    if (read_params(self, args + self->inputs, count - self->inputs, &call)) out = run(self, &call, of);
+    call.params = NULL;
+    call.converted = 0;
+    PyObject *of = observed_now() ? NULL : read_inputs(self, args, &call), *out = NULL;
+    if (of && read_params(self, args + self->inputs, count - self->inputs, &call)) out = run(self, &call, of);
     Py_XDECREF(call.params);
+    for (int k = 0; call.converted >> k; k++)
+        if (call.converted >> k & 1) array_let_go(call.values[k]);
     return out;
 }
 

@@ -183,15 +183,30 @@ static void execute(map_call *call) {
 
 enum { SMALL = 1024, WIDEST = 8, SHORT = 32 }; /* items of what one thread does in one go; of a row that is short */
 
+/* A number, so many times. */
+static void repeat_number(char type, const number *from, npy_intp n, char *to) {
+    if (type == 'f')
+        for (npy_intp k = 0; k < n; k++) ((float *)to)[k] = from->f;
+    else if (type == '?')
+        memset(to, from->b, (size_t)n);
+    else
+        for (npy_intp k = 0; k < n; k++) memcpy(to + k * WIDEST, from, WIDEST);
+}
+
 /* All inputs contiguous and of one shape: nothing to order or to merge. */
 static PyObject *call_plain(const map_kernel *kernel, operands *ops, PyArrayObject *first) {
     PyObject *out = new_array(type_number(kernel->out_type), PyArray_NDIM(first), PyArray_DIMS(first), NULL);
     if (!out) return NULL;
-    int small = PyArray_SIZE(first) <= SMALL && PyArray_SIZE(first) * kernel->cost < GIL_COST;
-    for (int k = 0; k < kernel->n_in; k++) small &= ops->array[k] != NULL;
-    if (small) { /* as map_run does it in the end, with as many items a call */
+    const npy_intp n = PyArray_SIZE(first);
+    int small = n <= SMALL && n * kernel->cost < GIL_COST, numbers = 0;
+    for (int k = 0; k < kernel->n_in; k++) numbers += ops->array[k] == NULL;
+    if (small && numbers <= 1) { /* as map_run does it in the end, with as many items a call */
         char *ptr[MAP_MAX_IN + 1];
-        for (int k = 0; k < kernel->n_in; k++) ptr[k] = PyArray_BYTES(ops->array[k]);
+        _Alignas(64) char repeated[SMALL * WIDEST];
+        for (int k = 0; k < kernel->n_in; k++) {
+            ptr[k] = ops->array[k] ? PyArray_BYTES(ops->array[k]) : repeated;
+            if (!ops->array[k]) repeat_number(kernel->in_types[k], &ops->number[k], n, repeated);
+        }
         ptr[kernel->n_in] = PyArray_BYTES((PyArrayObject *)out);
         if (PyArray_SIZE(first)) kernel->fn(ptr, PyArray_SIZE(first), ops->params);
         return out;

@@ -10,10 +10,11 @@ typedef struct {
     PyObject *function, *swapped; /* of (a, b); of (b, a) where a tensor stands on the right alone, if that is another */
 } Operator;
 
-enum { ADD, SUBTRACT, MULTIPLY, DIVIDE, POWER, MATMUL, AND, OR, XOR, NEGATIVE, INVERT, OPERATORS };
+enum { ADD, SUBTRACT, MULTIPLY, DIVIDE, POWER, MATMUL, AND, OR, XOR, NEGATIVE, INVERT, COMPARISONS, OPERATORS = COMPARISONS + 6 };
 
 static Operator operators[OPERATORS] = {{"add"}, {"sub"}, {"mul"}, {"truediv"}, {"pow"}, {"matmul"}, {"and"}, {"or"},
-                                        {"xor"}, {"neg"}, {"invert"}};
+                                        {"xor"}, {"neg"}, {"invert"}, {"lt"}, {"le"}, {"eq"},
+                                        {"ne"}, {"gt"}, {"ge"}}; /* the last in the order of Py_LT, Py_LE, ... */
 static PyObject *square; /* Hot of x ** 2 */
 
 static PyObject *call(PyObject *function, PyObject *const *args, size_t count) {
@@ -97,6 +98,12 @@ PyNumberMethods tensor_operators = {
     .nb_xor = xor,
     .nb_invert = invert,
 };
+
+PyObject *tensor_compare(PyObject *a, PyObject *b, int how) {
+    PyObject *args[] = {a, b}, *function = operators[COMPARISONS + how].function;
+    if (!function || !is_tensor(a)) Py_RETURN_NOTIMPLEMENTED;
+    return call(function, args, 2);
+}
 
 static PyObject *getitem;
 

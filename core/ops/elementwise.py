@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..binding import bind, bind_operator, bind_square, choosing, public
+from ..casting import quick
 from ..dispatch import into
 from ..dtypes import complex64, get_default_dtype, of_number, promote_types
 from ..errors import text
@@ -398,8 +399,18 @@ def where(condition: Tensor, input: Any = None, other: Any = None) -> Any:
         raise RuntimeError(f"where expected condition to be a boolean tensor, but got a tensor with dtype {condition.dtype}"
                            "\n  remedy: condition != 0")  # fmt: skip
     if not isinstance(input, Tensor) and not isinstance(other, Tensor):
-        input = from_array(np.asarray(input, promote_types(of_number(input), of_number(other)).numpy))
+        input = _number_beside(input, other)
     return where_(condition, input, other)
+
+
+def _number_beside(x: Any, other: Any) -> Tensor:
+    """A number as a tensor of the dtype that it has together with another one."""
+    dtype = (
+        get_default_dtype()
+        if x.__class__ is other.__class__ is float
+        else promote_types(of_number(x), of_number(other))
+    )
+    return from_array(np.asarray(x, dtype.numpy))
 
 
 def _where(self: Tensor, condition: Tensor, other: Any) -> Tensor:
@@ -432,6 +443,7 @@ def _operators() -> None:
                 return f(self, other)
             return NotImplemented
 
+        operator.hot = f.hot  # type: ignore[attr-defined]
         return operator
 
     table = {
@@ -452,7 +464,7 @@ def _operators() -> None:
         setattr(Tensor, f"__i{name}__", getattr(Tensor, name + "_"))
     Tensor.__itruediv__ = Tensor.div_  # type: ignore[attr-defined]
     for name, f in {"eq": eq, "ne": ne, "lt": lt, "le": le, "gt": gt, "ge": ge}.items():
-        setattr(Tensor, f"__{name}__", guarded(f))
+        bind_operator(name, quick(guarded(f), name))
     Tensor.__abs__ = abs  # type: ignore[method-assign]
     bind_operator("neg", neg)
     bind_square(square)

@@ -107,9 +107,10 @@ def test_the_sentences():
     assert said.runs.backend == "Triton"
     said = core.explain("tanh", core.ones(3, dtype=core.float16))
     assert said.runs[:2] == ("tanh_f16", "C")
-    said = core.explain("abs", core.ones(3, dtype=core.int64))
+    assert core.explain("abs", core.ones(3, dtype=core.int64)).runs[:2] == ("abs_i64", "C")
+    said = core.explain("abs", core.ones(3, dtype=core.int32))
     assert said.runs.backend == "NumPy"
-    assert "takes float32 and float64, got int64" in said.candidates[0].reason
+    assert "takes float32, float64 and int64, got int32" in said.candidates[0].reason
     assert "no C kernel is written for this op" in str(core.explain("std", core.ones(3)))
     assert repr(said) == str(said)
 

@@ -73,7 +73,7 @@ def test_what_is_not_for_it_it_declines() -> None:
     assert add(x, x).tolist() == [2.0, 2.0]
     assert add(1.0, x).tolist() == [2.0, 2.0]
     assert tanh(x).tolist() == core.tanh(x).tolist()
-    for a, b in [(x, whole), (whole, 1.0), (whole > 0, 1), (x, "a"), (x, None), (x, np.ones(2)), (1.0, 2.0),
+    for a, b in [(x, x.double()), (whole, 1.0), (whole > 0, 1), (x, "a"), (x, None), (x, np.ones(2)), (1.0, 2.0),
                  (x, core.ones(3)), (x, core.ones(2, device="cuda"))]:  # fmt: skip
         assert add(a, b) is None
     with observe.observing(observe.Observer()):

@@ -87,7 +87,11 @@ CALLS: list[Callable[..., Any]] = [
     lambda x: M * 2,
     lambda x: WHOLE / 2, lambda x: WHOLE // 2, lambda x: WHOLE % 4, lambda x: -WHOLE, lambda x: WHOLE.abs(),
     lambda x: M.square(),
-    lambda x: core.maximum(WHOLE, WHOLE.T), lambda x: x * M, lambda x: WHOLE.to(core.int8) * 100,
+    lambda x: core.maximum(WHOLE, WHOLE.T), lambda x: x * M, lambda x: M * x * WHOLE, lambda x: x == WHOLE,
+    lambda x: x.sum() * WHOLE, lambda x: x * WHOLE.sum(), lambda x: x + M.T, lambda x: x * WHOLE.to(core.int8),
+    lambda x: x.lerp(WHOLE, M), lambda x: x * M[0], lambda x: x[0] * X.half()[0], lambda x: x / WHOLE[1],
+    lambda x: core.addcmul(WHOLE, x, M, value=2), lambda x: x.detach() - M, lambda x: core.where(M, WHOLE, x),
+    lambda x: WHOLE.to(core.int8) * 100,
     lambda x: WHOLE.to(core.uint8) + 255, lambda x: WHOLE == 2**40, lambda x: WHOLE.sign(), lambda x: WHOLE.sqrt(),
 ]  # fmt: skip
 
@@ -146,9 +150,19 @@ def test_what_is_not_for_it_it_declines() -> None:
         assert where(M, core.ones(2, 2, requires_grad=True), Y) is None
 
 
+def test_a_write_to_what_was_made_floats_is_seen() -> None:
+    x, mask = X.clone().requires_grad_(), M.clone()
+    y = x * mask
+    assert y.grad_fn.saved[0] is None or y.grad_fn.saved[0].dtype == np.float32
+    mask.logical_not_()
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        y.sum().backward()
+
+
 def test_a_batch_and_autocast_are_served_by_the_general_way() -> None:
     got = core.func.vmap(lambda x, m: core.where(m, x, 0.0).clamp(0, 1))(X, M)
     assert got.tolist() == core.where(M, X, 0.0).clamp(0, 1).tolist()
+    assert core.func.vmap(lambda m: X * m)(M).tolist() == (X * M[:, None]).tolist()
     with core.autocast("cpu"):
         assert core.addcmul(X, Y, Y).dtype == core.float32
 

@@ -89,3 +89,41 @@ def test_brackets_of_a_subclass() -> None:
     assert named[1].item() == 2.0
     assert nn.Parameter(A)[1].tolist() == [3.0, 4.0]
     assert [row.tolist() for row in A] == A.tolist()
+
+
+def test_comparisons_are_slots_that_keep_pythons_promises() -> None:
+    for name in ("eq", "ne", "lt", "le", "gt", "ge"):
+        f = getattr(operator, name)
+        assert f(A, B).tolist() == f(A.numpy(), B.numpy()).tolist()
+        assert getattr(A, f"__{name}__")(2).tolist() == f(A.numpy(), 2).tolist()
+        assert f(2.5, A).tolist() == f(2.5, A.numpy()).tolist()
+    assert (A == None) is False  # noqa: E711 - what is no tensor is another thing
+    assert (A != "text") is True
+    with pytest.raises(TypeError, match="not supported between"):
+        A < "text"  # noqa: B015
+    assert A in [A]
+    assert {A: 1}[A] == 1
+
+
+def test_a_subclass_may_compare_as_it_likes() -> None:
+    class Loud(Tensor):
+        def __eq__(self, other: Any) -> Any:
+            return "mine"
+
+        __hash__ = Tensor.__hash__
+
+    loud = A.as_subclass(Loud) if hasattr(A, "as_subclass") else Tensor.__new__(Loud)
+    assert (loud == A) == "mine"
+    assert (A == loud) == "mine"  # noqa: SIM300 - the subclass is asked first
+
+
+@pytest.mark.parametrize("name", ["and", "or", "xor"])
+def test_bits_and_conditions(name: str) -> None:
+    f = getattr(operator, f"__{name}__")
+    m, i = A > 1, (A * 3).long()
+    for other in (m.T, True):
+        assert f(m, other).tolist() == f(m.numpy(), np.asarray(other)).tolist()
+    assert f(i, 5).tolist() == f(5, i).tolist() == f(i.numpy(), 5).tolist()
+    assert [(~m).tolist(), (~i).tolist()] == [(~m.numpy()).tolist(), (~i.numpy()).tolist()]
+    with pytest.raises(TypeError):
+        f(m, "text")
