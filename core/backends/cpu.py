@@ -13,7 +13,7 @@ from ..device import Kind
 from ..device import kind as kind_of
 from ..dtypes import float32
 from ..expr import Program
-from . import Kernel, Row, attend, channel_norm, convolve, half, half_products, pooling, products, recurrent
+from . import Kernel, Row, attend, channel_norm, convolve, half, half_products, picking, pooling, products, recurrent
 
 name = "C"
 c: Any = native.module
@@ -222,9 +222,10 @@ _table: dict[str, Row] = {
                               or ("does not scale by frequency" if scale_grad_by_freq else None)),
     "embedding": Row("embedding_forward", name, lambda weight, index, **_: c.embedding(weight, index),
                      lambda weight, index, **_: _indexed(weight, index)),
+    **picking.rows,
     **pooling.rows,
     **recurrent.rows,
     **channel_norm.rows,
 }  # fmt: skip
 # what needs no widening, or does it itself
-_ANY_TYPE = ("cat", "clone", "contiguous", "cast", "cast.backward", "sum.backward", "embedding", *channel_norm.rows)
+_ANY_TYPE = ("cat", "clone", "contiguous", "cast", "cast.backward", "sum.backward", "embedding", *channel_norm.rows, *picking.rows)

@@ -4,6 +4,8 @@
 
 #include "module.h"
 
+#include "pick.h"
+
 /* args: an array, axes, keepdims; `kind` as in kernels.h. */
 PyObject *reduce_axes(PyObject *const *args, Py_ssize_t nargs, int kind, int mean, const char *name);
 
@@ -18,6 +20,18 @@ PyObject *py_cross_entropy_backward(PyObject *module, PyObject *const *args, Py_
 
 /* a @ b + bias, of matrices or stacks of them; those of `turned` factors are transposed. */
 PyObject *gemm_product(PyObject *a, int turn_a, PyObject *b, int turn_b, PyObject *bias_or_none);
+
+/* Those of module_pick.c; the last is empty. */
+extern PyMethodDef pick_entries[];
+
+/* Whether an object is an array in one piece of a type that the entries of module_pick.c take; such a one of float32 or
+   float64; such a one of int64. */
+int pickable(PyObject *object);
+int real_in_one_piece(PyObject *object);
+int is_index(PyObject *object);
+
+/* How an index of gather and its like stands to an array of that shape; 0 where it does not plainly fit. */
+int along_of(const npy_intp *shape, int ndim, PyObject *index, PyObject *dim, pick_shape *s);
 
 /* The dict {row's name: entry}. */
 PyObject *make_entries(void);

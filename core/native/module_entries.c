@@ -252,14 +252,21 @@ static PyMethodDef entries[] = {
     ENTRY("matmul.backward", matmul_backward),
     ENTRY("linear", linear),
     ENTRY("linear.backward", linear_backward),
+    {0},
 };
+
+static int add_entries(PyObject *found, PyMethodDef *table) {
+    int failed = 0;
+    for (; table->ml_name && !failed; table++) {
+        PyObject *entry = PyCFunction_New(table, NULL);
+        failed = !entry || PyDict_SetItemString(found, table->ml_name, entry) < 0;
+        Py_XDECREF(entry);
+    }
+    return failed ? -1 : 0;
+}
 
 PyObject *make_entries(void) {
     PyObject *found = PyDict_New();
-    for (size_t k = 0; found && k < sizeof entries / sizeof *entries; k++) {
-        PyObject *entry = PyCFunction_New(&entries[k], NULL);
-        if (!entry || PyDict_SetItemString(found, entries[k].ml_name, entry) < 0) Py_CLEAR(found);
-        Py_XDECREF(entry);
-    }
+    if (found && (add_entries(found, entries) < 0 || add_entries(found, pick_entries) < 0)) Py_CLEAR(found);
     return found;
 }

@@ -148,6 +148,14 @@ static struct {
     {"layer_norm", layer_norm, {"input", "normalized_shape", "weight", "bias", "eps"}, {0}},
     {"cross_entropy", cross_entropy,
      {"input", "target", "weight", "size_average", "ignore_index", "reduce", "reduction", "label_smoothing"}, {0}},
+    {"gather", front_gather, {"input", "dim", "index"}, {0}},
+    {"scatter", front_scatter, {"input", "dim", "index", "src"}, {0}},
+    {"scatter_add", front_scatter_add, {"input", "dim", "index", "src"}, {0}},
+    {"tril", front_triangle, {"input", "diagonal"}, {0}},
+    {"triu", front_triangle, {"input", "diagonal"}, {0}},
+    {"flip", front_flip, {"input", "dims"}, {0}},
+    {"roll", front_roll, {"input", "shifts", "dims"}, {0}},
+    {"cumsum", front_cumsum, {"input", "dim"}, {0}},
 };
 enum { FRONTS = sizeof fronts / sizeof *fronts };
 

@@ -11,7 +11,7 @@
 
 enum { SMALL_BYTES = 4096, QUIET_BYTES = 1 << 20 /* writing more lets other threads run */ };
 
-static PyObject *name_zero, *name_fill, *name_copy, *name_put;
+static PyObject *name_zero, *name_fill, *name_copy, *name_put, *name_masked;
 
 /* -- the target and the operands ------------------------------------------------------------------------------------ */
 
@@ -72,10 +72,8 @@ done:
     return failed ? -1 : 0;
 }
 
-enum { ITEM = 16 };
-
 /* A number as an item of an array's type, as NumPy makes it. 0 where it is not plainly one. */
-static int item_of(PyObject *value, int type, char *item) {
+int item_of(PyObject *value, int type, char *item) {
     const int whole = PyLong_CheckExact(value) || PyBool_Check(value);
     int overflow = 0;
     if (type == NPY_FLOAT || type == NPY_DOUBLE) {
@@ -130,6 +128,12 @@ static void fill_axes(char *to, int ndim, const npy_intp *shape, const npy_intp 
     }
 }
 
+void fill_items(char *to, npy_intp count, const char *item, npy_intp size) {
+    const ptrdiff_t step = 0;
+    if (count * size <= SMALL_BYTES) fill_axes(to, 1, &count, &size, item, size);
+    else copy_array(to, item, 1, &count, &step, size);
+}
+
 /* Whether the items lie one behind another. */
 static int in_one_piece(const Layout *to, npy_intp item, npy_intp *count) {
     *count = 1;
@@ -147,10 +151,8 @@ static void fill_region(const Layout *to, const char *item, npy_intp size) {
     for (int k = 0; k < to->ndim; k++) all *= to->shape[k];
     if (!all) return;
     PyThreadState *state = all > QUIET_BYTES ? PyEval_SaveThread() : NULL;
-    const ptrdiff_t shape = all / size, step = 0;
     if (!in_one_piece(to, size, &count)) fill_axes(to->data, to->ndim, to->shape, to->strides, item, size);
-    else if (all <= SMALL_BYTES) fill_axes(to->data, 1, &shape, &size, item, size);
-    else copy_array(to->data, item, 1, &shape, &step, size);
+    else fill_items(to->data, all / size, item, size);
     if (state) PyEval_RestoreThread(state);
 }
 
@@ -225,7 +227,7 @@ static int converts(PyArrayObject *from, int type) {
 
 /* Writes a number or a tensor into a part of the target. 1 done, 0 not for it, -1 on an error. */
 static int write_region(PyArrayObject *a, const Layout *to, Tensor *target, PyObject *value) {
-    char item[ITEM];
+    char item[WRITE_ITEM];
     if (!is_tensor(value)) {
         if (!item_of(value, PyArray_TYPE(a), item)) return 0;
         fill_region(to, item, PyArray_ITEMSIZE(a));
@@ -291,7 +293,7 @@ typedef struct {
     const char *from;
     npy_intp step, inner;
     int items; /* whether `from` is one item of so many bytes, with which whole rows are filled; else 0 */
-    char item[ITEM];
+    char item[WRITE_ITEM];
 } Rows;
 
 static void write_row(const Rows *rows, char *to, npy_intp k) {
@@ -315,7 +317,7 @@ static int rows_of(PyArrayObject *a, Tensor *t, int lead, int ndim, const npy_in
     PyArrayObject *from = (PyArrayObject *)source->array;
     int wanted = has_history(value);
     if (wanted || PyArray_DESCR(from) != PyArray_DESCR(a)) return wanted < 0 ? -1 : 0;
-    if (!PyArray_NDIM(from) && PyArray_ITEMSIZE(a) <= ITEM) {
+    if (!PyArray_NDIM(from) && PyArray_ITEMSIZE(a) <= WRITE_ITEM) {
         memcpy(rows->item, PyArray_BYTES(from), (size_t)PyArray_ITEMSIZE(a));
         return 1;
     }
@@ -369,6 +371,25 @@ static int write_indexed(PyArrayObject *a, Tensor *t, PyArrayObject *index, PyOb
     return 1;
 }
 
+/* input, mask, value */
+PyObject *quick_masked_fill_(PyObject *const *args, Py_ssize_t count, PyObject *names) {
+    if (names || count != 3 || !is_tensor(args[0]) || !is_tensor(args[1]) || is_tensor(args[2])) return NULL;
+    Tensor *t = (Tensor *)args[0];
+    PyArrayObject *mask = (PyArrayObject *)((Tensor *)args[1])->array;
+    if (!PyArray_CheckExact(mask) || PyArray_TYPE(mask) != NPY_BOOL || !PyArray_ISCARRAY_RO(mask) || plain_target(t) <= 0 ||
+        on_cpu(((Tensor *)args[1])->kind) <= 0)
+        return NULL;
+    PyArrayObject *a = (PyArrayObject *)t->array;
+    Layout all;
+    if (PyArray_NDIM(a) > MOST_AXES || PyArray_NDIM(mask) != PyArray_NDIM(a) || !PyArray_IS_C_CONTIGUOUS(a)) return NULL;
+    whole(a, &all);
+    if (!apart(&all, mask)) return NULL;
+    Py_INCREF(a);
+    int done = write_masked(a, t, mask, args[2]);
+    Py_DECREF(a);
+    return done > 0 && wrote(t, name_masked) == 0 ? Py_NewRef(args[0]) : NULL;
+}
+
 /* 1 done, 0 not for it, -1 on an error. */
 static int assign(Tensor *t, PyObject *key, PyObject *value) {
     if (is_tensor(value) ? !PyArray_CheckExact(((Tensor *)value)->array)
@@ -383,7 +404,7 @@ static int assign(Tensor *t, PyObject *key, PyObject *value) {
     PyObject *name = name_copy;
     if (is_tensor(key)) {
         PyArrayObject *index = (PyArrayObject *)((Tensor *)key)->array;
-        int lead = PyArray_CheckExact(index) ? PyArray_NDIM(index) : 0;
+        int lead = PyArray_CheckExact(index) && on_cpu(((Tensor *)key)->kind) > 0 ? PyArray_NDIM(index) : 0;
         name = name_put;
         Layout all;
         whole(a, &all);
@@ -471,7 +492,8 @@ int write_setup(PyObject *module) {
     name_zero = PyUnicode_InternFromString("zero_");
     name_fill = PyUnicode_InternFromString("fill_");
     name_copy = PyUnicode_InternFromString("copy_");
+    name_masked = PyUnicode_InternFromString("masked_fill_");
     name_put = PyUnicode_InternFromString("index_put_");
-    if (!name_zero || !name_fill || !name_copy || !name_put) return -1;
+    if (!name_zero || !name_fill || !name_copy || !name_put || !name_masked || picks_setup(module) < 0) return -1;
     return PyModule_AddFunctions(module, write_methods);
 }

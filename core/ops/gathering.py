@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from .. import backends, dtypes
+from .. import backends, dtypes, native
 from ..backends.accumulate import add_rows
 from ..binding import public
+from ..device import kind as kind_of
 from ..errors import text
 from ..op import operation
 from ..shape import broadcast_shapes, normalize_dim
@@ -85,6 +86,10 @@ _scatter_op: Any = operation(
 def _zero(g: Tensor, index: Tensor) -> Tensor:
     xp = backends.array_module(g.device.type)
     return from_array(xp.zeros(index._a.shape, g._a.dtype), g.device)
+
+
+if native.module is not None:
+    native.module.set_index_kind(kind_of(dtypes.int64))
 
 
 # -- along one dimension, an index an element --------------------------------------------------------------------------
