@@ -17,7 +17,19 @@ from . import Row
 
 _TYPES = ("float32", "float64", "int64", "int32", "bool")
 _REAL = ("float32", "float64")
-_OPS = ("index", "gather", "scatter", "scatter_add", "tril", "triu", "flip", "roll", "cumsum")
+_OPS = (
+    "index",
+    "gather",
+    "scatter",
+    "scatter_add",
+    "index_put",
+    "constant_pad",
+    "tril",
+    "triu",
+    "flip",
+    "roll",
+    "cumsum",
+)
 _ADDS = ("scatter_add", "cumsum")  # sums are of floats
 
 

@@ -267,6 +267,7 @@ static int add_entries(PyObject *found, PyMethodDef *table) {
 
 PyObject *make_entries(void) {
     PyObject *found = PyDict_New();
-    if (found && (add_entries(found, entries) < 0 || add_entries(found, pick_entries) < 0)) Py_CLEAR(found);
+    if (found && (add_entries(found, entries) < 0 || add_entries(found, pick_entries) < 0 ||
+                  add_entries(found, order_entries) < 0)) Py_CLEAR(found);
     return found;
 }

@@ -1,18 +1,10 @@
-/* Entries (module_entries.c) of ops that pick items and put them elsewhere: index, gather, scatter and their kin, triangles,
-   flips, borders, running sums. They take arrays in one piece; everything else goes to the rows in Python. */
-#include "copy.h"
+/* Entries (module_entries.c) of ops that pick items and put them elsewhere: index, gather, scatter and their kin. They take
+   arrays in one piece; everything else goes to the rows in Python. */
 #include "entries.h"
 #include "pick.h"
 #include "write.h"
 
-enum { QUIET = 65536 /* more items let other threads run */, INDICES = 8 /* index tensors in one bracket */ };
-
-#define WITHOUT_GIL(items, call)                                                 \
-    do {                                                                         \
-        PyThreadState *state = (items) > QUIET ? PyEval_SaveThread() : NULL;     \
-        call;                                                                    \
-        if (state) PyEval_RestoreThread(state);                                  \
-    } while (0)
+enum { INDICES = 8 /* index tensors in one bracket */ };
 
 int pickable(PyObject *object) {
     if (!PyArray_CheckExact(object)) return 0;
@@ -31,20 +23,20 @@ int is_index(PyObject *object) {
     return pickable(object) && PyArray_TYPE((PyArrayObject *)object) == NPY_INT64;
 }
 
-static PyObject *like(PyArrayObject *a, int ndim, const npy_intp *shape) {
+PyObject *array_like(PyArrayObject *a, int ndim, const npy_intp *shape) {
     PyArray_Descr *descr = PyArray_DESCR(a);
     Py_INCREF(descr);
     return new_array_of(descr, ndim, shape, NULL);
 }
 
-static npy_intp product(const npy_intp *shape, int from, int to) {
+npy_intp sizes_product(const npy_intp *shape, int from, int to) {
     npy_intp n = 1;
     for (int k = from; k < to; k++) n *= shape[k];
     return n;
 }
 
 /* A tuple's ints; their number, -1 where they are not plain. */
-static int ints_of(PyObject *object, npy_intp *to) {
+int ints_in(PyObject *object, npy_intp *to) {
     if (!PyTuple_Check(object) || PyTuple_GET_SIZE(object) > PICK_AXES) return -1;
     for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(object); k++) {
         PyObject *number = PyTuple_GET_ITEM(object, k);
@@ -56,7 +48,7 @@ static int ints_of(PyObject *object, npy_intp *to) {
     return (int)PyTuple_GET_SIZE(object);
 }
 
-static int int_of(PyObject *object, npy_intp *to) {
+int int_in(PyObject *object, npy_intp *to) {
     int overflow;
     if (!PyLong_CheckExact(object)) return 0;
     *to = PyLong_AsLongAndOverflow(object, &overflow);
@@ -107,9 +99,9 @@ static int place_of(const npy_intp *x_shape, int x_ndim, PyObject *const *indice
     if (x_ndim - p->count + p->ndim > PICK_AXES) return 0;
     for (int k = 0; k < p->ndim; k++) p->shape[k] = PyArray_DIM(first, k);
     p->many = PyArray_SIZE(first);
-    p->outer = product(x_shape, 0, p->lead);
-    p->size = product(x_shape, p->lead, p->lead + p->count);
-    p->inner = product(x_shape, p->lead + p->count, x_ndim);
+    p->outer = sizes_product(x_shape, 0, p->lead);
+    p->size = sizes_product(x_shape, p->lead, p->lead + p->count);
+    p->inner = sizes_product(x_shape, p->lead + p->count, x_ndim);
     p->index = PyArray_DATA(first);
     if (p->count == 1) return 1;
     if (p->many > 64) p->own = PyMem_Malloc(sizeof(int64_t) * (size_t)p->many);
@@ -143,7 +135,7 @@ PyObject *enter_index(PyObject *m, PyObject *const *args, Py_ssize_t n) {
     if (plain <= 0) return plain < 0 ? NULL : Py_NewRef(Py_NotImplemented);
     npy_intp shape[PICK_AXES];
     const int ndim = shape_at(PyArray_DIMS(x), PyArray_NDIM(x), &p, shape);
-    PyObject *y = like(x, ndim, shape);
+    PyObject *y = array_like(x, ndim, shape);
     if (y && PyArray_SIZE((PyArrayObject *)y)) {
         char *to = PyArray_BYTES((PyArrayObject *)y);
         const npy_intp inner = p.inner * PyArray_ITEMSIZE(x);
@@ -171,14 +163,14 @@ static PyObject *first_of(PyObject *gradient, int count) {
 PyObject *enter_index_backward(PyObject *m, PyObject *const *args, Py_ssize_t n) {
     Place p;
     npy_intp x_shape[PICK_AXES], shape[PICK_AXES];
-    const int x_ndim = n == INDICES + 4 && real_in_one_piece(args[0]) ? ints_of(args[1], x_shape) : -1;
+    const int x_ndim = n == INDICES + 4 && real_in_one_piece(args[0]) ? ints_in(args[1], x_shape) : -1;
     if (x_ndim < 0) Py_RETURN_NOTIMPLEMENTED;
     PyArrayObject *g = (PyArrayObject *)args[0];
     int plain = place_of(x_shape, x_ndim, args + 3, args[2], &p);
     if (plain <= 0) return plain < 0 ? NULL : Py_NewRef(Py_NotImplemented);
     const int ndim = shape_at(x_shape, x_ndim, &p, shape);
     PyObject *gx = NULL;
-    if (ndim == PyArray_NDIM(g) && PyArray_CompareLists(shape, PyArray_DIMS(g), ndim)) gx = like(g, x_ndim, x_shape);
+    if (ndim == PyArray_NDIM(g) && PyArray_CompareLists(shape, PyArray_DIMS(g), ndim)) gx = array_like(g, x_ndim, x_shape);
     else gx = Py_NewRef(Py_NotImplemented);
     if (gx && gx != Py_NotImplemented) {
         void *to = PyArray_DATA((PyArrayObject *)gx);
@@ -194,11 +186,82 @@ PyObject *enter_index_backward(PyObject *m, PyObject *const *args, Py_ssize_t n)
     return gx == Py_NotImplemented ? gx : first_of(gx, INDICES + 1);
 }
 
+/* y (outer, size, inner bytes) at index = values, or 0; of equal places the last stays. */
+static void put_rows(const Place *p, char *y, const char *values, npy_intp step, npy_intp inner) {
+    for (npy_intp k = 0; k < p->outer * p->many; k++) {
+        const int64_t j = p->index[k % p->many];
+        char *to = y + (k / p->many * p->size + j + (j < 0 ? p->size : 0)) * inner;
+        if (values) memcpy(to, values + k * step, (size_t)inner);
+        else memset(to, 0, (size_t)inner);
+    }
+}
+
+/* x, values, i0, ..., i7, where, accumulate */
+static PyObject *enter_index_put(PyObject *m, PyObject *const *args, Py_ssize_t n) {
+    Place p;
+    if (n != INDICES + 4 || !pickable(args[0]) || !pickable(args[1])) Py_RETURN_NOTIMPLEMENTED;
+    PyArrayObject *x = (PyArrayObject *)args[0], *values = (PyArrayObject *)args[1];
+    const int adds = args[INDICES + 3] == Py_True;
+    if (PyArray_DESCR(x) != PyArray_DESCR(values) || (adds && !real_in_one_piece(args[0]))) Py_RETURN_NOTIMPLEMENTED;
+    int plain = place_of(PyArray_DIMS(x), PyArray_NDIM(x), args + 2, args[INDICES + 2], &p);
+    if (plain <= 0) return plain < 0 ? NULL : Py_NewRef(Py_NotImplemented);
+    npy_intp shape[PICK_AXES];
+    const int ndim = shape_at(PyArray_DIMS(x), PyArray_NDIM(x), &p, shape);
+    PyObject *y = NULL;
+    if (ndim != PyArray_NDIM(values) || !PyArray_CompareLists(shape, PyArray_DIMS(values), ndim)) {
+        y = Py_NewRef(Py_NotImplemented);
+    } else if ((y = array_copied(x)) && PyArray_SIZE(values)) {
+        const npy_intp inner = p.inner * PyArray_ITEMSIZE(x);
+        void *to = PyArray_DATA((PyArrayObject *)y), *from = PyArray_DATA(values);
+        WITHOUT_GIL(PyArray_SIZE(values), {
+            if (!adds) put_rows(&p, to, from, inner, inner);
+            else if (PyArray_TYPE(x) == NPY_FLOAT) add_rows_f32(from, p.index, to, p.outer, p.many, p.size, p.inner);
+            else add_rows_f64(from, p.index, to, p.outer, p.many, p.size, p.inner);
+        });
+    }
+    place_done(&p);
+    return y;
+}
+
+/* g, where, accumulate, i0, ..., i7, values_shape, needs */
+static PyObject *enter_index_put_backward(PyObject *m, PyObject *const *args, Py_ssize_t n) {
+    Place p;
+    if (n != INDICES + 5 || !real_in_one_piece(args[0])) Py_RETURN_NOTIMPLEMENTED;
+    PyArrayObject *g = (PyArrayObject *)args[0];
+    PyObject *needs = args[INDICES + 4], *gx = NULL, *gv = NULL, *all = NULL;
+    const int first = PyTuple_GET_ITEM(needs, 0) == Py_True, second = PyTuple_GET_ITEM(needs, 1) == Py_True;
+    int plain = place_of(PyArray_DIMS(g), PyArray_NDIM(g), args + 3, args[1], &p);
+    if (plain <= 0) return plain < 0 ? NULL : Py_NewRef(Py_NotImplemented);
+    npy_intp shape[PICK_AXES], given[PICK_AXES];
+    const int ndim = shape_at(PyArray_DIMS(g), PyArray_NDIM(g), &p, shape);
+    const npy_intp inner = p.inner * PyArray_ITEMSIZE(g);
+    if (second && (ints_in(args[INDICES + 3], given) != ndim || !PyArray_CompareLists(shape, given, ndim))) {
+        place_done(&p);
+        Py_RETURN_NOTIMPLEMENTED;
+    }
+    if (!first || args[2] == Py_True) gx = Py_NewRef(first ? args[0] : Py_None);
+    else if ((gx = array_copied(g)) && inner)
+        WITHOUT_GIL(PyArray_SIZE(g), put_rows(&p, PyArray_BYTES((PyArrayObject *)gx), NULL, 0, inner));
+    gv = second ? array_like(g, ndim, shape) : Py_NewRef(Py_None);
+    if (gv && second && PyArray_SIZE((PyArrayObject *)gv))
+        WITHOUT_GIL(p.outer * p.many * p.inner, pick_rows(PyArray_BYTES(g), p.index, PyArray_BYTES((PyArrayObject *)gv), p.outer,
+                                                          p.many, p.size, inner));
+    place_done(&p);
+    if (gx && gv) all = first_of(Py_NewRef(gx), INDICES + 2);
+    if (all) {
+        Py_DECREF(PyTuple_GET_ITEM(all, 1));
+        PyTuple_SET_ITEM(all, 1, Py_NewRef(gv));
+    }
+    Py_XDECREF(gx);
+    Py_XDECREF(gv);
+    return all;
+}
+
 /* -- an index an item ----------------------------------------------------------------------------------------------- */
 
 int along_of(const npy_intp *shape, int ndim, PyObject *index, PyObject *dim, pick_shape *s) {
     npy_intp d;
-    if (!is_index(index) || !int_of(dim, &d) || d < 0 || d >= ndim || ndim > PICK_AXES) return 0;
+    if (!is_index(index) || !int_in(dim, &d) || d < 0 || d >= ndim || ndim > PICK_AXES) return 0;
     PyArrayObject *a = (PyArrayObject *)index;
     if (PyArray_NDIM(a) != ndim) return 0;
     npy_intp step = 1;
@@ -213,7 +276,7 @@ int along_of(const npy_intp *shape, int ndim, PyObject *index, PyObject *dim, pi
 }
 
 static PyObject *picked_along(PyArrayObject *x, PyArrayObject *index, const pick_shape *s) {
-    PyObject *y = like(x, PyArray_NDIM(index), PyArray_DIMS(index));
+    PyObject *y = array_like(x, PyArray_NDIM(index), PyArray_DIMS(index));
     if (y)
         WITHOUT_GIL(PyArray_SIZE(index), pick_along(s, PyArray_DATA(index), PyArray_BYTES(x), PyArray_BYTES((PyArrayObject *)y),
                                                     PyArray_ITEMSIZE(x)));
@@ -245,11 +308,11 @@ static int one_shape(PyArrayObject *a, PyArrayObject *b) {
 static PyObject *enter_gather_backward(PyObject *m, PyObject *const *args, Py_ssize_t n) {
     pick_shape s;
     npy_intp shape[PICK_AXES];
-    const int ndim = n == 5 && real_in_one_piece(args[0]) ? ints_of(args[1], shape) : -1;
+    const int ndim = n == 5 && real_in_one_piece(args[0]) ? ints_in(args[1], shape) : -1;
     if (ndim < 1 || !along_of(shape, ndim, args[2], args[3], &s) ||
         !one_shape((PyArrayObject *)args[0], (PyArrayObject *)args[2]))
         Py_RETURN_NOTIMPLEMENTED;
-    PyObject *gx = like((PyArrayObject *)args[0], ndim, shape);
+    PyObject *gx = array_like((PyArrayObject *)args[0], ndim, shape);
     if (!gx) return NULL;
     memset(PyArray_DATA((PyArrayObject *)gx), 0, (size_t)PyArray_NBYTES((PyArrayObject *)gx));
     add_at((PyArrayObject *)gx, (PyArrayObject *)args[2], (PyArrayObject *)args[0], &s);
@@ -306,122 +369,19 @@ static PyObject *enter_scatter_add_backward(PyObject *m, PyObject *const *args, 
     return back_of_scatter(args, n, 1);
 }
 
-/* -- copies in another order ---------------------------------------------------------------------------------------- */
-
-/* x (or g), diagonal */
-static PyObject *enter_triangle(PyObject *const *args, Py_ssize_t n, int upper) {
-    npy_intp diagonal;
-    if (n != 2 || !pickable(args[0]) || !int_of(args[1], &diagonal)) Py_RETURN_NOTIMPLEMENTED;
-    PyArrayObject *x = (PyArrayObject *)args[0];
-    const int ndim = PyArray_NDIM(x);
-    const npy_intp most = (npy_intp)1 << 40; /* so that sums of sizes fit */
-    if (ndim < 2 || diagonal > most || diagonal < -most) Py_RETURN_NOTIMPLEMENTED;
-    const npy_intp rows = PyArray_DIM(x, ndim - 2), columns = PyArray_DIM(x, ndim - 1);
-    PyObject *y = like(x, ndim, PyArray_DIMS(x));
-    if (y && PyArray_SIZE(x))
-        WITHOUT_GIL(PyArray_SIZE(x), triangle(PyArray_BYTES(x), PyArray_BYTES((PyArrayObject *)y), PyArray_SIZE(x) / rows / columns,
-                                              rows, columns, diagonal, upper, PyArray_ITEMSIZE(x)));
-    return y;
-}
-static PyObject *enter_tril(PyObject *m, PyObject *const *args, Py_ssize_t n) { return enter_triangle(args, n, 0); }
-static PyObject *enter_triu(PyObject *m, PyObject *const *args, Py_ssize_t n) { return enter_triangle(args, n, 1); }
-
-/* x (or g), dims */
-static PyObject *enter_flip(PyObject *m, PyObject *const *args, Py_ssize_t n) {
-    npy_intp dims[PICK_AXES], steps[PICK_AXES];
-    const int count = n == 2 && pickable(args[0]) ? ints_of(args[1], dims) : -1;
-    if (count < 0) Py_RETURN_NOTIMPLEMENTED;
-    PyArrayObject *x = (PyArrayObject *)args[0];
-    const int ndim = PyArray_NDIM(x);
-    int turned[PICK_AXES] = {0};
-    for (int k = 0; k < count; k++) {
-        if (dims[k] < 0 || dims[k] >= ndim || turned[dims[k]]) Py_RETURN_NOTIMPLEMENTED;
-        turned[dims[k]] = 1;
-    }
-    PyObject *y = like(x, ndim, PyArray_DIMS(x));
-    if (!y || !PyArray_SIZE(x)) return y;
-    const char *from = PyArray_BYTES(x);
-    for (int k = 0; k < ndim; k++) {
-        steps[k] = turned[k] ? -PyArray_STRIDE(x, k) : PyArray_STRIDE(x, k);
-        if (turned[k]) from += (PyArray_DIM(x, k) - 1) * PyArray_STRIDE(x, k);
-    }
-    WITHOUT_GIL(PyArray_SIZE(x), copy_array(PyArray_BYTES((PyArrayObject *)y), from, ndim, PyArray_DIMS(x), steps,
-                                            PyArray_ITEMSIZE(x)));
-    return y;
-}
-
-static PyObject *rolled(PyObject *const *args, Py_ssize_t n, int back) {
-    npy_intp shift, dim;
-    if (n != 3 || !pickable(args[0]) || ints_of(args[1], &shift) != 1 || ints_of(args[2], &dim) != 1) Py_RETURN_NOTIMPLEMENTED;
-    PyArrayObject *x = (PyArrayObject *)args[0];
-    if (dim < 0 || dim >= PyArray_NDIM(x) || !PyArray_SIZE(x)) Py_RETURN_NOTIMPLEMENTED;
-    const npy_intp size = PyArray_DIM(x, (int)dim), inner = product(PyArray_DIMS(x), (int)dim + 1, PyArray_NDIM(x)) * PyArray_ITEMSIZE(x);
-    const npy_intp outer = product(PyArray_DIMS(x), 0, (int)dim), all = size * inner;
-    shift %= size;
-    if (back) shift = -shift;
-    if (shift < 0) shift += size;
-    PyObject *y = like(x, PyArray_NDIM(x), PyArray_DIMS(x));
-    if (!y) return NULL;
-    const char *from = PyArray_BYTES(x);
-    char *to = PyArray_BYTES((PyArrayObject *)y);
-    WITHOUT_GIL(PyArray_SIZE(x), {
-        for (npy_intp k = 0; k < outer; k++, from += all, to += all) {
-            memcpy(to + shift * inner, from, (size_t)(all - shift * inner));
-            memcpy(to, from + all - shift * inner, (size_t)(shift * inner));
-        }
-    });
-    return y;
-}
-
-/* x (or g), shifts, dims */
-static PyObject *enter_roll(PyObject *m, PyObject *const *args, Py_ssize_t n) { return rolled(args, n, 0); }
-static PyObject *enter_roll_backward(PyObject *m, PyObject *const *args, Py_ssize_t n) { return rolled(args, n, 1); }
-
-/* -- running sums --------------------------------------------------------------------------------------------------- */
-
-static PyObject *running(PyObject *const *args, Py_ssize_t n, int back) {
-    npy_intp dim;
-    if (n != 3 || !real_in_one_piece(args[0]) || !int_of(args[1], &dim) || (args[2] != Py_True && args[2] != Py_False))
-        Py_RETURN_NOTIMPLEMENTED;
-    PyArrayObject *x = (PyArrayObject *)args[0];
-    const int ndim = PyArray_NDIM(x), reverse = (args[2] == Py_True) != back;
-    if (dim < 0 || dim >= ndim) Py_RETURN_NOTIMPLEMENTED;
-    const npy_intp *shape = PyArray_DIMS(x), outer = product(shape, 0, (int)dim), inner = product(shape, (int)dim + 1, ndim);
-    PyObject *y = like(x, ndim, shape);
-    if (!y) return NULL;
-    void *to = PyArray_DATA((PyArrayObject *)y);
-    WITHOUT_GIL(PyArray_SIZE(x), {
-        if (PyArray_TYPE(x) == NPY_FLOAT) running_sum_f32(PyArray_DATA(x), to, outer, shape[dim], inner, reverse);
-        else running_sum_f64(PyArray_DATA(x), to, outer, shape[dim], inner, reverse);
-    });
-    return y;
-}
-
-/* x (or g), dim, reverse */
-static PyObject *enter_cumsum(PyObject *m, PyObject *const *args, Py_ssize_t n) { return running(args, n, 0); }
-static PyObject *enter_cumsum_backward(PyObject *m, PyObject *const *args, Py_ssize_t n) { return running(args, n, 1); }
-
 /* -- the table ------------------------------------------------------------------------------------------------------ */
 
 #define ENTRY(row, name) {row, (PyCFunction)(void (*)(void))enter_##name, METH_FASTCALL, NULL}
 PyMethodDef pick_entries[] = {
     ENTRY("index", index),
     ENTRY("index.backward", index_backward),
+    ENTRY("index_put", index_put),
+    ENTRY("index_put.backward", index_put_backward),
     ENTRY("gather", gather),
     ENTRY("gather.backward", gather_backward),
     ENTRY("scatter", scatter),
     ENTRY("scatter.backward", scatter_backward),
     ENTRY("scatter_add", scatter_add),
     ENTRY("scatter_add.backward", scatter_add_backward),
-    ENTRY("tril", tril),
-    ENTRY("tril.backward", tril),
-    ENTRY("triu", triu),
-    ENTRY("triu.backward", triu),
-    ENTRY("flip", flip),
-    ENTRY("flip.backward", flip),
-    ENTRY("roll", roll),
-    ENTRY("roll.backward", roll_backward),
-    ENTRY("cumsum", cumsum),
-    ENTRY("cumsum.backward", cumsum_backward),
     {0},
 };

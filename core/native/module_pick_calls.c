@@ -8,11 +8,14 @@
 
 enum { INDICES = 8 };
 
-static PyObject *index_op, *index_kind; /* the Structured; int64 on the CPU */
+static PyObject *index_op, *put_op, *pad_op; /* the Structureds */
+static PyObject *index_kind;                 /* int64 on the CPU */
 static PyObject *where_at[PICK_AXES][INDICES + 1]; /* (False,) * lead + (True,) * count */
 
 void picks_know(PyObject *structured, PyObject *name) {
     if (!index_op && !PyUnicode_CompareWithASCIIString(name, "index")) index_op = Py_NewRef(structured);
+    if (!put_op && !PyUnicode_CompareWithASCIIString(name, "index_put")) put_op = Py_NewRef(structured);
+    if (!pad_op && !PyUnicode_CompareWithASCIIString(name, "constant_pad")) pad_op = Py_NewRef(structured);
 }
 
 /* The array of a plain tensor in one piece (borrowed), or NULL. */
@@ -45,21 +48,25 @@ static PyObject *new_int(npy_intp value) { return PyLong_FromSsize_t(value); }
 
 /* -- brackets ------------------------------------------------------------------------------------------------------- */
 
-/* x at index arrays that stand after `lead` whole axes. They are in range, and go with tensors of their own, which are no
-   one else's: as in Python, what is written to an index afterwards is not noticed. Takes their references. */
-static PyObject *indexed(PyObject *x, int lead, int count, PyObject **arrays, PyObject *kind) {
-    PyObject *args[INDICES + 2] = {x}, *found = NULL;
-    int made = 0;
+static PyObject *where_of(int lead, int count) {
     if (!where_at[lead][count]) {
         PyObject *where = PyTuple_New(lead + count);
         for (int k = 0; where && k < lead + count; k++) PyTuple_SET_ITEM(where, k, Py_NewRef(k < lead ? Py_False : Py_True));
         where_at[lead][count] = where;
     }
+    return where_at[lead][count];
+}
+
+/* x at index arrays that stand after `lead` whole axes. They are in range, and go with tensors of their own, which are no
+   one else's: as in Python, what is written to an index afterwards is not noticed. Takes their references. */
+static PyObject *indexed(PyObject *x, int lead, int count, PyObject **arrays, PyObject *kind) {
+    PyObject *args[INDICES + 2] = {x}, *found = NULL;
+    int made = 0;
     for (int k = 0; k < INDICES; k++) args[k + 1] = Py_None;
     for (; made < count; made++)
         if (!(args[made + 1] = (PyObject *)tensor_over(arrays[made], kind))) break;
     for (int k = made + 1; k < count; k++) Py_DECREF(arrays[k]);
-    args[INDICES + 1] = where_at[lead][count];
+    args[INDICES + 1] = where_of(lead, count);
     if (made == count && args[INDICES + 1]) found = operate_on(index_op, args, INDICES + 1);
     for (int k = 0; k < made; k++) Py_DECREF(args[k + 1]);
     return found;
@@ -158,6 +165,79 @@ PyObject *quick_index_select(PyObject *const *args, Py_ssize_t count, PyObject *
         return NULL;
     PyObject *arrays[] = {Py_NewRef(index)};
     return indexed(args[0], (int)dim, 1, arrays, ((Tensor *)args[2])->kind);
+}
+
+/* input, dim, index, source: slices of it are put, or added, at the index. */
+static PyObject *put_slices(PyObject *const *args, Py_ssize_t count, PyObject *names, PyObject *accumulate) {
+    npy_intp dim;
+    if (names || count != 4 || !put_op || quick_now() <= 0) return NULL;
+    PyArrayObject *x = plain_array(args[0]), *index = index_array(args[2]), *source = plain_array(args[3]);
+    if (!x || !index || !source || PyArray_NDIM(index) != 1 || ((Tensor *)args[0])->kind != ((Tensor *)args[3])->kind ||
+        !dim_of(args[1], PyArray_NDIM(x), &dim) || dim >= PICK_AXES - 1 || PyArray_NDIM(source) != PyArray_NDIM(x) ||
+        on_cpu(((Tensor *)args[0])->kind) <= 0 || on_cpu(((Tensor *)args[2])->kind) <= 0 ||
+        !indices_within(PyArray_DATA(index), PyArray_SIZE(index), 0, PyArray_DIM(x, (int)dim)))
+        return NULL;
+    for (int k = 0; k < PyArray_NDIM(x); k++)
+        if (PyArray_DIM(source, k) != (k == dim ? PyArray_SIZE(index) : PyArray_DIM(x, k))) return NULL;
+    PyObject *of = (PyObject *)tensor_over(Py_NewRef(index), ((Tensor *)args[2])->kind), *where = where_of((int)dim, 1);
+    PyObject *given[INDICES + 4] = {args[0], args[3], of}, *found = NULL;
+    for (int k = 1; k < INDICES; k++) given[k + 2] = Py_None;
+    given[INDICES + 2] = where;
+    given[INDICES + 3] = accumulate;
+    if (of && where) found = operate_on(put_op, given, INDICES + 2);
+    Py_XDECREF(of);
+    return found;
+}
+PyObject *quick_index_copy(PyObject *const *args, Py_ssize_t count, PyObject *names) {
+    return put_slices(args, count, names, Py_False);
+}
+PyObject *quick_index_add(PyObject *const *args, Py_ssize_t count, PyObject *names) {
+    return put_slices(args, count, names, Py_True);
+}
+
+/* input, pad: a border of zeros */
+PyObject *quick_pad(PyObject *const *args, Py_ssize_t count, PyObject *names) {
+    static PyObject *zero;
+    if (names || count != 2 || !pad_op || !(PyTuple_CheckExact(args[1]) || PyList_CheckExact(args[1])) || quick_now() <= 0) return NULL;
+    PyArrayObject *x = plain_array(args[0]);
+    const Py_ssize_t many = PySequence_Fast_GET_SIZE(args[1]);
+    if (!x || !real_in_one_piece((PyObject *)x) || many % 2 || many / 2 > PyArray_NDIM(x)) return NULL;
+    if (!zero && !(zero = PyFloat_FromDouble(0.0))) return NULL;
+    PyObject *border = PyTuple_New(PyArray_NDIM(x)), *found = NULL;
+    for (int k = 0; border && k < PyArray_NDIM(x); k++) {
+        npy_intp both[2] = {0, 0};
+        const int from_last = PyArray_NDIM(x) - 1 - k;
+        for (int i = 0; i < 2 && 2 * from_last < many; i++)
+            if (!exact_int(PySequence_Fast_GET_ITEM(args[1], 2 * from_last + i), &both[i]) || both[i] < 0) goto done;
+        PyObject *pair = Py_BuildValue("(nn)", both[0], both[1]);
+        if (!pair) goto done;
+        PyTuple_SET_ITEM(border, k, pair);
+    }
+    PyObject *given[] = {args[0], border, zero};
+    if (border) found = operate_on(pad_op, given, 1);
+done:
+    Py_XDECREF(border);
+    return found;
+}
+
+/* input: where a mask is true, the indices as rows */
+PyObject *quick_nonzero(PyObject *const *args, Py_ssize_t count, PyObject *names) {
+    if (names || count != 1 || !index_kind || quick_now() <= 0) return NULL;
+    PyArrayObject *mask = plain_array(args[0]);
+    PyObject *arrays[INDICES], *rows = NULL;
+    if (!mask || PyArray_TYPE(mask) != NPY_BOOL || !PyArray_NDIM(mask) || PyArray_NDIM(mask) > INDICES ||
+        on_cpu(((Tensor *)args[0])->kind) <= 0 || places_in(mask, arrays) < 0)
+        return NULL;
+    const int ndim = PyArray_NDIM(mask);
+    const npy_intp shape[] = {PyArray_SIZE((PyArrayObject *)arrays[0]), ndim};
+    rows = new_array(NPY_INT64, 2, shape, NULL);
+    for (int d = 0; d < ndim; d++) {
+        const int64_t *from = PyArray_DATA((PyArrayObject *)arrays[d]);
+        int64_t *to = rows ? PyArray_DATA((PyArrayObject *)rows) : NULL;
+        for (npy_intp k = 0; to && k < shape[0]; k++) to[k * ndim + d] = from[k];
+        Py_DECREF(arrays[d]);
+    }
+    return (PyObject *)tensor_over(rows, index_kind);
 }
 
 /* -- fronts --------------------------------------------------------------------------------------------------------- */
@@ -316,7 +396,19 @@ static PyObject *set_index_kind(PyObject *module, PyObject *kind) {
     Py_RETURN_NONE;
 }
 
+/* indices_within(a, low, high): whether all are; None of what is no plain array of int64. */
+static PyObject *within(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+    npy_intp low, high;
+    if (count != 3 || !exact_int(args[1], &low) || !exact_int(args[2], &high) || high < low)
+        return PyErr_Format(PyExc_TypeError, "indices_within takes an array and two ints");
+    if (!is_index(args[0])) Py_RETURN_NONE;
+    PyArrayObject *a = (PyArrayObject *)args[0];
+    return PyBool_FromLong(indices_within(PyArray_DATA(a), PyArray_SIZE(a), low, high));
+}
+
 static PyMethodDef pick_methods[] = {
+    {"indices_within", (PyCFunction)(void (*)(void))within, METH_FASTCALL,
+     "indices_within(a, low, high)\n--\n\nWhether all items of an array of int64 lie in low..high-1; None of any other."},
     {"set_index_kind", set_index_kind, METH_O, "set_index_kind(kind)\n--\n\nThe kind of int64 on the CPU."},
     {0},
 };

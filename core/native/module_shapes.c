@@ -292,7 +292,9 @@ static const struct {
              {"contiguous", quick_contiguous}, {"backward", quick_backward}, {"split", quick_split},
              {"chunk", quick_chunk}, {"unbind", quick_unbind}, {"zero_", quick_zero_}, {"fill_", quick_fill_},
              {"copy_", quick_copy_}, {"setitem", quick_setitem}, {"masked_fill_", quick_masked_fill_},
-             {"index_select", quick_index_select}, {"diag", quick_diag}, {"trace", quick_trace}};
+             {"index_select", quick_index_select}, {"diag", quick_diag}, {"trace", quick_trace},
+             {"index_copy", quick_index_copy}, {"index_add", quick_index_add}, {"pad", quick_pad},
+             {"nonzero", quick_nonzero}, {"masked_fill", quick_masked_fill}};
 
 Quick quick_named(const char *name) {
     if (!name) return NULL;

@@ -134,6 +134,8 @@ def _in_range(index: Tensor, n: int, dim: int, op: str, error: Any, phrase: str 
     a = index._a
     if not isinstance(a, np.ndarray) or not a.size:
         return
+    if native.module is not None and native.module.indices_within(a, 0, n):  # one pass, without temporaries
+        return
     low, high = int(a.min()), int(a.max())
     if low < 0 or high >= n:
         bad = high if high >= n else low
