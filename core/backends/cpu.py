@@ -22,6 +22,7 @@ from . import (
     convolve,
     half,
     half_products,
+    indexed,
     moments,
     picking,
     pooling,
@@ -267,6 +268,7 @@ _table: dict[str, Row] = {
                               or ("does not scale by frequency" if scale_grad_by_freq else None)),
     "embedding": Row("embedding_forward", name, lambda weight, index, **_: c.embedding(weight, index),
                      lambda weight, index, **_: _indexed(weight, index)),
+    **indexed.rows,
     **pooling.rows,
     **recurrent.rows,
     **moments.rows,
@@ -274,4 +276,5 @@ _table: dict[str, Row] = {
     **picking.rows,
 }  # fmt: skip
 # what needs no widening, or does it itself
-_ANY_TYPE = ("cat", "clone", "contiguous", "sum.backward", "embedding", *channel_norm.rows, *picking.ANY_TYPE)
+_ANY_TYPE = ("cat", "clone", "contiguous", "sum.backward", "embedding", *channel_norm.rows, *picking.ANY_TYPE,
+             *indexed.rows)  # fmt: skip

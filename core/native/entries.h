@@ -4,6 +4,8 @@
 
 #include "module.h"
 
+#include "pick.h"
+
 /* args: an array, axes, keepdims; `kind` as in kernels.h. */
 PyObject *reduce_axes(PyObject *const *args, Py_ssize_t nargs, int kind, int mean, const char *name);
 
@@ -45,7 +47,32 @@ ENTERS(mode)
 ENTERS(picked_backward)
 
 /* Entries in files of their own, each table with an empty one at its end. */
-extern PyMethodDef moment_entries[];
+extern PyMethodDef moment_entries[], pick_entries[], order_entries[];
+
+/* Whether an object is an array in one piece of a type that the entries of module_indexed.c take; such a one of float32 or
+   float64; such a one of int64. */
+int pickable(PyObject *object);
+int real_in_one_piece(PyObject *object);
+int is_index(PyObject *object);
+
+/* An uninitialised array of a's type; sizes multiplied; the ints of a tuple (their number, -1 where they are not plain); an
+   exact int, 0 where it is none. */
+PyObject *array_like(PyArrayObject *a, int ndim, const npy_intp *shape);
+npy_intp sizes_product(const npy_intp *shape, int from, int to);
+int ints_in(PyObject *object, npy_intp *to);
+int int_in(PyObject *object, npy_intp *to);
+
+/* More items than these let other threads run while the call does. */
+enum { QUIET = 65536 };
+#define WITHOUT_GIL(items, call)                                             \
+    do {                                                                     \
+        PyThreadState *state = (items) > QUIET ? PyEval_SaveThread() : NULL; \
+        call;                                                                \
+        if (state) PyEval_RestoreThread(state);                              \
+    } while (0)
+
+/* How an index of gather and its like stands to an array of that shape; 0 where it does not plainly fit. */
+int along_of(const npy_intp *shape, int ndim, PyObject *index, PyObject *dim, pick_shape *s);
 
 /* The dict {row's name: entry}. */
 PyObject *make_entries(void);

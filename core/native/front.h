@@ -8,6 +8,15 @@
    an exception for what is not for it, and then nothing was done. */
 typedef PyObject *(*front_call)(PyObject *op, PyObject *const *given);
 
+/* Those of module_pick_calls.c. */
+PyObject *front_gather(PyObject *op, PyObject *const *given);
+PyObject *front_scatter(PyObject *op, PyObject *const *given);
+PyObject *front_scatter_add(PyObject *op, PyObject *const *given);
+PyObject *front_triangle(PyObject *op, PyObject *const *given);
+PyObject *front_flip(PyObject *op, PyObject *const *given);
+PyObject *front_roll(PyObject *op, PyObject *const *given);
+PyObject *front_cumsum(PyObject *op, PyObject *const *given);
+
 /* The number of the front of a function that is built on `op`; -1 where there is none. */
 int front_of(PyObject *op, PyObject *name);
 

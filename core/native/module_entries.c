@@ -290,7 +290,7 @@ static PyMethodDef entries[] = {
     ENTRY("linear.backward", linear_backward),
     {0},
 };
-static PyMethodDef *const tables[] = {entries, moment_entries};
+static PyMethodDef *const tables[] = {entries, moment_entries, pick_entries, order_entries};
 
 PyObject *make_entries(void) {
     PyObject *found = PyDict_New();

@@ -245,6 +245,14 @@ static struct {
     {"nan_to_num", front_nan_to_num, {"input", "nan", "posinf", "neginf", "out"}, {0}, 4, 1},
     {"addcmul", front_addcmul, {"input", "tensor1", "tensor2", "value", "out"}, {0}, 3, 1},
     {"addcdiv", front_addcdiv, {"input", "tensor1", "tensor2", "value", "out"}, {0}, 3, 1},
+    {"gather", front_gather, {"input", "dim", "index"}, {0}},
+    {"scatter", front_scatter, {"input", "dim", "index", "src"}, {0}},
+    {"scatter_add", front_scatter_add, {"input", "dim", "index", "src"}, {0}},
+    {"tril", front_triangle, {"input", "diagonal"}, {0}},
+    {"triu", front_triangle, {"input", "diagonal"}, {0}},
+    {"flip", front_flip, {"input", "dims"}, {0}},
+    {"roll", front_roll, {"input", "shifts", "dims"}, {0}},
+    {"cumsum", front_cumsum, {"input", "dim"}, {0}},
 };
 enum { FRONTS = sizeof fronts / sizeof *fronts };
 

@@ -2,6 +2,7 @@
    CPU, nobody observing. What is not for it goes to the general way of core.dispatch: before the kernel runs as a whole,
    afterwards from its results on. */
 #include "results.h"
+#include "write.h"
 
 #include <stddef.h>
 
@@ -420,7 +421,10 @@ static PyObject *structured_new(PyTypeObject *type, PyObject *args, PyObject *kw
     self->bare = (char)(view || quiet_known());
     self->layouts = PyDict_New();
     if (!self->layouts) Py_CLEAR(self);
-    else views_know((PyObject *)self, op, name, params, defaults);
+    else {
+        views_know((PyObject *)self, op, name, params, defaults);
+        picks_know((PyObject *)self, name);
+    }
     return (PyObject *)self;
 }
 

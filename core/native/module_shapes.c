@@ -278,14 +278,23 @@ static PyObject *quick_contiguous(PyObject *const *args, Py_ssize_t count, PyObj
     return PyArray_CheckExact(a) && PyArray_IS_C_CONTIGUOUS((PyArrayObject *)a) ? Py_NewRef(args[0]) : NULL;
 }
 
+/* A view, or what index tensors pick. */
+static PyObject *quick_brackets(PyObject *const *args, Py_ssize_t count, PyObject *names) {
+    PyObject *found = quick_getitem(args, count, names);
+    return found || PyErr_Occurred() ? found : quick_pick(args, count, names);
+}
+
 #define ROW(name) {#name, quick_##name},
 static const struct {
     const char *name;
     Quick quick;
-} forms[] = {FORMS(ROW){"view", quick_reshape}, {"_T", quick_t}, {"_mT", quick_mT}, {"cat", quick_cat}, {"stack", quick_stack},
+} forms[] = {{"getitem", quick_brackets}, FORMS(ROW){"view", quick_reshape}, {"_T", quick_t}, {"_mT", quick_mT}, {"cat", quick_cat}, {"stack", quick_stack},
              {"contiguous", quick_contiguous}, {"backward", quick_backward}, {"split", quick_split},
              {"chunk", quick_chunk}, {"unbind", quick_unbind}, {"zero_", quick_zero_}, {"fill_", quick_fill_},
-             {"copy_", quick_copy_}, {"setitem", quick_setitem}};
+             {"copy_", quick_copy_}, {"setitem", quick_setitem}, {"masked_fill_", quick_masked_fill_},
+             {"index_select", quick_index_select}, {"diag", quick_diag}, {"trace", quick_trace},
+             {"index_copy", quick_index_copy}, {"index_add", quick_index_add}, {"pad", quick_pad},
+             {"nonzero", quick_nonzero}, {"masked_fill", quick_masked_fill}};
 
 Quick quick_named(const char *name) {
     if (!name) return NULL;

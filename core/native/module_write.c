@@ -1,4 +1,4 @@
-/* Writes in place: zero_, fill_, copy_, x[...] = value and the in-place forms of functions (add_, lerp_, ...), for targets
+/* Writes in place: zero_, fill_, copy_ and the in-place forms of functions (add_, lerp_, ...), for targets
    of which nothing is to be told but that they were written: on the CPU, without a history while ops are recorded, nobody
    observing. core.inplace does all others. */
 #include "write.h"
@@ -7,11 +7,10 @@
 #include <stddef.h>
 
 #include "copy.h"
-#include "pick.h"
 
-enum { SMALL_BYTES = 4096, QUIET_BYTES = 1 << 20 /* writing more lets other threads run */ };
+enum { SMALL_BYTES = 4096 };
 
-static PyObject *name_zero, *name_fill, *name_copy, *name_put;
+static PyObject *name_zero, *name_fill, *name_copy;
 
 /* -- the target and the operands ------------------------------------------------------------------------------------ */
 
@@ -31,7 +30,7 @@ int plain_target(Tensor *t) {
 }
 
 /* Whether an operand's gradient would be wanted. -1 on an error. */
-static int has_history(PyObject *object) {
+int has_history(PyObject *object) {
     if (!is_tensor(object)) return 0;
     int recording = recording_now();
     if (recording <= 0) return recording;
@@ -72,10 +71,8 @@ done:
     return failed ? -1 : 0;
 }
 
-enum { ITEM = 16 };
-
 /* A number as an item of an array's type, as NumPy makes it. 0 where it is not plainly one. */
-static int item_of(PyObject *value, int type, char *item) {
+int item_of(PyObject *value, int type, char *item) {
     const int whole = PyLong_CheckExact(value) || PyBool_Check(value);
     int overflow = 0;
     if (type == NPY_FLOAT || type == NPY_DOUBLE) {
@@ -113,7 +110,7 @@ static int item_of(PyObject *value, int type, char *item) {
 
 /* -- filling and copying -------------------------------------------------------------------------------------------- */
 
-static void fill_axes(char *to, int ndim, const npy_intp *shape, const npy_intp *strides, const char *item, npy_intp size) {
+void fill_axes(char *to, int ndim, const npy_intp *shape, const npy_intp *strides, const char *item, npy_intp size) {
     const npy_intp n = ndim ? shape[0] : 1, step = ndim ? strides[0] : 0;
     if (ndim > 1) {
         for (npy_intp k = 0; k < n; k++) fill_axes(to + k * step, ndim - 1, shape + 1, strides + 1, item, size);
@@ -128,6 +125,12 @@ static void fill_axes(char *to, int ndim, const npy_intp *shape, const npy_intp 
     } else {
         for (npy_intp k = 0; k < n; k++) memcpy(to + k * step, item, (size_t)size);
     }
+}
+
+void fill_items(char *to, npy_intp count, const char *item, npy_intp size) {
+    const ptrdiff_t step = 0;
+    if (count * size <= SMALL_BYTES) fill_axes(to, 1, &count, &size, item, size);
+    else copy_array(to, item, 1, &count, &step, size);
 }
 
 /* Whether the items lie one behind another. */
@@ -147,14 +150,12 @@ static void fill_region(const Layout *to, const char *item, npy_intp size) {
     for (int k = 0; k < to->ndim; k++) all *= to->shape[k];
     if (!all) return;
     PyThreadState *state = all > QUIET_BYTES ? PyEval_SaveThread() : NULL;
-    const ptrdiff_t shape = all / size, step = 0;
     if (!in_one_piece(to, size, &count)) fill_axes(to->data, to->ndim, to->shape, to->strides, item, size);
-    else if (all <= SMALL_BYTES) fill_axes(to->data, 1, &shape, &size, item, size);
-    else copy_array(to->data, item, 1, &shape, &step, size);
+    else fill_items(to->data, all / size, item, size);
     if (state) PyEval_RestoreThread(state);
 }
 
-static void whole(PyArrayObject *a, Layout *to) {
+void whole(PyArrayObject *a, Layout *to) {
     to->ndim = PyArray_NDIM(a);
     to->read_only = 0;
     to->data = PyArray_BYTES(a);
@@ -173,7 +174,7 @@ static void reach(char *data, int ndim, const npy_intp *shape, const npy_intp *s
     *high += item;
 }
 
-static int apart(const Layout *to, PyArrayObject *from) {
+int apart(const Layout *to, PyArrayObject *from) {
     const npy_intp item = PyArray_ITEMSIZE(from);
     char *low[2], *high[2];
     reach(to->data, to->ndim, to->shape, to->strides, item, &low[0], &high[0]);
@@ -224,8 +225,8 @@ static int converts(PyArrayObject *from, int type) {
 }
 
 /* Writes a number or a tensor into a part of the target. 1 done, 0 not for it, -1 on an error. */
-static int write_region(PyArrayObject *a, const Layout *to, Tensor *target, PyObject *value) {
-    char item[ITEM];
+int write_region(PyArrayObject *a, const Layout *to, Tensor *target, PyObject *value) {
+    char item[WRITE_ITEM];
     if (!is_tensor(value)) {
         if (!item_of(value, PyArray_TYPE(a), item)) return 0;
         fill_region(to, item, PyArray_ITEMSIZE(a));
@@ -284,145 +285,6 @@ PyObject *quick_copy_(PyObject *const *args, Py_ssize_t count, PyObject *names) 
     return write_whole(args[0], args[1], name_copy);
 }
 
-/* -- x[...] = value ------------------------------------------------------------------------------------------------- */
-
-/* Rows of `inner` bytes that are to be written: one for all, or one after another. */
-typedef struct {
-    const char *from;
-    npy_intp step, inner;
-    int items; /* whether `from` is one item of so many bytes, with which whole rows are filled; else 0 */
-    char item[ITEM];
-} Rows;
-
-static void write_row(const Rows *rows, char *to, npy_intp k) {
-    if (!rows->items) memcpy(to, rows->from + k * rows->step, (size_t)rows->inner);
-    else if (rows->items == rows->inner) memcpy(to, rows->item, (size_t)rows->inner);
-    else {
-        const npy_intp n = rows->inner / rows->items, step = rows->items;
-        fill_axes(to, 1, &n, &step, rows->item, rows->items);
-    }
-}
-
-/* What `value` writes into so many rows of which each has the shape of a's axes from `lead` on, those of an index tensor
-   being laid out as `shape`. 0 where it is not for it, -1 on an error. */
-static int rows_of(PyArrayObject *a, Tensor *t, int lead, int ndim, const npy_intp *shape, PyObject *value, Rows *rows) {
-    rows->inner = PyArray_ITEMSIZE(a);
-    rows->items = (int)PyArray_ITEMSIZE(a);
-    for (int k = lead; k < PyArray_NDIM(a); k++) rows->inner *= PyArray_DIM(a, k);
-    if (!is_tensor(value)) return item_of(value, PyArray_TYPE(a), rows->item);
-    Tensor *source = (Tensor *)value;
-    if (source->kind != t->kind || !PyArray_CheckExact(source->array)) return 0;
-    PyArrayObject *from = (PyArrayObject *)source->array;
-    int wanted = has_history(value);
-    if (wanted || PyArray_DESCR(from) != PyArray_DESCR(a)) return wanted < 0 ? -1 : 0;
-    if (!PyArray_NDIM(from) && PyArray_ITEMSIZE(a) <= ITEM) {
-        memcpy(rows->item, PyArray_BYTES(from), (size_t)PyArray_ITEMSIZE(a));
-        return 1;
-    }
-    const int inner = PyArray_NDIM(a) - lead, each = PyArray_NDIM(from) == ndim + inner;
-    Layout all;
-    whole(a, &all);
-    if (!PyArray_IS_C_CONTIGUOUS(from) || !(each || PyArray_NDIM(from) == inner) || !apart(&all, from)) return 0;
-    for (int k = 0; k < PyArray_NDIM(from); k++)
-        if (PyArray_DIM(from, k) != (each && k < ndim ? shape[k] : PyArray_DIM(a, lead + k - (each ? ndim : 0)))) return 0;
-    rows->items = 0;
-    rows->from = PyArray_BYTES(from);
-    rows->step = each ? rows->inner : 0;
-    return 1;
-}
-
-/* a[mask] = value, the mask having the shape of a's first axes. */
-static int write_masked(PyArrayObject *a, Tensor *t, PyArrayObject *mask, PyObject *value) {
-    const int lead = PyArray_NDIM(mask);
-    if (lead > PyArray_NDIM(a) || !PyArray_CompareLists(PyArray_DIMS(a), PyArray_DIMS(mask), lead)) return 0;
-    const char *truths = PyArray_BYTES(mask);
-    npy_intp many = 0;
-    const npy_intp n = PyArray_SIZE(mask);
-    Rows rows;
-    if (is_tensor(value) && PyArray_CheckExact(((Tensor *)value)->array) && PyArray_NDIM((PyArrayObject *)((Tensor *)value)->array))
-        for (npy_intp k = 0; k < n; k++) many += truths[k] != 0;
-    int plain = rows_of(a, t, lead, 1, &many, value, &rows);
-    if (plain <= 0) return plain;
-    char *to = PyArray_BYTES(a);
-    PyThreadState *state = PyArray_NBYTES(a) > QUIET_BYTES ? PyEval_SaveThread() : NULL;
-    if (rows.items && rows.items == rows.inner && (rows.items == 4 || rows.items == 8)) {
-        mask_fill(to, truths, n, rows.item, rows.items);
-    } else {
-        for (npy_intp k = 0, at = 0; k < n; k++)
-            if (truths[k]) write_row(&rows, to + k * rows.inner, at++);
-    }
-    if (state) PyEval_RestoreThread(state);
-    return 1;
-}
-
-/* a[index] = value, the index running over a's first axis. */
-static int write_indexed(PyArrayObject *a, Tensor *t, PyArrayObject *index, PyObject *value) {
-    Rows rows;
-    const npy_intp n = PyArray_SIZE(index), size = PyArray_DIM(a, 0);
-    const int64_t *at = PyArray_DATA(index);
-    for (npy_intp k = 0; k < n; k++)
-        if (at[k] < -size || at[k] >= size) return 0;
-    int plain = rows_of(a, t, 1, PyArray_NDIM(index), PyArray_DIMS(index), value, &rows);
-    if (plain <= 0) return plain;
-    char *to = PyArray_BYTES(a);
-    for (npy_intp k = 0; k < n; k++) write_row(&rows, to + (at[k] + (at[k] < 0 ? size : 0)) * rows.inner, k);
-    return 1;
-}
-
-/* 1 done, 0 not for it, -1 on an error. */
-static int assign(Tensor *t, PyObject *key, PyObject *value) {
-    if (is_tensor(value) ? !PyArray_CheckExact(((Tensor *)value)->array)
-                         : !PyFloat_CheckExact(value) && !PyLong_CheckExact(value) && !PyBool_Check(value))
-        return 0;
-    int plain = plain_target(t);
-    if (plain <= 0) return plain;
-    PyArrayObject *a = (PyArrayObject *)t->array;
-    if (PyArray_NDIM(a) > MOST_AXES) return 0;
-    Py_INCREF(a);
-    int done = 0;
-    PyObject *name = name_copy;
-    if (is_tensor(key)) {
-        PyArrayObject *index = (PyArrayObject *)((Tensor *)key)->array;
-        int lead = PyArray_CheckExact(index) ? PyArray_NDIM(index) : 0;
-        name = name_put;
-        Layout all;
-        whole(a, &all);
-        if (lead && lead <= MOST_AXES && PyArray_NDIM(a) && PyArray_IS_C_CONTIGUOUS(a) && PyArray_ISCARRAY_RO(index) &&
-            apart(&all, index)) {
-            if (PyArray_TYPE(index) == NPY_BOOL) done = write_masked(a, t, index, value);
-            else if (PyArray_TYPE(index) == NPY_INT64) done = write_indexed(a, t, index, value);
-        }
-    } else {
-        Layout to;
-        to.data = PyArray_BYTES(a);
-        to.read_only = 0;
-        if (brackets(a, key, &to)) done = write_region(a, &to, t, value);
-    }
-    Py_DECREF(a);
-    return done > 0 ? (wrote(t, name) < 0 ? -1 : 1) : PyErr_Occurred() ? -1 : done;
-}
-
-/* self, key, value */
-PyObject *quick_setitem(PyObject *const *args, Py_ssize_t count, PyObject *names) {
-    if (names || count != 3 || !is_tensor(args[0])) return NULL;
-    return assign((Tensor *)args[0], args[1], args[2]) > 0 ? Py_NewRef(Py_None) : NULL;
-}
-
-static int (*general)(PyObject *, PyObject *, PyObject *); /* Python's own slot, which calls __setitem__ */
-
-static int ass_subscript(PyObject *t, PyObject *key, PyObject *value) {
-    int done = value ? assign((Tensor *)t, key, value) : 0;
-    return done ? (done < 0 ? -1 : 0) : general(t, key, value);
-}
-
-/* set_setitem(): x[...] = value asks C first; Tensor.__setitem__ is there already. */
-static PyObject *set_setitem(PyObject *module, PyObject *ignored) {
-    PyMappingMethods *slots = lent.tensor_type->tp_as_mapping;
-    if (slots->mp_ass_subscript != ass_subscript) general = slots->mp_ass_subscript;
-    slots->mp_ass_subscript = ass_subscript;
-    Py_RETURN_NONE;
-}
-
 /* -- the in-place forms of functions -------------------------------------------------------------------------------- */
 
 /* What a function gives for the target, written into it; `writes` is (function, its Hot or None, the op's name, what
@@ -462,16 +324,10 @@ PyObject *write_by(PyObject *writes, PyObject *const *args, size_t nargsf, PyObj
     return found;
 }
 
-static PyMethodDef write_methods[] = {
-    {"set_setitem", set_setitem, METH_NOARGS, "set_setitem()\n--\n\nLet C take what is plain of x[...] = value."},
-    {0},
-};
-
 int write_setup(PyObject *module) {
     name_zero = PyUnicode_InternFromString("zero_");
     name_fill = PyUnicode_InternFromString("fill_");
     name_copy = PyUnicode_InternFromString("copy_");
-    name_put = PyUnicode_InternFromString("index_put_");
-    if (!name_zero || !name_fill || !name_copy || !name_put) return -1;
-    return PyModule_AddFunctions(module, write_methods);
+    if (!name_zero || !name_fill || !name_copy || picks_setup(module) < 0) return -1;
+    return assign_setup(module);
 }

@@ -7,13 +7,54 @@
 /* Whether a tensor may be written with nothing to tell but its version counter. -1 on an error. */
 int plain_target(Tensor *t);
 
+/* Whether an operand's gradient would be wanted. -1 on an error. */
+int has_history(PyObject *object);
+
 /* Its memory was written by the op `name`: its version counter, and where. -1 on an error. */
 int wrote(Tensor *t, PyObject *name);
+
+enum { WRITE_ITEM = 16 };
+
+/* A number as an item of an array's type, as NumPy makes it, in WRITE_ITEM bytes. 0 where it is not plainly one. */
+int item_of(PyObject *value, int type, char *item);
+
+/* `count` items of so many bytes, one behind another. */
+void fill_items(char *to, npy_intp count, const char *item, npy_intp size);
+
+/* One item into every place of so many axes. */
+void fill_axes(char *to, int ndim, const npy_intp *shape, const npy_intp *strides, const char *item, npy_intp size);
+
+/* The layout of an array; whether another of its item size shares none of that memory. */
+void whole(PyArrayObject *a, Layout *to);
+int apart(const Layout *to, PyArrayObject *from);
+
+/* Writes a number or a tensor into a part of the target, whose array is `a`. 1 done, 0 not for it, -1 on an error. */
+int write_region(PyArrayObject *a, const Layout *to, Tensor *target, PyObject *value);
+
+enum { QUIET_BYTES = 1 << 20 /* writing more lets other threads run */ };
 
 PyObject *quick_zero_(PyObject *const *args, Py_ssize_t count, PyObject *names);
 PyObject *quick_fill_(PyObject *const *args, Py_ssize_t count, PyObject *names);
 PyObject *quick_copy_(PyObject *const *args, Py_ssize_t count, PyObject *names);
 PyObject *quick_setitem(PyObject *const *args, Py_ssize_t count, PyObject *names);
+PyObject *quick_masked_fill_(PyObject *const *args, Py_ssize_t count, PyObject *names);
+
+/* Those of module_pick_calls.c. */
+PyObject *quick_pick(PyObject *const *args, Py_ssize_t count, PyObject *names);
+PyObject *quick_index_select(PyObject *const *args, Py_ssize_t count, PyObject *names);
+PyObject *quick_index_copy(PyObject *const *args, Py_ssize_t count, PyObject *names);
+PyObject *quick_index_add(PyObject *const *args, Py_ssize_t count, PyObject *names);
+PyObject *quick_pad(PyObject *const *args, Py_ssize_t count, PyObject *names);
+PyObject *quick_nonzero(PyObject *const *args, Py_ssize_t count, PyObject *names);
+PyObject *quick_masked_fill(PyObject *const *args, Py_ssize_t count, PyObject *names);
+PyObject *quick_diag(PyObject *const *args, Py_ssize_t count, PyObject *names);
+PyObject *quick_trace(PyObject *const *args, Py_ssize_t count, PyObject *names);
+
+/* A structured op was declared: that of brackets is remembered. */
+void picks_know(PyObject *structured, PyObject *name);
+
+int picks_setup(PyObject *module);
+int assign_setup(PyObject *module);
 
 /* A call of a function's in-place form; `writes` as module_face.c has it. */
 PyObject *write_by(PyObject *writes, PyObject *const *args, size_t nargsf, PyObject *names);

@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from .. import backends, dtypes
+from .. import backends, dtypes, native
 from ..backends.accumulate import add_rows
 from ..binding import public
+from ..device import kind as kind_of
 from ..errors import text
 from ..op import operation
 from ..shape import broadcast_shapes, normalize_dim
@@ -87,6 +88,10 @@ def _zero(g: Tensor, index: Tensor) -> Tensor:
     return from_array(xp.zeros(index._a.shape, g._a.dtype), g.device)
 
 
+if native.module is not None:
+    native.module.set_index_kind(kind_of(dtypes.int64))
+
+
 # -- along one dimension, an index an element --------------------------------------------------------------------------
 
 
@@ -128,6 +133,8 @@ def _in_range(index: Tensor, n: int, dim: int, op: str, error: Any, phrase: str 
     """Raise for an index out of range. On a GPU this would have to wait for it, so there it is not asked."""
     a = index._a
     if not isinstance(a, np.ndarray) or not a.size:
+        return
+    if native.module is not None and native.module.indices_within(a, 0, n):  # one pass, without temporaries
         return
     low, high = int(a.min()), int(a.max())
     if low < 0 or high >= n:

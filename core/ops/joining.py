@@ -185,7 +185,7 @@ _flip: Any = operation("flip", lambda xp, x, dims: xp.flip(x, dims).copy(), para
                   vjp=lambda g, dims: _flip(g, dims=dims), samples=samples({"dims": (0, 2)}))  # fmt: skip
 _roll: Any = operation("roll", lambda xp, x, shifts, dims: xp.roll(x, shifts, dims), params={"shifts": (), "dims": ()},
                   vjp=lambda g, shifts, dims: _roll(g, shifts=tuple(-k for k in shifts), dims=dims),
-                  samples=samples({"shifts": (1, -2), "dims": (0, 2)}))  # fmt: skip
+                  samples=samples({"shifts": (1, -2), "dims": (0, 2)}, {"shifts": (-1,), "dims": (1,)}))  # fmt: skip
 _tril: Any = operation(
     "tril",
     lambda xp, x, diagonal: xp.tril(x, diagonal),
