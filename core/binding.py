@@ -51,7 +51,7 @@ def bind_operator(name: str, function: Callable[..., Any], swapped: Callable[...
     if native.module is not None and native.module.set_operator(name, *given):  # native/module_operators.c
         return
     setattr(Tensor, f"__{name}__", function)
-    if name not in ("neg", "getitem"):
+    if name not in ("neg", "invert", "getitem"):
         setattr(Tensor, f"__r{name}__", swapped or (lambda self, other: function(other, self)))
 
 
@@ -59,6 +59,13 @@ def bind_square(function: Any) -> None:
     """The elementwise op that `x ** 2` is."""
     if native.module is not None:
         native.module.set_operator(function.hot)
+
+
+def choosing(name: str, *among: Any) -> None:
+    """Lend the public function `name` the C paths of the elementwise ops that it chooses among: its front
+    (native/module_among.c) then takes the commonest calls."""
+    if native.module is not None:
+        native.module.choose_among(name, *[f.hot for f in among])
 
 
 def elementwise_doc(op: Elementwise, example: tuple[str, str] | None, namespace: str) -> str:

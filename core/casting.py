@@ -99,11 +99,15 @@ def _restore(s: Snapshot) -> None:
     state.dtypes, state.cache_enabled = dict(s[1]), s[2]
 
 
+_BEHIND = {"norm": "vector_norm"}
+"""The ops that functions with a front in C are built on, where their names differ."""
+
+
 def face(function: Callable[..., Any], name: str) -> Callable[..., Any]:
     """What is public of `function`: itself, or where autocast knows `name` a face that casts while autocast is on, and
     where `name` has a front in C (native/module_front.c, native/module_shapes.c) one that asks it first."""
     rules = {device: getattr(cast_table, device).get(name) for device in DEVICES}
-    op = declarations.functions.get(name)
+    op = declarations.functions.get(_BEHIND.get(name, name))
     hot = hot_of(function)
     fronted = native.module is not None and (hot is not None or native.module.has_front(op, name))
     if not any(rules.values()):

@@ -12,7 +12,7 @@ import numpy as np
 from . import backends, dtypes, native, observe, saving
 from . import op as declarations
 from .attach import attach
-from .backends import Kernel
+from .backends import Kernel, quiet
 from .backends.stretched import sum_to
 from .device import Kind, cpu, device
 from .device import kind as kind_of
@@ -39,9 +39,19 @@ def kernel_for(op: Elementwise, kind: Kind) -> Kernel:
     found: Kernel | None = op.kernels.get(kind)
     if found is None:
         found = op.kernels[kind] = backends.map_kernel(op.program, kind)
-        if kind.dtype.category == 2:
-            op.hot[kind] = found.run
+        if _is_hot(op, kind):
+            op.hot[kind] = getattr(found.run, "quick", found.run)  # what that does not take comes here
     return found
+
+
+def _is_hot(op: Elementwise, kind: Kind) -> bool:
+    """Whether operands that are all of `kind` are computed as they are, so that the C path may do it."""
+    if len(op.bools) == len(op.inputs):
+        return kind.dtype.category == 0
+    if kind.dtype.category == 2:
+        return True
+    promoted = op.out == "float" or (op.out == "number" and kind.dtype.category == 0)
+    return kind.dtype.category < 2 and kind.device.type == "cpu" and not promoted
 
 
 def _number(x: Any) -> Any:
@@ -201,7 +211,7 @@ def _explain_failure(op: Elementwise, args: tuple[Any, ...], kind: Kind, e: Exce
 
 def unary_map(op: Elementwise) -> Callable[..., Any]:
     """The public function of an op of one tensor: the C path where it serves, else the general way."""
-    hot = hot_path(op)
+    hot = hot_path(op, ("input",))
 
     def function(input: Any, *, out: Tensor | None = None) -> Tensor:
         result = hot(input) if out is None else None
@@ -213,7 +223,7 @@ def unary_map(op: Elementwise) -> Callable[..., Any]:
 
 def binary_map(op: Elementwise) -> Callable[..., Any]:
     """The public function of an op of two operands: the C path where it serves, else the general way."""
-    hot = hot_path(op)
+    hot = hot_path(op, ("input", "other"))
 
     def function(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
         result = hot(input, other) if out is None else None
@@ -223,19 +233,27 @@ def binary_map(op: Elementwise) -> Callable[..., Any]:
     return function
 
 
-def hot_path(op: Elementwise) -> Callable[..., Tensor | None]:
-    """The op's C path (native/module_graph.c), which gives None for what is not for it; always None without C."""
+def hot_path(op: Elementwise, names: Sequence[str] = ()) -> Callable[..., Tensor | None]:
+    """The op's C path (native/module_hot.c), which gives None for what is not for it; always None without C.
+
+    `names` are those of the arguments, the op's own where they are left out."""
     if native.module is None:
         return lambda *operands: None
-    return native.module.Hot(op, op.hot, op.layout, op.recorded, op.out == "bool")  # type: ignore[no-any-return]
+    names = tuple([sys.intern(n) for n in names or (*op.inputs, *op.params)])
+    defaults = tuple([float(p) for p in op.params.values()])
+    bools = sum([1 << op.inputs.index(n) for n in op.bools])
+    return native.module.Hot(op, op.hot, op.layout, op.recorded, op.out == "bool", names, defaults, bools)  # type: ignore[no-any-return]
 
 
 def general_map(op: Elementwise) -> Callable[..., Any]:
     inputs, defaults = op.inputs, op.params
     names = (*inputs, *defaults)
     n = len(inputs)
+    hot = hot_path(op)
 
     def function(*args: Any, out: Tensor | None = None, **kwargs: Any) -> Tensor:
+        if out is None and not kwargs and (result := hot(*args)) is not None:
+            return result
         if len(args) > len(names):
             raise TypeError(f"{op.label}() takes ({', '.join(names)}), got {len(args)} arguments")
         if len(args) < len(names) or kwargs:
@@ -251,6 +269,7 @@ def general_map(op: Elementwise) -> Callable[..., Any]:
             args = tuple([values[k] for k in names])
         return into(out, call_map(op, args[:n], tuple([float(p) for p in args[n:]])), op.label)
 
+    function.hot = hot  # type: ignore[attr-defined] # core.casting.face asks it first
     return function
 
 
@@ -377,17 +396,21 @@ def callable_operation(op: Operation) -> Callable[..., Any]:
         return call_operation(op, tensors, {**defaults, **params} if len(params) < len(defaults) else params)
 
     function: Any = general
-    if native.module is not None and op.returns != 1:
+    if native.module is not None and op.view and op.returns != 1:
         native.module.know_views(general, op, op.name, tuple(defaults), tuple(defaults.values()))
     elif native.module is not None:  # native/module_operate.c
         function = native.module.Structured(op, op.name, general, tuple(defaults), tuple(defaults.values()),
-                                            op.forward if op.view else _reference(op), op.rule_codes(), op.view,
-                                            op.recorded, op.variadic)  # fmt: skip
+                                            op.forward if op.view else None if quiet.variable else _reference(op),
+                                            op.rule_codes(), op.view, op.recorded, op.variadic, op.returns)  # fmt: skip
     function.__name__ = function.__qualname__ = op.name
     function.__doc__ = op.doc
     function.op = op  # type: ignore[attr-defined]
     declarations.functions.setdefault(op.name, function)
     return function
+
+
+def _kind_named(numpy: Any) -> Kind:
+    return kind_of(dtypes.from_numpy(numpy), cpu)
 
 
 def _reference(op: Operation) -> Callable[..., Any]:
@@ -411,3 +434,4 @@ if native.module is not None:
         add_float=native.module.maps.get(("add", "f")), add_double=native.module.maps.get(("add", "d")),
         sum_to=sum_to,
     )  # fmt: skip
+    native.module.lend_results(_kind_named, quiet.variable, quiet.value)

@@ -127,13 +127,13 @@ class Elementwise(Op):
         self.complex_form: Any = None  # what serves complex numbers: this op itself, or another
 
     def layout(self, mask: int) -> bytes | None:
-        """`plan` for the C path: what each slot saves, 0 and 1 the operands, 2 the output, 3 nothing. None where a slot
-        saves something else."""
+        """`plan` for the C path: what each slot saves, an input by its number, 254 the output, 255 nothing; None where
+        a slot saves something else."""
         codes = []
         for slot in self.plan(mask):
             if slot is not None and slot.where not in ("input", "output"):
                 return None
-            codes.append(3 if slot is None else 2 if slot.where == "output" else slot.index)
+            codes.append(255 if slot is None else 254 if slot.where == "output" else slot.index)
         return bytes(codes)
 
     @cached_property
@@ -185,7 +185,7 @@ class Operation(Op):
         """The gradients for the C path (native/module_back.c): the name of the op's row and the names and sources of
         its arguments, the same of each vjp, and whether one serves all inputs. A source is the number of a slot, 253
         a parameter, 254 `needs`, 255 the gradient. None where they are not for it."""
-        if self.returns != 1 or not self.differentiable or len(self.slots) > 250:
+        if self.returns < 1 or not self.differentiable or len(self.slots) > 250:
             return None
         slots = {s.name: k for k, s in enumerate(self.slots)}
 

@@ -133,6 +133,22 @@ def _overhead() -> list[Case]:
         ("a[2]", lambda lib, a: a[2], (_S,), lambda a: a[2]),
         ("a[:, 1:3]", lambda lib, a: a[:, 1:3], (_S,), lambda a: a[:, 1:3]),
         ("cat", lambda lib, a, b: lib.cat([a, b]), (_S, _S), lambda a, b: np.concatenate([a, b])),
+        ("a ** 3", lambda lib, a: a**3, (_S,), lambda a: a**3),
+        ("clamp", lambda lib, a: a.clamp(-1, 1), (_S,), lambda a: np.clip(a, -1, 1)),
+        ("where", lambda lib, a, b: lib.where(a > b, a, b), (_S, _S), lambda a, b: np.where(a > b, a, b)),
+        ("masked_fill", lambda lib, a, b: a.masked_fill(b > 0, 0.0), (_S, _S), None),
+        ("max over a dimension", lambda lib, a: a.max(-1)[0], (_S,), lambda a: a.max(-1)),
+        ("var", lambda lib, a: a.var(), (_S,), lambda a: a.var(ddof=1)),
+        ("a[index]", lambda lib, a, i: a[i], (_S, Whole((8,), 8)), None),
+        ("gather", lambda lib, a, i: a.gather(1, i), (_S, Whole(_S, 8)), None),
+        ("embedding", lambda lib, w, i: lib.nn.functional.embedding(i, w), (_S, Whole((8,), 8)), None),
+        ("add_", lambda lib, a, b: a.clone().add_(b), (_S, _S), None),
+        ("stack", lambda lib, a, b: lib.stack([a, b]), (_S, _S), lambda a, b: np.stack([a, b])),
+        ("einsum", lambda lib, a, b: lib.einsum("ij,jk->ik", a, b), (_S, _S), lambda a, b: a @ b),
+        ("mse_loss", lambda lib, a, b: lib.nn.functional.mse_loss(a, b), (_S, _S), None),
+        ("max_pool2d", lambda lib, a: lib.nn.functional.max_pool2d(a, 2), ((2, 3, 8, 8),), None),
+        ("avg_pool2d", lambda lib, a: lib.nn.functional.avg_pool2d(a, 2), ((2, 3, 8, 8),), None),
+        ("conv2d", lambda lib, a, w: lib.nn.functional.conv2d(a, w), ((2, 3, 8, 8), (4, 3, 3, 3)), None),
     ]  # fmt: skip
     found = []
     for name, forward, inputs, numpy in small:

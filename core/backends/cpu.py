@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -13,13 +14,28 @@ from ..device import Kind
 from ..device import kind as kind_of
 from ..dtypes import float32
 from ..expr import Program
-from . import Kernel, Row, attend, channel_norm, convolve, half, half_products, picking, pooling, products, recurrent
+from . import (
+    Kernel,
+    Row,
+    attend,
+    channel_norm,
+    convolve,
+    gathering,
+    half,
+    half_products,
+    moments,
+    picking,
+    pooling,
+    products,
+    recurrent,
+    reference,
+)
 
 name = "C"
 c: Any = native.module
 
-_CHAR = {"float32": "f", "float64": "d", "bool": "?"}
-_SUFFIX = {"f": "f32", "d": "f64", "?": "bool"}
+_CHAR = {"float32": "f", "float64": "d", "int64": "l", "bool": "?"}
+_SUFFIX = {"f": "f32", "d": "f64", "l": "i64", "?": "bool"}
 
 
 def map(program: Program, kind: Kind) -> Kernel | str:
@@ -30,13 +46,32 @@ def map(program: Program, kind: Kind) -> Kernel | str:
         wide = map(program, kind_of(float32, kind.device))
         return half.kernel(wide, kind.dtype) if isinstance(wide, Kernel) else wide
     char = _CHAR.get(kind.dtype.name)
-    if char is None or (char == "?" and "number" in program.kinds):
-        return f"takes float32 and float64, got {kind.dtype.name}"
     found = c.maps.get((program.name, char))
+    exact = char in ("l", "?") and "number" in program.kinds
+    if char is None or (found is None and exact):
+        return f"takes float32 and float64, got {kind.dtype.name}"
     if found is None or found.digest != program.digest:
         what = "declared" if found is None else "changed"
         return f"{what} after the extension was built; pip install -e . prints its kernel"
-    return Kernel(found, f"{program.name}_{_SUFFIX[char]}", name)
+    return Kernel(_Exact(found, program, kind) if exact else found, f"{program.name}_{_SUFFIX[char]}", name)
+
+
+class _Exact:
+    """A kernel of int64 or bools; numbers that it does not take, such as a number past int64 that is compared, go to
+    the reference."""
+
+    def __init__(self, quick: Any, program: Program, kind: Kind) -> None:
+        self.quick, self._of = quick, (program, kind)
+
+    def __call__(self, *operands: Any) -> Any:
+        try:
+            return self.quick(*operands)
+        except (TypeError, OverflowError):
+            return self._full.run(*operands)
+
+    @cached_property
+    def _full(self) -> Kernel:
+        return reference.numpy_backend.map(*self._of)
 
 
 def rows(name: str) -> tuple[Row, ...]:
@@ -63,11 +98,16 @@ def _real(*arrays: Any) -> str | None:
     """The reason to decline arrays that are not all float32 or all float64; None stands for one that was left out."""
     first = arrays[0].dtype
     if first.char not in "fd":
-        return f"takes float32 and float64, got {first}"
+        return _not_real(first)
     for a in arrays[1:]:
         if a is not None and a.dtype != first:
             return f"takes one floating type, got {first} and {a.dtype}"
     return None
+
+
+@cache
+def _not_real(dtype: Any) -> str:  # NumPy takes 3 us to write a dtype's name
+    return f"takes float32 and float64, got {dtype}"
 
 
 def _rows_only(x: Any) -> str | None:
@@ -83,10 +123,16 @@ def _along_last(kernel: Callable[..., Any], dim: int, *arrays: Any) -> Any:
 
 
 def _reduction(kernel: str) -> Row:
+    small = picking.small_integers({"max": "amax", "min": "amin"}.get(kernel, kernel))
+
     def declines(x: Any, dim: Any, keepdim: bool) -> str | None:
+        if small(x, dim, keepdim):
+            return None
         return _real(x) or ("has no value for an empty tensor" if kernel in ("max", "min") and not x.size else None)
 
     def run(x: Any, dim: Any, keepdim: bool) -> Any:
+        if x.dtype.char not in "fd":
+            return c.entries[{"max": "amax", "min": "amin"}.get(kernel, kernel)](x, dim, keepdim)
         return getattr(c, kernel)(x, dim, keepdim)
 
     return Row(f"{kernel}_forward", name, run, declines)
@@ -212,8 +258,6 @@ _table: dict[str, Row] = {
     "cat": Row("cat_forward", "NumPy", _cat, lambda *tensors, dim: None),
     "clone": Row("copy", name, lambda x: c.copied(x), lambda x: None),
     "contiguous": Row("copy", name, lambda x: c.copied(x), lambda x: None),
-    "cast": Row("half_cast", name, half.cast, half.cast_declines),
-    "cast.backward": Row("half_cast_backward", name, half.cast_backward, half.cast_backward_declines),
     # views as the reference's, without an op for each step
     "sum.backward": Row("sum_backward", "NumPy", _sum_backward, lambda g, x_shape, dim, keepdim: None),
     "mean.backward": Row("mean_backward", "NumPy", _mean_backward, lambda g, x_shape, dim, keepdim: _real(g)),
@@ -222,10 +266,14 @@ _table: dict[str, Row] = {
                               or ("does not scale by frequency" if scale_grad_by_freq else None)),
     "embedding": Row("embedding_forward", name, lambda weight, index, **_: c.embedding(weight, index),
                      lambda weight, index, **_: _indexed(weight, index)),
-    **picking.rows,
+    **gathering.rows,
     **pooling.rows,
     **recurrent.rows,
+    **moments.rows,
     **channel_norm.rows,
+    **picking.rows,
 }  # fmt: skip
 # what needs no widening, or does it itself
-_ANY_TYPE = ("cat", "clone", "contiguous", "cast", "cast.backward", "sum.backward", "embedding", *channel_norm.rows, *picking.rows)
+_ANY_TYPE = (
+    "cat", "clone", "contiguous", "sum.backward", "embedding", *channel_norm.rows, *gathering.rows, *picking.ANY_TYPE
+)  # fmt: skip

@@ -16,7 +16,7 @@ from .. import op as declarations
 from . import Kernel, Row
 
 HALVES = {dtypes.bfloat16.numpy: True, dtypes.float16.numpy: False}  # whether it is bfloat16
-_FLOAT32 = np.dtype(np.float32)
+FLOAT32 = np.dtype(np.float32)
 _ANY = bytearray(8)  # what a stand-in's one item lies in
 c: Any = native.module
 if c is not None:
@@ -26,13 +26,13 @@ if c is not None:
 def widened(a: Any) -> Any:
     """A half-precision array as float32; anything else as it is."""
     if isinstance(a, np.ndarray) and a.dtype in HALVES:
-        return a.astype(_FLOAT32) if c is None else c.widen(a)
+        return a.astype(FLOAT32) if c is None else c.widen(a)
     return a
 
 
 def narrowed(a: Any, dtype: Any) -> Any:
     """A float32 array in a half type, rounded to nearest; anything else as it is."""
-    if isinstance(a, np.ndarray) and a.dtype == _FLOAT32:
+    if isinstance(a, np.ndarray) and a.dtype == FLOAT32:
         return a.astype(dtype) if c is None else c.narrow(a, HALVES[dtype])
     return a
 
@@ -40,7 +40,7 @@ def narrowed(a: Any, dtype: Any) -> Any:
 def _stand_in(a: Any) -> Any:
     """A float32 array of the shape of `a` that takes no memory, to ask a row whether it would take it."""
     if isinstance(a, np.ndarray) and a.dtype in HALVES:
-        return np.ndarray(a.shape, _FLOAT32, _ANY, 0, (0,) * a.ndim)
+        return np.ndarray(a.shape, FLOAT32, _ANY, 0, (0,) * a.ndim)
     return a
 
 
@@ -99,26 +99,4 @@ def row(name: str, wide: Row) -> Row:
 
 
 def _is_wide(a: Any) -> bool:
-    return isinstance(a, np.ndarray) and a.dtype == _FLOAT32
-
-
-def cast(x: Any, dtype: dtypes.dtype) -> Any:
-    """Between float32 and a half type."""
-    return widened(x) if dtype.numpy == _FLOAT32 else narrowed(x, dtype.numpy)
-
-
-def cast_declines(x: Any, dtype: dtypes.dtype) -> str | None:
-    """Why `cast` does not serve."""
-    if (dtype.numpy == _FLOAT32 and x.dtype in HALVES) or (dtype.numpy in HALVES and x.dtype == _FLOAT32):
-        return None
-    return f"converts between float32 and the half types, not {x.dtype} to {dtype.name}"
-
-
-def cast_backward(g: Any, x_dtype: dtypes.dtype) -> Any:
-    """The gradient in the type that the operand had."""
-    return (g if g.dtype == x_dtype.numpy else cast(g, x_dtype),)
-
-
-def cast_backward_declines(g: Any, x_dtype: dtypes.dtype) -> str | None:
-    """Why `cast_backward` does not serve."""
-    return None if g.dtype == x_dtype.numpy else cast_declines(g, x_dtype)
+    return isinstance(a, np.ndarray) and a.dtype == FLOAT32

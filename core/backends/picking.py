@@ -1,91 +1,109 @@
-"""The CPU's rows of ops that pick items and put them elsewhere: index, gather, scatter, triangles, flips, running sums.
+"""The CPU's rows of casts, of truth over axes, and of what picks items of its input: max along a dimension, sort, topk.
 
-The kernels are entries of the extension (native/module_pick.c), which take arrays in one piece and indices in range. What
-they leave, the op's reference computes, and the gradients the op's own vjps.
+They run the entries that the C path calls (native/module_cast.c, native/module_picks.c), on what these take.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from .. import native
-from .. import op as declarations
-from ..modes import no_grad
-from . import Row
+from .. import dtypes, native
+from . import Row, half
 
-_TYPES = ("float32", "float64", "int64", "int32", "bool")
-_REAL = ("float32", "float64")
-_OPS = (
-    "index",
-    "gather",
-    "scatter",
-    "scatter_add",
-    "index_put",
-    "constant_pad",
-    "tril",
-    "triu",
-    "flip",
-    "roll",
-    "cumsum",
-)
-_ADDS = ("scatter_add", "cumsum")  # sums are of floats
+c: Any = native.module
+_FLOAT32 = half.FLOAT32
+_NUMBERS = frozenset(d.numpy for d in (dtypes.bool_, dtypes.uint8, dtypes.int32, dtypes.int64, dtypes.float32,
+                                       dtypes.float64))  # fmt: skip
+_TO = _NUMBERS - {dtypes.uint8.numpy}
 
 
-def _reason(types: tuple[str, ...], arrays: Any) -> str | None:
-    """Why the kernels do not take what stands first, and integers after it."""
-    first = next((a for a in arrays if isinstance(a, np.ndarray)), None)
-    if first is None or first.dtype.name not in types:
-        return f"takes {', '.join(types)}, got {'nothing' if first is None else first.dtype.name}"
-    others = [a for a in arrays if isinstance(a, np.ndarray) and a.dtype != first.dtype and a.dtype != np.int64]
-    return f"takes int64 indices, got {others[0].dtype.name}" if others else None
+# -- casts -------------------------------------------------------------------------------------------------------------
 
 
-def _called(name: str, values: Any) -> Any:
-    """What the entry gives, arrays being brought into one piece."""
-    return native.module.entries[name](*(np.asarray(v, order="C") if isinstance(v, np.ndarray) else v for v in values))
+def cast(x: Any, dtype: dtypes.dtype) -> Any:
+    """Between float32 and a half type, or between the commonest of the others."""
+    to = dtype.numpy
+    if to in half.HALVES:
+        return half.narrowed(x, to)
+    return half.widened(x) if x.dtype in half.HALVES else c.entries["cast"](x, dtype)
 
 
-def _forward(name: str) -> Row:
-    types = _REAL if name in _ADDS else _TYPES
-
-    def run(*arrays: Any, **params: Any) -> Any:
-        op: Any = declarations.table[name]
-        found = _called(name, (*arrays, *(params[n] for n in op.params)))
-        if found is not NotImplemented:
-            return found
-        with np.errstate(all="ignore"):
-            return op.forward(np, *arrays, **params)
-
-    return Row(f"{name}_forward", "C", run, lambda *arrays, **params: _reason(types, arrays))
+def cast_declines(x: Any, dtype: dtypes.dtype) -> str | None:
+    """Why `cast` does not serve."""
+    own, to = x.dtype, dtype.numpy
+    if own in half.HALVES or to in half.HALVES:
+        return None if own == _FLOAT32 or to == _FLOAT32 else "converts the half types from and to float32"
+    if own in _NUMBERS and to in _TO and own != to:
+        return None if x.flags.c_contiguous and x.flags.aligned else "takes arrays in one piece"
+    return "converts bool, uint8, int32, int64, float32, float64 and the half types, none of them to uint8"
 
 
-def by_vjps(name: str, named: dict[str, Any]) -> Any:
-    """The gradients of an op as its vjps give them, from what its "<op>.backward" row is called with."""
-    from ..tensor import Tensor, from_array
-
-    def tensor(v: Any) -> Any:
-        return from_array(v) if isinstance(v, np.ndarray) else v
-
-    op: Any = declarations.table[name]
-    needs = named.get("needs", (True,) * len(op.vjps))
-    out = []
-    with no_grad():
-        for vjp, wanted in zip(op.vjps, needs, strict=True):
-            g = vjp.function(*(tensor(named[n]) for n in vjp.names)) if vjp is not None and wanted else None
-            out.append(g._a if isinstance(g, Tensor) else g)
-    return out[0] if op.joint else tuple(out)
+def cast_backward(g: Any, x_dtype: dtypes.dtype) -> Any:
+    """The gradient in the type that the operand had."""
+    return (g if g.dtype == x_dtype.numpy else cast(g, x_dtype),)
 
 
-def _backward(name: str) -> Row:
-    def run(**named: Any) -> Any:
-        found = _called(f"{name}.backward", [named[n] for n in declarations.table[name].row_names])  # type: ignore[attr-defined]
-        return by_vjps(name, named) if found is NotImplemented else found
-
-    return Row(f"{name}_backward", "C", run, lambda **named: _reason(_REAL, (named["g"], *named.values())))
+def cast_backward_declines(g: Any, x_dtype: dtypes.dtype) -> str | None:
+    """Why `cast_backward` does not serve."""
+    return None if g.dtype == x_dtype.numpy else cast_declines(g, x_dtype)
 
 
-rows: dict[str, Row] = {}
-for _name in _OPS:
-    rows |= {_name: _forward(_name), f"{_name}.backward": _backward(_name)}
+# -- what the entries take ---------------------------------------------------------------------------------------------
+
+
+def _entered(name: str, order: str, reason: str) -> Row:
+    """The row of an entry that takes little work: it is asked by trying. `order`: what it is called with by name."""
+
+    def call(*arrays: Any, **named: Any) -> Any:
+        return c.entries[name](*arrays, *[named[n] for n in order.split()])
+
+    def declines(*arrays: Any, **named: Any) -> str | None:
+        return reason if call(*arrays, **named) is NotImplemented else None
+
+    return Row(f"{name.replace('.', '_')}{'' if '.' in name else '_forward'}", "C", call, declines)
+
+
+def _extreme(name: str) -> Row:
+    def run(x: Any, dim: int, keepdim: bool) -> Any:
+        return c.entries[name](np.ascontiguousarray(x), dim, keepdim)
+
+    def declines(x: Any, dim: int, keepdim: bool) -> str | None:
+        if x.dtype.char not in "fd":
+            return "takes float32 and float64"
+        return None if x.ndim and x.size else "needs a dimension to run over, and elements"
+
+    return Row(f"{name}_forward", "C", run, declines)
+
+
+def small_integers(name: str) -> Callable[..., bool]:
+    """Whether the entry of a reduction takes these numbers, which are not floating."""
+
+    def takes(x: Any, dim: Any, keepdim: bool) -> bool:
+        return x.dtype == np.int64 and c.entries[name](x, dim, keepdim) is not NotImplemented
+
+    return takes
+
+
+_TRUTH = "takes up to 4096 items in one piece, over dimensions side by side"
+_SHORT = "takes rows of up to 64 items, in one piece"
+_BACK = "takes up to 16384 items of float32 or float64"
+_PICKING = {"sort": "dim descending", "topk": "dim k largest", "kthvalue": "dim k", "median": "dim ignore_nan",
+            "mode": "dim"}  # fmt: skip
+
+rows: dict[str, Row] = {
+    "cast": Row("cast_forward", "C", cast, cast_declines),
+    "cast.backward": Row("cast_backward", "C", cast_backward, cast_backward_declines),
+    "all": _entered("all", "dim keepdim", _TRUTH),
+    "any": _entered("any", "dim keepdim", _TRUTH),
+    "count_nonzero": _entered("count_nonzero", "dim", _TRUTH),
+    "max_dim": _extreme("max_dim"),
+    "min_dim": _extreme("min_dim"),
+    **{name: _entered(name, order, _SHORT) for name, order in _PICKING.items()},
+    **{f"{name}.backward": _entered(f"{name}.backward", "g indices x_shape dim needs", _BACK)
+       for name in (*_PICKING, "max_dim", "min_dim")},
+}  # fmt: skip
+# they look at the types themselves, or half types have nothing of it
+ANY_TYPE = tuple(name for name in rows if name not in ("max_dim", "min_dim"))

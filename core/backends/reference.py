@@ -12,6 +12,7 @@ from ..device import Kind
 from ..expr import Program, numpy_source
 from ..op import Operation
 from . import Kernel, Row, special
+from .quiet import Quiet
 
 _HALF = ("float16", "bfloat16")
 
@@ -57,7 +58,7 @@ class Reference:
             return xp.asarray(a, inside) if type(a) is float or type(a) is complex else a.astype(inside) if half else a
 
         def run(*args: Any) -> Any:
-            with np.errstate(all="ignore"):
+            with Quiet():
                 arrays = [inner(a) if k else a for a, k in zip(args[:n], numbers, strict=True)]
                 y = xp.asarray(function(xp, special, *arrays, *args[n:]))
                 shape = xp.broadcast_shapes(*(getattr(a, "shape", ()) for a in arrays))
@@ -72,7 +73,7 @@ class Reference:
         forward, xp = op.forward, self.xp
 
         def run(*arrays: Any, **params: Any) -> Any:
-            with np.errstate(all="ignore"):
+            with Quiet():
                 return forward(xp, *arrays, **params)
 
         return Kernel(run, f"{op.name}_reference", self.name)

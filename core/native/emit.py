@@ -1,16 +1,17 @@
 """Prints the elementwise C kernels from the op declarations, when the extension is built.
 
-Every traced expression (`core.expr.Program`) becomes one loop for float32 and one for float64, and a row of the table
-that `map.h` declares. `python -m core.native.emit` writes them to `core/native/generated/`.
+Every traced expression (`core.expr.Program`) becomes one loop for float32 and one for float64 (the commonest one for
+int64 too, and a few for bools), and a row of the table that `map.h` declares. `python -m core.native.emit` writes them
+to `core/native/generated/`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
-from ..expr import Program, Statement, c_lines
+from ..expr import PRIMITIVES, Program, Statement, c_lines
 
 GENERATED = Path(__file__).parent / "generated"
 MAX_INPUTS = 7  # MAP_MAX_IN in map.h
@@ -20,6 +21,7 @@ _COSTS = {
     "f": {2: "div sqrt rsqrt", 4: "exp exp2 expm1 log erf", 7: "sigmoid tanh", 20: "log1p log2 log10 erfc sin cos"},
     "d": {4: "div sqrt rsqrt", 10: "exp exp2 expm1 log log1p log2 sigmoid", 20: "tanh", 160: "log10 erf erfc sin cos"},
     "?": {},
+    "l": {20: "floor_divide remainder"},
 }
 _LIBM_COST = 160
 _LIBM = "tan asin acos atan sinh cosh asinh acosh atanh pow atan2 fmod remainder floor_divide hypot"
@@ -29,6 +31,21 @@ RESERVED = (
     "restrict return short signed sizeof static struct switch typedef union unsigned void volatile while "
     "NAN INFINITY NULL item_ count_ ptr_ params_ out_"
 )
+# What is printed for int64 too, and for bools; their primitives in C, where those of floats do not serve. Sums and
+# products wrap around, as NumPy's do.
+_WHOLE = "add sub mul neg abs square eq ne lt le gt ge maximum minimum where remainder floor_divide"
+WHOLE = tuple(_WHOLE.split())
+TRUTHS = ("eq", "ne", "where")
+_IN_WHOLE = {
+    n: f"(int64_t)((uint64_t){{0}} {c} (uint64_t){{1}})" for n, c in (("add", "+"), ("sub", "-"), ("mul", "*"))
+}
+_IN_WHOLE |= {
+    "neg": "(int64_t)(0 - (uint64_t){0})",
+    "abs": "({0} < 0 ? (int64_t)(0 - (uint64_t){0}) : {0})",
+    "maximum": "({0} > {1} ? {0} : {1})",
+    "minimum": "({0} < {1} ? {0} : {1})",
+}
+
 # Eliminating partial redundancies makes branches of two selects that follow one another (a clamp), and then gcc does
 # not vectorise the loop: 1 M elements of Rprop take 23 ms in place of 1.
 NOTE = """/* Printed by core/native/emit.py from the op declarations; do not edit. */
@@ -40,12 +57,22 @@ NOTE = """/* Printed by core/native/emit.py from the op declarations; do not edi
 
 def cost_of(statements: Sequence[Statement], type_char: str) -> int:
     """What one item costs, as parallel_for counts work."""
-    costs = {n: cost for cost, names in (*_COSTS[type_char].items(), (_LIBM_COST, _LIBM)) for n in names.split()}
+    libm = () if type_char == "l" else ((_LIBM_COST, _LIBM),)
+    costs = {n: cost for cost, names in (*_COSTS[type_char].items(), *libm) for n in names.split()}
     return max(1, sum(costs.get(st.op, 1) for st in statements))
 
 
+def whole_lines(program: Program) -> tuple[list[str], str]:
+    """`c_lines` of numbers that are int64, or bools."""
+    lines = []
+    for st in program.statements:
+        text = (_IN_WHOLE.get(st.op) or PRIMITIVES[st.op][2]).format(*st.operands, F="_i64")
+        lines.append(f"const {'int' if st.is_bool else 'int64_t'} {st.target} = {text};")
+    return lines, str(program.result)
+
+
 class Kernel:
-    """One loop: a program in one floating type (`f` or `d`; `?` when it has only conditions)."""
+    """One loop: a program in one type (`f` or `d`, some in `l`; `?` when it has only conditions, and a few more)."""
 
     def __init__(self, program: Program, type_char: str) -> None:
         names = {*program.inputs, *program.params}
@@ -56,10 +83,11 @@ class Kernel:
                 f"{program.name} has {len(program.inputs)} inputs; an elementwise kernel takes {MAX_INPUTS}"
             )
         self.program, self.type = program, type_char
-        self.suffix = {"f": "f32", "d": "f64", "?": "bool"}[type_char]
+        self.suffix = {"f": "f32", "d": "f64", "l": "i64", "?": "bool"}[type_char]
         self.name = f"{program.name}_{self.suffix}"
         self.in_types = "".join("?" if kind == "bool" else type_char for kind in program.kinds)
         self.out_type = "?" if program.is_bool else type_char
+        self.real = {"f": "float", "d": "double", "l": "int64_t", "?": "uint8_t"}[type_char]
 
     @property
     def cost(self) -> int:
@@ -69,7 +97,8 @@ class Kernel:
     @property
     def masks(self) -> bool:
         """Whether it only chooses an input or not, so that gcc loads it under a mask."""
-        chosen, used = set(), set()
+        chosen: set[Any] = set()
+        used: set[Any] = set()
         for st in self.program.statements:
             chosen.update(st.operands[1:] if st.op == "where" else ())
             used.update(st.operands[:1] if st.op == "where" else st.operands)
@@ -81,8 +110,11 @@ class Kernel:
 
     def source(self) -> str:
         """The C function."""
-        real = "float" if self.type == "f" else "double"
-        lines, result = c_lines(self.program, "f32" if self.type == "f" else "f64")
+        real = self.real
+        whole = self.type == "l" or (self.type == "?" and "number" in self.program.kinds)
+        lines, result = (
+            whole_lines(self.program) if whole else c_lines(self.program, "f32" if self.type == "f" else "f64")
+        )
         inputs, params = self.program.inputs, self.program.params
         types = [("uint8_t" if t == "?" else real) for t in self.in_types]
         out = "uint8_t" if self.out_type == "?" else real
@@ -113,15 +145,17 @@ class Kernel:
         """The row of the table."""
         names = f'"{self.name}", "{self.program.name}", "{self.program.digest}"'
         counts = f"'{self.type}', {len(self.in_types)}, {len(self.program.params)}"
-        return f"    {{{names}, {counts}, \"{self.in_types}\", '{self.out_type}', {self.cost}, {int(self.masks)}, map_{self.name}}},"
+        types = f"\"{self.in_types}\", '{self.out_type}'"
+        return f"    {{{names}, {counts}, {types}, {self.cost}, {int(self.masks)}, map_{self.name}}},"
 
 
 def kernels(programs: Iterable[Program]) -> list[Kernel]:
-    """Both floating types of every program; one kernel for a program of conditions alone."""
+    """Both floating types of every program, of some int64 and bool; one kernel for a program of conditions alone."""
     found: dict[str, Kernel] = {}
     for program in programs:
         conditions_only = program.is_bool and all(kind == "bool" for kind in program.kinds)
-        for type_char in "?" if conditions_only else "fd":
+        more = "l" * (program.name in WHOLE) + "?" * (program.name in TRUTHS)
+        for type_char in "?" if conditions_only else "fd" + more:
             kernel = Kernel(program, type_char)
             if kernel.name in found:
                 raise ValueError(f"two elementwise programs are named {program.name!r}; name each one differently")
@@ -142,7 +176,7 @@ class Printed(Protocol):
 def files_of(rows: Sequence[Printed], what: str) -> dict[str, str]:
     """File name to C text: the kernels of `what` ("map") in two files by their type, and the table of them all."""
     files = {}
-    for suffix, types in (("f32", "f"), ("f64", "d?")):
+    for suffix, types in (("f32", "f"), ("f64", "dl?")):
         mine = [k for k in rows if k.type in types]
         files[f"{what}s_{suffix}.c"] = "\n".join(
             [NOTE + '#include "../kernel.h"\n#include "../simd_math.h"\n']

@@ -4,7 +4,7 @@
 
 #include "module.h"
 
-#include "pick.h"
+#include "gather.h"
 
 /* args: an array, axes, keepdims; `kind` as in kernels.h. */
 PyObject *reduce_axes(PyObject *const *args, Py_ssize_t nargs, int kind, int mean, const char *name);
@@ -21,17 +21,45 @@ PyObject *py_cross_entropy_backward(PyObject *module, PyObject *const *args, Py_
 /* a @ b + bias, of matrices or stacks of them; those of `turned` factors are transposed. */
 PyObject *gemm_product(PyObject *a, int turn_a, PyObject *b, int turn_b, PyObject *bias_or_none);
 
-/* Those of module_pick.c and module_order.c; the last is empty. */
+/* Between float32 and the half types; NotImplemented for any others. */
+PyObject *half_converted(PyObject *array, PyArray_Descr *to);
+
+/* An array, axes and keepdims, of small arrays of int64 in row-major order; NotImplemented for others. */
+enum { INT64_SUM, INT64_MAXIMUM, INT64_MINIMUM };
+PyObject *reduce_int64(PyObject *const *args, int what);
+
+/* The index of the greatest or least item: an array, an axis, keepdims (module_reduce.c). */
+PyObject *argument_along(PyObject *const *args, Py_ssize_t nargs, int kind, const char *name);
+
+#define ENTERS(name) PyObject *enter_##name(PyObject *module, PyObject *const *args, Py_ssize_t count);
+ENTERS(cast)
+ENTERS(cast_backward)
+ENTERS(all)
+ENTERS(any)
+ENTERS(count_nonzero)
+ENTERS(max_dim)
+ENTERS(min_dim)
+ENTERS(sort)
+ENTERS(topk)
+ENTERS(kthvalue)
+ENTERS(median)
+ENTERS(mode)
+ENTERS(picked_backward)
+
+/* Entries in files of their own, each table with an empty one at its end. */
+extern PyMethodDef moment_entries[];
+
+/* Those of module_gather.c and module_order.c; the last is empty. */
 extern PyMethodDef pick_entries[], order_entries[];
 
-/* Whether an object is an array in one piece of a type that the entries of module_pick.c take; such a one of float32 or
+/* Whether an object is an array in one piece of a type that the entries of module_gather.c take; such a one of float32 or
    float64; such a one of int64. */
 int pickable(PyObject *object);
 int real_in_one_piece(PyObject *object);
 int is_index(PyObject *object);
 
 /* An uninitialised array of a's type; sizes multiplied; the ints of a tuple (their number, -1 where they are not plain); an
-   exact int, 0 where it is none. */
+   exact int, 0 where it is none. `to` has PICK_AXES places. */
 PyObject *array_like(PyArrayObject *a, int ndim, const npy_intp *shape);
 npy_intp sizes_product(const npy_intp *shape, int from, int to);
 int ints_in(PyObject *object, npy_intp *to);

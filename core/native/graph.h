@@ -21,7 +21,7 @@ typedef struct {
     PyObject *sum_to;                 /* (array, shape, kind): summed over what was stretched */
     /* names */
     PyObject *observers, *active, *enabled, *version, *boolean, *shape, *steps, *freed, *batch, *device, *dtype, *undo,
-        *rule, *view_version, *cpu_name, *no_grad, *codes, *numpy_name;
+        *rule, *view_version, *cpu_name, *no_grad, *codes, *numpy_name, *input, *out;
 } lent_objects;
 
 extern lent_objects lent;
@@ -118,6 +118,9 @@ PyObject *quick_backward(PyObject *const *args, Py_ssize_t count, PyObject *name
 
 /* What an elementwise op's Hot gives; NULL without an exception where a call is not for it (module_hot.c). */
 PyObject *hot_try(PyObject *hot, PyObject *const *args, Py_ssize_t count);
+
+/* The same of a call with keywords. */
+PyObject *hot_named(PyObject *hot, PyObject *const *args, size_t nargsf, PyObject *keywords);
 extern PyTypeObject Hot_Type;
 
 /* The same written into the first operand, where nothing is recorded. 1 done, 0 not for it, -1 on an error. */

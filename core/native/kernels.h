@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 enum { REDUCE_SUM, REDUCE_MAX, REDUCE_MIN };
+enum { MOMENT_VAR, MOMENT_STD, MOMENT_NORM, MOMENT_ABS, MOMENT_LOGSUMEXP, MOMENT_PROD };
 enum { HISTOGRAM_BINS = 64, HISTOGRAM_LOW = -40 };
 
 /* Over the finite items; min > max when there is none. */
@@ -86,6 +87,11 @@ typedef struct {
     int reduce_##S(int kind, const T *x, T *y, ptrdiff_t outer, ptrdiff_t n, ptrdiff_t inner);                         \
     /* index (outer, inner) of the first largest (or smallest) item; NaN counts as beyond all others */                \
     void argreduce_##S(int kind, const T *x, int64_t *index, ptrdiff_t outer, ptrdiff_t n, ptrdiff_t inner);           \
+    /* y (outer, inner) of x (outer, n, inner), none of them 0; free: what a sum of squares is divided by. The      \
+       products' way back is for items that are not 0. false without memory */                                        \
+    int moment_forward_##S(int kind, const T *x, T *y, ptrdiff_t outer, ptrdiff_t n, ptrdiff_t inner, double free);    \
+    int moment_backward_##S(int kind, const T *g, const T *x, const T *y, T *gx, ptrdiff_t outer, ptrdiff_t n,         \
+                            ptrdiff_t inner, double free);                                                             \
     int value_stats_##S(const T *x, ptrdiff_t n, value_stats *stats);                                                  \
     int all_finite_##S(const T *x, ptrdiff_t n);                                                                       \
     /* sums[0] of (after - before)^2, sums[1] of before^2 */                                                           \

@@ -19,7 +19,7 @@
    however many threads there are. */
 enum { BLOCK = 1024, WIDEST = 8, SHORT = 32, PIECE = 64, PART = 256, AHEAD = 512 };
 
-static ptrdiff_t item_size(char type) { return type == 'f' ? 4 : type == 'd' ? 8 : 1; }
+static ptrdiff_t item_size(char type) { return type == 'f' ? 4 : type == '?' ? 1 : 8; }
 
 #define COPY_STRIDED(TYPE)                                                                                     \
     do {                                                                                                       \

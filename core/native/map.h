@@ -14,9 +14,9 @@ typedef struct {
     const char *name; /* "tanh_f32" */
     const char *op;   /* "tanh" */
     const char *digest; /* of the program it was printed from */
-    char type;        /* 'f' or 'd': the floating type of the kernel */
+    char type;        /* of the kernel's numbers: 'f', 'd', 'l' (int64) or '?' */
     int n_in, n_params;
-    char in_types[MAP_MAX_IN + 1]; /* NumPy's characters: 'f', 'd', '?' */
+    char in_types[MAP_MAX_IN + 1]; /* NumPy's characters: 'f', 'd', 'l', '?' */
     char out_type;
     int cost; /* of one item, as parallel_for counts work */
     int masks; /* whether it chooses between inputs: loads under a mask, which processors do not foresee */

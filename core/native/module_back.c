@@ -1,6 +1,6 @@
 /* One step back through a structured op: its row of gradients, or its vjps run as ops on tensors. Plain nodes alone:
-   one output, of float32 or float64 on the CPU, nobody listening; None for any other, which core.autograd.vjp takes. */
-#include "graph.h"
+   gradients of float32 or float64 on the CPU, nobody listening; None for any other, which core.autograd.vjp takes. */
+#include "results.h"
 
 #include <stddef.h>
 
@@ -11,13 +11,27 @@ enum { FROM_PARAMS = 253, FROM_NEEDS = 254, FROM_G = 255 };
 
 static PyObject *name_back;
 
-/* An array that a vjp sees, as a tensor of the node's kind; 1 where Python must make it, -1 on an error. */
-static int as_tensor(Node *node, PyArrayObject *g, PyObject *value, PyObject *storage, PyObject **out) {
-    if (!PyArray_CheckExact(value) || PyArray_DESCR((PyArrayObject *)value) != PyArray_DESCR(g)) return 1;
-    Tensor *t = tensor_over(Py_NewRef(value), node->kind);
+/* An array that a vjp sees, as a tensor; 1 where Python must make it, -1 on an error. */
+static int as_tensor(PyObject *value, PyObject *storage, PyObject **out) {
+    PyObject *kind = PyArray_CheckExact(value) ? kind_of_array((PyArrayObject *)value) : NULL;
+    if (!kind) return 1;
+    Tensor *t = tensor_over(Py_NewRef(value), kind);
     if (!t) return -1;
     if (storage) Py_SETREF(t->storage, Py_NewRef(storage));
     *out = (PyObject *)t;
+    return 0;
+}
+
+/* The gradient as a vjp sees it: a tensor, or a tuple with one for each output. */
+static int gradient_as_tensors(PyObject *g, PyObject **out) {
+    if (!PyTuple_Check(g)) return as_tensor(g, NULL, out);
+    if (!(*out = PyTuple_New(PyTuple_GET_SIZE(g)))) return -1;
+    for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(g); k++) {
+        PyObject *one = NULL, *array = PyTuple_GET_ITEM(g, k);
+        int failed = array == Py_None ? 0 : as_tensor(array, NULL, &one);
+        if (failed) return failed;
+        PyTuple_SET_ITEM(*out, k, one ? one : Py_NewRef(Py_None));
+    }
     return 0;
 }
 
@@ -37,8 +51,10 @@ static int gather(Node *node, PyObject *g, PyObject *needs, PyObject *names, PyO
             if (!value) return PyErr_Occurred() ? -1 : 1;
             args[k] = Py_NewRef(value);
         } else if (from == FROM_G) {
+            int failed = 0;
             if (!tensors) args[k] = Py_NewRef(g);
-            else if (as_tensor(node, (PyArrayObject *)g, g, NULL, &args[k])) return -1;
+            else failed = gradient_as_tensors(g, &args[k]);
+            if (failed) return failed;
         } else {
             if (from >= PyTuple_GET_SIZE(node->saved)) return 1;
             PyObject *value = PyTuple_GET_ITEM(node->saved, from);
@@ -50,7 +66,7 @@ static int gather(Node *node, PyObject *g, PyObject *needs, PyObject *names, PyO
                 continue;
             }
             if (from >= PyTuple_GET_SIZE(node->storages)) return 1;
-            int failed = as_tensor(node, (PyArrayObject *)g, value, PyTuple_GET_ITEM(node->storages, from), &args[k]);
+            int failed = as_tensor(value, PyTuple_GET_ITEM(node->storages, from), &args[k]);
             if (failed) return failed;
         }
     }
@@ -160,30 +176,76 @@ int holds_arrays(PyObject *value) {
     return 0;
 }
 
+/* The NumPy dtype of a kind (borrowed: the dtype holds it), NULL on an error. */
+static PyArray_Descr *descr_of(PyObject *kind) {
+    PyObject *dtype = PyObject_GetAttr(kind, lent.dtype), *descr = dtype ? PyObject_GetAttr(dtype, lent.numpy_name) : NULL;
+    Py_XDECREF(dtype);
+    Py_XDECREF(descr);
+    return (PyArray_Descr *)descr;
+}
+
+static PyObject *zeros_of(PyObject *shape, PyArray_Descr *descr) {
+    npy_intp sizes[NPY_MAXDIMS];
+    for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(shape); k++) {
+        sizes[k] = PyLong_AsSsize_t(PyTuple_GET_ITEM(shape, k));
+        if (sizes[k] < 0) return NULL;
+    }
+    Py_INCREF(descr);
+    PyObject *zeros = new_array_of(descr, (int)PyTuple_GET_SIZE(shape), sizes, NULL);
+    if (zeros) memset(PyArray_DATA((PyArrayObject *)zeros), 0, (size_t)PyArray_NBYTES((PyArrayObject *)zeros));
+    return zeros;
+}
+
+/* What arrived for the outputs of a node as a tuple: zeros where nothing came, None for outputs that have no gradient.
+   NULL without an exception where one is not plainly of the node's dtype. */
+static PyObject *of_outputs(Node *node, PyObject *slots, PyArray_Descr *descr) {
+    PyObject *meta = node->out_meta, *all = NULL;
+    if (!PyTuple_Check(meta) || PyTuple_GET_SIZE(meta) != PyList_GET_SIZE(slots)) return NULL;
+    all = PyTuple_New(PyTuple_GET_SIZE(meta));
+    for (Py_ssize_t k = 0; all && k < PyTuple_GET_SIZE(meta); k++) {
+        PyObject *came = PyList_GET_ITEM(slots, k), *one = NULL;
+        PyArray_Descr *own = descr_of(PyTuple_GET_ITEM(PyTuple_GET_ITEM(meta, k), 1));
+        if (!own) {
+        } else if (came != Py_None) {
+            int same = own == descr && PyArray_CheckExact(came) && PyArray_DESCR((PyArrayObject *)came) == descr;
+            one = same ? Py_NewRef(came) : NULL;
+        } else if (PyTypeNum_ISBOOL(own->type_num) || PyTypeNum_ISINTEGER(own->type_num)) {
+            one = Py_NewRef(Py_None);
+        } else if (own == descr) {
+            one = zeros_of(PyTuple_GET_ITEM(PyTuple_GET_ITEM(meta, k), 0), descr);
+        }
+        if (one) PyTuple_SET_ITEM(all, k, one);
+        else Py_CLEAR(all);
+    }
+    return all;
+}
+
 PyObject *step_back_of(Node *node, PyObject *g, int (*before)(void *), void *context) {
-    if (node->special || face_casting() || !PyArray_CheckExact(g)) return NULL;
-    int type = PyArray_TYPE((PyArrayObject *)g);
-    if (type != NPY_FLOAT && type != NPY_DOUBLE) return NULL;
+    const int many = PyList_Check(g); /* of an op with several outputs */
+    if (node->special || face_casting() || !(many || PyArray_CheckExact(g)) || many != (node->out_meta != Py_None))
+        return NULL;
+    PyArray_Descr *descr = descr_of(node->kind);
+    if (!descr) return NULL;
+    if ((descr->type_num != NPY_FLOAT && descr->type_num != NPY_DOUBLE) ||
+        (!many && PyArray_DESCR((PyArrayObject *)g) != descr))
+        return NULL;
     PyObject *back = PyObject_GetAttr(node->op, name_back);
     if (!back) {
         if (PyErr_ExceptionMatches(PyExc_AttributeError)) PyErr_Clear();
         return NULL;
     }
-    PyObject *dtypes = PyTuple_Check(back) ? PyObject_GetAttr(node->kind, lent.dtype) : NULL;
-    PyObject *descr = dtypes ? PyObject_GetAttr(dtypes, lent.numpy_name) : NULL;
-    Py_XDECREF(dtypes);
-    Py_XDECREF(descr); /* the dtype holds it */
-    int usable = descr == (PyObject *)PyArray_DESCR((PyArrayObject *)g) ? as_saved(node) : 0;
-    PyObject *needs = NULL, *results = NULL;
-    if (usable > 0) {
+    PyObject *needs = NULL, *results = NULL, *given = NULL;
+    if (PyTuple_Check(back) && as_saved(node) > 0) {
         Py_ssize_t edges = PyTuple_GET_SIZE(node->edges);
-        needs = PyTuple_New(edges);
+        given = many ? of_outputs(node, g, descr) : Py_NewRef(g);
+        needs = given ? PyTuple_New(edges) : NULL;
         for (Py_ssize_t k = 0; needs && k < edges; k++)
             PyTuple_SET_ITEM(needs, k, Py_NewRef(PyTuple_GET_ITEM(node->edges, k) == Py_None ? Py_False : Py_True));
-        if (needs) results = gradients(node, g, needs, back, (Before){before, context});
+        if (needs) results = gradients(node, given, needs, back, (Before){before, context});
         if (results && PyTuple_GET_SIZE(results) < edges) Py_CLEAR(results);
     }
     Py_XDECREF(needs);
+    Py_XDECREF(given);
     Py_DECREF(back);
     return results;
 }

@@ -34,16 +34,31 @@ static int is_last(PyObject *dim, PyObject *array) {
 
 /* -- reductions ------------------------------------------------------------------------------------------------------ */
 
-#define REDUCTION(name, kind, mean, needs_items)                                                          \
+#define REDUCTION(name, kind, mean, needs_items, of_int64)                                                \
     static PyObject *enter_##name(PyObject *m, PyObject *const *args, Py_ssize_t n) {                     \
+        if (of_int64 >= 0 && n == 3 && one_real(args, 1) < 0) return reduce_int64(args, of_int64);        \
         if (n != 3 || one_real(args, 1) < 0 || (needs_items && !PyArray_SIZE((PyArrayObject *)args[0]))) \
             Py_RETURN_NOTIMPLEMENTED;                                                                     \
         return reduce_axes(args, n, kind, mean, #name);                                                   \
     }
-REDUCTION(sum, REDUCE_SUM, 0, 0)
-REDUCTION(mean, REDUCE_SUM, 1, 0)
-REDUCTION(amax, REDUCE_MAX, 0, 1)
-REDUCTION(amin, REDUCE_MIN, 0, 1)
+REDUCTION(sum, REDUCE_SUM, 0, 0, INT64_SUM)
+REDUCTION(mean, REDUCE_SUM, 1, 0, -1)
+REDUCTION(amax, REDUCE_MAX, 0, 1, INT64_MAXIMUM)
+REDUCTION(amin, REDUCE_MIN, 0, 1, INT64_MINIMUM)
+
+/* x, dim, keepdim */
+static PyObject *place(PyObject *const *args, Py_ssize_t n, int kind, const char *name) {
+    if (n != 3 || one_real(args, 1) < 0 || !axes_of(args[0]) || !PyArray_SIZE((PyArrayObject *)args[0]) ||
+        !PyLong_CheckExact(args[1]))
+        Py_RETURN_NOTIMPLEMENTED;
+    return argument_along(args, n, kind, name);
+}
+static PyObject *enter_argmax(PyObject *m, PyObject *const *args, Py_ssize_t n) {
+    return place(args, n, REDUCE_MAX, "argmax");
+}
+static PyObject *enter_argmin(PyObject *m, PyObject *const *args, Py_ssize_t n) {
+    return place(args, n, REDUCE_MIN, "argmin");
+}
 
 enum { SPREAD_MOST = 4096, SPREAD_AXES = 16 }; /* items: larger ones are views in the row in Python */
 
@@ -240,6 +255,27 @@ static PyMethodDef entries[] = {
     ENTRY("mean.backward", mean_backward),
     ENTRY("amax", amax),
     ENTRY("amin", amin),
+    ENTRY("argmax", argmax),
+    ENTRY("argmin", argmin),
+    ENTRY("all", all),
+    ENTRY("any", any),
+    ENTRY("count_nonzero", count_nonzero),
+    ENTRY("cast", cast),
+    ENTRY("cast.backward", cast_backward),
+    ENTRY("max_dim", max_dim),
+    ENTRY("max_dim.backward", picked_backward),
+    ENTRY("min_dim", min_dim),
+    ENTRY("min_dim.backward", picked_backward),
+    ENTRY("sort", sort),
+    ENTRY("sort.backward", picked_backward),
+    ENTRY("topk", topk),
+    ENTRY("topk.backward", picked_backward),
+    ENTRY("kthvalue", kthvalue),
+    ENTRY("kthvalue.backward", picked_backward),
+    ENTRY("median", median),
+    ENTRY("median.backward", picked_backward),
+    ENTRY("mode", mode),
+    ENTRY("mode.backward", picked_backward),
     ENTRY("softmax", softmax),
     ENTRY("softmax.backward", softmax_backward),
     ENTRY("log_softmax", log_softmax),
@@ -254,20 +290,15 @@ static PyMethodDef entries[] = {
     ENTRY("linear.backward", linear_backward),
     {0},
 };
-
-static int add_entries(PyObject *found, PyMethodDef *table) {
-    int failed = 0;
-    for (; table->ml_name && !failed; table++) {
-        PyObject *entry = PyCFunction_New(table, NULL);
-        failed = !entry || PyDict_SetItemString(found, table->ml_name, entry) < 0;
-        Py_XDECREF(entry);
-    }
-    return failed ? -1 : 0;
-}
+static PyMethodDef *const tables[] = {entries, moment_entries, pick_entries, order_entries};
 
 PyObject *make_entries(void) {
     PyObject *found = PyDict_New();
-    if (found && (add_entries(found, entries) < 0 || add_entries(found, pick_entries) < 0 ||
-                  add_entries(found, order_entries) < 0)) Py_CLEAR(found);
+    for (size_t t = 0; t < sizeof tables / sizeof *tables; t++)
+        for (PyMethodDef *row = tables[t]; found && row->ml_name; row++) {
+            PyObject *entry = PyCFunction_New(row, NULL);
+            if (!entry || PyDict_SetItemString(found, row->ml_name, entry) < 0) Py_CLEAR(found);
+            Py_XDECREF(entry);
+        }
     return found;
 }

@@ -23,8 +23,8 @@ int face_casting(void) { return casting; }
 
 static PyObject *face_call(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject *names) {
     Face *self = (Face *)callable;
-    if (self->hot && !casting && !names) {
-        PyObject *result = hot_try(self->hot, args, PyVectorcall_NARGS(nargsf));
+    if (self->hot && !casting) {
+        PyObject *result = hot_named(self->hot, args, nargsf, names);
         if (result || PyErr_Occurred()) return result;
     }
     if (self->front >= 0 && !casting) {
@@ -153,6 +153,8 @@ static PyObject *has_front(PyObject *module, PyObject *const *args, Py_ssize_t c
 }
 
 static PyMethodDef module_methods[] = {
+    {"choose_among", (PyCFunction)(void (*)(void))choose_among, METH_FASTCALL,
+     "choose_among(name, *hots)\n--\n\nLend what the front of a function chooses among; False where it has none."},
     {"has_front", (PyCFunction)(void (*)(void))has_front, METH_FASTCALL,
      "has_front(op, name)\n--\n\nWhether a Face of the function `name`, built on `op`, need not always call it."},
     {"set_casting", set_casting, METH_O,

@@ -338,11 +338,11 @@ int graph_setup(PyObject *module) {
     PyObject **names[] = {&lent.observers, &lent.active, &lent.enabled, &lent.version, &lent.boolean, &lent.shape,
                           &lent.steps,     &lent.freed,  &lent.batch,   &lent.device,  &lent.dtype,   &lent.undo,
                           &lent.rule,      &lent.view_version, &lent.cpu_name, &lent.no_grad, &lent.codes,
-                          &lent.numpy_name};
+                          &lent.numpy_name, &lent.input, &lent.out};
     const char *texts[] = {"observers", "active", "enabled", "version", "boolean",       "shape", "steps", "freed", "batch",
                            "device",    "dtype",  "_undo",   "_rule",   "_view_version", "cpu",   "no_grad", "codes",
-                           "numpy"};
-    for (int k = 0; k < 18; k++)
+                           "numpy", "input", "out"};
+    for (int k = 0; k < 20; k++)
         if (!(*names[k] = PyUnicode_InternFromString(texts[k]))) return -1;
     if (fields_setup(module) < 0 || hot_setup(module) < 0 || operators_setup(module) < 0 || operate_setup(module) < 0 || back_setup(module) < 0 ||
         walk_setup(module) < 0 || write_setup(module) < 0)

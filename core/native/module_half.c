@@ -1,5 +1,5 @@
 /* The conversions of half types and the unscaling of gradients as Python functions. */
-#include "module.h"
+#include "entries.h"
 
 #include <stdlib.h>
 
@@ -70,6 +70,16 @@ static PyObject *narrow(PyObject *module, PyObject *const *args, Py_ssize_t coun
     }
     Py_XDECREF(array);
     return out;
+}
+
+PyObject *half_converted(PyObject *array, PyArray_Descr *to) {
+    const int bfloat = bfloat16 && to->type_num == bfloat16->type_num, type = PyArray_TYPE((PyArrayObject *)array);
+    if (type == NPY_FLOAT && (bfloat || to->type_num == NPY_HALF)) {
+        PyObject *args[] = {array, bfloat ? Py_True : Py_False};
+        return narrow(NULL, args, 2);
+    }
+    if (to->type_num == NPY_FLOAT && is_half((PyArrayObject *)array)) return widen(NULL, array);
+    Py_RETURN_NOTIMPLEMENTED;
 }
 
 /* A bfloat16 array of at least two axes whose strides are whole items; -1 with an error for another. */

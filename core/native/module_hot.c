@@ -1,32 +1,44 @@
-/* `Hot`: an elementwise op of one or two operands on its commonest path: tensors of one floating kind on the CPU (or one
-   and a number), nobody observing. It gives None for anything else, which core.dispatch then does in full. */
+/* `Hot`: an elementwise op on its commonest path: tensors of one kind (and numbers, and conditions), its parameters plain
+   numbers, nobody observing. It gives None for anything else, which core.dispatch then does in full. */
 #include "graph.h"
 
 #include <stddef.h>
+
+enum { MOST_INPUTS = 7, MOST_PARAMS = 8, MOST = MOST_INPUTS + MOST_PARAMS };
 
 typedef struct {
     PyObject_HEAD
     vectorcallfunc vectorcall;
     PyObject *op, *kernels, *layout;
-    PyObject *kind, *kernel; /* the last kind that was asked for (borrowed) and its kernel */
-    PyObject *layouts[4]; /* by the operands that need a gradient: bytes, what each slot saves */
-    char recorded, boolean;
+    PyObject *names;    /* of the inputs and the parameters, as they are given by name */
+    PyObject *defaults; /* the parameters', as floats */
+    PyObject *kind, *truth, *kernel; /* the last kind that was asked for, that of its conditions (both borrowed: kinds live
+                                        as long as the process), and its kernel */
+    PyObject **layouts; /* by the inputs that need a gradient, as bits: bytes, what each slot saves */
+    unsigned bools;     /* the inputs that are conditions, as bits; 0 where all are */
+    char inputs, params, recorded, boolean;
 } Hot;
 
-enum { SAVES_X, SAVES_Y, SAVES_OUTPUT, SAVES_NOTHING };
+/* What a slot saves, where it is no input. */
+enum { SAVES_OUTPUT = 254, SAVES_NOTHING = 255 };
 
-static int save(Node *node, PyObject *layout, Tensor *a, Tensor *b, PyObject *x, PyObject *y, PyObject *array) {
+/* A call that is under way: its tensors (NULL where a number stands), what the kernel is given, the parameters as a node
+   keeps them. */
+typedef struct {
+    Tensor *tensors[MOST_INPUTS];
+    PyObject *values[MOST], *params;
+} Call;
+
+static int save(Hot *self, Node *node, PyObject *layout, const Call *call, PyObject *array) {
     Py_ssize_t count = PyBytes_GET_SIZE(layout);
-    const char *what = PyBytes_AS_STRING(layout);
+    const unsigned char *what = (const unsigned char *)PyBytes_AS_STRING(layout);
     PyObject *saved = PyTuple_New(count), *storages = PyTuple_New(count);
     int written = 0;
     if (!saved || !storages) goto fail;
     for (Py_ssize_t k = 0; k < count; k++) {
-        PyObject *value = Py_None, *storage = NULL;
-        if (what[k] == SAVES_X) value = x;
-        if (what[k] == SAVES_Y) value = y;
-        if (what[k] == SAVES_OUTPUT) value = array;
-        Tensor *from = what[k] == SAVES_X ? a : what[k] == SAVES_Y ? b : NULL;
+        const int input = what[k] < self->inputs;
+        PyObject *value = input ? call->values[what[k]] : what[k] == SAVES_OUTPUT ? array : Py_None, *storage = NULL;
+        Tensor *from = input ? call->tensors[what[k]] : NULL;
         if (from) {
             storage = storage_for(from);
             if (!storage) goto fail;
@@ -60,43 +72,58 @@ static int same_shape(PyObject *x, PyObject *y) {
     return PyArray_NDIM(a) == PyArray_NDIM(b) && PyArray_CompareLists(PyArray_DIMS(a), PyArray_DIMS(b), PyArray_NDIM(a));
 }
 
+/* The shapes of the inputs, noted where one was stretched; a number fits. -1 on an error. */
+static int note_shapes(Hot *self, Node *node, const Call *call, PyObject *array) {
+    int fit = 1;
+    for (int k = 0; k < self->inputs && fit > 0; k++)
+        if (call->tensors[k]) fit = same_shape(call->values[k], array);
+    if (fit) return fit < 0 ? -1 : 0;
+    PyObject *shapes = PyTuple_New(self->inputs);
+    for (int k = 0; shapes && k < self->inputs; k++) {
+        PyObject *shape = call->tensors[k] ? PyObject_GetAttr(call->values[k], lent.shape) : Py_NewRef(Py_None);
+        if (shape) PyTuple_SET_ITEM(shapes, k, shape);
+        else Py_CLEAR(shapes);
+    }
+    if (!shapes) return -1;
+    Py_SETREF(node->in_shapes, shapes);
+    return 0;
+}
+
+/* The layout of a node's slots when the inputs of `mask` need a gradient (borrowed): None where it is not for this path. */
+static PyObject *layout_for(Hot *self, unsigned mask) {
+    if (!self->layouts[mask]) self->layouts[mask] = PyObject_CallFunction(self->layout, "I", mask);
+    return self->layouts[mask];
+}
+
 /* Tie `out` to a new node. 0, or -1 on an error; 1 when this is not the path for it. */
-static int record(Hot *self, Tensor *out, Tensor *a, Tensor *b, PyObject *x, PyObject *y) {
-    int mask = (a && a->requires_grad ? 1 : 0) | (b && b->requires_grad ? 2 : 0);
+static int record(Hot *self, Tensor *out, const Call *call, unsigned mask, int numbered) {
     int busy = saving_now();
     if (busy) return busy;
-    PyObject *layout = self->layouts[mask];
-    if (!layout) {
-        layout = PyObject_CallFunction(self->layout, "i", mask);
-        if (!layout) return -1;
-        self->layouts[mask] = layout;
-    }
+    PyObject *layout = layout_for(self, mask);
+    if (!layout) return -1;
     if (layout == Py_None) return 1;
     Node *node = node_made();
     if (!node) return -1;
-    PyObject *e = !a || !a->requires_grad ? Py_None : a->node != Py_None ? a->node : (PyObject *)a;
-    PyObject *f = !b || !b->requires_grad ? Py_None : b->node != Py_None ? b->node : (PyObject *)b;
-    PyObject *edges = y ? PyTuple_Pack(2, e, f) : PyTuple_Pack(1, e);
+    PyObject *edges = PyTuple_New(self->inputs);
     if (!edges) goto fail;
-    if (node_record(node, edges, self->op, out->kind, NULL) < 0) goto fail;
-    if ((a && a->nr) || (b && b->nr)) {
-        Py_ssize_t first = a ? a->nr : 0;
-        PyObject *nrs = y ? Py_BuildValue("(nn)", first, b ? b->nr : 0) : Py_BuildValue("(n)", first);
+    for (int k = 0; k < self->inputs; k++) {
+        Tensor *t = call->tensors[k];
+        PyObject *e = !(mask >> k & 1) ? Py_None : t->node != Py_None ? t->node : (PyObject *)t;
+        PyTuple_SET_ITEM(edges, k, Py_NewRef(e));
+    }
+    if (node_record(node, edges, self->op, out->kind, call->params) < 0) goto fail;
+    if (numbered) {
+        PyObject *nrs = PyTuple_New(self->inputs);
         if (!nrs) goto fail;
         Py_SETREF(node->nrs, nrs);
+        for (int k = 0; k < self->inputs; k++) {
+            PyObject *nr = PyLong_FromSsize_t(mask >> k & 1 ? call->tensors[k]->nr : 0);
+            if (!nr) goto fail;
+            PyTuple_SET_ITEM(nrs, k, nr);
+        }
     }
-    if (PyBytes_GET_SIZE(layout) && save(node, layout, a, b, x, y, out->array) < 0) goto fail;
-    const int both = a && b; /* a number fits */
-    int first_fits = both ? same_shape(x, out->array) : 1, second_fits = both ? same_shape(y, out->array) : 1;
-    if (first_fits < 0 || second_fits < 0) goto fail;
-    if (!first_fits || !second_fits) {
-        PyObject *first = PyObject_GetAttr(x, lent.shape), *second = PyObject_GetAttr(y, lent.shape);
-        PyObject *shapes = first && second ? PyTuple_Pack(2, first, second) : NULL;
-        Py_XDECREF(first);
-        Py_XDECREF(second);
-        if (!shapes) goto fail;
-        Py_SETREF(node->in_shapes, shapes);
-    }
+    if (PyBytes_GET_SIZE(layout) && save(self, node, layout, call, out->array) < 0) goto fail;
+    if (note_shapes(self, node, call, out->array) < 0) goto fail;
     tie(out, node);
     return 0;
 fail:
@@ -104,53 +131,99 @@ fail:
     return -1;
 }
 
-/* The kernel for a kind (borrowed); NULL where there is none, or on an error. Kinds live as long as the process. */
+/* The kernel for a kind (borrowed); NULL where there is none, or on an error. */
 static PyObject *kernel_for(Hot *self, PyObject *kind) {
     if (kind != self->kind) {
         PyObject *found = PyDict_GetItemWithError(self->kernels, kind);
-        if (!found) return NULL;
+        PyObject *truth = found ? PyObject_GetAttr(kind, lent.boolean) : NULL;
+        if (!truth) return NULL;
+        Py_DECREF(truth);
         self->kind = kind;
+        self->truth = truth;
         Py_XSETREF(self->kernel, Py_NewRef(found));
     }
     return self->kernel;
 }
 
-/* What a kernel takes of an operand (borrowed): a tensor's array, which is noted in *tensor, or a number. */
-static PyObject *operand(PyObject *given, Tensor **tensor) {
-    *tensor = is_tensor(given) ? (Tensor *)given : NULL;
-    if (*tensor) return (*tensor)->array;
-    return PyFloat_CheckExact(given) || PyLong_CheckExact(given) ? given : NULL;
+/* Whether a number beside an array leaves its kind as it is: none does beside bools, and a floating one not beside whole
+   numbers. */
+static int number_fits(PyObject *number, PyObject *array) {
+    if (!PyArray_Check(array)) return 1; /* a GPU's: of floating kinds alone are there kernels here */
+    const int type = PyArray_TYPE((PyArrayObject *)array);
+    return !PyTypeNum_ISBOOL(type) && (!PyTypeNum_ISINTEGER(type) || PyLong_CheckExact(number));
 }
 
-PyObject *hot_try(PyObject *hot, PyObject *const *args, Py_ssize_t count) {
-    Hot *self = (Hot *)hot;
-    if (count < 1 || count > 2 || !lent.tensor_type) return NULL;
-    Tensor *a = NULL, *b = NULL;
-    PyObject *operands[2] = {operand(args[0], &a), count == 2 ? operand(args[1], &b) : NULL};
-    if (!operands[0] || (count == 2 && !operands[1]) || (a && b ? a->kind != b->kind : !a && !b)) return NULL;
-    PyObject *of = a ? a->kind : b->kind;
-    PyObject *kernel = kernel_for(self, of);
-    if (!kernel || observed_now()) return NULL;
-    PyObject *array = Py_IS_TYPE(kernel, &Map_Type) ? map_vectorcall(kernel, operands, (size_t)count, NULL)
-                                                    : PyObject_Vectorcall(kernel, operands, (size_t)count, NULL);
+/* The inputs of a call and their kind (borrowed); NULL where it is not for this path. */
+static PyObject *read_inputs(Hot *self, PyObject *const *args, Call *call) {
+    Tensor *first = NULL;
+    unsigned numbers = 0;
+    for (int k = 0; k < self->inputs; k++) {
+        Tensor *t = call->tensors[k] = is_tensor(args[k]) ? (Tensor *)args[k] : NULL;
+        call->values[k] = t ? t->array : args[k];
+        const int condition = self->bools >> k & 1;
+        if (!t) {
+            if (condition || !(PyFloat_CheckExact(args[k]) || PyLong_CheckExact(args[k]))) return NULL;
+            numbers |= 1u << k;
+        } else if (!condition) {
+            if (!first) first = t;
+            else if (t->kind != first->kind) return NULL;
+        }
+    }
+    if (!first || !kernel_for(self, first->kind)) return NULL;
+    for (int k = 0; k < self->inputs; k++) {
+        if (numbers >> k & 1 && !number_fits(args[k], first->array)) return NULL;
+        if (self->bools >> k & 1 && call->tensors[k]->kind != self->truth) return NULL;
+    }
+    return first->kind;
+}
+
+/* The parameters, as floats. 0 where one is not plainly a number. */
+static int read_params(Hot *self, PyObject *const *args, Py_ssize_t given, Call *call) {
+    call->params = NULL;
+    if (!self->params) return 1;
+    if (!(call->params = PyTuple_New(self->params))) return 0;
+    for (Py_ssize_t k = 0; k < self->params; k++) {
+        PyObject *one = k < given ? args[k] : PyTuple_GET_ITEM(self->defaults, k);
+        if (PyFloat_CheckExact(one)) Py_INCREF(one);
+        else one = PyLong_CheckExact(one) ? PyNumber_Float(one) : NULL;
+        if (!one) {
+            Py_CLEAR(call->params);
+            return 0;
+        }
+        PyTuple_SET_ITEM(call->params, k, one);
+        call->values[self->inputs + k] = one;
+    }
+    return 1;
+}
+
+/* The result, recorded where it must be; NULL where this is not the path for it. */
+static PyObject *run(Hot *self, Call *call, PyObject *of) {
+    const size_t count = (size_t)(self->inputs + self->params);
+    PyObject *kernel = self->kernel, *kind = self->boolean ? self->truth : of; /* another thread may ask for other ones */
+    PyObject *array = Py_IS_TYPE(kernel, &Map_Type) ? map_vectorcall(kernel, call->values, count, NULL)
+                                                    : PyObject_Vectorcall(kernel, call->values, count, NULL);
     if (!array) { /* the long way says what is wrong */
         if (PyErr_ExceptionMatches(PyExc_ValueError) || PyErr_ExceptionMatches(PyExc_TypeError) ||
             PyErr_ExceptionMatches(PyExc_ArithmeticError))
             PyErr_Clear();
         return NULL;
     }
-    if (a) operands[0] = a->array; /* where the kernel ran without the GIL, another thread may have set a.data */
-    if (b) operands[1] = b->array;
-    PyObject *kind = self->boolean ? PyObject_GetAttr(of, lent.boolean) : Py_NewRef(of);
-    Tensor *out = NULL;
-    if (kind) out = tensor_over(array, kind);
-    else Py_DECREF(array);
-    Py_XDECREF(kind);
+    Tensor *out = tensor_over(array, kind);
     if (!out || !self->recorded) return (PyObject *)out;
-    if ((a && up_to_date(a) < 0) || (b && up_to_date(b) < 0)) goto fail;
-    if ((a && a->requires_grad) || (b && b->requires_grad)) {
+    unsigned mask = 0;
+    int numbered = 0;
+    for (int k = 0; k < self->inputs; k++) {
+        Tensor *t = call->tensors[k];
+        if (!t) continue;
+        call->values[k] = t->array; /* where the kernel ran without the GIL, another thread may have set t.data */
+        if (up_to_date(t) < 0) goto fail;
+        if (!t->requires_grad) continue;
+        mask |= 1u << k;
+        numbered |= t->nr != 0;
+    }
+    if (mask) {
         int on = recording_now();
-        if (on < 0 || (on && record(self, out, a, b, operands[0], operands[1]))) goto fail;
+        if (on < 0 || (on && record(self, out, call, mask, numbered))) goto fail;
     }
     return (PyObject *)out;
 fail:
@@ -158,37 +231,86 @@ fail:
     return NULL;
 }
 
+PyObject *hot_try(PyObject *hot, PyObject *const *args, Py_ssize_t count) {
+    Hot *self = (Hot *)hot;
+    if (count < self->inputs || count > self->inputs + self->params || !lent.tensor_type) return NULL;
+    Call call;
+    PyObject *of = read_inputs(self, args, &call), *out = NULL;
+    if (!of || observed_now()) return NULL;
+    if (read_params(self, args + self->inputs, count - self->inputs, &call)) out = run(self, &call, of);
+    Py_XDECREF(call.params);
+    return out;
+}
+
+PyObject *hot_named(PyObject *hot, PyObject *const *args, size_t nargsf, PyObject *keywords) {
+    Hot *self = (Hot *)hot;
+    const Py_ssize_t count = PyVectorcall_NARGS(nargsf), named = keywords ? PyTuple_GET_SIZE(keywords) : 0;
+    if (!named) return hot_try(hot, args, count);
+    const int most = self->inputs + self->params;
+    PyObject *given[MOST] = {0};
+    if (count > most) return NULL;
+    for (Py_ssize_t k = 0; k < count; k++) given[k] = args[k];
+    for (Py_ssize_t k = 0; k < named; k++) {
+        PyObject *name = PyTuple_GET_ITEM(keywords, k), *value = args[count + k];
+        if (name == lent.out && value == Py_None) continue;
+        int at = name == lent.input ? 0 : most - 1;
+        while (at > 0 && PyTuple_GET_ITEM(self->names, at) != name) at--;
+        if (given[at] || (PyTuple_GET_ITEM(self->names, at) != name && name != lent.input)) return NULL;
+        given[at] = value;
+    }
+    for (int k = 0; k < most; k++) {
+        if (given[k]) continue;
+        if (k < self->inputs) return NULL;
+        given[k] = PyTuple_GET_ITEM(self->defaults, k - self->inputs);
+    }
+    return hot_try(hot, given, most);
+}
+
 int hot_into(PyObject *hot, PyObject *const *args, Py_ssize_t count) {
     Hot *self = (Hot *)hot;
-    Tensor *a = NULL, *b = NULL;
-    if (count < 1 || count > 2 || self->boolean) return 0;
-    PyObject *operands[2] = {operand(args[0], &a), count == 2 ? operand(args[1], &b) : NULL};
-    if (!a || (count == 2 && !operands[1]) || (b && b->kind != a->kind)) return 0;
-    PyObject *kernel = kernel_for(self, a->kind);
-    if (!kernel) return PyErr_Occurred() ? -1 : 0;
-    return Py_IS_TYPE(kernel, &Map_Type) ? map_write(kernel, operands, count, (PyArrayObject *)a->array) : 0;
+    if (count != self->inputs || count > 2 || self->params || self->boolean) return 0;
+    Call call;
+    PyObject *of = read_inputs(self, args, &call);
+    if (!of) return PyErr_Occurred() ? -1 : 0;
+    if (!call.tensors[0] || self->bools || !Py_IS_TYPE(self->kernel, &Map_Type)) return 0;
+    return map_write(self->kernel, call.values, count, (PyArrayObject *)call.tensors[0]->array);
 }
 
 static PyObject *hot_call(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject *names) {
-    PyObject *found = names ? NULL : hot_try(callable, args, PyVectorcall_NARGS(nargsf));
+    PyObject *found = hot_named(callable, args, nargsf, names);
     return found || PyErr_Occurred() ? found : Py_NewRef(Py_None);
 }
 
 static PyObject *hot_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
-    static char *names[] = {"op", "kernels", "layout", "recorded", "boolean", NULL};
-    PyObject *op, *kernels, *layout;
+    static char *keywords[] = {"op", "kernels", "layout", "recorded", "boolean", "names", "defaults", "bools", NULL};
+    PyObject *op, *kernels, *layout, *names, *defaults;
     int recorded, boolean;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO!Opp", names, &op, &PyDict_Type, &kernels, &layout, &recorded,
-                                     &boolean))
+    unsigned bools;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO!OppO!O!I", keywords, &op, &PyDict_Type, &kernels, &layout,
+                                     &recorded, &boolean, &PyTuple_Type, &names, &PyTuple_Type, &defaults, &bools))
         return NULL;
+    const Py_ssize_t params = PyTuple_GET_SIZE(defaults), inputs = PyTuple_GET_SIZE(names) - params;
+    if (inputs < 1 || inputs > MOST_INPUTS || params > MOST_PARAMS)
+        return PyErr_Format(PyExc_ValueError, "an elementwise op has 1 to %d inputs and up to %d parameters", MOST_INPUTS,
+                            MOST_PARAMS);
     Hot *self = (Hot *)type->tp_alloc(type, 0);
     if (!self) return NULL;
     self->vectorcall = hot_call;
     self->op = Py_NewRef(op);
     self->kernels = Py_NewRef(kernels);
     self->layout = Py_NewRef(layout);
+    self->names = Py_NewRef(names);
+    self->defaults = Py_NewRef(defaults);
+    self->inputs = (char)inputs;
+    self->params = (char)params;
     self->recorded = (char)recorded;
     self->boolean = (char)boolean;
+    self->bools = bools == (1u << inputs) - 1 ? 0 : bools;
+    self->layouts = PyMem_Calloc((size_t)1 << inputs, sizeof *self->layouts);
+    if (!self->layouts) {
+        Py_DECREF(self);
+        return PyErr_NoMemory();
+    }
     return (PyObject *)self;
 }
 
@@ -197,14 +319,18 @@ static void hot_dealloc(PyObject *object) {
     Py_XDECREF(self->op);
     Py_XDECREF(self->kernels);
     Py_XDECREF(self->layout);
+    Py_XDECREF(self->names);
+    Py_XDECREF(self->defaults);
     Py_XDECREF(self->kernel);
-    for (int k = 0; k < 4; k++) Py_XDECREF(self->layouts[k]);
+    for (int k = 0; self->layouts && k < 1 << self->inputs; k++) Py_XDECREF(self->layouts[k]);
+    PyMem_Free(self->layouts);
     Py_TYPE(object)->tp_free(object);
 }
 
 PyTypeObject Hot_Type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "core.native._native.Hot",
-    .tp_doc = "Hot(op, kernels, layout, recorded, boolean): an elementwise op on its commonest path; None elsewhere.",
+    .tp_doc = "Hot(op, kernels, layout, recorded, boolean, names, defaults, bools): an elementwise op on its commonest path; "
+              "None elsewhere.",
     .tp_basicsize = sizeof(Hot),
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL,
     .tp_new = hot_new,

@@ -18,6 +18,7 @@ enum { MAX_PARAMS = 16, WRITTEN_WHOLE = 65536 /* bytes of a result that is not m
 typedef union {
     float f;
     double d;
+    int64_t l;
     uint8_t b;
 } number;
 
@@ -28,13 +29,26 @@ typedef struct {
     double params[MAX_PARAMS];
 } operands;
 
-static int type_number(char type) { return type == 'f' ? NPY_FLOAT : type == 'd' ? NPY_DOUBLE : NPY_BOOL; }
+static int type_number(char type) {
+    return type == 'f' ? NPY_FLOAT : type == 'd' ? NPY_DOUBLE : type == 'l' ? NPY_INT64 : NPY_BOOL;
+}
 
 static void drop(const map_kernel *kernel, operands *ops) {
     for (int k = 0; k < kernel->n_in; k++) Py_XDECREF(ops->array[k]);
 }
 
-static int take_number(PyObject *object, char type, number *to) {
+/* A whole number of any size: it wraps around, except beside a comparison, which takes it as it is. */
+static int take_whole(PyObject *object, int compared, int64_t *to) {
+    if (!PyLong_Check(object)) {
+        PyErr_SetString(PyExc_TypeError, "a kernel of int64 takes whole numbers");
+        return -1;
+    }
+    *to = compared ? (int64_t)PyLong_AsLongLong(object) : (int64_t)PyLong_AsUnsignedLongLongMask(object);
+    return *to == -1 && PyErr_Occurred() ? -1 : 0;
+}
+
+static int take_number(PyObject *object, char type, int compared, number *to) {
+    if (type == 'l') return take_whole(object, compared, &to->l);
     if (type == '?') {
         int truth = PyObject_IsTrue(object);
         to->b = (uint8_t)truth;
@@ -62,7 +76,7 @@ static int take_operands(const map_kernel *kernel, PyObject *const *args, Py_ssi
             Py_INCREF(object);
             ops->array[k] = (PyArrayObject *)object;
         } else if ((PyFloat_CheckExact(object) || PyLong_Check(object)) && (type != '?' || PyBool_Check(object))) {
-            if (take_number(object, type, &ops->number[k]) < 0) goto fail;
+            if (take_number(object, type, kernel->out_type == '?', &ops->number[k]) < 0) goto fail;
         } else {
             ops->array[k] = take_array(object, type_number(type), 0, kernel->name);
             if (!ops->array[k]) goto fail;
@@ -254,7 +268,7 @@ static PyObject *call_general(const map_kernel *kernel, operands *ops, PyArrayOb
     if (out) {
         Py_INCREF(result);
     } else {
-        npy_intp stride = kernel->out_type == 'f' ? 4 : kernel->out_type == 'd' ? 8 : 1;
+        npy_intp stride = kernel->out_type == 'f' ? 4 : kernel->out_type == '?' ? 1 : 8;
         for (int i = ndim - 1; i >= 0; i--) {
             strides[order[i]] = stride;
             stride *= shape[order[i]] > 0 ? shape[order[i]] : 1;
@@ -377,7 +391,9 @@ int map_write(PyObject *map, PyObject *const *args, Py_ssize_t count, PyArrayObj
             return 0;
     operands ops;
     if (take_operands(kernel, args, count, &ops) < 0) return PyErr_Clear(), 0;
+    Py_INCREF(out); /* while other threads run, one may set the tensor's data */
     const int done = write_plain(kernel, &ops, out);
+    Py_DECREF(out);
     drop(kernel, &ops);
     if (done || PyArray_NBYTES(out) < WRITTEN_WHOLE || kernel->n_in > 2) return done;
     PyObject *given[MAP_MAX_IN + MAX_PARAMS + 1] = {(PyObject *)out};

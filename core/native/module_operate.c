@@ -1,12 +1,12 @@
-/* Structured: a structured op (a reduction, a product, a view, ...) on its commonest path: one output, tensors of one
-   device on the CPU, nobody observing. What is not for it goes to the general way of core.dispatch: before the kernel
-   runs as a whole, afterwards from its results on. */
-#include "graph.h"
+/* Structured: a structured op (a reduction, a product, a view, ...) on its commonest path: tensors of one device on the
+   CPU, nobody observing. What is not for it goes to the general way of core.dispatch: before the kernel runs as a whole,
+   afterwards from its results on. */
+#include "results.h"
 #include "write.h"
 
 #include <stddef.h>
 
-enum { MOST_INPUTS = 24, MOST_PARAMS = 24, MOST_LETTERS = 16, MOST_RANK = 16 };
+enum { MOST_INPUTS = 24, MOST_PARAMS = 24, MOST_OUTPUTS = 16, MOST_LETTERS = 16 };
 
 typedef struct {
     PyObject_HEAD
@@ -14,12 +14,15 @@ typedef struct {
     PyObject *dict;                /* what a function has: __name__, __doc__, op */
     PyObject *op, *name, *general; /* general(*tensors, **params): the same in Python */
     PyObject *names, *defaults;    /* of the parameters: tuples */
-    PyObject *reference;           /* run(*arrays, **params), where no row accepts; of a view forward(xp, ...) */
+    PyObject *reference;           /* where no row accepts: forward(xp, *arrays, **params), or run(*arrays, **params);
+                                      None until the op is asked for its forward, which may be changed until it runs */
     PyObject *rule;                /* None, or for each input its core dimensions as bytes: letters by number */
     PyObject *layouts;             /* by the inputs that need a gradient, as bits: what each slot saves */
     PyObject *rows;                /* as they were when `rows_age` was `age` */
     long age;
+    Py_ssize_t returns;            /* how many outputs reach the caller; 0: as many as come */
     char view, recorded, variadic;
+    char bare;                     /* whether the reference is the op's forward */
 } Structured;
 
 /* -- the node ------------------------------------------------------------------------------------------------------- */
@@ -105,10 +108,11 @@ static PyObject *params_of(Structured *self, PyObject *const *values) {
     return params;
 }
 
-/* Tie `out` to a new node where an input needs a gradient; its parameters are made of `values` where they are not
+/* Tie the outputs to a new node where an input needs a gradient; its parameters are made of `values` where they are not
    there. -1 on an error. */
-static int record(Structured *self, Tensor *out, PyObject *const *given, PyObject *const *arrays, Py_ssize_t count,
-                  PyObject *results, PyObject *const *values, PyObject **params) {
+static int record(Structured *self, Tensor *const *outs, Py_ssize_t shown, PyObject *const *given,
+                  PyObject *const *arrays, Py_ssize_t count, PyObject *results, PyObject *const *values,
+                  PyObject **params) {
     unsigned mask = 0;
     int numbered = 0;
     for (Py_ssize_t k = 0; k < count; k++) {
@@ -131,7 +135,7 @@ static int record(Structured *self, Tensor *out, PyObject *const *given, PyObjec
         PyObject *e = !(mask >> k & 1) ? Py_None : t->node != Py_None ? t->node : (PyObject *)t;
         PyTuple_SET_ITEM(edges, k, Py_NewRef(e));
     }
-    if (node_record(node, edges, self->op, out->kind, *params) < 0) goto fail;
+    if (node_record(node, edges, self->op, outs[0]->kind, *params) < 0) goto fail;
     if (numbered) {
         PyObject *nrs = PyTuple_New(count);
         if (!nrs) goto fail;
@@ -143,8 +147,7 @@ static int record(Structured *self, Tensor *out, PyObject *const *given, PyObjec
         }
     }
     if (PyBytes_GET_SIZE(layout) && save(self, node, layout, given, arrays, count, results) < 0) goto fail;
-    tie(out, node);
-    return 0;
+    return tie_all(outs, shown, node);
 fail:
     Py_DECREF(node);
     return -1;
@@ -222,11 +225,20 @@ static PyObject *run(Structured *self, PyObject **args, Py_ssize_t count) {
         Py_DECREF(reason);
     }
     PyObject *results;
-    if (chosen || !self->view) {
+    if (chosen || !self->bare) {
         results = PyObject_Vectorcall(chosen ? chosen : self->reference, args, (size_t)count, names);
     } else {
+        if (!self->reference || self->reference == Py_None)
+            Py_XSETREF(self->reference, PyObject_GetAttrString(self->op, "forward"));
+        PyObject *token = self->view || !self->reference ? NULL : quiet_begin();
         args[-1] = lent.numpy;
-        results = PyObject_Vectorcall(self->reference, args - 1, (size_t)count + 1, names);
+        results = PyErr_Occurred() ? NULL : PyObject_Vectorcall(self->reference, args - 1, (size_t)count + 1, names);
+        if (token) {
+            PyObject *type, *value, *traceback;
+            PyErr_Fetch(&type, &value, &traceback);
+            if (quiet_end(token) < 0) PyErr_Clear();
+            PyErr_Restore(type, value, traceback);
+        }
     }
     Py_DECREF(rows);
     return results;
@@ -260,6 +272,30 @@ int on_cpu(PyObject *kind) {
     if (device != lent.cpu) return 0;
     Py_XSETREF(known, Py_NewRef(kind));
     return 1;
+}
+
+/* The outputs of an op that gives several, as a tuple; `finish` where one is not for us. */
+static PyObject *several(Structured *self, Tensor *first, PyObject *const *given, PyObject *const *arrays,
+                         Py_ssize_t count, PyObject *results, PyObject *const *values, Py_ssize_t shown, int recording) {
+    PyObject *outs = PyTuple_New(shown), *params = NULL;
+    Tensor *tensors[MOST_OUTPUTS];
+    for (Py_ssize_t k = 0; outs && k < shown; k++) {
+        tensors[k] = result_tensor(PyTuple_Check(results) ? PyTuple_GET_ITEM(results, k) : results, first);
+        if (tensors[k]) {
+            PyTuple_SET_ITEM(outs, k, (PyObject *)tensors[k]);
+            continue;
+        }
+        Py_CLEAR(outs);
+        if (!PyErr_Occurred() && (params = params_of(self, values)))
+            outs = finish(self, given, count, params, results);
+        recording = 0;
+        break;
+    }
+    if (outs && recording && self->recorded &&
+        record(self, tensors, shown, given, arrays, count, results, values, &params) < 0)
+        Py_CLEAR(outs);
+    Py_XDECREF(params);
+    return outs;
 }
 
 /* The op where ops run plainly. */
@@ -300,35 +336,42 @@ static PyObject *operate(Structured *self, PyObject *const *given, size_t nargsf
 
     /* the kernel may run other Python code: what it was given stays alive */
     for (Py_ssize_t k = 0; k < count; k++) Py_INCREF(arrays[k]);
-    PyObject *results = run(self, arrays, count), *params = NULL;
-    Tensor *out = NULL;
+    PyObject *results = run(self, arrays, count), *params = NULL, *outs = NULL;
     if (!results) goto done;
-    PyObject *array = PyTuple_Check(results) && PyTuple_GET_SIZE(results) ? PyTuple_GET_ITEM(results, 0) : results;
     int active = saving_now(), recording = active < 0 ? -1 : recording_now();
     if (recording < 0) goto done;
-    int usual = !active && PyArray_CheckExact(array) &&
-                PyArray_DESCR((PyArrayObject *)array) == PyArray_DESCR((PyArrayObject *)first->array);
-    if ((self->view || !usual) && !(params = params_of(self, values))) goto done;
-    if (!usual) {
-        out = (Tensor *)finish(self, given, count, params, results);
+    Py_ssize_t shown = self->returns ? self->returns : PyTuple_Check(results) ? PyTuple_GET_SIZE(results) : 1;
+    int usual = active || shown > MOST_OUTPUTS ? 0 : results_as_arrays(&results, shown);
+    if (usual < 0) goto done;
+    if (usual && self->returns != 1) {
+        outs = several(self, first, given, arrays, count, results, values, shown, recording);
         goto done;
     }
-    out = tensor_over(Py_NewRef(array), first->kind);
-    if (!out) goto done;
+    PyObject *array = PyTuple_Check(results) && shown ? PyTuple_GET_ITEM(results, 0) : results;
+    Tensor *out = NULL;
+    if (usual && self->view) /* one of another dtype, Python marks */
+        usual = PyArray_DESCR((PyArrayObject *)array) == PyArray_DESCR((PyArrayObject *)first->array);
+    if (usual && !(out = result_tensor(array, first)) && PyErr_Occurred()) goto done;
+    if ((self->view || !out) && !(params = params_of(self, values))) goto fail;
+    if (!out) {
+        outs = finish(self, given, count, params, results);
+        goto done;
+    }
     if (self->view) {
         int left = mark_view((PyObject *)self, first, out, params, recording);
-        if (left < 0) Py_CLEAR(out);
-        if (left > 0) Py_SETREF(out, (Tensor *)finish(self, given, count, params, results));
-        if (left) goto done;
+        if (left > 0) outs = finish(self, given, count, params, results);
+        if (left) goto fail;
     }
-    if (recording && self->recorded && record(self, out, given, arrays, count, results, values, &params) < 0)
-        Py_CLEAR(out);
+    if (recording && self->recorded && record(self, &out, 1, given, arrays, count, results, values, &params) < 0) goto fail;
+    outs = Py_NewRef((PyObject *)out);
+fail:
+    Py_XDECREF(out);
 done:
     for (Py_ssize_t k = 0; k < count; k++) Py_DECREF(arrays[k]);
     if (results && PyTuple_CheckExact(results) && Py_REFCNT(results) == 1) saved_let_go(results); /* what nobody saved */
     Py_XDECREF(results);
     Py_XDECREF(params);
-    return (PyObject *)out;
+    return outs;
 general:
     return PyObject_Vectorcall(self->general, given, nargsf, keywords);
 }
@@ -350,11 +393,12 @@ PyObject *operate_on(PyObject *structured, PyObject *const *args, Py_ssize_t ten
 
 static PyObject *structured_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
     static char *names[] = {"op", "name", "general", "names", "defaults", "reference", "rule", "view", "recorded",
-                            "variadic", NULL};
+                            "variadic", "returns", NULL};
     PyObject *op, *name, *general, *params, *defaults, *reference, *rule;
     int view, recorded, variadic;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OUOO!O!OOppp", names, &op, &name, &general, &PyTuple_Type, &params,
-                                     &PyTuple_Type, &defaults, &reference, &rule, &view, &recorded, &variadic))
+    Py_ssize_t returns = 1;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OUOO!O!OOppp|n", names, &op, &name, &general, &PyTuple_Type, &params,
+                                     &PyTuple_Type, &defaults, &reference, &rule, &view, &recorded, &variadic, &returns))
         return NULL;
     if (PyTuple_GET_SIZE(params) > MOST_PARAMS || PyTuple_GET_SIZE(params) != PyTuple_GET_SIZE(defaults)) {
         PyErr_Format(PyExc_ValueError, "a structured op takes up to %d parameters and a default for each", MOST_PARAMS);
@@ -373,6 +417,8 @@ static PyObject *structured_new(PyTypeObject *type, PyObject *args, PyObject *kw
     self->view = (char)view;
     self->recorded = (char)recorded;
     self->variadic = (char)variadic;
+    self->returns = returns;
+    self->bare = (char)(view || quiet_known());
     self->layouts = PyDict_New();
     if (!self->layouts) Py_CLEAR(self);
     else {
@@ -412,8 +458,8 @@ static PyGetSetDef structured_fields[] = {
 
 PyTypeObject Structured_Type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "core.native._native.Structured",
-    .tp_doc = "Structured(op, name, general, names, defaults, reference, rule, view, recorded, variadic): a structured op "
-              "on its commonest path, op(*tensors, **params); `general` elsewhere.",
+    .tp_doc = "Structured(op, name, general, names, defaults, reference, rule, view, recorded, variadic, returns=1): a "
+              "structured op on its commonest path, op(*tensors, **params); `general` elsewhere.",
     .tp_basicsize = sizeof(Structured),
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL,
     .tp_new = structured_new,
@@ -447,7 +493,7 @@ static PyMethodDef operate_methods[] = {
 };
 
 int operate_setup(PyObject *module) {
-    if (views_setup() < 0 || PyType_Ready(&Structured_Type) < 0) return -1;
+    if (views_setup() < 0 || results_setup(module) < 0 || PyType_Ready(&Structured_Type) < 0) return -1;
     if (PyModule_AddObjectRef(module, "Structured", (PyObject *)&Structured_Type) < 0) return -1;
     return PyModule_AddFunctions(module, operate_methods);
 }

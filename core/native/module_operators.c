@@ -10,9 +10,10 @@ typedef struct {
     PyObject *function, *swapped; /* of (a, b); of (b, a) where a tensor stands on the right alone, if that is another */
 } Operator;
 
-enum { ADD, SUBTRACT, MULTIPLY, DIVIDE, POWER, MATMUL, NEGATIVE, OPERATORS };
+enum { ADD, SUBTRACT, MULTIPLY, DIVIDE, POWER, MATMUL, AND, OR, XOR, NEGATIVE, INVERT, OPERATORS };
 
-static Operator operators[OPERATORS] = {{"add"}, {"sub"}, {"mul"}, {"truediv"}, {"pow"}, {"matmul"}, {"neg"}};
+static Operator operators[OPERATORS] = {{"add"}, {"sub"}, {"mul"}, {"truediv"}, {"pow"}, {"matmul"}, {"and"}, {"or"},
+                                        {"xor"}, {"neg"}, {"invert"}};
 static PyObject *square; /* Hot of x ** 2 */
 
 static PyObject *call(PyObject *function, PyObject *const *args, size_t count) {
@@ -26,7 +27,10 @@ static int has_its_own(int which, PyObject *b) {
                                    [MULTIPLY] = offsetof(PyNumberMethods, nb_multiply),
                                    [DIVIDE] = offsetof(PyNumberMethods, nb_true_divide),
                                    [POWER] = offsetof(PyNumberMethods, nb_power),
-                                   [MATMUL] = offsetof(PyNumberMethods, nb_matrix_multiply)};
+                                   [MATMUL] = offsetof(PyNumberMethods, nb_matrix_multiply),
+                                   [AND] = offsetof(PyNumberMethods, nb_and),
+                                   [OR] = offsetof(PyNumberMethods, nb_or),
+                                   [XOR] = offsetof(PyNumberMethods, nb_xor)};
     const PyTypeObject *type = Py_TYPE(b);
     return (type->tp_flags & Py_TPFLAGS_HEAPTYPE) && type->tp_as_number &&
            *(void **)((char *)type->tp_as_number + slots[which]);
@@ -49,6 +53,9 @@ static PyObject *subtract(PyObject *a, PyObject *b) { return binary(SUBTRACT, a,
 static PyObject *multiply(PyObject *a, PyObject *b) { return binary(MULTIPLY, a, b); }
 static PyObject *divide(PyObject *a, PyObject *b) { return binary(DIVIDE, a, b); }
 static PyObject *matmul(PyObject *a, PyObject *b) { return binary(MATMUL, a, b); }
+static PyObject *and(PyObject *a, PyObject *b) { return binary(AND, a, b); }
+static PyObject *or(PyObject *a, PyObject *b) { return binary(OR, a, b); }
+static PyObject *xor(PyObject *a, PyObject *b) { return binary(XOR, a, b); }
 
 static int is_two(PyObject *number) {
     if (PyFloat_CheckExact(number)) return PyFloat_AS_DOUBLE(number) == 2.0;
@@ -68,11 +75,14 @@ static PyObject *power(PyObject *a, PyObject *b, PyObject *modulus) {
     return binary(POWER, a, b);
 }
 
-static PyObject *negative(PyObject *a) {
-    if (operators[NEGATIVE].function) return call(operators[NEGATIVE].function, &a, 1);
-    PyErr_SetString(PyExc_TypeError, "bad operand type for unary -");
+static PyObject *unary(int which, PyObject *a) {
+    if (operators[which].function) return call(operators[which].function, &a, 1);
+    PyErr_Format(PyExc_TypeError, "bad operand type for unary %c", which == NEGATIVE ? '-' : '~');
     return NULL;
 }
+
+static PyObject *negative(PyObject *a) { return unary(NEGATIVE, a); }
+static PyObject *invert(PyObject *a) { return unary(INVERT, a); }
 
 PyNumberMethods tensor_operators = {
     .nb_add = add,
@@ -82,6 +92,10 @@ PyNumberMethods tensor_operators = {
     .nb_power = power,
     .nb_matrix_multiply = matmul,
     .nb_negative = negative,
+    .nb_and = and,
+    .nb_or = or,
+    .nb_xor = xor,
+    .nb_invert = invert,
 };
 
 static PyObject *getitem;

@@ -192,7 +192,7 @@ static PyObject *py_min(PyObject *m, PyObject *const *args, Py_ssize_t n) {
     return reduce_axes(args, n, REDUCE_MIN, 0, "min");
 }
 
-static PyObject *argument(PyObject *const *args, Py_ssize_t nargs, int kind, const char *name) {
+PyObject *argument_along(PyObject *const *args, Py_ssize_t nargs, int kind, const char *name) {
     if (nargs < 1 || nargs > 3)
         return PyErr_Format(PyExc_TypeError, "%s takes an array, an axis and keepdims, got %zd arguments", name, nargs);
     const int type = real_type(args[0], name), keepdims = nargs > 2 ? PyObject_IsTrue(args[2]) : 0;
@@ -235,10 +235,10 @@ done:
 }
 
 static PyObject *py_argmax(PyObject *m, PyObject *const *args, Py_ssize_t n) {
-    return argument(args, n, REDUCE_MAX, "argmax");
+    return argument_along(args, n, REDUCE_MAX, "argmax");
 }
 static PyObject *py_argmin(PyObject *m, PyObject *const *args, Py_ssize_t n) {
-    return argument(args, n, REDUCE_MIN, "argmin");
+    return argument_along(args, n, REDUCE_MIN, "argmin");
 }
 
 /* The array's items in any order, without a gap. */

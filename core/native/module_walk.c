@@ -174,19 +174,17 @@ static int release(Walk *walk, Node *node) {
 
 /* The gradients that a node sends on, as a sequence (a new reference). */
 static PyObject *gradients_of(Walk *walk, Node *node, PyObject *g) {
-    if (node->out_meta == Py_None) {
-        PyObject *results = quick_back(node, g);
+    const int one = node->out_meta == Py_None;
+    if (one || PyList_Check(g)) {
+        PyObject *results = one ? quick_back(node, g) : pieces_back(node, g);
         if (results || PyErr_Occurred()) return results;
         int held = 1;
-        results = step_of(node, g);
+        results = one ? step_of(node, g) : NULL;
         if (!results && !PyErr_Occurred()) {
             results = step_back_of(node, g, walk_python, walk);
             held = results && holds_arrays(node->saved);
         }
         if (results && held && release(walk, node) < 0) Py_CLEAR(results);
-        if (results || PyErr_Occurred()) return results;
-    } else if (PyList_Check(g)) {
-        PyObject *results = pieces_back(node, g);
         if (results || PyErr_Occurred()) return results;
     }
     if (walk_python(walk) < 0) return NULL;

@@ -24,12 +24,13 @@ VECTOR static void NAME(rnn_pack_backward)(void *context, ptrdiff_t begin, ptrdi
 /* --- through the steps --- */
 
 /* From dh, the gradient of a row's new state, that of its sums and what goes straight on to the state before. */
-INLINE void NAME(lstm_units_back)(ptrdiff_t H, const REAL *gates, const REAL *cell, const REAL *before, REAL *dh,
+/* tanh(c') is y / o: no gate is 0 (rnn_pass.h), and what a y below the smallest normal number loses, o takes away. */
+INLINE void NAME(lstm_units_back)(ptrdiff_t H, const REAL *gates, const REAL *y, const REAL *before, REAL *dh,
                                   REAL *dc, REAL *dz) {
     const REAL *gi = gates, *gf = gates + H, *gg = gates + 2 * H, *go = gates + 3 * H;
     INDEPENDENT
     for (ptrdiff_t j = 0; j < H; j++) {
-        const REAL i = gi[j], f = gf[j], g = gg[j], o = go[j], t = NAME(gate_tanh)(cell[j]);
+        const REAL i = gi[j], f = gf[j], g = gg[j], o = go[j], t = y[j] / o;
         const REAL d = dc[j] + dh[j] * o * (1 - t * t);
         dz[j] = d * g * i * (1 - i);
         dz[H + j] = d * before[j] * f * (1 - f);
@@ -109,7 +110,7 @@ INLINE void NAME(rnn_back_block)(const NAME(rnn) * c, ptrdiff_t first, ptrdiff_t
             INDEPENDENT
             for (ptrdiff_t j = 0; j < H; j++) dhr[j] += gyr[j];
             if (s->kind == RNN_LSTM)
-                NAME(lstm_units_back)(H, gates + at * D, cells + at * H, last, dhr, dc + r * H, dz);
+                NAME(lstm_units_back)(H, gates + at * D, y + at * H, last, dhr, dc + r * H, dz);
             else if (s->kind == RNN_GRU) NAME(gru_units_back)(H, gates + at * D, last, dhr, dz);
             else NAME(rnn_units_back)(H, s->kind == RNN_RELU, y + at * H, dhr, dz);
         }
@@ -119,6 +120,7 @@ INLINE void NAME(rnn_back_block)(const NAME(rnn) * c, ptrdiff_t first, ptrdiff_t
                 const ptrdiff_t at = (ptrdiff_t)s->starts[next] + (first + r) * s->stride;
                 NAME(rnn_ahead)(gy + at * H, H, 0);
                 NAME(rnn_ahead)(states + at * H, H, 0);
+                if (states != y) NAME(rnn_ahead)(y + at * H, H, 0);
                 if (c->slots == 4) NAME(rnn_ahead)(gates + at * D, D, 0);
                 NAME(rnn_ahead)(c->sums_gradient + at * D, D, 1);
             }

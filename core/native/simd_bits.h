@@ -78,4 +78,17 @@ INLINE double sm_half_power_f64(double t) { return sm_from_bits_f64((sm_bits_f64
 SM_EXACT(float, f32, f)
 SM_EXACT(double, f64, )
 
+/* Of whole numbers, rounded down and with the divisor's sign; over 0 they give 0, as NumPy's do. */
+INLINE int64_t sm_floor_divide_i64(int64_t a, int64_t b) {
+    if (b == 0) return 0;
+    if (b == -1) return (int64_t)(0 - (uint64_t)a);
+    const int64_t q = a / b;
+    return q - (a % b != 0 && (a < 0) != (b < 0));
+}
+INLINE int64_t sm_remainder_i64(int64_t a, int64_t b) {
+    if (b == 0 || b == -1) return 0;
+    const int64_t r = a % b;
+    return r != 0 && (r < 0) != (b < 0) ? r + b : r;
+}
+
 #endif

@@ -239,10 +239,6 @@ __all__ = [
 # -- activations that can write their input --
 
 
-def _run(name: str, function: Any, input: Tensor, args: tuple[Any, ...], inplace: bool) -> Tensor:
-    return getattr(input, name + "_")(*args) if inplace else function(input, *args)
-
-
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
     """max(x, 0).
 
@@ -260,7 +256,7 @@ def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = Fals
     >>> core.nn.functional.leaky_relu(core.tensor([-1.0, 2.0]), 0.5)
     tensor([-0.5000,  2.0000])
     """
-    return _run("leaky_relu", _e.leaky_relu, input, (negative_slope,), inplace)
+    return input.leaky_relu_(negative_slope) if inplace else _e.leaky_relu(input, negative_slope)
 
 
 def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
@@ -270,7 +266,7 @@ def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     >>> core.nn.functional.elu(core.tensor([-1.0, 2.0]))
     tensor([-0.6321,  2.0000])
     """
-    return _run("elu", _e.elu, input, (alpha,), inplace)
+    return input.elu_(alpha) if inplace else _e.elu(input, alpha)
 
 
 def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
@@ -280,7 +276,7 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     >>> core.nn.functional.celu(core.tensor([-1.0, 2.0]))
     tensor([-0.6321,  2.0000])
     """
-    return _run("celu", _a.celu_, input, (alpha,), inplace)
+    return input.celu_(alpha) if inplace else _a.celu_(input, alpha)
 
 
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
@@ -290,7 +286,7 @@ def selu(input: Tensor, inplace: bool = False) -> Tensor:
     >>> core.nn.functional.selu(core.tensor([-1.0, 2.0]))
     tensor([-1.1113,  2.1014])
     """
-    return _run("selu", _a.selu_, input, (), inplace)
+    return input.selu_() if inplace else _a.selu_(input)
 
 
 def silu(input: Tensor, inplace: bool = False) -> Tensor:
@@ -300,7 +296,7 @@ def silu(input: Tensor, inplace: bool = False) -> Tensor:
     >>> core.nn.functional.silu(core.tensor([-1.0, 2.0]))
     tensor([-0.2689,  1.7616])
     """
-    return _run("silu", _e.silu, input, (), inplace)
+    return input.silu_() if inplace else _e.silu(input)
 
 
 def mish(input: Tensor, inplace: bool = False) -> Tensor:
@@ -310,7 +306,7 @@ def mish(input: Tensor, inplace: bool = False) -> Tensor:
     >>> core.nn.functional.mish(core.tensor([-1.0, 2.0]))
     tensor([-0.3034,  1.9440])
     """
-    return _run("mish", _a.mish, input, (), inplace)
+    return input.mish_() if inplace else _a.mish(input)
 
 
 def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
@@ -322,7 +318,7 @@ def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace
     """
     if min_val > max_val:
         raise ValueError(f"min_val cannot be greater than max_val\n  op: hardtanh; came: {min_val} and {max_val}")
-    return _run("hardtanh", _e.hardtanh, input, (min_val, max_val), inplace)
+    return input.hardtanh_(min_val, max_val) if inplace else _e.hardtanh(input, min_val, max_val)
 
 
 def relu6(input: Tensor, inplace: bool = False) -> Tensor:
@@ -342,7 +338,7 @@ def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
     >>> core.nn.functional.hardsigmoid(core.tensor([-4.0, 0.0, 1.5]))
     tensor([0.0000, 0.5000, 0.7500])
     """
-    return _run("hardsigmoid", _a.hardsigmoid_, input, (), inplace)
+    return input.hardsigmoid_() if inplace else _a.hardsigmoid_(input)
 
 
 def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
@@ -352,7 +348,7 @@ def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     >>> core.nn.functional.hardswish(core.tensor([0.0, 1.5, 4.0]))
     tensor([0.0000, 1.1250, 4.0000])
     """
-    return _run("hardswish", _a.hardswish_, input, (), inplace)
+    return input.hardswish_() if inplace else _a.hardswish_(input)
 
 
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
@@ -362,7 +358,7 @@ def threshold(input: Tensor, threshold: float, value: float, inplace: bool = Fal
     >>> core.nn.functional.threshold(core.tensor([-1.0, 2.0]), 0.5, 9.0)
     tensor([9., 2.])
     """
-    return _run("threshold", _a.threshold_, input, (threshold, value), inplace)
+    return input.threshold_(threshold, value) if inplace else _a.threshold_(input, threshold, value)
 
 
 def _in_place(name: str, function: Any, example: str) -> Any:

@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 
 from .. import backends, dtypes
-from ..binding import bind
+from .. import op as declarations
+from ..binding import bind, bind_operator
+from ..casting import quick
 from ..dispatch import into
 from ..errors import text
 from ..op import operation
@@ -72,13 +74,14 @@ def _declare(name: str, function: Callable[..., Any], doc: str, example: str, *a
             return on_bools(input, other, out=out)  # type: ignore[no-any-return] # it has kernels of its own
         return into(out, op(*_both(name, input, other)), name)
 
+    if on_bools is not None:
+        public.hot = on_bools.hot  # type: ignore[attr-defined] # core.casting.face asks it first
     public.__name__ = public.__qualname__ = name
     public.__doc__ = (
         f"{doc} Shapes broadcast, dtypes promote.\n\n    *Raises*: NotImplementedError for floating dtypes.\n\n"
         f"    >>> import core\n    >>> core.{name}(core.tensor([12, 5]), core.tensor([10, 3]))\n    {example}\n    "
     )
-    bind(public, name, aliases, inplace=True)
-    return public
+    return bind(public, name, aliases, inplace=True)
 
 
 bitwise_and = _declare("bitwise_and", lambda xp, a, b: xp.bitwise_and(a, b), "The bits set in both.", "tensor([8, 1])")
@@ -108,6 +111,7 @@ def bitwise_not(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     return into(out, logical_not(input) if input.dtype is dtypes.bool_ else _not(input), "bitwise_not")
 
 
+bitwise_not.hot = logical_not.hot  # type: ignore[attr-defined] # it takes bools alone
 bind(bitwise_not, "bitwise_not", inplace=True)
 
 
@@ -122,10 +126,12 @@ def _operators() -> None:
 
     for name, f in {"and": bitwise_and, "or": bitwise_or, "xor": bitwise_xor, "lshift": bitwise_left_shift,
                     "rshift": bitwise_right_shift}.items():  # fmt: skip
-        setattr(Tensor, f"__{name}__", binary(f, False))
-        setattr(Tensor, f"__r{name}__", binary(f, True))
+        operator = binary(f, False)
+        if hasattr(f, "hot"):
+            operator.hot = f.hot
+        bind_operator(name, quick(operator, name), binary(f, True))
         setattr(Tensor, f"__i{name}__", getattr(Tensor, f.__name__ + "_"))
-    Tensor.__invert__ = bitwise_not  # type: ignore[method-assign]
+    bind_operator("invert", declarations.functions["bitwise_not"])
 
 
 _operators()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ..binding import public
+from ..binding import choosing, public
 from ..expr import s
 from ..op import elementwise
 from ..tensor import Tensor
@@ -26,6 +26,7 @@ clamp_below = elementwise("clamp_below", lambda x, min: s.maximum(x, min), publi
 clamp_above = elementwise("clamp_above", lambda x, max: s.minimum(x, max), public=False, label="clamp_max",
                           vjp=(lambda g, x, max: s.where(x <= max, g, 0.0), lambda g, x, max: s.where(x > max, g, 0.0)),
                           doc="x, at most as great as a tensor.")  # fmt: skip
+choosing("clamp", clamp_, clamp_below, clamp_above, clamp_both)
 
 
 def _clamped(x: Tensor, min: Any, max: Any) -> Tensor:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .. import backends, dtypes
-from ..binding import bind_operator, public
+from ..binding import bind_operator, choosing, public
 from ..errors import text
 from ..expr import s
 from ..op import elementwise, operation
@@ -139,6 +139,9 @@ addcdiv_ = elementwise(
     label="addcdiv",
     doc="x + value * a / b.",
 )
+choosing("nan_to_num", nan_to_num_)
+choosing("addcmul", addcmul_)
+choosing("addcdiv", addcdiv_)
 
 
 @public(inplace=True)

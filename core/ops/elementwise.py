@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..binding import bind, bind_operator, bind_square, public
+from ..binding import bind, bind_operator, bind_square, choosing, public
 from ..dispatch import into
 from ..dtypes import complex64, get_default_dtype, of_number, promote_types
 from ..errors import text
@@ -290,6 +290,9 @@ def _detached(t: Any) -> Any:
 add.hot, sub.hot = _add.hot, _sub.hot  # type: ignore[attr-defined] # alpha is rarely given
 bind(add, "add", inplace=True)
 bind(sub, "sub", ("subtract",), inplace=True)
+choosing("pow", square, _square_root, pow_scalar, pow_tensor, scalar_pow)
+choosing("where", where_)
+choosing("masked_fill", where_)
 
 
 @public(inplace=True)
@@ -453,19 +456,6 @@ def _operators() -> None:
     Tensor.__abs__ = abs  # type: ignore[method-assign]
     bind_operator("neg", neg)
     bind_square(square)
-
-    def bitwise(name: str, on_bool: Any) -> Any:
-        def operator(self: Tensor, other: Any) -> Tensor:
-            if self.dtype.name == "bool" and (isinstance(other, bool) or getattr(other, "dtype", None) is self.dtype):
-                return on_bool(self, other)
-            raise TypeError(f"{name} of {self.dtype} is not supported yet; of bool tensors it is")
-
-        return operator
-
-    for name, f in {"and": logical_and, "or": logical_or, "xor": logical_xor}.items():
-        setattr(Tensor, f"__{name}__", bitwise(name, f))
-        setattr(Tensor, f"__r{name}__", bitwise(name, f))
-    Tensor.__invert__ = lambda self: logical_not(self) if self.dtype.name == "bool" else -self - 1  # type: ignore[method-assign]
 
 
 _operators()

@@ -26,7 +26,15 @@ def _sets(name: str, dtype: str):
     op = declarations.table[name]
     made = [(tuple(None if s is None else rng.standard_normal(s) for s in shapes), dict(op.params))
             for shapes in MORE.get(name, [])]  # fmt: skip
+    if name == "cast":
+        x = rng.uniform(-99, 99, (3, 5))
+        made += [
+            ((x.astype(own),), {"dtype": to})
+            for own in ("bool", "uint8", "int32", "int64", dtype)
+            for to in (core.bool, core.int32, core.int64, core.float32, core.float64, core.float16, core.bfloat16)
+        ]
     for arrays, params in [*op.samples(rng), *made]:
+        params = {**op.params, **params}
         yield tuple(a.astype(dtype) if a is not None and a.dtype.kind == "f" else a for a in arrays), params
 
 
@@ -47,15 +55,20 @@ def _calls(name: str, dtype: str):
         if stem == name:
             yield arrays, {n: params.get(n, d) for n, d in op.params.items()}
             continue
+        if name == "cast.backward" and (arrays[0].dtype.kind != "f" or not params["dtype"].is_floating_point):
+            continue
         floats = [k for k, a in enumerate(arrays) if a is not None and a.dtype.kind == "f"]
         for wanted in (floats, floats[:1], floats[-1:]):
             tensors = [None if a is None else core.from_numpy(a.copy()) for a in arrays]
             for k in wanted:
                 tensors[k].requires_grad_()
             y = core.dispatch.call_operation(op, tuple(tensors), params)
-            g = rng.standard_normal(y._a.shape).astype(dtype)
+            outs = y if isinstance(y, tuple) else (y,)
+            grads = [np.asarray(rng.standard_normal(t._a.shape).astype(t._a.dtype)) if t.requires_grad else None
+                     for t in outs]  # fmt: skip
+            y = outs[0]
             needs = tuple(e is not None for e in y._node.edges)
-            named = {"g": np.asarray(g), "needs": needs, **y._node.params}
+            named = {"g": tuple(grads) if len(outs) > 1 else grads[0], "needs": needs, **y._node.params}
             named |= {s.name: v for s, v in zip(op.slots, y._node.saved, strict=False)}
             yield (), {n: named.get(n) for n in op.row_names}
 
@@ -79,15 +92,57 @@ def test_an_entry_gives_what_its_row_gives(name, dtype):
     assert taken
 
 
-@pytest.mark.parametrize("name", ENTRIES)
+def _halved(a):
+    if isinstance(a, tuple):
+        return tuple(_halved(x) for x in a)
+    return a.astype(np.float16) if isinstance(a, np.ndarray) and a.dtype.kind == "f" else a
+
+
+@pytest.mark.parametrize("name", [n for n in ENTRIES if not n.startswith(("cast", "count_nonzero"))])
 def test_an_entry_leaves_what_its_row_declines(name):
     (row,) = [r for r in rows(name, "cpu") if r.entry is not None]
     for arrays, named in _calls(name, "float64"):
-        arrays = tuple(a.astype(np.float16) if a is not None and a.dtype.kind == "f" else a for a in arrays)
-        named = {k: v.astype(np.float16) if isinstance(v, np.ndarray) and v.dtype.kind == "f" else v
-                 for k, v in named.items()}  # fmt: skip
+        arrays = tuple(_halved(a) for a in arrays)
+        named = {k: _halved(v) for k, v in named.items()}
         assert row.entry(*arrays, *named.values()) is NotImplemented
     assert row.entry() is NotImplemented
+
+
+ODD = [float("nan"), -0.0, 0.0, float("inf"), -float("inf"), 1e-40, 1.0, 1.0, float("nan"), -3.0, 1e30, 2.5]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "bool", "uint8", "int32"])
+@pytest.mark.parametrize(
+    ("name", "params"),
+    [("sort", {"dim": 1, "descending": d}) for d in (False, True)]
+    + [("topk", {"dim": d, "k": k, "largest": m}) for d, k, m in [(1, 1, True), (1, 4, False), (0, 2, True)]]
+    + [("kthvalue", {"dim": 1, "k": k}) for k in (1, 3)]
+    + [("median", {"dim": d, "ignore_nan": i}) for d, i in [(1, False), (1, True), (0, False)]]
+    + [("mode", {"dim": 1}), ("max_dim", {"dim": 1, "keepdim": True}), ("min_dim", {"dim": 0, "keepdim": False})]
+    + [(n, {"dim": d, "keepdim": k}) for n in ("all", "any", "amax", "amin", "sum")
+       for d, k in [((0, 1), False), ((1,), True), ((0,), False)]]
+    + [("argmax", {"dim": 1, "keepdim": False}), ("count_nonzero", {"dim": (1,)})]
+    + [("cast", {"dtype": d}) for d in (core.bool, core.int64, core.float32, core.float64, core.bfloat16, core.uint8)],
+)  # fmt: skip
+def test_an_entry_gives_what_the_reference_gives(name, params, dtype):
+    op = declarations.table[name]
+    reference = core.backends.reference_kernel(op, "cpu").run
+    (row,) = [r for r in rows(name, "cpu") if r.entry is not None]
+    rng, taken = np.random.default_rng(0), 0
+    with np.errstate(all="ignore"):
+        for values in (ODD, rng.integers(0, 3, 12), np.zeros(12), np.ones(12), rng.permutation(12)):
+            x = np.asarray(values, "float64").astype(dtype).reshape(3, 4)
+            found = row.entry(x, *params.values())
+            if name not in ("sum", "amax", "amin", "argmax"):
+                for other in (x.T, x[:, ::2], x.astype(">f4"), x[:0]):
+                    assert row.entry(other, *params.values()) is NotImplemented or (name, other.size) == ("cast", 0)
+            if found is not NotImplemented:
+                expected = reference(x, **params)
+                expected = expected if isinstance(expected, tuple) else np.asarray(expected)
+                assert _same(found, expected)
+                taken += 1
+    assert taken or dtype not in ("float32", "float64") or params.get("dtype") in (core.uint8, getattr(core, dtype),
+                                                                                    core.bfloat16)  # fmt: skip
 
 
 def _t(*shape: int, dtype: str = "float32"):

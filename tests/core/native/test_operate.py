@@ -16,15 +16,24 @@ from core.source import locate
 pytestmark = pytest.mark.skipif(native.module is None, reason="the C extension is not built")
 
 
-def _same(a: core.Tensor, b: core.Tensor) -> None:
+def _same(a, b) -> None:
+    if isinstance(a, tuple):
+        assert isinstance(b, tuple)
+        assert len(a) == len(b)
+        for x, y in zip(a, b, strict=True):
+            _same(x, y)
+        return
     assert a.shape == b.shape
     assert a.dtype is b.dtype
+    assert a._kind is b._kind
+    assert a._nr == b._nr
     assert a.requires_grad == b.requires_grad
     np.testing.assert_array_equal(a.detach().numpy(), b.detach().numpy())
     n, m = a.grad_fn, b.grad_fn
     assert (n is None) == (m is None)
     if n is not None:
         assert (n.op, n.params, n.kind, n.nrs, n.versions) == (m.op, m.params, m.kind, m.nrs, m.versions)
+        assert n.out_meta == m.out_meta
         assert [e is None for e in n.edges] == [e is None for e in m.edges]
         assert [s is None for s in n.storages] == [s is None for s in m.storages]
 
@@ -33,7 +42,14 @@ def _same(a: core.Tensor, b: core.Tensor) -> None:
     ("name", "shapes", "params"),
     [("sum", [(3, 4)], {"dim": (1,), "keepdim": False}), ("softmax", [(3, 4)], {"dim": -1}),
      ("view", [(3, 4)], {"shape": (12,)}), ("select", [(3, 4)], {"key": (1, Ellipsis)}),
-     ("matmul", [(3, 4), (4, 2)], {}), ("cat", [(1, 4), (2, 4)], {"dim": 0}), ("argmax", [(3, 4)], {})],
+     ("matmul", [(3, 4), (4, 2)], {}), ("cat", [(1, 4), (2, 4)], {"dim": 0}), ("argmax", [(3, 4)], {}),
+     ("cast", [(3, 4)], {"dtype": core.float64}), ("cast", [(3, 4)], {"dtype": core.bfloat16}),
+     ("cast", [(3, 4)], {"dtype": core.complex64}), ("cast", [(3, 4)], {"dtype": core.int64}),
+     ("all", [(3, 4)], {"dim": (0, 1)}), ("count_nonzero", [(3, 4)], {"dim": (0, 1)}),
+     ("prod", [(3, 4)], {"dim": (0, 1)}),
+     ("max_dim", [(3, 4)], {"dim": 1}), ("min_dim", [()], {"dim": 0}), ("sort", [(3, 4)], {"dim": 0}),
+     ("topk", [(3, 4)], {"dim": 1, "k": 2}), ("cummax", [(3, 4)], {"dim": 1}), ("unique", [(3, 4)], {}),
+     ("frexp", [(3, 4)], {}), ("slogdet", [(3, 3)], {}), ("median", [(3, 4)], {"dim": 0}), ("svd", [(3, 4)], {})],
 )  # fmt: skip
 @pytest.mark.parametrize("grad", [False, True])
 def test_the_same_as_the_general_way(name, shapes, params, grad):
