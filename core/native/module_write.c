@@ -159,8 +159,10 @@ void whole(PyArrayObject *a, Layout *to) {
     to->ndim = PyArray_NDIM(a);
     to->read_only = 0;
     to->data = PyArray_BYTES(a);
-    memcpy(to->shape, PyArray_DIMS(a), sizeof(npy_intp) * (size_t)to->ndim);
-    memcpy(to->strides, PyArray_STRIDES(a), sizeof(npy_intp) * (size_t)to->ndim);
+    for (int k = 0; k < to->ndim; k++) {
+        to->shape[k] = PyArray_DIM(a, k);
+        to->strides[k] = PyArray_STRIDE(a, k);
+    }
 }
 
 /* The memory that an array reaches over. */
