@@ -20,9 +20,9 @@ from . import (
     attend,
     channel_norm,
     convolve,
+    gathering,
     half,
     half_products,
-    indexed,
     moments,
     picking,
     pooling,
@@ -268,7 +268,7 @@ _table: dict[str, Row] = {
                               or ("does not scale by frequency" if scale_grad_by_freq else None)),
     "embedding": Row("embedding_forward", name, lambda weight, index, **_: c.embedding(weight, index),
                      lambda weight, index, **_: _indexed(weight, index)),
-    **indexed.rows,
+    **gathering.rows,
     **pooling.rows,
     **recurrent.rows,
     **moments.rows,
@@ -276,5 +276,6 @@ _table: dict[str, Row] = {
     **picking.rows,
 }  # fmt: skip
 # what needs no widening, or does it itself
-_ANY_TYPE = ("cat", "clone", "contiguous", "sum.backward", "embedding", *channel_norm.rows, *picking.ANY_TYPE,
-             *indexed.rows)  # fmt: skip
+_ANY_TYPE = (
+    "cat", "clone", "contiguous", "sum.backward", "embedding", *channel_norm.rows, *gathering.rows, *picking.ANY_TYPE
+)  # fmt: skip

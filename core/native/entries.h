@@ -4,7 +4,7 @@
 
 #include "module.h"
 
-#include "pick.h"
+#include "gather.h"
 
 /* args: an array, axes, keepdims; `kind` as in kernels.h. */
 PyObject *reduce_axes(PyObject *const *args, Py_ssize_t nargs, int kind, int mean, const char *name);
@@ -47,16 +47,19 @@ ENTERS(mode)
 ENTERS(picked_backward)
 
 /* Entries in files of their own, each table with an empty one at its end. */
-extern PyMethodDef moment_entries[], pick_entries[], order_entries[];
+extern PyMethodDef moment_entries[];
 
-/* Whether an object is an array in one piece of a type that the entries of module_indexed.c take; such a one of float32 or
+/* Those of module_gather.c and module_order.c; the last is empty. */
+extern PyMethodDef pick_entries[], order_entries[];
+
+/* Whether an object is an array in one piece of a type that the entries of module_gather.c take; such a one of float32 or
    float64; such a one of int64. */
 int pickable(PyObject *object);
 int real_in_one_piece(PyObject *object);
 int is_index(PyObject *object);
 
 /* An uninitialised array of a's type; sizes multiplied; the ints of a tuple (their number, -1 where they are not plain); an
-   exact int, 0 where it is none. */
+   exact int, 0 where it is none. `to` has PICK_AXES places. */
 PyObject *array_like(PyArrayObject *a, int ndim, const npy_intp *shape);
 npy_intp sizes_product(const npy_intp *shape, int from, int to);
 int ints_in(PyObject *object, npy_intp *to);

@@ -8,7 +8,7 @@
    an exception for what is not for it, and then nothing was done. */
 typedef PyObject *(*front_call)(PyObject *op, PyObject *const *given);
 
-/* Those of module_pick_calls.c. */
+/* Those of module_gather_calls.c. */
 PyObject *front_gather(PyObject *op, PyObject *const *given);
 PyObject *front_scatter(PyObject *op, PyObject *const *given);
 PyObject *front_scatter_add(PyObject *op, PyObject *const *given);

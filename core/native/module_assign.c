@@ -1,6 +1,6 @@
 /* x[...] = value and masked_fill, where the target is plain (module_write.c) and the key is of ints and slices, a mask or one
    index tensor. */
-#include "pick.h"
+#include "gather.h"
 #include "write.h"
 
 static PyObject *name_copy, *name_put, *name_masked;
@@ -65,7 +65,7 @@ static int write_masked(PyArrayObject *a, Tensor *t, PyArrayObject *mask, PyObje
     int plain = rows_of(a, t, lead, 1, &many, value, &rows);
     if (plain <= 0) return plain;
     char *to = PyArray_BYTES(a);
-    PyThreadState *state = PyArray_NBYTES(a) > QUIET_BYTES ? PyEval_SaveThread() : NULL;
+    PyThreadState *state = rows.items && PyArray_NBYTES(a) > QUIET_BYTES ? PyEval_SaveThread() : NULL;
     if (rows.items && rows.items == rows.inner && (rows.items == 4 || rows.items == 8)) {
         mask_fill(to, truths, n, rows.item, rows.items);
     } else {
@@ -103,25 +103,12 @@ PyObject *quick_masked_fill_(PyObject *const *args, Py_ssize_t count, PyObject *
     if (PyArray_NDIM(a) > MOST_AXES || PyArray_NDIM(mask) != PyArray_NDIM(a) || !PyArray_IS_C_CONTIGUOUS(a)) return NULL;
     whole(a, &all);
     if (!apart(&all, mask)) return NULL;
-    Py_INCREF(a);
+    Py_INCREF(a); /* while other threads run, one may set a tensor's data */
+    Py_INCREF(mask);
     int done = write_masked(a, t, mask, args[2]);
+    Py_DECREF(mask);
     Py_DECREF(a);
     return done > 0 && wrote(t, name_masked) == 0 ? Py_NewRef(args[0]) : NULL;
-}
-
-/* The same into a copy, where no gradient is wanted. */
-PyObject *quick_masked_fill(PyObject *const *args, Py_ssize_t count, PyObject *names) {
-    if (names || count != 3 || !is_tensor(args[0]) || !is_tensor(args[1]) || is_tensor(args[2])) return NULL;
-    Tensor *t = (Tensor *)args[0];
-    PyArrayObject *mask = (PyArrayObject *)((Tensor *)args[1])->array, *a = (PyArrayObject *)t->array;
-    if (!PyArray_CheckExact(mask) || PyArray_TYPE(mask) != NPY_BOOL || !PyArray_ISCARRAY_RO(mask) || !PyArray_CheckExact(a) ||
-        !PyArray_ISCARRAY_RO(a) || PyArray_NDIM(a) != PyArray_NDIM(mask) || PyArray_NDIM(a) > MOST_AXES || quick_now() <= 0 ||
-        on_cpu(t->kind) <= 0 || on_cpu(((Tensor *)args[1])->kind) <= 0 || has_history(args[0]))
-        return NULL;
-    PyObject *copy = array_copied(a);
-    int done = copy ? write_masked((PyArrayObject *)copy, t, mask, args[2]) : -1;
-    if (done <= 0) Py_CLEAR(copy);
-    return (PyObject *)tensor_over(copy, t->kind);
 }
 
 /* 1 done, 0 not for it, -1 on an error. */
@@ -144,8 +131,10 @@ static int assign(Tensor *t, PyObject *key, PyObject *value) {
         whole(a, &all);
         if (lead && lead <= MOST_AXES && PyArray_NDIM(a) && PyArray_IS_C_CONTIGUOUS(a) && PyArray_ISCARRAY_RO(index) &&
             apart(&all, index)) {
+            Py_INCREF(index);
             if (PyArray_TYPE(index) == NPY_BOOL) done = write_masked(a, t, index, value);
             else if (PyArray_TYPE(index) == NPY_INT64) done = write_indexed(a, t, index, value);
+            Py_DECREF(index);
         }
     } else {
         Layout to;

@@ -406,7 +406,9 @@ int map_write(PyObject *map, PyObject *const *args, Py_ssize_t count, PyArrayObj
             return 0;
     operands ops;
     if (take_operands(kernel, args, count, &ops) < 0) return PyErr_Clear(), 0;
+    Py_INCREF(out); /* while other threads run, one may set the tensor's data */
     const int done = write_plain(kernel, &ops, out);
+    Py_DECREF(out);
     drop(kernel, &ops);
     if (done || PyArray_NBYTES(out) < WRITTEN_WHOLE || kernel->n_in > 2) return done;
     PyObject *given[MAP_MAX_IN + MAX_PARAMS + 1] = {(PyObject *)out};

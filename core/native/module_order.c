@@ -49,9 +49,11 @@ static PyObject *enter_flip(PyObject *m, PyObject *const *args, Py_ssize_t n) {
 }
 
 static PyObject *rolled(PyObject *const *args, Py_ssize_t n, int back) {
-    npy_intp shift, dim;
-    if (n != 3 || !pickable(args[0]) || ints_in(args[1], &shift) != 1 || ints_in(args[2], &dim) != 1) Py_RETURN_NOTIMPLEMENTED;
+    npy_intp shifts[PICK_AXES], dims[PICK_AXES];
+    if (n != 3 || !pickable(args[0]) || ints_in(args[1], shifts) != 1 || ints_in(args[2], dims) != 1) Py_RETURN_NOTIMPLEMENTED;
     PyArrayObject *x = (PyArrayObject *)args[0];
+    const npy_intp dim = dims[0];
+    npy_intp shift = shifts[0];
     if (dim < 0 || dim >= PyArray_NDIM(x) || !PyArray_SIZE(x)) Py_RETURN_NOTIMPLEMENTED;
     const npy_intp size = PyArray_DIM(x, (int)dim), inner = sizes_product(PyArray_DIMS(x), (int)dim + 1, PyArray_NDIM(x)) * PyArray_ITEMSIZE(x);
     const npy_intp outer = sizes_product(PyArray_DIMS(x), 0, (int)dim), all = size * inner;

@@ -294,7 +294,7 @@ static const struct {
              {"copy_", quick_copy_}, {"setitem", quick_setitem}, {"masked_fill_", quick_masked_fill_},
              {"index_select", quick_index_select}, {"diag", quick_diag}, {"trace", quick_trace},
              {"index_copy", quick_index_copy}, {"index_add", quick_index_add}, {"pad", quick_pad},
-             {"nonzero", quick_nonzero}, {"masked_fill", quick_masked_fill}};
+             {"nonzero", quick_nonzero}};
 
 Quick quick_named(const char *name) {
     if (!name) return NULL;

@@ -159,8 +159,10 @@ void whole(PyArrayObject *a, Layout *to) {
     to->ndim = PyArray_NDIM(a);
     to->read_only = 0;
     to->data = PyArray_BYTES(a);
-    memcpy(to->shape, PyArray_DIMS(a), sizeof(npy_intp) * (size_t)to->ndim);
-    memcpy(to->strides, PyArray_STRIDES(a), sizeof(npy_intp) * (size_t)to->ndim);
+    for (int k = 0; k < to->ndim; k++) {
+        to->shape[k] = PyArray_DIM(a, k);
+        to->strides[k] = PyArray_STRIDE(a, k);
+    }
 }
 
 /* The memory that an array reaches over. */
@@ -238,12 +240,18 @@ int write_region(PyArrayObject *a, const Layout *to, Tensor *target, PyObject *v
     int here = on_cpu(source->kind), wanted = here > 0 ? has_history(value) : 0;
     if (here <= 0 || wanted) return here < 0 || wanted < 0 ? -1 : 0;
     if (!fits(to, from)) return 0;
-    if (source->kind == target->kind && PyArray_DESCR(a) == PyArray_DESCR(from))
-        return copy_region(a, to, from) < 0 ? -1 : 1;
-    if (!converts(from, PyArray_TYPE(a))) return 0;
-    PyObject *part = array_over(a, to);
-    int failed = !part || PyArray_CopyInto((PyArrayObject *)part, from) < 0;
-    Py_XDECREF(part);
+    const int same = source->kind == target->kind && PyArray_DESCR(a) == PyArray_DESCR(from);
+    if (!same && !converts(from, PyArray_TYPE(a))) return 0;
+    Py_INCREF(from); /* while other threads run, one may set the tensor's data */
+    int failed;
+    if (same) {
+        failed = copy_region(a, to, from) < 0;
+    } else {
+        PyObject *part = array_over(a, to);
+        failed = !part || PyArray_CopyInto((PyArrayObject *)part, from) < 0;
+        Py_XDECREF(part);
+    }
+    Py_DECREF(from);
     return failed ? -1 : 1;
 }
 
@@ -312,7 +320,11 @@ PyObject *write_by(PyObject *writes, PyObject *const *args, size_t nargsf, PyObj
     if (plain && PyArray_DESCR(a) == PyArray_DESCR(from) && PyArray_NDIM(a) == PyArray_NDIM(from) &&
         PyArray_NDIM(a) <= MOST_AXES && PyArray_CompareLists(PyArray_DIMS(a), PyArray_DIMS(from), PyArray_NDIM(a))) {
         whole(a, &to);
+        Py_INCREF(a);
+        Py_INCREF(from);
         int failed = copy_region(a, &to, from) < 0 || wrote(t, name) < 0;
+        Py_DECREF(a);
+        Py_DECREF(from);
         Py_DECREF(result);
         return failed ? NULL : Py_NewRef(args[0]);
     }

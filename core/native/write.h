@@ -39,14 +39,13 @@ PyObject *quick_copy_(PyObject *const *args, Py_ssize_t count, PyObject *names);
 PyObject *quick_setitem(PyObject *const *args, Py_ssize_t count, PyObject *names);
 PyObject *quick_masked_fill_(PyObject *const *args, Py_ssize_t count, PyObject *names);
 
-/* Those of module_pick_calls.c. */
+/* Those of module_gather_calls.c. */
 PyObject *quick_pick(PyObject *const *args, Py_ssize_t count, PyObject *names);
 PyObject *quick_index_select(PyObject *const *args, Py_ssize_t count, PyObject *names);
 PyObject *quick_index_copy(PyObject *const *args, Py_ssize_t count, PyObject *names);
 PyObject *quick_index_add(PyObject *const *args, Py_ssize_t count, PyObject *names);
 PyObject *quick_pad(PyObject *const *args, Py_ssize_t count, PyObject *names);
 PyObject *quick_nonzero(PyObject *const *args, Py_ssize_t count, PyObject *names);
-PyObject *quick_masked_fill(PyObject *const *args, Py_ssize_t count, PyObject *names);
 PyObject *quick_diag(PyObject *const *args, Py_ssize_t count, PyObject *names);
 PyObject *quick_trace(PyObject *const *args, Py_ssize_t count, PyObject *names);
 

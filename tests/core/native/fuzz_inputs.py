@@ -195,6 +195,45 @@ def put(rng: Any) -> Made:
     return (rng.standard_normal((planes, *out)), places), {"sizes": image, "add": True}
 
 
+def indexed(rng: Any) -> Made:
+    """Index tensors side by side, some counting from the end."""
+    while True:
+        x = rng.standard_normal(sizes(rng, int(rng.integers(1, 4)), 3000))
+        lead = int(rng.integers(x.ndim))
+        count = min(int(rng.integers(1, 3)), x.ndim - lead)
+        if all(x.shape[lead : lead + count]):
+            break
+    many = tuple(size(rng, 17) for _ in range(int(rng.integers(1, 3))))
+    indices = [rng.integers(-n, n, many) for n in x.shape[lead : lead + count]]
+    return (x, *indices, *(None,) * (8 - count)), {"where": (False,) * lead + (True,) * count}
+
+
+def gathered(rng: Any, source: bool = False) -> Made:
+    """An index an item, nowhere larger than x but along its dimension; perhaps a source of its shape."""
+    while True:
+        x = rng.standard_normal(sizes(rng, int(rng.integers(1, 4)), 6000))
+        if x.size:
+            break
+    d = int(rng.integers(x.ndim))
+    shape = tuple(size(rng, 65) if k == d else int(rng.integers(1, n + 1)) for k, n in enumerate(x.shape))
+    index = rng.integers(0, x.shape[d], shape)
+    return (x, index, *((rng.standard_normal(shape),) if source else ())), {"dim": d}
+
+
+def ordered(rng: Any, op: str) -> Made:
+    """What copies in another order."""
+    x = rng.standard_normal(sizes(rng, int(rng.integers(2, 4))))
+    d = int(rng.integers(x.ndim))
+    if op == "triangle":
+        return (x,), {"diagonal": int(rng.integers(-40, 40))}
+    if op == "flip":
+        return (x,), {"dims": tuple(rng.choice(x.ndim, int(rng.integers(1, x.ndim + 1)), replace=False).tolist())}
+    if op == "roll":
+        return (x,), {"shifts": (int(rng.integers(-99, 99)),), "dims": (d,)}
+    most = min(x.shape) // 2
+    return (x,), {"border": tuple((int(a), int(b)) for a, b in rng.integers(-most, 5, (x.ndim, 2))), "value": 1.5}
+
+
 CASES: dict[str, Callable[[Any], Made]] = {
     "sum": reduced, "mean": extreme, "amax": extreme, "amin": extreme, "argmax": found, "argmin": found,
     "softmax": along, "log_softmax": along, "layer_norm": normed, "rms_norm": lambda rng: normed(rng, False),
@@ -202,4 +241,9 @@ CASES: dict[str, Callable[[Any], Made]] = {
     "cross_entropy": classes, "embedding": looked_up, "linear": lines, "matmul": factors, "conv": convolved,
     "conv_transpose": transposed, "attention": attended, "lstm": lambda rng: recurrent(rng, 4),
     "gru": lambda rng: recurrent(rng, 3), "rnn": lambda rng: recurrent(rng, 1), "max_pool": pooled, "pool_scatter": put,
+    "index": indexed, "gather": gathered, "scatter_add": lambda rng: gathered(rng, True),
+    "tril": lambda rng: ordered(rng, "triangle"), "triu": lambda rng: ordered(rng, "triangle"),
+    "flip": lambda rng: ordered(rng, "flip"), "roll": lambda rng: ordered(rng, "roll"),
+    "constant_pad": lambda rng: ordered(rng, "pad"),
+    "cumsum": lambda rng: (along(rng)[0], {"dim": 0, "reverse": bool(rng.random() < 0.5)}),
 }  # fmt: skip

@@ -1,7 +1,7 @@
 /* Items and rows by index and by mask, running sums, triangles. Where items meet in one place they are added in the order
    of the index, by one thread: the result is the same for any number of them. */
 #ifndef REAL
-#include "pick.h"
+#include "gather.h"
 
 #include <string.h>
 
@@ -189,7 +189,7 @@ void triangle(const char *x, char *y, ptrdiff_t planes, ptrdiff_t rows, ptrdiff_
 
 enum { SPAN = 32 };
 
-#define KERNEL_FILE "pick.c"
+#define KERNEL_FILE "gather.c"
 #include "each_real.h"
 #else
 

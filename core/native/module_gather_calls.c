@@ -3,7 +3,7 @@
 #include "entries.h"
 #include "front.h"
 #include "kernels.h"
-#include "pick.h"
+#include "gather.h"
 #include "write.h"
 
 enum { INDICES = 8 };

@@ -1,4 +1,4 @@
-"""What C picks by index and by mask, and copies in another order: what the ops' references and Python's functions give."""
+"""What C picks by index and by mask, and copies in another order: what references and Python's functions give."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 import core
 from core import Tensor, native
 from core import op as declarations
-from core.backends import picking, rows
+from core.backends import gathering, rows
 
 pytestmark = pytest.mark.skipif(native.module is None, reason="the C extension is not built")
 rng = np.random.default_rng(6)
@@ -18,28 +18,41 @@ _i = core.tensor
 def _given(op, dtype):
     """The op's samples and more of them: places that meet, nothing, an axis of one."""
     more = {
-        "index": [((rng.standard_normal((3, 4, 2)), rng.integers(-4, 4, (5, 3)), *(None,) * 7), {"where": (False, True)}),
-                  ((rng.standard_normal((3, 4, 2)), rng.integers(0, 3, 0), *(None,) * 7), {"where": (True,)})],
-        "index_put": [((rng.standard_normal((3, 4)), rng.standard_normal((5, 4)), np.array([0, 2, -1, 0, 0]), *(None,) * 7),
-                       {"where": (True,), "accumulate": a}) for a in (True, False)],
-        "gather": [((rng.standard_normal((3, 4, 5)), rng.integers(0, s, n)), {"dim": d})
-                   for d, s, n in [(0, 3, (7, 4, 5)), (1, 4, (2, 9, 3)), (2, 5, (3, 4, 8)), (1, 4, (0, 2, 2))]],
+        "index": [
+            ((rng.standard_normal((3, 4, 2)), rng.integers(-4, 4, (5, 3)), *(None,) * 7), {"where": (False, True)}),
+            ((rng.standard_normal((3, 4, 2)), rng.integers(0, 3, 0), *(None,) * 7), {"where": (True,)}),
+        ],
+        "index_put": [
+            (
+                (rng.standard_normal((3, 4)), rng.standard_normal((5, 4)), np.array([0, 2, -1, 0, 0]), *(None,) * 7),
+                {"where": (True,), "accumulate": a},
+            )
+            for a in (True, False)
+        ],
+        "gather": [
+            ((rng.standard_normal((3, 4, 5)), rng.integers(0, s, n)), {"dim": d})
+            for d, s, n in [(0, 3, (7, 4, 5)), (1, 4, (2, 9, 3)), (2, 5, (3, 4, 8)), (1, 4, (0, 2, 2))]
+        ],
         "flip": [((rng.standard_normal(s),), {"dims": d}) for s, d in [((4,), (0,)), ((70, 33), (1,)), ((3, 0), (0,))]],
         "roll": [((rng.standard_normal((3, 5)),), {"shifts": (k,), "dims": (1,)}) for k in (7, -6, 5, 0)],
         "tril": [((rng.standard_normal((2, 3, 5)),), {"diagonal": d}) for d in (-9, 0, 2, 9)],
         "triu": [((rng.standard_normal((2, 5, 3)),), {"diagonal": d}) for d in (-9, 0, 2, 9)],
-        "constant_pad": [((rng.standard_normal((3, 4)),), {"border": b, "value": v})
-                         for b in [((1, 2), (0, 3)), ((-1, 2), (1, -2)), ((0, 0), (-2, -2))] for v in (0.0, -1.5, 2)],
+        "constant_pad": [
+            ((rng.standard_normal((3, 4)),), {"border": b, "value": v})
+            for b in [((1, 2), (0, 3)), ((-1, 2), (1, -2)), ((0, 0), (-2, -2))]
+            for v in (0.0, -1.5, 2)
+        ],
         "cumsum": [((rng.standard_normal((3, 70)),), {"dim": d, "reverse": r}) for d in (0, 1) for r in (False, True)],
-    }  # fmt: skip
-    more["scatter"] = more["scatter_add"] = [((rng.standard_normal((3, 4, 5)), i, rng.standard_normal(i.shape)), p)
-                                             for (_, i), p in more["gather"]]  # fmt: skip
+    }
+    more["scatter"] = more["scatter_add"] = [
+        ((rng.standard_normal((3, 4, 5)), i, rng.standard_normal(i.shape)), p) for (_, i), p in more["gather"]
+    ]
     for arrays, params in [*op.samples(rng), *more[op.name]]:
         yield [a.astype(dtype) if a is not None and a.dtype.kind == "f" else a for a in arrays], {**op.params, **params}
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "int32", "bool"])
-@pytest.mark.parametrize("name", picking._OPS)
+@pytest.mark.parametrize("name", gathering._OPS)
 def test_entries_give_what_the_reference_gives(name, dtype):
     op, taken = declarations.table[name], 0
     for arrays, params in _given(op, dtype):
@@ -57,7 +70,7 @@ def test_entries_give_what_the_reference_gives(name, dtype):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("name", picking._OPS)
+@pytest.mark.parametrize("name", gathering._OPS)
 def test_gradients_are_those_of_the_vjps(name, dtype):
     op, taken = declarations.table[name], 0
     for arrays, params in _given(op, dtype):
@@ -75,7 +88,7 @@ def test_gradients_are_those_of_the_vjps(name, dtype):
         if found is NotImplemented:
             continue
         taken += 1
-        expected = picking.by_vjps(name, named)
+        expected = gathering.by_vjps(name, named)
         for a, b in zip(*((r if isinstance(r, tuple) else (r,)) for r in (found, expected)), strict=True):
             assert (a is None) == (b is None)
             if a is not None:
@@ -87,24 +100,103 @@ def test_gradients_are_those_of_the_vjps(name, dtype):
 _x, _m = core.tensor(rng.standard_normal((4, 6)).astype("f")), core.tensor(rng.random((4, 6)) < 0.5)
 _idx, _rows = _i([[0, 1, 2, 0, 5, 3]]), _i([3, 0, 0])
 CALLS = [
-    *(("__getitem__", (k,)) for k in (_rows, _i([-1, -4]), _i([4]), _i([-5]), _i([[0, 1], [2, 3]]), _m, _m[0], _m[:, 0],
-                                      (slice(None), _rows), (_rows, _i([1, 2, 3])), (_rows, slice(None)), (slice(None), _m[0]),
-                                      (_i([0, 1]), _rows), (_rows, 1), (_rows, ...), (None, _rows), (slice(1, 2), _rows),
-                                      _i([], dtype=core.int64), _rows.int(), _rows.byte(), _i(1), [0, 1], _i([1.0]), _i([True]),
-                                      (_rows, _rows, _rows), (_m[:, 0], _m[0]), _m & False)),
-    *(("gather", a) for a in ((1, _idx), (-1, _idx), (0, _idx % 4), (1, _idx - 1), (1, _idx + 1), (2, _idx), (1, _idx[0]), (1, _idx.int()))),
-    *(("scatter", a) for a in ((1, _idx, 2.0), (1, _idx, 2), (1, _idx, _x), (1, _idx, _x[:1]), (1, _idx, _x.double()), (1, _idx, 1e300),
-                               (1, _idx + 9, 0.0), (1, _idx, None))),
+    *(
+        ("__getitem__", (k,))
+        for k in (
+            _rows,
+            _i([-1, -4]),
+            _i([4]),
+            _i([-5]),
+            _i([[0, 1], [2, 3]]),
+            _m,
+            _m[0],
+            _m[:, 0],
+            (slice(None), _rows),
+            (_rows, _i([1, 2, 3])),
+            (_rows, slice(None)),
+            (slice(None), _m[0]),
+            (_i([0, 1]), _rows),
+            (_rows, 1),
+            (_rows, ...),
+            (None, _rows),
+            (slice(1, 2), _rows),
+            _i([], dtype=core.int64),
+            _rows.int(),
+            _rows.byte(),
+            _i(1),
+            [0, 1],
+            _i([1.0]),
+            _i([True]),
+            (_rows, _rows, _rows),
+            (_m[:, 0], _m[0]),
+            _m & False,
+        )
+    ),
+    *(
+        ("gather", a)
+        for a in (
+            (1, _idx),
+            (-1, _idx),
+            (0, _idx % 4),
+            (1, _idx - 1),
+            (1, _idx + 1),
+            (2, _idx),
+            (1, _idx[0]),
+            (1, _idx.int()),
+        )
+    ),
+    *(
+        ("scatter", a)
+        for a in (
+            (1, _idx, 2.0),
+            (1, _idx, 2),
+            (1, _idx, _x),
+            (1, _idx, _x[:1]),
+            (1, _idx, _x.double()),
+            (1, _idx, 1e300),
+            (1, _idx + 9, 0.0),
+            (1, _idx, None),
+        )
+    ),
     *(("scatter_add", a) for a in ((1, _idx, _x), (1, _idx, _x[:1]), (0, _idx % 4, _x[:1]), (1, _idx, 2.0))),
-    *(("index_select", a) for a in ((0, _rows), (1, _rows), (-1, _rows), (2, _rows), (0, _i([-1])), (0, _i([[0]])), (0, _i(2)))),
-    *(("index_copy", a) for a in ((0, _rows, _x[:3]), (1, _rows, _x[:, :3]), (0, _rows, _x), (0, _i([4, 0, 0]), _x[:3]))),
-    *(("index_add", a) for a in ((0, _rows, _x[:3]), (1, _rows, _x[:, :3]), (0, _rows, _x), (0, _rows, _x[:3].double()))),
-    *(("masked_fill", a) for a in ((_m, 2.0), (_m, 2), (_m, True), (_m[0], 1.0), (_m.int(), 1.0), (_m, core.tensor(3.0)), (_m, "x"))),
-    *(("tril", a) for a in ((), (1,), (-2,), (1.5,))), ("triu", (1,)), ("flip", (0,)), ("flip", ((0, 1),)), ("flip", (0, 1)),
-    ("flip", ((0, 0),)), ("flip", (2,)), ("flip", ((),)), ("roll", (1, 0)), ("roll", (-8, -1)), ("roll", (1,)), ("roll", (1, 2)),
-    ("roll", ((1, 2), (0, 1))), ("cumsum", (0,)), ("cumsum", (-1,)), ("cumsum", (2,)), ("diag", ()), ("diag", (2,)), ("diag", (-3,)),
-    ("diag", (7,)), ("trace", ()),
-]  # fmt: skip
+    *(
+        ("index_select", a)
+        for a in ((0, _rows), (1, _rows), (-1, _rows), (2, _rows), (0, _i([-1])), (0, _i([[0]])), (0, _i(2)))
+    ),
+    *(
+        ("index_copy", a)
+        for a in ((0, _rows, _x[:3]), (1, _rows, _x[:, :3]), (0, _rows, _x), (0, _i([4, 0, 0]), _x[:3]))
+    ),
+    *(
+        ("index_add", a)
+        for a in ((0, _rows, _x[:3]), (1, _rows, _x[:, :3]), (0, _rows, _x), (0, _rows, _x[:3].double()))
+    ),
+    *(
+        ("masked_fill", a)
+        for a in ((_m, 2.0), (_m, 2), (_m, True), (_m[0], 1.0), (_m.int(), 1.0), (_m, core.tensor(3.0)), (_m, "x"))
+    ),
+    *(("tril", a) for a in ((), (1,), (-2,), (1.5,))),
+    ("triu", (1,)),
+    ("flip", (0,)),
+    ("flip", ((0, 1),)),
+    ("flip", (0, 1)),
+    ("flip", ((0, 0),)),
+    ("flip", (2,)),
+    ("flip", ((),)),
+    ("roll", (1, 0)),
+    ("roll", (-8, -1)),
+    ("roll", (1,)),
+    ("roll", (1, 2)),
+    ("roll", ((1, 2), (0, 1))),
+    ("cumsum", (0,)),
+    ("cumsum", (-1,)),
+    ("cumsum", (2,)),
+    ("diag", ()),
+    ("diag", (2,)),
+    ("diag", (-3,)),
+    ("diag", (7,)),
+    ("trace", ()),
+]
 
 
 def _outcome(f, args):
@@ -145,9 +237,15 @@ def test_nonzero_is_that_of_python(mask):
 def test_second_order_through_picks():
     x = core.tensor(rng.standard_normal((4, 6)), requires_grad=True)
     index = core.tensor(rng.integers(0, 6, (4, 3)))
-    for f in (lambda x: x[_rows] ** 2, lambda x: x[x.detach() > 0] ** 2, lambda x: x.gather(1, index) ** 2,
-              lambda x: x.scatter(1, index, 1.0) ** 2, lambda x: x.index_add(0, _rows, x[:3]) ** 2,
-              lambda x: x.tril().roll(1, 0).flip(1).cumsum(0) ** 2, lambda x: core.nn.functional.pad(x, (1, 2)) ** 2):  # fmt: skip
+    for f in (
+        lambda x: x[_rows] ** 2,
+        lambda x: x[x.detach() > 0] ** 2,
+        lambda x: x.gather(1, index) ** 2,
+        lambda x: x.scatter(1, index, 1.0) ** 2,
+        lambda x: x.index_add(0, _rows, x[:3]) ** 2,
+        lambda x: x.tril().roll(1, 0).flip(1).cumsum(0) ** 2,
+        lambda x: core.nn.functional.pad(x, (1, 2)) ** 2,
+    ):
         assert core.autograd.gradcheck(f, x)
         assert core.autograd.gradgradcheck(f, x)
 
@@ -160,8 +258,18 @@ def test_one_thread_and_two_give_the_same_bits():
     before = core.get_num_threads()
     for threads in (1, 2):
         core.set_num_threads(threads)
-        results.append([x.gather(1, index), x.scatter_add(1, index, rows_[:300, :1].expand(300, 700).contiguous()),
-                        x.index_add(0, many, rows_), x.cumsum(0), x.cumsum(1), x[many], x.tril(), x.flip(0, 1)])  # fmt: skip
+        results.append(
+            [
+                x.gather(1, index),
+                x.scatter_add(1, index, rows_[:300, :1].expand(300, 700).contiguous()),
+                x.index_add(0, many, rows_),
+                x.cumsum(0),
+                x.cumsum(1),
+                x[many],
+                x.tril(),
+                x.flip(0, 1),
+            ]
+        )
     core.set_num_threads(before)
     for one, two in zip(*results, strict=True):
         assert one._a.tobytes() == two._a.tobytes()

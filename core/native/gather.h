@@ -1,6 +1,6 @@
-/* Items and rows by index and by mask (pick.c). */
-#ifndef GRADLAB_PICK_H
-#define GRADLAB_PICK_H
+/* Items and rows by index and by mask (gather.c). */
+#ifndef GRADLAB_GATHER_H
+#define GRADLAB_GATHER_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* Entries (module_entries.c) of ops that pick items and put them elsewhere: index, gather, scatter and their kin. They take
    arrays in one piece; everything else goes to the rows in Python. */
 #include "entries.h"
-#include "pick.h"
+#include "gather.h"
 #include "write.h"
 
 enum { INDICES = 8 /* index tensors in one bracket */ };

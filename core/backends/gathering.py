@@ -1,7 +1,7 @@
 """The CPU's rows of ops that pick items and put them elsewhere: index, gather, scatter, triangles, flips, running sums.
 
-The kernels are entries of the extension (native/module_indexed.c), which take arrays in one piece and indices in range. What
-they leave, the op's reference computes, and the gradients the op's own vjps.
+The kernels are entries of the extension (native/module_gather.c, native/module_order.c), which take arrays in one piece
+and indices in range. What they leave, the op's reference computes, and the gradients the op's own vjps.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from .. import op as declarations
 from ..modes import no_grad
 from . import Row
 
+c: Any = native.module
 _TYPES = ("float32", "float64", "int64", "int32", "bool")
 _REAL = ("float32", "float64")
 _OPS = (
@@ -44,7 +45,7 @@ def _reason(types: tuple[str, ...], arrays: Any) -> str | None:
 
 def _called(name: str, values: Any) -> Any:
     """What the entry gives, arrays being brought into one piece."""
-    return native.module.entries[name](*(np.asarray(v, order="C") if isinstance(v, np.ndarray) else v for v in values))
+    return c.entries[name](*(np.asarray(v, order="C") if isinstance(v, np.ndarray) else v for v in values))
 
 
 def _forward(name: str) -> Row:
