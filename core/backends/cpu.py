@@ -13,7 +13,22 @@ from ..device import Kind
 from ..device import kind as kind_of
 from ..dtypes import float32
 from ..expr import Program
-from . import Kernel, Row, attend, channel_norm, convolve, half, half_products, moments, pooling, products, recurrent
+from . import (
+    Kernel,
+    Row,
+    attend,
+    by_class,
+    channel_norm,
+    contraction,
+    convolve,
+    half,
+    half_products,
+    moments,
+    pooling,
+    products,
+    recurrent,
+    resampling,
+)
 
 name = "C"
 c: Any = native.module
@@ -225,6 +240,9 @@ _table: dict[str, Row] = {
     **pooling.rows,
     **recurrent.rows,
     **moments.rows,
+    **by_class.rows,
+    **contraction.rows,
+    **resampling.rows,
     **channel_norm.rows,
 }  # fmt: skip
 # what needs no widening, or does it itself

@@ -20,7 +20,7 @@ PyObject *py_cross_entropy_backward(PyObject *module, PyObject *const *args, Py_
 PyObject *gemm_product(PyObject *a, int turn_a, PyObject *b, int turn_b, PyObject *bias_or_none);
 
 /* Entries in files of their own, each table with an empty one at its end. */
-extern PyMethodDef moment_entries[];
+extern PyMethodDef moment_entries[], window_entries[], loss_entries[], einsum_entries[];
 
 /* The dict {row's name: entry}. */
 PyObject *make_entries(void);

@@ -128,6 +128,9 @@ PyObject *map_vectorcall(PyObject *map, PyObject *const *args, size_t nargsf, Py
 /* Adds what module_walk.c has; -1 on an error. */
 int walk_setup(PyObject *module);
 
+/* Adds what module_sizes.c has; -1 on an error. */
+int sizes_setup(PyObject *module);
+
 /* Adds what module_back.c has; -1 on an error. */
 int back_setup(PyObject *module);
 
