@@ -50,9 +50,10 @@ static PyObject *reduction(PyObject *op, PyObject *const *given) {
     return dims ? over(op, given[0], NULL, dims, NULL, given[2]) : NULL;
 }
 
-/* input, dim, keepdim: where None is no dimension */
+/* input, dim, keepdim: where None is no dimension, and nothing has no extreme */
 static PyObject *extreme(PyObject *op, PyObject *const *given) {
-    return given[1] == Py_None ? NULL : reduction(op, given);
+    PyArrayObject *x = real_of(given[0]);
+    return given[1] == Py_None || !x || !PyArray_SIZE(x) ? NULL : reduction(op, given);
 }
 
 /* The same where a dimension must be given. */
