@@ -99,7 +99,10 @@ def _restore(s: Snapshot) -> None:
     state.dtypes, state.cache_enabled = dict(s[1]), s[2]
 
 
-_BEHIND = {"norm": "vector_norm"}
+_BEHIND = {"norm": "vector_norm", "mm": "matmul", "bmm": "matmul", "mv": "matmul", "dot": "matmul", "addmm": "matmul",
+           "pad": "constant_pad",
+           "avg_pool1d": "window_sum", "avg_pool2d": "window_sum", "max_pool1d": "max_pool",
+           "max_pool2d": "max_pool"}  # fmt: skip
 """The ops that functions with a front in C are built on, where their names differ."""
 
 
@@ -108,8 +111,8 @@ def face(function: Callable[..., Any], name: str) -> Callable[..., Any]:
     where `name` has a front in C (native/module_front.c, native/module_shapes.c) one that asks it first."""
     rules = {device: getattr(cast_table, device).get(name) for device in DEVICES}
     parameters = inspect.unwrap(function).__code__.co_varnames
-    # a function of `A` is another of the same name: linalg.norm is not norm
-    op = None if parameters[:1] == ("A",) else declarations.functions.get(_BEHIND.get(name, name))
+    behind = declarations.structured.get(_BEHIND.get(name, name)) or declarations.functions.get(name)
+    op = None if parameters[:1] == ("A",) else behind  # another of the same name: linalg.norm is not norm
     hot = hot_of(function)
     fronted = native.module is not None and (hot is not None or native.module.has_front(op, name))
     if not any(rules.values()):

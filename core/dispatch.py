@@ -406,6 +406,7 @@ def callable_operation(op: Operation) -> Callable[..., Any]:
     function.__doc__ = op.doc
     function.op = op  # type: ignore[attr-defined]
     declarations.functions.setdefault(op.name, function)
+    declarations.structured[op.name] = function
     return function
 
 

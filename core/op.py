@@ -20,6 +20,7 @@ from .shape import Rule, parse_rule
 
 table: dict[str, Op] = {}  # every declared op by name
 functions: dict[str, Callable[..., Any]] = {}  # the public function of every op that has one
+structured: dict[str, Callable[..., Any]] = {}  # of every structured op what runs it
 
 
 class Slot(NamedTuple):

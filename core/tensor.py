@@ -467,6 +467,8 @@ class Tensor(TensorBase):
 
 if native.module is None:
     Tensor.grad = Tensor._told_grad  # type: ignore[assignment]
+else:
+    native.module.know_sizes(Tensor, Size)
 
 
 def wrap(a: Array, k: Kind) -> Tensor:

@@ -18,7 +18,9 @@ from . import (
     Kernel,
     Row,
     attend,
+    by_class,
     channel_norm,
+    contraction,
     convolve,
     gathering,
     half,
@@ -29,6 +31,7 @@ from . import (
     products,
     recurrent,
     reference,
+    resampling,
 )
 
 name = "C"
@@ -272,6 +275,9 @@ _table: dict[str, Row] = {
     **pooling.rows,
     **recurrent.rows,
     **moments.rows,
+    **by_class.rows,
+    **contraction.rows,
+    **resampling.rows,
     **channel_norm.rows,
     **picking.rows,
 }  # fmt: skip

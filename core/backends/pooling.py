@@ -1,4 +1,5 @@
-"""The CPU's rows of pooling: the greatest of each window over one or two dimensions, and the way back."""
+"""The CPU's rows of pooling over one or two dimensions, the greatest of each window and its sum, and the way back; and
+of a border of one value."""
 
 from __future__ import annotations
 
@@ -42,7 +43,51 @@ def _scatter(x: Any, indices: Any, sizes: Any, add: bool) -> Any:
     return out.reshape(*x.shape[: x.ndim - n], *sizes)
 
 
+_SPAN = 1024  # the widest window whose sums are taken
+
+
+def _sums_decline(x: Any, kernel: Any, stride: Any, padding: Any, **_: Any) -> str | None:
+    if x.dtype.char not in "fd":
+        return f"takes float32 and float64, got {x.dtype}"
+    if len(kernel) > 2 or kernel[-1] > _SPAN or stride[-1] > _SPAN:
+        return f"takes windows over one or two dimensions of up to {_SPAN} columns"
+    return None if x.size else "takes no empty tensors"
+
+
+def _window_sum(x: Any, kernel: Any, stride: Any, padding: Any, out: Any) -> Any:
+    return c.entries["window_sum"](x, kernel, stride, padding, out)
+
+
+def _window_spread(x: Any, kernel: Any, stride: Any, padding: Any, sizes: Any) -> Any:
+    return c.entries["window_spread"](x, kernel, stride, padding, sizes)
+
+
+def _window_sum_backward(g: Any, x_shape: Any, kernel: Any, stride: Any, padding: Any) -> Any:
+    return c.entries["window_spread"](g, kernel, stride, padding, x_shape[-len(kernel) :])
+
+
+def _pad_declines(x: Any, border: Any, value: Any = 0.0) -> str | None:
+    if x.dtype.char not in "fd":
+        return f"takes float32 and float64, got {x.dtype}"
+    if not all(n + min(a, 0) + min(b, 0) > 0 and n + a + b > 0 for n, (a, b) in zip(x.shape, border, strict=True)):
+        return "takes borders that leave something of the tensor"
+    return None if x.ndim and isinstance(value, int | float) else "takes tensors of one dimension or more, and numbers"
+
+
+def _turned(border: Any) -> Any:
+    return tuple([(-a, -b) for a, b in border])
+
+
 rows = {
+    "window_sum": Row("window_sum_forward", "C", _window_sum, _sums_decline),
+    "window_sum.backward": Row("window_sum_backward", "C", _window_sum_backward,
+                               lambda g, x_shape, kernel, stride, padding: _sums_decline(g, kernel, stride, padding)),
+    "window_spread": Row("window_spread_forward", "C", _window_spread, _sums_decline),
+    "constant_pad": Row("constant_pad_forward", "C",
+                        lambda x, border, value: c.entries["constant_pad"](x, border, value), _pad_declines),
+    "constant_pad.backward": Row("constant_pad_backward", "C",
+                                 lambda g, border: c.entries["constant_pad"](g, _turned(border), 0.0),
+                                 lambda g, border: _pad_declines(g, _turned(border))),
     "max_pool": Row("max_pool_forward", "C", _max_pool, _declines),
     "pool_scatter": Row("pool_scatter_forward", "C", _scatter, _scatter_declines),
-}
+}  # fmt: skip

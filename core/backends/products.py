@@ -22,6 +22,7 @@ from . import as_rows
 
 SMALL = 1 << 21  # multiplications: 128 cubed
 _FEW = 2  # rows, or columns: fewer are a vector's
+_QUICK = 4096  # multiplications up to which calling BLAS costs more than they do
 
 
 def _openblas() -> tuple[Callable[[int], Any], int] | None:
@@ -44,13 +45,17 @@ _set_threads, _threads = _found if _found is not None else (None, 1)
 
 def product(a: Any, b: Any, bias: Any = None) -> Any:
     """``a @ b``, plus a bias for each column, of float32 or float64 matrices or stacks of them."""
-    if native.module is not None and a.shape[-2] >= _FEW and b.shape[-1] >= _FEW and a.dtype == b.dtype:
+    if native.module is not None and a.dtype == b.dtype and _is_ours(a, b):
         return native.module.gemm(a, b, bias)
     with np.errstate(all="ignore"):  # infinities are values, here as everywhere
         y = _by_blas(a, b)
         if bias is not None:
             y += bias
     return y
+
+
+def _is_ours(a: Any, b: Any) -> bool:
+    return (a.shape[-2] >= _FEW and b.shape[-1] >= _FEW) or a.size * b.shape[-1] <= _QUICK  # type: ignore[no-any-return]
 
 
 def _by_blas(a: Any, b: Any) -> Any:

@@ -47,7 +47,7 @@ ENTERS(mode)
 ENTERS(picked_backward)
 
 /* Entries in files of their own, each table with an empty one at its end. */
-extern PyMethodDef moment_entries[];
+extern PyMethodDef moment_entries[], window_entries[], loss_entries[], einsum_entries[];
 
 /* Those of module_gather.c and module_order.c; the last is empty. */
 extern PyMethodDef pick_entries[], order_entries[];

@@ -2,7 +2,42 @@
 #ifndef GRADLAB_FRONT_H
 #define GRADLAB_FRONT_H
 
-#include "module.h"
+#include "graph.h"
+
+enum { MOST_GIVEN = 8, AXES = 8 };
+
+/* What a front is made of: (0, ..., n - 1), (n,) and n; the functions' defaults; 1.0 and 2.0; the ops of mean and sum, for
+   losses, or NULL. */
+typedef struct {
+    PyObject *all_axes[AXES + 1], *one_axis[AXES], *number[AXES + 1];
+    PyObject *eps, *ignored, *smoothing, *one, *two;
+    PyObject *mean_op, *sum_op;
+} front_values;
+extern front_values front;
+
+/* The array of a plain tensor of float32 or float64 (borrowed), or NULL. */
+static inline PyArrayObject *real_of(PyObject *object) {
+    if (!object || !is_tensor(object)) return NULL;
+    PyArrayObject *a = (PyArrayObject *)((Tensor *)object)->array;
+    if (!PyArray_CheckExact(a)) return NULL;
+    return PyArray_TYPE(a) == NPY_FLOAT || PyArray_TYPE(a) == NPY_DOUBLE ? a : NULL;
+}
+
+static inline int same_kind(PyObject *a, PyObject *b) { return ((Tensor *)a)->kind == ((Tensor *)b)->kind; }
+
+/* Whether nothing was given for an argument, or None. */
+static inline int left_out(PyObject *object) { return !object || object == Py_None; }
+
+/* A dimension counted from the front; -1 where it is not plainly one of `ndim`. */
+static inline int dim_of(PyObject *object, int ndim) {
+    if (!object || !PyLong_CheckExact(object)) return -1;
+    int overflow;
+    long value = PyLong_AsLongAndOverflow(object, &overflow);
+    if (overflow || value < -ndim || value >= ndim) return -1;
+    return (int)(value < 0 ? value + ndim : value);
+}
+
+static inline int is_bool(PyObject *object) { return !object || object == Py_True || object == Py_False; }
 
 /* What the op gives for the arguments of its public function by their places, NULL where one was left out; NULL without
    an exception for what is not for it, and then nothing was done. */
@@ -35,6 +70,20 @@ PyObject *front_addcdiv(PyObject *op, PyObject *const *given);
 
 /* choose_among(name, *hots): lend what such a front chooses among. */
 PyObject *choose_among(PyObject *module, PyObject *const *args, Py_ssize_t count);
+
+/* Those of layers and losses (module_front_layers.c). */
+PyObject *front_linear(PyObject *op, PyObject *const *given);
+PyObject *front_layer_norm(PyObject *op, PyObject *const *given);
+PyObject *front_cross_entropy(PyObject *op, PyObject *const *given);
+PyObject *front_nll_loss(PyObject *op, PyObject *const *given);
+PyObject *front_avg_pool1d(PyObject *op, PyObject *const *given);
+PyObject *front_avg_pool2d(PyObject *op, PyObject *const *given);
+PyObject *front_max_pool1d(PyObject *op, PyObject *const *given);
+PyObject *front_max_pool2d(PyObject *op, PyObject *const *given);
+PyObject *front_pad(PyObject *op, PyObject *const *given);
+
+/* That of einsum (module_einsum.c). */
+PyObject *front_einsum(PyObject *op, PyObject *const *given);
 
 /* -1 on an error. */
 int front_setup(void);

@@ -144,6 +144,9 @@ int write_setup(PyObject *module);
 /* Adds what module_walk.c has; -1 on an error. */
 int walk_setup(PyObject *module);
 
+/* Adds what module_sizes.c has; -1 on an error. */
+int sizes_setup(PyObject *module);
+
 /* Adds what module_back.c has; -1 on an error. */
 int back_setup(PyObject *module);
 

@@ -29,6 +29,13 @@ typedef struct {
     ptrdiff_t size[2], kernel[2], stride[2], padding[2], dilation[2], out[2];
 } pool_window;
 
+/* How n items become `out`: the places (out, taps) of those that each is a weighted sum of. */
+typedef struct {
+    const int64_t *at;
+    const double *weights;
+    ptrdiff_t n, out, taps;
+} resample_table;
+
 /* What batch norm goes over: (samples, channels, size). */
 typedef struct {
     ptrdiff_t samples, channels, size;
@@ -124,6 +131,12 @@ typedef struct {
                                 ptrdiff_t n, int64_t padding);                                                         \
     /* y, places (planes, out) of x (planes, size): of each window the greatest, and where in its plane it stood */    \
     void max_pool_##S(const T *x, T *y, int64_t *places, ptrdiff_t planes, const pool_window *window);                 \
+    /* y (planes, out) = the sum of each window of x (planes, size); and each item of x (planes, out) added to its       \
+       window in y (planes, size). Windows of up to 1024 columns that are as far apart */                              \
+    void window_sum_##S(const T *x, T *y, ptrdiff_t planes, const pool_window *window);                                \
+    void window_spread_##S(const T *x, T *y, ptrdiff_t planes, const pool_window *window);                             \
+    /* y (outer, out, inner) of x (outer, n, inner) */                                                                 \
+    void resample_##S(const T *x, T *y, ptrdiff_t outer, ptrdiff_t inner, const resample_table *table);                \
     /* out (planes, size) = 0, and g (planes, count) added at its places */                                            \
     void scatter_add_##S(const T *g, const int64_t *places, T *out, ptrdiff_t planes, ptrdiff_t count, ptrdiff_t size); \
     int rnn_forward_##S(const rnn_shape *shape, const rnn_arrays *arrays); /* false without memory */                  \

@@ -69,6 +69,8 @@ extern PyMethodDef philox_methods[];
 extern PyMethodDef pool_methods[];
 extern PyMethodDef frames_methods[];
 extern PyMethodDef choice_methods[];
+extern PyMethodDef loss_methods[];
+extern PyMethodDef window_methods[];
 extern PyMethodDef batch_methods[];
 
 /* Adds what module_graph.c has; -1 on an error. */

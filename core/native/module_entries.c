@@ -158,12 +158,14 @@ static PyObject *enter_cross_entropy_backward(PyObject *m, PyObject *const *args
 
 /* -- products -------------------------------------------------------------------------------------------------------- */
 
-enum { FEW = 2 }; /* rows, or columns: with fewer it is a vector, which NumPy's BLAS multiplies (backends/products.py) */
+/* Rows, or columns: with fewer it is a vector, which NumPy's BLAS multiplies (backends/products.py), unless there are so
+   few multiplications that calling it costs more. */
+enum { FEW = 2, QUICK = 4096 };
 
 static PyObject *enter_matmul(PyObject *m, PyObject *const *args, Py_ssize_t n) {
-    if (n != 2 || one_real(args, 2) < 0 || axes_of(args[0]) < 2 || axes_of(args[1]) < 2 || size_of(args[0], 1) < FEW ||
-        size_of(args[1], 0) < FEW)
-        Py_RETURN_NOTIMPLEMENTED;
+    if (n != 2 || one_real(args, 2) < 0 || axes_of(args[0]) < 2 || axes_of(args[1]) < 2) Py_RETURN_NOTIMPLEMENTED;
+    const int thin = size_of(args[0], 1) < FEW || size_of(args[1], 0) < FEW;
+    if (thin && PyArray_SIZE((PyArrayObject *)args[0]) * size_of(args[1], 0) > QUICK) Py_RETURN_NOTIMPLEMENTED;
     return gemm_product(args[0], 0, args[1], 0, Py_None);
 }
 
@@ -191,8 +193,9 @@ static PyObject *enter_matmul_backward(PyObject *m, PyObject *const *args, Py_ss
     if (n != 6) Py_RETURN_NOTIMPLEMENTED;
     PyObject *g = args[0], *b = args[1], *a = args[3], *arrays[] = {g, b, a};
     const int first = PyTuple_GET_ITEM(args[5], 0) == Py_True, second = PyTuple_GET_ITEM(args[5], 1) == Py_True;
-    if (one_real(arrays, 3) < 0 || axes_of(g) < 2 || !one_stack(g, args[2]) || !one_stack(g, args[4]) ||
-        (first && (size_of(g, 1) < FEW || size_of(b, 1) < FEW)) || (second && (size_of(a, 0) < FEW || size_of(g, 0) < FEW)))
+    if (one_real(arrays, 3) < 0 || axes_of(g) < 2 || !one_stack(g, args[2]) || !one_stack(g, args[4])) Py_RETURN_NOTIMPLEMENTED;
+    const int thin = (first && (size_of(g, 1) < FEW || size_of(b, 1) < FEW)) || (second && (size_of(a, 0) < FEW || size_of(g, 0) < FEW));
+    if (thin && PyArray_SIZE((PyArrayObject *)g) * (first ? size_of(b, 1) : size_of(a, 0)) > QUICK)
         Py_RETURN_NOTIMPLEMENTED;
     PyObject *both[2] = {NULL, NULL};
     if (first) both[0] = gemm_product(g, 0, b, 1, Py_None);
@@ -290,7 +293,8 @@ static PyMethodDef entries[] = {
     ENTRY("linear.backward", linear_backward),
     {0},
 };
-static PyMethodDef *const tables[] = {entries, moment_entries, pick_entries, order_entries};
+static PyMethodDef *const tables[] = {entries,       moment_entries, window_entries, loss_entries,
+                                      einsum_entries, pick_entries,   order_entries};
 
 PyObject *make_entries(void) {
     PyObject *found = PyDict_New();

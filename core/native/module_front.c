@@ -4,42 +4,16 @@
 #include "graph.h"
 #include "front.h"
 
-enum { MOST_GIVEN = 8, AXES = 8 };
-
-static PyObject *all_axes[AXES + 1], *one_axis[AXES], *number[AXES + 1]; /* (0, ..., n - 1), (n,) and n */
-static PyObject *eps, *ignored, *smoothing, *one, *two;                 /* the functions' defaults, and 1.0 and 2.0 */
-static PyObject *mean_op, *sum_op;                                      /* for losses */
-
-/* The array of a plain tensor of float32 or float64 (borrowed), or NULL. */
-static PyArrayObject *real_of(PyObject *object) {
-    if (!object || !is_tensor(object)) return NULL;
-    PyArrayObject *a = (PyArrayObject *)((Tensor *)object)->array;
-    if (!PyArray_CheckExact(a)) return NULL;
-    return PyArray_TYPE(a) == NPY_FLOAT || PyArray_TYPE(a) == NPY_DOUBLE ? a : NULL;
-}
-
-static int same_kind(PyObject *a, PyObject *b) { return ((Tensor *)a)->kind == ((Tensor *)b)->kind; }
-
-/* Whether nothing was given for an argument, or None. */
-static int left_out(PyObject *object) { return !object || object == Py_None; }
-
-/* A dimension counted from the front; -1 where it is not plainly one of `ndim`. */
-static int dim_of(PyObject *object, int ndim) {
-    if (!object || !PyLong_CheckExact(object)) return -1;
-    int overflow;
-    long value = PyLong_AsLongAndOverflow(object, &overflow);
-    if (overflow || value < -ndim || value >= ndim) return -1;
-    return (int)(value < 0 ? value + ndim : value);
-}
+front_values front;
 
 /* One dimension, several or (of None) all, as the ops take them: a sorted tuple, a new reference. NULL where they are not
    plainly that. */
 static PyObject *dims_of(PyObject *object, int ndim) {
     if (ndim > AXES) return NULL;
-    if (left_out(object)) return Py_NewRef(all_axes[ndim]);
+    if (left_out(object)) return Py_NewRef(front.all_axes[ndim]);
     if (!PyTuple_CheckExact(object) && !PyList_CheckExact(object)) {
         const int dim = dim_of(object, ndim);
-        return dim < 0 ? NULL : Py_NewRef(one_axis[dim]);
+        return dim < 0 ? NULL : Py_NewRef(front.one_axis[dim]);
     }
     int among[AXES] = {0}, at = 0;
     const Py_ssize_t count = PySequence_Fast_GET_SIZE(object);
@@ -50,7 +24,7 @@ static PyObject *dims_of(PyObject *object, int ndim) {
     }
     PyObject *dims = PyTuple_New(count);
     for (int k = 0; dims && k < ndim; k++)
-        if (among[k]) PyTuple_SET_ITEM(dims, at++, Py_NewRef(number[k]));
+        if (among[k]) PyTuple_SET_ITEM(dims, at++, Py_NewRef(front.number[k]));
     if (!dims) PyErr_Clear();
     return dims;
 }
@@ -68,8 +42,6 @@ static PyObject *over(PyObject *op, PyObject *x, PyObject *before, PyObject *dim
     Py_DECREF(dims);
     return y;
 }
-
-static int is_bool(PyObject *object) { return !object || object == Py_True || object == Py_False; }
 
 /* input, dim, keepdim */
 static PyObject *reduction(PyObject *op, PyObject *const *given) {
@@ -92,7 +64,7 @@ static PyObject *spread(PyObject *op, PyObject *const *given) {
     PyArrayObject *x = real_of(given[0]);
     PyObject *unbiased = given[2] == Py_None ? NULL : given[2], *correction = given[4];
     if (!x || !is_bool(unbiased) || !is_bool(given[3])) return NULL;
-    if (left_out(correction)) correction = number[unbiased != Py_False];
+    if (left_out(correction)) correction = front.number[unbiased != Py_False];
     else if (!PyLong_CheckExact(correction) && !PyFloat_CheckExact(correction)) return NULL;
     const double less = PyFloat_AsDouble(correction);
     if (less == -1 && PyErr_Occurred()) return PyErr_Clear(), NULL;
@@ -111,12 +83,12 @@ static PyObject *norm(PyObject *op, PyObject *const *given) {
     PyObject *p = given[1];
     if (!x || !is_bool(given[3])) return NULL;
     if (left_out(p) || (PyUnicode_CheckExact(p) && !PyUnicode_CompareWithASCIIString(p, "fro"))) {
-        p = two;
+        p = front.two;
     } else {
         if (!PyLong_CheckExact(p) && !PyFloat_CheckExact(p)) return NULL;
         const double value = PyFloat_AsDouble(p);
         if (value != 1 && value != 2) return PyErr_Clear(), NULL;
-        p = value == 1 ? one : two;
+        p = value == 1 ? front.one : front.two;
     }
     PyObject *dims = dims_of(given[2], PyArray_NDIM(x));
     return dims ? over(op, given[0], p, dims, NULL, given[3]) : NULL;
@@ -127,88 +99,101 @@ static PyObject *along(PyObject *op, PyObject *const *given) {
     PyArrayObject *x = real_of(given[0]);
     int dim = x && PyArray_NDIM(x) <= AXES ? dim_of(given[1], PyArray_NDIM(x)) : -1;
     if (dim < 0 || !left_out(given[2])) return NULL;
-    PyObject *args[] = {given[0], number[dim]};
+    PyObject *args[] = {given[0], front.number[dim]};
     return operate_on(op, args, 1);
+}
+
+/* A view of x as a matrix, or of a matrix as what vectors give: a reshape as a user would call it. */
+static PyObject *reshaped(PyObject *x, int ndim, const npy_intp *shape) {
+    PyObject *sizes = PyArray_IntTupleFromIntp(ndim, shape), *args[] = {x, sizes};
+    PyObject *y = sizes ? quick_named("reshape")(args, 2, NULL) : NULL;
+    Py_XDECREF(sizes);
+    return y;
+}
+
+/* The products of vectors with vectors and matrices: the steps that matmul takes in Python, ops on views. */
+static PyObject *of_vectors(PyObject *op, PyObject *const *given) {
+    PyObject *sides[2] = {NULL, NULL}, *y = NULL, *result = NULL;
+    npy_intp shape[AXES];
+    int ndim = 0;
+    if (!PyArray_SIZE((PyArrayObject *)((Tensor *)given[0])->array) || !PyArray_SIZE((PyArrayObject *)((Tensor *)given[1])->array))
+        return NULL;
+    for (int k = 0; k < 2; k++) {
+        PyArrayObject *x = (PyArrayObject *)((Tensor *)given[k])->array;
+        const npy_intp size = PyArray_NDIM(x) == 1 ? PyArray_DIM(x, 0) : 0, row[] = {1, size}, column[] = {size, 1};
+        sides[k] = PyArray_NDIM(x) == 1 ? reshaped(given[k], 2, k ? column : row) : Py_NewRef(given[k]);
+        if (!sides[k]) goto done;
+        if (PyArray_NDIM(x) == 1) continue;
+        for (int axis = 0; axis < PyArray_NDIM(x); axis++)
+            if (axis < PyArray_NDIM(x) - 2 || axis == PyArray_NDIM(x) - 2 + k) shape[ndim++] = PyArray_DIM(x, axis);
+    }
+    if (!(y = operate_on(op, sides, 2)) || !(result = reshaped(y, ndim, shape))) goto done;
+    Py_SETREF(((Tensor *)result)->base, Py_NewRef(Py_None)); /* of nothing that anybody else can see */
+    Py_SETREF(((Tensor *)result)->rule, Py_NewRef(Py_None));
+done:
+    Py_XDECREF(sides[0]);
+    Py_XDECREF(sides[1]);
+    Py_XDECREF(y);
+    return result;
+}
+
+/* Whether both are real, of one kind, and fit: the last axis of the first and the second last of the second. */
+static int fit(PyObject *const *given, PyArrayObject **a, PyArrayObject **b) {
+    *a = real_of(given[0]), *b = real_of(given[1]);
+    if (!*a || !*b || !same_kind(given[0], given[1]) || !PyArray_NDIM(*a) || !PyArray_NDIM(*b) || PyArray_NDIM(*a) > AXES ||
+        PyArray_NDIM(*b) > AXES)
+        return 0;
+    return PyArray_DIM(*a, PyArray_NDIM(*a) - 1) == PyArray_DIM(*b, PyArray_NDIM(*b) > 1 ? PyArray_NDIM(*b) - 2 : 0);
 }
 
 /* input, other */
 static PyObject *product(PyObject *op, PyObject *const *given) {
-    PyArrayObject *a = real_of(given[0]), *b = real_of(given[1]);
-    if (!a || !b || !same_kind(given[0], given[1]) || PyArray_NDIM(a) < 2 || PyArray_NDIM(b) < 2 ||
-        PyArray_DIM(a, PyArray_NDIM(a) - 1) != PyArray_DIM(b, PyArray_NDIM(b) - 2))
-        return NULL;
+    PyArrayObject *a, *b;
+    if (!fit(given, &a, &b)) return NULL;
+    if (PyArray_NDIM(a) < 2 || PyArray_NDIM(b) < 2)
+        return PyArray_NDIM(a) < 3 && PyArray_NDIM(b) < 3 ? of_vectors(op, given) : NULL;
     PyObject *args[] = {given[0], given[1]};
     return operate_on(op, args, 2);
 }
 
-/* input, weight, bias */
-static PyObject *linear(PyObject *op, PyObject *const *given) {
-    PyArrayObject *x = real_of(given[0]), *w = real_of(given[1]), *b = NULL;
-    if (!x || !w || !same_kind(given[0], given[1]) || PyArray_NDIM(x) < 1 || PyArray_NDIM(w) != 2 ||
-        PyArray_DIM(x, PyArray_NDIM(x) - 1) != PyArray_DIM(w, 1))
-        return NULL;
-    if (!left_out(given[2]) && (!(b = real_of(given[2])) || !same_kind(given[0], given[2]) || PyArray_NDIM(b) != 1 ||
-                                PyArray_DIM(b, 0) != PyArray_DIM(w, 0)))
-        return NULL;
-    PyObject *args[] = {given[0], given[1], b ? given[2] : Py_None};
-    return operate_on(op, args, 3);
+/* The products of given ranks: input, and the other. */
+static PyObject *ranked(PyObject *op, PyObject *const *given, int first, int second) {
+    PyArrayObject *a, *b;
+    if (!fit(given, &a, &b) || PyArray_NDIM(a) != first || PyArray_NDIM(b) != second) return NULL;
+    if (first == 3 && PyArray_DIM(a, 0) != PyArray_DIM(b, 0)) return NULL;
+    PyObject *args[] = {given[0], given[1]};
+    return second == 1 ? of_vectors(op, given) : operate_on(op, args, 2);
+}
+static PyObject *mm(PyObject *op, PyObject *const *given) { return ranked(op, given, 2, 2); }
+static PyObject *bmm(PyObject *op, PyObject *const *given) { return ranked(op, given, 3, 3); }
+static PyObject *mv(PyObject *op, PyObject *const *given) { return ranked(op, given, 2, 1); }
+static PyObject *dot(PyObject *op, PyObject *const *given) { return ranked(op, given, 1, 1); }
+
+static int is_one(PyObject *object) {
+    if (!object) return 1;
+    return PyFloat_CheckExact(object) ? PyFloat_AS_DOUBLE(object) == 1 : PyLong_CheckExact(object) && PyLong_AsDouble(object) == 1;
 }
 
-/* input, normalized_shape, weight, bias, eps */
-static PyObject *layer_norm(PyObject *op, PyObject *const *given) {
-    PyArrayObject *x = real_of(given[0]);
-    if (!x || !given[1] || !(PyTuple_Check(given[1]) || PyList_CheckExact(given[1]))) return NULL;
-    Py_ssize_t axes = PySequence_Fast_GET_SIZE(given[1]), outer = PyArray_NDIM(x) - axes;
-    if (axes < 1 || axes > AXES || outer < 0) return NULL;
-    for (Py_ssize_t k = 0; k < axes; k++) {
-        PyObject *size = PySequence_Fast_GET_ITEM(given[1], k);
-        if (!PyLong_CheckExact(size) || PyLong_AsSsize_t(size) != PyArray_DIM(x, outer + k)) return PyErr_Clear(), NULL;
+/* input, mat1, mat2, beta, alpha: the sum, as ops; the factors are 1 */
+static PyObject *addmm(PyObject *op, PyObject *const *given) {
+    PyArrayObject *x = real_of(given[0]), *a, *b;
+    if (!x || PyArray_NDIM(x) > 2 || !fit(given + 1, &a, &b) || !same_kind(given[0], given[1]) || PyArray_NDIM(a) != 2 ||
+        PyArray_NDIM(b) != 2 || !is_one(given[3]) || !is_one(given[4]))
+        return PyErr_Clear(), NULL;
+    const npy_intp shape[] = {PyArray_DIM(a, 0), PyArray_DIM(b, 1)};
+    for (int k = 1; k <= PyArray_NDIM(x); k++) {
+        const npy_intp size = PyArray_DIM(x, PyArray_NDIM(x) - k);
+        if (size != 1 && size != shape[2 - k]) return NULL;
     }
-    for (int k = 2; k < 4; k++) {
-        if (left_out(given[k])) continue;
-        PyArrayObject *p = real_of(given[k]);
-        if (!p || !same_kind(given[0], given[k]) || PyArray_NDIM(p) != axes ||
-            !PyArray_CompareLists(PyArray_DIMS(p), PyArray_DIMS(x) + outer, (int)axes))
-            return NULL;
-    }
-    PyObject *args[] = {given[0], given[2] ? given[2] : Py_None, given[3] ? given[3] : Py_None, number[axes],
-                        given[4] ? given[4] : eps};
-    return operate_on(op, args, 3);
+    PyObject *sizes = PyArray_IntTupleFromIntp(2, shape), *expand[] = {given[0], sizes}, *y = NULL;
+    PyObject *product_ = sizes ? operate_on(op, given + 1, 2) : NULL;
+    PyObject *wide = product_ ? quick_named("expand")(expand, 2, NULL) : NULL;
+    if (wide) y = PyNumber_Add(product_, wide);
+    Py_XDECREF(sizes);
+    Py_XDECREF(product_);
+    Py_XDECREF(wide);
+    return y;
 }
-
-/* input, target, weight, size_average, ignore_index, reduce, reduction, and for some label_smoothing: a mean or a sum over
-   rows */
-static PyObject *classes(PyObject *op, PyObject *const *given, int smooth) {
-    PyArrayObject *x = real_of(given[0]), *target;
-    if (!x || PyArray_NDIM(x) != 2 || !given[1] || !is_tensor(given[1]) ||
-        !left_out(given[2]) || !left_out(given[3]) || !left_out(given[5]))
-        return NULL;
-    target = (PyArrayObject *)((Tensor *)given[1])->array;
-    if (!PyArray_CheckExact(target) || PyArray_TYPE(target) != NPY_INT64 || !PyArray_ISCARRAY_RO(target) ||
-        PyArray_NDIM(target) != 1 || PyArray_DIM(target, 0) != PyArray_DIM(x, 0))
-        return NULL;
-    PyObject *ignore_index = given[4] ? given[4] : ignored, *share = smooth && given[7] ? given[7] : smoothing, *then = mean_op;
-    if (!PyLong_CheckExact(ignore_index) || !PyFloat_CheckExact(share)) return NULL;
-    if (!(PyFloat_AS_DOUBLE(share) >= 0 && PyFloat_AS_DOUBLE(share) <= 1)) return NULL;
-    if (given[6] && !(PyUnicode_CheckExact(given[6]) && (PyUnicode_CompareWithASCIIString(given[6], "mean") == 0))) {
-        if (!PyUnicode_CheckExact(given[6]) || PyUnicode_CompareWithASCIIString(given[6], "sum")) return NULL;
-        then = sum_op;
-    }
-    if (!then || on_cpu(((Tensor *)given[0])->kind) <= 0) return NULL;
-    long long none = PyLong_AsLongLong(ignore_index);
-    if (none == -1 && PyErr_Occurred()) return PyErr_Clear(), NULL;
-    const long long *which = PyArray_DATA(target);
-    for (npy_intp k = 0; then == mean_op && k < PyArray_SIZE(target); k++)
-        if (which[k] == none) return NULL; /* the mean is over the others */
-    PyObject *args[] = {given[0], given[1], Py_None, ignore_index, share};
-    PyObject *losses = operate_on(op, args, 3);
-    if (!losses) return NULL;
-    PyObject *rest[] = {losses, one_axis[0], Py_False}, *loss = operate_on(then, rest, 1);
-    Py_DECREF(losses);
-    return loss;
-}
-static PyObject *cross_entropy(PyObject *op, PyObject *const *given) { return classes(op, given, 1); }
-static PyObject *nll_loss(PyObject *op, PyObject *const *given) { return classes(op, given, 0); }
 
 static struct {
     const char *name;
@@ -224,11 +209,11 @@ static struct {
     {"softmax", along, {"input", "dim", "dtype"}, {0}},
     {"log_softmax", along, {"input", "dim", "dtype"}, {0}},
     {"matmul", product, {"input", "other"}, {0}},
-    {"linear", linear, {"input", "weight", "bias"}, {0}},
-    {"layer_norm", layer_norm, {"input", "normalized_shape", "weight", "bias", "eps"}, {0}},
-    {"cross_entropy", cross_entropy,
+    {"linear", front_linear, {"input", "weight", "bias"}, {0}},
+    {"layer_norm", front_layer_norm, {"input", "normalized_shape", "weight", "bias", "eps"}, {0}},
+    {"cross_entropy", front_cross_entropy,
      {"input", "target", "weight", "size_average", "ignore_index", "reduce", "reduction", "label_smoothing"}, {0}},
-    {"nll_loss", nll_loss, {"input", "target", "weight", "size_average", "ignore_index", "reduce", "reduction"}, {0}},
+    {"nll_loss", front_nll_loss, {"input", "target", "weight", "size_average", "ignore_index", "reduce", "reduction"}, {0}},
     {"amax", extreme, {"input", "dim", "keepdim"}, {0}},
     {"amin", extreme, {"input", "dim", "keepdim"}, {0}},
     {"prod", reduction, {"input", "dim", "keepdim"}, {0}},
@@ -253,6 +238,20 @@ static struct {
     {"flip", front_flip, {"input", "dims"}, {0}},
     {"roll", front_roll, {"input", "shifts", "dims"}, {0}},
     {"cumsum", front_cumsum, {"input", "dim"}, {0}},
+    {"mm", mm, {"input", "mat2"}, {0}},
+    {"bmm", bmm, {"input", "mat2"}, {0}},
+    {"mv", mv, {"input", "vec"}, {0}},
+    {"dot", dot, {"input", "tensor"}, {0}},
+    {"avg_pool1d", front_avg_pool1d, {"input", "kernel_size", "stride", "padding", "ceil_mode", "count_include_pad"}, {0}},
+    {"avg_pool2d", front_avg_pool2d,
+     {"input", "kernel_size", "stride", "padding", "ceil_mode", "count_include_pad", "divisor_override"}, {0}},
+    {"max_pool1d", front_max_pool1d,
+     {"input", "kernel_size", "stride", "padding", "dilation", "ceil_mode", "return_indices"}, {0}},
+    {"max_pool2d", front_max_pool2d,
+     {"input", "kernel_size", "stride", "padding", "dilation", "ceil_mode", "return_indices"}, {0}},
+    {"addmm", addmm, {"input", "mat1", "mat2", "beta", "alpha"}, {0}, 3},
+    {"einsum", front_einsum, {"equation", " first", " second"}, {0}},
+    {"pad", front_pad, {"input", "pad", "mode", "value"}, {0}},
 };
 enum { FRONTS = sizeof fronts / sizeof *fronts };
 
@@ -260,7 +259,7 @@ int front_of(PyObject *op, PyObject *name) {
     const int structured = PyObject_TypeCheck(op, &Structured_Type);
     for (int k = 0; k < FRONTS; k++) {
         if (structured == fronts[k].chooses || PyUnicode_CompareWithASCIIString(name, fronts[k].name)) continue;
-        if (k < 2) Py_XSETREF(*(k ? &mean_op : &sum_op), Py_NewRef(op));
+        if (k < 2) Py_XSETREF(*(k ? &front.mean_op : &front.sum_op), Py_NewRef(op));
         return k;
     }
     return -1;
@@ -288,14 +287,14 @@ int front_setup(void) {
         for (int j = 0; j < MOST_GIVEN && fronts[k].arguments[j]; j++)
             if (!(fronts[k].names[j] = PyUnicode_InternFromString(fronts[k].arguments[j]))) return -1;
     for (int k = 0; k <= AXES; k++) {
-        if (!(number[k] = PyLong_FromLong(k)) || !(all_axes[k] = PyTuple_New(k))) return -1;
-        for (int j = 0; j < k; j++) PyTuple_SET_ITEM(all_axes[k], j, Py_NewRef(number[j]));
-        if (k < AXES && !(one_axis[k] = PyTuple_Pack(1, number[k]))) return -1;
+        if (!(front.number[k] = PyLong_FromLong(k)) || !(front.all_axes[k] = PyTuple_New(k))) return -1;
+        for (int j = 0; j < k; j++) PyTuple_SET_ITEM(front.all_axes[k], j, Py_NewRef(front.number[j]));
+        if (k < AXES && !(front.one_axis[k] = PyTuple_Pack(1, front.number[k]))) return -1;
     }
-    eps = PyFloat_FromDouble(1e-5);
-    ignored = PyLong_FromLong(-100);
-    smoothing = PyFloat_FromDouble(0.0);
-    one = PyFloat_FromDouble(1.0);
-    two = PyFloat_FromDouble(2.0);
-    return eps && ignored && smoothing && one && two ? 0 : -1;
+    front.eps = PyFloat_FromDouble(1e-5);
+    front.ignored = PyLong_FromLong(-100);
+    front.smoothing = PyFloat_FromDouble(0.0);
+    front.one = PyFloat_FromDouble(1.0);
+    front.two = PyFloat_FromDouble(2.0);
+    return front.eps && front.ignored && front.smoothing && front.one && front.two ? 0 : -1;
 }

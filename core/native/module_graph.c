@@ -345,7 +345,7 @@ int graph_setup(PyObject *module) {
     for (int k = 0; k < 20; k++)
         if (!(*names[k] = PyUnicode_InternFromString(texts[k]))) return -1;
     if (fields_setup(module) < 0 || hot_setup(module) < 0 || operators_setup(module) < 0 || operate_setup(module) < 0 || back_setup(module) < 0 ||
-        walk_setup(module) < 0 || write_setup(module) < 0)
+        walk_setup(module) < 0 || write_setup(module) < 0 || sizes_setup(module) < 0)
         return -1;
     return PyModule_AddFunctions(module, graph_methods);
 }

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import dtypes
+from .. import dtypes, native
 from ..backends.accumulate import add_rows
 from ..binding import public
 from ..errors import text
@@ -164,14 +164,23 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
     if not a.size:
         if num_classes <= 0:
             raise RuntimeError(text("Can not infer total number of classes from empty tensor.", op="one_hot"))
-    elif int(a.min()) < 0:
-        raise RuntimeError(text("Class values must be non-negative.", op="one_hot", came=f"{int(a.min())}"))
-    elif num_classes == -1:
-        num_classes = int(a.max()) + 1
-    elif int(a.max()) >= num_classes:
-        raise RuntimeError(text("Class values must be smaller than num_classes.", op="one_hot",
-                                came=f"{int(a.max())} of {num_classes} classes"))  # fmt: skip
+    else:
+        least, greatest = _range(a)
+        if least < 0:
+            raise RuntimeError(text("Class values must be non-negative.", op="one_hot", came=f"{least}"))
+        if num_classes == -1:
+            num_classes = greatest + 1
+        elif greatest >= num_classes:
+            raise RuntimeError(text("Class values must be smaller than num_classes.", op="one_hot",
+                                    came=f"{greatest} of {num_classes} classes"))  # fmt: skip
     return _one_hot(tensor, classes=num_classes)
+
+
+def _range(a: Any) -> tuple[int, int]:
+    """The least and the greatest index."""
+    if native.module is not None and type(a) is np.ndarray:
+        return native.module.index_range(a)
+    return int(a.min()), int(a.max())
 
 
 _one_hot = operation(

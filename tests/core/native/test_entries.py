@@ -102,7 +102,8 @@ def _halved(a):
 def test_an_entry_leaves_what_its_row_declines(name):
     (row,) = [r for r in rows(name, "cpu") if r.entry is not None]
     for arrays, named in _calls(name, "float64"):
-        arrays = tuple(_halved(a) for a in arrays)
+        floats = name.endswith(".backward") or any(a is not None and a.dtype.kind == "f" for a in arrays)
+        arrays = tuple(_halved(a) if floats or a is None else a.astype(np.int32) for a in arrays)
         named = {k: _halved(v) for k, v in named.items()}
         assert row.entry(*arrays, *named.values()) is NotImplemented
     assert row.entry() is NotImplemented

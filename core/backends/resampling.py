@@ -1,0 +1,60 @@
+"""The CPU's rows of interpolation: one dimension after the other, by the tables of the reference."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import native
+from . import Row
+
+c: Any = native.module
+_MOST = 12  # taps; with more a product of matrices is faster, which the reference makes
+_tables: Any = None  # the reference's, once the ops are there
+
+
+def _table_of(back: bool) -> Any:
+    global _tables
+    if _tables is None:
+        from ..ops.resample_ops import taps, transposed_taps
+
+        _tables = taps, transposed_taps
+    return _tables[back]
+
+
+def _run(x: Any, tables: Any) -> Any:
+    first = x.ndim - len(tables)
+    for i, (at, weights) in enumerate(tables):
+        x = c.resample(x, first + i, at, weights)
+    return x
+
+
+def _declines(x: Any, tables: Any) -> str | None:
+    if x.dtype.char not in "fd":
+        return f"takes float32 and float64, got {x.dtype}"
+    if not x.size or not all(0 < at.shape[1] <= _MOST for at, _ in tables):
+        return f"takes tensors that have items, and sums of up to {_MOST} of them"
+    return None
+
+
+def _forward(x: Any, out: Any, mode: str, align: bool, scales: Any) -> Any:
+    table, sizes = _table_of(False), x.shape[x.ndim - len(out) :]
+    return [table(m, o, mode, align, f) for m, o, f in zip(sizes, out, scales, strict=True)]
+
+
+def _backward(g: Any, sizes: Any, mode: str, align: bool, scales: Any) -> Any:
+    table, out = _table_of(True), g.shape[g.ndim - len(sizes) :]
+    return [table(m, o, mode, align, f) for m, o, f in zip(sizes, out, scales, strict=True)]
+
+
+def _back(g: Any, x_shape: Any, out: Any, mode: str, align: bool, scales: Any) -> Any:
+    return _backward(g, x_shape[-len(out) :], mode, align, scales)
+
+
+rows = {
+    "resample": Row("resample_forward", "C", lambda x, **p: _run(x, _forward(x, **p)),
+                    lambda x, **p: _declines(x, _forward(x, **p))),
+    "resample.backward": Row("resample_backward", "C", lambda g, **p: _run(g, _back(g, **p)),
+                             lambda g, **p: _declines(g, _back(g, **p))),
+    "resample_transposed": Row("resample_transposed_forward", "C", lambda x, **p: _run(x, _backward(x, **p)),
+                               lambda x, **p: _declines(x, _backward(x, **p))),
+}  # fmt: skip
