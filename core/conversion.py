@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from . import backends, dtypes, observe
+from .casting import quick
 from .device import cpu
 from .device import device as Device
 from .device import kind as kind_of
@@ -103,6 +104,9 @@ def tensor(data: Any, *, dtype: Dtype | None = None, device: Any = None, require
         for t in held:
             left_graph("tensor", t, out)
     return out.requires_grad_() if requires_grad else out
+
+
+tensor = quick(tensor, "tensor")
 
 
 def _numbers(data: Any) -> Any:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from . import backends, dtypes, native
+from .casting import quick
 from .conversion import as_dtype, as_tensor, asarray, available, from_numpy, placed, tensor
 from .device import kind as kind_of
 from .dtypes import dtype as Dtype
@@ -96,8 +97,8 @@ def _filled(name: str, what: str) -> Any:
     return function
 
 
-zeros, ones = _filled("zeros", "of zeros"), _filled("ones", "of ones")
-empty = _filled("empty", "whose values are whatever was in memory")
+zeros, ones = (quick(_filled(n, f"of {n}"), n) for n in ("zeros", "ones"))  # native/module_making.c
+empty = quick(_filled("empty", "whose values are whatever was in memory"), "empty")
 
 
 def full(size: Any, fill_value: Any, *, dtype: Dtype | None = None, device: Any = None, requires_grad: bool = False,
@@ -138,11 +139,13 @@ def _like(make: Any, name: str) -> Any:
 
     function.__name__ = function.__qualname__ = f"{name}_like"
     function.__doc__ = f"As `{name}`, with the shape, dtype and device of `input` unless others are given."
-    return function
+    return quick(function, f"{name}_like")
 
 
 zeros_like, ones_like, empty_like = _like(zeros, "zeros"), _like(ones, "ones"), _like(empty, "empty")
 full_like = _like(full, "full")
+
+full = quick(full, "full")
 
 
 def scalar_tensor(s: Any, *, dtype: Dtype | None = None, device: Any = None, requires_grad: bool = False) -> Tensor:
@@ -197,6 +200,9 @@ def arange(start: Any, end: Any = None, step: Any = 1, *, dtype: Dtype | None = 
     return _made(
         "arange", lambda xp: (start + step * xp.arange(n)).astype(d.numpy), d, device, requires_grad, out, ignored
     )
+
+
+arange = quick(arange, "arange")
 
 
 def linspace(start: Any, end: Any, steps: int, *, dtype: Dtype | None = None, device: Any = None,
@@ -254,6 +260,9 @@ def eye(n: int, m: int | None = None, *, dtype: Dtype | None = None, device: Any
             raise RuntimeError(text(f"{name} must be greater or equal to 0, got {size}", op="eye"))
     d = as_dtype(dtype or (out.dtype if out is not None else dtypes.get_default_dtype()), "eye")
     return _made("eye", lambda xp: xp.eye(n, m, dtype=d.numpy), d, device, requires_grad, out, ignored)
+
+
+eye = quick(eye, "eye")
 
 
 def tril_indices(row: int, col: int, offset: int = 0, *, dtype: Dtype = dtypes.int64, device: Any = None) -> Tensor:

@@ -6,7 +6,8 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from . import backends, dtypes, observe
+from . import backends, conversion, dtypes, generator, native, observe
+from .casting import quick
 from .conversion import placed
 from .creation import as_dtype, as_size
 from .device import Kind
@@ -28,6 +29,7 @@ from .generator import (
 from .modes import state as mode
 from .ops.constant import constant
 from .ops.sampling import bernoulli, finished, multinomial, scaled
+from .philox import Philox
 from .shape import broadcast_shapes
 from .tensor import Tensor, left_graph
 
@@ -108,9 +110,11 @@ def _from_unit(name: str, array: Callable[..., Any], what: str) -> tuple[Any, An
         "    core.Size([2, 3])\n    "
     )
     like.__doc__ = f"As `{name}`, with the shape, dtype and device of `input` unless others are given."
-    return function, like
+    return quick(function, name), quick(like, name + "_like")
 
 
+if native.module is not None:
+    native.module.lend_making(vars(dtypes), conversion._default, vars(generator), Philox)
 rand, rand_like = _from_unit("rand", uniform_array, "numbers spread evenly over [0, 1)")
 randn, randn_like = _from_unit("randn", normal_array, "numbers of the standard normal distribution")
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import namedtuple
 from typing import Any
 
+from . import native
+
 
 def return_type(name: str, fields: str) -> Any:
     """A named tuple class for the results of the op `name`, printed as PyTorch prints its own.
@@ -22,4 +24,6 @@ def return_type(name: str, fields: str) -> Any:
     base = namedtuple(name, fields)  # type: ignore[misc]
     cls = type(name, (base,), {"__slots__": (), "__repr__": text, "__module__": __name__})
     globals().setdefault(name, cls)  # so that it pickles
+    if native.module is not None:
+        native.module.know_result(name, cls)
     return cls

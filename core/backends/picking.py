@@ -71,8 +71,10 @@ def _extreme(name: str) -> Row:
         return c.entries[name](np.ascontiguousarray(x), dim, keepdim)
 
     def declines(x: Any, dim: int, keepdim: bool) -> str | None:
+        if x.dtype == np.int64:
+            return None if 0 < x.size <= 16384 and x.ndim else "takes up to 16384 integers"
         if x.dtype.char not in "fd":
-            return "takes float32 and float64"
+            return "takes float32, float64 and int64"
         return None if x.ndim and x.size else "needs a dimension to run over, and elements"
 
     return Row(f"{name}_forward", "C", run, declines)
@@ -89,6 +91,7 @@ def small_integers(name: str) -> Callable[..., bool]:
 
 _TRUTH = "takes up to 4096 items in one piece, over dimensions side by side"
 _SHORT = "takes rows of up to 64 items, in one piece"
+_SPREAD = "takes up to 4096 items in one piece, of float32 or float64, over dimensions side by side"
 _BACK = "takes up to 16384 items of float32 or float64"
 _PICKING = {"sort": "dim descending", "topk": "dim k largest", "kthvalue": "dim k", "median": "dim ignore_nan",
             "mode": "dim"}  # fmt: skip
@@ -99,6 +102,8 @@ rows: dict[str, Row] = {
     "all": _entered("all", "dim keepdim", _TRUTH),
     "any": _entered("any", "dim keepdim", _TRUTH),
     "count_nonzero": _entered("count_nonzero", "dim", _TRUTH),
+    "amax.backward": _entered("amax.backward", "g x y dim keepdim", _SPREAD),
+    "amin.backward": _entered("amin.backward", "g x y dim keepdim", _SPREAD),
     "max_dim": _extreme("max_dim"),
     "min_dim": _extreme("min_dim"),
     **{name: _entered(name, order, _SHORT) for name, order in _PICKING.items()},

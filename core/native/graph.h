@@ -157,8 +157,17 @@ int mark_view(PyObject *structured, Tensor *x, Tensor *out, PyObject *params, in
 /* The quick form of a public function: NULL without an exception where a call is not for it (views.h). */
 typedef PyObject *(*Quick)(PyObject *const *args, Py_ssize_t count, PyObject *names);
 
-/* That of the function of a name, or NULL. */
+/* That of the function of a name, or NULL; of those in module_quick.c and in module_making.c. */
 Quick quick_named(const char *name);
+Quick quick_of_kinds(const char *name);
+Quick quick_of_making(const char *name);
+
+/* A structured op was declared: module_quick.c may call it. */
+void quick_know(PyObject *structured, PyObject *name);
+
+/* Adds what module_quick.c has, or module_making.c; -1 on an error. */
+int quick_setup(PyObject *module);
+int making_setup(PyObject *module);
 
 /* A structured op was declared: where its name is known it is made by the quick forms. */
 void views_know(PyObject *structured, PyObject *op, PyObject *name, PyObject *names, PyObject *defaults);

@@ -201,3 +201,41 @@ PyObject *reduce_int64(PyObject *const *args, int what) {
         }
     return out;
 }
+
+/* Items that equal the result share its gradient evenly; 0 times what is not finite is NaN, as the vjp has it. */
+#define SHARE(S)                                                                                        \
+    for (npy_intp o = 0, p = 0; o < b.outer; o++)                                                        \
+        for (npy_intp i = 0; i < b.inner; i++, p++) {                                                    \
+            const npy_intp from = o * b.n * b.inner + i;                                                 \
+            const S *x = (const S *)PyArray_DATA(a) + from, best = ((const S *)PyArray_DATA(y))[p];      \
+            S *to = (S *)PyArray_DATA((PyArrayObject *)out) + from, same = 0;                            \
+            for (npy_intp k = 0; k < b.n; k++) same += x[k * b.inner] == best;                           \
+            const S part = ((const S *)PyArray_DATA(g))[p] / same;                                       \
+            for (npy_intp k = 0; k < b.n; k++) to[k * b.inner] = (S)(x[k * b.inner] == best) * part;     \
+        }
+
+/* g, x, y, dim, keepdim */
+PyObject *enter_extreme_backward(PyObject *m, PyObject *const *args, Py_ssize_t n) {
+    (void)m;
+    Blocks b;
+    if (n != 5) Py_RETURN_NOTIMPLEMENTED;
+    for (int k = 0; k < 3; k++)
+        if (!PyArray_CheckExact(args[k])) Py_RETURN_NOTIMPLEMENTED;
+    PyArrayObject *a = (PyArrayObject *)args[1], *y = (PyArrayObject *)args[2], *g = NULL;
+    const int type = PyArray_TYPE(a);
+    if ((type != NPY_FLOAT && type != NPY_DOUBLE) || PyArray_TYPE(y) != type || !PyArray_ISCARRAY_RO(y) ||
+        PyArray_TYPE((PyArrayObject *)args[0]) != type || !read_blocks(args[1], args[3], args[4], &b) ||
+        PyArray_SIZE(y) != b.outer * b.inner || PyArray_SIZE((PyArrayObject *)args[0]) != b.outer * b.inner)
+        Py_RETURN_NOTIMPLEMENTED;
+    PyObject *out = NULL, *all = NULL;
+    if ((g = take_array(args[0], type, 1, "extreme_backward")))
+        out = new_array(type, PyArray_NDIM(a), PyArray_DIMS(a), NULL);
+    if (out) {
+        if (type == NPY_FLOAT) SHARE(float)
+        else SHARE(double)
+        all = PyTuple_Pack(1, out);
+    }
+    Py_XDECREF((PyObject *)g);
+    Py_XDECREF(out);
+    return all;
+}

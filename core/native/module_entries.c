@@ -265,6 +265,8 @@ static PyMethodDef entries[] = {
     ENTRY("count_nonzero", count_nonzero),
     ENTRY("cast", cast),
     ENTRY("cast.backward", cast_backward),
+    ENTRY("amax.backward", extreme_backward),
+    ENTRY("amin.backward", extreme_backward),
     ENTRY("max_dim", max_dim),
     ENTRY("max_dim.backward", picked_backward),
     ENTRY("min_dim", min_dim),

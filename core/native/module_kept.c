@@ -38,7 +38,7 @@ static int is_plain(PyObject *object) {
     for (int k = PyArray_NDIM(a); k-- > 0; step *= PyArray_DIM(a, k))
         if (PyArray_STRIDE(a, k) != step) return 0;
     const int flags = NPY_ARRAY_CARRAY | NPY_ARRAY_OWNDATA, type = PyArray_TYPE(a);
-    return (type == NPY_FLOAT || type == NPY_DOUBLE || type == NPY_BOOL) && PyArray_CHKFLAGS(a, flags) &&
+    return (type == NPY_FLOAT || type == NPY_DOUBLE || type == NPY_BOOL || type == NPY_INT64) && PyArray_CHKFLAGS(a, flags) &&
            PyArray_NBYTES(a) <= KEPT_BYTES && PyArray_NBYTES(a) > 0 && !PyArray_BASE(a) &&
            !((PyArrayObject_fields *)a)->weakreflist && !((PyArrayObject_fields *)a)->_buffer_info;
 }

@@ -424,6 +424,7 @@ static PyObject *structured_new(PyTypeObject *type, PyObject *args, PyObject *kw
     else {
         views_know((PyObject *)self, op, name, params, defaults);
         picks_know((PyObject *)self, name);
+        quick_know((PyObject *)self, name);
     }
     return (PyObject *)self;
 }
@@ -493,7 +494,7 @@ static PyMethodDef operate_methods[] = {
 };
 
 int operate_setup(PyObject *module) {
-    if (views_setup() < 0 || results_setup(module) < 0 || PyType_Ready(&Structured_Type) < 0) return -1;
+    if (views_setup() < 0 || results_setup(module) < 0 || quick_setup(module) < 0 || making_setup(module) < 0 || PyType_Ready(&Structured_Type) < 0) return -1;
     if (PyModule_AddObjectRef(module, "Structured", (PyObject *)&Structured_Type) < 0) return -1;
     return PyModule_AddFunctions(module, operate_methods);
 }

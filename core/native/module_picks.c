@@ -62,16 +62,31 @@ static void *data_of(PyObject *both, int k) { return PyArray_DATA((PyArrayObject
             for (npy_intp i = 0; i < r.inner; i++, q++) y[q] = x[(o * r.n + at[q]) * r.inner + i];   \
     }
 
+/* The place of the first greatest or least item of each row. */
+static void first_of_int64(int greatest, const int64_t *x, int64_t *at, const Rows *r) {
+    for (npy_intp o = 0; o < r->outer; o++)
+        for (npy_intp i = 0; i < r->inner; i++) {
+            const int64_t *row = x + o * r->n * r->inner + i;
+            npy_intp best = 0;
+            for (npy_intp k = 1; k < r->n; k++)
+                if (greatest ? row[k * r->inner] > row[best * r->inner] : row[k * r->inner] < row[best * r->inner]) best = k;
+            *at++ = best;
+        }
+}
+
 /* x, dim, keepdim */
 static PyObject *extreme(PyObject *const *args, Py_ssize_t n, int kind) {
     Rows r;
-    if (n != 3 || (args[2] != Py_True && args[2] != Py_False) || !read_rows(args[0], args[1], &r) || r.type == NPY_INT64)
+    if (n != 3 || (args[2] != Py_True && args[2] != Py_False) || !read_rows(args[0], args[1], &r) ||
+        (r.type == NPY_INT64 && r.outer * r.n * r.inner > MOST_ITEMS))
         Py_RETURN_NOTIMPLEMENTED;
     PyObject *both = pair_like(args[0], &r, 1, args[2] == Py_False);
     if (!both) return NULL;
     int64_t *at = data_of(both, 1);
     const void *data = PyArray_DATA((PyArrayObject *)args[0]);
-    if (r.outer * r.n * r.inner < GIL_COST) {
+    if (r.type == NPY_INT64) {
+        first_of_int64(kind == REDUCE_MAX, data, at, &r);
+    } else if (r.outer * r.n * r.inner < GIL_COST) {
         if (r.type == NPY_FLOAT) argreduce_f32(kind, data, at, r.outer, r.n, r.inner);
         else argreduce_f64(kind, data, at, r.outer, r.n, r.inner);
     } else {
@@ -81,7 +96,8 @@ static PyObject *extreme(PyObject *const *args, Py_ssize_t n, int kind) {
         Py_END_ALLOW_THREADS
     }
     if (r.type == NPY_FLOAT) TAKE(float)
-    else TAKE(double)
+    else if (r.type == NPY_DOUBLE) TAKE(double)
+    else TAKE(int64_t)
     return both;
 }
 

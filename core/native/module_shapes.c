@@ -300,5 +300,6 @@ Quick quick_named(const char *name) {
     if (!name) return NULL;
     for (size_t k = 0; k < sizeof forms / sizeof *forms; k++)
         if (!strcmp(forms[k].name, name)) return forms[k].quick;
-    return NULL;
+    Quick found = quick_of_kinds(name);
+    return found ? found : quick_of_making(name);
 }

@@ -66,6 +66,22 @@ static inline float unit(uint32_t word) {
     return (float)(value < 0 ? ~value : value) * 4.6566127342e-10f;
 }
 
+VECTOR static void units(void *context, ptrdiff_t begin, ptrdiff_t end) {
+    const draw *d = context;
+    float *restrict y = d->y;
+    uint32_t words[4][BLOCK];
+    for (ptrdiff_t b = begin; b < end; b++) {
+        const ptrdiff_t at = b * BLOCK, left = d->n - at, n = left < BLOCK ? left : BLOCK;
+        block(d->seed, d->offset + (uint64_t)at, words);
+        for (ptrdiff_t i = 0; i < n; i++) y[at + i] = unit(words[0][i]);
+    }
+}
+
+void philox_units(uint64_t seed, uint64_t offset, ptrdiff_t n, float *y) {
+    draw d = {.seed = seed, .offset = offset, .n = n, .y = y};
+    parallel_for((n + BLOCK - 1) / BLOCK, WORK * (double)n, units, &d);
+}
+
 #define DROPOUT(REAL, SUFFIX)                                                                                          \
     VECTOR static void thin_##SUFFIX(void *context, ptrdiff_t begin, ptrdiff_t end) {                                  \
         const draw *d = context;                                                                                       \

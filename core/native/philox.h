@@ -8,6 +8,9 @@
 /* `count` (1 to 4) arrays of n words, from the counters offset, offset + 1, ... */
 void philox_words(uint64_t seed, uint64_t offset, ptrdiff_t n, int count, uint32_t *const out[4]);
 
+/* n numbers in [0, 1), from the counters offset, offset + 1, ... */
+void philox_units(uint64_t seed, uint64_t offset, ptrdiff_t n, float *y);
+
 /* y = x * scale where the uniform number of the element is at least p, else 0. */
 void philox_dropout_f32(uint64_t seed, uint64_t offset, ptrdiff_t n, const float *x, float *y, float p, float scale);
 void philox_dropout_f64(uint64_t seed, uint64_t offset, ptrdiff_t n, const double *x, double *y, float p, double scale);

@@ -5,7 +5,7 @@ from __future__ import annotations
 import builtins
 from typing import Any
 
-from .. import dtypes, observe
+from .. import dtypes, native, observe
 from ..binding import public
 from ..creation import as_dtype, available, zeros_like
 from ..device import Kind
@@ -117,6 +117,8 @@ def _caster(name: str, dtype: Dtype) -> None:
 
     method.__name__ = method.__qualname__ = name
     method.__doc__ = f"`input` as {dtype!r}; itself if it is that already."
+    if native.module is not None:
+        native.module.know_cast(name, dtype)
     public(namespace=None)(method)
 
 

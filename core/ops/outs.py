@@ -6,7 +6,9 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+from .. import native
 from ..binding import namespaces
+from ..casting import quick
 from ..dispatch import into
 
 NAMES = [
@@ -44,4 +46,6 @@ def _takes_out(function: Any) -> bool:
 for _name in NAMES:
     _function = namespaces[""].get(_name)
     if _function is not None and not _takes_out(_function):
-        namespaces[""][_name] = with_out(_function)
+        _wide = with_out(_function)
+        _fronted = native.module is not None and native.module.has_front(None, _name)
+        namespaces[""][_name] = quick(_wide, _name) if _fronted else _wide
