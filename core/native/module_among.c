@@ -20,15 +20,12 @@ static PyObject *try_hot(PyObject *hot, PyObject *const *args, Py_ssize_t count)
     return hot ? hot_try(hot, args, count) : NULL;
 }
 
-static int left_out(PyObject *object) { return !object || object == Py_None; }
-
 static int is_number(PyObject *object) { return PyFloat_CheckExact(object) || PyLong_CheckExact(object); }
 
 /* NPY_FLOAT or NPY_DOUBLE of a plain tensor, else 0. */
-static int real_of(PyObject *object) {
-    if (!object || !is_tensor(object) || !PyArray_CheckExact(((Tensor *)object)->array)) return 0;
-    const int type = PyArray_TYPE((PyArrayObject *)((Tensor *)object)->array);
-    return type == NPY_FLOAT || type == NPY_DOUBLE ? type : 0;
+static int type_of_reals(PyObject *object) {
+    PyArrayObject *a = real_of(object);
+    return a ? PyArray_TYPE(a) : 0;
 }
 
 /* Between numbers by one op whose parameters they are; between tensors, or one and a number, by another. */
@@ -36,7 +33,7 @@ static PyObject *clamped(PyObject *x, PyObject *low, PyObject *high) {
     enum { NUMBERS, BELOW, ABOVE, BOTH };
     PyObject **among = hots[CLAMP];
     const int open = left_out(low), top = left_out(high);
-    if (!real_of(x) || (open && top)) return NULL;
+    if (!type_of_reals(x) || (open && top)) return NULL;
     if ((open || is_number(low)) && (top || is_number(high))) {
         PyObject *args[] = {x, open ? lowest : low, top ? highest : high};
         return try_hot(among[NUMBERS], args, 3);
@@ -85,11 +82,11 @@ PyObject *front_pow(PyObject *op, PyObject *const *given) {
     enum { SQUARE, ROOT, BY_NUMBER, BY_TENSOR, OF_NUMBER };
     PyObject **among = hots[POW], *base = given[0], *exponent = given[1];
     if (!base || !exponent || !left_out(given[2])) return NULL;
-    if (!real_of(base)) {
+    if (!type_of_reals(base)) {
         PyObject *args[] = {exponent, base};
-        return is_number(base) && real_of(exponent) ? try_hot(among[OF_NUMBER], args, 2) : NULL;
+        return is_number(base) && type_of_reals(exponent) ? try_hot(among[OF_NUMBER], args, 2) : NULL;
     }
-    if (real_of(exponent)) return try_hot(among[BY_TENSOR], given, 2);
+    if (type_of_reals(exponent)) return try_hot(among[BY_TENSOR], given, 2);
     if (!is_number(exponent)) return NULL;
     const double number = PyFloat_AsDouble(exponent);
     if (number == -1.0 && PyErr_Occurred()) return PyErr_Clear(), NULL;
@@ -101,7 +98,7 @@ PyObject *front_pow(PyObject *op, PyObject *const *given) {
 /* input, nan, posinf, neginf, out */
 PyObject *front_nan_to_num(PyObject *op, PyObject *const *given) {
     (void)op;
-    const int type = real_of(given[0]);
+    const int type = type_of_reals(given[0]);
     if (!type || !left_out(given[4])) return NULL;
     PyObject **most = type == NPY_FLOAT ? most_float : most_double;
     PyObject *args[] = {given[0], left_out(given[1]) ? zero : given[1], left_out(given[2]) ? most[1] : given[2],
@@ -111,7 +108,7 @@ PyObject *front_nan_to_num(PyObject *op, PyObject *const *given) {
 
 /* input, tensor1, tensor2, value, out */
 static PyObject *with_three(PyObject *hot, PyObject *const *given) {
-    if (!real_of(given[0]) || !real_of(given[1]) || !real_of(given[2]) || !left_out(given[4])) return NULL;
+    if (!type_of_reals(given[0]) || !type_of_reals(given[1]) || !type_of_reals(given[2]) || !left_out(given[4])) return NULL;
     PyObject *args[] = {given[0], given[1], given[2], given[3] ? given[3] : one};
     return try_hot(hot, args, 4);
 }
