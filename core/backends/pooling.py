@@ -66,28 +66,11 @@ def _window_sum_backward(g: Any, x_shape: Any, kernel: Any, stride: Any, padding
     return c.entries["window_spread"](g, kernel, stride, padding, x_shape[-len(kernel) :])
 
 
-def _pad_declines(x: Any, border: Any, value: Any = 0.0) -> str | None:
-    if x.dtype.char not in "fd":
-        return f"takes float32 and float64, got {x.dtype}"
-    if not all(n + min(a, 0) + min(b, 0) > 0 and n + a + b > 0 for n, (a, b) in zip(x.shape, border, strict=True)):
-        return "takes borders that leave something of the tensor"
-    return None if x.ndim and isinstance(value, int | float) else "takes tensors of one dimension or more, and numbers"
-
-
-def _turned(border: Any) -> Any:
-    return tuple([(-a, -b) for a, b in border])
-
-
 rows = {
     "window_sum": Row("window_sum_forward", "C", _window_sum, _sums_decline),
     "window_sum.backward": Row("window_sum_backward", "C", _window_sum_backward,
                                lambda g, x_shape, kernel, stride, padding: _sums_decline(g, kernel, stride, padding)),
     "window_spread": Row("window_spread_forward", "C", _window_spread, _sums_decline),
-    "constant_pad": Row("constant_pad_forward", "C",
-                        lambda x, border, value: c.entries["constant_pad"](x, border, value), _pad_declines),
-    "constant_pad.backward": Row("constant_pad_backward", "C",
-                                 lambda g, border: c.entries["constant_pad"](g, _turned(border), 0.0),
-                                 lambda g, border: _pad_declines(g, _turned(border))),
     "max_pool": Row("max_pool_forward", "C", _max_pool, _declines),
     "pool_scatter": Row("pool_scatter_forward", "C", _scatter, _scatter_declines),
 }  # fmt: skip

@@ -68,9 +68,10 @@ PyObject *front_where(PyObject *op, PyObject *const *given) {
 PyObject *front_masked_fill(PyObject *op, PyObject *const *given) {
     (void)op;
     if (!given[0] || !given[1] || !given[2] || !is_tensor(given[0])) return NULL;
-    if (is_tensor(given[2])) {
+    if (is_tensor(given[2])) { /* of another kind it becomes the input's, and not the result theirs */
         PyObject *value = ((Tensor *)given[2])->array;
         if (!PyArray_CheckExact(value) || PyArray_NDIM((PyArrayObject *)value)) return NULL;
+        if (((Tensor *)given[2])->kind != ((Tensor *)given[0])->kind) return NULL;
     }
     PyObject *args[] = {given[1], given[2], given[0]};
     return try_hot(hots[MASKED_FILL][0], args, 3);

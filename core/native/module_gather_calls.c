@@ -8,14 +8,13 @@
 
 enum { INDICES = 8 };
 
-static PyObject *index_op, *put_op, *pad_op; /* the Structureds */
+static PyObject *index_op, *put_op; /* the Structureds */
 static PyObject *index_kind;                 /* int64 on the CPU */
 static PyObject *where_at[PICK_AXES][INDICES + 1]; /* (False,) * lead + (True,) * count */
 
 void picks_know(PyObject *structured, PyObject *name) {
     if (!index_op && !PyUnicode_CompareWithASCIIString(name, "index")) index_op = Py_NewRef(structured);
     if (!put_op && !PyUnicode_CompareWithASCIIString(name, "index_put")) put_op = Py_NewRef(structured);
-    if (!pad_op && !PyUnicode_CompareWithASCIIString(name, "constant_pad")) pad_op = Py_NewRef(structured);
 }
 
 /* The array of a plain tensor in one piece (borrowed), or NULL. */
@@ -193,31 +192,6 @@ PyObject *quick_index_copy(PyObject *const *args, Py_ssize_t count, PyObject *na
 }
 PyObject *quick_index_add(PyObject *const *args, Py_ssize_t count, PyObject *names) {
     return put_slices(args, count, names, Py_True);
-}
-
-/* input, pad: a border of zeros */
-PyObject *quick_pad(PyObject *const *args, Py_ssize_t count, PyObject *names) {
-    static PyObject *zero;
-    if (names || count != 2 || !pad_op || !(PyTuple_CheckExact(args[1]) || PyList_CheckExact(args[1])) || quick_now() <= 0) return NULL;
-    PyArrayObject *x = plain_array(args[0]);
-    const Py_ssize_t many = PySequence_Fast_GET_SIZE(args[1]);
-    if (!x || !real_in_one_piece((PyObject *)x) || many % 2 || many / 2 > PyArray_NDIM(x)) return NULL;
-    if (!zero && !(zero = PyFloat_FromDouble(0.0))) return NULL;
-    PyObject *border = PyTuple_New(PyArray_NDIM(x)), *found = NULL;
-    for (int k = 0; border && k < PyArray_NDIM(x); k++) {
-        npy_intp both[2] = {0, 0};
-        const int from_last = PyArray_NDIM(x) - 1 - k;
-        for (int i = 0; i < 2 && 2 * from_last < many; i++)
-            if (!exact_int(PySequence_Fast_GET_ITEM(args[1], 2 * from_last + i), &both[i]) || both[i] < 0) goto done;
-        PyObject *pair = Py_BuildValue("(nn)", both[0], both[1]);
-        if (!pair) goto done;
-        PyTuple_SET_ITEM(border, k, pair);
-    }
-    PyObject *given[] = {args[0], border, zero};
-    if (border) found = operate_on(pad_op, given, 1);
-done:
-    Py_XDECREF(border);
-    return found;
 }
 
 /* input: where a mask is true, the indices as rows */

@@ -293,7 +293,7 @@ static const struct {
              {"chunk", quick_chunk}, {"unbind", quick_unbind}, {"zero_", quick_zero_}, {"fill_", quick_fill_},
              {"copy_", quick_copy_}, {"setitem", quick_setitem}, {"masked_fill_", quick_masked_fill_},
              {"index_select", quick_index_select}, {"diag", quick_diag}, {"trace", quick_trace},
-             {"index_copy", quick_index_copy}, {"index_add", quick_index_add}, {"pad", quick_pad},
+             {"index_copy", quick_index_copy}, {"index_add", quick_index_add},
              {"nonzero", quick_nonzero}};
 
 Quick quick_named(const char *name) {

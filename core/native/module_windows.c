@@ -109,95 +109,6 @@ ENTER(max_pool) {
     return both;
 }
 
-/* -- a border ------------------------------------------------------------------------------------------------------- */
-
-typedef struct {
-    npy_intp size[MOST_AXES], from[MOST_AXES], to[MOST_AXES], count[MOST_AXES]; /* of the result; of what is copied */
-    npy_intp x_stride[MOST_AXES], y_stride[MOST_AXES];
-} Border;
-
-static void copy_within(const Border *b, int axis, int ndim, const char *x, char *y, npy_intp item) {
-    x += b->from[axis] * b->x_stride[axis];
-    y += b->to[axis] * b->y_stride[axis];
-    if (axis + 1 < ndim) {
-        for (npy_intp k = 0; k < b->count[axis]; k++)
-            copy_within(b, axis + 1, ndim, x + k * b->x_stride[axis], y + k * b->y_stride[axis], item);
-    } else if (b->x_stride[axis] == item) {
-        memcpy(y, x, (size_t)(b->count[axis] * item));
-    } else {
-        for (npy_intp k = 0; k < b->count[axis]; k++) memcpy(y + k * item, x + k * b->x_stride[axis], (size_t)item);
-    }
-}
-
-/* An array of float32 or float64 with `before` and `after` more along each axis (fewer where negative). */
-static PyObject *bordered(PyObject *array, const npy_intp (*border)[2], double value) {
-    PyArrayObject *x = (PyArrayObject *)array;
-    const int ndim = PyArray_NDIM(x);
-    Border b;
-    for (int k = 0; k < ndim; k++) {
-        const npy_intp before = border[k][0], after = border[k][1], size = PyArray_DIM(x, k);
-        b.size[k] = size + before + after;
-        b.from[k] = before < 0 ? -before : 0;
-        b.to[k] = before < 0 ? 0 : before;
-        b.count[k] = size - b.from[k] + (after < 0 ? after : 0);
-        if (b.size[k] < 1 || b.count[k] < 1) Py_RETURN_NOTIMPLEMENTED;
-        b.x_stride[k] = PyArray_STRIDE(x, k);
-    }
-    PyArrayObject *y = (PyArrayObject *)new_array(PyArray_TYPE(x), ndim, b.size, NULL);
-    if (!y) return NULL;
-    for (int k = 0; k < ndim; k++) b.y_stride[k] = PyArray_STRIDE(y, k);
-    const npy_intp size = PyArray_SIZE(y);
-    PyThreadState *state = size < GIL_COST / 8 ? NULL : PyEval_SaveThread();
-    if (PyArray_TYPE(x) == NPY_FLOAT) {
-        float *items = PyArray_DATA(y);
-        for (npy_intp i = 0; i < size; i++) items[i] = (float)value;
-    } else {
-        double *items = PyArray_DATA(y);
-        for (npy_intp i = 0; i < size; i++) items[i] = value;
-    }
-    copy_within(&b, 0, ndim, PyArray_BYTES(x), PyArray_BYTES(y), PyArray_ITEMSIZE(x));
-    if (state) PyEval_RestoreThread(state);
-    return (PyObject *)y;
-}
-
-/* Reads pairs, turned where the border is to be taken away. 0 where they are not plain. */
-static int border_of(PyObject *array, PyObject *pairs, int sign, npy_intp (*border)[2]) {
-    if (!PyArray_CheckExact(array) || !PyTuple_CheckExact(pairs)) return 0;
-    PyArrayObject *x = (PyArrayObject *)array;
-    const int type = PyArray_TYPE(x), ndim = PyArray_NDIM(x);
-    if ((type != NPY_FLOAT && type != NPY_DOUBLE) || ndim < 1 || ndim > MOST_AXES || PyTuple_GET_SIZE(pairs) != ndim ||
-        !PyArray_ISBEHAVED_RO(x))
-        return 0;
-    for (int k = 0; k < ndim; k++) {
-        PyObject *pair = PyTuple_GET_ITEM(pairs, k);
-        if (!PyTuple_CheckExact(pair) || PyTuple_GET_SIZE(pair) != 2) return 0;
-        for (int j = 0; j < 2; j++) {
-            PyObject *number = PyTuple_GET_ITEM(pair, j);
-            const Py_ssize_t found = PyLong_CheckExact(number) ? PyLong_AsSsize_t(number) : INT64_MAX;
-            if (found < -INT32_MAX || found > INT32_MAX) return PyErr_Clear(), 0;
-            border[k][j] = sign * found;
-        }
-    }
-    return 1;
-}
-
-/* x, border, value */
-ENTER(constant_pad) {
-    npy_intp border[MOST_AXES][2];
-    if (n != 3 || !border_of(args[0], args[1], 1, border)) Py_RETURN_NOTIMPLEMENTED;
-    if (!PyFloat_CheckExact(args[2]) && !PyLong_CheckExact(args[2])) Py_RETURN_NOTIMPLEMENTED;
-    const double value = PyFloat_AsDouble(args[2]);
-    if (value == -1 && PyErr_Occurred()) return PyErr_Clear(), Py_NewRef(Py_NotImplemented);
-    return bordered(args[0], border, value);
-}
-
-/* g, border */
-ENTER(constant_pad_backward) {
-    npy_intp border[MOST_AXES][2];
-    if (n != 2 || !border_of(args[0], args[1], -1, border)) Py_RETURN_NOTIMPLEMENTED;
-    return bordered(args[0], border, 0);
-}
-
 /* -- another resolution --------------------------------------------------------------------------------------------- */
 
 /* resample(x, axis, at, weights): one axis by a table (out, taps) of places and weights. */
@@ -252,7 +163,5 @@ PyMethodDef window_entries[] = {
     ENTRY(window_sum_backward, "window_sum.backward"),
     ENTRY(window_spread, "window_spread"),
     ENTRY(max_pool, "max_pool"),
-    ENTRY(constant_pad, "constant_pad"),
-    ENTRY(constant_pad_backward, "constant_pad.backward"),
     {0},
 };

@@ -44,7 +44,6 @@ PyObject *quick_pick(PyObject *const *args, Py_ssize_t count, PyObject *names);
 PyObject *quick_index_select(PyObject *const *args, Py_ssize_t count, PyObject *names);
 PyObject *quick_index_copy(PyObject *const *args, Py_ssize_t count, PyObject *names);
 PyObject *quick_index_add(PyObject *const *args, Py_ssize_t count, PyObject *names);
-PyObject *quick_pad(PyObject *const *args, Py_ssize_t count, PyObject *names);
 PyObject *quick_nonzero(PyObject *const *args, Py_ssize_t count, PyObject *names);
 PyObject *quick_diag(PyObject *const *args, Py_ssize_t count, PyObject *names);
 PyObject *quick_trace(PyObject *const *args, Py_ssize_t count, PyObject *names);
