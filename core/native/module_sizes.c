@@ -1,17 +1,18 @@
 /* What is asked of tensors most often: shape, size(), dim(), numel(), dtype and device, read where they stand. */
 #include "graph.h"
 
-static PyObject *size_type, *name_ndim, *name_size;
+static PyObject *size_type, *name_array, *name_ndim, *name_size;
 
 static PyArrayObject *plain(PyObject *self) {
     PyObject *array = is_tensor(self) ? ((Tensor *)self)->array : NULL;
     return array && PyArray_Check(array) ? (PyArrayObject *)array : NULL;
 }
 
-/* What a GPU's array says of itself. */
+/* What a GPU's array says of itself, and what an uninitialised parameter says in place of one. */
 static PyObject *asked(PyObject *self, PyObject *name) {
-    PyObject *array = ((Tensor *)self)->array;
-    return array ? PyObject_GetAttr(array, name) : PyErr_Format(PyExc_AttributeError, "the tensor has no array");
+    PyObject *array = PyObject_GetAttr(self, name_array), *found = array ? PyObject_GetAttr(array, name) : NULL;
+    Py_XDECREF(array);
+    return found;
 }
 
 static PyObject *get_shape(PyObject *self, void *ignored) {
@@ -131,6 +132,8 @@ static PyMethodDef size_methods[] = {
 };
 
 int sizes_setup(PyObject *module) {
-    if (!(name_ndim = PyUnicode_InternFromString("ndim")) || !(name_size = PyUnicode_InternFromString("size"))) return -1;
+    if (!(name_ndim = PyUnicode_InternFromString("ndim")) || !(name_size = PyUnicode_InternFromString("size")) ||
+        !(name_array = PyUnicode_InternFromString("_a")))
+        return -1;
     return PyModule_AddFunctions(module, size_methods);
 }
