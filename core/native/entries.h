@@ -59,12 +59,11 @@ int pickable(PyObject *object);
 int real_in_one_piece(PyObject *object);
 int is_index(PyObject *object);
 
-/* An uninitialised array of a's type; sizes multiplied; the ints of a tuple (their number, -1 where they are not plain); an
-   exact int, 0 where it is none. `to` has PICK_AXES places. */
+/* An uninitialised array of a's type; sizes multiplied; the ints of a tuple, up to
+   PICK_AXES (their number, -1 where they are not plain). */
 PyObject *array_like(PyArrayObject *a, int ndim, const npy_intp *shape);
 npy_intp sizes_product(const npy_intp *shape, int from, int to);
 int ints_in(PyObject *object, npy_intp *to);
-int int_in(PyObject *object, npy_intp *to);
 
 /* More items than these let other threads run while the call does. */
 enum { QUIET = 65536 };

@@ -46,6 +46,14 @@ PyArrayObject *take_array(PyObject *object, int type_num, int contiguous, const 
 /* NPY_FLOAT or NPY_DOUBLE of an array; TypeError naming `kernel` for anything else, -1. */
 int real_type(PyObject *object, const char *kernel);
 
+/* Reads an int that is exactly one and fits; 0 of anything else, NULL too, without an error. */
+static inline int exact_int(PyObject *object, npy_intp *to) {
+    int overflow;
+    if (!object || !PyLong_CheckExact(object)) return 0;
+    *to = (npy_intp)PyLong_AsLongLongAndOverflow(object, &overflow);
+    return !overflow;
+}
+
 extern PyTypeObject Block_Type;
 extern PyTypeObject Map_Type;
 extern PyTypeObject Update_Type;

@@ -38,21 +38,9 @@ npy_intp sizes_product(const npy_intp *shape, int from, int to) {
 /* A tuple's ints; their number, -1 where they are not plain. */
 int ints_in(PyObject *object, npy_intp *to) {
     if (!PyTuple_Check(object) || PyTuple_GET_SIZE(object) > PICK_AXES) return -1;
-    for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(object); k++) {
-        PyObject *number = PyTuple_GET_ITEM(object, k);
-        int overflow;
-        if (!PyLong_CheckExact(number)) return -1;
-        to[k] = PyLong_AsLongAndOverflow(number, &overflow);
-        if (overflow) return -1;
-    }
+    for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(object); k++)
+        if (!exact_int(PyTuple_GET_ITEM(object, k), &to[k])) return -1;
     return (int)PyTuple_GET_SIZE(object);
-}
-
-int int_in(PyObject *object, npy_intp *to) {
-    int overflow;
-    if (!PyLong_CheckExact(object)) return 0;
-    *to = PyLong_AsLongAndOverflow(object, &overflow);
-    return !overflow;
 }
 
 /* -- by index tensors ----------------------------------------------------------------------------------------------- */
@@ -261,7 +249,7 @@ static PyObject *enter_index_put_backward(PyObject *m, PyObject *const *args, Py
 
 int along_of(const npy_intp *shape, int ndim, PyObject *index, PyObject *dim, pick_shape *s) {
     npy_intp d;
-    if (!is_index(index) || !int_in(dim, &d) || d < 0 || d >= ndim || ndim > PICK_AXES) return 0;
+    if (!is_index(index) || !exact_int(dim, &d) || d < 0 || d >= ndim || ndim > PICK_AXES) return 0;
     PyArrayObject *a = (PyArrayObject *)index;
     if (PyArray_NDIM(a) != ndim) return 0;
     npy_intp step = 1;

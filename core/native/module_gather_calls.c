@@ -29,13 +29,6 @@ static PyArrayObject *index_array(PyObject *object) {
     return a && PyArray_TYPE(a) == NPY_INT64 && PyArray_NDIM(a) ? a : NULL;
 }
 
-static int exact_int(PyObject *object, npy_intp *to) {
-    int overflow;
-    if (!object || !PyLong_CheckExact(object)) return 0;
-    *to = PyLong_AsLongAndOverflow(object, &overflow);
-    return !overflow;
-}
-
 /* An exact int among -ndim..ndim-1, counted from the front. */
 static int read_dim(PyObject *object, int ndim, npy_intp *to) {
     if (!exact_int(object, to) || *to < -ndim || *to >= ndim) return 0;

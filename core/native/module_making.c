@@ -86,7 +86,7 @@ static int read_like(PyObject *object, Plan *plan) {
         return 0;
     plan->descr = PyArray_DESCR(a);
     plan->ndim = PyArray_NDIM(a);
-    memcpy(plan->shape, PyArray_DIMS(a), sizeof *plan->shape * (size_t)plan->ndim);
+    for (int k = 0; k < plan->ndim; k++) plan->shape[k] = PyArray_DIM(a, k); /* of no axes there is no list */
     return 1;
 }
 

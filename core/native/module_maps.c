@@ -269,7 +269,7 @@ static PyObject *call_general(const map_kernel *kernel, operands *ops, PyArrayOb
         if (!fits)
             return PyErr_Format(PyExc_ValueError, "%s: the result does not fit into the output's shape", kernel->name);
         ndim = PyArray_NDIM(out);
-        memcpy(shape, PyArray_DIMS(out), sizeof(npy_intp) * (size_t)ndim);
+        for (int k = 0; k < ndim; k++) shape[k] = PyArray_DIM(out, k);
     }
     map_call call;
     call.kernel = kernel;

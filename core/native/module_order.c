@@ -9,7 +9,7 @@
 /* x (or g), diagonal */
 static PyObject *enter_triangle(PyObject *const *args, Py_ssize_t n, int upper) {
     npy_intp diagonal;
-    if (n != 2 || !pickable(args[0]) || !int_in(args[1], &diagonal)) Py_RETURN_NOTIMPLEMENTED;
+    if (n != 2 || !pickable(args[0]) || !exact_int(args[1], &diagonal)) Py_RETURN_NOTIMPLEMENTED;
     PyArrayObject *x = (PyArrayObject *)args[0];
     const int ndim = PyArray_NDIM(x);
     const npy_intp most = (npy_intp)1 << 40; /* so that sums of sizes fit */
@@ -135,7 +135,7 @@ static PyObject *enter_constant_pad_backward(PyObject *m, PyObject *const *args,
 
 static PyObject *running(PyObject *const *args, Py_ssize_t n, int back) {
     npy_intp dim;
-    if (n != 3 || !real_in_one_piece(args[0]) || !int_in(args[1], &dim) || (args[2] != Py_True && args[2] != Py_False))
+    if (n != 3 || !real_in_one_piece(args[0]) || !exact_int(args[1], &dim) || (args[2] != Py_True && args[2] != Py_False))
         Py_RETURN_NOTIMPLEMENTED;
     PyArrayObject *x = (PyArrayObject *)args[0];
     const int ndim = PyArray_NDIM(x), reverse = (args[2] == Py_True) != back;

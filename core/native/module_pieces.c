@@ -9,14 +9,6 @@ typedef struct {
     npy_intp sizes[MOST_PIECES];
 } Pieces;
 
-/* An exact int. */
-static int number(PyObject *given, npy_intp *to) {
-    int overflow;
-    if (!PyLong_CheckExact(given)) return 0;
-    *to = (npy_intp)PyLong_AsLongLongAndOverflow(given, &overflow);
-    return !overflow;
-}
-
 /* f(x, <first>, dim=0): the tensor, whose dimension has items; NULL where Python must read the call. `places` are the
    arguments before dim. */
 static Tensor *read_call(PyObject *const *args, Py_ssize_t count, PyObject *names, Py_ssize_t places, Pieces *to) {
@@ -24,7 +16,7 @@ static Tensor *read_call(PyObject *const *args, Py_ssize_t count, PyObject *name
     if (names && (PyTuple_GET_SIZE(names) != 1 || count != places ||
                   PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, 0), "dim")))
         return NULL;
-    if (count < places || count > places + 1 || !is_tensor(args[0]) || (count + !!names > places && !number(args[places], &dim)))
+    if (count < places || count > places + 1 || !is_tensor(args[0]) || (count + !!names > places && !exact_int(args[places], &dim)))
         return NULL;
     Tensor *x = (Tensor *)args[0];
     if (!PyArray_CheckExact(x->array) || reshaped_since(x) || quick_now() <= 0) return NULL;
@@ -47,7 +39,7 @@ static int of_sizes(npy_intp n, PyObject *given, Pieces *to) {
     if (to->count < 1 || to->count > MOST_PIECES) return 0;
     for (Py_ssize_t k = 0; k < to->count; k++) {
         npy_intp *size = &to->sizes[k];
-        if (!number(PySequence_Fast_GET_ITEM(given, k), size) || *size < 0 || *size > n) return 0;
+        if (!exact_int(PySequence_Fast_GET_ITEM(given, k), size) || *size < 0 || *size > n) return 0;
         n -= *size;
     }
     return n == 0;
@@ -144,7 +136,7 @@ PyObject *quick_split(PyObject *const *args, Py_ssize_t count, PyObject *names) 
     if (!x) return NULL;
     npy_intp n = PyArray_DIM((PyArrayObject *)x->array, p.dim), size;
     int plain = PyTuple_CheckExact(args[1]) || PyList_CheckExact(args[1]) ? of_sizes(n, args[1], &p)
-                                                                          : number(args[1], &size) && of_one_size(n, size, &p);
+                                                                          : exact_int(args[1], &size) && of_one_size(n, size, &p);
     return plain ? make(x, &p) : NULL;
 }
 
@@ -152,7 +144,7 @@ PyObject *quick_chunk(PyObject *const *args, Py_ssize_t count, PyObject *names) 
     Pieces p = {.op = OP_SPLIT};
     npy_intp chunks;
     Tensor *x = read_call(args, count, names, 2, &p);
-    if (!x || !number(args[1], &chunks) || chunks < 1) return NULL;
+    if (!x || !exact_int(args[1], &chunks) || chunks < 1) return NULL;
     npy_intp n = PyArray_DIM((PyArrayObject *)x->array, p.dim);
     return of_one_size(n, (n - 1) / chunks + 1, &p) ? make(x, &p) : NULL;
 }
@@ -195,7 +187,7 @@ PyObject *pieces_back(Node *node, PyObject *slots) {
     npy_intp shape[MOST_AXES], dim, total = 0, sizes[MOST_PIECES];
     int ndim = PyArray_NDIM((PyArrayObject *)first) + unbound;
     PyObject *given = PyDict_GetItemString(node->params, "dim");
-    if (count > MOST_PIECES || ndim > MOST_AXES || !given || !number(given, &dim) || dim < 0 || dim >= ndim) return NULL;
+    if (count > MOST_PIECES || ndim > MOST_AXES || !given || !exact_int(given, &dim) || dim < 0 || dim >= ndim) return NULL;
     for (Py_ssize_t k = 0; k < count; k++) {
         PyObject *own = PyTuple_GET_ITEM(PyTuple_GET_ITEM(meta, k), 0), *g = PyList_GET_ITEM(slots, k);
         if (!PyTuple_Check(own) || PyTuple_GET_SIZE(own) != ndim - unbound || (g != Py_None && !fits(g, descr, own)))

@@ -5,10 +5,7 @@
 
 /* An exact int in [low, high). */
 static int number(PyObject *given, npy_intp low, npy_intp high, npy_intp *to) {
-    int overflow;
-    if (!PyLong_CheckExact(given)) return 0;
-    *to = (npy_intp)PyLong_AsLongLongAndOverflow(given, &overflow);
-    return !overflow && *to >= low && *to < high;
+    return exact_int(given, to) && *to >= low && *to < high;
 }
 
 /* The same of a dimension among ndim, counted from the front. */
