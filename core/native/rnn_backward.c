@@ -63,29 +63,25 @@ INLINE void NAME(rnn_units_back)(ptrdiff_t H, int relu, const REAL *y, REAL *dh,
 }
 
 /* dz (rows, deep), its rows `apart`, times weights in panels of `high` rows: `out` (rows, columns) is written, or
-   added to. A panel is taken in parts that stay in L1 for all tiles: of 512 rows, each tile fetched it anew from L2, at
-   145 of 265 GFLOP/s. */
+   added to. */
 INLINE void NAME(rnn_product)(const REAL *dz, ptrdiff_t apart, ptrdiff_t rows, ptrdiff_t deep, const REAL *panels,
                               ptrdiff_t high, REAL *out, ptrdiff_t ldo, ptrdiff_t columns, int add, REAL *spare,
                               int tile) {
     const ptrdiff_t W = NAME(PANEL);
     for (ptrdiff_t j = 0; j < columns; j += W)
-        for (ptrdiff_t k = 0; k < deep; k += DEPTH)
-            for (ptrdiff_t r = 0; r < rows; r += tile) {
-                const ptrdiff_t width = columns - j < W ? columns - j : W;
-                const int count = rows - r < tile ? (int)(rows - r) : tile, more = add || k > 0;
-                const NAME(factor) f = {dz + r * apart + k, apart, 1, panels + j * high + k * W,
-                                        deep - k < DEPTH ? deep - k : DEPTH};
-                REAL *to = out + r * ldo + j;
-                if (width == W) {
-                    NAME(tile)(count, &f, 1, to, ldo, more);
-                    continue;
-                }
-                NAME(tile)(count, &f, 1, spare, W, 0);
-                for (int q = 0; q < count; q++)
-                    for (ptrdiff_t n = 0; n < width; n++)
-                        to[q * ldo + n] = (more ? to[q * ldo + n] : 0) + spare[q * W + n];
+        for (ptrdiff_t r = 0; r < rows; r += tile) {
+            const ptrdiff_t width = columns - j < W ? columns - j : W;
+            const int count = rows - r < tile ? (int)(rows - r) : tile;
+            const NAME(factor) f = {dz + r * apart, apart, 1, panels + j * high, deep};
+            REAL *to = out + r * ldo + j;
+            if (width == W) {
+                NAME(tile)(count, &f, 1, to, ldo, add);
+                continue;
             }
+            NAME(tile)(count, &f, 1, spare, W, 0);
+            for (int q = 0; q < count; q++)
+                for (ptrdiff_t k = 0; k < width; k++) to[q * ldo + k] = (add ? to[q * ldo + k] : 0) + spare[q * W + k];
+        }
 }
 
 INLINE void NAME(rnn_back_block)(const NAME(rnn) * c, ptrdiff_t first, ptrdiff_t count, REAL *dh, REAL *dc, REAL *zero,
