@@ -25,18 +25,6 @@ static inline PyArrayObject *real_of(PyObject *object) {
 
 static inline int same_kind(PyObject *a, PyObject *b) { return ((Tensor *)a)->kind == ((Tensor *)b)->kind; }
 
-/* Whether nothing was given for an argument, or None. */
-static inline int left_out(PyObject *object) { return !object || object == Py_None; }
-
-/* A dimension counted from the front; -1 where it is not plainly one of `ndim`. */
-static inline int dim_of(PyObject *object, int ndim) {
-    if (!object || !PyLong_CheckExact(object)) return -1;
-    int overflow;
-    long value = PyLong_AsLongAndOverflow(object, &overflow);
-    if (overflow || value < -ndim || value >= ndim) return -1;
-    return (int)(value < 0 ? value + ndim : value);
-}
-
 static inline int is_bool(PyObject *object) { return !object || object == Py_True || object == Py_False; }
 
 /* What the op gives for the arguments of its public function by their places, NULL where one was left out; NULL without

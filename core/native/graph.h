@@ -155,12 +155,16 @@ int back_setup(PyObject *module);
 int mark_view(PyObject *structured, Tensor *x, Tensor *out, PyObject *params, int recording);
 
 /* The quick form of a public function: NULL without an exception where a call is not for it (views.h). */
-typedef PyObject *(*Quick)(PyObject *const *args, Py_ssize_t count, PyObject *names);
+typedef PyObject *quick_form(PyObject *const *args, Py_ssize_t count, PyObject *names);
+typedef quick_form *Quick;
+typedef struct {
+    const char *name; /* the function's; a table ends with NULL */
+    Quick quick;
+} QuickForm;
 
-/* That of the function of a name, or NULL; of those in module_quick.c and in module_making.c. */
+/* Those of module_quick.c and of module_making.c; that of the function of a name, or NULL. */
+extern const QuickForm kinds_forms[], making_forms[];
 Quick quick_named(const char *name);
-Quick quick_of_kinds(const char *name);
-Quick quick_of_making(const char *name);
 
 /* A structured op was declared: module_quick.c may call it. */
 void quick_know(PyObject *structured, PyObject *name);

@@ -54,6 +54,22 @@ static inline int exact_int(PyObject *object, npy_intp *to) {
     return !overflow;
 }
 
+/* The same of a dimension among `ndim`, counted from the front. */
+static inline int exact_dim(PyObject *object, npy_intp ndim, npy_intp *to) {
+    if (!exact_int(object, to) || *to < -ndim || *to >= ndim) return 0;
+    if (*to < 0) *to += ndim;
+    return 1;
+}
+
+/* As a number of its own: -1 where it is no such dimension. */
+static inline int dim_of(PyObject *object, int ndim) {
+    npy_intp dim;
+    return exact_dim(object, ndim, &dim) ? (int)dim : -1;
+}
+
+/* Whether nothing was given for an argument, or None. */
+static inline int left_out(PyObject *object) { return !object || object == Py_None; }
+
 extern PyTypeObject Block_Type;
 extern PyTypeObject Map_Type;
 extern PyTypeObject Update_Type;

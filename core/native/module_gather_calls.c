@@ -29,13 +29,6 @@ static PyArrayObject *index_array(PyObject *object) {
     return a && PyArray_TYPE(a) == NPY_INT64 && PyArray_NDIM(a) ? a : NULL;
 }
 
-/* An exact int among -ndim..ndim-1, counted from the front. */
-static int read_dim(PyObject *object, int ndim, npy_intp *to) {
-    if (!exact_int(object, to) || *to < -ndim || *to >= ndim) return 0;
-    if (*to < 0) *to += ndim;
-    return 1;
-}
-
 static PyObject *new_int(npy_intp value) { return PyLong_FromSsize_t(value); }
 
 /* -- brackets ------------------------------------------------------------------------------------------------------- */
@@ -151,7 +144,7 @@ PyObject *quick_index_select(PyObject *const *args, Py_ssize_t count, PyObject *
     npy_intp dim;
     if (names || count != 3 || !index_op || quick_now() <= 0) return NULL;
     PyArrayObject *x = plain_array(args[0]), *index = index_array(args[2]);
-    if (!x || !index || PyArray_NDIM(index) != 1 || !read_dim(args[1], PyArray_NDIM(x), &dim) || dim >= PICK_AXES - 1 ||
+    if (!x || !index || PyArray_NDIM(index) != 1 || !exact_dim(args[1], PyArray_NDIM(x), &dim) || dim >= PICK_AXES - 1 ||
         on_cpu(((Tensor *)args[0])->kind) <= 0 || on_cpu(((Tensor *)args[2])->kind) <= 0 ||
         !indices_within(PyArray_DATA(index), PyArray_SIZE(index), 0, PyArray_DIM(x, (int)dim)))
         return NULL;
@@ -165,7 +158,7 @@ static PyObject *put_slices(PyObject *const *args, Py_ssize_t count, PyObject *n
     if (names || count != 4 || !put_op || quick_now() <= 0) return NULL;
     PyArrayObject *x = plain_array(args[0]), *index = index_array(args[2]), *source = plain_array(args[3]);
     if (!x || !index || !source || PyArray_NDIM(index) != 1 || ((Tensor *)args[0])->kind != ((Tensor *)args[3])->kind ||
-        !read_dim(args[1], PyArray_NDIM(x), &dim) || dim >= PICK_AXES - 1 || PyArray_NDIM(source) != PyArray_NDIM(x) ||
+        !exact_dim(args[1], PyArray_NDIM(x), &dim) || dim >= PICK_AXES - 1 || PyArray_NDIM(source) != PyArray_NDIM(x) ||
         on_cpu(((Tensor *)args[0])->kind) <= 0 || on_cpu(((Tensor *)args[2])->kind) <= 0 ||
         !indices_within(PyArray_DATA(index), PyArray_SIZE(index), 0, PyArray_DIM(x, (int)dim)))
         return NULL;
@@ -213,7 +206,7 @@ PyObject *quick_nonzero(PyObject *const *args, Py_ssize_t count, PyObject *names
 static int goes_along(PyArrayObject *x, PyObject *dim, PyObject *index, npy_intp *d) {
     pick_shape s;
     PyArrayObject *i = index_array(index);
-    if (!x || !i || !read_dim(dim, PyArray_NDIM(x), d) || on_cpu(((Tensor *)index)->kind) <= 0) return 0;
+    if (!x || !i || !exact_dim(dim, PyArray_NDIM(x), d) || on_cpu(((Tensor *)index)->kind) <= 0) return 0;
     PyObject *number = new_int(*d);
     int fits = number && along_of(PyArray_DIMS(x), PyArray_NDIM(x), (PyObject *)i, number, &s);
     Py_XDECREF(number);
@@ -286,7 +279,7 @@ PyObject *front_flip(PyObject *op, PyObject *const *given) {
     PyObject *dims = count <= PICK_AXES ? PyTuple_New(count) : NULL, *args[] = {given[0], dims}, *found = NULL;
     if (!dims) return NULL;
     for (Py_ssize_t k = 0; k < count; k++) {
-        if (!read_dim(many ? PySequence_Fast_GET_ITEM(given[1], k) : given[1], PyArray_NDIM(x), &dim) || seen >> dim & 1) goto done;
+        if (!exact_dim(many ? PySequence_Fast_GET_ITEM(given[1], k) : given[1], PyArray_NDIM(x), &dim) || seen >> dim & 1) goto done;
         seen |= 1u << dim;
         PyObject *number = new_int(dim);
         if (!number) goto done;
@@ -302,7 +295,7 @@ done:
 PyObject *front_roll(PyObject *op, PyObject *const *given) {
     npy_intp shift, dim;
     PyArrayObject *x = plain_array(given[0]);
-    if (!x || !exact_int(given[1], &shift) || !read_dim(given[2], PyArray_NDIM(x), &dim)) return NULL;
+    if (!x || !exact_int(given[1], &shift) || !exact_dim(given[2], PyArray_NDIM(x), &dim)) return NULL;
     PyObject *shifts = Py_BuildValue("(n)", shift), *dims = Py_BuildValue("(n)", dim), *args[] = {given[0], shifts, dims};
     PyObject *found = shifts && dims ? operate_on(op, args, 1) : NULL;
     Py_XDECREF(shifts);
@@ -314,7 +307,7 @@ PyObject *front_roll(PyObject *op, PyObject *const *given) {
 PyObject *front_cumsum(PyObject *op, PyObject *const *given) {
     npy_intp dim;
     PyArrayObject *x = plain_array(given[0]);
-    if (!x || !real_in_one_piece((PyObject *)x) || !read_dim(given[1], PyArray_NDIM(x), &dim)) return NULL;
+    if (!x || !real_in_one_piece((PyObject *)x) || !exact_dim(given[1], PyArray_NDIM(x), &dim)) return NULL;
     PyObject *number = new_int(dim), *args[] = {given[0], number, Py_False};
     PyObject *found = number ? operate_on(op, args, 1) : NULL;
     Py_XDECREF(number);

@@ -354,17 +354,8 @@ static PyObject *quick_rand_like(PyObject *const *args, Py_ssize_t count, PyObje
 /* -- by name ---------------------------------------------------------------------------------------------------------- */
 
 #define ROW(name) {#name, quick_##name},
-static const struct {
-    const char *name;
-    Quick quick;
-} forms[] = {ROW(zeros) ROW(ones) ROW(empty) ROW(zeros_like) ROW(ones_like) ROW(empty_like) ROW(new_zeros) ROW(new_ones)
-                 ROW(new_empty) ROW(full) ROW(full_like) ROW(arange) ROW(eye) ROW(tensor) ROW(rand) ROW(rand_like)};
-
-Quick quick_of_making(const char *name) {
-    for (size_t k = 0; k < sizeof forms / sizeof *forms; k++)
-        if (!strcmp(forms[k].name, name)) return forms[k].quick;
-    return NULL;
-}
+const QuickForm making_forms[] = {ROW(zeros) ROW(ones) ROW(empty) ROW(zeros_like) ROW(ones_like) ROW(empty_like) ROW(new_zeros) ROW(new_ones)
+                 ROW(new_empty) ROW(full) ROW(full_like) ROW(arange) ROW(eye) ROW(tensor) ROW(rand) ROW(rand_like){NULL, NULL}};
 
 static PyMethodDef making_methods[] = {
     {"lend_making", (PyCFunction)(void (*)(void))lend_making, METH_FASTCALL,

@@ -79,16 +79,6 @@ static Tensor *read_call(PyObject *const *args, Py_ssize_t count, PyObject *name
     return t;
 }
 
-/* A dimension counted from the front; -1 where it is not plainly one of `ndim`. */
-static int dim_of(PyObject *object, int ndim) {
-    int overflow;
-    if (!PyLong_CheckExact(object)) return -1;
-    long value = PyLong_AsLongAndOverflow(object, &overflow);
-    if (overflow || value < -ndim || value >= ndim) return -1;
-    return (int)(value < 0 ? value + ndim : value);
-}
-
-static int left_out(PyObject *object) { return !object || object == Py_None; }
 static int type_of(const Tensor *t) { return PyArray_TYPE((PyArrayObject *)t->array); }
 static int ndim_of(const Tensor *t) { return PyArray_NDIM((PyArrayObject *)t->array); }
 static int is_real(int type) { return type == NPY_FLOAT || type == NPY_DOUBLE; }
@@ -279,17 +269,8 @@ static PyObject *quick_topk(PyObject *const *args, Py_ssize_t count, PyObject *n
 /* -- by name ---------------------------------------------------------------------------------------------------------- */
 
 #define ROW(name) {#name, quick_##name},
-static const struct {
-    const char *name;
-    Quick quick;
-} forms[] = {METHODS(ROW) ROW(to) ROW(type_as) ROW(max) ROW(min) ROW(amax) ROW(amin) ROW(all) ROW(any) ROW(sum) ROW(argmax)
-                 ROW(argmin) ROW(sort) ROW(argsort) ROW(topk)};
-
-Quick quick_of_kinds(const char *name) {
-    for (size_t k = 0; k < sizeof forms / sizeof *forms; k++)
-        if (!strcmp(forms[k].name, name)) return forms[k].quick;
-    return NULL;
-}
+const QuickForm kinds_forms[] = {METHODS(ROW) ROW(to) ROW(type_as) ROW(max) ROW(min) ROW(amax) ROW(amin) ROW(all) ROW(any) ROW(sum) ROW(argmax)
+                 ROW(argmin) ROW(sort) ROW(argsort) ROW(topk){NULL, NULL}};
 
 static PyMethodDef quick_methods[] = {
     {"know_result", (PyCFunction)(void (*)(void))know_result, METH_FASTCALL,

@@ -8,13 +8,6 @@ static int number(PyObject *given, npy_intp low, npy_intp high, npy_intp *to) {
     return exact_int(given, to) && *to >= low && *to < high;
 }
 
-/* The same of a dimension among ndim, counted from the front. */
-static int dimension(PyObject *given, int ndim, npy_intp *to) {
-    if (!number(given, -ndim, ndim, to)) return 0;
-    if (*to < 0) *to += ndim;
-    return 1;
-}
-
 /* f(2, 3) and f((2, 3)): the ints. -1 where they are not plain. */
 static int sizes_of(PyObject *const *args, Py_ssize_t count, npy_intp low, npy_intp *to) {
     if (count == 1 && (PyTuple_Check(args[0]) || PyList_CheckExact(args[0]))) {
@@ -77,8 +70,8 @@ static int reshape(PyArrayObject *a, PyObject *const *args, Py_ssize_t count, La
 static int flatten(PyArrayObject *a, PyObject *const *args, Py_ssize_t count, Layout *to) {
     int ndim = PyArray_NDIM(a);
     npy_intp first = 0, last = ndim - 1;
-    if (!PyArray_IS_C_CONTIGUOUS(a) || !PyArray_SIZE(a) || count > 2 || (count > 0 && !dimension(args[0], ndim, &first)) ||
-        (count > 1 && !dimension(args[1], ndim, &last)) || first >= last)
+    if (!PyArray_IS_C_CONTIGUOUS(a) || !PyArray_SIZE(a) || count > 2 || (count > 0 && !exact_dim(args[0], ndim, &first)) ||
+        (count > 1 && !exact_dim(args[1], ndim, &last)) || first >= last)
         return 0;
     to->ndim = 0;
     for (int k = 0; k < ndim; k++) {
@@ -100,7 +93,7 @@ static int exchange(PyArrayObject *a, npy_intp first, npy_intp second, Layout *t
 
 static int transpose(PyArrayObject *a, PyObject *const *args, Py_ssize_t count, Layout *to) {
     npy_intp first, second;
-    return count == 2 && dimension(args[0], PyArray_NDIM(a), &first) && dimension(args[1], PyArray_NDIM(a), &second) &&
+    return count == 2 && exact_dim(args[0], PyArray_NDIM(a), &first) && exact_dim(args[1], PyArray_NDIM(a), &second) &&
            exchange(a, first, second, to);
 }
 
@@ -135,7 +128,7 @@ static int permute(PyArrayObject *a, PyObject *const *args, Py_ssize_t count, La
 
 static int squeeze(PyArrayObject *a, PyObject *const *args, Py_ssize_t count, Layout *to) {
     npy_intp only = -1;
-    if (count > 1 || (count && !dimension(args[0], PyArray_NDIM(a), &only))) return 0;
+    if (count > 1 || (count && !exact_dim(args[0], PyArray_NDIM(a), &only))) return 0;
     to->op = OP_SQUEEZE;
     to->ndim = 0;
     for (int k = 0; k < PyArray_NDIM(a); k++) {
@@ -157,7 +150,7 @@ static npy_intp around(PyArrayObject *a, int k) {
 static int unsqueeze(PyArrayObject *a, PyObject *const *args, Py_ssize_t count, Layout *to) {
     int ndim = PyArray_NDIM(a);
     npy_intp at;
-    if (count != 1 || ndim == MOST_AXES || !dimension(args[0], ndim + 1, &at)) return 0;
+    if (count != 1 || ndim == MOST_AXES || !exact_dim(args[0], ndim + 1, &at)) return 0;
     to->op = OP_UNSQUEEZE;
     to->count = 1;
     to->numbers[0] = at;
@@ -241,7 +234,7 @@ int brackets(PyArrayObject *a, PyObject *index, Layout *to) {
             if (!whole) changes = 1, single = 0;
         } else {
             npy_intp place;
-            if (!dimension(item, (int)Py_MIN(PyArray_DIM(a, at), NPY_MAX_INT), &place)) return 0;
+            if (!exact_dim(item, (int)Py_MIN(PyArray_DIM(a, at), NPY_MAX_INT), &place)) return 0;
             to->data += place * PyArray_STRIDE(a, at);
             at++;
             changes = 1;
@@ -282,21 +275,19 @@ static PyObject *quick_brackets(PyObject *const *args, Py_ssize_t count, PyObjec
 }
 
 #define ROW(name) {#name, quick_##name},
-static const struct {
-    const char *name;
-    Quick quick;
-} forms[] = {{"getitem", quick_brackets}, FORMS(ROW){"view", quick_reshape}, {"_T", quick_t}, {"_mT", quick_mT}, {"cat", quick_cat}, {"stack", quick_stack},
+static const QuickForm view_forms[] = {{"getitem", quick_brackets}, FORMS(ROW){"view", quick_reshape}, {"_T", quick_t}, {"_mT", quick_mT}, {"cat", quick_cat}, {"stack", quick_stack},
              {"contiguous", quick_contiguous}, {"backward", quick_backward}, {"split", quick_split},
              {"chunk", quick_chunk}, {"unbind", quick_unbind}, {"zero_", quick_zero_}, {"fill_", quick_fill_},
              {"copy_", quick_copy_}, {"setitem", quick_setitem}, {"masked_fill_", quick_masked_fill_},
              {"index_select", quick_index_select}, {"diag", quick_diag}, {"trace", quick_trace},
              {"index_copy", quick_index_copy}, {"index_add", quick_index_add},
-             {"nonzero", quick_nonzero}};
+             {"nonzero", quick_nonzero}, {NULL, NULL}};
+static const QuickForm *const tables[] = {view_forms, kinds_forms, making_forms};
 
 Quick quick_named(const char *name) {
     if (!name) return NULL;
-    for (size_t k = 0; k < sizeof forms / sizeof *forms; k++)
-        if (!strcmp(forms[k].name, name)) return forms[k].quick;
-    Quick found = quick_of_kinds(name);
-    return found ? found : quick_of_making(name);
+    for (size_t t = 0; t < sizeof tables / sizeof *tables; t++)
+        for (const QuickForm *form = tables[t]; form->name; form++)
+            if (!strcmp(form->name, name)) return form->quick;
+    return NULL;
 }

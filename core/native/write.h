@@ -33,20 +33,10 @@ int write_region(PyArrayObject *a, const Layout *to, Tensor *target, PyObject *v
 
 enum { QUIET_BYTES = 1 << 20 /* writing more lets other threads run */ };
 
-PyObject *quick_zero_(PyObject *const *args, Py_ssize_t count, PyObject *names);
-PyObject *quick_fill_(PyObject *const *args, Py_ssize_t count, PyObject *names);
-PyObject *quick_copy_(PyObject *const *args, Py_ssize_t count, PyObject *names);
-PyObject *quick_setitem(PyObject *const *args, Py_ssize_t count, PyObject *names);
-PyObject *quick_masked_fill_(PyObject *const *args, Py_ssize_t count, PyObject *names);
+quick_form quick_zero_, quick_fill_, quick_copy_, quick_setitem, quick_masked_fill_;
 
 /* Those of module_gather_calls.c. */
-PyObject *quick_pick(PyObject *const *args, Py_ssize_t count, PyObject *names);
-PyObject *quick_index_select(PyObject *const *args, Py_ssize_t count, PyObject *names);
-PyObject *quick_index_copy(PyObject *const *args, Py_ssize_t count, PyObject *names);
-PyObject *quick_index_add(PyObject *const *args, Py_ssize_t count, PyObject *names);
-PyObject *quick_nonzero(PyObject *const *args, Py_ssize_t count, PyObject *names);
-PyObject *quick_diag(PyObject *const *args, Py_ssize_t count, PyObject *names);
-PyObject *quick_trace(PyObject *const *args, Py_ssize_t count, PyObject *names);
+quick_form quick_pick, quick_index_select, quick_index_copy, quick_index_add, quick_nonzero, quick_diag, quick_trace;
 
 /* A structured op was declared: that of brackets is remembered. */
 void picks_know(PyObject *structured, PyObject *name);

@@ -11,6 +11,8 @@ from core import op as declarations
 from core.backends import Row, forget, register, rows
 from core.nn import functional as F
 
+from .outcomes import outcome
+
 pytestmark = pytest.mark.skipif(native.module is None, reason="entries are in the extension")
 ENTRIES = sorted(native.module.entries) if native.module is not None else []
 MORE = {
@@ -177,18 +179,11 @@ CALLS = [
 ]  # fmt: skip
 
 
-def _outcome(call, args, kwargs):
-    try:
-        return call(*args, **kwargs)
-    except Exception as e:
-        return type(e), str(e)
-
-
 @pytest.mark.parametrize("k", range(len(CALLS)))
 def test_a_front_is_its_function(k):
     name, args, kwargs = CALLS[k]
     face = getattr(core, name, None) or getattr(F, name)
-    found, expected = _outcome(face, args, kwargs), _outcome(face.__wrapped__, args, kwargs)
+    found, expected = outcome(face, args, kwargs), outcome(face.__wrapped__, args, kwargs)
     if isinstance(expected, tuple):
         assert found == expected
     else:

@@ -11,6 +11,8 @@ import core
 from core import native
 from core.nn import functional as F
 
+from .outcomes import outcome
+
 pytestmark = pytest.mark.skipif(native.module is None, reason="fronts are in the extension")
 
 
@@ -190,18 +192,11 @@ CALLS = [
 ]
 
 
-def outcome(call: Any, args: Any, kwargs: Any) -> Any:
-    try:
-        return call(*args, **kwargs)
-    except Exception as e:
-        return type(e), str(e)
-
-
 @pytest.mark.parametrize("k", range(len(CALLS)))
 def test_a_front_is_its_function(k: int) -> None:
     name, args, kwargs = CALLS[k]
     face = getattr(core, name, None) or getattr(F, name)
-    found, expected = outcome(face, args, kwargs), outcome(getattr(face, "__wrapped__", face), args, kwargs)
+    found, expected = outcome(face, args, kwargs), outcome(face.__wrapped__, args, kwargs)
     if isinstance(expected, tuple):
         assert found == expected
         return
@@ -217,7 +212,7 @@ def test_a_front_records_what_its_function_records(k: int) -> None:
     name, args, kwargs = CALLS[k]
     face = getattr(core, name, None) or getattr(F, name)
     chains, gradients = [], []
-    for call in (face, getattr(face, "__wrapped__", face)):
+    for call in (face, face.__wrapped__):
         given = [
             a.detach().clone().requires_grad_() if isinstance(a, core.Tensor) and a.is_floating_point() else a
             for a in args

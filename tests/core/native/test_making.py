@@ -9,6 +9,8 @@ import pytest
 import core
 from core import native
 
+from .outcomes import outcome
+
 pytestmark = pytest.mark.skipif(native.module is None, reason="quick forms are in the extension")
 X = core.ones(2, 3)
 LIKES = [X, X.double(), X.long(), X.bool(), X.half(), X.t(), core.tensor(1.0), core.ones(0, 2), core.ones(3).to(core.uint8),
@@ -36,13 +38,6 @@ CALLS = [
 METHODS = [(n, (x, *s), k) for n in ("new_zeros", "new_ones") for x in LIKES for s in SHAPES[:5] for k in WORDS[:5]]
 
 
-def _outcome(call, args, kwargs):
-    try:
-        return call(*args, **kwargs)
-    except Exception as e:
-        return type(e), str(e)
-
-
 def _same(found, expected):
     if not isinstance(expected, core.Tensor):
         assert found == expected
@@ -64,7 +59,7 @@ def test_a_quick_form_is_its_function(name, default):
     try:
         for called, args, kwargs in CALLS:
             if called == name:
-                _same(_outcome(face, args, kwargs), _outcome(face.__wrapped__, args, kwargs))
+                _same(outcome(face, args, kwargs), outcome(face.__wrapped__, args, kwargs))
     finally:
         core.set_default_dtype(core.float32)
 
@@ -74,12 +69,12 @@ def test_a_quick_method_is_its_function(name):
     face = getattr(core.Tensor, name)
     for called, args, kwargs in METHODS:
         if called == name:
-            _same(_outcome(face, args, kwargs), _outcome(face.__wrapped__, args, kwargs))
+            _same(outcome(face, args, kwargs), outcome(face.__wrapped__, args, kwargs))
 
 
 def test_empty_has_its_shape():
     for args in SHAPES[:6]:
-        found, expected = _outcome(core.empty, args, {}), _outcome(core.empty.__wrapped__, args, {})
+        found, expected = outcome(core.empty, args, {}), outcome(core.empty.__wrapped__, args, {})
         assert found.shape == expected.shape if isinstance(expected, core.Tensor) else found == expected
     assert core.empty_like(X.long()).dtype is core.int64
     assert X.new_empty(3).shape == (3,)
@@ -91,9 +86,9 @@ def test_draws_are_the_same_numbers(kind):
         for args in SHAPES[:7] + [(5,), (70,), (1000,)] if not name.endswith("like") else [(x,) for x in LIKES]:
             face = getattr(core, name)
             core.manual_seed(3, kind=kind)
-            found = _outcome(face, args, {}), core.rand(3)
+            found = outcome(face, args, {}), core.rand(3)
             core.manual_seed(3, kind=kind)
-            expected = _outcome(face.__wrapped__, args, {}), core.rand.__wrapped__(3)
+            expected = outcome(face.__wrapped__, args, {}), core.rand.__wrapped__(3)
             _same(found[0], expected[0])
             _same(found[1], expected[1])
     core.manual_seed(0)

@@ -246,7 +246,6 @@ def test_what_is_not_plain_goes_to_python(write):
     assert (leaf._version, leaf.requires_grad, leaf.grad_fn) == (1, True, None)
     y = leaf * 2
     write(y)
-    assert y.grad_fn is not None
     assert y.grad_fn.name() != "MulBackward0"
     fixed = np.ones(3, "f")
     fixed.flags.writeable = False
