@@ -435,4 +435,4 @@ if native.module is not None:
         add_float=native.module.maps.get(("add", "f")), add_double=native.module.maps.get(("add", "d")),
         sum_to=sum_to,
     )  # fmt: skip
-    native.module.lend_results(_kind_named, quiet.variable, quiet.value)
+    native.module.lend_results(_kind_named)

@@ -258,9 +258,9 @@ static PyObject *run(Hot *self, Call *call, PyObject *of) {
     PyObject *array = Py_IS_TYPE(kernel, &Map_Type) ? map_vectorcall(kernel, call->values, count, NULL)
                                                     : PyObject_Vectorcall(kernel, call->values, count, NULL);
     if (!array) { /* the long way says what is wrong */
-        if (PyErr_ExceptionMatches(PyExc_ValueError) || PyErr_ExceptionMatches(PyExc_TypeError) ||
-            PyErr_ExceptionMatches(PyExc_ArithmeticError))
-            PyErr_Clear();
+        overlook(PyExc_ValueError);
+        overlook(PyExc_TypeError);
+        overlook(PyExc_ArithmeticError);
         return NULL;
     }
     Tensor *out = tensor_over(array, kind);
