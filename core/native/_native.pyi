@@ -242,6 +242,11 @@ class Quiet:
     def __enter__(self) -> None: ...
     def __exit__(self, *raised: object) -> None: ...
 
+class AroundBase:
+    """A context manager that ends in `_leave`."""
+
+    def __exit__(self, *raised: object) -> None: ...
+
 class ModeBase:
     """A grad mode as a context manager."""
 

@@ -153,6 +153,43 @@ static PyTypeObject Mode_Type = {
     .tp_getset = mode_getset,
 };
 
+/* -- others, whose part is Python's ---------------------------------------------------------------------------------- */
+
+static PyObject *name_leave;
+
+static PyObject *around_exit(PyObject *self, PyObject *const *raised, Py_ssize_t count) {
+    PyObject *done = PyObject_CallMethodNoArgs(self, name_leave), *type, *value, *trace;
+    if (!done) { /* it may not have begun, or not come to its end */
+        PyErr_Fetch(&type, &value, &trace);
+        PyObject *again = PyObject_CallMethodNoArgs(self, name_leave);
+        if (again) {
+            Py_DECREF(again);
+            PyErr_Restore(type, value, trace);
+        } else { /* the second error is as good */
+            Py_XDECREF(type);
+            Py_XDECREF(value);
+            Py_XDECREF(trace);
+        }
+        return NULL;
+    }
+    Py_DECREF(done);
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef around_methods[] = {
+    {"__exit__", (PyCFunction)(void (*)(void))around_exit, METH_FASTCALL, "self._leave(), once more where it raises."},
+    {0},
+};
+
+static PyTypeObject Around_Type = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "core.native._native.AroundBase",
+    .tp_doc = "A context manager that ends in `_leave`.",
+    .tp_basicsize = sizeof(PyObject),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
+    .tp_new = PyType_GenericNew,
+    .tp_methods = around_methods,
+};
+
 static PyObject *lend_mode(PyObject *module, PyObject *given) {
     Py_XSETREF(state, Py_NewRef(given));
     Py_RETURN_NONE;
@@ -164,12 +201,14 @@ static PyMethodDef guard_methods[] = {
 };
 
 int guards_setup(PyObject *module) {
-    if (!(name_on = PyUnicode_InternFromString("enabled")) || !(name_inference = PyUnicode_InternFromString("inference")))
+    if (!(name_on = PyUnicode_InternFromString("enabled")) || !(name_inference = PyUnicode_InternFromString("inference")) ||
+        !(name_leave = PyUnicode_InternFromString("_leave")))
         return -1;
-    if (PyType_Ready(&Quiet_Type) < 0 || PyType_Ready(&Mode_Type) < 0) return -1;
+    if (PyType_Ready(&Quiet_Type) < 0 || PyType_Ready(&Mode_Type) < 0 || PyType_Ready(&Around_Type) < 0) return -1;
     state = Py_NewRef(Py_None);
     if (PyModule_AddFunctions(module, guard_methods) < 0 ||
-        PyModule_AddObjectRef(module, "Quiet", (PyObject *)&Quiet_Type) < 0)
+        PyModule_AddObjectRef(module, "Quiet", (PyObject *)&Quiet_Type) < 0 ||
+        PyModule_AddObjectRef(module, "AroundBase", (PyObject *)&Around_Type) < 0)
         return -1;
     return PyModule_AddObjectRef(module, "ModeBase", (PyObject *)&Mode_Type);
 }
