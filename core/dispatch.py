@@ -99,6 +99,11 @@ def _operand(a: Any) -> Tensor:
     return t
 
 
+def _public(name: str) -> str:
+    """What users call an input that a formula calls x, a or b: PyTorch's names."""
+    return {"x": "input", "a": "input", "b": "other"}.get(name, name)
+
+
 def promote(op: Elementwise, args: tuple[Any, ...]) -> tuple[Kind, tuple[Any, ...]]:
     """Bring the inputs of an elementwise op to one kind by PyTorch's rules, through differentiable casts."""
     args = tuple([_operand(a) if isinstance(a, np.ndarray) else a for a in args])
@@ -109,7 +114,7 @@ def promote(op: Elementwise, args: tuple[Any, ...]) -> tuple[Kind, tuple[Any, ..
     dimmed: list[Dtype] = []
     zero: list[Dtype] = []
     numbers: list[Dtype] = []
-    for name, a in zip(op.inputs, args, strict=True):
+    for k, (name, a) in enumerate(zip(op.inputs, args, strict=True)):
         if name in op.bools:
             continue
         if isinstance(a, Tensor):
@@ -118,7 +123,8 @@ def promote(op: Elementwise, args: tuple[Any, ...]) -> tuple[Kind, tuple[Any, ..
             numbers.append(dtypes.of_number(a))
         else:
             raise TypeError(
-                text(f"{op.label}(): argument {name!r} must be Tensor or Number, not {type(a).__name__}", op=op.label)
+                text(f"{op.label}(): argument {_public(name)!r} (position {k + 1}) must be Tensor or Number, not "
+                     f"{type(a).__name__}", op=op.label)
             )
     found = dtypes.result_type(dimmed, zero, numbers) if dimmed or zero or numbers else dtypes.bool_
     if op.out == "float" and found.category < 2:
@@ -331,10 +337,12 @@ def call_operation(op: Operation, tensors: tuple[Any, ...], params: dict[str, An
 def _operate(op: Operation, tensors: tuple[Any, ...], params: dict[str, Any], watched: bool, given: Any = None) -> Any:
     """Run a structured op; `given` are its results where they are there already."""
     first = None
-    for t in tensors:
+    for k, t in enumerate(tensors):
         if t is not None:
             if not isinstance(t, Tensor):
-                raise TypeError(f"{op.label}(): argument must be Tensor, not {type(t).__name__}")
+                name = f"{_public(op.inputs[k])!r} " if k < len(op.inputs) else ""
+                raise TypeError(f"{op.label}(): argument {name}(position {k + 1}) must be Tensor, not "
+                                f"{type(t).__name__}")  # fmt: skip
             first = t if first is None else first
     if first is None:
         raise TypeError(f"{op.label}() needs at least one tensor")

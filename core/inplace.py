@@ -178,6 +178,8 @@ def _check_rule(target: Tensor, result: Tensor, name: str) -> None:
 
 def leaf_check(target: Tensor, name: str) -> None:
     """Raise if `target` is a leaf that requires a gradient, or a view of one."""
+    if not isinstance(target, Tensor):
+        raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {type(target).__name__}")
     if target._base is not None and not (target.requires_grad and target._node is None):
         base = target._base
         if base._requires_grad and base._node is None:

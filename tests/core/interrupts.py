@@ -61,7 +61,14 @@ class Program:
             self.model(self.x)
 
     def backward(self) -> None:
+        """Most of its time passes in C, where a signal waits until Python runs: as the pass ends, or in a hook."""
         self.loss().backward()
+        h = self.core.linspace(-1, 1, 100_000).requires_grad_()
+        h.register_hook(lambda g: g * 2)
+        for _ in range(8):
+            h = (h * 1.01).tanh()
+        h.register_hook(lambda g: g * 2)
+        h.sum().backward()
 
     def callbacks(self) -> None:
         """Python called from C's walk: a hook, a custom function, packed saved tensors, a checkpoint, create_graph."""
