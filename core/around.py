@@ -27,9 +27,9 @@ _Base: Any = _Around if TYPE_CHECKING or native.module is None else native.modul
 class Around(_Base):  # type: ignore[misc]
     """A context manager that ends in `_leave`, which must bear a second call after one that was interrupted.
 
-    Python hears a signal where a function of its own begins, so that an `__exit__` in Python may raise before it has set
-    anything back. Here it is C's (native/module_guards.c): what `_leave` raises comes out after `_leave` was called again.
-    What a subclass's `__enter__` has changed when it is interrupted itself, it must take back.
+    Python hears a signal where a function of its own begins, so that an `__exit__` in Python may raise before it has
+    set anything back. Here it is C's (native/module_guards.c): what `_leave` raises comes out after `_leave` was called
+    again. What a subclass's `__enter__` has changed when it is interrupted itself, it must take back.
     """
 
     def _leave(self) -> None:

@@ -123,8 +123,11 @@ def promote(op: Elementwise, args: tuple[Any, ...]) -> tuple[Kind, tuple[Any, ..
             numbers.append(dtypes.of_number(a))
         else:
             raise TypeError(
-                text(f"{op.label}(): argument {_public(name)!r} (position {k + 1}) must be Tensor or Number, not "
-                     f"{type(a).__name__}", op=op.label)
+                text(
+                    f"{op.label}(): argument {_public(name)!r} (position {k + 1}) must be Tensor or Number, not "
+                    f"{type(a).__name__}",
+                    op=op.label,
+                )
             )
     found = dtypes.result_type(dimmed, zero, numbers) if dimmed or zero or numbers else dtypes.bool_
     if op.out == "float" and found.category < 2:
@@ -255,23 +258,24 @@ def general_map(op: Elementwise) -> Callable[..., Any]:
     inputs, defaults = op.inputs, op.params
     names = (*inputs, *defaults)
     n = len(inputs)
+    own = {_public(k): k for k in inputs}
     hot = hot_path(op)
 
     def function(*args: Any, out: Tensor | None = None, **kwargs: Any) -> Tensor:
         if out is None and not kwargs and (result := hot(*args)) is not None:
             return result
         if len(args) > len(names):
-            raise TypeError(f"{op.label}() takes ({', '.join(names)}), got {len(args)} arguments")
+            raise TypeError(f"{op.label}() takes ({', '.join(map(_public, names))}), got {len(args)} arguments")
         if len(args) < len(names) or kwargs:
             given = dict(zip(names, args, strict=False))
-            if "input" in kwargs and inputs[0] not in kwargs:
-                kwargs[inputs[0]] = kwargs.pop("input")
+            kwargs = {own.get(k, k): v for k, v in kwargs.items()}
             unknown = [k for k in kwargs if k not in names or k in given]
             values = {**defaults, **given, **kwargs}
             missing = [k for k in names if k not in values]
             if unknown or missing:
-                what = f"unexpected argument {unknown[0]!r}" if unknown else f"missing argument {missing[0]!r}"
-                raise TypeError(f"{op.label}(): {what}; it takes ({', '.join(names)})")
+                what = "unexpected" if unknown else "missing"
+                raise TypeError(f"{op.label}(): {what} argument {_public((unknown or missing)[0])!r}; it takes "
+                                f"({', '.join(map(_public, names))})")  # fmt: skip
             args = tuple([values[k] for k in names])
         return into(out, call_map(op, args[:n], tuple([float(p) for p in args[n:]])), op.label)
 

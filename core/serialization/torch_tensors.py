@@ -57,8 +57,8 @@ class Tensors:
         return memory.tensor(size, stride, offset, requires_grad is True)
 
     def _as_seen(self, memory: Memory, conj: bool, neg: bool) -> Memory:
-        """The same values conjugated or negated: those in the file, however often a tensor with a stride of 0 says them."""
-        if not conj and not neg or memory.dtype not in KNOWN:
+        """The same values conjugated or negated: those in the file, however often a stride of 0 says them."""
+        if (not conj and not neg) or memory.dtype not in KNOWN:
             return memory
         made = self.seen.get((id(memory), conj, neg))
         if made is None:

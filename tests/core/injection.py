@@ -1,7 +1,7 @@
-"""An exception at every place where Python may hear a signal: as a function of Python's begins, and as one of C returns.
+"""An exception at every place where Python may hear a signal: as a function in Python begins, and as one in C returns.
 
-Python looks for signals there (and at the end of a loop's turn, which lies between two such places wherever the loop calls
-anything). A profiler is called at just these places, and what it raises comes out there, as Ctrl-C does.
+Python looks for signals there (and at the end of a loop's turn, which lies between two such places wherever the loop
+calls anything). A profiler is called at just these places, and what it raises comes out there, as Ctrl-C does.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import Any
 
 
 def _hears(frame: Any, event: str) -> bool:
-    """Whether Python looks for signals here. It does not where a generator is closed, which cannot be told from where it
-    goes on: for the latter, the places around it stand."""
+    """Whether Python looks for signals here. It does not where a generator is closed, which cannot be told from where
+    it goes on: for the latter, the places around it stand."""
     return event == "c_return" or (event == "call" and not frame.f_code.co_flags & CO_GENERATOR)
 
 

@@ -1,10 +1,10 @@
-"""``python -m tests.core.interrupts 1000``: so many Ctrl-C, at random times, into programs that train, load, record and tune.
+"""``python -m tests.core.interrupts 1000``: Ctrl-C at random times into programs that train, load, record, tune.
 
 Each program is a process of its own that does one thing again and again. It says "go", its parent sends SIGINT a random
-while later, to its whole process group where it has worker processes, as a terminal does; the program says what came of it.
-Lost is a signal of which no KeyboardInterrupt comes within `PATIENCE` seconds. After each one its state is looked at: grad
-mode, phase, observers, autocast, NumPy's warnings, no child process left; and two steps of training from a state that was
-kept before the first signal must give the very numbers that a fresh process gives.
+while later, to its whole process group where it has worker processes, as a terminal does; the program says what came
+of it. Lost is a signal of which no KeyboardInterrupt comes within `PATIENCE` seconds. After each one its state is
+looked at: grad mode, phase, observers, autocast, NumPy's warnings, no child process left; and two steps of training
+from a state that was kept before the first signal must give the very numbers that a fresh process gives.
 
 ``--only backward`` runs one program, ``--seed`` other times.
 """
@@ -153,6 +153,7 @@ class Program:
 
     def state(self) -> dict[str, Any]:
         import numpy as np
+
         from core import casting, observe, saving
         from core.modes import state
 
@@ -261,7 +262,7 @@ class Watched:
         return line is not None
 
     def interrupt(self, wait_s: float) -> str:
-        """"whole", "wrong" and what, or "lost"."""
+        """ "whole", "wrong" and what, or "lost"."""
         time.sleep(wait_s)
         if self.kind in APART:
             os.killpg(self.process.pid, signal.SIGINT)  # as a terminal does
@@ -280,7 +281,7 @@ class Watched:
 
 
 def run(kind: str, count: int, seed: int = 0) -> tuple[Counter[str], list[str], str]:
-    """So many signals into one program: how many were whole, wrong and lost; what was wrong; what its training gives."""
+    """Signals into one program: how many were whole, wrong and lost; what was wrong; what its training gives."""
     chance, found, told, numbers = random.Random(f"{kind} {seed}"), Counter[str](), [], ""
     watched: Watched | None = None
     try:

@@ -1,4 +1,4 @@
-"""Ctrl-C anywhere in what users call: it comes out once, and everything is as it was (see `injection`, `interrupts`)."""
+"""Ctrl-C anywhere in what users call: it comes out once, and everything is as it was (`injection`, `interrupts`)."""
 
 from __future__ import annotations
 
@@ -139,7 +139,9 @@ def test_ctrl_c_at_every_place_comes_out_and_leaves_all_whole(name):
     operation()
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, MemoryError, RecursionError, GeneratorExit, ValueError])
+@pytest.mark.parametrize(
+    "error", [KeyboardInterrupt, SystemExit, MemoryError, RecursionError, GeneratorExit, ValueError]
+)
 @pytest.mark.parametrize("where", ["tensor hook", "leaf hook", "post hook", "function", "pack", "unpack", "observer"])
 def test_what_a_callback_raises_comes_out_unchanged_and_a_second_backward_works(where, error):
     mine, raises = error("mine"), True
@@ -176,7 +178,9 @@ def test_what_a_callback_raises_comes_out_unchanged_and_a_second_backward_works(
         elif where == "function":
             h = Calls.apply(h)
         if where in ("pack", "unpack"):
-            with core.autograd.graph.saved_tensors_hooks(*((call, lambda t: t) if where == "pack" else (lambda t: t, call))):
+            with core.autograd.graph.saved_tensors_hooks(
+                *((call, lambda t: t) if where == "pack" else (lambda t: t, call))
+            ):
                 out = (h * h).sum()
         else:
             out = (h * h).sum()

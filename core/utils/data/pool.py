@@ -287,8 +287,8 @@ class Pool:
         self.closed = True  # at the very end: what was interrupted is done again
 
     def finish(self, patience: float = _PATIENCE) -> None:
-        """Close from where nothing can be raised, as nobody needs the pool any more: Ctrl-C that comes meanwhile is raised
-        in what runs afterwards, and not lost with a line on standard error."""
+        """Close from where nothing can be raised, as nobody needs the pool any more: Ctrl-C that comes meanwhile is
+        raised in what runs afterwards, and not lost with a line on standard error."""
         try:
             self.close(patience)
         except KeyboardInterrupt:

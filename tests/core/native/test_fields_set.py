@@ -14,8 +14,8 @@ import pytest
 import core
 from core import native
 
-WRONG = [None, True, -1, 2**70, 1.5, float("nan"), "text", b"bytes", (), (None,), (1, 2), [], {}, object(), int, os, len,
-         slice(None), np.zeros(2), np.float32(1), lambda: None, ...]  # fmt: skip
+WRONG = [None, True, -1, 2**70, 1.5, float("nan"), "text", b"bytes", (), (None,), (1, 2), [], {}, object(), int, os,
+         len, slice(None), np.zeros(2), np.float32(1), lambda: None, ...]  # fmt: skip
 
 
 def graph():
@@ -43,15 +43,19 @@ def things():
             core.softmax, core.add, core.no_grad(), core.inference_mode(), core.set_grad_enabled(True)]  # fmt: skip
     if native.module is not None:
         made += [next(iter(native.module.maps.values())), next(iter(native.module.updates.values())),
-                 native.module.Quiet(), native.module.TensorBase(), native.module.NodeBase(), native.module.StorageBase(),
-                 *(f for name, f in vars(native.module).items() if callable(f) and not name.startswith(("connect", "lend",
-                   "know", "set_")))]  # fmt: skip
+                 native.module.Quiet(), native.module.TensorBase(), native.module.NodeBase(),
+                 native.module.StorageBase(), *(f for name, f in vars(native.module).items() if callable(f) and not
+                   name.startswith(("connect", "lend", "know", "set_")))]  # fmt: skip
     return made
 
 
 def settable(thing):
-    return [name for cls in type(thing).__mro__ for name, d in vars(cls).items()
-            if hasattr(type(d), "__set__") and name not in ("__class__", "__dict__", "__doc__", "__module__", "__weakref__")]  # fmt: skip
+    return [
+        name
+        for cls in type(thing).__mro__
+        for name, d in vars(cls).items()
+        if hasattr(type(d), "__set__") and not name.startswith("__")
+    ]
 
 
 def used(loss, x):
@@ -116,7 +120,8 @@ def test_the_error_names_field_and_need(name, needed):
 
 
 @pytest.mark.skipif(not native.available, reason="as above")
-@pytest.mark.parametrize(("name", "value"), [("edges", (5,)), ("edges", 5), ("nrs", ("a",)), ("nrs", (-1,)), ("saved", 5),
+@pytest.mark.parametrize(("name", "value"), [("edges", (5,)), ("edges", 5), ("nrs", ("a",)), ("nrs", (-1,)),
+                                             ("saved", 5),
                                              ("versions", (1.5,)), ("out_meta", (5,)), ("in_shapes", 5), ("code", 5),
                                              ("storages", 5), ("kind", 5)])  # fmt: skip
 def test_a_node_keeps_its_forms(name, value):

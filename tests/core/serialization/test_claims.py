@@ -43,7 +43,7 @@ def peak(call):
 
 
 def lazily(conj: bool, neg: bool, sizes: tuple[int, ...], strides: tuple[int, ...]) -> bytes:
-    """A .pt file with a tensor of one complex number, said to be seen with these sizes, conjugated or negated lazily."""
+    """A .pt file with a tensor of one complex number, of these sizes, conjugated or negated lazily."""
     data = saved(core.tensor([1 + 2j]))
     source = zipfile.ZipFile(io.BytesIO(data))
     (name,) = [n for n in source.namelist() if n.endswith("data.pkl")]
@@ -54,7 +54,9 @@ def lazily(conj: bool, neg: bool, sizes: tuple[int, ...], strides: tuple[int, ..
 
     class Pickler(pickle._Pickler):  # the one in Python lets names be written that are not there
         def persistent_id(self, value):
-            return ("storage", Name("torch", "ComplexFloatStorage"), "0", "cpu", 1) if isinstance(value, Storage) else None
+            return (
+                ("storage", Name("torch", "ComplexFloatStorage"), "0", "cpu", 1) if isinstance(value, Storage) else None
+            )
 
         def save_name(self, value):
             self.write(b"c" + f"{value.module}\n{value.name}\n".encode())
@@ -83,7 +85,9 @@ def lazily(conj: bool, neg: bool, sizes: tuple[int, ...], strides: tuple[int, ..
     return made.getvalue()
 
 
-@pytest.mark.parametrize(("conj", "neg", "value"), [(True, False, 1 - 2j), (False, True, -1 - 2j), (True, True, -1 + 2j)])
+@pytest.mark.parametrize(
+    ("conj", "neg", "value"), [(True, False, 1 - 2j), (False, True, -1 - 2j), (True, True, -1 + 2j)]
+)
 def test_lazily_conjugated_memory_is_as_large_as_the_file(conj, neg, value):
     small = core.load(io.BytesIO(lazily(conj, neg, (3,), (0,))))
     assert small.tolist() == [value] * 3
@@ -116,7 +120,9 @@ def idx(ndim, *sizes):
     return bytes([0, 0, 8, ndim]) + b"".join(struct.pack(">I", s) for s in sizes) + bytes(4)
 
 
-@pytest.mark.parametrize("data", [idx(2, 2**20, 2**20), idx(3, 2**31, 2**31, 2**31), idx(255), b"\0\0\x0d\x01" + b"\xff" * 12])
+@pytest.mark.parametrize(
+    "data", [idx(2, 2**20, 2**20), idx(3, 2**31, 2**31, 2**31), idx(255), b"\0\0\x0d\x01" + b"\xff" * 12]
+)
 @pytest.mark.parametrize("packed", [False, True])
 def test_an_idx_file_of_16_bytes_claims_in_vain(tmp_path, data, packed):
     path = tmp_path / ("a.gz" if packed else "a")
@@ -196,4 +202,6 @@ def test_changed_wav_files_are_refused_or_read(tmp_path):
         path.write_bytes(mutated(wave(), chance))
         most, found = peak(lambda: wav.load(path))
         assert most < ROOM
-        assert not isinstance(found, Exception) or (isinstance(found, RuntimeError) and "broken at" in str(found)), found
+        assert not isinstance(found, Exception) or (isinstance(found, RuntimeError) and "broken at" in str(found)), (
+            found
+        )
