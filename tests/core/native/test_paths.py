@@ -511,7 +511,8 @@ SERVED: dict[str, list[tuple[str, Callable[[], Any]]]] = {
     "quick": [
         ("reshape", lambda: X.reshape(6, 4)), ("transpose", lambda: X.transpose(0, 1)),
         ("permute", lambda: X.permute(1, 0)), ("unsqueeze", lambda: X.unsqueeze(0)),
-        ("expand", lambda: X[:1].expand(4, 6)), ("cat", lambda: core.cat([X, Y])), ("stack", lambda: core.stack([X, Y])),
+        ("expand", lambda: X[:1].expand(4, 6)), ("cat", lambda: core.cat([X, Y])),
+        ("stack", lambda: core.stack([X, Y])),
         ("zeros", lambda: core.zeros(3, 4)), ("ones_like", lambda: core.ones_like(X)),
         ("arange", lambda: core.arange(5)), ("to", lambda: X.to(core.float64)), ("argmax", lambda: X.argmax(1)),
         ("max dim", lambda: X.max(1)), ("sort", lambda: X.sort(1)), ("topk", lambda: X.topk(2)),
@@ -556,4 +557,3 @@ def test_a_row_of_attention_that_may_see_nothing_is_zero() -> None:
     assert y[0, 0, 1].abs().max() == 0
     assert q.grad[0, 0, 1].abs().max() == 0
     assert all(np.isfinite(t.grad.numpy()).all() for t in (q, k, v))
-
