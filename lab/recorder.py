@@ -49,7 +49,7 @@ class Recorder(observe.Observer):
         self.memory = follower(self.trace.blocks, self)
         self.error: Exception | None = None
         self.elsewhere = 0  # events of other threads
-        self._thread = get_ident()
+        self.thread = get_ident()  # whose events these are
         self.own_ns = 0
         self.around_ns = 0  # what listening to another library costs beside that
         # own time since backward() began and since its last node; laps of nodes so far; time of ops in create_graph
@@ -67,7 +67,7 @@ class Recorder(observe.Observer):
     # -- what observers hear: every ear is guarded ---------------------------------------------------------------------
 
     def op(self, event: observe.OpEvent) -> None:
-        if get_ident() != self._thread:
+        if get_ident() != self.thread:
             self.elsewhere += 1
             return
         if self.error is None:
@@ -85,7 +85,7 @@ class Recorder(observe.Observer):
         self._guard(self._op_failed, op, inputs, place, error)
 
     def backward(self, event: observe.BackwardEvent) -> None:
-        if get_ident() != self._thread:
+        if get_ident() != self.thread:
             return
         if self.error is None:
             try:
@@ -126,7 +126,7 @@ class Recorder(observe.Observer):
         self._break(error)
 
     def _guard(self, ear: Callable[..., None], *args: Any) -> None:
-        if self.error is not None or get_ident() != self._thread:
+        if self.error is not None or get_ident() != self.thread:
             return
         start = perf_counter_ns()
         try:
