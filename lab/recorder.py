@@ -21,7 +21,7 @@ from . import measure
 from .fold import NOWHERE, OURS, Folder, latest
 from .gathered import Bad, Copied, Course, Gradient, Leaf, Row, Trace
 from .kernels import backwards, chosen
-from .kinds import TENSORS, original
+from .kinds import TENSORS
 from .memory import follower
 from .noted import NOTED, note
 from .steps import Steps
@@ -227,12 +227,11 @@ class Recorder(observe.Observer):
         found.count += 1
         found.size += int(given._a.nbytes)
         found.ns += e.stop_ns - e.start_ns
-        t = original(given)
-        key, version = (row.number, id(t)), given._version
+        key, version = (row.number, id(given)), given._version
         held, before, times = self._moved.get(key, (None, -1, 0))
-        times = times + 1 if held is not None and held() is t and before == version else 1
+        times = times + 1 if held is not None and held() is given and before == version else 1
         if times > 1 or len(self._moved) < COPIED:
-            self._moved[key] = (weakref.ref(t), version, times)
+            self._moved[key] = (weakref.ref(given), version, times)
         found.same = max(found.same, times)
 
     def _by_data(self, row: Row) -> None:

@@ -147,8 +147,11 @@ class Recording:
         collecting = gc.isenabled()
         gc.disable()  # many small rows and no cycles, beside a graph that takes a quarter of a second to look through
         try:
-            stopped.note(recorder, raised)
-            record = build(settle(recorder, space, text), self.title, error, self._checker)
+            with ExitStack() as around:
+                for watch in self._watches:  # questions to the user's tensors reach no code of the user's
+                    around.enter_context(watch.still())
+                stopped.note(recorder, raised)
+                record = build(settle(recorder, space, text), self.title, error, self._checker)
         finally:
             if collecting:
                 gc.enable()

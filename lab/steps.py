@@ -69,15 +69,15 @@ class Steps:
 
     def _key(self, p: Any) -> int:
         """The identity of a parameter; what was noted of one that is gone and had the same is forgotten."""
-        key, t = id(p), original(p)
+        key = id(p)
         known = self._known.get(key)
-        if known is None or known() is not t:
+        if known is None or known() is not p:
             if known is not None:
                 for notes in (self._spent, self._stale, self._versions, self._left, self._owner, self._dropped):
                     notes.pop(key, None)  # type: ignore[attr-defined]
                 for marks in (self._fresh, self._moved, self._since, self._got):
                     marks.discard(key)
-            self._known[key] = weakref.ref(t)
+            self._known[key] = weakref.ref(p)
         return key
 
     def before(self, optimizer: Any, parameters: list[Any], site: Site) -> None:

@@ -271,6 +271,15 @@ class Watch:
             Patch(function, "apply", classmethod(custom)),
             Patch(parameter, "__new__", staticmethod(parameter_new)),
         ]
+        compiler = self.torch.compile
+
+        @wraps(compiler)
+        def compiling(*args: Any, **kwargs: Any) -> Any:
+            made = compiler(*args, **kwargs)
+            self.safely(self._hear_compiled)  # the compiler is imported when it is first asked for
+            return made
+
+        patches.append(Patch(self.torch, "compile", compiling))
         utils = sys.modules.get("torch.utils")
         if hasattr(utils, "swap_tensors"):
             swap = utils.swap_tensors  # type: ignore[union-attr]
@@ -311,9 +320,7 @@ class Watch:
             patch.on()
         self._registered = [register(hook) for register, hook in self._hooks]
         self._mode.__enter__()
-        frames = sys.modules.get("torch._dynamo.eval_frame")
-        if frames is not None and hasattr(frames, "_maybe_set_eval_frame"):
-            self._hear_compiled(frames)
+        self._hear_compiled()
 
     def _off(self) -> None:
         with ExitStack() as undo:
@@ -337,9 +344,12 @@ class Watch:
 
     # -- compiled functions --------------------------------------------------------------------------------------------
 
-    def _hear_compiled(self, frames: Any) -> None:
+    def _hear_compiled(self) -> None:
         """Stand in for the function by which PyTorch's compiler turns itself on and off around a compiled function."""
-        if any(patch.owner is frames for patch in self._patches):
+        frames: Any = sys.modules.get("torch._dynamo.eval_frame")
+        if not hasattr(frames, "_maybe_set_eval_frame") or not hasattr(frames, "OptimizedModule"):
+            return
+        if self._patches[-1].owner is frames:
             return
         switch = frames._maybe_set_eval_frame
 
@@ -349,9 +359,27 @@ class Watch:
                 self.safely(self._compiling, callback, sys._getframe(1))
             return switch(callback)
 
-        patch = Patch(frames, "_maybe_set_eval_frame", switched)
-        patch.on()
-        self._patches.append(patch)
+        module = frames.OptimizedModule
+        call = module.__dict__["__call__"]
+
+        @wraps(call)
+        def called(optimized: Any, *args: Any, **kwargs: Any) -> Any:  # it warns of hooks that hear all modules
+            if self._compiled is not None or not self._listens():
+                return call(optimized, *args, **kwargs)
+            frame = sys._getframe()
+            self.safely(self._compiling, call, frame)
+            try:
+                result = call(optimized, *args, **kwargs)  # read from this frame
+            finally:
+                self._told_end(frame)
+            return result
+
+        for patch in (Patch(module, "__call__", called), Patch(frames, "_maybe_set_eval_frame", switched)):
+            patch.on()
+            self._patches.append(patch)
+
+    def _told_end(self, frame: Any) -> None:
+        self.safely(self._compiling, None, frame)
 
     def _compiling(self, callback: Any, frame: Any) -> None:
         if self._compiled is None:
@@ -368,9 +396,7 @@ class Watch:
     def _off_for_compiled(self) -> None:
         """Be gone, but for what hears of the end."""
         self._off()
-        for patch in self._patches[-1:]:
-            if patch.name == "_maybe_set_eval_frame":
-                patch.on()
+        self._patches[-1].on()
 
     def _told_compiled(self, values: Any, start: int) -> None:
         """A compiled function is one op: of what it was given and of the leaves that its graph leads to."""
@@ -418,6 +444,7 @@ class Watch:
         for t in tensors:
             for known in (self._shadows, self._hooked):
                 known.pop(id(t), None)  # type: ignore[attr-defined]
+            self.recorder.fold.names.forget(t)
 
     def made_by(self, t: Any) -> Any:
         """The graph node that made a tensor, asked where that changes nothing: a view whose base was written since
