@@ -7,6 +7,7 @@ processes, each with its arrays elsewhere in memory.
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Generator, Iterator
 from typing import Any
@@ -14,16 +15,17 @@ from typing import Any
 import numpy as np
 
 from . import lookup
-from .attempt import once_more, timing_limit
+from .attempt import BUILD_LIMIT_S, once_more, timing_limit
 from .events import Event, Place, Vendor
 from .measure import VENDOR, Failed
+from .problem import Problem
 from .race import Standing, interval_over, standing
 from .space import Config
 from .trials import Trials
-from .worker import Late, Worker
+from .worker import Late, Worker, worker_for
 
 FINALISTS = 5
-LEAST_PROCESSES, _MOST_PROCESSES = 3, 10
+LEAST_PROCESSES, _MOST_PROCESSES = 3, 6
 _WIDTH = 0.005  # the interval's half-width at which nothing more is asked
 _LEAST_ROUNDS, _MOST_ROUNDS = 4, 24  # in a process
 _MOST_ASKED = 200  # configs that are looked at for a place
@@ -328,6 +330,17 @@ class Final:
             ratio = interval_over(theirs / columns[0], parts)
             best = interval_over(np.asarray(columns[winner]) / theirs, parts)
             self.vendor = Vendor(worker.facts["vendor"], float(np.median(theirs)), *ratio, best, float(theirs.min()))
+
+
+def look_anew(problem: Problem, config: Config) -> None:
+    """Check a config as those of a final are, without timing it. *Raises*: Failed."""
+    worker = worker_for(problem.measure, threading.Event())
+    try:
+        worker.call("build", config, limit_s=BUILD_LIMIT_S)
+        for seed, odd in _CHECKS:
+            worker.call("check", config, seed, odd, limit_s=120.0)
+    finally:
+        worker.close()
 
 
 def _name(config: Config) -> str:

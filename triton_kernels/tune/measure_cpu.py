@@ -25,7 +25,7 @@ import numpy as np
 from .c_kernels import DTYPES, FAMILIES, Shape
 from .measure import VENDOR, Built, Failed, judge, tolerance
 from .memory import PLACES, Fenced, disturbed
-from .places import cache_folder, cpu_features, cpu_name
+from .places import cache_folder, cpu_features, cpu_name, temporary_cache
 from .space import Config
 from .worker import tell
 
@@ -76,12 +76,22 @@ def compile_text(text: str, values: Mapping[str, Any], openmp: bool = False) -> 
     path = folder / f"{key}.so"
     started = time.perf_counter()
     if not path.exists():
-        _compile([cc, *flags, *macros, "-x", "c", "-", "-lm"], text, path)
+        path = _compile([cc, *flags, *macros, "-x", "c", "-", "-lm"], text, path)
     return Library(path, hashlib.sha256(path.read_bytes()).hexdigest(), (time.perf_counter() - started) * 1e3)
 
 
-def _compile(command: Sequence[str], text: str, path: Path) -> None:
-    handle, temporary = tempfile.mkstemp(suffix=".tmp", dir=path.parent)
+def _compile(command: Sequence[str], text: str, path: Path) -> Path:
+    """Compile into a library, in the folder for temporary files where its own takes none; where it is."""
+    try:
+        handle, temporary = tempfile.mkstemp(suffix=".tmp", dir=path.parent)
+    except OSError as error:
+        try:
+            path = temporary_cache(error) / path.name
+            if path.exists():
+                return path
+            handle, temporary = tempfile.mkstemp(suffix=".tmp", dir=path.parent)
+        except OSError as again:
+            raise Failed("compile", f"the compiled library cannot be kept: {again}") from again
     os.close(handle)
     try:
         done = subprocess.run([*command, "-o", temporary], input=text, text=True, capture_output=True, check=False,
@@ -91,6 +101,7 @@ def _compile(command: Sequence[str], text: str, path: Path) -> None:
             said = (lines or [f"the compiler ended with {done.returncode}"])[0].removeprefix("<stdin>:")
             raise Failed("compile", said, done.stderr[-4000:])
         os.replace(temporary, path)  # whole, or not there
+        return path
     except subprocess.TimeoutExpired:
         raise Failed("timeout", f"compiling took longer than {COMPILE_LIMIT_S:.0f} s") from None
     except OSError as error:

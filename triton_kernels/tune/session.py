@@ -19,7 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
-from . import elsewhere, recall
+from . import elsewhere, places, recall
 from . import events as ev
 from . import strategy as strategies
 from .beside import Beside
@@ -180,6 +180,9 @@ class Session:
     def _workers(self, stack: contextlib.ExitStack) -> list[Any]:
         """Workers of this process's own, or one that stands for the executors."""
         measure, stopping = self.problem.measure, self.trials.stopping
+        if measure.kind == "cpu" and hasattr(measure, "text"):
+            with contextlib.suppress(OSError):  # its workers will say why
+                places.cache_folder()  # which warns where it is another than usual
         made: list[Any]
         if self.executor is not None:
             made = [elsewhere.Slots(self.executor, measure, self._asked_jobs, stopping, self.trials.clock)]
@@ -320,7 +323,7 @@ class Session:
         needs = LEAST_PROCESSES * (self._start_s + 1.0) + 8.0 * FINALISTS * self.trials.check_s
         if self.problem.check is not None:
             needs += 10.0  # the interpreter is slow
-        return min(max(needs, 0.2 * self.budget_s), 0.45 * self.budget_s, 60.0)
+        return min(max(needs, 0.2 * self.budget_s), 0.35 * self.budget_s, 60.0)
 
     def _final_s(self) -> float:
         """How long the final may go on timing."""
@@ -331,22 +334,22 @@ class Session:
         if self.beside.heard:
             self._notes.append(f"{self.beside.heard} trials are of another session, which tunes the same meanwhile")
         if final is None:
-            places, default = [], None
+            ranked, default = [], None
             ties: tuple[Config, ...] = ()
             verdict = "stopped" if ended in ("stopped", "executor") and not trials.rejected else "failed"
         else:
-            places, ties, default, verdict = final.places, tuple(final.ties), final.default, final.verdict
+            ranked, ties, default, verdict = final.places, tuple(final.ties), final.default, final.verdict
             self._notes += final.notes
         if self.store is not None and not problem.measure.estimate:
             if final is not None and final.ran and verdict != "noisy":  # a winner of before is not lost to noise
-                best = places[0]
+                best = ranked[0]
                 winner = {"config": best.config, "ratio": best.ratio, "low": best.low, "high": best.high,
                           "ties": list(ties), "grid": final.grid_of(best.config)}  # fmt: skip
                 self.store.win(problem.key, trials.session, winner)
             stored = self.store.where
         return Result(
             problem.kernel, problem.shape, problem.dtype, problem.measure.kind, problem.device, self.strategy_name,
-            verdict, default, places[0] if places else None, tuple(places[:FINALISTS]), ties,
+            verdict, default, ranked[0] if ranked else None, tuple(ranked[:FINALISTS]), ties,
             dict(Counter(r.status for r in trials.rejected)), reasons_of(trials.rejected), trials.count,
             self._resumed, trials.merged, len(self.table), self.spent_s, ended, stored,
             tuple(self._notes), final.vendor if final else None,

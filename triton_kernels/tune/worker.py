@@ -22,11 +22,13 @@ import tempfile
 import threading
 import time
 import traceback
+import warnings
 from collections.abc import Mapping
 from multiprocessing.connection import Connection
 from typing import Any
 
 from .measure import Failed, Measure
+from .places import PlaceWarning
 from .turns import turn
 
 BEAT_S = 0.4
@@ -249,6 +251,7 @@ def main(descriptor: int) -> None:
     """The worker's side: the measure first, then calls until the owner hangs up."""
     global _inside
     _inside = True
+    warnings.simplefilter("ignore", PlaceWarning)  # the owner has said so, and what is printed here is a kernel's
     pipe = Connection(descriptor)
     lock = threading.Lock()
     phase = "starting"
