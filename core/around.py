@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from . import native
 
@@ -21,10 +21,13 @@ class _Around:
             raise
 
 
-_Base: Any = _Around if TYPE_CHECKING or native.module is None else native.module.AroundBase
+if TYPE_CHECKING or native.module is None:
+    _Base = _Around
+else:
+    _Base = native.module.AroundBase
 
 
-class Around(_Base):  # type: ignore[misc]
+class Around(_Base):
     """A context manager that ends in `_leave`, which must bear a second call after one that was interrupted.
 
     Python hears a signal where a function of its own begins, so that an `__exit__` in Python may raise before it has

@@ -158,7 +158,7 @@ PyObject *front_pad(PyObject *op, PyObject *const *given) {
         (given[2] && !(PyUnicode_CheckExact(given[2]) && !PyUnicode_CompareWithASCIIString(given[2], "constant"))))
         return NULL;
     char item[WRITE_ITEM];
-    if (!item_of(value, PyArray_TYPE(x), item)) return PyErr_Clear(), NULL; /* an error, which Python words */
+    if (!item_of(value, PyArray_TYPE(x), item)) return NULL; /* Python words the error */
     const Py_ssize_t count = PySequence_Fast_GET_SIZE(pairs);
     const int ndim = PyArray_NDIM(x);
     npy_intp sizes[2 * AXES];

@@ -61,11 +61,9 @@ class Program:
             self.model(self.x)
 
     def backward(self) -> None:
-        """Most of its time passes in C, where a signal waits until Python runs: as the pass ends, or in a hook."""
-        self.loss().backward()
+        """Most of its time passes in C after a hook in Python, where a signal waits until the pass ends."""
         h = self.core.linspace(-1, 1, 100_000).requires_grad_()
-        h.register_hook(lambda g: g * 2)
-        for _ in range(8):
+        for _ in range(20):
             h = (h * 1.01).tanh()
         h.register_hook(lambda g: g * 2)
         h.sum().backward()
