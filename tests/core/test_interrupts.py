@@ -211,7 +211,7 @@ def test_what_a_callback_raises_comes_out_unchanged_and_a_second_backward_works(
 
 
 def test_ctrl_c_while_c_walks_the_graph_is_raised_as_the_pass_ends():
-    """A hook has readied Python's part of the pass, which ends in C: what the signal raises there must not be cleared."""
+    """A hook readied Python's part of the pass, which ends in C: what the signal raises there must not be cleared."""
 
     def graph():
         h = x
