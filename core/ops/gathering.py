@@ -351,7 +351,10 @@ def index_fill(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
     >>> core.index_fill(core.ones(3), 0, core.tensor([1]), 5)
     tensor([1., 5., 1.])
     """
-    d = _vector("index_fill", input, dim, index)
+    d, places = normalize_dim(dim, input.ndim, "index_fill"), index._a
+    if isinstance(places, np.ndarray) and places.size and places.min() < 0:  # these count from the end
+        index = from_array(np.where(places < 0, places + (input._a.shape[d] if input.ndim else 1), places))
+    _vector("index_fill", input, dim, index)
     x = reshape(input, 1) if not input.ndim else input
     if not isinstance(value, Tensor):
         value = element(value, x.dtype, "index_fill")
