@@ -111,11 +111,11 @@ class Elementwise(Op):
     """An op that maps one scalar function over its inputs, which broadcast."""
 
     def __init__(self, name: str, function: Callable[..., Any], *, vjp: Any, params: dict[str, float],
-                 bools: Sequence[str], out: str, domain: Any, doc: str, label: str) -> None:  # fmt: skip
+                 bools: Sequence[str], out: str, domain: Any, doc: str, label: str, tensors: Sequence[str]) -> None:  # fmt: skip
         inputs = tuple(n for n in _names(function) if n not in params)
         vjp = (vjp,) if callable(vjp) else vjp
         super().__init__(name, inputs, params, ("y",), vjp, doc, label)
-        self.function, self.bools, self.out = function, tuple(bools), out
+        self.function, self.bools, self.out, self.tensors = function, tuple(bools), out, tuple(tensors)
         # A value that depends on the inputs and has no gradient: asking for it is an error, not silence.
         self.recorded = self.differentiable or out != "bool"
         lo_hi = domain if isinstance(domain[0], tuple) else (domain,) * len(inputs)
@@ -224,7 +224,7 @@ class Operation(Op):
 def elementwise(name: str, function: Callable[..., Any], *, vjp: Any = None, params: dict[str, float] | None = None,
                 bools: Sequence[str] = (), out: str = "same", domain: Any = (-3.0, 3.0), doc: str = "",
                 public: bool = True, aliases: Sequence[str] = (), example: tuple[str, str] | None = None,
-                namespace: str = "", label: str = "") -> Callable[..., Any]:  # fmt: skip
+                namespace: str = "", label: str = "", tensors: Sequence[str] = ()) -> Callable[..., Any]:  # fmt: skip
     """Declare an elementwise op; its public function comes back.
 
     function : a lambda over scalars, traced once; arguments named in `params` are numbers with those defaults.
@@ -234,11 +234,12 @@ def elementwise(name: str, function: Callable[..., Any], *, vjp: Any = None, par
         "bool".
     domain : where tests sample the inputs, one (low, high) or one an input.
     label : the public function's name, where several ops stand behind one: "pow" of pow_scalar.
+    tensors : the public names of the first inputs that may not be numbers.
     """
     from .dispatch import public_elementwise
 
     op = Elementwise(name, function, vjp=vjp, params=dict(params or {}), bools=bools, out=out, domain=domain, doc=doc,
-                     label=label)  # fmt: skip
+                     label=label, tensors=tensors)  # fmt: skip
     return public_elementwise(op, public=public, aliases=aliases, example=example, namespace=namespace)
 
 

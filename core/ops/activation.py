@@ -75,16 +75,31 @@ tanhshrink = elementwise(
     doc="x - tanh(x).",
     example=("core.tensor([0.0, 1.0])", "tensor([0.0000, 0.2384])"),
 )
-softshrink = elementwise(
+_softshrink = elementwise(
     "softshrink",
     lambda x, lambd: s.where(x > lambd, x - lambd, s.where(x < -lambd, x + lambd, s.where(s.isnan(x), x, 0.0))),
     params={"lambd": 0.5},
-    namespace="nn.functional",
+    public=False,
     domain=(0.7, 3.0),
     vjp=lambda g, x, lambd: s.where((x > lambd) | (x < -lambd), g, 0.0),
     doc="x drawn towards 0 by lambd, 0 where it would pass.",
-    example=("core.tensor([-1.0, 0.2, 2.0])", "tensor([-0.5000,  0.0000,  1.5000])"),
 )
+
+
+@public(method=False, namespace="nn.functional")
+def softshrink(input: Tensor, lambd: float = 0.5, *, out: Tensor | None = None) -> Tensor:
+    """x drawn towards 0 by `lambd`, 0 where it would pass. *Raises*: RuntimeError for a negative `lambd`.
+
+    >>> import core
+    >>> core.nn.functional.softshrink(core.tensor([-1.0, 0.2, 2.0]))
+    tensor([-0.5000,  0.0000,  1.5000])
+    """
+    if not lambd >= 0:  # NaN neither
+        raise RuntimeError(text(f"lambda must be in range [0, 3.40282e+38] for input dtype {input.dtype.scalar_type}, but found {lambd}", op="softshrink",
+                                came=f"lambd={lambd}", needed="lambd >= 0"))  # fmt: skip
+    return _softshrink(input, lambd, out=out)  # type: ignore[no-any-return]
+
+
 hardshrink = elementwise(
     "hardshrink",
     lambda x, lambd: s.where((x >= -lambd) & (x <= lambd), 0.0, x),
@@ -111,6 +126,9 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
     tensor([-1.,  3.])
     """
     n = weight._a.size
+    if weight.ndim > 1:
+        raise RuntimeError(text(f"prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = {weight.ndim}",
+                                op="prelu", came=f"shape {tuple(weight._a.shape)}", remedy="weight.reshape(-1)"))  # fmt: skip
     if n != 1:
         channels = input._a.shape[1] if input.ndim > 1 else input._a.shape[0] if input.ndim else 1
         if channels != n:

@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from ..binding import choosing, public
+from ..dispatch import with_numbers
 from ..expr import s
 from ..op import elementwise
 from ..tensor import Tensor
@@ -26,6 +27,7 @@ clamp_below = elementwise("clamp_below", lambda x, min: s.maximum(x, min), publi
 clamp_above = elementwise("clamp_above", lambda x, max: s.minimum(x, max), public=False, label="clamp_max",
                           vjp=(lambda g, x, max: s.where(x <= max, g, 0.0), lambda g, x, max: s.where(x > max, g, 0.0)),
                           doc="x, at most as great as a tensor.")  # fmt: skip
+_greater, _lesser = with_numbers(maximum), with_numbers(minimum)
 choosing("clamp", clamp_, clamp_below, clamp_above, clamp_both)
 
 
@@ -48,6 +50,6 @@ def clamp(input: Tensor, min: Any = None, max: Any = None, *, out: Tensor | None
     if isinstance(min, Tensor) or isinstance(max, Tensor) or not input.is_floating_point():
         if input.is_floating_point() and out is None:
             return _clamped(input, min, max)
-        y = input if min is None else maximum(input, min)
-        return y if max is None else minimum(y, max)
+        y = input if min is None else _greater(input, min)
+        return y if max is None else _lesser(y, max)
     return clamp_(input, -math.inf if min is None else min, math.inf if max is None else max, out=out)

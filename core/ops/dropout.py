@@ -91,7 +91,8 @@ def _whole_channels(input: Tensor, p: float, lead: int) -> Tensor:
 
 def _of_channels(name: str, spatial: int) -> Any:
     def function(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-        lead = 2 if input.ndim == spatial + 2 else 1
+        # PyTorch takes (N, C, L) for dropout2d's three dimensions, and no N for the other two's few
+        lead = 2 if input.ndim == spatial + 2 or spatial == 2 else 1
         if input.ndim not in (spatial + 1, spatial + 2) and spatial == 1:
             raise RuntimeError(text(f"{name}: Expected 2D or 3D input, but received a {input.ndim}D input.", op=name,
                                     remedy="dropout for elements"))  # fmt: skip

@@ -307,6 +307,8 @@ def renorm(input: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
         raise RuntimeError(text("renorm: non-positive-norm not supported", op="renorm", came=f"p={p}"))
     if maxnorm < 0:
         raise RuntimeError(text(f"renorm: expected maxnorm to be >= 0 but got {maxnorm}", op="renorm"))
+    if input.ndim < 2:
+        raise RuntimeError(text(f"renorm: input needs at least 2 dimensions, got {input.ndim} dimensions", op="renorm"))
     dim = normalize_dim(dim, input.ndim, "renorm")
     others = tuple(d for d in range(input.ndim) if d != dim)
     size = (input.abs() if input.is_complex() else input).norm(p, others, keepdim=True)  # type: ignore[attr-defined]

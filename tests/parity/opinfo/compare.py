@@ -73,7 +73,9 @@ def _shown(x: Any, y: Any, bad: Any) -> str:
 def gradients(lib: Any, outputs: list[Any], inputs: list[Any]) -> list[Any]:
     """The gradients of a weighted sum of the outputs."""
     outputs = [o for o in outputs if isinstance(o, lib.Tensor) and o.requires_grad]
-    if not outputs or not inputs:
+    if not outputs:
+        return [None] * len(inputs)
+    if not inputs:
         return []
     weights = []
     for k, o in enumerate(outputs):
@@ -81,7 +83,8 @@ def gradients(lib: Any, outputs: list[Any], inputs: list[Any]) -> list[Any]:
         rng = np.random.default_rng(zlib.crc32(repr((k, shape)).encode()))
         w = rng.uniform(0.5, 1.5, shape) + (1j * rng.uniform(0.5, 1.5, shape) if o.is_complex() else 0)
         weights.append(lib.tensor(w, dtype=o.dtype))
-    return list(lib.autograd.grad(outputs, inputs, weights, allow_unused=True))
+    found = lib.autograd.grad(outputs, inputs, weights, allow_unused=True)
+    return [g if x.numel() else None for g, x in zip(found, inputs, strict=True)]  # none or an empty one is all the same
 
 
 def seed() -> None:
@@ -130,7 +133,7 @@ def compare(theirs: Callable[..., Any], ours: Callable[..., Any], sample: Any, *
     for k, (a, b) in enumerate(zip(found, wanted, strict=True)):
         if difference := differs(a, b, loose, values):
             return f"result {k}: {difference}"
-        if grads and isinstance(b, torch.Tensor) and a.requires_grad != b.requires_grad:
+        if grads and isinstance(b, torch.Tensor) and b.numel() and a.requires_grad != b.requires_grad:
             return f"result {k}: requires_grad {a.requires_grad} in place of {b.requires_grad}"
     if len(our_grads) != len(their_grads):
         return f"{len(our_grads)} gradients in place of {len(their_grads)}"
