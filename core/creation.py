@@ -228,7 +228,7 @@ def _count(op: str, steps: Any) -> int:
         n = index(steps)
     except TypeError:
         raise TypeError(text(f"{op}() received an invalid combination of arguments: argument 'steps' must be int, not "
-                             f"{type(steps).__name__}", op=op, came=repr(steps), remedy="int(...)")) from None  # fmt: skip
+                             f"{type(steps).__name__}", op=op, came=repr(steps))) from None  # fmt: skip
     if n < 0:
         raise RuntimeError(text("number of steps must be non-negative", op=op, came=f"{n}"))
     return n

@@ -111,7 +111,8 @@ class Elementwise(Op):
     """An op that maps one scalar function over its inputs, which broadcast."""
 
     def __init__(self, name: str, function: Callable[..., Any], *, vjp: Any, params: dict[str, float],
-                 bools: Sequence[str], out: str, domain: Any, doc: str, label: str, tensors: Sequence[str]) -> None:  # fmt: skip
+                 bools: Sequence[str], out: str, domain: Any, doc: str, label: str,
+                 tensors: Sequence[str]) -> None:  # fmt: skip
         inputs = tuple(n for n in _names(function) if n not in params)
         vjp = (vjp,) if callable(vjp) else vjp
         super().__init__(name, inputs, params, ("y",), vjp, doc, label)

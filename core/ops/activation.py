@@ -95,7 +95,8 @@ def softshrink(input: Tensor, lambd: float = 0.5, *, out: Tensor | None = None) 
     tensor([-0.5000,  0.0000,  1.5000])
     """
     if not lambd >= 0:  # NaN neither
-        raise RuntimeError(text(f"lambda must be in range [0, 3.40282e+38] for input dtype {input.dtype.scalar_type}, but found {lambd}", op="softshrink",
+        raise RuntimeError(text("lambda must be in range [0, 3.40282e+38] for input dtype "
+                                f"{input.dtype.scalar_type}, but found {lambd}", op="softshrink",
                                 came=f"lambd={lambd}", needed="lambd >= 0"))  # fmt: skip
     return _softshrink(input, lambd, out=out)  # type: ignore[no-any-return]
 
@@ -128,7 +129,7 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
     n = weight._a.size
     if weight.ndim > 1:
         raise RuntimeError(text(f"prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = {weight.ndim}",
-                                op="prelu", came=f"shape {tuple(weight._a.shape)}", remedy="weight.reshape(-1)"))  # fmt: skip
+                                op="prelu", remedy="weight.reshape(-1)"))  # fmt: skip
     if n != 1:
         channels = input._a.shape[1] if input.ndim > 1 else input._a.shape[0] if input.ndim else 1
         if channels != n:

@@ -75,7 +75,9 @@ def _make(n: int) -> tuple[Any, Any]:
         if _random_samples is None:
             _random_samples = rand((*lead, n), dtype=input.dtype, device=input.device)
         samples = _random_samples.detach().cpu().double().numpy()
-        places = from_array(_places(samples, sizes, out, kernel).reshape(*lead, math.prod(out), math.prod(kernel))).to(input.device)
+        places = from_array(_places(samples, sizes, out, kernel).reshape(*lead, math.prod(out), math.prod(kernel))).to(
+            input.device
+        )
         window = x.flatten(2).gather(2, places.flatten(2)).reshape(places.shape)
         y, which = window.max(-1)
         at = places.gather(3, which.unsqueeze(-1)).squeeze(-1)

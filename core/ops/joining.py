@@ -110,7 +110,9 @@ def cat(tensors: Any, dim: int = 0, *, axis: int | None = None, out: Tensor | No
                         came=f"{tuple(first)} and {tuple(shape)}",
                     )
                 )
-    if len(some) < len(many) and first != (0,):  # the empty vectors join too: they have gradients, and their dtypes count
+    if len(some) < len(many) and first != (
+        0,
+    ):  # the empty vectors join too: they have gradients, and their dtypes count
         nothing = (*first[:d], 0, *first[d + 1 :])
         many = [reshape(t, nothing) if t._a.shape == (0,) else t for t in many]
     return _into(out, _cat(*_of_one_dtype(many), dim=d))

@@ -22,8 +22,8 @@ def _checked(input: Tensor, linear_weight: Tensor, target: Tensor, label_smoothi
         raise RuntimeError(text("expected equal input and linear_weight last dimensions (in_features), got "
                                 f"{input.shape[-1]} and {linear_weight.shape[-1]}, respectively", op=op))  # fmt: skip
     if input.ndim == 1 and linear_weight.ndim > 2:
-        raise RuntimeError(text(f"K-dimensional loss defined by linear_weight shape {tuple(linear_weight.shape)} requires "
-                                f"batched input, (N, {input.shape[-1]}), got unbatched input with shape "
+        raise RuntimeError(text(f"K-dimensional loss defined by linear_weight shape {tuple(linear_weight.shape)} "
+                                f"requires batched input, (N, {input.shape[-1]}), got unbatched input with shape "
                                 f"{tuple(input.shape)}", op=op, remedy="input.unsqueeze(0)"))  # fmt: skip
     if ignore_index is not None and target.dtype.category == 2:
         raise RuntimeError(text("ignore_index cannot be specified when target contains probabilities", op=op))

@@ -213,7 +213,9 @@ def norm(
         sides = tuple(range(x.ndim)) if dim is None else tuple(dim) if isinstance(dim, list | tuple) else (dim,)
         return namespaces["linalg"]["matrix_norm"](x, "nuc", sides, keepdim)  # type: ignore[no-any-return]
     if isinstance(p, str) and p != "fro":
-        raise RuntimeError(text(f"linalg.matrix_norm: Order {p} not supported.", op="norm", needed='"fro", "nuc" or a number'))
+        raise RuntimeError(
+            text(f"linalg.matrix_norm: Order {p} not supported.", op="norm", needed='"fro", "nuc" or a number')
+        )
     x = x.abs() if x.dtype.category == 3 else x
     dims = normalize_dims(dim, x.ndim, "norm")
     if p in (math.inf, -math.inf) and count(tuple(x.shape), dims) == 0:

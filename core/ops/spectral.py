@@ -380,4 +380,6 @@ def lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | Non
     result = return_type("linalg_lstsq", "solution residuals rank singular_values")
     if driver == "gels":
         rank = constant(np.zeros(0, np.int64), A.device)
-    return result(X.squeeze(-1) if vector else X, residuals, rank, svdvals(A.detach()) if driver in ("gelsd", "gelss") else none)
+    return result(
+        X.squeeze(-1) if vector else X, residuals, rank, svdvals(A.detach()) if driver in ("gelsd", "gelss") else none
+    )

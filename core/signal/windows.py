@@ -1,7 +1,7 @@
 """Windows by `torch.signal.windows`' names: symmetric unless ``sym=False`` asks for one that repeats.
 
-The top-level windows (`core.hann_window`) repeat unless they are asked not to, as PyTorch has it. *Source*: F. J. Harris,
-"On the use of windows for harmonic analysis with the discrete Fourier transform" (1978).
+The top-level windows (`core.hann_window`) repeat unless they are asked not to, as PyTorch has it. *Source*: F. J.
+Harris, "On the use of windows for harmonic analysis with the discrete Fourier transform" (1978).
 """
 
 from __future__ import annotations

@@ -111,7 +111,9 @@ def test_what_takes_tensors_alone_refuses_numbers(name: str) -> None:
         f(2.5, x)
 
 
-@pytest.mark.parametrize("name", ["eq", "ne", "lt", "le", "gt", "ge", "fmod", "copysign", "rsub", "clamp_min", "clamp_max"])
+@pytest.mark.parametrize(
+    "name", ["eq", "ne", "lt", "le", "gt", "ge", "fmod", "copysign", "rsub", "clamp_min", "clamp_max"]
+)
 def test_what_takes_a_number_second_refuses_it_first(name: str) -> None:
     x, f = core.tensor([2, 3]), getattr(core, name)
     assert f(x, 2).shape == (2,)

@@ -222,3 +222,23 @@ def test_solve_ex_says_which_matrices_are_singular() -> None:
     assert bool(X[1].isnan().all())
     with pytest.raises(L.LinAlgError, match="singular"):
         L.solve_ex(A, B, check_errors=True)
+
+
+@pytest.mark.parametrize(("weights", "phrase"), [
+    ({"fweights": core.ones(3)}, "expected fweights to have integral dtype but got fweights with Float dtype"),
+    ({"aweights": core.ones(3, dtype=core.int64)}, "expected aweights to have floating point dtype"),
+    ({"fweights": core.ones(1, dtype=core.int64)}, "the same numel as there are observations in the input but got 1 != 3"),
+    ({"aweights": core.ones(2, 2)}, "one or fewer dimensions"),
+    ({"fweights": -core.ones(3, dtype=core.int64)}, "fweights cannot be negative"),
+    ({"aweights": -core.ones(3)}, "aweights cannot be negative"),
+])  # fmt: skip
+def test_cov_refuses_what_are_no_weights(weights: dict[str, core.Tensor], phrase: str) -> None:
+    with pytest.raises(RuntimeError, match=phrase):
+        core.cov(core.ones(2, 3), **weights)
+
+
+def test_cov_weighs_complex_observations() -> None:
+    z = RNG.normal(size=(2, 4)) + 1j * RNG.normal(size=(2, 4))
+    f, a = np.array([1, 2, 1, 3]), np.array([0.5, 1.0, 2.0, 0.1])
+    got = core.cov(core.tensor(z), fweights=core.tensor(f), aweights=core.tensor(a))
+    np.testing.assert_allclose(got.numpy(), np.cov(z, fweights=f, aweights=a))

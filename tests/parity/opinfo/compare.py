@@ -84,7 +84,9 @@ def gradients(lib: Any, outputs: list[Any], inputs: list[Any]) -> list[Any]:
         w = rng.uniform(0.5, 1.5, shape) + (1j * rng.uniform(0.5, 1.5, shape) if o.is_complex() else 0)
         weights.append(lib.tensor(w, dtype=o.dtype))
     found = lib.autograd.grad(outputs, inputs, weights, allow_unused=True)
-    return [g if x.numel() else None for g, x in zip(found, inputs, strict=True)]  # none or an empty one is all the same
+    return [
+        g if x.numel() else None for g, x in zip(found, inputs, strict=True)
+    ]  # none or an empty one is all the same
 
 
 def seed() -> None:
@@ -147,7 +149,9 @@ def compare(theirs: Callable[..., Any], ours: Callable[..., Any], sample: Any, *
 
 def shown(sample: Any) -> str:
     """The sample in a line: shapes and dtypes of tensors, the rest as it is."""
-    return ", ".join([*map(_brief, (sample.input, *sample.args)), *(f"{k}={_brief(v)}" for k, v in sample.kwargs.items())])
+    return ", ".join(
+        [*map(_brief, (sample.input, *sample.args)), *(f"{k}={_brief(v)}" for k, v in sample.kwargs.items())]
+    )
 
 
 def _brief(v: Any) -> str:

@@ -108,13 +108,16 @@ def value(v: Any, seen: dict[int, Any] | None = None) -> Any:
     if isinstance(v, torch.device):
         return core.device(str(v))
     if isinstance(v, torch.layout | torch.memory_format):
-        return find(str(v).removeprefix("torch."))
+        name = str(v).removeprefix("torch.")
+        return getattr(core, name, name)  # of a layout that there is not, such as sparse_coo, its name
     if isinstance(v, torch.Generator):
         made = core.Generator(kind="torch")
         made.manual_seed(v.initial_seed())
         return made
     if isinstance(v, torch.nn.Module):  # one without parameters: its settings are its constants
-        return find(f"nn.{type(v).__name__}")(**{k: getattr(v, k) for k in v.__constants__ if k in inspect.signature(type(v)).parameters})
+        return find(f"nn.{type(v).__name__}")(
+            **{k: getattr(v, k) for k in v.__constants__ if k in inspect.signature(type(v)).parameters}
+        )
     if dataclasses.is_dataclass(v) and type(v).__module__.startswith("torch.nn"):
         kept = {f.name: value(getattr(v, f.name)) for f in dataclasses.fields(v) if f.init}
         return find(f"nn.{type(v).__name__}")(**kept)
@@ -174,7 +177,9 @@ def function(f: Any) -> Any:
             return find(f"{f.__module__}.{f.__name__}".removeprefix("torch."))
         return f
     module = getattr(f, "__module__", "") or ""
-    if module.startswith(("torch", "functools")) or isinstance(f, types.ModuleType) and f.__name__.startswith("torch"):
+    if module.startswith(("torch", "functools")) or (
+        isinstance(f, types.ModuleType) and f.__name__.startswith("torch")
+    ):
         raise Absent(getattr(f, "__name__", repr(f)))
     return f
 
