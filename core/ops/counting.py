@@ -322,8 +322,9 @@ def _pairs(ends: Any, n: int) -> list[Any]:
 
 
 @public()
-def histogram(input: Tensor, bins: Any, *, range: Any = None, weight: Tensor | None = None, density: bool = False,
-              out: Any = None) -> Any:  # fmt: skip
+def histogram(
+    input: Tensor, bins: Any, *, range: Any = None, weight: Tensor | None = None, density: bool = False
+) -> Any:
     """How many elements (or the sum of their weights) fall between neighbouring edges, and the edges.
 
     `bins` is a number of equal parts of `range` (by default of the data) or the sorted edges; with `density` the
@@ -393,7 +394,8 @@ def histogramdd(input: Tensor, bins: Any, *, range: Any = None, weight: Tensor |
     points = input._a.reshape(-1, n)
     edges = [b._a if isinstance(b, Tensor) else _equal_parts(xp, "histogramdd", points[:, k], int(b), ends)
              for k, (b, ends) in enumerate(zip(many, _pairs(range, n), strict=True))]  # fmt: skip
-    shape, place, kept = tuple(e.size - 1 for e in edges), 0, xp.ones(len(points), bool)
+    place: Any = 0
+    shape, kept = tuple(e.size - 1 for e in edges), xp.ones(len(points), bool)
     for k, e in enumerate(edges):
         at, inside = _bins(xp, e, points[:, k])
         place, kept = place * shape[k] + at, kept & inside

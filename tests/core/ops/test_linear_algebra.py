@@ -227,7 +227,7 @@ def test_solve_ex_says_which_matrices_are_singular() -> None:
 @pytest.mark.parametrize(("weights", "phrase"), [
     ({"fweights": core.ones(3)}, "expected fweights to have integral dtype but got fweights with Float dtype"),
     ({"aweights": core.ones(3, dtype=core.int64)}, "expected aweights to have floating point dtype"),
-    ({"fweights": core.ones(1, dtype=core.int64)}, "the same numel as there are observations in the input but got 1 != 3"),
+    ({"fweights": core.ones(1, dtype=core.int64)}, "as there are observations in the input but got 1 != 3"),
     ({"aweights": core.ones(2, 2)}, "one or fewer dimensions"),
     ({"fweights": -core.ones(3, dtype=core.int64)}, "fweights cannot be negative"),
     ({"aweights": -core.ones(3)}, "aweights cannot be negative"),

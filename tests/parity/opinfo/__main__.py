@@ -1,4 +1,4 @@
-"""``python -m tests.parity.opinfo [--drop] [NAME ...]``: what differs, in full, and which lines of the tables are stale.
+"""``python -m tests.parity.opinfo [--drop] [NAME ...]``: what differs, in full, and which lines of tables are stale.
 
 ``--drop`` takes the stale lines out of the tables. NAME is an OpInfo's, or a pattern such as ``linalg.*``.
 """
