@@ -204,7 +204,8 @@ def _explain_failure(op: Elementwise, args: tuple[Any, ...], kind: Kind, e: Exce
     shapes = [tuple(a._a.shape) for a in args if isinstance(a, Tensor)]
     if isinstance(e, ZeroDivisionError):
         return RuntimeError(text("ZeroDivisionError", op=op.label, came=f"{kind.dtype} divided by 0",
-                                 needed="a divisor without zeros", remedy="x.float(), or where(d == 0, 1, d)"))  # fmt: skip
+                                 needed="a divisor without zeros",
+                                 remedy="x.float(), or core.where(d == 0, 1, d)"))  # fmt: skip
     try:
         broadcast_shapes(*shapes, op=op.label)
     except RuntimeError as better:

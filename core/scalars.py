@@ -63,7 +63,8 @@ def element(x: Any, dtype: Dtype, op: str) -> Any:
         fits = _real_fits(x, dtype)
     if not fits:
         raise RuntimeError(text(f"value cannot be converted to type {_C_NAMES[dtype.name]} without overflow", op=op,
-                                came=f"{x}", needed=f"a number that {dtype!r} holds", remedy="a wider dtype"))  # fmt: skip
+                                came=f"{x}", needed=f"a number that {dtype!r} holds",
+                                remedy="a wider dtype"))  # fmt: skip
     if dtype.category == 1:
         whole = int(x)
         return whole + 256 if whole < 0 and dtype.name == "uint8" else whole

@@ -89,7 +89,8 @@ _bce_logits_pos = elementwise("binary_entropy_logits_pos", lambda x, t, pos: _lo
                               doc="Binary cross entropy of a logit x, the true cases weighted by pos.")  # fmt: skip
 _kl = elementwise("divergence", lambda x, t: s.where(t == 0.0, 0.0, t * s.log(t)) - t * x, public=False,
                   domain=((-3.0, -0.1), (0.1, 0.9)),
-                  vjp=(lambda g, t: -g * t, lambda g, x, t: g * (s.log(t) + t / t - x)),  # NaN where t is 0, as PyTorch's
+                  vjp=(lambda g, t: -g * t,
+                       lambda g, x, t: g * (s.log(t) + t / t - x)),  # NaN where t is 0, as PyTorch's
                   doc="t (log t - x), with t log t = 0 where t is 0.")  # fmt: skip
 _kl_log = elementwise(
     "divergence_log",

@@ -44,7 +44,8 @@ def _thinned(x: Tensor, p: float) -> Tensor:
         from ..draws import bernoulli_array
 
         keep = bernoulli_array(np.full(x._a.shape, 1 - p), x.device, generator).astype(x._a.dtype)
-        return x * wrap(keep / keep.dtype.type(1 - p) if p < 1 else keep, x._kind)
+        scaled = np.asarray(keep / keep.dtype.type(1 - p) if p < 1 else keep, x._a.dtype)  # of a number NumPy's is none
+        return x * wrap(scaled, x._kind)
     return _dropout(x, p=float(p), seed=taken[0], offset=taken[1])
 
 

@@ -366,8 +366,9 @@ def index_fill(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
     elif value.dtype is not x.dtype and (value.dtype.category > 1 or x.dtype.category == 1):
         element(value.item(), x.dtype, "index_fill")  # RuntimeError for what the input's dtype does not hold
     if value.requires_grad:  # a place that is named twice is filled once, and so counts once in the value's gradient
-        hit = _advanced(_index_put, from_array(backends.array_module(x.device.type).zeros(x._a.shape[d], bool), x.device),
-                        (value.detach() == value.detach(),), _on(0, index), accumulate=False)  # fmt: skip
+        xp = backends.array_module(x.device.type)
+        none, one = from_array(xp.zeros(x._a.shape[d], bool), x.device), from_array(xp.ones((), bool), x.device)
+        hit = _advanced(_index_put, none, (one,), _on(0, index), accumulate=False)
         y = where(hit.reshape([-1 if k == d else 1 for k in range(x.ndim)]), to(value, x._kind), x)
     else:
         y = _advanced(_index_put, x, (to(value, x._kind),), _on(d, index), accumulate=False)

@@ -187,7 +187,8 @@ def _nll_vjp(
 
 
 _nll = operation("nll_loss", _nll_forward, inputs="x target weight?", params={"ignore_index": -100}, vjp=_nll_vjp,
-                 samples=_class_samples, piecewise=True, doc="Minus the log likelihood of each row's class.")  # fmt: skip
+                 samples=_class_samples, piecewise=True,
+                 doc="Minus the log likelihood of each row's class.")  # fmt: skip
 
 
 # -- public ------------------------------------------------------------------------------------------------------------

@@ -153,7 +153,8 @@ def _starts(offsets: Tensor, n: int, include_last_offset: bool) -> list[int]:
     if offsets.dtype.name not in ("int64", "int32"):
         raise RuntimeError(text("Expected tensor for argument #1 'offsets' to have one of the following scalar types: "
                                 f"Long, Int; but got torch.{offsets.dtype.scalar_type}Tensor instead (while checking "
-                                "arguments for embedding_bag)", op="embedding_bag", remedy="offsets.long()"))  # fmt: skip
+                                "arguments for embedding_bag)", op="embedding_bag",
+                                remedy="offsets.long()"))  # fmt: skip
     given = offsets.tolist()
     if given and given[0] != 0:
         raise RuntimeError(text("offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from "

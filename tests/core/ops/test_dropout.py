@@ -115,3 +115,11 @@ def test_alpha_dropout_keeps_mean_and_variance() -> None:
 def test_errors(call: Any, error: type, phrase: str) -> None:
     with pytest.raises(error, match=phrase):
         call()
+
+
+def test_a_number_in_half_precision_is_dropped_by_pytorchs_generator() -> None:
+    core.manual_seed(0, kind="torch")
+    for p in (0.5, 1.0):
+        x = core.tensor(2.0, dtype=core.bfloat16)
+        assert core.nn.functional.dropout(x, p).item() in (0.0, 4.0)
+    core.manual_seed(0)

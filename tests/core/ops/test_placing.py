@@ -115,3 +115,19 @@ def test_as_strided_has_the_whole_gradient_of_complex_numbers() -> None:
 def test_index_reduce_of_a_number(reduce: str, value: float) -> None:
     got = core.index_reduce(core.tensor(2.0), 0, core.tensor([0]), core.tensor(3.0), reduce)
     assert (got.shape, got.item()) == ((), value)
+
+
+def test_as_strided_scatter_writes_into_the_memory_of_a_view() -> None:
+    src = core.arange(4.0).reshape(2, 2)
+    turned = core.as_strided_scatter(core.zeros(3, 3).t(), src, (2, 2), (1, 2), 1)
+    assert turned.tolist() == [[0, 1, 0], [0, 3, 0], [2, 0, 0]]
+    corner = core.as_strided_scatter(core.zeros(4, 4)[1:, 1:], src, (2, 2), (1, 2))
+    assert corner.tolist() == [[0, 2, 1], [0, 0, 0], [0, 0, 0]]
+    assert not core.as_strided_scatter(core.zeros(4, 4)[1:, 1:], src, (2, 2), (1, 2), 1).any()
+
+
+def test_the_gradients_of_as_strided_scatter() -> None:
+    x, src = core.zeros(3, 3, requires_grad=True), core.ones(2, 2, requires_grad=True)
+    (core.as_strided_scatter(x, src, (2, 2), (1, 2), 1) * core.arange(9.0).reshape(3, 3)).sum().backward()
+    assert x.grad.tolist() == [[0, 0, 0], [0, 0, 5], [6, 7, 8]]
+    assert src.grad.tolist() == [[1, 3], [2, 4]]
