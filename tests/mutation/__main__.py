@@ -89,9 +89,7 @@ class Copy:
         self.sources += sorted((self.folder / "core/native/generated").glob("*.c"))
         self.includes = {}
         for source in self.sources:
-            told = subprocess.run(
-                ["gcc", "-MM", *include, str(source)], capture_output=True, text=True, check=True
-            ).stdout
+            told = subprocess.run(["gcc", "-MM", *include, str(source)], capture_output=True, text=True, check=True).stdout
             self.includes[source] = {Path(p).resolve() for p in told.replace("\\\n", " ").split()[1:]}
         if not self.compile(self.sources):
             raise SystemExit("mutation: the sources do not compile as they are")
@@ -119,18 +117,7 @@ class Copy:
         """Run the stages; yield what each said, killed or passed, until one kills."""
         for stage in nearest(file):
             ignored = [f"--ignore={p}" for p in SLOW]
-            command = [
-                sys.executable,
-                "-m",
-                "pytest",
-                "-q",
-                "-x",
-                "-p",
-                "no:cacheprovider",
-                "--no-header",
-                *ignored,
-                *stage,
-            ]
+            command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "--no-header", *ignored, *stage]
             try:
                 done = subprocess.run(command, cwd=self.folder, env=self.environment, capture_output=True, text=True,
                                       timeout=TIMEOUT, check=False)  # fmt: skip

@@ -164,9 +164,7 @@ def _call_tuners(family: str, dtype: str, config: dict[str, Any], shapes: tuple[
         inputs = spec.inputs(shape, dtype, np.random.default_rng(SEED))
         right, scale, _ = spec.reference(inputs)
         for place in PLACES:
-            given, all_ = fenced(
-                {**{str(k): x for k, x in enumerate(inputs)}, "out": np.zeros(right.shape, dtype)}, place
-            )
+            given, all_ = fenced({**{str(k): x for k, x in enumerate(inputs)}, "out": np.zeros(right.shape, dtype)}, place)
             what = f"{family} {dtype} with {config}, called at {shape}"
             c_kernels.run(family, *(given[str(k)] for k in range(len(inputs))), out=given["out"])
             told["calls"] += 1
@@ -266,10 +264,8 @@ def triton(store: Store) -> Iterator[Callable[[], Told]]:
                     continue
                 grids = asked.measure.grids  # type: ignore[attr-defined]
                 choose(store, there.key, config, grid=list(grids[tuple(sorted(config.items()))]))
-                yield (
-                    lambda kernel=kernel, configs=configs, make=make, reference=reference, grid=grid, tuned=tuned, off=off, config=config: (
-                        _call_triton(kernel, configs, make, reference, grid, tuned, off, config)
-                    )
+                yield lambda kernel=kernel, configs=configs, make=make, reference=reference, grid=grid, tuned=tuned, off=off, config=config: (
+                    _call_triton(kernel, configs, make, reference, grid, tuned, off, config)
                 )
 
 

@@ -48,12 +48,8 @@ def test_what_is_right_at_its_first_call_alone_takes_nobodys_place():
     assert result.verdict == "faster"
     rejected = {e.config["MODE"]: e.reason for e in events if isinstance(e, ev.Rejected)}
     assert set(rejected) == set(range(2, 10))
-    assert all(
-        rejected[mode].startswith("right at first, and no more when it is called again: ") for mode in range(2, 9)
-    )
-    assert (
-        "SIGSEGV (a forbidden address) while checking: right after an array's end no access is allowed" in rejected[9]
-    )
+    assert all(rejected[mode].startswith("right at first, and no more when it is called again: ") for mode in range(2, 9))
+    assert "SIGSEGV (a forbidden address) while checking: right after an array's end no access is allowed" in rejected[9]
 
 
 def test_what_fails_in_the_final_is_replaced_by_the_next(monkeypatch):
