@@ -317,6 +317,8 @@ def public_elementwise(op: Elementwise, *, public: bool, aliases: Sequence[str],
     function.__module__ = "core"
     function.__doc__ = elementwise_doc(op, example, namespace)
     function.op = op  # type: ignore[attr-defined]
+    if op.tensors:
+        declarations.numbered[op.name] = with_numbers(function)
     return bind(function, op.name, aliases, method=public, namespace=namespace if public else None, inplace=public)
 
 

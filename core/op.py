@@ -20,6 +20,7 @@ from .shape import Rule, parse_rule
 
 table: dict[str, Op] = {}  # every declared op by name
 functions: dict[str, Callable[..., Any]] = {}  # the public function of every op that has one
+numbered: dict[str, Callable[..., Any]] = {}  # of what refuses numbers the form that takes them, for use in other ops
 structured: dict[str, Callable[..., Any]] = {}  # of every structured op what runs it
 
 
@@ -276,4 +277,9 @@ def operation(name: str, forward: Callable[..., Any], *, inputs: str = "x", para
     return callable_operation(op)
 
 
-expr.s.op_named = functions.__getitem__
+def _inner(name: str) -> Callable[..., Any]:
+    """What runs an op inside another's gradient, where any operand may be a number."""
+    return numbered.get(name) or functions[name]
+
+
+expr.s.op_named = _inner
