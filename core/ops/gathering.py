@@ -160,10 +160,14 @@ def gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False,
     tensor([[1, 1],
             [4, 3]])
     """
-    d = _checked("gather", input, dim, index)
-    x, i = _raised(input, index)
-    y = _gather(x, i, dim=d)
-    y = y if index.ndim else reshape(y, ())
+    if isinstance(index, Tensor) and not index.numel():  # of no index PyTorch asks neither dtype nor dimensions
+        normalize_dim(dim, input.ndim, "gather")
+        y = reshape(reshape(input, -1)[:0], index._a.shape)
+    else:
+        d = _checked("gather", input, dim, index)
+        x, i = _raised(input, index)
+        y = _gather(x, i, dim=d)
+        y = y if index.ndim else reshape(y, ())
     if out is not None:
         from ..dispatch import into
 

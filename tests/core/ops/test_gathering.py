@@ -129,6 +129,12 @@ def test_errors(call: Any, error: Any, phrase: str) -> None:
     assert phrase in str(e.value)
 
 
+def test_gather_of_no_index_asks_neither_its_dtype_nor_its_dimensions() -> None:
+    x = core.ones(5, requires_grad=True)
+    assert x.gather(0, core.zeros(2, 0, dtype=core.uint8)).shape == (2, 0)
+    assert x.gather(0, core.zeros(0)).shape == (0,)
+
+
 # -- what PyTorch refuses ----------------------------------------------------------------------------------------------
 
 
