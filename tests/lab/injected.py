@@ -179,7 +179,7 @@ def outcome(source: str, library: str, injector: Injector | None) -> tuple[Any, 
     linecache.cache[name] = (len(text), None, text.splitlines(True), name)
     space: dict[str, Any] = {"lib": lib, "nn": lib.nn, "F": lib.nn.functional, "np": np, "__name__": "__main__"}
     lib.manual_seed(0)
-    np.random.seed(0)  # noqa: NPY002: the cells may use either
+    np.random.seed(0)  # noqa: NPY002
     random.seed(0)
     code, out, said, error = compile(text, name, "exec"), io.StringIO(), io.StringIO(), ""
     recording = Recording("injected") if injector is not None else None

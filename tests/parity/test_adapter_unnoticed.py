@@ -187,7 +187,7 @@ CELLS = {
     "tracing": """
         m = nn.Sequential(nn.Linear(2, 2), nn.ReLU())
         t = torch.jit.trace(m, torch.ones(1, 2))
-        print(t.graph)
+        print([n.kind() for n in t.graph.nodes()])
         print(torch.fx.symbolic_trace(m).code, t(torch.ones(1, 2)).shape)
         from torch.fx.experimental.proxy_tensor import make_fx
         print(make_fx(lambda x: x.sin().sum())(torch.ones(2)).code)
