@@ -48,6 +48,7 @@ class Recording:
         """What ended the recording before its time: an error of the recorder's own."""
         self._record: Record | None = None
         self._watches: list[Any] = []
+        self._sampler: Sampler | None = None
         self._undo = ExitStack()  # what takes back all that `start` did
 
     @property
@@ -104,9 +105,9 @@ class Recording:
         for watch in self._watches:
             later(watch.stop)
             watch.start()
-        sampler = Sampler(recorder.trace, boundary)
-        later(sampler.stop)
-        sampler.start()
+        self._sampler = Sampler(recorder.trace, boundary)
+        later(self._sampler.stop)
+        self._sampler.start()
 
     def stop(
         self, space: Mapping[str, Any], text: str, error: ErrorRow | None = None, raised: BaseException | None = None
@@ -155,6 +156,8 @@ class Recording:
         finally:
             if collecting:
                 gc.enable()
+        if self._sampler is not None and self._sampler.error is not None:
+            record.environment["time between ops"] = f"not known: {type(self._sampler.error).__name__}"
         if recorder.elsewhere:
             record.environment["other threads"] = f"{recorder.elsewhere:,} ops, which are not shown"
         return record

@@ -93,7 +93,12 @@ class Shadow(kinds.Foreign):
     known = -1  # the tensor's version when its graph node was last up to date
 
     def __init__(self, t: Any, watch: Watch) -> None:
-        self._of, self._watch = weakref.ref(t), watch
+        self._of: Any = weakref.ref(t)
+        self._watch = watch
+
+    def leave(self) -> None:
+        """Hold not even a weak reference to the tensor."""
+        self._of = _nothing
 
     @property
     def original(self) -> Any:  # type: ignore[override]
@@ -194,7 +199,7 @@ class Ear:
         """A node is about to run."""
         watch = self.watch
         if watch is not None and watch.alive:
-            watch.began[id(watch.current())] = perf_counter_ns()
+            watch.safely(watch.node_begins)
 
     def end(self, results: tuple[Any, ...], given: tuple[Any, ...]) -> None:
         """A node has run."""
@@ -214,7 +219,7 @@ class Watch:
         self.alive = False
         self.still = torch._C.DisableTorchFunction  # no question asked in it reaches the user's modes and subclasses
         self.current = torch._C._current_autograd_node
-        self.began: dict[int, int] = {}
+        self._began: dict[int, int] = {}
         self._thread = get_ident()
         self._ear = Ear(self)
         self._shadows: dict[int, tuple[Any, Shadow]] = {}
@@ -364,7 +369,7 @@ class Watch:
 
         @wraps(call)
         def called(optimized: Any, *args: Any, **kwargs: Any) -> Any:  # it warns of hooks that hear all modules
-            if self._compiled is not None or not self._listens():
+            if self._compiled is not None or not self.safely(self._listens):
                 return call(optimized, *args, **kwargs)
             frame = sys._getframe()
             self.safely(self._compiling, call, frame)
@@ -442,8 +447,10 @@ class Watch:
     def _forget(self, *tensors: Any) -> None:
         """Hold nothing of these tensors."""
         for t in tensors:
-            for known in (self._shadows, self._hooked):
-                known.pop(id(t), None)  # type: ignore[attr-defined]
+            found = self._shadows.pop(id(t), None)
+            if found is not None:
+                found[1].leave()
+            self._hooked.pop(id(t), None)
             self.recorder.fold.names.forget(t)
 
     def made_by(self, t: Any) -> Any:
@@ -516,8 +523,6 @@ class Watch:
 
     def run(self, function: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         """Run one of PyTorch's functions and tell what it did."""
-        if not self._listens():
-            return function(*args, **keywords)
         call = self.safely(self._heard, function, args, keywords)
         if call is None:
             return function(*args, **keywords)
@@ -555,6 +560,8 @@ class Watch:
 
     def _heard(self, function: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> Call | None:
         """What is to be noted of a call before it runs; None where it is no op."""
+        if not self._listens():
+            return None
         begin, own = perf_counter_ns(), self.recorder.own_ns
         name = label(function)
         asks = name in SILENT
@@ -624,19 +631,22 @@ class Watch:
 
     def _custom(self, apply: Any, cls: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         """Run a function with a gradient of the user's own, which is one op; PyTorch's own are made of ops."""
-        if not self._listens() or cls.__module__.partition(".")[0] == "torch":
+        if not self.safely(self._listens) or str(cls.__module__).partition(".")[0] == "torch":
             return apply(cls, *args, **keywords)
         given = self.safely(self._given, args, keywords) or []
         busy, self._busy, start = self._busy, True, perf_counter_ns()
         try:
             out = apply(cls, *args, **keywords)
         except Exception as error:
-            self.safely(self._quietly, self.recorder.op_failed, cls.__name__, tuple(given), self._place(), error)
+            self.safely(self._custom_failed, cls, given, error)
             raise
         finally:
             self._busy = busy
         self.safely(self._tell, cls.__name__, given, out, start, perf_counter_ns(), f"{cls.__name__}.forward")
         return out
+
+    def _custom_failed(self, cls: Any, given: list[Shadow], error: Exception) -> None:
+        self._quietly(self.recorder.op_failed, cls.__name__, tuple(given), self._place(), error)
 
     def _given(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> list[Shadow]:
         given = [self.shadow(t) for t in self._tensors((args, keywords))]
@@ -692,10 +702,14 @@ class Watch:
 
     # -- backward ------------------------------------------------------------------------------------------------------
 
+    def node_begins(self) -> None:
+        """A graph node is about to run backward."""
+        self._began[id(self.current())] = perf_counter_ns()
+
     def node_ran(self, results: tuple[Any, ...], given: tuple[Any, ...], stop: int) -> None:
         """A graph node has run backward."""
         node = self.current()
-        start = self.began.pop(id(node), stop)
+        start = self._began.pop(id(node), stop)
         if all(g is None for g in given) or not self._speaks(given):
             return  # the engine goes on behind a gradient that is None
         arrays = tuple(self.array(g) for g in results if g is not None)
@@ -719,7 +733,7 @@ class Watch:
 
     def came(self, t: Shadow, g: Any) -> None:
         """A gradient came for a leaf."""
-        if self._speaks((g,)):
+        if t.original is not None and self._speaks((g,)):
             self._quietly(self.recorder.gradient, observe.GradientEvent(t, self.array(g)))
 
     # -- optimizers ----------------------------------------------------------------------------------------------------
@@ -789,6 +803,10 @@ class Watch:
                 return frame
             frame = frame.f_back
         return None
+
+
+def _nothing() -> None:
+    return None
 
 
 def _forked() -> None:
