@@ -268,11 +268,8 @@ def triton(store: Store) -> Iterator[Callable[[], Told]]:
                     continue
                 grids = asked.measure.grids  # type: ignore[attr-defined]
                 choose(store, there.key, config, grid=list(grids[tuple(sorted(config.items()))]))
-                yield (
-                    lambda kernel=kernel, configs=configs, make=make, reference=reference, grid=grid, tuned=tuned, off=off, config=config: (
-                        _call_triton(kernel, configs, make, reference, grid, tuned, off, config)
-                    )
-                )
+                launched = kernel, configs, make, reference, grid, tuned, off, config
+                yield lambda launched=launched: _call_triton(*launched)
 
 
 def _call_triton(
