@@ -308,7 +308,9 @@ class _View:
             figures = [("default, estimated" if guessed else "default", time_text(self.default))]
         if state != "running" and (ended := self.session.result) is not None:
             figures = _told(ended)
-        elif self.best is not None:  # the ratio was taken side by side; the default's time of the beginning may be stale
+        elif (
+            self.best is not None
+        ):  # the ratio was taken side by side; the default's time of the beginning may be stale
             of = "the default's, estimated" if guessed else "the default"
             figures = [("best", f"{self.ratio:.2f} of {of} ({time_text(self.best)})")]
         figures += [(name, str(n)) for name, n in self.counts.items() if n and name != "right"]
