@@ -174,7 +174,7 @@ def gradient(into: Gradient, a: Any) -> None:
     n = a.size
     a = on_host(a)
     if not _in_c(a):
-        a = np.ascontiguousarray(a).reshape(-1)
+        a = np.ascontiguousarray(_sizes(a)).reshape(-1)
         a = a if a.dtype in _NATIVE else a.astype(np.float32)
     low, high, mean, std, zeros, bad, _, bins = _figures(a)
     count = max(n - bad, 0)
@@ -227,7 +227,8 @@ def rows_alike(a: Any) -> bool:
     apart = max([abs(x - y) for x, y in zip(first, last, strict=True)], default=0.0)
     if apart > 0.1 * max(map(abs, first + last), default=0.0):  # as almost always
         return False
-    rows = on_host(a)[:64].reshape(min(a.shape[0], 64), -1)[:, :1024].astype(np.float64)
+    rows = on_host(a)[:64].reshape(min(a.shape[0], 64), -1)[:, :1024]
+    rows = rows.astype(np.complex128 if rows.dtype.kind == "c" else np.float64)
     return bool(np.abs(rows - rows[0]).max() <= 1e-4 * np.abs(rows).max())
 
 
@@ -246,7 +247,7 @@ def change(after: Any, before: Any) -> tuple[float, float]:
 
 def norm(a: Any) -> float:
     """The Euclidean norm, without overflow."""
-    a = np.asarray(on_host(a)).reshape(-1)
+    a = _sizes(np.asarray(on_host(a))).reshape(-1)
     if a.dtype == np.float32:
         with np.errstate(over="ignore", invalid="ignore"):
             square = float(np.dot(a, a))
@@ -254,6 +255,11 @@ def norm(a: Any) -> float:
             return math.sqrt(square)
     a = a.astype(np.float64)
     return float(np.sqrt(np.dot(a, a)))
+
+
+def _sizes(a: Any) -> Any:
+    """Of complex values their absolute ones."""
+    return np.abs(a) if a.dtype.kind == "c" else a
 
 
 def totals(a: Any, logs: bool) -> tuple[float, float] | None:

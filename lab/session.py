@@ -81,6 +81,7 @@ class Recording:
             observe.add(self._checker)
         self._watches = adapters.watches(self.recorder)
         for watch in self._watches:
+            watch.checker = self._checker
             watch.start()
         self._sampler = Sampler(self.recorder.trace, boundary)
         self._sampler.start()

@@ -155,18 +155,20 @@ def _findings(record: Record) -> str:
         rows.append(("error", message, remedy))
     for f in shown(record):
         rows.append((f.severity if f.severity in WORDS else "note", sentence(f), f.remedy))
-    if not rows:
+    checked = f"<p>{_prose(record.checked)}</p>" if record.checked else ""
+    if not rows and not checked:
         return (
             "<p>✓ No problems found.</p>"
             if record.ops or record.backward_ms
             else "<p>No operation ran in this cell.</p>"
         )
-    return "".join(
+    said = "".join(
         f'<p style="border-left:3px solid {TONES[severity]};padding-left:10px;margin:6px 0">'
         f"<b>{WORDS[severity]}</b> &nbsp; {_prose(message)}"
         f"{f'<br><small>{_prose(remedy)}</small>' if remedy else ''}</p>"
         for severity, message, remedy in rows
     )
+    return said + checked
 
 
 def _table(title: str, heads: list[str], rows: Iterable[list[str]], total: int, limit: int, words: set[int]) -> str:

@@ -7,6 +7,7 @@ PyTorch's saved tensors outlive their Python objects.
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 import weakref
@@ -20,6 +21,7 @@ from core import dtypes, modes, observe, source
 from core.device import kind
 
 from .. import kinds
+from . import torch_check
 from .names import ASKING, CUTS, SILENT, VIEWS, label
 
 _VIEW, _OP = SimpleNamespace(view=True), SimpleNamespace(view=False)
@@ -146,6 +148,7 @@ class Watch:
                  "complex128"}  # fmt: skip
         self._dtypes = {getattr(torch, n): getattr(dtypes, n) for n in known} | {torch.bool: dtypes.bool_}
         self._grad = torch.autograd.grad
+        self.checker: Any = None  # under --check
         self._mode = _mode(self)
         source.add_package(os.path.dirname(torch.__file__))
 
@@ -246,6 +249,9 @@ class Watch:
         if name == "detach_" and given:  # what is cut is known before, and what it was made by is forgotten after
             self._quietly(self.recorder.cut, observe.CutEvent("detach", given[0], given[0], self._place()))
             return function(*args, **keywords)
+        again = None
+        if self.checker is not None:
+            again = self._quietly(torch_check.of_library, self, function, args, keywords)
         start = perf_counter_ns()
         try:
             out = function(*args, **keywords)
@@ -258,6 +264,8 @@ class Watch:
             name += "_"
         stop = perf_counter_ns()
         self._tell(name, given, out, start, stop)
+        if self.checker is not None:
+            self._compare(name, given, out, again)
         listening = perf_counter_ns() - begin - (stop - start)
         self.recorder.around_ns += max(listening - (self.recorder.own_ns - own), 0)
         return out
@@ -302,6 +310,10 @@ class Watch:
         given = [self.shadow(t) for t in self._tensors((args, keywords))]
         for t in given:
             self._hook_leaf(t)
+        again = None
+        if self.checker is not None:
+            call = functools.partial(apply, cls)
+            again = self._quietly(torch_check.custom, self, cls.__name__, call, args, keywords)
         self._busy, start = True, perf_counter_ns()
         try:
             out = apply(cls, *args, **keywords)
@@ -311,7 +323,20 @@ class Watch:
         finally:
             self._busy = False
         self._tell(cls.__name__, given, out, start, perf_counter_ns(), f"{cls.__name__}.forward")
+        if again is not None:
+            self._compare(cls.__name__, given, out, again)
         return out
+
+    def _compare(self, name: str, given: list[Shadow], out: Any, again: torch_check.Custom | None) -> None:
+        """Under --check: compare what the user wrote with finite differences, and count what is PyTorch's own."""
+        made_by = next((t.grad_fn for t in self._tensors(out) if t.grad_fn is not None), None)
+        row = None if made_by is None else made_by.metadata.get(KEY)
+        if row is None:
+            return
+        if again is None:
+            self._quietly(torch_check.left_alone, self, name, given)
+        else:
+            self._quietly(again.compare, row)
 
     def _tell(self, name: str, given: list[Shadow], out: Any, start: int, stop: int, kernel: str = "") -> None:
         """Tell the recorder of one op, or of values that left the graph."""
@@ -425,12 +450,12 @@ class Watch:
 
     # -- tools ---------------------------------------------------------------------------------------------------------
 
-    def _quietly(self, ear: Any, *args: Any) -> None:
+    def _quietly(self, ear: Any, *args: Any) -> Any:
         """Call the recorder with this library's gradient mode, and not be told of what that does."""
         busy, self._busy = self._busy, True
         enabled, modes.state.enabled = modes.state.enabled, bool(self.torch.is_grad_enabled())
         try:
-            ear(*args)
+            return ear(*args)
         finally:
             self._busy, modes.state.enabled = busy, enabled
 
