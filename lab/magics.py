@@ -10,6 +10,7 @@ import re
 import shlex
 import sys
 from collections.abc import Callable
+from time import perf_counter_ns
 from typing import Any
 
 from IPython.core.error import UsageError
@@ -84,6 +85,7 @@ class LabMagics(Magics):
         self.flags: set[str] = set()
         self.asked = False
         self.depth = 0
+        self.raised_ns = 0  # when a traceback was drawn last
         self.lasts: dict[str, Record] = {}  # the last record of each cell
 
     # -- what the user calls -------------------------------------------------------------------------------------------
@@ -169,6 +171,15 @@ class LabMagics(Magics):
         elif self.auto == "count" and len(self.infos) == 1:
             self.counter = Counter(self.shell.user_ns)
 
+    def ended(self) -> None:
+        """Hook: the code of a cell has come to its end; what draws its plots follows."""
+        if self.recording is not None:
+            self.recording.ended_ns = perf_counter_ns()
+
+    def raising(self) -> None:
+        """Hook: a traceback is about to be drawn, which may take longer than the cell."""
+        self.raised_ns = perf_counter_ns()
+
     def after(self, result: Any) -> None:
         """Hook: a cell has run, well or not."""
         while self.infos and self.infos.pop() is not result.info:
@@ -230,6 +241,8 @@ class LabMagics(Magics):
         recording, flags, asked = self.recording, self.flags, self.asked
         assert recording is not None
         self.recording, self.asked, self.flags = None, False, set()
+        if result.error_in_exec is not None:
+            recording.ended_ns = self.raised_ns
         if result.execution_count is not None:
             recording.title = f"In [{result.execution_count}]"
         error = result.error_in_exec or result.error_before_exec
@@ -239,8 +252,8 @@ class LabMagics(Magics):
             return
         record = recording.stop(self.shell.user_ns, result.info.raw_cell, error_row(error, self.files), error)
         self.compared(result.info, record)
-        if error is not None:
-            record.wall_ms = 0.0  # in it IPython has drawn the traceback, which may take longer than the cell
+        if record.error is not None:
+            record.wall_ms = record.recording_ms = 0.0  # in it IPython has drawn the traceback, which may take longer than the cell
         if "--no-card" in flags or not (asked or record.ops or record.backward_ms):
             return
         plain = {"text/plain": widgets.text(record)}
@@ -280,6 +293,7 @@ def load(shell: Any) -> None:
     shell.input_transformers_cleanup.append(rewrite)
     shell.events.register("pre_run_cell", magics.before)
     shell.events.register("post_run_cell", magics.after)
+    shell.events.callbacks["post_execute"].insert(0, magics.ended)  # before what draws a cell's plots
     was = source.name_of_file
 
     def name_of_file(filename: str) -> str | None:
@@ -290,7 +304,7 @@ def load(shell: Any) -> None:
         return found[1].replace("In[", "In [") if found else was(filename)
 
     source.name_of_file = name_of_file
-    frames.install(shell)
+    frames.install(shell, magics.raising)
     shell._gradlab = (magics, was)
 
 
@@ -303,6 +317,7 @@ def unload(shell: Any) -> None:
     shell.input_transformers_cleanup.remove(rewrite)
     shell.events.unregister("pre_run_cell", magics.before)
     shell.events.unregister("post_run_cell", magics.after)
+    shell.events.unregister("post_execute", magics.ended)
     for kind in ("line", "cell"):
         for name in ("autograd", "tune"):
             shell.magics_manager.magics[kind].pop(name, None)

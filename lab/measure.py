@@ -176,13 +176,14 @@ def gradient(into: Gradient, a: Any) -> None:
     if not _in_c(a):
         a = np.ascontiguousarray(_sizes(a)).reshape(-1)
         a = a if a.dtype in _NATIVE else a.astype(np.float32)
-    low, high, mean, std, zeros, bad, _, bins = _figures(a)
+    low, high, mean, std, zeros, bad, nan, bins = _figures(a)
     count = max(n - bad, 0)
     if count == 0:
         low = high = mean = std = 0.0
     rms = math.sqrt(mean * mean + std * std)
     into.rms, into.norm, into.mean, into.std = rms, rms * math.sqrt(count), mean, std
-    into.max_abs, into.zeros, into.nonfinite = max(abs(low), abs(high)), zeros / n if n else 0.0, bad
+    into.max_abs, into.zeros = max(abs(low), abs(high)), zeros / n if n else 0.0
+    into.nonfinite, into.nan = bad, nan
     into.histogram = list(bins) if bins is not None and len(bins) == HISTOGRAM_BINS else histogram(a.reshape(-1))
 
 

@@ -48,6 +48,10 @@ def main(argv: list[str]) -> int:
     found = len(recording.record.findings)
     for path in filter(None, (options.report, options.trace)):
         recording.save(path) if path == options.report else recording.to_chrome_trace(path)
+        left = recording.record.runs_left
+        if path == options.trace and left:
+            kept = len(recording.record.runs)
+            print(f"lab: the timeline holds the first {kept:,} of {kept + left:,} runs", file=sys.stderr)
         told = f" ({found or 'no'} finding{'' if found == 1 else 's'})" if path == options.report else ""
         print(f"lab: wrote {path}{told}", file=sys.stderr)
     if not options.report:
@@ -73,7 +77,7 @@ def record_script(script: str, arguments: list[str]) -> tuple[Recording, int]:
         if isinstance(leave.code, str):
             print(leave.code, file=sys.stderr)
     except BaseException as raised:
-        status, error = 1, raised
+        status, error = 130 if isinstance(raised, KeyboardInterrupt) else 1, raised
         inner = raised.__traceback__.tb_next if raised.__traceback__ else None
         traceback.print_exception(type(raised), raised, inner)
     finally:

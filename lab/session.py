@@ -47,6 +47,7 @@ class Recording:
         self._outer: list[Recorder] = []
         self._watches: list[Any] = []
         self._sampler: Sampler | None = None
+        self.ended_ns = 0  # where that is known better than by when `stop` is called
         self._collecting: tuple[int, ...] = ()  # the garbage collector's thresholds before
 
     @property
@@ -85,6 +86,7 @@ class Recording:
             watch.start()
         self._sampler = Sampler(self.recorder.trace, boundary)
         self._sampler.start()
+        self.recorder.started_ns = self.recorder.trace.started_ns = perf_counter_ns()  # the cell's own clock
         return self.recorder
 
     def stop(
@@ -95,7 +97,7 @@ class Recording:
         recorder = self.recorder
         if recorder is None:
             raise RuntimeError("the recording has not begun")
-        recorder.trace.wall_ns = perf_counter_ns() - recorder.started_ns
+        recorder.trace.wall_ns = (self.ended_ns or perf_counter_ns()) - recorder.started_ns
         self.drop()
         if recorder.error is not None:
             for watch in self._watches:
@@ -104,6 +106,8 @@ class Recording:
                 f"the recorder failed: {type(recorder.error).__name__}: {recorder.error}"
             ) from recorder.error
         recorder.trace.error = error
+        if isinstance(raised, KeyboardInterrupt):
+            stopped.by_user(recorder.trace)
         collecting = gc.isenabled()
         gc.disable()  # many small rows and no cycles, beside a graph that takes a quarter of a second to look through
         try:

@@ -12,7 +12,7 @@ from .figures import shape_text
 from .graph import Chip, Graph, Item, View, badge
 from .record import OpRow, Record, kernel_names
 from .source import colours, lines_of
-from .still import NO_GRADIENT, PARTIAL, error_message, explained, shown
+from .still import NO_GRADIENT, PARTIAL, STOPPED, error_message, explained, shown
 
 NOT_REACHED = "backward did not come here"
 FLAGS = {"cut": 1, "nan": 2, "error": 4, "unreached": 8}
@@ -65,6 +65,8 @@ def payload(record: Record, graph: Graph) -> dict[str, Any]:
             "forward": figure(record.forward_ms),
             "backward": figure(record.backward_ms),
             "update": figure(record.update_ms),
+            "recording": figure(record.recording_ms),
+            "other": figure(record.other_ms),
             "wall": figure(record.wall_ms),
         },
         "checked": record.checked,
@@ -73,6 +75,7 @@ def payload(record: Record, graph: Graph) -> dict[str, Any]:
         "help": "Click a box for its kernel, times and values. Enter opens a group, Esc goes up, arrows move.",
         "beside": record.comparison and (record.comparison.before or "the last run"),
         "runs_left": len(known) - len(runs),
+        "runs_later": record.runs_left,
         "memory": memory
         and {
             "peak": memory.peak_bytes,
@@ -84,6 +87,7 @@ def payload(record: Record, graph: Graph) -> dict[str, Any]:
             "by": memory.peak_op,
         },
         "partial": PARTIAL,
+        "stopped": record.stopped and [record.stopped, STOPPED],
         "reached": NOT_REACHED,
         "unreached": NO_GRADIENT[0].upper() + NO_GRADIENT[1:] + ".",
         "failed": [i for i, op in enumerate(record.ops) if "error" in op.flags],

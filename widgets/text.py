@@ -3,7 +3,7 @@
 from .figures import count_text, number, plain, rate_text, shape_text, share, shorten, size_text, time_text
 from .record import Record, kernel_names
 from .source import lines_of
-from .still import NO_GRADIENT, WORDS, error_sentence, headline, sentence, shown
+from .still import NO_GRADIENT, STOPPED, WORDS, error_sentence, headline, sentence, shown
 
 FINDINGS = 8
 LINES = 12
@@ -23,7 +23,7 @@ def text(record: Record) -> str:
     >>> from widgets.record import LineRow, Record
     >>> lines = [LineRow(1, 0.25, 0, 3)]
     >>> print(text(Record(title="In [2]", source="y = x.exp()", forward_ms=0.25, wall_ms=0.5, lines=lines)))
-    In [2]: 0 ops · forward 250 µs · backward 0 ms · update 0 ms · wall 500 µs · cpu
+    In [2]: 0 ops · forward 250 µs · backward 0 ms · update 0 ms · other 250 µs · wall 500 µs · cpu
     No operation ran in this cell.
     <BLANKLINE>
     line  runs  forward  backward  source
@@ -46,6 +46,8 @@ def _findings(record: Record) -> list[str]:
     message, remedy = error_sentence(record)
     if message:
         out += [f"{WORDS['error']}: {plain(message, LONGEST)}", f"    {remedy}"]
+    if record.stopped:
+        out += [f"{WORDS['note']}: {plain(record.stopped, LONGEST)}", f"    {STOPPED}"]
     for f in shown(record)[:FINDINGS]:
         out.append(f"{WORDS.get(f.severity, WORDS['note'])}: {plain(sentence(f), LONGEST)}")
         if f.remedy:
