@@ -277,7 +277,7 @@ class LabMagics(Magics):
         if not cell:
             return
         last = self.lasts.pop(cell, None)
-        if last is not None and last.error is None and record.error is None:
+        if last is not None and not (last.error or record.error or last.stopped or record.stopped):
             record.comparison = compare(last, record)
         self.lasts[cell] = record
         if len(self.lasts) > LASTS:

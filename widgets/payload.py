@@ -73,6 +73,7 @@ def payload(record: Record, graph: Graph) -> dict[str, Any]:
         "machine": record.machine and vars(record.machine),
         "hint": "Point at a line for its times and its boxes in the graph.",
         "help": "Click a box for its kernel, times and values. Enter opens a group, Esc goes up, arrows move.",
+        "beside_note": record.comparison.note if record.comparison else "",
         "beside": record.comparison and (record.comparison.before or "the last run"),
         "runs_left": len(known) - len(runs),
         "runs_later": record.runs_left,

@@ -299,6 +299,8 @@ class Comparison:
     """The title of the earlier one."""
     after: str = ""
     changes: list[Change] = field(default_factory=list)
+    note: str = ""
+    """How long both took, where they are runs of the same code and that is no change."""
 
     def __str__(self) -> str:
         from .difference import text

@@ -1,5 +1,6 @@
 """The card's answer as plain text: the findings first, then the lines, the gradients and the kernels."""
 
+from .difference import NOTHING
 from .figures import count_text, number, plain, rate_text, shape_text, share, shorten, size_text, time_text
 from .record import Record, kernel_names
 from .source import lines_of
@@ -35,6 +36,8 @@ def text(record: Record) -> str:
         changes = count_text(len(compared.changes), "change")
         beside = shorten(plain(compared.before), 30) or "the last run"
         out.append(f"{changes} beside {beside}: print(lab.last().comparison)")
+    elif compared is not None:
+        out.append(f"{NOTHING} {compared.note}".rstrip())
     for part in (_lines(record), _memory(record), _gradients(record), _kernels(record)):
         if part:
             out += ["", *part]
