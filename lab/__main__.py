@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib
 import sys
 
+from .options import meant
+
 COMMANDS = {
     "doctor": "what this machine can do, and what to do about the rest",
     "bench": "measurements, as ratios",
@@ -22,7 +24,7 @@ def main(argv: list[str]) -> int:
         print(USAGE)
         return 0
     if not argv or argv[0] not in COMMANDS:
-        came = f"unknown command {argv[0]!r}" if argv else "a command is needed"
+        came = f"unknown command {argv[0]!r}{meant(argv[0], COMMANDS)}" if argv else "a command is needed"
         print(f"python -m lab: {came}\n\n{USAGE}", file=sys.stderr)
         return 2
     module = {"tune": "tuning"}.get(argv[0], argv[0])

@@ -23,6 +23,7 @@ from widgets import Record, compare
 
 from . import bridge, frames, peaks
 from .counting import Counter
+from .options import HELP, meant
 from .session import Recording, error_row
 
 FLAGS = {
@@ -30,18 +31,38 @@ FLAGS = {
     "--check": "compare the gradient of every op with finite differences",
     "--no-card": "record and show nothing; lab.last() has the record",
 }
+USAGE = f"""%%autograd [options], as the first line of a cell: its graph, gradients and timings, and what is wrong
+
+{chr(10).join(f"  {flag:10}  {what}" for flag, what in FLAGS.items())}
+  --help      this; the cell is not run
+
+%autograd on      a card under every cell
+%autograd count   one line under every cell
+%autograd off     neither; %autograd alone says which
+
+example:
+  %%autograd --check
+  loss = model(x).square().mean()
+  loss.backward()"""
 LASTS = 32  # cells whose last record is kept for comparison
 _publish: Callable[[dict[str, str]], None] = publish_display_data
 _TAKES_A_CELL = re.compile(r"%%(time|capture)\b")
+_EMPTY_TUNE = re.compile(r"%%tune(?![\w?])([^\n]*)\s*")
 _FIRST_LINE = re.compile(r"%%autograd(?![\w?])([^\n]*)")
 
 
 def rewrite(lines: list[str]) -> list[str]:
     """Input transformer: ``%%autograd ARGS`` becomes ``%autograd --cell ARGS``, the number of lines as it was.
 
+    A cell that asks for help is not run, and an empty ``%%tune``, which IPython refuses, gets its examples.
+
     >>> rewrite(["%%autograd --text\\n", "x = 1\\n"])
     ['%autograd --cell --text\\n', 'x = 1\\n']
     """
+    if lines and (found := _EMPTY_TUNE.fullmatch("".join(lines))):
+        return [f"get_ipython().run_cell_magic('tune', {found.group(1).strip()!r}, '\\n')\n", *["\n"] * (len(lines) - 1)]
+    if lines and (found := _FIRST_LINE.match(lines[0])) and set(HELP) & set(found.group(1).split()):
+        return ["%autograd --cell --help\n", *["\n"] * (len(lines) - 1)]
     if lines and (found := _FIRST_LINE.match(lines[0])):
         begin = f"%autograd --cell{found.group(1)}\n"
         if len(lines) > 1 and _TAKES_A_CELL.match(lines[1]):
@@ -65,7 +86,8 @@ def flags_of(line: str) -> set[str]:
     unknown = [word for word in words if word not in FLAGS and word != "--cell"]
     if unknown:
         kind = "flag" if unknown[0].startswith("-") else "argument"
-        raise UsageError(f"%%autograd: unknown {kind} {unknown[0]}; it takes {', '.join(FLAGS)}")
+        near = meant(unknown[0], FLAGS)
+        raise UsageError(f"%%autograd: unknown {kind} {unknown[0]}{near or ';'} it takes {', '.join(FLAGS)}")
     return set(words)
 
 
@@ -100,7 +122,9 @@ class LabMagics(Magics):
         ``%autograd off``    neither; ``%autograd`` alone says which
         """
         words = line.split()
-        if "--cell" in words:
+        if set(HELP) & set(words):
+            print(USAGE)
+        elif "--cell" in words:
             self.flags = flags_of(line)
             self.asked = True
             self.begin()
@@ -111,9 +135,10 @@ class LabMagics(Magics):
             if self.auto != "on" and not self.asked:
                 self.drop()
         else:
-            flags = ", ".join(FLAGS)
+            flags, near = ", ".join(FLAGS), meant(words[0], ("on", "count", "off"))
             raise UsageError(
-                f"%autograd: {line.strip()!r} is none of on, count and off; %%autograd, for one cell, takes {flags}"
+                f"%autograd: {line.strip()!r} is none of on, count and off{near or ';'} "
+                f"%%autograd, for one cell, takes {flags}"
             )
 
     @cell_magic("autograd")  # type: ignore[arg-type]

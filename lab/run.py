@@ -11,14 +11,17 @@ import types
 from pathlib import Path
 
 import widgets
+from widgets.text import findings
 
 from .export import FORMS
+from .options import Parser
 from .session import Recording, error_row
 
 
 def main(argv: list[str]) -> int:
     """Run a script under a recording; the exit status is the script's, 1 if it raised."""
-    parser = argparse.ArgumentParser(prog="python -m lab run", description=__doc__)
+    parser = Parser(prog="python -m lab run", description=__doc__, script=True,
+                    example="python -m lab run --report report.html train.py --epochs 3")  # fmt: skip
     parser.add_argument("--report", metavar="FILE", help=f"write the record there ({', '.join(FORMS)}); else as text")
     parser.add_argument("--trace", metavar="FILE", help="write the timeline for Perfetto there")
     parser.add_argument("script", help="a Python file")
@@ -54,6 +57,8 @@ def main(argv: list[str]) -> int:
             print(f"lab: the timeline holds the first {kept:,} of {kept + left:,} runs", file=sys.stderr)
         told = f" ({found or 'no'} finding{'' if found == 1 else 's'})" if path == options.report else ""
         print(f"lab: wrote {path}{told}", file=sys.stderr)
+    if options.report and (found or recording.record.error or recording.record.stopped):
+        print("\n".join(findings(recording.record)), file=sys.stderr)
     if not options.report:
         print(widgets.text(recording.record), file=sys.stderr)
     return status

@@ -30,7 +30,7 @@ def text(record: Record) -> str:
     line  runs  forward  backward  source
        1     3   250 µs      0 ms  y = x.exp()
     """
-    out = [plain(f"{record.title or 'autograd'}: {headline(record)}", LONGEST).rstrip(), *_findings(record)]
+    out = [plain(f"{record.title or 'autograd'}: {headline(record)}", LONGEST).rstrip(), *findings(record)]
     compared = record.comparison
     if compared is not None and compared.changes:
         changes = count_text(len(compared.changes), "change")
@@ -44,7 +44,8 @@ def text(record: Record) -> str:
     return "\n".join(line.rstrip() for line in out)
 
 
-def _findings(record: Record) -> list[str]:
+def findings(record: Record) -> list[str]:
+    """What is wrong, the gravest first: a line for each, and below it the remedy."""
     out = []
     message, remedy = error_sentence(record)
     if message:
