@@ -6,13 +6,9 @@ rec: ...`` and ``print(rec)``. On the command line ``python -m lab doctor``.
 
 from __future__ import annotations
 
-import sys
-import warnings
 from typing import Any
 
-if sys.argv[:2] == ["-m", "doctor"]:  # `python -m lab doctor`, which says it with the remedy
-    warnings.filterwarnings("ignore", "core runs on NumPy")
-
+from . import beginning as _beginning
 from .bar import progress
 from .report import compare
 from .session import Recording, last, record, recording

@@ -211,7 +211,7 @@ class Checker(observe.Observer):
             )
             return f"{said} Not checked: {left}." if left else said
         if left:
-            return f"– Nothing was checked: no gradient of this cell was compared with finite differences. Left out: {left}."
+            return f"– Nothing was checked: no gradient was compared with finite differences. Left out: {left}."
         return "– Nothing was checked: no op of this cell has a gradient."
 
     def _left(self) -> str:
@@ -235,14 +235,14 @@ class Checker(observe.Observer):
 @contextmanager
 def unnoticed() -> Iterator[None]:
     """Run the user's own code once more: it draws the numbers that it will draw again, and is not heard twice."""
-    states = core_random.get_rng_state(), np.random.get_state(), random.getstate()
+    states = core_random.get_rng_state(), np.random.get_state(), random.getstate()  # noqa: NPY002 - the user's
     try:
         with warnings.catch_warnings(), redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
             warnings.simplefilter("ignore")
             yield
     finally:
         core_random.set_rng_state(states[0])
-        np.random.set_state(states[1])
+        np.random.set_state(states[1])  # noqa: NPY002
         random.setstate(states[2])
 
 

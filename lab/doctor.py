@@ -12,6 +12,9 @@ from dataclasses import asdict, dataclass
 from importlib import metadata
 from typing import Any
 
+from core import neighbours
+
+from .diagnose.found import capital
 from .options import Parser
 
 
@@ -89,8 +92,9 @@ def _kernel_package() -> Check:
             "triton_kernels", "missing", f"{type(error).__name__}: {error}", "Install again: pip install -e '.[lab]'"
         )
     if getattr(package, "DISTRIBUTION", "") != "gradlab":
-        return Check("triton_kernels", "missing", f"another package of this name is imported: {package.__file__}",
-                     "Uninstall it (pip uninstall triton_kernels) or put gradlab first on the path.")  # fmt: skip
+        said, _, remedy = neighbours.hidden("triton_kernels").partition(" Remedy: ")
+        return Check("triton_kernels", "missing", said or f"another package of this name: {package.__file__}",
+                     capital(remedy) or "Uninstall it: pip uninstall triton_kernels.")  # fmt: skip
     return Check("triton_kernels", "ok", "ours")
 
 

@@ -330,7 +330,6 @@ def _runs(trace: Trace, record: Record, numbers: dict[Ref, int]) -> None:
         if number is not None:
             record.runs.append(Run(number, (start - trace.started_ns) / 1e6, took / 1e6, phase))
 
-
     # an op that failed, or that was not begun, has a count and no run
     ran = sum(row.count - bool(row.error) + row.reached for row in trace.rows if not row.cut)
     if len(trace.events) >= EVENTS:

@@ -18,7 +18,7 @@ from IPython.core.magic import Magics, cell_magic, line_cell_magic, line_magic, 
 from IPython.display import publish_display_data
 
 import widgets
-from core import source
+from core import neighbours, source
 from widgets import Record, compare
 
 from . import bridge, frames, peaks
@@ -60,7 +60,10 @@ def rewrite(lines: list[str]) -> list[str]:
     ['%autograd --cell --text\\n', 'x = 1\\n']
     """
     if lines and (found := _EMPTY_TUNE.fullmatch("".join(lines))):
-        return [f"get_ipython().run_cell_magic('tune', {found.group(1).strip()!r}, '\\n')\n", *["\n"] * (len(lines) - 1)]
+        return [
+            f"get_ipython().run_cell_magic('tune', {found.group(1).strip()!r}, '\\n')\n",
+            *["\n"] * (len(lines) - 1),
+        ]
     if lines and (found := _FIRST_LINE.match(lines[0])) and set(HELP) & set(found.group(1).split()):
         return ["%autograd --cell --help\n", *["\n"] * (len(lines) - 1)]
     if lines and (found := _FIRST_LINE.match(lines[0])):
@@ -177,6 +180,7 @@ class LabMagics(Magics):
         their names (or ``--args "n=x.size"``), ``reference`` (or ``--reference NAME``) says what it should compute,
         and the function is there to be called from then on. ``%%tune`` on an empty cell shows examples of both.
         """
+        neighbours.check("triton_kernels")
         from . import tuning  # not needed by who does not tune
 
         if cell is not None:
@@ -278,7 +282,9 @@ class LabMagics(Magics):
         record = recording.stop(self.shell.user_ns, result.info.raw_cell, error_row(error, self.files), error)
         self.compared(result.info, record)
         if record.error is not None:
-            record.wall_ms = record.recording_ms = 0.0  # in it IPython has drawn the traceback, which may take longer than the cell
+            record.wall_ms = record.recording_ms = (
+                0.0  # in it IPython has drawn the traceback, which may take longer than the cell
+            )
         if "--no-card" in flags or not (asked or record.ops or record.backward_ms):
             return
         plain = {"text/plain": widgets.text(record)}

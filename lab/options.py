@@ -11,7 +11,7 @@ HELP = ("-h", "--help")
 
 
 def meant(word: str, known: Iterable[str]) -> str:
-    """"; did you mean ...?", where something known is near a word, or nothing.
+    """ "; did you mean ...?", where something known is near a word, or nothing.
 
     >>> meant("--chek", ["--text", "--check"]), meant("--zzz", ["--text"])
     ('; did you mean --check?', '')
@@ -27,11 +27,12 @@ class Parser(argparse.ArgumentParser):
     """
 
     def __init__(self, *args: Any, example: str = "", script: bool = False, **kwargs: Any) -> None:
-        super().__init__(*args, epilog=f"example:\n  {example}" if example else None,
-                         formatter_class=argparse.RawDescriptionHelpFormatter, **kwargs)  # fmt: skip
+        super().__init__(*args, **kwargs)
+        self.epilog = f"example:\n  {example}" if example else None
+        self.formatter_class = argparse.RawDescriptionHelpFormatter
         self._script = script
 
-    def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[argparse.Namespace, list[str]]:
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:  # type: ignore[override]
         """As argparse; the error of an unknown option comes first, before what else is amiss because of it."""
         if args is not None:
             self._look_at(list(args))

@@ -11,7 +11,6 @@ from types import CodeType, FrameType, TracebackType
 from typing import Any
 
 from core.source import is_ours
-
 from widgets.figures import count_text
 
 from .fold import OURS
@@ -24,7 +23,7 @@ PASSING = {"__call__", "forward", "function", "wrapper", "inner"}
 
 
 def by_user(trace: Trace) -> None:
-    """Note that the cell was stopped: where, and after how much. From two steps on it is looked at as one that ended."""
+    """Note that the cell was stopped, where and after how much. From two steps on it is looked at as one that ended."""
     line = trace.error.line if trace.error is not None else None
     at = f" at line {line}" if line else ""
     steps, ops = trace.steps.count, sum(row.count for row in trace.rows if not row.cut)

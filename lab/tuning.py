@@ -56,7 +56,9 @@ def parser(prog: str = "%tune", kernel: bool = True) -> argparse.ArgumentParser:
     example = f"{prog} core_softmax 4096x1024 float32 --budget 30s"
     if not kernel:
         about = "%%tune tunes the Triton kernel, or the C function, that its cell defines beside a reference."
-        made = _Parser(prog="%%tune", description=about, example="%%tune --budget 30s   (alone: whole cells to begin with)")
+        made = _Parser(
+            prog="%%tune", description=about, example="%%tune --budget 30s   (alone: whole cells to begin with)"
+        )
         made.set_defaults(kernel="", shape="", dtype="")
         made.add_argument("--language", choices=("python", "c"), help="of the cell, where it is not plain")
         made.add_argument("--args", default="", help="of a C function, where its parameters' names are no variables")

@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from itertools import count
@@ -88,7 +89,7 @@ def payload(record: Record, graph: Graph) -> dict[str, Any]:
             "by": memory.peak_op,
         },
         "partial": PARTIAL,
-        "stopped": record.stopped and [record.stopped, STOPPED],
+        "stopped": record.stopped and [record.stopped, STOPPED, _line_of(record.stopped)],
         "reached": NOT_REACHED,
         "unreached": NO_GRADIENT[0].upper() + NO_GRADIENT[1:] + ".",
         "failed": [i for i, op in enumerate(record.ops) if "error" in op.flags],
@@ -124,6 +125,18 @@ def payload(record: Record, graph: Graph) -> dict[str, Any]:
         "branches": graph.told,
         "strings": list(strings.number),
     }
+
+
+def _line_of(sentence: str) -> int | None:
+    """The line that a sentence names.
+
+    Examples
+    --------
+    >>> _line_of("Stopped by you at line 7 after 3 steps."), _line_of("Stopped by you after 1 op.")
+    (7, None)
+    """
+    found = re.search(r"\bline (\d+)", sentence)
+    return int(found[1]) if found else None
 
 
 def figure(value: float | None, digits: int = 4) -> float | str | None:

@@ -167,7 +167,7 @@ def test_a_function_that_draws_numbers_draws_the_same_and_prints_once(capsys: An
         @staticmethod
         def forward(ctx: Any, x: Any) -> Any:
             print("forward")
-            ctx.mask = core.rand(x.shape) * random.random() * float(np.random.rand())
+            ctx.mask = core.rand(x.shape) * random.random() * float(np.random.rand())  # noqa: NPY002
             return x * ctx.mask
 
         @staticmethod
@@ -177,12 +177,12 @@ def test_a_function_that_draws_numbers_draws_the_same_and_prints_once(capsys: An
     def run(check: bool) -> list[float]:
         core.manual_seed(3)
         random.seed(3)
-        np.random.seed(3)
+        np.random.seed(3)  # noqa: NPY002
         x = core.ones(5, requires_grad=True)
         with lab.recording(check=check) as rec:
             y = Noisy.apply(x).sum()
         assert rec.record.findings == []
-        return [y.item(), core.rand(1).item(), random.random(), float(np.random.rand())]
+        return [y.item(), core.rand(1).item(), random.random(), float(np.random.rand())]  # noqa: NPY002
 
     assert run(True) == run(False)
     assert capsys.readouterr().out == "forward\n" * 2

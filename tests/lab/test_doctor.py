@@ -29,7 +29,9 @@ def test_what_is_missing_is_said_once(without_c: dict[str, str]) -> None:
     assert said.count("core runs on NumPy") == 1
     assert said.count("C compiler") == 1
     assert all(said.count(f"pip install {what}") <= 1 for what in ("'gradlab[gpu]'", "triton"))
-    ran = subprocess.run([sys.executable, "-m", "lab", "doctor", "--json"], env=without_c, capture_output=True, text=True)
+    ran = subprocess.run(
+        [sys.executable, "-m", "lab", "doctor", "--json"], env=without_c, capture_output=True, text=True
+    )
     kernels = next(check for check in json.loads(ran.stdout) if check["name"] == "C kernels")
     assert kernels["state"] == "missing"
     assert kernels["found"] == "core runs on NumPy: the C extension is not built"

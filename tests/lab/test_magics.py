@@ -370,6 +370,9 @@ def test_a_cell_that_is_stopped_did_not_fail(run: Run) -> None:
     assert "wall" in card
     html = widgets.html(record)
     assert "Stopped by you at line 9" in html.split("<script")[0]
+    assert '"stopped":["Stopped by you at line 9 after 3 steps.",' in html
+    run(STOP.replace("range(10)", "range(1000)").replace("k == 2", "k == 40"))
+    assert "×1,000" not in widgets.html(lab.last())  # what the loop would have been
 
 
 def test_an_op_in_which_the_cell_is_stopped_did_not_fail(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

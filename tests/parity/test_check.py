@@ -1,4 +1,4 @@
-"""`--check` in a cell of PyTorch: custom gradients are compared, PyTorch's own counted, and nothing of the cell changes."""
+"""`--check` in a cell of PyTorch: custom gradients are compared, PyTorch's own counted, nothing of the cell changes."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ const problems = findings.map(f => problem(WORD[f.severity] ? f.severity : 'note
   tab(1); pin(choice(f.ops, f.line, f.parameters));
   const r = gradientRows.find(r => pinned.names.has(r[0].name)); if (r) nearest(panels[1].firstChild, r[1]);
 })));
-if (D.stopped) list.append(problem('note', D.stopped[0], +(/line (\d+)/.exec(D.stopped[0]) || [])[1], D.stopped[1], e => reveal([], +e.target.textContent.slice(5))));
+if (D.stopped) list.append(problem('note', D.stopped[0], D.stopped[2], D.stopped[1], () => reveal([], D.stopped[2])));
 list.append(...problems.slice(0, 5));
 if (problems[5]) list.append(h('li', {class: 'none'}, button(`and ${problems.length - 5} more`, e => e.target.parentElement.replaceWith(...problems.slice(5)))));
 if (D.checked) list.append(h('li', {class: 'none'}, D.checked));
