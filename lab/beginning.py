@@ -1,4 +1,4 @@
-"""What comes before all else of `lab`: whether the packages that it needs are ours, and who warns of what is missing."""
+"""What comes before all else of `lab`: whether what it needs is ours, and who warns of what is missing."""
 
 from __future__ import annotations
 
