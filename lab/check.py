@@ -91,10 +91,9 @@ class Checker(observe.Observer):
     def check(self, op: str, row: Row, make: Callable[[], Rerun]) -> None:
         """Run an op again and compare; an error of that is a reason why it was not checked."""
         start = perf_counter_ns()
-        observers, observe.observers = observe.observers, ()
         enabled, modes.state.enabled = modes.state.enabled, True
         try:
-            with np.errstate(all="ignore"):
+            with observe.muted(), np.errstate(all="ignore"):
                 off = self._compare(make())
             if off is None:
                 self.checked += 1
@@ -106,8 +105,13 @@ class Checker(observe.Observer):
             said = (str(error).splitlines() or [""])[0]
             self.left[op, f"run again in float64 it raised {type(error).__name__}: {said}"] += 1
         finally:
-            observe.observers, modes.state.enabled = observers, enabled
+            modes.state.enabled = enabled
             self.recorder.own_ns += perf_counter_ns() - start
+
+    def failed(self, error: Exception) -> None:
+        """The check itself failed: what came after is not checked."""
+        said = (str(error).splitlines() or [""])[0]
+        self.left["what came later", f"{type(error).__name__}: {said}"] += 1
 
     def _compare(self, rerun: Rerun) -> tuple[int, float, float] | None:
         """(input, what backward says, what finite differences say) where they differ. *Raises*: Unchecked."""
