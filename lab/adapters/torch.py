@@ -7,6 +7,7 @@ PyTorch's saved tensors outlive their Python objects.
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 import weakref
@@ -23,6 +24,7 @@ from core import dtypes, modes, observe, source
 from core.device import kind
 
 from .. import kinds
+from . import torch_check
 from .names import ASKING, CUTS, SILENT, VIEWS, label
 
 _VIEW, _OP = SimpleNamespace(view=True), SimpleNamespace(view=False)
@@ -233,6 +235,7 @@ class Watch:
                  "complex128"}  # fmt: skip
         self._dtypes = {getattr(torch, n): getattr(dtypes, n) for n in known} | {torch.bool: dtypes.bool_}
         self._grad = torch.autograd.grad
+        self.checker: Any = None  # under --check
         self._mode = _mode(self)
         self._hooks = self._global_hooks()
         self._patches = self._all_patches()
@@ -526,6 +529,9 @@ class Watch:
         call = self.safely(self._heard, function, args, keywords)
         if call is None:
             return function(*args, **keywords)
+        again = None
+        if self.checker is not None and not call.waits:
+            again = self.safely(self._quietly, torch_check.of_library, self, function, args, keywords)
         backward = call.name == "backward"
         busy, before = self._busy, modes.state.phase
         if backward:
@@ -549,6 +555,8 @@ class Watch:
                 self._busy = busy
         call.stop = perf_counter_ns()
         self.safely(self._ran, call, out)
+        if self.checker is not None and not call.waits and not backward:
+            self.safely(self._compare, call.name, call.given, out, again)
         return out
 
     def _listens(self) -> bool:
@@ -634,6 +642,10 @@ class Watch:
         if not self.safely(self._listens) or str(cls.__module__).partition(".")[0] == "torch":
             return apply(cls, *args, **keywords)
         given = self.safely(self._given, args, keywords) or []
+        again = None
+        if self.checker is not None:
+            call = functools.partial(apply, cls)
+            again = self.safely(self._quietly, torch_check.custom, self, cls.__name__, call, args, keywords)
         busy, self._busy, start = self._busy, True, perf_counter_ns()
         try:
             out = apply(cls, *args, **keywords)
@@ -643,10 +655,23 @@ class Watch:
         finally:
             self._busy = busy
         self.safely(self._tell, cls.__name__, given, out, start, perf_counter_ns(), f"{cls.__name__}.forward")
+        if again is not None:
+            self.safely(self._compare, cls.__name__, given, out, again)
         return out
 
     def _custom_failed(self, cls: Any, given: list[Shadow], error: Exception) -> None:
         self._quietly(self.recorder.op_failed, cls.__name__, tuple(given), self._place(), error)
+
+    def _compare(self, name: str, given: list[Shadow], out: Any, again: torch_check.Custom | None) -> None:
+        """Under --check: compare what the user wrote with finite differences, and count what is PyTorch's own."""
+        node = next((n for t in self._tensors(out) if (n := self.made_by(t)) is not None), None)
+        row = None if node is None else node.metadata.get(KEY)
+        if row is None:
+            return
+        if again is None:
+            self._quietly(torch_check.left_alone, self, name, given)
+        else:
+            self._quietly(again.compare, row)
 
     def _given(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> list[Shadow]:
         given = [self.shadow(t) for t in self._tensors((args, keywords))]
@@ -767,7 +792,7 @@ class Watch:
                 self.recorder.failed(error)
             return None
 
-    def _quietly(self, ear: Any, *args: Any) -> None:
+    def _quietly(self, ear: Any, *args: Any) -> Any:
         """Call the recorder with this library's gradient mode, and not be told of what that does."""
         recorder = self.recorder
         busy, thread = self._busy, recorder.thread
@@ -775,7 +800,7 @@ class Watch:
         try:
             self._busy, recorder.thread = True, get_ident() if self._backwards else thread
             modes.state.enabled = bool(self.torch.is_grad_enabled())
-            ear(*args)
+            return ear(*args)
         finally:
             self._busy, modes.state.enabled, recorder.thread = busy, enabled, thread
 
