@@ -1,0 +1,27 @@
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+torch.manual_seed(0)
+lstm, gru = nn.LSTM(3, 5, 2, batch_first=True), nn.GRU(3, 4, bidirectional=True)
+out, (h, c) = lstm(torch.randn(2, 6, 3))
+packed = nn.utils.rnn.pack_padded_sequence(torch.randn(2, 6, 3), [6, 4], batch_first=True)
+unpacked, lengths = nn.utils.rnn.pad_packed_sequence(lstm(packed)[0], batch_first=True)
+both, last = gru(torch.randn(6, 2, 3))
+attention = nn.MultiheadAttention(8, 2, batch_first=True)
+q = torch.randn(2, 5, 8)
+attended, weights = attention(q, q, q)
+layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+encoded = layer(q)
+conv = nn.Sequential(nn.Conv2d(1, 4, 3, padding=1), nn.BatchNorm2d(4), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten())
+features = conv(torch.randn(2, 1, 8, 8))
+up = nn.ConvTranspose2d(4, 2, 2, 2)(features.reshape(2, 4, 4, 4))
+emb = nn.Embedding(10, 4, padding_idx=0)(torch.tensor([[1, 0, 3]]))
+bag = nn.EmbeddingBag(10, 4)(torch.tensor([1, 2, 3, 4]), torch.tensor([0, 2]))
+parts = nn.ModuleDict({"a": nn.Linear(2, 2), "b": nn.Identity()})
+lists = nn.ParameterList([torch.ones(2), torch.zeros(3)])
+loss = out.sum() + both.sum() + attended.sum() + encoded.sum() + features.sum() + up.sum() + emb.sum() + bag.sum()
+loss.backward()
+spectral = nn.utils.parametrizations.weight_norm(nn.Linear(3, 3))
+print(spectral(torch.ones(1, 3)), loss, lengths, parts, lists)
+print([n for n, _ in lstm.named_parameters()], sum(p.numel() for p in attention.parameters()))

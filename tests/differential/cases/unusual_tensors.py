@@ -1,0 +1,20 @@
+# packages: torch
+import torch
+
+torch.manual_seed(0)
+s = torch.sparse_coo_tensor([[0, 1], [1, 0]], [1.0, 2.0], (2, 2), requires_grad=True)
+torch.sparse.mm(s, torch.ones(2, 2)).sum().backward()
+print(s.grad.coalesce())
+q = torch.quantize_per_tensor(torch.randn(3), 0.1, 0, torch.qint8)
+print(q.dequantize())
+n = torch.nested.nested_tensor([torch.ones(2), torch.ones(3)], requires_grad=True)
+print([t.shape for t in (n * 2).unbind()])
+c = torch.tensor([1 + 1j], requires_grad=True)
+(c * c.conj()).real.sum().backward()
+e = torch.zeros(0, 3, requires_grad=True)
+e.sum().backward()
+f = torch.ones(2, 2).to_sparse_csr() @ torch.ones(2)
+z = torch.empty(3, dtype=torch.float8_e4m3fn).fill_(1.0)
+x = torch.ones(2, 2).expand(3, 2, 2)
+u = torch.ones(4, dtype=torch.uint16)
+print(c.grad, e.grad.shape, f, z.dtype, x.stride(), u, torch.ones(2, names=("a",)).names)
