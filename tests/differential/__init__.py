@@ -6,6 +6,6 @@ this package on core; ``--torch`` runs them on PyTorch; ``--programs FOLDER`` ru
 A run happens in a process of its own, in an empty folder, with fixed seeds and one thread. What can be seen of it from
 outside is an observation: output, displays, the exception and the user's frames in it, random states, the values of the
 names left behind, the files written, and what else of the process a cell could change. `compare` tells how a recorded
-run's observation differs from a plain one's. Every program runs plainly twice: what differs between those two is not
-determined by the program and is left out of the comparison, and said.
+run's observation differs from a plain one's. Where it differs the program runs plainly once more: what differs between
+the two plain runs is not determined by the program, is left out of the comparison, and said.
 """

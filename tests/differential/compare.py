@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from typing import Any
 
+UNSEEN = "no observation"
 LEFT_OUT = {"ops"}
-_NUMBER = re.compile(r"\d+(\.\d+)?(e[+-]?\d+)?")
+_NUMBER = re.compile(r"\d+(\.\d+)?(e[+-]?\d+)?( ?([nmuμµ]?s|min|h)\b)?")
 
 
 def flat(observation: Any, path: str = "") -> dict[str, Any]:
@@ -37,6 +38,9 @@ def differences(plain: dict[str, Any], recorded: dict[str, Any], loose: set[str]
     """What a recorded run shows that a plain one does not, or otherwise; paths in `loose` are only matched in form."""
     if "harness" in plain or "harness" in recorded:
         return [f"the harness failed: {plain.get('harness')} / {recorded.get('harness')}"]
+    for told in (plain, recorded):
+        if str(told.get("status", "")).startswith(UNSEEN):
+            return [f"{told['status']}: {told['stderr']}"]
     one, two = flat(plain), flat(recorded)
     found = []
     for path in sorted(one.keys() | two.keys()):
@@ -51,5 +55,5 @@ def differences(plain: dict[str, Any], recorded: dict[str, Any], loose: set[str]
 
 
 def _form(text: Any) -> str:
-    """A line with its numbers taken out."""
+    """A line with its numbers taken out, and their units of time."""
     return _NUMBER.sub("#", str(text))

@@ -22,7 +22,8 @@ import numpy as np
 
 DEPTH, MANY = 5, 200
 # whose objects hold numbers of files, processes and threads
-OPAQUE = {"multiprocessing", "threading", "asyncio", "concurrent", "logging", "_thread", "subprocess", "_asyncio"}
+OPAQUE = {"multiprocessing", "threading", "asyncio", "concurrent", "logging", "_thread", "subprocess", "_asyncio",
+          "matplotlib", "mpl_toolkits"}
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{6,}")
 
 
@@ -59,7 +60,7 @@ def digest(data: bytes) -> str:
 
 def is_tensor(value: Any) -> bool:
     """Whether it is a tensor, of core or of PyTorch."""
-    return hasattr(value, "requires_grad") and hasattr(value, "detach") and hasattr(value, "is_leaf")
+    return all(hasattr(type(value), name) for name in ("requires_grad", "detach", "is_leaf"))
 
 
 def tensor(t: Any) -> dict[str, Any]:

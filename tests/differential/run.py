@@ -87,12 +87,14 @@ def _files(script: Path) -> set[str]:
 def _cells(task: dict[str, Any], script: Path, space: dict[str, Any]) -> dict[str, Any]:
     """The cells of a notebook, under ``%%autograd`` where recorded."""
     from IPython.core.interactiveshell import InteractiveShell
+    from traitlets.config import Config
 
     from .shell import displays
 
-    shell = InteractiveShell(user_ns={**space, "__file__": str(script)})
+    config = Config()
+    config.HistoryManager.enabled = False
+    shell = InteractiveShell(config=config, user_ns={**space, "__file__": str(script)})
     InteractiveShell._instance = shell
-    shell.history_manager.enabled = False
     shell.showtraceback = lambda *args, **kwargs: None  # the exception is compared itself, with the user's frames
     shown = displays(shell)
     cards: list[Any] = []
@@ -101,13 +103,14 @@ def _cells(task: dict[str, Any], script: Path, space: dict[str, Any]) -> dict[st
 
         lab.magics._publish = cards.append
         shell.run_line_magic("load_ext", "lab")
-    errors = []
+    errors, ops = [], 0
     for text in task["cells"]:
         result = shell.run_cell(f"{MARK if task['recorded'] else PLAIN}\n{text}")
+        ops += _ops() if task["recorded"] else 0
         errors.append(_error(result.error_before_exec or result.error_in_exec, _files(script)))
     told: dict[str, Any] = {"errors": errors, "displays": shown, "space": dict(shell.user_ns)}
     if task["recorded"]:
-        told["ops"] = _ops()
+        told["ops"] = ops
     return told
 
 
@@ -185,10 +188,10 @@ def _links(error: BaseException) -> list[Any]:
 
 
 def _ops() -> int:
-    """How many ops the last record counts, -1 if there is none."""
+    """How many ops the record made last counts; it is taken away."""
     from lab.session import _last
 
-    return sum(row.count for row in _last[0].ops) if _last else -1
+    return sum(row.count for row in _last.pop().ops) if _last else 0
 
 
 def write(task: dict[str, Any], folder: Path, out: Path, into: Path) -> None:

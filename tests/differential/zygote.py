@@ -18,6 +18,7 @@ from pathlib import Path
 def main(argv: list[str]) -> None:
     """``zygote PACKAGE plain|recorded``."""
     package, kind = argv
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job inherits it ignored
     importlib.import_module(package)
     if package == "torch":
         importlib.import_module("torch").set_num_threads(1)
