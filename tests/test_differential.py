@@ -30,7 +30,9 @@ def test_a_case_does_not_notice(harness: Harness, program: programs.Program) -> 
 
 @pytest.mark.parametrize("name", SOME)
 def test_a_program_does_not_notice(harness: Harness, name: str) -> None:
-    (program,) = [p for p in [*programs.own("core"), *programs.notebooks(), *programs.lab_cells("core")] if p.name == name]
+    (program,) = [
+        p for p in [*programs.own("core"), *programs.notebooks(), *programs.lab_cells("core")] if p.name == name
+    ]
     for verdict in harness.verdicts(program):
         assert not verdict.found, str(verdict)
         assert verdict.ops > 0
@@ -70,4 +72,6 @@ def test_lines_of_another_form_differ_though_plain_runs_do_too() -> None:
     plain, other = {"stdout": ["took 1.5 s"]}, {"stdout": ["took 1.7 s"]}
     loose = compare.unsteady(plain, other)
     assert compare.differences(plain, {"stdout": ["took 9 s"]}, loose) == []
-    assert compare.differences(plain, {"stdout": ["failed"]}, loose) == ["stdout/0: plain 'took 1.5 s', recorded 'failed'"]
+    assert compare.differences(plain, {"stdout": ["failed"]}, loose) == [
+        "stdout/0: plain 'took 1.5 s', recorded 'failed'"
+    ]

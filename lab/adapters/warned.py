@@ -1,7 +1,7 @@
 """Warnings keep their line: one that would be told of the adapter's own code is told of the caller's.
 
-Python tells a warning of a frame a number of frames up the stack, and remembers in that frame's module that it was told.
-Our frames stand in between: PyTorch's warnings would all be of one line of the adapter, and told once for all lines.
+Python tells a warning of a frame that is a number of frames up the stack, and remembers in that frame's module that it
+was told. Our frames stand in between: PyTorch's warnings would all be of one line of the adapter, and be told once.
 """
 
 from __future__ import annotations

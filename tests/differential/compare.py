@@ -34,7 +34,9 @@ def unsteady(first: dict[str, Any], second: dict[str, Any]) -> set[str]:
     return {path for path in one.keys() | two.keys() if one.get(path) != two.get(path)}
 
 
-def differences(plain: dict[str, Any], recorded: dict[str, Any], loose: set[str], parts: tuple[str, ...] = ()) -> list[str]:
+def differences(
+    plain: dict[str, Any], recorded: dict[str, Any], loose: set[str], parts: tuple[str, ...] = ()
+) -> list[str]:
     """What a recorded run shows that a plain one does not, or otherwise; paths in `loose` are only matched in form."""
     if "harness" in plain or "harness" in recorded:
         return [f"the harness failed: {plain.get('harness')} / {recorded.get('harness')}"]

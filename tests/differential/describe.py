@@ -14,7 +14,7 @@ import sys
 import threading
 import types
 import warnings
-from collections import OrderedDict, deque
+from collections import deque
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +22,18 @@ import numpy as np
 
 DEPTH, MANY = 5, 200
 # whose objects hold numbers of files, processes and threads
-OPAQUE = {"multiprocessing", "threading", "asyncio", "concurrent", "logging", "_thread", "subprocess", "_asyncio",
-          "matplotlib", "mpl_toolkits"}
+OPAQUE = {
+    "multiprocessing",
+    "threading",
+    "asyncio",
+    "concurrent",
+    "logging",
+    "_thread",
+    "subprocess",
+    "_asyncio",
+    "matplotlib",
+    "mpl_toolkits",
+}
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{6,}")
 
 
@@ -149,14 +159,20 @@ def left(space: dict[str, Any], before: set[str]) -> tuple[dict[str, Any], dict[
             continue
         values[name] = attempt(lambda v=v: value(v))
         if is_tensor(v) or hasattr(v, "state_dict"):
-            copies[name] = [attempt(lambda v=v: len(pickle.dumps(v))), attempt(lambda v=v: type(copy.deepcopy(v)).__name__)]
+            copies[name] = [
+                attempt(lambda v=v: len(pickle.dumps(v))),
+                attempt(lambda v=v: type(copy.deepcopy(v)).__name__),
+            ]
     return values, copies
 
 
 def randomness() -> dict[str, Any]:
     """The state of every source of random numbers."""
-    told = {"python": digest(repr(random.getstate()).encode()),
-            "numpy": digest(repr([np.asarray(part).tolist() for part in np.random.get_state()]).encode())}  # fmt: skip
+    legacy = np.random.get_state()  # noqa: NPY002 - programs use it
+    told = {
+        "python": digest(repr(random.getstate()).encode()),
+        "numpy": digest(repr([np.asarray(part).tolist() for part in legacy]).encode()),
+    }
     for name in ("core", "torch"):
         library = sys.modules.get(name)
         if library is not None:
@@ -173,7 +189,7 @@ def process() -> dict[str, Any]:
         "hooks": [getattr(hook, "__name__", "?") for hook in (sys.excepthook, sys.unraisablehook, sys.displayhook)],
         "recursion": sys.getrecursionlimit(),
         "switch": sys.getswitchinterval(),
-        "threads": sorted(type(t).__name__ for t in threading.enumerate()),
+        "threads": sorted(t.name for t in threading.enumerate() if _of_the_lab(t)),
         "filters": [plain(repr(entry)) for entry in warnings.filters],
         "argv": [plain(part) for part in sys.argv],
         "folder": plain(os.getcwd()),
@@ -186,13 +202,18 @@ def process() -> dict[str, Any]:
             told[name] = [library.is_grad_enabled(), str(library.get_default_dtype())]
     torch = sys.modules.get("torch")
     if torch is not None and hasattr(torch, "overrides"):
-        module = sys.modules["torch.nn.modules.module"]
-        told["torch hooks"] = [len(getattr(module, name)) for name in sorted(vars(module)) if name.startswith("_global_")
-                               and isinstance(getattr(module, name), dict | OrderedDict)]  # fmt: skip
+        module = vars(sys.modules["torch.nn.modules.module"])
+        hooks = [name for name in sorted(module) if name.startswith("_global_") and isinstance(module[name], dict)]
+        told["torch hooks"] = {name: len(module[name]) for name in hooks}
         told["torch modes"] = len(torch.overrides._get_current_function_mode_stack())
         function, parameter = torch.autograd.Function, torch.nn.Parameter
         told["torch classes"] = [function.apply.__func__.__module__, parameter.__new__.__module__]
     return told
+
+
+def _of_the_lab(thread: threading.Thread) -> bool:
+    modules = type(thread).__module__, getattr(getattr(thread, "_target", None), "__module__", None)
+    return any((name or "").partition(".")[0] in ("lab", "widgets") for name in modules)
 
 
 def files(folder: Path) -> dict[str, str]:

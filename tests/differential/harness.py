@@ -162,8 +162,8 @@ class Harness:
     def summary(self) -> str:
         """The figures."""
         lines = [
-            f"{self.package}: {self.programs} programs, {self.runs} runs, {self.compared} comparisons of a recorded with"
-            f" a plain run ({self.unrecorded} recorded no op), {len(self.different)} differences"
+            f"{self.package}: {self.programs} programs, {self.runs} runs, {self.compared} comparisons of a recorded"
+            f" with a plain run ({self.unrecorded} recorded no op), {len(self.different)} differences"
         ]
         return "\n".join([*lines, *(f"    {name}" for name in self.different)])
 

@@ -110,7 +110,7 @@ def notebook(path: Path, name: str, package: str = "core") -> Program:
 def cases() -> Iterator[Program]:
     """The hand-written cases. Comments at a case's head say what holds for it: ``# packages: torch``, ``# ways: cell``,
     ``# compare: error``; ``# %%`` begins another cell."""
-    for path in sorted(CASES.glob("*.py")):
+    for path in sorted(CASES.glob("*.ipy")):
         yield case(path, f"cases/{path.stem}")
 
 

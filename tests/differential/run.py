@@ -50,7 +50,7 @@ def observe(task: dict[str, Any], folder: Path) -> dict[str, Any]:
 
 def _seed() -> None:
     random.seed(0)
-    np.random.seed(0)
+    np.random.seed(0)  # noqa: NPY002 - programs use it
     for name in ("core", "torch"):
         library = sys.modules.get(name)
         if library is not None:
@@ -169,7 +169,12 @@ def _alone(task: dict[str, Any], script: Path, space: dict[str, Any], call: Any 
     finally:
         if main is not None:
             sys.modules["__main__"] = main
-    told = {"errors": [_error(raised, _files(script))], "space": dict(module.__dict__), "status": status, "displays": []}
+    told = {
+        "errors": [_error(raised, _files(script))],
+        "space": dict(module.__dict__),
+        "status": status,
+        "displays": [],
+    }
     if call is not None:
         told["ops"] = _ops()
     return told

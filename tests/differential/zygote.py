@@ -6,6 +6,7 @@ goes back as a line.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import json
 import os
@@ -23,14 +24,14 @@ def main(argv: list[str]) -> None:
     if package == "torch":
         importlib.import_module("torch").set_num_threads(1)
         importlib.import_module("core")
-    import IPython.core.interactiveshell
-    import matplotlib.pyplot  # noqa: F401
+    for name in ("IPython.core.interactiveshell", "IPython.core.completer", "matplotlib.pyplot", "numpy.random"):
+        importlib.import_module(name)
 
     from . import run
 
     if kind == "recorded":
-        import lab.magics
-        import lab.run  # noqa: F401
+        importlib.import_module("lab.magics")
+        importlib.import_module("lab.run")
     print("ready", flush=True)
     for line in sys.stdin:
         task = json.loads(line)
@@ -58,10 +59,8 @@ def _wait(child: int, limit_s: float) -> int:
             status = os.waitstatus_to_exitcode(code)
             break
         time.sleep(0.005)
-    try:
+    with contextlib.suppress(ProcessLookupError):
         os.killpg(child, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
     if status == 124:
         os.waitpid(child, 0)
     return status
