@@ -85,7 +85,6 @@ class Harness:
             "PYTHONDONTWRITEBYTECODE": "1",
             "OMP_NUM_THREADS": "1",
             "OPENBLAS_NUM_THREADS": "1",
-            "TRITON_INTERPRET": "1",
             "TORCHINDUCTOR_COMPILE_THREADS": "1",
             "COLUMNS": "120",
         }
