@@ -175,7 +175,7 @@ def gradient(into: Gradient, a: Any) -> None:
     a = on_host(a)
     if not _in_c(a):
         a = np.ascontiguousarray(a).reshape(-1)
-        a = a if a.dtype in _NATIVE else a.astype(np.float32)
+        a = a if a.dtype in _NATIVE else _real(a).astype(np.float32)
     low, high, mean, std, zeros, bad, _, bins = _figures(a)
     count = max(n - bad, 0)
     if count == 0:
@@ -252,8 +252,13 @@ def norm(a: Any) -> float:
             square = float(np.dot(a, a))
         if 1e-30 < square < math.inf:
             return math.sqrt(square)
-    a = a.astype(np.float64)
+    a = _real(a).astype(np.float64)
     return float(np.sqrt(np.dot(a, a)))
+
+
+def _real(a: Any) -> Any:
+    """The magnitudes of complex values, which no cast takes without a warning; others as they are."""
+    return np.abs(a) if a.dtype.kind == "c" else a
 
 
 def totals(a: Any, logs: bool) -> tuple[float, float] | None:

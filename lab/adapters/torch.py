@@ -24,6 +24,7 @@ from core.device import kind
 
 from .. import kinds
 from .names import ASKING, CUTS, SILENT, VIEWS, label
+from .warned import Warned
 
 _VIEW, _OP = SimpleNamespace(view=True), SimpleNamespace(view=False)
 _HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
@@ -231,6 +232,7 @@ class Watch:
         self._mode = _mode(self)
         self._hooks = self._global_hooks()
         self._patches = self._all_patches()
+        self._warned = Warned()
         self._compiled: tuple[Any, int] | None = None  # the frame that runs a compiled function, and since when
         self._dispatching = sys.modules["torch.utils._python_dispatch"]._disable_current_modes
         source.add_package(os.path.dirname(torch.__file__))
@@ -296,6 +298,7 @@ class Watch:
         """Begin to listen."""
         self.alive = True
         kinds.adapters.append(self.adapt)
+        self._warned.on()
         self._on()
 
     def stop(self) -> None:
@@ -306,6 +309,7 @@ class Watch:
             for handle in self._handles:
                 undo.callback(handle.remove)
             self._handles = []
+            undo.callback(self._warned.off)
             undo.callback(self._off)
 
     def close(self) -> None:

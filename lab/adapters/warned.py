@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 import warnings
+from threading import get_ident
 from types import FrameType
 from typing import Any
 
@@ -49,6 +50,7 @@ class Warned:
     def __init__(self) -> None:
         self._shown: Any = None  # Python's own function that shows a warning which no filter stopped
         self._ours = self.show
+        self._telling: set[int] = set()  # threads that tell one anew: what they show then is right
 
     def on(self) -> None:
         """Begin."""
@@ -63,10 +65,18 @@ class Warned:
 
     def show(self, told: Any) -> None:
         """Show a warning, or give it to the filters anew with the line that it is of."""
-        frame = _caller(told, sys._getframe(1))
+        thread = get_ident()
+        frame = None if thread in self._telling else _caller(told, sys._getframe(1))
         if frame is None:
             self._shown(told)
             return
+        self._telling.add(thread)
+        try:
+            self._tell(told, frame)
+        finally:
+            self._telling.discard(thread)
+
+    def _tell(self, told: Any, frame: FrameType) -> None:
         space = frame.f_globals
         # that it was told is noted where it does not belong, and was it by "once", everywhere
         for ours in (sys.modules[__package__ + ".torch"], sys.modules.get("torch.overrides")):
@@ -79,8 +89,7 @@ class Warned:
             frame.f_lineno,
             space.get("__name__", "<unknown>"),
             space.setdefault("__warningregistry__", {}),
-            space,
-            told.source,
+            source=told.source,
         )
 
 

@@ -96,12 +96,13 @@ def _bytes(t: Any) -> bytes:
 
 def graph(node: Any, most: int = 60) -> list[str]:
     """The names of the nodes behind a tensor, breadth first."""
-    names, queue, seen = [], deque([node]), set()
+    names, queue = [], deque([node])
+    seen: dict[int, Any] = {}  # kept alive: an id is used again
     while queue and len(names) < most:
         node = queue.popleft()
         if node is None or id(node) in seen:
             continue
-        seen.add(id(node))
+        seen[id(node)] = node
         names.append(node.name() if callable(getattr(node, "name", None)) else type(node).__name__)
         queue.extend(following for following, _ in node.next_functions)
     return names
@@ -117,6 +118,8 @@ def attempt(work: Any) -> Any:
 
 def value(v: Any, depth: int = DEPTH, seen: frozenset[int] = frozenset()) -> Any:
     """A value as JSON holds it."""
+    if type(v) is int and 0x7F0000000000 <= v < 0x800000000000:
+        return "(an address)"
     if v is None or isinstance(v, bool | int | str | float | complex | bytes):
         return plain(repr(v))[:4000]
     if id(v) in seen:
