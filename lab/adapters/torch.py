@@ -14,7 +14,7 @@ from contextlib import ExitStack, suppress
 from functools import partial, wraps
 from threading import get_ident
 from time import perf_counter_ns
-from types import SimpleNamespace
+from types import FunctionType, SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -520,6 +520,8 @@ class Watch:
 
     def run(self, function: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         """Run one of PyTorch's functions and tell what it did."""
+        if function.__class__ is FunctionType and not (function.__module__ or "").startswith("torch"):
+            function = self._under(function)
         if not self._listens():
             return function(*args, **keywords)
         call = self.safely(self._heard, function, args, keywords)
@@ -549,6 +551,12 @@ class Watch:
         call.stop = perf_counter_ns()
         self.safely(self._ran, call, out)
         return out
+
+    def _under(self, function: Any) -> Any:
+        """The tensor's own method under one that the user has put there, which has called it: PyTorch names it to modes
+        by what stands there now, and the user's would run twice."""
+        name = next((name for name, value in vars(self.torch.Tensor).items() if value is function), "")
+        return getattr(self.torch._C.TensorBase, name, function) if name else function
 
     def _listens(self) -> bool:
         """Whether what this thread does now is to be told."""
