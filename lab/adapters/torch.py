@@ -15,7 +15,7 @@ from contextlib import ExitStack, suppress
 from functools import partial, wraps
 from threading import get_ident
 from time import perf_counter_ns
-from types import SimpleNamespace
+from types import FunctionType, SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,6 +26,7 @@ from core.device import kind
 from .. import kinds
 from . import torch_check
 from .names import ASKING, CUTS, SILENT, VIEWS, label
+from .warned import Warned
 
 _VIEW, _OP = SimpleNamespace(view=True), SimpleNamespace(view=False)
 _HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
@@ -239,6 +240,7 @@ class Watch:
         self._mode = _mode(self)
         self._hooks = self._global_hooks()
         self._patches = self._all_patches()
+        self._warned = Warned()
         self._compiled: tuple[Any, int] | None = None  # the frame that runs a compiled function, and since when
         self._dispatching = sys.modules["torch.utils._python_dispatch"]._disable_current_modes
         source.add_package(os.path.dirname(torch.__file__))
@@ -304,6 +306,7 @@ class Watch:
         """Begin to listen."""
         self.alive = True
         kinds.adapters.append(self.adapt)
+        self._warned.on()
         self._on()
 
     def stop(self) -> None:
@@ -314,6 +317,7 @@ class Watch:
             for handle in self._handles:
                 undo.callback(handle.remove)
             self._handles = []
+            undo.callback(self._warned.off)
             undo.callback(self._off)
 
     def close(self) -> None:
@@ -526,6 +530,8 @@ class Watch:
 
     def run(self, function: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         """Run one of PyTorch's functions and tell what it did."""
+        if function.__class__ is FunctionType and not (function.__module__ or "").startswith("torch"):
+            function = self._under(function)
         call = self.safely(self._heard, function, args, keywords)
         if call is None:
             return function(*args, **keywords)
@@ -558,6 +564,12 @@ class Watch:
         if self.checker is not None and not call.waits and not backward:
             self.safely(self._compare, call.name, call.given, out, again)
         return out
+
+    def _under(self, function: Any) -> Any:
+        """The tensor's own method under one that the user has put there, which has called it: PyTorch names it to modes
+        by what stands there now, and the user's would run twice."""
+        name = next((name for name, value in vars(self.torch.Tensor).items() if value is function), "")
+        return getattr(self.torch._C.TensorBase, name, function) if name else function
 
     def _listens(self) -> bool:
         """Whether what this thread does now is to be told."""
