@@ -91,9 +91,7 @@ def test_with_pytorchs_numbers_the_mask_is_kept() -> None:
 def test_whole_channels(function: Any, shape: tuple[int, ...]) -> None:
     core.manual_seed(0)
     y = function(core.ones(*shape))
-    axes = tuple(
-        range(1 if (function, len(shape)) in ((F.dropout1d, 2), (F.dropout3d, 4)) else 2, len(shape))
-    )
+    axes = tuple(range(1 if (function, len(shape)) in ((F.dropout1d, 2), (F.dropout3d, 4)) else 2, len(shape)))
     low, high = y.amin(axes), y.amax(axes)
     assert low.tolist() == high.tolist()
     assert set(high.flatten().tolist()) == {0.0, 2.0}
