@@ -132,7 +132,7 @@ from .serialization import load, save
 from .shape import Size
 from .tensor import Tensor
 
-from . import fft, func, library, linalg, nn, special  # isort: skip - after the ops
+from . import fft, func, library, linalg, nn, signal, special  # isort: skip - after the ops
 
 if _TYPE_CHECKING:
     from . import amp, audio, distributions, metrics, optim, serialization, text, utils, vision

@@ -254,7 +254,7 @@ def norm(a: Any) -> float:
             square = float(np.dot(a, a))
         if 1e-30 < square < math.inf:
             return math.sqrt(square)
-    a = a.astype(np.float64)
+    a = _sizes(a).astype(np.float64)
     return float(np.sqrt(np.dot(a, a)))
 
 

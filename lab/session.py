@@ -48,6 +48,7 @@ class Recording:
         """What ended the recording before its time: an error of the recorder's own."""
         self._record: Record | None = None
         self._watches: list[Any] = []
+        self._sampler: Sampler | None = None
         self.ended_ns = 0  # where that is known better than by when `stop` is called
         self._undo = ExitStack()  # what takes back all that `start` did
 
@@ -106,9 +107,9 @@ class Recording:
             watch.checker = self._checker
             later(watch.stop)
             watch.start()
-        sampler = Sampler(recorder.trace, boundary)
-        later(sampler.stop)
-        sampler.start()
+        self._sampler = Sampler(recorder.trace, boundary)
+        later(self._sampler.stop)
+        self._sampler.start()
         recorder.started_ns = recorder.trace.started_ns = perf_counter_ns()  # the cell's own clock
 
     def stop(
@@ -164,6 +165,8 @@ class Recording:
         finally:
             if collecting:
                 gc.enable()
+        if self._sampler is not None and self._sampler.error is not None:
+            record.environment["time between ops"] = f"not known: {type(self._sampler.error).__name__}"
         if recorder.elsewhere:
             record.environment["other threads"] = f"{recorder.elsewhere:,} ops, which are not shown"
         return record
