@@ -41,7 +41,7 @@ class Parser(argparse.ArgumentParser):
     def _look_at(self, words: Sequence[str]) -> None:
         known = self._option_string_actions
         value = False  # whether the word belongs to the option before it
-        for word in words:
+        for k, word in enumerate(words):
             name = word.partition("=")[0]
             if value:
                 value = False
@@ -53,4 +53,5 @@ class Parser(argparse.ArgumentParser):
             elif name in known:
                 value = known[name].nargs != 0 and "=" not in word
             elif not any(option.startswith(name) for option in known):
-                self.error(f"unknown option {name}{meant(name, known)}")
+                end = next((n for n in range(k + 1, len(words)) if words[n].startswith("-")), len(words))
+                self.error(f"unrecognized arguments: {' '.join(words[k:end])}{meant(name, known)}")
