@@ -446,6 +446,7 @@ def _linalg_vander(x: Tensor, *, N: int | None = None) -> Tensor:
         raise RuntimeError(text("linalg.vander supports floating point, complex, and integer tensors, but got Bool",
                                 op="linalg.vander", remedy="x.long()"))  # fmt: skip
     n = (x._a.shape[-1] if x.ndim else 0) if N is None else N
+    x = x if x.ndim else x.reshape(1)  # a number is a row of one
     if n <= 1:
         raise RuntimeError(text("N must be greater than 1.", op="linalg.vander", came=f"{n}"))
     return _powers(x, n, True)
