@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from ..creation import empty, full_like, zeros
 from ..modes import no_grad
-from ..ops.elementwise import where
+from ..ops.where import where
 from ..queries import finfo
 from ..random import normal, rand
 from ..tensor import Tensor

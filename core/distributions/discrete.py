@@ -10,10 +10,10 @@ from typing import Any, ClassVar
 from ..creation import arange, full
 from ..modes import enable_grad, no_grad
 from ..ops.distance import binary_cross_entropy_with_logits
-from ..ops.elementwise import where
 from ..ops.embedding import one_hot
 from ..ops.methods import poisson
 from ..ops.sampling import bernoulli, multinomial
+from ..ops.where import where
 from ..queries import finfo
 from ..random import rand
 from ..tensor import Tensor

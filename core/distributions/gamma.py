@@ -11,10 +11,10 @@ import numpy as np
 from .. import dtypes
 from ..creation import full_like
 from ..modes import no_grad
-from ..ops.elementwise import where
 from ..ops.embedding import one_hot
 from ..ops.joining import stack
 from ..ops.special import gammainc
+from ..ops.where import where
 from ..queries import finfo
 from ..random import normal, rand
 from ..tensor import Tensor, from_array

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from ..ops.elementwise import where
+from ..ops.where import where
 from ..tensor import Tensor
 from .continuous import Exponential, Gumbel, HalfNormal, Laplace, LogNormal, Normal, Uniform
 from .discrete import Bernoulli, Categorical, Geometric, OneHotCategorical, Poisson

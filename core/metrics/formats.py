@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..creation import ones_like
-from ..ops.elementwise import where
+from ..ops.where import where
 from ..tensor import Tensor
 
 TASKS = ("binary", "multiclass", "multilabel")

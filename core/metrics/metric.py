@@ -7,8 +7,8 @@ from typing import Any, Self
 
 from ..dtypes import float64
 from ..modes import no_grad
-from ..ops.elementwise import where
 from ..ops.joining import cat
+from ..ops.where import where
 from ..tensor import Tensor
 
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from ..creation import full, tensor
 from ..dtypes import float64, int64
-from ..ops.elementwise import where
 from ..ops.loss import cross_entropy
+from ..ops.where import where
 from ..tensor import Tensor
 from .formats import check_range
 from .metric import Metric

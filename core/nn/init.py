@@ -12,7 +12,7 @@ import numpy as np
 
 from ..creation import empty_like
 from ..modes import no_grad
-from ..ops.elementwise import where
+from ..ops.where import where
 from ..tensor import Tensor
 
 _GAINS = {"sigmoid": 1.0, "tanh": 5.0 / 3, "relu": math.sqrt(2.0), "selu": 3.0 / 4} | dict.fromkeys(

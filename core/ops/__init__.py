@@ -1,6 +1,6 @@
 """The ops, a family a file; importing this package declares them all."""
 
-from . import elementwise, clamping, movement, views, pieces, joining, indexing, gathering, sampling
+from . import elementwise, where, clamping, movement, views, pieces, joining, indexing, gathering, sampling
 from . import reduce, extrema, moments, linalg
 from . import ordering, counting, comparing, closeness, cumulative, bits, placing, methods, special, polynomial, listing
 from . import softmax, loss, norm, distance, margin, embedding, activation, padding, einsum, dropout, attention

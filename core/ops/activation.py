@@ -13,7 +13,8 @@ from ..op import elementwise
 from ..shape import normalize_dim
 from ..tensor import Tensor
 from .constant import piecewise
-from .elementwise import sigmoid, where
+from .elementwise import sigmoid
+from .where import where
 
 SELU_ALPHA = 1.6732632423543772848170429916717
 SELU_SCALE = 1.0507009873554804934193349852946

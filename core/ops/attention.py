@@ -16,10 +16,10 @@ from ..generator import default_of
 from ..op import operation
 from ..tensor import Tensor
 from .dropout import _dropout, dropout
-from .elementwise import where
 from .linalg import matmul
 from .precision import rounded, wide
 from .softmax import softmax
+from .where import where
 
 # -- one op ------------------------------------------------------------------------------------------------------------
 

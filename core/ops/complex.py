@@ -20,9 +20,10 @@ from ..errors import text
 from ..op import Elementwise, operation
 from ..tensor import Tensor
 from .constant import constant
-from .elementwise import atan2, cos, exp, isnan, log, sin, sqrt, where
+from .elementwise import atan2, cos, exp, isnan, log, sin, sqrt
 from .precision import wide
 from .views import _H, _mT
+from .where import where
 
 _REAL = {complex64: dtypes.float32, complex128: dtypes.float64}
 _COMPLEX = {dtypes.float32: complex64, dtypes.float64: complex128}

@@ -8,10 +8,10 @@ from ..binding import public
 from ..creation import arange, full, tensor, zeros
 from ..errors import text
 from ..tensor import Tensor
-from .elementwise import where
 from .joining import cat, stack
 from .loss import chosen_reduction
 from .reduce import logsumexp
+from .where import where
 
 NEVER = -1e30  # the logarithm of no chance; finite, so that gradients stay so
 

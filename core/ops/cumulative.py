@@ -13,12 +13,13 @@ from ..op import operation
 from ..return_types import return_type
 from ..shape import normalize_dim, normalize_dims
 from ..tensor import Tensor
-from .elementwise import logical_xor, sub, where
+from .elementwise import logical_xor, sub
 from .joining import cat, flip
 from .ordering import picked_vjp, running
 from .pieces import narrow
 from .precision import rounded, wide
 from .reduce import need_tensor
+from .where import where
 
 _ReturnCummax = return_type("cummax", "values indices")
 _ReturnCummin = return_type("cummin", "values indices")

@@ -127,7 +127,7 @@ def cholesky_ex(A: Tensor, *, upper: bool = False, check_errors: bool = False) -
     tensor(1, dtype=core.int32)
     """
     from ..creation import eye
-    from .elementwise import where
+    from .where import where
 
     check("cholesky_ex", A, square=True)
     info = constant(_bad_minors(host(A.mH._a if upper else A._a)), A.device)

@@ -8,10 +8,10 @@ from ..binding import bind, public
 from ..op import operation
 from ..return_types import return_type
 from ..tensor import Tensor
-from .elementwise import where
 from .linalg import matmul
 from .precision import rounded, wide
 from .solving import _inv, check, linalg, matrices
+from .where import where
 
 
 def _cofactors(x: Tensor) -> Tensor:

@@ -320,7 +320,7 @@ def poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool = True, full
     >>> core.nn.functional.poisson_nll_loss(core.tensor([0.0]), core.tensor([2.0]))
     tensor(1.)
     """
-    from .elementwise import where
+    from .where import where
 
     reduction = chosen_reduction(reduction, size_average, reduce)
     losses: Any = input.exp() - target * input if log_input else input - target * (input + eps).log()

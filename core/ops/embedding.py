@@ -13,8 +13,8 @@ from ..errors import text
 from ..modes import no_grad
 from ..op import operation
 from ..tensor import Tensor
-from .elementwise import where
 from .precision import rounded, wide
+from .where import where
 
 _PARAMS: dict[str, Any] = {"padding_idx": -1, "scale_grad_by_freq": False}
 

@@ -11,9 +11,10 @@ from ..op import operation
 from ..return_types import return_type
 from ..shape import normalize_dim, normalize_dims
 from ..tensor import Tensor
-from .elementwise import maximum, minimum, where
+from .elementwise import maximum, minimum
 from .precision import rounded, wide
 from .reduce import count, kept, need_bool, need_tensor, numpy_names, reduction_samples, sum
+from .where import where
 
 _ReturnMax = return_type("max", "values indices")
 _ReturnMin = return_type("min", "values indices")

@@ -15,10 +15,11 @@ from ..op import operation
 from ..scalars import element
 from ..shape import broadcast_shapes, normalize_dim
 from ..tensor import Tensor, from_array
-from .elementwise import scaled, where
+from .elementwise import scaled
 from .indexing import _advanced, _index, _index_put
 from .movement import to
 from .views import expand, reshape
+from .where import where
 
 # -- the ops -----------------------------------------------------------------------------------------------------------
 

@@ -15,9 +15,9 @@ from ..modes import is_grad_enabled
 from ..modes import state as mode
 from ..op import operation
 from ..tensor import Tensor
-from .elementwise import where
 from .precision import rounded, wide
 from .softmax import log_softmax
+from .where import where
 
 # -- reductions --------------------------------------------------------------------------------------------------------
 

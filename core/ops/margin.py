@@ -8,8 +8,8 @@ from ..binding import public
 from ..errors import text
 from ..shape import broadcast_shapes
 from ..tensor import Tensor
-from .elementwise import where
 from .loss import chosen_reduction, reduced, torch_size
+from .where import where
 
 
 @public(method=False)

@@ -20,9 +20,9 @@ from ..shape import as_shape
 from ..source import here
 from ..tensor import Tensor, from_array, wrap
 from .constant import constant
-from .elementwise import where
 from .placing import as_strided, storage_offset
 from .sampling import _fill, _floating
+from .where import where
 
 # -- fills -------------------------------------------------------------------------------------------------------------
 

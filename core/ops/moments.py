@@ -12,9 +12,9 @@ from ..errors import text
 from ..op import operation
 from ..shape import normalize_dims
 from ..tensor import Tensor
-from .elementwise import where
 from .precision import rounded, wide
 from .reduce import count, kept, mean, need_tensor, numpy_names
+from .where import where
 
 # -- variance ----------------------------------------------------------------------------------------------------------
 

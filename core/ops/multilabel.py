@@ -9,9 +9,10 @@ from ..binding import public
 from ..creation import zeros
 from ..errors import text
 from ..tensor import Tensor
-from .elementwise import logsigmoid, where
+from .elementwise import logsigmoid
 from .loss import chosen_reduction, reduced, torch_size
 from .margin import check_margin, pairwise_distance
+from .where import where
 
 
 @public(method=False, namespace="nn.functional")

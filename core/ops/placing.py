@@ -11,7 +11,6 @@ from ..errors import text
 from ..op import operation
 from ..shape import normalize_dim
 from ..tensor import Tensor
-from .elementwise import where
 from .gathering import _checked, _raised, _region, _scatter_add_forward, along, gather, scatter_add
 from .indexing import index_put_
 from .movement import copy_, to
@@ -19,6 +18,7 @@ from .pieces import diagonal, select, tensor_split
 from .precision import rounded, wide
 from .view_ops import _slice
 from .views import expand, reshape
+from .where import where
 
 Geometry = tuple[tuple[int, ...], tuple[int, ...], int]  # shape, strides and offset in elements
 

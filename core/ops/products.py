@@ -12,11 +12,11 @@ from ..errors import text
 from ..op import operation
 from ..shape import normalize_dim
 from ..tensor import Tensor
-from .elementwise import where
 from .joining import cat, stack
 from .linalg import _scaled_sum, bmm, matmul, mv, outer
 from .pieces import diagonal
 from .solving import linalg
+from .where import where
 
 # -- contractions ------------------------------------------------------------------------------------------------------
 

@@ -12,11 +12,12 @@ from ..inplace import write
 from ..tensor import Tensor
 from .dropout import _ALPHA, _run, _thinned
 from .einsum import einsum
-from .elementwise import leaky_relu, where
+from .elementwise import leaky_relu
 from .embedding import embedding
 from .joining import stack
 from .padding import pad
 from .softmax import softmax
+from .where import where
 
 
 @public(method=False)

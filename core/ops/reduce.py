@@ -13,8 +13,8 @@ from ..errors import text
 from ..op import operation
 from ..shape import normalize_dim, normalize_dims
 from ..tensor import Tensor
-from .elementwise import where
 from .precision import rounded, wide
+from .where import where
 
 
 def kept(shape: tuple[int, ...], dim: tuple[int, ...]) -> tuple[int, ...]:

@@ -15,8 +15,8 @@ from ..creation import linspace, ones
 from ..errors import text
 from ..tensor import Tensor
 from .constant import piecewise
-from .elementwise import where
 from .joining import stack
+from .where import where
 
 
 def _coordinates(g: Tensor, n: int, align: bool) -> Tensor:

@@ -197,7 +197,7 @@ def solve_ex(A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = Fa
     tensor([2.])
     """
     from ..creation import tensor, zeros
-    from .elementwise import where
+    from .where import where
 
     result = return_type("linalg_solve_ex", "result info")
     try:
@@ -340,7 +340,7 @@ def inv_ex(A: Tensor, *, check_errors: bool = False) -> Any:
     tensor(1, dtype=core.int32)
     """
     from ..creation import tensor, zeros
-    from .elementwise import where
+    from .where import where
 
     check("inv_ex", A, square=True)
     result = return_type("linalg_inv_ex", "inverse info")

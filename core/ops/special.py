@@ -19,7 +19,8 @@ from ..op import elementwise, operation
 from ..shape import broadcast_shapes
 from ..tensor import Tensor, from_array
 from . import bessel_math, gamma_math
-from .elementwise import exp, where
+from .elementwise import exp
+from .where import where
 
 shown: dict[str, Callable[..., Any]] = {}  # what core.special shows, by name
 

@@ -19,10 +19,10 @@ from ..errors import text
 from ..return_types import return_type
 from ..tensor import Tensor
 from .decomposition import declare, hermitian, positive
-from .elementwise import where
 from .linalg import matmul
 from .precision import rounded, wide
 from .solving import LinAlgError, _solve, check, constant, host, linalg, matrices, one_dtype
+from .where import where
 
 
 def _given(g: Tensor) -> bool:

@@ -1,7 +1,7 @@
 """``python -m tests.mutation 60 --seed 1``: so many random faults, one at a time, and whether a test notices each.
 
 The sources are copied to a folder of their own. A fault is told as killed when pytest fails, crashes or hangs on the
-tests nearest to the file or, where those pass, on the wider ones of its part (`nearest`); the slowest tests of the suite
+tests nearest to the file or, where those pass, on the wider ones of its part (`nearest`); the slowest of the suite
 (browsers, notebooks) are not asked, so the share of killed faults is a lower bound. Survivors are printed with their
 line: whether such a fault changes what anybody can see is for a person to judge. Faults that do not compile are drawn
 again.
