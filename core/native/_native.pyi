@@ -158,7 +158,8 @@ class Hot:
     """An elementwise op on its commonest path; None for anything else."""
 
     def __init__(self, op: Any, kernels: dict[Any, Any], layout: Any, recorded: bool, boolean: bool,
-                 names: tuple[str, ...], defaults: tuple[float, ...], bools: int) -> None: ...  # fmt: skip
+                 names: tuple[str, ...], defaults: tuple[float, ...], bools: int,
+                 tensors: int) -> None: ...  # fmt: skip
     def __call__(self, *operands: Any, **named: Any) -> Any: ...
 
 @final
