@@ -82,6 +82,13 @@ PyObject *node_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
     return self;
 }
 
+/* One that Python makes, and may forget to complete: its edges are a tuple from the beginning. */
+static PyObject *node_from_python(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
+    PyObject *self = node_new(type, args, kwargs);
+    if (self) Py_SETREF(((Node *)self)->edges, Py_NewRef(empty_tuple));
+    return self;
+}
+
 Tensor *tensor_over(PyObject *array, PyObject *kind) {
     if (!array) return NULL;
     if (!tensors_spare) {
@@ -223,7 +230,7 @@ static int is_none_or_kind(PyObject *value) {
 }
 
 static int is_edges(PyObject *value) {
-    if (!PyTuple_Check(value)) return value == Py_None;
+    if (!PyTuple_Check(value)) return 0; /* nobody asks for anything else before it reads them */
     for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(value); k++) {
         PyObject *edge = PyTuple_GET_ITEM(value, k);
         if (edge != Py_None && !is_node(edge) && !is_tensor(edge)) return 0;
@@ -436,7 +443,7 @@ PyTypeObject NodeBase_Type = {
     .tp_doc = "The fields of every node.",
     .tp_basicsize = sizeof(Node),
     .tp_flags = BASE_FLAGS,
-    .tp_new = node_new,
+    .tp_new = node_from_python,
     .tp_dealloc = node_dealloc,
     .tp_traverse = node_traverse,
     .tp_clear = node_clear,

@@ -13,9 +13,11 @@ import pytest
 
 import core
 from core import native
+from core.native import bases
 
 WRONG = [None, True, -1, 2**70, 1.5, float("nan"), "text", b"bytes", (), (None,), (1, 2), [], {}, object(), int, os,
-         len, slice(None), np.zeros(2), np.float32(1), lambda: None, ...]  # fmt: skip
+         len, slice(None), np.zeros(2), np.float32(1), lambda: None, ..., bases.NodeBase(),
+         bases.TensorBase()]  # fmt: skip
 
 
 def graph():
