@@ -330,7 +330,7 @@ def _runs(trace: Trace, record: Record, numbers: dict[Ref, int]) -> None:
 
 
 def _gradients(trace: Trace, record: Record, found: list[Found]) -> None:
-    if not trace.backwards and not trace.failed:
+    if not trace.backwards and not trace.chosen and not trace.failed:
         return  # a cell that asks for no gradient misses none
     flags: dict[Leaf, set[str]] = {}
     for f in found:

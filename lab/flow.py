@@ -4,7 +4,7 @@ drops the lineage leaves for us to go by."""
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from core.source import Location
 
@@ -27,6 +27,7 @@ def edges(trace: Trace) -> dict[Ref, list[Ref]]:
     if tree is None:
         return {}
     places = [(row, place) for row in trace.rows if not row.cut and (place := _raw(trace, row)) is not None]
+    spans = list(dict.fromkeys(_span(place) for _, place in places))
     found: dict[Ref, list[Ref]] = {}
     # a loss that is made anew of a number, which begins a graph of its own
     begun = [leaf for leaf in trace.gradients if leaf.made is None and leaf.name and leaf not in trace.optimized]
@@ -35,7 +36,7 @@ def edges(trace: Trace) -> dict[Ref, list[Ref]]:
         if place is None:
             continue
         span = _span(place)
-        tainted = _tainted(tree, span)
+        tainted = _tainted(tree, span, spans)
         for row, at in places:
             if _inside(span, _span(at)) or tainted & _names(tree, _span(at)):
                 found.setdefault(row, []).append(cut)
@@ -98,11 +99,7 @@ def _of(node: ast.AST) -> Span | None:
 
 def _read(node: ast.AST) -> Iterator[str]:
     """Variables, attributes and functions that a node reads: "x", ".hidden"."""
-    for inner in ast.walk(node):
-        if isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Load):
-            yield inner.id
-        elif isinstance(inner, ast.Attribute) and isinstance(inner.ctx, ast.Load):
-            yield f".{inner.attr}"
+    return (name for _, name in _reads(node))
 
 
 def _bound(target: ast.AST) -> Iterator[str]:
@@ -164,20 +161,33 @@ def _passed(tree: ast.AST, function: ast.FunctionDef) -> Iterator[tuple[ast.AST,
             yield given, [ast.Name(name, ast.Store())]
 
 
-def _tainted(tree: ast.AST, span: Span) -> set[str]:
-    """Variables that hold what the expression at `span` gave, directly or through others."""
-    flows = list(_flows(tree))
+def _tainted(tree: ast.AST, span: Span, ops: Sequence[Span] = ()) -> set[str]:
+    """Variables that hold what the expression at `span` gave, directly or through others; not through an op at one of
+    `ops`, which takes it up: from there on the graph tells where it goes."""
+    flows = [(value, targets, [op for op in ops if (at := _of(value)) and _inside(op, at)])
+             for value, targets in _flows(tree)]  # fmt: skip
     found: set[str] = set()
     grown = True
     while grown:
         grown = False
-        for value, targets in flows:
+        for value, targets, within in flows:
             at = _of(value)
-            read = set(_read(value))
-            if not (read & found or (at is not None and _inside(span, at))):
+            given = [span] if at is not None and _inside(span, at) else []
+            given += [place for place, name in _reads(value) if name in found]
+            if not given or (within and all(any(_inside(g, op) and g != op for op in within) for g in given)):
                 continue
             new = {name for target in targets for name in _bound(target)} - found
             if new:
                 found |= new
                 grown = True
     return found
+
+
+def _reads(node: ast.AST) -> Iterator[tuple[Span, str]]:
+    """Where a node reads variables and attributes, and which."""
+    for inner in ast.walk(node):
+        at = _of(inner)
+        if at is not None and isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Load):
+            yield at, inner.id
+        elif at is not None and isinstance(inner, ast.Attribute) and isinstance(inner.ctx, ast.Load):
+            yield at, f".{inner.attr}"

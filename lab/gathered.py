@@ -341,6 +341,8 @@ class Trace:
     """Tensors whose backward() had nothing to do."""
     backwards: list[Chain] = field(default_factory=list)
     """Where backward() ran."""
+    chosen: list[Chain] = field(default_factory=list)
+    """Where gradients of chosen tensors were asked for: autograd.grad, torch.func; they are all that is wanted there."""
     roots: dict[Chain, dict[Row, None]] = field(default_factory=dict)
     """What it ran on there."""
     broke: Row | None = None

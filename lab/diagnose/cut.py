@@ -15,6 +15,7 @@ from core import source
 from .. import flow
 from ..gathered import Chain, Leaf, Ref, Row, Trace, ancestors
 from ..naming import operand
+from .between import Between, Blamed, discrete
 from .found import Found, capital, code_of, library, listed, verb, where
 from .quiet import called_quietly
 
@@ -49,7 +50,7 @@ def without_gradient(trace: Trace) -> set[Leaf]:
 
 
 def cuts(trace: Trace, explained: set[Leaf]) -> list[Found]:
-    """A finding for every cut that costs a parameter its gradient."""
+    """A finding for every cut that costs a parameter its gradient, the one nearest to the loss before those behind."""
     dead = without_gradient(trace)
     if not dead or not (trace.backwards or trace.failed):
         return []
@@ -58,60 +59,78 @@ def cuts(trace: Trace, explained: set[Leaf]) -> list[Found]:
     for leaf in begun:
         if leaf.made is not None:  # requires_grad was set on the result of an op without a graph
             extra.setdefault(leaf, []).append(leaf.made)
-    roots: list[Ref] = [*(row for row in trace.rows if row.reached), *begun]
-    flows = ancestors([*roots, *(ref for ref, _ in trace.failed)], extra)
+    roots: list[Ref] = [*_reached(trace), *begun, *(ref for ref, _ in trace.failed)]
     readers: dict[Ref, list[Row]] = {}
-    for row in flows:
+    for row in ancestors(roots, extra):
         if isinstance(row, Row):
             for ref in (*row.refs, *extra.get(row, ())):
                 readers.setdefault(ref, []).append(row)
-    found: dict[tuple[str, str], Found] = {}
-    stops = sorted((r for r in flows if isinstance(r, Row) and r.stops and not r.requires_grad), key=lambda r: r.number)
-    behind = _behind(trace, extra)
+    wanted = [leaf for leaf in trace.leaves if leaf in dead and leaf not in explained]
     known = {leaf for leaf in dead if leaf in trace.optimized or leaf in trace.waiting}
+    if trace.failed and known:
+        wanted = [leaf for leaf in wanted if leaf in known]
+    between = Between(trace, roots, extra, readers)
+    return _told(trace, _blamed(trace, wanted, between, extra, readers), readers, explained)
+
+
+def _told(
+    trace: Trace, blamed: dict[Leaf, Blamed], readers: dict[Ref, list[Row]], explained: set[Leaf]
+) -> list[Found]:
+    """A finding for each cut that is nearest to the loss, with those behind it."""
+    groups: dict[Row, dict[Row, list[Leaf]]] = {}  # the nearest cut -> the one that costs the leaf -> leaves
+    for leaf, by in sorted(blamed.items(), key=lambda pair: len(pair[1].before)):
+        groups.setdefault(by.before[0] if by.before else by.cut, {}).setdefault(by.cut, []).append(leaf)
+    found: dict[tuple[object, ...], _Cut] = {}
+    for row in sorted(groups, key=lambda row: (discrete(row), row.number)):
+        for cut, lost in list(groups[row].items()):
+            if _left_out(trace, cut, lost):
+                del groups[row][cut]
+            explained.update(groups[row].get(cut, ()))
+        if groups[row]:
+            new = _Cut(trace, row, readers, groups[row])
+            old = found.setdefault(new.key, new)
+            if old is not new:
+                old.add(new)
+    return [cut.found() for cut in found.values()]
+
+
+def _reached(trace: Trace) -> list[Row]:
+    """What the gradients of backward() came through, and not those that were asked for by autograd.grad alone."""
+    reached = [row for row in trace.rows if row.reached]
+    if trace.chosen:
+        own = ancestors(row for chain in trace.backwards for row in trace.roots.get(chain, ()))
+        reached = [row for row in reached if row in own]
+    return reached
+
+
+def _blamed(
+    trace: Trace, wanted: list[Leaf], anywhere: Between, extra: dict[Ref, list[Ref]], readers: dict[Ref, list[Row]]
+) -> dict[Leaf, Blamed]:
+    """The cut that each parameter lies behind: on the way to the loss after which its optimizer steps, if there is one
+    on it, else to any."""
+    own: dict[Chain, Between] = {}
+    found = {}
+    for leaf in wanted:
+        chain = trace.steps.fed.get(leaf, ())
+        if chain in trace.roots and chain not in own:
+            own[chain] = Between(trace, trace.roots[chain], extra, readers)
+        blamed = (own[chain].blame(leaf) if chain in own else None) or anywhere.blame(leaf)
+        if blamed is not None:
+            found[leaf] = blamed
+    return found
+
+
+def _left_out(trace: Trace, row: Row, lost: list[Leaf]) -> bool:
+    """Whether what ran under no_grad is a frozen part: no optimizer holds it, or one that was given another's."""
     always = trace.steps.idle_always
     others = any(leaf.module and leaf not in trace.optimized for leaf in trace.gradients)
-    wrong = set(always[2]) if always is not None and others else set()  # an optimizer that was given another's
-    # first the cuts on the way to the loss after which the parameter's optimizer steps; integers (a drawn action, an
-    # index) seldom carry what was to be trained
-    for strict, discrete in ((True, False), (True, True), (False, False), (False, True)):
-        for row in stops:
-            if discrete != _discrete(row):
-                continue
-            before = ancestors([row], extra)
-            lost = [leaf for leaf in trace.leaves if leaf in before and leaf in dead and leaf not in explained]
-            if trace.failed and known:
-                lost = [leaf for leaf in lost if leaf in known]
-            if strict:
-                lost = [leaf for leaf in lost if leaf not in behind or row in behind[leaf]]
-            meant = bool(trace.optimized) and not any(leaf in trace.optimized for leaf in lost)
-            if row.quiet and ".sample(" in code_of(trace, row):
-                lost = [leaf for leaf in lost if not _cut_behind(leaf, row, stops, extra)]
-            if not lost or (row.quiet and (meant or wrong.issuperset(lost)) and not trace.failed):
-                continue  # under no_grad, and not trained: a frozen part
-            explained.update(lost)
-            _add(found, trace, row, readers, lost, meant or _aside(trace, row, readers, lost))
-    return list(found.values())
+    wrong = set(always[2]) if always is not None and others else set()
+    return row.quiet and not trace.failed and (_meant(trace, lost) or wrong.issuperset(lost))
 
 
-def _cut_behind(leaf: Leaf, draw: Row, stops: list[Row], extra: dict[Ref, list[Ref]]) -> bool:
-    """Whether a parameter comes by another way than a draw to a later cut: the draw was only to be scored."""
-    for row in stops:
-        later = row.number > draw.number and not row.quiet and draw in ancestors([row], extra)
-        if later and leaf in ancestors([row], extra, {draw}):
-            return True
-    return False
-
-
-def _discrete(row: Row) -> bool:
-    """Whether what leaves the graph are integers or truth values."""
-    return row.cut == "draw" or (not row.cut and row.dtype.startswith(("int", "uint", "bool")))
-
-
-def _behind(trace: Trace, extra: dict[Ref, list[Ref]]) -> dict[Leaf, dict[Ref, None]]:
-    """For a parameter of an optimizer: all that leads to the backward() which its steps follow."""
-    flows = {chain: ancestors(roots, extra) for chain, roots in trace.roots.items()}
-    return {leaf: flows[chain] for leaf, chain in trace.steps.fed.items() if chain in flows}
+def _meant(trace: Trace, lost: list[Leaf]) -> bool:
+    """Whether there are optimizers and none holds these parameters."""
+    return bool(trace.optimized) and not any(leaf in trace.optimized for leaf in lost)
 
 
 def _aside(trace: Trace, row: Row, readers: dict[Ref, list[Row]], lost: list[Leaf]) -> bool:
@@ -134,60 +153,109 @@ def _aside(trace: Trace, row: Row, readers: dict[Ref, list[Row]], lost: list[Lea
     return bool(joins) and all(join.op in COMPARES for join in joins)
 
 
-def _add(
-    found: dict[tuple[str, str], Found], trace: Trace, row: Row, readers: dict[Ref, list[Row]], lost: list[Leaf],
-    meant: bool,
-) -> None:  # fmt: skip
-    """Add a finding, or its parameters to one of the same words: a loop over layers cuts at one place for each."""
-    new = _found(trace, row, readers, lost, meant)
-    same = (new.message.replace(f"{listed(lost)} {verb(lost, 'gets', 'get')} no", "\0"), new.severity)
-    old = found.get(same)
-    if old is None:
-        found[same] = new
-        return
-    old.leaves.extend(lost)
-    old.rows.extend(new.rows)
-    old.message = same[0].replace("\0", f"{listed(old.leaves)} get no")
+class _Cut:
+    """A cut, what it costs, and the cuts behind it; those of one place and of the same words become one."""
+
+    def __init__(
+        self, trace: Trace, row: Row, readers: dict[Ref, list[Row]], groups: dict[Row, list[Leaf]]
+    ) -> None:
+        self.trace = trace
+        self.last, self.back = _way(row, readers)
+        self.line, self.col, self.place, code = _spot(trace, row, self.last)
+        self.own = groups.get(row, [])
+        self.behind: dict[tuple[str, str], list[Leaf]] = {}
+        self.rows = [row, *([self.last] if self.last is not row else []), *([self.back] if self.back else [])]
+        for cut, lost in groups.items():
+            if cut is not row:
+                place, text = _spot(trace, cut, _way(cut, readers)[0])[2:]
+                self.behind.setdefault((place, text), []).extend(lost)
+                self.rows.append(cut)
+        lost = self.own or [leaf for leaves in groups.values() for leaf in leaves]
+        self.meant = _meant(trace, lost) or _aside(trace, row, readers, lost)
+        self.severity = "error" if trace.failed else "note" if self.meant else "warning"
+        self.done = _done(trace, row, self.last, self.place, self.line, code) + self._brought()
+        self.key = (self.place, self.done, self.severity)
+        self.remedy = (MEANT if trace.optimized else ASIDE) if self.meant else _remedy(trace, row, self.last, self.back)
+        if not self.meant and (beside := _straight_through(self.last, readers)):
+            self.remedy = beside
+
+    def add(self, other: _Cut) -> None:
+        """Take in another of the same words: a loop over layers cuts at one place for each."""
+        self.own.extend(other.own)
+        self.rows.extend(other.rows)
+        for spot, leaves in other.behind.items():
+            self.behind.setdefault(spot, []).extend(leaves)
+
+    def _brought(self) -> str:
+        """In words: where the values come back."""
+        if self.back is None:
+            return ""
+        made_anew = flow.brought(self.trace, self.last) if self.back.cut != "return" else None
+        there = f"line {made_anew}" if made_anew is not None else where(self.trace, self.back.chain)[2]
+        it = "it" if self.last.cut == "item" else "them"
+        there = there if there != self.place else "the same line"
+        if self.back.cut == "return" or made_anew is not None:
+            return f", and {there} brings {it} back as a constant"
+        return f", and {there} goes on with {it}"
+
+    def found(self) -> Found:
+        """The finding."""
+        for row in self.rows:
+            row.flags.add("cut")
+        trace, leaves = self.trace, [*self.own, *(leaf for group in self.behind.values() for leaf in group)]
+        named = self.own or leaves
+        so = f"so {listed(named)} {verb(named, 'gets', 'get')} no gradient"
+        spots = [f"{place} (`{code}`)" for place, code in self.behind]
+        if self.behind and self.own:
+            parts = [f"{spot} cuts off {listed(lost)}" for spot, lost in zip(spots, self.behind.values(), strict=True)]
+            so += f", and behind it {listed(parts)}"
+        elif self.behind:
+            so += f", and behind it {listed(spots)} {verb(spots, 'cuts', 'cut')} {verb(named, 'it', 'them')} off as well"
+        failed = f"; backward() on {where(trace, trace.failed[0][1])[2]} has nothing to do" if trace.failed else ""
+        message = capital(f"{self.place} cuts the graph: {self.done}, {so}{failed}.")
+        remedy = self.remedy
+        if spots and not self.meant:
+            remedy += f" Then mend {listed(list(dict.fromkeys(place for place, _ in self.behind)))} as well."
+        return Found("cut", self.severity, self.line, self.col, message, remedy, self.rows, leaves)
 
 
-def _found(trace: Trace, row: Row, readers: dict[Ref, list[Row]], lost: list[Leaf], meant: bool) -> Found:
-    last, back = _way(row, readers)
+def _spot(trace: Trace, row: Row, last: Row) -> tuple[int | None, int | None, str, str]:
+    """Line, column and place of a cut, and its code."""
     line, col, place = where(trace, last.chain)
     code = code_of(trace, last)
     within = called_quietly(trace, row) if row.quiet and not last.cut else None
     if within is not None:  # what is called there is what somebody meant not to train, and its insides are blameless
         line, col, place = where(trace, within[0])
         code = source.locate(*within[0][0]).code or code
-    rows = [row, *([last] if last is not row else []), *([back] if back else [])]
-    for r in rows:
-        r.flags.add("cut")
+    return line, col, place, code
+
+
+def _done(trace: Trace, row: Row, last: Row, place: str, line: int | None, code: str) -> str:
+    """In words: what cuts the graph there."""
     if last.cut:
-        done = f"`{code}` {WAYS.get(last.cut, 'takes {x} off the graph').format(x=_subject(code))}"
-    elif row.quiet:
-        done = f"`{code}` runs under no_grad" + (f" (line {within[1]})" if within and within[1] != line else "")
+        return f"`{code}` {WAYS.get(last.cut, 'takes {x} off the graph').format(x=_subject(code))}"
+    if row.quiet:
         if (switch := _switch(trace, line)) is not None:
-            done = f"`{code}` runs under `{switch[1]}` (line {switch[0]}), which was False"
-    else:
-        done = f"`{row.op}` in `{code}` has no gradient"
-        if row.op in COMPARISONS:
-            done = f"`{code}` is a comparison, which has no gradient"
-    brought = ""
-    if back is not None:
-        made_anew = flow.brought(trace, last) if back.cut != "return" else None
-        there = f"line {made_anew}" if made_anew is not None else where(trace, back.chain)[2]
-        it = "it" if last.cut == "item" else "them"
-        there = there if there != place else "the same line"
-        brought = (
-            f", and {there} brings {it} back as a constant"
-            if back.cut == "return" or made_anew is not None
-            else f", and {there} goes on with {it}"
-        )
-    failed = f"; backward() on {where(trace, trace.failed[0][1])[2]} has nothing to do" if trace.failed else ""
-    names = f"{listed(lost)} {verb(lost, 'gets', 'get')} no gradient"
-    message = capital(f"{place} cuts the graph: {done}{brought}, so {names}{failed}.")
-    severity = "error" if trace.failed else "note" if meant else "warning"
-    remedy = (MEANT if trace.optimized else ASIDE) if meant else _remedy(trace, row, last, back)
-    return Found("cut", severity, line, col, message, remedy, rows, lost)
+            return f"`{code}` runs under `{switch[1]}` (line {switch[0]}), which was False"
+        within = called_quietly(trace, row)
+        return f"`{code}` runs under no_grad" + (f" (line {within[1]})" if within and within[1] != line else "")
+    if row.op in COMPARISONS:
+        return f"`{code}` is a comparison, which has no gradient"
+    return f"`{row.op}` in `{code}` has no gradient"
+
+
+def _straight_through(last: Row, readers: dict[Ref, list[Row]]) -> str:
+    """The remedy where the cut is that of a straight-through estimator, ``x + (q - x).detach()``, and q is to train."""
+    source_of = last.refs[0] if last.refs else None
+    if last.cut != "detach" or not isinstance(source_of, Row) or source_of.op != "sub":
+        return ""
+    ends = [r for r in readers.get(last, ()) if r.op == "add" and r.requires_grad]
+    if not any(ref in source_of.refs for end in ends for ref in end.refs):
+        return ""
+    return (
+        "The detach is right where it passes the gradient by a step that has none. Give what is inside it a loss of its "
+        "own: F.mse_loss(q, x.detach()) for x + (q - x).detach()."
+    )
 
 
 def _way(row: Row, readers: dict[Ref, list[Row]]) -> tuple[Row, Row | None]:
@@ -374,7 +442,7 @@ def nothing_to_do(trace: Trace, explained: set[Leaf]) -> list[Found]:
         if explained:
             continue
         if (gone := _numbers(trace, before)) is not None:
-            found.append(gone)
+            found += gone
             continue
         line, col, place = where(trace, chain)
         if isinstance(ref, Row) and ref.requires_grad:  # it had a graph in an earlier iteration
@@ -416,16 +484,17 @@ def nothing_to_do(trace: Trace, explained: set[Leaf]) -> list[Found]:
     return found
 
 
-def _numbers(trace: Trace, before: Collection[Ref]) -> Found | None:
+def _numbers(trace: Trace, before: Collection[Ref]) -> list[Found] | None:
     """The first value that Python took as a number, where backward() is called on a tensor made of nothing else."""
     if any(isinstance(r, Row) for r in before):
         return None
     readers = trace.consumers()
     for row in trace.rows:
         if row.cut in ("item", "tolist", "numpy") and not readers.get(row):
-            lost = [r for r in ancestors([row]) if isinstance(r, Leaf) and r.requires_grad and r.kind == "parameter"]
-            if lost:
-                return _found(trace, row, readers, lost, False)
+            between = Between(trace, [row], {}, readers)
+            wanted = [leaf for leaf in trace.parameters() if leaf in ancestors([row])]
+            if blamed := {leaf: by for leaf in wanted if (by := between.blame(leaf)) is not None}:
+                return _told(trace, blamed, readers, set())
     return None
 
 
