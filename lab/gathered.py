@@ -218,6 +218,8 @@ class OptimizerFacts:
     """The backward() before its last step."""
     step_at: Chain = ()
     """Its last step."""
+    summed: int = 0
+    """The fewest passes of one backward() whose gradients add up for a step: 1 where each pass has its own."""
     rates: list[float] = field(default_factory=list)
     """The learning rates of its steps, up to a limit."""
     RATES = 2048

@@ -359,6 +359,7 @@ class Recorder(observe.Observer):
         ran = self.trace.backwards if e.name == "backward" else self.trace.chosen
         if chain not in ran:
             ran.append(chain)
+        self.steps.passed(chain)
         if self.root is not None:
             self.trace.roots.setdefault(chain, {})[self.root] = None
             self.root = None

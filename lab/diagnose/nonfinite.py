@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 from widgets.figures import number
 from widgets.record import Stats
 
 from ..gathered import Bad, Leaf, Ref, Row, Trace
 from .arrays import told
 from .found import Found, capital, code_of, listed, where
+from .spoilt import FILLING, WRITING, behind, deliberate, ends, left_over, written
 
 LOGARITHMS = {"log", "log2", "log10"}
 EXPONENTIALS = {"exp": 88.7, "exp2": 128.0, "expm1": 88.7, "cosh": 89.4, "sinh": 89.4}  # overflow in float32
@@ -18,9 +21,8 @@ REMEDIES = {
     "sqrt": "Add a small eps inside the root: (x + 1e-12).sqrt().",
 }
 LINEAR = {"matmul", "linear", "mul", "add", "sub", "sum", "expand", "conv", "tanh", "relu", "sigmoid"}
-WRITING = {"copy", "copy_", "setitem_", "fill", "fill_", "index_put_"}
 COMPARING = {"squared_error", "mse_loss", "absolute_error", "l1_loss", "mean", "sum"}
-FILLING = {"where", "masked_fill"}
+NOT_FINITE = re.compile(r"\b(nan|inf|infinity|infinite)\b", re.IGNORECASE)
 MASK = "Let every row keep at least one value, or hide values with a large finite number (-1e9)."
 SPREADS = {"std", "var", "std_mean", "var_mean"}
 SINGLE = "Leave out the last, smaller batch (drop_last=True in the loader), or divide by n (correction=0)."
@@ -34,6 +36,12 @@ def first_nonfinite(trace: Trace, explained: set[Leaf]) -> list[Found]:
     marked = [(row.bad, row, False) for row in trace.rows if row.bad]
     marked += [(row.bad_backward, row, True) for row in trace.rows if row.bad_backward]
     readers = trace.consumers()
+    if marked and not _trips(trace):
+        harmed = ends(trace, readers)
+        if not harmed and not any(g.nonfinite for g in trace.gradients.values()):
+            return _left_over(trace, readers)
+        way = behind(harmed, written(trace))
+        marked = [m for m in marked if m[2] or m[1] in way] or marked
     masked: dict[Row, None] = {}
     for bad, row, back in sorted(marked, key=lambda m: m[0].when):
         if not back and not readers.get(row) and not row.requires_grad and ".grad" in code_of(trace, row):
@@ -52,6 +60,22 @@ def first_nonfinite(trace: Trace, explained: set[Leaf]) -> list[Found]:
         return [_forward(trace, row, bad) if bad.inputs_finite else _given(trace, row, bad)]
     left = [row for row in masked if row.bad is not None and not _absorbed(row, readers)]
     return [(_forward if row.bad.inputs_finite else _given)(trace, row, row.bad) for row in left[:1] if row.bad]
+
+
+def _trips(trace: Trace) -> bool:
+    """Whether an error that ended the cell speaks of values that are not finite."""
+    return trace.error is not None and NOT_FINITE.search(trace.error.detail or trace.error.message) is not None
+
+
+def _left_over(trace: Trace, readers: dict[Ref, list[Row]]) -> list[Found]:
+    """NaN that came to no loss and no gradient, and stays in a result: a note, for the first."""
+    rows = [row for row in trace.rows if left_over(trace, row, readers)]
+    first = min(rows, key=lambda row: row.bad.when if row.bad else 0, default=None)
+    if first is None or first.bad is None:
+        return []
+    found = _forward(trace, first, first.bad)
+    found.severity = "note"
+    return [found]
 
 
 def _hides(row: Row, bad: Bad, masked: dict[Row, None]) -> bool:
@@ -110,7 +134,7 @@ def _range(s: Stats | None) -> str:
 def _reason(trace: Trace, row: Row, bad: Bad) -> tuple[str, str]:
     """Why an op gives what is not finite, from the range of its inputs, and the remedy."""
     op = row.op
-    if op in FILLING and bad.inputs_finite:
+    if bad.inputs_finite and deliberate(trace, row):
         return "filled with infinities", "Fill with a large finite number (-1e9) where the value is used as such."
     figures = [s for _, s in bad.inputs if s is not None and s.min is not None and s.max is not None]
     first = figures[0] if figures else None
@@ -196,7 +220,7 @@ def _given(trace: Trace, row: Row, bad: Bad) -> Found:
     leaves = [ref for ref in row.refs if isinstance(ref, Leaf)]
     if len(row.refs) == len(bad.inputs):
         guilty = [ref for ref, (_, s) in zip(row.refs, bad.inputs, strict=True) if s is not None and s.nonfinite]
-        leaves = [ref for ref in guilty if isinstance(ref, Leaf)] or leaves
+        leaves = [ref for ref in guilty if isinstance(ref, Leaf)] if guilty else leaves
     names = [leaf.name for leaf in leaves]
     trained = any(leaf.kind == "parameter" for leaf in leaves)
     spoilt, hit = _reached(trace)
