@@ -134,11 +134,15 @@ def _loading(iterator: Any) -> tuple[int, tuple[CodeType, ...]]:
     """How many processes load for an iterator of a data loader, and the functions that make its samples."""
     loader = getattr(iterator, "loader", None)  # core's; PyTorch's iterator holds the loader's options itself
     workers, data, collate = (
-        (getattr(iterator, "_num_workers", 0), getattr(iterator, "_dataset", None), getattr(iterator, "_collate_fn", None))
+        (
+            getattr(iterator, "_num_workers", 0),
+            getattr(iterator, "_dataset", None),
+            getattr(iterator, "_collate_fn", None),
+        )
         if loader is None
         else (loader.num_workers, loader.dataset, loader.collate_fn)
     )
-    while getattr(type(data), "__module__", "").partition(".")[0] in ("core", "torch") and hasattr(data, "dataset"):
+    while data is not None and hasattr(data, "dataset") and type(data).__module__.startswith(("core.", "torch.")):
         data = data.dataset  # a Subset
     methods = (getattr(type(data), name, None) for name in ("__getitem__", "__iter__"))
     functions = [next((m for m in methods if m is not None), None), collate]

@@ -133,7 +133,8 @@ def _flows(tree: ast.AST) -> Iterator[tuple[ast.AST, list[ast.expr]]]:
         elif isinstance(node, ast.FunctionDef):  # what a function gives is where its name is called
             for inner in ast.walk(node):
                 if isinstance(inner, ast.Return) and inner.value is not None:
-                    yield inner.value, [ast.Name(node.name, ast.Store()), ast.Name(f".{node.name}", ast.Store())]
+                    names = [node.name, f".{node.name}", *_modules(tree, node)]
+                    yield inner.value, [ast.Name(name, ast.Store()) for name in names]
             yield from _passed(tree, node)
         elif isinstance(node, ast.AugAssign | ast.AnnAssign | ast.NamedExpr) and node.value is not None:
             yield node.value, [node.target]
@@ -146,14 +147,33 @@ def _flows(tree: ast.AST) -> Iterator[tuple[ast.AST, list[ast.expr]]]:
             yield node.context_expr, [node.optional_vars]
 
 
+def _modules(tree: ast.AST, function: ast.FunctionDef) -> set[str]:
+    """The variables that hold an object which is called by a function's name: ``criterion`` for the forward() of the
+    class of ``criterion = Dice()``."""
+    if function.name not in ("forward", "__call__"):
+        return set()
+    kinds = {node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef) and function in node.body}
+    return {
+        name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Assign)
+        and isinstance(node.value, ast.Call)
+        and getattr(node.value.func, "id", "") in kinds
+        for target in node.targets
+        for name in _bound(target)
+    }
+
+
 def _passed(tree: ast.AST, function: ast.FunctionDef) -> Iterator[tuple[ast.AST, list[ast.expr]]]:
     """What the calls of a function hand to its parameters."""
+    modules = _modules(tree, function)
     names = [a.arg for a in (*function.args.posonlyargs, *function.args.args)]
     for node in ast.walk(tree):
         if not isinstance(node, ast.Call):
             continue
-        method = isinstance(node.func, ast.Attribute)
-        if function.name not in (getattr(node.func, "id", None), getattr(node.func, "attr", None)):
+        called = getattr(node.func, "id", None), getattr(node.func, "attr", None)
+        method = isinstance(node.func, ast.Attribute) or called[0] in modules
+        if function.name not in called and not modules & {called[0], f".{called[1]}"}:
             continue
         inside = names[1:] if method and names[:1] == ["self"] else names
         pairs = [*zip(inside, node.args, strict=False), *((k.arg, k.value) for k in node.keywords if k.arg)]

@@ -344,7 +344,7 @@ class Trace:
     backwards: list[Chain] = field(default_factory=list)
     """Where backward() ran."""
     chosen: list[Chain] = field(default_factory=list)
-    """Where gradients of chosen tensors were asked for: autograd.grad, torch.func; they are all that is wanted there."""
+    """Where gradients of chosen tensors were asked for (autograd.grad, torch.func), and no others are wanted."""
     roots: dict[Chain, dict[Row, None]] = field(default_factory=dict)
     """What it ran on there."""
     broke: Row | None = None

@@ -87,8 +87,15 @@ class Steps:
         known = self._known.get(key)
         if known is None or known() is not t:
             if known is not None:
-                for notes in (self._spent, self._stale, self._versions, self._left, self._owner, self._dropped,
-                              self._summed):
+                for notes in (
+                    self._spent,
+                    self._stale,
+                    self._versions,
+                    self._left,
+                    self._owner,
+                    self._dropped,
+                    self._summed,
+                ):
                     notes.pop(key, None)  # type: ignore[attr-defined]
                 for marks in (self._fresh, self._moved, self._since, self._got):
                     marks.discard(key)
@@ -120,8 +127,8 @@ class Steps:
             facts.optimizers.append(runs)
         runs.steps += 1
         runs.idle += not with_gradient
-        if (first := next((id(p) for p in with_gradient if id(p) in self._summed), None)) is not None:
-            passes = self._summed[first][1]
+        # the most that one of them got: behind an activation that is saturated gradients are 0
+        if passes := max((self._summed[id(p)][1] for p in with_gradient if id(p) in self._summed), default=0):
             passes = passes if passes <= self._in_a_row else 1  # losses of several lines add up by intent
             runs.summed = min(runs.summed or passes, passes)
         if len(runs.rates) < runs.RATES:

@@ -117,7 +117,7 @@ class Between:
         if isinstance(ref, Leaf):
             return {ref: None}
         if ref not in self._ways:
-            stops = {r for r in self.trace.rows if r.stops and not r.requires_grad}
+            stops: set[Ref] = {r for r in self.trace.rows if r.stops and not r.requires_grad}
             self._ways[ref] = ancestors([ref], None, stops)
         return self._ways[ref]
 

@@ -9,14 +9,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Collection
 
-from core import op as declarations
 from core import source
 
 from .. import flow
 from ..gathered import Chain, Leaf, Ref, Row, Trace, ancestors
-from ..naming import operand
 from .between import Between, Blamed, discrete
-from .found import Found, capital, code_of, library, listed, verb, where
+from .found import Found, capital, code_of, listed, verb, where
+from .mending import COMPARISONS, grad_switch, mended, straight_through, subject
 from .quiet import called_quietly
 
 WAYS = {
@@ -37,11 +36,7 @@ COMPARES = {"sub", "squared_error", "absolute_error", "smooth_l1_error", "huber_
 """Ops that compare what is trained with what it shall be."""
 MEANT = "The optimizer does not hold them: if they are not to train, all is well, and no_grad saves the graph's time."
 ASIDE = "If they are not to train, all is well; else go on with the tensor, with its graph."
-NUMPY = {"power": "pow", "multiply": "mul", "subtract": "sub", "divide": "div", "true_divide": "div",
-         "absolute": "abs", "concatenate": "cat", "clip": "clamp"}  # fmt: skip
 DRAWS = {"constant", "bernoulli", "normal", "poisson", "binomial"}
-COMPARISONS = {"gt", "ge", "lt", "le", "eq", "ne"}
-LEAVING = {"detach", "numpy", "cpu", "item", "tolist", "data", "detach_"}
 
 
 def without_gradient(trace: Trace) -> set[Leaf]:
@@ -73,9 +68,7 @@ def cuts(trace: Trace, explained: set[Leaf]) -> list[Found]:
     return _told(trace, _blamed(trace, wanted, between, extra, readers), readers, explained)
 
 
-def _told(
-    trace: Trace, blamed: dict[Leaf, Blamed], readers: dict[Ref, list[Row]], explained: set[Leaf]
-) -> list[Found]:
+def _told(trace: Trace, blamed: dict[Leaf, Blamed], readers: dict[Ref, list[Row]], explained: set[Leaf]) -> list[Found]:
     """A finding for each cut that is nearest to the loss, with those behind it."""
     groups: dict[Row, dict[Row, list[Leaf]]] = {}  # the nearest cut -> the one that costs the leaf -> leaves
     for leaf, by in sorted(blamed.items(), key=lambda pair: len(pair[1].before)):
@@ -156,9 +149,7 @@ def _aside(trace: Trace, row: Row, readers: dict[Ref, list[Row]], lost: list[Lea
 class _Cut:
     """A cut, what it costs, and the cuts behind it; those of one place and of the same words become one."""
 
-    def __init__(
-        self, trace: Trace, row: Row, readers: dict[Ref, list[Row]], groups: dict[Row, list[Leaf]]
-    ) -> None:
+    def __init__(self, trace: Trace, row: Row, readers: dict[Ref, list[Row]], groups: dict[Row, list[Leaf]]) -> None:
         self.trace = trace
         self.last, self.back = _way(row, readers)
         self.line, self.col, self.place, code = _spot(trace, row, self.last)
@@ -175,8 +166,8 @@ class _Cut:
         self.severity = "error" if trace.failed else "note" if self.meant else "warning"
         self.done = _done(trace, row, self.last, self.place, self.line, code) + self._brought()
         self.key = (self.place, self.done, self.severity)
-        self.remedy = (MEANT if trace.optimized else ASIDE) if self.meant else _remedy(trace, row, self.last, self.back)
-        if not self.meant and (beside := _straight_through(self.last, readers)):
+        self.remedy = (MEANT if trace.optimized else ASIDE) if self.meant else mended(trace, row, self.last, self.back)
+        if not self.meant and (beside := straight_through(self.last, readers)):
             self.remedy = beside
 
     def add(self, other: _Cut) -> None:
@@ -210,7 +201,9 @@ class _Cut:
             parts = [f"{spot} cuts off {listed(lost)}" for spot, lost in zip(spots, self.behind.values(), strict=True)]
             so += f", and behind it {listed(parts)}"
         elif self.behind:
-            so += f", and behind it {listed(spots)} {verb(spots, 'cuts', 'cut')} {verb(named, 'it', 'them')} off as well"
+            so += (
+                f", and behind it {listed(spots)} {verb(spots, 'cuts', 'cut')} {verb(named, 'it', 'them')} off as well"
+            )
         failed = f"; backward() on {where(trace, trace.failed[0][1])[2]} has nothing to do" if trace.failed else ""
         message = capital(f"{self.place} cuts the graph: {self.done}, {so}{failed}.")
         remedy = self.remedy
@@ -233,29 +226,15 @@ def _spot(trace: Trace, row: Row, last: Row) -> tuple[int | None, int | None, st
 def _done(trace: Trace, row: Row, last: Row, place: str, line: int | None, code: str) -> str:
     """In words: what cuts the graph there."""
     if last.cut:
-        return f"`{code}` {WAYS.get(last.cut, 'takes {x} off the graph').format(x=_subject(code))}"
+        return f"`{code}` {WAYS.get(last.cut, 'takes {x} off the graph').format(x=subject(code))}"
     if row.quiet:
-        if (switch := _switch(trace, line)) is not None:
+        if (switch := grad_switch(trace, line)) is not None:
             return f"`{code}` runs under `{switch[1]}` (line {switch[0]}), which was False"
         within = called_quietly(trace, row)
         return f"`{code}` runs under no_grad" + (f" (line {within[1]})" if within and within[1] != line else "")
     if row.op in COMPARISONS:
         return f"`{code}` is a comparison, which has no gradient"
     return f"`{row.op}` in `{code}` has no gradient"
-
-
-def _straight_through(last: Row, readers: dict[Ref, list[Row]]) -> str:
-    """The remedy where the cut is that of a straight-through estimator, ``x + (q - x).detach()``, and q is to train."""
-    source_of = last.refs[0] if last.refs else None
-    if last.cut != "detach" or not isinstance(source_of, Row) or source_of.op != "sub":
-        return ""
-    ends = [r for r in readers.get(last, ()) if r.op == "add" and r.requires_grad]
-    if not any(ref in source_of.refs for end in ends for ref in end.refs):
-        return ""
-    return (
-        "The detach is right where it passes the gradient by a step that has none. Give what is inside it a loss of its "
-        "own: F.mse_loss(q, x.detach()) for x + (q - x).detach()."
-    )
 
 
 def _way(row: Row, readers: dict[Ref, list[Row]]) -> tuple[Row, Row | None]:
@@ -273,120 +252,6 @@ def _way(row: Row, readers: dict[Ref, list[Row]]) -> tuple[Row, Row | None]:
             return last, back
         seen.add(step)
         last = step
-
-
-def _subject(code: str) -> str:
-    """What `code` takes values from: "`h`" of ``h.detach().numpy()``.
-
-    >>> _subject("h.detach().numpy()"), _subject("core.tensor(h)"), _subject("f(")
-    ('`h`', '`h`', 'a tensor')
-    """
-    try:
-        tree = ast.parse(code, mode="eval").body
-    except (SyntaxError, ValueError):
-        return "a tensor"
-    while True:
-        if isinstance(tree, ast.Call) and isinstance(tree.func, ast.Attribute) and tree.func.attr in LEAVING:
-            tree = tree.func.value
-        elif isinstance(tree, ast.Attribute) and tree.attr in LEAVING:
-            tree = tree.value
-        elif isinstance(tree, ast.Call) and operand(code, 0) and tree.args:
-            return f"`{operand(code, 0)}`"
-        else:
-            text = ast.unparse(tree)
-            return f"`{text}`" if len(text) <= 40 else "a tensor"
-
-
-def _remedy(trace: Trace, row: Row, last: Row, back: Row | None) -> str:
-    if row.quiet and _switch(trace, where(trace, row.chain)[0]) is not None:
-        return "Look at its condition: it must be True where these parameters shall train."
-    if row.quiet:
-        own = [place for place in row.chain if place[0].co_filename in trace.files]
-        if len(own) > 1 and own[0][0].co_name not in ("forward", "<lambda>", "<listcomp>"):
-            function, at = own[0][0].co_name, where(trace, tuple(own[1:2]))[0]
-            return (
-                f"Call the model itself on line {at}: {function}() runs it under no_grad, which is right to look only."
-            )
-        within = called_quietly(trace, row)
-        block = f" on line {within[1]}" if within else ""
-        return f"Run it outside no_grad{block} if these parameters shall train."
-    if "multinomial(" in code_of(trace, last):
-        return (
-            "Train by the log-probability of what was drawn (REINFORCE), or go on with gumbel_softmax: a draw has none."
-        )
-    if not last.cut:
-        return _smooth(trace, row, last)
-    done = []
-    for place, what in back.steps if back is not None else ():
-        name = what.removeprefix("np.")
-        name = NUMPY.get(name, name)
-        if what.startswith("np.") and name in declarations.functions and place is not None:
-            done.append(f"{library(trace)}.{name} in place of {what} ({where(trace, (place,))[2]})")
-    done = done or _numpy_calls(trace, last)
-    if done:
-        return f"Stay on the graph: {listed(list(dict.fromkeys(done)))}."
-    if last.cut == "parameter":
-        return "Leave out nn.Parameter() and go on with the tensor; parameters are made once, in __init__."
-    if last.cut == "cast":
-        return "Integers have no gradient: go on with the floating-point values."
-    if last.cut == "tensor":
-        name = library(trace)
-        given = _subject(code_of(trace, last)).strip("`")
-        if len(last.refs) > 1 and all(not ref.shape for ref in last.refs) and given.isidentifier():
-            return f"Add the tensors themselves, sum({given}): {name}.tensor copies values alone."
-        return f"Use the tensor itself, or {name}.stack for a list of tensors: {name}.tensor copies values alone."
-    gone = {
-        "detach": "detach()",
-        "data": ".data",
-        "numpy": "detach().numpy()",
-        "item": ".item()",
-        "tolist": ".tolist()",
-    }
-    how = gone.get(last.cut, last.cut)
-    if last.cut == "item" and ".item(" not in code_of(trace, last):
-        how = code_of(trace, last).partition("(")[0] + "()"
-    return f"Leave out {how} and go on with the tensor."
-
-
-def _numpy_calls(trace: Trace, cut: Row) -> list[str]:
-    """What NumPy computes of values that left the graph, as the source tells, with an op in its place."""
-    place = flow._raw(trace, cut)
-    tree = trace.tree()
-    if place is None or tree is None:
-        return []
-    span = flow._span(place)
-    tainted = flow._tainted(tree, span)
-    found = []
-    for node in trace.nodes():
-        at = flow._of(node) if isinstance(node, ast.Call) else None
-        if at is None or not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
-            continue
-        what = ast.unparse(node.func)
-        name = NUMPY.get(node.func.attr, node.func.attr)
-        if not what.startswith(("np.", "numpy.")) or name not in declarations.functions:
-            continue
-        read = {n for part in node.args for n in flow._read(part)}
-        if at[0] >= span[0] and (flow._inside(span, at) or read & tainted):
-            line = at[0] + (place.line - span[0])
-            found.append(f"{library(trace)}.{name} in place of {what} (line {line})")
-    return list(dict.fromkeys(found))[:3]
-
-
-def _smooth(trace: Trace, row: Row, last: Row) -> str:
-    """What has a gradient in place of an op that has none."""
-    if row.op in COMPARISONS:
-        try:
-            tree = ast.parse(code_of(trace, last).strip(), mode="eval").body
-        except (SyntaxError, ValueError):
-            tree = None
-        if isinstance(tree, ast.Compare):
-            left = ast.unparse(tree.left)
-            soft = left if "sigmoid" in left or "softmax" in left else f"torch.sigmoid({left})"
-            return f"Go on with the value that is compared: {soft}; compare only where it is judged."
-        return "Go on with the value that is compared, or a sigmoid of it; compare only where it is judged."
-    if row.op in ("argmax", "one_hot"):
-        return "Go on with softmax(logits), or where one must be chosen with F.gumbel_softmax(logits, hard=True)."
-    return f"Use a form of `{row.op}` that has a gradient: softmax for argmax, a sigmoid for a comparison."
 
 
 def drawn(trace: Trace, explained: set[Leaf]) -> list[Found]:
@@ -495,17 +360,6 @@ def _numbers(trace: Trace, before: Collection[Ref]) -> list[Found] | None:
             wanted = [leaf for leaf in trace.parameters() if leaf in ancestors([row])]
             if blamed := {leaf: by for leaf in wanted if (by := between.blame(leaf)) is not None}:
                 return _told(trace, blamed, readers, set())
-    return None
-
-
-def _switch(trace: Trace, line: int | None) -> tuple[int, str] | None:
-    """The `with set_grad_enabled(condition)` around a line."""
-    blocks = [n for n in trace.nodes() if isinstance(n, ast.With)]
-    for block in blocks:
-        code = ast.unparse(block.items[0].context_expr)
-        inside = line is not None and block.lineno <= line <= (block.end_lineno or block.lineno)
-        if inside and "set_grad_enabled(" in code and not code.endswith("(False)"):
-            return block.lineno, code
     return None
 
 

@@ -134,6 +134,8 @@ def _range(s: Stats | None) -> str:
 def _reason(trace: Trace, row: Row, bad: Bad) -> tuple[str, str]:
     """Why an op gives what is not finite, from the range of its inputs, and the remedy."""
     op = row.op
+    if bad.inputs_finite and bad.nan and deliberate(trace, row):
+        return "filled with NaN", "Leave such rows out, or fill them with a finite value: torch.nan_to_num(x)."
     if bad.inputs_finite and deliberate(trace, row):
         return "filled with infinities", "Fill with a large finite number (-1e9) where the value is used as such."
     figures = [s for _, s in bad.inputs if s is not None and s.min is not None and s.max is not None]

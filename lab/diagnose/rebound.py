@@ -39,7 +39,18 @@ def rebound(trace: Trace, explained: set[Leaf]) -> list[Found]:
     leaves = list(dict.fromkeys(leaf for _, leaf in steps))
     remedy = _remedy(trace, rows[0], names[0] if names else "")
     line, col, _ = where(trace, rows[0].chain)
-    return [Found("no-gradient", "error" if trace.failed or rebinds(trace) else "warning", line, col, message, remedy, rows, leaves)]
+    return [
+        Found(
+            "no-gradient",
+            "error" if trace.failed or rebinds(trace) else "warning",
+            line,
+            col,
+            message,
+            remedy,
+            rows,
+            leaves,
+        )
+    ]
 
 
 def rebinds(trace: Trace) -> str:

@@ -63,9 +63,9 @@ def step_size(trace: Trace, explained: set[Leaf]) -> list[Found]:
         if (passes := _undivided(trace)) and facts.lr <= usual:
             line, col, at = where(trace, facts.last_backward)
             message = capital(
-                f"{at} adds up the gradients of {passes:,} passes for each step and does not divide by {passes:,}: a step "
-                f"({place}, lr={facts.lr:g}) is {passes:,} times as large as by their mean. One changed {largest.name} "
-                f"by {ratio:.2g} times its own size{course}."
+                f"{at} adds up the gradients of {passes:,} passes for each step and does not divide by {passes:,}: a "
+                f"step ({place}, lr={facts.lr:g}) is {passes:,} times as large as by their mean. One changed "
+                f"{largest.name} by {ratio:.2g} times its own size{course}."
             )
             remedy = f"Divide each loss before backward(): (loss / {passes}).backward()."
         elif data := wide(trace):

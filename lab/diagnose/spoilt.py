@@ -48,7 +48,7 @@ def _last(row: Row, readers: Readers) -> bool:
 
 
 def _of_a_model(trace: Trace, row: Row) -> bool:
-    """Whether a result was computed from parameters: NaN of any, an infinity of one with a graph that nobody put there."""
+    """Whether a result was computed from parameters: NaN of any; an infinity with a graph, that nobody put there."""
     assert row.bad is not None
     if not row.bad.nan and (not row.requires_grad or deliberate(trace, row) or not _computed(trace, row)):
         return False

@@ -163,7 +163,7 @@ def nothing_held(trace: Trace, explained: set[Leaf]) -> list[Found]:
     if any(leaf in trace.gradients for leaf in held):
         return []  # they got theirs in a later step
     others = [leaf for leaf in trace.gradients if leaf not in trace.optimized]
-    if others:
+    if others and not _ran_in_vain(trace, held):
         explained.update(held)
         return [_others(trace, chain, others)]
     if not trace.backwards and not trace.failed:
@@ -176,7 +176,9 @@ def nothing_held(trace: Trace, explained: set[Leaf]) -> list[Found]:
 def _ran_in_vain(trace: Trace, leaves: list[Leaf]) -> bool:
     """Whether ops read parameters that no gradient ever came to: not the optimizer is at fault, but the way between."""
     readers = trace.consumers()
-    return any(row.phase == "forward" for leaf in leaves if leaf not in trace.gradients for row in readers.get(leaf, ()))
+    return any(
+        row.phase == "forward" for leaf in leaves if leaf not in trace.gradients for row in readers.get(leaf, ())
+    )
 
 
 def _others(trace: Trace, chain: Chain, others: list[Leaf]) -> Found:

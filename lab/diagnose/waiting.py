@@ -157,7 +157,11 @@ def _by_workers(trace: Trace, fetched: Fetched) -> tuple[str, list[str]]:
     who, them = ("its worker", "it has") if n == 1 else (f"its {n} workers", "they have")
     made = [code for code in fetched.makers if code.co_filename in trace.files]
     spots = [f"{code.co_name} (line {code.co_firstlineno + trace.files[code.co_filename]})" for code in made]
-    does = f"; {who} {'runs' if n == 1 else 'run'} {listed(spots)}" if spots else f"; {who} {'makes' if n == 1 else 'make'} them"
+    does = (
+        f"; {who} {'runs' if n == 1 else 'run'} {listed(spots)}"
+        if spots
+        else f"; {who} {'makes' if n == 1 else 'make'} them"
+    )
     ways = []
     if fetched.starts_ns > HALF * fetched.ns:
         does += f", and most of the time passes until {them} started"
@@ -172,7 +176,10 @@ def _by_workers(trace: Trace, fetched: Fetched) -> tuple[str, list[str]]:
 
 def _is_users(file: str) -> bool:
     """Whether a file is the user's own: no part of Python, and nothing installed beside it."""
-    library = ("<frozen ", *(sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")))
+    library = (
+        "<frozen ",
+        *(sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")),
+    )
     return not file.startswith(library)
 
 

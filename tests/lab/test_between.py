@@ -31,8 +31,9 @@ def rounded(z):
         # so does a straight-through estimator
         (ROUND + "A, B = P(16, 4), P(4, 4)\nq = rounded(x @ A)\nF.cross_entropy(q.data @ B, labels).backward()", 5,
          "`q.data` takes the values of `q` off the graph"),
-        (ROUND + "A, B = P(16, 4), P(4, 4)\noptimizer = core.optim.SGD([A, B])\nq = rounded(x @ A)\nwith core.no_grad():\n"
-         "    q = q * 2\nF.cross_entropy(q @ B, labels).backward()\noptimizer.step()", 7, "`q * 2` runs under no_grad"),
+        (ROUND + "A, B = P(16, 4), P(4, 4)\noptimizer = core.optim.SGD([A, B])\nq = rounded(x @ A)\n"
+         "with core.no_grad():\n    q = q * 2\n"
+         "F.cross_entropy(q @ B, labels).backward()\noptimizer.step()", 7, "`q * 2` runs under no_grad"),
         # of two cuts side by side the one around which no gradient comes
         ("A, B = P(16, 4), P(4, 4)\nz = x @ A\nm = z.max().detach()\ns = (z - m).data\n"
          "(F.cross_entropy(s @ B, labels) + 0 * m).backward()", 4, "`(z - m).data`"),
