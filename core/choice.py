@@ -80,6 +80,8 @@ def explain(name: Any, *args: Any, **params: Any) -> Explanation:
             with observe.observing(watch), no_grad(), warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 function(*args, **params)
+            if watch.error is not None:
+                raise watch.error
         except _Found as found:
             return found.explanation
         except Exception:
@@ -105,6 +107,10 @@ class _Watch(observe.Observer):
     def __init__(self, name: str) -> None:
         self.name, self.thread = name, threading.get_ident()
         self.met: list[Explanation] = []
+        self.error: Exception | None = None
+
+    def failed(self, error: Exception) -> None:
+        self.error = error
 
     def starting(self, op: Op, inputs: tuple[Any, ...], params: Any) -> None:
         if threading.get_ident() != self.thread:

@@ -13,10 +13,10 @@ from .history import storage_of
 from .node import Storage
 from .tensor import Tensor
 
-# What a tensor's dict may hold that is not the user's; the first row is there where the C extension is not.
+# What a tensor's dict may hold that is not the user's; most of it is there where the C extension is not.
 _OWN = {
     *("_a", "_kind", "_node", "_nr", "_storage", "_base", "_way", "_rule", "_undo", "_requires_grad"),
-    *("_view_version", "_undone", "_grad", "_hooks", "_post_hooks", "_retains_grad", "_came"),
+    *("_view_version", "_undone", "_grad", "_hooks", "_post_hooks", "_retains_grad", "_came", "_note"),
 }
 
 

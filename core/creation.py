@@ -15,6 +15,7 @@ from .conversion import as_dtype, as_tensor, asarray, available, from_numpy, pla
 from .device import kind as kind_of
 from .dtypes import dtype as Dtype
 from .errors import text
+from .scalars import element
 from .shape import as_shape
 from .tensor import Tensor, wrap
 
@@ -118,7 +119,7 @@ def full(size: Any, fill_value: Any, *, dtype: Dtype | None = None, device: Any 
     else:
         d = dtype or (out.dtype if out is not None else dtypes.of_number(fill_value))
     d = as_dtype(d, "full")
-    value = int(fill_value) if d.category == 1 else fill_value
+    value = element(fill_value, d, "full")
     return _made("full", lambda xp: _one_number(xp, shape, value, d.numpy), d, device, requires_grad, out, ignored)
 
 

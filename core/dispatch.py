@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Callable, Sequence
 from time import perf_counter_ns
 from typing import Any
@@ -201,6 +202,10 @@ def _map(op: Elementwise, args: tuple[Any, ...], params: tuple[float, ...], watc
 
 def _explain_failure(op: Elementwise, args: tuple[Any, ...], kind: Kind, e: Exception) -> Exception:
     shapes = [tuple(a._a.shape) for a in args if isinstance(a, Tensor)]
+    if isinstance(e, ZeroDivisionError):
+        return RuntimeError(text("ZeroDivisionError", op=op.label, came=f"{kind.dtype} divided by 0",
+                                 needed="a divisor without zeros",
+                                 remedy="x.float(), or core.where(d == 0, 1, d)"))  # fmt: skip
     try:
         broadcast_shapes(*shapes, op=op.label)
     except RuntimeError as better:
@@ -305,7 +310,24 @@ def into(out: Tensor | None, result: Tensor, name: str = "") -> Tensor:
                  came=f"out= of {want}", needed=f"{have} or higher")
         )  # fmt: skip
     if out._a.shape != result._a.shape:
+        if out._a.size:
+            warnings.warn(
+                f"An output with one or more elements was resized since it had shape {list(out._a.shape)}, which does "
+                f"not match the required output shape {list(result._a.shape)}. This behavior is deprecated, and in a "
+                "future PyTorch release outputs will not be resized unless they have zero elements.",
+                stacklevel=2,
+            )
         out._a = result._a.astype(want.numpy)
+    elif (
+        out._a.size > 1
+        and 0 in out._a.strides
+        and any(s == 0 and n > 1 for s, n in zip(out._a.strides, out._a.shape, strict=True))
+    ):
+        raise RuntimeError(
+            text("unsupported operation: more than one element of the written-to tensor refers to a single memory "
+                 "location. Please clone() the tensor before performing the operation.", op=name,
+                 came=f"an expanded tensor of shape {tuple(out._a.shape)}", remedy="clone() it first")
+        )  # fmt: skip
     else:
         out._a[...] = result._a
     storage_of(out).wrote(f"{name}(out=)", here(2))

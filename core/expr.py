@@ -205,6 +205,16 @@ def trace(name: str, function: Callable[..., Any], inputs: Sequence[str], params
     return Program(name, tuple(inputs), kinds, tuple(params), statements, result, root.is_bool, formula(root))
 
 
+def divisors(p: Program) -> tuple[int, ...]:
+    """The places of the inputs that others are divided by in whole numbers: of integers they may hold no zero.
+
+    >>> divisors(trace("mod", lambda a, b: a % b, ["a", "b"]))
+    (1,)
+    """
+    by = [st.operands[1] for st in p.statements if st.op in ("floor_divide", "remainder", "fmod")]
+    return tuple(k for k, n in enumerate(p.inputs) if n in by)
+
+
 class Joint(NamedTuple):
     """Several expressions of the same inputs in single-assignment form: what they share is computed once."""
 

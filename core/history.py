@@ -52,14 +52,13 @@ def refresh(t: Tensor) -> None:
     t._view_version = version
     if wanted:
         was, mode.enabled = mode.enabled, True
-        looking, observe.observers = observe.observers, ()
         try:
-            fresh = base
-            for step in path:
-                fresh = step(fresh)
+            with observe.muted():
+                fresh = base
+                for step in path:
+                    fresh = step(fresh)
         finally:
             mode.enabled = was
-            observe.observers = looking
         if t._node is not None and fresh._node is not None:
             fresh._node.code, fresh._node.lasti = t._node.code, t._node.lasti  # the view was made there, not here
         move_on(t, fresh._node, fresh._nr, True)

@@ -177,19 +177,21 @@ def _check_rule(target: Tensor, result: Tensor, name: str) -> None:
 
 
 def leaf_check(target: Tensor, name: str) -> None:
-    """Raise if `target` is a leaf that requires a gradient, or a view of one."""
-    if target._base is not None and not (target.requires_grad and target._node is None):
-        base = target._base
-        if base._requires_grad and base._node is None:
-            raise RuntimeError(
-                text(
-                    "a view of a leaf Variable that requires grad is being used in an in-place operation.",
-                    op=name,
-                    came=f"a view of a leaf of shape {tuple(base._a.shape)}",
-                    remedy="do it under core.no_grad()",
-                )
+    """Raise if `target` is a leaf that requires a gradient, or a view of a leaf where either requires one.
+
+    The base of a view of a leaf may itself require none: ``x[1:].requires_grad_()`` is a leaf and a view.
+    """
+    base = target._base
+    if base is not None and base._node is None and (base._requires_grad or target.requires_grad):
+        raise RuntimeError(
+            text(
+                "a view of a leaf Variable that requires grad is being used in an in-place operation.",
+                op=name,
+                came=f"a view of a leaf of shape {tuple(base._a.shape)}",
+                remedy="do it under core.no_grad()",
             )
-    elif target._requires_grad and target._node is None:
+        )
+    if target._requires_grad and target._node is None:
         raise RuntimeError(
             text(
                 "a leaf Variable that requires grad is being used in an in-place operation.",

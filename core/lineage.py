@@ -14,7 +14,10 @@ from .source import describe, here
 
 
 class Traced(np.ndarray):
-    """An ndarray with its origin: `origin` is a tuple of (place, what was done), `sources` the tensors it came from."""
+    """An ndarray with its origin: `origin` is a tuple of (place, what was done), `sources` the tensors it came from.
+
+    It shows, copies and pickles as the plain array that there would be without an observer.
+    """
 
     origin: tuple[tuple[Any, str], ...] = ()
     sources: tuple[Any, ...] = ()
@@ -22,6 +25,18 @@ class Traced(np.ndarray):
     def __array_finalize__(self, obj: Any) -> None:
         self.origin = getattr(obj, "origin", ())
         self.sources = getattr(obj, "sources", ())
+
+    def __repr__(self) -> str:
+        return repr(_bare(self))
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return _bare(self).__reduce_ex__(protocol)
+
+    def __reduce__(self) -> Any:
+        return _bare(self).__reduce__()
+
+    def __deepcopy__(self, memo: dict[int, Any] | None, /) -> Any:
+        return _bare(self).__deepcopy__(memo)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         given = kwargs.get("out", ())
@@ -34,9 +49,16 @@ class Traced(np.ndarray):
         return _marked(result, f"np.{ufunc.__name__}", (*inputs, where), given, here(2))
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        if func in _SHOWING:  # they write the name of the class
+            return func(*map(_bare, args), **kwargs)
         result = super().__array_function__(func, types, args, kwargs)
         flat = [y for x in (*args, *kwargs.values()) for y in (x if isinstance(x, list | tuple) else (x,))]
         return _marked(result, f"np.{func.__name__}", flat, (), here(2))
+
+
+_SHOWING = {np.array_repr, np.array_str, np.array2string}
+Traced.__name__ = Traced.__qualname__ = "ndarray"
+Traced.__module__ = "numpy"
 
 
 def _bare(x: Any) -> Any:
@@ -73,13 +95,12 @@ def note(t: Any, a: Any) -> None:
     if isinstance(a, Traced) and a.origin:
         place = here(3)
         t._came = (*a.origin, (place, "back into a tensor, as a constant"))
-        for o in observe.observers:
-            o.returned(observe.ReturnEvent(t, a.sources, a.origin, place))
+        observe.announce(observe.heard(), "returned", observe.ReturnEvent(t, a.sources, a.origin, place))
 
 
 def origin(t: Any) -> tuple[tuple[Any, str], ...]:
     """The way by which a tensor came back from NumPy; empty if it did not."""
-    return t._came
+    return t._came or ()
 
 
 def story(t: Any) -> str:

@@ -14,6 +14,7 @@ class _State(threading.local):
     inference = False
     phase = "forward"  # what ops that run now belong to; the engine and the optimizers set it
     batch: Any = None  # what runs ops over batches, while a vmap runs; core.func sets it
+    muted = False  # whether observers hear nothing of what runs now: it is part of something that they are told of
     task: Any = None  # the backward pass that is running, as the engine knows it
 
 

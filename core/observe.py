@@ -2,13 +2,19 @@
 
 Dispatch tests the truth of `observers` once an op; with nobody looking that is all it costs. An observer names in
 `wants` what it needs beyond the bare events, and only that is gathered.
+
+What is observed never meets an observer's error: all events go through `announce`, which stops telling an observer that
+raised. A child of `fork` begins without observers.
 """
 
 from __future__ import annotations
 
+import os
+import sys
+import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
-from types import CodeType
+from contextlib import contextmanager, suppress
+from types import CodeType, TracebackType
 from typing import Any, NamedTuple
 
 from .modes import state as mode
@@ -107,8 +113,25 @@ class Observer:
     def enter_module(self, module: Any) -> None: ...
     def exit_module(self, module: Any) -> None: ...
 
+    def failed(self, error: Exception) -> None:
+        """One of the methods above raised `error`: no event comes any more. Says so where Python tells of errors that
+        nobody can catch (`sys.unraisablehook`)."""
+        told: Any = _Unraisable(type(error), error, error.__traceback__, "Exception ignored in observer", self)
+        sys.unraisablehook(told)
+
+
+class _Unraisable(NamedTuple):
+    """What `sys.unraisablehook` is given."""
+
+    exc_type: type[BaseException]
+    exc_value: BaseException | None
+    exc_traceback: TracebackType | None
+    err_msg: str | None
+    object: Any
+
 
 observers: tuple[Observer, ...] = ()
+_changing = threading.RLock()
 
 
 class Tally:
@@ -124,14 +147,16 @@ tally = Tally()
 def add(observer: Observer) -> None:
     """Let `observer` hear every event from now on."""
     global observers
-    if observer not in observers:
-        observers = (*observers, observer)
+    with _changing:
+        if observer not in observers:
+            observers = (*observers, observer)
 
 
 def remove(observer: Observer) -> None:
     """Stop telling `observer`; no error when it was not there."""
     global observers
-    observers = tuple(o for o in observers if o is not observer)
+    with _changing:
+        observers = tuple(o for o in observers if o is not observer)
 
 
 @contextmanager
@@ -144,9 +169,52 @@ def observing(observer: Observer) -> Iterator[Observer]:
         remove(observer)
 
 
+def heard() -> tuple[Observer, ...]:
+    """The observers to which this thread tells its events: none inside `muted`."""
+    return () if mode.muted else observers
+
+
+def announce(listeners: tuple[Observer, ...], what: str, *given: Any) -> None:
+    """Call a method of each listener that has not been removed since, with an event.
+
+    One that raises an exception is told no more, and its `failed` is called: what is observed goes on. Only what is no
+    `Exception` (KeyboardInterrupt, SystemExit) passes, since it was meant for the program and not for the observer.
+    """
+    for o in listeners:
+        if o not in observers:
+            continue
+        try:
+            getattr(o, what)(*given)
+        except Exception as error:
+            # where even that fails (no memory, no room on the stack) the next event tries again
+            with suppress(Exception):
+                remove(o)
+                o.failed(error)
+
+
+@contextmanager
+def muted() -> Iterator[None]:
+    """In the block this thread tells nobody of what it does."""
+    was, mode.muted = mode.muted, True
+    try:
+        yield
+    finally:
+        mode.muted = was
+
+
 def wanted(what: str) -> bool:
-    """Whether any observer wants `what`."""
-    return any(what in o.wants for o in observers)
+    """Whether any observer wants `what` of this thread."""
+    return any(what in o.wants for o in heard())
+
+
+def _forked() -> None:
+    """A child has a program of its own to run: who observes its parent would tell of it what the parent never did."""
+    global observers, _changing
+    observers, _changing = (), threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forked)
 
 
 def __getattr__(name: str) -> Any:

@@ -54,6 +54,10 @@ class Op:
     # between two conjugations; False for one that is in PyTorch's form already.
     holomorphic = True
 
+    # Linear in pieces: the gradient depends on the inputs by steps alone, so that its own gradient is zeros (and not
+    # the error that a gradient without a history is), as in PyTorch.
+    piecewise = False
+
     steps: Any = None  # how native/module_graph.c computes the gradients of each kind, where it can
 
     def __init__(self, name: str, inputs: Sequence[str], params: dict[str, Any], outputs: Sequence[str],
@@ -224,7 +228,7 @@ class Operation(Op):
 def elementwise(name: str, function: Callable[..., Any], *, vjp: Any = None, params: dict[str, float] | None = None,
                 bools: Sequence[str] = (), out: str = "same", domain: Any = (-3.0, 3.0), doc: str = "",
                 public: bool = True, aliases: Sequence[str] = (), example: tuple[str, str] | None = None,
-                namespace: str = "", label: str = "") -> Callable[..., Any]:  # fmt: skip
+                namespace: str = "", label: str = "", piecewise: bool = False) -> Callable[..., Any]:  # fmt: skip
     """Declare an elementwise op; its public function comes back.
 
     function : a lambda over scalars, traced once; arguments named in `params` are numbers with those defaults.
@@ -234,18 +238,20 @@ def elementwise(name: str, function: Callable[..., Any], *, vjp: Any = None, par
         "bool".
     domain : where tests sample the inputs, one (low, high) or one an input.
     label : the public function's name, where several ops stand behind one: "pow" of pow_scalar.
+    piecewise : whether it is linear in pieces: the gradient's own gradient is then zeros.
     """
     from .dispatch import public_elementwise
 
     op = Elementwise(name, function, vjp=vjp, params=dict(params or {}), bools=bools, out=out, domain=domain, doc=doc,
                      label=label)  # fmt: skip
+    op.piecewise = piecewise
     return public_elementwise(op, public=public, aliases=aliases, example=example, namespace=namespace)
 
 
 def operation(name: str, forward: Callable[..., Any], *, inputs: str = "x", params: dict[str, Any] | None = None,
               outputs: str = "y", returns: int = 1, shape: str = "", over: str = "", vjp: Any = None,
               view: bool = False, recorded: bool = False, samples: Any = None, doc: str = "",
-              label: str = "") -> Callable[..., Any]:  # fmt: skip
+              label: str = "", piecewise: bool = False) -> Callable[..., Any]:  # fmt: skip
     """Declare a structured op; a callable `op(*tensors, **params)` comes back, on which a public function is built.
 
     forward : ``forward(xp, *arrays, **params)``, the reference for any array library `xp`.
@@ -256,12 +262,14 @@ def operation(name: str, forward: Callable[..., Any], *, inputs: str = "x", para
     recorded : whether an op without a vjp has a place in the graph: asking for its gradient is an error, not silence.
     samples : a function of a NumPy generator that gives argument sets for the tests: ``[(arrays, params), ...]``.
     label : what people read instead of `name`: "to_copy" of cast, PyTorch's ToCopyBackward0.
+    piecewise : whether it is linear in pieces: the gradient's own gradient is then zeros.
     """
     from .dispatch import callable_operation
 
     op = Operation(name, forward, inputs=inputs, params=dict(params or {}), outputs=outputs, returns=returns,
                    shape=shape, over=over, vjp=vjp, view=view, samples=samples, doc=doc, label=label)  # fmt: skip
     op.recorded |= recorded
+    op.piecewise = piecewise
     return callable_operation(op)
 
 

@@ -34,8 +34,7 @@ def places() -> tuple[observe.Place, observe.Place]:
 
 def tell_starting(op: Op, inputs: tuple[Any, ...], params: Any) -> None:
     """Tell every observer that a kernel is about to run."""
-    for o in observe.observers:
-        o.starting(op, inputs, params)
+    observe.announce(observe.heard(), "starting", op, inputs, params)
 
 
 def tell(op: Op | str, inputs: tuple[Any, ...], outputs: tuple[Tensor, ...], params: Any, kernel: Kernel, start: int,
@@ -43,6 +42,9 @@ def tell(op: Op | str, inputs: tuple[Any, ...], outputs: tuple[Tensor, ...], par
     """Tell every observer that an op ran (an optimizer's step has no declaration and gives its name).
 
     Values that came back from NumPy pass on how."""
+    listeners = observe.heard()
+    if not listeners:
+        return
     if node is None:
         for t in inputs:
             if isinstance(t, Tensor) and t._came:
@@ -53,12 +55,12 @@ def tell(op: Op | str, inputs: tuple[Any, ...], outputs: tuple[Tensor, ...], par
     label, declared = (op, None) if isinstance(op, str) else (op.label, op)
     event = _new(observe.OpEvent, (label, inputs, outputs, params, kernel.name, kernel.backend, start, stop, place,
                                    inner, node, mode.phase, declared))  # fmt: skip
-    for o in observe.observers:
-        o.op(event)
+    observe.announce(listeners, "op", event)
 
 
 def tell_failed(op: Op, inputs: tuple[Any, ...], error: BaseException) -> None:
     """Tell every observer that an op raised."""
-    place, _ = places()
-    for o in observe.observers:
-        o.op_failed(op.label, inputs, place, error)
+    listeners = observe.heard()
+    if listeners:
+        place, _ = places()
+        observe.announce(listeners, "op_failed", op.label, inputs, place, error)

@@ -44,7 +44,6 @@ class Tensor(TensorBase):
     _hooks: dict[int, Any] | None = None
     _post_hooks: dict[int, Any] | None = None
     _retains_grad = False
-    _came: tuple[tuple[Any, str], ...] = ()  # the way by which it came back from NumPy; core.lineage keeps it
     __array_priority__ = 1000
 
     if TYPE_CHECKING:
@@ -489,8 +488,7 @@ def left_graph(what: str, t: Tensor, result: Any, start: int = 0) -> Any:
     `start` is when it was asked for, where it comes from a GPU that may be busy."""
     stop = perf_counter_ns() if start and t._kind.device.type != "cpu" else 0
     place = here(2)
-    for o in observe.observers:
-        o.cut(observe.CutEvent(what, t, result, place, start if stop else 0, stop))
+    observe.announce(observe.heard(), "cut", observe.CutEvent(what, t, result, place, start if stop else 0, stop))
     if what == "numpy" and observe.wanted("lineage"):
         from .lineage import traced
 

@@ -200,9 +200,15 @@ class Folder:
         finally:
             self.path = before
 
-    def leave(self) -> None:
-        """Ops now run in the module outside."""
-        self.path = self.paths[self.path][0]
+    def leave(self, module: Any) -> None:
+        """Ops now run outside of `module`, also where it or one in it was not entered or left as it should."""
+        path = self.path
+        while path:
+            outside, reference, _ = self.paths[path]
+            if reference() is module:
+                self.path = outside
+                return
+            path = outside
 
     # -- tensors -------------------------------------------------------------------------------------------------------
 
@@ -213,7 +219,7 @@ class Folder:
             tag = node.tag
             if tag.__class__ is Row and tag.token is token:
                 return tag if tag.into is None else latest(tag)  # type: ignore[no-any-return]
-        seen = t.__dict__.get("_seen")
+        seen = t._note
         if seen is not None and seen.token is token:
             if seen.__class__ is Leaf:
                 return seen  # type: ignore[no-any-return]
@@ -231,15 +237,15 @@ class Folder:
         trained = t._requires_grad and t._node is None
         name = None
         if trained:
-            same = self._trained.get(id(t))
+            same: Any = self._trained.get(id(t))
             if same is not None and same.tensor() is t:  # its mark is another recording's
-                t.__dict__["_seen"] = same
+                t._note = same
                 return same
         if trained and not self.folded:
             # a variable bound to a new tensor each time round is one parameter, if the same op reads it
             name = self.name(t)
             key = (name, tuple(shape), *key) if name else id(t)
-        before = t.__dict__.get("_seen")
+        before = t._note
         leaf = self._leaves.get(key)
         if leaf is None:
             if name is None:
@@ -259,12 +265,12 @@ class Folder:
             self._trained[id(t)] = leaf
             if before.__class__ is Row and before.token is self.token:
                 leaf.made = latest(before)
-        t._seen = leaf
+        t._note = leaf
         return leaf
 
     def parameter(self, p: Any, name: str = "") -> Leaf:
         """The leaf of a parameter, made with `name` if no op read it."""
-        leaf = p.__dict__.get("_seen")
+        leaf: Any = p._note
         if leaf.__class__ is not Leaf or leaf.token is not self.token:
             if not name:
                 return self._leaf(p, "", (), NOWHERE, 0)
@@ -272,7 +278,7 @@ class Folder:
             if leaf is None or leaf.tensor() is not p:
                 leaf = self._trained[id(p)] = Leaf(self.token, p, "parameter", name, "", 0)
                 self.trace.leaves.append(leaf)
-            p._seen = leaf
+            p._note = leaf
         if p._requires_grad and not leaf.requires_grad:  # it was read before requires_grad_()
             leaf.kind, leaf.requires_grad = "parameter", True
         leaf.name = leaf.name or name

@@ -21,6 +21,7 @@ class Foreign:
     _grad: Any
     _requires_grad: bool
     _version: int
+    _note: Any = None
 
 
 TENSORS = (Tensor, Foreign)

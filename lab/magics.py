@@ -101,7 +101,7 @@ class LabMagics(Magics):
         if "--cell" in words:
             self.flags = flags_of(line)
             self.asked = True
-            self.begin()
+            self.guarded(self.begin)
         elif not words:
             print(f"autograd: cards are {self.auto}; %autograd on, count or off, %%autograd for one cell")
         elif words in (["on"], ["off"], ["count"]):
@@ -167,7 +167,7 @@ class LabMagics(Magics):
         if self.auto == "on" and self.recording is None:
             self.guarded(self.begin)
         elif self.auto == "count" and len(self.infos) == 1:
-            self.counter = Counter(self.shell.user_ns)
+            self.guarded(self.begin_counting)
 
     def after(self, result: Any) -> None:
         """Hook: a cell has run, well or not."""
@@ -199,6 +199,10 @@ class LabMagics(Magics):
         self.files = self.cell_files(self.infos[-1]) if self.infos else {}
         self.recording = Recording(check="--check" in self.flags)
         self.recording.start(self.files)
+
+    def begin_counting(self) -> None:
+        """Start counting for the cell that is running."""
+        self.counter = Counter(self.shell.user_ns)
 
     def count(self, counter: Counter) -> None:
         """Say in a line what a cell did."""
@@ -238,6 +242,8 @@ class LabMagics(Magics):
             self.drop()
             return
         record = recording.stop(self.shell.user_ns, result.info.raw_cell, error_row(error, self.files), error)
+        if recording.error is not None:
+            raise RuntimeError(recording.failure()) from recording.error
         self.compared(result.info, record)
         if error is not None:
             record.wall_ms = 0.0  # in it IPython has drawn the traceback, which may take longer than the cell

@@ -21,7 +21,8 @@ ITEMS = 512  # how far into a list names are looked for
 
 def is_module(value: Any) -> bool:
     """Whether a value is a module, without importing the package of modules."""
-    return callable(getattr(type(value), "named_parameters", None))
+    kind = type(value)  # an exported program has parameters, and no modules
+    return callable(getattr(kind, "named_parameters", None)) and callable(getattr(kind, "named_modules", None))
 
 
 def spaces(frame: FrameType | None, ours: str) -> list[Mapping[str, Any]]:
@@ -77,6 +78,11 @@ class Names:
         found = self._known.get(id(t))
         return found[1] if found is not None and found[0]() is t else ""
 
+    def forget(self, t: Any) -> None:
+        """Hold no weak reference to a tensor."""
+        for known in (self._known, *self._members.values()):
+            known.pop(id(t), None)
+
     def module(self, module: Any, where: list[Mapping[str, Any]]) -> str:
         """The name of a module, with those of all that it contains noted."""
         known = self.modules.get(id(module))
@@ -117,7 +123,7 @@ class Names:
                 if found is not None and found[0]() is t:
                     return f"{variable}.{found[1]}"
             # a parameter that nobody knows may have come since its module was read
-            if not (roots and t.requires_grad and t.is_leaf and self._scans):
+            if not (roots and t.requires_grad and not t._is_view() and t.is_leaf and self._scans):
                 break
             self._scans -= 1
         return ""

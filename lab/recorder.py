@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 import weakref
 from collections.abc import Callable, Mapping
+from threading import get_ident
 from time import perf_counter_ns
 from types import CodeType
 from typing import Any
@@ -20,7 +21,7 @@ from . import measure
 from .fold import NOWHERE, OURS, Folder, latest
 from .gathered import Bad, Copied, Course, Gradient, Leaf, Row, Trace
 from .kernels import backwards, chosen
-from .kinds import TENSORS, original
+from .kinds import TENSORS
 from .memory import follower
 from .noted import NOTED, note
 from .steps import Steps
@@ -34,7 +35,8 @@ FULL, EVERY = 4, 16  # figures of values: the first runs of a row, then every so
 
 
 class Recorder(observe.Observer):
-    """Hears every event and gathers a `Trace`; an error of its own ends the recording and never the user's code."""
+    """Hears every event of the thread that made it and gathers a `Trace`; an error of its own ends the recording and
+    never the user's code. What other threads do is not in the trace: `elsewhere` counts it."""
 
     wants = frozenset({"lineage"})
 
@@ -46,6 +48,8 @@ class Recorder(observe.Observer):
         self.steps = Steps(self.fold, self.trace)
         self.memory = follower(self.trace.blocks, self)
         self.error: Exception | None = None
+        self.elsewhere = 0  # events of other threads
+        self.thread = get_ident()  # whose events these are
         self.own_ns = 0
         self.around_ns = 0  # what listening to another library costs beside that
         # own time since backward() began and since its last node; laps of nodes so far; time of ops in create_graph
@@ -54,6 +58,7 @@ class Recorder(observe.Observer):
         self._foreign: list[tuple[Any, int]] = []
         self._update: list[Any] = []
         self._moved: dict[tuple[int, int], tuple[Any, int, int]] = {}  # (row, tensor) -> it, its version, copies
+        self._left: dict[int, tuple[Any, Row]] = {}  # a tensor whose values NumPy got -> it, and the row of that
         self.root: Row | None = None  # what backward() runs on, once its first node has run
         self._steps = self._noted = 0
         self._optimizers: dict[int, Any] = {}  # a weak reference to each: an id is used again
@@ -62,6 +67,9 @@ class Recorder(observe.Observer):
     # -- what observers hear: every ear is guarded ---------------------------------------------------------------------
 
     def op(self, event: observe.OpEvent) -> None:
+        if get_ident() != self.thread:
+            self.elsewhere += 1
+            return
         if self.error is None:
             try:
                 self._op(event)
@@ -77,6 +85,8 @@ class Recorder(observe.Observer):
         self._guard(self._op_failed, op, inputs, place, error)
 
     def backward(self, event: observe.BackwardEvent) -> None:
+        if get_ident() != self.thread:
+            return
         if self.error is None:
             try:
                 self._backward(event)
@@ -106,10 +116,17 @@ class Recorder(observe.Observer):
         self._guard(self._enter, module)
 
     def exit_module(self, module: Any) -> None:
-        self.fold.leave()
+        try:
+            self._guard(self.fold.leave, module)
+        except BaseException:  # Ctrl-C: what runs next is outside of the module for all that
+            self._guard(self.fold.leave, module)
+            raise
+
+    def failed(self, error: Exception) -> None:
+        self._break(error)
 
     def _guard(self, ear: Callable[..., None], *args: Any) -> None:
-        if self.error is not None:
+        if self.error is not None or get_ident() != self.thread:
             return
         start = perf_counter_ns()
         try:
@@ -166,7 +183,7 @@ class Recorder(observe.Observer):
             e.node.tag = row
             row.requires_grad = True
         for t in e.outputs:
-            t._seen = row
+            t._note = row
         row.view = view
         if e.op in COPIES:
             self._copied(row, e)
@@ -210,12 +227,11 @@ class Recorder(observe.Observer):
         found.count += 1
         found.size += int(given._a.nbytes)
         found.ns += e.stop_ns - e.start_ns
-        t = original(given)
-        key, version = (row.number, id(t)), given._version
+        key, version = (row.number, id(given)), given._version
         held, before, times = self._moved.get(key, (None, -1, 0))
-        times = times + 1 if held is not None and held() is t and before == version else 1
+        times = times + 1 if held is not None and held() is given and before == version else 1
         if times > 1 or len(self._moved) < COPIED:
-            self._moved[key] = (weakref.ref(t), version, times)
+            self._moved[key] = (weakref.ref(given), version, times)
         found.same = max(found.same, times)
 
     def _by_data(self, row: Row) -> None:
@@ -376,7 +392,7 @@ class Recorder(observe.Observer):
     # -- leaving the graph ---------------------------------------------------------------------------------------------
 
     def _cut(self, e: observe.CutEvent) -> None:
-        before = e.result.__dict__.get("_seen") if isinstance(e.result, TENSORS) and e.result is not e.tensor else None
+        before = e.result._note if isinstance(e.result, TENSORS) and e.result is not e.tensor else None
         if before.__class__ is Row and before.token is self.fold.token and before.cut == e.kind:
             # the next of several tensors whose values were copied into one
             ref = self.fold.ref(e.tensor, before.op, self.fold.site(e.place), NOWHERE, 0)
@@ -390,19 +406,24 @@ class Recorder(observe.Observer):
         if e.tensor._requires_grad:
             row.stops = True
         if isinstance(e.result, TENSORS):
-            e.result.__dict__["_seen"] = row
-        else:
-            e.tensor._left = row
+            e.result._note = row
+        elif e.kind == "numpy":
+            self._leave(e.tensor, row)
         row.shape, row.dtype = tuple(e.tensor._a.shape), e.tensor._kind.dtype.name
         row.device = e.tensor._kind.device.type
         row.waited_ns += e.stop_ns - e.start_ns
 
+    def _leave(self, t: Any, row: Row) -> None:
+        """Note where the values of a tensor left, until it is gone: its array may come back."""
+        key, left = id(t), self._left
+        left[key] = weakref.ref(t, lambda _: left.pop(key, None)), row
+
     def _returned(self, e: observe.ReturnEvent) -> None:
-        left = [row for t in e.sources if (row := t.__dict__.get("_left")) is not None and row.token is self.fold.token]
+        left = [known[1] for t in e.sources if (known := self._left.get(id(t))) is not None and known[0]() is t]
         row = self.fold.row("~return", (), e.place, None, tuple(dict.fromkeys(latest(r) for r in left)))
         row.cut, row.steps, row.count = "return", e.steps, row.count + 1
         row.shape, row.dtype = tuple(e.tensor._a.shape), e.tensor._kind.dtype.name
-        e.tensor.__dict__["_seen"] = row
+        e.tensor._note = row
 
     # -- modules and optimizers ----------------------------------------------------------------------------------------
 

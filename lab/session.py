@@ -8,6 +8,7 @@ import os
 import sys
 import traceback
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack, suppress
 from functools import partial
 from inspect import CO_NEWLOCALS, unwrap
 from time import perf_counter_ns
@@ -17,7 +18,7 @@ from typing import Any, Self
 import widgets
 from core import observe, source
 from core.backends.cuda.memory import reporters
-from widgets.record import ErrorRow, Record
+from widgets.record import ErrorRow, Finding, Record
 
 from . import adapters, export, peaks, stopped
 from .check import Checker
@@ -43,11 +44,11 @@ class Recording:
         self._checker: Checker | None = None
         self.value: Any = None
         self.recorder: Recorder | None = None
+        self.error: Exception | None = None
+        """What ended the recording before its time: an error of the recorder's own."""
         self._record: Record | None = None
-        self._outer: list[Recorder] = []
         self._watches: list[Any] = []
-        self._sampler: Sampler | None = None
-        self._collecting: tuple[int, ...] = ()  # the garbage collector's thresholds before
+        self._undo = ExitStack()  # what takes back all that `start` did
 
     @property
     def record(self) -> Record:
@@ -59,84 +60,119 @@ class Recording:
             raise RuntimeError("the recording is still on; its record is there when the `with` block has ended")
         return self._record
 
-    def start(self, files: Mapping[str, int], boundary: CodeType | None = None, block: int | None = None) -> Recorder:
+    def start(
+        self, files: Mapping[str, int], boundary: CodeType | None = None, block: int | None = None
+    ) -> Recorder | None:
         """Begin to listen; `files` are the code's file names, with what to add to their line numbers, `block` is the
         line of the `with` statement where only that is recorded (0: of none).
 
-        A recording inside another one has its ops to itself: both would mark the same tensors.
+        A recording inside another one has its ops to itself: both would mark the same tensors. Where it fails nothing
+        is recorded, `error` says why, and what was to be recorded runs as without.
         """
-        self._outer = [o for o in observe.observers if isinstance(o, Recorder)]
-        for outer in self._outer:
-            observe.remove(outer)
-        # for every object of the cell the recorder makes several that stay: the collector runs as often as without it
-        self._collecting = gc.get_threshold()
-        gc.set_threshold(COLLECTS * self._collecting[0], *self._collecting[1:])
-        self.recorder = Recorder(files, boundary)
-        self.recorder.trace.block = block
-        observe.add(self.recorder)
-        self._holders = partial(holders, self.recorder.trace)
-        reporters.append(self._holders)  # so that running out of a GPU's memory is told by lines
-        if self._checks:
-            self._checker = Checker(self.recorder)
-            observe.add(self._checker)
-        self._watches = adapters.watches(self.recorder)
-        for watch in self._watches:
-            watch.start()
-        self._sampler = Sampler(self.recorder.trace, boundary)
-        self._sampler.start()
+        try:
+            self._begin(files, boundary, block)
+        except Exception as error:
+            self.error = error
+            self.drop()
+        except BaseException:
+            self.drop()
+            raise
         return self.recorder
+
+    def _begin(self, files: Mapping[str, int], boundary: CodeType | None, block: int | None) -> None:
+        later = self._undo.callback
+        for outer in [o for o in observe.observers if isinstance(o, Recorder)]:
+            observe.remove(outer)
+            later(_again, outer)
+        # for every object of the cell the recorder makes several that stay: the collector runs as often as without it
+        collecting = gc.get_threshold()
+        gc.set_threshold(COLLECTS * collecting[0], *collecting[1:])
+        later(_collect, collecting)
+        self.recorder = recorder = Recorder(files, boundary)
+        recorder.trace.block = block
+        later(recorder.memory.close)
+        observe.add(recorder)
+        later(observe.remove, recorder)
+        telling = partial(holders, recorder.trace)
+        reporters.append(telling)  # so that running out of a GPU's memory is told by lines
+        later(reporters.remove, telling)
+        if self._checks:
+            self._checker = Checker(recorder)
+            observe.add(self._checker)
+            later(observe.remove, self._checker)
+        self._watches = adapters.watches(recorder)
+        for watch in self._watches:
+            later(watch.stop)
+            watch.start()
+        sampler = Sampler(recorder.trace, boundary)
+        later(sampler.stop)
+        sampler.start()
 
     def stop(
         self, space: Mapping[str, Any], text: str, error: ErrorRow | None = None, raised: BaseException | None = None
     ) -> Record:
         """End it: `space` holds the user's variables, `text` is the source that line numbers count in, `raised` what
-        ended it."""
+        ended it.
+
+        Where the recorder failed, `error` says why, and the record does in a line and holds nothing else.
+        """
         recorder = self.recorder
-        if recorder is None:
+        if recorder is None and self.error is None:
             raise RuntimeError("the recording has not begun")
-        recorder.trace.wall_ns = perf_counter_ns() - recorder.started_ns
-        self.drop()
-        if recorder.error is not None:
+        wall_ns = 0 if recorder is None else perf_counter_ns() - recorder.started_ns
+        try:
+            self.drop()
+            if recorder is not None:
+                self.error = self.error or recorder.error
+                if self.error is None:
+                    recorder.trace.wall_ns = wall_ns
+                    self._record = self._built(recorder, space, text, error, raised)
+        except Exception as failure:
+            self.error = failure
+        finally:
             for watch in self._watches:
-                watch.close()
-            raise RuntimeError(
-                f"the recorder failed: {type(recorder.error).__name__}: {recorder.error}"
-            ) from recorder.error
+                with suppress(Exception):
+                    watch.close()
+        if self.error is not None:
+            self._record = Record(title=self.title, source=text, error=error, wall_ms=wall_ns / 1e6)
+            message = f"{self.failure()}. There is nothing else on this card; the code itself ran as always."
+            self._record.findings.append(Finding("recorder", "note", message=message))
+        assert self._record is not None
+        _last[:] = [self._record]
+        return self._record
+
+    def _built(self, recorder: Recorder, space: Mapping[str, Any], text: str, error: ErrorRow | None,
+               raised: BaseException | None) -> Record:  # fmt: skip
         recorder.trace.error = error
         collecting = gc.isenabled()
         gc.disable()  # many small rows and no cycles, beside a graph that takes a quarter of a second to look through
         try:
-            stopped.note(recorder, raised)
-            self._record = build(settle(recorder, space, text), self.title, error, self._checker)
+            with ExitStack() as around:
+                for watch in self._watches:  # questions to the user's tensors reach no code of the user's
+                    around.enter_context(watch.still())
+                stopped.note(recorder, raised)
+                record = build(settle(recorder, space, text), self.title, error, self._checker)
         finally:
             if collecting:
                 gc.enable()
-            for watch in self._watches:
-                watch.close()
-        _last[:] = [self._record]
-        return self._record
+        if recorder.elsewhere:
+            record.environment["other threads"] = f"{recorder.elsewhere:,} ops, which are not shown"
+        return record
+
+    def failure(self) -> str:
+        """Why there is nothing to show, in one line; "" where all is well."""
+        if self.error is None:
+            return ""
+        said = (_said(self.error).splitlines() or [""])[0]
+        return f"the recorder failed: {type(self.error).__name__}: {said}"
 
     def drop(self) -> None:
-        """Stop listening, without a record."""
-        if self._collecting:
-            first, *rest = gc.get_threshold()
-            if first == COLLECTS * self._collecting[0]:  # else the cell has set its own
-                gc.set_threshold(self._collecting[0], *rest)
-            self._collecting = ()
-        if self._sampler is not None:
-            self._sampler.stop()
-            self._sampler = None
-        if self.recorder is not None:
-            observe.remove(self.recorder)
-            reporters.remove(self._holders)
-            if self._checker is not None:
-                observe.remove(self._checker)
-            self.recorder.memory.close()
-            for watch in self._watches:
-                watch.stop()
-            for outer in self._outer:
-                observe.add(outer)
-        self.recorder, self._outer = None, []
+        """Stop listening, without a record; an error of one thing that is taken back keeps none from the others."""
+        self.recorder = None
+        try:
+            self._undo.close()
+        except Exception as error:
+            self.error = self.error or error
 
     # -- a with block in a script --------------------------------------------------------------------------------------
 
@@ -260,8 +296,28 @@ def error_row(error: BaseException | None, files: Mapping[str, int]) -> ErrorRow
             line = number + offset
     if line is None and isinstance(error, SyntaxError) and error.lineno is not None:
         line = error.lineno
-    text = str(error).strip()
+    text = _said(error).strip()
     return ErrorRow(type(error).__name__, text.splitlines()[0] if text else "", line, text[:DETAIL])
+
+
+def _again(outer: Recorder) -> None:
+    """Let a recording go on that another one had taken the place of."""
+    if outer.error is None:
+        observe.add(outer)
+
+
+def _collect(thresholds: tuple[int, ...]) -> None:
+    """Let the garbage collector run as often as before, unless the cell has said how often itself."""
+    if gc.get_threshold()[0] == COLLECTS * thresholds[0]:
+        gc.set_threshold(thresholds[0], *gc.get_threshold()[1:])
+
+
+def _said(error: BaseException) -> str:
+    """An error's text, also of one that cannot say it."""
+    try:
+        return str(error)
+    except Exception:
+        return ""
 
 
 def _title(file: str) -> str:

@@ -57,7 +57,7 @@ class Steps:
         self._got.add(key)
         if key in self._dropped or len(self._dropped) < 2 * FEW:
             dropped = self._dropped.setdefault(key, [])
-            empty = p._grad is None or not p._grad._a.any()
+            empty = _empty(p._grad)
             if key in self._fresh and not self._stepping and empty:
                 dropped.append(self.trace.steps.last_backward)
             before, passes = self._summed.get(key, (-1, 0))
@@ -72,7 +72,7 @@ class Steps:
             held, version = self._spent.pop(key)
             g = p._grad
             self._stale[key] = g is not None and g is held() and g._version == version and bool(g._a.any())
-        elif self._stale.get(key) and (p._grad is None or not p._grad._a.any()):
+        elif self._stale.get(key) and _empty(p._grad):
             self._stale[key] = False
 
     def passed(self, chain: Chain) -> None:
@@ -83,9 +83,9 @@ class Steps:
 
     def _key(self, p: Any) -> int:
         """The identity of a parameter; what was noted of one that is gone and had the same is forgotten."""
-        key, t = id(p), original(p)
+        key = id(p)
         known = self._known.get(key)
-        if known is None or known() is not t:
+        if known is None or known() is not p:
             if known is not None:
                 for notes in (
                     self._spent,
@@ -99,7 +99,7 @@ class Steps:
                     notes.pop(key, None)  # type: ignore[attr-defined]
                 for marks in (self._fresh, self._moved, self._since, self._got):
                     marks.discard(key)
-            self._known[key] = weakref.ref(t)
+            self._known[key] = weakref.ref(p)
         return key
 
     def before(self, optimizer: Any, parameters: list[Any], site: Site) -> None:
@@ -144,7 +144,7 @@ class Steps:
         if facts.count > 64 and facts.count % 16:
             return
         # From the last one on: behind a head that begins at zero, the first step's gradients are all zero.
-        used = any(p._grad._a.any() for p in reversed(with_gradient))
+        used = not all(_empty(p._grad) for p in reversed(with_gradient))
         if used:
             return
         leaves = [self.fold.parameter(p) for p in parameters]
@@ -214,7 +214,7 @@ class Steps:
             return
         facts = self.trace.steps
         facts.by_hand += 1
-        self._left[key] = self._left.get(key, 0) + 1 if p._grad is not None and p._grad._a.any() else 0
+        self._left[key] = 0 if _empty(p._grad) else self._left.get(key, 0) + 1
         if self._left[key] > 1 and facts.stale is None:
             facts.stale = facts.last_backward
 
@@ -222,9 +222,9 @@ class Steps:
         """The step is done: the gradients it used are spent."""
         self._stepping = False
         self._fresh.difference_update(map(id, parameters))
-        used = (p for p in parameters if p._grad is not None)
-        for p in itertools.islice(used, FEW):
-            self._spent[id(p)] = (weakref.ref(p._grad), p._grad._version)
+        used = ((p, g) for p in parameters if (g := p._grad) is not None)
+        for p, g in itertools.islice(used, FEW):
+            self._spent[id(p)] = (weakref.ref(g), g._version)
         self._check_modes({id(original(p)) for p in parameters})
 
     # -- modes ---------------------------------------------------------------------------------------------------------
@@ -274,6 +274,11 @@ class Steps:
                 held = self._held[root] = frozenset(map(id, module.parameters() if module is not None else ()))
             if not held.isdisjoint(trained):
                 seen[path] = seen.get(path, 0) + 1
+
+
+def _empty(gradient: Any) -> bool:
+    """Whether there is no gradient, or one of zeros alone. It is read once: another thread may take it away."""
+    return gradient is None or not gradient._a.any()
 
 
 def _number(value: Any) -> float:

@@ -20,6 +20,8 @@ from triton_kernels.tune import events as ev
 from triton_kernels.tune import problem as problems
 from triton_kernels.tune import strategy as strategies
 from triton_kernels.tune.c_kernels import FAMILIES
+from triton_kernels.tune.final import look_anew
+from triton_kernels.tune.measure import Failed
 from triton_kernels.tune.session import Session, seconds_of
 from triton_kernels.tune.store import Store
 from widgets.figures import time_text
@@ -168,7 +170,8 @@ def _printed(kernel: str) -> Any:
 def use(problem: problems.Problem, text: str) -> str:
     """Make a config that was measured the choice for a kernel's shape; what was done, in a sentence.
 
-    *Raises*: Wrong for a config that the space does not have, or that was not measured, or was wrong.
+    It is checked as those of a final are. *Raises*: Wrong for a config that the space does not have, or that was not
+    measured, or is wrong.
     """
     given = dict(pair.partition("=")[::2] for pair in text.split())
     names = {t.name: {str(v): v for v in t.values} for t in problem.space.tunables}
@@ -191,6 +194,10 @@ def use(problem: problems.Problem, text: str) -> str:
             raise Wrong(
                 f"--use: {words(config)} has no time at this shape: {reason}. Remedy: %tune without --use first"
             )
+        try:
+            look_anew(problem, config)  # when it was tried, it was checked once, and here alone
+        except Failed as failure:
+            raise Wrong(f"--use: {words(config)} is not right each time and at each shape: {failure}") from None
         ratio = measured[-1]["ratio"]
         session = kept.begin(problem.key, {}, "by hand")
         kept.win(problem.key, session, {"config": config, "ratio": ratio, "low": ratio, "high": ratio, "ties": []})
@@ -299,7 +306,9 @@ class _View:
         figures = []
         if self.default is not None:
             figures = [("default, estimated" if guessed else "default", time_text(self.default))]
-        if self.best is not None:  # the ratio was taken side by side; the default's time of the beginning may be stale
+        if state != "running" and (ended := self.session.result) is not None:
+            figures = _told(ended)
+        elif self.best is not None:  # the ratio was taken side by side; the default's time of the beginning may be stale
             of = "the default's, estimated" if guessed else "the default"
             figures = [("best", f"{self.ratio:.2f} of {of} ({time_text(self.best)})")]
         figures += [(name, str(n)) for name, n in self.counts.items() if n and name != "right"]
@@ -309,6 +318,16 @@ class _View:
         place = f"{tried:,} of {len(self.session.table):,} configs"
         return Training(title=title, state="running" if state == "running" else state, place=place,
                         done=1.0 if state == "done" else share, timing=timing, figures=figures)  # fmt: skip
+
+
+def _told(result: ev.Result) -> list[tuple[str, str]]:
+    """The figures of a session that has ended: what its verdict says, and not what its search believed."""
+    guessed = ", estimated" if result.estimate else ""
+    figures = [(f"default{guessed}", time_text(result.default.time_ms))] if result.default else []
+    best = result.best
+    if best is not None and result.verdict in ("faster", "estimate") and result.default and best.ratio < 1.0:
+        return [*figures, ("best", f"{best.ratio:.2f} of the default{guessed} ({time_text(best.time_ms)})")]
+    return [*figures, ("best", "the default stays")] if best is not None else figures
 
 
 # -- what came of it ---------------------------------------------------------------------------------------------------

@@ -233,6 +233,9 @@ def conclude(view: Tuning, session: Session, result: ev.Result) -> None:
     ]  # fmt: skip
     if result.default is not None:
         view.final_ms = result.default.time_ms
+    said = {words(p.config): (p.ratio, p.time_ms) for p in result.top}
+    view.trials = [(codes, status, *said.get(view.words(trial), (ratio, ms)), *rest) if ratio is not None else trial
+                   for trial in view.trials for codes, status, ratio, ms, *rest in (trial,)]  # fmt: skip
     view.doing, view.between = "", None
     view.verdict = [" · ".join(line.strip() for line in _verdict(result))]
     if result.vendor is not None:
@@ -271,6 +274,8 @@ def _verdict(result: ev.Result) -> list[str]:
         if best.config == default.config:
             return ["The default is estimated to be the best, or as good as any."]
         return [f"Estimated best: {words(best.config)}", f"  {best.ratio:.3f} of the default's estimate"]
+    if result.verdict == "noisy" and len(result.top) == 1:
+        return ["The default stays: there was no final, in which another could have been shown to be faster."]
     if result.verdict == "noisy":
         return [
             "Too noisy to name a winner: the fastest by its median may as well be slower than the default, which stays."

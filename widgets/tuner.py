@@ -70,8 +70,8 @@ class Tuning:
     command: str = ""
 
     def best(self) -> Trial | None:
-        """The right trial of the smallest ratio."""
-        right = [t for t in self.trials if t[2] is not None]
+        """The right trial of the smallest ratio; once there is a choice, that of the choice."""
+        right = [t for t in self.trials if t[2] is not None and (not self.chosen or self.words(t) == self.chosen)]
         return min(right, key=lambda t: t[2] or 0.0) if right else None
 
     def words(self, trial: Trial) -> str:

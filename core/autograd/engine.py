@@ -41,7 +41,7 @@ def run(roots: Sequence[Tensor], root_grads: Sequence[Tensor | None], retain_gra
     """
     place = here(3)
     observe.tally.passes += 1
-    watched = observe.observers
+    watched = observe.heard()
     begin = perf_counter_ns() if watched else 0
     sources: list[Any] = []
     starts: list[tuple[Any, int, Any]] = []
@@ -78,8 +78,7 @@ def run(roots: Sequence[Tensor], root_grads: Sequence[Tensor | None], retain_gra
                 entry[1:] = [_apply(leaf._hooks, entry[1], leaf._kind, create_graph)]
             if watched:
                 array = entry[1]._a if create_graph else entry[1]
-                for o in watched:
-                    o.gradient(observe.GradientEvent(leaf, array))
+                observe.announce(watched, "gradient", observe.GradientEvent(leaf, array))
                 del array
             if accumulate and leaf._requires_grad:  # it may have been detached since
                 if leaf._grad is not None:
@@ -99,8 +98,7 @@ def run(roots: Sequence[Tensor], root_grads: Sequence[Tensor | None], retain_gra
         span = observe.SpanEvent(
             "backward" if accumulate and inputs is None else "grad", begin, perf_counter_ns(), place
         )
-        for o in watched:
-            o.span(span)
+        observe.announce(watched, "span", span)
     if inputs is None or accumulate:
         return []
     return [
@@ -185,8 +183,7 @@ def _walk(starts: list[tuple[Any, int, Any]], asked: set[Any] | None, path: dict
                 send(e, nrs[i] if nrs else 0, results[i])
         if watched:
             event = observe.BackwardEvent(node, kernel, start, perf_counter_ns(), tuple(results))
-            for o in watched:
-                o.backward(event)
+            observe.announce(watched, "backward", event)
         if not retain_graph:
             node.free(place)
     return leaves, captured
@@ -378,8 +375,7 @@ def _no_history(t: Tensor, i: int, place: Place) -> RuntimeError:
              remedy="requires_grad=True on what is trained; look for detach(), .numpy(), .item() or no_grad() on the "
              "way")
     )  # fmt: skip
-    for o in observe.observers:
-        o.op_failed("backward", (t,), place, error)
+    observe.announce(observe.heard(), "op_failed", "backward", (t,), place, error)
     return error
 
 

@@ -191,7 +191,7 @@ class Function:
         needed = iter([e is not None for e in edges])
         ctx.needs_input_grad = tuple([t and next(needed) for t in ctx.is_tensor])
         recording, mode.enabled = mode.enabled, False
-        watched, observe.observers = observe.observers, ()
+        outer, mode.muted = mode.muted, True
         start = perf_counter_ns()
         try:
             if separate:
@@ -200,17 +200,17 @@ class Function:
             else:
                 result = cls.forward(ctx, *args)
         except BaseException as e:
-            observe.observers = watched
+            mode.muted = outer
             tell_failed(op, tuple(tensors), e)
             raise
         finally:
-            mode.enabled, observe.observers = recording, watched
+            mode.enabled, mode.muted = recording, outer
         stop = perf_counter_ns()
         outs = result if isinstance(result, tuple) else (result,)
         graph = recording and any(e is not None for e in edges)
         if graph:
             outs = _connect(ctx, op, tensors, outs)
-        if watched:
+        if observe.observers:
             kernel = Kernel(cls.forward, f"{cls.__name__}.forward", "Python")
             tell(op, tuple(tensors), tuple([o for o in outs if isinstance(o, Tensor)]), args, kernel, start, stop,
                  ctx if graph else None)  # fmt: skip

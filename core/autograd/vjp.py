@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from .. import backends, casting
+from .. import op as declarations
 from ..backends.stretched import sum_to
 from ..device import Kind
 from ..errors import OpNotDifferentiable, text
@@ -164,8 +165,17 @@ def _elementwise_tensors(op: Elementwise, node: Node, edges: tuple[Any, ...], g:
         if not isinstance(gi, Tensor):
             gi = g * gi
         shape = gi._a.shape if node.in_shapes is None else node.in_shapes[i]
-        out.append(gi if gi._a.shape == shape else gi.sum_to_size(shape))
+        gi = gi if gi._a.shape == shape else gi.sum_to_size(shape)
+        out.append(_with_zeros(gi, node, i) if op.piecewise else gi)
     return tuple(out), op.name
+
+
+def _with_zeros(gi: Tensor, node: Node, i: int) -> Tensor:
+    """The gradient of input i of an op that is linear in pieces, with zeros as its own gradient for that input."""
+    if gi._kind.dtype.category < 2:
+        return gi
+    like = _again(wrap(gi._a, gi._kind), node.edges[i], node.nrs[i] if node.nrs else 0)
+    return declarations.functions["constant"](gi, like)  # type: ignore[no-any-return]
 
 
 def _operation(op: Operation, node: Node, edges: tuple[Any, ...], grads: Any,
@@ -198,6 +208,8 @@ def _operation(op: Operation, node: Node, edges: tuple[Any, ...], grads: Any,
         result = [v.function(**{n: named[n] for n in v.names}) if need and v else None
                   for v, need in zip(op.vjps, needs, strict=False)]  # fmt: skip
     out = [None if r is None or not need else r for r, need in zip(result, needs, strict=False)]
+    if create_graph and op.piecewise:
+        out = [None if r is None else _with_zeros(r, node, i) for i, r in enumerate(out)]
     if not create_graph:
         out = [None if r is None else r._a for r in out]
     return tuple(out), op.name + " vjp"

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..device import Kind
-from ..expr import Program, numpy_source
+from ..expr import Program, divisors, numpy_source
 from ..op import Operation
 from . import Kernel, Row, special
 from .quiet import Quiet
@@ -37,6 +37,17 @@ def compiled(program: Program) -> Any:
     return namespace[program.name]
 
 
+def _check_divisors(name: str, arrays: list[Any], by: tuple[int, ...]) -> None:
+    """ZeroDivisionError where integers would be divided by zero. On a GPU only a number is looked at: an array there
+    would have to be waited for, and PyTorch's quotients are not defined either."""
+    if any(getattr(a, "size", 1) == 0 for a in arrays):
+        return  # nothing is divided
+    for k in by:
+        divisor = arrays[k]
+        if (isinstance(divisor, np.ndarray) or not hasattr(divisor, "device")) and not np.all(divisor):
+            raise ZeroDivisionError(f"{name}: division by zero")
+
+
 class Reference:
     """The reference on one array library."""
 
@@ -50,6 +61,7 @@ class Reference:
         half, n = kind.dtype.name in _HALF, len(program.inputs)
         inside = np.dtype(np.float32) if half else kind.dtype.numpy
         numbers = [k == "number" for k in program.kinds]
+        by = divisors(program) if kind.dtype.category == 1 else ()
 
         def inner(a: Any) -> Any:
             """An operand as the text gets it: numbers as 0-d arrays, which a half type does not round first."""
@@ -60,6 +72,8 @@ class Reference:
         def run(*args: Any) -> Any:
             with Quiet():
                 arrays = [inner(a) if k else a for a, k in zip(args[:n], numbers, strict=True)]
+                if by:
+                    _check_divisors(program.name, arrays, by)
                 y = xp.asarray(function(xp, special, *arrays, *args[n:]))
                 shape = xp.broadcast_shapes(*(getattr(a, "shape", ()) for a in arrays))
                 if y.shape != shape:  # the text may use fewer operands than it has

@@ -9,6 +9,7 @@
    Floating-point operations: 2 l s (d + dv) forward, 4 l s (d + dv) + 2 l s d backward; half of that when causal.
    Source: Dao, Fu, Ermon, Rudra, Re, arXiv 2205.14135 (the logarithms kept, the weights made again). */
 #ifndef REAL
+#include "paths.h"
 #include "real.h"
 #include "tiling.h"
 
@@ -236,6 +237,7 @@ static int NAME(over_heads)(int kernel, const attention_shape *s, const attentio
     const kernel_choice *as = choice_for(kernel, sizeof(REAL), s->outer * s->heads, s->l, s->s, s->d);
     NAME(attention)
     c = {s, a, NAME(padded)(s->s), NAME(padded)(s->d), NAME(padded)(s->dv), as->rows ? as->rows : ROWS, 0};
+    if (kernel == CHOOSE_ATTENTION_BACKWARD && s->l > c.rows) took(PATH_attention_row_blocks);
     const double pairs = (double)s->outer * (double)s->heads * (double)s->l * (double)s->s * (s->causal ? 0.5 : 1);
     parallel_for_as(as, s->outer * s->heads, factor * pairs * (20 + 0.15 * (double)(s->d + s->dv)), body, &c);
     return !c.failed;

@@ -8,6 +8,7 @@
    Bytes: x three times and y once, forward; g and x twice and gx once, backward; of those all but the first times come
    from the cache. Source: Ioffe and Szegedy, Batch Normalization, arXiv:1502.03167. */
 #ifndef REAL
+#include "paths.h"
 #include "real.h"
 
 enum { PIECE = 1024 };
@@ -27,6 +28,7 @@ typedef struct {
 /* The sum of a channel's items, or of their squares beside its mean. */
 INLINE double NAME(over_channel)(const REAL *x, const batch_shape *s, const REAL *mean) {
     double total = 0;
+    if (s->size > PIECE) took(PATH_batch_norm_pieces);
     for (ptrdiff_t n = 0; n < s->samples; n++)
         for (ptrdiff_t from = 0; from < s->size; from += PIECE) {
             const ptrdiff_t count = s->size - from < PIECE ? s->size - from : PIECE;

@@ -62,6 +62,8 @@ def begin() -> None:
     # the path is triton_kernels.tune.places.data_folder's, whose import takes longer than all else here
     base = os.environ.get("XDG_DATA_HOME", "")
     base = base if os.path.isabs(base) else os.path.join(os.path.expanduser("~"), ".local", "share")
+    if not os.path.isabs(base):  # a user without a home
+        return
     with contextlib.suppress(Exception):  # core runs without what would only make it faster
         with open(os.path.join(base, "gradlab", "tuning", "best.json"), "rb") as file:
             tuned = b'"core_' in file.read()

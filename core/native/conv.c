@@ -13,6 +13,7 @@
 #include "conv.h"
 
 #include "memory.h"
+#include "paths.h"
 #include "real.h"
 #include "tiling.h"
 
@@ -167,6 +168,7 @@ INLINE void NAME(conv_pack)(const NAME(conv) * c, const conv_pass *pass, const c
 #undef CASE
         }
     }
+    took(PATH_conv_by_item);
     for (ptrdiff_t i = 0; i < terms; i++, to += NAME(PANEL)) {
         const REAL *from = planes + (term + i) / taps * channel + offset[(term + i) % taps];
         for (int q = 0; q < at->runs; q++)
@@ -178,6 +180,7 @@ INLINE void NAME(conv_pack)(const NAME(conv) * c, const conv_pass *pass, const c
 INLINE void NAME(conv_pack_few)(const NAME(conv) * c, const conv_pass *pass, const columns *at, ptrdiff_t group,
                                 ptrdiff_t term, ptrdiff_t terms, ptrdiff_t times, REAL *to) {
     const ptrdiff_t *offset = c->plan->offset + pass->first, taps = pass->taps, channel = c->plan->channel;
+    took(PATH_conv_few_columns);
     for (int q = 0; q < at->runs; q++)
         for (int j = 0; j < at->length[q]; j++) {
             const REAL *from = c->planes + (group * c->inside + term / taps) * channel + at->from[q] + j;
@@ -240,6 +243,7 @@ INLINE void NAME(conv_part)(const NAME(conv) * c, const conv_pass *pass, const N
     const conv_shape *s = c->s;
     const ptrdiff_t W = NAME(PANEL), terms = c->inside * pass->taps, places = s->out[0] * s->out[1] * s->out[2];
     const ptrdiff_t depths = terms ? pieces_of(terms, DEPTH) : 1, depth = pieces_of(terms, depths);
+    if (depths > 1) took(PATH_conv_depths);
     const ptrdiff_t rows_of_all = s->transposed ? pieces_of(s->rows, 8) * 8 : s->rows;
     const REAL *weights = c->weights + (pass->first * c->inside * s->groups + p->group * terms) * rows_of_all;
     for (ptrdiff_t d = 0; d < depths; d++) {
@@ -381,6 +385,7 @@ static void NAME(conv_chunk)(NAME(conv) * c, REAL *planes, const REAL *x) {
     if (as == &choice_default) finer.chunks = 16;
     c->planes = NAME(planes_of)(s, c->plan, x, c->first, c->count, planes);
     const int paired = s->transposed && s->stride[2] == 2 && s->out[2] % 2 == 0;
+    if (paired) took(PATH_conv_paired);
     for (ptrdiff_t i = 0; i < c->plan->passes; i += 1 + paired) {
         c->pass = c->plan->pass + i, c->paired = paired;
         const ptrdiff_t panels = pieces_of(c->count * c->pass->pixels, NAME(PANEL));
@@ -420,9 +425,12 @@ int NAME(conv_forward)(const conv_shape *s, const void *x, const void *weights, 
     }
     c.y = y;
     if (conv_is_direct(s, &plan)) {
+        took(PATH_conv_direct);
         c.failed = !NAME(conv_direct)(s, &plan, x, c.weights, bias, y);
         goto done;
     }
+    if (!plan.as_it_lies) took(PATH_conv_planes);
+    if (s->batch > plan.chunk) took(PATH_conv_chunks);
     c.limit = plan.as_it_lies ? s->batch * s->channels * plan.channel : PTRDIFF_MAX;
     for (; c.first < s->batch; c.first += plan.chunk) {
         c.count = s->batch - c.first < plan.chunk ? s->batch - c.first : plan.chunk;

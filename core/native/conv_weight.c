@@ -10,6 +10,7 @@
 #include "conv.h"
 
 #include "memory.h"
+#include "paths.h"
 #include "real.h"
 #include "tiling.h"
 
@@ -163,6 +164,7 @@ int NAME(conv_weight)(const conv_shape *s, const void *x, const void *g, void *g
     ptrdiff_t chunk = plan.chunk < fit ? plan.chunk : fit;
     if (chunk < 1) chunk = 1;
     c.chunks = pieces_of(s->batch, chunk);
+    if (c.chunks > 1) took(PATH_conv_weight_chunks);
     const ptrdiff_t of_planes = plan.as_it_lies ? 0 : chunk * s->channels * plan.channel + NAME(LANES);
     const ptrdiff_t of_sums = c.chunks > 1 ? s->groups * c.across * c.tiles * 8 * W : 0;
     const size_t size = sizeof(REAL) * (size_t)(of_planes + chunk * one + of_sums);

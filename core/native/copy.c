@@ -9,6 +9,7 @@
 
 #include "kernel.h"
 #include "parallel.h"
+#include "paths.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -135,7 +136,7 @@ static void copy_rows(void *context, ptrdiff_t begin, ptrdiff_t end) {
             exchange(job->to + to, 0, job->from + from, step, n, 1, 0, item);
         }
     }
-    if (job->past) past_cache_done();
+    if (job->past) took(PATH_copy_streaming), past_cache_done();
 }
 
 /* Strips of SIDE items along the dense axis, begin..end-1 over all planes. */
@@ -160,7 +161,7 @@ static void copy_pieces(void *context, ptrdiff_t begin, ptrdiff_t end) {
     const ptrdiff_t size = job->shape[0] * job->item, first = begin * PIECE, last = end * PIECE < size ? end * PIECE : size;
     if (job->past) copy_past_cache(job->to + first, job->from + first, last - first);
     else memcpy(job->to + first, job->from + first, (size_t)(last - first));
-    if (job->past) past_cache_done();
+    if (job->past) took(PATH_copy_streaming), past_cache_done();
 }
 
 /* to (count) = one item, again and again. */
@@ -200,7 +201,7 @@ static void fill_pieces(void *context, ptrdiff_t begin, ptrdiff_t end) {
         if (in_line != job->from + from) fill(line, in_line = job->from + from, width, item);
         copy_past_cache(job->to + to, line, count * item);
     }
-    if (job->past) past_cache_done();
+    if (job->past) took(PATH_copy_streaming), past_cache_done();
 }
 
 static ptrdiff_t magnitude(ptrdiff_t step) { return step < 0 ? -step : step; }
@@ -238,15 +239,19 @@ void copy_array(char *to, const char *from, int ndim, const ptrdiff_t *shape, co
     const double work = (double)count * (double)item / 2;
     const ptrdiff_t n = job.shape[job.last];
     if (job.ndim == 1 && job.from_step[0] == item) {
+        took(PATH_copy_pieces);
         parallel_for((count * item + PIECE - 1) / PIECE, work, copy_pieces, &job);
     } else if (job.from_step[job.last] == 0) {
+        took(PATH_copy_fill);
         const ptrdiff_t width = fill_width(&job);
         job.past = job.past && n * item >= PIECE;
         parallel_for(count / n * ((n + width - 1) / width), work, fill_pieces, &job);
     } else if (job.dense == job.last) {
+        took(PATH_copy_rows);
         job.past = job.past && n * item >= PIECE;
         parallel_for(count / n, work, copy_rows, &job);
     } else {
+        took(PATH_copy_strips);
         const ptrdiff_t columns = job.shape[job.dense];
         parallel_for(count / n / columns * ((columns + SIDE - 1) / SIDE), work, copy_strips, &job);
     }

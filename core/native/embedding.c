@@ -3,6 +3,7 @@
    The gradient is cut by columns, never by rows: every thread adds the rows in their order, so equal
    indices always add up in the same order, without locks. */
 #ifndef REAL
+#include "paths.h"
 #include "real.h"
 
 typedef struct {
@@ -61,6 +62,7 @@ VECTOR static void NAME(scatter_columns)(void *context, ptrdiff_t begin, ptrdiff
 void NAME(embedding_backward)(const REAL *g, const int64_t *index, REAL *gtable, ptrdiff_t rows, ptrdiff_t count,
                               ptrdiff_t n, int64_t padding) {
     NAME(scatter) context = {g, index, gtable, rows, count, n, padding};
+    if (n > SPAN) took(PATH_embedding_spans);
     parallel_for((n + SPAN - 1) / SPAN, (double)n * (double)(4 * rows + count), NAME(scatter_columns), &context);
 }
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from ..expr import PRIMITIVES, Program, Statement, c_lines
+from ..expr import PRIMITIVES, Program, Statement, c_lines, divisors
 
 GENERATED = Path(__file__).parent / "generated"
 MAX_INPUTS = 7  # MAP_MAX_IN in map.h
@@ -104,6 +104,12 @@ class Kernel:
             used.update(st.operands[:1] if st.op == "where" else st.operands)
         return bool((chosen - used) & {*self.program.inputs})
 
+    @property
+    def divisor(self) -> int:
+        """The input that integers are divided by, counted from 1; 0 where there is none."""
+        found = divisors(self.program) if self.type == "l" else ()
+        return found[0] + 1 if found else 0
+
     def declaration(self) -> str:
         """The C prototype."""
         return f"void map_{self.name}(char *const *ptr_, ptrdiff_t count_, const double *params_)"
@@ -146,7 +152,8 @@ class Kernel:
         names = f'"{self.name}", "{self.program.name}", "{self.program.digest}"'
         counts = f"'{self.type}', {len(self.in_types)}, {len(self.program.params)}"
         types = f"\"{self.in_types}\", '{self.out_type}'"
-        return f"    {{{names}, {counts}, {types}, {self.cost}, {int(self.masks)}, map_{self.name}}},"
+        flags = f"{int(self.masks)}, {self.divisor}"
+        return f"    {{{names}, {counts}, {types}, {self.cost}, {flags}, map_{self.name}}},"
 
 
 def kernels(programs: Iterable[Program]) -> list[Kernel]:

@@ -9,6 +9,7 @@ typedef struct {
     PyObject *array, *kind, *node, *storage;
     PyObject *base, *way; /* of a view: the tensor that it views, and the steps from there, as module_views.c keeps them */
     PyObject *rule, *undo, *grad;
+    PyObject *came, *note; /* how it came back from NumPy; what an observer notes: no copy, pickle or `vars` has them */
     PyObject *dict, *weakrefs; /* NULL on most: a place here costs nothing, and Python's own for them half of making one */
     Py_ssize_t nr;
     char requires_grad;

@@ -2,6 +2,7 @@
    of the index, by one thread: the result is the same for any number of them. */
 #ifndef REAL
 #include "gather.h"
+#include "paths.h"
 
 #include <string.h>
 
@@ -227,6 +228,7 @@ VECTOR static void NAME(add_columns)(void *context, ptrdiff_t begin, ptrdiff_t e
 
 void NAME(add_rows)(const REAL *g, const int64_t *index, REAL *y, ptrdiff_t outer, ptrdiff_t count, ptrdiff_t size,
                     ptrdiff_t inner) {
+    if (inner > SPAN) took(PATH_gather_add_spans);
     NAME(added) context = {g, index, y, count, size, inner, (inner + SPAN - 1) / SPAN};
     parallel_for(outer * context.spans, 4.0 * (double)(outer * count) * (double)inner, NAME(add_columns), &context);
 }

@@ -12,6 +12,7 @@
 #include "gemm.h"
 
 #include "memory.h"
+#include "paths.h"
 #include "real.h"
 #include "tiling.h"
 
@@ -238,6 +239,9 @@ static int NAME(one)(const NAME(product) * p, int alone) {
     REAL small[ON_STACK / sizeof(REAL)] __attribute__((aligned(64)));
     scratch kept;
     NAME(chunk) chunk = {.product = p};
+    if (p->k > DEPTH) took(PATH_gemm_deep);
+    if (p->n > most) took(PATH_gemm_chunks);
+    if (sizeof(REAL) * (size_t)(most * p->k) > sizeof small) took(PATH_gemm_heap);
     chunk.packed = scratch_of(&kept, sizeof(REAL) * (size_t)(most * p->k), small, sizeof small);
     if (!chunk.packed) return 0;
     for (; chunk.first < p->n && !chunk.failed; chunk.first += most) {
@@ -276,8 +280,10 @@ static void NAME(run_stack)(void *context, ptrdiff_t begin, ptrdiff_t end) {
 int NAME(gemm)(const NAME(product) * products, ptrdiff_t count) {
     const double work = COST * (double)products->m * (double)products->n * (double)products->k;
     NAME(stack) stack = {products, 0};
-    if (count >= 2 * parallel_get_threads()) parallel_for(count, work * (double)count, NAME(run_stack), &stack);
-    else
+    if (count >= 2 * parallel_get_threads()) {
+        took(PATH_gemm_stack);
+        parallel_for(count, work * (double)count, NAME(run_stack), &stack);
+    } else
         for (ptrdiff_t s = 0; s < count; s++) stack.failed |= !NAME(one)(products + s, 0);
     return !stack.failed;
 }

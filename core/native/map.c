@@ -10,6 +10,7 @@
 
 #include "copy.h"
 #include "parallel.h"
+#include "paths.h"
 
 /* BLOCK: items of a buffer; WIDEST: bytes of an item; SHORT: rows shorter than this go many at a time; PART: items
    that go together where they come from memory or go there, a multiple of PIECE, and AHEAD: how far before they are
@@ -68,10 +69,15 @@ static void run_row(const map_call *call, char **ptr, const ptrdiff_t *stride, p
         plain &= stride[k] == size[k];
     }
     if (plain || n == 1) {
-        if ((call->past || kernel->masks) && n > PART) run_parts(call, ptr, size, n);
-        else kernel->fn(ptr, n, params);
+        if ((call->past || kernel->masks) && n > PART) {
+            took(PATH_map_parts);
+            run_parts(call, ptr, size, n);
+        } else {
+            kernel->fn(ptr, n, params);
+        }
         return;
     }
+    took(PATH_map_buffered);
     _Alignas(64) char buffer[MAP_MAX_IN + 1][BLOCK * WIDEST];
     char *block[MAP_MAX_IN + 1];
     const int past = call->past && stride[n_in] == size[n_in];
@@ -240,6 +246,8 @@ void map_run(map_call *call) {
     const kernel_choice *as = choice_for(CHOOSE_ELEMENTWISE, (size_t)item_size(call->kernel->out_type), n, 1, 1, 1);
     const int is_short = call->ndim > 1 && inner < SHORT;
     map_pieces pieces = {call, run_range, inner, PIECE};
+    if (is_short) took(PATH_map_short_rows);
+    if (call->past) took(PATH_map_streaming);
     if (is_short) pieces = (map_pieces){call, run_short_rows, call->shape[call->ndim - 2], BLOCK / inner};
     const ptrdiff_t lines = (is_short ? n / inner : n) / pieces.extent;
     parallel_for_as(as, lines * pieces_along(pieces.extent, pieces.step), map_cost(call), run_pieces, &pieces);

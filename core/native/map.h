@@ -20,6 +20,7 @@ typedef struct {
     char out_type;
     int cost; /* of one item, as parallel_for counts work */
     int masks; /* whether it chooses between inputs: loads under a mask, which processors do not foresee */
+    int divisor; /* the input that integers are divided by, counted from 1; 0: none. A zero in it is an error */
     map_fn fn;
 } map_kernel;
 

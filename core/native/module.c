@@ -32,7 +32,8 @@ PyMODINIT_FUNC PyInit__native(void) {
         PyModule_AddFunctions(module, gemm_methods) < 0 ||
         PyModule_AddFunctions(module, half_methods) < 0 || PyModule_AddFunctions(module, frames_methods) < 0 ||
         PyModule_AddFunctions(module, philox_methods) < 0 || PyModule_AddFunctions(module, pool_methods) < 0 ||
-        PyModule_AddFunctions(module, batch_methods) < 0 || PyModule_AddFunctions(module, choice_methods) < 0 ||
+        PyModule_AddFunctions(module, batch_methods) < 0 || PyModule_AddFunctions(module, path_methods) < 0 ||
+        PyModule_AddFunctions(module, choice_methods) < 0 ||
         PyModule_AddFunctions(module, loss_methods) < 0 || PyModule_AddFunctions(module, window_methods) < 0 ||
         face_setup(module) < 0 || follow_setup(module) < 0 ||
         launch_setup(module) < 0 || graph_setup(module) < 0)

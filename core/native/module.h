@@ -96,6 +96,7 @@ extern PyMethodDef choice_methods[];
 extern PyMethodDef loss_methods[];
 extern PyMethodDef window_methods[];
 extern PyMethodDef batch_methods[];
+extern PyMethodDef path_methods[];
 
 /* Adds what module_graph.c has; -1 on an error. */
 int graph_setup(PyObject *module);

@@ -2,6 +2,7 @@
    tensor or a plain number is read here as they read it, and goes to the op's C path, which judges the rest. */
 #include "graph.h"
 #include "front.h"
+#include "write.h"
 
 #include <float.h>
 #include <math.h>
@@ -28,12 +29,29 @@ static int type_of_reals(PyObject *object) {
     return a ? PyArray_TYPE(a) : 0;
 }
 
+/* Whether a tensor's dtype surely holds a number: what it does not hold is an error, which Python words. */
+static int holds(PyObject *tensor, PyObject *number) {
+    if (!is_tensor(tensor) || !is_number(number)) return 1;
+    if (PyFloat_CheckExact(number)) {
+        const double value = PyFloat_AS_DOUBLE(number);
+        if (isinf(value) || !(fabs(value) > 65504.0)) return 1; /* every floating dtype does; NaN too */
+    } else {
+        int overflow;
+        const long value = PyLong_AsLongAndOverflow(number, &overflow);
+        if (!overflow && value <= 127 && value >= -127) return 1;
+    }
+    PyArrayObject *a = (PyArrayObject *)((Tensor *)tensor)->array;
+    char item[WRITE_ITEM];
+    return PyArray_CheckExact(a) && item_of(number, PyArray_TYPE(a), item);
+}
+
 /* Between numbers by one op whose parameters they are; between tensors, or one and a number, by another. */
 static PyObject *clamped(PyObject *x, PyObject *low, PyObject *high) {
     enum { NUMBERS, BELOW, ABOVE, BOTH };
     PyObject **among = hots[CLAMP];
     const int open = left_out(low), top = left_out(high);
     if (!type_of_reals(x) || (open && top)) return NULL;
+    if (!(open || holds(x, low)) || !(top || holds(x, high))) return NULL;
     if ((open || is_number(low)) && (top || is_number(high))) {
         PyObject *args[] = {x, open ? lowest : low, top ? highest : high};
         return try_hot(among[NUMBERS], args, 3);
@@ -61,7 +79,8 @@ PyObject *front_clamp_max(PyObject *op, PyObject *const *given) {
 /* condition, input, other */
 PyObject *front_where(PyObject *op, PyObject *const *given) {
     (void)op;
-    return given[0] && given[1] && given[2] ? try_hot(hots[WHERE][0], given, 3) : NULL;
+    if (!given[0] || !given[1] || !given[2] || !holds(given[1], given[2]) || !holds(given[2], given[1])) return NULL;
+    return try_hot(hots[WHERE][0], given, 3);
 }
 
 /* input, mask, value: a number, or a tensor of no dimensions */
@@ -72,6 +91,8 @@ PyObject *front_masked_fill(PyObject *op, PyObject *const *given) {
         PyObject *value = ((Tensor *)given[2])->array;
         if (!PyArray_CheckExact(value) || PyArray_NDIM((PyArrayObject *)value)) return NULL;
         if (((Tensor *)given[2])->kind != ((Tensor *)given[0])->kind) return NULL;
+    } else if (!holds(given[0], given[2])) {
+        return NULL;
     }
     PyObject *args[] = {given[1], given[2], given[0]};
     return try_hot(hots[MASKED_FILL][0], args, 3);

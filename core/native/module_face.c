@@ -4,6 +4,7 @@
    source) is the function's. */
 #include "graph.h"
 #include "front.h"
+#include "paths.h"
 #include "write.h"
 
 #include <stddef.h>
@@ -25,20 +26,25 @@ static PyObject *face_call(PyObject *callable, PyObject *const *args, size_t nar
     Face *self = (Face *)callable;
     if (self->hot && !casting) {
         PyObject *result = hot_named(self->hot, args, nargsf, names);
-        if (result || PyErr_Occurred()) return result;
+        if (result) return took(PATH_call_elementwise), result;
+        if (PyErr_Occurred()) return NULL;
     }
     if (self->front >= 0 && !casting) {
         PyObject *result = front_try(self->front, self->op, args, nargsf, names);
-        if (result || PyErr_Occurred()) return result;
+        if (result) return took(PATH_call_structured), result;
+        if (PyErr_Occurred()) return NULL;
     }
     if (self->quick && !casting) {
         PyObject *result = self->quick(args, PyVectorcall_NARGS(nargsf), names);
-        if (result || PyErr_Occurred()) return result;
+        if (result) return took(PATH_call_quick), result;
+        if (PyErr_Occurred()) return NULL;
     }
     if (self->writes && !casting) {
         PyObject *result = write_by(self->writes, args, nargsf, names);
-        if (result || PyErr_Occurred()) return result;
+        if (result) return took(PATH_call_in_place), result;
+        if (PyErr_Occurred()) return NULL;
     }
+    took(PATH_call_python);
     return PyObject_Vectorcall(casting ? self->casts : self->function, args, nargsf, names);
 }
 

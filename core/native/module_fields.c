@@ -6,13 +6,14 @@
 
 static const ptrdiff_t tensor_fields[] = {offsetof(Tensor, array), offsetof(Tensor, kind), offsetof(Tensor, node),
                                           offsetof(Tensor, storage), offsetof(Tensor, base), offsetof(Tensor, way),
-                                          offsetof(Tensor, rule), offsetof(Tensor, undo), offsetof(Tensor, grad)};
+                                          offsetof(Tensor, rule), offsetof(Tensor, undo), offsetof(Tensor, grad),
+                                          offsetof(Tensor, came), offsetof(Tensor, note)};
 static const ptrdiff_t node_fields[] = {
     offsetof(Node, op),     offsetof(Node, edges),     offsetof(Node, kind),
     offsetof(Node, code),   offsetof(Node, nrs),       offsetof(Node, in_shapes), offsetof(Node, out_meta),
     offsetof(Node, params), offsetof(Node, versions),  offsetof(Node, saved),
     offsetof(Node, storages), offsetof(Node, freed)};
-enum { TENSOR_FIELDS = 9, NODE_FIELDS = 12 };
+enum { TENSOR_FIELDS = 11, NODE_FIELDS = 12 };
 
 #define FIELD(object, offset) (*(PyObject **)((char *)(object) + (offset)))
 
@@ -45,11 +46,12 @@ static void clear(PyObject *self, const ptrdiff_t *fields, int count) {
 static void fill_tensor(Tensor *t, PyObject *array, PyObject *kind) {
     t->array = array;
     t->kind = Py_NewRef(kind);
-    t->node = t->storage = t->base = t->way = t->rule = t->undo = t->grad = Py_None;
+    t->node = t->storage = t->base = t->way = t->rule = t->undo = t->grad = t->came =
+        t->note = Py_None;
     t->dict = t->weakrefs = NULL;
     t->nr = 0;
     t->requires_grad = 0;
-    add_none(7);
+    add_none(9);
 }
 
 static void fill_node(Node *node) {
@@ -214,6 +216,8 @@ static PyMemberDef tensor_members[] = {
     {"_rule", T_OBJECT_EX, offsetof(Tensor, rule), 0, "why a view must not be written in place, or None"},
     {"_undo", T_OBJECT_EX, offsetof(Tensor, undo), 0, "what takes back the shapes that squeeze_ and its kin gave, or None"},
     {"_grad", T_OBJECT_EX, offsetof(Tensor, grad), 0, "the gradient, or None"},
+    {"_came", T_OBJECT_EX, offsetof(Tensor, came), 0, "the way by which it came back from NumPy, or None"},
+    {"_note", T_OBJECT_EX, offsetof(Tensor, note), 0, "what an observer remembers of it, or None"},
     {"_nr", T_PYSSIZET, offsetof(Tensor, nr), 0, "which output of the node"},
     {"_requires_grad", T_BOOL, offsetof(Tensor, requires_grad), 0, "whether a gradient is wanted"},
     {0},

@@ -1,5 +1,6 @@
 /* Fronts of layers and losses (module_front.c says what a front is). */
 #include "front.h"
+#include "write.h"
 
 /* input, weight, bias */
 PyObject *front_linear(PyObject *op, PyObject *const *given) {
@@ -155,6 +156,8 @@ PyObject *front_pad(PyObject *op, PyObject *const *given) {
         !(PyFloat_CheckExact(value) || PyLong_CheckExact(value)) ||
         (given[2] && !(PyUnicode_CheckExact(given[2]) && !PyUnicode_CompareWithASCIIString(given[2], "constant"))))
         return NULL;
+    char item[WRITE_ITEM];
+    if (!item_of(value, PyArray_TYPE(x), item)) return PyErr_Clear(), NULL; /* an error, which Python words */
     const Py_ssize_t count = PySequence_Fast_GET_SIZE(pairs);
     const int ndim = PyArray_NDIM(x);
     npy_intp sizes[2 * AXES];

@@ -3,6 +3,8 @@
    core.random, which also say what is wrong. */
 #include "results.h"
 
+#include <math.h>
+
 #include "philox.h"
 
 enum { MOST_BYTES = 16384, AXES = 8 }; /* larger ones are left to NumPy, whose zeros cost nothing before they are read */
@@ -113,6 +115,11 @@ static PyObject *made(PyArrayObject *a) {
 
 /* -- of one number ---------------------------------------------------------------------------------------------------- */
 
+/* Whether a float32 would be infinite of a number that is not: an error, which Python words. */
+static int past_float(const Plan *plan, double real) {
+    return plan->descr->type_num == NPY_FLOAT && isinf((float)real) && !isinf(real);
+}
+
 static void fill(PyArrayObject *a, double real, long long whole) {
     void *data = PyArray_DATA(a);
     const npy_intp n = PyArray_SIZE(a);
@@ -196,7 +203,7 @@ static PyObject *quick_full(PyObject *const *args, Py_ssize_t count, PyObject *n
     double real;
     long long whole;
     if (count != 2 || !here() || !(PyTuple_Check(args[0]) || PyList_CheckExact(args[0])) || !read_sizes(args, 1, &plan) ||
-        !read_number(args[1], &real, &whole, &plan.descr) || !read_dtype(args + count, names, &plan))
+        !read_number(args[1], &real, &whole, &plan.descr) || !read_dtype(args + count, names, &plan) || past_float(&plan, real))
         return NULL;
     return filled_with(&plan, args[1], real, whole);
 }
@@ -207,7 +214,7 @@ static PyObject *quick_full_like(PyObject *const *args, Py_ssize_t count, PyObje
     long long whole;
     PyArray_Descr *ignored;
     if (count != 2 || !read_like(args[0], &plan) || !read_number(args[1], &real, &whole, &ignored) ||
-        !read_dtype(args + count, names, &plan))
+        !read_dtype(args + count, names, &plan) || past_float(&plan, real))
         return NULL;
     return filled_with(&plan, args[1], real, whole);
 }

@@ -61,6 +61,16 @@ static int take_number(PyObject *object, char type, int compared, number *to) {
     return 0;
 }
 
+/* Whether integers would be divided by zero: then nothing is computed, as in PyTorch. An empty result divides nothing. */
+static int divides_by_zero(const map_kernel *kernel, const operands *ops) {
+    if (!kernel->divisor) return 0;
+    for (int k = 0; k < kernel->n_in; k++)
+        if (ops->array[k] && !PyArray_SIZE(ops->array[k])) return 0;
+    PyArrayObject *divisor = ops->array[kernel->divisor - 1];
+    if (!divisor) return !ops->number[kernel->divisor - 1].l;
+    return PyArray_CountNonzero(divisor) != PyArray_SIZE(divisor);
+}
+
 static int take_operands(const map_kernel *kernel, PyObject *const *args, Py_ssize_t count, operands *ops) {
     if (count != kernel->n_in + kernel->n_params) {
         PyErr_Format(PyExc_TypeError, "%s takes %d arrays and %d numbers, got %zd arguments", kernel->name,
@@ -85,6 +95,10 @@ static int take_operands(const map_kernel *kernel, PyObject *const *args, Py_ssi
     for (int k = 0; k < kernel->n_params; k++) {
         ops->params[k] = PyFloat_AsDouble(args[kernel->n_in + k]);
         if (ops->params[k] == -1.0 && PyErr_Occurred()) goto fail;
+    }
+    if (divides_by_zero(kernel, ops)) {
+        PyErr_Format(PyExc_ZeroDivisionError, "%s: division by zero", kernel->name);
+        goto fail;
     }
     return 0;
 fail:

@@ -3,6 +3,7 @@
    A row is cut into pieces of fixed length, which are summed in lanes and added in double in their order: the bits depend
    on the shape alone. A variance takes the mean first and then the squares of what is off it, so that nothing cancels. */
 #ifndef REAL
+#include "paths.h"
 #include "real.h"
 
 /* PIECE: items of a row at a time; GROUP: rows that are added in REAL before they are in double; TILE: columns of a
@@ -158,6 +159,8 @@ int NAME(moment_forward)(int kind, const REAL *x, REAL *y, ptrdiff_t outer, ptrd
     double parts[FEW];
     c.parts = parts;
     int done = 0;
+    if (shifted && numbers > FEW) took(PATH_moment_shift_heap);
+    if (inner == 1 && pieces > 1 && outer * pieces > FEW) took(PATH_moment_parts_heap);
     if (shifted && numbers > FEW && !(shift = malloc(sizeof(REAL) * (size_t)numbers))) return 0;
     if (inner == 1 && pieces > 1 && outer * pieces > FEW && !(c.parts = malloc(sizeof(double) * (size_t)(outer * pieces))))
         goto done;
@@ -168,8 +171,10 @@ int NAME(moment_forward)(int kind, const REAL *x, REAL *y, ptrdiff_t outer, ptrd
         c.shift = shift;
     }
     if (inner > 1) {
+        took(PATH_moment_columns);
         parallel_for(outer * ((inner + TILE - 1) / TILE), work, NAME(moment_columns), &c);
     } else {
+        if (pieces > 1) took(PATH_moment_pieces);
         parallel_for(outer * pieces, work, NAME(moment_pieces), &c);
         for (ptrdiff_t row = 0; pieces > 1 && row < outer; row++) {
             double total = c.step == STEP_PRODUCT;
@@ -233,6 +238,7 @@ int NAME(moment_backward)(int kind, const REAL *g, const REAL *x, const REAL *y,
                           ptrdiff_t inner, double free_) {
     const ptrdiff_t numbers = outer * inner;
     REAL few[2 * FEW], *shift = few;
+    if (numbers > FEW) took(PATH_moment_back_heap);
     if (numbers > FEW && !(shift = malloc(2 * sizeof(REAL) * (size_t)numbers))) return 0;
     REAL *scale = shift + numbers;
     int done = 1;

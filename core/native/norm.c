@@ -6,6 +6,7 @@
    rows are taken in blocks whose number depends on the shape alone.
    Source: Ba, Kiros, Hinton, Layer Normalization, arXiv:1607.06450. */
 #ifndef REAL
+#include "paths.h"
 #include "real.h"
 
 #define KERNEL_FILE "norm.c"
@@ -143,6 +144,7 @@ int NAME(layer_norm_backward)(const REAL *g, const REAL *x, const REAL *mean, co
     /* at most 64 blocks, each worth a thread's while */
     const ptrdiff_t wanted = (rows + 63) / 64, least = n < 8192 ? 8192 / n : 1, block = wanted > least ? wanted : least;
     const ptrdiff_t blocks = (rows + block - 1) / block;
+    if (blocks > 1) took(PATH_norm_back_blocks);
     REAL *sums = malloc(sizeof(REAL) * 2 * (size_t)(blocks * n));
     if (!sums) return 0;
     NAME(norm_back) context = {g, x, mean, rstd, w, gx, sums, rows, n, block, gx != g && gx != x && NAME(goes_past)(rows, n)};

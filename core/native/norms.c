@@ -3,6 +3,7 @@
 #ifndef REAL
 #include "norms.h"
 
+#include "paths.h"
 #include "real.h"
 
 enum { PIECE = 4096 };
@@ -36,6 +37,7 @@ int norm_of_all(int kind, char type, const norm_array *arrays, ptrdiff_t count, 
     double items = 0;
     for (ptrdiff_t k = 0; k < count; k++) {
         first[k + 1] = first[k] + (arrays[k].n + PIECE - 1) / PIECE;
+        if (arrays[k].n > PIECE) took(PATH_norms_pieces);
         items += (double)arrays[k].n;
     }
     const ptrdiff_t pieces = first[count];

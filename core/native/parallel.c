@@ -13,6 +13,7 @@
    soon leaves OpenBLAS as fast as alone, so that BLAS is not called through it. */
 #define _GNU_SOURCE
 #include "parallel.h"
+#include "paths.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -177,6 +178,7 @@ void parallel_for_as(const kernel_choice *as, ptrdiff_t n, double work, parallel
         body(context, 0, n);
         return;
     }
+    took(PATH_threads);
     start_workers(threads);
     keep_off_caller();
     /* any worker takes a chunk: fewer threads than there are means as few chunks */

@@ -3,11 +3,14 @@
    Such a row is made in a line that stays in L1, and is then written past the cache (copy.h). Rows longer than the line
    are made in their place. */
 #include "copy.h"
+#include "paths.h"
 
 enum { NAME(LINE) = 4096 };
 
 INLINE int NAME(goes_past)(ptrdiff_t rows, ptrdiff_t n) {
-    return rows * n * (ptrdiff_t)sizeof(REAL) >= PAST_CACHE && n >= 64 && n <= NAME(LINE);
+    if (rows * n * (ptrdiff_t)sizeof(REAL) < PAST_CACHE || n < 64 || n > NAME(LINE)) return 0;
+    took(PATH_rows_streaming);
+    return 1;
 }
 INLINE void NAME(line_to)(REAL *to, const REAL *line, ptrdiff_t n) {
     copy_past_cache((char *)to, (const char *)line, n * (ptrdiff_t)sizeof(REAL));

@@ -3,6 +3,7 @@
    A row of the result is taken tap by tap, so that its items are one loop with selects. Of equal ones the first stands; a
    NaN is greater than all. The way back adds a plane's gradients in their order, so that the bits depend on nothing. */
 #ifndef REAL
+#include "paths.h"
 #include "real.h"
 
 /* Items of a row at a time; rows so short go item by item; items of which a loop of known length is made. */
@@ -121,6 +122,9 @@ VECTOR static void NAME(pool_rows)(void *context, ptrdiff_t begin, ptrdiff_t end
         pairs &= w->kernel[k] == 2 && w->stride[k] == 2 && w->dilation[k] == 1;
     }
     pairs &= inside, inside &= wide < SHORT_ROW;
+    if (pairs) took(PATH_pool_pairs);
+    else if (inside) took(PATH_pool_short_row);
+    else if (wide > STRETCH) took(PATH_pool_stretches);
     for (ptrdiff_t row = begin; row < end; row++) {
         const REAL *x = c->x + row / w->out[0] * height * width;
         const ptrdiff_t top = row % w->out[0] * w->stride[0] - w->padding[0];

@@ -4,6 +4,7 @@
    reduced again in the same way: a tree that depends on the shape alone, so that a sum has the same bits
    for any number of threads and on any processor, and its error grows with the tree's depth, not with n. */
 #ifndef REAL
+#include "paths.h"
 #include "real.h"
 
 /* LINE: items of a block where they are adjacent; ROWS: rows of a block elsewhere, cut into GROUPs; TILE:
@@ -107,6 +108,7 @@ int NAME(reduce)(int kind, const REAL *x, REAL *y, ptrdiff_t outer, ptrdiff_t n,
                     tiles = (inner + tile - 1) / tile;
     REAL *partial = y;
     if (blocks > 1) {
+        took(PATH_reduce_blocks);
         partial = malloc(sizeof(REAL) * (size_t)(outer * blocks * inner));
         if (!partial) return 0;
     }
@@ -177,6 +179,7 @@ VECTOR static void NAME(argument_body)(void *context, ptrdiff_t begin, ptrdiff_t
 
 void NAME(argreduce)(int kind, const REAL *x, int64_t *index, ptrdiff_t outer, ptrdiff_t n, ptrdiff_t inner) {
     const ptrdiff_t tiles = (inner + TILE - 1) / TILE;
+    if (tiles > 1) took(PATH_argreduce_tiles);
     NAME(argument) context = {x, index, n, inner, tiles, kind == REDUCE_MAX ? 1 : -1};
     parallel_for(outer * tiles, 2 * (double)outer * (double)(n * inner), NAME(argument_body), &context);
 }

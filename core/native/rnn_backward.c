@@ -6,6 +6,7 @@
    so that no result depends on the number of threads. */
 #ifndef REAL
 #include "rnn.h"
+#include "paths.h"
 
 #define KERNEL_FILE "rnn_backward.c"
 #include "each_real.h"
@@ -255,6 +256,7 @@ int NAME(rnn_backward)(const rnn_shape *shape, const rnn_arrays *arrays) {
          .high = NAME(rnn_high)(as),
          .panels = pieces(H, W)};
     const ptrdiff_t of_inputs = pieces(I, W), both = of_inputs + c.panels, depths = pieces(shape->rows, DEPTH);
+    if (depths > 1) took(PATH_rnn_weight_depths);
     const ptrdiff_t deep = c.gates * H, hh = c.panels * W * deep, ih = arrays->gx ? of_inputs * W * deep : 0;
     const ptrdiff_t right = depths * both * DEPTH * W, dz = shape->rows * c.slots * H;
     size_t capacity;

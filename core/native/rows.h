@@ -4,6 +4,8 @@
    at a time, ten times slower. Such a row is copied into a buffer that is filled up with -infinity, which
    changes neither the largest item nor the sum of exponentials. */
 
+#include "paths.h"
+
 enum { NAME(PAD) = 64 };
 
 /* The row itself, or its padded copy; *count is the length to work on. */
@@ -53,7 +55,11 @@ typedef struct {
 } NAME(side_rows);
 
 /* It is asked of all rows, not of a thread's: the bits must not change with the number of threads. */
-INLINE int NAME(are_short)(ptrdiff_t rows, ptrdiff_t n) { return n <= NAME(SIDE) && rows >= NAME(FEW_ROWS); }
+INLINE int NAME(are_short)(ptrdiff_t rows, ptrdiff_t n) {
+    if (n > NAME(SIDE) || rows < NAME(FEW_ROWS)) return 0;
+    took(PATH_rows_side_by_side);
+    return 1;
+}
 
 /* e^(x - largest) of `count` rows, and what they sum to. */
 static inline __attribute__((always_inline)) void NAME(side_by_side)(NAME(side_rows) *s, const REAL *x, ptrdiff_t count,

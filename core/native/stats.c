@@ -3,6 +3,7 @@
    Blocks of fixed length give each its mean and its sum of squared deviations, joined in their order
    (Chan, Golub, LeVeque, 1979), so that neither cancels and the bits do not depend on the threads. */
 #ifndef REAL
+#include "paths.h"
 #include "real.h"
 
 enum { STATS_BLOCK = 4096, BINNED = 16384 }; /* of a larger array about so many items go into the histogram */
@@ -104,7 +105,7 @@ int NAME(value_stats)(const REAL *x, ptrdiff_t n, value_stats *stats) {
     parallel_for(blocks, 12 * (double)n, NAME(census_blocks), &context);
     for (ptrdiff_t block = 0; block < blocks; block++) join(stats, &parts[block]);
     free(parts);
-    if (n > BINNED) NAME(scale_up)(stats);
+    if (n > BINNED) took(PATH_stats_sampled), NAME(scale_up)(stats);
     return 1;
 }
 
@@ -168,6 +169,7 @@ VECTOR static void NAME(glance_blocks)(void *context, ptrdiff_t begin, ptrdiff_t
 /* Mean, deviations and zeros, of all items or of evenly spaced lines of them. */
 VECTOR static void NAME(glance_lines)(const REAL *x, ptrdiff_t n, value_stats *stats) {
     const ptrdiff_t lines = n <= GLANCE_FEW ? 1 : GLANCE_LINES;
+    if (lines > 1) took(PATH_glance_sampled);
     const ptrdiff_t length = lines == 1 ? n : GLANCE_LINE, step = n / lines;
     const double shift = x[0]; /* so that a mean far from zero does not cancel the deviations */
     double sum = 0, squares = 0;

@@ -19,6 +19,7 @@ from triton_kernels.tune import lookup, problem
 from triton_kernels.tune.c_kernels import threads
 from triton_kernels.tune.measure import VENDOR, Built, Failed, judge, tolerance
 from triton_kernels.tune.measure_cpu import blas, pairs_of, rounds_of
+from triton_kernels.tune.memory import Fenced
 from triton_kernels.tune.places import cpu_name, free_bytes
 from triton_kernels.tune.space import Config, Space, Tunable
 
@@ -264,7 +265,8 @@ class NativeMeasure:
     def _inputs(self, shape: Shape, seed: int) -> Arrays:
         if (shape, seed) not in self._given:
             made = self._called.inputs(np.random.default_rng(seed), shape)
-            self._given[shape, seed] = tuple(np.ascontiguousarray(a, self.dtype) for a in made)
+            place = "middle" if shape == self.shape else "end"  # no kernel may read what lies behind an input
+            self._given[shape, seed] = tuple(_placed(np.ascontiguousarray(a, self.dtype), place) for a in made)
         return self._given[shape, seed]
 
     def _expected(self, shape: Shape, seed: int) -> tuple[list[Any], list[Any]]:
@@ -303,6 +305,14 @@ class NativeMeasure:
         for _ in range(calls):
             run(*given)
         return (time.perf_counter_ns() - began_ns) / calls / 1e6
+
+
+def _placed(array: np.ndarray, place: str) -> np.ndarray:
+    """An array in guarded memory, by chance elsewhere within a page in each process."""
+    fenced = Fenced(array.shape, array.dtype)
+    fenced.lay(place)
+    fenced.array[...] = array
+    return fenced.array
 
 
 def find(kernel: str, shape: Shape, dtype: str, target: str | None) -> problem.Problem:

@@ -4,6 +4,7 @@
 #include "update.h"
 
 #include "parallel.h"
+#include "paths.h"
 
 enum { PIECE = 8192 }; /* items; the arrays of a piece stay in a core's second-level cache */
 
@@ -39,6 +40,7 @@ void update_run(const update_kernel *kernel, const update_tensor *tensors, ptrdi
     double items = 0;
     for (ptrdiff_t k = 0; k < count; k++) {
         pieces += pieces_of(&tensors[k]);
+        if (tensors[k].n > PIECE) took(PATH_update_pieces);
         items += (double)tensors[k].n;
     }
     parallel_for(pieces, kernel->cost * items, run_pieces, &context);

@@ -2,6 +2,7 @@
 
    Rows first, then columns, each in their order: as many additions as a window is high and wide, not as it has items. */
 #ifndef REAL
+#include "paths.h"
 #include "real.h"
 
 enum { SPAN = 2048 }; /* items of a row at a time */
@@ -33,6 +34,7 @@ VECTOR static void NAME(sum_rows)(void *context, ptrdiff_t begin, ptrdiff_t end)
     const pool_window *w = c->window;
     const ptrdiff_t height = w->size[0], width = w->size[1], wide = w->out[1], step = w->stride[1], taps = w->kernel[1];
     const ptrdiff_t at_once = (SPAN - taps) / step + 1;
+    if (wide > at_once) took(PATH_window_spans);
     REAL line[SPAN];
     for (ptrdiff_t row = begin; row < end; row++) {
         const ptrdiff_t top = row % w->out[0] * w->stride[0] - w->padding[0], low = top + w->kernel[0];
@@ -65,6 +67,7 @@ VECTOR static void NAME(spread_rows)(void *context, ptrdiff_t begin, ptrdiff_t e
     const NAME(windows) *c = context;
     const pool_window *w = c->window;
     const ptrdiff_t high = w->out[0], wide = w->out[1], width = w->size[1], step = w->stride[1];
+    if (wide > SPAN) took(PATH_window_spread_spans);
     REAL line[SPAN];
     for (ptrdiff_t row = begin; row < end; row++) {
         /* the windows that have this row: top <= row < top + kernel, top = i * stride - padding */

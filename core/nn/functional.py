@@ -102,6 +102,7 @@ from ..ops.sampling_grid import affine_grid, grid_sample
 from ..ops.softmax import implicit_dim as _implicit_dim
 from ..ops.softmax import log_softmax as _log_softmax
 from ..ops.softmax import softmax as _softmax
+from ..scalars import element
 from ..tensor import Tensor
 
 __all__ = [
@@ -276,6 +277,8 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     >>> core.nn.functional.celu(core.tensor([-1.0, 2.0]))
     tensor([-0.6321,  2.0000])
     """
+    if alpha == 0:
+        raise RuntimeError("ZeroDivisionError: alpha cannot be 0 for CELU\n  op: celu; needed: alpha other than 0")
     return input.celu_(alpha) if inplace else _a.celu_(input, alpha)
 
 
@@ -358,6 +361,7 @@ def threshold(input: Tensor, threshold: float, value: float, inplace: bool = Fal
     >>> core.nn.functional.threshold(core.tensor([-1.0, 2.0]), 0.5, 9.0)
     tensor([9., 2.])
     """
+    value = element(value, input.dtype, "threshold")
     return input.threshold_(threshold, value) if inplace else _a.threshold_(input, threshold, value)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from .. import observe
+from ..copying import attributes
 from ..creation import empty
 from ..device import Kind, kind
 from ..device import device as Device
@@ -129,7 +130,7 @@ class _Uninitialized(Tensor):
     def _like(self, of: Kind) -> Any:
         out = Tensor.__new__(type(self))
         out._kind, out._requires_grad = of, self._requires_grad
-        out.__dict__.update(self.__dict__)
+        out.__dict__.update(attributes(self))
         return out
 
     def share_memory_(self) -> Any:
@@ -144,7 +145,7 @@ class _Uninitialized(Tensor):
         return out
 
     def __reduce__(self) -> Any:
-        return _again, (type(self), self._kind, self._requires_grad, dict(self.__dict__))
+        return _again, (type(self), self._kind, self._requires_grad, attributes(self))
 
 
 def _again(cls: type, of: Kind, requires_grad: bool, own: dict[str, Any]) -> Any:

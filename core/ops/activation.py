@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from ..binding import public
 from ..errors import text
 from ..expr import s
 from ..op import elementwise
 from ..shape import normalize_dim
 from ..tensor import Tensor
+from .constant import piecewise
 from .elementwise import sigmoid, where
 
 SELU_ALPHA = 1.6732632423543772848170429916717
@@ -44,6 +47,7 @@ hardsigmoid_ = elementwise(
     namespace="nn.functional",
     vjp=lambda g, x: s.where((x > -3.0) & (x < 3.0), g / 6.0, 0.0),
     domain=(-2.8, 2.8),
+    piecewise=True,
     doc="A sigmoid of three straight pieces.",
     example=("core.tensor([-4.0, 0.0, 1.5])", "tensor([0.0000, 0.5000, 0.7500])"),
 )
@@ -75,15 +79,15 @@ tanhshrink = elementwise(
     doc="x - tanh(x).",
     example=("core.tensor([0.0, 1.0])", "tensor([0.0000, 0.2384])"),
 )
-softshrink = elementwise(
+softshrink_ = elementwise(
     "softshrink",
     lambda x, lambd: s.where(x > lambd, x - lambd, s.where(x < -lambd, x + lambd, s.where(s.isnan(x), x, 0.0))),
     params={"lambd": 0.5},
-    namespace="nn.functional",
+    public=False,
     domain=(0.7, 3.0),
     vjp=lambda g, x, lambd: s.where((x > lambd) | (x < -lambd), g, 0.0),
+    piecewise=True,
     doc="x drawn towards 0 by lambd, 0 where it would pass.",
-    example=("core.tensor([-1.0, 0.2, 2.0])", "tensor([-0.5000,  0.0000,  1.5000])"),
 )
 hardshrink = elementwise(
     "hardshrink",
@@ -92,14 +96,30 @@ hardshrink = elementwise(
     namespace="nn.functional",
     domain=(0.7, 3.0),
     vjp=lambda g, x, lambd: s.where((x > lambd) | (x < -lambd), g, 0.0),
+    piecewise=True,
     doc="x, or 0 where |x| is at most lambd.",
     example=("core.tensor([-1.0, 0.2, 2.0])", "tensor([-1.,  0.,  2.])"),
 )
 threshold_ = elementwise("threshold", lambda x, threshold, value: s.where(x <= threshold, value, x), domain=(0.2, 3.0),
                          params={"threshold": 0.0, "value": 0.0}, namespace="nn.functional",
-                         vjp=lambda g, x, threshold: s.where(x <= threshold, 0.0, g),
+                         vjp=lambda g, x, threshold: s.where(x <= threshold, 0.0, g), piecewise=True,
                          doc="x above the threshold, else the value.",
                          example=("core.tensor([-1.0, 2.0]), 0.5, 9.0", "tensor([9., 2.])"))  # fmt: skip
+
+
+@public(method=False, namespace="nn.functional")
+def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
+    """x drawn towards 0 by `lambd`, 0 where it would pass. *Raises*: RuntimeError for a `lambd` below 0.
+
+    >>> import core
+    >>> core.nn.functional.softshrink(core.tensor([-1.0, 0.2, 2.0]))
+    tensor([-0.5000,  0.0000,  1.5000])
+    """
+    highest = float(np.finfo(np.float64 if input.dtype.name == "float64" else np.float32).max)
+    if not 0 <= lambd <= highest:
+        raise RuntimeError(text(f"lambda must be in range [0, {highest:g}] for input dtype {input.dtype.scalar_type}, "
+                                f"but found {lambd:g}", op="softshrink"))  # fmt: skip
+    return softshrink_(input, lambd)  # type: ignore[no-any-return]
 
 
 @public()
@@ -123,7 +143,7 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
             )
         if input.ndim > 1:
             weight = weight.reshape([-1 if i == 1 else 1 for i in range(input.ndim)])
-    y = where(input > 0, input, weight * input)
+    y = piecewise(where(input > 0, input, weight * input))
     return y.reshape(()) if not input.ndim else y
 
 

@@ -6,8 +6,11 @@ import math
 from typing import Any
 
 from ..binding import choosing, public
+from ..dispatch import into
+from ..dtypes import of_number
 from ..expr import s
 from ..op import elementwise
+from ..scalars import element
 from ..tensor import Tensor
 from .elementwise import maximum, minimum
 
@@ -45,9 +48,18 @@ def clamp(input: Tensor, min: Any = None, max: Any = None, *, out: Tensor | None
     """
     if min is None and max is None:
         raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None\n  op: clamp")
-    if isinstance(min, Tensor) or isinstance(max, Tensor) or not input.is_floating_point():
-        if input.is_floating_point() and out is None:
-            return _clamped(input, min, max)
+    for bound in (min, max):
+        _check_bound(input, bound)
+    if not input.is_floating_point():
         y = input if min is None else maximum(input, min)
-        return y if max is None else minimum(y, max)
+        return into(out, y if max is None else minimum(y, max), "clamp")
+    if isinstance(min, Tensor) or isinstance(max, Tensor):
+        return into(out, _clamped(input, min, max), "clamp")
     return clamp_(input, -math.inf if min is None else min, math.inf if max is None else max, out=out)
+
+
+def _check_bound(input: Tensor, bound: Any) -> None:
+    """RuntimeError for a number that the result's dtype does not hold."""
+    if bound is not None and not isinstance(bound, Tensor):
+        found = input.dtype if input.dtype.category >= of_number(bound).category else of_number(bound)
+        element(bound, found, "clamp")

@@ -13,6 +13,7 @@ from ..errors import text
 from ..expr import s
 from ..op import elementwise, operation
 from ..return_types import return_type
+from ..scalars import element
 from ..tensor import Tensor, from_array
 from .elementwise import mul, pow, sub
 from .precision import rounded, wide
@@ -189,7 +190,9 @@ def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: float = 1
     tensor([4.])
     """
     if input.dtype.category == tensor1.dtype.category == tensor2.dtype.category == 1:
-        value = int(value)  # of integers the factor is one too
+        value = element(
+            value, dtypes.promote_types(input.dtype, tensor1.dtype), "addcmul"
+        )  # of integers the factor is one too
     return addcmul_(input, tensor1, tensor2, value, out=out)  # type: ignore[no-any-return]
 
 
@@ -345,7 +348,7 @@ _frexp_op = operation("frexp", _frexp, outputs="mantissa exponent", returns=2,
 
 
 @public()
-def frexp(input: Tensor, *, out: Any = None) -> Any:
+def frexp(input: Tensor) -> Any:
     """Mantissas in (-1, -0.5] or [0.5, 1) and int32 exponents, with ``input = mantissa * 2**exponent``.
 
     >>> import core

@@ -19,6 +19,24 @@ _constant = operation("constant", lambda xp, value, like: value.copy(), inputs="
                       doc="The value; a gradient of zeros for what it was computed from.")  # fmt: skip
 
 
+_piecewise = operation("piecewise", lambda xp, x: x, vjp=lambda g: g, piecewise=True,
+                       samples=lambda rng: [((rng.uniform(-1, 1, (2, 3)),), {})],
+                       doc="x, as the result of something linear in pieces.")  # fmt: skip
+
+
+def piecewise(value: Tensor) -> Tensor:
+    """`value`, a fresh result, as that of an op that is linear in pieces: its gradient's own gradient is zeros.
+
+    >>> import core
+    >>> from core.ops.constant import piecewise
+    >>> x = core.ones(2, requires_grad=True)
+    >>> (g,) = core.autograd.grad(piecewise(2 * x).sum(), x, create_graph=True)
+    >>> core.autograd.grad(g.sum(), x)
+    (tensor([0., 0.]),)
+    """
+    return _piecewise(value) if value.requires_grad else value  # type: ignore[no-any-return]
+
+
 def constant(value: Tensor, *sources: Any) -> Tensor:
     """`value` with a history that gives each of `sources` that requires a gradient zeros, as PyTorch does it.
 

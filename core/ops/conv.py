@@ -227,6 +227,8 @@ def _make_transpose(n: int, example: str, result: str) -> Any:
     ) -> Tensor:
         stride, dilation = expanded(name, "stride", stride, n), expanded(name, "dilation", dilation, n)
         padding, extra = expanded(name, "padding", padding, n), expanded(name, "output_padding", output_padding, n)
+        if any(p < 0 for p in extra):
+            raise RuntimeError(text("negative output_padding is not supported", op=name, came=f"{tuple(extra)}"))
         _check(name, n, input, weight, bias, stride, padding, dilation, groups, True)
         if any(o >= max(s, d) for o, s, d in zip(extra, stride, dilation, strict=True)):
             raise RuntimeError(

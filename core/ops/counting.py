@@ -290,8 +290,9 @@ _histogram = operation("histogram", _histogram_forward, inputs="x edges weight?"
 
 
 @public()
-def histogram(input: Tensor, bins: Any, *, range: Any = None, weight: Tensor | None = None, density: bool = False,
-              out: Any = None) -> Any:  # fmt: skip
+def histogram(
+    input: Tensor, bins: Any, *, range: Any = None, weight: Tensor | None = None, density: bool = False
+) -> Any:
     """How many elements (or the sum of their weights) fall between neighbouring edges, and the edges.
 
     `bins` is a number of equal parts of `range` (by default of the data) or the sorted edges; with `density` the

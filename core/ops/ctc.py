@@ -59,6 +59,10 @@ def ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Any, target_leng
     steps, lengths = _integers(input_lengths).reshape(-1), _integers(target_lengths).reshape(-1)
     if len(steps) != n or len(lengths) != n:
         raise RuntimeError(text("input_lengths must be of size batch_size", op="ctc_loss", needed=f"{n} lengths"))
+    for name, given in (("input_lengths", steps), ("target_lengths", lengths)):
+        if n and int(given.min()) < 0:
+            raise RuntimeError(text(f"Expected {name} to have value at least 0, but got value {int(given.min())} "
+                                    "(while checking arguments for ctc_loss)", op="ctc_loss"))  # fmt: skip
     if n and int(steps.max()) > times:
         raise RuntimeError(text(f"Expected input_lengths to have value at most {times}, but got value "
                                 f"{int(steps.max())}", op="ctc_loss"))  # fmt: skip

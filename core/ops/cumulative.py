@@ -103,7 +103,7 @@ _cummax, _cummin = _running_extreme("cummax", "maximum"), _running_extreme("cumm
 
 
 @public()
-def cummax(input: Tensor, dim: int, *, out: Any = None) -> Any:
+def cummax(input: Tensor, dim: int) -> Any:
     """The greatest element up to each one along `dim`, and its index, the last of equals.
 
     >>> import core
@@ -115,7 +115,7 @@ def cummax(input: Tensor, dim: int, *, out: Any = None) -> Any:
 
 
 @public()
-def cummin(input: Tensor, dim: int, *, out: Any = None) -> Any:
+def cummin(input: Tensor, dim: int) -> Any:
     """The least element up to each one along `dim`, and its index, the last of equals.
 
     >>> import core

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from ..autograd.function import Function
 from ..binding import bind, public
 from ..errors import text
 from ..op import operation
@@ -150,8 +151,35 @@ def cholesky_solve(B: Tensor, L: Tensor, upper: bool = False) -> Tensor:
     tensor([[1.]])
     """
     check("cholesky_solve", L, name="L", square=True)
+    if L.requires_grad:
+        return _CholeskySolve.apply(B, L, upper)  # type: ignore[no-any-return, no-untyped-call]
+    return _solved(B, L, upper)
+
+
+def _solved(B: Tensor, L: Tensor, upper: bool) -> Tensor:
     low = L.mH if upper else L
-    return _triangular(low.mH, _triangular(low, B, upper=False), upper=True)
+    return _triangular(low.mH, _triangular(low, B, upper=False), upper=True)  # type: ignore[no-any-return]
+
+
+class _CholeskySolve(Function):
+    """`cholesky_solve` with PyTorch's gradient for the factor: that of A at A = L Lᴴ, a whole matrix, which is not cut
+    down to the triangle that the solution reads."""
+
+    @staticmethod
+    def forward(ctx: Any, B: Tensor, L: Tensor, upper: bool) -> Tensor:
+        X = _solved(B, L, upper)
+        ctx.save_for_backward(L, X)
+        ctx.upper, ctx.shapes = upper, (tuple(B.shape), tuple(L.shape))
+        return X
+
+    @staticmethod
+    def backward(ctx: Any, g: Tensor) -> Any:
+        L, X = ctx.saved_tensors
+        gB = cholesky_solve(g, L, ctx.upper)
+        both = matmul(gB, X.mH)
+        both = both + both.mH
+        gL = matmul(L, both) if ctx.upper else matmul(both, L)
+        return gB.sum_to_size(ctx.shapes[0]), -gL.sum_to_size(ctx.shapes[1]), None
 
 
 @public()

@@ -51,7 +51,7 @@ _squared = elementwise("squared_error", lambda a, b: (a - b) * (a - b), public=F
                        doc="The square of the difference.")  # fmt: skip
 _absolute = elementwise("absolute_error", lambda a, b: s.abs(a - b), public=False, domain=((0.2, 3.0), (-3.0, -0.2)),
                         vjp=(lambda g, a, b: g * signum(a - b), lambda g, a, b: g * signum(b - a)),
-                        doc="The distance.")  # fmt: skip
+                        piecewise=True, doc="The distance.")  # fmt: skip
 _smooth_l1 = elementwise(
     "smooth_l1_error",
     lambda a, b, beta: _smooth(a, b, beta),
@@ -87,10 +87,11 @@ _bce_logits_pos = elementwise("binary_entropy_logits_pos", lambda x, t, pos: _lo
                                    lambda g, x, pos: g * ((pos - 1.0) * _softplus(-x) - x),
                                    lambda g, x, t: g * t * _softplus(-x)),
                               doc="Binary cross entropy of a logit x, the true cases weighted by pos.")  # fmt: skip
-_kl = elementwise("divergence", lambda x, t: s.where(t > 0.0, t * (s.log(t) - x), 0.0), public=False,
+_kl = elementwise("divergence", lambda x, t: s.where(t == 0.0, 0.0, t * s.log(t)) - t * x, public=False,
                   domain=((-3.0, -0.1), (0.1, 0.9)),
-                  vjp=(lambda g, t: -g * t, lambda g, x, t: s.where(t > 0.0, g * (s.log(t) + 1.0 - x), 0.0)),
-                  doc="t (log t - x), 0 where t is 0.")  # fmt: skip
+                  vjp=(lambda g, t: -g * t,
+                       lambda g, x, t: g * (s.log(t) + t / t - x)),  # NaN where t is 0, as PyTorch's
+                  doc="t (log t - x), with t log t = 0 where t is 0.")  # fmt: skip
 _kl_log = elementwise(
     "divergence_log",
     lambda x, t: s.exp(t) * (t - x),
@@ -222,6 +223,9 @@ def binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = 
     if a.size and not bool(((a >= 0) & (a <= 1)).all()):
         raise RuntimeError(text("all elements of input should be between 0 and 1", op="binary_cross_entropy",
                                 remedy="sigmoid first, or binary_cross_entropy_with_logits"))  # fmt: skip
+    t = target._a
+    if t.size and not bool(((t >= 0) & (t <= 1)).all()):
+        raise RuntimeError(text("all elements of target should be between 0 and 1", op="binary_cross_entropy"))
     return reduced(_weighted(_bce(input, target), weight), reduction)
 
 
@@ -295,8 +299,8 @@ def gaussian_nll_loss(input: Tensor, target: Tensor, var: Any, full: bool = Fals
     if tuple(var.shape) != tuple(input.shape):
         if tuple(var.shape) == tuple(input.shape)[:-1]:
             var = var.unsqueeze(-1)
-        elif tuple(var.shape)[:-1] != tuple(input.shape)[:-1] or var.shape[-1] != 1:
-            raise ValueError("var is of incorrect size")
+        elif var.ndim != input.ndim or sum(m for n, m in zip(input.shape, var.shape, strict=True) if n != m) != 1:
+            raise ValueError("var is of incorrect size")  # one dimension of size 1 broadcasts
     if reduction not in ("none", "mean", "sum"):
         raise ValueError(f"{reduction} is not valid")
     if bool((var._a < 0).any()):

@@ -15,6 +15,7 @@ from ..dtypes import complex64, get_default_dtype, of_number, promote_types
 from ..errors import text
 from ..expr import s
 from ..op import elementwise
+from ..scalars import element
 from ..tensor import Tensor, from_array
 
 TWO_OVER_ROOT_PI = 2 / math.sqrt(math.pi)
@@ -43,7 +44,7 @@ div_ = elementwise("true_divide", lambda a, b: a / b, out="float", domain=((-3.0
                    example=("core.tensor([1, 2]), 4", "tensor([0.2500, 0.5000])"))  # fmt: skip
 neg = elementwise("neg", lambda x: -x, vjp=lambda g: -g, aliases=("negative",), doc="The negative.",
                   example=("core.tensor([1.0, -2.0])", "tensor([-1.,  2.])"))  # fmt: skip
-abs = elementwise("abs", lambda x: s.abs(x), vjp=lambda g, x: g * signum(x), aliases=("absolute",),
+abs = elementwise("abs", lambda x: s.abs(x), vjp=lambda g, x: g * signum(x), aliases=("absolute",), piecewise=True,
                   domain=(0.2, 3.0), doc="The absolute value; its gradient at 0 is 0.",
                   example=("core.tensor([-1.5, 2.0])", "tensor([1.5000, 2.0000])"))  # fmt: skip
 square = elementwise("square", lambda x: x * x, out="number", vjp=lambda g, x: g * (2.0 * x), label="pow", doc="The square.",
@@ -213,9 +214,9 @@ sigmoid = elementwise("sigmoid", lambda x: s.sigmoid(x), out="float", vjp=lambda
                       doc="The logistic function 1 / (1 + exp(-x)).",
                       example=("core.tensor([0.0, 2.0])", "tensor([0.5000, 0.8808])"))  # fmt: skip
 relu = elementwise("relu", lambda x: s.maximum(x, 0.0), vjp=lambda g, y: s.where(y <= 0.0, 0.0, g), domain=(0.2, 3.0),
-                   doc="max(x, 0); the gradient at 0 is 0.", example=("core.tensor([-1.0, 2.0])", "tensor([0., 2.])"))  # fmt: skip
+                   piecewise=True, doc="max(x, 0); the gradient at 0 is 0.", example=("core.tensor([-1.0, 2.0])", "tensor([0., 2.])"))  # fmt: skip
 leaky_relu = elementwise("leaky_relu", lambda x, negative_slope: s.where(x > 0.0, x, x * negative_slope),
-                         params={"negative_slope": 0.01}, namespace="nn.functional", domain=(0.2, 3.0),
+                         params={"negative_slope": 0.01}, namespace="nn.functional", domain=(0.2, 3.0), piecewise=True,
                          vjp=lambda g, x, negative_slope: s.where(x > 0.0, g, g * negative_slope),
                          doc="x, times `negative_slope` below 0.",
                          example=("core.tensor([-1.0, 2.0]), 0.5", "tensor([-0.5000,  2.0000])"))  # fmt: skip
@@ -241,6 +242,7 @@ logsigmoid = elementwise("logsigmoid", lambda x: s.minimum(x, 0.0) - s.log1p(s.e
                          example=("core.tensor([0.0, 2.0])", "tensor([-0.6931, -0.1269])"))  # fmt: skip
 hardtanh = elementwise("hardtanh", lambda x, min_val, max_val: s.minimum(s.maximum(x, min_val), max_val),
                        params={"min_val": -1.0, "max_val": 1.0}, namespace="nn.functional", domain=(-0.8, 0.8),
+                       piecewise=True,
                        vjp=lambda g, x, min_val, max_val: s.where((x > min_val) & (x < max_val), g, 0.0),
                        doc="x, kept between `min_val` and `max_val`.",
                        example=("core.tensor([-2.0, 0.5])", "tensor([-1.0000,  0.5000])"))  # fmt: skip
@@ -271,7 +273,7 @@ def add(input: Any, other: Any, *, alpha: float = 1, out: Tensor | None = None) 
     >>> core.add(core.tensor([1.0, 2.0]), core.tensor([10.0, 10.0]), alpha=2)
     tensor([21., 22.])
     """
-    return _add(input, other if alpha == 1 else scaled(other, alpha), out=out)
+    return _add(input, other if alpha == 1 else _times_alpha(input, other, alpha), out=out)
 
 
 def sub(input: Any, other: Any, *, alpha: float = 1, out: Tensor | None = None) -> Tensor:
@@ -281,7 +283,19 @@ def sub(input: Any, other: Any, *, alpha: float = 1, out: Tensor | None = None) 
     >>> core.sub(core.tensor([1.0, 2.0]), 1)
     tensor([0., 1.])
     """
-    return _sub(input, other if alpha == 1 else scaled(other, alpha), out=out)
+    return _sub(input, other if alpha == 1 else _times_alpha(input, other, alpha), out=out)
+
+
+def _times_alpha(input: Any, other: Any, alpha: Any) -> Any:
+    """``alpha * other``. *Raises*: RuntimeError for a factor that the result's dtype does not hold."""
+    dtypes = [t.dtype if isinstance(t, Tensor) else of_number(t) for t in (input, other)]
+    if isinstance(alpha, float) and all(d.category < 2 for d in dtypes):
+        raise RuntimeError(text("For integral input tensors, argument alpha must not be a floating point number.",
+                                op="add", came=f"alpha={alpha}", remedy="an int, or floating tensors"))  # fmt: skip
+    found = promote_types(*dtypes)
+    if isinstance(alpha, int | float) and isinstance(other, Tensor) and (found.category == 1 or found.itemsize > 2):
+        element(alpha, found, "add")  # half types take it as a float32
+    return scaled(other, alpha)
 
 
 def _detached(t: Any) -> Any:
@@ -335,11 +349,11 @@ def div(input: Any, other: Any, *, rounding_mode: str | None = None, out: Tensor
         )
     from .constant import constant
 
-    y = trunc(div_(_detached(input), _detached(other)))
-    integers = not any(
-        (isinstance(t, Tensor) and t.is_floating_point()) or isinstance(t, float) for t in (input, other)
-    )
-    y = y.to(input.dtype) if integers else y  # type: ignore[attr-defined]
+    a, b = _detached(input), _detached(other)
+    if any((isinstance(t, Tensor) and t.dtype.category > 1) or isinstance(t, float | complex) for t in (a, b)):
+        y = trunc(div_(a, b))
+    else:  # exact beyond float32's digits, where a quotient of floats is not
+        y = floor_divide(a - fmod(a, b), b)
     return constant(y, input, other) if out is None else into(out, y)
 
 
@@ -376,6 +390,8 @@ def pow(input: Any, exponent: Any, *, out: Tensor | None = None) -> Tensor:
             raise RuntimeError(
                 "Integers to negative integer powers are not allowed.\n  op: pow; remedy: x.float() ** exponent"
             )
+        if input.dtype.category == 1 and isinstance(exponent, int):
+            element(exponent, input.dtype, "pow")
         return pow_tensor(input, exponent, out=out)
     if exponent == 2:
         return square(input, out=out)
@@ -400,7 +416,19 @@ def where(condition: Tensor, input: Any = None, other: Any = None) -> Any:
                            "\n  remedy: condition != 0")  # fmt: skip
     if not isinstance(input, Tensor) and not isinstance(other, Tensor):
         input = _number_beside(input, other)
+    else:
+        for number, beside in ((input, other), (other, input)):
+            if not isinstance(number, Tensor) and isinstance(beside, Tensor):
+                _check_number(number, beside.dtype)
     return where_(condition, input, other)
+
+
+def _check_number(number: Any, beside: Any) -> None:
+    """RuntimeError for a number that the dtype of the result does not hold. Half types take what float32 holds."""
+    found = of_number(number)
+    if beside.category >= found.category:
+        found = get_default_dtype() if beside.category == 2 and beside.itemsize < 4 else beside
+    element(number, found, "where")
 
 
 def _number_beside(x: Any, other: Any) -> Tensor:

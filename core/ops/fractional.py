@@ -11,6 +11,7 @@ from ..binding import public
 from ..errors import text
 from ..random import rand
 from ..tensor import Tensor, from_array
+from .constant import piecewise
 
 
 def _starts(sample: Any, n: int, out: int, kernel: int) -> Any:
@@ -74,10 +75,11 @@ def _make(n: int) -> tuple[Any, Any]:
         lead = tuple(x._a.shape[:2])
         if _random_samples is None:
             _random_samples = rand((*lead, n), dtype=input.dtype, device=input.device)
-        samples = _random_samples.detach().cpu().double().numpy()
+        samples = _random_samples.detach()[: lead[0]].cpu().double().numpy()  # without a batch the first, as in PyTorch
         places = from_array(_places(samples, sizes, out, kernel).reshape(*lead, math.prod(out), -1)).to(input.device)
         window = x.flatten(2).gather(2, places.flatten(2)).reshape(places.shape)
         y, which = window.max(-1)
+        y = piecewise(y)
         at = places.gather(3, which.unsqueeze(-1)).squeeze(-1)
         shape = (*(lead if input.ndim == n + 2 else lead[1:]), *out)
         return y.reshape(shape), at.reshape(shape)

@@ -12,9 +12,10 @@ from ..binding import public
 from ..device import kind as kind_of
 from ..errors import text
 from ..op import operation
+from ..scalars import element
 from ..shape import broadcast_shapes, normalize_dim
 from ..tensor import Tensor, from_array
-from .elementwise import scaled
+from .elementwise import scaled, where
 from .indexing import _advanced, _index, _index_put
 from .movement import to
 from .views import expand, reshape
@@ -173,7 +174,7 @@ def gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False,
 def _source(input: Tensor, index: Tensor, src: Any, op: str) -> Tensor:
     if not isinstance(src, Tensor):
         xp = backends.array_module(input.device.type)
-        return from_array(xp.full(index._a.shape, src, input._a.dtype), input.device)
+        return from_array(xp.full(index._a.shape, element(src, input.dtype, op), input._a.dtype), input.device)
     if src.dtype is not input.dtype:
         raise RuntimeError(text(f"{op}(): Expected self.dtype to be equal to src.dtype", op=op,
                                 came=f"{input.dtype} and {src.dtype}", remedy="src.to(x.dtype)"))  # fmt: skip
@@ -353,11 +354,20 @@ def index_fill(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
     d = _vector("index_fill", input, dim, index)
     x = reshape(input, 1) if not input.ndim else input
     if not isinstance(value, Tensor):
+        value = element(value, x.dtype, "index_fill")
         value = from_array(backends.array_module(x.device.type).full((), value, x._a.dtype), x.device)
     elif value.ndim:
         raise RuntimeError(text("index_fill_ only supports a 0-dimensional value tensor, but got tensor with "
                                 f"{value.ndim} dimension(s).", op="index_fill"))  # fmt: skip
-    y = _advanced(_index_put, x, (to(value, x._kind),), _on(d, index), accumulate=False)
+    elif value.dtype is not x.dtype and (value.dtype.category > 1 or x.dtype.category == 1):
+        element(value.item(), x.dtype, "index_fill")  # RuntimeError for what the input's dtype does not hold
+    if value.requires_grad:  # a place that is named twice is filled once, and so counts once in the value's gradient
+        xp = backends.array_module(x.device.type)
+        none, one = from_array(xp.zeros(x._a.shape[d], bool), x.device), from_array(xp.ones((), bool), x.device)
+        hit = _advanced(_index_put, none, (one,), _on(0, index), accumulate=False)
+        y = where(hit.reshape([-1 if k == d else 1 for k in range(x.ndim)]), to(value, x._kind), x)
+    else:
+        y = _advanced(_index_put, x, (to(value, x._kind),), _on(d, index), accumulate=False)
     return reshape(y, ()) if not input.ndim else y
 
 
@@ -403,6 +413,13 @@ def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     >>> core.masked_scatter(core.zeros(3), core.tensor([True, False, True]), core.tensor([1.0, 2.0]))
     tensor([1., 0., 2.])
     """
+    if mask.dtype is not dtypes.bool_:
+        raise RuntimeError(text("masked_scatter_ only supports boolean masks, but got mask with dtype "
+                                f"{mask.dtype.scalar_type}", op="masked_scatter", remedy="mask.bool()"))  # fmt: skip
+    if source.dtype is not input.dtype:
+        raise RuntimeError(text("masked_scatter: expected self and source to have same dtypes but got"
+                                f"{input.dtype.scalar_type} and {source.dtype.scalar_type}", op="masked_scatter",
+                                remedy=f"source.to({input.dtype!r})"))  # fmt: skip
     shape = broadcast_shapes(input._a.shape, mask._a.shape, op="masked_scatter")
     full = expand(mask, shape)
     n = int(full._a.sum())

@@ -20,6 +20,7 @@ from ..errors import text
 from ..inplace import make_writeable, write
 from ..modes import state as mode
 from ..op import operation
+from ..scalars import element
 from ..shape import broadcast_shapes
 from ..source import here
 from ..tensor import Tensor, from_array, storage_of
@@ -381,6 +382,8 @@ def setitem(self: Tensor, index: Any, value: Any) -> None:
     target = self if key is None else _basic(self, key)
     if not isinstance(value, Tensor):
         xp = backends.array_module(self.device.type)
+        if isinstance(value, int | float | complex | np.generic):
+            value = element(value, self.dtype, "fill_")
         value = from_array(xp.asarray(value).astype(self.dtype.numpy), self.device)
     elif value._kind is not self._kind:
         value = to(value, self._kind)

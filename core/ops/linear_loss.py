@@ -21,6 +21,10 @@ def _checked(input: Tensor, linear_weight: Tensor, target: Tensor, label_smoothi
     if input.shape[-1] != linear_weight.shape[-1]:
         raise RuntimeError(text("expected equal input and linear_weight last dimensions (in_features), got "
                                 f"{input.shape[-1]} and {linear_weight.shape[-1]}, respectively", op=op))  # fmt: skip
+    inner = tuple(linear_weight.shape[1:-1])
+    if tuple(target.shape) == (*input.shape[:-1], linear_weight.shape[0], *inner) and target.dtype.category < 2:
+        raise RuntimeError(text("Expected floating point type for target with class probabilities, got "
+                                f"{target.dtype.scalar_type}", op=op, remedy="target.float()"))  # fmt: skip
     if ignore_index is not None and target.dtype.category == 2:
         raise RuntimeError(text("ignore_index cannot be specified when target contains probabilities", op=op))
 
@@ -45,7 +49,7 @@ def _pieces(input: Tensor, linear_weight: Tensor, linear_bias: Tensor | None, ta
     total = (loss if options.acc_dtype is None else loss.to(options.acc_dtype)).sum()
     if reduction == "mean":
         counted = target != ignore
-        total = total / (counted.sum() if weight is None else (weight[target.clamp(min=0)] * counted).sum())  # type: ignore[attr-defined]
+        total = total / (counted.sum() if weight is None else (weight[target.where(counted, 0)] * counted).sum())  # type: ignore[attr-defined]
     return total.to(loss.dtype)  # type: ignore[no-any-return]
 
 

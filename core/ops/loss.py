@@ -187,7 +187,8 @@ def _nll_vjp(
 
 
 _nll = operation("nll_loss", _nll_forward, inputs="x target weight?", params={"ignore_index": -100}, vjp=_nll_vjp,
-                 samples=_class_samples, doc="Minus the log likelihood of each row's class.")  # fmt: skip
+                 samples=_class_samples, piecewise=True,
+                 doc="Minus the log likelihood of each row's class.")  # fmt: skip
 
 
 # -- public ------------------------------------------------------------------------------------------------------------
@@ -196,6 +197,10 @@ _nll = operation("nll_loss", _nll_forward, inputs="x target weight?", params={"i
 def _check_classes(op: str, input: Tensor, target: Tensor, weight: Tensor | None) -> int:
     """The number of classes, after all that can be wrong with class indices."""
     shape, t = tuple(input._a.shape), tuple(target._a.shape)
+    came = f"input {shape}, target {t}"
+    if len(shape) > 1 and t and t[0] != shape[0]:
+        raise ValueError(text(f"Expected input batch_size ({shape[0]}) to match target batch_size ({t[0]}).", op=op,
+                              came=came))  # fmt: skip
     if target.dtype not in (dtypes.int64, dtypes.uint8):
         raise RuntimeError(
             text(
@@ -205,7 +210,6 @@ def _check_classes(op: str, input: Tensor, target: Tensor, weight: Tensor | None
                 remedy="target.long() for class indices; probabilities have the input's shape",
             )
         )
-    came = f"input {shape}, target {t}"
     if len(shape) <= 2:
         if len(t) > len(shape) - 1 and not (len(shape) == 1 and t == (1,)):
             raise RuntimeError(text("0D or 1D target tensor expected, multi-target not supported", op=op, came=came,

@@ -6,6 +6,7 @@ from typing import Any
 
 from ..binding import public
 from ..errors import text
+from ..shape import broadcast_shapes
 from ..tensor import Tensor
 from .elementwise import where
 from .loss import chosen_reduction, reduced, torch_size
@@ -19,7 +20,8 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
     >>> core.cosine_similarity(core.tensor([[1.0, 0.0]]), core.tensor([[1.0, 1.0]]))
     tensor([0.7071])
     """
-    a, b = (_unit(x, dim, eps) for x in (x1, x2))
+    shape = broadcast_shapes(x1._a.shape, x2._a.shape, op="cosine_similarity")
+    a, b = (_unit(x.expand(shape), dim, eps) for x in (x1, x2))
     return (a * b).sum(dim)
 
 
@@ -105,6 +107,12 @@ def cosine_embedding_loss(
     return reduced(apart + where(target == 1, 1 - similar, 0.0), reduction)
 
 
+def check_margin(margin: float, op: str) -> None:
+    """ValueError for a margin that is not positive."""
+    if margin <= 0:
+        raise ValueError(text(f"margin must be greater than 0, got {margin}", op=op, needed="a positive margin"))
+
+
 @public(method=False, namespace="nn.functional")
 def triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, margin: float = 1.0, p: float = 2,
                         eps: float = 1e-6, swap: bool = False, size_average: bool | None = None,
@@ -117,6 +125,7 @@ def triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, marg
     tensor(1.)
     """
     reduction = chosen_reduction(reduction, size_average, reduce)
+    check_margin(margin, "triplet_margin_loss")
     near, far = pairwise_distance(anchor, positive, p, eps), pairwise_distance(anchor, negative, p, eps)
     if swap:
         far = far.minimum(pairwise_distance(positive, negative, p, eps))

@@ -15,6 +15,7 @@ from ..errors import text
 from ..generator import Generator
 from ..history import storage_of
 from ..inplace import write
+from ..scalars import element
 from ..shape import as_shape
 from ..source import here
 from ..tensor import Tensor, from_array, wrap
@@ -55,11 +56,12 @@ def fill_diagonal_(input: Tensor, fill_value: float, wrap: bool = False) -> Tens
         raise RuntimeError(
             text("all dimensions of input must be of equal length", op="fill_diagonal_", came=f"{shape}")
         )
+    number = element(fill_value, input.dtype, "fill_diagonal_")
     mask = np.zeros(shape, bool)
     np.fill_diagonal(mask, True, wrap=wrap)
     xp = backends.array_module(input.device.type)
     on = _wrapped(xp.asarray(mask), input)
-    return write(input, "fill_diagonal_", lambda x: where(on, x.detach() * 0 + fill_value, x).to(x.dtype))
+    return write(input, "fill_diagonal_", lambda x: where(on, number, x).to(x.dtype))
 
 
 def _wrapped(a: Any, like: Tensor) -> Tensor:

@@ -16,6 +16,7 @@ from ..errors import text
 from ..inplace import write
 from ..modes import state as mode
 from ..op import operation
+from ..scalars import element
 from ..shape import broadcast_shapes
 from ..tensor import Tensor, left_graph
 
@@ -241,7 +242,8 @@ def fill_(input: Tensor, value: Any) -> Tensor:
             raise RuntimeError(text("fill_ only supports 0-dimension value tensor but got tensor with "
                                     f"{value.ndim} dimensions.", op="fill_", remedy="copy_(value)"))  # fmt: skip
         return copy_(input, value)
-    return write(input, "fill_", lambda t: _fill(t, value=value))
+    number = element(value, input.dtype, "fill_")
+    return write(input, "fill_", lambda t: _fill(t, value=number))
 
 
 @public(namespace=None)
@@ -280,9 +282,14 @@ def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
                     remedy="core.where(mask, value, x)",
                 )
             )
-        value = to(value, input._kind)
-    elif input.dtype.category < 2:
-        value = int(value) if input.dtype.category else bool(value)
+        if value._kind is not input._kind:
+            if value.dtype.category > 1 or input.dtype.category == 1:
+                element(
+                    value.item(), input.dtype, "masked_fill"
+                )  # RuntimeError for what the input's dtype does not hold
+            value = to(value, input._kind)
+    else:
+        value = element(value, input.dtype, "masked_fill")
     return where_(mask, value, input)
 
 

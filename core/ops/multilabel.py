@@ -11,7 +11,7 @@ from ..errors import text
 from ..tensor import Tensor
 from .elementwise import logsigmoid, where
 from .loss import chosen_reduction, reduced, torch_size
-from .margin import pairwise_distance
+from .margin import check_margin, pairwise_distance
 
 
 @public(method=False, namespace="nn.functional")
@@ -58,6 +58,11 @@ def multilabel_margin_loss(input: Tensor, target: Tensor, size_average: bool | N
     if target.shape != input.shape:
         raise RuntimeError(text(f"inconsistent target size: {list(target.shape)} for input of size: "
                                 f"{list(input.shape)}", op="multilabel_margin_loss"))  # fmt: skip
+    classes = input._a.shape[-1] if input.ndim else 1
+    if target._a.size and not (int(target._a.min()) >= -1 and int(target._a.max()) < classes):
+        raise RuntimeError(text("argument #2 'target' is out of range", op="multilabel_margin_loss",
+                                came=f"{int(target._a.min())} to {int(target._a.max())}",
+                                needed=f"classes from 0 to {classes - 1}, and -1 behind the last one"))  # fmt: skip
     rows, labels = (input.unsqueeze(0), target.unsqueeze(0)) if input.ndim < 2 else (input, target)  # type: ignore[attr-defined]
     counts = (labels >= 0).long().cumprod(1)
     at = labels.clamp(min=0)
@@ -111,6 +116,7 @@ def triplet_margin_with_distance_loss(
                 op="triplet_margin_with_distance_loss",
             )
         )
+    check_margin(margin, "triplet_margin_with_distance_loss")
     distance = pairwise_distance if distance_function is None else distance_function
     near, far = distance(anchor, positive), distance(anchor, negative)
     if swap:

@@ -190,6 +190,8 @@ def group_norm(input: Tensor, num_groups: int, weight: Tensor | None = None, bia
             text(f"Expected at least 2 dimensions for input tensor but received {input.ndim}", op="group_norm")
         )
     c = input._a.shape[1]
+    if num_groups <= 0:
+        raise RuntimeError(text(f"Expected num groups to be greater than 0, got {num_groups}", op="group_norm"))
     if c % num_groups:
         raise RuntimeError(
             text(
@@ -243,12 +245,17 @@ def batch_norm(
                 )
             )
     _need_floats("batch_norm", input)
+    if eps < 0 or (training and eps == 0):
+        wanted = "positive" if training else "non-negative"
+        raise ValueError(text(f"batch_norm eps must be {wanted}, but got {eps}", op="batch_norm"))
     if training:
         n = count(tuple(input.shape), (0, *range(2, input.ndim)))
-        if n <= 1:
+        if n == 1:
             raise ValueError(
                 f"Expected more than 1 value per channel when training, got input size {torch_size(input)}"
             )
+        if n == 0:
+            return _of_nothing(input, weight, bias)
         y, mean, variance = norm_ops.batch_norm(input, weight, bias, eps=float(eps))
         with no_grad():
             for running, now, share in ((running_mean, mean, 1.0), (running_var, variance, n / (n - 1))):
@@ -260,6 +267,14 @@ def batch_norm(
             text("Expected running_mean and running_var to be defined when training=False", op="batch_norm")
         )
     return norm_ops.batch_norm_eval(input, running_mean, running_var, weight, bias, eps=float(eps))  # type: ignore[no-any-return]
+
+
+def _of_nothing(input: Tensor, weight: Tensor | None, bias: Tensor | None) -> Tensor:
+    """The batch norm of a batch without values: nothing, and gradients of zeros. No statistics come of it."""
+    along = (1, -1) + (1,) * (input.ndim - 2)
+    y = input * 1.0
+    y = y if weight is None else y * weight.reshape(along).to(input.dtype)  # type: ignore[attr-defined]
+    return y if bias is None else y + bias.reshape(along).to(input.dtype)  # type: ignore[attr-defined, no-any-return]
 
 
 @public(method=False, namespace="nn.functional")

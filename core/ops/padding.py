@@ -10,7 +10,9 @@ import numpy as np
 from ..binding import public
 from ..errors import text
 from ..op import operation
+from ..scalars import element
 from ..tensor import Tensor, from_array
+from .constant import piecewise
 
 Border = tuple[tuple[int, int], ...]
 
@@ -41,9 +43,10 @@ _pad = operation(
 
 def _source(n: int, before: int, after: int, mode: str) -> Any:
     """Which element of n each place of the padded dimension shows."""
+    if mode == "circular":  # what negative numbers crop is gone before the rest is wrapped around
+        left = n + min(before, 0) + min(after, 0)
+        return np.arange(-max(before, 0), left + max(after, 0)) % left + max(-before, 0)
     at = np.arange(-before, n + after)
-    if mode == "circular":
-        return at % n
     if mode == "replicate":
         return np.clip(at, 0, n - 1)
     at = np.abs(at)
@@ -81,7 +84,8 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
                 text("narrow(): length must be non-negative.", op="pad", came=f"size {n} cropped by {-a} and {-b}")
             )
     if mode == "constant":
-        return _pad(input, border=border, value=0.0 if value is None else value)
+        number = 0.0 if value is None else element(value, input.dtype, "pad") if value else value
+        return _pad(input, border=border, value=number)
     if mode not in ("reflect", "replicate", "circular"):
         raise NotImplementedError(
             text(f"Unrecognised padding mode {mode}", op="pad", needed="constant, reflect, replicate or circular")
@@ -99,10 +103,13 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
                     op="pad",
                 )
             )
-        if mode == "circular" and max(a, b) > n:
+        if mode == "circular" and max(a, b) > n + min(a, 0) + min(b, 0):
             raise RuntimeError(
                 text("Padding value causes wrapping around more than once.", op="pad", came=f"({a}, {b}) of {n}")
             )
+        if mode == "circular" and n + a + b == 0 and n:
+            raise RuntimeError(text("Negative padding value is resulting in an empty dimension", op="pad",
+                                    came=f"({a}, {b}) of {n}"))  # fmt: skip
         if a or b:
             y = y.index_select(d, from_array(_source(n, a, b, mode)).to(input.device))
-    return y
+    return y if mode == "circular" else piecewise(y)

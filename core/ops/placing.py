@@ -187,14 +187,22 @@ def diagonal_scatter(input: Tensor, src: Tensor, offset: int = 0, dim1: int = 0,
 
 @public()
 def as_strided_scatter(input: Tensor, src: Tensor, size: Any, stride: Any, storage_offset: int | None = None) -> Tensor:
-    """A copy of `input` with `src` at the places that `as_strided` would read.
+    """A copy of `input` with `src` at the places that `as_strided` would read: places in the memory of `input`, of
+    which a view does not show all.
 
     >>> import core
     >>> core.as_strided_scatter(core.zeros(4), core.ones(2), (2,), (2,), 1)
     tensor([0., 1., 0., 1.])
     """
-    y = input.contiguous().clone()
-    return _written("as_strided_scatter", y, as_strided(y, size, stride, storage_offset), src)
+    if not _root(input._a).flags.c_contiguous:  # memory that NumPy laid out
+        input = input.contiguous()
+    own = (tuple(input._a.shape), tuple(input.stride()), globals()["storage_offset"](input))
+    there = (tuple(int(n) for n in size), tuple(int(n) for n in stride),
+             own[2] if storage_offset is None else int(storage_offset))  # fmt: skip
+    as_strided(input, *there)  # whatever is wrong with the sizes is told here
+    memory = as_strided(input, (max(_reaches(own), _reaches(there)),), (1,), 0).clone()
+    _written("as_strided_scatter", memory, as_strided(memory, *there), src)
+    return as_strided(memory, *own).clone()
 
 
 # -- scatter with a reduction ------------------------------------------------------------------------------------------

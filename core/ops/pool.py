@@ -10,6 +10,7 @@ import numpy as np
 from ..binding import namespaces, public
 from ..errors import text
 from ..tensor import Tensor, from_array
+from .constant import piecewise
 from .elementwise import relu
 from .pool_ops import Ints, _adaptive_max_pool, _max_pool, _scatter_flat, _window_sum
 from .resample_ops import _resample
@@ -361,7 +362,7 @@ def _make_adaptive(n: int) -> tuple[Any, Any, Any]:
         out = _wanted(mean_name, input, n, output_size, "")
         if all(o == 1 for o in out):
             return input.mean(tuple(range(-n, 0)), keepdim=True)
-        return _resample(input, out=out, mode="area", align=False, scales=(None,) * n)
+        return piecewise(_resample(input, out=out, mode="area", align=False, scales=(None,) * n))
 
     def both(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
         out = _wanted(max_name, input, n, output_size, ":")

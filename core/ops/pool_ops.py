@@ -97,6 +97,7 @@ _max_pool = operation(
     returns=2,
     vjp=(_max_vjp,),
     samples=_max_samples,
+    piecewise=True,
     doc="The greatest element of each window over the last dimensions, and its place among all of them.",
 )
 
@@ -141,6 +142,7 @@ _adaptive_max_pool = operation(
     returns=2,
     vjp=(lambda g, indices, x_shape, out: _scatter_flat(g[0], indices, sizes=x_shape[-len(out) :], add=True),),
     samples=lambda rng: [((rng.permutation(30).reshape(2, 3, 5) / 7.0,), {"out": o}) for o in [(2, 3), (2,), (4, 7)]],
+    piecewise=True,
     doc="As max_pool, with windows that share the input out evenly.",
 )
 
@@ -187,6 +189,7 @@ _scatter_flat: Any = operation(
     vjp=(lambda g, indices, sizes: _gather_flat(g, indices, n=len(sizes)), None),
     samples=lambda rng: [((rng.uniform(-1, 1, (2, 2, 2)), _INDEX), {"sizes": (2, 3), "add": a}) for a in (True, False)],
     label="max_unpool",
+    piecewise=True,
     doc="Zeros of the given sizes with the elements put, or added, at the given places.",
 )
 
@@ -243,6 +246,7 @@ _window_sum = operation(
         ((rng.uniform(-1, 1, (2, 4, 4)),), {**w, "out": o}) for w, o in zip(_WINDOWS, _OUT, strict=True)
     ],
     label="avg_pool",
+    piecewise=True,
     doc="The sum of each window over the last dimensions.",
 )
 _window_spread: Any = operation(

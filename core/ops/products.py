@@ -378,7 +378,7 @@ def cov(input: Tensor, *, correction: int = 1, fweights: Tensor | None = None,
         else:
             by = total - correction
     y = products / (max(by, 0) if not isinstance(by, Tensor) else by.clamp(min=0))  # type: ignore[attr-defined]
-    return y if input.ndim == 2 else y.reshape(())
+    return y if x._a.shape[0] != 1 else y.reshape(())  # one variable has one number, however it was given
 
 
 @public()
@@ -416,7 +416,10 @@ def _linalg_vander(x: Tensor, *, N: int | None = None) -> Tensor:
     if x.dtype.category == 0:
         raise RuntimeError(text("linalg.vander supports floating point, complex, and integer tensors, but got Bool",
                                 op="linalg.vander", remedy="x.long()"))  # fmt: skip
-    return _powers(x, x._a.shape[-1] if N is None else N, True)
+    n = (x._a.shape[-1] if x.ndim else 0) if N is None else N
+    if n <= 1:
+        raise RuntimeError(text("N must be greater than 1.", op="linalg.vander", came=f"{n}"))
+    return _powers(x, n, True)
 
 
 _linalg_vander.__name__ = _linalg_vander.__qualname__ = "vander"

@@ -141,6 +141,26 @@ def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False,
     return _run("feature_alpha_dropout", input, p, training, inplace, compute)
 
 
+def _starts(offsets: Tensor, n: int, include_last_offset: bool) -> list[int]:
+    """Where the bags of `n` indices begin, and where the last one ends."""
+    if offsets.dtype.name not in ("int64", "int32"):
+        raise RuntimeError(text("Expected tensor for argument #1 'offsets' to have one of the following scalar types: "
+                                f"Long, Int; but got torch.{offsets.dtype.scalar_type}Tensor instead (while checking "
+                                "arguments for embedding_bag)", op="embedding_bag",
+                                remedy="offsets.long()"))  # fmt: skip
+    given = offsets.tolist()
+    if given and given[0] != 0:
+        raise RuntimeError(text("offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from "
+                                f"position 0. However, got {given[0]}", op="embedding_bag"))  # fmt: skip
+    if given and given[-1] > n:
+        raise RuntimeError(text(f"offsets[-1] can not be greater than input's length {n} but got offsets[-1] of "
+                                f"{given[-1]}", op="embedding_bag"))  # fmt: skip
+    if any(not 0 <= at <= n for at in given):
+        raise IndexError(text("index out of range in self", op="embedding_bag", came=f"offsets {given}",
+                              needed=f"offsets from 0 to {n}"))  # fmt: skip
+    return given if include_last_offset else [*given, n]
+
+
 @public(method=False, namespace="nn.functional")
 def embedding_bag(
     input: Tensor,
@@ -158,7 +178,7 @@ def embedding_bag(
     """The mean, sum or greatest of the rows of `weight` in each bag of indices.
 
     *Shapes*: bags are the rows of `input` ``(n, k)``, or pieces of ``(k,)`` that start at `offsets`; ``-> (n, d)``.
-    *Raises*: ValueError where the offsets do not fit the input or the mode is not known.
+    *Raises*: RuntimeError, IndexError for offsets that do not fit the input; ValueError for a mode that is not known.
 
     >>> import core
     >>> table = core.tensor([[1.0, 2.0], [3.0, 4.0]])
@@ -183,10 +203,7 @@ def embedding_bag(
             "offsets has to be a 1D Tensor but got None\n  op: embedding_bag; needed: offsets for a 1-d input"
         )
     else:
-        starts = offsets.tolist() if include_last_offset else [*offsets.tolist(), input.numel()]
-        if starts[0] != 0:
-            raise ValueError(f"offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from "
-                             f"position 0. However, got {starts[0]}\n  op: embedding_bag")  # fmt: skip
+        starts = _starts(offsets, input.numel(), include_last_offset)
     flat = input.reshape(-1)  # type: ignore[attr-defined]
     rows = embedding(flat, weight, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse)
     if per_sample_weights is not None:

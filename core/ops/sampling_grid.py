@@ -14,6 +14,7 @@ from ..binding import public
 from ..creation import linspace, ones
 from ..errors import text
 from ..tensor import Tensor
+from .constant import piecewise
 from .elementwise import where
 from .joining import stack
 
@@ -149,6 +150,7 @@ def grid_sample(
             if grid.requires_grad:  # a look-up does not move with the place: its gradient is zeros, not None
                 still = stack(at)
                 y = y + (where(still.abs() < math.inf, still, 0.0).sum(0) * 0.0).unsqueeze(1)
+            y = piecewise(y)
         else:
             low = [x.detach().floor() for x in at]
             part = [x - b for x, b in zip(at, low, strict=True)]

@@ -253,6 +253,12 @@ def _cutoff(xp: Any, s: Any, shape: Any, atol: float | None, rtol: float | None)
 
 
 def _pinv_forward(xp: Any, x: Any, atol: float | None, rtol: float | None, hermitian: bool) -> Any:
+    if hermitian:  # the lower triangle alone counts; the singular values are the eigenvalues' sizes
+        values, vectors = xp.linalg.eigh(_finite("eigh", wide(x)), UPLO="L")
+        sizes = xp.abs(values)
+        large = sizes > _cutoff(xp, sizes, x.shape, atol, rtol)
+        inverse = xp.where(large, 1 / xp.where(large, values, 1), 0)
+        return rounded((vectors * inverse[..., None, :]) @ xp.conj(xp.swapaxes(vectors, -1, -2)), x.dtype)
     u, s, v = xp.linalg.svd(_finite("svd", wide(x)), full_matrices=False)
     large = s > _cutoff(xp, s, x.shape, atol, rtol)
     inverse = xp.where(large, 1 / xp.where(large, s, 1), 0)

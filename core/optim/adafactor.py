@@ -56,6 +56,7 @@ class Adafactor(Gradual):
             state["variance"] = zeros(p)
 
     def _one(self, p: Any, g: Any, state: State, step: float, group: Group) -> None:
+        p, g = (a.reshape(1) if a.ndim == 0 else a for a in (p, g))  # NumPy makes numbers of what 0-d arrays give
         lr, (eps1, eps2) = number(group["lr"]), group["eps"]
         eps1 = float(np.finfo(p.dtype).eps) if eps1 is None else eps1
         if group["maximize"]:
@@ -72,7 +73,7 @@ class Adafactor(Gradual):
             # the outer product over the mean of the rows: the divisor goes to the smaller factor
             estimate = rows * (columns / rows.mean(axis=-2, keepdims=True).clip(eps1, None))
         else:
-            variance = state["variance"]._a
+            variance = state["variance"]._a.reshape(p.shape)  # of a 0-d parameter it has a dimension here, too
             variance += (square - variance) * weight
             estimate = variance.copy()
         change = estimate.clip(eps1 * eps1, None, out=square)

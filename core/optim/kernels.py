@@ -149,7 +149,10 @@ def run(v: Variant, device_type: str, numbers: tuple[float, ...], lists: Lists) 
 
 def one(op: str, p: Tensor, compute: Callable[[Any, Any], None]) -> None:
     """A step of one parameter as a function of its array and its gradient's, on the device's array library."""
-    a, g = p._a, p._grad._a  # type: ignore[union-attr]
+    gradient = p._grad
+    if gradient is None:  # another thread took it away just now
+        return
+    a, g = p._a, gradient._a
     xp = backends.array_module(p._kind.device.type)
     start = perf_counter_ns() if observe.observers else 0
     backends.there(_wide, p._kind.device)(compute, a, g)

@@ -52,7 +52,7 @@ def _around(step: Callable[..., Any]) -> Callable[..., Any]:
                     )
                 args, kwargs = changed
         observe.tally.steps += 1
-        watching, before = observe.observers, mode.phase
+        watching, before = observe.heard(), mode.phase
         params = [p for group in self.param_groups for p in group["params"]] if watching else []
         begun = False
 
@@ -60,8 +60,7 @@ def _around(step: Callable[..., Any]) -> Callable[..., Any]:
             nonlocal begun
             if not begun:
                 begun = True
-                for o in watching:
-                    o.update(self, params, True)
+                observe.announce(watching, "update", self, params, True)
 
         def within(closure: Callable[[], Any]) -> Callable[[], Any]:
             def run() -> Any:
@@ -87,8 +86,7 @@ def _around(step: Callable[..., Any]) -> Callable[..., Any]:
         finally:
             self._stepping, mode.phase = False, before
         if begun:
-            for o in watching:
-                o.update(self, params, False)
+            observe.announce(watching, "update", self, params, False)
         if "_opt_called" in self.__dict__:  # a schedule wants to know
             self._opt_called = True
         for hook in (*self._optimizer_step_post_hooks.values(), *_every_post_hook.values()):

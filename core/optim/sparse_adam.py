@@ -39,6 +39,8 @@ class SparseAdam(Gradual):
             raise ValueError(f"Invalid epsilon value: {eps}")
         check_betas(betas)
         super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "maximize": maximize})
+        if any(p.is_complex() for group in self.param_groups for p in group["params"]):
+            raise ValueError("SparseAdam does not support complex parameters")
 
     def _begin(self, state: State, p: Tensor, group: Group) -> None:
         state |= {"step": 0, "exp_avg": zeros(p), "exp_avg_sq": zeros(p)}

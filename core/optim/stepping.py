@@ -111,7 +111,13 @@ class Elementwise(Optimizer):
                 self._differentiable_step(p, state, names, settings, on)
             return
         settings = {k: number(v) for k, v in settings.items()}
-        lists = [[p._a for p in params], [p._grad._a for p in params]]  # type: ignore[union-attr]
+        grads = [p._grad for p in params]
+        if any(g is None for g in grads):  # another thread took them away just now
+            there = [k for k, g in enumerate(grads) if g is not None]
+            params, states, grads = ([x[k] for k in there] for x in (params, states, grads))  # type: ignore[assignment]
+            if not params:
+                return
+        lists = [[p._a for p in params], [g._a for g in grads]]  # type: ignore[union-attr]
         lists += [[s[name]._a for s in states] for name in names]
         kernels.step(self._op(group), self._update, on, params, lists, settings)
 

@@ -259,7 +259,7 @@ def drawn(trace: Trace, explained: set[Leaf]) -> list[Found]:
     zero = {leaf for leaf, g in trace.gradients.items() if not g.max_abs and not g.nonfinite and leaf not in explained}
     draws: dict[Chain, tuple[list[Row], list[Leaf]]] = {}
     for row in trace.rows:
-        if row.op not in DRAWS or not row.reached or not zero:
+        if row.op not in DRAWS or not row.reached or not zero or row.phase != "forward":
             continue
         before = ancestors([row])
         lost = [leaf for leaf in trace.leaves if leaf in zero and leaf in before]

@@ -18,6 +18,7 @@ _IN_PLACE = re.compile(r"\.[a-z]\w*[a-z]_\(")
 _NAMED = re.compile(r"\b(inf|infinity|nan)\b", re.IGNORECASE)
 
 Readers = dict[Ref, list[Row]]
+Writers = dict[Ref, list[Row]]
 
 
 def deliberate(trace: Trace, row: Row) -> bool:
@@ -72,7 +73,7 @@ def _computed(trace: Trace, row: Row) -> bool:
     return any(r.bad is not None and r.bad.inputs_finite and not deliberate(trace, r) for r in way)
 
 
-def written(trace: Trace) -> dict[Ref, list[Row]]:
+def written(trace: Trace) -> Writers:
     """For a tensor: the ops that wrote what is not finite into it, or into a view of it; those that read it afterwards
     go by its old name."""
     found: dict[Ref, list[Row]] = {}
@@ -92,7 +93,23 @@ def written(trace: Trace) -> dict[Ref, list[Row]]:
     return found
 
 
-def behind(rows: list[Row], writers: dict[Ref, list[Row]]) -> dict[Ref, None]:
+def sources(row: Row, writers: Writers | None = None) -> list[Row]:
+    """The rows that a row reads, looked at through views, whose values are their input's, and those that wrote what is
+    not finite into them."""
+    found: list[Row] = []
+    stack = list(row.refs)
+    while stack:
+        ref = stack.pop()
+        found.extend((writers or {}).get(ref, ()))
+        if isinstance(ref, Row):
+            if ref.view:
+                stack.extend(ref.refs)
+            else:
+                found.append(ref)
+    return found
+
+
+def behind(rows: list[Row], writers: Writers) -> dict[Ref, None]:
     """All through which values that are not finite came to some rows: ops that gave such values, views, writes."""
     seen: dict[Ref, None] = {}
     stack: list[Ref] = list(rows)

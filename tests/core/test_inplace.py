@@ -348,3 +348,24 @@ def test_the_saved_output_is_named_as_pytorch_does() -> None:
     y += 1
     with pytest.raises(RuntimeError, match="which is output 0 of ExpBackward0, is at version 1; expected version 0"):
         y.sum().backward()
+
+
+# -- a leaf that is a view ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("write", [
+    lambda v: v.add_(1), lambda v: v.__setitem__(0, 1.0), lambda v: v.__setitem__(slice(None), 1.0), lambda v: v.zero_(),
+    lambda v: v.fill_(1.0), lambda v: v.copy_(core.ones(2)), lambda v: v[:1].add_(1), lambda v: v.view(-1).mul_(2),
+    lambda v: v.unsqueeze(0).zero_(), lambda v: v.masked_fill_(core.tensor([True, False]), 1), lambda v: v.normal_(),
+    lambda v: v.index_add_(0, core.tensor([0]), core.ones(1)),
+])  # fmt: skip
+def test_a_leaf_that_is_a_view_is_not_written(write) -> None:
+    v = core.zeros(3)[1:].requires_grad_()
+    assert v.is_leaf
+    with pytest.raises(RuntimeError, match="a view of a leaf Variable that requires grad is being used in an in-place"):
+        write(v)
+    assert v.tolist() == [0, 0]
+    assert v.is_leaf
+    with core.no_grad():
+        write(v)
+    assert v.is_leaf

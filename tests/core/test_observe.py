@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 import core
@@ -166,13 +168,100 @@ def test_failures_are_told_and_raised(listen):
     assert [h[:2] for h in listen.heard] == [("failed", "mul"), ("failed", "mul"), ("failed", "backward")]
 
 
-def test_an_observer_s_own_error_is_not_swallowed():
-    class Broken(observe.Observer):
+class Broken(Listen):
+    """Raises at one kind of event; what `error` is, comes out of it."""
+
+    def __init__(self, what, error):
+        super().__init__()
+        self.what, self.error, self.told = what, error, []
+
+    def __getattribute__(self, name):
+        if name != "what" and name == self.what:
+            raise self.error
+        return super().__getattribute__(name)
+
+    def failed(self, error):
+        self.told.append(error)
+
+
+EVENTS = ["starting", "op", "op_failed", "backward", "gradient", "cut", "span", "update", "enter_module",
+          "exit_module", "returned"]  # fmt: skip
+
+
+def everything():
+    """Something of every event; the numbers it comes to."""
+    layer = core.nn.Linear(2, 2)
+    with core.no_grad():
+        for p in layer.parameters():
+            p.fill_(0.5)
+    step = core.optim.SGD(layer.parameters(), lr=0.1)
+    loss = (layer(core.ones(3, 2)) * core.tensor(core.ones(2).numpy())).sum()
+    loss.backward()
+    step.step()
+    with pytest.raises(RuntimeError, match=r"broadcast|size of tensor"):
+        core.ones(2) + core.ones(3)
+    return [loss.item(), *(p.tolist() for p in layer.parameters())]
+
+
+@pytest.mark.parametrize("what", EVENTS)
+def test_an_observer_s_own_error_ends_the_telling_and_nothing_else(what):
+    plain = everything()
+    broken, whole = Broken(what, ZeroDivisionError("its own")), Listen()
+    with observe.observing(broken), observe.observing(whole):
+        assert everything() == plain
+        if what != "returned":  # nobody here asks for lineage
+            assert broken.told == [broken.error]
+            assert observe.observers == (whole,)
+    assert len(whole.of(observe.OpEvent)) > 4
+
+
+def test_an_observer_that_says_nothing_of_its_errors_is_told_of_where_python_tells_of_such(monkeypatch):
+    told = []
+    monkeypatch.setattr("sys.unraisablehook", told.append)
+
+    class Silent(observe.Observer):
         def op(self, event):
             raise ZeroDivisionError
 
-    with observe.observing(Broken()), pytest.raises(ZeroDivisionError):
+    with observe.observing(Silent()):
         core.ones(2) + 1
+    assert [u.exc_type for u in told] == [ZeroDivisionError]
+
+
+@pytest.mark.parametrize("what", [e for e in EVENTS if e != "returned"])
+def test_what_is_meant_for_the_program_passes_an_observer_once(what):
+    broken = Broken(what, KeyboardInterrupt())
+    with observe.observing(broken):
+        with pytest.raises(KeyboardInterrupt):
+            everything()
+        assert broken.told == []
+        assert observe.observers == (broken,)
+    assert core.is_grad_enabled()
+    assert observe.phase == "forward"
+
+
+def test_an_observer_that_leaves_inside_a_function_of_the_user_s_is_gone():
+    class Leaving(core.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            observe.remove(listener)
+            return x * 2
+
+    listener = Listen()
+    observe.add(listener)
+    Leaving.apply(core.ones(2))
+    assert observe.observers == ()
+    assert listener.heard == []
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+def test_a_child_is_observed_by_nobody(listen):
+    assert core.ones(2).exp().sum().item() > 0
+    child = os.fork()
+    if not child:
+        os._exit(len(observe.observers))
+    assert os.waitpid(child, 0)[1] == 0
+    assert observe.observers == (listen,)
 
 
 @pytest.mark.parametrize(

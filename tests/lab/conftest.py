@@ -28,6 +28,7 @@ def run_cell(source: str, space: dict[str, Any] | None = None, *, limit: int | N
     recording = Recording("a cell")
     code = compile(source, name, "exec")
     recorder = recording.start({name: 0})
+    assert recorder is not None
     if limit is not None:
         recorder.fold.limit = limit
     error = None

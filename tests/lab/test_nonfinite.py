@@ -226,8 +226,8 @@ def test_nan_that_an_op_leaves_in_a_figure_is_a_note(cell: Any, space: Space) ->
          2, "writes NaN into `t[::5]`"),
         ("t = x[:, 0].clone()\nt[::5] = float('nan')\nw = P(16, 1)\n"
          "(((x @ w).squeeze(1) - t) * core.isfinite(t)).square().sum().backward()", 2, "writes NaN into `t[::5]`"),
-        ("d = core.cdist(x, x)\nd.fill_diagonal_(float('inf'))\n(d @ P(64, 1)).mean().backward()", 2,
-         "is filled with infinities"),
+        ("d = core.cdist(x, x)\nd.fill_diagonal_(float('inf'))\n(d @ P(64, 1)).mean().backward()", 3,
+         "is the mean of infinities that `d.fill_diagonal_(float('inf'))` on line 2 put there"),
     ],
 )  # fmt: skip
 def test_written_values_that_reach_the_loss_are_an_error(

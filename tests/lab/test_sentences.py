@@ -47,7 +47,7 @@ def told(record: Record) -> str:
     shown = [f for k, f in enumerate(record.findings) if k == 0 or f.severity != "note"]
     lines = []
     for f in shown:
-        named = f" · {', '.join(f.parameters)}" if f.parameters else ""
+        named = f" · {', '.join(dict.fromkeys(f.parameters))}" if f.parameters else ""
         lines.append(f"{f.severity} · {f.kind} · line {f.line}{named}")
         lines += [f"> {line}" for line in (*without_figures(f.message).splitlines(), "", *f.remedy.splitlines())]
         lines.append("")

@@ -126,7 +126,7 @@ def published(monkeypatch):
 
 
 def test_in_a_notebook_one_output_is_updated(published):
-    session = Session(faults.problem((), work=tuple(range(400, 0, -10))), budget="20s", evaluations=20, jobs=1)
+    session = Session(faults.problem((), work=tuple(range(400, 0, -10))), budget="60s", evaluations=20, jobs=1)
     tuning.watch(session, show="notebook")
     assert session.result.evaluations == 20
     assert len(published) >= 2

@@ -1,7 +1,8 @@
 """What a C text of the user's says: the function to call, its parameters, and which of its macros may vary.
 
 ``#define TILE 32  // tune: 8, 16, 32`` is a tunable with its default and its values; ``// tune: threads`` stands for 1,
-2, 4 and so on up to the processors there are. No C compiler is needed to read this much.
+2, 4 and so on up to the processors there are. A line ``// tune: any shape`` says that every config is right at every
+shape, so that one chosen at a shape may serve others. No C compiler is needed to read this much.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ TYPES: dict[str, tuple[Any, str]] = {
 _FUNCTION = re.compile(r"^[ \t]*([A-Za-z_][\w \t*]*?[ \t*])(\w+)[ \t]*\(([^(){};]*)\)\s*\{", re.MULTILINE)
 _DEFINED = re.compile(r"^([ \t]*#[ \t]*define[ \t]+(\w+)[ \t]+)([^\n]*?)[ \t]*$", re.MULTILINE)
 _ASKED = re.compile(r"^(\S+?)[ \t]*(?://|/\*)[ \t]*tune:[ \t]*([^\n]*?)[ \t]*(?:\*/)?$")
+_ANY_SHAPE = re.compile(r"^[ \t]*(?://|/\*)[ \t]*tune:[ \t]*any shape[ \t]*(?:\*/)?[ \t]*$", re.MULTILINE)
 _ALIAS = re.compile(
     r"^[ \t]*(?:#[ \t]*define[ \t]+(\w+)[ \t]+([\w \t]+?)"
     r"|typedef[ \t]+([\w \t]+?)[ \t]+(\w+)[ \t]*;)[ \t]*$",
@@ -150,6 +152,15 @@ def space_of(text: str, configs: Any = None) -> Space:
         hint = "\n".join(lines or ["#define TILE 32  // tune: 8, 16, 32, 64"])
         raise Unknown(f"nothing says what may vary. Remedy: configs, a dict of lists; or in the C text\n{hint}")
     return Space([_from_line(n, m[1], m[2]) for n, m in asked.items()])
+
+
+def says_any_shape(text: str) -> bool:
+    """Whether a text declares that its configs are right at any shape.
+
+    >>> says_any_shape("#define A 1  // tune: 1, 2\\n// tune: any shape\\n"), says_any_shape("// tune: 1")
+    (True, False)
+    """
+    return _ANY_SHAPE.search(text) is not None
 
 
 def around(value: int) -> list[int]:

@@ -38,9 +38,10 @@ from typing import Any
 
 from .attempt import BUILD_LIMIT_S, Attempt, Task, attempt
 from .measure import Failed, Measure
-from .worker import START_LIMIT_S, Here, Stopped, Worker, worker_for
+from .worker import START_LIMIT_S, Clock, Here, Late, Stopped, Worker, worker_for
 
 Given = Executor | Sequence[Executor] | Callable[[], Executor]
+RENEW = "renew"
 LOST = "the executor's worker was lost"
 IDLE_S = 30.0  # so long a worker waits for its session's next task, in a process that cannot be told of the end
 ANSWER_LIMIT_S = START_LIMIT_S + BUILD_LIMIT_S + 390.0  # no task takes longer: its worker is gone, and nobody said so
@@ -113,6 +114,9 @@ def there(session: str, token: str, work: Task | tuple[str, tuple[Any, ...], flo
                 return "another device", worker.facts.get("device"), {}
             return "done", attempt(worker, work), worker.facts
         method, arguments, limit_s = work
+        if method == RENEW:
+            worker.renew()
+            return "done", None, {}
         return "done", worker.call(method, *arguments, limit_s=limit_s), worker.facts
     except Failed as failure:
         return "failed", failure, worker.facts if worker else {}
@@ -188,8 +192,10 @@ class Slots:
     `room` is how many configs more may be submitted now.
     """
 
-    def __init__(self, given: Given, measure: Measure, jobs: int | None, stopping: threading.Event) -> None:
-        self.measure, self.stopping = measure, stopping
+    def __init__(
+        self, given: Given, measure: Measure, jobs: int | None, stopping: threading.Event, clock: Clock | None = None
+    ) -> None:
+        self.measure, self.stopping, self.clock = measure, stopping, clock or Clock()
         self.make = given if callable(given) else None
         many = list(given) if isinstance(given, Sequence) else [self.make() if self.make else given]
         self.executors: dict[int, Executor] = dict(enumerate(many))  # type: ignore[arg-type]
@@ -216,6 +222,10 @@ class Slots:
         """What ``measure.method(*arguments)`` gives on one of the executors. *Raises*: Failed, Stopped, Gone."""
         return self._one((method, arguments, limit_s))
 
+    def renew(self) -> None:
+        """Have the next call go to another process. *Raises*: Stopped, Gone."""
+        self._one((RENEW, (), 60.0))
+
     def attempt(self, task: Task) -> Attempt:
         """What becomes of one config. *Raises*: Stopped, Gone."""
         try:
@@ -231,9 +241,9 @@ class Slots:
                 if isinstance(content, Failed):
                     raise content
                 return content
-            if self.stopping.is_set():
+            if self.stopping.is_set() or self.clock.left_s < 0:
                 self.abandon()
-                raise Stopped
+                raise Stopped if self.stopping.is_set() else Late
 
     # -- side by side --------------------------------------------------------------------------------------------------
 

@@ -193,7 +193,8 @@ def read(path: Path, kernel: str = "", dtype: str = "", device: str = "", shape:
 
 
 def take_in(store: Store, problems: list[Record], choices: bool = False) -> int:
-    """Write problems into a store; with `choices` their winners become the choices here too. How many trials."""
+    """Write problems into a store; with `choices` their winners become the choices here too, where the file says that
+    they gave the right answer. How many trials."""
     count = 0
     for p in problems:
         key = {name: p[name] for name in KEY}
@@ -201,7 +202,8 @@ def take_in(store: Store, problems: list[Record], choices: bool = False) -> int:
         for trial in p["trials"]:
             store.add(key, session, trial)
             count += 1
-        if choices and p["winner"]:
+        right = [t["config"] for t in p["trials"] if t["status"] == "correct"]
+        if choices and p["winner"] and p["winner"]["config"] in right:
             store.win(key, session, p["winner"])
     return count
 

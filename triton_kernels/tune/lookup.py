@@ -2,7 +2,9 @@
 
 What is asked for twice costs one look into a dict (about 0.15 us). The first time for a shape the entries of
 ``best.json`` are searched: the exact shape, then one in the same bucket of powers of two, then the nearest; and behind
-them those that ship with the package for the device (`bundled`).
+them those that ship with the package for the device (`bundled`). Another shape's config is for kernels that are right
+at any shape with any of their configs, as those of this project are. For all others a call is named (`calls`), and
+only what was checked at that very call is found.
 """
 
 from __future__ import annotations
@@ -14,44 +16,59 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from . import bundled, places
+from . import bundled, calls, places
 from .space import Config
 
 VERSION = 1
 FILE = "best.json"
+SAME = ("kernel", "dtype", "device", "shape", "mode")
+"""What two choices have in common where the later takes the place of the earlier."""
 _FARTHEST = 4.0  # powers of two by which the sizes may differ in all, for another shape's config to be taken
 _BEHIND = 1.0  # powers of two by which a bundled config must be nearer than one of the user's own
 _MOST = 1 << 16
 
-_memo: dict[tuple[str, tuple[int, ...], str, str, Any], Config | None] = {}
+_memo: dict[tuple[str, tuple[int, ...], str, str, Any, str | None], Config | None] = {}
 _entries: list[dict[str, Any]] = []
+_held: list[tuple[str, dict[str, Any]]] = []  # by folder, what this process has chosen and could not write there
 _read: tuple[str, int, int] | None = None  # the file that `_entries` are from, when it was written and how long it is
 on_change: list[Callable[[], object]] = []
 """Called when results have changed: launchers forget the launches that they have frozen."""
 
 
+class Chosen(dict[str, Any]):
+    """A config that was found; `grid` is how many programs it was checked with, where that is known."""
+
+    grid: tuple[int, ...] | None = None
+
+
 def best(
-    kernel: str, shape: tuple[int, ...], dtype: str, device: str, source: str | Callable[[], str] = ""
+    kernel: str,
+    shape: tuple[int, ...],
+    dtype: str,
+    device: str,
+    source: str | Callable[[], str] = "",
+    call: str | None = None,
 ) -> Config | None:
     """The config stored for a kernel at a shape on a device, or None; not to be changed by the caller.
 
     source : the hash of the kernel's text, or what computes it if there is a result to compare, and then nothing is
-    remembered here; results of another text do not count.
+    remembered here; results of another text do not count. call : as `calls.of` names it, and then no other call's
+    config is given; None for a kernel that is right at any shape with any of its configs.
 
     >>> best("no such kernel", (1, 2), "float32", "no such device") is None
     True
     """
     try:
-        return _memo[kernel, shape, dtype, device, source]
+        return _memo[kernel, shape, dtype, device, source, call]
     except KeyError:
         pass
     except TypeError:  # a shape that is no tuple
         return None
-    found = _find(kernel, shape, dtype, device, source)
+    found = _find(kernel, shape, dtype, device, source, call)
     if isinstance(source, str):  # kernels of one name may have several texts: a printed one has a form a layout
         if len(_memo) >= _MOST:
             _memo.clear()
-        _memo[kernel, shape, dtype, device, source] = found
+        _memo[kernel, shape, dtype, device, source, call] = found
     return found
 
 
@@ -63,6 +80,16 @@ def forget() -> None:
     _read = None
     for tell in on_change:
         tell()
+
+
+def hold(folder: Path, entry: dict[str, Any]) -> None:
+    """Have this process find a choice that could not be written into a store's folder."""
+    _held[:] = [h for h in _held if h[0] != str(folder) or any(h[1].get(name) != entry[name] for name in SAME)]
+    _held.append((str(folder), entry))
+
+
+def _held_here() -> list[dict[str, Any]]:
+    return [entry for folder, entry in _held if folder == str(places.data_folder())] if _held else []
 
 
 def entries(path: Path | None = None) -> list[dict[str, Any]]:
@@ -87,23 +114,27 @@ def _whole(entry: Any) -> bool:
 
 
 def _find(
-    kernel: str, shape: tuple[int, ...], dtype: str, device: str, source: str | Callable[[], str]
+    kernel: str, shape: tuple[int, ...], dtype: str, device: str, source: str | Callable[[], str], call: str | None
 ) -> Config | None:
     _refresh()
     near: list[tuple[float, int, Config]] = []
-    for entries, behind in ((_entries, 0.0), (bundled.entries(device), _BEHIND)):
+    for entries, behind in ((_held_here(), 0.0), (_entries, 0.0), (bundled.entries(device), _BEHIND)):
         for entry in entries:
             if (entry["kernel"], entry["dtype"], entry["device"]) != (kernel, dtype, device):
                 continue
             if len(entry["shape"]) != len(shape):
+                continue
+            if call is not None and calls.served(str(entry.get("mode", ""))) != call:
                 continue
             source = source if isinstance(source, str) else source()
             if source and entry["source"] != source:
                 continue
             apart = distance(shape, tuple(entry["shape"]))
             if apart <= _FARTHEST:
-                near.append((apart + behind, len(near), entry["config"]))
-    return dict(min(near)[2]) if near else None
+                config = Chosen(entry["config"])
+                config.grid = tuple(entry["grid"]) if isinstance(entry.get("grid"), list) else None
+                near.append((apart + behind, len(near), config))
+    return min(near)[2] if near else None
 
 
 def distance(a: tuple[int, ...], b: tuple[int, ...]) -> float:

@@ -1,7 +1,7 @@
 """C kernels on this processor: each config compiled with its values as macros, checked, timed in turn with an anchor.
 
-Outputs are poisoned before every check and have guard zones on both sides; inputs are compared with what they were. A
-library is loaded by the process that measures, a worker that its session can afford to lose.
+Outputs are poisoned before every check, and all arrays lie in guarded memory (`memory`); inputs are compared with what
+they were. A library is loaded by the process that measures, a worker that its session can afford to lose.
 """
 
 from __future__ import annotations
@@ -24,15 +24,16 @@ import numpy as np
 
 from .c_kernels import DTYPES, FAMILIES, Shape
 from .measure import VENDOR, Built, Failed, judge, tolerance
-from .places import cache_folder, cpu_features, cpu_name
+from .memory import PLACES, Fenced, disturbed
+from .places import cache_folder, cpu_features, cpu_name, temporary_cache
 from .space import Config
+from .worker import tell
 
 # As core's own kernels are compiled, and for this processor; never -ffast-math.
 FLAGS = ("-std=gnu11", "-O3", "-march=native", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast", "-fPIC",
          "-shared", "-Werror=implicit-function-declaration")  # fmt: skip
 COMPILE_LIMIT_S = 60.0
 _SAMPLE_S = 200e-6  # a sample of a shorter kernel is several calls, else the clock and the call are what is measured
-_GUARD = 4096
 _KEPT = 4000  # compiled configs in the cache
 
 
@@ -75,12 +76,22 @@ def compile_text(text: str, values: Mapping[str, Any], openmp: bool = False) -> 
     path = folder / f"{key}.so"
     started = time.perf_counter()
     if not path.exists():
-        _compile([cc, *flags, *macros, "-x", "c", "-", "-lm"], text, path)
+        path = _compile([cc, *flags, *macros, "-x", "c", "-", "-lm"], text, path)
     return Library(path, hashlib.sha256(path.read_bytes()).hexdigest(), (time.perf_counter() - started) * 1e3)
 
 
-def _compile(command: Sequence[str], text: str, path: Path) -> None:
-    handle, temporary = tempfile.mkstemp(suffix=".tmp", dir=path.parent)
+def _compile(command: Sequence[str], text: str, path: Path) -> Path:
+    """Compile into a library, in the folder for temporary files where its own takes none; where it is."""
+    try:
+        handle, temporary = tempfile.mkstemp(suffix=".tmp", dir=path.parent)
+    except OSError as error:
+        try:
+            path = temporary_cache(error) / path.name
+            if path.exists():
+                return path
+            handle, temporary = tempfile.mkstemp(suffix=".tmp", dir=path.parent)
+        except OSError as again:
+            raise Failed("compile", f"the compiled library cannot be kept: {again}") from again
     os.close(handle)
     try:
         done = subprocess.run([*command, "-o", temporary], input=text, text=True, capture_output=True, check=False,
@@ -90,6 +101,7 @@ def _compile(command: Sequence[str], text: str, path: Path) -> None:
             said = (lines or [f"the compiler ended with {done.returncode}"])[0].removeprefix("<stdin>:")
             raise Failed("compile", said, done.stderr[-4000:])
         os.replace(temporary, path)  # whole, or not there
+        return path
     except subprocess.TimeoutExpired:
         raise Failed("timeout", f"compiling took longer than {COMPILE_LIMIT_S:.0f} s") from None
     except OSError as error:
@@ -141,19 +153,6 @@ def rounds_of(sample: Callable[[Config], float], configs: Sequence[Config], coun
     return times
 
 
-def guarded(shape: Shape, dtype: str) -> tuple[np.ndarray, np.ndarray]:
-    """Memory with a guard zone at both ends, and the array between them."""
-    size = int(np.prod(shape)) * np.dtype(dtype).itemsize
-    memory = np.empty(size + 2 * _GUARD, np.uint8)
-    memory.fill(0xFF)  # as float32 and float64 these bytes are NaN
-    return memory, memory[_GUARD : _GUARD + size].view(dtype).reshape(shape)
-
-
-def spoiled(memory: np.ndarray) -> bool:
-    """Whether something was written into the guard zones."""
-    return bool((memory[:_GUARD] != 0xFF).any() or (memory[-_GUARD:] != 0xFF).any())
-
-
 @dataclass
 class CpuMeasure:
     """A C text of the family's signature at a shape; see `measure.Measure`."""
@@ -187,8 +186,10 @@ class CpuMeasure:
         return Built(library.binary, library.compile_ms, {"bytes": library.path.stat().st_size})
 
     def check(self, config: Config, seed: int = 0, odd: bool = False) -> float:
+        """The largest error; at an odd shape also where arrays end, or begin, at a page that nobody may touch."""
         family = FAMILIES[self.family]
-        return self._problem(family.odd(self.shape) if odd else self.shape, seed).check(self._function(config))
+        problem = self._problem(family.odd(self.shape) if odd else self.shape, seed)
+        return max(problem.check(self._function(config), place) for place in (PLACES if odd else ("middle",)))
 
     def pairs(self, config: Config, anchor: Config | None, count: int) -> tuple[list[float], list[float]]:
         return pairs_of(self._sample, config, anchor, count)
@@ -241,29 +242,43 @@ class _Problem:
 
     def __init__(self, family: str, shape: Shape, dtype: str, seed: int) -> None:
         spec = FAMILIES[family]
-        self.inputs = spec.inputs(shape, dtype, np.random.default_rng(seed))
-        self.before = [x.tobytes() for x in self.inputs]
-        self.expected, self.scale, terms = spec.reference(self.inputs)
+        self.before = spec.inputs(shape, dtype, np.random.default_rng(seed))
+        self.expected, self.scale, terms = spec.reference(self.before)
         self.allowed = tolerance(dtype, terms)
-        self.memory, self.out = guarded(spec.out(shape), dtype)
-        numbers = [x.ctypes.data for x in self.inputs] + [self.out.ctypes.data, *shape]
-        self.arguments = [ctypes.c_int64(n) for n in numbers]
+        self.shape = shape
+        self.fenced = [Fenced(x.shape, dtype) for x in self.before] + [Fenced(spec.out(shape), dtype)]
+        self.lay("middle")
+
+    def lay(self, place: str) -> None:
+        """Put the arrays somewhere, the inputs with their content."""
+        for fenced in self.fenced:
+            fenced.lay(place)
+        *self.inputs, self.out = (fenced.array for fenced in self.fenced)
+        for x, content in zip(self.inputs, self.before, strict=True):
+            x[...] = content
+        self.place = place
+        self.arguments = [*(x.ctypes.data for x in self.inputs), self.out.ctypes.data, *self.shape]
 
     def run(self, function: Callable[..., int] | None) -> int:
         """Call a kernel, or NumPy where it is None."""
         if function is None:
             np.matmul(self.inputs[0], self.inputs[1], out=self.out)
             return 0
-        return function(*(a.value for a in self.arguments))
+        return function(*self.arguments)
 
-    def check(self, function: Callable[..., int] | None) -> float:
-        self.memory.fill(0xFF)
-        if code := self.run(function):
-            raise Failed("runtime", f"the kernel reports failure {code}" + (": out of memory" if code == 1 else ""))
-        if spoiled(self.memory):
-            raise Failed("correctness", "the kernel writes outside its output")
-        if any(x.tobytes() != b for x, b in zip(self.inputs, self.before, strict=True)):
-            for x, b in zip(self.inputs, self.before, strict=True):
-                x[...] = np.frombuffer(b, x.dtype).reshape(x.shape)
-            raise Failed("correctness", "the kernel writes into its input")
-        return judge(self.out, self.expected, self.scale, self.allowed)
+    def check(self, function: Callable[..., int] | None, place: str = "middle") -> float:
+        tell(PLACES[place])
+        self.lay(place)
+        try:
+            with disturbed():
+                code = self.run(function)
+            if code:
+                raise Failed("runtime", f"the kernel reports failure {code}" + (": out of memory" if code == 1 else ""))
+            if self.fenced[-1].spoiled():
+                raise Failed("correctness", "the kernel writes outside its output")
+            changed = any(x.tobytes() != b.tobytes() for x, b in zip(self.inputs, self.before, strict=True))
+            if changed or any(fenced.spoiled() for fenced in self.fenced):
+                raise Failed("correctness", "the kernel writes into its input")
+            return judge(self.out, self.expected, self.scale, self.allowed)
+        finally:
+            self.lay("middle")

@@ -7,6 +7,7 @@ GPU that is not here, interpreted, or run on the GPU. Nothing of the user's proc
 from __future__ import annotations
 
 import ast
+import contextlib
 import hashlib
 import inspect
 import linecache
@@ -14,14 +15,16 @@ import math
 import textwrap
 import time
 import types
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
+from . import calls
 from .measure import SMALLEST, Built, Failed, failure_of, judge, launch_failure, tolerance
 from .measure_static import Argument, code_of, facts_of, start_compiling, threads
+from .memory import Zoned
 from .problem import Problem, Unknown
 from .sources import source_of
 from .space import Config, Constraint, Space, Tunable
@@ -40,7 +43,7 @@ class OwnMeasure:
 
     text : a module with the kernel, called `name`. arguments : all but the tunables, in any order. outputs : names of
     the arrays that it writes. expected : what they should become. grids : for each config, in the table's order, how
-    many programs.
+    many programs. other : arrays with other content, and what the outputs should become then, for checks with a seed.
     """
 
     text: str
@@ -49,12 +52,14 @@ class OwnMeasure:
     expected: dict[str, np.ndarray]
     grids: dict[tuple[Any, ...], tuple[int, ...]]
     dtype: str
+    other: tuple[dict[str, Any], dict[str, np.ndarray]] | None = None
     kind: str = "static"
     target: str = "sm_90"
     host: str = ""
     estimate: bool = field(init=False)
     steady: bool = field(init=False)
     apart: bool = True
+    derived: bool = True
     environment: Mapping[str, str] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -84,7 +89,8 @@ class OwnMeasure:
 
             facts["device"] = "Triton's interpreter"
         self._kernel = made(self.text, self.name)
-        self._arrays = {n: self._xp.asarray(a.copy()) for n, a in self.arguments.items() if isinstance(a, np.ndarray)}
+        self._zoned = {n: Zoned(self._xp, a) for n, a in self.arguments.items() if isinstance(a, np.ndarray)}
+        self._arrays = {n: zoned.array for n, zoned in self._zoned.items()}
         self._times: dict[tuple[Any, ...], float] = {}
         self._interpreter: Worker | None = None
         self._check_s = 0.0  # how long the first check took in the interpreter
@@ -147,15 +153,19 @@ class OwnMeasure:
         """The largest error. What is only compiled here runs in the interpreter, in a process of its own."""
         if self.kind == "static":
             return self._interpreted(config)
+        given, told = (self.arguments, self.expected) if not seed or self.other is None else self.other
         for name, array in self._arrays.items():
             if name in self.expected:
                 array.view(np.uint8)[...] = 0xFF  # NaN in every floating dtype
             else:
-                array[...] = self._xp.asarray(self.arguments[name])
+                array[...] = self._xp.asarray(given[name])
         self._launch(config)
         self._wait()
         worst = 0.0
-        for name, expected in self.expected.items():
+        for name, zoned in self._zoned.items():
+            if zoned.spoiled():
+                raise Failed("correctness", f"it writes outside of {name}")
+        for name, expected in told.items():
             found = self._arrays[name] if self._xp is np else self._arrays[name].get()
             kind = found.dtype.name
             scale = np.abs(expected) + float(np.mean(np.abs(expected)))
@@ -163,7 +173,7 @@ class OwnMeasure:
             worst = max(worst, judge(found, expected, scale, allowed, SMALLEST.get(kind, 0.0)))
         for name, array in self._arrays.items():
             now = array if self._xp is np else array.get()
-            if name not in self.expected and now.tobytes() != self.arguments[name].tobytes():
+            if name not in self.expected and now.tobytes() != given[name].tobytes():
                 raise Failed("correctness", f"the kernel writes into {name}, for which the reference gives nothing")
         return worst
 
@@ -270,6 +280,21 @@ def ask(reference: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
     return reference(**{n: _wide(a) for n, a in arguments.items() if every or n in asked})
 
 
+def other_inputs(arguments: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
+    """The arguments with other content in the floating arrays of these names: three quarters of each number, which
+    keeps signs, order and what is 0, so that a kernel takes it in all likelihood.
+
+    >>> other_inputs({"x": np.array([4.0, -8.0]), "n": 2}, ["x"])
+    {'x': array([ 3., -6.]), 'n': 2}
+    """
+    found = dict(arguments)
+    for name in names:
+        value = arguments[name]
+        if isinstance(value, np.ndarray) and value.dtype.kind in "fV":  # V: ml_dtypes' bfloat16
+            found[name] = (value.astype(np.float64) * 0.75).astype(value.dtype)
+    return found
+
+
 def _wide(value: Any) -> Any:
     """An argument as a reference gets it: floating arrays in float64, others as copies."""
     if not isinstance(value, np.ndarray):
@@ -334,15 +359,11 @@ def own_problem(
     arrays = {n: a for n, a in arguments.items() if isinstance(a, np.ndarray)}
     if not arrays:
         raise Unknown(f"{name}: pointers are NumPy arrays in the arguments, and there is none")
-    told = ask(reference, arguments)
-    expected = dict(told) if isinstance(told, Mapping) else {"out": told}
-    if not expected or any(n not in arrays for n in expected):
-        raise Unknown(f"{name}: the reference gives {', '.join(expected) or 'nothing'}; needed: arrays among "
-                      f"{', '.join(arrays)}, by name")  # fmt: skip
-    for n, value in expected.items():
-        expected[n] = np.asarray(value, np.float64)
-        if expected[n].shape != arrays[n].shape:
-            raise Unknown(f"{name}: the reference gives {n} of {expected[n].shape}, the argument is {arrays[n].shape}")
+    expected = _told(name, arguments, reference)
+    changed = other_inputs(arguments, [n for n in arrays if n not in expected])
+    other: tuple[dict[str, Any], dict[str, np.ndarray]] | None = None
+    with contextlib.suppress(Exception), np.errstate(all="ignore"):  # such content may be nothing that it takes
+        other = changed, _told(name, changed, reference)
     table = Table(space)
     grids = {}
     for row in range(len(table)):
@@ -352,7 +373,7 @@ def own_problem(
     text = text_of(kernel)
     first = next(arrays[n] for n in names if n in arrays)
     shape = tuple(int(n) for n in first.shape)
-    common = (text, name, dict(arguments), expected, grids, first.dtype.name)
+    common = (text, name, dict(arguments), expected, grids, first.dtype.name, other)
     source = source_of(kernel)
     from .. import runtime
 
@@ -360,7 +381,8 @@ def own_problem(
         raise Unknown(f"no target is called {target}; there are cuda and, to compile for, {', '.join(DEVICES)}")
     if runtime.mode() == "cuda" and target in (None, "cuda"):
         measure = OwnMeasure(*common, kind="cuda", host=triton_problems.host)
-        return Problem(name, shape, first.dtype.name, space, measure, source, runtime.device_name(), "cuda, cold L2")
+        mode = calls.mode("cuda, cold L2", {n: arguments[n] for n in names if n in arguments})
+        return Problem(name, shape, first.dtype.name, space, measure, source, runtime.device_name(), mode)
     if target == "cuda":
         raise Unknown("no GPU is connected in this process: leave the target out, or name one to compile for (sm_90)")
     where = DEVICES[target or "sm_90"]
@@ -372,3 +394,18 @@ def own_problem(
     )
     return Problem(name, shape, first.dtype.name, space, measure, source, f"{where.target} ({where.product})",
                    f"static {where.target}", notes, check)  # fmt: skip
+
+
+def _told(name: str, arguments: Mapping[str, Any], reference: Callable[..., Any]) -> dict[str, np.ndarray]:
+    """What the reference says the outputs should be, in float64. *Raises*: Unknown."""
+    arrays = {n: a for n, a in arguments.items() if isinstance(a, np.ndarray)}
+    told = ask(reference, arguments)
+    expected = dict(told) if isinstance(told, Mapping) else {"out": told}
+    if not expected or any(n not in arrays for n in expected):
+        raise Unknown(f"{name}: the reference gives {', '.join(expected) or 'nothing'}; needed: arrays among "
+                      f"{', '.join(arrays)}, by name")  # fmt: skip
+    for n, value in expected.items():
+        expected[n] = np.asarray(value, np.float64)
+        if expected[n].shape != arrays[n].shape:
+            raise Unknown(f"{name}: the reference gives {n} of {expected[n].shape}, the argument is {arrays[n].shape}")
+    return expected

@@ -1,8 +1,9 @@
 """A C function of the user's own: as a problem to tune, and to be called with what was found.
 
 Arguments are NumPy arrays and numbers by name, a reference in NumPy says what the arrays should become. Each config is
-compiled with its values as macros, run in a worker between guard zones, with its outputs poisoned and its inputs put
-back, compared, and only then timed. `c_text` reads the text.
+compiled with its values as macros, run in a worker in guarded memory (`memory`), with its outputs poisoned and its
+inputs put back, compared, and only then timed. What wins serves calls of the very shapes and whole numbers that it was
+checked at: of a C function nobody knows what another shape does to a config. `c_text` reads the text.
 """
 
 from __future__ import annotations
@@ -16,17 +17,20 @@ from typing import Any
 
 import numpy as np
 
-from . import lookup
-from .c_text import TYPES, Declared, Parameter, function_of, space_of, without_comments, without_defaults
+from . import calls, lookup
+from .c_text import TYPES, Declared, Parameter, function_of, says_any_shape, space_of, without_comments, without_defaults
 from .measure import Built, Failed, judge, tolerance
-from .measure_cpu import FLAGS, Library, compile_text, compiler, guarded, pairs_of, rounds_of, spoiled
-from .own import ask
+from .measure_cpu import FLAGS, Library, compile_text, compiler, pairs_of, rounds_of
+from .memory import PLACES, Fenced, disturbed
+from .own import ask, other_inputs
 from .places import cpu_name
 from .problem import Problem, Unknown, c_text, hash_of
 from .space import Config, Space
+from .worker import tell
 
 _SAMPLE_S = 200e-6
 _MOST_CALLS = 1000
+_MOST_READY = 1024
 
 
 def compiled(text: str, config: Mapping[str, Any], first_line: int = 1) -> Library:
@@ -97,7 +101,8 @@ class OwnCMeasure:
     """A C function at arguments; see `measure.Measure`.
 
     expected : what the arrays should become, by name. read : those of them whose contents it reads first, so that they
-    are put back before a call and not poisoned. allowed : the error, relative to the result's size.
+    are put back before a call and not poisoned. allowed : the error, relative to the result's size. other : arrays
+    with other content, and what the arrays should become then, for checks with a seed; None where there are none.
     """
 
     text: str
@@ -107,55 +112,79 @@ class OwnCMeasure:
     read: tuple[str, ...]
     allowed: float
     first_line: int = 1
+    other: tuple[dict[str, np.ndarray], dict[str, np.ndarray]] | None = None
     kind: str = "cpu"
     estimate: bool = False
     steady: bool = False
     apart: bool = True
+    derived: bool = True
     environment: Mapping[str, str] = field(default_factory=lambda: {"OMP_WAIT_POLICY": "passive"})
 
     def open(self) -> dict[str, str]:
-        """The arrays between guard zones, and nothing of the function itself."""
+        """The arrays in guarded memory, and nothing of the function itself."""
         self._functions: dict[tuple[Any, ...], Any] = {}
         self._calls: dict[tuple[Any, ...], int] = {}
-        self._memory: dict[str, np.ndarray] = {}
-        self._arrays: dict[str, np.ndarray] = {}
-        for p in self.declared.arrays:
-            self._memory[p.name], self._arrays[p.name] = guarded(self.arguments[p.name].shape, p.dtype)
-            self._arrays[p.name][...] = self.arguments[p.name]
-        self._given = [self._arrays[p.name].ctypes.data if p.pointer else self.arguments[p.name]
-                       for p in self.declared.parameters]  # fmt: skip
+        self._fenced = {p.name: Fenced(self.arguments[p.name].shape, p.dtype) for p in self.declared.arrays}
+        self._lay("middle", self.arguments)
         return {"device": cpu_name(), "compiler": compiler()[1], "flags": " ".join(FLAGS), "numpy": np.__version__}
 
     def build(self, config: Config) -> Built:
         library = compiled(self.text, config, self.first_line)
         return Built(library.binary, library.compile_ms, {"bytes": library.path.stat().st_size})
 
+    def _lay(self, place: str, arguments: Mapping[str, Any]) -> None:
+        """Put the arrays somewhere, with content."""
+        self._laid = place, arguments is self.arguments  # where, and whether with the content that is timed
+        for name, fenced in self._fenced.items():
+            fenced.lay(place)
+            fenced.array[...] = arguments[name]
+        self._arrays = {name: fenced.array for name, fenced in self._fenced.items()}
+        self._given = [self._arrays[p.name].ctypes.data if p.pointer else self.arguments[p.name]
+                       for p in self.declared.parameters]  # fmt: skip
+
     def check(self, config: Config, seed: int = 0, odd: bool = False) -> float:
+        """The largest error. odd : where each array ends, and where it begins, at a page that nobody may touch, and
+        where it is aligned to its items alone. seed : with other content, if there is any."""
         function = self._function(config)
-        for p in self.declared.arrays:
-            array = self._arrays[p.name]
-            if p.name not in self.expected or p.name in self.read:
-                array[...] = self.arguments[p.name]
-            elif array.dtype.kind == "f":
+        given, expected = (self.arguments, self.expected) if not seed or self.other is None else self.other
+        worst = 0.0
+        try:
+            for place in ("end", "start", "off") if odd else ("middle",):
+                tell(PLACES[place])
+                worst = max(worst, self._check(function, place, given, expected))
+        except Failed:
+            self._laid = "", False  # it may have written anywhere
+            raise
+        return worst
+
+    def _check(
+        self, function: Any, place: str, given: Mapping[str, Any], expected: Mapping[str, np.ndarray]
+    ) -> float:
+        self._lay(place, given)
+        for name, right in expected.items():
+            array = self._arrays[name]
+            if name in self.read:
+                continue
+            if array.dtype.kind == "f":
                 array.view(np.uint8)[...] = 0xFF  # NaN
             elif array.dtype.kind == "b":
-                array[...] = ~self.expected[p.name].astype(bool)
+                array[...] = ~right.astype(bool)
             else:
-                array[...] = ~self.expected[p.name].astype(array.dtype)  # right nowhere
-        if code := function(*self._given):
+                array[...] = ~right.astype(array.dtype)  # right nowhere
+        with disturbed():
+            code = function(*self._given)
+        if code:
             raise Failed("runtime", f"{self.declared.name} returned {code}; 0 means that all went well")
         worst = 0.0
         for p in self.declared.arrays:
-            array = self._arrays[p.name]
-            if spoiled(self._memory[p.name]):
-                self.open()  # all anew
+            if self._fenced[p.name].spoiled():
                 raise Failed("correctness", f"it writes outside of {p.name}")
-            if p.const and array.tobytes() != self.arguments[p.name].tobytes():
+            if p.const and self._arrays[p.name].tobytes() != given[p.name].tobytes():
                 raise Failed("correctness", f"it writes into {p.name}, which is const")
-        for name, expected in self.expected.items():
-            scale = np.abs(expected) + float(np.mean(np.abs(expected)))
+        for name, right in expected.items():
+            scale = np.abs(right) + float(np.mean(np.abs(right))) if right.size else right
             allowed = self.allowed if self._arrays[name].dtype.kind == "f" else 1e-12
-            worst = max(worst, judge(self._arrays[name], expected, scale, allowed))
+            worst = max(worst, judge(self._arrays[name], right, scale, allowed))
         return worst
 
     def pairs(self, config: Config, anchor: Config | None, count: int) -> tuple[list[float], list[float]]:
@@ -173,6 +202,8 @@ class OwnCMeasure:
     def _sample(self, config: Config) -> float:
         """The time of a call in ms, averaged over as many as fill the shortest sample; of one where it changes what it
         reads, which would run away."""
+        if self._laid != ("middle", True):
+            self._lay("middle", self.arguments)
         function, given, key = self._function(config), self._given, tuple(config.items())
         for name in self.read:
             self._arrays[name][...] = self.arguments[name]
@@ -226,6 +257,7 @@ def c_problem(
     except (TypeError, ValueError) as error:
         raise Unknown(str(error)) from None
     expected, read = _told(declared, given, reference)
+    other = _other(declared, given, reference, read)
     try:
         compiled(text, space.default, first_line)
     except Failed as failure:
@@ -235,12 +267,12 @@ def c_problem(
     dtypes = [p.dtype for p in declared.arrays if p.name in expected and p.dtype.startswith("float")]
     loosest = max((tolerance(d, largest) for d in dtypes), default=0.0)
     measure = OwnCMeasure(text, declared, dict(given), expected, read, loosest if allowed is None else allowed,
-                          first_line)  # fmt: skip
+                          first_line, other)  # fmt: skip
     left = [p.name for p in declared.arrays if not p.const and p.name not in expected]
     notes = (f"{', '.join(left)}: not compared, since the reference gives nothing for it",) if left else ()
     shape, dtype = arrays[0].shape or (1,), arrays[0].dtype.name
-    return Problem(declared.name, shape, dtype, space, measure, _identity(text, space), cpu_name(), "cpu, hot caches",
-                   notes)  # fmt: skip
+    return Problem(declared.name, shape, dtype, space, measure, _identity(text, space), cpu_name(),
+                   calls.mode("cpu, hot caches", given), notes)  # fmt: skip
 
 
 def _identity(text: str, space: Space) -> str:
@@ -251,25 +283,9 @@ def _told(
     declared: Declared, given: Mapping[str, Any], reference: Callable[..., Any]
 ) -> tuple[dict[str, np.ndarray], tuple[str, ...]]:
     """What the reference says, and for which of it the array's former contents matter."""
-    outputs = [p.name for p in declared.arrays if not p.const]
-    if not outputs:
-        raise Unknown(f"all arrays of {declared} are const: needed is one that it writes")
 
     def asked(values: Mapping[str, Any]) -> dict[str, np.ndarray]:
-        told = ask(reference, values)
-        if not isinstance(told, Mapping):
-            if len(outputs) > 1 and "out" not in outputs:
-                raise Unknown(f"{declared} may write {', '.join(outputs)}: needed from the reference is a dict by name")
-            told = {outputs[0] if len(outputs) == 1 else "out": told}
-        if not told or any(n not in outputs for n in told):
-            raise Unknown(f"the reference gives {', '.join(told) or 'nothing'}; needed: arrays among "
-                          f"{', '.join(outputs)}, which {declared} may write")  # fmt: skip
-        found = {n: np.asarray(v, np.float64 if given[n].dtype.kind == "f" else given[n].dtype)
-                 for n, v in told.items()}  # fmt: skip
-        for n, value in found.items():
-            if value.shape != given[n].shape:
-                raise Unknown(f"the reference gives {n} of {value.shape}, the argument is {given[n].shape}")
-        return found
+        return _asked(declared, values, reference)
 
     expected = asked(given)
     read = []
@@ -285,53 +301,112 @@ def _told(
     return expected, tuple(read)
 
 
+def _asked(
+    declared: Declared, given: Mapping[str, Any], reference: Callable[..., Any]
+) -> dict[str, np.ndarray]:
+    """What the reference says the arrays should become. *Raises*: Unknown."""
+    outputs = [p.name for p in declared.arrays if not p.const]
+    if not outputs:
+        raise Unknown(f"all arrays of {declared} are const: needed is one that it writes")
+    told = ask(reference, given)
+    if not isinstance(told, Mapping):
+        if len(outputs) > 1 and "out" not in outputs:
+            raise Unknown(f"{declared} may write {', '.join(outputs)}: needed from the reference is a dict by name")
+        told = {outputs[0] if len(outputs) == 1 else "out": told}
+    if not told or any(n not in outputs for n in told):
+        raise Unknown(f"the reference gives {', '.join(told) or 'nothing'}; needed: arrays among "
+                      f"{', '.join(outputs)}, which {declared} may write")  # fmt: skip
+    found = {n: np.asarray(v, np.float64 if given[n].dtype.kind == "f" else given[n].dtype)
+             for n, v in told.items()}  # fmt: skip
+    for n, value in found.items():
+        if value.shape != given[n].shape:
+            raise Unknown(f"the reference gives {n} of {value.shape}, the argument is {given[n].shape}")
+    return found
+
+
+def _other(
+    declared: Declared, given: Mapping[str, Any], reference: Callable[..., Any], read: tuple[str, ...]
+) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]] | None:
+    """Other content for the arrays, and what the reference makes of it; None where it can make nothing of it."""
+    inputs = [p.name for p in declared.arrays if p.const or p.name in read]
+    arguments = other_inputs(given, inputs)
+    try:
+        with np.errstate(all="ignore"):
+            return arguments, _asked(declared, arguments, reference)
+    except Exception:  # such content is nothing that it takes
+        return None
+
+
 # -- calling it --------------------------------------------------------------------------------------------------------
 
 
 class CFunction:
     """A C function that knows its configs: called with arrays and numbers, in order or by name, it takes the config
-    that was stored for the shape of its first array on this processor, or one near it, else its default."""
+    that was chosen on this processor for a call of these shapes and whole numbers, else its default.
 
-    def __init__(self, text: str, configs: Any = None, function: str | None = None, first_line: int = 1) -> None:
+    any_shape : that each config is right at any shape, by the word of who wrote it; the text may say so with a line
+    ``// tune: any shape``. A call then takes the choice of the nearest shape too.
+    """
+
+    def __init__(
+        self, text: str, configs: Any = None, function: str | None = None, first_line: int = 1, any_shape: bool = False
+    ) -> None:
         self.text, self.declared, self.space = text, function_of(text, function), space_of(text, configs)
+        self.any_shape = any_shape or says_any_shape(text)
         self.__name__ = self.declared.name
         self._line, self._first = first_line, self.declared.arrays[0].name
         self._source = _identity(text, self.space)
         self._ready: dict[Any, Any] = {}
-        self._memo: dict[Any, Config] = {}
-        lookup.on_change.append(self._forget)
+        lookup.on_change.append(self._ready.clear)
 
     def __repr__(self) -> str:
         return f"<C function {self.declared}: {' '.join(f'{t.name}={t.default}' for t in self.space.tunables)}>"
 
     def __call__(self, *arguments: Any, **named: Any) -> int | None:
         """*Raises*: TypeError, ValueError for arguments that it does not take; Failed where it does not compile."""
+        given = self._fit(arguments, named)
+        numbers = [v.ctypes.data if isinstance(v, np.ndarray) else v for v in given.values()]
+        key = [v.shape if isinstance(v, np.ndarray) else v for v in given.values() if not isinstance(v, float)]
+        function = self._ready.get((*key, apart := self._apart(given, numbers)))
+        if function is None:
+            config = self._stored(given) if apart else self.space.default
+            function = loaded(compiled(self.text, config, self._line), self.declared)
+            if len(self._ready) >= _MOST_READY:  # a number that is another at each call
+                self._ready.clear()
+            self._ready[*key, apart] = function
+        return function(*numbers)
+
+    def config_for(self, *arguments: Any, **named: Any) -> Config:
+        """The config that a call with these arguments takes. *Raises*: TypeError, ValueError as the call does."""
+        given = self._fit(arguments, named)
+        numbers = [v.ctypes.data if isinstance(v, np.ndarray) else v for v in given.values()]
+        return self._stored(given) if self._apart(given, numbers) else self.space.default
+
+    def _fit(self, arguments: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, Any]:
         names = [p.name for p in self.declared.parameters]
         if len(arguments) > len(names):
             raise TypeError(f"{self.declared} takes {len(names)} arguments, got {len(arguments)}")
-        given = fit(self.declared, dict(zip(names, arguments, strict=False)) | named)
-        first = given[self._first]
-        function = self._ready.get((first.shape, first.dtype))
-        if function is None:
-            config = self.config_for(first.shape, first.dtype)
-            function = loaded(compiled(self.text, config, self._line), self.declared)
-            self._ready[first.shape, first.dtype] = function
-        return function(*(v.ctypes.data if isinstance(v, np.ndarray) else v for v in given.values()))
+        return fit(self.declared, dict(zip(names, arguments, strict=False)) | dict(named))
 
-    def config_for(self, shape: tuple[int, ...], dtype: Any) -> Config:
-        """The config of a call whose first array has this shape and dtype."""
-        try:
-            return self._memo[shape, dtype]
-        except KeyError:
-            config = self._memo[shape, dtype] = self._stored(tuple(shape) or (1,), np.dtype(dtype).name)
-            return config
+    def _apart(self, given: Mapping[str, Any], numbers: Sequence[Any]) -> bool:
+        """Whether no array that is written to shares memory with another, as none did where a config was checked."""
+        ranges = sorted((n, n + v.nbytes, p.const)
+                        for p, v, n in zip(self.declared.parameters, given.values(), numbers, strict=True) if p.pointer)  # fmt: skip
+        end, const = 0, True
+        for start, stop, reads in ranges:
+            if start < end and not (const and reads):
+                return False
+            if stop >= end:
+                end, const = stop, reads
+        return True
 
-    def _stored(self, shape: tuple[int, ...], dtype: str) -> Config:
-        found = lookup.best(self.__name__, shape, dtype, cpu_name(), self._source)
+    def _stored(self, given: Mapping[str, Any]) -> Config:
+        first, call = given[self._first], None if self.any_shape else calls.of(given)
+        found = lookup.best(self.__name__, first.shape or (1,), first.dtype.name, cpu_name(), self._source, call)
+        return self._known(found)
+
+    def _known(self, found: Config | None) -> Config:
+        """What was found, where the space still has it, else the default."""
         if found is None or any(found.get(t.name) not in t.values for t in self.space.tunables):
             return self.space.default
         return found if self.space.rejected(found) is None else self.space.default
-
-    def _forget(self) -> None:
-        self._ready.clear()
-        self._memo.clear()

@@ -1,7 +1,7 @@
 """Where the tuner keeps things, for the user alone, and what this machine is called.
 
 Results lie in ``$XDG_DATA_HOME/gradlab/tuning`` (``~/.local/share`` without the variable), compiled C in
-``$XDG_CACHE_HOME/gradlab/tuning`` (``~/.cache``).
+``$XDG_CACHE_HOME/gradlab/tuning`` (``~/.cache``), or where that cannot be written to, in the folder for temporary files.
 """
 
 from __future__ import annotations
@@ -12,8 +12,10 @@ import functools
 import os
 import platform
 import stat
+import tempfile
 import threading
 import time
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -23,15 +25,55 @@ def data_folder() -> Path:
     return _base("XDG_DATA_HOME", ".local/share") / "gradlab" / "tuning"
 
 
+class PlaceWarning(UserWarning):
+    """Something is kept elsewhere than usual; the message says where and why."""
+
+
 def cache_folder() -> Path:
-    """The folder of compiled C, made if need be. *Raises*: OSError where what lies there is not this user's own."""
-    return private(_base("XDG_CACHE_HOME", ".cache") / "gradlab" / "tuning")
+    """The folder of compiled C, made if need be: where the user's own cannot be written to, one in the folder for
+    temporary files, which a warning says once. *Raises*: OSError where what lies there is not this user's own."""
+    wanted = _base("XDG_CACHE_HOME", ".cache") / "gradlab" / "tuning"
+    try:
+        folder = private(wanted)
+        if not os.access(folder, os.W_OK | os.X_OK):
+            raise PermissionError(f"{folder} cannot be written to")
+        return folder
+    except NotOurs:
+        raise
+    except OSError as error:
+        return temporary_cache(error)
+
+
+def temporary_cache(why: OSError) -> Path:
+    """The folder of compiled C where the user's own is of no use. *Raises*: OSError."""
+    folder = private(temporary_folder() / "tuning")
+    if str(folder) not in _told:
+        _told.add(str(folder))
+        warnings.warn(f"compiled C is kept in {folder}, since its usual folder cannot be used: {why}. Remedy: set "
+                      "XDG_CACHE_HOME to a folder that can be written to", PlaceWarning, stacklevel=2)  # fmt: skip
+    return folder
+
+
+def temporary_folder() -> Path:
+    """This user's own within the folder for temporary files. *Raises*: OSError."""
+    return private(Path(tempfile.gettempdir()) / f"gradlab-{os.getuid()}")
+
+
+_told: set[str] = set()  # which folders were warned of
 
 
 def _base(variable: str, otherwise: str) -> Path:
     given = os.environ.get(variable, "")
     # the specification of XDG has relative paths ignored
-    return Path(given) if os.path.isabs(given) else Path(os.path.expanduser("~")) / otherwise
+    if os.path.isabs(given):
+        return Path(given)
+    home = os.path.expanduser("~")
+    # a user without a home: nothing can be made in /dev/null, where "~" would be a folder within the current one
+    return Path(home if os.path.isabs(home) else os.devnull) / otherwise
+
+
+class NotOurs(PermissionError):
+    """What lies in a folder's place is not this user's own."""
 
 
 def private(folder: Path) -> Path:
@@ -40,7 +82,7 @@ def private(folder: Path) -> Path:
     folder.mkdir(mode=0o700, exist_ok=True)
     found = folder.lstat()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
-        raise PermissionError(
+        raise NotOurs(
             f"{folder} is not a folder of this user's own. Remedy: set XDG_CACHE_HOME and XDG_DATA_HOME to folders "
             "that are yours."
         )

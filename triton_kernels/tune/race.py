@@ -2,10 +2,14 @@
 
 Everything is a ratio of two times taken one after the other: on a machine that others use too, these scatter by 1 %
 where the times themselves scatter by 12 %. Medians and their order-statistic intervals, since the noise is one-sided.
+
+The ratio itself differs from process to process, by where the arrays lie in memory: within one process two kernels can
+differ by 7 times that differ by 3 in the next. So a final runs in several, and its intervals hold what lies between.
 """
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -71,6 +75,44 @@ def interval(values: Sequence[float] | np.ndarray, comparisons: int = 1) -> tupl
     return float(np.median(ordered)), float(low), float(ordered[n - 1 - max(below - 1, 0)] if n >= 6 else ordered[-1])
 
 
+@functools.lru_cache(maxsize=64)
+def student_t(freedom: int, p: float) -> float:
+    """The quantile of Student's distribution; by its integral in the angle, tan(angle) = t / sqrt(freedom).
+
+    >>> round(student_t(2, 0.975), 2), round(student_t(7, 0.995), 2)
+    (4.3, 3.5)
+    """
+    angles = np.linspace(0.0, math.pi / 2, 20_001)
+    height = np.cos(angles) ** (freedom - 1)
+    area = np.concatenate(([0.0], np.cumsum((height[1:] + height[:-1]) / 2)))
+    return math.sqrt(freedom) * math.tan(float(np.interp(2.0 * p - 1.0, area / area[-1], angles)))
+
+
+def interval_over(
+    values: Sequence[float] | np.ndarray, parts: Sequence[int], comparisons: int = 1
+) -> tuple[float, float, float]:
+    """As `interval`, of values of several processes, `parts` of each: of the middle over all processes.
+
+    The medians of the processes, whose logarithms are taken as normally distributed, give it by Student's
+    distribution. It is never narrower than the one that takes all values as alike, and holds the median of every
+    process that there was: whoever runs the kernels runs them in one, and is to find what was said.
+
+    >>> interval_over([7.4, 7.4, 2.9, 2.9, 5.0, 5.0], [2, 2, 2])[1] < 2.9
+    True
+    >>> interval_over([2.0] * 6, [3, 3])
+    (2.0, 2.0, 2.0)
+    """
+    values = np.asarray(values, float)
+    alike = interval(values, comparisons)
+    if len(parts) < 2:
+        return alike
+    logs = np.log([np.median(part) for part in np.split(values, np.cumsum(parts)[:-1])])
+    middle = float(logs.mean())
+    half = student_t(len(parts) - 1, 1.0 - 0.025 / comparisons) * float(logs.std(ddof=1)) / math.sqrt(len(parts))
+    low, high = min(middle - half, float(logs.min())), max(min(middle + half, 700.0), float(logs.max()))
+    return math.exp(middle), min(alike[1], math.exp(low)), max(alike[2], math.exp(high))
+
+
 @dataclass(frozen=True)
 class Standing:
     """Where each config of a final stands: (median, low, high) of its ratio to the first, the winner, its ties."""
@@ -83,25 +125,28 @@ class Standing:
     width: float  # the half-width of the interval of the fastest but the default, which is to be narrow
 
 
-def standing(times: Sequence[Sequence[float]]) -> Standing:
+def standing(times: Sequence[Sequence[float]], parts: Sequence[int] = ()) -> Standing:
     """What the rounds of a final say; the first is the default, which wins unless another is measurably faster.
+
+    parts : how many of the rounds each process ran.
 
     >>> standing([[1.0] * 8, [0.5] * 8, [0.5] * 8]).verdict, standing([[1.0] * 8, [1.0] * 8]).verdict
     ('faster', 'default')
     """
     columns = np.asarray(times, float)
-    ratios = [interval(row / columns[0]) for row in columns]
+    parts = parts or [columns.shape[1]]
+    ratios = [interval_over(row / columns[0], parts) for row in columns]
     fastest = min(range(len(ratios)), key=lambda i: ratios[i][0])
     verdict, winner = "faster", fastest
-    surely = interval(columns[fastest] / columns[0], len(columns) - 1)
+    surely = interval_over(columns[fastest] / columns[0], parts, max(len(columns) - 1, 1))
     if surely[2] >= 1.0 or fastest == 0:
         verdict, winner = ("noisy" if ratios[fastest][0] < 0.99 else "default"), 0
     rival = min(range(1, len(ratios)), key=lambda i: ratios[i][0], default=0)
     width = (ratios[rival][2] - ratios[rival][1]) / 2
-    ties = [i for i in range(len(ratios)) if i != winner and _tied(columns[i] / columns[winner])]
+    ties = [i for i in range(len(ratios)) if i != winner and _tied(columns[i] / columns[winner], parts)]
     return Standing(ratios, [float(np.median(row)) for row in columns], winner, ties, verdict, width)
 
 
-def _tied(ratios: np.ndarray) -> bool:
-    _, low, high = interval(ratios)
+def _tied(ratios: np.ndarray, parts: Sequence[int]) -> bool:
+    _, low, high = interval_over(ratios, parts)
     return low <= 1.0 <= high

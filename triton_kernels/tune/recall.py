@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from . import lookup
+from . import calls, lookup
 from .problem import Problem
 from .store import Store
 from .strategy import History
@@ -61,7 +61,7 @@ def histories(problem: Problem, table: Table, store: Store | None) -> list[Histo
     here = vendor(problem.device)
     near = [
         key for key in store.tuned()
-        if key != problem.key and _same_kernel(problem, key) and key["mode"] == problem.mode
+        if key != problem.key and _same_kernel(problem, key) and calls.how(key["mode"]) == calls.how(problem.mode)
         and vendor(key["device"]) == here and lookup.distance(problem.shape, tuple(key["shape"])) <= _FARTHEST
     ]  # fmt: skip
     found: list[History] = []

@@ -1,8 +1,10 @@
 """Tuning one kernel: an iterator of events that can be stopped; and `run`, which iterates to the end.
 
 The default is measured first. Then configs are compiled side by side, checked, and raced against the best so far, each
-on disk before the next; the best of them, the default and the winner of an earlier session meet in a final, in turn,
-after they have given the right answer on other data and on an odd shape. The result is never slower than the default.
+on disk before the next; the best of them, the default and the winner of an earlier session meet in a final, in turn, in
+several processes, after they have given the right answer on other data and on an odd shape, and again when all of them
+have run. The result is never slower than the default. The budget is for everything: what there is no time for is left
+out, and named.
 """
 
 from __future__ import annotations
@@ -17,19 +19,20 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
-from . import elsewhere, recall
+from . import elsewhere, places, recall
 from . import events as ev
 from . import strategy as strategies
 from .beside import Beside
 from .events import Event, Finished, Result, reasons_of
-from .final import FINALISTS, Final
+from .final import FINALISTS, LEAST_PROCESSES, Final
+from .measure import Failed
 from .places import cpu_count
 from .problem import Problem, find
 from .space import Config
 from .store import Store
 from .table import Table
 from .trials import Trials
-from .worker import Stopped, worker_for
+from .worker import Late, Stopped, worker_for
 
 
 class Session:
@@ -69,6 +72,7 @@ class Session:
         self.table = Table(problem.space)
         self._begun = False
         self._resumed = 0
+        self._start_s = 0.0  # until the first worker had compiled the default
         self._going = threading.Event()
         self._going.set()
         self._paused_s = 0.0
@@ -100,12 +104,21 @@ class Session:
         """Seconds since it began, pauses left out; 0 before it has begun."""
         return time.monotonic() - self._began - self._paused_s if self._begun else 0.0
 
+    def _allow(self, share: float) -> None:
+        """Let whoever measures go on until all of the budget is spent but `share` seconds."""
+        if self.budget_s is not None:
+            self.trials.clock.until = time.monotonic() + self.budget_s - self.spent_s - share
+
     def _wait(self) -> None:
         """Stand still as long as it is paused and not stopped."""
+        if self._going.is_set():
+            return
         began = time.monotonic()
         while not self._going.wait(0.05) and not self.trials.stopping.is_set():
             pass
-        self._paused_s += time.monotonic() - began
+        paused = time.monotonic() - began
+        self._paused_s += paused
+        self.trials.clock.until += paused
 
     def __iter__(self) -> Iterator[Event]:
         # The events are not kept here: a loop that is left ends them, and their workers.
@@ -125,7 +138,9 @@ class Session:
                 stack.callback(lambda: store.end(trials.session))
             try:
                 try:
+                    self._allow(0.0)
                     yield from self._begin(workers[0])
+                    self._allow(self._reserve())
                     if isinstance(workers[0], elsewhere.Slots):
                         searching = self._search_elsewhere(workers[0])
                     else:
@@ -134,6 +149,9 @@ class Session:
                         if isinstance(event, ev.Stopped):
                             ended = event.reason
                         yield event
+                except Late:
+                    ended = "budget"
+                    yield ev.Stopped(ended)
                 except Stopped:
                     ended = "stopped"
                     yield ev.Stopped(ended)
@@ -143,9 +161,12 @@ class Session:
                     yield ev.Stopped(ended)
                 if trials.anchor is not None:
                     trials.stopping.clear()  # the final is short, and what was found deserves it
-                    final = Final(trials, 2.0 if ended == "stopped" else self._reserve(), self.seed)
+                    self._allow(0.0)
+                    final = Final(trials, 2.0 if ended == "stopped" else self._final_s(), self.seed)
                     try:
                         yield from final.run(workers[0])
+                    except Late:
+                        ended = "budget"
                     except Stopped:
                         ended = "stopped"
                     except elsewhere.Gone:
@@ -159,12 +180,15 @@ class Session:
     def _workers(self, stack: contextlib.ExitStack) -> list[Any]:
         """Workers of this process's own, or one that stands for the executors."""
         measure, stopping = self.problem.measure, self.trials.stopping
+        if measure.kind == "cpu" and hasattr(measure, "text"):
+            with contextlib.suppress(OSError):  # its workers will say why
+                places.cache_folder()  # which warns where it is another than usual
         made: list[Any]
         if self.executor is not None:
-            made = [elsewhere.Slots(self.executor, measure, self._asked_jobs, stopping)]
+            made = [elsewhere.Slots(self.executor, measure, self._asked_jobs, stopping, self.trials.clock)]
             stack.callback(lambda: self._notes.extend(made[0].notes))
         else:
-            made = [worker_for(measure, stopping) for _ in range(self.jobs)]
+            made = [worker_for(measure, stopping, self.trials.clock) for _ in range(self.jobs)]
         for worker in made:
             stack.callback(worker.close)
         return made
@@ -172,7 +196,9 @@ class Session:
     def _begin(self, worker: Any) -> Iterator[Event]:
         """The default first; without its right answer nothing else means anything. Then what is known of before."""
         config = self.problem.space.default
+        began = time.monotonic()
         built = self.trials.build_or_why(config, worker)
+        self._start_s = time.monotonic() - began
         if isinstance(built, Stopped):
             raise built
         if self.executor is not None and self.problem.measure.kind in ("cpu", "cuda"):
@@ -183,6 +209,12 @@ class Session:
         yield ev.Started(len(self.table), len(known), worker.facts.get("device", self.problem.device))
         self.trials.strategy.asked[self.table.default] = True
         yield from self.trials.measured(config, built, worker)
+        if self.trials.anchor is not None and not self.problem.measure.steady:
+            try:
+                self.trials.check(config, worker, 0, True)
+            except Failed as failure:
+                self.trials.anchor = None
+                yield from self.trials.reject(self.table.default, {"config": config}, failure)
         if self.trials.anchor is not None:
             self._take_over(known, worker)
 
@@ -285,30 +317,39 @@ class Session:
         return found
 
     def _reserve(self) -> float:
-        """Of the budget, what the final may take."""
-        return 10.0 if self.budget_s is None else min(0.2 * self.budget_s, 15.0)
+        """Of the budget, what is left to the final: what its checks and its processes took so far, or may take."""
+        if self.budget_s is None or self.problem.measure.kind == "replay":
+            return 0.0
+        needs = LEAST_PROCESSES * (self._start_s + 1.0) + 8.0 * FINALISTS * self.trials.check_s
+        if self.problem.check is not None:
+            needs += 10.0  # the interpreter is slow
+        return min(max(needs, 0.2 * self.budget_s), 0.35 * self.budget_s, 60.0)
+
+    def _final_s(self) -> float:
+        """How long the final may go on timing."""
+        return 10.0 if self.budget_s is None else min(self.budget_s - self.spent_s, 20.0)
 
     def _concluded(self, final: Final | None, ended: str) -> Result:
         problem, trials, stored = self.problem, self.trials, ""
         if self.beside.heard:
             self._notes.append(f"{self.beside.heard} trials are of another session, which tunes the same meanwhile")
         if final is None:
-            places, default = [], None
+            ranked, default = [], None
             ties: tuple[Config, ...] = ()
             verdict = "stopped" if ended in ("stopped", "executor") and not trials.rejected else "failed"
         else:
-            places, ties, default, verdict = final.places, tuple(final.ties), final.default, final.verdict
+            ranked, ties, default, verdict = final.places, tuple(final.ties), final.default, final.verdict
             self._notes += final.notes
         if self.store is not None and not problem.measure.estimate:
             if final is not None and final.ran and verdict != "noisy":  # a winner of before is not lost to noise
-                best = places[0]
+                best = ranked[0]
                 winner = {"config": best.config, "ratio": best.ratio, "low": best.low, "high": best.high,
-                          "ties": list(ties)}  # fmt: skip
+                          "ties": list(ties), "grid": final.grid_of(best.config)}  # fmt: skip
                 self.store.win(problem.key, trials.session, winner)
             stored = self.store.where
         return Result(
             problem.kernel, problem.shape, problem.dtype, problem.measure.kind, problem.device, self.strategy_name,
-            verdict, default, places[0] if places else None, tuple(places[:FINALISTS]), ties,
+            verdict, default, ranked[0] if ranked else None, tuple(ranked[:FINALISTS]), ties,
             dict(Counter(r.status for r in trials.rejected)), reasons_of(trials.rejected), trials.count,
             self._resumed, trials.merged, len(self.table), self.spent_s, ended, stored,
             tuple(self._notes), final.vendor if final else None,

@@ -334,10 +334,10 @@ class Store:
                     with self._lock, contextlib.suppress(sqlite3.Error):
                         kept = [entry_of(w) for w in database.winners(self._base)]
                 entry = entry_of(record)
-                same = ("kernel", "dtype", "device", "shape", "mode")
-                kept = [e for e in kept if any(e.get(name) != entry[name] for name in same)]
+                kept = [e for e in kept if any(e.get(name) != entry[name] for name in lookup.SAME)]
                 write_whole(path, json.dumps({"version": lookup.VERSION, "entries": [*kept, entry]}, indent=1))
         except OSError as error:
+            lookup.hold(self.folder, entry_of(record))
             self._warn(f"the choice is not stored for other processes: {error}")
         lookup.forget()
 
@@ -353,7 +353,7 @@ def _which(path: Path) -> int:
 def entry_of(winner: Record) -> Record:
     """A winner as ``best.json`` has it."""
     names = ("kernel", "source", "device", "shape", "dtype", "mode", "config", "ratio", "at")
-    return {name: winner[name] for name in names}
+    return {name: winner[name] for name in names} | ({"grid": winner["grid"]} if winner.get("grid") else {})
 
 
 def write_whole(path: Path, text: str) -> None:

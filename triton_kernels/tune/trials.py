@@ -17,7 +17,7 @@ from .space import Config
 from .store import Store
 from .strategy import Strategy
 from .table import Table
-from .worker import Stopped
+from .worker import Clock, Stopped
 
 
 class Trials:
@@ -26,6 +26,7 @@ class Trials:
     def __init__(self, problem: Problem, table: Table, strategy: Strategy, store: Store | None) -> None:
         self.problem, self.table, self.strategy, self.store = problem, table, strategy, store
         self.stopping = threading.Event()
+        self.clock = Clock()
         self.session = ""  # its name in the store
         self.built: dict[tuple[int, ...], Built] = {}
         self.of_binary: dict[str, tuple[Config, float | None, str]] = {}

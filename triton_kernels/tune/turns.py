@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import tempfile
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -44,4 +43,4 @@ def turn(kind: str, method: str, stopping: threading.Event | None = None) -> Ite
 def lock_file(kind: str) -> Path:
     """The file that stands for a device of this machine: the processor, or the GPU that this process sees first."""
     name = "cpu" if kind == "cpu" else f"gpu-{os.environ.get('CUDA_VISIBLE_DEVICES', '0').split(',')[0] or '0'}"
-    return places.private(Path(tempfile.gettempdir()) / f"gradlab-{os.getuid()}") / f"{name.replace('/', '_')}.lock"
+    return places.temporary_folder() / f"{name.replace('/', '_')}.lock"

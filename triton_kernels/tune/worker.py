@@ -2,12 +2,15 @@
 
 The worker is a fresh interpreter that opens a measure and calls its methods. Its owner waits with a time limit, hears
 a heartbeat meanwhile, and when the worker crashes, hangs or falls silent says which (`Failed`), and starts another for
-the next call. A worker whose owner is gone ends by itself within a second.
+the next call. What a kernel prints is kept for the config that it was printed for. A worker whose owner is gone ends by
+itself within a second.
 """
 
 from __future__ import annotations
 
 import contextlib
+import ctypes
+import math
 import os
 import pickle
 import resource
@@ -19,11 +22,13 @@ import tempfile
 import threading
 import time
 import traceback
+import warnings
 from collections.abc import Mapping
 from multiprocessing.connection import Connection
 from typing import Any
 
 from .measure import Failed, Measure
+from .places import PlaceWarning
 from .turns import turn
 
 BEAT_S = 0.4
@@ -38,25 +43,50 @@ class Stopped(Exception):
     """The session was stopped while a worker was busy; its config is to be tried again."""
 
 
+class Late(Stopped):
+    """The session's time was over while a worker was busy."""
+
+
+class Clock:
+    """When a session's time, or that of its search, is over: `until`, by `time.monotonic`."""
+
+    def __init__(self) -> None:
+        self.until = math.inf
+
+    @property
+    def left_s(self) -> float:
+        """Seconds that are left; negative when it is over."""
+        return self.until - time.monotonic()
+
+
 class Worker:
     """One process that measures. Calls come one at a time; `stopping`, once set, ends them with `Stopped`."""
 
     def __init__(
-        self, measure: Measure, *, memory_bytes: int | None = None, stopping: threading.Event | None = None
+        self,
+        measure: Measure,
+        *,
+        memory_bytes: int | None = None,
+        stopping: threading.Event | None = None,
+        clock: Clock | None = None,
     ) -> None:
         self.measure = measure
         self.memory_bytes = memory_bytes
-        self.stopping = stopping or threading.Event()
+        self.stopping, self.clock = stopping or threading.Event(), clock or Clock()
         self.facts: dict[str, str] = {}
         self.starts = 0
         self._process: subprocess.Popen[bytes] | None = None
         self._pipe: Connection | None = None
         self._said: Any = None
+        self._about: Any = None  # what the last call was about: a config, or several
+        self._said_before = 0  # how long what it prints was, before that
 
     def call(self, method: str, *arguments: Any, limit_s: float) -> Any:
         """What ``measure.method(*arguments)`` gives in the worker, timings alone on their device. *Raises*: Failed,
-        Stopped, and nothing else of a config's own doing."""
+        Stopped, Late where the session's time is over; nothing else of a config's own doing."""
         self.begin()
+        if arguments[:1] != self._about:
+            self._about, self._said_before = arguments[:1], os.fstat(self._said.fileno()).st_size
         with turn(self.measure.kind, method, self.stopping):
             return self._ask((method, arguments), limit_s)
 
@@ -64,6 +94,10 @@ class Worker:
         """Start the process, if it does not run. *Raises*: Failed, Stopped."""
         if self._process is None or self._process.poll() is not None:
             self._start()
+
+    def renew(self) -> None:
+        """Have the next call go to another process."""
+        self.close()
 
     def close(self) -> None:
         """End the process."""
@@ -89,6 +123,7 @@ class Worker:
         self.close()
         ours, theirs = socket.socketpair()
         self._said = tempfile.TemporaryFile()  # noqa: SIM115  closed by `close`
+        self._about, self._said_before = None, 0
         path = [os.path.abspath(p) if p else os.getcwd() for p in sys.path]
         environment = {**os.environ, **self.measure.environment}
         environment.pop("PYTHONFAULTHANDLER", None)  # its pages of text would hide what a kernel says before it dies
@@ -113,9 +148,7 @@ class Worker:
             try:
                 if not pipe.poll(_LOOK_S):
                     now = time.monotonic()
-                    if self.stopping.is_set():
-                        self.close()
-                        raise Stopped
+                    self._look_whether_to_go_on()
                     if now - began > limit_s or now - heard > SILENCE_S:
                         frozen = now - heard > SILENCE_S
                         self.close()
@@ -130,15 +163,20 @@ class Worker:
                 if heard - began > limit_s:
                     self.close()
                     raise Failed("timeout", f"{phase} had no result after {heard - began:.1f} s")
-                if self.stopping.is_set():
-                    self.close()
-                    raise Stopped
+                self._look_whether_to_go_on()
             elif kind == "failed":
                 if content.fatal:
                     self.close()
                 raise content
             else:
                 return content
+
+    def _look_whether_to_go_on(self) -> None:
+        """*Raises*: Stopped, Late; the process is ended then."""
+        why = Stopped if self.stopping.is_set() else Late if self.clock.left_s < 0 else None
+        if why is not None:
+            self.close()
+            raise why
 
     def _death(self, phase: str) -> Failed:
         """Why the worker is gone."""
@@ -148,7 +186,7 @@ class Worker:
             code = process.wait(5.0)
         except subprocess.TimeoutExpired:
             code = -signal.SIGKILL
-        self._said.seek(0)
+        self._said.seek(self._said_before)
         said = self._said.read().decode(errors="replace")[-4000:].strip()
         self.close()
         last = f": {said.splitlines()[-1][:200]}" if said else ""
@@ -172,6 +210,9 @@ class Here:
     def begin(self) -> None:
         """It has begun."""
 
+    def renew(self) -> None:
+        """There is no other."""
+
     def call(self, method: str, *arguments: Any, limit_s: float) -> Any:
         """What the measure says."""
         return getattr(self.measure, method)(*arguments)
@@ -180,15 +221,37 @@ class Here:
         """There is nothing to end."""
 
 
-def worker_for(measure: Measure, stopping: threading.Event) -> Worker | Here:
+def worker_for(measure: Measure, stopping: threading.Event, clock: Clock | None = None) -> Worker | Here:
     """Whoever calls a measure as it wants to be called."""
     if not measure.apart:
         return Here(measure)
-    return Worker(measure, memory_bytes=memory_for_a_worker() if measure.kind == "cpu" else None, stopping=stopping)
+    memory = memory_for_a_worker() if measure.kind == "cpu" else None
+    return Worker(measure, memory_bytes=memory, stopping=stopping, clock=clock)
+
+
+_inside = False  # whether this process is a worker
+
+
+def tell(words: str) -> None:
+    """Print what is to be known of a config where its process ends now; nothing where this is no worker."""
+    if _inside and words:
+        print(words, file=sys.stderr, flush=True)
+
+
+def _flush() -> None:
+    """Write out what a kernel has printed, which would else appear when a later one is run."""
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):
+            stream.flush()
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).fflush(None)
 
 
 def main(descriptor: int) -> None:
     """The worker's side: the measure first, then calls until the owner hangs up."""
+    global _inside
+    _inside = True
+    warnings.simplefilter("ignore", PlaceWarning)  # the owner has said so, and what is printed here is a kernel's
     pipe = Connection(descriptor)
     lock = threading.Lock()
     phase = "starting"
@@ -217,7 +280,10 @@ def main(descriptor: int) -> None:
                 result: Any = measure.open()  # type: ignore[union-attr]
             else:
                 phase = _PHASES[message[0]]
-                result = getattr(measure, message[0])(*message[1])
+                try:
+                    result = getattr(measure, message[0])(*message[1])
+                finally:
+                    _flush()
             send("done", result)
         except (EOFError, ConnectionResetError, BrokenPipeError):
             os.killpg(0, signal.SIGKILL)

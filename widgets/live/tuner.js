@@ -5,7 +5,7 @@ function panel(host, send, to) {
 let D, made, chosen = null, within = null;
 const wanted = new Map(), axes = [0, 1]; // wanted: tunable -> the values that are let through; within: the ratios
 const right = () => D.trials.filter(t => real(t[2])), words = codes => D.tunables.map(([n, values], k) => n + '=' + values[codes[k]]).join(' ');
-const best = () => right().reduce((b, t) => !b || t[2] < b[2] ? t : b, null);
+const best = () => right().filter(t => !D.chosen || words(t[0]) === D.chosen).reduce((b, t) => !b || t[2] < b[2] ? t : b, null); // once there is a choice, it is the choice
 const than = r => (r < 1 ? fixed(1 / r) + ' times as fast as the default' : r === 1 ? 'nothing is faster than the default' : fixed(r) + " times the default's time") + (D.estimate && r !== 1 ? ', by the estimate' : '');
 const status = {compile: 'does not compile', constraints: 'exceeds a limit', runtime: 'fails', correctness: 'is wrong', timeout: 'takes too long'};
 const copy = (b, text) => { const shown = () => foot([h('p', {class: 'code'}, text)]); navigator.clipboard ? navigator.clipboard.writeText(text).then(() => { b.textContent = 'Copied'; }, shown) : shown(); }; // where a page may not, the text is shown

@@ -49,14 +49,12 @@ class Calling:
         return self.forward(*args, **kwargs)
 
     def _observed(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        watching = observe.observers
-        for o in watching:
-            o.enter_module(self)
+        watching = observe.heard()
         try:
+            observe.announce(watching, "enter_module", self)
             return self._hooked(args, kwargs)
         finally:
-            for o in watching:
-                o.exit_module(self)
+            observe.announce(watching, "exit_module", self)
 
     def _forward_entries(self) -> list[tuple[int, everywhere.Entry]]:
         """The hooks after forward, those of all modules first."""

@@ -170,7 +170,16 @@ class ReplicationPad3d(_Pad):
     n, mode = 3, "replicate"
 
 
-class CircularPad1d(_Pad):
+class _CircularPad(_Pad):
+    mode = "circular"
+
+    def forward(self, input: Tensor) -> Tensor:
+        if input.ndim not in (self.n + 1, self.n + 2):
+            raise ValueError(f"expected {self.n + 1}D or {self.n + 2}D input (got {input.ndim}D input)")
+        return super().forward(input)
+
+
+class CircularPad1d(_CircularPad):
     """A border of the input's other side around the last dimension.
 
     >>> import core
@@ -178,10 +187,10 @@ class CircularPad1d(_Pad):
     core.Size([1, 2, 10])
     """
 
-    n, mode = 1, "circular"
+    n = 1
 
 
-class CircularPad2d(_Pad):
+class CircularPad2d(_CircularPad):
     """A border of the input's other side around the last 2 dimensions.
 
     >>> import core
@@ -189,10 +198,10 @@ class CircularPad2d(_Pad):
     core.Size([1, 2, 10, 10])
     """
 
-    n, mode = 2, "circular"
+    n = 2
 
 
-class CircularPad3d(_Pad):
+class CircularPad3d(_CircularPad):
     """A border of the input's other side around the last 3 dimensions.
 
     >>> import core
@@ -200,4 +209,4 @@ class CircularPad3d(_Pad):
     core.Size([1, 2, 6, 6, 6])
     """
 
-    n, mode = 3, "circular"
+    n = 3

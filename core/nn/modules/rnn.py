@@ -36,6 +36,14 @@ class RNNBase(Module):
                  batch_first: bool = False, dropout: float = 0.0, bidirectional: bool = False, proj_size: int = 0,
                  device: Any = None, dtype: Any = None) -> None:  # fmt: skip
         super().__init__()
+        for name, value, wanted in (("bias", bias, bool), ("batch_first", batch_first, bool),
+                                    ("input_size", input_size, int), ("hidden_size", hidden_size, int)):  # fmt: skip
+            if not isinstance(value, wanted):
+                raise TypeError(
+                    f"{name} should be of type {wanted.__name__}, got: {type(value).__name__}\n  came: {value!r}"
+                )
+        if input_size <= 0:
+            raise ValueError(f"input_size must be greater than zero\n  came: {input_size}")
         self.mode, self.input_size, self.hidden_size, self.num_layers = mode, input_size, hidden_size, num_layers
         self.bias, self.batch_first, self.bidirectional, self.proj_size = bias, batch_first, bidirectional, proj_size
         if isinstance(dropout, bool) or not 0 <= float(dropout) <= 1:
@@ -48,8 +56,6 @@ class RNNBase(Module):
                 f"num_layers greater than 1, but got dropout={dropout} and num_layers={num_layers}",
                 stacklevel=3,
             )
-        if not isinstance(hidden_size, int):
-            raise TypeError(f"hidden_size should be of type int, got: {type(hidden_size).__name__}")
         if hidden_size <= 0:
             raise ValueError(f"hidden_size must be greater than zero\n  came: {hidden_size}")
         if num_layers <= 0:

@@ -91,7 +91,7 @@ def _change(op: str, formula: str, grads: list[Tensor], number: float) -> None:
 
 def clip_grads_with_norm_(parameters: Any, max_norm: float, total_norm: Tensor, foreach: bool | None = None) -> None:
     """Scale the gradients by ``min(1, max_norm / (total_norm + 1e-6))``."""
-    grads = [p._grad for p in _list(parameters) if p._grad is not None]
+    grads = [g for p in _list(parameters) if (g := p._grad) is not None]
     if all(t._kind.device.type == "cpu" for t in (total_norm, *grads)):
         factor = float((float(max_norm) / (total_norm._a + 1e-6)).clip(max=1.0))
         _change("clip_grad_norm_", "scale_step", grads if factor != 1.0 else [], factor)
@@ -119,7 +119,7 @@ def clip_grad_norm_(parameters: Any, max_norm: float, norm_type: float = 2.0, er
     """
     many = _list(parameters)
     with no_grad():
-        total = get_total_norm([p._grad for p in many if p._grad is not None], norm_type, error_if_nonfinite)
+        total = get_total_norm([g for p in many if (g := p._grad) is not None], norm_type, error_if_nonfinite)
         clip_grads_with_norm_(many, max_norm, total)
     return total
 
@@ -142,5 +142,5 @@ def clip_grad_value_(parameters: Tensor | Iterable[Tensor], clip_value: float, f
     >>> w.grad
     tensor([ 1.0000, -0.5000])
     """
-    grads = [p._grad for p in _list(parameters) if p._grad is not None]
+    grads = [g for p in _list(parameters) if (g := p._grad) is not None]
     _change("clip_grad_value_", "clip_step", grads, float(clip_value))

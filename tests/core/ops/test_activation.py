@@ -76,3 +76,16 @@ def test_errors() -> None:
         F.prelu(core.ones(2, 3), core.ones(2))
     with pytest.raises(ValueError, match="min_val cannot be greater than max_val"):
         F.hardtanh(core.ones(2), 1, 0)
+
+
+@pytest.mark.parametrize("lambd", [-1.0, float("nan"), 1e39])
+def test_softshrink_takes_no_negative_lambda(lambd: float) -> None:
+    with pytest.raises(RuntimeError, match="lambda must be in range"):
+        F.softshrink(core.ones(2), lambd)
+    with pytest.raises(RuntimeError, match="lambda must be in range"):
+        core.nn.Softshrink(lambd)(core.ones(2))
+
+
+def test_celu_takes_no_alpha_of_zero() -> None:
+    with pytest.raises(RuntimeError, match="ZeroDivisionError: alpha cannot be 0 for CELU"):
+        F.celu(core.ones(2), alpha=0.0)

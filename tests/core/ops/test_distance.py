@@ -145,3 +145,60 @@ def test_errors(call: Any, error: type, phrase: str) -> None:
 
 def test_a_mean_of_nothing_is_nan() -> None:
     assert math.isnan(F.mse_loss(core.zeros(0), core.zeros(0)).item())
+
+
+# -- what is not a number stays so, and what PyTorch refuses -----------------------------------------------------------
+
+
+@pytest.mark.parametrize(("x", "t"), [(0.5, math.nan), (math.nan, 0.0), (math.inf, 0.0), (0.5, -1.0), (math.nan, 1.0)])
+def test_kl_div_hides_no_nan(x: float, t: float) -> None:
+    found = F.kl_div(core.tensor([x, 0.5]), core.tensor([t, 1.0]), reduction="none")
+    assert found.isnan().tolist() == [True, False]
+
+
+def test_kl_div_of_a_target_of_zero() -> None:
+    x, t = core.tensor([-1.0, -2.0], requires_grad=True), core.tensor([0.0, 1.0], requires_grad=True)
+    loss = F.kl_div(x, t, reduction="sum")
+    loss.backward()
+    assert loss.item() == 2
+    assert x.grad.tolist() == [0, -1]
+    assert t.grad.isnan().tolist() == [True, False]
+    assert t.grad[1].item() == 3
+
+
+@pytest.mark.parametrize("margin", [-1.0, 0.0])
+def test_margins_are_positive(margin: float) -> None:
+    a = core.ones(2, 3)
+    for loss in (F.triplet_margin_loss, F.triplet_margin_with_distance_loss):
+        with pytest.raises(ValueError, match="margin must be greater than 0"):
+            loss(a, a, a, margin=margin)
+
+
+def test_targets_of_binary_entropy_are_probabilities() -> None:
+    for target in (1.5, -0.5, math.nan):
+        with pytest.raises(RuntimeError, match="all elements of target should be between 0 and 1"):
+            F.binary_cross_entropy(core.tensor([0.5]), core.tensor([target]))
+
+
+def test_labels_out_of_range() -> None:
+    for bad in (-2, 3):
+        with pytest.raises(RuntimeError, match="argument #2 'target' is out of range"):
+            F.multilabel_margin_loss(core.zeros(1, 3), core.tensor([[0, bad, -1]]))
+    with pytest.raises(RuntimeError, match="Expected input_lengths to have value at least 0"):
+        F.ctc_loss(core.zeros(4, 1, 3), core.tensor([[1, 2]]), core.tensor([-1]), core.tensor([2]))
+
+
+@pytest.mark.parametrize(("a", "b", "dim", "expected"), [
+    ([[3.0, 4.0], [4.0, 3.0]], [1.0, 0.0], 1, [0.6, 0.8]), ([1.0, 0.0], [[3.0, 4.0], [4.0, 3.0]], 1, [0.6, 0.8]),
+    ([[3.0, 4.0]], [[2.0], [-2.0]], 1, [7 / 50**0.5, -7 / 50**0.5]), ([3.0, 4.0], 2.0, 0, 7 / 50**0.5),
+])  # fmt: skip
+def test_cosine_similarity_of_shapes_that_broadcast(a: Any, b: Any, dim: int, expected: Any) -> None:
+    found = core.cosine_similarity(core.tensor(a), core.tensor(b), dim=dim)
+    np.testing.assert_allclose(found.tolist(), expected, rtol=1e-6)
+
+
+def test_one_variance_for_a_dimension() -> None:
+    var = core.ones(2, 1, 3, 3)
+    assert F.gaussian_nll_loss(core.ones(2, 4, 3, 3), core.zeros(2, 4, 3, 3), var).item() == 0.5
+    with pytest.raises(ValueError, match="var is of incorrect size"):
+        F.gaussian_nll_loss(core.ones(2, 4), core.ones(2, 4), core.ones(1))

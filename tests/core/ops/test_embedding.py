@@ -102,3 +102,25 @@ i, w = core.tensor([0, 2]), core.ones(3, 2)
 def test_errors(call: Any, error: type, phrase: str) -> None:
     with pytest.raises(error, match=phrase):
         call()
+
+
+@pytest.mark.parametrize("mode", ["sum", "mean", "max"])
+@pytest.mark.parametrize(("offsets", "error", "phrase"), [
+    ([0, 5], RuntimeError, "offsets\\[-1\\] can not be greater than input's length 3 but got offsets\\[-1\\] of 5"),
+    ([1, 2], RuntimeError, "offsets\\[0\\] has to be 0"), ([0, -1], IndexError, "index out of range in self"),
+    ([0, 7, 2], IndexError, "index out of range in self"),
+])  # fmt: skip
+def test_offsets_that_leave_the_input(mode: str, offsets: list[int], error: type[Exception], phrase: str) -> None:
+    for last in (False, True):
+        with pytest.raises(error, match=phrase):
+            F.embedding_bag(core.tensor([0, 1, 2]), core.ones(4, 2), core.tensor(offsets), mode=mode,
+                            include_last_offset=last)  # fmt: skip
+
+
+def test_offsets_are_integers() -> None:
+    with pytest.raises(RuntimeError, match="scalar types: Long, Int; but got torch"):
+        F.embedding_bag(core.tensor([0, 1]), core.ones(4, 2), core.tensor([0.0, 1.0]))
+    assert F.embedding_bag(core.tensor([0, 1, 2]), core.ones(4, 1), core.tensor([0, 3]), mode="sum").tolist() == [
+        [3],
+        [0],
+    ]

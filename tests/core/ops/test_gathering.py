@@ -127,3 +127,31 @@ def test_errors(call: Any, error: Any, phrase: str) -> None:
     with pytest.raises(error) as e:
         call(core.from_numpy(X))
     assert phrase in str(e.value)
+
+
+# -- what PyTorch refuses ----------------------------------------------------------------------------------------------
+
+
+def test_masked_scatter_takes_a_boolean_mask_and_a_source_of_its_dtype() -> None:
+    x = core.tensor([1.0, 2.0])
+    for mask, name in ((core.tensor([1.0, 0.0]), "Float"), (core.tensor([1, 0]), "Long")):
+        with pytest.raises(RuntimeError, match=f"only supports boolean masks, but got mask with dtype {name}"):
+            x.masked_scatter(mask, core.ones(2))
+    with pytest.raises(RuntimeError, match="expected self and source to have same dtypes"):
+        x.masked_scatter(core.tensor([True, False]), core.tensor([5, 6]))
+
+
+@pytest.mark.parametrize(("places", "dim", "expected"), [([1, 1, 1], 0, 2.0), ([0, 2], 0, 4.0), ([1, -2], 1, 3.0),
+                                                         ([], 0, 0.0)])  # fmt: skip
+def test_the_gradient_of_index_fill_counts_a_place_once(places: list[int], dim: int, expected: float) -> None:
+    x, value = core.zeros(3, 2, requires_grad=True), core.tensor(5.0, requires_grad=True)
+    y = x.index_fill(dim, core.tensor(places, dtype=core.int64), value)
+    y.sum().backward()
+    assert value.grad.item() == expected
+    assert x.grad.sum().item() == 6 - expected
+    assert y.sum().item() == 5 * expected
+
+
+def test_index_fill_with_a_nan_that_has_a_gradient() -> None:
+    value = core.tensor(float("nan"), requires_grad=True)
+    assert core.zeros(2).index_fill(0, core.tensor([1]), value).isnan().tolist() == [False, True]

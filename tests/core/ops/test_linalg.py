@@ -114,3 +114,42 @@ m, n, v = core.ones(2, 3), core.ones(3, 4), core.ones(3)
 def test_errors(call: Any, error: type, phrase: str) -> None:
     with pytest.raises(error, match=phrase):
         call()
+
+
+def test_pinv_of_a_hermitian_matrix_reads_the_lower_triangle() -> None:
+    A = core.tensor([[2.0, 99.0], [1.0, -3.0]], dtype=core.float64)
+    whole = core.tensor([[2.0, 1.0], [1.0, -3.0]], dtype=core.float64)
+    np.testing.assert_allclose(core.linalg.pinv(A, hermitian=True).numpy(), np.linalg.inv(whole.numpy()), rtol=1e-12)
+    singular = core.tensor([[4.0, 0.0], [0.0, 0.0]])
+    assert core.linalg.pinv(singular, hermitian=True).tolist() == [[0.25, 0], [0, 0]]
+    small = core.tensor([[-4.0, 0.0], [0.0, 1e-9]], dtype=core.float64)
+    assert core.linalg.pinv(small, atol=1e-6, hermitian=True).tolist() == [[-0.25, 0], [0, 0]]
+
+
+def test_linalg_vander_has_two_columns_or_more() -> None:
+    for n in (0, 1):
+        with pytest.raises(RuntimeError, match="N must be greater than 1"):
+            core.linalg.vander(core.tensor([1.0, 2.0]), N=n)
+    with pytest.raises(RuntimeError, match="N must be greater than 1"):
+        core.linalg.vander(core.tensor([2.0]))
+    assert core.linalg.vander(core.tensor([2.0, 3.0]), N=3).tolist() == [[1, 2, 4], [1, 3, 9]]
+
+
+@pytest.mark.parametrize("x", [[[1.0, 2.0, 4.0]], [1.0, 2.0, 4.0]])
+def test_one_variable_has_a_variance_that_is_a_number(x: Any) -> None:
+    assert core.cov(core.tensor(x)).item() == pytest.approx(7 / 3)
+    assert core.cov(core.tensor(x)).shape == ()
+    assert core.corrcoef(core.tensor(x)).shape == ()
+    assert core.corrcoef(core.tensor(x)).item() == 1
+
+
+@pytest.mark.parametrize("upper", [False, True])
+def test_the_gradient_of_cholesky_solve_for_the_factor(upper: bool) -> None:
+    L = core.tensor([[2.0, 0.0], [1.0, 1.0]], dtype=core.float64)
+    factor = (L.T if upper else L).clone().requires_grad_()
+    B = core.tensor([[4.0], [3.0]], dtype=core.float64, requires_grad=True)
+    core.cholesky_solve(B, factor, upper=upper).sum().backward()
+    X, back = np.array([[0.5], [1.0]]), np.array([[0.0], [0.5]])  # A = [[4, 2], [2, 2]], solved for B and for ones
+    whole = -(back @ X.T + X @ back.T) @ L.numpy()
+    np.testing.assert_allclose(factor.grad.numpy(), whole.T if upper else whole, rtol=1e-12, atol=1e-15)
+    np.testing.assert_allclose(B.grad.numpy(), back, rtol=1e-12, atol=1e-15)

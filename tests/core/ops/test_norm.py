@@ -108,3 +108,25 @@ def test_batch_norm_moves_the_running_statistics_in_training_alone() -> None:
 def test_errors(call: Any, error: type, phrase: str) -> None:
     with pytest.raises(error, match=phrase):
         call(core.ones(2, 3))
+
+
+def test_batch_norm_of_an_empty_batch() -> None:
+    m = core.nn.BatchNorm1d(2)
+    x = core.zeros(0, 2, 3, requires_grad=True)
+    y = m(x)
+    y.sum().backward()
+    assert y.shape == x.grad.shape == (0, 2, 3)
+    assert (m.running_mean.tolist(), m.running_var.tolist()) == ([0, 0], [1, 1])
+    assert (m.weight.grad.tolist(), m.bias.grad.tolist()) == ([0, 0], [0, 0])
+
+
+def test_batch_norm_needs_a_positive_eps() -> None:
+    for eps, training in ((-1.0, True), (0.0, True), (-1.0, False)):
+        with pytest.raises(ValueError, match="batch_norm eps must be"):
+            F.batch_norm(core.ones(3, 2), core.zeros(2), core.ones(2), training=training, eps=eps)
+    assert F.batch_norm(core.ones(3, 2), core.zeros(2), core.ones(2), eps=0.0).tolist() == [[1, 1]] * 3
+
+
+def test_group_norm_needs_groups() -> None:
+    with pytest.raises(RuntimeError, match="Expected num groups to be greater than 0, got -1"):
+        F.group_norm(core.ones(1, 2, 3), -1)

@@ -51,3 +51,15 @@ def test_cropping_and_a_value() -> None:
 def test_errors(call: Any, error: type, phrase: str) -> None:
     with pytest.raises(error, match=phrase):
         call(core.tensor(X))
+
+
+@pytest.mark.parametrize(("pad", "expected"), [
+    ((-1, 2), [1, 2, 3, 4, 1, 2]), ((2, -1), [2, 3, 0, 1, 2, 3]), ((-1, -1), [1, 2, 3]), ((2, 1), [3, 4, 0, 1, 2, 3, 4, 0]),
+])  # fmt: skip
+def test_circular_padding_wraps_what_is_left_of_a_crop(pad: tuple[int, int], expected: list[int]) -> None:
+    assert F.pad(core.arange(5.0).reshape(1, 1, 5), pad, mode="circular").flatten().tolist() == expected
+
+
+def test_circular_padding_of_more_than_is_left() -> None:
+    with pytest.raises(RuntimeError, match="Padding value causes wrapping around more than once"):
+        F.pad(core.arange(5.0).reshape(1, 1, 5), (-2, 4), mode="circular")

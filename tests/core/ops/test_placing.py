@@ -95,3 +95,19 @@ def test_put_and_splits() -> None:
         core.hsplit(core.ones(2, 6), 4)
     with pytest.raises(RuntimeError, match="at least 2 dimensions"):
         core.vsplit(core.ones(4), 2)
+
+
+def test_as_strided_scatter_writes_into_the_memory_of_a_view() -> None:
+    src = core.arange(4.0).reshape(2, 2)
+    turned = core.as_strided_scatter(core.zeros(3, 3).t(), src, (2, 2), (1, 2), 1)
+    assert turned.tolist() == [[0, 1, 0], [0, 3, 0], [2, 0, 0]]
+    corner = core.as_strided_scatter(core.zeros(4, 4)[1:, 1:], src, (2, 2), (1, 2))
+    assert corner.tolist() == [[0, 2, 1], [0, 0, 0], [0, 0, 0]]
+    assert not core.as_strided_scatter(core.zeros(4, 4)[1:, 1:], src, (2, 2), (1, 2), 1).any()
+
+
+def test_the_gradients_of_as_strided_scatter() -> None:
+    x, src = core.zeros(3, 3, requires_grad=True), core.ones(2, 2, requires_grad=True)
+    (core.as_strided_scatter(x, src, (2, 2), (1, 2), 1) * core.arange(9.0).reshape(3, 3)).sum().backward()
+    assert x.grad.tolist() == [[0, 0, 0], [0, 0, 5], [6, 7, 8]]
+    assert src.grad.tolist() == [[1, 3], [2, 4]]

@@ -177,3 +177,19 @@ def test_an_average_of_models_learns_and_a_line_is_annealed() -> None:
         schedule.step()
         rates += schedule.get_last_lr()
     assert rates == pytest.approx([0.8, 0.6, 0.4, 0.2, 0.2, 0.2])
+
+
+def test_adafactor_steps_a_number() -> None:
+    w = core.tensor(2.0, dtype=core.float64, requires_grad=True)
+    opt = core.optim.Adafactor([w], lr=0.1)
+    for _ in range(2):
+        opt.zero_grad()
+        (w * w).backward()
+        opt.step()
+    assert opt.state[w]["variance"].shape == ()
+    assert w.item() == pytest.approx(1.62, abs=1e-3)  # 2, then 2 - 0.1 * 2, then 1.8 - 0.1 * 1.8 * 1
+
+
+def test_sparse_adam_takes_no_complex_parameters() -> None:
+    with pytest.raises(ValueError, match="SparseAdam does not support complex parameters"):
+        core.optim.SparseAdam([core.zeros(2, 3, dtype=core.complex64, requires_grad=True)])

@@ -8,7 +8,7 @@ import triton
 import triton.language as tl
 
 from triton_kernels import tune
-from triton_kernels.tune import lookup, stored
+from triton_kernels.tune import calls, lookup, stored
 from triton_kernels.tune.own import made, own_problem, space_of, text_of
 from triton_kernels.tune.problem import Unknown
 from triton_kernels.tune.sources import source_of
@@ -148,17 +148,26 @@ def test_launches_take_what_was_stored_for_their_shape(tmp_path, monkeypatch):
     kernel[programs](X, out, n=X.size)
     np.testing.assert_array_equal(out, X / 2)
     key = {"kernel": "scale_kernel", "source": source_of(scale_kernel), "device": "a GPU", "shape": [700],
-           "dtype": "float32", "mode": "cuda"}  # fmt: skip
+           "dtype": "float32", "mode": calls.mode("cuda", {"x": X, "out": X, "n": X.size})}  # fmt: skip
     with Store() as store:
         best = {"SKIP": 0, "BLOCK": 256, "num_warps": 1}
         store.win(key, store.begin(key, {}, "x"), {"config": best, "ratio": 0.5, "low": 0.5, "high": 0.5})
     kernel[programs](X, out, n=X.size)
-    kernel[programs](X[:600].copy(), out[:600].copy(), n=600)  # the nearest
-    assert seen == [{"SKIP": 0, "BLOCK": 64, "num_warps": 4}, best, best]
+    kernel[programs](X[:600].copy(), out[:600].copy(), n=600)  # not checked there
+    first = {"SKIP": 0, "BLOCK": 64, "num_warps": 4}
+    assert seen == [first, best, first]
+    anywhere = tune.auto(CONFIGS, any_shape=True)(scale_kernel)
+    assert anywhere.config_for(X[:600].copy(), out, n=600) == best
+    assert kernel.config_for(X, X, n=X.size) == first  # in place
+    assert kernel.config_for(X, out[:300], n=X.size) == first
+    np.testing.assert_array_equal(out, X / 2)
+    out[:] = 0
+    kernel[grid(first)](X, out, n=X.size)  # a grid that does not follow the config: best would leave most undone
+    np.testing.assert_array_equal(out, X / 2)
     with Store() as store:
         store.win(key | {"source": "of another text"}, store.begin(key, {}, "x"),
                   {"config": {**best, "BLOCK": 64}, "ratio": 0.5, "low": 0.5, "high": 0.5})  # fmt: skip
-    assert kernel.config_for((700,), X.dtype)["BLOCK"] == 64  # the default: results of another text do not count
+    assert kernel.config_for(X, out, n=X.size)["BLOCK"] == 64  # the default: results of another text do not count
     with pytest.raises(TypeError, match="a launch needs an array"):
         kernel[programs](3)
     with pytest.raises(TypeError, match="with brackets"):

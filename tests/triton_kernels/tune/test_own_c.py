@@ -99,12 +99,12 @@ def test_a_script_tunes_and_calls_what_was_stored():
     with Store() as kept:
         session = kept.begin(asked.key, {}, "by hand")
         kept.win(asked.key, session, {"config": {"STEP": 4}, "ratio": 0.5, "low": 0.4, "high": 0.6, "ties": []})
-    assert scale.config_for((700,), X.dtype) == {"STEP": 4}
-    assert scale.config_for((7,), X.dtype) == {"STEP": 1}  # too far
     out = np.empty_like(X)
+    assert scale.config_for(X, out, 700) == {"STEP": 4}
+    assert scale.config_for(X[:7], out[:7], 7) == {"STEP": 1}
     assert scale(X, out, n=700) == 0
     assert (out == 2 * X).all()
-    assert CFunction(SCALE.replace("2 * x", "3 * x")).config_for((700,), X.dtype)["STEP"] == 1  # another function
+    assert CFunction(SCALE.replace("2 * x", "3 * x")).config_for(X, out, 700)["STEP"] == 1  # another function
     for given, error, said in [
         ((X, out), TypeError, "wants n, and there is none"),
         ((X, out, 1, 2), TypeError, "takes 3 arguments, got 4"),
@@ -127,11 +127,11 @@ def test_a_fresh_process_calls_what_was_stored():
 import numpy as np
 from triton_kernels import tune
 scale = tune.auto({SCALE!r}, configs={{"STEP": [1, 4]}})
-x = np.ones(690, np.float32); out = np.empty_like(x); scale(x, out, 690)
-print(scale.config_for((690,), x.dtype), out.sum())
+x = np.ones(700, np.float32); out = np.empty_like(x); scale(x, out, 700)
+print(scale.config_for(x, out, 700), scale.config_for(x, out, 690), out.sum())
 """
     said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
-    assert said == "{'STEP': 4} 1380.0\n"
+    assert said == "{'STEP': 4} {'STEP': 1} 1400.0\n"
 
 
 def test_what_it_reads_is_put_back():

@@ -106,7 +106,7 @@ def test_machine_code_that_an_earlier_session_has_timed_is_not_timed_again():
 
 
 def test_whoever_times_has_the_device_alone_and_whoever_compiles_shares_it(tmp_path, monkeypatch):
-    monkeypatch.setattr(turns.tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(places.tempfile, "tempdir", str(tmp_path))
     monkeypatch.setattr(turns, "PATIENCE_S", 0.05)
     with turns.turn("cpu", "pairs") as mine, turns.turn("cpu", "pairs") as theirs:
         assert (mine, theirs) == (True, False)  # it goes on without, and does not wait for ever

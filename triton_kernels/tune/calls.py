@@ -1,0 +1,54 @@
+"""What a call of a user's own kernel is to the tuner: shapes, dtypes and whole numbers, by parameter.
+
+A config that was right for one call may be wrong for another: a tile that divides 1024 does not divide 1023, and the
+shape of the first array says nothing of the others. So a choice for such a kernel is filed under the call that it was
+checked at, and serves no other, unless the kernel declares that its configs are right at any shape.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+_BESIDE = "; "
+
+
+def of(arguments: Mapping[str, Any]) -> str:
+    """A call in words. Floating numbers are left out: they change no address.
+
+    >>> of({"x": np.zeros((2, 3), np.float32), "n": 3, "scale": 0.5})
+    'x=float32[2,3] n=3'
+    >>> of({"x": np.zeros((4, 6), np.float32)[::2, ::2]})
+    'x=float32[2,3]/(48,8)'
+    """
+    floating = float, np.floating
+    return " ".join(f"{name}={_of(value)}" for name, value in arguments.items() if not isinstance(value, floating))
+
+
+def _of(value: Any) -> str:
+    if hasattr(value, "shape") and hasattr(value, "dtype"):
+        text = f"{value.dtype}[{','.join(map(str, value.shape))}]"
+        contiguous = value.flags.c_contiguous if hasattr(value, "flags") else True
+        return text if contiguous else f"{text}/({','.join(map(str, value.strides))})"
+    return str(int(value)) if isinstance(value, int | np.integer | np.bool_) else repr(value)
+
+
+def mode(how: str, arguments: Mapping[str, Any]) -> str:
+    """The mode that results of a call are filed under: how it is measured, and the call."""
+    return how + _BESIDE + of(arguments)
+
+
+def how(mode: str) -> str:
+    """How a mode's results were measured.
+
+    >>> how("cpu, hot caches; x=float32[2,3] n=3")
+    'cpu, hot caches'
+    """
+    return mode.partition(_BESIDE)[0]
+
+
+def served(mode: str) -> str:
+    """The call that results of a mode were checked at; "" for those of a kernel that is right at any shape."""
+    return mode.partition(_BESIDE)[2]
