@@ -16,7 +16,7 @@ def missing(trace: Trace, explained: set[Leaf]) -> list[Found]:
         return []
     readers = trace.consumers()
     dead = without_gradient(trace) - explained
-    copies = _copies(trace, dead)
+    copies = _copies(trace, dead, readers)
     explained.update(copies)
     dead -= copies
     unused: list[Leaf] = []
@@ -108,7 +108,7 @@ def missing(trace: Trace, explained: set[Leaf]) -> list[Found]:
     return found
 
 
-def _copies(trace: Trace, dead: set[Leaf]) -> set[Leaf]:
+def _copies(trace: Trace, dead: set[Leaf], readers: dict[Ref, list[Row]]) -> set[Leaf]:
     """The parameters of a whole model that no gradient came to, made like another that trains: a deep copy, a teacher,
     a target network, which are there to be run."""
     found: set[Leaf] = set()
@@ -121,7 +121,7 @@ def _copies(trace: Trace, dead: set[Leaf]) -> set[Leaf]:
         trained = [_form(leaves) for leaves in models.values() if any(leaf in trace.gradients for leaf in leaves)]
         for leaves in models.values():
             idle = all(leaf in dead and leaf not in trace.optimized and leaf not in trace.waiting for leaf in leaves)
-            if idle and _form(leaves) in trained:
+            if idle and any(leaf in readers for leaf in leaves) and _form(leaves) in trained:
                 found.update(leaves)
     return found
 
