@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from . import autograd, backends, cpu, cuda
 from . import binding as _binding
+from . import neighbours as _neighbours
 from . import numpy_names as _numpy_names
 from . import ops as _ops  # first: the ops bind themselves to Tensor
 from .amp import autocast
@@ -131,7 +132,7 @@ from .serialization import load, save
 from .shape import Size
 from .tensor import Tensor
 
-from . import fft, func, library, linalg, nn, special  # isort: skip - after the ops
+from . import fft, func, library, linalg, nn, signal, special  # isort: skip - after the ops
 
 if _TYPE_CHECKING:
     from . import amp, audio, distributions, metrics, optim, serialization, text, utils, vision
@@ -162,5 +163,6 @@ __version__ = "0.1.0"
 vmap = func.vmap
 float, double, half, long, int = float32, float64, float16, int64, int32
 
+_neighbours.tell_of_lab()
 globals().update(_binding.namespaces[""])
 __all__ = sorted(_name for _name in {*globals(), *_LATE} - {"annotations"} if not _name.startswith("_"))

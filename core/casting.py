@@ -45,13 +45,11 @@ _lock = threading.Lock()
 def switch(device: str, on: bool) -> None:
     """Turn this thread's autocast for a device on or off."""
     global _count
-    if (device in state.on) == on:
-        return
-    (state.on.add if on else state.on.discard)(device)
-    with _lock:
-        _count += 1 if on else -1
-        if native.module is not None:
-            native.module.set_casting(_count)
+    if (device in state.on) != on:
+        with _lock:  # no call between the two: Ctrl-C comes before both or after
+            state.on, _count = state.on | {device} if on else state.on - {device}, _count + (1 if on else -1)
+    if native.module is not None:
+        native.module.set_casting(_count)
 
 
 def busy() -> bool:

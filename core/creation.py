@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import math
 from collections.abc import Callable
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -171,7 +172,7 @@ def arange(start: Any, end: Any = None, step: Any = 1, *, dtype: Dtype | None = 
            requires_grad: bool = False, out: Tensor | None = None, **ignored: Any) -> Tensor:  # fmt: skip
     """The numbers from `start` (0 if only one is given) up to but not including `end`.
 
-    *Raises*: RuntimeError for a step of 0 or of the wrong sign.
+    *Raises*: RuntimeError for a step of 0 or of the wrong sign, ValueError for one that is 0 as a whole number.
 
     >>> import core
     >>> core.arange(1, 7, 2)
@@ -195,6 +196,9 @@ def arange(start: Any, end: Any = None, step: Any = 1, *, dtype: Dtype | None = 
         raise NotImplementedError(text("\"arange_cpu\" not implemented for 'Bool'", op="arange"))
     if d.category == 1:
         start, end, step = int(start), int(end), int(step)
+        if step == 0:  # 0.5 is one of 0 in whole numbers
+            raise ValueError(text("step must be nonzero", op="arange", came=came, needed=f"a step that {d} can hold",
+                                  remedy="dtype=core.float32"))  # fmt: skip
         n = -((start - end) // step)
     else:
         n = math.ceil((end - start) / step)
@@ -215,13 +219,23 @@ def linspace(start: Any, end: Any, steps: int, *, dtype: Dtype | None = None, de
     tensor([0.0000, 0.5000, 1.0000])
     """
     d = as_dtype(dtype or (out.dtype if out is not None else dtypes.get_default_dtype()), "linspace")
-    lo, hi = _number(start), _number(end)
-    return _made("linspace", lambda xp: _even(xp, lo, hi, steps, d), d, device, requires_grad, out, ignored)
+    lo, hi, n = _number(start), _number(end), _count("linspace", steps)
+    return _made("linspace", lambda xp: _even(xp, lo, hi, n, d), d, device, requires_grad, out, ignored)
+
+
+def _count(op: str, steps: Any) -> int:
+    """A number of steps, which may be a tensor of one whole number."""
+    try:
+        n = index(steps)
+    except TypeError:
+        raise TypeError(text(f"{op}() received an invalid combination of arguments: argument 'steps' must be int, not "
+                             f"{type(steps).__name__}", op=op, came=repr(steps))) from None  # fmt: skip
+    if n < 0:
+        raise RuntimeError(text("number of steps must be non-negative", op=op, came=f"{n}"))
+    return n
 
 
 def _even(xp: Any, lo: Any, hi: Any, steps: int, d: Dtype) -> Any:
-    if steps < 0:
-        raise RuntimeError(text("number of steps must be non-negative", op="linspace", came=f"{steps}"))
     if steps == 1:
         return xp.full((1,), lo, d.numpy)
     # From both ends, in the dtype itself, as PyTorch has it: the last number is then exactly `end`.
@@ -242,8 +256,8 @@ def logspace(start: Any, end: Any, steps: int, base: float = 10.0, *, dtype: Dty
     tensor([  1.,  10., 100.])
     """
     d = as_dtype(dtype or (out.dtype if out is not None else dtypes.get_default_dtype()), "logspace")
-    lo, hi = _number(start), _number(end)
-    return _made("logspace", lambda xp: xp.power(float(base), _even(xp, lo, hi, steps, dtypes.float64)).astype(d.numpy),
+    lo, hi, n = _number(start), _number(end), _count("logspace", steps)
+    return _made("logspace", lambda xp: xp.power(float(base), _even(xp, lo, hi, n, dtypes.float64)).astype(d.numpy),
                  d, device, requires_grad, out, ignored)  # fmt: skip
 
 

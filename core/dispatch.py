@@ -100,6 +100,11 @@ def _operand(a: Any) -> Tensor:
     return t
 
 
+def _public(name: str) -> str:
+    """What users call an input that a formula calls x, a or b: PyTorch's names."""
+    return {"x": "input", "a": "input", "b": "other"}.get(name, name)
+
+
 def promote(op: Elementwise, args: tuple[Any, ...]) -> tuple[Kind, tuple[Any, ...]]:
     """Bring the inputs of an elementwise op to one kind by PyTorch's rules, through differentiable casts."""
     args = tuple([_operand(a) if isinstance(a, np.ndarray) else a for a in args])
@@ -110,7 +115,7 @@ def promote(op: Elementwise, args: tuple[Any, ...]) -> tuple[Kind, tuple[Any, ..
     dimmed: list[Dtype] = []
     zero: list[Dtype] = []
     numbers: list[Dtype] = []
-    for name, a in zip(op.inputs, args, strict=True):
+    for k, (name, a) in enumerate(zip(op.inputs, args, strict=True)):
         if name in op.bools:
             continue
         if isinstance(a, Tensor):
@@ -119,7 +124,11 @@ def promote(op: Elementwise, args: tuple[Any, ...]) -> tuple[Kind, tuple[Any, ..
             numbers.append(dtypes.of_number(a))
         else:
             raise TypeError(
-                text(f"{op.label}(): argument {name!r} must be Tensor or Number, not {type(a).__name__}", op=op.label)
+                text(
+                    f"{op.label}(): argument {_public(name)!r} (position {k + 1}) must be Tensor or Number, not "
+                    f"{type(a).__name__}",
+                    op=op.label,
+                )
             )
     found = dtypes.result_type(dimmed, zero, numbers) if dimmed or zero or numbers else dtypes.bool_
     if op.out == "float" and found.category < 2:
@@ -232,46 +241,74 @@ def binary_map(op: Elementwise) -> Callable[..., Any]:
 
     def function(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
         result = hot(input, other) if out is None else None
+        if result is None and op.tensors:
+            need_tensors(op.label, op.tensors, (input, other))
         return into(out, call_map(op, (input, other)), op.label) if result is None else result
 
     function.hot = hot  # type: ignore[attr-defined] # core.casting.face asks it first
     return function
 
 
-def hot_path(op: Elementwise, names: Sequence[str] = ()) -> Callable[..., Tensor | None]:
+def with_numbers(function: Any) -> Callable[..., Tensor]:
+    """The public function of an op of two operands that may not be numbers, for ops in which they may."""
+    op = function.op
+    hot = hot_path(op, ("input", "other"), numbers=True)
+
+    def either(input: Any, other: Any) -> Tensor:
+        result = hot(input, other)
+        return call_map(op, (input, other)) if result is None else result
+
+    return either
+
+
+def hot_path(op: Elementwise, names: Sequence[str] = (), *, numbers: bool = False) -> Callable[..., Tensor | None]:
     """The op's C path (native/module_hot.c), which gives None for what is not for it; always None without C.
 
-    `names` are those of the arguments, the op's own where they are left out."""
+    `names` are those of the arguments, the op's own where they are left out; `numbers` lets any of them be a number."""
     if native.module is None:
         return lambda *operands: None
     names = tuple([sys.intern(n) for n in names or (*op.inputs, *op.params)])
     defaults = tuple([float(p) for p in op.params.values()])
     bools = sum([1 << op.inputs.index(n) for n in op.bools])
-    return native.module.Hot(op, op.hot, op.layout, op.recorded, op.out == "bool", names, defaults, bools)  # type: ignore[no-any-return]
+    tensors = 0 if numbers else (1 << len(op.tensors)) - 1
+    return native.module.Hot(op, op.hot, op.layout, op.recorded, op.out == "bool", names, defaults, bools, tensors)  # type: ignore[no-any-return]
+
+
+def need_tensors(op: str, names: Sequence[str], args: Sequence[Any]) -> None:
+    """TypeError where one of the first arguments, which `names` tells, is no tensor."""
+    for k, name in enumerate(names):
+        if not isinstance(args[k], Tensor):
+            raise TypeError(
+                text(f"{op}(): argument {name!r} (position {k + 1}) must be Tensor, not {type(args[k]).__name__}",
+                     op=op, came=repr(args[k])[:80], needed="a tensor", remedy=f"core.tensor({name})")
+            )  # fmt: skip
 
 
 def general_map(op: Elementwise) -> Callable[..., Any]:
     inputs, defaults = op.inputs, op.params
     names = (*inputs, *defaults)
     n = len(inputs)
+    own = {_public(k): k for k in inputs}
     hot = hot_path(op)
 
     def function(*args: Any, out: Tensor | None = None, **kwargs: Any) -> Tensor:
         if out is None and not kwargs and (result := hot(*args)) is not None:
             return result
         if len(args) > len(names):
-            raise TypeError(f"{op.label}() takes ({', '.join(names)}), got {len(args)} arguments")
+            raise TypeError(f"{op.label}() takes ({', '.join(map(_public, names))}), got {len(args)} arguments")
         if len(args) < len(names) or kwargs:
             given = dict(zip(names, args, strict=False))
-            if "input" in kwargs and inputs[0] not in kwargs:
-                kwargs[inputs[0]] = kwargs.pop("input")
+            kwargs = {own.get(k, k): v for k, v in kwargs.items()}
             unknown = [k for k in kwargs if k not in names or k in given]
             values = {**defaults, **given, **kwargs}
             missing = [k for k in names if k not in values]
             if unknown or missing:
-                what = f"unexpected argument {unknown[0]!r}" if unknown else f"missing argument {missing[0]!r}"
-                raise TypeError(f"{op.label}(): {what}; it takes ({', '.join(names)})")
+                what = "unexpected" if unknown else "missing"
+                raise TypeError(f"{op.label}(): {what} argument {_public((unknown or missing)[0])!r}; it takes "
+                                f"({', '.join(map(_public, names))})")  # fmt: skip
             args = tuple([values[k] for k in names])
+        if op.tensors:
+            need_tensors(op.label, op.tensors, args)
         return into(out, call_map(op, args[:n], tuple([float(p) for p in args[n:]])), op.label)
 
     function.hot = hot  # type: ignore[attr-defined] # core.casting.face asks it first
@@ -284,12 +321,14 @@ def public_elementwise(op: Elementwise, *, public: bool, aliases: Sequence[str],
     from .binding import bind, elementwise_doc
 
     n = len(op.inputs)
-    make = general_map if op.params or n > 2 or op.bools else unary_map if n == 1 else binary_map
+    make = general_map if op.params or n > 2 else unary_map if n == 1 else binary_map
     function = make(op)
     function.__name__ = function.__qualname__ = op.name
     function.__module__ = "core"
     function.__doc__ = elementwise_doc(op, example, namespace)
     function.op = op  # type: ignore[attr-defined]
+    if op.tensors:
+        declarations.numbered[op.name] = with_numbers(function)
     return bind(function, op.name, aliases, method=public, namespace=namespace if public else None, inplace=public)
 
 
@@ -457,4 +496,4 @@ if native.module is not None:
         add_float=native.module.maps.get(("add", "f")), add_double=native.module.maps.get(("add", "d")),
         sum_to=sum_to,
     )  # fmt: skip
-    native.module.lend_results(_kind_named, quiet.variable, quiet.value)
+    native.module.lend_results(_kind_named)

@@ -398,9 +398,10 @@ def _paired(in_dims: Any, args: Any) -> list[tuple[Any, int | None]]:
 
 def _batch(func: Func, args: Any, kwargs: dict[str, Any], dims: list[int | None], out_dims: Any, size: int) -> Any:
     state = handler()
-    state.sizes.append(size)
-    level = len(state.sizes)
+    outer = state.sizes
     try:
+        level = len(outer) + 1
+        state.sizes = [*outer, size]
         each = iter(dims)
 
         def inside(leaf: Any) -> Any:
@@ -423,8 +424,8 @@ def _batch(func: Func, args: Any, kwargs: dict[str, Any], dims: list[int | None]
 
         return _map(outside, result)
     finally:
-        state.sizes.pop()
-        if not state.sizes and mode.batch is state:
+        state.sizes = outer  # no call here: Ctrl-C would leave the rest out
+        if not outer and mode.batch is state:
             mode.batch = None  # ops take their quick way again
 
 

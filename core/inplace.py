@@ -181,6 +181,8 @@ def leaf_check(target: Tensor, name: str) -> None:
 
     The base of a view of a leaf may itself require none: ``x[1:].requires_grad_()`` is a leaf and a view.
     """
+    if not isinstance(target, Tensor):
+        raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {type(target).__name__}")
     base = target._base
     if base is not None and base._node is None and (base._requires_grad or target.requires_grad):
         raise RuntimeError(

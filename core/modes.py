@@ -6,7 +6,9 @@ import functools
 import inspect
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from . import native
 
 
 class _State(threading.local):
@@ -37,20 +39,39 @@ def is_inference_mode_enabled() -> bool:
     return state.inference
 
 
-class _Mode:
-    """A grad mode as a context manager and as a decorator (of generators too, which keep it while they run)."""
+class _Block:
+    """A grad mode as a context manager. native/module_guards.c has the same for Ctrl-C not to come between: Python
+    hears a signal where an `__exit__` of its own begins, before anything was set back."""
 
     _to = True
+    _outer: bool | None = None
+    _inference: bool | None = None
 
-    def __init__(self) -> None:
-        self._before: list[bool] = []
+    def _set(self, to: bool, outer: bool | None, inference: bool | None) -> None:
+        self._to, self._outer, self._inference = to, outer, inference
 
     def __enter__(self) -> None:
-        self._before.append(state.enabled)
+        open_ = self.__dict__.setdefault("_before", [])
+        open_.append((state.enabled if self._outer is None else self._outer, state.inference))
         state.enabled = self._to
+        if self._inference is not None:
+            state.inference = self._inference
 
     def __exit__(self, *exc: object) -> None:
-        state.enabled = self._before.pop()
+        state.enabled, inference = self.__dict__["_before"].pop()
+        if self._inference is not None:
+            state.inference = inference
+
+
+if TYPE_CHECKING or native.module is None:
+    _Base = _Block
+else:
+    native.module.lend_mode(state)
+    _Base = native.module.ModeBase
+
+
+class _Mode(_Base):
+    """A grad mode as a context manager and as a decorator (of generators too, which keep it while they run)."""
 
     def clone(self) -> _Mode:
         return type(self)()
@@ -98,14 +119,12 @@ class no_grad(_Mode):
     False
     """
 
-    _to = False
+    _records = False
 
     def __new__(cls, f: Callable[..., Any] | None = None) -> Any:
-        self = object.__new__(cls)
-        if f is None:
-            return self
-        self._before = []
-        return self(f)  # `@no_grad` without brackets
+        self = super().__new__(cls)
+        self._set(cls._records, None, None)
+        return self if f is None else self(f)  # `@no_grad` without brackets
 
     def __init__(self, f: Callable[..., Any] | None = None) -> None:
         super().__init__()
@@ -114,7 +133,7 @@ class no_grad(_Mode):
 class enable_grad(no_grad):
     """Operations in the block are recorded, whatever stands around it."""
 
-    _to = True
+    _records = True
 
 
 class inference_mode(no_grad):
@@ -125,17 +144,8 @@ class inference_mode(no_grad):
 
     def __init__(self, mode: bool | Callable[..., Any] = True) -> None:
         super().__init__()
-        self._to = not mode if isinstance(mode, bool) else False
-        self._outside: list[bool] = []
-
-    def __enter__(self) -> None:
-        super().__enter__()
-        self._outside.append(state.inference)
-        state.inference = not self._to
-
-    def __exit__(self, *exc: object) -> None:
-        super().__exit__(*exc)
-        state.inference = self._outside.pop()
+        on = mode if isinstance(mode, bool) else True
+        self._set(not on, None, on)
 
     def clone(self) -> _Mode:
         return inference_mode(not self._to)
@@ -146,19 +156,16 @@ class set_grad_enabled(_Mode):
 
     def __init__(self, mode: bool) -> None:
         super().__init__()
-        self._to = bool(mode)
-        self._outer = state.enabled
-        state.enabled = self._to
-
-    def __enter__(self) -> None:
-        self._before.append(self._outer)
-        state.enabled = self._to
+        self._outer: bool = state.enabled
+        self._set(bool(mode), self._outer, None)
+        state.enabled = bool(mode)
 
     def clone(self) -> _Mode:
         outer = state.enabled
         mode = set_grad_enabled(self._to)
         state.enabled = outer
         mode._outer = outer
+        mode._set(self._to, outer, None)
         return mode
 
     def __call__(self, f: Callable[..., Any]) -> Callable[..., Any]:

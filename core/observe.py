@@ -162,11 +162,14 @@ def remove(observer: Observer) -> None:
 @contextmanager
 def observing(observer: Observer) -> Iterator[Observer]:
     """Observe for the length of a block."""
-    add(observer)
     try:
+        add(observer)
         yield observer
     finally:
-        remove(observer)
+        try:
+            remove(observer)
+        finally:  # Ctrl-C that came as it began has left it undone; a second call does nothing more
+            remove(observer)
 
 
 def heard() -> tuple[Observer, ...]:

@@ -20,6 +20,7 @@ from .shape import Rule, parse_rule
 
 table: dict[str, Op] = {}  # every declared op by name
 functions: dict[str, Callable[..., Any]] = {}  # the public function of every op that has one
+numbered: dict[str, Callable[..., Any]] = {}  # of what refuses numbers the form that takes them, for use in other ops
 structured: dict[str, Callable[..., Any]] = {}  # of every structured op what runs it
 
 
@@ -115,11 +116,12 @@ class Elementwise(Op):
     """An op that maps one scalar function over its inputs, which broadcast."""
 
     def __init__(self, name: str, function: Callable[..., Any], *, vjp: Any, params: dict[str, float],
-                 bools: Sequence[str], out: str, domain: Any, doc: str, label: str) -> None:  # fmt: skip
+                 bools: Sequence[str], out: str, domain: Any, doc: str, label: str,
+                 tensors: Sequence[str]) -> None:  # fmt: skip
         inputs = tuple(n for n in _names(function) if n not in params)
         vjp = (vjp,) if callable(vjp) else vjp
         super().__init__(name, inputs, params, ("y",), vjp, doc, label)
-        self.function, self.bools, self.out = function, tuple(bools), out
+        self.function, self.bools, self.out, self.tensors = function, tuple(bools), out, tuple(tensors)
         # A value that depends on the inputs and has no gradient: asking for it is an error, not silence.
         self.recorded = self.differentiable or out != "bool"
         lo_hi = domain if isinstance(domain[0], tuple) else (domain,) * len(inputs)
@@ -228,7 +230,8 @@ class Operation(Op):
 def elementwise(name: str, function: Callable[..., Any], *, vjp: Any = None, params: dict[str, float] | None = None,
                 bools: Sequence[str] = (), out: str = "same", domain: Any = (-3.0, 3.0), doc: str = "",
                 public: bool = True, aliases: Sequence[str] = (), example: tuple[str, str] | None = None,
-                namespace: str = "", label: str = "", piecewise: bool = False) -> Callable[..., Any]:  # fmt: skip
+                namespace: str = "", label: str = "", tensors: Sequence[str] = (),
+                piecewise: bool = False) -> Callable[..., Any]:  # fmt: skip
     """Declare an elementwise op; its public function comes back.
 
     function : a lambda over scalars, traced once; arguments named in `params` are numbers with those defaults.
@@ -238,12 +241,13 @@ def elementwise(name: str, function: Callable[..., Any], *, vjp: Any = None, par
         "bool".
     domain : where tests sample the inputs, one (low, high) or one an input.
     label : the public function's name, where several ops stand behind one: "pow" of pow_scalar.
+    tensors : the public names of the first inputs that may not be numbers.
     piecewise : whether it is linear in pieces: the gradient's own gradient is then zeros.
     """
     from .dispatch import public_elementwise
 
     op = Elementwise(name, function, vjp=vjp, params=dict(params or {}), bools=bools, out=out, domain=domain, doc=doc,
-                     label=label)  # fmt: skip
+                     label=label, tensors=tensors)  # fmt: skip
     op.piecewise = piecewise
     return public_elementwise(op, public=public, aliases=aliases, example=example, namespace=namespace)
 
@@ -273,4 +277,9 @@ def operation(name: str, forward: Callable[..., Any], *, inputs: str = "x", para
     return callable_operation(op)
 
 
-expr.s.op_named = functions.__getitem__
+def _inner(name: str) -> Callable[..., Any]:
+    """What runs an op inside another's gradient, where any operand may be a number."""
+    return numbered.get(name) or functions[name]
+
+
+expr.s.op_named = _inner

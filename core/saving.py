@@ -64,17 +64,15 @@ def push(pack: Pack, unpack: Unpack) -> None:
     global active
     if stack.refusal is not None:
         raise RuntimeError(stack.refusal)
-    with _counting:
-        active += 1
-    stack.hooks = (*stack.hooks, (pack, unpack))
+    with _counting:  # no call between the two: Ctrl-C comes before both or after
+        stack.hooks, active = (*stack.hooks, (pack, unpack)), active + 1
 
 
-def pop() -> None:
-    """End the newest pair of hooks."""
+def back_to(hooks: tuple[tuple[Pack, Unpack], ...]) -> None:
+    """End the newest pairs of hooks, down to those that stood when `hooks` was this thread's."""
     global active
-    stack.hooks = stack.hooks[:-1]
     with _counting:
-        active -= 1
+        stack.hooks, active = hooks, active + len(hooks) - len(stack.hooks)
 
 
 def pack(node: Node) -> None:

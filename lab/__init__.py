@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from . import beginning as _beginning
 from .bar import progress
 from .report import compare
 from .session import Recording, last, record, recording

@@ -5,6 +5,10 @@ from __future__ import annotations
 import importlib
 import sys
 
+from core import neighbours
+
+from .options import meant
+
 COMMANDS = {
     "doctor": "what this machine can do, and what to do about the rest",
     "bench": "measurements, as ratios",
@@ -22,8 +26,11 @@ def main(argv: list[str]) -> int:
         print(USAGE)
         return 0
     if not argv or argv[0] not in COMMANDS:
-        came = f"unknown command {argv[0]!r}" if argv else "a command is needed"
+        came = f"unknown command {argv[0]!r}{meant(argv[0], COMMANDS)}" if argv else "a command is needed"
         print(f"python -m lab: {came}\n\n{USAGE}", file=sys.stderr)
+        return 2
+    if argv[0] == "tune" and (said := neighbours.hidden("triton_kernels")):
+        print(f"python -m lab tune: {said}", file=sys.stderr)
         return 2
     module = {"tune": "tuning"}.get(argv[0], argv[0])
     return int(importlib.import_module(f".{module}", __package__).main(argv[1:]))

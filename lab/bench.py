@@ -8,7 +8,6 @@ become slower than the committed ratios?), `launch` and `--device cuda` (a GPU's
 
 from __future__ import annotations
 
-import argparse
 import importlib
 import subprocess
 import sys
@@ -19,6 +18,7 @@ import core
 
 from . import bench_cpu, bench_memory, bench_plot, bench_recording
 from .bench_timing import Ratio, ratio
+from .options import Parser, meant
 
 SECTIONS = (*bench_cpu.SECTIONS, "memory", "observer", "recording")
 COMMANDS = {"check": "bench_check", "launch": "bench_launch", "tuning-replay": "replay"}
@@ -79,8 +79,7 @@ def main(argv: list[str] | None = None) -> int:
     argv = sys.argv[1:] if argv is None else argv
     if argv and argv[0] in COMMANDS:
         return int(importlib.import_module(f".{COMMANDS[argv[0]]}", __package__).main(argv[1:]))
-    parser = argparse.ArgumentParser(prog="python -m lab bench", description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
+    parser = Parser(prog="python -m lab bench", description=__doc__, example="python -m lab bench ops --only softmax")
     parser.add_argument("what", nargs="*", metavar="SECTION", help=f"{', '.join(SECTIONS)}; all if left out")
     parser.add_argument("--json", help="write the figures to this file")
     parser.add_argument("--svg", help="write a plot of the ratios to this file")
@@ -97,7 +96,8 @@ def main(argv: list[str] | None = None) -> int:
         parser.error(f"the devices are cpu and cuda; came: {options.device}")
     if unknown := [w for w in options.what if w not in SECTIONS]:
         known = ", ".join([*SECTIONS, *COMMANDS])
-        parser.error(f"nothing is called {', '.join(unknown)}: there are {known}")
+        near = meant(unknown[0], (*SECTIONS, *COMMANDS))
+        parser.error(f"nothing is called {', '.join(unknown)}: there are {known}{near}")
     if options.rounds < 3:
         parser.error(f"a middle half needs 3 rounds at least; came: {options.rounds}")
     what = options.what or list(SECTIONS)

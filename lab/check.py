@@ -1,28 +1,62 @@
 """``%%autograd --check``: every op's gradient against finite differences, as the cell runs, on its own inputs.
 
-The op runs again on copies of its inputs in float64. The gradient of a random sum of its outputs, along a random
-direction, must be the slope that two more runs measure: one number an input, however large it is.
+The op runs again on copies of its inputs in double precision. The gradient of a random sum of its outputs, along a
+random direction, must be the slope that two more runs measure: one number an input, however large it is. What could
+not be compared is counted with its reason, and a cell of which nothing was compared is never called right.
 """
 
 from __future__ import annotations
 
+import io
+import random
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext, redirect_stderr, redirect_stdout
 from time import perf_counter_ns
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from core import autograd, dispatch, modes, observe
+from core import random as core_random
 from core.op import Elementwise, Operation
 from core.tensor import Tensor, from_array
 
 from .diagnose.found import Found, capital, where
 from .gathered import Row, Trace
+from .measure import on_host
 
-STEP = 1e-6  # of the inputs' size: in float64 the slope is then right to about nine digits
+STEP = 1e-6  # of an element's size: in float64 the slope is then right to about nine digits
 TOLERANCE = 1e-4
-TRIES = 3  # where values tie or stand at a kink (max, relu at 0) the slope is another one without anything being wrong
 JITTER = 1e-3
+NOISE = 16 * float(np.finfo(np.float64).eps)  # of the outputs' weighed size: what rounding may do to a difference
 LARGEST = 1 << 22  # elements beyond which an op is not run again
+NAMED = 8  # of the ops that were not checked, those that the sentence names
+ATTEMPTS = ((False, 1.0), (False, 0.0), (True, 0.0), (True, 0.0))
+"""(whether the inputs are moved a little first, the least step in units of STEP). Where values tie or stand at a kink
+(max, relu at 0), and where they are tiny (log, sqrt), the first slope differs without anything being wrong."""
+
+Weigh = Callable[[list[Any], list[bool]], list[Any]]
+
+
+class Unchecked(Exception):
+    """Why an op cannot be compared with finite differences, in words."""
+
+
+class Rerun(Protocol):
+    """An op that can run again: all values are NumPy arrays of double precision."""
+
+    values: list[Any]
+    """What a gradient is wanted of."""
+    positions: list[int]
+    """Their places among the op's inputs."""
+
+    def outputs(self, values: list[Any]) -> list[Any]:
+        """The floating-point outputs at other values."""
+
+    def gradient(self, values: list[Any], k: int, weigh: Weigh) -> tuple[Any, list[Any]]:
+        """The gradient of values[k], and what `weigh` said of the outputs (and of which of them have a gradient)."""
 
 
 class Checker(observe.Observer):
@@ -31,8 +65,10 @@ class Checker(observe.Observer):
     def __init__(self, recorder: Any) -> None:
         self.recorder = recorder
         self.checked = 0
-        self.left: dict[str, str] = {}  # op -> why it could not be checked
+        self.left: Counter[tuple[str, str]] = Counter()  # (op, why it could not be checked) -> how many
+        self.foreign: Counter[str] = Counter()  # library -> how many of its own ops, which it tests itself
         self.wrong: list[tuple[Row, str, int, float, float]] = []
+        self.moved = False  # whether ops of another device ran again on the CPU
         self._known: set[Any] = set()
         self._rng = np.random.default_rng(0)
 
@@ -40,74 +76,112 @@ class Checker(observe.Observer):
         """An op has run: check it, and leave no trace of that."""
         if event.node is None or event.phase != "forward":
             return
-        key = (event.op, event.place, tuple(getattr(t, "shape", None) for t in event.inputs))
+        if self.is_new(event.op, event.place, event.inputs):
+            self.moved |= event.node.kind.device.type != "cpu"
+            self.check(event.op, event.node.tag, lambda: CoreRerun(event))
+
+    def is_new(self, op: str, place: Any, inputs: Any) -> bool:
+        """Whether it is the first run of an op at a place on inputs of these shapes."""
+        key = (op, place, tuple(tuple(t.shape) if hasattr(t, "shape") else None for t in inputs))
         if key in self._known:
-            return
+            return False
         self._known.add(key)
+        return True
+
+    def check(self, op: str, row: Row, make: Callable[[], Rerun]) -> None:
+        """Run an op again and compare; an error of that is a reason why it was not checked."""
         start = perf_counter_ns()
         enabled, modes.state.enabled = modes.state.enabled, True
         try:
-            with observe.muted():
-                self._check(event)
+            with observe.muted(), np.errstate(all="ignore"):
+                off = self._compare(make())
+            if off is None:
+                self.checked += 1
+            else:
+                self.wrong.append((row, op, *off))
+        except Unchecked as why:
+            self.left[op, str(why)] += 1
         except Exception as error:
-            self.left[event.op] = f"{type(error).__name__}: {error}".splitlines()[0]
+            said = (str(error).splitlines() or [""])[0]
+            self.left[op, f"run again in float64 it raised {type(error).__name__}: {said}"] += 1
         finally:
             modes.state.enabled = enabled
             self.recorder.own_ns += perf_counter_ns() - start
 
     def failed(self, error: Exception) -> None:
         """The check itself failed: what came after is not checked."""
-        self.left["what came later"] = f"{type(error).__name__}: {error}".splitlines()[0]
+        said = (str(error).splitlines() or [""])[0]
+        self.left["what came later", f"{type(error).__name__}: {said}"] += 1
 
-    def _check(self, event: observe.OpEvent) -> None:
-        call, inputs = again(event)
-        if sum(t.numel() for t in inputs if isinstance(t, Tensor)) > LARGEST:  # type: ignore[attr-defined]
-            self.left[event.op] = "too large"
-            return
-        places = [k for k, t in enumerate(inputs) if isinstance(t, Tensor) and t._requires_grad]
-        for k in places:
+    def _compare(self, rerun: Rerun) -> tuple[int, float, float] | None:
+        """(input, what backward says, what finite differences say) where they differ. *Raises*: Unchecked."""
+        if not rerun.values:
+            raise Unchecked("no input of it has a floating-point type and wants a gradient")
+        if sum(np.size(v) for v in rerun.values) > LARGEST:
+            raise Unchecked("too large")
+        compared = False
+        for k, position in enumerate(rerun.positions):
+            if not np.size(rerun.values[k]):
+                continue
             off = None
-            for attempt in range(TRIES):
-                off = self._slope(call, self._moved(inputs) if attempt else inputs, k)
+            for moved, least in ATTEMPTS:
+                values = [self._moved(v) for v in rerun.values] if moved else rerun.values
+                slopes = self._slopes(rerun, values, k, least)
+                if slopes is None:
+                    continue
+                said, measured, slack = slopes
+                off = None if abs(said - measured) <= slack else (position, said, measured)
+                compared = True
                 if off is None:
                     break
             if off is not None:
-                row = event.node.tag
-                self.wrong.append((row, event.op, k, *off))
-                return
-        self.checked += bool(places)
+                return off
+        if not compared:
+            raise Unchecked("its values are not finite, or there are none")
+        return None
 
-    def _moved(self, inputs: list[Any]) -> list[Any]:
-        """The inputs a little to the side, where no two values tie and none stands at a kink."""
-        moved = []
-        for t in inputs:
-            if isinstance(t, Tensor) and t._requires_grad:
-                size = JITTER * float(np.sqrt(np.mean(t._a * t._a))) if t._a.size else 0.0
-                t = from_array(t._a + size * self._rng.standard_normal(t._a.shape)).requires_grad_()  # type: ignore[attr-defined]
-            moved.append(t)
-        return moved
-
-    def _slope(self, call: Any, inputs: list[Any], k: int) -> tuple[float, float] | None:
-        """(what backward says, what finite differences say) along a random direction, where they differ."""
-        x = inputs[k]
-        direction = self._rng.standard_normal(x._a.shape)
-        outs = _floating(call(*inputs))
-        weights = [from_array(self._rng.standard_normal(o._a.shape)) for o in outs]
-        total = _weighed(outs, weights)
-        if not total._requires_grad:
+    def _slopes(self, rerun: Rerun, values: list[Any], k: int, least: float) -> tuple[float, float, float] | None:
+        """What backward says along a random direction, what finite differences say, and by how much they may differ;
+        None where one of them cannot be told."""
+        x = values[k]
+        size = np.where(np.isfinite(x), np.abs(x), 0.0)
+        scale = np.maximum(size, least) if least else np.where(size > 0, size, JITTER * (_rms(size) or 1.0))
+        direction = self._normal(x) * scale
+        g, weights = rerun.gradient(values, k, self._weigh)
+        said = 0.0 if g is None else _product(g, direction)
+        totals, noise = [], 0.0
+        for sign in (1, -1):
+            shifted = [v + sign * STEP * direction if n == k else v for n, v in enumerate(values)]
+            outs = rerun.outputs(shifted)
+            totals.append(sum(_product(w, np.where(w != 0, o, 0)) for w, o in zip(weights, outs, strict=True)))
+            noise += sum(float(np.sum(np.abs(w * np.where(w != 0, o, 0)))) for w, o in zip(weights, outs, strict=True))
+        measured = (totals[0] - totals[1]) / (2 * STEP)
+        everywhere = all(bool(np.all(w != 0)) for w in weights)
+        if not np.isfinite(measured) or not (np.isfinite(said) or everywhere):
             return None
-        (g,) = autograd.grad(total, [x], allow_unused=True)
-        said = 0.0 if g is None else float((g._a * direction).sum())
-        step = STEP * max(1.0, float(np.abs(x._a).max(initial=0.0)))
-        values = []
-        with modes.no_grad():
-            for sign in (1, -1):
-                moved = list(inputs)
-                moved[k] = from_array(x._a + sign * step * direction)
-                values.append(float(_weighed(_floating(call(*moved)), weights)._a))
-        measured = (values[0] - values[1]) / (2 * step)
-        size = abs(said) + abs(measured) + 1e-3 * float(np.sqrt(direction.size))
-        return None if abs(said - measured) <= TOLERANCE * size else (said, measured)
+        floor = 1e-3 * float(np.linalg.norm(direction))
+        return said, measured, TOLERANCE * (abs(said) + abs(measured) + floor) + NOISE * noise / STEP
+
+    def _weigh(self, outs: list[Any], live: list[bool]) -> list[Any]:
+        """Weights by chance; nothing counts that is not finite, or that has no gradient."""
+        if not any(live):
+            raise Unchecked("in float64 its result has no gradient")
+        if coarse := next((o.dtype for o in outs if o.dtype not in (np.float64, np.complex128)), None):
+            raise Unchecked(f"it computes in {coarse} whatever it is given, too coarse for finite differences")
+        return [
+            np.where(np.isfinite(o), self._normal(o), 0) if counts else np.zeros_like(o)
+            for o, counts in zip(outs, live, strict=True)
+        ]
+
+    def _normal(self, like: Any) -> Any:
+        made = self._rng.standard_normal(like.shape)
+        return made + 1j * self._rng.standard_normal(like.shape) if np.iscomplexobj(like) else made
+
+    def _moved(self, value: Any) -> Any:
+        """Values a little to the side, where no two tie and none stands at a kink."""
+        return value + JITTER * (_rms(np.where(np.isfinite(value), np.abs(value), 0.0)) or 1.0) * self._normal(value)
+
+    # -- what is said of it --------------------------------------------------------------------------------------------
 
     def findings(self, trace: Trace) -> list[Found]:
         """One finding for every op whose gradient is wrong."""
@@ -118,28 +192,94 @@ class Checker(observe.Observer):
                 f"{place}: the gradient of `{op}` is wrong: for its input {k} backward gives {said:.6g} along a random "
                 f"direction, finite differences give {measured:.6g}."
             )
+            library = "torch" if row.backend == "PyTorch" else "core"
             remedy = (
-                f"Compare the formula in its backward with the derivative; core.autograd.gradcheck({op}, inputs in "
-                "float64) tells every entry."
+                f"Compare the formula in its backward with the derivative; {library}.autograd.gradcheck({op}, inputs "
+                "in float64) tells every entry. Where it is meant to differ (a straight-through estimator, a gradient "
+                "that is turned round), all is well."
             )
             found.append(Found("gradient", "error", line, col, message, remedy, [row]))
         return found
 
     def sentence(self) -> str:
-        """What was checked, for the card."""
-        count = self.checked + len(self.wrong)
-        if not count and not self.left:
-            return "✓ Checked: no op of this cell has a gradient."
-        wrong = f"{len(self.wrong)} {'is' if len(self.wrong) == 1 else 'are'} wrong" if self.wrong else "none is wrong"
-        mark, noun = ("✕" if self.wrong else "✓"), ("op" if count == 1 else "ops")
-        left = "; ".join(f"{op} ({why})" for op, why in sorted(self.left.items()))
-        said = f"{mark} Checked: gradients of {count:,} {noun} against finite differences, {wrong}."
-        return f"{said} Not checked: {left}." if left else said
+        """What was checked and what was not, for the card; "✓" stands only before what was compared and found right."""
+        count, left = self.checked + len(self.wrong), self._left()
+        if count:
+            wrong = (
+                f"{len(self.wrong)} {'is' if len(self.wrong) == 1 else 'are'} wrong" if self.wrong else "none is wrong"
+            )
+            mark, noun = ("✕" if self.wrong else "✓"), ("op" if count == 1 else "ops")
+            said = f"{mark} Checked: gradients of {count:,} {noun} against finite differences, {wrong}."
+            said += (
+                " They ran again on the CPU: the formulas were compared, not the GPU's kernels." if self.moved else ""
+            )
+            return f"{said} Not checked: {left}." if left else said
+        if left:
+            return f"– Nothing was checked: no gradient was compared with finite differences. Left out: {left}."
+        return "– Nothing was checked: no op of this cell has a gradient."
+
+    def _left(self) -> str:
+        """What was not checked, and why."""
+        left = sorted(self.left.items())
+        parts = [f"{op}{f' ×{n}' if n > 1 else ''} ({why})" for (op, why), n in left[:NAMED]]
+        if left[NAMED:]:
+            parts.append(f"{sum(n for _, n in left[NAMED:]):,} more")
+        for library, n in self.foreign.items():
+            noun = "op" if n == 1 else "ops"
+            parts.append(f"{n:,} {noun} of {library}'s own (their gradients are {library}'s, which tests them)")
+        return "; ".join(parts)
 
     def summary(self) -> str:
         """What was checked, in words."""
-        left = f"; not checked: {', '.join(sorted(self.left))}" if self.left else ""
-        return f"{self.checked} of {self.checked + len(self.wrong)} ops right by finite differences{left}"
+        left = sum(self.left.values()) + sum(self.foreign.values())
+        said = f"{self.checked} of {self.checked + len(self.wrong)} ops right by finite differences"
+        return f"{said}; not checked: {left}" if left else said
+
+
+@contextmanager
+def unnoticed() -> Iterator[None]:
+    """Run the user's own code once more: it draws the numbers that it will draw again, and is not heard twice."""
+    states = core_random.get_rng_state(), np.random.get_state(), random.getstate()  # noqa: NPY002 - the user's
+    try:
+        with warnings.catch_warnings(), redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        core_random.set_rng_state(states[0])
+        np.random.set_state(states[1])  # noqa: NPY002
+        random.setstate(states[2])
+
+
+class CoreRerun:
+    """An op of core's, or a custom Function, that runs again."""
+
+    def __init__(self, event: observe.OpEvent) -> None:
+        self._call, self._inputs = again(event)
+        custom = not isinstance(event.declared, Elementwise | Operation)
+        self._around: Callable[[], AbstractContextManager[None]] = unnoticed if custom else nullcontext
+        self.positions = [k for k, t in enumerate(self._inputs) if isinstance(t, Tensor) and t._requires_grad]
+        self.values = [self._inputs[k]._a for k in self.positions]
+
+    def _run(self, values: list[Any], wanted: int = -1) -> tuple[Any, list[Any]]:
+        """The tensor at `wanted`, and the floating-point outputs."""
+        inputs = list(self._inputs)
+        for n, k in enumerate(self.positions):
+            inputs[k] = from_array(np.array(values[n])).requires_grad_(wanted >= 0)  # type: ignore[attr-defined]
+        x = inputs[self.positions[wanted]] if wanted >= 0 else None
+        return x, _floating(self._call(*inputs))
+
+    def outputs(self, values: list[Any]) -> list[Any]:
+        with modes.no_grad(), self._around():
+            return [o._a for o in self._run(values)[1]]
+
+    def gradient(self, values: list[Any], k: int, weigh: Weigh) -> tuple[Any, list[Any]]:
+        with self._around():
+            x, outs = self._run(values, k)
+            live = [o._requires_grad for o in outs]
+            weights = weigh([o._a for o in outs], live)
+            pairs = [(o, from_array(w)) for o, w, counts in zip(outs, weights, live, strict=True) if counts]
+            (g,) = autograd.grad([o for o, _ in pairs], [x], [w for _, w in pairs], allow_unused=True)
+        return None if g is None else g._a, weights
 
 
 def again(event: observe.OpEvent) -> tuple[Any, list[Any]]:
@@ -157,21 +297,25 @@ def again(event: observe.OpEvent) -> tuple[Any, list[Any]]:
 
 
 def _double(t: Any) -> Any:
+    """A copy in double precision; whole numbers stay as they are."""
     if not isinstance(t, Tensor):
         return t
-    if t._kind.dtype.category != 2:
-        return from_array(np.array(t._a))
-    copy = from_array(np.array(t._a, np.float64))
+    wide = {2: np.float64, 3: np.complex128}.get(t._kind.dtype.category)
+    if wide is None:
+        return from_array(np.array(on_host(t._a)))
+    copy = from_array(np.array(on_host(t._a), wide))
     return copy.requires_grad_() if t._requires_grad else copy  # type: ignore[attr-defined]
 
 
 def _floating(result: Any) -> list[Any]:
     outs = result if isinstance(result, tuple | list) else (result,)
-    return [o for o in outs if isinstance(o, Tensor) and o._kind.dtype.category == 2]
+    return [o for o in outs if isinstance(o, Tensor) and o._kind.dtype.category >= 2]
 
 
-def _weighed(outs: list[Any], weights: list[Any]) -> Any:
-    total = (outs[0] * weights[0]).sum()
-    for o, w in zip(outs[1:], weights[1:], strict=True):
-        total = total + (o * w).sum()
-    return total
+def _product(a: Any, b: Any) -> float:
+    """The real part of a product summed up, the first conjugated: PyTorch's gradients of complex values are so."""
+    return float(np.sum(np.conj(a) * b).real)
+
+
+def _rms(a: Any) -> float:
+    return float(np.sqrt(np.mean(a * a))) if a.size else 0.0

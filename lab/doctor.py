@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import importlib
 import json
 import os
@@ -12,6 +11,11 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from importlib import metadata
 from typing import Any
+
+from core import neighbours
+
+from .diagnose.found import capital
+from .options import Parser
 
 
 @dataclass
@@ -68,7 +72,7 @@ def _c_kernels() -> Check:
         return Check("C kernels", "ok", f"built, {count} thread{'' if count == 1 else 's'}")
     remedy = "Take GRADLAB_NATIVE=0 out of the environment." if os.environ.get("GRADLAB_NATIVE") == "0" else \
         "Install a C compiler (apt-get install gcc python3-dev), then again: pip install -e '.[lab]'"  # fmt: skip
-    return Check("C kernels", "missing", f"core runs on NumPy: {native.reason}", remedy)
+    return Check("C kernels", "missing", f"core runs on NumPy: {native.reason.partition('; ')[0]}", remedy)
 
 
 def _triton() -> Check:
@@ -88,8 +92,9 @@ def _kernel_package() -> Check:
             "triton_kernels", "missing", f"{type(error).__name__}: {error}", "Install again: pip install -e '.[lab]'"
         )
     if getattr(package, "DISTRIBUTION", "") != "gradlab":
-        return Check("triton_kernels", "missing", f"another package of this name is imported: {package.__file__}",
-                     "Uninstall it (pip uninstall triton_kernels) or put gradlab first on the path.")  # fmt: skip
+        said, _, remedy = neighbours.hidden("triton_kernels").partition(" Remedy: ")
+        return Check("triton_kernels", "missing", said or f"another package of this name: {package.__file__}",
+                     capital(remedy) or "Uninstall it: pip uninstall triton_kernels.")  # fmt: skip
     return Check("triton_kernels", "ok", "ours")
 
 
@@ -100,7 +105,7 @@ def _cuda() -> Check:
     if there:
         return Check("device cuda", "ok", reason)
     remedy = "With a GPU: pip install 'gradlab[gpu]'. Without one: TRITON_INTERPRET=1 interprets the kernels, slowly."
-    return Check("device cuda", "missing", reason, remedy)
+    return Check("device cuda", "missing", reason.partition("; pip install")[0], remedy)
 
 
 def _package(title: str, distribution: str, why: str) -> Callable[[], Check]:
@@ -145,7 +150,7 @@ def examine() -> list[Check]:
 
 def main(argv: list[str] | None = None) -> int:
     """The command line; 0 when core works, 1 when it does not."""
-    parser = argparse.ArgumentParser(prog="python -m lab doctor", description=__doc__)
+    parser = Parser(prog="python -m lab doctor", description=__doc__, example="python -m lab doctor --json")
     parser.add_argument("--json", action="store_true", help="print the checks as JSON")
     options = parser.parse_args(argv)
     checks = examine()

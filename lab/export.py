@@ -63,7 +63,8 @@ def to_chrome_trace(record: Record, path: str | os.PathLike[str] | None = None) 
 
     Times are in microseconds; forward, backward and update are threads of one process, bytes alive a counter.
 
-    *Source*: the Trace Event Format. The file holds the runs that the record kept (the first 20,000).
+    *Source*: the Trace Event Format. The file holds the runs that the record kept (the first 20,000), and says
+    how many came later.
 
     >>> from widgets.record import OpRow, Run
     >>> made = to_chrome_trace(Record(ops=[OpRow(0, "tanh", line=3)], runs=[Run(0, 0.5, 0.25)]))
@@ -87,7 +88,12 @@ def to_chrome_trace(record: Record, path: str | os.PathLike[str] | None = None) 
         events.append({"name": op.op, "cat": run.phase, "ph": "X", "pid": 1, "tid": lanes.get(run.phase, 1),
                        "ts": 1e3 * run.start_ms, "dur": 1e3 * run.ms,
                        "args": {k: v for k, v in about.items() if v not in ("", None, [])}})  # fmt: skip
-    trace = {"traceEvents": events, "displayTimeUnit": "ms"}
+    trace: dict[str, Any] = {"traceEvents": events, "displayTimeUnit": "ms"}
+    if record.runs_left:
+        said = f"the timeline ends here: {record.runs_left:,} later runs of the cell were not kept"
+        trace["otherData"] = {"left out": said}
+        end = max((1e3 * (run.start_ms + run.ms) for run in record.runs), default=0.0)
+        events.append({"name": said, "ph": "i", "s": "g", "pid": 1, "tid": 1, "ts": end})
     if path is not None:
         Path(path).write_text(json.dumps(trace), encoding="utf-8")
     return trace

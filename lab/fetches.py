@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 import threading
+import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
 from time import perf_counter_ns
@@ -47,7 +48,7 @@ class Fetches:
         self._who = threading.get_ident()
         self._patched: list[tuple[Any, Any]] = []
         self._inside = False
-        self._ended: dict[int, tuple[Any, int]] = {}  # iterator -> it, and when it gave its last batch
+        self._ended: dict[int, tuple[Any, int]] = {}  # iterator -> it, weakly; its last batch
 
     def start(self) -> None:
         """Begin to time; loaders of a library that is imported later are not."""
@@ -84,27 +85,34 @@ class Fetches:
     def _timed(self, own: Any, iterator: Any) -> Any:
         if self._inside or threading.get_ident() != self._who:
             return own(iterator)
-        self._inside, begin = True, self._now()
+        self._inside, begin = True, self._safely(self._now)
         came = False
         try:
             batch = own(iterator)
             came = True
             return batch
         finally:
-            self._inside, end = False, self._now()
-            try:
-                self._note(iterator, begin, end, came)
-            except Exception as error:  # as in the recorder: an error of its own is never the user's
-                self.recorder._break(error)
+            self._inside = False
+            if begin is not None:
+                self._safely(self._note, iterator, begin, came)
 
-    def _note(self, iterator: Any, begin: int, end: int, came: bool) -> None:
+    def _safely(self, work: Callable[..., Any], *args: Any) -> Any:
+        """Do work of the lab's; as in the recorder, an error in it is never the user's."""
+        try:
+            return work(*args)
+        except Exception as error:
+            self.recorder.failed(error)
+            return None
+
+    def _note(self, iterator: Any, begin: int, came: bool) -> None:
+        end = self._now()
         chain = self._place()
         if not chain or self.recorder.error is not None:
             return
         found = self.recorder.trace.fetched.setdefault(chain, Fetched())
         before = self._ended.get(id(iterator))
         wait = max(end - begin, 0)
-        if before is not None and before[0] is iterator:
+        if before is not None and before[0]() is iterator:
             found.loop_ns += max(begin - before[1], 0)
         else:
             found.passes += 1
@@ -114,7 +122,7 @@ class Fetches:
         found.loop_ns += wait
         found.batches += came
         if came:
-            self._ended[id(iterator)] = iterator, end
+            self._ended[id(iterator)] = weakref.ref(iterator), end  # the user lets go of it, and so of its workers
         else:
             self._ended.pop(id(iterator), None)
 
@@ -142,12 +150,14 @@ def _loading(iterator: Any) -> tuple[int, tuple[CodeType, ...]]:
         if loader is None
         else (loader.num_workers, loader.dataset, loader.collate_fn)
     )
-    while data is not None and hasattr(data, "dataset") and type(data).__module__.startswith(("core.", "torch.")):
-        data = data.dataset  # a Subset
+    # a class of the user's own may answer for any attribute: it is not asked
+    while type(data).__module__.startswith(("core.", "torch.")) and getattr(data, "dataset", None) is not None:
+        data = data.dataset  # type: ignore[union-attr]  # a Subset
     methods = (getattr(type(data), name, None) for name in ("__getitem__", "__iter__"))
     functions = [next((m for m in methods if m is not None), None), collate]
     codes = (getattr(f, "__code__", None) for f in functions)
     return int(workers), tuple(c for c in codes if isinstance(c, CodeType) and not source.is_ours(c.co_filename))
 
 
-Fetches._timed.__code__ = Fetches._timed.__code__.replace(co_filename=passes.__file__)
+for _ours in (Fetches._timed, Fetches._safely):
+    _ours.__code__ = _ours.__code__.replace(co_filename=passes.__file__)

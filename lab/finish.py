@@ -38,7 +38,7 @@ from .keeping import kept
 from .kinds import original, seen
 from .naming import assigned, is_module, operand
 from .pages import pages
-from .recorder import Recorder
+from .recorder import EVENTS, Recorder
 
 FEW = 64  # entries of a container, or attributes of an object, that are looked at
 
@@ -50,7 +50,7 @@ def settle(recorder: Recorder, space: Mapping[str, Any], text: str) -> Trace:
     """Name what has no name yet and list the parameters of every module that took part."""
     trace, names = recorder.trace, recorder.fold.names
     trace.source = text
-    trace.own_ns = recorder.own_ns
+    trace.own_ns, trace.around_ns = recorder.own_ns, recorder.around_ns
     code = "".join(next((linecache.getlines(f) for f in trace.files if linecache.getlines(f)), [])) or text
     trace.code = code
     shared = _shared(trace)
@@ -211,10 +211,12 @@ def _unnamed(leaf: Leaf) -> str:
 
 
 def build(trace: Trace, title: str, error: ErrorRow | None, checker: Any = None) -> Record:
-    """The record of a settled trace, with its findings."""
+    """The record of a settled trace, with its findings; a cell that the user stopped has no error."""
+    error = None if trace.stopped else error
     found = [*(checker.findings(trace) if checker is not None else ()), *diagnose(trace)]
     record = Record(title=title, source=trace.source, error=error, folded=trace.folded, environment=environment())
-    record.environment["recording"] = f"{trace.own_ns / 1e6:.3g} ms, taken off all times"
+    record.environment["recording"] = f"{(trace.own_ns + trace.around_ns) / 1e6:.3g} ms, in wall alone"
+    record.stopped = trace.stopped
     if checker is not None:
         record.environment["gradients"] = checker.summary()
         record.checked = checker.sentence()
@@ -233,7 +235,7 @@ def build(trace: Trace, title: str, error: ErrorRow | None, checker: Any = None)
         parameters = [leaf.name for leaf in f.leaves]
         said = ended(f.message), ended(f.remedy)
         record.findings.append(Finding(f.kind, f.severity, f.line, f.col, *said, ops, parameters))
-    record.wall_ms = max(trace.wall_ns - trace.own_ns, 0) / 1e6
+    record.wall_ms, record.recording_ms = trace.wall_ns / 1e6, (trace.own_ns + trace.around_ns) / 1e6
     record.forward_ms = sum(r.forward_ns for r in trace.rows if r.phase != "update") / 1e6
     record.backward_ms = trace.backward_ns / 1e6
     record.update_ms = (trace.update_ns or sum(r.forward_ns for r in trace.rows if r.phase == "update")) / 1e6
@@ -337,6 +339,11 @@ def _runs(trace: Trace, record: Record, numbers: dict[Ref, int]) -> None:
         if number is not None:
             record.runs.append(Run(number, (start - trace.started_ns) / 1e6, took / 1e6, phase))
 
+    # an op that failed, or that was not begun, has a count and no run
+    ran = sum(row.count - bool(row.error) + row.reached for row in trace.rows if not row.cut)
+    if len(trace.events) >= EVENTS:
+        record.runs_left = max(ran - len(trace.events), 0)
+
 
 def _gradients(trace: Trace, record: Record, found: list[Found]) -> None:
     if not trace.backwards and not trace.chosen and not trace.failed:
@@ -354,11 +361,11 @@ def _gradients(trace: Trace, record: Record, found: list[Found]) -> None:
         if g is None:
             mine.add("none")
         else:
-            row.norm, row.rms, row.mean, row.std = g.norm, g.rms, g.mean, g.std
-            row.max_abs, row.zeros, row.nonfinite = g.max_abs, g.zeros, g.nonfinite
+            row.norm, row.rms, row.mean, row.std, row.max_abs = g.shown()
+            row.zeros, row.nonfinite = g.zeros, g.nonfinite
             row.histogram, row.count, row.update_ratio = g.histogram, g.count, trace.updates.get(leaf)
             if g.nonfinite:
-                mine.add("nan")
+                mine.add("nan" if g.nan else "infinite")
             elif g.max_abs == 0:
                 mine.add("zero")
         row.flags = sorted(mine)

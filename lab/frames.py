@@ -6,6 +6,7 @@ Only the display is shortened. The exception keeps its whole traceback, which `%
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
@@ -36,9 +37,14 @@ def shortened(tb: TracebackType | None) -> tuple[TracebackType | None, int]:
     return found, len(links) - len(kept)
 
 
-def install(shell: Any) -> None:
-    """Let a shell show shortened tracebacks."""
-    shown = shell.InteractiveTB
+def install(shell: Any, raising: Callable[[], None] = lambda: None) -> None:
+    """Let a shell show shortened tracebacks; `raising` is called before it draws one."""
+    shown, show = shell.InteractiveTB, shell.showtraceback
+
+    def showtraceback(*args: Any, **kwargs: Any) -> None:
+        raising()
+        show(*args, **kwargs)
+
     whole, parts = shown.structured_traceback, shown.get_parts_of_chained_exception
 
     def structured_traceback(etype: Any, evalue: Any, etb: Any = None, *args: Any, **kwargs: Any) -> Any:
@@ -59,11 +65,13 @@ def install(shell: Any) -> None:
         etype, value, etb = found
         return etype, value, shortened(etb)[0]
 
+    shell.showtraceback = showtraceback
     shown.structured_traceback = structured_traceback
     shown.get_parts_of_chained_exception = get_parts_of_chained_exception
 
 
 def remove(shell: Any) -> None:
     """Let it show whole ones again."""
+    vars(shell).pop("showtraceback", None)
     for name in ("structured_traceback", "get_parts_of_chained_exception"):
         vars(shell.InteractiveTB).pop(name, None)

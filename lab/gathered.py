@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 import weakref
 from collections import deque
 from collections.abc import Iterable, Iterator
@@ -143,7 +144,16 @@ class Gradient:
     max_abs: float = 0.0
     zeros: float = 0.0
     nonfinite: int = 0
+    nan: int = 0
     histogram: list[int] = field(default_factory=list)
+
+    def shown(self) -> tuple[float, float, float, float, float]:
+        """norm, rms, mean, std and the largest size of all elements; those above are of the finite ones."""
+        if self.nan:
+            return (math.nan,) * 5
+        if self.nonfinite:
+            return math.inf, math.inf, math.nan, math.nan, math.inf
+        return self.norm, self.rms, self.mean, self.std, self.max_abs
 
 
 class Block:
@@ -362,9 +372,14 @@ class Trace:
     backward_ns: int = 0
     update_ns: int = 0
     own_ns: int = 0
+    around_ns: int = 0
+    """What listening to another library took beside that."""
     wall_ns: int = 0
     folded: bool = False
     error: ErrorRow | None = None
+    stopped: str = ""
+    """Where the user stopped the cell, and after how much, in a sentence; in between findings about what is missing
+    have no ground."""
     remade: tuple[str, int | None, str] | None = None
     """A variable that was a leaf and is the result of an op, where an error read its .grad: name, line, source."""
     files: dict[str, int] = field(default_factory=dict)

@@ -10,6 +10,7 @@ import re
 import shlex
 import sys
 from collections.abc import Callable
+from time import perf_counter_ns
 from typing import Any
 
 from IPython.core.error import UsageError
@@ -17,11 +18,12 @@ from IPython.core.magic import Magics, cell_magic, line_cell_magic, line_magic, 
 from IPython.display import publish_display_data
 
 import widgets
-from core import source
+from core import neighbours, source
 from widgets import Record, compare
 
 from . import bridge, frames, peaks
 from .counting import Counter
+from .options import HELP, meant
 from .session import Recording, error_row
 
 FLAGS = {
@@ -29,18 +31,41 @@ FLAGS = {
     "--check": "compare the gradient of every op with finite differences",
     "--no-card": "record and show nothing; lab.last() has the record",
 }
+USAGE = f"""%%autograd [options], as the first line of a cell: its graph, gradients and timings, and what is wrong
+
+{chr(10).join(f"  {flag:10}  {what}" for flag, what in FLAGS.items())}
+  --help      this; the cell is not run
+
+%autograd on      a card under every cell
+%autograd count   one line under every cell
+%autograd off     neither; %autograd alone says which
+
+example:
+  %%autograd --check
+  loss = model(x).square().mean()
+  loss.backward()"""
 LASTS = 32  # cells whose last record is kept for comparison
 _publish: Callable[[dict[str, str]], None] = publish_display_data
 _TAKES_A_CELL = re.compile(r"%%(time|capture)\b")
+_EMPTY_TUNE = re.compile(r"%%tune(?![\w?])([^\n]*)\s*")
 _FIRST_LINE = re.compile(r"%%autograd(?![\w?])([^\n]*)")
 
 
 def rewrite(lines: list[str]) -> list[str]:
     """Input transformer: ``%%autograd ARGS`` becomes ``%autograd --cell ARGS``, the number of lines as it was.
 
+    A cell that asks for help is not run, and an empty ``%%tune``, which IPython refuses, gets its examples.
+
     >>> rewrite(["%%autograd --text\\n", "x = 1\\n"])
     ['%autograd --cell --text\\n', 'x = 1\\n']
     """
+    if lines and (found := _EMPTY_TUNE.fullmatch("".join(lines))):
+        return [
+            f"get_ipython().run_cell_magic('tune', {found.group(1).strip()!r}, '\\n')\n",
+            *["\n"] * (len(lines) - 1),
+        ]
+    if lines and (found := _FIRST_LINE.match(lines[0])) and set(HELP) & set(found.group(1).split()):
+        return ["%autograd --cell --help\n", *["\n"] * (len(lines) - 1)]
     if lines and (found := _FIRST_LINE.match(lines[0])):
         begin = f"%autograd --cell{found.group(1)}\n"
         if len(lines) > 1 and _TAKES_A_CELL.match(lines[1]):
@@ -64,7 +89,8 @@ def flags_of(line: str) -> set[str]:
     unknown = [word for word in words if word not in FLAGS and word != "--cell"]
     if unknown:
         kind = "flag" if unknown[0].startswith("-") else "argument"
-        raise UsageError(f"%%autograd: unknown {kind} {unknown[0]}; it takes {', '.join(FLAGS)}")
+        near = meant(unknown[0], FLAGS)
+        raise UsageError(f"%%autograd: unknown {kind} {unknown[0]}{near or ';'} it takes {', '.join(FLAGS)}")
     return set(words)
 
 
@@ -84,6 +110,7 @@ class LabMagics(Magics):
         self.flags: set[str] = set()
         self.asked = False
         self.depth = 0
+        self.raised_ns = 0  # when a traceback was drawn last
         self.lasts: dict[str, Record] = {}  # the last record of each cell
 
     # -- what the user calls -------------------------------------------------------------------------------------------
@@ -98,7 +125,9 @@ class LabMagics(Magics):
         ``%autograd off``    neither; ``%autograd`` alone says which
         """
         words = line.split()
-        if "--cell" in words:
+        if set(HELP) & set(words):
+            print(USAGE)
+        elif "--cell" in words:
             self.flags = flags_of(line)
             self.asked = True
             self.guarded(self.begin)
@@ -109,9 +138,10 @@ class LabMagics(Magics):
             if self.auto != "on" and not self.asked:
                 self.drop()
         else:
-            flags = ", ".join(FLAGS)
+            flags, near = ", ".join(FLAGS), meant(words[0], ("on", "count", "off"))
             raise UsageError(
-                f"%autograd: {line.strip()!r} is none of on, count and off; %%autograd, for one cell, takes {flags}"
+                f"%autograd: {line.strip()!r} is none of on, count and off{near or ';'} "
+                f"%%autograd, for one cell, takes {flags}"
             )
 
     @cell_magic("autograd")  # type: ignore[arg-type]
@@ -150,6 +180,7 @@ class LabMagics(Magics):
         their names (or ``--args "n=x.size"``), ``reference`` (or ``--reference NAME``) says what it should compute,
         and the function is there to be called from then on. ``%%tune`` on an empty cell shows examples of both.
         """
+        neighbours.check("triton_kernels")
         from . import tuning  # not needed by who does not tune
 
         if cell is not None:
@@ -168,6 +199,15 @@ class LabMagics(Magics):
             self.guarded(self.begin)
         elif self.auto == "count" and len(self.infos) == 1:
             self.guarded(self.begin_counting)
+
+    def ended(self) -> None:
+        """Hook: the code of a cell has come to its end; what draws its plots follows."""
+        if self.recording is not None:
+            self.recording.ended_ns = perf_counter_ns()
+
+    def raising(self) -> None:
+        """Hook: a traceback is about to be drawn, which may take longer than the cell."""
+        self.raised_ns = perf_counter_ns()
 
     def after(self, result: Any) -> None:
         """Hook: a cell has run, well or not."""
@@ -234,6 +274,8 @@ class LabMagics(Magics):
         recording, flags, asked = self.recording, self.flags, self.asked
         assert recording is not None
         self.recording, self.asked, self.flags = None, False, set()
+        if result.error_in_exec is not None:
+            recording.ended_ns = self.raised_ns
         if result.execution_count is not None:
             recording.title = f"In [{result.execution_count}]"
         error = result.error_in_exec or result.error_before_exec
@@ -245,8 +287,10 @@ class LabMagics(Magics):
         if recording.error is not None:
             raise RuntimeError(recording.failure()) from recording.error
         self.compared(result.info, record)
-        if error is not None:
-            record.wall_ms = 0.0  # in it IPython has drawn the traceback, which may take longer than the cell
+        if record.error is not None:
+            record.wall_ms = record.recording_ms = (
+                0.0  # in it IPython has drawn the traceback, which may take longer than the cell
+            )
         if "--no-card" in flags or not (asked or record.ops or record.backward_ms):
             return
         plain = {"text/plain": widgets.text(record)}
@@ -270,7 +314,7 @@ class LabMagics(Magics):
         if not cell:
             return
         last = self.lasts.pop(cell, None)
-        if last is not None and last.error is None and record.error is None:
+        if last is not None and not (last.error or record.error or last.stopped or record.stopped):
             record.comparison = compare(last, record)
         self.lasts[cell] = record
         if len(self.lasts) > LASTS:
@@ -286,6 +330,7 @@ def load(shell: Any) -> None:
     shell.input_transformers_cleanup.append(rewrite)
     shell.events.register("pre_run_cell", magics.before)
     shell.events.register("post_run_cell", magics.after)
+    shell.events.callbacks["post_execute"].insert(0, magics.ended)  # before what draws a cell's plots
     was = source.name_of_file
 
     def name_of_file(filename: str) -> str | None:
@@ -296,7 +341,7 @@ def load(shell: Any) -> None:
         return found[1].replace("In[", "In [") if found else was(filename)
 
     source.name_of_file = name_of_file
-    frames.install(shell)
+    frames.install(shell, magics.raising)
     shell._gradlab = (magics, was)
 
 
@@ -309,6 +354,7 @@ def unload(shell: Any) -> None:
     shell.input_transformers_cleanup.remove(rewrite)
     shell.events.unregister("pre_run_cell", magics.before)
     shell.events.unregister("post_run_cell", magics.after)
+    shell.events.unregister("post_execute", magics.ended)
     for kind in ("line", "cell"):
         for name in ("autograd", "tune"):
             shell.magics_manager.magics[kind].pop(name, None)

@@ -174,15 +174,16 @@ def gradient(into: Gradient, a: Any) -> None:
     n = a.size
     a = on_host(a)
     if not _in_c(a):
-        a = np.ascontiguousarray(a).reshape(-1)
+        a = np.ascontiguousarray(_sizes(a)).reshape(-1)
         a = a if a.dtype in _NATIVE else a.astype(np.float32)
-    low, high, mean, std, zeros, bad, _, bins = _figures(a)
+    low, high, mean, std, zeros, bad, nan, bins = _figures(a)
     count = max(n - bad, 0)
     if count == 0:
         low = high = mean = std = 0.0
     rms = math.sqrt(mean * mean + std * std)
     into.rms, into.norm, into.mean, into.std = rms, rms * math.sqrt(count), mean, std
-    into.max_abs, into.zeros, into.nonfinite = max(abs(low), abs(high)), zeros / n if n else 0.0, bad
+    into.max_abs, into.zeros = max(abs(low), abs(high)), zeros / n if n else 0.0
+    into.nonfinite, into.nan = bad, nan
     into.histogram = list(bins) if bins is not None and len(bins) == HISTOGRAM_BINS else histogram(a.reshape(-1))
 
 
@@ -227,7 +228,8 @@ def rows_alike(a: Any) -> bool:
     apart = max([abs(x - y) for x, y in zip(first, last, strict=True)], default=0.0)
     if apart > 0.1 * max(map(abs, first + last), default=0.0):  # as almost always
         return False
-    rows = on_host(a)[:64].reshape(min(a.shape[0], 64), -1)[:, :1024].astype(np.float64)
+    rows = on_host(a)[:64].reshape(min(a.shape[0], 64), -1)[:, :1024]
+    rows = rows.astype(np.complex128 if rows.dtype.kind == "c" else np.float64)
     return bool(np.abs(rows - rows[0]).max() <= 1e-4 * np.abs(rows).max())
 
 
@@ -246,14 +248,19 @@ def change(after: Any, before: Any) -> tuple[float, float]:
 
 def norm(a: Any) -> float:
     """The Euclidean norm, without overflow."""
-    a = np.asarray(on_host(a)).reshape(-1)
+    a = _sizes(np.asarray(on_host(a))).reshape(-1)
     if a.dtype == np.float32:
         with np.errstate(over="ignore", invalid="ignore"):
             square = float(np.dot(a, a))
         if 1e-30 < square < math.inf:
             return math.sqrt(square)
-    a = a.astype(np.float64)
+    a = _sizes(a).astype(np.float64)
     return float(np.sqrt(np.dot(a, a)))
+
+
+def _sizes(a: Any) -> Any:
+    """Of complex values their absolute ones."""
+    return np.abs(a) if a.dtype.kind == "c" else a
 
 
 def totals(a: Any, logs: bool) -> tuple[float, float] | None:

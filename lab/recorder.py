@@ -273,6 +273,8 @@ class Recorder(observe.Observer):
         return bad
 
     def _op_failed(self, op: str, inputs: tuple[Any, ...], place: observe.Place, error: BaseException) -> None:
+        if not isinstance(error, Exception):
+            return  # the user stopped it
         if op == "backward":
             site = self.fold.site(place)
             self.trace.failed.append((self.fold.ref(inputs[0], op, site, NOWHERE, 0), self.fold.chain(site)))

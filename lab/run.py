@@ -11,14 +11,17 @@ import types
 from pathlib import Path
 
 import widgets
+from widgets.text import findings
 
 from .export import FORMS
+from .options import Parser
 from .session import Recording, error_row
 
 
 def main(argv: list[str]) -> int:
     """Run a script under a recording; the exit status is the script's, 1 if it raised."""
-    parser = argparse.ArgumentParser(prog="python -m lab run", description=__doc__)
+    parser = Parser(prog="python -m lab run", description=__doc__, script=True,
+                    example="python -m lab run --report report.html train.py --epochs 3")  # fmt: skip
     parser.add_argument("--report", metavar="FILE", help=f"write the record there ({', '.join(FORMS)}); else as text")
     parser.add_argument("--trace", metavar="FILE", help="write the timeline for Perfetto there")
     parser.add_argument("script", help="a Python file")
@@ -48,8 +51,14 @@ def main(argv: list[str]) -> int:
     found = len(recording.record.findings)
     for path in filter(None, (options.report, options.trace)):
         recording.save(path) if path == options.report else recording.to_chrome_trace(path)
+        left = recording.record.runs_left
+        if path == options.trace and left:
+            kept = len(recording.record.runs)
+            print(f"lab: the timeline holds the first {kept:,} of {kept + left:,} runs", file=sys.stderr)
         told = f" ({found or 'no'} finding{'' if found == 1 else 's'})" if path == options.report else ""
         print(f"lab: wrote {path}{told}", file=sys.stderr)
+    if options.report and (found or recording.record.error or recording.record.stopped):
+        print("\n".join(findings(recording.record)), file=sys.stderr)
     if not options.report:
         print(widgets.text(recording.record), file=sys.stderr)
     return status
@@ -73,7 +82,7 @@ def record_script(script: str, arguments: list[str]) -> tuple[Recording, int]:
         if isinstance(leave.code, str):
             print(leave.code, file=sys.stderr)
     except BaseException as raised:
-        status, error = 1, raised
+        status, error = 130 if isinstance(raised, KeyboardInterrupt) else 1, raised
         inner = raised.__traceback__.tb_next if raised.__traceback__ else None
         traceback.print_exception(type(raised), raised, inner)
     finally:

@@ -73,6 +73,7 @@ class Sampler:
         self._end = threading.Event()
         self._thread: threading.Thread | None = None
         self._fetches: Fetches | None = None
+        self.error: Exception | None = None  # what ended the looking before its time
 
     def start(self) -> None:
         """Begin to look."""
@@ -86,7 +87,7 @@ class Sampler:
 
             self._fetches = Fetches(recorder, starved, clock.close)
             self._fetches.start()
-        self._thread = threading.Thread(target=self._run, name="gradlab sampler", daemon=True)
+        self._thread = threading.Thread(target=self._watch, name="gradlab sampler", daemon=True)
         try:
             self._thread.start()
         except RuntimeError:  # where no thread can be had, nobody looks
@@ -94,14 +95,22 @@ class Sampler:
 
     def stop(self) -> None:
         """Look no more; when this returns, the thread has gone."""
-        if self._fetches is not None:
-            self._fetches.stop()
-            self._fetches = None
-        self._end.set()
-        if self._thread is not None and self._thread is not threading.current_thread():
-            self._thread.join()
-            self._thread = None
-        self._queue.close()
+        try:
+            if self._fetches is not None:
+                self._fetches.stop()
+                self._fetches = None
+        finally:
+            self._end.set()
+            if self._thread is not None and self._thread is not threading.current_thread():
+                self._thread.join()
+                self._thread = None
+            self._queue.close()
+
+    def _watch(self) -> None:
+        try:
+            self._run()
+        except Exception as error:  # told with the record: a thread's error is printed into the cell's output
+            self.error = error
 
     def _run(self) -> None:
         own, queue = Queue(), self._queue

@@ -48,6 +48,8 @@ class Recording:
         """What ended the recording before its time: an error of the recorder's own."""
         self._record: Record | None = None
         self._watches: list[Any] = []
+        self._sampler: Sampler | None = None
+        self.ended_ns = 0  # where that is known better than by when `stop` is called
         self._undo = ExitStack()  # what takes back all that `start` did
 
     @property
@@ -102,11 +104,13 @@ class Recording:
             later(observe.remove, self._checker)
         self._watches = adapters.watches(recorder)
         for watch in self._watches:
+            watch.checker = self._checker
             later(watch.stop)
             watch.start()
-        sampler = Sampler(recorder.trace, boundary)
-        later(sampler.stop)
-        sampler.start()
+        self._sampler = Sampler(recorder.trace, boundary)
+        later(self._sampler.stop)
+        self._sampler.start()
+        recorder.started_ns = recorder.trace.started_ns = perf_counter_ns()  # the cell's own clock
 
     def stop(
         self, space: Mapping[str, Any], text: str, error: ErrorRow | None = None, raised: BaseException | None = None
@@ -119,7 +123,7 @@ class Recording:
         recorder = self.recorder
         if recorder is None and self.error is None:
             raise RuntimeError("the recording has not begun")
-        wall_ns = 0 if recorder is None else perf_counter_ns() - recorder.started_ns
+        wall_ns = 0 if recorder is None else (self.ended_ns or perf_counter_ns()) - recorder.started_ns
         try:
             self.drop()
             if recorder is not None:
@@ -134,7 +138,11 @@ class Recording:
                 with suppress(Exception):
                     watch.close()
         if self.error is not None:
-            self._record = Record(title=self.title, source=text, error=error, wall_ms=wall_ns / 1e6)
+            self._record = Record(title=self.title, source=text, wall_ms=wall_ns / 1e6)
+            if isinstance(raised, KeyboardInterrupt):
+                self._record.stopped = "Stopped by you."
+            else:
+                self._record.error = error
             message = f"{self.failure()}. There is nothing else on this card; the code itself ran as always."
             self._record.findings.append(Finding("recorder", "note", message=message))
         assert self._record is not None
@@ -144,6 +152,8 @@ class Recording:
     def _built(self, recorder: Recorder, space: Mapping[str, Any], text: str, error: ErrorRow | None,
                raised: BaseException | None) -> Record:  # fmt: skip
         recorder.trace.error = error
+        if isinstance(raised, KeyboardInterrupt):
+            stopped.by_user(recorder.trace)
         collecting = gc.isenabled()
         gc.disable()  # many small rows and no cycles, beside a graph that takes a quarter of a second to look through
         try:
@@ -155,6 +165,8 @@ class Recording:
         finally:
             if collecting:
                 gc.enable()
+        if self._sampler is not None and self._sampler.error is not None:
+            record.environment["time between ops"] = f"not known: {type(self._sampler.error).__name__}"
         if recorder.elsewhere:
             record.environment["other threads"] = f"{recorder.elsewhere:,} ops, which are not shown"
         return record

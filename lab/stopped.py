@@ -11,8 +11,10 @@ from types import CodeType, FrameType, TracebackType
 from typing import Any
 
 from core.source import is_ours
+from widgets.figures import count_text
 
 from .fold import OURS
+from .gathered import Trace
 from .kinds import TENSORS, seen
 from .recorder import Recorder, given
 
@@ -20,10 +22,24 @@ PASSING = {"__call__", "forward", "function", "wrapper", "inner"}
 """Names of functions that only pass a call on."""
 
 
+def by_user(trace: Trace) -> None:
+    """Note that the cell was stopped, where and after how much. From two steps on it is looked at as one that ended."""
+    line = trace.error.line if trace.error is not None else None
+    at = f" at line {line}" if line else ""
+    steps, ops = trace.steps.count, sum(row.count for row in trace.rows if not row.cut)
+    after = count_text(steps, "step") if steps else count_text(ops, "op") if ops else "nothing that is recorded"
+    trace.stopped = f"Stopped by you{at} after {after}."
+    if steps > 1:
+        trace.error = None
+
+
 def note(recorder: Recorder, error: BaseException | None) -> None:
-    """Give the recording a row for the op that raised `error`, with what it read, unless it has one."""
+    """Give the recording a row for the op that raised `error`, with what it read, unless it has one.
+
+    An op in which the user stopped the cell did not fail.
+    """
     trace = recorder.trace
-    if error is None or any(row.error for row in trace.rows):
+    if not isinstance(error, Exception) or any(row.error for row in trace.rows):
         return
     place: tuple[CodeType, int] | None = None
     inputs: tuple[Any, ...] = ()

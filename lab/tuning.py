@@ -28,6 +28,7 @@ from widgets.figures import time_text
 from widgets.training import Training, seconds_text
 
 from .bar import Screen, way_here
+from .options import HELP, Parser, meant
 from .tuning_view import verdict, words
 
 USAGE = (
@@ -46,15 +47,20 @@ class Wrong(ValueError):
     """A command that cannot be run; the message says why and what could be."""
 
 
-class _Parser(argparse.ArgumentParser):
+class _Parser(Parser):
     def error(self, message: str) -> NoReturn:
-        raise Wrong(f"{message}\n{USAGE}")
+        usage = "%%tune --help shows its options, %%tune alone whole cells" if self.prog == "%%tune" else USAGE
+        raise Wrong(f"{message}\n{usage}")
 
 
 def parser(prog: str = "%tune", kernel: bool = True) -> argparse.ArgumentParser:
     """The grammar of the command."""
-    made = _Parser(prog=prog, description=__doc__, add_help=prog != "%tune")
+    example = f"{prog} core_softmax 4096x1024 float32 --budget 30s"
     if not kernel:
+        about = "%%tune tunes the Triton kernel, or the C function, that its cell defines beside a reference."
+        made = _Parser(
+            prog="%%tune", description=about, example="%%tune --budget 30s   (alone: whole cells to begin with)"
+        )
         made.set_defaults(kernel="", shape="", dtype="")
         made.add_argument("--language", choices=("python", "c"), help="of the cell, where it is not plain")
         made.add_argument("--args", default="", help="of a C function, where its parameters' names are no variables")
@@ -63,6 +69,8 @@ def parser(prog: str = "%tune", kernel: bool = True) -> argparse.ArgumentParser:
         made.add_argument("--function", help="which C function, where it is not the cell's last")
         made.add_argument("--tolerance", type=float, help="the error allowed, relative to the result's size")
         return _shared(made, prog)
+    made = _Parser(prog=prog, description=__doc__.replace("`", ""), example=example)
+    made.add_argument("--list", action="store_true", help="name the kernels, each with the shape that it takes")
     made.add_argument("kernel", metavar="KERNEL", help="such as matmul_f32 or softmax_kernel; --list names them")
     made.add_argument("shape", metavar="SHAPE", help="sizes with x between them: 4096x1024")
     made.add_argument("dtype", metavar="DTYPE", help="float16, bfloat16, float32 or float64")
@@ -114,7 +122,10 @@ def _sound(options: argparse.Namespace) -> None:
     """*Raises*: ValueError for options that cannot be."""
     seconds_of(options.budget)
     if options.strategy not in strategies.names():
-        raise ValueError(f"no strategy is named {options.strategy!r}; there are {', '.join(strategies.names())}")
+        near = meant(options.strategy, strategies.names())
+        raise ValueError(
+            f"no strategy is named {options.strategy!r}{near or ';'} there are {', '.join(strategies.names())}"
+        )
     if options.evaluations is not None and options.evaluations < 1:
         raise ValueError(f"--evaluations is at least 1; came: {options.evaluations}")
 
@@ -308,7 +319,9 @@ class _View:
             figures = [("default, estimated" if guessed else "default", time_text(self.default))]
         if state != "running" and (ended := self.session.result) is not None:
             figures = _told(ended)
-        elif self.best is not None:  # the ratio was taken side by side; the default's time of the beginning may be stale
+        elif (
+            self.best is not None
+        ):  # the ratio was taken side by side; the default's time of the beginning may be stale
             of = "the default's, estimated" if guessed else "the default"
             figures = [("best", f"{self.ratio:.2f} of {of} ({time_text(self.best)})")]
         figures += [(name, str(n)) for name, n in self.counts.items() if n and name != "right"]
@@ -400,6 +413,9 @@ def magic(line: str) -> None:
         given = shlex.split(line)
         if not given or given == ["--list"]:
             print(listing())
+            return
+        if set(HELP) & set(given):
+            print(parser().format_help())
             return
         options, problem = understood(given)
         if options.use is not None:

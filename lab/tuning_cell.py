@@ -18,7 +18,8 @@ from triton_kernels.tune.store import Store
 
 from . import tuning_cell_c
 from .bar import way_here
-from .tuning import Wrong, describe, options_of, session_of, watch
+from .options import HELP
+from .tuning import Wrong, describe, options_of, parser, session_of, watch
 
 EXAMPLE = """%%tune --target sm_90
 import numpy as np, triton, triton.language as tl
@@ -34,6 +35,7 @@ grid = lambda config: (triton.cdiv(x.size, config["BLOCK"]),)
 reference = lambda x, y, out, n: x + y                        # in float64; a dict by name for several outputs
 configs = dict(BLOCK=[256, 512, 1024], num_warps=[4, 8])      # or triton.Config objects; may be left out"""
 """A whole cell, for who gives one that is not."""
+EMPTY = "%%tune tunes the kernel that its cell defines. A whole cell, in Triton:"
 
 
 def run(shell: Any, line: str, text: str) -> None:
@@ -41,7 +43,14 @@ def run(shell: Any, line: str, text: str) -> None:
     from IPython.core.error import UsageError
 
     try:
-        options = options_of(shlex.split(line))
+        words = shlex.split(line)
+        if set(HELP) & set(words):
+            print(parser(kernel=False).format_help())
+            return
+        options = options_of(words)
+        if not text.strip():
+            print(f"{EMPTY}\n\n{EXAMPLE}\n\nOr in C, two cells:\n\n{tuning_cell_c.EXAMPLE}")
+            return
         if tuning_cell_c.is_c(text, options.language):
             problem = tuning_cell_c.problem_of(text, shell.user_ns, options)
         else:

@@ -16,11 +16,13 @@ from triton_kernels.tune import bundled, exchange
 from triton_kernels.tune import problem as problems
 from triton_kernels.tune.store import Store
 
+from .options import Parser
+
 
 def parser() -> argparse.ArgumentParser:
     """The grammar of the two commands."""
-    made = argparse.ArgumentParser(prog="python -m lab tune", description=__doc__)
-    parts = made.add_subparsers(dest="what", required=True)
+    made = Parser(prog="python -m lab tune", description=__doc__, example="python -m lab tune export python")
+    parts = made.add_subparsers(dest="what", required=True, parser_class=Parser)
     out = parts.add_parser("export", help="print results, or write them into a file")
     out.add_argument("format", metavar="FORMAT", help=", ".join(exchange.FORMATS))
     out.add_argument("kernel", nargs="?", default="", help="such as matmul_f32; all where none is named")

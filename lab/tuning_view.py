@@ -234,8 +234,10 @@ def conclude(view: Tuning, session: Session, result: ev.Result) -> None:
     if result.default is not None:
         view.final_ms = result.default.time_ms
     said = {words(p.config): (p.ratio, p.time_ms) for p in result.top}
-    view.trials = [(codes, status, *said.get(view.words(trial), (ratio, ms)), *rest) if ratio is not None else trial
-                   for trial in view.trials for codes, status, ratio, ms, *rest in (trial,)]  # fmt: skip
+    for k, trial in enumerate(view.trials):  # a finalist's time is the final's, and no more what its search believed
+        codes, status, ratio, ms, reason, facts = trial
+        if ratio is not None:
+            view.trials[k] = (codes, status, *said.get(view.words(trial), (ratio, ms)), reason, facts)
     view.doing, view.between = "", None
     view.verdict = [" · ".join(line.strip() for line in _verdict(result))]
     if result.vendor is not None:

@@ -14,7 +14,7 @@ LAYERS = ("triton_kernels", "core", "widgets", "lab")  # each may import those b
 NOTEBOOK = {"IPython", "ipywidgets", "ipykernel", "jupyter_client", "jupyter_core", "jupyter_server", "jupyterlab",
             "anywidget", "matplotlib", "nbformat", "nbclient", "traitlets", "sklearn"}  # fmt: skip
 # PyTorch's public path torch.random is a module, so core.random is one too
-LIKE_THE_STANDARD_LIBRARY = {"core/random.py"}
+LIKE_THE_STANDARD_LIBRARY = {"core/random.py", "core/signal/__init__.py"}
 MAX_LINES = 500
 
 

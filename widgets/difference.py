@@ -1,13 +1,19 @@
-"""The difference between two records of one piece of code: what came, what went, what became slower, larger, wrong."""
+"""The difference between two records of one piece of code: what came, what went, what became slower, larger, wrong.
+
+Where the code, its ops and their kernels are the same, two runs differ by what the machine did besides and by what the
+first has trained: times and sizes of gradients are then told, and are no changes.
+"""
 
 from __future__ import annotations
 
+import math
+import re
 from collections import Counter
 from collections.abc import Iterable
 from textwrap import wrap
 from typing import Any
 
-from .figures import number, plain, shape_text, shorten, size_text, time_text
+from .figures import count_text, number, plain, shape_text, shorten, size_text, time_text
 from .record import Change, Comparison, Finding, OpRow, Record
 from .source import lines_of
 
@@ -16,7 +22,13 @@ SLOWER = 1.15
 SMALL_MS = 0.05
 NORM = 1.5
 """A gradient norm that changed by less is another batch's."""
+FEW = 8
+"""Gradients whose norms changed that are listed; more of them are one change."""
+GREW = 1.5
+GREW_BYTES = 1_000_000
+"""Memory of the same ops that grew by less is what the first run left behind."""
 WIDTH = 100
+NOTHING = "Nothing changed beyond the noise of two runs."
 WIDTHS = (8, 30, 15, 15, 9, 13)
 """Of the columns, at most; with two spaces between them they fill `WIDTH`."""
 
@@ -31,14 +43,30 @@ def compare(before: Record, after: Record) -> Comparison:
     >>> [(c.kind, c.name, c.before, c.after) for c in compare(a, b).changes]
     [('time', 'forward', '1.00 ms', '3.00 ms'), ('op gone', 'relu', '4', ''), ('op added', 'gelu', '', '4')]
     """
+    same = _same(before, after)
     changes = [
-        *_findings(before, after),
-        *_totals(before, after),
+        *_findings(before, after, same),
+        *(_grown(before, after) if same else _totals(before, after)),
         *_ops(before, after),
-        *_lines(before, after),
-        *_gradients(before, after),
+        *(() if same else _lines(before, after)),
+        *_gradients(before, after, same),
     ]
-    return Comparison(before.title, after.title, changes)
+    took = before.wall_ms and after.wall_ms
+    note = f"It took {time_text(after.wall_ms)}; before, {time_text(before.wall_ms)}." if same and took else ""
+    return Comparison(before.title, after.title, changes, note)
+
+
+def _same(before: Record, after: Record) -> bool:
+    """Whether two records are runs of one code, with the same ops by the same kernels."""
+
+    def identity(record: Record) -> Any:
+        ops = Counter((op.op, op.module, op.line, op.file, op.kernel, op.backend, tuple(op.shape)) for op in record.ops)
+        kernels = sorted({(k.kernel, k.backend, k.op, k.config) for k in record.kernels})
+        machine = {k: v for k, v in record.environment.items() if k not in ("recording", "gradients")}
+        pages = sorted((p.name, p.text) for p in record.pages)
+        return record.source, pages, ops, kernels, machine, record.device
+
+    return bool(after.source and after.ops) and identity(before) == identity(after)
 
 
 def text(comparison: Comparison) -> str:
@@ -52,7 +80,7 @@ def text(comparison: Comparison) -> str:
     """
     head = shorten(plain(f"{comparison.after or 'this run'} beside {comparison.before or 'the last run'}"), WIDTH)
     if not comparison.changes:
-        return f"{head}\nNothing changed beyond the noise of two runs."
+        return f"{head}\n{NOTHING} {comparison.note}".rstrip()
     lines = [head]
     for c in comparison.changes:  # a finding is a sentence, which no column holds
         if c.kind == "finding":
@@ -71,14 +99,21 @@ def text(comparison: Comparison) -> str:
     return "\n".join(lines)
 
 
+_FIGURE = re.compile(r"(?<![\w.])[-+]?\d[\d,.]*(e[-+]?\d+)?")
+
+
 def _ratio(a: float, b: float) -> str:
     """How many times `a` went into `b`."""
     return f"×{b / a:.2g}" if a else ""
 
 
-def _findings(before: Record, after: Record) -> Iterable[Change]:
+def _findings(before: Record, after: Record, same: bool) -> Iterable[Change]:
+    """Findings that came and went; their figures, and where the code stayed their parameters, may be others."""
+
     def key(f: Finding) -> tuple[Any, ...]:
-        return f.kind, tuple(f.parameters), f.message if not f.parameters else ""
+        if same:
+            return f.kind, f.line
+        return f.kind, tuple(f.parameters), _FIGURE.sub("#", f.message) if not f.parameters else ""
 
     old, new = {key(f): f for f in before.findings}, {key(f): f for f in after.findings}
     for k, f in new.items():
@@ -97,6 +132,14 @@ def _totals(before: Record, after: Record) -> Iterable[Change]:
     if before.memory and after.memory:
         a, b = before.memory.peak_bytes, after.memory.peak_bytes
         if max(a, b) > 1.05 * min(a, b):
+            yield Change("memory", "peak", size_text(a), size_text(b), None, _ratio(a, b))
+
+
+def _grown(before: Record, after: Record) -> Iterable[Change]:
+    """Memory that the same ops take more of: something keeps what an earlier run has made."""
+    if before.memory and after.memory:
+        a, b = before.memory.peak_bytes, after.memory.peak_bytes
+        if b > GREW * a and b - a > GREW_BYTES:
             yield Change("memory", "peak", size_text(a), size_text(b), None, _ratio(a, b))
 
 
@@ -148,18 +191,28 @@ def _line(record: Record, line: int) -> str:
     return lines[line - 1].strip() if 0 < line <= len(lines) else ""
 
 
-def _gradients(before: Record, after: Record) -> Iterable[Change]:
+def _gradients(before: Record, after: Record, same: bool) -> Iterable[Change]:
+    """Gradients that came, went or stopped being finite, and norms that are others though the code is no longer it."""
     old = {g.name: g for g in before.gradients}
+    other: list[tuple[float, Change]] = []  # by how much a norm changed
     for g in after.gradients:
-        same = old.get(g.name)
-        if same is None:
+        last = old.get(g.name)
+        if last is None:
             yield Change("gradient", g.name, "", _norm(g.norm), None, "new")
-        elif (same.norm is None) != (g.norm is None):
-            yield Change("gradient", g.name, _norm(same.norm), _norm(g.norm), None, "")
-        elif same.norm is not None and g.norm is not None:
-            low, high = sorted((same.norm, g.norm))
+        elif last.norm is None or g.norm is None or not (math.isfinite(last.norm) and math.isfinite(g.norm)):
+            if _norm(last.norm) != _norm(g.norm):
+                yield Change("gradient", g.name, _norm(last.norm), _norm(g.norm), None, "")
+        elif not same:
+            low, high = sorted((last.norm, g.norm))
             if high > NORM * low:
-                yield Change("gradient", g.name, _norm(same.norm), _norm(g.norm), None, _ratio(same.norm, g.norm))
+                change = Change("gradient", g.name, _norm(last.norm), _norm(g.norm), None, _ratio(last.norm, g.norm))
+                other.append((high / low if low else math.inf, change))
+    if len(other) > FEW:
+        most = max(other, key=lambda pair: pair[0])[1]
+        note = f"most: {most.name} {most.note}".rstrip()
+        yield Change("gradient", count_text(len(other), "norm"), "", "", None, note)
+    else:
+        yield from (change for _, change in other)
     names = {g.name for g in after.gradients}
     for name, g in old.items():
         if name not in names:

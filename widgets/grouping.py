@@ -142,7 +142,8 @@ class _Loops:
             direct = [self.record.ops[i] for i in all_ops if self.nested(i) == depth + 1]
             group.total = times(direct) or None
             said = group.loop.times if group.loop else None
-            if said is not None and above is not None and self.record.error is None:
+            whole = self.record.error is None and not self.record.stopped
+            if said is not None and above is not None and whole:
                 group.total = max(said * above, group.total or 0)
             group.keep = group.total != 1
             group.mark = self.slowest_run(direct, all_ops, group.total)

@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from itertools import count
@@ -12,7 +13,7 @@ from .figures import shape_text
 from .graph import Chip, Graph, Item, View, badge
 from .record import OpRow, Record, kernel_names
 from .source import colours, lines_of
-from .still import NO_GRADIENT, PARTIAL, error_message, explained, shown
+from .still import NO_GRADIENT, PARTIAL, STOPPED, error_message, explained, shown
 
 NOT_REACHED = "backward did not come here"
 FLAGS = {"cut": 1, "nan": 2, "error": 4, "unreached": 8}
@@ -65,14 +66,18 @@ def payload(record: Record, graph: Graph) -> dict[str, Any]:
             "forward": figure(record.forward_ms),
             "backward": figure(record.backward_ms),
             "update": figure(record.update_ms),
+            "recording": figure(record.recording_ms),
+            "other": figure(record.other_ms),
             "wall": figure(record.wall_ms),
         },
         "checked": record.checked,
         "machine": record.machine and vars(record.machine),
         "hint": "Point at a line for its times and its boxes in the graph.",
         "help": "Click a box for its kernel, times and values. Enter opens a group, Esc goes up, arrows move.",
+        "beside_note": record.comparison.note if record.comparison else "",
         "beside": record.comparison and (record.comparison.before or "the last run"),
         "runs_left": len(known) - len(runs),
+        "runs_later": record.runs_left,
         "memory": memory
         and {
             "peak": memory.peak_bytes,
@@ -84,6 +89,7 @@ def payload(record: Record, graph: Graph) -> dict[str, Any]:
             "by": memory.peak_op,
         },
         "partial": PARTIAL,
+        "stopped": record.stopped and [record.stopped, STOPPED, _line_of(record.stopped)],
         "reached": NOT_REACHED,
         "unreached": NO_GRADIENT[0].upper() + NO_GRADIENT[1:] + ".",
         "failed": [i for i, op in enumerate(record.ops) if "error" in op.flags],
@@ -119,6 +125,18 @@ def payload(record: Record, graph: Graph) -> dict[str, Any]:
         "branches": graph.told,
         "strings": list(strings.number),
     }
+
+
+def _line_of(sentence: str) -> int | None:
+    """The line that a sentence names.
+
+    Examples
+    --------
+    >>> _line_of("Stopped by you at line 7 after 3 steps."), _line_of("Stopped by you after 1 op.")
+    (7, None)
+    """
+    found = re.search(r"\bline (\d+)", sentence)
+    return int(found[1]) if found else None
 
 
 def figure(value: float | None, digits: int = 4) -> float | str | None:

@@ -137,7 +137,7 @@ class GradientRow:
     count: int = 0
     """How often it was accumulated."""
     flags: list[str] = field(default_factory=list)
-    """Of "none", "vanishing", "exploding", "zero", "nan"."""
+    """Of "none", "vanishing", "exploding", "zero", "nan", "infinite"."""
 
 
 @dataclass
@@ -299,6 +299,8 @@ class Comparison:
     """The title of the earlier one."""
     after: str = ""
     changes: list[Change] = field(default_factory=list)
+    note: str = ""
+    """How long both took, where they are runs of the same code and that is no change."""
 
     def __str__(self) -> str:
         from .difference import text
@@ -324,7 +326,10 @@ class Record:
     title: str = ""
     source: str = ""
     wall_ms: float = 0.0
-    """From the first line to the last; 0 where that is not known."""
+    """What the cell's own clock would have shown: from its first line to its last, recording included; 0 where that is
+    not known."""
+    recording_ms: float = 0.0
+    """Of that, what listening took; all other times, those of `runs` too, are without it."""
     ops_ms: float = 0.0
     """Measured time inside ops."""
     forward_ms: float = 0.0
@@ -340,9 +345,13 @@ class Record:
     pages: list[Page] = field(default_factory=list)
     """The source of functions that were defined elsewhere, in the order in which they were called."""
     error: ErrorRow | None = None
+    stopped: str = ""
+    """Where the user stopped the cell, in a sentence; that is no error."""
     memory: Memory | None = None
     runs: list[Run] = field(default_factory=list)
     """The timeline: the first runs of ops, in the order in which they began."""
+    runs_left: int = 0
+    """How many came after those."""
     comparison: Comparison | None = None
     """With the last run of the same cell, where there was one."""
     machine: Machine | None = None
@@ -352,6 +361,12 @@ class Record:
     device: str = "cpu"
     environment: dict[str, str] = field(default_factory=dict)
     folded: bool = False
+
+    @property
+    def other_ms(self) -> float | None:
+        """What is left of `wall_ms`: Python, data, waiting. None where it is not known, or where threads overlapped."""
+        left = self.wall_ms - self.recording_ms - self.forward_ms - self.backward_ms - self.update_ms
+        return left if self.wall_ms and left >= 0 else None
 
     def __str__(self) -> str:
         from .text import text

@@ -26,6 +26,7 @@ NBSP = "\u00a0"
 WORDS = {"error": "✕ Error", "warning": "▲ Warning", "note": "● Note"}
 TONES = {"error": "#d32f2f", "warning": "#c77700", "note": "#1976d2"}
 NO_GRADIENT = "no gradient: backward did not reach it"
+STOPPED = "What follows is of what ran until then."
 PARTIAL = "The cell stopped here, so this card is partial: it shows what ran before."
 
 
@@ -63,9 +64,13 @@ def headline(record: Record) -> str:
     --------
     >>> from widgets.record import Record
     >>> headline(Record(forward_ms=1.5, backward_ms=3, wall_ms=6))
-    '0 ops · forward 1.50 ms · backward 3.00 ms · update 0 ms · wall 6.00 ms · cpu'
+    '0 ops · forward 1.50 ms · backward 3.00 ms · update 0 ms · other 1.50 ms · wall 6.00 ms · cpu'
     """
     times = {"forward": record.forward_ms, "backward": record.backward_ms, "update": record.update_ms}
+    if record.recording_ms:
+        times["recording"] = record.recording_ms
+    if record.other_ms is not None:
+        times["other"] = record.other_ms  # with the parts before it, it makes up the whole
     if record.wall_ms:
         times["wall"] = record.wall_ms
     figures = [f"{name} {time_text(ms)}" for name, ms in times.items()]
@@ -153,20 +158,24 @@ def _findings(record: Record) -> str:
     message, remedy = error_sentence(record)
     if message:
         rows.append(("error", message, remedy))
+    if record.stopped:
+        rows.append(("note", record.stopped, STOPPED))
     for f in shown(record):
         rows.append((f.severity if f.severity in WORDS else "note", sentence(f), f.remedy))
-    if not rows:
+    checked = f"<p>{_prose(record.checked)}</p>" if record.checked else ""
+    if not rows and not checked:
         return (
             "<p>✓ No problems found.</p>"
             if record.ops or record.backward_ms
             else "<p>No operation ran in this cell.</p>"
         )
-    return "".join(
+    said = "".join(
         f'<p style="border-left:3px solid {TONES[severity]};padding-left:10px;margin:6px 0">'
         f"<b>{WORDS[severity]}</b> &nbsp; {_prose(message)}"
         f"{f'<br><small>{_prose(remedy)}</small>' if remedy else ''}</p>"
         for severity, message, remedy in rows
     )
+    return said + checked
 
 
 def _table(title: str, heads: list[str], rows: Iterable[list[str]], total: int, limit: int, words: set[int]) -> str:

@@ -1,9 +1,10 @@
 """The card's answer as plain text: the findings first, then the lines, the gradients and the kernels."""
 
+from .difference import NOTHING
 from .figures import count_text, number, plain, rate_text, shape_text, share, shorten, size_text, time_text
 from .record import Record, kernel_names
 from .source import lines_of
-from .still import NO_GRADIENT, WORDS, error_sentence, headline, sentence, shown
+from .still import NO_GRADIENT, STOPPED, WORDS, error_sentence, headline, sentence, shown
 
 FINDINGS = 8
 LINES = 12
@@ -23,29 +24,34 @@ def text(record: Record) -> str:
     >>> from widgets.record import LineRow, Record
     >>> lines = [LineRow(1, 0.25, 0, 3)]
     >>> print(text(Record(title="In [2]", source="y = x.exp()", forward_ms=0.25, wall_ms=0.5, lines=lines)))
-    In [2]: 0 ops · forward 250 µs · backward 0 ms · update 0 ms · wall 500 µs · cpu
+    In [2]: 0 ops · forward 250 µs · backward 0 ms · update 0 ms · other 250 µs · wall 500 µs · cpu
     No operation ran in this cell.
     <BLANKLINE>
     line  runs  forward  backward  source
        1     3   250 µs      0 ms  y = x.exp()
     """
-    out = [plain(f"{record.title or 'autograd'}: {headline(record)}", LONGEST).rstrip(), *_findings(record)]
+    out = [plain(f"{record.title or 'autograd'}: {headline(record)}", LONGEST).rstrip(), *findings(record)]
     compared = record.comparison
     if compared is not None and compared.changes:
         changes = count_text(len(compared.changes), "change")
         beside = shorten(plain(compared.before), 30) or "the last run"
         out.append(f"{changes} beside {beside}: print(lab.last().comparison)")
+    elif compared is not None:
+        out.append(f"{NOTHING} {compared.note}".rstrip())
     for part in (_lines(record), _memory(record), _gradients(record), _kernels(record)):
         if part:
             out += ["", *part]
     return "\n".join(line.rstrip() for line in out)
 
 
-def _findings(record: Record) -> list[str]:
+def findings(record: Record) -> list[str]:
+    """What is wrong, the gravest first: a line for each, and below it the remedy."""
     out = []
     message, remedy = error_sentence(record)
     if message:
         out += [f"{WORDS['error']}: {plain(message, LONGEST)}", f"    {remedy}"]
+    if record.stopped:
+        out += [f"{WORDS['note']}: {plain(record.stopped, LONGEST)}", f"    {STOPPED}"]
     for f in shown(record)[:FINDINGS]:
         out.append(f"{WORDS.get(f.severity, WORDS['note'])}: {plain(sentence(f), LONGEST)}")
         if f.remedy:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from .. import casting, dtypes
+from ..around import Around
 from ..device import device as Device
 from ..dtypes import dtype as Dtype
 from ..errors import text
@@ -29,7 +30,7 @@ def _no_dtype(dtype: Any) -> str:
                 op="autocast", needed="core.bfloat16 or core.float16")  # fmt: skip
 
 
-class autocast:
+class autocast(Around):
     """While the block (or the decorated function) runs, each op runs in the type that suits it.
 
     Matrix products and convolutions run in `dtype`; what loses too much that way runs in float32; everything else in
@@ -62,7 +63,7 @@ class autocast:
             raise TypeError(_no_dtype(dtype))
         self._cache_enabled = casting.state.cache_enabled if cache_enabled is None else cache_enabled
         self._enabled = bool(enabled) and self._possible()
-        self._before: list[tuple[bool, Dtype, bool, bool]] = []
+        self._before: list[tuple[bool, Dtype, bool, bool, int]] = []
 
     def _possible(self) -> bool:
         """Whether the device is there and the dtype is a half one; a warning says why not."""
@@ -81,19 +82,25 @@ class autocast:
 
     def __enter__(self) -> autocast:
         s = casting.state
-        self._before.append((self.device in s.on, s.dtypes[self.device], s.cache_enabled, s.inside))
-        casting.switch(self.device, self._enabled)
-        s.dtypes[self.device], s.cache_enabled, s.inside = self.fast_dtype, self._cache_enabled, False
-        s.nesting += 1
-        return self
+        self._before = [
+            *self._before, (self.device in s.on, s.dtypes[self.device], s.cache_enabled, s.inside, s.nesting)
+        ]  # fmt: skip
+        try:
+            casting.switch(self.device, self._enabled)
+            s.dtypes[self.device], s.cache_enabled, s.inside = self.fast_dtype, self._cache_enabled, False
+            s.nesting += 1
+            return self
+        except BaseException:  # Ctrl-C
+            self._leave()
+            raise
 
-    def __exit__(self, *exc: object) -> None:
+    def _leave(self) -> None:
         s = casting.state
-        s.nesting -= 1
+        on, s.dtypes[self.device], s.cache_enabled, s.inside, s.nesting = self._before[-1]
         if not s.nesting:
             s.cache.clear()
-        on, s.dtypes[self.device], s.cache_enabled, s.inside = self._before.pop()
         casting.switch(self.device, on)
+        del self._before[-1]  # at the very end: a call that was interrupted is repeated
 
     def __call__(self, func: Callable[..., Any]) -> Callable[..., Any]:
         if not callable(func):

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from .. import backends, native, observe, saving
+from ..backends.quiet import Quiet
 from ..errors import text
 from ..history import edge, storage_of
 from ..modes import state as mode
@@ -55,10 +56,12 @@ def run(roots: Sequence[Tensor], root_grads: Sequence[Tensor | None], retain_gra
     path = None if asked is None else _path(sources, asked)
     fields = mode.__dict__  # this thread's: half of what nine look-ups cost
     was = fields.get("enabled", True), fields.get("phase", "forward"), fields.get("task")
+    quiet = Quiet()
     fields["enabled"], fields["phase"], fields["task"] = create_graph, "backward", (sources, path, asked)
-    quiet = _Quiet()
-    around = backends.current() if backends.many else None
-    try:
+    around = None
+    try:  # from here on: Ctrl-C may come wherever a function is called
+        if backends.many:
+            around = backends.current()
         arrived: Iterable[Entry]
         if walk is not None and inputs is None and not (create_graph or watched or anomaly.enabled or backends.many):
 
@@ -91,9 +94,12 @@ def run(roots: Sequence[Tensor], root_grads: Sequence[Tensor | None], retain_gra
                     _accumulate(t, found, create_graph)
     finally:
         fields["enabled"], fields["phase"], fields["task"] = was
-        quiet.end()
-        if around is not None:
-            backends.be_on(around)
+        try:
+            quiet.end()
+        finally:  # Ctrl-C that came as it began has left it undone; a second call does nothing more
+            quiet.end()
+            if around is not None:
+                backends.be_on(around)
     if watched:
         span = observe.SpanEvent(
             "backward" if accumulate and inputs is None else "grad", begin, perf_counter_ns(), place
@@ -106,27 +112,12 @@ def run(roots: Sequence[Tensor], root_grads: Sequence[Tensor | None], retain_gra
     ]
 
 
-class _Quiet:
-    """NumPy's warnings, off from the first step that NumPy takes: a NaN in a gradient is a value."""
-
-    errors: Any = None
-
-    def begin(self) -> None:
-        if self.errors is None:
-            self.errors = np.errstate(all="ignore")  # half as dear as two calls of seterr
-            self.errors.__enter__()
-
-    def end(self) -> None:
-        if self.errors is not None:
-            self.errors.__exit__(None, None, None)
-
-
 Arrived = tuple[dict[Tensor, Entry], dict[tuple[Node, int], Entry]]  # at leaves, and at outputs that were asked for
 
 
 def _walk(starts: list[tuple[Any, int, Any]], asked: set[Any] | None, path: dict[Node, tuple[Any, ...]] | None,
           retain_graph: bool, create_graph: bool, place: Place,
-          watched: tuple[observe.Observer, ...], quiet: _Quiet) -> Arrived:  # fmt: skip
+          watched: tuple[observe.Observer, ...], quiet: Quiet) -> Arrived:  # fmt: skip
     """Run the nodes; gives what arrived at the leaves, and at those outputs of nodes that were asked for."""
     heap: list[int] = []  # the numbers of the nodes that wait, negative: the smallest is the next
     waiting: dict[int, Entry] = {}
@@ -462,4 +453,4 @@ def _kind_of(node: Node, nr: int) -> Any:
 
 
 if native.module is not None:
-    native.module.connect_engine(_through, _Quiet, _plus, _arrive, vars(anomaly), vars(backends))
+    native.module.connect_engine(_through, Quiet, _plus, _arrive, vars(anomaly), vars(backends))

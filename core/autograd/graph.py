@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from .. import saving
+from ..around import Around
 from ..history import edge, storage_of
 from ..modes import state
 from ..node import AccumulateGrad, Node, RemovableHandle
@@ -16,7 +17,7 @@ from ..tensor import Tensor
 from .engine import reached
 
 
-class saved_tensors_hooks:
+class saved_tensors_hooks(Around):
     """What ops save in the block goes through `pack_hook`, and comes back through `unpack_hook` when it is needed.
 
     A pack hook may change nothing in place. Saved values that go through hooks are not checked for changes in place.
@@ -33,12 +34,20 @@ class saved_tensors_hooks:
 
     def __init__(self, pack_hook: Callable[[Tensor], Any], unpack_hook: Callable[[Any], Tensor]) -> None:
         self.pack_hook, self.unpack_hook = pack_hook, unpack_hook
+        self._before: list[Any] = []  # the hooks before each block that is open
 
     def __enter__(self) -> None:
-        saving.push(self.pack_hook, self.unpack_hook)
+        before = saving.stack.hooks
+        try:
+            saving.push(self.pack_hook, self.unpack_hook)
+        except BaseException:
+            saving.back_to(before)
+            raise
+        self._before = [*self._before, before]
 
-    def __exit__(self, *exc: object) -> None:
-        saving.pop()
+    def _leave(self) -> None:
+        saving.back_to(self._before[-1])
+        del self._before[-1]  # at the very end: a call that was interrupted is repeated
 
 
 class save_on_cpu(saved_tensors_hooks):

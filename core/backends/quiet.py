@@ -6,9 +6,11 @@
 from __future__ import annotations
 
 from contextvars import ContextVar, Token, copy_context
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from .. import native
 
 
 def _found() -> tuple[ContextVar[Any], Any] | tuple[None, None]:
@@ -23,13 +25,21 @@ def _found() -> tuple[ContextVar[Any], Any] | tuple[None, None]:
 variable, value = _found()
 
 
-class Quiet:
-    """A context as ``np.errstate(all="ignore")``."""
+class _Quiet:
+    """A context as ``np.errstate(all="ignore")``; `begin` and `end` are for what finds out later that it needs it.
+
+    native/module_guards.c has the same: Ctrl-C, which Python hears where an `__exit__` of its own begins, cannot leave
+    it half done.
+    """
 
     __slots__ = ("before",)
-    before: Any
+
+    def __init__(self) -> None:
+        self.before: Any = None
 
     def __enter__(self) -> None:
+        if self.before is not None:
+            return
         if variable is None:
             self.before = np.errstate(all="ignore")
             self.before.__enter__()
@@ -37,8 +47,18 @@ class Quiet:
             self.before = variable.set(value)
 
     def __exit__(self, *raised: Any) -> None:
-        if isinstance(self.before, Token):
+        before, self.before = self.before, None
+        if isinstance(before, Token):
             assert variable is not None
-            variable.reset(self.before)
-        else:
-            self.before.__exit__(*raised)
+            variable.reset(before)
+        elif before is not None:
+            before.__exit__(*(raised or (None, None, None)))
+
+    begin, end = __enter__, __exit__
+
+
+if TYPE_CHECKING or native.module is None or variable is None:
+    Quiet = _Quiet
+else:
+    native.module.lend_quiet(variable, value)
+    Quiet = native.module.Quiet

@@ -38,10 +38,11 @@ def _load() -> tuple[ModuleType | None, str]:
 
 def _level_outside() -> int:
     """The `stacklevel` for a caller of this function that names the line which imports `core`."""
-    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+    root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    package = tuple(os.path.join(root, name) + os.sep for name in ("core", "widgets", "lab"))
     frame: FrameType | None = sys._getframe(1)
     level = 1
-    while frame is not None and (frame.f_code.co_filename.startswith((package, "<frozen importlib"))):
+    while frame is not None and frame.f_code.co_filename.startswith((*package, "<frozen importlib")):
         level += frame.f_code.co_filename.startswith(package)  # warnings does not count the import system's frames
         frame = frame.f_back
     return level

@@ -43,6 +43,9 @@ extern PyTypeObject NodeBase_Type;
 PyObject *way_as_tuple(PyObject *way);
 PyObject *params_as_dict(PyObject *params);
 
+/* Whether it is a step of a view's way (module_views.c). */
+int is_step(PyObject *object);
+
 /* A tensor or a node of a subclass, its fields None (a node's params, saved and storages empty). */
 PyObject *tensor_new(PyTypeObject *type, PyObject *args, PyObject *kwargs);
 PyObject *node_new(PyTypeObject *type, PyObject *args, PyObject *kwargs);

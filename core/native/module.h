@@ -67,6 +67,16 @@ static inline int dim_of(PyObject *object, int ndim) {
     return exact_dim(object, ndim, &dim) ? (int)dim : -1;
 }
 
+/* Clears an error of the class that a reading here may bring about, where the long way says better what is wrong. Any
+   other one stands (Ctrl-C, whose handler runs wherever Python does; no memory), and what returns nothing for it raises
+   it. Nothing else in this directory clears errors. */
+static inline void overlook(PyObject *expected) {
+    if (PyErr_Occurred() && PyErr_ExceptionMatches(expected)) PyErr_Clear();
+}
+
+/* What says that a call is not for a quick way: what `overlook` left stands. */
+static inline PyObject *declined(void) { return PyErr_Occurred() ? NULL : Py_NewRef(Py_NotImplemented); }
+
 /* Whether nothing was given for an argument, or None. */
 static inline int left_out(PyObject *object) { return !object || object == Py_None; }
 
@@ -106,6 +116,9 @@ int face_setup(PyObject *module);
 
 /* Adds what module_follow.c has; -1 on an error. */
 int follow_setup(PyObject *module);
+
+/* Adds what module_guards.c has; -1 on an error. */
+int guards_setup(PyObject *module);
 
 /* Adds what module_launch.c has; -1 on an error. */
 int launch_setup(PyObject *module);

@@ -111,7 +111,7 @@ PyObject *front_pow(PyObject *op, PyObject *const *given) {
     if (type_of_reals(exponent)) return try_hot(among[BY_TENSOR], given, 2);
     if (!is_number(exponent)) return NULL;
     const double number = PyFloat_AsDouble(exponent);
-    if (number == -1.0 && PyErr_Occurred()) return PyErr_Clear(), NULL;
+    if (number == -1.0 && PyErr_Occurred()) return overlook(PyExc_OverflowError), NULL; /* an int past all floats */
     if (number == 2.0) return try_hot(among[SQUARE], given, 1);
     if (number == 0.5) return try_hot(among[ROOT], given, 1);
     return try_hot(among[BY_NUMBER], given, 2);

@@ -14,7 +14,7 @@ static PyObject *name_back;
 /* An array that a vjp sees, as a tensor; 1 where Python must make it, -1 on an error. */
 static int as_tensor(PyObject *value, PyObject *storage, PyObject **out) {
     PyObject *kind = PyArray_CheckExact(value) ? kind_of_array((PyArrayObject *)value) : NULL;
-    if (!kind) return 1;
+    if (!kind) return PyErr_Occurred() ? -1 : 1;
     Tensor *t = tensor_over(Py_NewRef(value), kind);
     if (!t) return -1;
     if (storage) Py_SETREF(t->storage, Py_NewRef(storage));
@@ -180,7 +180,8 @@ int holds_arrays(PyObject *value) {
 static PyArray_Descr *descr_of(PyObject *kind) {
     PyObject *dtype = PyObject_GetAttr(kind, lent.dtype), *descr = dtype ? PyObject_GetAttr(dtype, lent.numpy_name) : NULL;
     Py_XDECREF(dtype);
-    Py_XDECREF(descr);
+    Py_XDECREF(descr); /* the dtype holds it */
+    if (descr && !PyArray_DescrCheck(descr)) return (PyArray_Descr *)PyErr_Format(PyExc_TypeError, "a kind without a NumPy dtype");
     return (PyArray_Descr *)descr;
 }
 
@@ -231,7 +232,7 @@ PyObject *step_back_of(Node *node, PyObject *g, int (*before)(void *), void *con
         return NULL;
     PyObject *back = PyObject_GetAttr(node->op, name_back);
     if (!back) {
-        if (PyErr_ExceptionMatches(PyExc_AttributeError)) PyErr_Clear();
+        overlook(PyExc_AttributeError); /* an op that knows no other way to its gradients */
         return NULL;
     }
     PyObject *needs = NULL, *results = NULL, *given = NULL;

@@ -1,5 +1,6 @@
 /* backward() of one tensor as it is called most often: no graph of gradients, nobody observing. The pass begins and ends
    here, and Python is readied only when one of its functions is to run; whatever is not so plain core.autograd does. */
+#include "results.h"
 #include "walk.h"
 
 static struct {
@@ -25,27 +26,55 @@ static int ready_python(Walk *walk) {
     }
     Py_XDECREF(sources);
     Py_XDECREF(task);
-    if (failed || !(walk->errors = PyObject_CallNoArgs(engine.quiet))) return -1;
+    if (failed) return -1;
+    if (quiet_known()) return (walk->errors = quiet_begin()) ? 0 : -1;
+    if (!(walk->errors = PyObject_CallNoArgs(engine.quiet))) return -1;
     PyObject *done = PyObject_CallMethodNoArgs(walk->errors, name_begin);
     Py_XDECREF(done);
     return done ? 0 : -1;
 }
 
-/* As all was before; an error that is on its way stays. */
-static void leave_python(Walk *walk) {
-    PyObject *type, *value, *trace, *fields = mode_fields();
+/* NumPy's warnings as before. Where Python does it, a signal that came while C ran is heard as its function begins, which
+   then has done nothing: it is called once more, and what it raised first stands. */
+static int tell_again(Walk *walk) {
+    PyObject *errors = walk->errors;
+    if (!errors) return 0;
+    walk->errors = NULL;
+    if (quiet_known()) return quiet_end(errors);
+    PyObject *type, *value, *trace, *done = PyObject_CallMethodNoArgs(errors, name_end);
+    const int failed = !done;
+    if (failed) {
+        PyErr_Fetch(&type, &value, &trace);
+        done = PyObject_CallMethodNoArgs(errors, name_end);
+        if (done) PyErr_Restore(type, value, trace);
+        else Py_XDECREF(type), Py_XDECREF(value), Py_XDECREF(trace); /* the second error is as good */
+    }
+    Py_XDECREF(done);
+    Py_DECREF(errors);
+    return failed ? -1 : 0;
+}
+
+/* As all was before. An error that is on its way stays, unless this brings one: then that is raised, Ctrl-C above all, which
+   is asked for once. -1 on an error of its own. */
+static int leave_python(Walk *walk) {
+    PyObject *type, *value, *trace, *fields = NULL;
+    int failed = 0;
     PyErr_Fetch(&type, &value, &trace);
     for (int k = 0; k < 3; k++) {
-        if (walk->mode[k] && fields && PyDict_SetItem(fields, mode_names[k], walk->mode[k]) < 0) PyErr_Clear();
+        if (!walk->mode[k]) continue; /* all three, or none where Python was not asked */
+        if (!fields) failed |= !(fields = mode_fields());
+        if (fields) failed |= PyDict_SetItem(fields, mode_names[k], walk->mode[k]) < 0;
         Py_CLEAR(walk->mode[k]);
     }
-    if (walk->errors) {
-        PyObject *done = PyObject_CallMethodNoArgs(walk->errors, name_end);
-        if (!done) PyErr_Clear();
-        Py_XDECREF(done);
-        Py_CLEAR(walk->errors);
+    failed |= tell_again(walk) < 0;
+    if (!failed) {
+        PyErr_Restore(type, value, trace);
+        return 0;
     }
-    PyErr_Restore(type, value, trace);
+    Py_XDECREF(type);
+    Py_XDECREF(value);
+    Py_XDECREF(trace);
+    return -1;
 }
 
 static PyObject *through(Walk *walk, Node *node, PyObject *g) {
@@ -59,6 +88,7 @@ static PyObject *through(Walk *walk, Node *node, PyObject *g) {
 
 /* -- leaves ---------------------------------------------------------------------------------------------------------- */
 
+/* 1 also on an error. */
 static int has_hooks(Tensor *t) {
     if (!t->dict) return 0;
     PyObject *names[] = {name_hooks, name_post};
@@ -175,7 +205,7 @@ PyObject *quick_backward(PyObject *const *args, Py_ssize_t count, PyObject *name
     failed = failed || walk_run(&walk) < 0;
     for (Py_ssize_t k = 0; k < walk.count && !failed; k++)
         if (walk.entries[k].what) failed = arrive(&walk, &walk.entries[k]) < 0;
-    leave_python(&walk);
+    failed |= leave_python(&walk) < 0;
     Py_DECREF(walk.start);
     walk_end(&walk);
     return failed ? NULL : Py_NewRef(Py_None);

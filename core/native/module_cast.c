@@ -109,7 +109,7 @@ static int read_blocks(PyObject *array, PyObject *dims, PyObject *keepdim, Block
     for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(dims); k++) {
         PyObject *dim = PyTuple_GET_ITEM(dims, k);
         long axis = PyLong_CheckExact(dim) ? PyLong_AsLong(dim) : -1;
-        if (axis < 0 || axis >= PyArray_NDIM(a)) return PyErr_Clear(), 0;
+        if (axis < 0 || axis >= PyArray_NDIM(a)) return overlook(PyExc_OverflowError), 0; /* exact ints: no other error */
         reduced |= 1ull << axis;
     }
     b->outer = b->n = b->inner = 1;

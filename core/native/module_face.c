@@ -97,8 +97,9 @@ static PyObject *face_get(PyObject *self, PyObject *object, PyObject *type) {
 
 static PyObject *face_getattr(PyObject *self, PyObject *name) {
     PyObject *found = PyObject_GenericGetAttr(self, name);
-    if (found || !PyErr_ExceptionMatches(PyExc_AttributeError) || !((Face *)self)->function) return found;
-    PyErr_Clear();
+    if (found || !((Face *)self)->function) return found;
+    overlook(PyExc_AttributeError); /* the function behind may have it */
+    if (PyErr_Occurred()) return NULL;
     return PyObject_GetAttr(((Face *)self)->function, name);
 }
 

@@ -1,5 +1,5 @@
 /* `TensorBase` and `NodeBase`: core.tensor.Tensor and core.node.Node are made on them and hold the rest. */
-#include "fields.h"
+#include "graph.h"
 
 #include <stddef.h>
 #include <structmember.h>
@@ -169,7 +169,7 @@ static void node_dealloc(PyObject *self) {
 }
 
 /* Of core's own classes, in place of Python's general deallocator, which also calls them for a subclass's instance. */
-static void let_go(PyObject *self, PyTypeObject *class, void (*empty)(PyObject *), PyObject **spare, int *count) {
+static void end_one(PyObject *self, PyTypeObject *class, void (*empty)(PyObject *), PyObject **spare, int *count) {
     PyTypeObject *type = Py_TYPE(self);
     if (type == class && class->tp_finalize && PyObject_CallFinalizerFromDealloc(self) < 0) return;
     empty(self);
@@ -181,16 +181,16 @@ static void let_go(PyObject *self, PyTypeObject *class, void (*empty)(PyObject *
 static void core_tensor_dealloc(PyObject *self) {
     const PyObject *grad = ((Tensor *)self)->grad;
     if (!grad || grad == Py_None || Py_TYPE(self)->tp_finalize) {
-        let_go(self, tensor_class, tensor_empty, spare_tensors, &tensors_spare);
+        end_one(self, tensor_class, tensor_empty, spare_tensors, &tensors_spare);
         return;
     }
     PyObject_GC_UnTrack(self);
     Py_TRASHCAN_BEGIN(self, core_tensor_dealloc)
-    let_go(self, tensor_class, tensor_empty, spare_tensors, &tensors_spare);
+    end_one(self, tensor_class, tensor_empty, spare_tensors, &tensors_spare);
     Py_TRASHCAN_END
 }
 static void core_node_dealloc(PyObject *self) {
-    let_go(self, node_class, node_empty, spare_nodes, &nodes_spare);
+    end_one(self, node_class, node_empty, spare_nodes, &nodes_spare);
 }
 
 /* Whether a class adds no fields, so that its instances are what is made here. */
@@ -207,37 +207,155 @@ void fields_know(PyTypeObject *tensor_type, PyTypeObject *node_type) {
     if (is_bare(node_type, &NodeBase_Type)) node_type->tp_dealloc = core_node_dealloc;
 }
 
+/* What Python may set is checked here, since C takes it for what it says. Members are read by Python's own quick way, for
+   which they are read-only; `tensor_setattr` and `node_setattr` write them. */
+
+static int is_anything(PyObject *value) { return 1; }
+static int is_none_or_node(PyObject *value) { return value == Py_None || is_node(value); }
+static int is_none_or_tensor(PyObject *value) { return value == Py_None || is_tensor(value); }
+static int is_none_or_storage(PyObject *value) { return value == Py_None || PyObject_TypeCheck(value, &StorageBase_Type); }
+static int is_none_or_tuple(PyObject *value) { return value == Py_None || PyTuple_Check(value); }
+static int is_none_or_code(PyObject *value) { return value == Py_None || PyCode_Check(value); }
+
+/* None, or with the attributes of a core.device.Kind: the dtype and the device. */
+static int is_none_or_kind(PyObject *value) {
+    return value == Py_None || (PyObject_HasAttr(value, lent.device) && PyObject_HasAttr(value, lent.dtype));
+}
+
+static int is_edges(PyObject *value) {
+    if (!PyTuple_Check(value)) return value == Py_None;
+    for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(value); k++) {
+        PyObject *edge = PyTuple_GET_ITEM(value, k);
+        if (edge != Py_None && !is_node(edge) && !is_tensor(edge)) return 0;
+    }
+    return 1;
+}
+
+static int is_numbers(PyObject *value) {
+    if (!PyTuple_Check(value)) return value == Py_None;
+    for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(value); k++) {
+        npy_intp number;
+        if (!exact_int(PyTuple_GET_ITEM(value, k), &number) || number < 0) return 0;
+    }
+    return 1;
+}
+
+static int is_meta(PyObject *value) {
+    if (!PyTuple_Check(value)) return value == Py_None;
+    for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(value); k++) {
+        PyObject *one = PyTuple_GET_ITEM(value, k);
+        if (!PyTuple_Check(one) || PyTuple_GET_SIZE(one) != 2 || !is_numbers(PyTuple_GET_ITEM(one, 0))) return 0;
+    }
+    return 1;
+}
+
+typedef struct {
+    const char *text;
+    ptrdiff_t offset;
+    int (*fits)(PyObject *value);
+    const char *needed;
+    PyObject *name, *member; /* interned, and as the type has it */
+} Settable;
+
+#define ANY is_anything, "anything"
+#define NODE_OR_NONE is_none_or_node, "a node or None"
+#define TENSOR_OR_NONE is_none_or_tensor, "a tensor or None"
+
+static Settable tensor_settable[] = {
+    {"_a", offsetof(Tensor, array), ANY},
+    {"_kind", offsetof(Tensor, kind), is_none_or_kind, "a kind (dtype and device)"},
+    {"_node", offsetof(Tensor, node), NODE_OR_NONE},
+    {"_storage", offsetof(Tensor, storage), is_none_or_storage, "a version counter or None"},
+    {"_base", offsetof(Tensor, base), TENSOR_OR_NONE},
+    {"_rule", offsetof(Tensor, rule), ANY},
+    {"_undo", offsetof(Tensor, undo), ANY},
+    {"_grad", offsetof(Tensor, grad), TENSOR_OR_NONE},
+    {"_came", offsetof(Tensor, came), ANY},
+    {"_note", offsetof(Tensor, note), ANY},
+    {NULL},
+};
+
+static Settable node_settable[] = {
+    {"op", offsetof(Node, op), ANY},
+    {"edges", offsetof(Node, edges), is_edges, "a tuple of nodes, leaves and None"},
+    {"kind", offsetof(Node, kind), is_none_or_kind, "a kind (dtype and device)"},
+    {"code", offsetof(Node, code), is_none_or_code, "a code object or None"},
+    {"saved", offsetof(Node, saved), is_none_or_tuple, "a tuple or None"},
+    {"storages", offsetof(Node, storages), is_none_or_tuple, "a tuple or None"},
+    {"nrs", offsetof(Node, nrs), is_numbers, "a tuple of ints, none negative, or None"},
+    {"in_shapes", offsetof(Node, in_shapes), is_none_or_tuple, "a tuple or None"},
+    {"out_meta", offsetof(Node, out_meta), is_meta, "a tuple of (shape, kind), or None"},
+    {"freed", offsetof(Node, freed), ANY},
+    {"versions", offsetof(Node, versions), is_numbers, "a tuple of ints, none negative, or None"},
+    {NULL},
+};
+
+static int set_checked(PyObject *self, PyObject *name, PyObject *value, Settable *all, const PyTypeObject *class) {
+    for (Settable *one = all; one->text; one++) {
+        if (name != one->name) continue;
+        if (Py_TYPE(self) != class && _PyType_Lookup(Py_TYPE(self), name) != one->member) break; /* a subclass's own */
+        if (!value) {
+            PyErr_Format(PyExc_TypeError, "%s of %s cannot be deleted", one->text, Py_TYPE(self)->tp_name);
+            return -1;
+        }
+        if (!one->fits(value)) {
+            PyErr_Format(PyExc_TypeError, "%s of %s must be %s, not %.200s", one->text, Py_TYPE(self)->tp_name,
+                         one->needed, Py_TYPE(value)->tp_name);
+            return -1;
+        }
+        Py_XSETREF(FIELD(self, one->offset), Py_NewRef(value));
+        return 0;
+    }
+    return PyObject_GenericSetAttr(self, name, value);
+}
+
+static int tensor_setattr(PyObject *self, PyObject *name, PyObject *value) {
+    return set_checked(self, name, value, tensor_settable, tensor_class);
+}
+
+static int node_setattr(PyObject *self, PyObject *name, PyObject *value) {
+    return set_checked(self, name, value, node_settable, node_class);
+}
+
+static int know_settable(Settable *one, PyTypeObject *type) {
+    for (; one->text; one++) {
+        if (!(one->name = PyUnicode_InternFromString(one->text))) return -1;
+        if (!(one->member = _PyType_Lookup(type, one->name))) return -1;
+    }
+    return 0;
+}
+
 static PyMemberDef tensor_members[] = {
-    {"_a", T_OBJECT_EX, offsetof(Tensor, array), 0, "the array"},
-    {"_kind", T_OBJECT_EX, offsetof(Tensor, kind), 0, "dtype and device"},
-    {"_node", T_OBJECT_EX, offsetof(Tensor, node), 0, "the node that made it, or None"},
-    {"_storage", T_OBJECT_EX, offsetof(Tensor, storage), 0, "the version counter, once somebody asked"},
-    {"_base", T_OBJECT_EX, offsetof(Tensor, base), 0, "of a view: the tensor that it views"},
-    {"_rule", T_OBJECT_EX, offsetof(Tensor, rule), 0, "why a view must not be written in place, or None"},
-    {"_undo", T_OBJECT_EX, offsetof(Tensor, undo), 0, "what takes back the shapes that squeeze_ and its kin gave, or None"},
-    {"_grad", T_OBJECT_EX, offsetof(Tensor, grad), 0, "the gradient, or None"},
-    {"_came", T_OBJECT_EX, offsetof(Tensor, came), 0, "the way by which it came back from NumPy, or None"},
-    {"_note", T_OBJECT_EX, offsetof(Tensor, note), 0, "what an observer remembers of it, or None"},
+    {"_a", T_OBJECT_EX, offsetof(Tensor, array), READONLY, "the array"},
+    {"_kind", T_OBJECT_EX, offsetof(Tensor, kind), READONLY, "dtype and device"},
+    {"_node", T_OBJECT_EX, offsetof(Tensor, node), READONLY, "the node that made it, or None"},
+    {"_storage", T_OBJECT_EX, offsetof(Tensor, storage), READONLY, "the version counter, once somebody asked"},
+    {"_base", T_OBJECT_EX, offsetof(Tensor, base), READONLY, "of a view: the tensor that it views"},
+    {"_rule", T_OBJECT_EX, offsetof(Tensor, rule), READONLY, "why a view must not be written in place, or None"},
+    {"_undo", T_OBJECT_EX, offsetof(Tensor, undo), READONLY, "what takes back the shapes that squeeze_ and its kin gave, or None"},
+    {"_grad", T_OBJECT_EX, offsetof(Tensor, grad), READONLY, "the gradient, or None"},
+    {"_came", T_OBJECT_EX, offsetof(Tensor, came), READONLY, "the way by which it came back from NumPy, or None"},
+    {"_note", T_OBJECT_EX, offsetof(Tensor, note), READONLY, "what an observer remembers of it, or None"},
     {"_nr", T_PYSSIZET, offsetof(Tensor, nr), 0, "which output of the node"},
     {"_requires_grad", T_BOOL, offsetof(Tensor, requires_grad), 0, "whether a gradient is wanted"},
     {0},
 };
 
 static PyMemberDef node_members[] = {
-    {"op", T_OBJECT_EX, offsetof(Node, op), 0, "the op that ran"},
-    {"edges", T_OBJECT_EX, offsetof(Node, edges), 0, "where the inputs came from"},
-    {"kind", T_OBJECT_EX, offsetof(Node, kind), 0, "the output's dtype and device"},
-    {"code", T_OBJECT_EX, offsetof(Node, code), 0, "the user's code"},
+    {"op", T_OBJECT_EX, offsetof(Node, op), READONLY, "the op that ran"},
+    {"edges", T_OBJECT_EX, offsetof(Node, edges), READONLY, "where the inputs came from"},
+    {"kind", T_OBJECT_EX, offsetof(Node, kind), READONLY, "the output's dtype and device"},
+    {"code", T_OBJECT_EX, offsetof(Node, code), READONLY, "the user's code"},
     {"lasti", T_INT, offsetof(Node, lasti), 0, "the instruction in it"},
     {"special", T_BOOL, offsetof(Node, special), 0, "whether hooks are to be heard"},
     {"number", T_LONGLONG, offsetof(Node, number), 0, "higher than those of all it points to"},
-    {"saved", T_OBJECT_EX, offsetof(Node, saved), 0, "what the gradient needs"},
-    {"storages", T_OBJECT_EX, offsetof(Node, storages), 0, "of what was saved, where somebody may write to it"},
-    {"nrs", T_OBJECT_EX, offsetof(Node, nrs), 0, "which output of each edge's node, where not 0"},
-    {"in_shapes", T_OBJECT_EX, offsetof(Node, in_shapes), 0, "where the op broadcast its inputs"},
-    {"out_meta", T_OBJECT_EX, offsetof(Node, out_meta), 0, "shapes and kinds, of ops with several outputs"},
-    {"freed", T_OBJECT_EX, offsetof(Node, freed), 0, "who let go of what was saved: a place, True, or False"},
-    {"versions", T_OBJECT_EX, offsetof(Node, versions), 0, "of the storages, where not all 0"},
+    {"saved", T_OBJECT_EX, offsetof(Node, saved), READONLY, "what the gradient needs"},
+    {"storages", T_OBJECT_EX, offsetof(Node, storages), READONLY, "of what was saved, where somebody may write to it"},
+    {"nrs", T_OBJECT_EX, offsetof(Node, nrs), READONLY, "which output of each edge's node, where not 0"},
+    {"in_shapes", T_OBJECT_EX, offsetof(Node, in_shapes), READONLY, "where the op broadcast its inputs"},
+    {"out_meta", T_OBJECT_EX, offsetof(Node, out_meta), READONLY, "shapes and kinds, of ops with several outputs"},
+    {"freed", T_OBJECT_EX, offsetof(Node, freed), READONLY, "who let go of what was saved: a place, True, or False"},
+    {"versions", T_OBJECT_EX, offsetof(Node, versions), READONLY, "of the storages, where not all 0"},
     {0},
 };
 
@@ -255,6 +373,10 @@ static int set_field(PyObject *self, PyObject *value, ptrdiff_t offset) {
 }
 
 static int tensor_set_way(PyObject *self, PyObject *value, void *ignored) {
+    if (value && !PyTuple_Check(value) && value != Py_None && !is_step(value)) {
+        PyErr_Format(PyExc_TypeError, "_way must be a tuple of steps, not %.200s", Py_TYPE(value)->tp_name);
+        return -1;
+    }
     return set_field(self, value, offsetof(Tensor, way));
 }
 
@@ -300,6 +422,7 @@ PyTypeObject TensorBase_Type = {
     .tp_dealloc = tensor_dealloc,
     .tp_traverse = tensor_traverse,
     .tp_clear = tensor_clear,
+    .tp_setattro = tensor_setattr,
     .tp_members = tensor_members,
     .tp_getset = tensor_getset,
     .tp_as_number = &tensor_operators,
@@ -317,6 +440,7 @@ PyTypeObject NodeBase_Type = {
     .tp_dealloc = node_dealloc,
     .tp_traverse = node_traverse,
     .tp_clear = node_clear,
+    .tp_setattro = node_setattr,
     .tp_members = node_members,
     .tp_getset = node_getset,
     .tp_dictoffset = offsetof(Node, dict),
@@ -360,7 +484,8 @@ static PyMethodDef field_methods[] = {
 
 int fields_setup(PyObject *module) {
     if (!(empty_tuple = PyTuple_New(0)) || !(name_told_grad = PyUnicode_InternFromString("_told_grad")) || PyType_Ready(&TensorBase_Type) < 0 || PyType_Ready(&NodeBase_Type) < 0 ||
-        PyType_Ready(&StorageBase_Type) < 0 || PyModule_AddFunctions(module, field_methods) < 0 ||
+        PyType_Ready(&StorageBase_Type) < 0 || know_settable(tensor_settable, &TensorBase_Type) < 0 ||
+        know_settable(node_settable, &NodeBase_Type) < 0 || PyModule_AddFunctions(module, field_methods) < 0 ||
         PyModule_AddObjectRef(module, "StorageBase", (PyObject *)&StorageBase_Type) < 0)
         return -1;
     if (PyModule_AddObjectRef(module, "TensorBase", (PyObject *)&TensorBase_Type) < 0) return -1;

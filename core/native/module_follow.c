@@ -101,12 +101,12 @@ static PyTypeObject Followed_Type = {
 
 /* -- all of them --------------------------------------------------------------------------------------------------- */
 
-/* What an array views, a new reference; NULL where it views nothing. */
+/* What an array views, a new reference; NULL where it views nothing, and on an error. */
 static PyObject *base_of(PyObject *a) {
     if (PyArray_Check(a)) return Py_XNewRef(PyArray_BASE((PyArrayObject *)a));
     if (Py_IS_TYPE(a, &Block_Type)) return NULL;
     PyObject *base = PyObject_GetAttrString(a, "base");
-    if (!base) PyErr_Clear();
+    if (!base) overlook(PyExc_AttributeError); /* an array of a library whose arrays are no views */
     if (base == Py_None) Py_CLEAR(base);
     return base;
 }
@@ -132,7 +132,7 @@ static int known(Follower *self, PyObject *a) {
         Py_DECREF(a);
         a = base;
     }
-    return 0;
+    return PyErr_Occurred() ? -1 : 0;
 }
 
 /* made(row, array, born_ns, backward): follow an array, unless it is known, views a known one or holds nothing. */
@@ -169,7 +169,7 @@ static PyObject *follower_made(PyObject *object, PyObject *const *args, Py_ssize
     PyObject_GC_Track((PyObject *)block);
     PyObject *reference = block->key ? PyWeakref_NewRef(a, (PyObject *)block) : NULL;
     if (!reference && PyErr_ExceptionMatches(PyExc_TypeError)) { /* an array of a library that cannot be followed */
-        PyErr_Clear();
+        overlook(PyExc_TypeError);
         Py_DECREF(block);
         Py_RETURN_NONE;
     }

@@ -25,7 +25,6 @@ static PyObject *dims_of(PyObject *object, int ndim) {
     PyObject *dims = PyTuple_New(count);
     for (int k = 0; dims && k < ndim; k++)
         if (among[k]) PyTuple_SET_ITEM(dims, at++, Py_NewRef(front.number[k]));
-    if (!dims) PyErr_Clear();
     return dims;
 }
 
@@ -67,7 +66,7 @@ static PyObject *spread(PyObject *op, PyObject *const *given) {
     if (left_out(correction)) correction = front.number[unbiased != Py_False];
     else if (!PyLong_CheckExact(correction) && !PyFloat_CheckExact(correction)) return NULL;
     const double less = PyFloat_AsDouble(correction);
-    if (less == -1 && PyErr_Occurred()) return PyErr_Clear(), NULL;
+    if (less == -1 && PyErr_Occurred()) return overlook(PyExc_OverflowError), NULL;
     PyObject *dims = dims_of(given[1], PyArray_NDIM(x));
     if (!dims) return NULL;
     double items = 1;
@@ -87,7 +86,7 @@ static PyObject *norm(PyObject *op, PyObject *const *given) {
     } else {
         if (!PyLong_CheckExact(p) && !PyFloat_CheckExact(p)) return NULL;
         const double value = PyFloat_AsDouble(p);
-        if (value != 1 && value != 2) return PyErr_Clear(), NULL;
+        if (value != 1 && value != 2) return overlook(PyExc_OverflowError), NULL;
         p = value == 1 ? front.one : front.two;
     }
     PyObject *dims = dims_of(given[2], PyArray_NDIM(x));
@@ -179,7 +178,7 @@ static PyObject *addmm(PyObject *op, PyObject *const *given) {
     PyArrayObject *x = real_of(given[0]), *a, *b;
     if (!x || PyArray_NDIM(x) > 2 || !fit(given + 1, &a, &b) || !same_kind(given[0], given[1]) || PyArray_NDIM(a) != 2 ||
         PyArray_NDIM(b) != 2 || !is_one(given[3]) || !is_one(given[4]))
-        return PyErr_Clear(), NULL;
+        return overlook(PyExc_OverflowError), NULL; /* a factor may be an int past all floats */
     const npy_intp shape[] = {PyArray_DIM(a, 0), PyArray_DIM(b, 1)};
     for (int k = 1; k <= PyArray_NDIM(x); k++) {
         const npy_intp size = PyArray_DIM(x, PyArray_NDIM(x) - k);

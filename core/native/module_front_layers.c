@@ -23,7 +23,8 @@ PyObject *front_layer_norm(PyObject *op, PyObject *const *given) {
     if (axes < 1 || axes > AXES || outer < 0) return NULL;
     for (Py_ssize_t k = 0; k < axes; k++) {
         PyObject *size = PySequence_Fast_GET_ITEM(given[1], k);
-        if (!PyLong_CheckExact(size) || PyLong_AsSsize_t(size) != PyArray_DIM(x, outer + k)) return PyErr_Clear(), NULL;
+        if (!PyLong_CheckExact(size) || PyLong_AsSsize_t(size) != PyArray_DIM(x, outer + k))
+            return overlook(PyExc_OverflowError), NULL;
     }
     for (int k = 2; k < 4; k++) {
         if (left_out(given[k])) continue;
@@ -57,7 +58,7 @@ static PyObject *classes(PyObject *op, PyObject *const *given, int smooth) {
     }
     if (!then || on_cpu(((Tensor *)given[0])->kind) <= 0) return NULL;
     long long none = PyLong_AsLongLong(ignore_index);
-    if (none == -1 && PyErr_Occurred()) return PyErr_Clear(), NULL;
+    if (none == -1 && PyErr_Occurred()) return overlook(PyExc_OverflowError), NULL;
     const long long *which = PyArray_DATA(target);
     for (npy_intp k = 0; then == front.mean_op && k < PyArray_SIZE(target); k++)
         if (which[k] == none) return NULL; /* the mean is over the others */
@@ -77,7 +78,7 @@ static int setting(PyObject *object, int n, const npy_intp *usual, npy_intp leas
         PyObject *number_ = object && PyTuple_CheckExact(object) && PyTuple_GET_SIZE(object) == n ? PyTuple_GET_ITEM(object, k) : object;
         if (number_ && !PyLong_CheckExact(number_)) return 0;
         to[k] = number_ ? PyLong_AsSsize_t(number_) : usual[k];
-        if (to[k] < least || to[k] > INT32_MAX) return PyErr_Clear(), 0;
+        if (to[k] < least || to[k] > INT32_MAX) return overlook(PyExc_OverflowError), 0;
     }
     return 1;
 }
@@ -85,7 +86,7 @@ static int setting(PyObject *object, int n, const npy_intp *usual, npy_intp leas
 static PyObject *sizes_of(const npy_intp *sizes, int n) { return PyArray_IntTupleFromIntp(n, sizes); }
 
 /* What a window is: kernel, stride, padding, dilation, and how many fit; a tuple each (new references). 0 where they do not
-   plainly fit, or hang over. */
+   plainly fit, or hang over, and on an error. */
 static int windows(PyObject *const *given, int n, PyObject *dilation, PyObject **made) {
     static const npy_intp none[2] = {0, 0}, alone[2] = {1, 1};
     PyArrayObject *x = real_of(given[0]);
@@ -102,7 +103,7 @@ static int windows(PyObject *const *given, int n, PyObject *dilation, PyObject *
     for (int k = 0; k < 5; k++) {
         if ((made[k] = sizes_of(all[k], n))) continue;
         while (k--) Py_DECREF(made[k]);
-        return PyErr_Clear(), 0;
+        return 0;
     }
     return 1;
 }
@@ -157,7 +158,7 @@ PyObject *front_pad(PyObject *op, PyObject *const *given) {
         (given[2] && !(PyUnicode_CheckExact(given[2]) && !PyUnicode_CompareWithASCIIString(given[2], "constant"))))
         return NULL;
     char item[WRITE_ITEM];
-    if (!item_of(value, PyArray_TYPE(x), item)) return PyErr_Clear(), NULL; /* an error, which Python words */
+    if (!item_of(value, PyArray_TYPE(x), item)) return NULL; /* Python words the error */
     const Py_ssize_t count = PySequence_Fast_GET_SIZE(pairs);
     const int ndim = PyArray_NDIM(x);
     npy_intp sizes[2 * AXES];
@@ -166,7 +167,7 @@ PyObject *front_pad(PyObject *op, PyObject *const *given) {
         PyObject *size = PySequence_Fast_GET_ITEM(pairs, k);
         if (!PyLong_CheckExact(size)) return NULL;
         sizes[k] = PyLong_AsSsize_t(size);
-        if (sizes[k] < 0 || sizes[k] > INT32_MAX) return PyErr_Clear(), NULL;
+        if (sizes[k] < 0 || sizes[k] > INT32_MAX) return overlook(PyExc_OverflowError), NULL;
     }
     PyObject *border = PyTuple_New(ndim), *y = NULL;
     for (int k = 0; border && k < ndim; k++) {

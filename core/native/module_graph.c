@@ -235,6 +235,11 @@ int up_to_date(Tensor *t) {
 
 /* -- the way back ------------------------------------------------------------------------------------------------- */
 
+/* What the counter of a saved value said; -1, which no counter says, where nothing was noted of it. */
+static long version_at(PyObject *versions, Py_ssize_t k) {
+    return k < PyTuple_GET_SIZE(versions) ? PyLong_AsLong(PyTuple_GET_ITEM(versions, k)) : -1;
+}
+
 int as_saved(Node *node) {
     if (!PyTuple_Check(node->saved) || !PyTuple_Check(node->storages)) return 0;
     for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(node->storages); k++) {
@@ -242,7 +247,7 @@ int as_saved(Node *node) {
         if (storage == Py_None) continue;
         long version;
         if (version_of(storage, &version) < 0) return -1;
-        if (version != (node->versions == Py_None ? 0 : PyLong_AsLong(PyTuple_GET_ITEM(node->versions, k)))) return 0;
+        if (version != (node->versions == Py_None ? 0 : version_at(node->versions, k))) return 0;
     }
     return 1;
 }
@@ -279,6 +284,7 @@ static PyObject *summed_to(PyObject *g, PyObject *shape, PyObject *kind) {
 
 int let_go(Node *node, PyObject *place) {
     int holds = 0;
+    if (!PyTuple_Check(node->saved)) return 0; /* Python ran since, and may have let go of it */
     for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(node->saved); k++)
         holds |= PyTuple_GET_ITEM(node->saved, k) != Py_None;
     if (!holds) return 0;
@@ -301,11 +307,12 @@ PyObject *step_of(Node *node, PyObject *g) {
     Py_DECREF(steps); /* the op holds it */
     if (!recipes || as_saved(node) <= 0) return NULL;
     Py_ssize_t edges = PyTuple_GET_SIZE(node->edges);
+    if (PyTuple_GET_SIZE(recipes) < edges) return NULL; /* somebody gave the node another op */
     PyObject *results = PyTuple_New(edges);
     for (Py_ssize_t k = 0; results && k < edges; k++) {
         PyObject *wanted = PyTuple_GET_ITEM(node->edges, k);
         PyObject *one = wanted == Py_None ? Py_NewRef(Py_None) : one_gradient(node, PyTuple_GET_ITEM(recipes, k), g);
-        if (one && one != Py_None && node->in_shapes != Py_None)
+        if (one && one != Py_None && node->in_shapes != Py_None && k < PyTuple_GET_SIZE(node->in_shapes))
             Py_SETREF(one, summed_to(one, PyTuple_GET_ITEM(node->in_shapes, k), node->kind));
         if (one) PyTuple_SET_ITEM(results, k, one);
         else Py_CLEAR(results);

@@ -16,6 +16,7 @@ typedef struct {
                                         as long as the process), and its kernel */
     PyObject **layouts; /* by the inputs that need a gradient, as bits: bytes, what each slot saves */
     unsigned bools;     /* the inputs that are conditions, as bits; 0 where all are */
+    unsigned tensors;   /* those that may not be numbers */
     char inputs, params, recorded, boolean;
 } Hot;
 
@@ -217,7 +218,7 @@ static PyObject *read_inputs(Hot *self, PyObject *const *args, Call *call) {
         call->values[k] = t ? t->array : args[k];
         const int condition = self->bools >> k & 1;
         if (!t) {
-            if (condition || !(PyFloat_CheckExact(args[k]) || PyLong_CheckExact(args[k]))) return NULL;
+            if (condition || self->tensors >> k & 1 || !(PyFloat_CheckExact(args[k]) || PyLong_CheckExact(args[k]))) return NULL;
             numbers |= 1u << k;
         } else if (!condition) {
             if (!first) first = t;
@@ -258,9 +259,9 @@ static PyObject *run(Hot *self, Call *call, PyObject *of) {
     PyObject *array = Py_IS_TYPE(kernel, &Map_Type) ? map_vectorcall(kernel, call->values, count, NULL)
                                                     : PyObject_Vectorcall(kernel, call->values, count, NULL);
     if (!array) { /* the long way says what is wrong */
-        if (PyErr_ExceptionMatches(PyExc_ValueError) || PyErr_ExceptionMatches(PyExc_TypeError) ||
-            PyErr_ExceptionMatches(PyExc_ArithmeticError))
-            PyErr_Clear();
+        overlook(PyExc_ValueError);
+        overlook(PyExc_TypeError);
+        overlook(PyExc_ArithmeticError);
         return NULL;
     }
     Tensor *out = tensor_over(array, kind);
@@ -340,12 +341,13 @@ static PyObject *hot_call(PyObject *callable, PyObject *const *args, size_t narg
 }
 
 static PyObject *hot_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
-    static char *keywords[] = {"op", "kernels", "layout", "recorded", "boolean", "names", "defaults", "bools", NULL};
+    static char *keywords[] = {"op", "kernels", "layout", "recorded", "boolean", "names", "defaults", "bools", "tensors", NULL};
     PyObject *op, *kernels, *layout, *names, *defaults;
     int recorded, boolean;
-    unsigned bools;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO!OppO!O!I", keywords, &op, &PyDict_Type, &kernels, &layout,
-                                     &recorded, &boolean, &PyTuple_Type, &names, &PyTuple_Type, &defaults, &bools))
+    unsigned bools, tensors;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO!OppO!O!II", keywords, &op, &PyDict_Type, &kernels, &layout,
+                                     &recorded, &boolean, &PyTuple_Type, &names, &PyTuple_Type, &defaults, &bools,
+                                     &tensors))
         return NULL;
     const Py_ssize_t params = PyTuple_GET_SIZE(defaults), inputs = PyTuple_GET_SIZE(names) - params;
     if (inputs < 1 || inputs > MOST_INPUTS || params > MOST_PARAMS)
@@ -363,6 +365,7 @@ static PyObject *hot_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
     self->params = (char)params;
     self->recorded = (char)recorded;
     self->boolean = (char)boolean;
+    self->tensors = tensors;
     self->bools = bools == (1u << inputs) - 1 ? 0 : bools;
     self->layouts = PyMem_Calloc((size_t)1 << inputs, sizeof *self->layouts);
     if (!self->layouts) {
@@ -387,7 +390,7 @@ static void hot_dealloc(PyObject *object) {
 
 PyTypeObject Hot_Type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "core.native._native.Hot",
-    .tp_doc = "Hot(op, kernels, layout, recorded, boolean, names, defaults, bools): an elementwise op on its commonest path; "
+    .tp_doc = "Hot(op, kernels, layout, recorded, boolean, names, defaults, bools, tensors): an elementwise op on its commonest path; "
               "None elsewhere.",
     .tp_basicsize = sizeof(Hot),
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL,

@@ -42,7 +42,7 @@ static int rows_of(PyObject *x, PyObject *target, PyObject *weight, PyObject *ig
     r->rows = PyArray_DIM((PyArrayObject *)x, 0);
     r->classes = PyArray_DIM((PyArrayObject *)x, 1);
     r->ignored = PyLong_AsLongLong(ignored);
-    if (r->ignored == -1 && PyErr_Occurred()) return PyErr_Clear(), 0;
+    if (r->ignored == -1 && PyErr_Occurred()) return overlook(PyExc_OverflowError), 0;
     if (PyArray_DIM((PyArrayObject *)target, 0) != r->rows || (g && PyArray_DIM((PyArrayObject *)g, 0) != r->rows) ||
         (weight != Py_None && PyArray_DIM((PyArrayObject *)weight, 0) != r->classes))
         return 0;
@@ -100,7 +100,7 @@ ENTER(one_hot_rows) {
         !PyLong_CheckExact(args[1]) || PyArray_NDIM((PyArrayObject *)args[0]) >= 16)
         Py_RETURN_NOTIMPLEMENTED;
     const Py_ssize_t classes = PyLong_AsSsize_t(args[1]);
-    if (classes < 0) return PyErr_Clear(), Py_NewRef(Py_NotImplemented);
+    if (classes < 0) return overlook(PyExc_OverflowError), declined();
     PyArrayObject *index = take_array(args[0], NPY_INT64, 1, "one_hot");
     if (!index) return NULL;
     npy_intp shape[16];

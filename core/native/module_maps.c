@@ -411,6 +411,15 @@ static int write_plain(const map_kernel *kernel, operands *ops, PyArrayObject *o
     return 1;
 }
 
+/* 0 after an error of which the long way says more: operands of other types or shapes, numbers that do not fit. -1 of any
+   other one. */
+static int not_so(void) {
+    overlook(PyExc_TypeError);
+    overlook(PyExc_ValueError);
+    overlook(PyExc_OverflowError);
+    return PyErr_Occurred() ? -1 : 0;
+}
+
 int map_write(PyObject *map, PyObject *const *args, Py_ssize_t count, PyArrayObject *out) {
     const map_kernel *kernel = ((Map *)map)->kernel;
     if (count != kernel->n_in + kernel->n_params || PyArray_TYPE(out) != type_number(kernel->out_type)) return 0;
@@ -419,7 +428,7 @@ int map_write(PyObject *map, PyObject *const *args, Py_ssize_t count, PyArrayObj
                                        PyArray_TYPE((PyArrayObject *)args[k]) != type_number(kernel->in_types[k])))
             return 0;
     operands ops;
-    if (take_operands(kernel, args, count, &ops) < 0) return PyErr_Clear(), 0;
+    if (take_operands(kernel, args, count, &ops) < 0) return not_so();
     Py_INCREF(out); /* while other threads run, one may set the tensor's data */
     const int done = write_plain(kernel, &ops, out);
     Py_DECREF(out);
@@ -429,9 +438,7 @@ int map_write(PyObject *map, PyObject *const *args, Py_ssize_t count, PyArrayObj
     for (Py_ssize_t k = 0; k < count; k++) given[k + 1] = args[k];
     PyObject *written = map_into(map, given, count + 1);
     Py_XDECREF(written);
-    if (!written && PyErr_ExceptionMatches(PyExc_MemoryError)) return -1;
-    if (!written) PyErr_Clear(); /* the shapes do not go together: whoever asked says so */
-    return written != NULL;
+    return written ? 1 : not_so(); /* the shapes do not go together */
 }
 
 static PyObject *map_repr(PyObject *self) {

@@ -39,11 +39,19 @@ static int split(PyObject *array, PyObject *dims, const char *name, Split *s) {
         if (state) PyEval_RestoreThread(state);                                                        \
     } while (0)
 
+/* A correction that is no number, or past all floats, is Python's to refuse; reading it may run Python, and bring any other
+   error about. */
+static PyObject *no_number(void) {
+    overlook(PyExc_TypeError);
+    overlook(PyExc_OverflowError);
+    return declined();
+}
+
 /* `correction` is NULL where there is none. */
 static PyObject *forward(int kind, PyObject *array, PyObject *dims, PyObject *correction, PyObject *keepdim, const char *name) {
     Split s;
     const double less = correction ? PyFloat_AsDouble(correction) : 0;
-    if (less == -1 && PyErr_Occurred()) return PyErr_Clear(), Py_NewRef(Py_NotImplemented);
+    if (less == -1 && PyErr_Occurred()) return no_number();
     const int taken = split(array, dims, name, &s);
     if (taken <= 0) return taken ? NULL : Py_NewRef(Py_NotImplemented);
     npy_intp shape[NPY_MAXDIMS];
@@ -83,7 +91,7 @@ static PyObject *backward(int kind, PyObject *g, PyObject *array, PyObject *y, P
                           const char *name) {
     Split s;
     const double less = correction ? PyFloat_AsDouble(correction) : 0;
-    if (less == -1 && PyErr_Occurred()) return PyErr_Clear(), Py_NewRef(Py_NotImplemented);
+    if (less == -1 && PyErr_Occurred()) return no_number();
     const int taken = split(array, dims, name, &s);
     if (taken <= 0) return taken ? NULL : Py_NewRef(Py_NotImplemented);
     PyObject *gx = NULL;

@@ -236,8 +236,14 @@ static PyObject *run(Structured *self, PyObject **args, Py_ssize_t count) {
         if (token) {
             PyObject *type, *value, *traceback;
             PyErr_Fetch(&type, &value, &traceback);
-            if (quiet_end(token) < 0) PyErr_Clear();
-            PyErr_Restore(type, value, traceback);
+            if (quiet_end(token) == 0) { /* else what it says is news, and no result stands beside an error */
+                PyErr_Restore(type, value, traceback);
+            } else {
+                Py_XDECREF(type);
+                Py_XDECREF(value);
+                Py_XDECREF(traceback);
+                Py_CLEAR(results);
+            }
         }
     }
     Py_DECREF(rows);

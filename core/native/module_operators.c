@@ -44,9 +44,9 @@ static PyObject *binary(int which, PyObject *a, PyObject *b) {
     const int swapped = !left && o->swapped;
     PyObject *args[] = {swapped ? b : a, swapped ? a : b};
     PyObject *found = call(swapped ? o->swapped : o->function, args, 2);
-    if (found || right || !PyErr_ExceptionMatches(PyExc_TypeError) || !has_its_own(which, b)) return found;
-    PyErr_Clear();
-    Py_RETURN_NOTIMPLEMENTED;
+    if (found || right || !has_its_own(which, b)) return found;
+    overlook(PyExc_TypeError); /* the other operand's own method is asked, and says what is wrong */
+    return declined();
 }
 
 static PyObject *add(PyObject *a, PyObject *b) { return binary(ADD, a, b); }

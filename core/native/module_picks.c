@@ -22,7 +22,7 @@ static int read_rows(PyObject *array, PyObject *dim, Rows *r) {
     if (r->type != NPY_FLOAT && r->type != NPY_DOUBLE && r->type != NPY_INT64) return 0;
     long axis = PyLong_AsLong(dim);
     const int ndim = PyArray_NDIM(a);
-    if (axis < -ndim || axis >= ndim) return PyErr_Clear(), 0;
+    if (axis < -ndim || axis >= ndim) return overlook(PyExc_OverflowError), 0; /* exact ints: no other error */
     r->axis = (int)(axis < 0 ? axis + ndim : axis);
     r->outer = r->inner = 1;
     for (int k = 0; k < ndim; k++)
@@ -179,7 +179,7 @@ static int is_bool(PyObject *object) { return object == Py_True || object == Py_
 
 static npy_intp number_in(PyObject *object) {
     npy_intp k = PyLong_CheckExact(object) ? PyLong_AsSsize_t(object) : -1;
-    if (k == -1) PyErr_Clear();
+    if (k == -1) overlook(PyExc_OverflowError);
     return k;
 }
 
@@ -240,7 +240,7 @@ PyObject *enter_picked_backward(PyObject *m, PyObject *const *args, Py_ssize_t g
     const Py_ssize_t ndim = PyTuple_GET_SIZE(args[2]);
     const long axis = PyLong_AsLong(args[3]);
     if (!PyArray_CheckExact(first) || !PyArray_CheckExact(indices) || axis < 0 || axis >= ndim || ndim > NPY_MAXDIMS)
-        return PyErr_Clear(), Py_NewRef(Py_NotImplemented);
+        return overlook(PyExc_OverflowError), declined();
     const int type = PyArray_TYPE((PyArrayObject *)first);
     npy_intp shape[NPY_MAXDIMS], outer = 1, inner = 1, n = 0;
     for (int k = 0; k < ndim; k++) {

@@ -261,7 +261,7 @@ static PyObject *quick_topk(PyObject *const *args, Py_ssize_t count, PyObject *n
         (given[3] && given[3] != Py_True && given[3] != Py_False))
         return NULL;
     Py_ssize_t k = PyLong_AsSsize_t(given[1]);
-    if (k < 0 || k > PyArray_DIM((PyArrayObject *)t->array, axis)) return PyErr_Clear(), NULL;
+    if (k < 0 || k > PyArray_DIM((PyArrayObject *)t->array, axis)) return overlook(PyExc_OverflowError), NULL;
     PyObject *all[] = {(PyObject *)t, number[axis], given[1], given[3] ? given[3] : Py_True};
     return named(TOPK_RESULT, operate_on(ops[TOPK], all, 1));
 }

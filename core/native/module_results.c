@@ -21,7 +21,7 @@ PyObject *kind_of_array(PyArrayObject *a) {
         if (kinds[k].descr == descr) return kinds[k].kind;
     PyObject *kind = kind_named ? PyObject_CallOneArg(kind_named, (PyObject *)descr) : NULL;
     if (!kind) { /* no dtype of ours: Python says so */
-        PyErr_Clear();
+        overlook(PyExc_TypeError);
         return NULL;
     }
     if (known < KINDS && (PyTypeNum_ISUSERDEF(descr->type_num) || PyArray_ISNOTSWAPPED(a))) {
@@ -102,7 +102,11 @@ static PyObject *quiet_variable, *quiet_value; /* as core.backends.quiet found t
 
 int quiet_known(void) { return quiet_variable != NULL; }
 
-PyObject *quiet_begin(void) { return PyContextVar_Set(quiet_variable, quiet_value); }
+PyObject *quiet_begin(void) {
+    if (quiet_variable) return PyContextVar_Set(quiet_variable, quiet_value);
+    PyErr_SetString(PyExc_RuntimeError, "NumPy's variable of what it tells was not found");
+    return NULL;
+}
 
 int quiet_end(PyObject *token) {
     int failed = PyContextVar_Reset(quiet_variable, token);
@@ -114,20 +118,27 @@ int quiet_end(PyObject *token) {
 
 static PyObject *lend_results(PyObject *module, PyObject *const *args, Py_ssize_t count) {
     (void)module;
-    if (count != 3 || !(args[1] == Py_None || PyContextVar_CheckExact(args[1]))) {
-        PyErr_SetString(PyExc_TypeError, "lend_results takes a callable, a context variable or None, and its value");
+    if (count != 1) return PyErr_Format(PyExc_TypeError, "lend_results takes a callable");
+    Py_XSETREF(kind_named, Py_NewRef(args[0]));
+    Py_RETURN_NONE;
+}
+
+static PyObject *lend_quiet(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+    (void)module;
+    if (count != 2 || !PyContextVar_CheckExact(args[0])) {
+        PyErr_SetString(PyExc_TypeError, "lend_quiet takes a context variable and its value");
         return NULL;
     }
-    Py_XSETREF(kind_named, Py_NewRef(args[0]));
-    Py_XSETREF(quiet_variable, args[1] == Py_None ? NULL : Py_NewRef(args[1]));
-    Py_XSETREF(quiet_value, Py_NewRef(args[2]));
+    Py_XSETREF(quiet_variable, Py_NewRef(args[0]));
+    Py_XSETREF(quiet_value, Py_NewRef(args[1]));
     Py_RETURN_NONE;
 }
 
 static PyMethodDef results_methods[] = {
     {"lend_results", (PyCFunction)(void (*)(void))lend_results, METH_FASTCALL,
-     "lend_results(kind_named, variable, value)\n--\n\nWhat says a NumPy dtype's kind on the CPU, and what tells NumPy to be\n"
-     "quiet."},
+     "lend_results(kind_named)\n--\n\nWhat says a NumPy dtype's kind on the CPU."},
+    {"lend_quiet", (PyCFunction)(void (*)(void))lend_quiet, METH_FASTCALL,
+     "lend_quiet(variable, value)\n--\n\nThe context variable of what NumPy tells, and its value where that is nothing."},
     {0},
 };
 

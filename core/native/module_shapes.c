@@ -224,7 +224,7 @@ int brackets(PyArrayObject *a, PyObject *index, Layout *to) {
             Py_ssize_t start, stop, step, size = PyArray_DIM(a, at);
             int whole;
             if (!plain_slice(item, &whole) || PySlice_Unpack(item, &start, &stop, &step) < 0 || step < 1) {
-                PyErr_Clear(); /* Python says what is wrong with it */
+                overlook(PyExc_ValueError); /* a step of 0, of exact ints: Python says what is wrong with it */
                 return 0;
             }
             to->shape[to->ndim] = PySlice_AdjustIndices(size, &start, &stop, step);

@@ -133,6 +133,8 @@ PyTypeObject Step_Type = {
     .tp_call = step_call,
 };
 
+int is_step(PyObject *object) { return Py_IS_TYPE(object, &Step_Type); }
+
 PyObject *way_as_tuple(PyObject *way) {
     Py_ssize_t steps = 0;
     PyObject *first = way;

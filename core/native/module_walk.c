@@ -157,7 +157,7 @@ int walk_send(Walk *walk, PyObject *e, Py_ssize_t nr, PyObject *g) {
         if (!many) return 0;
     }
     PyObject *slots = walk->entries[at].g;
-    if (!PyList_Check(slots) || nr >= PyList_GET_SIZE(slots)) {
+    if (!PyList_Check(slots) || nr < 0 || nr >= PyList_GET_SIZE(slots)) {
         PyErr_SetString(PyExc_RuntimeError, "a gradient came for an output that its op does not have");
         return -1;
     }
@@ -205,7 +205,7 @@ static int run_node(Walk *walk, Node *node, PyObject *g) {
         if (e == Py_None || k >= PySequence_Fast_GET_SIZE(results)) continue;
         PyObject *one = PySequence_Fast_GET_ITEM(results, k);
         if (one == Py_None) continue;
-        Py_ssize_t nr = PyTuple_Check(node->nrs) ? PyLong_AsSsize_t(PyTuple_GET_ITEM(node->nrs, k)) : 0;
+        Py_ssize_t nr = PyTuple_Check(node->nrs) && k < PyTuple_GET_SIZE(node->nrs) ? PyLong_AsSsize_t(PyTuple_GET_ITEM(node->nrs, k)) : 0;
         failed = walk_send(walk, e, nr, one);
     }
     Py_DECREF(results);

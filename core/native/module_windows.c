@@ -12,7 +12,7 @@ static int numbers(PyObject *object, Py_ssize_t count, ptrdiff_t least, ptrdiff_
     for (Py_ssize_t k = 0; k < count; k++) {
         PyObject *number = PyTuple_GET_ITEM(object, k);
         const Py_ssize_t value = PyLong_CheckExact(number) ? PyLong_AsSsize_t(number) : -1;
-        if (value == -1 && PyErr_Occurred()) PyErr_Clear();
+        if (value == -1) overlook(PyExc_OverflowError);
         if (value < least || value > INT32_MAX) return 0;
         to[k + 2 - count] = value;
     }

@@ -108,7 +108,7 @@ threshold_ = elementwise("threshold", lambda x, threshold, value: s.where(x <= t
 
 
 @public(method=False, namespace="nn.functional")
-def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
+def softshrink(input: Tensor, lambd: float = 0.5, *, out: Tensor | None = None) -> Tensor:
     """x drawn towards 0 by `lambd`, 0 where it would pass. *Raises*: RuntimeError for a `lambd` below 0.
 
     >>> import core
@@ -119,7 +119,7 @@ def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     if not 0 <= lambd <= highest:
         raise RuntimeError(text(f"lambda must be in range [0, {highest:g}] for input dtype {input.dtype.scalar_type}, "
                                 f"but found {lambd:g}", op="softshrink"))  # fmt: skip
-    return softshrink_(input, lambd)  # type: ignore[no-any-return]
+    return softshrink_(input, lambd, out=out)  # type: ignore[no-any-return]
 
 
 @public()
@@ -131,6 +131,9 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
     tensor([-1.,  3.])
     """
     n = weight._a.size
+    if weight.ndim > 1:
+        raise RuntimeError(text(f"prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = {weight.ndim}",
+                                op="prelu", remedy="weight.reshape(-1)"))  # fmt: skip
     if n != 1:
         channels = input._a.shape[1] if input.ndim > 1 else input._a.shape[0] if input.ndim else 1
         if channels != n:

@@ -11,7 +11,7 @@ from .. import backends, dtypes
 from .. import op as declarations
 from ..binding import bind, bind_operator
 from ..casting import quick
-from ..dispatch import into
+from ..dispatch import into, need_tensors
 from ..errors import text
 from ..op import operation
 from ..shape import broadcast_shapes
@@ -43,7 +43,7 @@ def _both(op: str, input: Any, other: Any) -> tuple[Tensor, Tensor]:
 
 
 def _is_bool(x: Any) -> bool:
-    return x.dtype is dtypes.bool_ if isinstance(x, Tensor) else isinstance(x, bool)
+    return isinstance(x, Tensor) and x.dtype is dtypes.bool_
 
 
 def _shifted(name: str) -> Callable[..., Any]:
@@ -70,6 +70,8 @@ def _declare(name: str, function: Callable[..., Any], doc: str, example: str, *a
     on_bools = {"bitwise_and": logical_and, "bitwise_or": logical_or, "bitwise_xor": logical_xor}.get(name)
 
     def public(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
+        if name in ("gcd", "lcm"):
+            need_tensors(name, ("input", "other"), (input, other))
         if on_bools is not None and _is_bool(input) and _is_bool(other):
             return on_bools(input, other, out=out)  # type: ignore[no-any-return] # it has kernels of its own
         return into(out, op(*_both(name, input, other)), name)

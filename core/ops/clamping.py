@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from ..binding import choosing, public
-from ..dispatch import into
+from ..dispatch import into, with_numbers
 from ..dtypes import of_number
 from ..expr import s
 from ..op import elementwise
@@ -29,6 +29,7 @@ clamp_below = elementwise("clamp_below", lambda x, min: s.maximum(x, min), publi
 clamp_above = elementwise("clamp_above", lambda x, max: s.minimum(x, max), public=False, label="clamp_max",
                           vjp=(lambda g, x, max: s.where(x <= max, g, 0.0), lambda g, x, max: s.where(x > max, g, 0.0)),
                           doc="x, at most as great as a tensor.")  # fmt: skip
+_greater, _lesser = with_numbers(maximum), with_numbers(minimum)
 choosing("clamp", clamp_, clamp_below, clamp_above, clamp_both)
 
 
@@ -51,8 +52,8 @@ def clamp(input: Tensor, min: Any = None, max: Any = None, *, out: Tensor | None
     for bound in (min, max):
         _check_bound(input, bound)
     if not input.is_floating_point():
-        y = input if min is None else maximum(input, min)
-        return into(out, y if max is None else minimum(y, max), "clamp")
+        y = input if min is None else _greater(input, min)
+        return into(out, y if max is None else _lesser(y, max), "clamp")
     if isinstance(min, Tensor) or isinstance(max, Tensor):
         return into(out, _clamped(input, min, max), "clamp")
     return clamp_(input, -math.inf if min is None else min, math.inf if max is None else max, out=out)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..binding import public
+from ..dispatch import need_tensors
 from ..errors import text
 from ..op import operation
 from ..tensor import Tensor
@@ -45,6 +46,7 @@ def isclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-
     >>> core.isclose(core.tensor([1.0, 2.0]), core.tensor([1.0 + 1e-7, 2.1]))
     tensor([ True, False])
     """
+    need_tensors("isclose", ("input", "other"), (input, other))
     if input.dtype is not other.dtype:
         raise RuntimeError(text(f"{input.dtype.scalar_type} did not match {other.dtype.scalar_type}", op="isclose",
                                 remedy=f"other.to({input.dtype!r})"))  # fmt: skip

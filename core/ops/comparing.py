@@ -9,6 +9,7 @@ import numpy as np
 
 from .. import backends, dtypes
 from ..binding import bind_operator, choosing, public
+from ..dispatch import need_tensors
 from ..errors import text
 from ..expr import s
 from ..op import elementwise, operation
@@ -47,6 +48,7 @@ fmax = elementwise(
         lambda g, a, b: s.where((a >= b) | s.isnan(b), g, 0.0),
         lambda g, a, b: s.where((a >= b) | s.isnan(b), 0.0, g),
     ),
+    tensors=("input", "other"),
     example=("core.tensor([1.0, 5.0]), core.tensor([3.0, 1e999 - 1e999])", "tensor([3., 5.])"),
 )
 fmin = elementwise(
@@ -57,12 +59,14 @@ fmin = elementwise(
         lambda g, a, b: s.where((a <= b) | s.isnan(b), g, 0.0),
         lambda g, a, b: s.where((a <= b) | s.isnan(b), 0.0, g),
     ),
+    tensors=("input", "other"),
     example=("core.tensor([1.0, 5.0]), core.tensor([3.0, 1e999 - 1e999])", "tensor([1., 5.])"),
 )
 heaviside = elementwise(
     "heaviside",
     lambda a, b: s.where(a == 0.0, b, s.where(a > 0.0, 1.0, 0.0)),
     doc="0 below 0, 1 above, b at 0.",
+    tensors=("input", "values"),
     example=("core.tensor([-2.0, 0.0, 2.0]), core.tensor([0.5])", "tensor([0.0000, 0.5000, 1.0000])"),
 )
 logaddexp = elementwise(
@@ -71,6 +75,7 @@ logaddexp = elementwise(
     vjp=(lambda g, a, b: g * s.sigmoid(a - b), lambda g, a, b: g * s.sigmoid(b - a)),
     out="float",
     doc="log(exp(a) + exp(b)) without overflow.",
+    tensors=("input", "other"),
     example=("core.tensor([0.0]), core.tensor([0.0])", "tensor([0.6931])"),
 )
 logaddexp2 = elementwise(
@@ -79,6 +84,7 @@ logaddexp2 = elementwise(
     vjp=(lambda g, a, b: g * s.sigmoid((a - b) * _LOG2), lambda g, a, b: g * s.sigmoid((b - a) * _LOG2)),
     out="float",
     doc="log2(2**a + 2**b) without overflow.",
+    tensors=("input", "other"),
     example=("core.tensor([0.0]), core.tensor([0.0])", "tensor([1.])"),
 )
 xlogy = elementwise(
@@ -264,6 +270,7 @@ def rsub(input: Tensor, other: Any, *, alpha: float = 1) -> Tensor:
     >>> core.rsub(core.tensor([1.0]), 5)
     tensor([4.])
     """
+    need_tensors("rsub", ("input",), (input,))
     return sub(other, input, alpha=alpha)
 
 
@@ -275,6 +282,7 @@ def clamp_min(input: Tensor, min: Any, *, out: Tensor | None = None) -> Tensor:
     >>> core.clamp_min(core.tensor([-2.0, 3.0]), 0)
     tensor([0., 3.])
     """
+    need_tensors("clamp_min", ("input",), (input,))
     return input.clamp(min=min, out=out)  # type: ignore[no-any-return]
 
 
@@ -286,6 +294,7 @@ def clamp_max(input: Tensor, max: Any, *, out: Tensor | None = None) -> Tensor:
     >>> core.clamp_max(core.tensor([-2.0, 3.0]), 0)
     tensor([-2.,  0.])
     """
+    need_tensors("clamp_max", ("input",), (input,))
     return input.clamp(max=max, out=out)  # type: ignore[no-any-return]
 
 
@@ -303,6 +312,8 @@ def float_power(input: Any, exponent: Any, *, out: Tensor | None = None) -> Tens
     >>> core.float_power(core.tensor([2, 3]), 0.5)
     tensor([1.4142, 1.7321], dtype=core.float64)
     """
+    if not isinstance(exponent, Tensor):
+        need_tensors("float_power", ("input",), (input,))
     return pow(_double(input), _double(exponent), out=out)
 
 
@@ -329,8 +340,7 @@ def ldexp(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     >>> core.ldexp(core.tensor([1.5]), core.tensor([3]))
     tensor([12.])
     """
-    if not isinstance(other, Tensor):
-        raise TypeError(f"ldexp(): argument 'other' (position 2) must be Tensor, not {type(other).__name__}")
+    need_tensors("ldexp", ("input", "other"), (input, other))
     power = pow(2.0, other)
     if other.dtype.category < 2 and input.dtype.category == 2:  # an integer exponent does not widen a half
         power = power.to(input.dtype)
@@ -386,6 +396,7 @@ def nextafter(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Ten
     >>> bool(core.nextafter(core.tensor(1.0), core.tensor(2.0)) > 1)
     True
     """
+    need_tensors("nextafter", ("input", "other"), (input, other))
     from ..dispatch import into
 
     a, b = _one_kind("nextafter", input, other)

@@ -14,6 +14,7 @@ from typing import Any
 from .. import dtypes
 from .. import op as declarations
 from ..binding import public
+from ..dispatch import need_tensors
 from ..dtypes import complex64, complex128
 from ..errors import text
 from ..op import Elementwise, operation
@@ -168,6 +169,7 @@ def complex(real: Tensor, imag: Tensor) -> Tensor:
     >>> core.complex(core.tensor([1.0]), core.tensor([2.0]))
     tensor([1.+2.j])
     """
+    need_tensors("complex", ("real", "imag"), (real, imag))
     if real.dtype not in _COMPLEX:
         raise RuntimeError(text("Expected both inputs to be Half, Float or Double tensors but got "
                                 f"{real.dtype.scalar_type} and {imag.dtype.scalar_type}", op="complex"))  # fmt: skip
@@ -188,6 +190,7 @@ def polar(abs: Tensor, angle: Tensor) -> Tensor:
     >>> core.polar(core.tensor([2.0]), core.tensor([0.0]))
     tensor([2.+0.j])
     """
+    need_tensors("polar", ("abs", "angle"), (abs, angle))
     return complex(abs * cos(angle), abs * sin(angle))
 
 
@@ -293,8 +296,8 @@ Tensor.__complex__ = lambda self: builtins.complex(self.item())  # type: ignore[
 
 for _name, _kind in (("cfloat", complex64), ("cdouble", complex128)):
 
-    def _convert(self: Tensor, _kind: Any = _kind) -> Tensor:
-        return self.to(_kind)
+    def _convert(self: Tensor, memory_format: Any = None, *, _kind: Any = _kind) -> Tensor:
+        return self.to(_kind, memory_format=memory_format)
 
     _convert.__name__, _convert.__doc__ = _name, f"As {_kind.name}."
     setattr(Tensor, _name, _convert)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import builtins
+import math
 from typing import Any
 
 import numpy as np
@@ -40,8 +42,14 @@ def _unique_forward(xp: Any, x: Any, dim: int | None) -> Any:
     return rounded(values, x.dtype), inverse.astype(xp.int64), counts.astype(xp.int64)
 
 
+def _slices(xp: Any, x: Any, dim: int) -> Any:
+    """The slices along `dim` as rows, of which there may be none or empty ones."""
+    n = x.shape[dim]
+    return xp.moveaxis(x, dim, 0).reshape(n, x.size // n if n else 0)
+
+
 def _consecutive_forward(xp: Any, x: Any, dim: int | None) -> Any:
-    rows = x.reshape(-1, 1) if dim is None else xp.moveaxis(x, dim, 0).reshape(x.shape[dim], -1)
+    rows = x.reshape(-1, 1) if dim is None else _slices(xp, x, dim)
     n = rows.shape[0]
     starts = xp.ones(n, bool)
     starts[1:] = (rows[1:] != rows[:-1]).any(axis=1)
@@ -104,10 +112,12 @@ def _searchsorted_forward(xp: Any, sequence: Any, values: Any, right: bool) -> A
     sequence, values = wide(sequence), wide(values)
     if sequence.ndim == 1:
         return xp.asarray(xp.searchsorted(sequence, values, side=side)).astype(xp.int64)
-    rows = sequence.reshape(-1, sequence.shape[-1])
+    if not values.size:
+        return xp.zeros(values.shape, xp.int64)
+    rows = sequence.reshape(math.prod(sequence.shape[:-1]), sequence.shape[-1])
     many = values.reshape(rows.shape[0], values.shape[-1])
     found = [xp.searchsorted(row, v, side=side) for row, v in zip(rows, many, strict=True)]
-    return xp.stack(found).astype(xp.int64).reshape(values.shape) if found else xp.zeros(values.shape, xp.int64)
+    return xp.stack(found).astype(xp.int64).reshape(values.shape)
 
 
 _searchsorted = operation(
@@ -273,12 +283,17 @@ def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0, *, out
     return into(out, _histc(input, bins=int(bins), low=float(min), high=float(max)), "histc")
 
 
+def _bins(xp: Any, edges: Any, x: Any) -> tuple[Any, Any]:
+    """Between which edges each number falls, and which lie between the first and the last."""
+    inside = (x >= edges[0]) & (x <= edges[-1])
+    return xp.minimum(xp.searchsorted(edges, x, side="right") - 1, edges.size - 2), inside
+
+
 def _histogram_forward(xp: Any, x: Any, edges: Any, weight: Any, density: bool) -> Any:
     w = x.reshape(-1)
-    inside = (w >= edges[0]) & (w <= edges[-1])
-    place = xp.minimum(xp.searchsorted(edges, w[inside], side="right") - 1, edges.size - 2)
+    place, inside = _bins(xp, edges, w)
     counted = None if weight is None else weight.reshape(-1)[inside]
-    hist = xp.bincount(place, counted, minlength=edges.size - 1).astype(x.dtype)
+    hist = xp.bincount(place[inside], counted, minlength=edges.size - 1).astype(x.dtype)
     return hist / hist.sum() / xp.diff(edges) if density else hist
 
 
@@ -287,6 +302,23 @@ _histogram = operation("histogram", _histogram_forward, inputs="x edges weight?"
                        samples=lambda rng: [((rng.uniform(-2, 2, (12,)), np.linspace(-2.0, 2.0, 5), None), {}),
                                             ((rng.uniform(-2, 2, (12,)), np.linspace(-2.0, 2.0, 5),
                                               rng.uniform(0, 1, (12,))), {"density": True})])  # fmt: skip
+
+
+def _equal_parts(xp: Any, op: str, x: Any, bins: int, ends: Any) -> Any:
+    """The edges of `bins` equal parts between two ends, by default those of the data."""
+    if ends is None:
+        ends = (float(x.min()), float(x.max())) if x.size else (0.0, 1.0)
+    low, high = ends
+    if low > high:
+        raise RuntimeError(text(f"torch.histogramdd: min should be less than max, got [{low}, {high}]", op=op))
+    if low == high:
+        low, high = low - 0.5, high + 0.5
+    return xp.linspace(low, high, bins + 1).astype(x.dtype)
+
+
+def _pairs(ends: Any, n: int) -> list[Any]:
+    """The two ends of each of n coordinates, from a list of them in turn."""
+    return [None] * n if ends is None else list(zip(ends[::2], ends[1::2], strict=True))
 
 
 @public()
@@ -316,16 +348,7 @@ def histogram(
     else:
         if bins <= 0:
             raise RuntimeError(text("torch.histogram(): bins must be > 0, but got " + str(bins), op="histogram"))
-        if range is None:
-            low, high = (float(input._a.min()), float(input._a.max())) if input.numel() else (0.0, 0.0)
-        else:
-            low, high = range
-        if low == high:
-            low, high = low - 0.5, high + 0.5
-        if low > high:
-            raise RuntimeError(text(f"torch.histogramdd: min should be less than max, got [{low}, {high}]",
-                                    op="histogram"))  # fmt: skip
-        edges = from_array(xp.linspace(low, high, bins + 1).astype(input._a.dtype), input.device)
+        edges = from_array(_equal_parts(xp, "histogram", input._a, bins, range), input.device)
     hist = _histogram(input, edges, weight, density=bool(density))
     return _ReturnHistogram(hist, edges)
 
@@ -368,15 +391,21 @@ def histogramdd(input: Tensor, bins: Any, *, range: Any = None, weight: Tensor |
                 op="histogramdd",
             )
         )
-    ends = None if range is None else list(zip(range[::2], range[1::2], strict=True))
-    hist, edges = xp.histogramdd(
-        input._a.reshape(-1, n).astype(np.float64),
-        [b._a.astype(np.float64) if isinstance(b, Tensor) else int(b) for b in many],
-        range=ends, weights=None if weight is None else weight._a.reshape(-1), density=bool(density),
-    )  # fmt: skip
-    d = input._a.dtype
-    return _ReturnHistogramdd(from_array(hist.astype(d), input.device),
-                              tuple(from_array(e.astype(d), input.device) for e in edges))  # fmt: skip
+    points = input._a.reshape(-1, n)
+    edges = [b._a if isinstance(b, Tensor) else _equal_parts(xp, "histogramdd", points[:, k], int(b), ends)
+             for k, (b, ends) in enumerate(zip(many, _pairs(range, n), strict=True))]  # fmt: skip
+    place: Any = 0
+    shape, kept = tuple(e.size - 1 for e in edges), xp.ones(len(points), bool)
+    for k, e in enumerate(edges):
+        at, inside = _bins(xp, e, points[:, k])
+        place, kept = place * shape[k] + at, kept & inside
+    weights = None if weight is None else weight._a.reshape(-1)[kept]
+    hist = xp.bincount(place[kept], weights, minlength=math.prod(shape)).reshape(shape).astype(points.dtype)
+    if density:
+        hist = hist / hist.sum()
+        for k, e in enumerate(edges):
+            hist = hist / xp.diff(e).reshape([-1 if j == k else 1 for j in builtins.range(n)])
+    return _ReturnHistogramdd(from_array(hist, input.device), tuple(from_array(e, input.device) for e in edges))
 
 
 # -- membership --------------------------------------------------------------------------------------------------------

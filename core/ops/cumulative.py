@@ -11,7 +11,7 @@ from ..dtypes import dtype as Dtype
 from ..errors import text
 from ..op import operation
 from ..return_types import return_type
-from ..shape import normalize_dim
+from ..shape import normalize_dim, normalize_dims
 from ..tensor import Tensor
 from .elementwise import logical_xor, sub, where
 from .joining import cat, flip
@@ -187,13 +187,15 @@ def diff(input: Tensor, n: int = 1, dim: int = -1, prepend: Tensor | None = None
     if n < 0:
         raise RuntimeError(text(f"order must be non-negative but got {n}", op="diff"))
     d = normalize_dim(dim, input.ndim, "diff")
+    if n == 0:
+        return into(out, input.clone(), "diff")
     parts = [t for t in (prepend, input, append) if t is not None]
     x = cat(parts, d) if len(parts) > 1 else input
     for _ in range(min(n, x._a.shape[d])):
         m = max(x._a.shape[d] - 1, 0)
         difference = logical_xor if x.dtype is dtypes.bool_ else sub
         x = difference(narrow(x, d, 1, m), narrow(x, d, 0, m)) if x._a.shape[d] else x
-    return into(out, x if n else x.clone(), "diff")
+    return into(out, x, "diff")
 
 
 def _trapezoids(name: str, y: Tensor, x: Any, dx: float, dim: int) -> tuple[Tensor, int]:
@@ -282,6 +284,8 @@ def gradient(input: Tensor, *, spacing: Any = 1, dim: Any = None, edge_order: in
         raise RuntimeError(text("torch.gradient only supports edge_order=1 and edge_order=2.", op="gradient"))
     given = range(input.ndim) if dim is None else (dim,) if isinstance(dim, int) else dim
     dims = [normalize_dim(d, input.ndim, "gradient") for d in given]
+    normalize_dims(dims, input.ndim, "gradient")  # one that came twice is an error
+    spacing = 1 if spacing is None else spacing
     if isinstance(spacing, Tensor) and spacing.ndim == 1 and len(dims) == 1:
         spacing = (spacing,)
     steps = list(spacing) if isinstance(spacing, list | tuple) else [spacing] * len(dims)
@@ -293,7 +297,7 @@ def gradient(input: Tensor, *, spacing: Any = 1, dim: Any = None, edge_order: in
                 op="gradient",
             )
         )
-    x = input if input.is_floating_point() else input.to(dtypes.get_default_dtype())
+    x = input if input.dtype.category >= 2 else input.to(dtypes.get_default_dtype())
     for d in dims:
         if input._a.shape[d] <= edge_order:
             raise RuntimeError(text("torch.gradient expected each dimension size to be at least edge_order+1",

@@ -44,7 +44,8 @@ def _thinned(x: Tensor, p: float) -> Tensor:
         from ..draws import bernoulli_array
 
         keep = bernoulli_array(np.full(x._a.shape, 1 - p), x.device, generator).astype(x._a.dtype)
-        return x * wrap(keep / keep.dtype.type(1 - p) if p < 1 else keep, x._kind)
+        scaled = np.asarray(keep / keep.dtype.type(1 - p) if p < 1 else keep, x._a.dtype)  # of a number NumPy's is none
+        return x * wrap(scaled, x._kind)
     return _dropout(x, p=float(p), seed=taken[0], offset=taken[1])
 
 
@@ -91,7 +92,8 @@ def _whole_channels(input: Tensor, p: float, lead: int) -> Tensor:
 
 def _of_channels(name: str, spatial: int) -> Any:
     def function(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-        lead = 2 if input.ndim == spatial + 2 else 1
+        # PyTorch takes (N, C, L) for dropout2d's three dimensions, and no N for the other two's few
+        lead = 2 if input.ndim == spatial + 2 or spatial == 2 else 1
         if input.ndim not in (spatial + 1, spatial + 2) and spatial == 1:
             raise RuntimeError(text(f"{name}: Expected 2D or 3D input, but received a {input.ndim}D input.", op=name,
                                     remedy="dropout for elements"))  # fmt: skip

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..binding import bind, bind_operator, bind_square, choosing, public
 from ..casting import quick
-from ..dispatch import into
+from ..dispatch import into, need_tensors
 from ..dtypes import complex64, get_default_dtype, of_number, promote_types
 from ..errors import text
 from ..expr import s
@@ -62,7 +62,7 @@ remainder = elementwise("remainder", lambda a, b: a % b, domain=((0.1, 0.9), (1.
 fmod = elementwise("fmod", lambda a, b: s.fmod(a, b), domain=((0.1, 0.9), (1.0, 3.0)),
                    vjp=(lambda g: g, lambda g, a, b: -g * s.trunc(a / b)),
                    doc="The remainder of the truncated division; its sign is the dividend's.",
-                   example=("core.tensor([-3.0, 3.0]), 2", "tensor([-1.,  1.])"))  # fmt: skip
+                   tensors=("input",), example=("core.tensor([-3.0, 3.0]), 2", "tensor([-1.,  1.])"))  # fmt: skip
 floor_divide = elementwise("floor_divide", lambda a, b: a // b, domain=((0.1, 0.9), (1.0, 3.0)),
                            doc="The quotient, rounded down.",
                            example=("core.tensor([-3.0, 3.0]), 2", "tensor([-2.,  1.])"))  # fmt: skip
@@ -125,7 +125,7 @@ atan2 = elementwise("atan2", lambda a, b: s.atan2(a, b), out="float", aliases=("
                     vjp=(lambda g, a, b: s.where((a == 0.0) & (b == 0.0), 0.0, g * b / (a * a + b * b)),
                          lambda g, a, b: s.where((a == 0.0) & (b == 0.0), 0.0, -g * a / (a * a + b * b))),
                     doc="The angle of the point (b, a).",
-                    example=("core.tensor([1.0]), core.tensor([1.0])", "tensor([0.7854])"))  # fmt: skip
+                    tensors=("input", "other"), example=("core.tensor([1.0]), core.tensor([1.0])", "tensor([0.7854])"))  # fmt: skip
 sinh = elementwise("sinh", lambda x: s.sinh(x), out="float", vjp=lambda g, x: g * s.cosh(x), doc="The hyperbolic sine.",
                    example=("core.tensor([0.0, 1.0])", "tensor([0.0000, 1.1752])"))  # fmt: skip
 cosh = elementwise("cosh", lambda x: s.cosh(x), out="float", vjp=lambda g, x: g * s.sinh(x),
@@ -148,11 +148,11 @@ erfc = elementwise("erfc", lambda x: s.erfc(x), out="float", vjp=lambda g, x: -g
                    example=("core.tensor([0.0, 1.0])", "tensor([1.0000, 0.1573])"))  # fmt: skip
 hypot = elementwise("hypot", lambda a, b: s.hypot(a, b), domain=(0.3, 3.0), vjp=(lambda g, a, y: g * a / y, lambda g, b, y: g * b / y),
                     doc="sqrt(a² + b²) without overflow.",
-                    example=("core.tensor([3.0]), core.tensor([4.0])", "tensor([5.])"))  # fmt: skip
+                    tensors=("input", "other"), example=("core.tensor([3.0]), core.tensor([4.0])", "tensor([5.])"))  # fmt: skip
 copysign = elementwise("copysign", lambda a, b: s.copysign(a, b), out="float", domain=((0.3, 3.0), (0.3, 3.0)),
                        vjp=(lambda g, a, y: g * s.where(a == 0.0, 0.0, y / a), lambda g: 0.0 * g),
                        doc="The magnitude of a with the sign of b.",
-                       example=("core.tensor([1.0]), core.tensor([-2.0])", "tensor([-1.])"))  # fmt: skip
+                       tensors=("input",), example=("core.tensor([1.0]), core.tensor([-2.0])", "tensor([-1.])"))  # fmt: skip
 
 # -- rounding: piecewise constant, the gradient is zero -----------------------------------------------------------------
 
@@ -172,23 +172,23 @@ sign = elementwise("sign", signum, vjp=no_slope, domain=(0.2, 3.0), aliases=("sg
 # -- comparison and logic ----------------------------------------------------------------------------------------------
 
 eq = elementwise("eq", lambda a, b: a == b, out="bool", doc="Whether a equals b.",
-                 example=("core.tensor([1, 2]), 2", "tensor([False,  True])"))  # fmt: skip
+                 tensors=("input",), example=("core.tensor([1, 2]), 2", "tensor([False,  True])"))  # fmt: skip
 ne = elementwise("ne", lambda a, b: a != b, out="bool", aliases=("not_equal",), doc="Whether a differs from b.",
-                 example=("core.tensor([1, 2]), 2", "tensor([ True, False])"))  # fmt: skip
+                 tensors=("input",), example=("core.tensor([1, 2]), 2", "tensor([ True, False])"))  # fmt: skip
 lt = elementwise("lt", lambda a, b: a < b, out="bool", aliases=("less",), doc="Whether a is below b.",
-                 example=("core.tensor([1, 2]), 2", "tensor([ True, False])"))  # fmt: skip
+                 tensors=("input",), example=("core.tensor([1, 2]), 2", "tensor([ True, False])"))  # fmt: skip
 le = elementwise("le", lambda a, b: a <= b, out="bool", aliases=("less_equal",), doc="Whether a is at most b.",
-                 example=("core.tensor([1, 2]), 1", "tensor([ True, False])"))  # fmt: skip
+                 tensors=("input",), example=("core.tensor([1, 2]), 1", "tensor([ True, False])"))  # fmt: skip
 gt = elementwise("gt", lambda a, b: a > b, out="bool", aliases=("greater",), doc="Whether a is above b.",
-                 example=("core.tensor([1, 2]), 1", "tensor([False,  True])"))  # fmt: skip
+                 tensors=("input",), example=("core.tensor([1, 2]), 1", "tensor([False,  True])"))  # fmt: skip
 ge = elementwise("ge", lambda a, b: a >= b, out="bool", aliases=("greater_equal",), doc="Whether a is at least b.",
-                 example=("core.tensor([1, 2]), 2", "tensor([False,  True])"))  # fmt: skip
+                 tensors=("input",), example=("core.tensor([1, 2]), 2", "tensor([False,  True])"))  # fmt: skip
 logical_and = elementwise("logical_and", lambda a, b: a & b, bools=("a", "b"), out="bool", doc="Both are true (not 0).",
-                          example=("core.tensor([1, 0]), core.tensor([2, 2])", "tensor([ True, False])"))  # fmt: skip
+                          tensors=("input", "other"), example=("core.tensor([1, 0]), core.tensor([2, 2])", "tensor([ True, False])"))  # fmt: skip
 logical_or = elementwise("logical_or", lambda a, b: a | b, bools=("a", "b"), out="bool", doc="Either is true (not 0).",
-                         example=("core.tensor([1, 0]), core.tensor([0, 0])", "tensor([ True, False])"))  # fmt: skip
+                         tensors=("input", "other"), example=("core.tensor([1, 0]), core.tensor([0, 0])", "tensor([ True, False])"))  # fmt: skip
 logical_xor = elementwise("logical_xor", lambda a, b: a ^ b, bools=("a", "b"), out="bool", doc="Just one is true (not 0).",
-                          example=("core.tensor([1, 0]), core.tensor([2, 2])", "tensor([False,  True])"))  # fmt: skip
+                          tensors=("input", "other"), example=("core.tensor([1, 0]), core.tensor([2, 2])", "tensor([False,  True])"))  # fmt: skip
 logical_not = elementwise("logical_not", lambda a: ~a, bools=("a",), out="bool", doc="It is false (0).",
                           example=("core.tensor([1, 0])", "tensor([False,  True])"))  # fmt: skip
 isnan = elementwise("isnan", lambda x: s.isnan(x), out="bool", doc="Whether it is not a number.",
@@ -200,11 +200,11 @@ isfinite = elementwise("isfinite", lambda x: s.isfinite(x), out="bool", doc="Whe
 maximum = elementwise("maximum", lambda a, b: s.maximum(a, b), doc="The greater; NaN if either is. Ties share the gradient.",
                       vjp=(lambda g, a, b: g * s.where(a < b, 0.0, s.where(a == b, 0.5, 1.0)),
                            lambda g, a, b: g * s.where(b < a, 0.0, s.where(a == b, 0.5, 1.0))),
-                      example=("core.tensor([1.0, 5.0]), core.tensor([3.0, 2.0])", "tensor([3., 5.])"))  # fmt: skip
+                      tensors=("input", "other"), example=("core.tensor([1.0, 5.0]), core.tensor([3.0, 2.0])", "tensor([3., 5.])"))  # fmt: skip
 minimum = elementwise("minimum", lambda a, b: s.minimum(a, b), doc="The lesser; NaN if either is. Ties share the gradient.",
                       vjp=(lambda g, a, b: g * s.where(a > b, 0.0, s.where(a == b, 0.5, 1.0)),
                            lambda g, a, b: g * s.where(b > a, 0.0, s.where(a == b, 0.5, 1.0))),
-                      example=("core.tensor([1.0, 5.0]), core.tensor([3.0, 2.0])", "tensor([1., 2.])"))  # fmt: skip
+                      tensors=("input", "other"), example=("core.tensor([1.0, 5.0]), core.tensor([3.0, 2.0])", "tensor([1., 2.])"))  # fmt: skip
 where_ = elementwise("where", lambda condition, a, b: s.where(condition, a, b), bools=("condition",), public=False,
                      vjp=(None, lambda g, condition: s.where(condition, g, 0.0), lambda g, condition: s.where(condition, 0.0, g)),
                      doc="a where the condition holds, else b.")  # fmt: skip
@@ -262,7 +262,7 @@ def scaled(t: Any, alpha: Any) -> Any:
     if not isinstance(t, Tensor):
         return t * alpha
     if t.dtype.category == 0:
-        return t if alpha else logical_and(t, False)
+        return t if alpha else logical_xor(t, t)
     return mul(t, alpha)
 
 
@@ -361,7 +361,7 @@ def _integer_power(a: Tensor, b: Tensor) -> Tensor:
     """Integers to integer powers some of which are negative: 1 and -1 stay so, all else becomes 0, as PyTorch has it."""
     sign = where_(remainder(b, 2) == 0, 1, -1)
     below = where_(a == 1, 1, where_(a == -1, sign, 0))
-    return where_(b < 0, below, pow_tensor(a, maximum(b, 0)))
+    return where_(b < 0, below, pow_tensor(a, where_(b < 0, 0, b)))
 
 
 @public(inplace=True)
@@ -385,6 +385,7 @@ def pow(input: Any, exponent: Any, *, out: Tensor | None = None) -> Tensor:
         if input.dtype.category == exponent.dtype.category == 1 and bool((exponent._a < 0).any()):
             return into(out, _integer_power(input, exponent))
         return pow_tensor(input, exponent, out=out)
+    need_tensors("pow", ("input",), (input,))
     if isinstance(exponent, complex) or not input.is_floating_point():
         if isinstance(exponent, int) and exponent < 0 and not input.is_complex():
             raise RuntimeError(
@@ -490,7 +491,10 @@ def _operators() -> None:
     ))  # fmt: skip
     for name in ("add", "sub", "mul", "pow"):
         setattr(Tensor, f"__i{name}__", getattr(Tensor, name + "_"))
-    Tensor.__itruediv__ = Tensor.div_  # type: ignore[attr-defined]
+    Tensor.__ifloordiv__ = Tensor.floor_divide_  # type: ignore[attr-defined]
+    Tensor.__imod__ = Tensor.remainder_  # type: ignore[attr-defined]
+    Tensor.__itruediv__ = Tensor.__idiv__ = Tensor.div_  # type: ignore[attr-defined]
+    Tensor.__rdiv__ = Tensor.__rtruediv__  # type: ignore[attr-defined]
     for name, f in {"eq": eq, "ne": ne, "lt": lt, "le": le, "gt": gt, "ge": ge}.items():
         bind_operator(name, quick(guarded(f), name))
     Tensor.__abs__ = abs  # type: ignore[method-assign]

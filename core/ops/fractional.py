@@ -76,7 +76,8 @@ def _make(n: int) -> tuple[Any, Any]:
         if _random_samples is None:
             _random_samples = rand((*lead, n), dtype=input.dtype, device=input.device)
         samples = _random_samples.detach()[: lead[0]].cpu().double().numpy()  # without a batch the first, as in PyTorch
-        places = from_array(_places(samples, sizes, out, kernel).reshape(*lead, math.prod(out), -1)).to(input.device)
+        places = _places(samples, sizes, out, kernel).reshape(*lead, math.prod(out), math.prod(kernel))
+        places = from_array(places).to(input.device)
         window = x.flatten(2).gather(2, places.flatten(2)).reshape(places.shape)
         y, which = window.max(-1)
         y = piecewise(y)

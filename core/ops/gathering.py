@@ -160,10 +160,14 @@ def gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False,
     tensor([[1, 1],
             [4, 3]])
     """
-    d = _checked("gather", input, dim, index)
-    x, i = _raised(input, index)
-    y = _gather(x, i, dim=d)
-    y = y if index.ndim else reshape(y, ())
+    if isinstance(index, Tensor) and not index.numel():  # of no index PyTorch asks neither dtype nor dimensions
+        normalize_dim(dim, input.ndim, "gather")
+        y = reshape(reshape(input, -1)[:0], index._a.shape)
+    else:
+        d = _checked("gather", input, dim, index)
+        x, i = _raised(input, index)
+        y = _gather(x, i, dim=d)
+        y = y if index.ndim else reshape(y, ())
     if out is not None:
         from ..dispatch import into
 
@@ -351,7 +355,10 @@ def index_fill(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
     >>> core.index_fill(core.ones(3), 0, core.tensor([1]), 5)
     tensor([1., 5., 1.])
     """
-    d = _vector("index_fill", input, dim, index)
+    d, places = normalize_dim(dim, input.ndim, "index_fill"), index._a
+    if isinstance(places, np.ndarray) and places.size and places.min() < 0:  # these count from the end
+        index = from_array(np.where(places < 0, places + (input._a.shape[d] if input.ndim else 1), places))
+    _vector("index_fill", input, dim, index)
     x = reshape(input, 1) if not input.ndim else input
     if not isinstance(value, Tensor):
         value = element(value, x.dtype, "index_fill")

@@ -56,8 +56,8 @@ def _listed(tensors: Any, op: str) -> list[Tensor]:
     for i, t in enumerate(out):
         if not isinstance(t, Tensor):
             raise TypeError(f"expected Tensor as element {i} in argument 0, but got {type(t).__name__}\n  op: {op}")
-    if not out and op == "stack":
-        raise RuntimeError(text("stack expects a non-empty TensorList", op=op))
+    if not out and op != "cat":
+        raise RuntimeError(text(f"{op} expects a non-empty TensorList", op=op))
     if not out:
         raise ValueError(text(f"{op}(): expected a non-empty list of Tensors", op=op))
     return out
@@ -110,13 +110,12 @@ def cat(tensors: Any, dim: int = 0, *, axis: int | None = None, out: Tensor | No
                         came=f"{tuple(first)} and {tuple(shape)}",
                     )
                 )
-    return _into(out, _cat(*_of_one_dtype(some if len(some) == len(many) else _kept(some, many)), dim=d))
-
-
-def _kept(some: list[Tensor], many: list[Tensor]) -> list[Tensor]:
-    """The tensors to join in the dtype that all of them have together."""
-    found = _of_one_dtype(many)[0].dtype
-    return [to(t, found) for t in some]
+    if len(some) < len(many) and first != (
+        0,
+    ):  # the empty vectors join too: they have gradients, and their dtypes count
+        nothing = (*first[:d], 0, *first[d + 1 :])
+        many = [reshape(t, nothing) if t._a.shape == (0,) else t for t in many]
+    return _into(out, _cat(*_of_one_dtype(many), dim=d))
 
 
 def _into(out: Tensor | None, result: Tensor) -> Tensor:
@@ -264,6 +263,13 @@ def rot90(input: Tensor, k: int = 1, dims: Any = (0, 1)) -> Tensor:
     tensor([[2, 4],
             [1, 3]])
     """
+    if len(dims) != 2:
+        raise RuntimeError(text(f"expected total rotation dims == 2, but got dims = {len(dims)}", op="rot90"))
+    if input.ndim < 2:
+        raise RuntimeError(text(f"expected total dims >= 2, but got total dims = {input.ndim}", op="rot90"))
+    if dims[0] == dims[1] or abs(dims[0] - dims[1]) == input.ndim:
+        raise RuntimeError(text(f"expected rotation dims to be different, but got dim0 = {dims[0]} and dim1 = "
+                                f"{dims[1]}", op="rot90"))  # fmt: skip
     a, b = (normalize_dim(d, input.ndim, "rot90") for d in dims)
     if k % 4 == 1:
         return _flip(input, dims=(b,)).transpose(a, b)

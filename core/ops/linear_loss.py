@@ -21,6 +21,10 @@ def _checked(input: Tensor, linear_weight: Tensor, target: Tensor, label_smoothi
     if input.shape[-1] != linear_weight.shape[-1]:
         raise RuntimeError(text("expected equal input and linear_weight last dimensions (in_features), got "
                                 f"{input.shape[-1]} and {linear_weight.shape[-1]}, respectively", op=op))  # fmt: skip
+    if input.ndim == 1 and linear_weight.ndim > 2:
+        raise RuntimeError(text(f"K-dimensional loss defined by linear_weight shape {tuple(linear_weight.shape)} "
+                                f"requires batched input, (N, {input.shape[-1]}), got unbatched input with shape "
+                                f"{tuple(input.shape)}", op=op, remedy="input.unsqueeze(0)"))  # fmt: skip
     inner = tuple(linear_weight.shape[1:-1])
     if tuple(target.shape) == (*input.shape[:-1], linear_weight.shape[0], *inner) and target.dtype.category < 2:
         raise RuntimeError(text("Expected floating point type for target with class probabilities, got "

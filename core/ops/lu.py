@@ -121,6 +121,21 @@ def lu(A: Tensor, *, pivot: bool = True) -> Any:
     return return_type("linalg_lu", "P L U")(*_parts(LU, pivots))
 
 
+def _torch_lu(A: Tensor, pivot: bool = True, get_infos: bool = False) -> Any:
+    """`linalg.lu_factor` by its old name; with `get_infos` also each matrix's first zero pivot (0: none).
+
+    >>> import core
+    >>> core.lu(core.tensor([[2.0]]))[0]
+    tensor([[2.]])
+    """
+    LU, pivots, info = lu_factor_ex(A, pivot=pivot)
+    return (LU, pivots, info) if get_infos else (LU, pivots)
+
+
+_torch_lu.__name__ = _torch_lu.__qualname__ = "lu"
+bind(_torch_lu, "lu")
+
+
 def lu_unpack(LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool = True, unpack_pivots: bool = True) -> Any:
     """P, L and U from what `linalg.lu_factor` gives.
 

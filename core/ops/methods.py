@@ -156,9 +156,14 @@ def resize_(input: Tensor, *sizes: Any, memory_format: Any = None) -> Tensor:
     return input
 
 
-@public(namespace=None)
+@public()
 def resize_as_(input: Tensor, other: Tensor, memory_format: Any = None) -> Tensor:
-    """`resize_` to the shape of `other`."""
+    """`resize_` to the shape of `other`.
+
+    >>> import core
+    >>> core.resize_as_(core.zeros(4), core.zeros(2, 1)).shape
+    core.Size([2, 1])
+    """
     return resize_(input, tuple(other._a.shape))
 
 

@@ -6,7 +6,7 @@ import math
 import warnings
 from typing import Any
 
-from ..binding import public
+from ..binding import namespaces, public
 from ..dtypes import dtype as Dtype
 from ..errors import text
 from ..op import operation
@@ -197,7 +197,8 @@ _norm = operation("vector_norm", _norm_forward, params={"p": 2.0, "dim": (), "ke
 def norm(
     input: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = False, *, dtype: Dtype | None = None
 ) -> Tensor:
-    """The norm (Σ |x|^p)^(1/p) over all elements or over `dim`; "fro" is p=2, inf the greatest |x|, 0 counts.
+    """The norm (Σ |x|^p)^(1/p) over all elements or over `dim`; "fro" is p=2, inf the greatest |x|, 0 counts,
+    "nuc" is the sum of a matrix's singular values.
 
     >>> import core
     >>> core.norm(core.tensor([3.0, 4.0])), core.norm(core.tensor([3.0, -4.0]), float("inf"))
@@ -208,8 +209,13 @@ def norm(
     if x.dtype.category < 2:
         raise RuntimeError(text("linalg.vector_norm: Expected a floating point or complex tensor as input. Got "
                                 f"{x.dtype.scalar_type}", op="norm", remedy="x.float().norm()"))  # fmt: skip
+    if p == "nuc":
+        sides = tuple(range(x.ndim)) if dim is None else tuple(dim) if isinstance(dim, list | tuple) else (dim,)
+        return namespaces["linalg"]["matrix_norm"](x, "nuc", sides, keepdim)  # type: ignore[no-any-return]
     if isinstance(p, str) and p != "fro":
-        raise RuntimeError(text(f"linalg.matrix_norm: Order {p} not supported.", op="norm", needed='"fro" or a number'))
+        raise RuntimeError(
+            text(f"linalg.matrix_norm: Order {p} not supported.", op="norm", needed='"fro", "nuc" or a number')
+        )
     x = x.abs() if x.dtype.category == 3 else x
     dims = normalize_dims(dim, x.ndim, "norm")
     if p in (math.inf, -math.inf) and count(tuple(x.shape), dims) == 0:

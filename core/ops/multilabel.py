@@ -29,7 +29,7 @@ def multi_margin_loss(input: Tensor, target: Tensor, p: int = 1, margin: float =
     reduction = chosen_reduction(reduction, size_average, reduce)
     if p not in (1, 2):
         raise ValueError(f"only p == 1 and p == 2 supported\n  op: multi_margin_loss; came: p={p}")
-    rows, labels = (input.unsqueeze(0), target.reshape(1)) if input.ndim < 2 else (input, target)  # type: ignore[attr-defined]
+    rows, labels = (input.reshape(1, -1), target.reshape(1)) if input.ndim < 2 else (input, target)  # type: ignore[attr-defined]
     if labels.shape[0] != rows.shape[0]:
         raise RuntimeError(text(f"inconsistent target size, expected {list(rows.shape[:1])} but got "
                                 f"{list(labels.shape)}", op="multi_margin_loss"))  # fmt: skip
@@ -63,7 +63,7 @@ def multilabel_margin_loss(input: Tensor, target: Tensor, size_average: bool | N
         raise RuntimeError(text("argument #2 'target' is out of range", op="multilabel_margin_loss",
                                 came=f"{int(target._a.min())} to {int(target._a.max())}",
                                 needed=f"classes from 0 to {classes - 1}, and -1 behind the last one"))  # fmt: skip
-    rows, labels = (input.unsqueeze(0), target.unsqueeze(0)) if input.ndim < 2 else (input, target)  # type: ignore[attr-defined]
+    rows, labels = (input.reshape(1, -1), target.reshape(1, -1)) if input.ndim < 2 else (input, target)  # type: ignore[attr-defined]
     counts = (labels >= 0).long().cumprod(1)
     at = labels.clamp(min=0)
     chosen = zeros(tuple(rows.shape), dtype=rows.dtype, device=rows.device).scatter_add(1, at, counts.to(rows.dtype))

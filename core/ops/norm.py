@@ -231,6 +231,8 @@ def batch_norm(
     tensor([[-1.0000],
             [ 1.0000]])
     """
+    if input.ndim < 2 and not input.numel():
+        return input.clone()
     if input.ndim < 2:
         raise RuntimeError(
             text(f"batch_norm needs an input (N, C, ...), got {input.ndim} dimension(s)", op="batch_norm")

@@ -340,11 +340,15 @@ def _quantile(name: str, input: Tensor, q: Any, dim: int | None, keepdim: bool, 
 
     y = at(low)
     if interpolation in ("linear", "midpoint"):
-        weight = ranks - low if interpolation == "linear" else xp.full_like(ranks, 0.5)
-        y = lerp(y, at(xp.ceil(ranks)), from_array(weight.astype(a.dtype), input.device))
+        weight = from_array((ranks - low if interpolation == "linear" else xp.full_like(ranks, 0.5)).astype(a.dtype),
+                            input.device)  # fmt: skip
+        if q.requires_grad and interpolation == "linear":  # the weight moves with q
+            slope = from_array(xp.broadcast_to(last, ranks.shape).astype(a.dtype), input.device)
+            weight = weight + (q - q.detach()).reshape(-1) * slope
+        y = lerp(y, at(xp.ceil(ranks)), weight)
     y = y.movedim(-1, 0)
     if keepdim:
-        y = y.reshape(y.shape[0], *(1,) * input.ndim) if dim is None else y.unsqueeze(d + 1)
+        y = y.reshape(y.shape[0], *(1,) * input.ndim) if dim is None or not input.ndim else y.unsqueeze(d + 1)
     from ..dispatch import into
 
     return into(out, y if q.ndim else y.squeeze(0), name)

@@ -24,6 +24,9 @@ def narrow(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
     if input.ndim == 0:
         raise RuntimeError(text("narrow() cannot be applied to a 0-dim tensor.", op="narrow"))
     d = normalize_dim(dim, input.ndim, "narrow")
+    if isinstance(start, Tensor) and (start.ndim or start.dtype.category != 1):
+        raise RuntimeError(text("start must be an 0-dim integral Tensor.", op="narrow",
+                                came=f"{start.dtype} of shape {tuple(start.shape)}", remedy="int(start)"))  # fmt: skip
     n, at = input._a.shape[d], int(start)
     if length < 0:
         raise RuntimeError(text("narrow(): length must be non-negative.", op="narrow", came=f"length={length}"))

@@ -27,9 +27,13 @@ Geometry = tuple[tuple[int, ...], tuple[int, ...], int]  # shape, strides and of
 
 def _root(a: Any) -> Any:
     """The array that owns the memory of `a`."""
-    while isinstance(a.base, type(a)):
-        a = a.base
-    return a
+    while True:
+        base = a.base
+        if not isinstance(base, type(a)):  # between a view by strides and what it views NumPy puts an object of its own
+            base = getattr(base, "base", None)
+        if not isinstance(base, type(a)):
+            return a
+        a = base
 
 
 def _address(a: Any) -> int:
@@ -64,7 +68,10 @@ def _places(xp: Any, geometry: Geometry) -> Any:
 
 def _restride_forward(xp: Any, x: Any, source: Geometry, target: Geometry) -> Any:
     n = max(_reaches(source), _reaches(target))
-    flat = xp.bincount(_places(xp, source).reshape(-1), wide(x).astype(np.float64).reshape(-1), minlength=n)
+    at, values = _places(xp, source).reshape(-1), wide(x).reshape(-1)
+    flat = xp.bincount(at, values.real.astype(np.float64), minlength=n)
+    if x.dtype.kind == "c":
+        flat = flat + 1j * xp.bincount(at, values.imag.astype(np.float64), minlength=n)
     return flat[_places(xp, target)].astype(x.dtype)
 
 
@@ -323,7 +330,10 @@ def index_reduce(input: Tensor, dim: int, index: Tensor, source: Tensor, reduce:
         raise RuntimeError(text("index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got "
                                 f"{reduce}.", op="index_reduce"))  # fmt: skip
     d = normalize_dim(dim, input.ndim, "index_reduce")
-    rows = index.reshape([-1 if k == d else 1 for k in range(max(input.ndim, 1))])
+    if not input.ndim:
+        many = index_reduce(reshape(input, 1), 0, index, reshape(source, -1), reduce, include_self=include_self)
+        return reshape(many, ())  # type: ignore[no-any-return]
+    rows = index.reshape([-1 if k == d else 1 for k in range(input.ndim)])
     return scatter_reduce(input, d, expand(rows, source._a.shape), source, reduce, include_self=include_self)
 
 

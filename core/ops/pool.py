@@ -323,6 +323,9 @@ lp_pool1d, lp_pool2d, lp_pool3d = (_make_lp(n) for n in (1, 2, 3))
 
 def _wanted(op: str, input: Tensor, n: int, output_size: Any, colon: str) -> Ints:
     many = (output_size,) * n if isinstance(output_size, int) or output_size is None else tuple(output_size)
+    if n > 1 and not isinstance(output_size, int) and input.ndim <= len(many):
+        raise ValueError(text(f"Input dimension should be at least {len(many) + 1}", op=op,
+                              came=f"a tensor of shape {tuple(input.shape)} and output_size {many}"))  # fmt: skip
     if input.ndim not in (n + 1, n + 2):
         phrase = f"{op}(): Expected {n + 1}D or {n + 2}D tensor, but got{colon} {list(input.shape)}"
         if n == 1:
@@ -334,7 +337,8 @@ def _wanted(op: str, input: Tensor, n: int, output_size: Any, colon: str) -> Int
     if len(many) == 1:
         many = many * n
     if len(many) != n:
-        raise ValueError(f"{op}: output_size must have {n} elements\n  came: {many}")
+        phrase = "() argument 'output_size' should contain one int" if n == 1 else f": output_size must be {n}"
+        raise RuntimeError(text(f"{op}{phrase} (got {len(many)})", op=op, came=f"{many}"))
     sizes = input._a.shape[input.ndim - n :]
     out = tuple(m if v is None else int(v) for v, m in zip(many, sizes, strict=True))
     if min(out) < 0:

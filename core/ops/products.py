@@ -307,6 +307,8 @@ def renorm(input: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
         raise RuntimeError(text("renorm: non-positive-norm not supported", op="renorm", came=f"p={p}"))
     if maxnorm < 0:
         raise RuntimeError(text(f"renorm: expected maxnorm to be >= 0 but got {maxnorm}", op="renorm"))
+    if input.ndim < 2:
+        raise RuntimeError(text(f"renorm: input needs at least 2 dimensions, got {input.ndim} dimensions", op="renorm"))
     dim = normalize_dim(dim, input.ndim, "renorm")
     others = tuple(d for d in range(input.ndim) if d != dim)
     size = (input.abs() if input.is_complex() else input).norm(p, others, keepdim=True)  # type: ignore[attr-defined]
@@ -342,12 +344,34 @@ def block_diag(*tensors: Tensor) -> Tensor:
     return cat(rows, 0)
 
 
+def _checked_weights(name: str, weights: Tensor, category: int, kind: str, observations: int) -> None:
+    """RuntimeError for weights of observations that are no weights."""
+    came = f"{weights.dtype} of shape {tuple(weights._a.shape)}"
+    phrase = ""
+    if weights.ndim > 1:
+        phrase = f"expected {name} to have one or fewer dimensions but got {name} with {weights.ndim} dimensions"
+    elif weights.dtype.category != category:
+        phrase = f"expected {name} to have {kind} dtype but got {name} with {weights.dtype.scalar_type} dtype"
+    elif weights.numel() != observations:
+        phrase = (
+            f"expected {name} to have the same numel as there are observations in the input but got "
+            f"{weights.numel()} != {observations}"
+        )
+    elif observations and bool((weights._a < 0).any()):
+        phrase = f"{name} cannot be negative"
+    if phrase:
+        raise RuntimeError(
+            text(f"cov(): {phrase}", op="cov", came=came, needed=f"{observations} weights, none below 0")
+        )
+
+
 @public()
 def cov(input: Tensor, *, correction: int = 1, fweights: Tensor | None = None,
         aweights: Tensor | None = None) -> Tensor:  # fmt: skip
     """The covariances of the variables, one a row, over the observations, one a column.
 
-    `fweights` counts how often each observation was made; `aweights` weighs it.
+    `fweights` counts how often each observation was made; `aweights` weighs it. *Raises*: RuntimeError for weights of
+    another dtype or number, or negative ones.
 
     >>> import core
     >>> core.cov(core.tensor([[0.0, 2.0], [0.0, 4.0]]))
@@ -360,6 +384,12 @@ def cov(input: Tensor, *, correction: int = 1, fweights: Tensor | None = None,
     x = input if input.ndim == 2 else input.reshape(1, -1)
     if x.dtype.category < 2:
         x = x.float()
+    for name, given, category, kind in (
+        ("fweights", fweights, 1, "integral"),
+        ("aweights", aweights, 2, "floating point"),
+    ):
+        if given is not None:
+            _checked_weights(name, given, category, kind, x._a.shape[1])
     weight = fweights
     if aweights is not None:
         weight = aweights if weight is None else weight * aweights
@@ -369,7 +399,6 @@ def cov(input: Tensor, *, correction: int = 1, fweights: Tensor | None = None,
         products = matmul(centred, centred.mH)
         by: Any = total - correction
     else:
-        weight = weight.to(x.dtype)
         total = weight.sum()  # type: ignore[attr-defined]
         centred = x - (x * weight).sum(1, keepdim=True) / total
         products = matmul(centred, (centred * weight).mH)
@@ -417,6 +446,7 @@ def _linalg_vander(x: Tensor, *, N: int | None = None) -> Tensor:
         raise RuntimeError(text("linalg.vander supports floating point, complex, and integer tensors, but got Bool",
                                 op="linalg.vander", remedy="x.long()"))  # fmt: skip
     n = (x._a.shape[-1] if x.ndim else 0) if N is None else N
+    x = x if x.ndim else x.reshape(1)  # a number is a row of one
     if n <= 1:
         raise RuntimeError(text("N must be greater than 1.", op="linalg.vander", came=f"{n}"))
     return _powers(x, n, True)

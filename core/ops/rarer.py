@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import pairwise
 
 from ..binding import public
@@ -112,6 +113,12 @@ def rrelu(
     >>> core.nn.functional.rrelu(core.tensor([-4.0, 2.0]), 0.25, 0.75)
     tensor([-2.,  2.])
     """
+    for name, bound in (("lower", lower), ("upper", upper)):
+        if not math.isfinite(bound):
+            raise RuntimeError(text(f"rrelu: {name} bound must be finite, got {bound}", op="rrelu"))
+    if lower > upper:
+        raise RuntimeError(text("Lower bound should be less than or equal to the upper bound", op="rrelu",
+                                came=f"lower={lower}, upper={upper}"))  # fmt: skip
 
     def compute(x: Tensor) -> Tensor:
         if not training:

@@ -88,6 +88,9 @@ def multinomial(input: Tensor, num_samples: int, replacement: bool = False, *, g
                 op="multinomial",
             )
         )
+    if out is not None and out.dtype is not dtypes.int64:
+        raise RuntimeError(text(f"multinomial expects Long tensor out, got: {out.dtype.scalar_type}", op="multinomial",
+                                came=f"out= of {out.dtype}", remedy="dtype=core.int64"))  # fmt: skip
     if input.ndim not in (1, 2):
         raise RuntimeError(text("prob_dist must be 1 or 2 dim", op="multinomial", came=f"{tuple(input._a.shape)}"))
     if num_samples <= 0:

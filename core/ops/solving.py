@@ -99,7 +99,9 @@ def lu_in_place(a: Any) -> tuple[Any, Any]:
     zero = np.zeros(len(stack), np.int32)
     at = np.arange(len(stack))
     for j in range(k):
-        best = j + np.abs(stack[:, j:, j]).argmax(1)
+        column = stack[:, j:, j]
+        size = np.abs(column.real) + np.abs(column.imag) if column.dtype.kind == "c" else np.abs(column)
+        best = j + size.argmax(1)  # LAPACK's izamax: of complex numbers |re| + |im| decides
         pivots[:, j] = best + 1
         rows = stack[at, best].copy()
         stack[at, best] = stack[:, j]
@@ -182,6 +184,33 @@ def solve(A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:
         )  # fmt: skip
     X = _solve(A, B) if left or vector else _solve(A.mT, B.mT).mT
     return X.squeeze(-1) if vector else X
+
+
+@linalg
+def solve_ex(A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = False) -> Any:
+    """As `solve`, and for each matrix its first zero pivot (0: none); with `check_errors` that is an error.
+
+    What stands in the result for a singular matrix is NaN.
+
+    >>> import core
+    >>> core.linalg.solve_ex(core.tensor([[2.0]]), core.tensor([4.0])).result
+    tensor([2.])
+    """
+    from ..creation import tensor, zeros
+    from .elementwise import where
+
+    result = return_type("linalg_solve_ex", "result info")
+    try:
+        return result(solve(A, B, left=left), zeros(A._a.shape[:-2], dtype=dtypes.int32, device=A.device))
+    except LinAlgError:
+        if check_errors:
+            raise
+    info = tensor(lu_in_place(np.array(host(wide(A._a)), order="C"))[1], dtype=dtypes.int32, device=A.device)
+    bad = info != 0
+    eye = tensor(np.eye(A._a.shape[-1]), dtype=A.dtype, device=A.device)
+    X = solve(where(bad.reshape(*info.shape, 1, 1), eye, A), B, left=left)
+    sides = X.ndim - bad.ndim
+    return result(where(bad.reshape(*info.shape, *(1,) * sides), float("nan"), X), info)
 
 
 # -- triangular --------------------------------------------------------------------------------------------------------

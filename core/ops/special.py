@@ -10,7 +10,7 @@ import numpy as np
 
 from .. import backends, dtypes
 from ..binding import bind
-from ..dispatch import into
+from ..dispatch import into, need_tensors
 from ..dtypes import dtype as Dtype
 from ..errors import text
 from ..expr import s
@@ -202,6 +202,7 @@ def gammainc(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tens
     >>> core.special.gammainc(core.tensor([1.0]), core.tensor([1.0]))
     tensor([0.6321])
     """
+    need_tensors("igamma", ("input", "other"), (input, other))
     return into(out, _lower(*_of_second("gammainc", input, other)), "gammainc")
 
 
@@ -212,6 +213,7 @@ def gammaincc(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Ten
     >>> core.special.gammaincc(core.tensor([1.0]), core.tensor([1.0]))
     tensor([0.3679])
     """
+    need_tensors("igammac", ("input", "other"), (input, other))
     return into(out, _upper(*_of_second("gammaincc", input, other)), "gammaincc")
 
 

@@ -64,9 +64,10 @@ def _svd_vjp(g: Any, U: Tensor, S: Tensor, Vh: Tensor, full_matrices: bool) -> T
     gu, gs, gv = g
     m, n, k = U._a.shape[-2], Vh._a.shape[-1], S._a.shape[-1]
     has_u, has_v = _given(gu), _given(gv)
-    if full_matrices and m != n and (has_u or has_v):
-        raise RuntimeError(text("svd_backward: the gradients of U and Vh are known with full_matrices=False only",
-                                op="linalg.svd", remedy="linalg.svd(A, full_matrices=False)"))  # fmt: skip
+    if full_matrices and (gu.narrow(-1, k, m - k)._a.any() or gv.narrow(-2, k, n - k)._a.any()):
+        raise RuntimeError(text("svd_backward: the columns of U and the rows of Vh beyond the singular values are any "
+                                "that complete a basis, and have no gradient", op="linalg.svd",
+                                remedy="linalg.svd(A, full_matrices=False)"))  # fmt: skip
     if full_matrices:
         U, gu, Vh, gv = U.narrow(-1, 0, k), gu.narrow(-1, 0, k), Vh.narrow(-2, 0, k), gv.narrow(-2, 0, k)
     middle = gs.diag_embed().to(U.dtype)
@@ -244,12 +245,13 @@ def eigvals(A: Tensor) -> Tensor:
 # -- pseudo-inverse, rank ----------------------------------------------------------------------------------------------
 
 
-def _cutoff(xp: Any, s: Any, shape: Any, atol: float | None, rtol: float | None) -> Any:
-    """The singular values above this count; PyTorch's defaults."""
+def _cutoff(xp: Any, s: Any, shape: Any, atol: Any, rtol: Any) -> Any:
+    """The singular values above this count; PyTorch's defaults. A tolerance is a number, or an array (..., 1)."""
+    atol = 0.0 if atol is None else atol
     if rtol is None:
-        rtol = 0.0 if atol else max(shape[-2:]) * float(xp.finfo(s.dtype).eps)
+        rtol = xp.where(xp.asarray(atol) > 0, 0.0, max(shape[-2:]) * float(xp.finfo(s.dtype).eps))
     largest = s.max(axis=-1, keepdims=True, initial=0)
-    return xp.maximum(largest * rtol, atol or 0.0)
+    return xp.maximum(largest * rtol, atol)
 
 
 def _pinv_forward(xp: Any, x: Any, atol: float | None, rtol: float | None, hermitian: bool) -> Any:
@@ -278,8 +280,11 @@ _pinv = declare("pinv", _pinv_forward, params={"atol": None, "rtol": None, "herm
                 samples=lambda rng: [(matrices(rng, s), {}) for s in ((3, 3), (3, 2), (2, 2, 3))])  # fmt: skip
 
 
-def _number(x: Any) -> Any:
-    return x.item() if isinstance(x, Tensor) else x
+def _tolerance(x: Any) -> Any:
+    """A tolerance as a number, or as an array (..., 1) of one for each matrix of a batch."""
+    if not isinstance(x, Tensor):
+        return x
+    return host(x._a)[..., None] if x.ndim else x.item()
 
 
 @linalg
@@ -291,7 +296,7 @@ def pinv(A: Tensor, *, atol: Any = None, rtol: Any = None, hermitian: bool = Fal
     tensor([[0.5000, 0.0000]])
     """
     check("pinv", A, square=hermitian)
-    return _pinv(A, atol=_number(atol), rtol=_number(rtol), hermitian=hermitian)  # type: ignore[no-any-return]
+    return _pinv(A, atol=_tolerance(atol), rtol=_tolerance(rtol), hermitian=hermitian)  # type: ignore[no-any-return]
 
 
 @public()
@@ -313,11 +318,11 @@ def matrix_rank(A: Tensor, tol: Any = None, *, atol: Any = None, rtol: Any = Non
     >>> core.linalg.matrix_rank(core.tensor([[1.0, 1.0], [1.0, 1.0]]))
     tensor(1)
     """
-    check("matrix_rank", A, name="input")
+    check("matrix_rank", A, name="input", square=hermitian)
     if tol is not None:
         atol, rtol = tol, 0.0
-    s = host(svdvals(A.detach())._a)
-    large = s > _cutoff(np, s, A._a.shape, _number(atol), _number(rtol))
+    s = host(eigvalsh(A.detach()).abs()._a if hermitian else svdvals(A.detach())._a)  # type: ignore[attr-defined]
+    large = s > _cutoff(np, s, A._a.shape, _tolerance(atol), _tolerance(rtol))
     return constant(np.asarray(large.sum(-1), np.int64), A.device)
 
 
@@ -381,4 +386,6 @@ def lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | Non
     result = return_type("linalg_lstsq", "solution residuals rank singular_values")
     if driver == "gels":
         rank = constant(np.zeros(0, np.int64), A.device)
-    return result(X.squeeze(-1) if vector else X, residuals, rank, svdvals(A) if driver in ("gelsd", "gelss") else none)
+    return result(
+        X.squeeze(-1) if vector else X, residuals, rank, svdvals(A.detach()) if driver in ("gelsd", "gelss") else none
+    )

@@ -210,11 +210,10 @@ def istft(input: Tensor, n_fft: int, hop_length: int | None = None, win_length: 
     if w is None:
         w = constant(np.ones(n_fft, _real(y)), y.device)
     fft, norm = namespaces["fft"], "ortho" if normalized else "backward"
-    if onesided and not return_complex:
-        signal = fft["irfft"](y.mT, n=n_fft, norm=norm)
-    else:
+    if return_complex:
         signal = fft["ifft"](y.mT, norm=norm)
-        signal = signal if return_complex else signal.real
+    else:  # of a real signal half the frequencies tell everything
+        signal = fft["irfft"](y.mT.narrow(-1, 0, n_fft // 2 + 1), n=n_fft, norm=norm)
     signal = signal * w
     total = n_fft + hop * (pieces - 1)
     at = constant((np.arange(pieces)[:, None] * hop + np.arange(n_fft)).reshape(-1), y.device)

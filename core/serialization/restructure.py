@@ -112,6 +112,8 @@ def _laid_out(t: Tensor, memory: Memory, stride: tuple[int, ...]) -> Tensor:
     """The memory of `t` with the strides it had; the file has it in row-major order. Those tied to it come along."""
     if memory.where.type != "cpu":
         return t
+    if t._a.nbytes > memory.root.nbytes:  # it says the same bytes more than once
+        raise ValueError("strides for more than the memory has")
     if memory.arranged is None:
         memory.arranged = Memory(np.empty(memory.root.nbytes, np.uint8), memory.dtype)
         memory.arranged.array(t._a.shape, stride, 0)[...] = t._a

@@ -12,7 +12,7 @@ from ..errors import LoadError, text
 from ..nn.parameter import Parameter
 from ..tensor import Tensor
 from . import allowed
-from .loaded import Memory, Places
+from .loaded import KNOWN, Memory, Places
 from .source import broken, short
 from .unpickling import Machine, Stream
 
@@ -26,6 +26,7 @@ class Tensors:
         self.places, self.read = Places(map_location), read
         self.memories: dict[str, Memory] = {}
         self.raw: dict[tuple[int, str], Memory] = {}
+        self.seen: dict[tuple[int, bool, bool], Memory] = {}
 
     def persistent(self, said: Any) -> Memory:
         """The memory that an id names: ('storage', class, key, place, number of elements)."""
@@ -51,13 +52,22 @@ class Tensors:
                 metadata: Any = None) -> Any:  # fmt: skip
         if not isinstance(memory, Memory) or not isinstance(size, tuple) or not isinstance(stride, tuple):
             raise broken("a tensor without memory, shape or strides")
-        t = memory.tensor(size, stride, offset, requires_grad is True)
-        if isinstance(metadata, dict) and isinstance(t, Tensor):  # lazily conjugated or negated when it was saved
-            if metadata.get("conj") is True:
-                t._a = t._a.conj()
-            if metadata.get("neg") is True:
-                t._a = -t._a
-        return t
+        if isinstance(metadata, dict):  # lazily conjugated or negated when it was saved
+            memory = self._as_seen(memory, metadata.get("conj") is True, metadata.get("neg") is True)
+        return memory.tensor(size, stride, offset, requires_grad is True)
+
+    def _as_seen(self, memory: Memory, conj: bool, neg: bool) -> Memory:
+        """The same values conjugated or negated: those in the file, however often a stride of 0 says them."""
+        if (not conj and not neg) or memory.dtype not in KNOWN:
+            return memory
+        made = self.seen.get((id(memory), conj, neg))
+        if made is None:
+            values = memory.root[: memory.size * memory.dtype.itemsize].view(memory.dtype)
+            values = values.conj() if conj else values
+            values = -values if neg else values
+            made = Memory(np.ascontiguousarray(values).view(np.uint8), memory.dtype, memory.where)
+            self.seen[id(memory), conj, neg] = made
+        return made
 
     def _untyped(self, memory: Any, offset: Any, size: Any, stride: Any, requires_grad: Any, hooks: Any, dtype: Any,
                  metadata: Any = None) -> Any:  # fmt: skip

@@ -186,12 +186,16 @@ def checkpoint(function: Callable[..., Any], *args: Any, use_reentrant: bool | N
     first, second = (context_fn or noop_context_fn)()
     frame = _Frame(lambda: function(*args, **kwargs), preserve_rng_state, early_stop and _early_stop,
                    determinism_check == "default", second, debug if _debug is None else _debug)  # fmt: skip
-    saving.push(frame.pack, frame.unpack)
+    before = saving.stack.hooks
     try:
+        saving.push(frame.pack, frame.unpack)
         with first, nullcontext() if frame.logs is None else observe.observing(frame.logs[0]):
             return function(*args, **kwargs)
     finally:
-        saving.pop()
+        try:
+            saving.back_to(before)
+        finally:  # Ctrl-C that came as it began has left it undone; a second call does nothing more
+            saving.back_to(before)
 
 
 def checkpoint_sequential(functions: Any, segments: int, input: Any, use_reentrant: bool | None = None,

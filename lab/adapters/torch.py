@@ -7,6 +7,7 @@ PyTorch's saved tensors outlive their Python objects.
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 import weakref
@@ -14,7 +15,7 @@ from contextlib import ExitStack, suppress
 from functools import partial, wraps
 from threading import get_ident
 from time import perf_counter_ns
-from types import SimpleNamespace
+from types import FunctionType, SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,7 +24,9 @@ from core import dtypes, modes, observe, source
 from core.device import kind
 
 from .. import kinds
+from . import torch_check
 from .names import ASKING, CUTS, SILENT, VIEWS, label
+from .warned import Warned
 
 _VIEW, _OP = SimpleNamespace(view=True), SimpleNamespace(view=False)
 _HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
@@ -93,7 +96,12 @@ class Shadow(kinds.Foreign):
     known = -1  # the tensor's version when its graph node was last up to date
 
     def __init__(self, t: Any, watch: Watch) -> None:
-        self._of, self._watch = weakref.ref(t), watch
+        self._of: Any = weakref.ref(t)
+        self._watch = watch
+
+    def leave(self) -> None:
+        """Hold not even a weak reference to the tensor."""
+        self._of = _nothing
 
     @property
     def original(self) -> Any:  # type: ignore[override]
@@ -194,7 +202,7 @@ class Ear:
         """A node is about to run."""
         watch = self.watch
         if watch is not None and watch.alive:
-            watch.began[id(watch.current())] = perf_counter_ns()
+            watch.safely(watch.node_begins)
 
     def end(self, results: tuple[Any, ...], given: tuple[Any, ...]) -> None:
         """A node has run."""
@@ -214,7 +222,7 @@ class Watch:
         self.alive = False
         self.still = torch._C.DisableTorchFunction  # no question asked in it reaches the user's modes and subclasses
         self.current = torch._C._current_autograd_node
-        self.began: dict[int, int] = {}
+        self._began: dict[int, int] = {}
         self._thread = get_ident()
         self._ear = Ear(self)
         self._shadows: dict[int, tuple[Any, Shadow]] = {}
@@ -228,9 +236,11 @@ class Watch:
                  "complex128"}  # fmt: skip
         self._dtypes = {getattr(torch, n): getattr(dtypes, n) for n in known} | {torch.bool: dtypes.bool_}
         self._grad = torch.autograd.grad
+        self.checker: Any = None  # under --check
         self._mode = _mode(self)
         self._hooks = self._global_hooks()
         self._patches = self._all_patches()
+        self._warned = Warned()
         self._compiled: tuple[Any, int] | None = None  # the frame that runs a compiled function, and since when
         self._dispatching = sys.modules["torch.utils._python_dispatch"]._disable_current_modes
         source.add_package(os.path.dirname(torch.__file__))
@@ -296,6 +306,7 @@ class Watch:
         """Begin to listen."""
         self.alive = True
         kinds.adapters.append(self.adapt)
+        self._warned.on()
         self._on()
 
     def stop(self) -> None:
@@ -306,6 +317,7 @@ class Watch:
             for handle in self._handles:
                 undo.callback(handle.remove)
             self._handles = []
+            undo.callback(self._warned.off)
             undo.callback(self._off)
 
     def close(self) -> None:
@@ -364,7 +376,7 @@ class Watch:
 
         @wraps(call)
         def called(optimized: Any, *args: Any, **kwargs: Any) -> Any:  # it warns of hooks that hear all modules
-            if self._compiled is not None or not self._listens():
+            if self._compiled is not None or not self.safely(self._listens):
                 return call(optimized, *args, **kwargs)
             frame = sys._getframe()
             self.safely(self._compiling, call, frame)
@@ -442,8 +454,10 @@ class Watch:
     def _forget(self, *tensors: Any) -> None:
         """Hold nothing of these tensors."""
         for t in tensors:
-            for known in (self._shadows, self._hooked):
-                known.pop(id(t), None)  # type: ignore[attr-defined]
+            found = self._shadows.pop(id(t), None)
+            if found is not None:
+                found[1].leave()
+            self._hooked.pop(id(t), None)
             self.recorder.fold.names.forget(t)
 
     def made_by(self, t: Any) -> Any:
@@ -516,11 +530,14 @@ class Watch:
 
     def run(self, function: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         """Run one of PyTorch's functions and tell what it did."""
-        if not self._listens():
-            return function(*args, **keywords)
+        if function.__class__ is FunctionType and not (function.__module__ or "").startswith("torch"):
+            function = self._under(function)
         call = self.safely(self._heard, function, args, keywords)
         if call is None:
             return function(*args, **keywords)
+        again = None
+        if self.checker is not None and not call.waits:
+            again = self.safely(self._quietly, torch_check.of_library, self, function, args, keywords)
         backward = call.name == "backward"
         busy, before = self._busy, modes.state.phase
         if backward:
@@ -544,7 +561,15 @@ class Watch:
                 self._busy = busy
         call.stop = perf_counter_ns()
         self.safely(self._ran, call, out)
+        if self.checker is not None and not call.waits and not backward:
+            self.safely(self._compare, call.name, call.given, out, again)
         return out
+
+    def _under(self, function: Any) -> Any:
+        """The tensor's own method under one that the user has put there, which has called it: PyTorch names it to modes
+        by what stands there now, and the user's would run twice."""
+        name = next((name for name, value in vars(self.torch.Tensor).items() if value is function), "")
+        return getattr(self.torch._C.TensorBase, name, function) if name else function
 
     def _listens(self) -> bool:
         """Whether what this thread does now is to be told."""
@@ -555,6 +580,8 @@ class Watch:
 
     def _heard(self, function: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> Call | None:
         """What is to be noted of a call before it runs; None where it is no op."""
+        if not self._listens():
+            return None
         begin, own = perf_counter_ns(), self.recorder.own_ns
         name = label(function)
         asks = name in SILENT
@@ -624,19 +651,39 @@ class Watch:
 
     def _custom(self, apply: Any, cls: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         """Run a function with a gradient of the user's own, which is one op; PyTorch's own are made of ops."""
-        if not self._listens() or cls.__module__.partition(".")[0] == "torch":
+        if not self.safely(self._listens) or str(cls.__module__).partition(".")[0] == "torch":
             return apply(cls, *args, **keywords)
         given = self.safely(self._given, args, keywords) or []
+        again = None
+        if self.checker is not None:
+            call = functools.partial(apply, cls)
+            again = self.safely(self._quietly, torch_check.custom, self, cls.__name__, call, args, keywords)
         busy, self._busy, start = self._busy, True, perf_counter_ns()
         try:
             out = apply(cls, *args, **keywords)
         except Exception as error:
-            self.safely(self._quietly, self.recorder.op_failed, cls.__name__, tuple(given), self._place(), error)
+            self.safely(self._custom_failed, cls, given, error)
             raise
         finally:
             self._busy = busy
         self.safely(self._tell, cls.__name__, given, out, start, perf_counter_ns(), f"{cls.__name__}.forward")
+        if again is not None:
+            self.safely(self._compare, cls.__name__, given, out, again)
         return out
+
+    def _custom_failed(self, cls: Any, given: list[Shadow], error: Exception) -> None:
+        self._quietly(self.recorder.op_failed, cls.__name__, tuple(given), self._place(), error)
+
+    def _compare(self, name: str, given: list[Shadow], out: Any, again: torch_check.Custom | None) -> None:
+        """Under --check: compare what the user wrote with finite differences, and count what is PyTorch's own."""
+        node = next((n for t in self._tensors(out) if (n := self.made_by(t)) is not None), None)
+        row = None if node is None else node.metadata.get(KEY)
+        if row is None:
+            return
+        if again is None:
+            self._quietly(torch_check.left_alone, self, name, given)
+        else:
+            self._quietly(again.compare, row)
 
     def _given(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> list[Shadow]:
         given = [self.shadow(t) for t in self._tensors((args, keywords))]
@@ -692,10 +739,14 @@ class Watch:
 
     # -- backward ------------------------------------------------------------------------------------------------------
 
+    def node_begins(self) -> None:
+        """A graph node is about to run backward."""
+        self._began[id(self.current())] = perf_counter_ns()
+
     def node_ran(self, results: tuple[Any, ...], given: tuple[Any, ...], stop: int) -> None:
         """A graph node has run backward."""
         node = self.current()
-        start = self.began.pop(id(node), stop)
+        start = self._began.pop(id(node), stop)
         if all(g is None for g in given) or not self._speaks(given):
             return  # the engine goes on behind a gradient that is None
         arrays = tuple(self.array(g) for g in results if g is not None)
@@ -719,7 +770,7 @@ class Watch:
 
     def came(self, t: Shadow, g: Any) -> None:
         """A gradient came for a leaf."""
-        if self._speaks((g,)):
+        if t.original is not None and self._speaks((g,)):
             self._quietly(self.recorder.gradient, observe.GradientEvent(t, self.array(g)))
 
     # -- optimizers ----------------------------------------------------------------------------------------------------
@@ -753,7 +804,7 @@ class Watch:
                 self.recorder.failed(error)
             return None
 
-    def _quietly(self, ear: Any, *args: Any) -> None:
+    def _quietly(self, ear: Any, *args: Any) -> Any:
         """Call the recorder with this library's gradient mode, and not be told of what that does."""
         recorder = self.recorder
         busy, thread = self._busy, recorder.thread
@@ -761,7 +812,7 @@ class Watch:
         try:
             self._busy, recorder.thread = True, get_ident() if self._backwards else thread
             modes.state.enabled = bool(self.torch.is_grad_enabled())
-            ear(*args)
+            return ear(*args)
         finally:
             self._busy, modes.state.enabled, recorder.thread = busy, enabled, thread
 
@@ -789,6 +840,10 @@ class Watch:
                 return frame
             frame = frame.f_back
         return None
+
+
+def _nothing() -> None:
+    return None
 
 
 def _forked() -> None:

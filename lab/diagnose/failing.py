@@ -20,7 +20,7 @@ _PART = re.compile(r"\b(op|came|needed|remedy): ")
 def failing(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """One finding for an error of an op or of backward()."""
     error = trace.error
-    if error is None or error.line is None or trace.failed:
+    if error is None or error.line is None or trace.failed or trace.stopped:
         return []  # a backward() that has nothing to do is explained by what cut the graph
     if CHANGED in error.detail:
         return [changed(trace, error, parts(error.detail).get("remedy"))]

@@ -29,7 +29,7 @@ def scheduled(trace: Trace, explained: set[Leaf]) -> list[Found]:
         ]  # fmt: skip
         rates = max(trace.steps.optimizers, key=lambda o: o.steps, default=OptimizerFacts("")).rates
         kind = ast.unparse(node.func).rpartition(".")[2]
-        for look in (_past_the_end, _too_fast, _never, _too_early):
+        for look in (_past_the_end, _too_fast, *(() if trace.stopped else (_never,)), _too_early):
             found = look(trace, name, kind, node, steps, rates)
             if found is not None:
                 return [found]

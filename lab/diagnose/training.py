@@ -49,7 +49,7 @@ def optimizer_name(trace: Trace, facts: OptimizerFacts) -> str:
 def other_stepped(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """An optimizer whose parameters get gradients and that is never stepped, in a cell that steps another."""
     facts = trace.steps
-    if trace.error is not None:
+    if trace.error is not None or trace.stopped:  # its turn may have been to come
         return []
     for name, leaves in facts.unused or _unstepped(trace):
         trained = [leaf for leaf in leaves if leaf in trace.gradients and leaf not in explained]

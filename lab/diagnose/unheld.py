@@ -14,8 +14,8 @@ _UNLISTED = re.compile(r"\w+(\.\w+)+\[[^\]]+\](\.|$)")  # a parameter in a modul
 
 def not_held(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """Parameters that get a gradient and that no optimizer holds, beside others of the same model that it holds."""
-    if not trace.optimized or trace.steps.idle is not None or trace.error is not None:
-        return []  # an error may have come before the step of another optimizer
+    if not trace.optimized or trace.steps.idle is not None or trace.error is not None or trace.stopped:
+        return []  # an error, or Stop, may have come before the step of another optimizer
     roots = {leaf.name.partition(".")[0] for leaf in trace.optimized if "." in leaf.name}
     left = [leaf for leaf in trace.parameters() if leaf in trace.gradients and leaf not in trace.optimized]
     left = [leaf for leaf in left if leaf not in explained]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import weakref
 
 import pytest
 
@@ -131,3 +132,27 @@ def test_the_errors_are_runtime_errors() -> None:
 
 def test_a_0_d_tensor_goes_there_and_back() -> None:
     assert core.tensor(3).to("cuda").cpu().item() == 3
+
+
+def test_who_holds_memory_is_asked_of_nobody_elses_objects() -> None:
+    """A proxy, a lazy module or an object with a `__class__` of its own ran its code, or raised."""
+
+    class Touchy:
+        @property
+        def __class__(self) -> type:  # what isinstance() asks
+            raise RuntimeError("touched")
+
+    class Gone:
+        pass
+
+    gone = Gone()
+    others = [Touchy(), weakref.proxy(gone)]
+    del gone
+    w = core.ones(4096, 3, device="cuda", requires_grad=True)
+    loss = w.exp().sum()
+    summary = cuda.memory_summary()
+    assert "a parameter (4096, 3) float32" in summary
+    assert "saved for the graph by exp, (4096, 3) float32" in summary
+    loss.backward()
+    assert "saved for the graph by exp" not in cuda.memory_summary()
+    assert len(others) == 2

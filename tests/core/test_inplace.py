@@ -354,7 +354,8 @@ def test_the_saved_output_is_named_as_pytorch_does() -> None:
 
 
 @pytest.mark.parametrize("write", [
-    lambda v: v.add_(1), lambda v: v.__setitem__(0, 1.0), lambda v: v.__setitem__(slice(None), 1.0), lambda v: v.zero_(),
+    lambda v: v.add_(1), lambda v: v.__setitem__(0, 1.0), lambda v: v.__setitem__(slice(None), 1.0),
+    lambda v: v.zero_(),
     lambda v: v.fill_(1.0), lambda v: v.copy_(core.ones(2)), lambda v: v[:1].add_(1), lambda v: v.view(-1).mul_(2),
     lambda v: v.unsqueeze(0).zero_(), lambda v: v.masked_fill_(core.tensor([True, False]), 1), lambda v: v.normal_(),
     lambda v: v.index_add_(0, core.tensor([0]), core.ones(1)),

@@ -93,3 +93,96 @@ def test_what_was_not_checked_is_said() -> None:
         core.ones(2, requires_grad=True).exp()
     assert plain.record.checked == ""
     assert "Checked" not in str(plain)
+
+
+def test_a_cell_of_which_nothing_was_checked_is_not_called_right() -> None:
+    class Single(core.autograd.Function):
+        """Computes in float32 whatever it is given."""
+
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            return core.tensor(x.numpy().astype("float32") ** 2)
+
+        @staticmethod
+        def backward(ctx: Any, g: Any) -> Any:
+            return g
+
+    with lab.recording(check=True) as rec:
+        Single.apply(core.ones(2, requires_grad=True))
+    assert "✓" not in str(rec)
+    assert "Nothing was checked" in rec.record.checked
+    assert "Single (it computes in float32 whatever it is given" in rec.record.checked
+    with lab.recording(check=True) as rec:
+        core.ones(2).exp()
+    assert "✓" not in rec.record.checked
+    assert "✓ No problems found" not in str(rec)
+    assert "Nothing was checked" in rec.html().split("<script")[0]  # the still card says it too
+
+
+def test_healthy_values_that_finite_differences_do_not_like_are_no_alarm() -> None:
+    """Masks of -inf and -1e9, tiny inputs, complex values: each was called a wrong gradient, or warned."""
+    core.manual_seed(0)
+    x = core.randn(4, 4, requires_grad=True)
+    upper = core.ones(4, 4).triu(1) > 0
+    mask = core.zeros(4, 4).masked_fill(upper, float("-inf"))
+    with lab.recording(check=True) as rec:
+        (x + mask).softmax(1)
+        x.masked_fill(upper, -1e9).softmax(1)
+        (x.exp() * 1e-5).sqrt()
+        (x.exp() * 1e-9).log()
+        core.fft.fft(x).abs()
+        x.relu().sort()
+    assert rec.record.findings == []
+    assert rec.record.checked.startswith("✓ Checked: gradients of 14 ops")
+
+
+def test_a_wrong_gradient_of_a_complex_value_is_found() -> None:
+    class Conjugated(core.autograd.Function):
+        """z**2, whose gradient lacks a conjugate."""
+
+        @staticmethod
+        def forward(ctx: Any, z: Any) -> Any:
+            ctx.save_for_backward(z)
+            return z * z
+
+        @staticmethod
+        def backward(ctx: Any, g: Any) -> Any:
+            (z,) = ctx.saved_tensors
+            return 2 * z * g
+
+    z = core.tensor([1 + 2j, 3 - 1j], requires_grad=True)
+    with lab.recording(check=True) as rec:
+        Conjugated.apply(z)
+        z * z
+    assert [f.kind for f in rec.record.findings] == ["gradient"]
+    assert "1 is wrong" in rec.record.checked
+
+
+def test_a_function_that_draws_numbers_draws_the_same_and_prints_once(capsys: Any) -> None:
+    import random
+
+    import numpy as np
+
+    class Noisy(core.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            print("forward")
+            ctx.mask = core.rand(x.shape) * random.random() * float(np.random.rand())  # noqa: NPY002
+            return x * ctx.mask
+
+        @staticmethod
+        def backward(ctx: Any, g: Any) -> Any:
+            return g * ctx.mask
+
+    def run(check: bool) -> list[float]:
+        core.manual_seed(3)
+        random.seed(3)
+        np.random.seed(3)  # noqa: NPY002
+        x = core.ones(5, requires_grad=True)
+        with lab.recording(check=check) as rec:
+            y = Noisy.apply(x).sum()
+        assert rec.record.findings == []
+        return [y.item(), core.rand(1).item(), random.random(), float(np.random.rand())]  # noqa: NPY002
+
+    assert run(True) == run(False)
+    assert capsys.readouterr().out == "forward\n" * 2

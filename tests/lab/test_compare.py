@@ -89,3 +89,63 @@ def test_another_batch_size_is_another_shape_and_no_other_op() -> None:
         ("op shape", "relu", "64×8", "32×8", 2),
         ("op added", "exp", "", "32×8", 3),
     ]
+
+
+def trained(norm: float, ms: float, **more: Any) -> Record:
+    """A run of a cell that trains 300 parameters."""
+    source = "loss = f(model(x))\nloss.backward()"
+    return Record(
+        "In [1]", source, wall_ms=9 * ms, forward_ms=ms, backward_ms=2 * ms,
+        ops=[OpRow(k, "linear", line=1, shape=[4], module=f"model.{k}") for k in range(30)],
+        lines=[LineRow(1, ms), LineRow(2, 0, 2 * ms)], gradients=[GradientRow(f"p{k}", norm=norm) for k in range(300)],
+        findings=[Finding("loss", "note", 2, message=f"Line 2 took the loss from {norm} to {ms:.3e} in 30 steps.")],
+        memory=Memory(int(1e6 * ms)), **more,
+    )  # fmt: skip
+
+
+def test_an_unchanged_rerun_has_no_changes() -> None:
+    """Training went on and the machine was busy: 337 changes."""
+    found = compare(trained(1.0, 3.0), trained(7.5, 4.0))
+    assert found.changes == []
+    assert str(found).splitlines()[1:] == [
+        "Nothing changed beyond the noise of two runs. It took 36.0 ms; before, 27.0 ms."
+    ]
+    record = trained(7.5, 4.0)
+    record.comparison = found
+    assert "Nothing changed" in str(record)
+    assert Record.from_json(record.to_json()).comparison == found
+
+
+def test_what_an_unchanged_rerun_must_still_tell() -> None:
+    worse = trained(1.0, 3.0)
+    worse.gradients[3].norm = float("nan")
+    worse.gradients[4].norm = None
+    worse.memory = Memory(9_000_000)
+    worse.findings.append(Finding("nan", "error", 1, message="Line 1 makes NaN."))
+    found = {(c.kind, c.name): (c.before, c.after) for c in compare(trained(1.0, 3.0), worse).changes}
+    assert found == {
+        ("finding", "nan"): ("", "Line 1 makes NaN."),
+        ("memory", "peak"): ("3 MB", "9 MB"),
+        ("gradient", "p3"): ("1.00", "nan"),
+        ("gradient", "p4"): ("1.00", "none"),
+    }
+    still = compare(worse, worse)
+    assert still.changes == []  # NaN beside NaN
+
+
+def test_other_kernels_or_threads_make_times_changes() -> None:
+    tuned = trained(1.0, 1.0, environment={"C kernels": "8 threads"})
+    assert {c.name for c in compare(trained(1.0, 3.0), tuned).changes} >= {"forward", "backward", "wall"}
+
+
+def test_many_norms_are_one_change() -> None:
+    changed = trained(7.5, 3.0)
+    changed.source += "\n"
+    (found,) = [c for c in compare(trained(1.0, 3.0), changed).changes if c.kind == "gradient"]
+    assert (found.name, found.note) == ("300 norms", "most: p0 ×7.5")
+
+
+def test_a_finding_whose_figures_are_others_is_the_same() -> None:
+    before, after = trained(1.0, 3.0), trained(2.0, 4.0)
+    after.source = "# more\n" + after.source
+    assert [c for c in compare(before, after).changes if c.kind == "finding"] == []

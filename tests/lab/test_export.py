@@ -111,3 +111,18 @@ def test_a_script_that_raises(tmp_path: Path) -> None:
     assert run("absent.py", cwd=tmp_path).returncode == 2
     (tmp_path / "leaves.py").write_text("import sys\nsys.exit(5)\n")
     assert run("leaves.py", cwd=tmp_path).returncode == 5
+
+
+def test_a_report_tells_its_findings(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It told how many there are."""
+    from lab import run
+
+    (tmp_path / "train.py").write_text(SCRIPT)
+    assert run.main(["--report", str(tmp_path / "r.html"), str(tmp_path / "train.py")]) == 0
+    said = capsys.readouterr().err
+    assert "r.html (1 finding)" in said
+    assert "▲ Warning: Line 9 adds its gradients to those that a step has used already" in said
+    assert "Call optimizer.zero_grad() before backward()." in said
+    (tmp_path / "stops.py").write_text("raise KeyboardInterrupt")
+    assert run.main(["--report", str(tmp_path / "r.html"), str(tmp_path / "stops.py")]) == 130
+    assert "Stopped by you at line 1" in capsys.readouterr().err

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 import traceback
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -302,3 +303,94 @@ def test_count_says_one_line_under_every_cell(run: Run, shell: InteractiveShell)
     finally:
         run("%autograd off")
     assert run("layer(x).sum().backward()")[2] == ""
+
+
+CLOCK = """%%autograd --text
+import time
+began = time.perf_counter()
+for k in range(300):
+    h = layer(x)
+    h.sum().backward()
+time.sleep(0.1)
+took = time.perf_counter() - began
+"""
+
+
+def test_wall_is_the_cells_own_clock_and_its_parts_add_up(run: Run, shell: InteractiveShell) -> None:
+    _, bundles, _ = run(CLOCK)
+    record = lab.last()
+    assert record.wall_ms == pytest.approx(1e3 * shell.user_ns["took"], rel=0.02)
+    assert record.recording_ms > 0
+    parts = record.forward_ms + record.backward_ms + record.update_ms + record.recording_ms + record.other_ms
+    assert parts == pytest.approx(record.wall_ms)
+    assert record.other_ms > 100
+    head = card_of(bundles).splitlines()[0]
+    shown = dict(re.findall(r"(forward|backward|update|recording|other|wall) ([\d.]+) ms", head))
+    assert sum(float(v) for k, v in shown.items() if k != "wall") == pytest.approx(float(shown["wall"]), rel=0.05)
+
+
+def test_drawing_plots_and_tracebacks_is_no_part_of_wall(run: Run, shell: InteractiveShell) -> None:
+    def draws() -> None:
+        time.sleep(0.3)
+
+    shell.events.register("post_execute", draws)
+    try:
+        run(CLOCK)
+        assert lab.last().wall_ms == pytest.approx(1e3 * shell.user_ns["took"], rel=0.02)
+        run(CLOCK + "raise KeyboardInterrupt")
+        assert lab.last().wall_ms == pytest.approx(1e3 * shell.user_ns["took"], rel=0.02)
+    finally:
+        shell.events.unregister("post_execute", draws)
+
+
+STOP = """%%autograd --text
+opt = core.optim.SGD([W, V], lr=0.1)
+for k in range(10):
+    loss = (layer(x) @ V).detach().sum() + (layer(x) @ V).sum()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+    if k == 2:
+        raise KeyboardInterrupt
+"""
+
+
+def test_a_cell_that_is_stopped_did_not_fail(run: Run) -> None:
+    result, bundles, _ = run(STOP)
+    assert isinstance(result.error_in_exec, KeyboardInterrupt)
+    record = lab.last()
+    assert record.error is None
+    assert record.stopped == "Stopped by you at line 9 after 3 steps."
+    assert not [op for op in record.ops if "error" in op.flags]
+    assert not [f for f in record.findings if f.kind == "error"]
+    card = card_of(bundles)
+    assert "● Note: Stopped by you at line 9 after 3 steps." in card
+    assert "KeyboardInterrupt" not in card
+    assert "✕" not in card
+    assert "wall" in card
+    html = widgets.html(record)
+    assert "Stopped by you at line 9" in html.split("<script")[0]
+    assert '"stopped":["Stopped by you at line 9 after 3 steps.",' in html
+    run(STOP.replace("range(10)", "range(1000)").replace("k == 2", "k == 40"))
+    assert "×1,000" not in widgets.html(lab.last())  # what the loop would have been
+
+
+def test_an_op_in_which_the_cell_is_stopped_did_not_fail(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stopped(*args: Any, **kwargs: Any) -> Any:
+        raise KeyboardInterrupt
+
+    InteractiveShell.instance().user_ns["stopped"] = stopped
+    run("%%autograd --no-card\nclass Slow(core.autograd.Function):\n    forward = staticmethod(stopped)\nSlow.apply(W)")
+    record = lab.last()
+    assert record.error is None
+    assert record.stopped.startswith("Stopped by you at line 4")
+    assert not [op for op in record.ops if "error" in op.flags]
+    assert record.findings == []
+
+
+def test_what_ran_before_a_stop_is_still_looked_at(run: Run) -> None:
+    run(STOP.replace("    opt.zero_grad()\n", ""))
+    assert "zero-grad" in [f.kind for f in lab.last().findings]
+    gan = STOP.replace("k in range(10):", "k in range(10):\n    other = core.optim.SGD([V], lr=0.1)")
+    run(gan)
+    assert not [f for f in lab.last().findings if f.kind == "optimizer" and "nothing steps other" in f.message]

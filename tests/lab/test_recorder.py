@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import math
 import time
 import weakref
 from typing import Any
@@ -11,8 +12,11 @@ import pytest
 
 import core
 import lab
+import widgets
 from core import native, observe
+from lab.export import to_chrome_trace
 from lab.recorder import Recorder
+from widgets.record import Record
 
 Space = dict[str, Any]
 MLP = """
@@ -286,3 +290,35 @@ def test_gradients_of_a_backward_alone_lie_in_the_modules_order(cell: Any, space
     cell("net = nn.Sequential(nn.Linear(16, 8), nn.ReLU(), nn.Linear(8, 1))\nloss = net(x).mean()", space)
     record = cell("loss.backward()", space)
     assert [g.name for g in record.gradients] == [f"net.{name}" for name, _ in space["net"].named_parameters()]
+
+
+def test_gradients_that_are_not_finite_are_shown_as_such(cell: Any, space: Space) -> None:
+    """They had the norm of their finite elements: 0 where there is none."""
+    source = (
+        "W, V, U = P(16, 4), P(16, 4), P(16, 4)\n"
+        "s = torch.full((16, 4), 1.0)\ns[0, 0] = float('nan')\n"
+        "i = torch.full((16, 4), 1.0)\ni[0, 0] = float('inf')\n"
+        "((W * float('nan')).sum() + (V * s).sum() + (U * i).sum()).backward()"
+    )
+    record = cell(source, space)
+    rows = {g.name: g for g in record.gradients}
+    assert [rows[n].flags for n in "WVU"] == [["nan"], ["nan"], ["infinite"]]
+    assert all(math.isnan(rows[n].norm) and math.isnan(rows[n].max_abs) for n in "WV")
+    assert rows["U"].norm == rows["U"].max_abs == math.inf
+    lines = str(record).splitlines()
+    assert any(line.startswith("W ") and line.split()[2] == "nan" for line in lines)
+    assert any(line.startswith("U ") and line.split()[2] == "inf" for line in lines)
+    assert "NaN" in widgets.html(record)
+    assert math.isnan(Record.from_json(record.to_json()).gradients[0].norm)
+
+
+def test_a_timeline_that_is_full_says_so(cell: Any, space: Space, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lab.recorder.EVENTS", 50)
+    monkeypatch.setattr("lab.finish.EVENTS", 50)
+    record = cell("W = P(16, 4)\nfor k in range(30):\n    (x @ W).tanh().sum().backward()", space)
+    assert len(record.runs) == 50
+    assert record.runs_left == 30 * 6 - 50
+    said = to_chrome_trace(record)
+    assert said["otherData"] == {"left out": "the timeline ends here: 130 later runs of the cell were not kept"}
+    assert '"runs_later":130' in widgets.html(record)
+    assert cell("x.exp()", space).runs_left == 0

@@ -1,10 +1,10 @@
 """``python -m tests.mutation 60 --seed 1``: so many random faults, one at a time, and whether a test notices each.
 
-The sources are copied to a folder of their own. A fault is told as killed when pytest fails, crashes or hangs on the tests
-that stand nearest to the file and, where those pass, on the wider ones of its part (`STAGES`); the slowest tests of the
-suite (browsers, notebooks) are not asked, so the share of killed faults is a lower bound. Survivors are printed with
-their line: whether such a fault changes what anybody can see is for a person to judge. Faults that do not compile are
-drawn again.
+The sources are copied to a folder of their own. A fault is told as killed when pytest fails, crashes or hangs on the
+tests nearest to the file or, where those pass, on the wider ones of its part (`nearest`); the slowest tests of the suite
+(browsers, notebooks) are not asked, so the share of killed faults is a lower bound. Survivors are printed with their
+line: whether such a fault changes what anybody can see is for a person to judge. Faults that do not compile are drawn
+again.
 """
 
 from __future__ import annotations
@@ -32,8 +32,10 @@ PARTS = {
     "lab/diagnose": ["lab/diagnose/*.py"],
     "triton_kernels": ["triton_kernels/*.py", "triton_kernels/tune/*.py"],
 }
-SLOW = ["tests/core/native/test_build_lock.py", "tests/core/native/test_absent.py", "tests/core/native/test_machines.py",
-        "tests/triton_kernels/test_compile_check.py", "tests/core/test_cuda_training.py"]  # fmt: skip
+SLOW = [
+    "tests/core/native/test_build_lock.py", "tests/core/native/test_absent.py", "tests/core/native/test_machines.py",
+    "tests/triton_kernels/test_compile_check.py", "tests/core/test_cuda_training.py",
+]  # fmt: skip
 TIMEOUT = 900.0  # seconds a stage: a fault that makes a loop endless is noticed by whoever waits
 
 
@@ -63,9 +65,9 @@ class Copy:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True,
-                                check=True).stdout.splitlines()  # fmt: skip
-        for file in listed:
+        command = ["git", "ls-files", "-co", "--exclude-standard"]
+        listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+        for file in listed.splitlines():
             if (ROOT / file).is_file():
                 (folder / file).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(ROOT / file, folder / file)
@@ -89,7 +91,9 @@ class Copy:
         self.sources += sorted((self.folder / "core/native/generated").glob("*.c"))
         self.includes = {}
         for source in self.sources:
-            told = subprocess.run(["gcc", "-MM", *include, str(source)], capture_output=True, text=True, check=True).stdout
+            told = subprocess.run(
+                ["gcc", "-MM", *include, str(source)], capture_output=True, text=True, check=True
+            ).stdout
             self.includes[source] = {Path(p).resolve() for p in told.replace("\\\n", " ").split()[1:]}
         if not self.compile(self.sources):
             raise SystemExit("mutation: the sources do not compile as they are")
@@ -117,7 +121,18 @@ class Copy:
         """Run the stages; yield what each said, killed or passed, until one kills."""
         for stage in nearest(file):
             ignored = [f"--ignore={p}" for p in SLOW]
-            command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "--no-header", *ignored, *stage]
+            command = [
+                sys.executable,
+                "-m",
+                "pytest",
+                "-q",
+                "-x",
+                "-p",
+                "no:cacheprovider",
+                "--no-header",
+                *ignored,
+                *stage,
+            ]
             try:
                 done = subprocess.run(command, cwd=self.folder, env=self.environment, capture_output=True, text=True,
                                       timeout=TIMEOUT, check=False)  # fmt: skip
@@ -173,8 +188,7 @@ def main(argv: list[str] | None = None) -> int:
                 begun = time.monotonic()
                 outcome, said = "does not compile", ""
                 if copy.place(fault.file, after):
-                    for outcome, said in copy.tests(fault.file):
-                        pass
+                    outcome, said = list(copy.tests(fault.file))[-1]
                 copy.place(fault.file, before)
                 if outcome == "does not compile":
                     continue

@@ -1,8 +1,8 @@
 """Where a source text can be changed by one small fault, in Python and in C.
 
-A fault replaces one stretch of a line: a comparison by its neighbour, an operator by its opposite, a number by the next
-one, a condition by its negation, a call by nothing. Text in comments, strings, docstrings and preprocessor lines is left
-alone, since no test should depend on it; the sentences of `lab/diagnose` are behaviour and are changed too.
+A fault replaces one stretch of a line: a comparison by its neighbour, an operator by its opposite, a number by the
+next one, a condition by its negation, a call by nothing. Comments, strings, docstrings and preprocessor lines are left
+alone, since no test should depend on them; the sentences of `lab/diagnose` are behaviour and are changed too.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def faults(file: str, text: str, sentences: bool = False) -> list[Fault]:
 
 Change = tuple[int, int, str, str]
 
-# -- C ------------------------------------------------------------------------------------------------------------------
+# -- C ----------------------------------------------------------------------------------------------------------------
 
 TOKEN = re.compile(
     r"(?P<skip>/\*.*?\*/|//[^\n]*|\"(?:\\.|[^\"\\])*\"|'(?:\\.|[^'\\])*'|^[ \t]*#(?:[^\n\\]|\\.|\\\n)*)"
@@ -92,7 +92,7 @@ def _closing(text: str, opening: int) -> int:
     return len(text) - 1
 
 
-# -- Python -------------------------------------------------------------------------------------------------------------
+# -- Python -----------------------------------------------------------------------------------------------------------
 
 COMPARISONS = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!=", ast.Is: "is",
                ast.IsNot: "is not", ast.In: "in", ast.NotIn: "not in"}  # fmt: skip

@@ -131,7 +131,9 @@ def _again(worker: Any, task: Task) -> None:
 
 def once_more(failure: Failed) -> Failed:
     """The failure of a config that was right when it was first called."""
-    return Failed(failure.status, f"right at first, and no more when it is called again: {failure.reason}", failure.detail)
+    return Failed(
+        failure.status, f"right at first, and no more when it is called again: {failure.reason}", failure.detail
+    )
 
 
 def _confirm(worker: Any, task: Task, done: Attempt) -> None:

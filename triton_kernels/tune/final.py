@@ -185,8 +185,8 @@ class Final:
                 except Failed as failure:
                     wrong.append((config, failure))
                 except Late:
-                    self._over(f"{len(left)} of {len(entrants)} finalists were not run in Triton's interpreter, and are "
-                               "left out")  # fmt: skip
+                    self._over(f"{len(left)} of {len(entrants)} finalists were not run in Triton's interpreter, and "
+                               "are left out")  # fmt: skip
                     break
                 left.remove(config)
         shape = "x".join(map(str, getattr(self.problem.check, "shape", ())))
@@ -247,9 +247,9 @@ class Final:
                     times.setdefault(_name(config), []).extend(more)
                 parts.append(len(new[0]))
                 now = standing([times[_name(c)] for c in entrants], parts)
-                if len(parts) >= LEAST_PROCESSES:
-                    if now.width < _WIDTH or time.monotonic() - began > self.limit_s:
-                        break
+                enough = now.width < _WIDTH or time.monotonic() - began > self.limit_s
+                if enough and len(parts) >= LEAST_PROCESSES:
+                    break
         except Late:
             if len(parts) < LEAST_PROCESSES:
                 self._over(f"the final was held in {len(parts)} of at least {LEAST_PROCESSES} processes")

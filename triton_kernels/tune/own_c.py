@@ -18,7 +18,16 @@ from typing import Any
 import numpy as np
 
 from . import calls, lookup
-from .c_text import TYPES, Declared, Parameter, function_of, says_any_shape, space_of, without_comments, without_defaults
+from .c_text import (
+    TYPES,
+    Declared,
+    Parameter,
+    function_of,
+    says_any_shape,
+    space_of,
+    without_comments,
+    without_defaults,
+)
 from .measure import Built, Failed, judge, tolerance
 from .measure_cpu import FLAGS, Library, compile_text, compiler, pairs_of, rounds_of
 from .memory import PLACES, Fenced, disturbed
@@ -157,9 +166,7 @@ class OwnCMeasure:
             raise
         return worst
 
-    def _check(
-        self, function: Any, place: str, given: Mapping[str, Any], expected: Mapping[str, np.ndarray]
-    ) -> float:
+    def _check(self, function: Any, place: str, given: Mapping[str, Any], expected: Mapping[str, np.ndarray]) -> float:
         self._lay(place, given)
         for name, right in expected.items():
             array = self._arrays[name]
@@ -301,9 +308,7 @@ def _told(
     return expected, tuple(read)
 
 
-def _asked(
-    declared: Declared, given: Mapping[str, Any], reference: Callable[..., Any]
-) -> dict[str, np.ndarray]:
+def _asked(declared: Declared, given: Mapping[str, Any], reference: Callable[..., Any]) -> dict[str, np.ndarray]:
     """What the reference says the arrays should become. *Raises*: Unknown."""
     outputs = [p.name for p in declared.arrays if not p.const]
     if not outputs:
@@ -390,8 +395,8 @@ class CFunction:
 
     def _apart(self, given: Mapping[str, Any], numbers: Sequence[Any]) -> bool:
         """Whether no array that is written to shares memory with another, as none did where a config was checked."""
-        ranges = sorted((n, n + v.nbytes, p.const)
-                        for p, v, n in zip(self.declared.parameters, given.values(), numbers, strict=True) if p.pointer)  # fmt: skip
+        each = zip(self.declared.parameters, given.values(), numbers, strict=True)
+        ranges = sorted((n, n + v.nbytes, p.const) for p, v, n in each if p.pointer)
         end, const = 0, True
         for start, stop, reads in ranges:
             if start < end and not (const and reads):

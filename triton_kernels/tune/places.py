@@ -1,7 +1,8 @@
 """Where the tuner keeps things, for the user alone, and what this machine is called.
 
 Results lie in ``$XDG_DATA_HOME/gradlab/tuning`` (``~/.local/share`` without the variable), compiled C in
-``$XDG_CACHE_HOME/gradlab/tuning`` (``~/.cache``), or where that cannot be written to, in the folder for temporary files.
+``$XDG_CACHE_HOME/gradlab/tuning`` (``~/.cache``), or in the folder for temporary files where that
+cannot be written to.
 """
 
 from __future__ import annotations

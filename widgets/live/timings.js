@@ -10,7 +10,8 @@ function timeline() {
   }
   svg.append(s('text', {x: 70, y: 22 * lanes.length + 20}, '0'), s('text', {x: width - 8, y: 22 * lanes.length + 20, 'text-anchor': 'end'}, time(last)));
   const foot = quiet(D.runs_left ? `The ${whole(runs.length)} longest of ${whole(runs.length + D.runs_left)} runs. Point at one.` : 'Point at a run.');
-  return [h('div', {class: 'lead'}, svg, foot)];
+  const later = D.runs_later > 0 && h('div', {class: 'quiet'}, `The timeline ends here, at ${time(last)}: the cell's ${whole(D.runs_later)} later runs are in the tables alone.`);
+  return [h('div', {class: 'lead'}, svg, foot, later)];
 }
 // ---- a kernel's rates beside what the machine was measured to reach
 const {machine} = D, NO_PEAK = 'The peak was not measured on this machine', giga = x => !real(x) ? x ?? '' : x < 1e8 ? '<0.1' : x < 1e12 ? fixed(x / 1e9) : whole(Math.round(x / 1e9));

@@ -222,6 +222,16 @@ def holders(most: int = 8) -> list[Holder]:
     return sorted(_by_kind(), key=lambda h: -h[1])[:most]
 
 
+def _instances(cls: type) -> list[Any]:
+    """The live instances of a class. The collector is asked for those alone: a look at an object of somebody else's
+    (a proxy, a lazy module) may run its code, or raise."""
+    classes = [cls]
+    for one in classes:
+        classes += one.__subclasses__()
+    ours = set(classes)
+    return [o for o in gc.get_referrers(*classes) if type(o) in ours]
+
+
 def _by_kind() -> list[Holder]:
     from ...node import Node
     from ...tensor import Tensor
@@ -238,14 +248,21 @@ def _by_kind() -> list[Holder]:
         entry[0] += int(root.nbytes)
         entry[1] += 1
 
-    nodes = []
-    for o in gc.get_objects():
-        if isinstance(o, Tensor):
-            if o._kind is not None and o._kind.device.type == "cuda":
-                add(o._a, "a parameter" if o._requires_grad and o._node is None else "a tensor")
-        elif isinstance(o, Node):
-            nodes.append(o)
-    for node in nodes:  # after the tensors, so that what both hold counts as a tensor
+    graph: list[Node] = []
+    for t in _instances(Tensor):
+        if t._kind is None:
+            continue
+        if t._node is not None:
+            graph.append(t._node)
+        if t._kind.device.type == "cuda":
+            add(t._a, "a parameter" if t._requires_grad and t._node is None else "a tensor")
+    met = set()
+    while graph:  # after the tensors, so that what both hold counts as a tensor
+        node = graph.pop()
+        if node in met:
+            continue
+        met.add(node)
+        graph.extend(n for n, _ in node.next_functions if isinstance(n, Node))
         if node.kind is not None and node.kind.device.type == "cuda":
             for value in node.saved or ():
                 if hasattr(value, "nbytes") and hasattr(value, "strides"):

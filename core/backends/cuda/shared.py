@@ -7,6 +7,8 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from ...neighbours import hidden
+
 name = "Triton"
 FLOATING = ("float16", "bfloat16", "float32", "float64")
 
@@ -14,6 +16,8 @@ FLOATING = ("float16", "bfloat16", "float32", "float64")
 @cache
 def availability() -> tuple[bool, str]:
     """Whether the device is there, and why (not), in a sentence."""
+    if said := hidden("triton_kernels"):
+        return False, said
     import triton_kernels
 
     able = triton_kernels.availability()

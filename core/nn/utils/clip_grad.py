@@ -7,9 +7,8 @@ import warnings
 from collections.abc import Iterable
 from typing import Any
 
-import numpy as np
-
 from ... import backends, native
+from ...backends.quiet import Quiet
 from ...modes import no_grad
 from ...tensor import Tensor, storage_of, wrap
 
@@ -77,7 +76,7 @@ def _change(op: str, formula: str, grads: list[Tensor], number: float) -> None:
     for g in grads:
         kinds.setdefault(g._kind, []).append(g)
     # an infinite norm makes NaN of infinite gradients, as PyTorch's does
-    with np.errstate(invalid="ignore"):
+    with Quiet():
         for kind, same in kinds.items():
             lists, copied = (
                 kernels.real([[g._a for g in same]]) if kind.dtype.is_complex else ([[g._a for g in same]], [])
@@ -101,7 +100,7 @@ def clip_grads_with_norm_(parameters: Any, max_norm: float, total_norm: Tensor, 
     if not clip.scale(grads, total_norm, float(max_norm)):
         for g in grads:  # here too the factor stays on the GPU: the CPU need not wait for it
             scale = (float(max_norm) / (total_norm._a + 1e-6)).clip(max=1.0).astype(g._a.dtype)
-            with np.errstate(invalid="ignore"):
+            with Quiet():
                 g._a *= scale
     for g in grads:
         storage_of(g).wrote("clip_grad_norm_", None)

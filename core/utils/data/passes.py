@@ -105,7 +105,7 @@ class WorkerPass(Pass):
         self.serial = 1
         self.warned = False
         self.pool = Pool(loader, self.base_seed, self.serial)
-        self._end = weakref.finalize(self, self.pool.close)  # also at the end of the interpreter
+        self._end = weakref.finalize(self, self.pool.finish)  # also at the end of the interpreter
         self.start()
 
     def start(self) -> None:
@@ -171,8 +171,10 @@ class WorkerPass(Pass):
         except _TimedOut as late:
             raise RuntimeError(str(late)) from None
         except BaseException:  # also Ctrl-C
-            self._end.detach()
-            self.pool.close(0.0)
+            try:
+                self.pool.close(0.0)
+            finally:
+                self._end.detach()
             raise
         if kind == "error":
             raise self.error(worker, *more)

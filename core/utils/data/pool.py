@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import contextlib
 import os
 import pickle
@@ -258,10 +259,11 @@ class Pool:
         return Died(worker.id, how, remedy, worker.board, worker.crash_text())
 
     def close(self, patience: float = _PATIENCE) -> None:
-        """End the workers: those that are not done with their sample in time are stopped, then killed."""
+        """End the workers: those that are not done with their sample in time are stopped, then killed.
+
+        Where Ctrl-C comes meanwhile, those that are left are killed at once, and it is raised."""
         if self.closed or os.getpid() != self.owner:
             return
-        self.closed = True
         try:
             for worker in self.workers:
                 worker.board[PASS] = ENDED
@@ -271,16 +273,32 @@ class Pool:
                 for worker in self._alive():
                     getattr(worker.process, act)()
                 self._wait(0.5)
-        finally:
-            for worker in self.workers:
-                if worker.process is not None and worker.process.poll() is None:
-                    worker.process.kill()
-                    worker.process.wait()
-                worker.release()
+            self._bury()
+        except BaseException:
+            self._bury()
+            raise
+
+    def _bury(self) -> None:
+        for worker in self.workers:
+            if worker.process is not None and worker.process.poll() is None:
+                worker.process.kill()
+                worker.process.wait()
+            worker.release()
+        self.closed = True  # at the very end: what was interrupted is done again
+
+    def finish(self, patience: float = _PATIENCE) -> None:
+        """Close from where nothing can be raised, as nobody needs the pool any more: Ctrl-C that comes meanwhile is
+        raised in what runs afterwards, and not lost with a line on standard error."""
+        try:
+            self.close(patience)
+        except KeyboardInterrupt:
+            self.close(0.0)
+            # by another thread, which cannot run before this function has returned to what called it
+            _thread.start_new_thread(_thread.interrupt_main, ())
 
     def __del__(self) -> None:
         if not getattr(self, "closed", True):
-            self.close(0.0)
+            self.finish(0.0)
 
     def _alive(self) -> list[_Worker]:
         return [w for w in self.workers if w.process is not None and w.process.poll() is None]

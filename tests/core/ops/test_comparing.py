@@ -95,3 +95,43 @@ def test_closeness() -> None:
         core.isclose(a, a.double())
     with pytest.raises(RuntimeError, match="greater than or equal to zero"):
         core.isclose(a, b, atol=-1)
+
+
+@pytest.mark.parametrize("name", [
+    "atan2", "fmax", "fmin", "maximum", "minimum", "logical_and", "logical_or", "logical_xor", "logaddexp",
+    "logaddexp2", "heaviside", "hypot", "gcd", "lcm", "igamma", "igammac", "nextafter", "isclose", "ldexp",
+])  # fmt: skip
+def test_what_takes_tensors_alone_refuses_numbers(name: str) -> None:
+    x, f = core.tensor([2, 3]), getattr(core, name)
+    with pytest.raises(TypeError, match=rf"{name}\(\): argument '\w+' \(position 2\) must be Tensor, not int"):
+        f(x, 2)
+    with pytest.raises(TypeError, match=rf"{name}\(\): argument 'input' \(position 1\) must be Tensor, not int"):
+        f(2, x)
+    with pytest.raises(TypeError, match="must be Tensor, not float"):
+        f(2.5, x)
+
+
+@pytest.mark.parametrize(
+    "name", ["eq", "ne", "lt", "le", "gt", "ge", "fmod", "copysign", "rsub", "clamp_min", "clamp_max"]
+)
+def test_what_takes_a_number_second_refuses_it_first(name: str) -> None:
+    x, f = core.tensor([2, 3]), getattr(core, name)
+    assert f(x, 2).shape == (2,)
+    with pytest.raises(TypeError, match="argument 'input' \\(position 1\\) must be Tensor, not int"):
+        f(2, x)
+
+
+def test_powers_of_two_numbers_are_no_tensors() -> None:
+    for f in (core.pow, core.float_power):
+        assert f(2, core.tensor([3])).item() == 8
+        with pytest.raises(TypeError, match="must be Tensor, not int"):
+            f(2, 3)
+
+
+@pytest.mark.parametrize(("code", "want"), [("y //= 2", [2, 3]), ("y %= 2", [1, 1]), ("y[:1] %= 4", [1, 7])])
+def test_quotients_and_remainders_are_written_in_place(code: str, want: list[int]) -> None:
+    x = core.tensor([5, 7])
+    names = {"y": x}
+    exec(code, names)
+    assert names["y"] is x
+    assert x.tolist() == want

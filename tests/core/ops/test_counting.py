@@ -88,3 +88,23 @@ def test_errors_say_what_was_needed() -> None:
         core.searchsorted(core.zeros(2), 1.0, side="middle")
     with pytest.raises(RuntimeError, match="bins must be > 0"):
         core.histc(core.zeros(2), 0)
+
+
+def test_of_nothing() -> None:
+    for shape in ((0, 0), (2, 0), (0, 3)):
+        assert core.searchsorted(core.zeros(shape), core.zeros(shape)).shape == shape
+    for dim, n in ((0, 1), (1, 0), (2, 1)):
+        assert core.unique_consecutive(core.zeros(5, 0, 5), dim=dim).shape[dim] == n
+    assert core.histogram(core.zeros(5, 0), 2).bin_edges.tolist() == [0.0, 0.5, 1.0]
+    assert [e.tolist() for e in core.histogramdd(core.zeros(0, 2), [1, 2]).bin_edges] == [[0.0, 1.0], [0.0, 0.5, 1.0]]
+
+
+@pytest.mark.parametrize("density", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_histogramdd_is_numpys(density: bool, weighted: bool) -> None:
+    points = np.random.default_rng(2).uniform(-1, 1, (50, 3))
+    weights = np.random.default_rng(3).uniform(0, 1, 50) if weighted else None
+    edges = [np.array([-1.0, 0.0, 0.5]), np.linspace(-0.5, 1, 4), np.array([-1.0, 1.0])]
+    got = core.histogramdd(core.tensor(points), [core.tensor(e) for e in edges], density=density,
+                           weight=None if weights is None else core.tensor(weights))  # fmt: skip
+    np.testing.assert_allclose(got.hist.numpy(), np.histogramdd(points, edges, weights=weights, density=density)[0])

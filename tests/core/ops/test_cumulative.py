@@ -68,3 +68,16 @@ def test_gradient_is_numpys(edge_order: int) -> None:
     np.testing.assert_allclose(got[0].numpy(), np.gradient(X, at, axis=1, edge_order=edge_order), rtol=1e-12)
     for g, w in zip(core.gradient(core.tensor(X), spacing=0.3), np.gradient(X, 0.3), strict=True):
         np.testing.assert_allclose(g.numpy(), w, rtol=1e-12)
+
+
+def test_diff_of_order_0_is_the_input_alone() -> None:
+    x = core.tensor(X)
+    assert core.diff(x, 0, 0, core.zeros(1, 5, dtype=core.float64)).tolist() == X.tolist()
+
+
+def test_gradient_takes_no_spacing_complex_numbers_and_no_dimension_twice() -> None:
+    np.testing.assert_allclose(core.gradient(core.tensor(X), spacing=None)[1].numpy(), np.gradient(X, axis=1))
+    z = X + 1j * X[::-1]
+    np.testing.assert_allclose(core.gradient(core.tensor(z), dim=1)[0].numpy(), np.gradient(z, axis=1))
+    with pytest.raises(RuntimeError, match="dim 1 appears multiple times"):
+        core.gradient(core.tensor(X), dim=(1, -1))

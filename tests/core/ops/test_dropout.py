@@ -91,9 +91,7 @@ def test_with_pytorchs_numbers_the_mask_is_kept() -> None:
 def test_whole_channels(function: Any, shape: tuple[int, ...]) -> None:
     core.manual_seed(0)
     y = function(core.ones(*shape))
-    axes = tuple(
-        range(2 if len(shape) == {F.dropout1d: 3, F.dropout2d: 4, F.dropout3d: 5}[function] else 1, len(shape))
-    )
+    axes = tuple(range(1 if (function, len(shape)) in ((F.dropout1d, 2), (F.dropout3d, 4)) else 2, len(shape)))
     low, high = y.amin(axes), y.amax(axes)
     assert low.tolist() == high.tolist()
     assert set(high.flatten().tolist()) == {0.0, 2.0}
@@ -115,3 +113,11 @@ def test_alpha_dropout_keeps_mean_and_variance() -> None:
 def test_errors(call: Any, error: type, phrase: str) -> None:
     with pytest.raises(error, match=phrase):
         call()
+
+
+def test_a_number_in_half_precision_is_dropped_by_pytorchs_generator() -> None:
+    core.manual_seed(0, kind="torch")
+    for p in (0.5, 1.0):
+        x = core.tensor(2.0, dtype=core.bfloat16)
+        assert core.nn.functional.dropout(x, p).item() in (0.0, 4.0)
+    core.manual_seed(0)

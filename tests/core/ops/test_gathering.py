@@ -129,6 +129,12 @@ def test_errors(call: Any, error: Any, phrase: str) -> None:
     assert phrase in str(e.value)
 
 
+def test_gather_of_no_index_asks_neither_its_dtype_nor_its_dimensions() -> None:
+    x = core.ones(5, requires_grad=True)
+    assert x.gather(0, core.zeros(2, 0, dtype=core.uint8)).shape == (2, 0)
+    assert x.gather(0, core.zeros(0)).shape == (0,)
+
+
 # -- what PyTorch refuses ----------------------------------------------------------------------------------------------
 
 
@@ -141,7 +147,7 @@ def test_masked_scatter_takes_a_boolean_mask_and_a_source_of_its_dtype() -> None
         x.masked_scatter(core.tensor([True, False]), core.tensor([5, 6]))
 
 
-@pytest.mark.parametrize(("places", "dim", "expected"), [([1, 1, 1], 0, 2.0), ([0, 2], 0, 4.0), ([1, -2], 1, 3.0),
+@pytest.mark.parametrize(("places", "dim", "expected"), [([1, 1, 1], 0, 2.0), ([0, 2], 0, 4.0), ([1, 1, -1], 1, 3.0),
                                                          ([], 0, 0.0)])  # fmt: skip
 def test_the_gradient_of_index_fill_counts_a_place_once(places: list[int], dim: int, expected: float) -> None:
     x, value = core.zeros(3, 2, requires_grad=True), core.tensor(5.0, requires_grad=True)

@@ -105,3 +105,26 @@ def test_errors(call: Any, error: Any, phrase: str) -> None:
     with pytest.raises(error) as e:
         call(core.from_numpy(A))
     assert phrase in str(e.value)
+
+
+def test_cat_gives_an_empty_vector_among_matrices_an_empty_gradient() -> None:
+    nothing, x = core.zeros(0, requires_grad=True), core.ones(2, 3, requires_grad=True)
+    y = core.cat([nothing, x, nothing], dim=1)
+    y.sum().backward()
+    assert (y.shape, nothing.grad.shape, x.grad.tolist()) == ((2, 3), (0,), [[1.0] * 3] * 2)
+
+
+@pytest.mark.parametrize(("x", "dims", "phrase"), [
+    (core.ones(2, 2), (0,), "expected total rotation dims == 2, but got dims = 1"),
+    (core.ones(2), (0, 1), "expected total dims >= 2, but got total dims = 1"),
+    (core.ones(2, 2), (1, -1), "expected rotation dims to be different, but got dim0 = 1 and dim1 = -1"),
+])  # fmt: skip
+def test_rot90_errors(x: Any, dims: Any, phrase: str) -> None:
+    with pytest.raises(RuntimeError, match=phrase):
+        core.rot90(x, 1, dims)
+
+
+@pytest.mark.parametrize("name", ["stack", "hstack", "vstack", "dstack", "column_stack"])
+def test_nothing_to_stack(name: str) -> None:
+    with pytest.raises(RuntimeError, match=f"{name} expects a non-empty TensorList"):
+        getattr(core, name)([])

@@ -183,3 +183,62 @@ def test_what_is_not_finite_is_refused_before_lapack_loops_on_it(bad: float) -> 
             function(A)
     with pytest.raises(RuntimeError, match=r"torch\.linalg\.eig: input tensor should not contain infs or NaNs"):
         L.eig(A)
+
+
+def test_matrix_rank_takes_a_tolerance_for_each_matrix_and_one_triangle_of_hermitian_ones() -> None:
+    A = core.tensor(np.stack([np.diag([3.0, 2.0, 1.0])] * 2))
+    assert L.matrix_rank(A, atol=core.tensor([1.5, 0.5], dtype=core.float64)).tolist() == [2, 3]
+    assert L.matrix_rank(A, rtol=core.tensor([0.9, 0.0], dtype=core.float64)).tolist() == [1, 3]
+    assert L.matrix_rank(core.zeros(0, 3, 3), rtol=core.zeros(0)).shape == (0,)
+    B = core.tensor([[1.0, 5.0], [0.0, 0.0]])  # its lower triangle is that of diag(1, 0)
+    assert (L.matrix_rank(B, hermitian=True).item(), L.matrix_rank(B).item()) == (1, 1)
+    C = core.tensor([[1.0, 1.0], [0.0, 1.0]])
+    assert L.matrix_rank(C - core.tensor([[0.0, 0.0], [0.0, 1.0]]), hermitian=True).item() == 1
+
+
+def test_lu_exchanges_complex_rows_as_lapack_does() -> None:
+    A = core.tensor([[3 + 3j, 1], [5, 2]])  # |3 + 3j| < 5, but 3 + 3 > 5
+    assert L.lu_factor(A).pivots.tolist() == [1, 2]
+    P, low, up = L.lu(A)
+    near(P @ low @ up, A)
+
+
+def test_svd_has_a_gradient_where_the_completed_basis_has_none() -> None:
+    A = matrix(3, 5, grad=True)
+    U, S, Vh = L.svd(A)
+    (U.abs().sum() + S.sum() + Vh[:3].abs().sum()).backward()
+    B = A.detach().requires_grad_()
+    U, S, Vh = L.svd(B, full_matrices=False)
+    (U.abs().sum() + S.sum() + Vh.abs().sum()).backward()
+    near(A.grad, B.grad)
+    with pytest.raises(RuntimeError, match="svd_backward"):
+        L.svd(B).Vh.sum().backward()
+
+
+def test_solve_ex_says_which_matrices_are_singular() -> None:
+    A, B = core.tensor([[[2.0]], [[0.0]]]), core.tensor([[[4.0]], [[1.0]]])
+    X, info = L.solve_ex(A, B)
+    assert (X[0].item(), info.tolist()) == (2.0, [0, 1])
+    assert bool(X[1].isnan().all())
+    with pytest.raises(L.LinAlgError, match="singular"):
+        L.solve_ex(A, B, check_errors=True)
+
+
+@pytest.mark.parametrize(("weights", "phrase"), [
+    ({"fweights": core.ones(3)}, "expected fweights to have integral dtype but got fweights with Float dtype"),
+    ({"aweights": core.ones(3, dtype=core.int64)}, "expected aweights to have floating point dtype"),
+    ({"fweights": core.ones(1, dtype=core.int64)}, "as there are observations in the input but got 1 != 3"),
+    ({"aweights": core.ones(2, 2)}, "one or fewer dimensions"),
+    ({"fweights": -core.ones(3, dtype=core.int64)}, "fweights cannot be negative"),
+    ({"aweights": -core.ones(3)}, "aweights cannot be negative"),
+])  # fmt: skip
+def test_cov_refuses_what_are_no_weights(weights: dict[str, core.Tensor], phrase: str) -> None:
+    with pytest.raises(RuntimeError, match=phrase):
+        core.cov(core.ones(2, 3), **weights)
+
+
+def test_cov_weighs_complex_observations() -> None:
+    z = RNG.normal(size=(2, 4)) + 1j * RNG.normal(size=(2, 4))
+    f, a = np.array([1, 2, 1, 3]), np.array([0.5, 1.0, 2.0, 0.1])
+    got = core.cov(core.tensor(z), fweights=core.tensor(f), aweights=core.tensor(a))
+    np.testing.assert_allclose(got.numpy(), np.cov(z, fweights=f, aweights=a))

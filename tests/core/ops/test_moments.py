@@ -75,3 +75,10 @@ def test_norms_as_numpy(p: float) -> None:
 def test_errors(call: Any, phrase: str) -> None:
     with pytest.raises(RuntimeError, match=phrase):
         call()
+
+
+def test_norm_knows_the_nuclear_norm() -> None:
+    x = core.from_numpy(X)
+    want = np.linalg.svd(X, compute_uv=False).sum(-1)
+    np.testing.assert_allclose(x.norm("nuc", dim=(1, 2)).numpy(), want)
+    np.testing.assert_allclose(x[0].norm("nuc", keepdim=True).numpy(), want[:1, None])

@@ -112,3 +112,12 @@ def test_errors_say_what_was_needed() -> None:
         core.quantile(x, core.tensor([0.5]))
     with pytest.raises(IndexError, match="out of range"):
         core.sort(x, 2)
+
+
+def test_quantile_of_a_number_keeps_its_shape_and_gives_q_a_gradient() -> None:
+    x = core.tensor(3.0)
+    assert core.quantile(x, 0.5, dim=0, keepdim=True).shape == ()
+    assert core.nanquantile(x, core.tensor([0.1, 0.9]), dim=0, keepdim=True).shape == (2,)
+    q = core.tensor([0.1, 0.6], requires_grad=True)
+    core.quantile(core.tensor([0.0, 1.0, 4.0]), q).sum().backward()
+    assert q.grad.tolist() == [2.0, 6.0]

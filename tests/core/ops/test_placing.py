@@ -97,6 +97,26 @@ def test_put_and_splits() -> None:
         core.vsplit(core.ones(4), 2)
 
 
+def test_a_view_by_strides_of_a_view_by_strides_counts_from_the_same_beginning() -> None:
+    x = core.arange(20.0)
+    y = core.as_strided(x, (4,), (2,), 5)
+    assert y.storage_offset() == 5
+    assert core.as_strided(y, (2, 2), (1, 2), 0).tolist() == [[0.0, 2.0], [1.0, 3.0]]
+    assert y.as_strided((3,), (1,)).tolist() == [5.0, 6.0, 7.0]
+
+
+def test_as_strided_has_the_whole_gradient_of_complex_numbers() -> None:
+    z = core.tensor([1 + 1j, 2 - 1j, 3j], requires_grad=True)
+    core.as_strided(z, (2, 2), (1, 1)).backward(core.tensor([[1j, 2], [1 + 1j, 3]]))
+    assert z.grad.tolist() == [1j, 3 + 1j, 3]
+
+
+@pytest.mark.parametrize(("reduce", "value"), [("prod", 6.0), ("mean", 2.5), ("amax", 3.0), ("amin", 2.0)])
+def test_index_reduce_of_a_number(reduce: str, value: float) -> None:
+    got = core.index_reduce(core.tensor(2.0), 0, core.tensor([0]), core.tensor(3.0), reduce)
+    assert (got.shape, got.item()) == ((), value)
+
+
 def test_as_strided_scatter_writes_into_the_memory_of_a_view() -> None:
     src = core.arange(4.0).reshape(2, 2)
     turned = core.as_strided_scatter(core.zeros(3, 3).t(), src, (2, 2), (1, 2), 1)

@@ -78,3 +78,18 @@ def test_sums_in_half_precision_are_rounded_once():
     x = core.full((1, 1, 64, 64), 0.1, dtype=core.float16)
     assert abs(F.avg_pool2d(x, 64).item() - 0.1) < 2e-4
     assert F.adaptive_avg_pool2d(x, 3).dtype is core.float16
+
+
+@pytest.mark.parametrize("kind", ["avg", "max"])
+def test_adaptive_pooling_says_what_is_wrong_as_pytorch_does(kind):
+    for n in (1, 2, 3):
+        f, x = getattr(F, f"adaptive_{kind}_pool{n}d"), core.ones((2, 2, 3, 3, 3)[: n + 2])
+        with pytest.raises(RuntimeError, match="output_size"):
+            f(x, ())
+        if n > 1:
+            with pytest.raises(ValueError, match=f"Input dimension should be at least {n + 1}"):
+                f(core.ones((2,) * n), (1,) * n)
+
+
+def test_fractional_pooling_of_an_empty_batch():
+    assert F.fractional_max_pool3d(core.ones(0, 1, 4, 5, 4), (2, 2, 1), output_size=2).shape == (0, 1, 2, 2, 2)

@@ -73,7 +73,10 @@ def _softmax(x: np.ndarray) -> np.ndarray:
 
 PLANES = (((64, 64), (32, 96)), ((63, 64), (64, 63), (61, 67), (33, 31), (1, 5), (96, 32)))
 LINES = (((4096,), (1024,)), ((4095,), (1023,), (17,), (1,), (4097,)))
-CUBES = (((64, 64, 64), (32, 64, 96)), ((63, 64, 64), (64, 61, 64), (64, 64, 63), (31, 33, 35), (1, 1, 1), (64, 32, 64)))
+CUBES = (
+    ((64, 64, 64), (32, 64, 96)),
+    ((63, 64, 64), (64, 61, 64), (64, 64, 63), (31, 33, 35), (1, 1, 1), (64, 32, 64)),
+)
 
 WRITTEN = [
     Written("product_tiles_only", """
@@ -150,7 +153,8 @@ void row_softmax_lanes(const float *x, float *out, int h, int w) {
         for (int l = 0; l < LANES; l++) { most[l] = -INFINITY; sum[l] = 0; }
         for (int j = 0; j < w; j += LANES) for (int l = 0; l < LANES; l++) most[l] = fmaxf(most[l], r[j + l]);
         for (int l = 0; l < LANES; l++) top = fmaxf(top, most[l]);
-        for (int j = 0; j < w; j += LANES) for (int l = 0; l < LANES; l++) sum[l] += out[i * w + j + l] = expf(r[j + l] - top);
+        for (int j = 0; j < w; j += LANES)
+            for (int l = 0; l < LANES; l++) sum[l] += out[i * w + j + l] = expf(r[j + l] - top);
         for (int l = 0; l < LANES; l++) all += sum[l];
         for (int j = 0; j < w; j++) out[i * w + j] /= all;
     }

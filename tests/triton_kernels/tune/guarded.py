@@ -10,6 +10,7 @@ What is counted: kernels tuned, calls of them, how many took the choice, bytes w
 
 from __future__ import annotations
 
+import faulthandler
 import importlib.util
 import itertools
 import os
@@ -85,6 +86,7 @@ def apart(work: Callable[[], Told]) -> Told:
     ours, theirs = context.Pipe()
 
     def run() -> None:
+        faulthandler.disable()  # what a fault here means is counted
         try:
             theirs.send(work())
         except BaseException:
@@ -164,7 +166,9 @@ def _call_tuners(family: str, dtype: str, config: dict[str, Any], shapes: tuple[
         inputs = spec.inputs(shape, dtype, np.random.default_rng(SEED))
         right, scale, _ = spec.reference(inputs)
         for place in PLACES:
-            given, all_ = fenced({**{str(k): x for k, x in enumerate(inputs)}, "out": np.zeros(right.shape, dtype)}, place)
+            given, all_ = fenced(
+                {**{str(k): x for k, x in enumerate(inputs)}, "out": np.zeros(right.shape, dtype)}, place
+            )
             what = f"{family} {dtype} with {config}, called at {shape}"
             c_kernels.run(family, *(given[str(k)] for k in range(len(inputs))), out=given["out"])
             told["calls"] += 1
@@ -264,9 +268,8 @@ def triton(store: Store) -> Iterator[Callable[[], Told]]:
                     continue
                 grids = asked.measure.grids  # type: ignore[attr-defined]
                 choose(store, there.key, config, grid=list(grids[tuple(sorted(config.items()))]))
-                yield lambda kernel=kernel, configs=configs, make=make, reference=reference, grid=grid, tuned=tuned, off=off, config=config: (
-                    _call_triton(kernel, configs, make, reference, grid, tuned, off, config)
-                )
+                launched = kernel, configs, make, reference, grid, tuned, off, config
+                yield lambda launched=launched: _call_triton(*launched)
 
 
 def _call_triton(

@@ -43,19 +43,23 @@ def drained(session):
 
 
 def test_what_is_right_at_its_first_call_alone_takes_nobodys_place():
-    events, result = drained(Session(problem(), budget="40s", strategy="exhaustive", jobs=1))
+    events, result = drained(Session(problem(), budget="25s", strategy="exhaustive", jobs=1))
     assert result.config == {"MODE": 1}
     assert result.verdict == "faster"
     rejected = {e.config["MODE"]: e.reason for e in events if isinstance(e, ev.Rejected)}
     assert set(rejected) == set(range(2, 10))
-    assert all(rejected[mode].startswith("right at first, and no more when it is called again: ") for mode in range(2, 9))
-    assert "SIGSEGV (a forbidden address) while checking: right after an array's end no access is allowed" in rejected[9]
+    assert all(
+        rejected[mode].startswith("right at first, and no more when it is called again: ") for mode in range(2, 9)
+    )
+    assert (
+        "SIGSEGV (a forbidden address) while checking: right after an array's end no access is allowed" in rejected[9]
+    )
 
 
 def test_what_fails_in_the_final_is_replaced_by_the_next(monkeypatch):
     """As above, but where nothing is noticed before: all places are taken by configs that are wrong."""
     monkeypatch.setattr("triton_kernels.tune.attempt._again", lambda worker, task: None)
-    _, result = drained(Session(problem(), budget="40s", strategy="exhaustive", jobs=1))
+    _, result = drained(Session(problem(), budget="25s", strategy="exhaustive", jobs=1))
     assert result.config == {"MODE": 1}
     assert result.rejected == {"correctness": 7, "runtime": 1}
 
@@ -109,7 +113,7 @@ void one(const float *x, float *out, long n) {
     for (long i = 0; i < n; i++) out[i] = x[0] == 1 ? 1 : MODE;
 }"""
     given = {"x": np.ones(8, np.float32), "out": np.empty(8, np.float32), "n": 8}
-    _, result = drained(Session(c_problem(text, given, reference=lambda x: 2 - x), budget="20s", jobs=1))
+    _, result = drained(Session(c_problem(text, given, reference=lambda x: 2 - x), budget="9s", jobs=1))
     assert any("no config was checked on second data" in note for note in result.notes)
     assert result.rejected == {}
 
@@ -118,7 +122,7 @@ void one(const float *x, float *out, long n) {
 
 
 def test_intervals_hold_what_other_processes_give(tmp_path):
-    _, result = drained(Session(shifting.problem(tmp_path, (7.4, 1.0), (2.9, 1.0), (5.0, 1.0)), budget="20s", jobs=1))
+    _, result = drained(Session(shifting.problem(tmp_path, (7.4, 1.0), (2.9, 1.0), (5.0, 1.0)), budget="9s", jobs=1))
     assert len(list(tmp_path.glob("process-*"))) >= 3
     best = next(p for p in result.top if p.config == {"A": 1})
     assert best.low <= 1 / 5.0
@@ -127,7 +131,7 @@ def test_intervals_hold_what_other_processes_give(tmp_path):
 
 def test_a_winner_of_one_memory_layout_is_none(tmp_path):
     of = [(1.0, 0.9), (1.0, 1.1), (1.0, 0.95), (1.0, 1.02), (1.0, 1.06), (1.0, 0.97)]
-    _, result = drained(Session(shifting.problem(tmp_path, *of), budget="20s", jobs=1))
+    _, result = drained(Session(shifting.problem(tmp_path, *of), budget="9s", jobs=1))
     assert result.verdict in ("default", "noisy")
     assert result.config == {"A": 0}
 
@@ -178,9 +182,52 @@ void twice(const float *x, float *out, long n) {
     if (MODE == 3) { fprintf(STREAM, "my own words\\n"); fflush(STREAM); abort(); }
     for (long i = 0; i < n; i++) out[i] = 2 * x[i];
 }""".replace("STREAM", stream)
-    events, _ = drained(Session(problem(text), budget="40s", strategy="exhaustive", jobs=1))
+    events, _ = drained(Session(problem(text), budget="25s", strategy="exhaustive", jobs=1))
     said = {e.config["MODE"]: e for e in events if isinstance(e, ev.Rejected)}
     assert set(said) == {2, 3}
     assert "words" not in said[2].reason + said[2].detail
     assert said[2].reason == "SIGABRT (abort()) while checking"
     assert said[3].reason == "SIGABRT (abort()) while checking: my own words"
+
+
+# -- what is shown of it -----------------------------------------------------------------------------------------------
+
+
+def test_the_panel_and_the_verdict_say_the_same(tmp_path):
+    from lab import panel, tuning
+    from widgets import tuner
+
+    asked = shifting.problem(tmp_path, (1.0, 0.39), (1.0, 1.5), (1.0, 1.4), (1.0, 1.45))
+    session = Session(asked, budget="9s", jobs=1)
+    made, view = panel.Run(session), tuning._View(session, tuning.Screen(False))
+    for event in session:
+        panel.take(made.view, session, event)
+        view.take(event)
+    assert session.result.verdict in ("default", "noisy")
+    shown = view.view("done")
+    assert shown.figures == [("default", "1.00 ms"), ("best", "the default stays")]
+    assert shown.word.startswith("✓ Tuned shifting")
+    assert made.view.best()[0] == [0]
+    assert [row[0] for row in tuner.standing(made.view)] == ["default"]
+    assert "times as fast" not in tuner.text(made.view)
+    assert all(ratio is None or ratio >= 1.0 for _, _, ratio, *_ in made.view.trials)
+
+
+def test_a_config_chosen_by_hand_is_checked_as_a_finalist_is():
+    from lab import tuning
+    from triton_kernels.tune.store import Store
+
+    from . import faults
+
+    asked = faults.problem((11,), work=(4, 0))  # wrong at an odd shape
+    with Store() as kept:
+        session = Session(asked, strategy="exhaustive", jobs=1, store=kept, budget=None)
+        for event in session:
+            if isinstance(event, ev.Measured) and event.config == {"FAULT": 11, "WORK": 0}:
+                break
+        assert any(t["config"] == {"FAULT": 11, "WORK": 0} for t in kept.trials(asked.key))
+    with pytest.raises(
+        tuning.Wrong, match="FAULT=11 WORK=0 is not right each time and at each shape: correctness: 1 of"
+    ):
+        tuning.use(asked, "FAULT=11 WORK=0")
+    assert "FAULT=0 WORK=4 is the choice now" in tuning.use(asked, "FAULT=0 WORK=4")

@@ -1,0 +1,11 @@
+"""Failures injected into the recorder and PyTorch's adapter: a thinned sample of `python -m tests.lab.injected`."""
+
+from __future__ import annotations
+
+from tests.lab import injected
+
+
+def test_no_failure_of_the_recorder_is_noticed_by_a_pytorch_cell() -> None:
+    failed, noticed = injected.run("torch", 60)
+    assert noticed == []
+    assert failed > 50
