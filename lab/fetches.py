@@ -12,6 +12,7 @@ import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
 from time import perf_counter_ns
+from types import CodeType
 from typing import Any
 
 from core import source
@@ -29,6 +30,14 @@ class Fetched:
     """The time in which it waited for them."""
     loop_ns: int = 0
     """The time from the first to the last, what the loop did with them included."""
+    workers: int = 0
+    """The processes that load for it."""
+    passes: int = 0
+    """How often it went through the loader."""
+    starts_ns: int = 0
+    """The part of `ns` that passed before the first batch of each pass."""
+    makers: tuple[CodeType, ...] = ()
+    """What makes the samples and puts them together: the data set's own method, the collate function."""
 
 
 class Fetches:
@@ -102,9 +111,13 @@ class Fetches:
             return
         found = self.recorder.trace.fetched.setdefault(chain, Fetched())
         before = self._ended.get(id(iterator))
+        wait = max(end - begin, 0)
         if before is not None and before[0]() is iterator:
             found.loop_ns += max(begin - before[1], 0)
-        wait = max(end - begin, 0)
+        else:
+            found.passes += 1
+            found.starts_ns += wait
+            found.workers, found.makers = _loading(iterator)
         found.ns += wait
         found.loop_ns += wait
         found.batches += came
@@ -123,6 +136,27 @@ class Fetches:
                 return fold.chain(fold.site((frame.f_code, frame.f_lasti)))  # type: ignore[no-any-return]
             frame = frame.f_back
         return ()
+
+
+def _loading(iterator: Any) -> tuple[int, tuple[CodeType, ...]]:
+    """How many processes load for an iterator of a data loader, and the functions that make its samples."""
+    loader = getattr(iterator, "loader", None)  # core's; PyTorch's iterator holds the loader's options itself
+    workers, data, collate = (
+        (
+            getattr(iterator, "_num_workers", 0),
+            getattr(iterator, "_dataset", None),
+            getattr(iterator, "_collate_fn", None),
+        )
+        if loader is None
+        else (loader.num_workers, loader.dataset, loader.collate_fn)
+    )
+    # a class of the user's own may answer for any attribute: it is not asked
+    while type(data).__module__.startswith(("core.", "torch.")) and getattr(data, "dataset", None) is not None:
+        data = data.dataset  # type: ignore[union-attr]  # a Subset
+    methods = (getattr(type(data), name, None) for name in ("__getitem__", "__iter__"))
+    functions = [next((m for m in methods if m is not None), None), collate]
+    codes = (getattr(f, "__code__", None) for f in functions)
+    return int(workers), tuple(c for c in codes if isinstance(c, CodeType) and not source.is_ours(c.co_filename))
 
 
 for _ours in (Fetches._timed, Fetches._safely):

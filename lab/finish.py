@@ -6,6 +6,7 @@ import linecache
 import os
 import platform
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from importlib import metadata
 from typing import Any
@@ -52,12 +53,13 @@ def settle(recorder: Recorder, space: Mapping[str, Any], text: str) -> Trace:
     trace.own_ns, trace.around_ns = recorder.own_ns, recorder.around_ns
     code = "".join(next((linecache.getlines(f) for f in trace.files if linecache.getlines(f)), [])) or text
     trace.code = code
+    shared = _shared(trace)
     for variable in assigned(code, trace.block):
         value = space.get(variable)
         t = seen(value)
         if is_module(value):
             names.note(value, variable)
-            _list_parameters(recorder, value, variable, trace.defined)
+            _list_parameters(recorder, value, variable, trace.defined, shared)
         elif t is not None and t._requires_grad and t._node is None:
             trace.defined.add(variable)
             if not any(leaf.name == variable and leaf.shape == t._a.shape for leaf in trace.parameters()):
@@ -75,7 +77,7 @@ def settle(recorder: Recorder, space: Mapping[str, Any], text: str) -> Trace:
         elif kind in SEQUENCES and module is not None and _samples_second(module):
             trace.second[len(trace.paths) - 1] = len(trace.paths) - 1
         if parent == 0 and module is not None:
-            _list_parameters(recorder, module, name, set())
+            _list_parameters(recorder, module, name, set(), shared)
     for leaf in trace.leaves:
         t = leaf.tensor()
         if not leaf.name and t is not None:  # its start values were written before a module had it
@@ -178,12 +180,19 @@ def _order(trace: Trace, space: Mapping[str, Any]) -> None:
                 trace.order[leaf] = len(trace.order)
 
 
-def _list_parameters(recorder: Recorder, module: Any, name: str, into: set[str]) -> None:
+def _shared(trace: Trace) -> set[str]:
+    """Plain variables that several parameters go by, as a loop over a model's calls each of them."""
+    names = Counter(leaf.name for leaf in trace.parameters() if "." not in leaf.name and "[" not in leaf.name)
+    return {name for name, count in names.items() if name and count > 1}
+
+
+def _list_parameters(recorder: Recorder, module: Any, name: str, into: set[str], shared: set[str]) -> None:
     for path, parameter in module.named_parameters():
         p = seen(parameter)
         if p is not None and p._requires_grad:
             leaf = recorder.fold.parameter(p, f"{name}.{path}")
-            if leaf.name.startswith("self."):  # as it was called where it was made
+            # as it was called where it was made, or as a loop calls each of them
+            if leaf.name.startswith("self.") or leaf.name in shared:
                 leaf.name = f"{name}.{path}"
             recorder.trace.order.setdefault(leaf, len(recorder.trace.order))
             into.add(leaf.name)
@@ -337,7 +346,7 @@ def _runs(trace: Trace, record: Record, numbers: dict[Ref, int]) -> None:
 
 
 def _gradients(trace: Trace, record: Record, found: list[Found]) -> None:
-    if not trace.backwards and not trace.failed:
+    if not trace.backwards and not trace.chosen and not trace.failed:
         return  # a cell that asks for no gradient misses none
     flags: dict[Leaf, set[str]] = {}
     for f in found:

@@ -4,7 +4,7 @@ drops the lineage leaves for us to go by."""
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from core.source import Location
 
@@ -27,6 +27,7 @@ def edges(trace: Trace) -> dict[Ref, list[Ref]]:
     if tree is None:
         return {}
     places = [(row, place) for row in trace.rows if not row.cut and (place := _raw(trace, row)) is not None]
+    spans = list(dict.fromkeys(_span(place) for _, place in places))
     found: dict[Ref, list[Ref]] = {}
     # a loss that is made anew of a number, which begins a graph of its own
     begun = [leaf for leaf in trace.gradients if leaf.made is None and leaf.name and leaf not in trace.optimized]
@@ -35,7 +36,7 @@ def edges(trace: Trace) -> dict[Ref, list[Ref]]:
         if place is None:
             continue
         span = _span(place)
-        tainted = _tainted(tree, span)
+        tainted = _tainted(tree, span, spans)
         for row, at in places:
             if _inside(span, _span(at)) or tainted & _names(tree, _span(at)):
                 found.setdefault(row, []).append(cut)
@@ -98,11 +99,7 @@ def _of(node: ast.AST) -> Span | None:
 
 def _read(node: ast.AST) -> Iterator[str]:
     """Variables, attributes and functions that a node reads: "x", ".hidden"."""
-    for inner in ast.walk(node):
-        if isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Load):
-            yield inner.id
-        elif isinstance(inner, ast.Attribute) and isinstance(inner.ctx, ast.Load):
-            yield f".{inner.attr}"
+    return (name for _, name in _reads(node))
 
 
 def _bound(target: ast.AST) -> Iterator[str]:
@@ -136,7 +133,8 @@ def _flows(tree: ast.AST) -> Iterator[tuple[ast.AST, list[ast.expr]]]:
         elif isinstance(node, ast.FunctionDef):  # what a function gives is where its name is called
             for inner in ast.walk(node):
                 if isinstance(inner, ast.Return) and inner.value is not None:
-                    yield inner.value, [ast.Name(node.name, ast.Store()), ast.Name(f".{node.name}", ast.Store())]
+                    names = [node.name, f".{node.name}", *_modules(tree, node)]
+                    yield inner.value, [ast.Name(name, ast.Store()) for name in names]
             yield from _passed(tree, node)
         elif isinstance(node, ast.AugAssign | ast.AnnAssign | ast.NamedExpr) and node.value is not None:
             yield node.value, [node.target]
@@ -149,14 +147,33 @@ def _flows(tree: ast.AST) -> Iterator[tuple[ast.AST, list[ast.expr]]]:
             yield node.context_expr, [node.optional_vars]
 
 
+def _modules(tree: ast.AST, function: ast.FunctionDef) -> set[str]:
+    """The variables that hold an object which is called by a function's name: ``criterion`` for the forward() of the
+    class of ``criterion = Dice()``."""
+    if function.name not in ("forward", "__call__"):
+        return set()
+    kinds = {node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef) and function in node.body}
+    return {
+        name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Assign)
+        and isinstance(node.value, ast.Call)
+        and getattr(node.value.func, "id", "") in kinds
+        for target in node.targets
+        for name in _bound(target)
+    }
+
+
 def _passed(tree: ast.AST, function: ast.FunctionDef) -> Iterator[tuple[ast.AST, list[ast.expr]]]:
     """What the calls of a function hand to its parameters."""
+    modules = _modules(tree, function)
     names = [a.arg for a in (*function.args.posonlyargs, *function.args.args)]
     for node in ast.walk(tree):
         if not isinstance(node, ast.Call):
             continue
-        method = isinstance(node.func, ast.Attribute)
-        if function.name not in (getattr(node.func, "id", None), getattr(node.func, "attr", None)):
+        called = getattr(node.func, "id", None), getattr(node.func, "attr", None)
+        method = isinstance(node.func, ast.Attribute) or called[0] in modules
+        if function.name not in called and not modules & {called[0], f".{called[1]}"}:
             continue
         inside = names[1:] if method and names[:1] == ["self"] else names
         pairs = [*zip(inside, node.args, strict=False), *((k.arg, k.value) for k in node.keywords if k.arg)]
@@ -164,20 +181,33 @@ def _passed(tree: ast.AST, function: ast.FunctionDef) -> Iterator[tuple[ast.AST,
             yield given, [ast.Name(name, ast.Store())]
 
 
-def _tainted(tree: ast.AST, span: Span) -> set[str]:
-    """Variables that hold what the expression at `span` gave, directly or through others."""
-    flows = list(_flows(tree))
+def _tainted(tree: ast.AST, span: Span, ops: Sequence[Span] = ()) -> set[str]:
+    """Variables that hold what the expression at `span` gave, directly or through others; not through an op at one of
+    `ops`, which takes it up: from there on the graph tells where it goes."""
+    flows = [(value, targets, [op for op in ops if (at := _of(value)) and _inside(op, at)])
+             for value, targets in _flows(tree)]  # fmt: skip
     found: set[str] = set()
     grown = True
     while grown:
         grown = False
-        for value, targets in flows:
+        for value, targets, within in flows:
             at = _of(value)
-            read = set(_read(value))
-            if not (read & found or (at is not None and _inside(span, at))):
+            given = [span] if at is not None and _inside(span, at) else []
+            given += [place for place, name in _reads(value) if name in found]
+            if not given or (within and all(any(_inside(g, op) and g != op for op in within) for g in given)):
                 continue
             new = {name for target in targets for name in _bound(target)} - found
             if new:
                 found |= new
                 grown = True
     return found
+
+
+def _reads(node: ast.AST) -> Iterator[tuple[Span, str]]:
+    """Where a node reads variables and attributes, and which."""
+    for inner in ast.walk(node):
+        at = _of(inner)
+        if at is not None and isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Load):
+            yield at, inner.id
+        elif at is not None and isinstance(inner, ast.Attribute) and isinstance(inner.ctx, ast.Load):
+            yield at, f".{inner.attr}"

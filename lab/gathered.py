@@ -228,6 +228,8 @@ class OptimizerFacts:
     """The backward() before its last step."""
     step_at: Chain = ()
     """Its last step."""
+    summed: int = 0
+    """The fewest passes of one backward() whose gradients add up for a step: 1 where each pass has its own."""
     rates: list[float] = field(default_factory=list)
     """The learning rates of its steps, up to a limit."""
     RATES = 2048
@@ -351,6 +353,8 @@ class Trace:
     """Tensors whose backward() had nothing to do."""
     backwards: list[Chain] = field(default_factory=list)
     """Where backward() ran."""
+    chosen: list[Chain] = field(default_factory=list)
+    """Where gradients of chosen tensors were asked for (autograd.grad, torch.func), and no others are wanted."""
     roots: dict[Chain, dict[Row, None]] = field(default_factory=dict)
     """What it ran on there."""
     broke: Row | None = None

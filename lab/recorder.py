@@ -374,8 +374,10 @@ class Recorder(observe.Observer):
         whole = max(e.stop_ns - e.start_ns - self._window, self._laps)
         self.trace.backward_ns += whole
         chain = self.trace.steps.last_backward = self.fold.chain(self.fold.site(e.place))
-        if chain not in self.trace.backwards:
-            self.trace.backwards.append(chain)
+        ran = self.trace.backwards if e.name == "backward" else self.trace.chosen
+        if chain not in ran:
+            ran.append(chain)
+        self.steps.passed(chain)
         if self.root is not None:
             self.trace.roots.setdefault(chain, {})[self.root] = None
             self.root = None

@@ -10,7 +10,7 @@ from core import modes
 from core.nn import Parameter
 
 from .fold import Folder, Site
-from .gathered import OptimizerFacts, Trace
+from .gathered import Chain, OptimizerFacts, Trace
 from .kinds import original
 
 FEW = 4  # parameters of an optimizer that are looked at closely: what a loop forgets, it forgets for all of them
@@ -34,6 +34,10 @@ class Steps:
         self._since: set[int] = set()  # parameters that got a gradient since the last step of any optimizer
         # parameter -> for each gradient that was cleared unused since its last step, the backward() that made it
         self._dropped: dict[int, list[Any]] = {}
+        self._passes, self._in_a_row = 0, 0  # calls of backward() so far, and the last ones from one place
+        self._from: Chain = ()
+        # parameter -> the last backward() that reached it, and the passes whose gradients have added up in it
+        self._summed: dict[int, tuple[int, int]] = {}
         self._runs: dict[int, tuple[OptimizerFacts, Any]] = {}  # optimizer -> its facts and itself
         self._versions: dict[int, int] = {}  # parameter -> its version when its last gradient came
         self._moved: set[int] = set()  # parameters that were changed by their .data since then
@@ -53,8 +57,12 @@ class Steps:
         self._got.add(key)
         if key in self._dropped or len(self._dropped) < 2 * FEW:
             dropped = self._dropped.setdefault(key, [])
-            if key in self._fresh and not self._stepping and _empty(p._grad):
+            empty = _empty(p._grad)
+            if key in self._fresh and not self._stepping and empty:
                 dropped.append(self.trace.steps.last_backward)
+            before, passes = self._summed.get(key, (-1, 0))
+            if before != self._passes:
+                self._summed[key] = self._passes, passes + 1 if key in self._fresh and not empty else 1
         self._fresh.add(key)
         if isinstance(p, Parameter) or getattr(p, "is_parameter", False):
             self._since.add(key)
@@ -67,13 +75,27 @@ class Steps:
         elif self._stale.get(key) and _empty(p._grad):
             self._stale[key] = False
 
+    def passed(self, chain: Chain) -> None:
+        """A backward() has come to its end."""
+        self._passes += 1
+        self._in_a_row = self._in_a_row + 1 if chain == self._from else 1
+        self._from = chain
+
     def _key(self, p: Any) -> int:
         """The identity of a parameter; what was noted of one that is gone and had the same is forgotten."""
         key = id(p)
         known = self._known.get(key)
         if known is None or known() is not p:
             if known is not None:
-                for notes in (self._spent, self._stale, self._versions, self._left, self._owner, self._dropped):
+                for notes in (
+                    self._spent,
+                    self._stale,
+                    self._versions,
+                    self._left,
+                    self._owner,
+                    self._dropped,
+                    self._summed,
+                ):
                     notes.pop(key, None)  # type: ignore[attr-defined]
                 for marks in (self._fresh, self._moved, self._since, self._got):
                     marks.discard(key)
@@ -105,6 +127,10 @@ class Steps:
             facts.optimizers.append(runs)
         runs.steps += 1
         runs.idle += not with_gradient
+        # the most that one of them got: behind an activation that is saturated gradients are 0
+        if passes := max((self._summed[id(p)][1] for p in with_gradient if id(p) in self._summed), default=0):
+            passes = passes if passes <= self._in_a_row else 1  # losses of several lines add up by intent
+            runs.summed = min(runs.summed or passes, passes)
         if len(runs.rates) < runs.RATES:
             runs.rates.append(facts.lr)
         if with_gradient and facts.idle_always is not None and facts.idle_always[0] == id(optimizer):

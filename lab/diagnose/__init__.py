@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 
 from ..gathered import Leaf, Trace
@@ -20,7 +19,8 @@ from .growing import growing
 from .layout import classes_last, samples_as_time, scrambled
 from .losses import broadcast, doubled
 from .missing import frozen, missing, misspelt
-from .nonfinite import first_nonfinite
+from .nonfinite import NOT_FINITE, first_nonfinite
+from .rebound import rebound
 from .running import wrong_mode
 from .scale import scale
 from .schedule import scheduled
@@ -42,6 +42,7 @@ from .waiting import asked, copied, waits
 from .writing import lost
 
 ORDER: tuple[Callable[[Trace, set[Leaf]], list[Found]], ...] = (
+    rebound,
     failing,
     sampled,
     cuts,
@@ -94,15 +95,12 @@ ORDER: tuple[Callable[[Trace, set[Leaf]], list[Found]], ...] = (
 WEIGHT = {"error": 0, "warning": 1, "note": 2}
 
 
-_NOT_FINITE = re.compile(r"\b(nan|inf|infinity|infinite)\b", re.IGNORECASE)
-
-
 def diagnose(trace: Trace) -> list[Found]:
     """All findings, the gravest first."""
     explained: set[Leaf] = set()
     found = [f for look in ORDER for f in look(trace, explained)]
     # an error that only trips over a NaN comes after the op that made it
-    trips = trace.error is not None and _NOT_FINITE.search(trace.error.detail or trace.error.message) is not None
+    trips = trace.error is not None and NOT_FINITE.search(trace.error.detail or trace.error.message) is not None
     trips = trips and any(f.kind == "nan" for f in found)
     return sorted(found, key=lambda f: (WEIGHT[f.severity], trips and f.kind == "error"))
 

@@ -117,6 +117,8 @@ def _before_cast(ref: Ref, row: Row) -> Ref:
 
 def one_at_a_time(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """A loop in Python over the rows of a batch, each of which goes through the model alone."""
+    if any(isinstance(n, ast.Call) and ast.unparse(n.func).endswith("vmap") for n in trace.nodes()):
+        return []  # vmap takes the rows, not the user
     readers = trace.consumers()
     passes: dict[tuple[Chain, str], list[Row]] = {}
     taken: dict[tuple[Chain, str], tuple[Row, int]] = {}

@@ -9,13 +9,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Collection
 
-from core import op as declarations
 from core import source
 
 from .. import flow
 from ..gathered import Chain, Leaf, Ref, Row, Trace, ancestors
-from ..naming import operand
-from .found import Found, capital, code_of, library, listed, verb, where
+from .between import Between, Blamed, discrete
+from .found import Found, capital, code_of, listed, verb, where
+from .mending import COMPARISONS, grad_switch, mended, straight_through, subject
 from .quiet import called_quietly
 
 WAYS = {
@@ -36,11 +36,7 @@ COMPARES = {"sub", "squared_error", "absolute_error", "smooth_l1_error", "huber_
 """Ops that compare what is trained with what it shall be."""
 MEANT = "The optimizer does not hold them: if they are not to train, all is well, and no_grad saves the graph's time."
 ASIDE = "If they are not to train, all is well; else go on with the tensor, with its graph."
-NUMPY = {"power": "pow", "multiply": "mul", "subtract": "sub", "divide": "div", "true_divide": "div",
-         "absolute": "abs", "concatenate": "cat", "clip": "clamp"}  # fmt: skip
 DRAWS = {"constant", "bernoulli", "normal", "poisson", "binomial"}
-COMPARISONS = {"gt", "ge", "lt", "le", "eq", "ne"}
-LEAVING = {"detach", "numpy", "cpu", "item", "tolist", "data", "detach_"}
 
 
 def without_gradient(trace: Trace) -> set[Leaf]:
@@ -49,7 +45,7 @@ def without_gradient(trace: Trace) -> set[Leaf]:
 
 
 def cuts(trace: Trace, explained: set[Leaf]) -> list[Found]:
-    """A finding for every cut that costs a parameter its gradient."""
+    """A finding for every cut that costs a parameter its gradient, the one nearest to the loss before those behind."""
     dead = without_gradient(trace)
     if not dead or not (trace.backwards or trace.failed):
         return []
@@ -58,60 +54,76 @@ def cuts(trace: Trace, explained: set[Leaf]) -> list[Found]:
     for leaf in begun:
         if leaf.made is not None:  # requires_grad was set on the result of an op without a graph
             extra.setdefault(leaf, []).append(leaf.made)
-    roots: list[Ref] = [*(row for row in trace.rows if row.reached), *begun]
-    flows = ancestors([*roots, *(ref for ref, _ in trace.failed)], extra)
+    roots: list[Ref] = [*_reached(trace), *begun, *(ref for ref, _ in trace.failed)]
     readers: dict[Ref, list[Row]] = {}
-    for row in flows:
+    for row in ancestors(roots, extra):
         if isinstance(row, Row):
             for ref in (*row.refs, *extra.get(row, ())):
                 readers.setdefault(ref, []).append(row)
-    found: dict[tuple[str, str], Found] = {}
-    stops = sorted((r for r in flows if isinstance(r, Row) and r.stops and not r.requires_grad), key=lambda r: r.number)
-    behind = _behind(trace, extra)
+    wanted = [leaf for leaf in trace.leaves if leaf in dead and leaf not in explained]
     known = {leaf for leaf in dead if leaf in trace.optimized or leaf in trace.waiting}
+    if trace.failed and known:
+        wanted = [leaf for leaf in wanted if leaf in known]
+    between = Between(trace, roots, extra, readers)
+    return _told(trace, _blamed(trace, wanted, between, extra, readers), readers, explained)
+
+
+def _told(trace: Trace, blamed: dict[Leaf, Blamed], readers: dict[Ref, list[Row]], explained: set[Leaf]) -> list[Found]:
+    """A finding for each cut that is nearest to the loss, with those behind it."""
+    groups: dict[Row, dict[Row, list[Leaf]]] = {}  # the nearest cut -> the one that costs the leaf -> leaves
+    for leaf, by in sorted(blamed.items(), key=lambda pair: len(pair[1].before)):
+        groups.setdefault(by.before[0] if by.before else by.cut, {}).setdefault(by.cut, []).append(leaf)
+    found: dict[tuple[object, ...], _Cut] = {}
+    for row in sorted(groups, key=lambda row: (discrete(row), row.number)):
+        for cut, lost in list(groups[row].items()):
+            if _left_out(trace, cut, lost):
+                del groups[row][cut]
+            explained.update(groups[row].get(cut, ()))
+        if groups[row]:
+            new = _Cut(trace, row, readers, groups[row])
+            old = found.setdefault(new.key, new)
+            if old is not new:
+                old.add(new)
+    return [cut.found() for cut in found.values()]
+
+
+def _reached(trace: Trace) -> list[Row]:
+    """What the gradients of backward() came through, and not those that were asked for by autograd.grad alone."""
+    reached = [row for row in trace.rows if row.reached]
+    if trace.chosen:
+        own = ancestors(row for chain in trace.backwards for row in trace.roots.get(chain, ()))
+        reached = [row for row in reached if row in own]
+    return reached
+
+
+def _blamed(
+    trace: Trace, wanted: list[Leaf], anywhere: Between, extra: dict[Ref, list[Ref]], readers: dict[Ref, list[Row]]
+) -> dict[Leaf, Blamed]:
+    """The cut that each parameter lies behind: on the way to the loss after which its optimizer steps, if there is one
+    on it, else to any."""
+    own: dict[Chain, Between] = {}
+    found = {}
+    for leaf in wanted:
+        chain = trace.steps.fed.get(leaf, ())
+        if chain in trace.roots and chain not in own:
+            own[chain] = Between(trace, trace.roots[chain], extra, readers)
+        blamed = (own[chain].blame(leaf) if chain in own else None) or anywhere.blame(leaf)
+        if blamed is not None:
+            found[leaf] = blamed
+    return found
+
+
+def _left_out(trace: Trace, row: Row, lost: list[Leaf]) -> bool:
+    """Whether what ran under no_grad is a frozen part: no optimizer holds it, or one that was given another's."""
     always = trace.steps.idle_always
     others = any(leaf.module and leaf not in trace.optimized for leaf in trace.gradients)
-    wrong = set(always[2]) if always is not None and others else set()  # an optimizer that was given another's
-    # first the cuts on the way to the loss after which the parameter's optimizer steps; integers (a drawn action, an
-    # index) seldom carry what was to be trained
-    for strict, discrete in ((True, False), (True, True), (False, False), (False, True)):
-        for row in stops:
-            if discrete != _discrete(row):
-                continue
-            before = ancestors([row], extra)
-            lost = [leaf for leaf in trace.leaves if leaf in before and leaf in dead and leaf not in explained]
-            if trace.failed and known:
-                lost = [leaf for leaf in lost if leaf in known]
-            if strict:
-                lost = [leaf for leaf in lost if leaf not in behind or row in behind[leaf]]
-            meant = bool(trace.optimized) and not any(leaf in trace.optimized for leaf in lost)
-            if row.quiet and ".sample(" in code_of(trace, row):
-                lost = [leaf for leaf in lost if not _cut_behind(leaf, row, stops, extra)]
-            if not lost or (row.quiet and (meant or wrong.issuperset(lost)) and not trace.failed):
-                continue  # under no_grad, and not trained: a frozen part
-            explained.update(lost)
-            _add(found, trace, row, readers, lost, meant or _aside(trace, row, readers, lost))
-    return list(found.values())
+    wrong = set(always[2]) if always is not None and others else set()
+    return row.quiet and not trace.failed and (_meant(trace, lost) or wrong.issuperset(lost))
 
 
-def _cut_behind(leaf: Leaf, draw: Row, stops: list[Row], extra: dict[Ref, list[Ref]]) -> bool:
-    """Whether a parameter comes by another way than a draw to a later cut: the draw was only to be scored."""
-    for row in stops:
-        later = row.number > draw.number and not row.quiet and draw in ancestors([row], extra)
-        if later and leaf in ancestors([row], extra, {draw}):
-            return True
-    return False
-
-
-def _discrete(row: Row) -> bool:
-    """Whether what leaves the graph are integers or truth values."""
-    return row.cut == "draw" or (not row.cut and row.dtype.startswith(("int", "uint", "bool")))
-
-
-def _behind(trace: Trace, extra: dict[Ref, list[Ref]]) -> dict[Leaf, dict[Ref, None]]:
-    """For a parameter of an optimizer: all that leads to the backward() which its steps follow."""
-    flows = {chain: ancestors(roots, extra) for chain, roots in trace.roots.items()}
-    return {leaf: flows[chain] for leaf, chain in trace.steps.fed.items() if chain in flows}
+def _meant(trace: Trace, lost: list[Leaf]) -> bool:
+    """Whether there are optimizers and none holds these parameters."""
+    return bool(trace.optimized) and not any(leaf in trace.optimized for leaf in lost)
 
 
 def _aside(trace: Trace, row: Row, readers: dict[Ref, list[Row]], lost: list[Leaf]) -> bool:
@@ -134,60 +146,95 @@ def _aside(trace: Trace, row: Row, readers: dict[Ref, list[Row]], lost: list[Lea
     return bool(joins) and all(join.op in COMPARES for join in joins)
 
 
-def _add(
-    found: dict[tuple[str, str], Found], trace: Trace, row: Row, readers: dict[Ref, list[Row]], lost: list[Leaf],
-    meant: bool,
-) -> None:  # fmt: skip
-    """Add a finding, or its parameters to one of the same words: a loop over layers cuts at one place for each."""
-    new = _found(trace, row, readers, lost, meant)
-    same = (new.message.replace(f"{listed(lost)} {verb(lost, 'gets', 'get')} no", "\0"), new.severity)
-    old = found.get(same)
-    if old is None:
-        found[same] = new
-        return
-    old.leaves.extend(lost)
-    old.rows.extend(new.rows)
-    old.message = same[0].replace("\0", f"{listed(old.leaves)} get no")
+class _Cut:
+    """A cut, what it costs, and the cuts behind it; those of one place and of the same words become one."""
+
+    def __init__(self, trace: Trace, row: Row, readers: dict[Ref, list[Row]], groups: dict[Row, list[Leaf]]) -> None:
+        self.trace = trace
+        self.last, self.back = _way(row, readers)
+        self.line, self.col, self.place, code = _spot(trace, row, self.last)
+        self.own = groups.get(row, [])
+        self.behind: dict[tuple[str, str], list[Leaf]] = {}
+        self.rows = [row, *([self.last] if self.last is not row else []), *([self.back] if self.back else [])]
+        for cut, lost in groups.items():
+            if cut is not row:
+                place, text = _spot(trace, cut, _way(cut, readers)[0])[2:]
+                self.behind.setdefault((place, text), []).extend(lost)
+                self.rows.append(cut)
+        lost = self.own or [leaf for leaves in groups.values() for leaf in leaves]
+        self.meant = _meant(trace, lost) or _aside(trace, row, readers, lost)
+        self.severity = "error" if trace.failed else "note" if self.meant else "warning"
+        self.done = _done(trace, row, self.last, self.place, self.line, code) + self._brought()
+        self.key = (self.place, self.done, self.severity)
+        self.remedy = (MEANT if trace.optimized else ASIDE) if self.meant else mended(trace, row, self.last, self.back)
+        if not self.meant and (beside := straight_through(self.last, readers)):
+            self.remedy = beside
+
+    def add(self, other: _Cut) -> None:
+        """Take in another of the same words: a loop over layers cuts at one place for each."""
+        self.own.extend(other.own)
+        self.rows.extend(other.rows)
+        for spot, leaves in other.behind.items():
+            self.behind.setdefault(spot, []).extend(leaves)
+
+    def _brought(self) -> str:
+        """In words: where the values come back."""
+        if self.back is None:
+            return ""
+        made_anew = flow.brought(self.trace, self.last) if self.back.cut != "return" else None
+        there = f"line {made_anew}" if made_anew is not None else where(self.trace, self.back.chain)[2]
+        it = "it" if self.last.cut == "item" else "them"
+        there = there if there != self.place else "the same line"
+        if self.back.cut == "return" or made_anew is not None:
+            return f", and {there} brings {it} back as a constant"
+        return f", and {there} goes on with {it}"
+
+    def found(self) -> Found:
+        """The finding."""
+        for row in self.rows:
+            row.flags.add("cut")
+        trace, leaves = self.trace, [*self.own, *(leaf for group in self.behind.values() for leaf in group)]
+        named = self.own or leaves
+        so = f"so {listed(named)} {verb(named, 'gets', 'get')} no gradient"
+        spots = [f"{place} (`{code}`)" for place, code in self.behind]
+        if self.behind and self.own:
+            parts = [f"{spot} cuts off {listed(lost)}" for spot, lost in zip(spots, self.behind.values(), strict=True)]
+            so += f", and behind it {listed(parts)}"
+        elif self.behind:
+            so += (
+                f", and behind it {listed(spots)} {verb(spots, 'cuts', 'cut')} {verb(named, 'it', 'them')} off as well"
+            )
+        failed = f"; backward() on {where(trace, trace.failed[0][1])[2]} has nothing to do" if trace.failed else ""
+        message = capital(f"{self.place} cuts the graph: {self.done}, {so}{failed}.")
+        remedy = self.remedy
+        if spots and not self.meant:
+            remedy += f" Then mend {listed(list(dict.fromkeys(place for place, _ in self.behind)))} as well."
+        return Found("cut", self.severity, self.line, self.col, message, remedy, self.rows, leaves)
 
 
-def _found(trace: Trace, row: Row, readers: dict[Ref, list[Row]], lost: list[Leaf], meant: bool) -> Found:
-    last, back = _way(row, readers)
+def _spot(trace: Trace, row: Row, last: Row) -> tuple[int | None, int | None, str, str]:
+    """Line, column and place of a cut, and its code."""
     line, col, place = where(trace, last.chain)
     code = code_of(trace, last)
     within = called_quietly(trace, row) if row.quiet and not last.cut else None
     if within is not None:  # what is called there is what somebody meant not to train, and its insides are blameless
         line, col, place = where(trace, within[0])
         code = source.locate(*within[0][0]).code or code
-    rows = [row, *([last] if last is not row else []), *([back] if back else [])]
-    for r in rows:
-        r.flags.add("cut")
+    return line, col, place, code
+
+
+def _done(trace: Trace, row: Row, last: Row, place: str, line: int | None, code: str) -> str:
+    """In words: what cuts the graph there."""
     if last.cut:
-        done = f"`{code}` {WAYS.get(last.cut, 'takes {x} off the graph').format(x=_subject(code))}"
-    elif row.quiet:
-        done = f"`{code}` runs under no_grad" + (f" (line {within[1]})" if within and within[1] != line else "")
-        if (switch := _switch(trace, line)) is not None:
-            done = f"`{code}` runs under `{switch[1]}` (line {switch[0]}), which was False"
-    else:
-        done = f"`{row.op}` in `{code}` has no gradient"
-        if row.op in COMPARISONS:
-            done = f"`{code}` is a comparison, which has no gradient"
-    brought = ""
-    if back is not None:
-        made_anew = flow.brought(trace, last) if back.cut != "return" else None
-        there = f"line {made_anew}" if made_anew is not None else where(trace, back.chain)[2]
-        it = "it" if last.cut == "item" else "them"
-        there = there if there != place else "the same line"
-        brought = (
-            f", and {there} brings {it} back as a constant"
-            if back.cut == "return" or made_anew is not None
-            else f", and {there} goes on with {it}"
-        )
-    failed = f"; backward() on {where(trace, trace.failed[0][1])[2]} has nothing to do" if trace.failed else ""
-    names = f"{listed(lost)} {verb(lost, 'gets', 'get')} no gradient"
-    message = capital(f"{place} cuts the graph: {done}{brought}, so {names}{failed}.")
-    severity = "error" if trace.failed else "note" if meant else "warning"
-    remedy = (MEANT if trace.optimized else ASIDE) if meant else _remedy(trace, row, last, back)
-    return Found("cut", severity, line, col, message, remedy, rows, lost)
+        return f"`{code}` {WAYS.get(last.cut, 'takes {x} off the graph').format(x=subject(code))}"
+    if row.quiet:
+        if (switch := grad_switch(trace, line)) is not None:
+            return f"`{code}` runs under `{switch[1]}` (line {switch[0]}), which was False"
+        within = called_quietly(trace, row)
+        return f"`{code}` runs under no_grad" + (f" (line {within[1]})" if within and within[1] != line else "")
+    if row.op in COMPARISONS:
+        return f"`{code}` is a comparison, which has no gradient"
+    return f"`{row.op}` in `{code}` has no gradient"
 
 
 def _way(row: Row, readers: dict[Ref, list[Row]]) -> tuple[Row, Row | None]:
@@ -207,126 +254,12 @@ def _way(row: Row, readers: dict[Ref, list[Row]]) -> tuple[Row, Row | None]:
         last = step
 
 
-def _subject(code: str) -> str:
-    """What `code` takes values from: "`h`" of ``h.detach().numpy()``.
-
-    >>> _subject("h.detach().numpy()"), _subject("core.tensor(h)"), _subject("f(")
-    ('`h`', '`h`', 'a tensor')
-    """
-    try:
-        tree = ast.parse(code, mode="eval").body
-    except (SyntaxError, ValueError):
-        return "a tensor"
-    while True:
-        if isinstance(tree, ast.Call) and isinstance(tree.func, ast.Attribute) and tree.func.attr in LEAVING:
-            tree = tree.func.value
-        elif isinstance(tree, ast.Attribute) and tree.attr in LEAVING:
-            tree = tree.value
-        elif isinstance(tree, ast.Call) and operand(code, 0) and tree.args:
-            return f"`{operand(code, 0)}`"
-        else:
-            text = ast.unparse(tree)
-            return f"`{text}`" if len(text) <= 40 else "a tensor"
-
-
-def _remedy(trace: Trace, row: Row, last: Row, back: Row | None) -> str:
-    if row.quiet and _switch(trace, where(trace, row.chain)[0]) is not None:
-        return "Look at its condition: it must be True where these parameters shall train."
-    if row.quiet:
-        own = [place for place in row.chain if place[0].co_filename in trace.files]
-        if len(own) > 1 and own[0][0].co_name not in ("forward", "<lambda>", "<listcomp>"):
-            function, at = own[0][0].co_name, where(trace, tuple(own[1:2]))[0]
-            return (
-                f"Call the model itself on line {at}: {function}() runs it under no_grad, which is right to look only."
-            )
-        within = called_quietly(trace, row)
-        block = f" on line {within[1]}" if within else ""
-        return f"Run it outside no_grad{block} if these parameters shall train."
-    if "multinomial(" in code_of(trace, last):
-        return (
-            "Train by the log-probability of what was drawn (REINFORCE), or go on with gumbel_softmax: a draw has none."
-        )
-    if not last.cut:
-        return _smooth(trace, row, last)
-    done = []
-    for place, what in back.steps if back is not None else ():
-        name = what.removeprefix("np.")
-        name = NUMPY.get(name, name)
-        if what.startswith("np.") and name in declarations.functions and place is not None:
-            done.append(f"{library(trace)}.{name} in place of {what} ({where(trace, (place,))[2]})")
-    done = done or _numpy_calls(trace, last)
-    if done:
-        return f"Stay on the graph: {listed(list(dict.fromkeys(done)))}."
-    if last.cut == "parameter":
-        return "Leave out nn.Parameter() and go on with the tensor; parameters are made once, in __init__."
-    if last.cut == "cast":
-        return "Integers have no gradient: go on with the floating-point values."
-    if last.cut == "tensor":
-        name = library(trace)
-        given = _subject(code_of(trace, last)).strip("`")
-        if len(last.refs) > 1 and all(not ref.shape for ref in last.refs) and given.isidentifier():
-            return f"Add the tensors themselves, sum({given}): {name}.tensor copies values alone."
-        return f"Use the tensor itself, or {name}.stack for a list of tensors: {name}.tensor copies values alone."
-    gone = {
-        "detach": "detach()",
-        "data": ".data",
-        "numpy": "detach().numpy()",
-        "item": ".item()",
-        "tolist": ".tolist()",
-    }
-    how = gone.get(last.cut, last.cut)
-    if last.cut == "item" and ".item(" not in code_of(trace, last):
-        how = code_of(trace, last).partition("(")[0] + "()"
-    return f"Leave out {how} and go on with the tensor."
-
-
-def _numpy_calls(trace: Trace, cut: Row) -> list[str]:
-    """What NumPy computes of values that left the graph, as the source tells, with an op in its place."""
-    place = flow._raw(trace, cut)
-    tree = trace.tree()
-    if place is None or tree is None:
-        return []
-    span = flow._span(place)
-    tainted = flow._tainted(tree, span)
-    found = []
-    for node in trace.nodes():
-        at = flow._of(node) if isinstance(node, ast.Call) else None
-        if at is None or not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
-            continue
-        what = ast.unparse(node.func)
-        name = NUMPY.get(node.func.attr, node.func.attr)
-        if not what.startswith(("np.", "numpy.")) or name not in declarations.functions:
-            continue
-        read = {n for part in node.args for n in flow._read(part)}
-        if at[0] >= span[0] and (flow._inside(span, at) or read & tainted):
-            line = at[0] + (place.line - span[0])
-            found.append(f"{library(trace)}.{name} in place of {what} (line {line})")
-    return list(dict.fromkeys(found))[:3]
-
-
-def _smooth(trace: Trace, row: Row, last: Row) -> str:
-    """What has a gradient in place of an op that has none."""
-    if row.op in COMPARISONS:
-        try:
-            tree = ast.parse(code_of(trace, last).strip(), mode="eval").body
-        except (SyntaxError, ValueError):
-            tree = None
-        if isinstance(tree, ast.Compare):
-            left = ast.unparse(tree.left)
-            soft = left if "sigmoid" in left or "softmax" in left else f"torch.sigmoid({left})"
-            return f"Go on with the value that is compared: {soft}; compare only where it is judged."
-        return "Go on with the value that is compared, or a sigmoid of it; compare only where it is judged."
-    if row.op in ("argmax", "one_hot"):
-        return "Go on with softmax(logits), or where one must be chosen with F.gumbel_softmax(logits, hard=True)."
-    return f"Use a form of `{row.op}` that has a gradient: softmax for argmax, a sigmoid for a comparison."
-
-
 def drawn(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """Draws from a distribution on the way to the loss: they pass gradients of exactly 0 on."""
     zero = {leaf for leaf, g in trace.gradients.items() if not g.max_abs and not g.nonfinite and leaf not in explained}
     draws: dict[Chain, tuple[list[Row], list[Leaf]]] = {}
     for row in trace.rows:
-        if row.op not in DRAWS or not row.reached or not zero:
+        if row.op not in DRAWS or not row.reached or not zero or row.phase != "forward":
             continue
         before = ancestors([row])
         lost = [leaf for leaf in trace.leaves if leaf in zero and leaf in before]
@@ -374,7 +307,7 @@ def nothing_to_do(trace: Trace, explained: set[Leaf]) -> list[Found]:
         if explained:
             continue
         if (gone := _numbers(trace, before)) is not None:
-            found.append(gone)
+            found += gone
             continue
         line, col, place = where(trace, chain)
         if isinstance(ref, Row) and ref.requires_grad:  # it had a graph in an earlier iteration
@@ -416,27 +349,17 @@ def nothing_to_do(trace: Trace, explained: set[Leaf]) -> list[Found]:
     return found
 
 
-def _numbers(trace: Trace, before: Collection[Ref]) -> Found | None:
+def _numbers(trace: Trace, before: Collection[Ref]) -> list[Found] | None:
     """The first value that Python took as a number, where backward() is called on a tensor made of nothing else."""
     if any(isinstance(r, Row) for r in before):
         return None
     readers = trace.consumers()
     for row in trace.rows:
         if row.cut in ("item", "tolist", "numpy") and not readers.get(row):
-            lost = [r for r in ancestors([row]) if isinstance(r, Leaf) and r.requires_grad and r.kind == "parameter"]
-            if lost:
-                return _found(trace, row, readers, lost, False)
-    return None
-
-
-def _switch(trace: Trace, line: int | None) -> tuple[int, str] | None:
-    """The `with set_grad_enabled(condition)` around a line."""
-    blocks = [n for n in trace.nodes() if isinstance(n, ast.With)]
-    for block in blocks:
-        code = ast.unparse(block.items[0].context_expr)
-        inside = line is not None and block.lineno <= line <= (block.end_lineno or block.lineno)
-        if inside and "set_grad_enabled(" in code and not code.endswith("(False)"):
-            return block.lineno, code
+            between = Between(trace, [row], {}, readers)
+            wanted = [leaf for leaf in trace.parameters() if leaf in ancestors([row])]
+            if blamed := {leaf: by for leaf in wanted if (by := between.blame(leaf)) is not None}:
+                return _told(trace, blamed, readers, set())
     return None
 
 

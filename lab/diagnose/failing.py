@@ -12,6 +12,7 @@ from .again import AGAIN, CHANGED, again, changed
 from .calls import called
 from .found import Found, capital
 from .mismatch import mismatched
+from .rebound import rebinds
 
 _PART = re.compile(r"\b(op|came|needed|remedy): ")
 
@@ -25,6 +26,8 @@ def failing(trace: Trace, explained: set[Leaf]) -> list[Found]:
         return [changed(trace, error, parts(error.detail).get("remedy"))]
     if AGAIN in error.detail:
         return [again(trace, error)]
+    if explained and rebinds(trace):
+        return []  # told with what bound the name anew
     if trace.remade and "NoneType" in error.detail:
         return [_remade(trace, error)]
     if found := called(trace, error):

@@ -8,7 +8,7 @@ import math
 from ..gathered import Leaf, Ref, Row, Trace, ancestors
 from ..naming import operand
 from .found import Found, capital, code_of, where
-from .nonfinite import _sources as sources
+from .spoilt import sources
 
 DIFFERENCES = {"sub", "squared_error", "absolute_error", "smooth_l1_error", "huber_error", "binary_entropy",
                "binary_entropy_logits", "pow", "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss",
@@ -91,7 +91,7 @@ def doubled(trace: Trace, explained: set[Leaf]) -> list[Found]:
             zero = {leaf for leaf, g in trace.gradients.items() if not g.max_abs and not g.nonfinite}
             explained.update(zero & ancestors([row]).keys())
             found.append(one)
-        elif (one := _along(trace, row, readers) or _log_target(trace, row)) is not None:
+        elif (one := _along(trace, row, readers) or log_target(trace, row)) is not None:
             found.append(one)
         if len(row.refs) > 1 and (other := _swapped(trace, row)) is not None:
             return [other]
@@ -165,7 +165,7 @@ def _of_size_one(trace: Trace, row: Row, shape: tuple[int, ...]) -> Found:
     return Found("loss", "warning", line, col, message, remedy, [row], [])
 
 
-def _log_target(trace: Trace, row: Row) -> Found | None:
+def log_target(trace: Trace, row: Row) -> Found | None:
     """kl_div of a target that is given as logarithms."""
     target = _source(row.refs[1]) if row.op in ("kl_div", "divergence") and len(row.refs) > 1 else None
     s = target.stats if target is not None else None
@@ -177,7 +177,7 @@ def _log_target(trace: Trace, row: Row) -> Found | None:
         "probabilities there."
     )
     remedy = "Give it softmax of the target's logits, or say log_target=True."
-    return Found("loss", "warning", line, col, message, remedy, [target, row], [])
+    return Found("loss", "warning" if row.bad is None else "error", line, col, message, remedy, [target, row], [])
 
 
 def _along(trace: Trace, row: Row, readers: dict[Ref, list[Row]]) -> Found | None:

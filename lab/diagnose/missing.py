@@ -16,6 +16,9 @@ def missing(trace: Trace, explained: set[Leaf]) -> list[Found]:
         return []
     readers = trace.consumers()
     dead = without_gradient(trace) - explained
+    copies = _copies(trace, dead, readers)
+    explained.update(copies)
+    dead -= copies
     unused: list[Leaf] = []
     quiet: dict[Row, list[Leaf]] = {}
     halted: dict[Row, list[Leaf]] = {}
@@ -103,6 +106,29 @@ def missing(trace: Trace, explained: set[Leaf]) -> list[Found]:
         severity = "warning" if wanted else "note"  # a model that is only run: a teacher, a copy
         found.append(Found("no-gradient", severity, line, col, message, remedy, [row], leaves))
     return found
+
+
+def _copies(trace: Trace, dead: set[Leaf], readers: dict[Ref, list[Row]]) -> set[Leaf]:
+    """The parameters of a whole model that no gradient came to, made like another that trains: a deep copy, a teacher,
+    a target network, which are there to be run."""
+    found: set[Leaf] = set()
+    for depth in (1, 2):
+        models: dict[str, list[Leaf]] = {}
+        for leaf in sorted(trace.parameters(), key=lambda leaf: trace.order.get(leaf, len(trace.order))):
+            parts = leaf.name.split(".")
+            if leaf.module and len(parts) > depth:
+                models.setdefault(".".join(parts[:depth]), []).append(leaf)
+        trained = [_form(leaves) for leaves in models.values() if any(leaf in trace.gradients for leaf in leaves)]
+        for leaves in models.values():
+            idle = all(leaf in dead and leaf not in trace.optimized and leaf not in trace.waiting for leaf in leaves)
+            if idle and any(leaf in readers for leaf in leaves) and _form(leaves) in trained:
+                found.update(leaves)
+    return found
+
+
+def _form(leaves: list[Leaf]) -> list[tuple[str, tuple[int, ...]]]:
+    """What two models of one kind have in common: the names and shapes of their parameters, in order."""
+    return [(leaf.name.rpartition(".")[2], leaf.shape) for leaf in leaves]
 
 
 def _made(trace: Trace, leaves: list[Leaf]) -> str:

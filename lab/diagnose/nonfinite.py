@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
+
 from widgets.figures import number
 from widgets.record import Stats
 
 from ..gathered import Bad, Leaf, Ref, Row, Trace
 from .arrays import told
 from .found import Found, capital, code_of, listed, where
+from .losses import log_target
+from .spoilt import FILLING, WRITING, Writers, behind, deliberate, ends, left_over, sources, written
 
 LOGARITHMS = {"log", "log2", "log10"}
 EXPONENTIALS = {"exp": 88.7, "exp2": 128.0, "expm1": 88.7, "cosh": 89.4, "sinh": 89.4}  # overflow in float32
@@ -18,9 +22,8 @@ REMEDIES = {
     "sqrt": "Add a small eps inside the root: (x + 1e-12).sqrt().",
 }
 LINEAR = {"matmul", "linear", "mul", "add", "sub", "sum", "expand", "conv", "tanh", "relu", "sigmoid"}
-WRITING = {"copy", "copy_", "setitem_", "fill", "fill_", "index_put_"}
 COMPARING = {"squared_error", "mse_loss", "absolute_error", "l1_loss", "mean", "sum"}
-FILLING = {"where", "masked_fill"}
+NOT_FINITE = re.compile(r"\b(nan|inf|infinity|infinite)\b", re.IGNORECASE)
 MASK = "Let every row keep at least one value, or hide values with a large finite number (-1e9)."
 SPREADS = {"std", "var", "std_mean", "var_mean"}
 SINGLE = "Leave out the last, smaller batch (drop_last=True in the loader), or divide by n (correction=0)."
@@ -34,11 +37,20 @@ def first_nonfinite(trace: Trace, explained: set[Leaf]) -> list[Found]:
     marked = [(row.bad, row, False) for row in trace.rows if row.bad]
     marked += [(row.bad_backward, row, True) for row in trace.rows if row.bad_backward]
     readers = trace.consumers()
+    writers = written(trace)
+    if marked and not _trips(trace):
+        harmed = ends(trace, readers)
+        if not harmed and not any(g.nonfinite for g in trace.gradients.values()):
+            return _left_over(trace, readers)
+        way = behind(harmed, writers)
+        marked = [m for m in marked if m[2] or m[1] in way] or marked
     masked: dict[Row, None] = {}
     for bad, row, back in sorted(marked, key=lambda m: m[0].when):
         if not back and not readers.get(row) and not row.requires_grad and ".grad" in code_of(trace, row):
             continue  # a look at a gradient, whose size has a finding of its own
-        if not back and _hides(row, bad, masked):
+        if not back and log_target(trace, row) is not None:
+            return []  # the logarithm of a logarithm, which has a finding of its own
+        if not back and _hides(row, bad, masked, writers):
             masked[row] = None  # told below if no NaN comes of it
             continue
         if back:
@@ -47,34 +59,36 @@ def first_nonfinite(trace: Trace, explained: set[Leaf]) -> list[Found]:
             return [_backward(trace, row, bad)]
         if _absorbed(row, readers):
             continue
-        if bad.nan and (masks := [source for source in _sources(row) if source in masked]):
-            return [_nothing_left(trace, row, bad, masks)]
+        if bad.nan and (masks := [source for source in sources(row, writers) if source in masked]):
+            return [_nothing_left(trace, row, bad, masks, writers)]
         return [_forward(trace, row, bad) if bad.inputs_finite else _given(trace, row, bad)]
     left = [row for row in masked if row.bad is not None and not _absorbed(row, readers)]
     return [(_forward if row.bad.inputs_finite else _given)(trace, row, row.bad) for row in left[:1] if row.bad]
 
 
-def _hides(row: Row, bad: Bad, masked: dict[Row, None]) -> bool:
+def _trips(trace: Trace) -> bool:
+    """Whether an error that ended the cell speaks of values that are not finite."""
+    return trace.error is not None and NOT_FINITE.search(trace.error.detail or trace.error.message) is not None
+
+
+def _left_over(trace: Trace, readers: dict[Ref, list[Row]]) -> list[Found]:
+    """NaN that came to no loss and no gradient, and stays in a result: a note, for the first."""
+    rows = [row for row in trace.rows if left_over(trace, row, readers)]
+    first = min(rows, key=lambda row: row.bad.when if row.bad else 0, default=None)
+    if first is None or first.bad is None:
+        return []
+    found = _forward(trace, first, first.bad)
+    found.severity = "note"
+    return [found]
+
+
+def _hides(row: Row, bad: Bad, masked: dict[Row, None], writers: Writers) -> bool:
     """Whether the infinities were put there to hide values, as an attention mask does, or come from such a row."""
     if bad.nan:
         return False
     if row.op in WRITING or (row.op == "add" and not bad.inputs_finite):
         return True
-    return any(source in masked for source in _sources(row)) or (row.op in FILLING and bad.inputs_finite)
-
-
-def _sources(row: Row) -> list[Row]:
-    """The rows that a row reads, looked at through views, whose values are their input's."""
-    found: list[Row] = []
-    stack = list(row.refs)
-    while stack:
-        ref = stack.pop()
-        if isinstance(ref, Row):
-            if ref.view:
-                stack.extend(ref.refs)
-            else:
-                found.append(ref)
-    return found
+    return any(source in masked for source in sources(row, writers)) or (row.op in FILLING and bad.inputs_finite)
 
 
 def _absorbed(row: Row, readers: dict[Ref, list[Row]], depth: int = 100) -> bool:
@@ -110,13 +124,15 @@ def _range(s: Stats | None) -> str:
 def _reason(trace: Trace, row: Row, bad: Bad) -> tuple[str, str]:
     """Why an op gives what is not finite, from the range of its inputs, and the remedy."""
     op = row.op
-    if op in FILLING and bad.inputs_finite:
+    if bad.inputs_finite and bad.nan and deliberate(trace, row):
+        return "filled with NaN", "Leave such rows out, or fill them with a finite value: torch.nan_to_num(x)."
+    if bad.inputs_finite and deliberate(trace, row):
         return "filled with infinities", "Fill with a large finite number (-1e9) where the value is used as such."
     figures = [s for _, s in bad.inputs if s is not None and s.min is not None and s.max is not None]
     first = figures[0] if figures else None
     if op in SPREADS and bad.nan and bad.inputs_finite:
         return f"the {op} of a single value in each place (a batch of one sample), which has none", SINGLE
-    before = _sources(row)
+    before = sources(row)
     if op in LOGARITHMS and first is not None and first.min == 0 and before and before[0].op in ("prod", "cumprod"):
         return f"the {op} of a product (`{code_of(trace, before[0])}`) that has underflowed to 0", PRODUCT
     if op in LOGARITHMS and first is not None and first.min is not None and first.min <= 0:
@@ -175,12 +191,14 @@ def _forward(trace: Trace, row: Row, bad: Bad) -> Found:
     return Found("nan", severity, line, col, message, remedy, [row], leaves)
 
 
-def _nothing_left(trace: Trace, row: Row, bad: Bad, masks: list[Row]) -> Found:
+def _nothing_left(trace: Trace, row: Row, bad: Bad, masks: list[Row], writers: Writers) -> Found:
     """NaN made of infinities that a mask put there: of a row, say, that it hides whole."""
     line, col, place = where(trace, row.chain)
     first = masks[0]
-    while behind := [r for r in _sources(first) if r.bad is not None and first.bad and r.bad.when < first.bad.when]:
-        first = behind[0]
+    while before := [
+        r for r in sources(first, writers) if r.bad is not None and first.bad and r.bad.when < first.bad.when
+    ]:
+        first = before[0]
     filled = f"`{code_of(trace, first)}`" + ("" if first.chain == row.chain else f" on {where(trace, first.chain)[2]}")
     soft = row.op in ("softmax", "log_softmax")
     why = f"a {row.op} over nothing but the -inf that {filled} put there" if soft else (
@@ -196,7 +214,7 @@ def _given(trace: Trace, row: Row, bad: Bad) -> Found:
     leaves = [ref for ref in row.refs if isinstance(ref, Leaf)]
     if len(row.refs) == len(bad.inputs):
         guilty = [ref for ref, (_, s) in zip(row.refs, bad.inputs, strict=True) if s is not None and s.nonfinite]
-        leaves = [ref for ref in guilty if isinstance(ref, Leaf)] or leaves
+        leaves = [ref for ref in guilty if isinstance(ref, Leaf)] if guilty else leaves
     names = [leaf.name for leaf in leaves]
     trained = any(leaf.kind == "parameter" for leaf in leaves)
     spoilt, hit = _reached(trace)

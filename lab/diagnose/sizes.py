@@ -60,7 +60,15 @@ def step_size(trace: Trace, explained: set[Leaf]) -> list[Found]:
             f"{ratio:.2g} times its own size{course}."
         )
         remedy = "Lower the learning rate until a step changes a weight by about a thousandth of its size (1e-3)."
-        if data := wide(trace):
+        if (passes := _undivided(trace)) and facts.lr <= usual:
+            line, col, at = where(trace, facts.last_backward)
+            message = capital(
+                f"{at} adds up the gradients of {passes:,} passes for each step and does not divide by {passes:,}: a "
+                f"step ({place}, lr={facts.lr:g}) is {passes:,} times as large as by their mean. One changed "
+                f"{largest.name} by {ratio:.2g} times its own size{course}."
+            )
+            remedy = f"Divide each loss before backward(): (loss / {passes}).backward()."
+        elif data := wide(trace):
             message = f"{message[:-1]}; {data[0]} has values up to {data[1]:.3g}."
             remedy = f"Bring {data[0]} to a mean of 0 and a spread of 1 first, and lower the learning rate."
         severity = "error" if lost else "warning"
@@ -101,6 +109,18 @@ def step_size(trace: Trace, explained: set[Leaf]) -> list[Found]:
         remedy = "Let the scheduler lower it more slowly (a larger gamma or step_size), or step it once an epoch."
         return [Found("learning-rate", "warning", line, col, message, remedy, [], moving)]
     return [] if explained else _unbounded(trace)
+
+
+def _undivided(trace: Trace) -> int:
+    """How many passes of one backward() add up for every step, where nothing divides by their number; else 0."""
+    facts = trace.steps
+    if facts.adaptive or len(facts.optimizers) != 1 or facts.optimizers[0].summed < 2:
+        return 0
+    for root in trace.roots.get(facts.last_backward, ()):
+        scaled = [r for r in ancestors([root]) if isinstance(r, Row) and not r.shape and r.op in ("div", "mul")]
+        if any(sum(1 for ref in row.refs if ref.requires_grad) == 1 for row in scaled):
+            return 0  # it is divided by something, or multiplied by a factor
+    return facts.optimizers[0].summed
 
 
 def _steps_a_scheduler(trace: Trace, line: int) -> bool:

@@ -145,14 +145,16 @@ def nothing_held(trace: Trace, explained: set[Leaf]) -> list[Found]:
             return [_others(trace, always[1], others)]
     if trace.steps.strangers[1] > 1 and trace.steps.strangers[1] >= (trace.steps.count - 1) // 2:
         line, col, place = where(trace, trace.steps.strangers[0])
-        held = [leaf for leaf in trace.optimized if leaf in trace.gradients]
-        message = capital(
-            f"{place} steps an optimizer whose parameters get no gradient ({trace.steps.strangers[1]:,} of "
-            f"{trace.steps.count:,} steps): backward() reaches others that no optimizer holds, made after it."
-        )
-        remedy = "Make the model once, before the loop, and the optimizer after it."
-        explained.update(held)
-        return [Found("optimizer", "error", line, col, message, remedy, [], held)]
+        stepped = [leaf for leaf, at in trace.steps.stepped.items() if at == trace.steps.strangers[0]]
+        if not any(leaf in explained for leaf in stepped) and not _ran_in_vain(trace, stepped):
+            held = [leaf for leaf in trace.optimized if leaf in trace.gradients]
+            message = capital(
+                f"{place} steps an optimizer whose parameters get no gradient ({trace.steps.strangers[1]:,} of "
+                f"{trace.steps.count:,} steps): backward() reaches others that no optimizer holds, made after it."
+            )
+            remedy = "Make the model once, before the loop, and the optimizer after it."
+            explained.update(held)
+            return [Found("optimizer", "error", line, col, message, remedy, [], held)]
     chain = trace.steps.idle
     if chain is None or trace.steps.cleared is not None or any(leaf in explained for leaf in trace.steps.idle_leaves):
         return []
@@ -161,7 +163,7 @@ def nothing_held(trace: Trace, explained: set[Leaf]) -> list[Found]:
     if any(leaf in trace.gradients for leaf in held):
         return []  # they got theirs in a later step
     others = [leaf for leaf in trace.gradients if leaf not in trace.optimized]
-    if others:
+    if others and not _ran_in_vain(trace, held):
         explained.update(held)
         return [_others(trace, chain, others)]
     if not trace.backwards and not trace.failed:
@@ -169,6 +171,14 @@ def nothing_held(trace: Trace, explained: set[Leaf]) -> list[Found]:
         remedy = "Call loss.backward() before optimizer.step()."
         return [Found("optimizer", "error", line, col, message, remedy, [], held)]
     return []
+
+
+def _ran_in_vain(trace: Trace, leaves: list[Leaf]) -> bool:
+    """Whether ops read parameters that no gradient ever came to: not the optimizer is at fault, but the way between."""
+    readers = trace.consumers()
+    return any(
+        row.phase == "forward" for leaf in leaves if leaf not in trace.gradients for row in readers.get(leaf, ())
+    )
 
 
 def _others(trace: Trace, chain: Chain, others: list[Leaf]) -> Found:

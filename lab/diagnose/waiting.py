@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
+import sysconfig
 from typing import Any
 
 from core import source
 from widgets.figures import size_text, time_text
 
+from ..fetches import Fetched
 from ..gathered import Chain, Leaf, Ref, Row, Sample, Trace, ancestors
 from ..sampling import loop_of
 from .cost import _inside
-from .found import Found, capital, code_of, where
+from .found import Found, capital, code_of, listed, verb, where
 
 HALF = 0.5  # share of a cell's time from which a loader is what it waits for
 LEAST_NS = 20_000_000  # waits shorter than this in all are over before anybody notices
@@ -96,7 +98,7 @@ def _timed(trace: Trace) -> Found | None:
         code = _header(source.locate(*chain[0]).code or _text(trace, line))
         share = f"about {_share(fetched.ns, fetched.loop_ns)} of this loop's time"
         each = fetched.ns / fetched.batches
-        found = _waited(trace, samples, (line, col, words), code, share, fetched.ns, each, True)
+        found = _waited(trace, samples, (line, col, words), code, share, fetched.ns, each, True, fetched)
         if found is not None:
             return found
     return None
@@ -111,14 +113,15 @@ def _waited(
     spent: int,
     each: float,
     loaded: bool,
+    fetched: Fetched | None = None,
 ) -> Found | None:
-    """The finding, with the line of the data's own that takes most of it."""
+    """The finding, with the line of the user's own that takes most of it."""
     line, col, words = at
     if each < SMALL_NS and spent < LONG_NS:
         return None
     inside: dict[tuple[str, int], tuple[int, Any]] = {}
     for s in samples:
-        within = s.places[: loop_of(s)]
+        within = [p for p in s.places[: loop_of(s)] if p[0].co_filename in trace.files or _is_users(p[0].co_filename)]
         spot = next((p for p in within if p[0].co_filename in trace.files), next(iter(within), None))
         if spot is not None:
             inside[_at(spot)] = (inside.get(_at(spot), (0, spot))[0] + s.ns, spot)
@@ -135,7 +138,10 @@ def _waited(
         f"the batches come, {time_text(each / 1e6)} for each{where_slow}."
     )
     ways = [remedy_line] if remedy_line else []
-    if loaded:
+    if fetched is not None and fetched.workers:
+        where_slow, ways = _by_workers(trace, fetched)
+        message = f"{message.removesuffix('.')}{where_slow}."
+    elif loaded:
         ways.append("load in other processes: DataLoader(..., num_workers=2)")
     elif not ways:
         ways.append("Load and convert the data once, before the loop, or in another process")
@@ -143,6 +149,38 @@ def _waited(
     remedy = capital("; or ".join(ways) + ".")
     severity = "warning" if each >= BATCH_NS and spent >= MATTERS_NS else "note"
     return Found("data-loader", severity, line, col, message, remedy)
+
+
+def _by_workers(trace: Trace, fetched: Fetched) -> tuple[str, list[str]]:
+    """Where other processes load, which nobody looks into: what they run, and what can be done about it."""
+    n = fetched.workers
+    who, them = ("its worker", "it has") if n == 1 else (f"its {n} workers", "they have")
+    made = [code for code in fetched.makers if code.co_filename in trace.files]
+    spots = [f"{code.co_name} (line {code.co_firstlineno + trace.files[code.co_filename]})" for code in made]
+    does = (
+        f"; {who} {'runs' if n == 1 else 'run'} {listed(spots)}"
+        if spots
+        else f"; {who} {'makes' if n == 1 else 'make'} them"
+    )
+    ways = []
+    if fetched.starts_ns > HALF * fetched.ns:
+        does += f", and most of the time passes until {them} started"
+        kept = "keep the workers from one pass to the next: persistent_workers=True"
+        ways.append(kept if fetched.passes > 1 else "load in this process, which has not to be started: num_workers=0")
+    elif (cores := os.cpu_count() or 1) > n:
+        ways.append(f"load in more processes: num_workers={min(2 * n, cores)}")
+    if spots:
+        ways.insert(0, f"make {listed(spots)} faster or do {verb(spots, 'its', 'their')} work once, before the loop")
+    return does, ways
+
+
+def _is_users(file: str) -> bool:
+    """Whether a file is the user's own: no part of Python, and nothing installed beside it."""
+    library = (
+        "<frozen ",
+        *(sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")),
+    )
+    return not file.startswith(library)
 
 
 def _asked(trace: Trace, sample: Sample, turns: int) -> int:

@@ -159,3 +159,93 @@ def test_the_spread_of_a_batch_of_one(cell: Any, space: dict[str, Any]) -> None:
     assert (first.kind, first.line) == ("nan", 3)
     assert "a batch of one sample" in first.message
     assert "drop_last" in first.remedy
+
+
+HARMLESS = {
+    "a table of distances": "d = core.cdist(x, x)\nd.fill_diagonal_(float('inf'))\nnear, at = d.min(1)\nprint(near)",
+    "shortest ways": """
+far = core.where(core.rand(9, 9) > 0.5, core.rand(9, 9), core.tensor(float("inf")))
+for k in range(9):
+    far = core.minimum(far, far[:, k : k + 1] + far[k : k + 1])
+""",
+    "a decoder's table": """
+emit = nn.Linear(16, 4)
+scores = emit(x[:6])
+best = core.full((4,), float("-inf"))
+best[0] = 0.0
+for t in range(6):
+    best = (best[:, None] + core.zeros(4, 4)).max(0).values + scores[t]
+print(int(best.argmax()))
+""",
+    "a decoder beside a loss": """
+emit = nn.Linear(16, 4)
+scores = emit(x)
+table = core.full((4, 4), float("-inf"))
+table[0, 0] = scores[0, 0]
+way = table + scores[1]
+F.cross_entropy(scores, labels).backward()
+""",
+    "missing targets that where takes out": """
+w = P(16, 1)
+target = x[:, 0].clone()
+target[::5] = float("nan")
+known = ~core.isnan(target)
+error = (x @ w).squeeze(1) - core.where(known, target, core.zeros(64))
+(error.square() * known).mean().backward()
+""",
+    "missing inputs that nan_to_num takes out": """
+data = x.clone()
+data[3, 2] = float("nan")
+clean = core.nan_to_num(data - core.nanmean(data, 0))
+F.cross_entropy(clean @ P(16, 4), labels).backward()
+""",
+    "the least so far": "least = core.tensor(np.inf)\nfor row in x[:3]:\n    least = core.minimum(least, row.sum())",
+}
+
+
+@pytest.mark.parametrize("name", HARMLESS)
+def test_what_comes_to_no_loss_and_no_gradient_is_no_finding(cell: Any, space: Space, name: str) -> None:
+    record = cell(HARMLESS[name], space)
+    assert record.error is None
+    assert [f.message for f in record.findings if f.kind == "nan"] == []
+
+
+def test_nan_that_an_op_leaves_in_a_figure_is_a_note(cell: Any, space: Space) -> None:
+    text = "F.cross_entropy(x @ P(16, 4), labels).backward()\nhits, n = core.zeros(5), core.zeros(5)\nn[:4] = 9\n"
+    (finding,) = cell(text + "share = hits / n", space).findings
+    assert (finding.kind, finding.severity, finding.line) == ("nan", "note", 4)
+    assert "`hits / n` is a division by 0 (1 of 5 values is NaN)" in finding.message
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "words"),
+    [
+        # the same written values, where they do reach the loss
+        ("t = x[:, 0].clone()\nt[::5] = float('nan')\nw = P(16, 1)\n"
+         "((x @ w).squeeze(1) - t).square().mean().backward()",
+         2, "writes NaN into `t[::5]`"),
+        ("t = x[:, 0].clone()\nt[::5] = float('nan')\nw = P(16, 1)\n"
+         "(((x @ w).squeeze(1) - t) * core.isfinite(t)).square().sum().backward()", 2, "writes NaN into `t[::5]`"),
+        ("d = core.cdist(x, x)\nd.fill_diagonal_(float('inf'))\n(d @ P(64, 1)).mean().backward()", 3,
+         "is the mean of infinities that `d.fill_diagonal_(float('inf'))` on line 2 put there"),
+    ],
+)  # fmt: skip
+def test_written_values_that_reach_the_loss_are_an_error(
+    cell: Any, space: Space, text: str, line: int, words: str
+) -> None:
+    finding = next(f for f in cell(text, space).findings if f.kind == "nan")
+    assert (finding.severity, finding.line) == ("error", line)
+    assert words in finding.message
+
+
+def test_a_harmless_infinity_does_not_hide_the_one_that_harms(cell: Any, space: Space) -> None:
+    text = "d = core.cdist(x, x)\nd = d + core.full((64, 64), float('inf')).triu(63)\nnear = d.min(1).values\n"
+    record = cell(text + "w = core.zeros(16, 2, requires_grad=True)\n(x @ w).log().sum().backward()", space)
+    finding = next(f for f in record.findings if f.kind == "nan")
+    assert (finding.severity, finding.line) == ("error", 5)
+
+
+def test_what_a_model_gives_without_any_backward(cell: Any, space: Space) -> None:
+    space["model"] = space["nn"].Linear(16, 4)
+    (finding,) = cell("with core.no_grad():\n    p = model(x).clamp(max=0).log()\nprint(p)", space).findings
+    assert (finding.kind, finding.severity, finding.line) == ("nan", "error", 2)

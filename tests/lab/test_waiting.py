@@ -260,3 +260,81 @@ def test_looks_that_other_programs_made_late_tell_nothing(cell: Any, space: Spac
     cell(STEP, space)
     busy = FUNCTION.replace("time.sleep(0.025)", "sum(range(400_000))")
     assert [f for f in cell(busy, space).findings if f.kind == "data-loader"] == []
+
+
+LOADER = """
+import time
+class Slow(torch.utils.data.Dataset):
+    def __len__(self):
+        return 48
+    def __getitem__(self, i):
+        time.sleep(0.004)
+        return x[i], labels[i]
+for epoch in range({epochs}):
+    for xb, yb in torch.utils.data.DataLoader(Slow(), batch_size=8):
+        step(xb, yb)
+"""
+
+
+@pytest.mark.parametrize(
+    ("cores", "epochs", "starts", "does", "remedy"),
+    [
+        (8, 1, 0.1, "its 2 workers run __getitem__ (line 5).",
+         "Make __getitem__ (line 5) faster or do its work once, before the loop; or load in more processes: "
+         "num_workers=4; or keep what fits into memory as one tensor."),
+        (2, 1, 0.1, "its 2 workers run __getitem__ (line 5).",
+         "Make __getitem__ (line 5) faster or do its work once, before the loop; or keep what fits into memory as one "
+         "tensor."),
+        (8, 1, 0.9, "and most of the time passes until they have started.", "num_workers=0"),
+        (8, 2, 0.9, "and most of the time passes until they have started.", "persistent_workers=True"),
+    ],
+)  # fmt: skip
+def test_a_loader_that_has_workers_is_not_told_to_take_some(
+    cell: Any, space: Space, monkeypatch: pytest.MonkeyPatch, cores: int, epochs: int, starts: float, does: str,
+    remedy: str,
+) -> None:  # fmt: skip
+    def with_workers(trace: Any) -> Any:
+        for fetched in trace.fetched.values():
+            fetched.workers, fetched.starts_ns = 2, int(starts * fetched.ns)
+        return timed(trace)
+
+    timed = waiting._timed
+    monkeypatch.setattr(waiting, "_timed", with_workers)
+    monkeypatch.setattr(waiting.os, "cpu_count", lambda: cores)
+    cell(STEP, space)
+    finding = next(f for f in cell(LOADER.format(epochs=epochs), space).findings if f.kind == "data-loader")
+    assert finding.line == 9
+    assert does in finding.message
+    assert remedy in finding.remedy
+    assert "num_workers=2" not in finding.remedy
+
+
+def test_what_a_loader_runs_is_known(space: Space) -> None:
+    from types import SimpleNamespace
+
+    from lab.fetches import _loading
+
+    class Own(core.utils.data.Dataset):  # type: ignore[type-arg]
+        def __getitem__(self, i: int) -> int:
+            return i
+
+        def __len__(self) -> int:
+            return 4
+
+    def collate(rows: list[int]) -> list[int]:
+        return rows
+
+    part = core.utils.data.Subset(Own(), [0, 1])
+    loader = core.utils.data.DataLoader(part, collate_fn=collate)
+    assert _loading(iter(loader)) == (0, (Own.__getitem__.__code__, collate.__code__))
+    foreign = SimpleNamespace(_num_workers=3, _dataset=Own(), _collate_fn=None)
+    assert _loading(foreign) == (3, (Own.__getitem__.__code__,))
+
+
+def test_no_file_of_pythons_own_is_blamed() -> None:
+    import selectors
+
+    assert not waiting._is_users(selectors.__file__)
+    assert not waiting._is_users(pytest.__file__)
+    assert not waiting._is_users("<frozen importlib._bootstrap>")
+    assert waiting._is_users(__file__)

@@ -92,3 +92,38 @@ for step in range(20):
     run_cell(text, watched)
     exec(text, alone)
     assert watched["losses"] == alone["losses"]
+
+
+def test_a_mask_drawn_in_every_mode(space: dict[str, Any]) -> None:
+    text = """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(16, 32), nn.Linear(32, 4)
+    def forward(self, x):
+        h = torch.relu(self.a(x))
+        mask = torch.bernoulli(torch.full_like(h, 0.5))
+        return self.b(h * mask)
+model = Net().eval()
+with torch.no_grad():
+    out = model(x)
+"""
+    (finding,) = run_cell(text.lstrip("\n"), space).findings
+    assert (finding.kind, finding.severity, finding.line) == ("mode", "note", 7)
+    assert "drops values in evaluation mode too: `torch.bernoulli(" in finding.message
+    assert finding.remedy == "Draw it only if self.training, or use nn.Dropout, which knows the mode."
+
+
+def test_gradients_of_torch_func_are_all_that_is_wanted(space: dict[str, Any]) -> None:
+    text = """
+from torch.func import functional_call, grad, vmap
+model = nn.Linear(16, 4)
+params = {k: v.detach() for k, v in model.named_parameters()}
+def loss(p, a, b):
+    return F.cross_entropy(functional_call(model, p, (a,)), b)
+g = grad(loss)(params, x, labels)
+each = vmap(grad(loss), in_dims=(None, 0, 0))(params, x[:, None], labels[:, None])
+"""
+    record = run_cell(text.lstrip("\n"), space)
+    assert record.error is None
+    assert [f.message for f in record.findings if f.severity != "note"] == []
