@@ -72,13 +72,16 @@ class Died(Exception):
 class _Worker:
     """One of them."""
 
-    def __init__(self, id: int, keep: int) -> None:
+    def __init__(self, id: int, keep: int, among: list[_Worker]) -> None:
+        """Start it. It is `among` the pool's before it has anything that must be ended: Ctrl-C may come anywhere."""
         self.id, self.inbox = id, Inbox(keep)
         self.process: subprocess.Popen[bytes] | None = None
+        self._files: list[int] = []
+        self.channel: Any = None
+        among.append(self)
         mine, its = socket.socketpair()
         mine.setblocking(False)
         self.channel = Channel(mine)
-        self._files: list[int] = []
         self.pid_file = -1
         with its:
             try:
@@ -92,10 +95,7 @@ class _Worker:
                 self._files.remove(life_read)
                 os.close(life_read)
             except BaseException:
-                if self.process is not None:
-                    self.process.kill()
-                    self.process.wait()
-                self.release()
+                self.bury()
                 raise
 
     def _start(self, its: int, life: int) -> None:
@@ -107,14 +107,16 @@ class _Worker:
         env = {**os.environ, **{f"{name}_NUM_THREADS": "1" for name in _ONE_THREAD}}
         if not native.available:
             env["GRADLAB_NATIVE"] = "0"  # the parent has already said so
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # inherited
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+        self.process = process = subprocess.Popen.__new__(subprocess.Popen)  # known before it runs
         try:
-            self.process = subprocess.Popen([sys.executable, *flags, "-c", code], stdin=subprocess.DEVNULL,
-                                            pass_fds=(its, life, self.board_file), env=env)  # fmt: skip
+            signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # inherited
+            process.__init__([sys.executable, *flags, "-c", code], stdin=subprocess.DEVNULL,  # type: ignore[misc]
+                             pass_fds=(its, life, self.board_file), env=env)  # fmt: skip
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
         with contextlib.suppress(AttributeError, OSError):  # Linux before 5.3 has none: the end of the socket tells
-            self.pid_file = os.pidfd_open(self.process.pid)
+            self.pid_file = os.pidfd_open(process.pid)
             self._files.append(self.pid_file)
 
     def send(self, *message: Any) -> None:
@@ -127,9 +129,21 @@ class _Worker:
             return
         self.channel.drop()
 
+    def bury(self) -> None:
+        """Kill the process if it runs, and release; nothing where that was done."""
+        if self.process is not None and self.running():
+            self.process.kill()
+            self.process.wait()
+        self.release()
+
+    def running(self) -> bool:
+        """Whether it has a process that has not ended."""
+        return getattr(self.process, "pid", None) is not None and self.process.poll() is None  # type: ignore[union-attr]
+
     def release(self) -> None:
         """Close everything that this process holds of it."""
-        self.channel.close()
+        if self.channel is not None:
+            self.channel.close()
         self.inbox.close()
         while self._files:  # one of them is the pipe that keeps the worker alive
             os.close(self._files.pop())
@@ -171,8 +185,7 @@ class Pool:
         _pools.add(self)
         try:
             for id in range(loader.num_workers):
-                worker = _Worker(id, loader.prefetch_factor + 1)
-                self.workers.append(worker)
+                worker = _Worker(id, loader.prefetch_factor + 1, self.workers)
                 worker.board[PASS], worker.board[PLACE] = serial, STARTING
                 worker.send(pickle.dumps({**order, "id": id}), data, files)
         except BaseException:
@@ -266,8 +279,9 @@ class Pool:
             return
         try:
             for worker in self.workers:
-                worker.board[PASS] = ENDED
-                worker.channel.close()
+                if worker.process is not None:  # else Ctrl-C came before it was started
+                    worker.board[PASS] = ENDED
+                    worker.channel.close()
             self._wait(patience)
             for act in ("terminate", "kill"):
                 for worker in self._alive():
@@ -280,10 +294,7 @@ class Pool:
 
     def _bury(self) -> None:
         for worker in self.workers:
-            if worker.process is not None and worker.process.poll() is None:
-                worker.process.kill()
-                worker.process.wait()
-            worker.release()
+            worker.bury()
         self.closed = True  # at the very end: what was interrupted is done again
 
     def finish(self, patience: float = _PATIENCE) -> None:
@@ -301,7 +312,7 @@ class Pool:
             self.finish(0.0)
 
     def _alive(self) -> list[_Worker]:
-        return [w for w in self.workers if w.process is not None and w.process.poll() is None]
+        return [w for w in self.workers if w.running()]
 
     def _wait(self, patience: float) -> None:
         until = time.monotonic() + patience
