@@ -167,8 +167,8 @@ class Injector:
 
 # the outermost: functions that hold the guard, and what puts the failure down, are not let fail themselves
 UNTOUCHED = {"__class_getitem__", "failed", "_break", "safely", "_safely", "_watch", "_timed", "drop",
-             "lab.adapters.torch.Watch.run", "lab.adapters.torch.Watch._custom", "lab.adapters.torch.Ear.begin",
-             "lab.adapters.torch.Ear.end", "lab.adapters.torch._Came.__call__"}  # fmt: skip
+             "lab.adapters.ops.Ops.run", "lab.adapters.ops.Ops._custom", "lab.adapters.hooks.Ear.begin",
+             "lab.adapters.hooks.Ear.end", "lab.adapters.hooks._Came.__call__"}  # fmt: skip
 
 
 def outcome(source: str, library: str, injector: Injector | None) -> tuple[Any, ...]:
