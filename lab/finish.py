@@ -166,7 +166,8 @@ def _optimizers(trace: Trace, space: Mapping[str, Any]) -> Iterator[tuple[str, A
             found |= {f"{variable}.{key}": item for key, item in list(attributes(value).items())[:FEW]}
         for name, item in found.items():
             has = "param_groups" in attributes(item) or hasattr(type(item), "param_groups")
-            if has and isinstance(item.param_groups, list) and callable(getattr(item, "zero_grad", None)):
+            groups = getattr(item, "param_groups", None) if has else None
+            if isinstance(groups, list) and callable(getattr(item, "zero_grad", None)):
                 yield name, item
 
 

@@ -222,7 +222,8 @@ def in_a_shell(source: str, library: str, injector: Injector | None) -> tuple[An
     What is left out of the output is one line about the recorder, and the card.
     """
     lib = importlib.import_module(library)
-    shell: Any = InteractiveShell(config=Config({"HistoryManager": {"enabled": False}}), colors="nocolor")
+    make: Any = InteractiveShell
+    shell = make(config=Config({"HistoryManager": {"enabled": False}}), colors="nocolor")
     before, InteractiveShell._instance = InteractiveShell._instance, shell
     space = {"lib": lib, "nn": lib.nn, "F": lib.nn.functional, "np": np}
     shell.user_ns.update(space)
