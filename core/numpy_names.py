@@ -198,8 +198,14 @@ def _run(original: Any, args: Any, kwargs: dict[str, Any]) -> Any:
     graph = any(t.requires_grad for t in _tensors([*args, *kwargs.values()]))
     if op is not None:
         words = {_WORDS.get(k, k): _as_tensors(v) for k, v in kwargs.items() if v is not None and v is not np._NoValue}
+        given = [_as_tensors(a) for a in args]
         try:
-            return op(*(_as_tensors(a) for a in args), **words)
+            try:
+                return op(*given, **words)
+            except TypeError:  # an op that PyTorch defines on tensors alone takes no number beside one
+                if not isinstance(original, np.ufunc) or not any(isinstance(v, int | float) for v in given):
+                    raise
+                return op(*(creation.tensor(v) if isinstance(v, int | float) else v for v in given), **words)
         except (TypeError, AttributeError) as e:
             if graph:
                 raise _refused(name, f"core's op refuses these arguments ({str(e).splitlines()[0]})") from None

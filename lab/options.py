@@ -48,7 +48,7 @@ class Parser(argparse.ArgumentParser):
             elif word == "--":
                 return
             elif not name.startswith("--"):
-                if self._script:
+                if self._script or self._subparsers is not None:  # the command's own parser looks at the rest
                     return
             elif name in known:
                 value = known[name].nargs != 0 and "=" not in word

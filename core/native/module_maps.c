@@ -411,12 +411,12 @@ static int write_plain(const map_kernel *kernel, operands *ops, PyArrayObject *o
     return 1;
 }
 
-/* 0 after an error of which the long way says more: operands of other types or shapes, numbers that do not fit. -1 of any
-   other one. */
+/* 0 after an error of which the long way says more: operands of other types or shapes, numbers that do not fit, zeros that
+   integers are divided by. -1 of any other one. */
 static int not_so(void) {
     overlook(PyExc_TypeError);
     overlook(PyExc_ValueError);
-    overlook(PyExc_OverflowError);
+    overlook(PyExc_ArithmeticError);
     return PyErr_Occurred() ? -1 : 0;
 }
 

@@ -6,6 +6,8 @@ import builtins
 import math
 from typing import Any
 
+import numpy as np
+
 from ..binding import bind, bind_operator, bind_square, choosing, public
 from ..casting import quick
 from ..dispatch import into, need_tensors
@@ -14,7 +16,7 @@ from ..errors import text
 from ..expr import s
 from ..op import elementwise
 from ..scalars import element
-from ..tensor import Tensor
+from ..tensor import Tensor, from_array
 
 TWO_OVER_ROOT_PI = 2 / math.sqrt(math.pi)
 INV_ROOT_2 = 1 / math.sqrt(2)
@@ -351,6 +353,7 @@ def div(input: Any, other: Any, *, rounding_mode: str | None = None, out: Tensor
     if any((isinstance(t, Tensor) and t.dtype.category > 1) or isinstance(t, float | complex) for t in (a, b)):
         y = trunc(div_(a, b))
     else:  # exact beyond float32's digits, where a quotient of floats is not
+        a = a if isinstance(a, Tensor) else from_array(np.asarray(a, b.dtype.numpy))  # fmod takes no number there
         y = floor_divide(a - fmod(a, b), b)
     return constant(y, input, other) if out is None else into(out, y)
 

@@ -41,7 +41,9 @@ def test_integers_by_zero(form: str, dtype: str) -> None:
             FORMS[form](x, divisor)
 
 
-@pytest.mark.parametrize("form", [f for f in FORMS if not f.endswith("_")])
+@pytest.mark.parametrize(
+    "form", [f for f in FORMS if not f.endswith("_") and f != "fmod"]
+)  # which takes no number first
 def test_a_number_by_a_zero(form: str) -> None:
     for divisor in (core.tensor([1, 0]), core.tensor([0])):
         with pytest.raises(RuntimeError, match="ZeroDivisionError"):
