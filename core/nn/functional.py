@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..dtypes import dtype as Dtype
+from ..mistyped import guarded
 from ..ops import activation as _a
 from ..ops import elementwise as _e
 from ..ops.activation import glu, hardshrink, prelu, softshrink, softsign, tanhshrink
@@ -240,6 +241,7 @@ __all__ = [
 # -- activations that can write their input --
 
 
+@guarded
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
     """max(x, 0).
 
@@ -250,6 +252,7 @@ def relu(input: Tensor, inplace: bool = False) -> Tensor:
     return input.relu_() if inplace else _e.relu(input)
 
 
+@guarded
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
     """x above 0, negative_slope x below.
 
@@ -260,6 +263,7 @@ def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = Fals
     return input.leaky_relu_(negative_slope) if inplace else _e.leaky_relu(input, negative_slope)
 
 
+@guarded
 def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """x above 0, alpha (exp(x) - 1) below.
 
@@ -270,6 +274,7 @@ def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     return input.elu_(alpha) if inplace else _e.elu(input, alpha)
 
 
+@guarded
 def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """x above 0, alpha (exp(x / alpha) - 1) below.
 
@@ -282,6 +287,7 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     return input.celu_(alpha) if inplace else _a.celu_(input, alpha)
 
 
+@guarded
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
     """The scaled exponential linear unit.
 
@@ -292,6 +298,7 @@ def selu(input: Tensor, inplace: bool = False) -> Tensor:
     return input.selu_() if inplace else _a.selu_(input)
 
 
+@guarded
 def silu(input: Tensor, inplace: bool = False) -> Tensor:
     """x sigmoid(x).
 
@@ -302,6 +309,7 @@ def silu(input: Tensor, inplace: bool = False) -> Tensor:
     return input.silu_() if inplace else _e.silu(input)
 
 
+@guarded
 def mish(input: Tensor, inplace: bool = False) -> Tensor:
     """x tanh(softplus(x)).
 
@@ -312,6 +320,7 @@ def mish(input: Tensor, inplace: bool = False) -> Tensor:
     return input.mish_() if inplace else _a.mish(input)
 
 
+@guarded
 def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
     """x, kept between `min_val` and `max_val`.
 
@@ -324,6 +333,7 @@ def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace
     return input.hardtanh_(min_val, max_val) if inplace else _e.hardtanh(input, min_val, max_val)
 
 
+@guarded
 def relu6(input: Tensor, inplace: bool = False) -> Tensor:
     """x, kept between 0 and 6.
 
@@ -334,6 +344,7 @@ def relu6(input: Tensor, inplace: bool = False) -> Tensor:
     return hardtanh(input, 0.0, 6.0, inplace)
 
 
+@guarded
 def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
     """A sigmoid of three straight pieces.
 
@@ -344,6 +355,7 @@ def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
     return input.hardsigmoid_() if inplace else _a.hardsigmoid_(input)
 
 
+@guarded
 def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     """x times its hardsigmoid.
 
@@ -354,6 +366,7 @@ def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     return input.hardswish_() if inplace else _a.hardswish_(input)
 
 
+@guarded
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
     """x above the threshold, else the value.
 
@@ -377,7 +390,8 @@ def _in_place(name: str, function: Any, example: str) -> Any:
     >>> core.nn.functional.{name}_(x{", 0.5, 9.0" if name == "threshold" else ""}) is x, x
     (True, {example})
     """
-    return method
+    method.of = function  # type: ignore[attr-defined]  # whose signature says of which types its arguments are
+    return guarded(method)
 
 
 relu_ = _in_place("relu", relu, "tensor([0., 2.])")
@@ -393,6 +407,7 @@ rrelu_ = _in_place("rrelu", rrelu, "tensor([-0.2292,  2.0000])")
 # -- softmax, whose dim was once optional --
 
 
+@guarded
 def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Dtype | None = None) -> Tensor:
     """exp(x) / Σ exp(x) along `dim`.
 
@@ -403,6 +418,7 @@ def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: 
     return _softmax(input, _implicit_dim("softmax", input.ndim) if dim is None else dim, dtype)
 
 
+@guarded
 def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Dtype | None = None) -> Tensor:
     """The softmax of -x.
 
@@ -413,6 +429,7 @@ def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: 
     return _softmax(-input, _implicit_dim("softmin", input.ndim) if dim is None else dim, dtype)
 
 
+@guarded
 def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Dtype | None = None) -> Tensor:
     """The logarithm of softmax along `dim`.
 
