@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import re
 from collections.abc import Callable, Mapping, Sequence
 from types import ModuleType
 from typing import Any
@@ -77,23 +78,29 @@ def _has_text(v: Any) -> bool:
     return isinstance(v, str) or (isinstance(v, list | tuple) and any(map(_has_text, v)))
 
 
-def _wanted(parameter: inspect.Parameter, v: Any, numbers: bool) -> str | None:
-    """The name of what a parameter takes, where `v` is nothing of the kind; `numbers`: a text was read as a number."""
+def _wanted(parameter: inspect.Parameter, v: Any, numbers: bool, of_value: bool) -> str | None:
+    """The name of what a parameter takes, where `v` is nothing of the kind; `numbers`: a text was read as a number.
+
+    `of_value`: the error tells of values. A number that stands for a tensor may then be right, as several functions take
+    one, and what is given for a type that the signature leaves open as well.
+    """
     said = "Tensor" if parameter.name == "self" else parameter.annotation  # of a method of Tensor
     kinds = said.split(" | ") if isinstance(said, str) else ["Any"]
-    if v is parameter.default:
+    if v is parameter.default or (of_value and _is_number(v)):
         return None
     if not all(k in _TAKES for k in kinds):
-        return "Tensor, number or tuple" if _is_foreign(v) or (numbers and _has_text(v)) else None
+        return "Tensor, number or tuple" if (_is_foreign(v) and not of_value) or (numbers and _has_text(v)) else None
     if any(_TAKES[k][1](v) for k in kinds):
         return None
     return _TAKES[kinds[0]][0]
 
 
-def complaint(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any], *, numbers: bool = False) -> str | None:
+def complaint(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any], *, numbers: bool = False,
+              of_value: bool = False) -> str | None:  # fmt: skip
     """What is wrong with the type of an argument, in PyTorch's words; None where nothing is.
 
-    `numbers` says that a text came where a number was read, in an argument whose type the signature leaves open.
+    `numbers` says that a text came where a number was read, in an argument whose type the signature leaves open, and
+    `of_value` that the error tells of values (see `_wanted`).
     """
     function = getattr(function, "of", function)  # an in-place form has the signature of the function it writes by
     signature = _parameters(function)
@@ -110,7 +117,7 @@ def complaint(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any], *, 
         if parameter.kind is inspect.Parameter.VAR_KEYWORD:
             continue
         for k, v in enumerate(given[name] if several else (given[name],)):
-            wanted = _wanted(parameter, v, numbers)
+            wanted = _wanted(parameter, v, numbers, of_value)
             if wanted is None:
                 continue
             op = function.__name__
@@ -139,10 +146,12 @@ def explained(function: Any, error: BaseException, args: Sequence[Any], kwargs: 
     """
     if not isinstance(error, Exception):
         return None
-    if isinstance(error, TypeError) and error.__cause__ is None and "(): " in str(error):
+    said_already = isinstance(error, TypeError) and error.__cause__ is None and re.match(r"[\w.]+\(\)[: ]", str(error))
+    if said_already:
         return None
     numbers = isinstance(error, ValueError) and str(error).startswith(_READ)
-    said = complaint(function, args, kwargs, numbers=numbers)
+    of_value = isinstance(error, RuntimeError | ArithmeticError | IndexError) and not isinstance(error, NotImplementedError)
+    said = complaint(function, args, kwargs, numbers=numbers, of_value=of_value)
     if said is None:
         return None
     known = TypeError(said)

@@ -241,7 +241,6 @@ __all__ = [
 # -- activations that can write their input --
 
 
-@guarded
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
     """max(x, 0).
 
@@ -252,7 +251,6 @@ def relu(input: Tensor, inplace: bool = False) -> Tensor:
     return input.relu_() if inplace else _e.relu(input)
 
 
-@guarded
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
     """x above 0, negative_slope x below.
 
@@ -263,7 +261,6 @@ def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = Fals
     return input.leaky_relu_(negative_slope) if inplace else _e.leaky_relu(input, negative_slope)
 
 
-@guarded
 def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """x above 0, alpha (exp(x) - 1) below.
 
@@ -274,7 +271,6 @@ def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     return input.elu_(alpha) if inplace else _e.elu(input, alpha)
 
 
-@guarded
 def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """x above 0, alpha (exp(x / alpha) - 1) below.
 
@@ -287,7 +283,6 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     return input.celu_(alpha) if inplace else _a.celu_(input, alpha)
 
 
-@guarded
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
     """The scaled exponential linear unit.
 
@@ -298,7 +293,6 @@ def selu(input: Tensor, inplace: bool = False) -> Tensor:
     return input.selu_() if inplace else _a.selu_(input)
 
 
-@guarded
 def silu(input: Tensor, inplace: bool = False) -> Tensor:
     """x sigmoid(x).
 
@@ -309,7 +303,6 @@ def silu(input: Tensor, inplace: bool = False) -> Tensor:
     return input.silu_() if inplace else _e.silu(input)
 
 
-@guarded
 def mish(input: Tensor, inplace: bool = False) -> Tensor:
     """x tanh(softplus(x)).
 
@@ -320,7 +313,6 @@ def mish(input: Tensor, inplace: bool = False) -> Tensor:
     return input.mish_() if inplace else _a.mish(input)
 
 
-@guarded
 def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
     """x, kept between `min_val` and `max_val`.
 
@@ -333,7 +325,6 @@ def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace
     return input.hardtanh_(min_val, max_val) if inplace else _e.hardtanh(input, min_val, max_val)
 
 
-@guarded
 def relu6(input: Tensor, inplace: bool = False) -> Tensor:
     """x, kept between 0 and 6.
 
@@ -344,7 +335,6 @@ def relu6(input: Tensor, inplace: bool = False) -> Tensor:
     return hardtanh(input, 0.0, 6.0, inplace)
 
 
-@guarded
 def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
     """A sigmoid of three straight pieces.
 
@@ -355,7 +345,6 @@ def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
     return input.hardsigmoid_() if inplace else _a.hardsigmoid_(input)
 
 
-@guarded
 def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     """x times its hardsigmoid.
 
@@ -407,7 +396,6 @@ rrelu_ = _in_place("rrelu", rrelu, "tensor([-0.2292,  2.0000])")
 # -- softmax, whose dim was once optional --
 
 
-@guarded
 def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Dtype | None = None) -> Tensor:
     """exp(x) / Σ exp(x) along `dim`.
 
@@ -429,7 +417,6 @@ def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: 
     return _softmax(-input, _implicit_dim("softmin", input.ndim) if dim is None else dim, dtype)
 
 
-@guarded
 def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Dtype | None = None) -> Tensor:
     """The logarithm of softmax along `dim`.
 
