@@ -36,7 +36,7 @@ from .gathered import Leaf, Ref, Row, Trace
 from .holding import record_memory
 from .keeping import kept
 from .kinds import original, seen
-from .naming import assigned, is_module, operand
+from .naming import assigned, attributes, is_module, operand
 from .pages import pages
 from .recorder import EVENTS, Recorder
 
@@ -162,10 +162,12 @@ def _optimizers(trace: Trace, space: Mapping[str, Any]) -> Iterator[tuple[str, A
             found |= {f"{variable}[{key!r}]": item for key, item in list(value.items())[:FEW]}
         elif isinstance(value, list | tuple):
             found |= {f"{variable}[{k}]": item for k, item in enumerate(value[:FEW])}
-        elif isinstance(getattr(value, "__dict__", None), dict) and not isinstance(value, type):
-            found |= {f"{variable}.{key}": item for key, item in list(value.__dict__.items())[:FEW]}
+        elif not isinstance(value, type):
+            found |= {f"{variable}.{key}": item for key, item in list(attributes(value).items())[:FEW]}
         for name, item in found.items():
-            if isinstance(getattr(item, "param_groups", None), list) and callable(getattr(item, "zero_grad", None)):
+            has = "param_groups" in attributes(item) or hasattr(type(item), "param_groups")
+            groups = getattr(item, "param_groups", None) if has else None
+            if isinstance(groups, list) and callable(getattr(item, "zero_grad", None)):
                 yield name, item
 
 

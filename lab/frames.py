@@ -12,6 +12,7 @@ from typing import Any
 
 _HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _OWN = tuple(os.path.join(_HERE, name) + os.sep for name in ("core", "lab", "widgets", "triton_kernels"))
+_LISTENS = os.path.join(_HERE, "lab", "adapters") + os.sep  # between the user's code and another library's, only here
 
 
 def shortened(tb: TracebackType | None) -> tuple[TracebackType | None, int]:
@@ -28,7 +29,8 @@ def shortened(tb: TracebackType | None) -> tuple[TracebackType | None, int]:
     """
     links: list[TracebackType] = []
     while tb is not None:
-        links.append(tb)
+        if not tb.tb_frame.f_code.co_filename.startswith(_LISTENS):  # not there without the recorder: nor counted
+            links.append(tb)
         tb = tb.tb_next
     kept = [link for link in links[:-1] if not link.tb_frame.f_code.co_filename.startswith(_OWN)] + links[-1:]
     found: TracebackType | None = None

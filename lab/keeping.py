@@ -18,7 +18,7 @@ from typing import Any
 from .fold import latest
 from .gathered import Kept, Row, Trace
 from .kinds import seen
-from .naming import is_module
+from .naming import attributes, is_module
 from .recorder import Recorder
 
 OBJECTS = 20_000  # that are looked at
@@ -89,9 +89,9 @@ def _walk(trace: Trace, space: Mapping[str, Any]) -> Iterator[tuple[Any, tuple[s
         value, shape, path, depth = queue.popleft()
         if isinstance(value, PLAIN):
             continue
-        if hasattr(value, "requires_grad") and not is_module(value):
-            t = seen(value) if value.requires_grad else None
-            if t is not None and t._node is not None:
+        t = seen(value)  # asked of its class: an object of the user's may answer to any name, and do something at it
+        if t is not None:
+            if t._requires_grad and t._node is not None:
                 yield t, shape, path
             continue
         if id(value) in known:
@@ -129,24 +129,23 @@ def _parts(value: Any, classes: set[str]) -> Iterator[tuple[str, str, Any]]:
         if value.__name__ in classes:
             plain = (kv for kv in list(vars(value).items()) if not kv[0].startswith("__"))
             yield from (("." + name, "." + name, item) for name, item in plain)
-    elif not (hasattr(value, "dtype") and hasattr(value, "shape")):
+    elif not (hasattr(type(value), "dtype") and hasattr(type(value), "shape")):
         yield from _attributes(value)
 
 
 def _attributes(value: Any) -> Iterator[tuple[str, str, Any]]:
     """The attributes that an object has itself."""
-    try:
-        own = object.__getattribute__(value, "__dict__")
-    except AttributeError:
-        own = None
-    if isinstance(own, dict):
-        for name, item in list(own.items())[:64]:
-            if name not in ("_parameters", "_buffers", "param_groups", "_optimizer"):
-                yield "." + name, "" if name == "_modules" else "." + name, item
+    for name, item in list(attributes(value).items())[:64]:
+        if name not in ("_parameters", "_buffers", "param_groups", "_optimizer"):
+            yield "." + name, "" if name == "_modules" else "." + name, item
     slots = getattr(type(value), "__slots__", ())
     for name in (slots,) if isinstance(slots, str) else slots:
-        if name not in ("__dict__", "__weakref__") and hasattr(value, name):
-            yield "." + name, "." + name, getattr(value, name)
+        if name in ("__dict__", "__weakref__"):
+            continue
+        try:
+            yield "." + name, "." + name, object.__getattribute__(value, name)
+        except AttributeError:  # not set yet, or of a mangled name
+            continue
 
 
 def behind(tensors: list[Any]) -> tuple[int, int]:

@@ -14,6 +14,8 @@ from typing import Any
 from core.source import is_ours
 from core.tensor import Tensor
 
+from .kinds import seen
+
 LOOKUPS = 2000  # scans of the variables that one recording may cost; later leaves stay without a name
 SCANS = 32  # times that the modules are read anew for a parameter which was not in them
 ITEMS = 512  # how far into a list names are looked for
@@ -23,6 +25,15 @@ def is_module(value: Any) -> bool:
     """Whether a value is a module, without importing the package of modules."""
     kind = type(value)  # an exported program has parameters, and no modules
     return callable(getattr(kind, "named_parameters", None)) and callable(getattr(kind, "named_modules", None))
+
+
+def attributes(value: Any) -> dict[str, Any]:
+    """The attributes that an object has itself; no code of its class is asked, which may do something at it."""
+    try:
+        own = object.__getattribute__(value, "__dict__")
+    except (AttributeError, TypeError):
+        return {}
+    return own if isinstance(own, dict) else {}
 
 
 def spaces(frame: FrameType | None, ours: str) -> list[Mapping[str, Any]]:
@@ -177,7 +188,7 @@ def _unlisted(root: Any) -> Iterator[tuple[str, Any]]:
 
 def _trains(value: Any) -> bool:
     """Whether a value is a tensor that gets a gradient of its own."""
-    return hasattr(value, "grad_fn") and bool(value.requires_grad) and bool(value.is_leaf)
+    return seen(value) is not None and bool(value.requires_grad) and bool(value.is_leaf)
 
 
 def _in_container(t: Any, space: Mapping[str, Any]) -> str:
@@ -205,7 +216,7 @@ def _as_attribute(t: Any, space: Mapping[str, Any]) -> str:
     for variable, value in _variables(space):
         if isinstance(value, Tensor | type) or callable(value):
             continue
-        for attribute, item in list(getattr(value, "__dict__", {}).items())[:64]:
+        for attribute, item in list(attributes(value).items())[:64]:
             if item is t:
                 return f"{variable}.{attribute}"
             if isinstance(item, list | tuple):

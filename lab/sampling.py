@@ -30,7 +30,7 @@ STALE = 1_000_000  # ns for which the cell or the looking thread got no processo
 IDLE = 0.2  # share of the time between two looks: a cell that ran for less of it waited
 DEPTH = 32  # of the user's frames
 _OURS = os.path.dirname(os.path.abspath(__file__)) + os.sep
-_RUNS_AN_OP = os.path.join(_OURS, "adapters", "torch.py")
+_RUNS_AN_OP = os.path.join(_OURS, "adapters", "ops.py")
 _LOADERS = tuple(os.sep + os.path.join(library, "utils", "data") + os.sep for library in ("core", "torch"))
 _NEXT = {dis.opmap[name] for name in ("FOR_ITER", "SEND") if name in dis.opmap}
 

@@ -125,7 +125,7 @@ class Recording:
             raise RuntimeError("the recording has not begun")
         wall_ns = 0 if recorder is None else (self.ended_ns or perf_counter_ns()) - recorder.started_ns
         try:
-            self.drop()
+            self._end()
             if recorder is not None:
                 self.error = self.error or recorder.error
                 if self.error is None:
@@ -134,9 +134,7 @@ class Recording:
         except Exception as failure:
             self.error = failure
         finally:
-            for watch in self._watches:
-                with suppress(Exception):
-                    watch.close()
+            self._forget()
         if self.error is not None:
             self._record = Record(title=self.title, source=text, wall_ms=wall_ns / 1e6)
             if isinstance(raised, KeyboardInterrupt):
@@ -179,7 +177,18 @@ class Recording:
         return f"the recorder failed: {type(self.error).__name__}: {said}"
 
     def drop(self) -> None:
-        """Stop listening, without a record; an error of one thing that is taken back keeps none from the others."""
+        """Stop listening, without a record."""
+        self._end()
+        self._forget()
+
+    def _forget(self) -> None:
+        """Let go of another library's tensors, which the record was made of: the next recording has its own."""
+        for watch in self._watches:
+            with suppress(Exception):
+                watch.close()
+
+    def _end(self) -> None:
+        """Stop listening; an error of one thing that is taken back keeps none from the others."""
         self.recorder = None
         try:
             self._undo.close()

@@ -79,8 +79,9 @@ class Warned:
     def _tell(self, told: Any, frame: FrameType) -> None:
         space = frame.f_globals
         # that it was told is noted where it does not belong, and was it by "once", everywhere
-        for ours in (sys.modules[__package__ + ".torch"], sys.modules.get("torch.overrides")):
-            vars(ours).get("__warningregistry__", {}).clear()
+        for name, ours in list(sys.modules.items()):
+            if name == "torch.overrides" or name.startswith(f"{__package__}."):
+                vars(ours).get("__warningregistry__", {}).clear()
         getattr(warnings, "onceregistry", {}).pop((str(told.message), told.category), None)
         warnings.warn_explicit(
             told.message,

@@ -1,5 +1,8 @@
 """Failures of the recorder's own, put everywhere: ``python -m tests.lab.injected 500 [torch]``.
 
+Half of the cells run through `lab.Recording`, and half as ``%%autograd`` cells of an IPython shell, where magics, the
+build of the record, the diagnoses and the drawing of the card are let fail too.
+
 Every function of the recorder (`PARTS`) is called through a counter. A cell is run once to count how often each is
 called; then again and again, each time with one call of one function raising. Whatever raises, the cell prints, raises,
 draws and computes as it does without a recorder, and the recording ends with a record.
@@ -21,13 +24,17 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
+from IPython.core.interactiveshell import InteractiveShell
+from traitlets.config import Config
 
 from core import observe
+from lab import magics
 from lab.session import Recording
 
 NAMES = ["adapters", "check", "finish", "flow", "fold", "gathered", "holding", "keeping", "kernels", "kinds", "measure",
          "memory", "naming", "noted", "pages", "recorder", "sampling", "fetches", "steps", "stopped", "calls", "frames",
          "diagnose"]  # fmt: skip
+IN_A_SHELL = ["magics", "session", "peaks", "bridge"]
 CELLS = {
     "training": """
         class Net(nn.Module):
@@ -92,22 +99,24 @@ class Injected(Exception):
     """The recorder's own failure."""
 
 
-def parts() -> list[types.ModuleType]:
-    """The modules of the recorder."""
+def parts(shell: bool = False) -> list[types.ModuleType]:
+    """The modules of the recorder; with `shell` also those of the magics and of the card."""
     found = []
-    for name in NAMES:
-        module = importlib.import_module(f"lab.{name}")
+    names = [f"lab.{name}" for name in (NAMES + IN_A_SHELL if shell else NAMES)] + ["widgets"] * shell
+    for name in names:
+        module = importlib.import_module(name)
         found.append(module)
         for inner in pkgutil.iter_modules(getattr(module, "__path__", [])):
             if inner.name != "torch" or "torch" in sys.modules:
-                found.append(importlib.import_module(f"lab.{name}.{inner.name}"))
+                found.append(importlib.import_module(f"{name}.{inner.name}"))
     return found
 
 
 class Injector:
     """Counts the calls of the recorder's functions, and lets one of them raise."""
 
-    def __init__(self) -> None:
+    def __init__(self, shell: bool = False) -> None:
+        self.shell = shell
         self.calls: Counter[str] = Counter()
         self.at: tuple[str, int] | None = None
         self.hit = False
@@ -131,16 +140,18 @@ class Injector:
     def installed(self) -> Iterator[None]:
         """Put the counters everywhere for the length of a block."""
         replaced: dict[int, Any] = {}
-        modules = parts()
+        modules = parts(self.shell)
         try:
             for module in modules:
                 for name, value in list(vars(module).items()):
                     if isinstance(value, types.FunctionType) and value.__module__ == module.__name__:
-                        if not inspect.isgeneratorfunction(value) and not hasattr(value, "__wrapped__"):
-                            replaced[id(value)] = self.wrapped(f"{module.__name__}.{name}", value)
+                        label = f"{module.__name__}.{name}"
+                        wrappable = not inspect.isgeneratorfunction(value) and not hasattr(value, "__wrapped__")
+                        if wrappable and label not in UNTOUCHED:
+                            replaced[id(value)] = self.wrapped(label, value)
                     elif isinstance(value, type) and value.__module__ == module.__name__:
                         self._class(value)
-            for module in [m for n, m in sys.modules.items() if n == "lab" or n.startswith("lab.")]:
+            for module in [m for n, m in sys.modules.items() if n.partition(".")[0] in ("lab", "widgets")]:
                 for name, value in list(vars(module).items()):
                     if id(value) in replaced and value is replaced[id(value)].__wrapped__:
                         self._set(module, name, replaced[id(value)])
@@ -167,8 +178,13 @@ class Injector:
 
 # the outermost: functions that hold the guard, and what puts the failure down, are not let fail themselves
 UNTOUCHED = {"__class_getitem__", "failed", "_break", "safely", "_safely", "_watch", "_timed", "drop",
-             "lab.adapters.torch.Watch.run", "lab.adapters.torch.Watch._custom", "lab.adapters.torch.Ear.begin",
-             "lab.adapters.torch.Ear.end", "lab.adapters.torch._Came.__call__"}  # fmt: skip
+             "lab.adapters.ops.Ops.run", "lab.adapters.ops.Ops._custom", "lab.adapters.hooks.Ear.begin",
+             "lab.adapters.hooks.Ear.end", "lab.adapters.hooks._Came.__call__",
+             # the shell's way in: what the user typed is refused there, and what follows is guarded
+             "guarded", "lab.magics.LabMagics.autograd", "lab.magics.flags_of", "lab.magics.rewrite", "lab.magics.load",
+             "lab.magics.unload", "lab.magics.LabMagics.__init__", "lab.magics.LabMagics.drop",
+             "lab.magics.LabMagics.before", "lab.magics.LabMagics.after", "lab.magics.LabMagics.ended",
+             "lab.magics.LabMagics.raising"}  # fmt: skip
 
 
 def outcome(source: str, library: str, injector: Injector | None) -> tuple[Any, ...]:
@@ -200,14 +216,50 @@ def outcome(source: str, library: str, injector: Injector | None) -> tuple[Any, 
     return out.getvalue(), said.getvalue(), error, state, values
 
 
-def injections(library: str, wanted: int, seed: int = 0) -> Iterator[tuple[str, str, int]]:
+def in_a_shell(source: str, library: str, injector: Injector | None) -> tuple[Any, ...]:
+    """As `outcome`, of a cell of an IPython shell; with the injector under ``%%autograd``.
+
+    What is left out of the output is one line about the recorder, and the card.
+    """
+    lib = importlib.import_module(library)
+    make: Any = InteractiveShell
+    shell = make(config=Config({"HistoryManager": {"enabled": False}}), colors="nocolor")
+    before, InteractiveShell._instance = InteractiveShell._instance, shell
+    space = {"lib": lib, "nn": lib.nn, "F": lib.nn.functional, "np": np}
+    shell.user_ns.update(space)
+    lib.manual_seed(0)
+    np.random.seed(0)  # noqa: NPY002
+    random.seed(0)
+    magics.load(shell)
+    publish, magics._publish = magics._publish, lambda bundle: None
+    out, said = io.StringIO(), io.StringIO()
+    text = inspect.cleandoc(source) + "\n"
+    try:
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(said), np.errstate(all="ignore"):
+            result = shell.run_cell(("%%autograd\n" if injector is not None else "pass\n") + text)
+    finally:
+        magics.unload(shell)
+        magics._publish = publish
+        InteractiveShell._instance = before
+    lines = said.getvalue().splitlines()
+    about = [line for line in lines if line.startswith("autograd: no card for this cell")]
+    lines = [line for line in lines if line not in about[:1]]
+    error = result.error_in_exec or result.error_before_exec
+    numpy: Any = np.random.get_state()  # noqa: NPY002
+    state = random.getstate(), numpy[1].tolist(), lib.rand(3).tolist(), lib.is_grad_enabled()
+    values = {k: repr(v.detach()) for k, v in sorted(shell.user_ns.items()) if type(v) is lib.Tensor}
+    assert not observe.observers
+    return out.getvalue(), lines, f"{type(error).__name__}: {error}", state, values
+
+
+def injections(library: str, wanted: int, seed: int = 0, shell: bool = False) -> Iterator[tuple[str, str, int]]:
     """(cell, function, which call of it), `wanted` of them: every function at its first and last call, then others."""
     rng = random.Random(seed)
     first, others = [], []
     for cell, source in CELLS.items():
-        injector = Injector()
+        injector = Injector(shell)
         with injector.installed():
-            outcome(source, library, injector)
+            (in_a_shell if shell else outcome)(source, library, injector)
         for name, count in injector.calls.items():
             first.append((cell, name, 1))
             others += [(cell, name, k) for k in {count, (count + 1) // 2} - {1}]
@@ -218,16 +270,17 @@ def injections(library: str, wanted: int, seed: int = 0) -> Iterator[tuple[str, 
     yield from first[:wanted]
 
 
-def run(library: str, wanted: int, seed: int = 0) -> tuple[int, list[str]]:
+def run(library: str, wanted: int, seed: int = 0, shell: bool = False) -> tuple[int, list[str]]:
     """Let `wanted` calls fail, each by itself; how many did, and which of them a cell noticed."""
-    plain = {cell: outcome(source, library, None) for cell, source in CELLS.items()}
+    outcome_of = in_a_shell if shell else outcome
+    plain = {cell: outcome_of(source, library, None) for cell, source in CELLS.items()}
     failed, noticed = 0, []
-    for cell, name, k in injections(library, wanted, seed):
-        injector = Injector()
+    for cell, name, k in injections(library, wanted, seed, shell):
+        injector = Injector(shell)
         injector.at = name, k
         with injector.installed():
             try:
-                found: Any = outcome(CELLS[cell], library, injector)
+                found: Any = outcome_of(CELLS[cell], library, injector)
             except Exception as error:
                 found = f"{type(error).__name__}: {error}"
         failed += injector.hit
@@ -241,10 +294,12 @@ def main(arguments: list[str]) -> int:
     wanted = int(arguments[0]) if arguments else 500
     worst = 0
     for library in ["core", *arguments[1:]]:
-        failed, noticed = run(library, wanted)
-        print(f"{library}: {failed} injected failures over {len(CELLS)} cells, noticed by the cell: {len(noticed)}")
-        print("\n".join(noticed))
-        worst |= bool(noticed)
+        for shell in (False, True):
+            failed, noticed = run(library, wanted, shell=shell)
+            cells = f"{len(CELLS)} cells{' of a shell' if shell else ''}"
+            print(f"{library}: {failed} injected failures over {cells}, noticed by the cell: {len(noticed)}")
+            print("\n".join(noticed))
+            worst |= bool(noticed)
     return worst
 
 

@@ -16,6 +16,12 @@ def test_no_failure_of_the_recorder_is_noticed_by_a_cell() -> None:
     assert failed > 50
 
 
+def test_no_failure_of_the_recorder_is_noticed_by_a_cell_of_a_shell() -> None:
+    failed, noticed = injected.run("core", 40, shell=True)
+    assert noticed == []
+    assert failed > 30
+
+
 def test_a_failure_that_got_out_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     def unguarded(listeners: Any, what: str, *given: Any) -> None:
         for o in listeners:

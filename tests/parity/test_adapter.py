@@ -10,6 +10,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+import lab  # noqa: E402
+from lab import kinds  # noqa: E402
 from tests.lab import test_healthy  # noqa: E402
 from tests.lab.conftest import run_cell  # noqa: E402
 from tests.lab.planted import CELLS  # noqa: E402
@@ -127,3 +129,13 @@ each = vmap(grad(loss), in_dims=(None, 0, 0))(params, x[:, None], labels[:, None
     record = run_cell(text.lstrip("\n"), space)
     assert record.error is None
     assert [f.message for f in record.findings if f.severity != "note"] == []
+
+
+def test_a_recording_that_was_dropped_leaves_nothing_to_the_next(space: dict[str, Any]) -> None:
+    """A call that raises has no record: the next cell's parameters are known by its own recording alone."""
+    with pytest.raises(ZeroDivisionError):
+        lab.record(lambda: 1 / 0)
+    assert kinds.adapters == []
+    record = run_cell("model = nn.Linear(16, 4)\nmodel(x).square().mean().backward()", space)
+    assert [g.name for g in record.gradients] == ["model.weight", "model.bias"]
+    assert record.findings == []

@@ -9,3 +9,9 @@ def test_no_failure_of_the_recorder_is_noticed_by_a_pytorch_cell() -> None:
     failed, noticed = injected.run("torch", 60)
     assert noticed == []
     assert failed > 50
+
+
+def test_no_failure_of_the_recorder_is_noticed_by_a_pytorch_cell_of_a_shell() -> None:
+    failed, noticed = injected.run("torch", 40, shell=True)
+    assert noticed == []
+    assert failed > 30

@@ -286,6 +286,36 @@ CELLS = {
             print(type(e), e, e.__context__, e.__cause__)
         w.sum().backward(); (w * float("nan")).reshape(7)
     """,
+    "a proxy of torch.fx is no tensor": """
+        import torch.fx
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.linear = nn.Linear(2, 2)
+            def forward(self, x):
+                return torch.relu(self.linear(x)).sum()
+        traced = torch.fx.symbolic_trace(Net())
+        tracer = torch.fx.proxy.GraphAppendingTracer(torch.fx.Graph())
+        proxy = torch.fx.Proxy(next(iter(traced.graph.nodes)), tracer)
+        made = [torch.relu(proxy).detach(), proxy + 1]
+        print(made, tracer.graph, traced(torch.ones(1, 2)).item())
+    """,
+    "an object that answers to every name": """
+        class Any:
+            __slots__ = ("unset", "__dict__")
+            def __getattr__(self, name):
+                if not name.startswith("__"):
+                    print("asked for", name)
+                return self
+            def __bool__(self):
+                raise TypeError("neither true nor false")
+        a = Any()
+        held, m = [a], nn.Linear(2, 1)
+        m.plain, m.several, a.inner = a, [a], Any()
+        m(torch.ones(1, 2)).sum().backward()
+        torch.optim.SGD(m.parameters(), 0.1).step()
+        print("end")
+    """,
 }
 COMPILED = {
     "a compiled module": """

@@ -169,4 +169,4 @@ def test_a_batch_and_autocast_are_served_by_the_general_way() -> None:
 
 def test_it_says_how_many_inputs_it_takes() -> None:
     with pytest.raises(ValueError, match="1 to 7 inputs"):
-        native.module.Hot(table["add"], {}, None, True, False, ("a",), (1.0,), 0)
+        native.module.Hot(table["add"], {}, None, True, False, ("a",), (1.0,), 0, 0)

@@ -34,15 +34,25 @@ def agree(runs: tuple[Any, Any], *operands: Any) -> None:
 
 @pytest.mark.parametrize("name", WHOLE)
 def test_whole_numbers_are_numpys(name: str) -> None:
-    runs, arrays = pair(name, dtypes.int64), [A, B][: len(table[name].inputs)]
+    divides = name in ("floor_divide", "remainder")
+    runs, arrays = pair(name, dtypes.int64), [A, np.where(B == 0, 3, B) if divides else B][: len(table[name].inputs)]
     before = [A > B] if name == "where" else []
     agree(runs, *before, *arrays)
     agree(runs, *(a[::2, ::-1].T for a in (*before, *arrays)))
     if len(arrays) == 1:
         return
     for number in (0, 1, -1, 5, 2**63, 2**64 + 3, -(2**63) - 1):
-        agree(runs, *before, A, number)
-        agree(runs, *before, number, B)
+        if number or not divides:
+            agree(runs, *before, A, number)
+        agree(runs, *before, number, arrays[1])
+
+
+@pytest.mark.parametrize("name", ["floor_divide", "remainder"])
+def test_whole_numbers_are_not_divided_by_zero(name: str) -> None:
+    for run in pair(name, dtypes.int64):
+        for divisor in (B, 0):
+            with pytest.raises(ZeroDivisionError):
+                run(A, divisor)
 
 
 @pytest.mark.parametrize("name", TRUTHS)
@@ -55,7 +65,9 @@ def test_bools_are_compared_and_chosen(name: str) -> None:
 def test_a_tensor_keeps_its_type_and_its_words() -> None:
     x = core.tensor([5, -5, 0])
     assert ((x + 2**63).tolist(), (x == 2**63).tolist()) == ([5 - 2**63, -5 + 2**63, -(2**63)], [False] * 3)
-    assert [(x // 0).tolist(), (x % -2).tolist()] == [[0, 0, 0], [-1, -1, 0]]
+    assert [(x // 2).tolist(), (x % -2).tolist()] == [[2, -3, 0], [-1, -1, 0]]
+    with pytest.raises(RuntimeError, match="ZeroDivisionError"):
+        x // 0
     assert (x.to(core.int32) + x.to(core.int32)).dtype == core.int32
     with pytest.raises(RuntimeError, match="must match the size"):
         x + core.tensor([1, 2])
