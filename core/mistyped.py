@@ -81,12 +81,12 @@ def _has_text(v: Any) -> bool:
 def _wanted(parameter: inspect.Parameter, v: Any, numbers: bool, of_value: bool) -> str | None:
     """The name of what a parameter takes, where `v` is nothing of the kind; `numbers`: a text was read as a number.
 
-    `of_value`: the error tells of values. A number that stands for a tensor may then be right, as several functions take
+    `of_value`: the error tells of values. A number that stands for a tensor may then be right, as several take
     one, and what is given for a type that the signature leaves open as well.
     """
     said = "Tensor" if parameter.name == "self" else parameter.annotation  # of a method of Tensor
     kinds = said.split(" | ") if isinstance(said, str) else ["Any"]
-    if v is parameter.default or (of_value and _is_number(v)):
+    if v is parameter.default or (of_value and isinstance(v, int | float | complex | np.number)):
         return None
     if not all(k in _TAKES for k in kinds):
         return "Tensor, number or tuple" if (_is_foreign(v) and not of_value) or (numbers and _has_text(v)) else None
@@ -150,7 +150,7 @@ def explained(function: Any, error: BaseException, args: Sequence[Any], kwargs: 
     if said_already:
         return None
     numbers = isinstance(error, ValueError) and str(error).startswith(_READ)
-    of_value = isinstance(error, RuntimeError | ArithmeticError | IndexError) and not isinstance(error, NotImplementedError)
+    of_value = isinstance(error, RuntimeError | ArithmeticError | IndexError)
     said = complaint(function, args, kwargs, numbers=numbers, of_value=of_value)
     if said is None:
         return None
