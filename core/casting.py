@@ -19,6 +19,7 @@ from .cast_table import FLOAT32, FLOAT32_RESULT, LOWER, PAD_MODES, PLAIN, REFUSE
 from .device import kind as kind_of
 from .dtypes import dtype as Dtype
 from .errors import text
+from .mistyped import guarded
 from .modes import state as mode
 from .tensor import Tensor
 
@@ -114,7 +115,7 @@ def face(function: Callable[..., Any], name: str) -> Callable[..., Any]:
     hot = hot_of(function)
     fronted = native.module is not None and (hot is not None or native.module.has_front(op, name))
     if not any(rules.values()):
-        return quick(function, name, op) if fronted else function
+        return quick(function, name, op) if fronted else guarded(function)
 
     code = inspect.unwrap(function).__code__
     parameters = code.co_varnames[: code.co_argcount]
@@ -150,7 +151,7 @@ def face(function: Callable[..., Any], name: str) -> Callable[..., Any]:
     def public(*args: Any, **kwargs: Any) -> Any:
         return casts(*args, **kwargs) if _count else function(*args, **kwargs)
 
-    return public
+    return guarded(public)
 
 
 def hot_of(function: Any) -> Any:
@@ -160,7 +161,9 @@ def hot_of(function: Any) -> Any:
 
 def quick(function: Callable[..., Any], name: str, op: Any = None) -> Callable[..., Any]:
     """`function` behind its front in C, which takes the commonest calls."""
-    return function if native.module is None else native.module.Face(function, function, op, name, hot_of(function))
+    if native.module is None:
+        return guarded(function)
+    return native.module.Face(function, function, op, name, hot_of(function))
 
 
 def _device(values: Any) -> str | None:

@@ -16,6 +16,7 @@ from .conversion import as_dtype, as_tensor, asarray, available, from_numpy, pla
 from .device import kind as kind_of
 from .dtypes import dtype as Dtype
 from .errors import text
+from .mistyped import guarded
 from .scalars import element
 from .shape import as_shape
 from .tensor import Tensor, wrap
@@ -280,6 +281,7 @@ def eye(n: int, m: int | None = None, *, dtype: Dtype | None = None, device: Any
 eye = quick(eye, "eye")
 
 
+@guarded
 def tril_indices(row: int, col: int, offset: int = 0, *, dtype: Dtype = dtypes.int64, device: Any = None) -> Tensor:
     """The rows and columns of a matrix's lower triangle, as two rows of a tensor.
 
@@ -292,6 +294,7 @@ def tril_indices(row: int, col: int, offset: int = 0, *, dtype: Dtype = dtypes.i
                  device, False, None, {})  # fmt: skip
 
 
+@guarded
 def triu_indices(row: int, col: int, offset: int = 0, *, dtype: Dtype = dtypes.int64, device: Any = None) -> Tensor:
     """The rows and columns of a matrix's upper triangle, as two rows of a tensor.
 

@@ -26,6 +26,17 @@ class LoadError(RuntimeError, UnpicklingError):
     """A file is broken, or holds what `core.load` refuses to make."""
 
 
+def truth(op: str, name: str, value: object, position: int = 1) -> None:
+    """TypeError for what is no truth value, where anything at all would count as one.
+
+    >>> truth("qr", "some", True, 2)
+    """
+    if not isinstance(value, bool) and type(value).__name__ not in ("bool", "bool_"):  # NumPy's are bool_ and bool
+        came = type(value).__name__
+        raise TypeError(text(f"{op}(): argument {name!r} (position {position}) must be bool, not {came}", op=op,
+                             came=f"{name} = {value!r:.60}", needed="True or False"))  # fmt: skip
+
+
 def text(phrase: str, *, op: str = "", came: str = "", needed: str = "", remedy: str = "") -> str:
     """PyTorch's phrase, then the op, what came, what was needed and the remedy, each where it is known.
 

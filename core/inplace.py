@@ -10,6 +10,7 @@ from . import backends, native, saving
 from .casting import hot_of
 from .errors import text
 from .history import edge, move_on, storage_of, way
+from .mistyped import guarded
 from .modes import state as mode
 from .node import Node, Storage, newest
 from .op import Operation
@@ -25,8 +26,9 @@ def in_place(name: str, function: Callable[..., Any], known: Any = None) -> Call
 
     method.__name__ = method.__qualname__ = name + "_"
     method.__doc__ = f"In-place version of `{name}`."
+    method.of = function  # type: ignore[attr-defined]  # whose signature says of which types its arguments are
     if native.module is None:
-        return method
+        return guarded(method)
 
     def finish(self: Tensor, result: Tensor, args: tuple[Any, ...], began: int) -> Tensor:
         return _written(self, name + "_", _differentiable(result, self, args), began, here(2))

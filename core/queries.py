@@ -11,6 +11,7 @@ from . import dtypes, native
 from .backends.precision import float32_products
 from .dtypes import dtype as Dtype
 from .errors import text
+from .mistyped import guarded
 from .tensor import Tensor
 
 inf, nan, pi, e, newaxis = math.inf, math.nan, math.pi, math.e, None
@@ -34,6 +35,16 @@ class memory_format:
 
 
 strided = layout()
+
+
+def need_format(op: str, given: Any) -> None:
+    """TypeError for what is no memory format; a name of another library's own (``torch.channels_last``) is none."""
+    if given is not None and not isinstance(given, memory_format):
+        came = type(given).__name__
+        raise TypeError(text(f"{op}(): argument 'memory_format' must be core.memory_format, not {came}", op=op,
+                             came=f"memory_format = {given!r:.60}", needed="core.contiguous_format"))  # fmt: skip
+
+
 contiguous_format, preserve_format = memory_format("contiguous_format"), memory_format("preserve_format")
 channels_last, channels_last_3d = memory_format("channels_last"), memory_format("channels_last_3d")
 Tensor.layout = strided  # type: ignore[attr-defined]
@@ -188,6 +199,7 @@ def result_type(tensor1: Any, tensor2: Any) -> Dtype:
     return dtypes.result_type(dimmed, zero, numbers)
 
 
+@guarded
 def can_cast(from_: Dtype, to: Dtype) -> bool:
     """Whether values of one dtype may be written into the other: any but into a lower category.
 

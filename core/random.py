@@ -26,6 +26,7 @@ from .generator import (
     seed,
     set_rng_state,
 )
+from .mistyped import guarded
 from .modes import state as mode
 from .ops.constant import constant
 from .ops.sampling import bernoulli, finished, multinomial, scaled
@@ -119,6 +120,7 @@ rand, rand_like = _from_unit("rand", uniform_array, "numbers spread evenly over 
 randn, randn_like = _from_unit("randn", normal_array, "numbers of the standard normal distribution")
 
 
+@guarded
 def randint(
     low: int,
     high: Any = None,

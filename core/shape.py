@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from operator import index
 from typing import Any, NamedTuple
 
@@ -91,6 +91,8 @@ def normalize_dims(dim: int | Iterable[int] | None, ndim: int, op: str = "") -> 
     """A dim, several or None (all), as a sorted tuple counted from the front."""
     if dim is None:
         return tuple(range(ndim))
+    if isinstance(dim, Mapping):  # its keys are no dims, and with none it is not all of them
+        raise TypeError(text(f"{op or 'dim'}(): argument 'dim' must be tuple of ints, not {type(dim).__name__}", op=op))
     dims = [normalize_dim(d, ndim, op) for d in (dim if isinstance(dim, Iterable) else (dim,))]
     if not dims:
         return tuple(range(ndim))

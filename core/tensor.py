@@ -12,7 +12,7 @@ import numpy as np
 from . import dtypes, native, observe
 from .device import Kind, cpu, device, kind
 from .dtypes import dtype
-from .errors import text
+from .errors import text, truth
 from .fetching import fetched
 from .history import refresh, storage_of, watch
 from .modes import state as mode
@@ -155,10 +155,14 @@ class Tensor(TensorBase):
 
     @requires_grad.setter
     def requires_grad(self, value: bool) -> None:
+        if not isinstance(value, bool | np.bool_):
+            raise RuntimeError(text("requires_grad must be a bool", came=f"{value!r:.60}"))
         self.requires_grad_(value)
 
     def requires_grad_(self, requires_grad: bool = True) -> Tensor:
         """Say whether gradients are wanted for this leaf."""
+        if requires_grad is not True and requires_grad is not False:
+            truth("requires_grad_", "requires_grad", requires_grad)
         if self.grad_fn is not None:
             if not requires_grad:
                 raise RuntimeError(

@@ -22,30 +22,69 @@ typedef struct {
 
 int face_casting(void) { return casting; }
 
+static PyObject *explained; /* core/mistyped.py: (function, error, args, kwargs) -> the error to raise instead, or None */
+
+/* A call has failed: where an argument is of a wrong type, the error says so. */
+static PyObject *explain(Face *self, PyObject *const *args, size_t nargsf, PyObject *names) {
+    if (!explained || !PyErr_Occurred() || !PyErr_ExceptionMatches(PyExc_Exception)) return NULL;
+    PyObject *type, *error, *trace, *known = NULL, *given = NULL, *named = NULL;
+    PyErr_Fetch(&type, &error, &trace);
+    PyErr_NormalizeException(&type, &error, &trace);
+    if (trace) PyException_SetTraceback(error, trace);
+    Py_ssize_t count = PyVectorcall_NARGS(nargsf), keywords = names ? PyTuple_GET_SIZE(names) : 0;
+    if ((given = PyTuple_New(count)) && (named = PyDict_New())) {
+        for (Py_ssize_t k = 0; k < count; k++) PyTuple_SET_ITEM(given, k, Py_NewRef(args[k]));
+        Py_ssize_t k = 0;
+        while (k < keywords && PyDict_SetItem(named, PyTuple_GET_ITEM(names, k), args[count + k]) == 0) k++;
+        if (k == keywords) known = PyObject_CallFunctionObjArgs(explained, self->function, error, given, named, NULL);
+    }
+    Py_XDECREF(given);
+    Py_XDECREF(named);
+    if (!known && PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_Exception)) { /* Ctrl-C comes through */
+        Py_XDECREF(type), Py_XDECREF(error), Py_XDECREF(trace);
+        return NULL;
+    }
+    PyErr_Clear();
+    if (known && known != Py_None) {
+        PyErr_SetObject((PyObject *)Py_TYPE(known), known);
+        Py_XDECREF(type), Py_XDECREF(error), Py_XDECREF(trace);
+    } else PyErr_Restore(type, error, trace);
+    Py_XDECREF(known);
+    return NULL;
+}
+
+/* A function that has one form alone. */
+static PyObject *face_plain(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject *names) {
+    Face *self = (Face *)callable;
+    PyObject *result = PyObject_Vectorcall(self->function, args, nargsf, names);
+    return result ? result : explain(self, args, nargsf, names);
+}
+
 static PyObject *face_call(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject *names) {
     Face *self = (Face *)callable;
     if (self->hot && !casting) {
         PyObject *result = hot_named(self->hot, args, nargsf, names);
         if (result) return took(PATH_call_elementwise), result;
-        if (PyErr_Occurred()) return NULL;
+        if (PyErr_Occurred()) return explain(self, args, nargsf, names);
     }
     if (self->front >= 0 && !casting) {
         PyObject *result = front_try(self->front, self->op, args, nargsf, names);
         if (result) return took(PATH_call_structured), result;
-        if (PyErr_Occurred()) return NULL;
+        if (PyErr_Occurred()) return explain(self, args, nargsf, names);
     }
     if (self->quick && !casting) {
         PyObject *result = self->quick(args, PyVectorcall_NARGS(nargsf), names);
         if (result) return took(PATH_call_quick), result;
-        if (PyErr_Occurred()) return NULL;
+        if (PyErr_Occurred()) return explain(self, args, nargsf, names);
     }
     if (self->writes && !casting) {
         PyObject *result = write_by(self->writes, args, nargsf, names);
         if (result) return took(PATH_call_in_place), result;
-        if (PyErr_Occurred()) return NULL;
+        if (PyErr_Occurred()) return explain(self, args, nargsf, names);
     }
     took(PATH_call_python);
-    return PyObject_Vectorcall(casting ? self->casts : self->function, args, nargsf, names);
+    PyObject *result = PyObject_Vectorcall(casting ? self->casts : self->function, args, nargsf, names);
+    return result ? result : explain(self, args, nargsf, names);
 }
 
 static PyObject *face_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
@@ -65,6 +104,7 @@ static PyObject *face_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) 
     self->front = name ? front_of(op, name) : -1;
     self->writes = Py_XNewRef(writes);
     self->quick = name ? quick_named(PyUnicode_AsUTF8(name)) : NULL;
+    if (casts == function && !self->hot && self->front < 0 && !self->quick && !writes) self->vectorcall = face_plain;
     return (PyObject *)self;
 }
 
@@ -153,6 +193,11 @@ static PyObject *set_casting(PyObject *module, PyObject *count) {
     Py_RETURN_NONE;
 }
 
+static PyObject *set_explained(PyObject *module, PyObject *function) {
+    Py_XSETREF(explained, Py_NewRef(function));
+    Py_RETURN_NONE;
+}
+
 static PyObject *has_front(PyObject *module, PyObject *const *args, Py_ssize_t count) {
     if (count != 2 || !PyUnicode_Check(args[1]))
         return PyErr_Format(PyExc_TypeError, "has_front takes an op and a function's name");
@@ -164,6 +209,8 @@ static PyMethodDef module_methods[] = {
      "choose_among(name, *hots)\n--\n\nLend what the front of a function chooses among; False where it has none."},
     {"has_front", (PyCFunction)(void (*)(void))has_front, METH_FASTCALL,
      "has_front(op, name)\n--\n\nWhether a Face of the function `name`, built on `op`, need not always call it."},
+    {"set_explained", set_explained, METH_O,
+     "set_explained(function)\n--\n\nWhat a Face asks, when a call has failed, for the error to raise (core/mistyped.py)."},
     {"set_casting", set_casting, METH_O,
      "set_casting(count)\n--\n\nHow many places have autocast on: with 0 every Face calls its plain function."},
     {NULL, NULL, 0, NULL},

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..dtypes import dtype as Dtype
+from ..mistyped import guarded
 from ..ops import activation as _a
 from ..ops import elementwise as _e
 from ..ops.activation import glu, hardshrink, prelu, softshrink, softsign, tanhshrink
@@ -354,6 +355,7 @@ def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     return input.hardswish_() if inplace else _a.hardswish_(input)
 
 
+@guarded
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
     """x above the threshold, else the value.
 
@@ -377,7 +379,8 @@ def _in_place(name: str, function: Any, example: str) -> Any:
     >>> core.nn.functional.{name}_(x{", 0.5, 9.0" if name == "threshold" else ""}) is x, x
     (True, {example})
     """
-    return method
+    method.of = function  # type: ignore[attr-defined]  # whose signature says of which types its arguments are
+    return guarded(method)
 
 
 relu_ = _in_place("relu", relu, "tensor([0., 2.])")
@@ -403,6 +406,7 @@ def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: 
     return _softmax(input, _implicit_dim("softmax", input.ndim) if dim is None else dim, dtype)
 
 
+@guarded
 def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Dtype | None = None) -> Tensor:
     """The softmax of -x.
 

@@ -18,6 +18,7 @@ from ..dispatch import need_tensors
 from ..dtypes import complex64, complex128
 from ..errors import text
 from ..op import Elementwise, operation
+from ..queries import need_format
 from ..tensor import Tensor
 from .constant import constant
 from .elementwise import atan2, cos, exp, isnan, log, sin, sqrt
@@ -217,6 +218,7 @@ def resolve_conj(input: Tensor) -> Tensor:
     >>> core.resolve_conj(core.tensor([1 + 2j]))
     tensor([1.+2.j])
     """
+    need_tensors("resolve_conj", ("input",), (input,))
     return input
 
 
@@ -298,6 +300,8 @@ Tensor.__complex__ = lambda self: builtins.complex(self.item())  # type: ignore[
 for _name, _kind in (("cfloat", complex64), ("cdouble", complex128)):
 
     def _convert(self: Tensor, memory_format: Any = None, *, _kind: Any = _kind) -> Tensor:
+        if memory_format is not None:
+            need_format(_kind.name, memory_format)
         return self.to(_kind, memory_format=memory_format)
 
     _convert.__name__, _convert.__doc__ = _name, f"As {_kind.name}."

@@ -10,7 +10,7 @@ import numpy as np
 
 from .. import backends, dtypes
 from ..binding import public
-from ..errors import text
+from ..errors import text, truth
 from ..op import operation
 from ..return_types import return_type
 from ..shape import normalize_dim
@@ -71,6 +71,8 @@ _unique_consecutive = operation("unique_consecutive", _consecutive_forward, samp
 
 def _some(op: Any, name: str, input: Tensor, return_inverse: bool, return_counts: bool, dim: int | None) -> Any:
     need_tensor(input, name)
+    truth(name, "return_inverse", return_inverse)
+    truth(name, "return_counts", return_counts)
     d = None if dim is None else normalize_dim(dim, input.ndim, name)
     x = input.reshape(1) if d is not None and not input.ndim else input
     values, inverse, counts = op(x, dim=d)
@@ -89,6 +91,7 @@ def unique(input: Tensor, sorted: bool = True, return_inverse: bool = False, ret
     >>> core.unique(core.tensor([3, 1, 3]), return_counts=True)
     (tensor([1, 3]), tensor([1, 2]))
     """
+    truth("unique", "sorted", sorted, 2)
     return _some(_unique, "unique", input, return_inverse, return_counts, dim)
 
 

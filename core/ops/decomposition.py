@@ -14,7 +14,7 @@ import numpy as np
 
 from ..autograd.function import Function
 from ..binding import bind, public
-from ..errors import text
+from ..errors import text, truth
 from ..op import operation
 from ..return_types import return_type
 from ..tensor import Tensor
@@ -271,6 +271,7 @@ def _torch_qr(input: Tensor, some: bool = True) -> Any:
     >>> core.qr(core.tensor([[2.0]])).R.abs()
     tensor([[2.]])
     """
+    truth("qr", "some", some, 2)
     return return_type("qr", "Q R")(*qr(input, "reduced" if some else "complete"))
 
 

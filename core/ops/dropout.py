@@ -14,6 +14,7 @@ import numpy as np
 from .. import philox
 from ..binding import public
 from ..creation import ones
+from ..dispatch import need_tensors
 from ..errors import text
 from ..generator import default_of
 from ..inplace import write
@@ -51,6 +52,7 @@ def _thinned(x: Tensor, p: float) -> Tensor:
 
 def _check(op: str, input: Tensor, p: float, active: bool) -> bool:
     """Whether there is anything to do, after all that can be wrong."""
+    need_tensors(op, ("input",), (input,))
     if not 0 <= p <= 1:
         raise ValueError(text(f"dropout probability has to be between 0 and 1, but got {p}", op=op))
     if not active or p == 0 or not input._a.size:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -87,7 +88,9 @@ def _settings(op: str, kernel_size: Any, dilation: Any, padding: Any, stride: An
     return found
 
 
-def unfold(input: Tensor, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Tensor:
+def unfold(
+    input: Tensor, kernel_size: int | Sequence[int], dilation: Any = 1, padding: Any = 0, stride: Any = 1
+) -> Tensor:
     """Every window of an image as a column.
 
     *Shapes*: ``(N, C, H, W) -> (N, C kernel, windows)``, or without N.
@@ -125,7 +128,12 @@ namespaces["nn.functional"]["unfold"] = unfold  # `core.unfold` and the method a
 
 @public(namespace="nn.functional", method=False)
 def fold(
-    input: Tensor, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
+    input: Tensor,
+    output_size: int | Sequence[int],
+    kernel_size: int | Sequence[int],
+    dilation: Any = 1,
+    padding: Any = 0,
+    stride: Any = 1,
 ) -> Tensor:
     """Columns of windows added up to an image: the transpose of `unfold`.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -37,7 +38,14 @@ def _places(samples: Any, sizes: Any, out: Any, kernel: Any) -> Any:
     return flat
 
 
-def _sizes(name: str, n: int, input: Tensor, kernel_size: Any, output_size: Any, output_ratio: Any) -> Any:
+def _sizes(
+    name: str,
+    n: int,
+    input: Tensor,
+    kernel_size: Any,
+    output_size: Any,
+    output_ratio: Any,
+) -> Any:
     if output_size is None and output_ratio is None:
         raise ValueError(f"{name} requires specifying either an output_size or an output_ratio")
     if input.ndim not in (n + 1, n + 2):
@@ -68,7 +76,7 @@ def _sizes(name: str, n: int, input: Tensor, kernel_size: Any, output_size: Any,
 def _make(n: int) -> tuple[Any, Any]:
     name = f"fractional_max_pool{n}d"
 
-    def both(input: Tensor, kernel_size: Any, output_size: Any = None, output_ratio: Any = None,
+    def both(input: Tensor, kernel_size: int | Sequence[int], output_size: Any = None, output_ratio: Any = None,
              return_indices: bool = False, _random_samples: Tensor | None = None) -> Any:  # fmt: skip
         kernel, sizes, out = _sizes(name, n, input, kernel_size, output_size, output_ratio)
         x = input.unsqueeze(0) if input.ndim == n + 1 else input
@@ -85,7 +93,7 @@ def _make(n: int) -> tuple[Any, Any]:
         shape = (*(lead if input.ndim == n + 2 else lead[1:]), *out)
         return y.reshape(shape), at.reshape(shape)
 
-    def function(input: Tensor, kernel_size: Any, output_size: Any = None, output_ratio: Any = None,
+    def function(input: Tensor, kernel_size: int | Sequence[int], output_size: Any = None, output_ratio: Any = None,
                  return_indices: bool = False, _random_samples: Tensor | None = None) -> Any:  # fmt: skip
         found = both(input, kernel_size, output_size, output_ratio, return_indices, _random_samples)
         return found if return_indices else found[0]

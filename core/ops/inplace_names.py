@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..binding import namespaces
+from ..mistyped import guarded
 from ..tensor import Tensor
 
 _NAMES = """
@@ -14,4 +15,5 @@ tanh threshold trunc xlogy zero
 for _name in _NAMES.split():
     if hasattr(Tensor, _name + "_"):
         namespaces[""].setdefault(_name + "_", getattr(Tensor, _name + "_"))
-namespaces[""]["detach"] = Tensor.detach
+namespaces[""]["detach_"] = guarded(Tensor.detach_)
+namespaces[""]["detach"] = guarded(Tensor.detach)

@@ -8,6 +8,7 @@ from typing import Any
 from .. import dtypes
 from ..binding import public
 from ..device import kind
+from ..dispatch import need_tensors
 from ..errors import text
 from ..op import operation
 from ..shape import as_shape, broadcast_shapes, normalize_dim
@@ -393,20 +394,20 @@ _triangle("triu", _triu, "upper")
 
 
 @public(method=False)
-def broadcast_tensors(*tensors: Any) -> tuple[Tensor, ...]:
+def broadcast_tensors(*tensors: Tensor | Sequence[Tensor]) -> tuple[Tensor, ...]:
     """Views of the tensors, all stretched to their common shape.
 
     >>> import core
     >>> [tuple(t.shape) for t in core.broadcast_tensors(core.ones(3, 1), core.ones(2))]
     [(3, 2), (3, 2)]
     """
-    many = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], tuple | list) else tensors
+    many: Any = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], tuple | list) else tensors
     shape = broadcast_shapes(*(t._a.shape for t in many), op="broadcast_tensors")
     return tuple(expand(t, shape) for t in many)
 
 
 @public(method=False)
-def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
+def meshgrid(*tensors: Tensor | Sequence[Tensor], indexing: str = "ij") -> tuple[Tensor, ...]:
     """Grids of coordinates: the k-th result varies along dimension k ("xy": the first two exchanged).
 
     >>> import core
@@ -415,7 +416,7 @@ def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
     tensor([[3, 4, 5],
             [3, 4, 5]])
     """
-    many = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], tuple | list) else tensors
+    many: Any = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], tuple | list) else tensors
     if indexing not in ("ij", "xy"):
         raise RuntimeError(text("meshgrid: indexing must be one of \"xy\" or \"ij\", but received: " + str(indexing),
                                 op="meshgrid"))  # fmt: skip
@@ -442,6 +443,7 @@ def cartesian_prod(*tensors: Tensor) -> Tensor:
             [2, 3],
             [2, 4]])
     """
+    need_tensors("cartesian_prod", ["tensors"] * len(tensors), tensors)
     if len(tensors) == 1:
         return tensors[0]
     return cat([unsqueeze(reshape(g, -1), 1) for g in meshgrid(*tensors)], 1)

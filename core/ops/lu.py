@@ -9,7 +9,7 @@ import numpy as np
 
 from ..binding import bind
 from ..creation import eye
-from ..errors import text
+from ..errors import text, truth
 from ..return_types import return_type
 from ..tensor import Tensor
 from .decomposition import declare
@@ -128,6 +128,7 @@ def _torch_lu(A: Tensor, pivot: bool = True, get_infos: bool = False) -> Any:
     >>> core.lu(core.tensor([[2.0]]))[0]
     tensor([[2.]])
     """
+    truth("lu", "pivot", pivot, 2)
     LU, pivots, info = lu_factor_ex(A, pivot=pivot)
     return (LU, pivots, info) if get_infos else (LU, pivots)
 

@@ -16,6 +16,7 @@ from ..errors import text
 from ..inplace import write
 from ..modes import state as mode
 from ..op import operation
+from ..queries import need_format
 from ..scalars import element
 from ..shape import broadcast_shapes
 from ..tensor import Tensor, left_graph
@@ -114,6 +115,8 @@ def _as_dtype(x: Tensor, kind: Kind) -> Tensor:
 
 def _caster(name: str, dtype: Dtype) -> None:
     def method(input: Tensor, memory_format: Any = None) -> Tensor:
+        if memory_format is not None:
+            need_format(name, memory_format)
         return to(input, dtype)
 
     method.__name__ = method.__qualname__ = name
@@ -168,6 +171,8 @@ def type_as(input: Tensor, other: Tensor) -> Tensor:
 @public(namespace=None)
 def cpu(input: Tensor, memory_format: Any = None) -> Tensor:
     """`input` in the memory of the CPU; itself if it is there."""
+    if memory_format is not None:
+        need_format("cpu", memory_format)
     return to(input, device="cpu")
 
 
@@ -199,6 +204,8 @@ def contiguous(input: Tensor, memory_format: Any = None) -> Tensor:
     >>> core.ones(2, 3).t().contiguous().stride()
     (2, 1)
     """
+    if memory_format is not None:
+        need_format("contiguous", memory_format)
     return input if input.is_contiguous() else _contiguous(input)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..binding import public
+from ..dispatch import need_tensors
 from ..dtypes import float32
 from ..errors import text
 from ..modes import is_grad_enabled, no_grad
@@ -289,6 +290,9 @@ def instance_norm(input: Tensor, running_mean: Tensor | None = None, running_var
     >>> core.nn.functional.instance_norm(core.tensor([[[1.0, 3.0]]]))
     tensor([[[-1.0000,  1.0000]]])
     """
+    for name, t in (("running_mean", running_mean), ("running_var", running_var)):
+        if t is not None:
+            need_tensors("instance_norm", (name,), (t,))
     if not use_input_stats:
         return batch_norm(input, running_mean, running_var, weight, bias, False, momentum, eps)
     dims = tuple(range(2, input.ndim))

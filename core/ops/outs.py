@@ -10,6 +10,7 @@ from .. import native
 from ..binding import namespaces
 from ..casting import quick
 from ..dispatch import into
+from ..mistyped import guarded
 
 NAMES = [
     "addbmm", "addmm", "addmv", "addr", "all", "amax", "amin", "aminmax", "angle", "any", "argmax", "argmin",
@@ -49,4 +50,4 @@ for _name in NAMES:
     if _function is not None and not _takes_out(_function):
         _wide = with_out(_function)
         _fronted = native.module is not None and native.module.has_front(None, _name)
-        namespaces[""][_name] = quick(_wide, _name) if _fronted else _wide
+        namespaces[""][_name] = quick(_wide, _name) if _fronted else guarded(_wide)

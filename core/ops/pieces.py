@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -229,13 +230,13 @@ def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
 
 
 def _atleast(n: int) -> Any:
-    def function(*tensors: Any) -> Any:
+    def function(*tensors: Tensor | Sequence[Tensor]) -> Any:
         """`tensors` with dimensions of size 1 put in, so that none has fewer than the name says."""
         if len(tensors) == 1 and isinstance(tensors[0], tuple | list):
             return tuple(function(x) for x in tensors[0])
         if len(tensors) != 1:
             return tuple(function(x) for x in tensors)
-        x = tensors[0]
+        x: Any = tensors[0]
         while x.ndim < min(n, 2):
             x = unsqueeze(x, 0)
         return unsqueeze(x, -1) if x.ndim < n else x

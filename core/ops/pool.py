@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -67,7 +68,14 @@ def _need_dims(op: str, input: Any, n: int, max_pool: bool) -> None:
 
 
 def _windows(
-    op: str, input: Tensor, n: int, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool
+    op: str,
+    input: Tensor,
+    n: int,
+    kernel_size: Any,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    ceil_mode: bool,
 ) -> tuple[Ints, Ints, Ints, Ints, Ints]:
     """Kernel, stride, padding, dilation and output sizes, after all that can be wrong."""
     kernel = _setting(op, "kernel_size", kernel_size, n)
@@ -120,7 +128,7 @@ def _make_max(n: int) -> tuple[Any, Any]:
 
     def both(
         input: Tensor,
-        kernel_size: Any,
+        kernel_size: int | Sequence[int],
         stride: Any = None,
         padding: Any = 0,
         dilation: Any = 1,
@@ -135,7 +143,7 @@ def _make_max(n: int) -> tuple[Any, Any]:
 
     def function(
         input: Tensor,
-        kernel_size: Any,
+        kernel_size: int | Sequence[int],
         stride: Any = None,
         padding: Any = 0,
         dilation: Any = 1,
@@ -179,7 +187,12 @@ def _make_unpool(n: int) -> Any:
     name = f"max_unpool{n}d"
 
     def function(
-        input: Tensor, indices: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, output_size: Any = None
+        input: Tensor,
+        indices: Tensor,
+        kernel_size: int | Sequence[int],
+        stride: Any = None,
+        padding: Any = 0,
+        output_size: Any = None,
     ) -> Tensor:
         kernel, border = _setting(name, "kernel_size", kernel_size, n), _setting(name, "padding", padding, n)
         steps = kernel if stride is None else _setting(name, "stride", stride, n)
@@ -241,7 +254,7 @@ def _make_avg(n: int) -> Any:
 
     def pooled(
         input: Tensor,
-        kernel_size: Any,
+        kernel_size: int | Sequence[int],
         stride: Any = None,
         padding: Any = 0,
         ceil_mode: bool = False,
@@ -261,7 +274,7 @@ def _make_avg(n: int) -> Any:
 
     def pooled1d(
         input: Tensor,
-        kernel_size: Any,
+        kernel_size: int | Sequence[int],
         stride: Any = None,
         padding: Any = 0,
         ceil_mode: bool = False,
@@ -295,7 +308,7 @@ def _make_lp(n: int) -> Any:
     name = f"lp_pool{n}d"
 
     def function(
-        input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
+        input: Tensor, norm_type: float, kernel_size: int | Sequence[int], stride: Any = None, ceil_mode: bool = False
     ) -> Tensor:
         kernel = _setting(name, "kernel_size", kernel_size, n)
         mean = _AVERAGES[n](input.pow(norm_type), kernel, stride, 0, ceil_mode)
@@ -362,13 +375,13 @@ def _wanted(op: str, input: Tensor, n: int, output_size: Any, colon: str) -> Int
 def _make_adaptive(n: int) -> tuple[Any, Any, Any]:
     mean_name, max_name = f"adaptive_avg_pool{n}d", f"adaptive_max_pool{n}d"
 
-    def mean(input: Tensor, output_size: Any) -> Tensor:
+    def mean(input: Tensor, output_size: int | Sequence[int]) -> Tensor:
         out = _wanted(mean_name, input, n, output_size, "")
         if all(o == 1 for o in out):
             return input.mean(tuple(range(-n, 0)), keepdim=True)
         return piecewise(_resample(input, out=out, mode="area", align=False, scales=(None,) * n))
 
-    def both(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
+    def both(input: Tensor, output_size: int | Sequence[int], return_indices: bool = False) -> Any:
         out = _wanted(max_name, input, n, output_size, ":")
         sizes = input._a.shape[input.ndim - n :]
         if all(o == 1 for o in out):
@@ -380,7 +393,7 @@ def _make_adaptive(n: int) -> tuple[Any, Any, Any]:
             return _max_pool(input, kernel=kernel, stride=kernel, padding=(0,) * n, dilation=(1,) * n, out=out)
         return _adaptive_max_pool(input, out=out)
 
-    def greatest(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
+    def greatest(input: Tensor, output_size: int | Sequence[int], return_indices: bool = False) -> Any:
         found = both(input, output_size)
         return found if return_indices else found[0]
 

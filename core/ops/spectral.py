@@ -15,7 +15,7 @@ import numpy as np
 from .. import dtypes
 from ..binding import bind, public
 from ..creation import eye
-from ..errors import text
+from ..errors import text, truth
 from ..return_types import return_type
 from ..tensor import Tensor
 from .decomposition import declare, hermitian, positive
@@ -138,6 +138,8 @@ def _torch_svd(input: Tensor, some: bool = True, compute_uv: bool = True) -> Any
     >>> core.svd(core.tensor([[3.0], [4.0]])).S
     tensor([5.])
     """
+    truth("svd", "some", some, 2)
+    truth("svd", "compute_uv", compute_uv, 3)
     check("svd", input)
     U, S, Vh = _svd(input, full_matrices=not some)
     if not compute_uv:
