@@ -176,6 +176,12 @@ class Folder:
         """Ops now run in `module`."""
         key = (self.path, id(module))
         number = self._path_numbers.get(key)
+        if number is not None and self.paths[number][1]() is not module:  # one that is gone had this identity
+            kind = type(module).__name__
+            if self.paths[number][2] == kind:  # a layer that each pass makes anew
+                self.paths[number] = self.path, weakref.ref(module), kind
+            else:
+                number = None
         if number is None:
             number = self._path_numbers[key] = len(self.paths)
             self.paths.append((self.path, weakref.ref(module), type(module).__name__))

@@ -16,6 +16,7 @@ import widgets
 from core import native, observe
 from lab.export import to_chrome_trace
 from lab.recorder import Recorder
+from lab.session import Recording
 from widgets.record import Record
 
 Space = dict[str, Any]
@@ -322,3 +323,28 @@ def test_a_timeline_that_is_full_says_so(cell: Any, space: Space, monkeypatch: p
     assert said["otherData"] == {"left out": "the timeline ends here: 130 later runs of the cell were not kept"}
     assert '"runs_later":130' in widgets.html(record)
     assert cell("x.exp()", space).runs_left == 0
+
+
+def test_a_module_at_the_identity_of_one_that_is_gone() -> None:
+    """Python gives an identity again: the path leads to the module that runs, and not to the one before it."""
+    recording = Recording()
+    recorder = recording.start({})
+    assert recorder is not None
+    try:
+        fold = recorder.fold
+        gone, same, other = core.nn.Dropout(0.1), core.nn.Dropout(0.2), core.nn.Tanh()
+        fold.enter(gone)
+        first = fold.path
+        fold.leave(gone)
+        for module in (same, other):
+            fold._path_numbers[0, id(module)] = first
+        del gone
+        fold.enter(same)
+        assert (fold.path, fold.paths[first][1]()) == (first, same)
+        fold.leave(same)
+        fold.enter(other)
+        assert fold.path != first
+        assert fold.paths[fold.path][1]() is other
+        fold.leave(other)
+    finally:
+        recording.drop()
