@@ -99,8 +99,8 @@ def notebook(path: Path, name: str, package: str = "core") -> Program:
     """A notebook as a program."""
     cells = []
     for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
-        text = "".join(cell["source"])
-        if cell["cell_type"] != "code" or re.search(r"\blab\.|import lab|%%?tune|from lab|rec\b.*lab", text):
+        text = re.sub(r"^(import|from) lab\b.*$", "pass", "".join(cell["source"]), flags=re.MULTILINE)
+        if cell["cell_type"] != "code" or re.search(r"\blab\.|%%?tune", text):
             continue
         text = re.sub(r"^%load_ext lab *\n?|^%matplotlib.*$", "pass\n", text, flags=re.MULTILINE)
         cells.append(on(package, re.sub(r"^%%autograd.*$", "# a cell", text, flags=re.MULTILINE)))
