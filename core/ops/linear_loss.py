@@ -18,6 +18,9 @@ def _checked(input: Tensor, linear_weight: Tensor, target: Tensor, label_smoothi
     op = "linear_cross_entropy"
     if not 0 <= label_smoothing <= 1:
         raise RuntimeError(text(f"expected label_smoothing to be in range [0, 1], got {label_smoothing}", op=op))
+    if input.ndim not in (1, 2):
+        raise RuntimeError(text(f"expected input with dimensionality 1 or 2, got {input.ndim}", op=op,
+                                came=f"shape {tuple(input.shape)}"))  # fmt: skip
     if input.shape[-1] != linear_weight.shape[-1]:
         raise RuntimeError(text("expected equal input and linear_weight last dimensions (in_features), got "
                                 f"{input.shape[-1]} and {linear_weight.shape[-1]}, respectively", op=op))  # fmt: skip

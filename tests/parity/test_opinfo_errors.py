@@ -20,7 +20,6 @@ def test_wrong_arguments(info: Any) -> None:
     warnings.simplefilter("ignore")
     with np.errstate(all="ignore"):
         found = {key: errors.difference(info, sample, e) for key, sample, e in errors.examples(info)}
-    assert found
     assert {key: what for key, what in found.items() if what and key not in checks.error_exceptions()} == {}
     stale = [k for k in checks.error_exceptions() if k.rpartition(" ")[0] == info.full_name and not found.get(k)]
     assert stale == [], "the table excuses what is right"
