@@ -14,12 +14,12 @@ from ..mistyped import guarded
 
 NAMES = [
     "addbmm", "addmm", "addmv", "addr", "all", "amax", "amin", "aminmax", "angle", "any", "argmax", "argmin",
-    "baddbmm", "bmm", "cholesky", "cholesky_inverse", "cholesky_solve", "complex", "conj_physical", "cross", "cummax",
-    "cummin", "cumsum", "diag", "dot", "frexp", "geqrf", "histogram", "index_add", "index_copy", "index_reduce",
-    "inner", "inverse", "isin", "kron", "log_softmax", "logsumexp", "lu", "lu_solve", "lu_unpack", "matmul", "max", "mean",
-    "min", "mm", "mv", "nanmean", "nansum", "narrow_copy", "nonzero_static", "norm", "ormqr", "outer", "polar", "qr",
-    "renorm", "scatter", "scatter_add", "scatter_reduce", "slice_scatter", "softmax", "std", "svd", "take",
-    "take_along_dim", "triangular_solve", "var", "vdot", "where",
+    "baddbmm", "bmm", "cholesky", "cholesky_inverse", "cholesky_solve", "complex", "conj_physical", "cross",
+    "cummax", "cummin", "cumsum", "diag", "dot", "frexp", "geqrf", "histogram", "index_add", "index_copy",
+    "index_reduce", "inner", "inverse", "isin", "kron", "log_softmax", "logsumexp", "lu", "lu_solve", "lu_unpack",
+    "matmul", "max", "mean", "min", "mm", "mv", "nanmean", "nansum", "narrow_copy", "nonzero_static", "norm",
+    "ormqr", "outer", "polar", "qr", "renorm", "scatter", "scatter_add", "scatter_reduce", "slice_scatter",
+    "softmax", "std", "svd", "take", "take_along_dim", "triangular_solve", "var", "vdot", "where",
 ]  # fmt: skip
 
 

@@ -13,6 +13,7 @@ import argparse
 import json
 import os
 import random
+import re
 import shutil
 import subprocess
 import sys
@@ -50,7 +51,7 @@ def nearest(file: str) -> list[list[str]]:
         folder += "/tune"
     near = [str(p) for p in sorted(Path(ROOT, folder).glob("test_*.py"))
             if stem in p.stem or p.stem.removeprefix("test_") in stem]  # fmt: skip
-    near = [os.path.relpath(p, ROOT) for p in near] + ([file] if file.endswith(".py") else [])
+    near = [os.path.relpath(p, ROOT) for p in near]
     wide = {
         "core/native": [[folder], ["tests/core"], ["tests/conformance"]],
         "core/ops": [[folder], ["tests/conformance", "-k", "not cuda"], ["tests/core", "tests/test_programs.py"]],
@@ -73,6 +74,7 @@ class Copy:
                 shutil.copyfile(ROOT / file, folder / file)
         self.environment = {**os.environ, "PYTHONPATH": str(folder), "GRADLAB_REQUIRE_NATIVE": "1",
                             "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1"}  # fmt: skip
+        self.failing: set[str] = set()  # tests that fail on the sources as they are
         self.objects = folder / "objects"
         self.library = folder / f"core/native/_native{sysconfig.get_config_var('EXT_SUFFIX')}"
 
@@ -117,33 +119,39 @@ class Copy:
             return True
         return self.compile([s for s in self.sources if path.resolve() in self.includes[s]])
 
-    def tests(self, file: str) -> Iterator[tuple[str, str]]:
-        """Run the stages; yield what each said, killed or passed, until one kills."""
-        for stage in nearest(file):
-            ignored = [f"--ignore={p}" for p in SLOW]
-            command = [
-                sys.executable,
-                "-m",
-                "pytest",
-                "-q",
-                "-x",
-                "-p",
-                "no:cacheprovider",
-                "--no-header",
-                *ignored,
-                *stage,
-            ]
+    def run(self, tests: list[str]) -> tuple[int, str]:
+        """Run tests until one fails; return pytest's exit status and the test that failed, where it names one."""
+        options = ["-q", "-x", "-p", "no:cacheprovider", "--no-header", *(f"--ignore={p}" for p in SLOW)]
+        options += [f"--deselect={test}" for test in self.failing]
+        command = [sys.executable, "-m", "pytest", *options, *tests]
+        done = subprocess.run(command, cwd=self.folder, env=self.environment, capture_output=True, text=True,
+                              timeout=TIMEOUT, check=False)  # fmt: skip
+        failed = re.search(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", done.stdout, re.MULTILINE)
+        return done.returncode, failed.group(1) if failed else ""
+
+    def tests(self, file: str, before: str, after: str) -> tuple[str, str]:
+        """Make the fault and run the stages until one notices; return whether one did, and which test.
+
+        A test that fails without the fault as well has noticed nothing: it is left out from then on.
+        """
+        stages = nearest(file)
+        while stages:
+            if not self.place(file, after):
+                return "does not compile", ""
             try:
-                done = subprocess.run(command, cwd=self.folder, env=self.environment, capture_output=True, text=True,
-                                      timeout=TIMEOUT, check=False)  # fmt: skip
+                status, failed = self.run(stages[0])
             except subprocess.TimeoutExpired:
-                yield "killed", f"timeout in {stage}"
-                return
-            if done.returncode not in (0, 5):
-                failed = [row for row in done.stdout.splitlines() if row.startswith(("FAILED", "ERROR"))]
-                yield "killed", (failed[0] if failed else f"exit {done.returncode} in {stage}")[:160]
-                return
-            yield "passed", " ".join(stage)
+                return "killed", f"timeout in {' '.join(stages[0])}"
+            if status in (0, 5):
+                stages = stages[1:]
+                continue
+            self.place(file, before)
+            if not failed:
+                return "killed", f"exit {status} in {' '.join(stages[0])}"
+            if self.run([failed])[0] == 0:
+                return "killed", failed
+            self.failing.add(failed)
+        return "passed", " ".join(nearest(file)[-1])
 
 
 def drawn(part: str, rng: random.Random) -> Iterator[Fault]:
@@ -186,9 +194,7 @@ def main(argv: list[str] | None = None) -> int:
                     share -= 1
                     continue
                 begun = time.monotonic()
-                outcome, said = "does not compile", ""
-                if copy.place(fault.file, after):
-                    outcome, said = list(copy.tests(fault.file))[-1]
+                outcome, said = copy.tests(fault.file, before, after)
                 copy.place(fault.file, before)
                 if outcome == "does not compile":
                     continue
