@@ -12,6 +12,7 @@ from core import dtypes
 from core.device import kind
 
 from .. import kinds
+from . import as_array
 
 KEY = "gradlab"  # of the op's row that is noted in a graph node's metadata
 
@@ -225,7 +226,7 @@ class Tensors:
         a = t.detach()
         if a.dtype in self._arrays:
             a = a.to(self._arrays[a.dtype])
-        return a.cpu().resolve_conj().resolve_neg().numpy()
+        return as_array(a.cpu().resolve_conj().resolve_neg())
 
     def kind(self, t: Any) -> Any:
         """dtype and device."""

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..check import LARGEST, Unchecked, Weigh, unnoticed
+from . import as_array
 
 _BUILT_IN = {"aten", "prims", "prim", "quantized", "_c10d_functional", "c10d", "inductor", "higher_order"}
 
@@ -85,7 +86,7 @@ class TorchRerun:
         return t.double() if t.is_floating_point() else t.to(torch.complex128) if t.is_complex() else t
 
     def _array(self, t: Any) -> Any:
-        return np.array(t.detach().cpu().resolve_conj().resolve_neg().numpy())
+        return np.array(as_array(t.detach().cpu().resolve_conj().resolve_neg()))
 
     def _tensor(self, value: Any, like: Any) -> Any:
         return self._torch.from_numpy(np.array(value)).to(like.device)

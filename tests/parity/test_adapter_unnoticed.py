@@ -35,6 +35,14 @@ CELLS = {
             m.bias[:2].zero_()
         print(m.weight.sum().item())
     """,
+    "a storage stays one that can be resized": """
+        w = torch.randn(3, 4, requires_grad=True)
+        y = torch.empty(0)
+        (w.sin() + 0 * y.sum()).sum().backward()
+        y.resize_(5).fill_(1.0)
+        w.grad = w.grad.data.new().resize_as_(w.grad.data).zero_()
+        print(y, w.grad, w.data.untyped_storage().resizable())
+    """,
     "rows under no_grad": """
         emb = nn.Embedding(4, 3)
         emb(torch.tensor([1, 2])).sum().backward()
