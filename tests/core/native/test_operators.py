@@ -35,7 +35,7 @@ def test_numbers_and_arrays_on_either_side(name: str) -> None:
 
 @pytest.mark.parametrize("name", OPERATORS)
 def test_what_is_no_operand_is_refused(name: str) -> None:
-    with pytest.raises(ValueError if name == "pow" else TypeError):
+    with pytest.raises(TypeError):
         OPERATORS[name](A, "text")
     with pytest.raises(TypeError):
         OPERATORS[name](None, A)
