@@ -27,7 +27,7 @@ def test_a_gradient_of_another_shape_or_type():
     with pytest.raises(RuntimeError, match="Mismatch in shape: grad_output"):
         (x * 2).backward(core.ones(2))
     with pytest.raises(
-        TypeError, match="gradients can be either Tensors or None|argument 'gradient' .* must be Tensor"
+        TypeError, match=r"gradients can be either Tensors or None|argument 'gradient' .* must be Tensor"
     ):
         (x * 2).backward(1.0)
 
