@@ -182,7 +182,7 @@ UNTOUCHED = {"__class_getitem__", "failed", "_break", "safely", "_safely", "_wat
              "lab.adapters.hooks.Ear.end", "lab.adapters.hooks._Came.__call__",
              # the shell's way in: what the user typed is refused there, and what follows is guarded
              "guarded", "lab.magics.LabMagics.autograd", "lab.magics.flags_of", "lab.magics.rewrite", "lab.magics.load",
-             "lab.magics.unload", "lab.magics.LabMagics.__init__", "lab.magics.LabMagics.drop",
+             "lab.magics.unload", "lab.frames.install", "lab.frames.remove", "lab.magics.LabMagics.__init__", "lab.magics.LabMagics.drop",
              "lab.magics.LabMagics.before", "lab.magics.LabMagics.after", "lab.magics.LabMagics.ended",
              "lab.magics.LabMagics.raising"}  # fmt: skip
 

@@ -25,7 +25,7 @@ from .trials import Trials
 from .worker import Late, Worker, worker_for
 
 FINALISTS = 5
-LEAST_PROCESSES, _MOST_PROCESSES = 3, 6
+LEAST_PROCESSES, _MOST_PROCESSES = 3, 8  # of eight, no distribution need be assumed: see race.interval_over
 _WIDTH = 0.005  # the interval's half-width at which nothing more is asked
 _LEAST_ROUNDS, _MOST_ROUNDS = 4, 24  # in a process
 _MOST_ASKED = 200  # configs that are looked at for a place
@@ -266,7 +266,7 @@ class Final:
             new = worker.call("rounds", asked, count, self.seed + 100 * k + len(times[0]), limit_s=limit)
             for row, more in zip(times, new, strict=True):
                 row += more
-            if time.monotonic() - began > self.limit_s / 6.0:
+            if time.monotonic() - began > self.limit_s / _MOST_PROCESSES:
                 break
         return times
 
