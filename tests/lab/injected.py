@@ -181,10 +181,10 @@ UNTOUCHED = {"__class_getitem__", "failed", "_break", "safely", "_safely", "_wat
              "lab.adapters.ops.Ops.run", "lab.adapters.ops.Ops._custom", "lab.adapters.hooks.Ear.begin",
              "lab.adapters.hooks.Ear.end", "lab.adapters.hooks._Came.__call__",
              # the shell's way in: what the user typed is refused there, and what follows is guarded
-             "guarded", "lab.magics.LabMagics.autograd", "lab.magics.flags_of", "lab.magics.rewrite", "lab.magics.load",
-             "lab.magics.unload", "lab.frames.install", "lab.frames.remove", "lab.magics.LabMagics.__init__", "lab.magics.LabMagics.drop",
-             "lab.magics.LabMagics.before", "lab.magics.LabMagics.after", "lab.magics.LabMagics.ended",
-             "lab.magics.LabMagics.raising"}  # fmt: skip
+             "guarded", "lab.magics.LabMagics.autograd", "lab.magics.flags_of", "lab.magics.rewrite",
+             "lab.magics.load", "lab.magics.unload", "lab.frames.install", "lab.frames.remove",
+             "lab.magics.LabMagics.__init__", "lab.magics.LabMagics.drop", "lab.magics.LabMagics.before",
+             "lab.magics.LabMagics.after", "lab.magics.LabMagics.ended", "lab.magics.LabMagics.raising"}  # fmt: skip
 
 
 def outcome(source: str, library: str, injector: Injector | None) -> tuple[Any, ...]:
