@@ -14,9 +14,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from . import autograd, backends, cpu, cuda
-from . import binding as _binding
-from . import neighbours as _neighbours
-from . import numpy_names as _numpy_names
 from . import ops as _ops  # first: the ops bind themselves to Tensor
 from .amp import autocast
 from .amp.autocast_mode import (
@@ -37,9 +34,34 @@ from .amp.autocast_mode import (
     set_autocast_gpu_dtype,
 )
 from .autograd import enable_grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled
-from .choice import explain
-from .conversion import get_default_device, set_default_device
-from .creation import (
+from .base import shadowing as _shadowing
+from .base.device import device
+from .base.dtypes import (
+    bfloat16,
+    complex64,
+    complex128,
+    dtype,
+    float16,
+    float32,
+    float64,
+    get_default_dtype,  # fmt: skip
+    int8,
+    int16,
+    int32,
+    int64,
+    promote_types,
+    set_default_dtype,
+    uint8,
+)
+from .base.dtypes import bool_ as bool
+from .base.lazy_import import late as _late
+from .base.modes import is_inference_mode_enabled
+from .base.shape import Size
+from .dispatch import publish as _publish
+from .dispatch.explain import explain
+from .ops import numpy_protocol as _numpy_protocol
+from .ops.conversion import get_default_device, set_default_device
+from .ops.creation import (
     arange,
     as_tensor,
     asarray,
@@ -60,38 +82,7 @@ from .creation import (
     zeros,  # fmt: skip
     zeros_like,
 )
-from .device import device
-from .dtypes import (
-    bfloat16,
-    complex64,
-    complex128,
-    dtype,
-    float16,
-    float32,
-    float64,
-    get_default_dtype,  # fmt: skip
-    int8,
-    int16,
-    int32,
-    int64,
-    promote_types,
-    set_default_dtype,
-    uint8,
-)
-from .dtypes import bool_ as bool
-from .generator import (
-    Generator,
-    default_generator,
-    get_rng_state,
-    initial_seed,
-    manual_seed,
-    seed,
-    set_rng_state,  # fmt: skip
-)
-from .late import late as _late
-from .modes import is_inference_mode_enabled
-from .printing import set_printoptions
-from .queries import (
+from .ops.queries import (
     are_deterministic_algorithms_enabled,
     can_cast,
     channels_last,
@@ -128,16 +119,25 @@ from .queries import (
     use_deterministic_algorithms,
 )
 from .random import normal, rand, rand_like, randint, randint_like, randn, randn_like, randperm
+from .rng.generator import (
+    Generator,
+    default_generator,
+    get_rng_state,
+    initial_seed,
+    manual_seed,
+    seed,
+    set_rng_state,  # fmt: skip
+)
 from .serialization import load, save
-from .shape import Size
-from .tensor import Tensor
+from .tensors.printing import set_printoptions
+from .tensors.tensor import Tensor
 
 from . import fft, func, library, linalg, nn, signal, special  # isort: skip - after the ops
 
 if _TYPE_CHECKING:
     from . import amp, audio, distributions, metrics, optim, serialization, text, utils, vision
-    from .gpu_errors import AcceleratorError, OutOfMemoryError
-    from .older_types import (
+    from .base.gpu_errors import AcceleratorError, OutOfMemoryError
+    from .ops.legacy_types import (
         BFloat16Tensor,
         BoolTensor,
         ByteTensor,
@@ -163,6 +163,6 @@ __version__ = "0.1.0"
 vmap = func.vmap
 float, double, half, long, int = float32, float64, float16, int64, int32
 
-_neighbours.tell_of_lab()
-globals().update(_binding.namespaces[""])
+_shadowing.tell_of_lab()
+globals().update(_publish.namespaces[""])
 __all__ = sorted(_name for _name in {*globals(), *_LATE} - {"annotations"} if not _name.startswith("_"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from .neighbours import PACKAGES, found, hidden
+from .base.shadowing import PACKAGES, found, hidden
 
 
 def main() -> int:

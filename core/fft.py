@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from .binding import namespaces as _namespaces
+from .dispatch.publish import namespaces as _namespaces
 
 globals().update(_namespaces["fft"])

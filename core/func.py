@@ -2,7 +2,7 @@
 
 Derivatives go backwards only: `jvp` and `jacfwd` are made of two backward passes. `vmap` runs each op once for the
 whole batch where the op has a rule (elementwise, reductions, products, movement, indexing), example by example where
-it has none; see `core.batching`.
+it has none; see `core.dispatch.vmap`.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from . import autograd
-from .batching import Batched, batched, full_of, handler
-from .creation import ones_like, zeros, zeros_like
-from .errors import text
-from .history import edge
-from .modes import enable_grad
-from .modes import state as mode
-from .op import functions as _f
-from .swapping import functional_call, replace_all_batch_norm_modules_, stack_module_state
-from .tensor import Tensor
+from .base.errors import text
+from .base.modes import enable_grad
+from .base.modes import state as mode
+from .declare.op import functions as _f
+from .dispatch.vmap import Batched, batched, full_of, handler
+from .graph.versions import edge
+from .nn.functional_call import functional_call, replace_all_batch_norm_modules_, stack_module_state
+from .ops.creation import ones_like, zeros, zeros_like
+from .tensors.tensor import Tensor
 
 Func = Callable[..., Any]
 

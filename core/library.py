@@ -14,15 +14,15 @@ from typing import Any
 import numpy as np
 
 from . import backends
-from . import op as declarations
 from .autograd.function import Function
-from .device import device as Device
-from .dispatch import call_operation
-from .errors import text
-from .modes import no_grad
-from .op import Operation
-from .shape import Rule, broadcast_shapes
-from .tensor import Tensor, from_array
+from .base.device import device as Device
+from .base.errors import text
+from .base.modes import no_grad
+from .base.shape import Rule, broadcast_shapes
+from .declare import op as declarations
+from .declare.op import Operation
+from .dispatch.run import call_operation
+from .tensors.tensor import Tensor, from_array
 
 
 class CustomOp:
@@ -159,7 +159,7 @@ class CustomOp:
 
     def register_c(self, source: str, function: str = "") -> None:
         """A kernel for "cpu" from C text; see `c_op` for its form. It is compiled when it is first called."""
-        from .compiled import CKernel  # it brings subprocess and its kin
+        from .declare.compile_c import CKernel  # it brings subprocess and its kin
 
         kernel = CKernel(source, function or self.op.label)
 
@@ -312,7 +312,7 @@ def register_fake(op: Any, func: Any = None, /) -> Any:
     return _named(op).register_fake if func is None else _named(op).register_fake(func)
 
 
-from .opcheck import opcheck  # noqa: E402 - it is written on what stands above
+from .autograd.opcheck import opcheck  # noqa: E402 - it is written on what stands above
 
 __all__ = ["CustomOp", "c_op", "custom_op", "opcheck", "register_autograd", "register_fake",
            "register_kernel"]  # fmt: skip

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .binding import namespaces as _namespaces
+from .dispatch.publish import namespaces as _namespaces
 from .ops.solving import LinAlgError as LinAlgError
 
 globals().update(_namespaces["linalg"])

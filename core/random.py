@@ -6,16 +6,25 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from . import backends, conversion, dtypes, generator, native, observe
-from .casting import quick
-from .conversion import placed
-from .creation import as_dtype, as_size
-from .device import Kind
-from .device import kind as kind_of
-from .draws import normal_array, normals, source, uniform_array
-from .dtypes import dtype as Dtype
-from .errors import text
-from .generator import (
+from . import backends, native
+from .base import dtypes
+from .base.device import Kind
+from .base.device import kind as kind_of
+from .base.dtypes import dtype as Dtype
+from .base.errors import text
+from .base.modes import state as mode
+from .base.shape import broadcast_shapes
+from .dispatch.autocast import quick
+from .dispatch.draws import normal_array, normals, source, uniform_array
+from .dispatch.type_errors import guarded
+from .events import observe
+from .ops import conversion
+from .ops.constant import constant
+from .ops.conversion import placed
+from .ops.creation import as_dtype, as_size
+from .ops.sampling import bernoulli, finished, multinomial, scaled
+from .rng import generator
+from .rng.generator import (
     Generator,
     default_generator,
     fork,
@@ -26,13 +35,8 @@ from .generator import (
     seed,
     set_rng_state,
 )
-from .mistyped import guarded
-from .modes import state as mode
-from .ops.constant import constant
-from .ops.sampling import bernoulli, finished, multinomial, scaled
-from .philox import Philox
-from .shape import broadcast_shapes
-from .tensor import Tensor, left_graph
+from .rng.philox import Philox
+from .tensors.tensor import Tensor, left_graph
 
 __all__ = [
     "Generator",

@@ -7,7 +7,7 @@ tensor([0.4769])
 
 from __future__ import annotations
 
-from .binding import namespaces as _namespaces
+from .dispatch.publish import namespaces as _namespaces
 from .ops.special import shown as _shown
 
 _SHARED = "erf erfc exp2 expm1 log1p logit logsumexp round sinc xlogy"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 
-from core import neighbours
+from core.base import shadowing
 
 from .options import meant
 
@@ -29,7 +29,7 @@ def main(argv: list[str]) -> int:
         came = f"unknown command {argv[0]!r}{meant(argv[0], COMMANDS)}" if argv else "a command is needed"
         print(f"python -m lab: {came}\n\n{USAGE}", file=sys.stderr)
         return 2
-    if argv[0] == "tune" and (said := neighbours.hidden("triton_kernels")):
+    if argv[0] == "tune" and (said := shadowing.hidden("triton_kernels")):
         print(f"python -m lab tune: {said}", file=sys.stderr)
         return 2
     module = {"tune": "tuning"}.get(argv[0], argv[0])

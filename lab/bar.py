@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sized
 from time import perf_counter
 from typing import Any
 
-from core import source
+from core.base import source
 from widgets import training
 from widgets.training import Training, seconds_text
 

@@ -8,7 +8,7 @@ import sys
 import warnings
 
 # By its place beside this folder: what the name `core` stands for is just the question.
-_beside = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "core", "neighbours.py")
+_beside = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "core", "base", "shadowing.py")
 if os.path.isfile(_beside):
     runpy.run_path(_beside)["check"]("core", "widgets")
 

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 import core
-from core import nn, observe
+from core import nn
+from core.events import observe
 
 from .counting import Counter
 from .session import Recording

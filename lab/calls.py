@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from core.source import locate
+from core.base.source import locate
 
 from .gathered import Row, Trace
 

@@ -18,10 +18,13 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from core import autograd, dispatch, modes, observe
+from core import autograd
 from core import random as core_random
-from core.op import Elementwise, Operation
-from core.tensor import Tensor, from_array
+from core.base import modes
+from core.declare.op import Elementwise, Operation
+from core.dispatch import run as dispatch
+from core.events import observe
+from core.tensors.tensor import Tensor, from_array
 
 from .diagnose.found import Found, capital, where
 from .gathered import Row, Trace

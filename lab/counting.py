@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 from time import perf_counter_ns
 from typing import Any
 
-from core import node, observe
-from core.tensor import Tensor
+from core.events import observe
+from core.graph import node
+from core.tensors.tensor import Tensor
 
 from . import measure
 from .adapters import values

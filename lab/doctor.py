@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from importlib import metadata
 from typing import Any
 
-from core import neighbours
+from core.base import shadowing
 
 from .diagnose.found import capital
 from .options import Parser
@@ -92,7 +92,7 @@ def _kernel_package() -> Check:
             "triton_kernels", "missing", f"{type(error).__name__}: {error}", "Install again: pip install -e '.[lab]'"
         )
     if getattr(package, "DISTRIBUTION", "") != "gradlab":
-        said, _, remedy = neighbours.hidden("triton_kernels").partition(" Remedy: ")
+        said, _, remedy = shadowing.hidden("triton_kernels").partition(" Remedy: ")
         return Check("triton_kernels", "missing", said or f"another package of this name: {package.__file__}",
                      capital(remedy) or "Uninstall it: pip uninstall triton_kernels.")  # fmt: skip
     return Check("triton_kernels", "ok", "ours")

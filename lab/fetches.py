@@ -15,7 +15,7 @@ from time import perf_counter_ns
 from types import CodeType
 from typing import Any
 
-from core import source
+from core.base import source
 from core.utils.data import passes
 
 from .gathered import Chain

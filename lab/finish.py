@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from core import native
-from core import source as places
-from core.source import locate
+from core.base import source as places
+from core.base.source import locate
 from widgets.record import (
     ErrorRow,
     Finding,

@@ -6,7 +6,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 
-from core.source import Location
+from core.base.source import Location
 
 from .gathered import Ref, Row, Trace
 
@@ -74,7 +74,7 @@ def _raw(trace: Trace, row: Row) -> Location | None:
     """The innermost place in this cell, its line as Python counts it."""
     for code, lasti in row.chain:
         if code.co_filename in trace.files:
-            from core.source import locate
+            from core.base.source import locate
 
             place = locate(code, lasti)
             offset = trace.files[code.co_filename]

@@ -15,8 +15,9 @@ from inspect import CO_NEWLOCALS
 from types import CodeType, FrameType
 from typing import Any
 
-from core import native, observe
-from core.source import is_ours
+from core import native
+from core.base.source import is_ours
+from core.events import observe
 
 from . import measure
 from .gathered import Chain, Leaf, Ref, Row, Trace

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from types import CodeType
 from typing import Any
 
+from core.base.source import Location, locate
 from core.nn import Parameter
-from core.source import Location, locate
 from widgets.record import ErrorRow, Stats
 
 Chain = tuple[tuple[CodeType, int], ...]  # the user's frames, innermost first

@@ -11,8 +11,8 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Mapping
 from typing import Any
 
-from core import op as declarations
-from core.source import Location, text_of
+from core.base.source import Location, text_of
+from core.declare import op as declarations
 from widgets.record import Held, Memory, MemoryRow
 
 from . import memory

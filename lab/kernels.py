@@ -7,8 +7,10 @@ from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Any
 
-from core import choice, native, observe
-from core import op as declarations
+from core import native
+from core.declare import op as declarations
+from core.dispatch import explain
+from core.events import observe
 from core.optim.update import table as updates
 from widgets.figures import shape_text
 from widgets.record import KernelRow
@@ -58,7 +60,7 @@ def chosen(e: observe.OpEvent) -> Choice:
     if getattr(e.declared, "view", False):
         return found  # nothing is computed, so no kernel is wanted
     try:
-        said = choice.of_op(e.declared, e.inputs, e.params)
+        said = explain.of_op(e.declared, e.inputs, e.params)
     except Exception:  # an op of the user's, or an optimizer's step, which has no candidates
         return found
     for c in said.candidates:

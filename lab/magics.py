@@ -18,7 +18,7 @@ from IPython.core.magic import Magics, cell_magic, line_cell_magic, line_magic, 
 from IPython.display import publish_display_data
 
 import widgets
-from core import neighbours, source
+from core.base import shadowing, source
 from widgets import Record, compare
 
 from . import bridge, frames, peaks
@@ -180,7 +180,7 @@ class LabMagics(Magics):
         their names (or ``--args "n=x.size"``), ``reference`` (or ``--reference NAME``) says what it should compute,
         and the function is there to be called from then on. ``%%tune`` on an empty cell shows examples of both.
         """
-        neighbours.check("triton_kernels")
+        shadowing.check("triton_kernels")
         from . import tuning  # not needed by who does not tune
 
         if cell is not None:

@@ -11,8 +11,8 @@ from itertools import islice
 from types import FrameType
 from typing import Any
 
-from core.source import is_ours
-from core.tensor import Tensor
+from core.base.source import is_ours
+from core.tensors.tensor import Tensor
 
 from .kinds import seen
 

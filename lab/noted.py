@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from core import observe
+from core.events import observe
 
 from .fold import Folder
 from .gathered import Row, Trace

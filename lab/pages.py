@@ -14,8 +14,8 @@ from collections.abc import Mapping
 from functools import cache
 from types import CodeType
 
-from core import source as places
-from core.source import locate
+from core.base import source as places
+from core.base.source import locate
 from widgets.record import LineRow, Page
 
 from .gathered import Chain, Ref, Trace

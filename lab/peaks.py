@@ -20,7 +20,7 @@ import numpy as np
 
 from core import backends, native
 from core.backends import products
-from core.compiled import cache_folder
+from core.declare.compile_c import cache_folder
 from widgets.record import Machine, Record
 
 SESSIONS = 3

@@ -13,8 +13,10 @@ from time import perf_counter_ns
 from types import CodeType
 from typing import Any
 
-from core import backends, modes, observe
-from core.source import is_ours
+from core import backends
+from core.base import modes
+from core.base.source import is_ours
+from core.events import observe
 from widgets.record import Stats
 
 from . import measure

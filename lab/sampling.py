@@ -18,8 +18,8 @@ from time import perf_counter_ns
 from types import CodeType, FrameType
 from typing import Any
 
-from core import observe
-from core.source import is_ours
+from core.base.source import is_ours
+from core.events import observe
 
 from .fetches import Fetches
 from .gathered import Sample, Trace

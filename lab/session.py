@@ -16,8 +16,9 @@ from types import CodeType, TracebackType
 from typing import Any, Self
 
 import widgets
-from core import observe, source
 from core.backends.cuda.memory import reporters
+from core.base import source
+from core.events import observe
 from widgets.record import ErrorRow, Finding, Record
 
 from . import adapters, export, peaks, stopped

@@ -6,7 +6,7 @@ import itertools
 import weakref
 from typing import Any
 
-from core import modes
+from core.base import modes
 from core.nn import Parameter
 
 from .fold import Folder, Site

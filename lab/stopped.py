@@ -10,7 +10,7 @@ from inspect import CO_NEWLOCALS
 from types import CodeType, FrameType, TracebackType
 from typing import Any
 
-from core.source import is_ours
+from core.base.source import is_ours
 from widgets.figures import count_text
 
 from .fold import OURS

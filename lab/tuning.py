@@ -155,8 +155,8 @@ def find(kernel: str, shape: str, dtype: str, target: str | None) -> problems.Pr
 
 def _printed(kernel: str) -> Any:
     """The kernel of that name which core prints, of an elementwise op or of an optimizer's step; or None."""
-    from core import op
-    from core.expr import triton_lines
+    from core.declare import op
+    from core.declare.expr import triton_lines
     from core.optim import updates  # noqa: F401 - they are declared
     from core.optim.kernels import triton_kernel
     from core.optim.update import table

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from core import source
+from core.base import source
 from widgets.figures import number, plain, shape_text, share
 from widgets.record import Stats
 

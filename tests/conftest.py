@@ -24,7 +24,8 @@ def rng() -> np.random.Generator:
 @pytest.fixture(autouse=True)
 def as_it_was() -> Iterator[None]:
     """A test that leaves an observer, a grad mode or a default dtype behind fails itself, not the next one."""
-    from core import dtypes, modes, observe
+    from core.base import dtypes, modes
+    from core.events import observe
 
     yield
     left = []

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..late import late
+from ..base.lazy_import import late
 from .autocast_mode import autocast, custom_bwd, custom_fwd, is_autocast_available
 
 if TYPE_CHECKING:

@@ -8,12 +8,13 @@ import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from .. import casting, dtypes
-from ..around import Around
-from ..device import device as Device
-from ..dtypes import dtype as Dtype
-from ..errors import text
-from ..tensor import Tensor
+from ..base import dtypes
+from ..base.device import device as Device
+from ..base.dtypes import dtype as Dtype
+from ..base.errors import text
+from ..base.uninterrupted import Around
+from ..dispatch import autocast as casting
+from ..tensors.tensor import Tensor
 
 _HALVES = (dtypes.bfloat16, dtypes.float16)
 
@@ -34,8 +35,8 @@ class autocast(Around):
     """While the block (or the decorated function) runs, each op runs in the type that suits it.
 
     Matrix products and convolutions run in `dtype`; what loses too much that way runs in float32; everything else in
-    the type of its operands (core/cast_table.py names every function). Weights stay as they are: a weight is cast once
-    a block, and its gradient arrives in its own type. Run backward outside the block.
+    the type of its operands (core/dispatch/autocast_table.py names every function). Weights stay as they are: a weight
+    is cast once a block, and its gradient arrives in its own type. Run backward outside the block.
 
     device_type : "cpu" or "cuda": only tensors there are cast. Each thread has its own autocast.
     dtype : bfloat16 unless given on the CPU, float16 on a GPU.

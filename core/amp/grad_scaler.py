@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from .. import backends, native
-from ..creation import full, tensor
-from ..device import device as Device
-from ..dtypes import float16, float32, int32
-from ..errors import text
-from ..modes import no_grad
-from ..source import here
-from ..tensor import Tensor, storage_of, wrap
+from ..base.device import device as Device
+from ..base.dtypes import float16, float32, int32
+from ..base.errors import text
+from ..base.modes import no_grad
+from ..base.source import here
+from ..ops.creation import full, tensor
+from ..tensors.tensor import Tensor, storage_of, wrap
 
 _UNSCALED, _STEPPED = "unscaled", "stepped"
 _EARLIER = "This may indicate your script did not use scaler.scale(loss or outputs) earlier in the iteration."

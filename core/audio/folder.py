@@ -6,8 +6,8 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from ..errors import text
-from ..tensor import Tensor
+from ..base.errors import text
+from ..tensors.tensor import Tensor
 from ..vision.datasets.folder import DatasetFolder
 from . import wav
 from .functional import resample

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from ..creation import tensor
-from ..dtypes import float32
-from ..errors import text
-from ..tensor import Tensor
+from ..base.dtypes import float32
+from ..base.errors import text
+from ..ops.creation import tensor
+from ..tensors.tensor import Tensor
 
 __all__ = ["amplitude_to_DB", "create_dct", "melscale_fbanks", "resample", "spectrogram"]
 

@@ -6,10 +6,10 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from ..errors import text
+from ..base.errors import text
 from ..nn.modules.module import Module
 from ..ops.spectrogram import hann_window
-from ..tensor import Tensor
+from ..tensors.tensor import Tensor
 from . import functional as F
 
 __all__ = ["MFCC", "AmplitudeToDB", "MelScale", "MelSpectrogram", "Resample", "Spectrogram"]

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..errors import text
-from ..tensor import Tensor, from_array
+from ..base.errors import text
+from ..tensors.tensor import Tensor, from_array
 
 _PCM, _FLOAT, _EXTENSIBLE = 1, 3, 0xFFFE
 _NAMES = {(_PCM, 8): "PCM_U", (_PCM, 16): "PCM_S", (_PCM, 24): "PCM_S", (_PCM, 32): "PCM_S", (_FLOAT, 32): "PCM_F",

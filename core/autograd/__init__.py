@@ -6,12 +6,12 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
-from .. import tensor
-from ..casting import quick
-from ..errors import text
-from ..modes import enable_grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled
-from ..op import functions
-from ..tensor import Tensor
+from ..base.errors import text
+from ..base.modes import enable_grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled
+from ..declare.op import functions
+from ..dispatch.autocast import quick
+from ..tensors import tensor
+from ..tensors.tensor import Tensor
 from . import engine
 from .vjp import zeros as _zeros
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..errors import text
-from ..node import Node
-from ..source import describe
-from ..tensor import Tensor
+from ..base.errors import text
+from ..base.source import describe
+from ..graph.node import Node
+from ..tensors.tensor import Tensor
 
 enabled = False
 check_nan = True

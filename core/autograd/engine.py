@@ -15,14 +15,16 @@ from typing import Any
 
 import numpy as np
 
-from .. import backends, native, observe, saving
-from ..backends.quiet import Quiet
-from ..errors import text
-from ..history import edge, storage_of
-from ..modes import state as mode
-from ..node import Node
-from ..source import describe, here
-from ..tensor import Tensor, from_array, wrap
+from .. import backends, native
+from ..backends.errstate import Quiet
+from ..base.errors import text
+from ..base.modes import state as mode
+from ..base.source import describe, here
+from ..dispatch import saved_tensor_hooks
+from ..events import observe
+from ..graph.node import Node
+from ..graph.versions import edge, storage_of
+from ..tensors.tensor import Tensor, from_array, wrap
 from . import anomaly
 from .vjp import gradients
 
@@ -197,7 +199,7 @@ def _gradients(node: Node, edges: tuple[Any, ...], g: Any, create_graph: bool) -
     if node.prehooks:
         g = _prehooks(node, g, create_graph)
     if node.hooked:
-        with saving.unpacked(node):
+        with saved_tensor_hooks.unpacked(node):
             results, kernel = gradients(node, edges, g, create_graph)
     else:
         results, kernel = gradients(node, edges, g, create_graph)
@@ -355,7 +357,7 @@ def _root_gradient(t: Tensor, g: Tensor | None, create_graph: bool) -> Any:
 
 
 def _no_history(t: Tensor, i: int, place: Place) -> RuntimeError:
-    from ..lineage import story
+    from ..events.lineage import story
 
     phrase = f"element {i} of tensors does not require grad and does not have a grad_fn"
     came = f"a {t._kind} tensor of shape {tuple(t._a.shape)} that nothing with requires_grad=True led to"

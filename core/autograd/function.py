@@ -9,17 +9,18 @@ from collections.abc import Callable
 from time import perf_counter_ns
 from typing import Any
 
-from .. import observe, saving
 from ..backends import Kernel
-from ..errors import text
-from ..history import edge, storage_of
-from ..inplace import leaf_check, rewritten
-from ..modes import state as mode
-from ..node import Node
-from ..op import Slot
-from ..source import user_frame
-from ..telling import machinery, tell, tell_failed
-from ..tensor import Tensor, wrap
+from ..base.errors import text
+from ..base.modes import state as mode
+from ..base.source import user_frame
+from ..declare.op import Slot
+from ..dispatch import saved_tensor_hooks
+from ..dispatch.emit import machinery, tell, tell_failed
+from ..dispatch.inplace import leaf_check, rewritten
+from ..events import observe
+from ..graph.node import Node
+from ..graph.versions import edge, storage_of
+from ..tensors.tensor import Tensor, wrap
 from .vjp import sum_to, zeros
 
 machinery.add(__file__)
@@ -47,7 +48,7 @@ class Context(Node):
         self.check()
         out = []
         for t, slot in zip(self.saved or (), self.op.slots, strict=True):
-            if isinstance(t, saving.Packed):
+            if isinstance(t, saved_tensor_hooks.Packed):
                 t = t.get()
             if slot.where == "output":  # made anew, for the node must not keep its own output alive
                 t = wrap(t._a, t._kind)
@@ -245,8 +246,8 @@ def _connect(ctx: Context, op: Any, tensors: list[Tensor], outs: tuple[Any, ...]
         saved.append(t if t is None or at is None else wrap(t._a, t._kind))
     ctx.saved, ctx.storages = tuple(saved), tuple(None if t is None else storage_of(t) for t in ctx.to_save)
     ctx.versions = tuple(0 if s is None else s.version for s in ctx.storages)
-    if saving.active:
-        saving.pack(ctx)
+    if saved_tensor_hooks.active:
+        saved_tensor_hooks.pack(ctx)
     ctx.to_save = ()
     for j, o in enumerate(live):
         if o._kind.dtype.category >= 2 and not any(o is n for n in ctx.non_differentiable):

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..errors import text
-from ..modes import enable_grad
-from ..op import functions
-from ..tensor import Tensor
+from ..base.errors import text
+from ..base.modes import enable_grad
+from ..declare.op import functions
+from ..tensors.tensor import Tensor
 
 Func = Callable[..., Any]
 
@@ -232,13 +232,13 @@ def _rows(op: str, y: Tensor, i: int, xs: Sequence[Tensor], create_graph: bool, 
 
 def _ones(like: Tensor) -> Tensor:
     """Ones in the shape of `like`."""
-    from ..creation import ones_like
+    from ..ops.creation import ones_like
 
     return ones_like(like)
 
 
 def _empty(like: Tensor, shape: tuple[int, ...]) -> Tensor:
-    from ..creation import zeros
+    from ..ops.creation import zeros
 
     return zeros(shape, dtype=like.dtype, device=like.device)
 

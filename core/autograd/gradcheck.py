@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..tensor import Tensor, wrap
+from ..tensors.tensor import Tensor, wrap
 
 # A gradient wrong by 0.05 % must fail, unless it is below 0.0025. What central differences with this eps miss, the
 # rounding of the function's value above all, is 1e-10 of that value.

@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from .. import saving
-from ..around import Around
-from ..history import edge, storage_of
-from ..modes import state
-from ..node import AccumulateGrad, Node, RemovableHandle
-from ..source import here
-from ..tensor import Tensor
+from ..base.modes import state
+from ..base.source import here
+from ..base.uninterrupted import Around
+from ..dispatch import saved_tensor_hooks
+from ..graph.node import AccumulateGrad, Node, RemovableHandle
+from ..graph.versions import edge, storage_of
+from ..tensors.tensor import Tensor
 from .engine import reached
 
 
@@ -37,16 +37,16 @@ class saved_tensors_hooks(Around):
         self._before: list[Any] = []  # the hooks before each block that is open
 
     def __enter__(self) -> None:
-        before = saving.stack.hooks
+        before = saved_tensor_hooks.stack.hooks
         try:
-            saving.push(self.pack_hook, self.unpack_hook)
+            saved_tensor_hooks.push(self.pack_hook, self.unpack_hook)
         except BaseException:
-            saving.back_to(before)
+            saved_tensor_hooks.back_to(before)
             raise
         self._before = [*self._before, before]
 
     def _leave(self) -> None:
-        saving.back_to(self._before[-1])
+        saved_tensor_hooks.back_to(self._before[-1])
         del self._before[-1]  # at the very end: a call that was interrupted is repeated
 
 
@@ -80,11 +80,11 @@ def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
         ...
     RuntimeError: not here
     """
-    was, saving.stack.refusal = saving.stack.refusal, error_message
+    was, saved_tensor_hooks.stack.refusal = saved_tensor_hooks.stack.refusal, error_message
     try:
         yield
     finally:
-        saving.stack.refusal = was
+        saved_tensor_hooks.stack.refusal = was
 
 
 class GradientEdge(NamedTuple):

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import text
-from ..node import RemovableHandle
-from ..source import describe, is_ours
-from ..tensor import Tensor
+from ..base.errors import text
+from ..base.source import describe, is_ours
+from ..graph.node import RemovableHandle
+from ..tensors.tensor import Tensor
 
 
 def gradient_breakpoint(self: Tensor, when: Callable[[Tensor], Any] | None = None) -> RemovableHandle:

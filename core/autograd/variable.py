@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..tensor import Tensor
+from ..tensors.tensor import Tensor
 
 
 class _AnyTensor(type):

@@ -10,15 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from .. import backends, casting
-from .. import op as declarations
-from ..backends.stretched import sum_to
-from ..device import Kind
-from ..errors import OpNotDifferentiable, text
-from ..node import Node
-from ..op import Elementwise, Op, Operation
-from ..source import describe
-from ..tensor import Tensor, wrap
+from .. import backends
+from ..backends.sum_to import sum_to
+from ..base.device import Kind
+from ..base.errors import OpNotDifferentiable, text
+from ..base.source import describe
+from ..declare import op as declarations
+from ..declare.op import Elementwise, Op, Operation
+from ..dispatch import autocast
+from ..graph.node import Node
+from ..tensors.tensor import Tensor, wrap
 
 
 def gradients(node: Node, edges: tuple[Any, ...], grads: Any, create_graph: bool) -> tuple[tuple[Any, ...], str]:
@@ -28,8 +29,8 @@ def gradients(node: Node, edges: tuple[Any, ...], grads: Any, create_graph: bool
     the op has several outputs. Gradients are arrays, with `create_graph` tensors.
     """
     op = node.op
-    if casting.busy() and isinstance(op, Op):  # a gradient is of the types that its forward had
-        with casting.plain():
+    if autocast.busy() and isinstance(op, Op):  # a gradient is of the types that its forward had
+        with autocast.plain():
             return _of_any_op(op, node, edges, grads, create_graph)
     return _of_any_op(op, node, edges, grads, create_graph)
 
@@ -232,7 +233,7 @@ def zeros(meta: Any, create_graph: bool) -> Any:
 def _tensor(a: Any, kind: Kind) -> Tensor:
     if a.dtype == kind.dtype.numpy:
         return wrap(a, kind)
-    from ..tensor import from_array
+    from ..tensors.tensor import from_array
 
     return from_array(a, kind.device)
 
@@ -242,7 +243,7 @@ def unpack(node: Node, with_history: bool) -> dict[str, Any]:
 
     A hidden output has no history: a vjp that needs its derivative computes it again from the inputs.
     """
-    from ..tensor import from_array
+    from ..tensors.tensor import from_array
 
     returned = node.op.returns
     out: dict[str, Any] = {}

@@ -12,10 +12,10 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from .. import native
-from ..device import Kind
-from ..device import device as Device
-from ..expr import Joint, Program
-from ..op import Operation
+from ..base.device import Kind
+from ..base.device import device as Device
+from ..declare.expr import Joint, Program
+from ..declare.op import Operation
 
 
 class Kernel(NamedTuple):

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from .. import native
-from .. import op as declarations
+from ..declare import op as declarations
 from . import Row
 
 c: Any = native.module

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from .. import native
-from .. import op as declarations
-from ..device import cpu as the_cpu
-from ..device import kind as kind_of
-from ..dtypes import from_numpy
+from ..base.device import cpu as the_cpu
+from ..base.device import kind as kind_of
+from ..base.dtypes import from_numpy
+from ..declare import op as declarations
 from . import Row, half
 
 c: Any = native.module

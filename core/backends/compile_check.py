@@ -12,8 +12,9 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from .. import op, ops  # noqa: F401 - the ops are declared
-from ..expr import triton_lines
+from .. import ops  # noqa: F401 - the ops are declared
+from ..declare import op
+from ..declare.expr import triton_lines
 from .cuda.maps import joint_kernel
 
 

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from .. import native
-from ..device import Kind
-from ..device import kind as kind_of
-from ..dtypes import float32
-from ..expr import Program
+from ..base.device import Kind
+from ..base.device import kind as kind_of
+from ..base.dtypes import float32
+from ..declare.expr import Program
 from . import (
     Kernel,
     Row,

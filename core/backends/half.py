@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from .. import dtypes, native
-from .. import op as declarations
+from .. import native
+from ..base import dtypes
+from ..declare import op as declarations
 from . import Kernel, Row
 
 HALVES = {dtypes.bfloat16.numpy: True, dtypes.float16.numpy: False}  # whether it is bfloat16

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import dtypes
+from ..base import dtypes
 from . import Row, as_rows
 from .half import c, narrowed, widened
 

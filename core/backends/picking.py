@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from .. import dtypes, native
+from .. import native
+from ..base import dtypes
 from . import Row, half
 
 c: Any = native.module

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from ..device import Kind
-from ..expr import Program, divisors, numpy_source
-from ..op import Operation
+from ..base.device import Kind
+from ..declare.expr import Program, divisors, numpy_source
+from ..declare.op import Operation
 from . import Kernel, Row, special
-from .quiet import Quiet
+from .errstate import Quiet
 
 _HALF = ("float16", "bfloat16")
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from ..device import cpu, kind
-from ..device import device as Device
-from ..op import operation
-from ..tensor import Tensor, wrap
+from ..base.device import cpu, kind
+from ..base.device import device as Device
+from ..declare.op import operation
+from ..tensors.tensor import Tensor, wrap
 from .cuda.devices import on
 from .cuda.faults import settled
 from .cuda.memory import made

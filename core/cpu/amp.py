@@ -5,8 +5,8 @@ from __future__ import annotations
 import warnings
 
 from .. import amp as _amp
-from ..dtypes import bfloat16
-from ..dtypes import dtype as Dtype
+from ..base.dtypes import bfloat16
+from ..base.dtypes import dtype as Dtype
 
 
 def _older(name: str, now: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..backends import cuda as _rows
-from ..late import late as _late
+from ..base.lazy_import import late as _late
 
 
 def is_available() -> bool:
@@ -32,8 +32,8 @@ def manual_seed(seed: int) -> None:
     >>> core.cuda.manual_seed(0)
     """
     if is_available():
-        from ..creation import empty
-        from ..generator import default_of  # here, as it stands on what imports this
+        from ..ops.creation import empty
+        from ..rng.generator import default_of  # here, as it stands on what imports this
 
         default_of(empty(0, device="cuda").device).manual_seed(seed)
 
@@ -80,7 +80,7 @@ _LATE = {
 __getattr__, __dir__ = _late(__name__, _LATE)
 
 if TYPE_CHECKING:
-    from ..gpu_errors import AcceleratorError, OutOfMemoryError
+    from ..base.gpu_errors import AcceleratorError, OutOfMemoryError
     from . import amp, graphs, memory, streams
     from .devices import (
         can_device_access_peer,

@@ -6,8 +6,8 @@ import warnings
 from typing import Any
 
 from .. import amp as _amp
-from ..dtypes import dtype as Dtype
-from ..dtypes import float16
+from ..base.dtypes import dtype as Dtype
+from ..base.dtypes import float16
 
 
 def _older(name: str, now: str) -> None:

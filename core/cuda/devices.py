@@ -9,7 +9,7 @@ import numpy as np
 
 from ..backends import cuda as _rows
 from ..backends.cuda import devices as _devices
-from ..device import device as Device
+from ..base.device import device as Device
 
 
 def library() -> Any:

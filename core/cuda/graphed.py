@@ -6,9 +6,9 @@ from typing import Any
 
 from ..autograd import Function
 from ..autograd import grad as grad_of
-from ..creation import empty_like
-from ..modes import enable_grad, no_grad
-from ..tensor import Tensor
+from ..base.modes import enable_grad, no_grad
+from ..ops.creation import empty_like
+from ..tensors.tensor import Tensor
 from .graphs import CUDAGraph, graph
 from .streams import Stream, current_stream
 from .streams import stream as stream_block

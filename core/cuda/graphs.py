@@ -14,13 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from .. import philox
 from ..backends.cuda import devices as _devices
 from ..backends.cuda import memory as _memory
 from ..backends.cuda.shared import retell
-from ..device import device as Device
-from ..generator import Generator, default_of, on_gpus
-from ..philox import Place
+from ..base.device import device as Device
+from ..rng import philox
+from ..rng.generator import Generator, default_of, on_gpus
+from ..rng.philox import Place
 from .devices import library
 from .streams import Stream, current_stream, default_stream, synchronize
 from .streams import stream as stream_block

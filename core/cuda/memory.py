@@ -11,7 +11,7 @@ from typing import Any
 
 from ..backends.cuda import devices as _devices
 from ..backends.cuda import memory as _memory
-from ..device import device as Device
+from ..base.device import device as Device
 from .devices import index_of, library
 
 

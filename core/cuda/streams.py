@@ -9,7 +9,7 @@ from typing import Any
 from ..backends.cuda import devices as _devices
 from ..backends.cuda import faults as _faults
 from ..backends.cuda.shared import retell
-from ..device import device as Device
+from ..base.device import device as Device
 from .devices import index_of, library
 
 

@@ -7,12 +7,12 @@ import math
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from ..creation import empty, full_like, zeros
-from ..modes import no_grad
+from ..base.modes import no_grad
+from ..ops.creation import empty, full_like, zeros
+from ..ops.queries import finfo
 from ..ops.where import where
-from ..queries import finfo
 from ..random import normal, rand
-from ..tensor import Tensor
+from ..tensors.tensor import Tensor
 from . import constraints
 from .constraints import Constraint
 from .distribution import Parametrised, broadcast_all

@@ -7,16 +7,16 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, ClassVar
 
-from ..creation import arange, full
-from ..modes import enable_grad, no_grad
+from ..base.modes import enable_grad, no_grad
+from ..ops.creation import arange, full
 from ..ops.distance import binary_cross_entropy_with_logits
 from ..ops.embedding import one_hot
 from ..ops.methods import poisson
+from ..ops.queries import finfo
 from ..ops.sampling import bernoulli, multinomial
 from ..ops.where import where
-from ..queries import finfo
 from ..random import rand
-from ..tensor import Tensor
+from ..tensors.tensor import Tensor
 from . import constraints
 from .constraints import Constraint
 from .distribution import Distribution, Parametrised, broadcast_all, logits_of, probs_of

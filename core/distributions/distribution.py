@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from .. import dtypes
-from ..creation import tensor
-from ..modes import no_grad
-from ..queries import finfo
-from ..shape import Size, broadcast_shapes
-from ..tensor import Tensor
+from ..base import dtypes
+from ..base.modes import no_grad
+from ..base.shape import Size, broadcast_shapes
+from ..ops.creation import tensor
+from ..ops.queries import finfo
+from ..tensors.tensor import Tensor
 from . import constraints
 from .constraints import Constraint
 

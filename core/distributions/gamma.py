@@ -8,16 +8,16 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .. import dtypes
-from ..creation import full_like
-from ..modes import no_grad
+from ..base import dtypes
+from ..base.modes import no_grad
+from ..ops.creation import full_like
 from ..ops.embedding import one_hot
 from ..ops.joining import stack
+from ..ops.queries import finfo
 from ..ops.special import gammainc
 from ..ops.where import where
-from ..queries import finfo
 from ..random import normal, rand
-from ..tensor import Tensor, from_array
+from ..tensors.tensor import Tensor, from_array
 from . import constraints
 from .constraints import Constraint
 from .continuous import standard_normal

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from ..shape import Size
-from ..tensor import Tensor
+from ..base.shape import Size
+from ..tensors.tensor import Tensor
 from . import constraints
 from .constraints import Constraint
 from .distribution import Distribution, summed

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..ops.where import where
-from ..tensor import Tensor
+from ..tensors.tensor import Tensor
 from .continuous import Exponential, Gumbel, HalfNormal, Laplace, LogNormal, Normal, Uniform
 from .discrete import Bernoulli, Categorical, Geometric, OneHotCategorical, Poisson
 from .distribution import Distribution, summed

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, ClassVar
 
-from ..modes import enable_grad
+from ..base.modes import enable_grad
+from ..base.shape import broadcast_shapes
 from ..ops.decomposition import cholesky
 from ..ops.solving import inv, solve_triangular
-from ..shape import broadcast_shapes
-from ..tensor import Tensor
+from ..tensors.tensor import Tensor
 from . import constraints
 from .constraints import Constraint
 from .continuous import standard_normal

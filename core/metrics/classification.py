@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ..dtypes import float64, int64
+from ..base.dtypes import float64, int64
 from ..ops.counting import bincount
 from ..ops.elementwise import isnan
 from ..ops.joining import stack
 from ..ops.where import where
-from ..tensor import Tensor
+from ..tensors.tensor import Tensor
 from . import formats
 from .metric import Metric, ratio
 

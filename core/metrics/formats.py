@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..creation import ones_like
+from ..ops.creation import ones_like
 from ..ops.where import where
-from ..tensor import Tensor
+from ..tensors.tensor import Tensor
 
 TASKS = ("binary", "multiclass", "multilabel")
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Self
 
-from ..dtypes import float64
-from ..modes import no_grad
+from ..base.dtypes import float64
+from ..base.modes import no_grad
 from ..ops.joining import cat
 from ..ops.where import where
-from ..tensor import Tensor
+from ..tensors.tensor import Tensor
 
 
 class Metric:

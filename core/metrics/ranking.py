@@ -9,11 +9,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ..creation import tensor, zeros
-from ..dtypes import float64
+from ..base.dtypes import float64
+from ..ops.creation import tensor, zeros
 from ..ops.joining import cat, flip, stack
 from ..ops.ordering import sort
-from ..tensor import Tensor
+from ..tensors.tensor import Tensor
 from . import formats
 from .classification import averaged
 from .metric import Metric, ratio

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..creation import full, tensor
-from ..dtypes import float64, int64
+from ..base.dtypes import float64, int64
+from ..ops.creation import full, tensor
 from ..ops.loss import cross_entropy
 from ..ops.where import where
-from ..tensor import Tensor
+from ..tensors.tensor import Tensor
 from .formats import check_range
 from .metric import Metric
 

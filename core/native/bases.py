@@ -22,7 +22,9 @@ class _TensorFields:
     _undo: Any = None  # what takes back the shapes that squeeze_ and its kin gave
     _requires_grad = False
     _grad: Any = None
-    _came: tuple[tuple[Any, str], ...] | None = None  # the way by which it came back from NumPy; core.lineage keeps it
+    _came: tuple[tuple[Any, str], ...] | None = (
+        None  # the way by which it came back from NumPy; core.events.lineage keeps it
+    )
     _note: Any = None  # what an observer remembers of it, which no copy, pickle or `vars` has
 
 

@@ -1,8 +1,8 @@
 """Prints the elementwise C kernels from the op declarations, when the extension is built.
 
-Every traced expression (`core.expr.Program`) becomes one loop for float32 and one for float64 (the commonest one for
-int64 too, and a few for bools), and a row of the table that `map.h` declares. `python -m core.native.emit` writes them
-to `core/native/generated/`.
+Every traced expression (`core.declare.expr.Program`) becomes one loop for float32 and one for float64 (the commonest
+one for int64 too, and a few for bools), and a row of the table that `map.h` declares. `python -m core.native.emit`
+writes them to `core/native/generated/`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from ..expr import PRIMITIVES, Program, Statement, c_lines, divisors
+from ..declare.expr import PRIMITIVES, Program, Statement, c_lines, divisors
 
 GENERATED = Path(__file__).parent / "generated"
 MAX_INPUTS = 7  # MAP_MAX_IN in map.h
@@ -220,7 +220,7 @@ def write(files: dict[str, str], directory: Path = GENERATED) -> list[Path]:
 
 def declared_programs() -> list[Program]:
     """The programs of every elementwise op that core declares."""
-    from .. import op
+    from ..declare import op
 
     return [p for o in op.table.values() if isinstance(o, op.Elementwise) for p in o.programs]
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ..expr import c_operand, c_statements
+from ..declare.expr import c_operand, c_statements
 from ..optim.update import Variant, table
 from .emit import RESERVED, cost_of, files_of
 

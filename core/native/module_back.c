@@ -6,7 +6,7 @@
 
 enum { MOST = 48 };
 
-/* Where an argument comes from, as core.op.Operation.back says: a slot of what was saved, or one of these. */
+/* Where an argument comes from, as core.declare.op.Operation.back says: a slot of what was saved, or one of these. */
 enum { FROM_PARAMS = 253, FROM_NEEDS = 254, FROM_G = 255 };
 
 static PyObject *name_back;

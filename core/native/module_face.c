@@ -22,7 +22,7 @@ typedef struct {
 
 int face_casting(void) { return casting; }
 
-static PyObject *explained; /* core/mistyped.py: (function, error, args, kwargs) -> the error to raise instead, or None */
+static PyObject *explained; /* core/dispatch/type_errors.py: (function, error, args, kwargs) -> the error to raise instead, or None */
 
 /* A call has failed: where an argument is of a wrong type, the error says so. */
 static PyObject *explain(Face *self, PyObject *const *args, size_t nargsf, PyObject *names) {
@@ -210,7 +210,7 @@ static PyMethodDef module_methods[] = {
     {"has_front", (PyCFunction)(void (*)(void))has_front, METH_FASTCALL,
      "has_front(op, name)\n--\n\nWhether a Face of the function `name`, built on `op`, need not always call it."},
     {"set_explained", set_explained, METH_O,
-     "set_explained(function)\n--\n\nWhat a Face asks, when a call has failed, for the error to raise (core/mistyped.py)."},
+     "set_explained(function)\n--\n\nWhat a Face asks, when a call has failed, for the error to raise (core/dispatch/type_errors.py)."},
     {"set_casting", set_casting, METH_O,
      "set_casting(count)\n--\n\nHow many places have autocast on: with 0 every Face calls its plain function."},
     {NULL, NULL, 0, NULL},

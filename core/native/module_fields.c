@@ -1,4 +1,4 @@
-/* `TensorBase` and `NodeBase`: core.tensor.Tensor and core.node.Node are made on them and hold the rest. */
+/* `TensorBase` and `NodeBase`: core.tensors.tensor.Tensor and core.graph.node.Node are made on them and hold the rest. */
 #include "graph.h"
 
 #include <stddef.h>
@@ -224,7 +224,7 @@ static int is_none_or_storage(PyObject *value) { return value == Py_None || PyOb
 static int is_none_or_tuple(PyObject *value) { return value == Py_None || PyTuple_Check(value); }
 static int is_none_or_code(PyObject *value) { return value == Py_None || PyCode_Check(value); }
 
-/* None, or with the attributes of a core.device.Kind: the dtype and the device. */
+/* None, or with the attributes of a core.base.device.Kind: the dtype and the device. */
 static int is_none_or_kind(PyObject *value) {
     return value == Py_None || (PyObject_HasAttr(value, lent.device) && PyObject_HasAttr(value, lent.dtype));
 }

@@ -52,7 +52,7 @@ static PyTypeObject Quiet_Type = {
 
 /* -- grad modes ------------------------------------------------------------------------------------------------------ */
 
-static PyObject *state, *name_on, *name_inference; /* core.modes.state, which each thread has its own fields of */
+static PyObject *state, *name_on, *name_inference; /* core.base.modes.state, which each thread has its own fields of */
 
 typedef struct {
     PyObject_HEAD

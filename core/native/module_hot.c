@@ -1,5 +1,5 @@
 /* `Hot`: an elementwise op on its commonest path: tensors of one kind (and numbers, and conditions), its parameters plain
-   numbers, nobody observing. It gives None for anything else, which core.dispatch then does in full. */
+   numbers, nobody observing. It gives None for anything else, which core.dispatch.run then does in full. */
 #include "graph.h"
 
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* Quick forms of what makes small tensors on the CPU: zeros, ones, full, their _like and new_ forms, arange, eye, tensor of
-   numbers, rand. Exact ints and floats as people write them; the rest is left to core.creation, core.conversion and
+   numbers, rand. Exact ints and floats as people write them; the rest is left to core.ops.creation, core.ops.conversion and
    core.random, which also say what is wrong. */
 #include "results.h"
 
@@ -10,8 +10,8 @@
 enum { MOST_BYTES = 16384, AXES = 8 }; /* larger ones are left to NumPy, whose zeros cost nothing before they are read */
 
 static struct {
-    PyObject *dtypes, *device; /* the dict of core.dtypes; the list whose one item is the default device */
-    PyObject *generators, *philox; /* the dict of core.generator; the class of the engine that we know */
+    PyObject *dtypes, *device; /* the dict of core.base.dtypes; the list whose one item is the default device */
+    PyObject *generators, *philox; /* the dict of core.rng.generator; the class of the engine that we know */
     PyTypeObject *dtype_type;
 } from;
 static PyObject *name_default, *name_generator, *name_engine, *name_take, *name_long, *name_bool;

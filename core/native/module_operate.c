@@ -1,5 +1,5 @@
 /* Structured: a structured op (a reduction, a product, a view, ...) on its commonest path: tensors of one device on the
-   CPU, nobody observing. What is not for it goes to the general way of core.dispatch: before the kernel runs as a whole,
+   CPU, nobody observing. What is not for it goes to the general way of core.dispatch.run: before the kernel runs as a whole,
    afterwards from its results on. */
 #include "results.h"
 #include "write.h"

@@ -98,7 +98,7 @@ fail:
 
 /* -- quiet ---------------------------------------------------------------------------------------------------------- */
 
-static PyObject *quiet_variable, *quiet_value; /* as core.backends.quiet found them; NULL without */
+static PyObject *quiet_variable, *quiet_value; /* as core.backends.errstate found them; NULL without */
 
 int quiet_known(void) { return quiet_variable != NULL; }
 

@@ -1,4 +1,4 @@
-/* Random numbers as a function of (seed, place): see core/philox.py, whose numbers these are. */
+/* Random numbers as a function of (seed, place): see core/rng/philox.py, whose numbers these are. */
 #ifndef GRADLAB_PHILOX_H
 #define GRADLAB_PHILOX_H
 

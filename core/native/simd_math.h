@@ -1,6 +1,6 @@
 /* The scalar functions of the printed kernels, written so that loops over them vectorise.
 
-   sm_<name>_f32 and sm_<name>_f64 for every primitive of core/expr.py that is no C operator. There is
+   sm_<name>_f32 and sm_<name>_f64 for every primitive of core/declare/expr.py that is no C operator. There is
    no branch in our own ones, only selects. Largest errors found, in units of the last place; float32 over
    every 251st number there is, float64 over a million, on AVX-512, AVX2 and (by 0.1 more at most) without
    FMA; tests/core/native/test_simd_math.py holds them:
@@ -214,7 +214,7 @@ INLINE float sm_erf_f32(float x) {
     const float far = 1 - p * sm_from_bits_f32(sm_bits_f32(t) << 23), most = a > 3.925f ? 1 : far;
     return a < 0.9f ? near : sm_copysign_f32(most, x);
 }
-/* 1 + erf(x / sqrt(2)), twice the normal distribution's function, in place of that sum (core/expr.py): one polynomial of
+/* 1 + erf(x / sqrt(2)), twice the normal distribution's function, in place of that sum (core/declare/expr.py): one polynomial of
    |x| is log2(erfc(|x| / sqrt(2))), so that nothing cancels for x < 0 and nothing is needed near 0. Off by 1.7 units of
    2^-23 at most, and down to x = -3 by 1e-5 of itself (the sum: 4e-5); 0 below -6, where it is 2e-9. */
 INLINE float sm_twice_ndtr_f32(float x) {
@@ -227,7 +227,7 @@ INLINE float sm_twice_ndtr_f32(float x) {
     const float below = a > 6 ? 0 : y;
     return x > 0 ? 2 - below : below;
 }
-/* The derivative of x ndtr(x), ndtr(x) + x e^(-x^2/2) / sqrt(2 pi), in place of that sum (core/expr.py): for x <= 0 it is
+/* The derivative of x ndtr(x), ndtr(x) + x e^(-x^2/2) / sqrt(2 pi), in place of that sum (core/declare/expr.py): for x <= 0 it is
    e^(-x^2/2) times a polynomial of |x|, for x > 0 what is missing to 1. Off by 1.2 units of 2^-23 at most, and from x = -1 down to -6 by 5e-5 of itself. Half the
    operations of the sum, whose exponential and erf are two. */
 INLINE float sm_gelu_slope_f32(float x) {

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..dtypes import dtype as Dtype
-from ..mistyped import guarded
+from ..base.dtypes import dtype as Dtype
+from ..base.scalars import element
+from ..dispatch.type_errors import guarded
 from ..ops import activation as _a
 from ..ops import elementwise as _e
 from ..ops.activation import glu, hardshrink, prelu, softshrink, softsign, tanhshrink
@@ -103,8 +104,7 @@ from ..ops.sampling_grid import affine_grid, grid_sample
 from ..ops.softmax import implicit_dim as _implicit_dim
 from ..ops.softmax import log_softmax as _log_softmax
 from ..ops.softmax import softmax as _softmax
-from ..scalars import element
-from ..tensor import Tensor
+from ..tensors.tensor import Tensor
 
 __all__ = [
     "adaptive_avg_pool1d",

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from ..creation import empty_like
-from ..modes import no_grad
+from ..base.modes import no_grad
+from ..ops.creation import empty_like
 from ..ops.where import where
-from ..tensor import Tensor
+from ..tensors.tensor import Tensor
 
 _GAINS = {"sigmoid": 1.0, "tanh": 5.0 / 3, "relu": math.sqrt(2.0), "selu": 3.0 / 4} | dict.fromkeys(
     ("linear", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d"), 1.0
@@ -124,7 +124,7 @@ def eye_(tensor: Tensor) -> Tensor:
 def _assign(tensor: Tensor, values: Any) -> Tensor:
     if _skipping:
         return tensor
-    from ..creation import tensor as make
+    from ..ops.creation import tensor as make
 
     with no_grad():
         return tensor.copy_(make(values, dtype=tensor.dtype, device=tensor.device))  # type: ignore[attr-defined, no-any-return]

@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from .. import observe
-from ..copying import attributes
-from ..creation import empty
-from ..device import Kind, kind
-from ..device import device as Device
-from ..dtypes import dtype as Dtype
-from ..dtypes import get_default_dtype
-from ..tensor import Tensor, left_graph, storage_of, wrap
+from ..base.device import Kind, kind
+from ..base.device import device as Device
+from ..base.dtypes import dtype as Dtype
+from ..base.dtypes import get_default_dtype
+from ..events import observe
+from ..ops.creation import empty
+from ..tensors.copying import attributes
+from ..tensors.tensor import Tensor, left_graph, storage_of, wrap
 
 
 def _empty() -> Tensor:

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from ..binding import public
-from ..errors import text
-from ..expr import s
-from ..op import elementwise
-from ..shape import normalize_dim
-from ..tensor import Tensor
+from ..base.errors import text
+from ..base.shape import normalize_dim
+from ..declare.expr import s
+from ..declare.op import elementwise
+from ..dispatch.publish import public
+from ..tensors.tensor import Tensor
 from .constant import piecewise
 from .elementwise import sigmoid
 from .where import where

@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from .. import dtypes, philox
-from ..binding import public
-from ..creation import ones
-from ..errors import text
-from ..generator import default_of
-from ..op import operation
-from ..tensor import Tensor
+from ..base import dtypes
+from ..base.errors import text
+from ..declare.op import operation
+from ..dispatch.publish import public
+from ..rng import philox
+from ..rng.generator import default_of
+from ..tensors.tensor import Tensor
+from .creation import ones
 from .dropout import _dropout, dropout
 from .linalg import matmul
 from .precision import rounded, wide

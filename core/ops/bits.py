@@ -7,15 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from .. import backends, dtypes
-from .. import op as declarations
-from ..binding import bind, bind_operator
-from ..casting import quick
-from ..dispatch import into, need_tensors
-from ..errors import text
-from ..op import operation
-from ..shape import broadcast_shapes
-from ..tensor import Tensor, from_array
+from .. import backends
+from ..base import dtypes
+from ..base.errors import text
+from ..base.shape import broadcast_shapes
+from ..declare import op as declarations
+from ..declare.op import operation
+from ..dispatch.autocast import quick
+from ..dispatch.publish import bind, bind_operator
+from ..dispatch.run import into, need_tensors
+from ..tensors.tensor import Tensor, from_array
 from .elementwise import logical_and, logical_not, logical_or, logical_xor
 
 
@@ -77,7 +78,7 @@ def _declare(name: str, function: Callable[..., Any], doc: str, example: str, *a
         return into(out, op(*_both(name, input, other)), name)
 
     if on_bools is not None:
-        public.hot = on_bools.hot  # type: ignore[attr-defined] # core.casting.face asks it first
+        public.hot = on_bools.hot  # type: ignore[attr-defined] # core.dispatch.autocast.face asks it first
     public.__name__ = public.__qualname__ = name
     public.__doc__ = (
         f"{doc} Shapes broadcast, dtypes promote.\n\n    *Raises*: NotImplementedError for floating dtypes.\n\n"

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ..binding import choosing, public
-from ..dispatch import into, with_numbers
-from ..dtypes import of_number
-from ..expr import s
-from ..op import elementwise
-from ..scalars import element
-from ..tensor import Tensor
+from ..base.dtypes import of_number
+from ..base.scalars import element
+from ..declare.expr import s
+from ..declare.op import elementwise
+from ..dispatch.publish import choosing, public
+from ..dispatch.run import into, with_numbers
+from ..tensors.tensor import Tensor
 from .elementwise import maximum, minimum
 
 clamp_ = elementwise("clip_between", lambda x, min, max: s.minimum(s.maximum(x, min), max), public=False,

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from ..binding import public
-from ..dispatch import need_tensors
-from ..errors import text
-from ..op import operation
-from ..tensor import Tensor
+from ..base.errors import text
+from ..declare.op import operation
+from ..dispatch.publish import public
+from ..dispatch.run import need_tensors
+from ..tensors.tensor import Tensor
 from .precision import wide
 
 

@@ -7,15 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from .. import backends, dtypes
-from ..binding import bind_operator, choosing, public
-from ..dispatch import need_tensors
-from ..errors import text
-from ..expr import s
-from ..op import elementwise, operation
+from .. import backends
+from ..base import dtypes
+from ..base.errors import text
+from ..base.scalars import element
+from ..declare.expr import s
+from ..declare.op import elementwise, operation
+from ..dispatch.publish import bind_operator, choosing, public
+from ..dispatch.run import need_tensors
 from ..return_types import return_type
-from ..scalars import element
-from ..tensor import Tensor, from_array
+from ..tensors.tensor import Tensor, from_array
 from .elementwise import mul, pow, sub
 from .precision import rounded, wide
 
@@ -171,7 +172,7 @@ def nan_to_num(input: Tensor, nan: float | None = None, posinf: float | None = N
     >>> core.nan_to_num(core.tensor([float("nan"), 1.0]), nan=7.0)
     tensor([7., 1.])
     """
-    from ..dispatch import into
+    from ..dispatch.run import into
 
     if not input.is_floating_point():
         return into(out, input.clone())
@@ -397,7 +398,7 @@ def nextafter(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Ten
     True
     """
     need_tensors("nextafter", ("input", "other"), (input, other))
-    from ..dispatch import into
+    from ..dispatch.run import into
 
     a, b = _one_kind("nextafter", input, other)
     if a.dtype.category != 2:

@@ -11,18 +11,18 @@ import builtins
 import math
 from typing import Any
 
-from .. import dtypes
-from .. import op as declarations
-from ..binding import public
-from ..dispatch import need_tensors
-from ..dtypes import complex64, complex128
-from ..errors import text
-from ..op import Elementwise, operation
-from ..queries import need_format
-from ..tensor import Tensor
+from ..base import dtypes
+from ..base.dtypes import complex64, complex128
+from ..base.errors import text
+from ..declare import op as declarations
+from ..declare.op import Elementwise, operation
+from ..dispatch.publish import public
+from ..dispatch.run import need_tensors
+from ..tensors.tensor import Tensor
 from .constant import constant
 from .elementwise import atan2, cos, exp, isnan, log, sin, sqrt
 from .precision import wide
+from .queries import need_format
 from .views import _H, _mT
 from .where import where
 
@@ -178,7 +178,7 @@ def complex(real: Tensor, imag: Tensor) -> Tensor:
     if real.dtype is not imag.dtype:
         raise RuntimeError(text(f"Expected object of scalar type {real.dtype.scalar_type} but got scalar type "
                                 f"{imag.dtype.scalar_type} for second argument", op="complex"))  # fmt: skip
-    from ..shape import broadcast_shapes
+    from ..base.shape import broadcast_shapes
 
     shape = broadcast_shapes(real._a.shape, imag._a.shape, op="complex")
     return _complex(real.expand(shape), imag.expand(shape))

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..op import operation
-from ..tensor import Tensor
+from ..declare.op import operation
+from ..tensors.tensor import Tensor
 
 
 def _zeros(g: Tensor, like_shape: tuple[int, ...], like_dtype: Any) -> Tensor:
-    from ..creation import zeros
+    from .creation import zeros
 
     return zeros(like_shape, dtype=like_dtype, device=g.device)
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..binding import namespaces, public
-from ..errors import text
-from ..tensor import Tensor
+from ..base.errors import text
+from ..dispatch.publish import namespaces, public
+from ..tensors.tensor import Tensor
 from .conv_ops import Ints, _conv, _conv_transpose
 from .padding import pad
 

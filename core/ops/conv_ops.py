@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..backends.convolve import add_windows, padded, windows
-from ..op import operation
-from ..tensor import Tensor
+from ..declare.op import operation
+from ..tensors.tensor import Tensor
 from .precision import rounded, wide
 
 Ints = tuple[int, ...]

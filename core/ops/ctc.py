@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..binding import public
-from ..creation import arange, full, tensor, zeros
-from ..errors import text
-from ..tensor import Tensor
+from ..base.errors import text
+from ..dispatch.publish import public
+from ..tensors.tensor import Tensor
+from .creation import arange, full, tensor, zeros
 from .joining import cat, stack
 from .loss import chosen_reduction
 from .reduce import logsumexp

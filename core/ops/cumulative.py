@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from .. import dtypes
-from ..binding import public
-from ..dtypes import dtype as Dtype
-from ..errors import text
-from ..op import operation
+from ..base import dtypes
+from ..base.dtypes import dtype as Dtype
+from ..base.errors import text
+from ..base.shape import normalize_dim, normalize_dims
+from ..declare.op import operation
+from ..dispatch.publish import public
 from ..return_types import return_type
-from ..shape import normalize_dim, normalize_dims
-from ..tensor import Tensor
+from ..tensors.tensor import Tensor
 from .elementwise import logical_xor, sub
 from .joining import cat, flip
 from .ordering import picked_vjp, running
@@ -73,7 +73,7 @@ def cumprod(input: Tensor, dim: int, *, dtype: Dtype | None = None, out: Tensor 
     >>> core.cumprod(core.tensor([1.0, 2.0, 3.0]), 0)
     tensor([1., 2., 6.])
     """
-    from ..dispatch import into
+    from ..dispatch.run import into
 
     need_tensor(input, "cumprod")
     d = normalize_dim(dim, input.ndim, "cumprod")
@@ -156,7 +156,7 @@ def logcumsumexp(input: Tensor, dim: int, *, out: Tensor | None = None) -> Tenso
     >>> core.logcumsumexp(core.tensor([0.0, 0.0]), 0)
     tensor([0.0000, 0.6931])
     """
-    from ..dispatch import into
+    from ..dispatch.run import into
 
     need_tensor(input, "logcumsumexp")
     d = normalize_dim(dim, input.ndim, "logcumsumexp")
@@ -180,7 +180,7 @@ def diff(input: Tensor, n: int = 1, dim: int = -1, prepend: Tensor | None = None
     >>> core.diff(core.tensor([1, 4, 9]))
     tensor([3, 5])
     """
-    from ..dispatch import into
+    from ..dispatch.run import into
 
     need_tensor(input, "diff")
     if input.ndim == 0:

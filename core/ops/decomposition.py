@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from ..autograd.function import Function
-from ..binding import bind, public
-from ..errors import text, truth
-from ..op import operation
+from ..base.errors import text, truth
+from ..declare.op import operation
+from ..dispatch.publish import bind, public
 from ..return_types import return_type
-from ..tensor import Tensor
+from ..tensors.tensor import Tensor
 from .joining import cat
 from .linalg import matmul
 from .precision import rounded, wide
@@ -126,7 +126,7 @@ def cholesky_ex(A: Tensor, *, upper: bool = False, check_errors: bool = False) -
     >>> core.linalg.cholesky_ex(core.tensor([[-1.0]])).info
     tensor(1, dtype=core.int32)
     """
-    from ..creation import eye
+    from .creation import eye
     from .where import where
 
     check("cholesky_ex", A, square=True)
@@ -190,7 +190,7 @@ def cholesky_inverse(L: Tensor, upper: bool = False) -> Tensor:
     >>> core.cholesky_inverse(core.tensor([[2.0]]))
     tensor([[0.2500]])
     """
-    from ..creation import eye
+    from .creation import eye
 
     check("cholesky_inverse", L, name="L", square=True)
     return cholesky_solve(eye(L._a.shape[-1], dtype=L.dtype, device=L.device), L, upper)

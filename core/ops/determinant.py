@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..binding import bind, public
-from ..op import operation
+from ..declare.op import operation
+from ..dispatch.publish import bind, public
 from ..return_types import return_type
-from ..tensor import Tensor
+from ..tensors.tensor import Tensor
 from .linalg import matmul
 from .precision import rounded, wide
 from .solving import _inv, check, linalg, matrices
@@ -17,7 +17,7 @@ from .where import where
 def _cofactors(x: Tensor) -> Tensor:
     """The derivative of the determinant of any matrix, a singular one too: with x = U S V it is
     det(U) det(V) conj(U) adj(S) conj(V)."""
-    from ..creation import eye
+    from .creation import eye
     from .spectral import svd
 
     u, s, v = svd(x)

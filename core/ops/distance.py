@@ -6,12 +6,12 @@ import math
 import warnings
 from typing import Any
 
-from ..binding import public
-from ..errors import text
-from ..expr import s
-from ..op import elementwise
-from ..shape import broadcast_shapes
-from ..tensor import Tensor
+from ..base.errors import text
+from ..base.shape import broadcast_shapes
+from ..declare.expr import s
+from ..declare.op import elementwise
+from ..dispatch.publish import public
+from ..tensors.tensor import Tensor
 from .elementwise import signum
 from .loss import chosen_reduction, reduced, torch_size
 

@@ -11,15 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from .. import philox
-from ..binding import public
-from ..creation import ones
-from ..dispatch import need_tensors
-from ..errors import text
-from ..generator import default_of
-from ..inplace import write
-from ..op import operation
-from ..tensor import Tensor, wrap
+from ..base.errors import text
+from ..declare.op import operation
+from ..dispatch.inplace import write
+from ..dispatch.publish import public
+from ..dispatch.run import need_tensors
+from ..rng import philox
+from ..rng.generator import default_of
+from ..tensors.tensor import Tensor, wrap
+from .creation import ones
 
 
 def _forward(xp: Any, x: Any, p: float, seed: int, offset: int) -> Any:
@@ -42,7 +42,7 @@ def _thinned(x: Tensor, p: float) -> Tensor:
     generator = default_of(x.device)
     taken = generator.take(x._a.size)
     if taken is None:  # PyTorch's own numbers come in order, so the mask must be kept
-        from ..draws import bernoulli_array
+        from ..dispatch.draws import bernoulli_array
 
         keep = bernoulli_array(np.full(x._a.shape, 1 - p), x.device, generator).astype(x._a.dtype)
         scaled = np.asarray(keep / keep.dtype.type(1 - p) if p < 1 else keep, x._a.dtype)  # of a number NumPy's is none

@@ -5,11 +5,11 @@ from __future__ import annotations
 import string
 from typing import Any
 
-from ..binding import public
-from ..creation import eye
-from ..errors import text
-from ..op import operation
-from ..tensor import Tensor
+from ..base.errors import text
+from ..declare.op import operation
+from ..dispatch.publish import public
+from ..tensors.tensor import Tensor
+from .creation import eye
 from .precision import rounded, wide
 
 

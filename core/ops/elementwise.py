@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from ..binding import bind, bind_operator, bind_square, choosing, public
-from ..casting import quick
-from ..dispatch import into, need_tensors
-from ..dtypes import complex64, get_default_dtype, of_number, promote_types
-from ..errors import text
-from ..expr import s
-from ..op import elementwise
-from ..scalars import element
-from ..tensor import Tensor, from_array
+from ..base.dtypes import complex64, get_default_dtype, of_number, promote_types
+from ..base.errors import text
+from ..base.scalars import element
+from ..declare.expr import s
+from ..declare.op import elementwise
+from ..dispatch.autocast import quick
+from ..dispatch.publish import bind, bind_operator, bind_square, choosing, public
+from ..dispatch.run import into, need_tensors
+from ..tensors.tensor import Tensor, from_array
 
 TWO_OVER_ROOT_PI = 2 / math.sqrt(math.pi)
 INV_ROOT_2 = 1 / math.sqrt(2)
@@ -376,7 +376,7 @@ def pow(input: Any, exponent: Any, *, out: Tensor | None = None) -> Tensor:
     if isinstance(exponent, Tensor):
         if not isinstance(input, Tensor):
             if isinstance(input, complex) or exponent.is_complex():
-                from ..creation import tensor
+                from .creation import tensor
 
                 return pow_tensor(tensor(input, dtype=promote_types(exponent.dtype, complex64)), exponent, out=out)
             if isinstance(input, int) and not exponent.is_floating_point():

@@ -6,13 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from .. import dtypes, native
+from .. import native
 from ..backends.accumulate import add_rows
-from ..binding import public
-from ..errors import text
-from ..modes import no_grad
-from ..op import operation
-from ..tensor import Tensor
+from ..base import dtypes
+from ..base.errors import text
+from ..base.modes import no_grad
+from ..declare.op import operation
+from ..dispatch.publish import public
+from ..tensors.tensor import Tensor
 from .precision import rounded, wide
 from .where import where
 

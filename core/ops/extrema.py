@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..binding import public
-from ..errors import text
-from ..modes import state as mode
-from ..op import operation
+from ..base.errors import text
+from ..base.modes import state as mode
+from ..base.shape import normalize_dim, normalize_dims
+from ..declare.op import operation
+from ..dispatch.publish import public
 from ..return_types import return_type
-from ..shape import normalize_dim, normalize_dims
-from ..tensor import Tensor
+from ..tensors.tensor import Tensor
 from .elementwise import maximum, minimum
 from .precision import rounded, wide
 from .reduce import count, kept, need_bool, need_tensor, numpy_names, reduction_samples, sum

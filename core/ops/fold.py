@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from ..backends.convolve import add_windows, padded, windows
-from ..binding import namespaces, public
-from ..errors import text
-from ..op import operation
-from ..tensor import Tensor
+from ..base.errors import text
+from ..declare.op import operation
+from ..dispatch.publish import namespaces, public
+from ..tensors.tensor import Tensor
 from .conv_ops import Ints, _out_sizes
 from .precision import rounded, wide
 

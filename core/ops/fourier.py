@@ -12,17 +12,17 @@ from typing import Any
 
 import numpy as np
 
-from .. import dtypes
-from ..binding import namespaces
-from ..casting import face
-from ..creation import zeros
-from ..device import device as core_device
-from ..dtypes import dtype as Dtype
-from ..errors import text
-from ..op import operation
-from ..shape import normalize_dim
-from ..tensor import Tensor
+from ..base import dtypes
+from ..base.device import device as core_device
+from ..base.dtypes import dtype as Dtype
+from ..base.errors import text
+from ..base.shape import normalize_dim
+from ..declare.op import operation
+from ..dispatch.autocast import face
+from ..dispatch.publish import namespaces
+from ..tensors.tensor import Tensor
 from .complex import _declare
+from .creation import zeros
 from .joining import cat, roll
 from .precision import wide
 from .solving import constant
@@ -36,7 +36,7 @@ def fourier(function: Any) -> Any:
 
     @wraps(function)
     def with_out(*args: Any, out: Any = None, **kwargs: Any) -> Any:
-        from ..dispatch import into
+        from ..dispatch.run import into
 
         return into(out, function(*args, **kwargs), function.__name__)
 

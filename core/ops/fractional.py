@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from ..binding import public
-from ..errors import text
+from ..base.errors import text
+from ..dispatch.publish import public
 from ..random import rand
-from ..tensor import Tensor, from_array
+from ..tensors.tensor import Tensor, from_array
 from .constant import piecewise
 
 

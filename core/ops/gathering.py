@@ -6,15 +6,16 @@ from typing import Any
 
 import numpy as np
 
-from .. import backends, dtypes, native
+from .. import backends, native
 from ..backends.accumulate import add_rows
-from ..binding import public
-from ..device import kind as kind_of
-from ..errors import text
-from ..op import operation
-from ..scalars import element
-from ..shape import broadcast_shapes, normalize_dim
-from ..tensor import Tensor, from_array
+from ..base import dtypes
+from ..base.device import kind as kind_of
+from ..base.errors import text
+from ..base.scalars import element
+from ..base.shape import broadcast_shapes, normalize_dim
+from ..declare.op import operation
+from ..dispatch.publish import public
+from ..tensors.tensor import Tensor, from_array
 from .elementwise import scaled
 from .indexing import _advanced, _index, _index_put
 from .movement import to
@@ -170,7 +171,7 @@ def gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False,
         y = _gather(x, i, dim=d)
         y = y if index.ndim else reshape(y, ())
     if out is not None:
-        from ..dispatch import into
+        from ..dispatch.run import into
 
         return into(out, y)
     return y
@@ -294,7 +295,7 @@ def index_select(input: Tensor, dim: int, index: Tensor, *, out: Tensor | None =
     y = _advanced(_index, x, (), _on(d, index))
     y = reshape(y, ()) if not input.ndim else y
     if out is not None:
-        from ..dispatch import into
+        from ..dispatch.run import into
 
         return into(out, y)
     return y
@@ -407,7 +408,7 @@ def masked_select(input: Tensor, mask: Tensor, *, out: Tensor | None = None) -> 
     shape = broadcast_shapes(input._a.shape, mask._a.shape, op="masked_select")
     y = expand(input, shape)[expand(mask, shape)] if shape else reshape(input, 1)[reshape(mask, 1)]
     if out is not None:
-        from ..dispatch import into
+        from ..dispatch.run import into
 
         return into(out, y)
     return y
@@ -458,7 +459,7 @@ def nonzero(input: Tensor, *, as_tuple: bool = False, out: Tensor | None = None)
         rows = xp.stack(found, axis=1)
     y = from_array(rows, input.device)
     if out is not None:
-        from ..dispatch import into
+        from ..dispatch.run import into
 
         return into(out, y)
     return y

@@ -12,18 +12,19 @@ from typing import Any
 
 import numpy as np
 
-from .. import backends, dtypes, native
+from .. import backends, native
 from ..backends.accumulate import add_at
-from ..binding import bind_operator, public
-from ..casting import quick
-from ..errors import text
-from ..inplace import make_writeable, write
-from ..modes import state as mode
-from ..op import operation
-from ..scalars import element
-from ..shape import broadcast_shapes
-from ..source import here
-from ..tensor import Tensor, from_array, storage_of
+from ..base import dtypes
+from ..base.errors import text
+from ..base.modes import state as mode
+from ..base.scalars import element
+from ..base.shape import broadcast_shapes
+from ..base.source import here
+from ..declare.op import operation
+from ..dispatch.autocast import quick
+from ..dispatch.inplace import make_writeable, write
+from ..dispatch.publish import bind_operator, public
+from ..tensors.tensor import Tensor, from_array, storage_of
 from .movement import copy_, to
 from .view_ops import _select, _slice
 from .views import reshape

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ..binding import namespaces
-from ..mistyped import guarded
-from ..tensor import Tensor
+from ..dispatch.publish import namespaces
+from ..dispatch.type_errors import guarded
+from ..tensors.tensor import Tensor
 
 _NAMES = """
 abs acos acosh addmv arccos arccosh arcsin arcsinh arctan arctanh as_strided asin asinh atan atanh ceil celu clamp

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import text
-from ..op import operation
+from ..base.errors import text
+from ..declare.op import operation
 from ..return_types import return_type
-from ..tensor import Tensor
+from ..tensors.tensor import Tensor
 from .decomposition import declare
 from .precision import rounded, wide
 from .solving import LinAlgError, check, host, linalg, matrices

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..binding import bind, bind_operator, public
-from ..errors import text
-from ..op import operation
-from ..tensor import Tensor
+from ..base.errors import text
+from ..declare.op import operation
+from ..dispatch.publish import bind, bind_operator, public
+from ..tensors.tensor import Tensor
 from .precision import rounded, wide
 
 # -- the general product -----------------------------------------------------------------------------------------------

@@ -5,10 +5,10 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from ..binding import public
-from ..errors import text
-from ..modes import state as mode
-from ..tensor import Tensor
+from ..base.errors import text
+from ..base.modes import state as mode
+from ..dispatch.publish import public
+from ..tensors.tensor import Tensor
 from .joining import cat
 from .linalg import linear
 from .loss import cross_entropy

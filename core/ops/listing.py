@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from .. import backends, dtypes
-from ..binding import bind, public
-from ..errors import text
-from ..shape import Size
-from ..shape import broadcast_shapes as _broadcast
-from ..tensor import Tensor, from_array
+from .. import backends
+from ..base import dtypes
+from ..base.errors import text
+from ..base.shape import Size
+from ..base.shape import broadcast_shapes as _broadcast
+from ..dispatch.publish import bind, public
+from ..tensors.tensor import Tensor, from_array
 from .gathering import nonzero
 from .pieces import chunk, diag, narrow, split
 

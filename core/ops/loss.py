@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from .. import dtypes
-from ..binding import public
-from ..dtypes import dtype as Dtype
-from ..errors import text
-from ..modes import is_grad_enabled
-from ..modes import state as mode
-from ..op import operation
-from ..tensor import Tensor
+from ..base import dtypes
+from ..base.dtypes import dtype as Dtype
+from ..base.errors import text
+from ..base.modes import is_grad_enabled
+from ..base.modes import state as mode
+from ..declare.op import operation
+from ..dispatch.publish import public
+from ..tensors.tensor import Tensor
 from .precision import rounded, wide
 from .softmax import log_softmax
 from .where import where

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from ..binding import bind, public
-from ..errors import text
-from ..op import operation
+from ..base.errors import text
+from ..declare.op import operation
+from ..dispatch.publish import bind, public
 from ..random import randn
 from ..return_types import return_type
-from ..tensor import Tensor
+from ..tensors.tensor import Tensor
 from .linalg import matmul
 from .precision import rounded, wide
 from .solving import check, host, matrices
@@ -103,7 +103,7 @@ def ormqr(input: Tensor, tau: Tensor, other: Tensor, left: bool = True, transpos
     if other._a.shape[-2] != m:
         raise RuntimeError(text("torch.ormqr: other.shape[-2] must be equal to input.shape[-2]", op="ormqr",
                                 came=f"{tuple(input.shape)} and {tuple(other.shape)}"))  # fmt: skip
-    from ..creation import eye
+    from .creation import eye
 
     v = input.tril(-1).narrow(-1, 0, k) + eye(m, k, dtype=input.dtype, device=input.device)
     y = other

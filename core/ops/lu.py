@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from ..binding import bind
-from ..creation import eye
-from ..errors import text, truth
+from ..base.errors import text, truth
+from ..dispatch.publish import bind
 from ..return_types import return_type
-from ..tensor import Tensor
+from ..tensors.tensor import Tensor
+from .creation import eye
 from .decomposition import declare
 from .joining import cat
 from .linalg import matmul

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..binding import public
-from ..errors import text
-from ..shape import broadcast_shapes
-from ..tensor import Tensor
+from ..base.errors import text
+from ..base.shape import broadcast_shapes
+from ..dispatch.publish import public
+from ..tensors.tensor import Tensor
 from .loss import chosen_reduction, reduced, torch_size
 from .where import where
 

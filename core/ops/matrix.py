@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from ..binding import bind
-from ..creation import eye
-from ..dtypes import dtype as Dtype
-from ..errors import text
-from ..op import operation
-from ..shape import normalize_dim, normalize_dims
-from ..tensor import Tensor
+from ..base.dtypes import dtype as Dtype
+from ..base.errors import text
+from ..base.shape import normalize_dim, normalize_dims
+from ..declare.op import operation
+from ..dispatch.publish import bind
+from ..tensors.tensor import Tensor
+from .creation import eye
 from .joining import cat
 from .linalg import matmul
 from .moments import _norm

@@ -8,17 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from .. import backends, dtypes
-from ..binding import public
-from ..draws import normals, source, uniform_array
-from ..errors import text
-from ..generator import Generator
-from ..history import storage_of
-from ..inplace import write
-from ..scalars import element
-from ..shape import as_shape
-from ..source import here
-from ..tensor import Tensor, from_array, wrap
+from .. import backends
+from ..base import dtypes
+from ..base.errors import text
+from ..base.scalars import element
+from ..base.shape import as_shape
+from ..base.source import here
+from ..dispatch.draws import normals, source, uniform_array
+from ..dispatch.inplace import write
+from ..dispatch.publish import public
+from ..graph.versions import storage_of
+from ..rng.generator import Generator
+from ..tensors.tensor import Tensor, from_array, wrap
 from .constant import constant
 from .placing import as_strided, storage_offset
 from .sampling import _fill, _floating
@@ -106,7 +107,7 @@ def geometric_(input: Tensor, p: float, *, generator: Generator | None = None) -
     """
     if not 0 < p < 1:
         raise RuntimeError(text(f"geometric_ expects p to be in (0, 1), but got p={p}", op="geometric_"))
-    from ..device import kind
+    from ..base.device import kind
 
     u = uniform_array(tuple(input._a.shape), kind(dtypes.float64, input.device), generator)
     return _fill(input, "geometric_", np.ceil(np.log1p(-u) / math.log1p(-p)).clip(1).astype(input._a.dtype))
@@ -199,7 +200,7 @@ def empty_strided(size: Any, stride: Any, *, dtype: Any = None, device: Any = No
     >>> core.empty_strided((2, 3), (1, 2)).stride()
     (1, 2)
     """
-    from ..creation import zeros
+    from .creation import zeros
 
     n = 1 + sum((k - 1) * st for k, st in zip(size, stride, strict=True)) if 0 not in tuple(size) else 0
     out = as_strided(zeros(n, dtype=dtype, device=device), size, stride).detach()
@@ -219,7 +220,7 @@ def empty_permuted(size: Any, physical_layout: Any, *, dtype: Any = None, device
     if sorted(order) != list(range(len(tuple(size)))):
         raise RuntimeError(text("Number of dimensions in size does not match the length of the physical_layout",
                                 op="empty_permuted", came=f"{tuple(size)} and {order}"))  # fmt: skip
-    from ..creation import empty
+    from .creation import empty
 
     laid = empty([size[d] for d in order], dtype=dtype, device=device)
     out = laid.permute([order.index(d) for d in range(len(order))]).detach()
@@ -263,7 +264,7 @@ def from_dlpack(ext_tensor: Any) -> Tensor:
     >>> core.from_dlpack(np.arange(2.0))
     tensor([0., 1.], dtype=core.float64)
     """
-    from ..device import device
+    from ..base.device import device
 
     kind = ext_tensor.__dlpack_device__()[0]
     where = device("cpu") if kind == 1 else device("cuda", ext_tensor.__dlpack_device__()[1])

@@ -6,12 +6,12 @@ import math
 import warnings
 from typing import Any
 
-from ..binding import namespaces, public
-from ..dtypes import dtype as Dtype
-from ..errors import text
-from ..op import operation
-from ..shape import normalize_dims
-from ..tensor import Tensor
+from ..base.dtypes import dtype as Dtype
+from ..base.errors import text
+from ..base.shape import normalize_dims
+from ..declare.op import operation
+from ..dispatch.publish import namespaces, public
+from ..tensors.tensor import Tensor
 from .precision import rounded, wide
 from .reduce import count, kept, mean, need_tensor, numpy_names
 from .where import where

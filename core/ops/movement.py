@@ -5,21 +5,23 @@ from __future__ import annotations
 import builtins
 from typing import Any
 
-from .. import dtypes, native, observe
-from ..binding import public
-from ..creation import as_dtype, available, zeros_like
-from ..device import Kind
-from ..device import device as Device
-from ..device import kind as kind_of
-from ..dtypes import dtype as Dtype
-from ..errors import text
-from ..inplace import write
-from ..modes import state as mode
-from ..op import operation
-from ..queries import need_format
-from ..scalars import element
-from ..shape import broadcast_shapes
-from ..tensor import Tensor, left_graph
+from .. import native
+from ..base import dtypes
+from ..base.device import Kind
+from ..base.device import device as Device
+from ..base.device import kind as kind_of
+from ..base.dtypes import dtype as Dtype
+from ..base.errors import text
+from ..base.modes import state as mode
+from ..base.scalars import element
+from ..base.shape import broadcast_shapes
+from ..declare.op import operation
+from ..dispatch.inplace import write
+from ..dispatch.publish import public
+from ..events import observe
+from ..tensors.tensor import Tensor, left_graph
+from .creation import as_dtype, available, zeros_like
+from .queries import need_format
 
 Type = type  # the method of this name comes below
 
@@ -150,7 +152,7 @@ def type(input: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
             raise ValueError(f"invalid type: '{dtype}'\n  needed: a dtype, or a name such as 'core.FloatTensor'")
         return to(input, "cuda" if "cuda" in lead else "cpu", found)
     if isinstance(dtype, builtins.type):
-        from ..older_types import TensorType  # here, as it stands on the ops
+        from .legacy_types import TensorType  # here, as it stands on the ops
 
         if isinstance(dtype, TensorType):
             return to(input, "cpu", dtype.dtype)
@@ -306,7 +308,7 @@ def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
 def _new(name: str) -> None:
     def method(input: Tensor, *args: Any, dtype: Dtype | None = None, device: Any = None, requires_grad: bool = False,
                **kwargs: Any) -> Tensor:  # fmt: skip
-        from .. import creation
+        from . import creation
 
         make = getattr(creation, name)
         return make(*args, dtype=dtype or input.dtype, requires_grad=requires_grad,

@@ -6,12 +6,12 @@ import math
 import warnings
 from typing import Any
 
-from .. import dtypes
-from ..binding import public
-from ..creation import zeros
-from ..errors import text
-from ..tensor import Tensor
+from ..base import dtypes
+from ..base.errors import text
+from ..dispatch.publish import public
+from ..tensors.tensor import Tensor
 from .attention import scaled_dot_product_attention
+from .creation import zeros
 from .dropout import dropout
 from .joining import cat
 from .linalg import linear, matmul

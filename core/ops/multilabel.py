@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..binding import public
-from ..creation import zeros
-from ..errors import text
-from ..tensor import Tensor
+from ..base.errors import text
+from ..dispatch.publish import public
+from ..tensors.tensor import Tensor
+from .creation import zeros
 from .elementwise import logsigmoid
 from .loss import chosen_reduction, reduced, torch_size
 from .margin import check_margin, pairwise_distance

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from ..binding import public
-from ..dispatch import need_tensors
-from ..dtypes import float32
-from ..errors import text
-from ..modes import is_grad_enabled, no_grad
-from ..op import operation
-from ..tensor import Tensor
+from ..base.dtypes import float32
+from ..base.errors import text
+from ..base.modes import is_grad_enabled, no_grad
+from ..declare.op import operation
+from ..dispatch.publish import public
+from ..dispatch.run import need_tensors
+from ..tensors.tensor import Tensor
 from . import norm_ops
 from .elementwise import rsqrt
 from .loss import torch_size
@@ -315,7 +315,7 @@ def normalize(input: Tensor, p: float = 2.0, dim: Any = 1, eps: float = 1e-12, o
     >>> core.nn.functional.normalize(core.tensor([[3.0, 4.0]]))
     tensor([[0.6000, 0.8000]])
     """
-    from ..dispatch import into
+    from ..dispatch.run import into
 
     length = input.norm(p, dim, keepdim=True).clamp(min=eps)
     return into(out, input / length)

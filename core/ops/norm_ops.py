@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..modes import is_grad_enabled
-from ..op import operation
-from ..tensor import Tensor
+from ..base.modes import is_grad_enabled
+from ..declare.op import operation
+from ..tensors.tensor import Tensor
 from .elementwise import rsqrt
 from .precision import rounded, wide
 from .reduce import count
@@ -193,7 +193,7 @@ def _batch_norm_eval_vjp(g: Tensor, x: Tensor, mean: Tensor, var: Tensor, weight
 
 def accumulating(d: Any) -> Any:
     """The dtype that a reduction over `d` is computed in."""
-    from .. import dtypes
+    from ..base import dtypes
 
     return dtypes.float32 if d in (dtypes.float16, dtypes.bfloat16) else d
 

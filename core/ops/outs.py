@@ -7,10 +7,10 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import native
-from ..binding import namespaces
-from ..casting import quick
-from ..dispatch import into
-from ..mistyped import guarded
+from ..dispatch.autocast import quick
+from ..dispatch.publish import namespaces
+from ..dispatch.run import into
+from ..dispatch.type_errors import guarded
 
 NAMES = [
     "addbmm", "addmm", "addmv", "addr", "all", "amax", "amin", "aminmax", "angle", "any", "argmax", "argmin",

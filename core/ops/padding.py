@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from ..binding import public
-from ..errors import text
-from ..op import operation
-from ..scalars import element
-from ..tensor import Tensor, from_array
+from ..base.errors import text
+from ..base.scalars import element
+from ..declare.op import operation
+from ..dispatch.publish import public
+from ..tensors.tensor import Tensor, from_array
 from .constant import piecewise
 
 Border = tuple[tuple[int, int], ...]

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
-from ..binding import public
-from ..errors import text
-from ..shape import normalize_dim
-from ..tensor import Tensor
+from ..base.errors import text
+from ..base.shape import normalize_dim
+from ..dispatch.publish import public
+from ..tensors.tensor import Tensor
 from .view_ops import _diagonal, _diagonal_backward, _select, _slice, _split, _unbind, _unfold
 from .views import unsqueeze
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ..dispatch import into
-from ..op import operation
-from ..tensor import Tensor
+from ..declare.op import operation
+from ..dispatch.run import into
+from ..tensors.tensor import Tensor
 from .special import _pair, shown
 
 # name -> the polynomial of degree 1, and the next one from k, x, this one and the one before

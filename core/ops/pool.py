@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from ..binding import namespaces, public
-from ..errors import text
-from ..tensor import Tensor, from_array
+from ..base.errors import text
+from ..dispatch.publish import namespaces, public
+from ..tensors.tensor import Tensor, from_array
 from .constant import piecewise
 from .elementwise import relu
 from .pool_ops import Ints, _adaptive_max_pool, _max_pool, _scatter_flat, _window_sum

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from ..backends.accumulate import add_rows
-from ..op import operation
-from ..tensor import Tensor
+from ..declare.op import operation
+from ..tensors.tensor import Tensor
 from .precision import rounded, wide
 
 Ints = tuple[int, ...]

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ..binding import public
-from ..creation import ones_like
-from ..dtypes import promote_types
-from ..errors import text
-from ..op import operation
-from ..shape import normalize_dim
-from ..tensor import Tensor
+from ..base.dtypes import promote_types
+from ..base.errors import text
+from ..base.shape import normalize_dim
+from ..declare.op import operation
+from ..dispatch.publish import public
+from ..tensors.tensor import Tensor
+from .creation import ones_like
 from .joining import cat, stack
 from .linalg import _scaled_sum, bmm, matmul, mv, outer
 from .pieces import diagonal
@@ -68,7 +68,7 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Any = None) -> Tensor:
     n = math.prod(b._a.shape[j] for j in keep_b)
     y = matmul(rows.reshape(m, inner), columns.reshape(inner, n)).reshape(shape)
     if out is not None:
-        from ..dispatch import into
+        from ..dispatch.run import into
 
         return into(out, y, "tensordot")
     return y
@@ -327,7 +327,7 @@ def block_diag(*tensors: Tensor) -> Tensor:
     tensor([[1., 0., 0.],
             [0., 2., 3.]])
     """
-    from ..creation import zeros
+    from .creation import zeros
 
     blocks = []
     for i, t in enumerate(tensors):

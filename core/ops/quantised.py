@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from .. import backends, dtypes
-from ..binding import public
-from ..errors import text
-from ..op import operation
-from ..tensor import Tensor, from_array
+from .. import backends
+from ..base import dtypes
+from ..base.errors import text
+from ..declare.op import operation
+from ..dispatch.publish import public
+from ..tensors.tensor import Tensor, from_array
 from .linalg import matmul
 from .precision import rounded, wide
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from itertools import pairwise
 
-from ..binding import public
-from ..creation import empty_like, ones, tensor, zeros
-from ..errors import text
-from ..inplace import write
-from ..tensor import Tensor
+from ..base.errors import text
+from ..dispatch.inplace import write
+from ..dispatch.publish import public
+from ..tensors.tensor import Tensor
+from .creation import empty_like, ones, tensor, zeros
 from .dropout import _ALPHA, _run, _thinned
 from .einsum import einsum
 from .elementwise import leaky_relu

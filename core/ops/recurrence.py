@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from .. import casting
-from ..binding import public
-from ..errors import text
-from ..tensor import Tensor
+from ..base.errors import text
+from ..dispatch import autocast
+from ..dispatch.publish import public
+from ..tensors.tensor import Tensor
 from .dropout import dropout as thin
 from .joining import cat, stack
 from .recurrent import Sizes, count_steps, gru_layer, lstm_layer, rnn_layer
@@ -28,9 +28,9 @@ Weights = Sequence[Tensor | None]  # weight_ih, weight_hh, bias_ih, bias_hh, and
 
 def _cast(x: Tensor, states: Any, layers: Sequence[Weights]) -> Any:
     """All tensors in the type that autocast asks for, where it is on."""
-    if not casting.busy() or x.device.type not in casting.state.on:
+    if not autocast.busy() or x.device.type not in autocast.state.on:
         return x, states, layers
-    d = casting.state.dtypes[x.device.type]
+    d = autocast.state.dtypes[x.device.type]
 
     def cast(t: Any) -> Any:
         return t.to(d) if t is not None else None

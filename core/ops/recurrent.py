@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 
 from .. import autograd
-from ..creation import zeros
-from ..modes import enable_grad
-from ..modes import state as mode
-from ..op import operation
-from ..tensor import Tensor
+from ..base.modes import enable_grad
+from ..base.modes import state as mode
+from ..declare.op import operation
+from ..tensors.tensor import Tensor
+from .creation import zeros
 from .elementwise import relu, sigmoid, tanh
 from .joining import cat, stack
 from .linalg import linear

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from .. import dtypes
-from ..binding import public
-from ..creation import zeros_like
-from ..dtypes import dtype as Dtype
-from ..errors import text
-from ..op import operation
-from ..shape import normalize_dim, normalize_dims
-from ..tensor import Tensor
+from ..base import dtypes
+from ..base.dtypes import dtype as Dtype
+from ..base.errors import text
+from ..base.shape import normalize_dim, normalize_dims
+from ..declare.op import operation
+from ..dispatch.publish import public
+from ..tensors.tensor import Tensor
+from .creation import zeros_like
 from .precision import rounded, wide
 from .where import where
 

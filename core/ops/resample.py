@@ -5,9 +5,9 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from ..binding import public
-from ..errors import text
-from ..tensor import Tensor
+from ..base.errors import text
+from ..dispatch.publish import public
+from ..tensors.tensor import Tensor
 from .conv import _both
 from .resample_ops import _resample, sizes_by
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..history import move_on, storage_of
-from ..inplace import leaf_check
-from ..modes import state as mode
-from ..source import here
-from ..tensor import Tensor, wrap
+from ..base.modes import state as mode
+from ..base.source import here
+from ..dispatch.inplace import leaf_check
+from ..graph.versions import move_on, storage_of
+from ..tensors.tensor import Tensor, wrap
 
 
 def _reshaped(name: str, of: str) -> None:

@@ -8,17 +8,19 @@ from typing import Any
 
 import numpy as np
 
-from .. import backends, dtypes, observe
-from ..binding import public
-from ..device import Kind
-from ..device import kind as kind_of
-from ..draws import bernoulli_array, normals, source, uniform_array
-from ..errors import text
-from ..generator import Generator
-from ..inplace import write
-from ..modes import state as mode
-from ..source import here
-from ..tensor import Tensor, left_graph, storage_of, wrap
+from .. import backends
+from ..base import dtypes
+from ..base.device import Kind
+from ..base.device import kind as kind_of
+from ..base.errors import text
+from ..base.modes import state as mode
+from ..base.source import here
+from ..dispatch.draws import bernoulli_array, normals, source, uniform_array
+from ..dispatch.inplace import write
+from ..dispatch.publish import public
+from ..events import observe
+from ..rng.generator import Generator
+from ..tensors.tensor import Tensor, left_graph, storage_of, wrap
 from .constant import constant
 from .movement import _copy_into
 
@@ -26,7 +28,7 @@ from .movement import _copy_into
 def finished(a: Any, kind: Kind, requires_grad: bool, out: Tensor | None) -> Tensor:
     t = wrap(a, kind)
     if out is not None:
-        from ..dispatch import into
+        from ..dispatch.run import into
 
         return into(out, t)
     return t.requires_grad_() if requires_grad else t

@@ -10,11 +10,11 @@ import warnings
 from itertools import product
 from typing import Any
 
-from ..binding import public
-from ..creation import linspace, ones
-from ..errors import text
-from ..tensor import Tensor
+from ..base.errors import text
+from ..dispatch.publish import public
+from ..tensors.tensor import Tensor
 from .constant import piecewise
+from .creation import linspace, ones
 from .joining import stack
 from .where import where
 

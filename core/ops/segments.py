@@ -5,10 +5,10 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
-from ..binding import public
-from ..creation import full, zeros
-from ..errors import text
-from ..tensor import Tensor
+from ..base.errors import text
+from ..dispatch.publish import public
+from ..tensors.tensor import Tensor
+from .creation import full, zeros
 from .joining import stack
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from ..binding import public
-from ..dtypes import dtype as Dtype
-from ..errors import text
-from ..op import operation
-from ..shape import normalize_dim
-from ..tensor import Tensor
+from ..base.dtypes import dtype as Dtype
+from ..base.errors import text
+from ..base.shape import normalize_dim
+from ..declare.op import operation
+from ..dispatch.publish import public
+from ..tensors.tensor import Tensor
 from .precision import rounded, wide
 
 

@@ -12,15 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from .. import dtypes
-from ..binding import namespaces, public
-from ..casting import face
-from ..dispatch import into
-from ..errors import text
-from ..op import operation
+from ..base import dtypes
+from ..base.errors import text
+from ..base.shape import broadcast_shapes
+from ..declare.op import operation
+from ..dispatch.autocast import face
+from ..dispatch.publish import namespaces, public
+from ..dispatch.run import into
 from ..return_types import return_type
-from ..shape import broadcast_shapes
-from ..tensor import Tensor, from_array
+from ..tensors.tensor import Tensor, from_array
 from .linalg import matmul
 from .precision import rounded, wide
 
@@ -196,7 +196,7 @@ def solve_ex(A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = Fa
     >>> core.linalg.solve_ex(core.tensor([[2.0]]), core.tensor([4.0])).result
     tensor([2.])
     """
-    from ..creation import tensor, zeros
+    from .creation import tensor, zeros
     from .where import where
 
     result = return_type("linalg_solve_ex", "result info")
@@ -339,7 +339,7 @@ def inv_ex(A: Tensor, *, check_errors: bool = False) -> Any:
     >>> core.linalg.inv_ex(core.tensor([[0.0]])).info
     tensor(1, dtype=core.int32)
     """
-    from ..creation import tensor, zeros
+    from .creation import tensor, zeros
     from .where import where
 
     check("inv_ex", A, square=True)

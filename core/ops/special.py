@@ -8,16 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from .. import backends, dtypes
-from ..binding import bind
-from ..dispatch import into, need_tensors
-from ..dtypes import dtype as Dtype
-from ..errors import text
-from ..expr import s
-from ..modes import state as mode
-from ..op import elementwise, operation
-from ..shape import broadcast_shapes
-from ..tensor import Tensor, from_array
+from .. import backends
+from ..base import dtypes
+from ..base.dtypes import dtype as Dtype
+from ..base.errors import text
+from ..base.modes import state as mode
+from ..base.shape import broadcast_shapes
+from ..declare.expr import s
+from ..declare.op import elementwise, operation
+from ..dispatch.publish import bind
+from ..dispatch.run import into, need_tensors
+from ..tensors.tensor import Tensor, from_array
 from . import bessel_math, gamma_math
 from .elementwise import exp
 from .where import where

@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from .. import dtypes
-from ..binding import bind, public
-from ..creation import eye
-from ..errors import text, truth
+from ..base import dtypes
+from ..base.errors import text, truth
+from ..dispatch.publish import bind, public
 from ..return_types import return_type
-from ..tensor import Tensor
+from ..tensors.tensor import Tensor
+from .creation import eye
 from .decomposition import declare, hermitian, positive
 from .linalg import matmul
 from .precision import rounded, wide

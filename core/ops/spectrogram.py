@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from .. import dtypes
-from ..binding import namespaces, public
-from ..creation import zeros
-from ..device import device as core_device
-from ..dtypes import dtype as Dtype
-from ..errors import text
-from ..tensor import Tensor
+from ..base import dtypes
+from ..base.device import device as core_device
+from ..base.dtypes import dtype as Dtype
+from ..base.errors import text
+from ..dispatch.publish import namespaces, public
+from ..tensors.tensor import Tensor
+from .creation import zeros
 from .padding import pad
 from .solving import constant
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from ..op import operation
-from ..tensor import Tensor
+from ..declare.op import operation
+from ..tensors.tensor import Tensor
 
 
 def samples(*many: dict[str, Any]) -> Any:

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from ..binding import bind, public
-from ..casting import quick
-from ..device import kind
-from ..dtypes import dtype as Dtype
-from ..errors import text
-from ..shape import as_shape, normalize_dim
-from ..tensor import Tensor, storage_of, wrap
+from ..base.device import kind
+from ..base.dtypes import dtype as Dtype
+from ..base.errors import text
+from ..base.shape import as_shape, normalize_dim
+from ..dispatch.autocast import quick
+from ..dispatch.publish import bind, public
+from ..tensors.tensor import Tensor, storage_of, wrap
 from .movement import _contiguous
 from .view_ops import _expand, _permute, _squeeze, _t, _transpose, _unsqueeze, _view
 

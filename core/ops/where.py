@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from ..binding import public
-from ..dtypes import get_default_dtype, of_number, promote_types
-from ..scalars import element
-from ..tensor import Tensor, from_array
+from ..base.dtypes import get_default_dtype, of_number, promote_types
+from ..base.scalars import element
+from ..dispatch.publish import public
+from ..tensors.tensor import Tensor, from_array
 from .elementwise import where_
 
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from ..creation import zeros as new_zeros
-from ..tensor import Tensor
+from ..ops.creation import zeros as new_zeros
+from ..tensors.tensor import Tensor
 from .optimizer import check_lr, number
 from .stepping import Gradual, Group, State, scalar, zeros
 

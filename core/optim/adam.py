@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..tensor import Tensor
+from ..tensors.tensor import Tensor
 from . import updates
 from .optimizer import check_betas, check_lr, check_setting, check_ways
 from .stepping import Elementwise, Group

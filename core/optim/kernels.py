@@ -14,12 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from .. import backends, native, observe
+from .. import backends, native
 from ..backends import Kernel
-from ..expr import python_operand, triton_statements
-from ..source import here
-from ..telling import tell
-from ..tensor import Tensor, storage_of
+from ..base.source import here
+from ..declare.expr import python_operand, triton_statements
+from ..dispatch.emit import tell
+from ..events import observe
+from ..tensors.tensor import Tensor, storage_of
 from .update import Update, Variant, numpy_source
 
 Lists = Sequence[Sequence[Any]]  # the parameters, their gradients, then each state

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from ..modes import enable_grad, no_grad
+from ..base.modes import enable_grad, no_grad
 from ..ops.joining import cat
-from ..tensor import Tensor
+from ..tensors.tensor import Tensor
 from .optimizer import Optimizer, check_lr, number
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..tensor import Tensor
+from ..tensors.tensor import Tensor
 from .optimizer import check_lr, number
 from .stepping import Gradual, Group, State, zeros
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..tensor import Tensor
+from ..tensors.tensor import Tensor
 from . import updates
 from .optimizer import check_betas, check_lr, check_setting, number
 from .stepping import Elementwise, Group, State, count, scalar

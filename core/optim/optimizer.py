@@ -10,13 +10,13 @@ from contextlib import contextmanager
 from copy import deepcopy
 from typing import Any
 
-from .. import observe
-from ..errors import text
-from ..modes import enable_grad
-from ..modes import state as mode
+from ..base.errors import text
+from ..base.modes import enable_grad
+from ..base.modes import state as mode
+from ..events import observe
+from ..graph.node import RemovableHandle
 from ..nn.modules.module import typename, zeroed
-from ..node import RemovableHandle
-from ..tensor import Tensor
+from ..tensors.tensor import Tensor
 
 _HOOKS = ("_optimizer_step_pre_hooks", "_optimizer_step_post_hooks", "_optimizer_state_dict_pre_hooks",
           "_optimizer_state_dict_post_hooks", "_optimizer_load_state_dict_pre_hooks",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..tensor import Tensor
+from ..tensors.tensor import Tensor
 from . import updates
 from .optimizer import check_lr, check_setting, check_ways
 from .stepping import Elementwise, Group, State, zeros

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..tensor import Tensor
+from ..tensors.tensor import Tensor
 from . import kernels, updates
 from .optimizer import check_betas, check_lr, number
 from .stepping import Gradual, Group, State, zeros

@@ -7,10 +7,10 @@ from functools import partial
 from typing import Any, ClassVar
 
 from .. import native
-from ..creation import tensor
-from ..dtypes import float32, float64, get_default_dtype
-from ..modes import enable_grad
-from ..tensor import Tensor, wrap
+from ..base.dtypes import float32, float64, get_default_dtype
+from ..base.modes import enable_grad
+from ..ops.creation import tensor
+from ..tensors.tensor import Tensor, wrap
 from . import kernels
 from .optimizer import Closure, Optimizer, number
 from .update import Update

@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterable, Sequence
 from copy import deepcopy
 from typing import Any
 
-from ..creation import tensor
-from ..dtypes import int64
-from ..modes import no_grad
+from ..base.dtypes import int64
+from ..base.modes import no_grad
 from ..nn.modules.batchnorm import _BatchNorm
 from ..nn.modules.module import Module
-from ..tensor import Tensor
+from ..ops.creation import tensor
+from ..tensors.tensor import Tensor
 from . import kernels, updates
 from .lr_scheduler.base import LRScheduler
 from .lr_scheduler.one_cycle import for_groups

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from ..expr import Expr, Statement, lift, numpy_statements, python_operand, statements_of
+from ..declare.expr import Expr, Statement, lift, numpy_statements, python_operand, statements_of
 
 table: dict[str, Update] = {}  # every declared update by name
 

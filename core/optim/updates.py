@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..expr import s
+from ..declare.expr import s
 from .update import update
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any, BinaryIO
 
-from ..errors import LoadError, text
+from ..base.errors import LoadError, text
 
 __all__ = ["LoadError", "add_safe_globals", "clear_safe_globals", "get_safe_globals", "load", "safe_globals", "save"]
 

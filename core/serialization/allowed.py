@@ -12,10 +12,10 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from ..device import device as Device
-from ..dtypes import all_dtypes
-from ..errors import LoadError, text
-from ..shape import Size
+from ..base.device import device as Device
+from ..base.dtypes import all_dtypes
+from ..base.errors import LoadError, text
+from ..base.shape import Size
 from . import keys
 from .source import short
 from .structure import FACTORIES, SCALARS

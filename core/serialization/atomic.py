@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from hashlib import blake2b
 from typing import Any, BinaryIO
 
-from ..errors import text
+from ..base.errors import text
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _NAME_BYTES = 255  # what Linux's file systems allow

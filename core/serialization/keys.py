@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..device import device
-from ..dtypes import dtype
+from ..base.device import device
+from ..base.dtypes import dtype
 from .source import broken
 
 _PLAIN = (str, bytes, bool, float, type(None), dtype, device)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import LoadError, text
+from ..base.errors import LoadError, text
 from .source import Source, broken
 from .torch_file import swapped
 from .torch_tensors import Tensors, unpickled

@@ -6,15 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from ..conversion import available
-from ..device import device as Device
-from ..device import kind
-from ..dtypes import all_dtypes
-from ..errors import LoadError, text
-from ..modes import no_grad
+from ..base.device import device as Device
+from ..base.device import kind
+from ..base.dtypes import all_dtypes
+from ..base.errors import LoadError, text
+from ..base.modes import no_grad
+from ..graph.node import Storage
 from ..nn.parameter import Parameter
-from ..node import Storage
-from ..tensor import Tensor, from_array, wrap
+from ..ops.conversion import available
+from ..tensors.tensor import Tensor, from_array, wrap
 from .source import broken, short
 
 KNOWN = {d.numpy: d for d in all_dtypes}

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ..device import device as Device
-from ..errors import text
-from ..tensor import Tensor
+from ..base.device import device as Device
+from ..base.errors import text
+from ..tensors.tensor import Tensor
 
 
 class Block:

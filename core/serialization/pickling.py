@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from ..device import device as Device
-from ..dtypes import dtype
-from ..errors import text
+from ..base.device import device as Device
+from ..base.dtypes import dtype
+from ..base.errors import text
+from ..base.shape import Size
 from ..nn.parameter import Parameter
-from ..shape import Size
-from ..tensor import Tensor
+from ..tensors.tensor import Tensor
 from .memory import Block, address, array_of, blocks
 from .structure import FACTORIES, refused
 

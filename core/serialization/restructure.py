@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from ..device import device as Device
-from ..dtypes import complex128, named
-from ..errors import LoadError, text
-from ..generator import Generator
-from ..shape import Size
-from ..tensor import Tensor
+from ..base.device import device as Device
+from ..base.dtypes import complex128, named
+from ..base.errors import LoadError, text
+from ..base.shape import Size
+from ..rng.generator import Generator
+from ..tensors.tensor import Tensor
 from . import keys, safetensors
 from .loaded import Memory, Places, contiguous
 from .source import Source, broken

@@ -12,7 +12,7 @@ from typing import Any, BinaryIO, NamedTuple
 import ml_dtypes
 import numpy as np
 
-from ..errors import LoadError, text
+from ..base.errors import LoadError, text
 from .source import Source, broken
 
 # in the library's order, by which it sorts the tensors of a file (the last ones come first, for their alignment)

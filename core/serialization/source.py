@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from ..errors import LoadError, text
+from ..base.errors import LoadError, text
 
 
 class Source:

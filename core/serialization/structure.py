@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from ..device import device as Device
-from ..dtypes import complex128, dtype
-from ..errors import text
-from ..generator import Generator
+from ..base.device import device as Device
+from ..base.dtypes import complex128, dtype
+from ..base.errors import text
+from ..base.shape import Size
 from ..nn.parameter import Parameter
-from ..shape import Size
-from ..tensor import Tensor
+from ..rng.generator import Generator
+from ..tensors.tensor import Tensor
 from . import safetensors
 from .memory import Block, address, array_of, blocks
 

@@ -8,7 +8,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from ..errors import LoadError, text
+from ..base.errors import LoadError, text
 from .pickling import Pickler
 from .source import Source, broken
 from .torch_tensors import Tensors, unpickled

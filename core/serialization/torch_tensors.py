@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from ..dtypes import dtype as Dtype
-from ..errors import LoadError, text
+from ..base.dtypes import dtype as Dtype
+from ..base.errors import LoadError, text
 from ..nn.parameter import Parameter
-from ..tensor import Tensor
+from ..tensors.tensor import Tensor
 from . import allowed
 from .loaded import KNOWN, Memory, Places
 from .source import broken, short

@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from ..errors import LoadError, text
+from ..base.errors import LoadError, text
 from . import keys
 from .source import Source, broken
 

@@ -12,7 +12,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
-from ..errors import LoadError, text
+from ..base.errors import LoadError, text
 from .source import Source, broken
 
 _LOCAL, _CENTRAL, _END, _END64, _WHERE64 = b"PK\x03\x04", b"PK\x01\x02", b"PK\x05\x06", b"PK\x06\x06", b"PK\x06\x07"

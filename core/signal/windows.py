@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from .. import dtypes
-from ..conversion import tensor
-from ..dtypes import dtype as Dtype
-from ..errors import text
-from ..tensor import Tensor
+from ..base import dtypes
+from ..base.dtypes import dtype as Dtype
+from ..base.errors import text
+from ..ops.conversion import tensor
+from ..tensors.tensor import Tensor
 
 __all__ = ["bartlett", "blackman", "cosine", "exponential", "gaussian", "general_cosine", "general_hamming", "hamming",
            "hann", "kaiser", "nuttall"]  # fmt: skip

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Self
 
-from ..errors import text
+from ..base.errors import text
 from . import merging, stored
 from .pieces import letters, pieces, shown, unshown
 from .vocab import numbers

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable
 from typing import Any, Self
 
-from ..errors import text
+from ..base.errors import text
 from . import stored
 from .vocab import numbers
 

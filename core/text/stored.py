@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from ..errors import text
+from ..base.errors import text
 
 
 def write(path: str | os.PathLike[str], kind: str, content: dict[str, Any]) -> None:

@@ -7,8 +7,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from ..errors import text
-from ..tensor import Tensor, from_array
+from ..base.errors import text
+from ..tensors.tensor import Tensor, from_array
 from ..utils.data.dataset import Dataset
 
 

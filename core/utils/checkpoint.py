@@ -10,12 +10,14 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from typing import Any
 
-from .. import casting, generator, observe, saving
 from ..autograd.graph import saved_tensors_hooks
-from ..errors import text
-from ..modes import enable_grad
-from ..source import describe
-from ..tensor import Tensor
+from ..base.errors import text
+from ..base.modes import enable_grad
+from ..base.source import describe
+from ..dispatch import autocast, saved_tensor_hooks
+from ..events import observe
+from ..rng import generator
+from ..tensors.tensor import Tensor
 from .reentrant import CheckpointFunction, check_backward_validity, detach_variable
 from .selective import CheckpointPolicy, SelectiveCheckpointContext, create_selective_checkpoint_contexts
 
@@ -84,7 +86,7 @@ class _Frame:
     def __init__(self, function: Callable[[], Any], preserve_rng_state: bool, early_stop: bool, checks: bool,
                  recompute_context: AbstractContextManager[Any], debug: bool) -> None:  # fmt: skip
         self.function, self.early_stop, self.checks, self.context = function, early_stop, checks, recompute_context
-        self.casts = casting.snapshot()
+        self.casts = autocast.snapshot()
         self.logs = (_Log(), _Log()) if debug else None
         self.metas: list[tuple[Any, ...]] = []  # of what the first run saved, in order
         self.again: dict[int, Tensor] = {}
@@ -111,7 +113,7 @@ class _Frame:
         with ExitStack() as around:
             around.enter_context(generator.fork_rng(enabled=self.state is not None))
             around.enter_context(enable_grad())
-            around.enter_context(casting.as_it_was(self.casts))
+            around.enter_context(autocast.as_it_was(self.casts))
             around.enter_context(self.context)
             if self.logs is not None:
                 around.enter_context(observe.observing(self.logs[1]))
@@ -186,16 +188,16 @@ def checkpoint(function: Callable[..., Any], *args: Any, use_reentrant: bool | N
     first, second = (context_fn or noop_context_fn)()
     frame = _Frame(lambda: function(*args, **kwargs), preserve_rng_state, early_stop and _early_stop,
                    determinism_check == "default", second, debug if _debug is None else _debug)  # fmt: skip
-    before = saving.stack.hooks
+    before = saved_tensor_hooks.stack.hooks
     try:
-        saving.push(frame.pack, frame.unpack)
+        saved_tensor_hooks.push(frame.pack, frame.unpack)
         with first, nullcontext() if frame.logs is None else observe.observing(frame.logs[0]):
             return function(*args, **kwargs)
     finally:
         try:
-            saving.back_to(before)
+            saved_tensor_hooks.back_to(before)
         finally:  # Ctrl-C that came as it began has left it undone; a second call does nothing more
-            saving.back_to(before)
+            saved_tensor_hooks.back_to(before)
 
 
 def checkpoint_sequential(functions: Any, segments: int, input: Any, use_reentrant: bool | None = None,

@@ -6,13 +6,14 @@ import warnings
 from collections.abc import Iterable
 from typing import Any
 
-from .. import casting, generator
 from ..autograd import backward as run_backward
 from ..autograd.function import Function
-from ..errors import text
-from ..modes import enable_grad
-from ..modes import state as mode
-from ..tensor import Tensor
+from ..base.errors import text
+from ..base.modes import enable_grad
+from ..base.modes import state as mode
+from ..dispatch import autocast
+from ..rng import generator
+from ..tensors.tensor import Tensor
 
 
 def detach_variable(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -44,7 +45,7 @@ class CheckpointFunction(Function):
     def forward(ctx: Any, run_function: Any, preserve_rng_state: bool, *args: Any) -> Any:
         check_backward_validity(args)
         ctx.run_function, ctx.preserve_rng_state = run_function, preserve_rng_state
-        ctx.casts = casting.snapshot()
+        ctx.casts = autocast.snapshot()
         ctx.states = generator.states() if preserve_rng_state else None
         ctx.others = [None if isinstance(a, Tensor) else a for a in args]
         ctx.places = [i for i, a in enumerate(args) if isinstance(a, Tensor)]
@@ -63,7 +64,7 @@ class CheckpointFunction(Function):
         for i, t in zip(ctx.places, ctx.saved_tensors, strict=True):
             given[i] = t
         args = detach_variable(tuple(given))
-        with generator.fork_rng(enabled=ctx.states is not None), enable_grad(), casting.as_it_was(ctx.casts):
+        with generator.fork_rng(enabled=ctx.states is not None), enable_grad(), autocast.as_it_was(ctx.casts):
             if ctx.states is not None:
                 generator.set_states(ctx.states)
             outputs = ctx.run_function(*args)

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from ..device import device as Device
-from ..errors import text
-from ..generator import Generator, default_of, states
+from ..base.device import device as Device
+from ..base.errors import text
+from ..rng.generator import Generator, default_of, states
 from ..serialization import load, save
-from ..tensor import Tensor, from_array
+from ..tensors.tensor import Tensor, from_array
 
 __all__ = ["Resumable"]
 

@@ -11,12 +11,15 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from .. import backends, batching, dispatch, observe
-from .. import op as declarations
-from ..errors import text
-from ..modes import state as mode
-from ..op import Elementwise, Operation
-from ..tensor import Tensor
+from .. import backends
+from ..base.errors import text
+from ..base.modes import state as mode
+from ..declare import op as declarations
+from ..declare.op import Elementwise, Operation
+from ..dispatch import run as dispatch
+from ..dispatch import vmap
+from ..events import observe
+from ..tensors.tensor import Tensor
 
 
 class CheckpointPolicy(enum.Enum):
@@ -49,7 +52,7 @@ class _Kept:
         self.allow_mutation = allow_mutation
 
 
-class _Selecting(batching.Handler):
+class _Selecting(vmap.Handler):
     """Stands where vmap's handler stands, and hands on to it."""
 
     def __init__(self, policy: Callable[..., Any], kept: _Kept, again: bool, outer: Any) -> None:
@@ -85,7 +88,7 @@ class _Selecting(batching.Handler):
         return self._noted(op.name, dispatch._operate(op, tensors, params, bool(observe.observers), given))
 
     def _keeps(self, op: Any, args: tuple[Any, ...]) -> bool:
-        if batching.level_of(args):
+        if vmap.level_of(args):
             return False  # of hidden batches the whole is computed again
         function = declarations.functions.get(op.label) or declarations.functions.get(op.name) or op
         said = self.policy(SelectiveCheckpointContext(is_recompute=self.again), function, *args)

@@ -19,8 +19,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from ..errors import text
-from ..tensor import Tensor
+from ..base.errors import text
+from ..tensors.tensor import Tensor
 from ..vision.images import pillow
 
 PIP = "pip install 'gradlab[tensorboard]' (or: pip install tensorboardX)"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from ..errors import text
-from ..tensor import Tensor
+from ..base.errors import text
+from ..tensors.tensor import Tensor
 
 PIP = "pip install 'gradlab[vision]' (or: pip install pillow)"
 

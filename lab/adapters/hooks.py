@@ -9,7 +9,8 @@ from threading import get_ident
 from time import perf_counter_ns
 from typing import Any
 
-from core import modes, observe, source
+from core.base import modes, source
+from core.events import observe
 
 from .tensors import KEY, Node, Shadow, Tensors
 

@@ -8,7 +8,8 @@ from time import perf_counter_ns
 from types import FunctionType, SimpleNamespace
 from typing import Any
 
-from core import modes, observe
+from core.base import modes
+from core.events import observe
 
 from . import torch_check
 from .hooks import Hooks

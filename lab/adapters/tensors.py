@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from core import dtypes
-from core.device import kind
+from core.base import dtypes
+from core.base.device import kind
 
 from .. import kinds
 from . import as_array

@@ -15,7 +15,7 @@ from functools import partial, wraps
 from threading import get_ident
 from typing import Any
 
-from core import dtypes, source
+from core.base import dtypes, source
 
 from .. import kinds
 from .compiled import Compiled, Patch

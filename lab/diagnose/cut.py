@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Collection
 
-from core import source
+from core.base import source
 
 from .. import flow
 from ..gathered import Chain, Leaf, Ref, Row, Trace, ancestors

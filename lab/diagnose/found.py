@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from core import source
+from core.base import source
 
 from ..gathered import Chain, Leaf, Row, Trace
 

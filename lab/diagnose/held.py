@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from core.source import locate
+from core.base.source import locate
 from widgets.figures import size_text
 
 from ..gathered import Chain, Leaf, Ref, Row, Trace, ancestors

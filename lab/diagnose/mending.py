@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from core import op as declarations
+from core.declare import op as declarations
 
 from .. import flow
 from ..gathered import Ref, Row, Trace

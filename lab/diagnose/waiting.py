@@ -6,7 +6,7 @@ import os
 import sysconfig
 from typing import Any
 
-from core import source
+from core.base import source
 from widgets.figures import size_text, time_text
 
 from ..fetches import Fetched

@@ -6,7 +6,7 @@ import operator
 from collections.abc import Mapping
 from typing import Any
 
-from core.tensor import Tensor
+from core.tensors.tensor import Tensor
 
 
 def shapes(batch: Any) -> str:

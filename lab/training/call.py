@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from types import TracebackType
 from typing import Any
 
-from core import source
+from core.base import source
 
 from ..bar import Screen
 from .batches import shapes

@@ -12,8 +12,8 @@ from time import perf_counter
 from typing import Any
 
 import core
-from core import source
-from core.tensor import Tensor, wrap
+from core.base import source
+from core.tensors.tensor import Tensor, wrap
 
 from ..bar import Screen
 from . import showing

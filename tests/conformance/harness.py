@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 
 import core
-from core import observe
-from core import op as declarations
 from core.backends import reference, special
-from core.device import device
-from core.device import kind as kind_of
-from core.dispatch import call_map, call_operation
-from core.op import Elementwise, Operation
-from core.tensor import Tensor, wrap
+from core.base.device import device
+from core.base.device import kind as kind_of
+from core.declare import op as declarations
+from core.declare.op import Elementwise, Operation
+from core.dispatch.run import call_map, call_operation
+from core.events import observe
+from core.tensors.tensor import Tensor, wrap
 
 MAPS = [o for o in declarations.table.values() if isinstance(o, Elementwise)]
 OPERATIONS = [o for o in declarations.table.values() if isinstance(o, Operation) and o.name != "view_scatter"]
@@ -79,7 +79,7 @@ def wide(o: Elementwise, arrays: list[Any]) -> Any:
 
 def to_tensor(a: Any, where: device, dtype: str | None = None, grad: bool = False) -> Tensor:
     """A tensor over the array itself, so that its layout is kept."""
-    t = wrap(a, kind_of(core.dtypes.from_numpy(a.dtype), where))
+    t = wrap(a, kind_of(core.base.dtypes.from_numpy(a.dtype), where))
     return t.requires_grad_() if grad and t.dtype.category >= 2 else t
 
 

@@ -14,15 +14,15 @@ import cupy
 import numpy as np
 
 import core
-from core import op as declarations
 from core.backends import cuda
 from core.backends.cuda import fallback
-from core.device import device
-from core.device import kind as kind_of
-from core.dispatch import call_map, call_operation
-from core.errors import OpNotDifferentiable
-from core.op import Operation
-from core.tensor import wrap
+from core.base.device import device
+from core.base.device import kind as kind_of
+from core.base.errors import OpNotDifferentiable
+from core.declare import op as declarations
+from core.declare.op import Operation
+from core.dispatch.run import call_map, call_operation
+from core.tensors.tensor import wrap
 
 CPU, CUDA = device("cpu"), device("cuda", 0)
 
@@ -31,7 +31,7 @@ def tensor(a, where):
     if a is None:
         return None
     a = np.asarray(a)
-    t = wrap(cupy.asarray(a) if where is CUDA else a, kind_of(core.dtypes.from_numpy(a.dtype), where))
+    t = wrap(cupy.asarray(a) if where is CUDA else a, kind_of(core.base.dtypes.from_numpy(a.dtype), where))
     return t.requires_grad_() if t.dtype.category >= 2 else t
 
 

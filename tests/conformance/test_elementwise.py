@@ -9,10 +9,10 @@ import pytest
 
 import core
 from core import backends
-from core.device import kind as kind_of
-from core.dispatch import call_map
-from core.expr import s
-from core.op import Elementwise
+from core.base.device import kind as kind_of
+from core.declare.expr import s
+from core.declare.op import Elementwise
+from core.dispatch.run import call_map
 
 from . import harness as h
 
@@ -85,8 +85,8 @@ def test_fused_gradients(o: Elementwise, where: str, dtype: str, layout: str) ->
 
 def test_a_slightly_wrong_gradient_is_caught() -> None:
     """A gradient that is wrong by 0.05 % fails, in first and in second order."""
-    from core import op as declarations
-    from core.op import elementwise
+    from core.declare import op as declarations
+    from core.declare.op import elementwise
 
     try:
         elementwise("wrong_tanh", lambda x: s.tanh(x), vjp=lambda g, y: g * (1.0005 * (1.0 - y * y)), public=False)

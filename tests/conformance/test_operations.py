@@ -9,8 +9,8 @@ import pytest
 
 import core
 from core import backends
-from core.dispatch import call_operation
-from core.op import Operation
+from core.declare.op import Operation
+from core.dispatch.run import call_operation
 
 from . import harness as h
 

@@ -119,7 +119,7 @@ class Program:
             break
 
     def recording(self) -> None:
-        from core import observe
+        from core.events import observe
         from lab.recorder import Recorder
 
         recorder = Recorder()
@@ -152,15 +152,16 @@ class Program:
     def state(self) -> dict[str, Any]:
         import numpy as np
 
-        from core import casting, observe, saving
-        from core.modes import state
+        from core.base.modes import state
+        from core.dispatch import autocast, saved_tensor_hooks
+        from core.events import observe
 
         return {
             "grad mode": state.enabled, "inference": state.inference, "phase": state.phase, "batch": state.batch,
             "task": state.task, "observers": observe.observers, "warnings of NumPy": np.geterr(),
-            "saved-tensor hooks": (saving.active, saving.stack.hooks),
-            "autocast": (casting._count, sorted(casting.state.on), casting.state.inside, casting.state.nesting,
-                         len(casting.state.cache)),
+            "saved-tensor hooks": (saved_tensor_hooks.active, saved_tensor_hooks.stack.hooks),
+            "autocast": (autocast._count, sorted(autocast.state.on), autocast.state.inside, autocast.state.nesting,
+                         len(autocast.state.cache)),
         }  # fmt: skip
 
     def wrong(self) -> str:

@@ -13,9 +13,9 @@ import pytest
 
 import core
 import core.nn.functional as F
-from core.device import device as Device
-from core.generator import default_of
-from core.philox import Place, uniform
+from core.base.device import device as Device
+from core.rng.generator import default_of
+from core.rng.philox import Place, uniform
 from tests.fake_gpu import run
 
 SEED, BASE = (3 << 32) + 11, (1 << 33) + 5
@@ -112,7 +112,7 @@ def step():
     return core.autograd.grad(a, x, g), core.autograd.grad(b, x, g)
 core.manual_seed(5)
 step()
-generator = core.generator.default_of(x.device)
+generator = core.rng.generator.default_of(x.device)
 before = generator.engine.offset
 graph = core.cuda.CUDAGraph()
 with core.cuda.graph(graph):

@@ -15,7 +15,8 @@ from sklearn.datasets import load_digits
 
 import core as torch
 import core.nn.functional as F
-from core import nn, observe
+from core import nn
+from core.events import observe
 
 # What only copies or gives another view of memory: no arithmetic, the array library does it.
 MOVES = {"view", "permute", "expand", "transpose", "clone", "contiguous", "move", "squeeze", "unsqueeze", "select",

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import core
-from core import func, modes, nn
+from core import func, nn
+from core.base import modes
 from core.nn import functional as F
 
 B = 3

@@ -9,8 +9,11 @@ import numpy as np
 import pytest
 
 import core
-from core import casting, native, nn, observe, saving
-from core.modes import state
+from core import native, nn
+from core.base.modes import state
+from core.dispatch import autocast as casting
+from core.dispatch import saved_tensor_hooks
+from core.events import observe
 
 from . import interrupts
 from .injection import Interrupted, interrupted_at, places
@@ -124,7 +127,7 @@ def standing():
     return {
         "grad mode": state.enabled, "inference": state.inference, "phase": state.phase, "batch": state.batch,
         "task": state.task, "observers": observe.observers, "NumPy's warnings": np.geterr(),
-        "saved-tensor hooks": (saving.active, saving.stack.hooks),
+        "saved-tensor hooks": (saved_tensor_hooks.active, saved_tensor_hooks.stack.hooks),
         "autocast": (casting._count, set(casting.state.on), casting.state.inside, casting.state.nesting),
     }  # fmt: skip
 

@@ -12,8 +12,8 @@ import pytest
 
 import core
 from core import library
-from core.compiled import cache_folder
-from core.opcheck import OpCheckError
+from core.autograd.opcheck import OpCheckError
+from core.declare.compile_c import cache_folder
 
 AXPY = """
 void axpy(const real *x, const real *y, real *out, const int64_t *sizes, double a) {
@@ -35,8 +35,8 @@ void rowsum(const real *x, real *y, const int64_t *sizes) {
 def own_cache(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     yield
-    for name in [n for n in core.op.table if n.startswith("test::")]:
-        del core.op.table[name]
+    for name in [n for n in core.declare.op.table if n.startswith("test::")]:
+        del core.declare.op.table[name]
 
 
 def _kernel():

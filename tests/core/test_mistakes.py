@@ -12,7 +12,7 @@ from typing import NamedTuple
 import pytest
 
 import core
-from core import source
+from core.base import source
 
 PAGE = Path(__file__).parents[2] / "lab" / "docs" / "mistakes.md"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import core
-from core import binding
+from core.dispatch import publish
 from core.ops import outs
 
 
@@ -33,7 +33,7 @@ def test_it_is_not_recorded() -> None:
 
 @pytest.mark.parametrize("name", outs.NAMES)
 def test_every_name_is_a_function_that_takes_out(name: str) -> None:
-    assert binding.namespaces[""][name] is getattr(core, name)
+    assert publish.namespaces[""][name] is getattr(core, name)
     with pytest.raises((TypeError, RuntimeError, IndexError, AttributeError)):
         getattr(core, name)(out=core.empty(0))
 

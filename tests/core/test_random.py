@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import core
-from core import mersenne
+from core.rng import mt19937
 
 
 @pytest.fixture(autouse=True)
@@ -38,8 +38,8 @@ def test_pytorch_s_own_numbers() -> None:
 
 
 def test_the_vectorised_normal_draw_is_near_the_exact_one() -> None:
-    twister = mersenne.Mersenne(1)
-    u = mersenne.Mersenne(1).uniform(np, 4000).astype(np.float64).reshape(-1, 2, 8)
+    twister = mt19937.Mersenne(1)
+    u = mt19937.Mersenne(1).uniform(np, 4000).astype(np.float64).reshape(-1, 2, 8)
     radius, angle = np.sqrt(-2 * np.log(1 - u[:, 0])), 2 * np.pi * u[:, 1]
     want = np.stack([radius * np.cos(angle), radius * np.sin(angle)], 1).reshape(-1)
     np.testing.assert_allclose(twister.normal(np, 4000), want, rtol=1e-5, atol=2e-6)

@@ -27,7 +27,7 @@ import numpy as np
 from IPython.core.interactiveshell import InteractiveShell
 from traitlets.config import Config
 
-from core import observe
+from core.events import observe
 from lab import magics
 from lab.session import Recording
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 import core
-from core import nn, observe
+from core import nn
+from core.events import observe
 from lab.counting import Counter, Counts, remarks
 
 

@@ -16,7 +16,8 @@ from traitlets.config import Config
 
 import lab
 import widgets
-from core import observe, source
+from core.base import source
+from core.events import observe
 
 SETUP = """import core, numpy as np
 core.manual_seed(0)
@@ -289,7 +290,9 @@ def test_a_cell_that_runs_again_says_what_changed(shell: InteractiveShell) -> No
 def test_count_says_one_line_under_every_cell(run: Run, shell: InteractiveShell) -> None:
     run("%autograd count")
     try:
-        result, bundles, printed = run("loss = layer(x).sum()\nloss.backward()\nobserved = core.observe.observers")
+        result, bundles, printed = run(
+            "loss = layer(x).sum()\nloss.backward()\nobserved = core.events.observe.observers"
+        )
         assert result.success
         assert bundles == []
         assert shell.user_ns["observed"] == ()

@@ -13,7 +13,8 @@ import pytest
 import core
 import lab
 import widgets
-from core import native, observe
+from core import native
+from core.events import observe
 from lab.export import to_chrome_trace
 from lab.recorder import Recorder
 from lab.session import Recording

@@ -63,7 +63,7 @@ def test_a_function_call() -> None:
         lab.record(lambda: 1 / 0)
     with pytest.raises(TypeError, match="got Tensor, needs a function"):
         lab.record(core.ones(2))  # type: ignore[arg-type]
-    assert not core.observe.observers
+    assert not core.events.observe.observers
 
 
 def test_a_recording_inside_another_has_its_ops_to_itself() -> None:
@@ -78,7 +78,7 @@ def test_a_recording_inside_another_has_its_ops_to_itself() -> None:
     for rec in (inner, outer):
         assert [g.name for g in rec.record.gradients] == ["W"]
         assert rec.record.findings == []
-    assert not core.observe.observers
+    assert not core.events.observe.observers
 
 
 def test_tables() -> None:

@@ -98,7 +98,7 @@ def test_a_child_made_while_recording_is_silent() -> None:
         child = os.fork()
         if not child:
             core.ones(2).tanh()
-            os._exit(len(core.observe.observers))
+            os._exit(len(core.events.observe.observers))
         assert os.waitpid(child, 0)[1] == 0
     assert [op.op for op in rec.record.ops] == ["exp"]
 
@@ -177,7 +177,7 @@ def test_an_error_at_the_ends_of_a_recording_is_a_line_of_its_record(
     with lab.recording() as rec:
         y = core.ones(2).exp()
     assert y.shape == (2,)
-    assert core.observe.observers == ()
+    assert core.events.observe.observers == ()
     assert rec.record.findings[0].kind == "recorder"
     assert "ZeroDivisionError: its own" in str(rec)
 

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 import core
-from core import observe
-from core.observe import CutEvent
-from core.source import here
+from core.base.source import here
+from core.events import observe
+from core.events.observe import CutEvent
 from lab.diagnose import waiting
 from lab.sampling import Queue, Sampler
 from lab.session import Recording

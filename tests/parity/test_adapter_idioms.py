@@ -9,7 +9,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from core import observe  # noqa: E402
+from core.events import observe  # noqa: E402
 from lab import kinds  # noqa: E402
 from tests.lab.conftest import run_cell  # noqa: E402
 

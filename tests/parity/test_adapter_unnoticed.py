@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import torch
 
-from core import observe
+from core.events import observe
 from lab import kinds
 from lab.session import Recording
 

@@ -19,7 +19,7 @@ logging.disable(logging.ERROR)  # PyTorch logs what its tensors without memory r
 torch = pytest.importorskip("torch")
 
 import core  # noqa: E402
-from core import cast_table, casting  # noqa: E402
+from core.dispatch import autocast, autocast_table  # noqa: E402
 
 # m a matrix, s a stack of them, v a vector, p positive definite, i image-like, c classes, and with 1 and 3 dimensions
 SHAPES = {
@@ -111,9 +111,9 @@ def _as_if_cuda() -> Iterator[None]:
     """Our CPU tensors under the table of "cuda"."""
     from unittest.mock import patch
 
-    real, eligible = casting._device, casting._eligible
-    with patch.object(casting, "_device", lambda v: "cuda" if real(v) else None), \
-            patch.object(casting, "_eligible", lambda t, device: eligible(t, "cpu")):  # fmt: skip
+    real, eligible = autocast._device, autocast._eligible
+    with patch.object(autocast, "_device", lambda v: "cuda" if real(v) else None), \
+            patch.object(autocast, "_eligible", lambda t, device: eligible(t, "cpu")):  # fmt: skip
         core.set_autocast_enabled("cuda", True)
         try:
             yield
@@ -166,4 +166,4 @@ def test_every_call_runs_in_pytorchs_dtype(device: str, mix: str) -> None:
 def test_the_table_names_public_functions() -> None:
     shown = {n for space in (core, core.nn.functional, core.linalg, core.fft, core.Tensor) for n in dir(space)}
     later = {"gru_cell", "lstm_cell", "rnn_relu_cell", "rnn_tanh_cell"}
-    assert sorted(cast_table.names - shown - later) == []
+    assert sorted(autocast_table.names - shown - later) == []

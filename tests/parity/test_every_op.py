@@ -10,8 +10,8 @@ import pytest
 import torch
 
 import core
-from core import binding
-from core.op import Elementwise, table
+from core.declare.op import Elementwise, table
+from core.dispatch import publish
 
 # Ops that people reach under another name, as an expression that runs under either library.
 SPELT: dict[str, Callable[..., Any]] = {
@@ -55,7 +55,7 @@ MAPS = [o for o in table.values() if isinstance(o, Elementwise)]
 def call(o: Elementwise, lib: Any, args: list[Any]) -> Any:
     if o.name in SPELT:
         return SPELT[o.name](lib, *args)
-    in_functional = o.name in binding.namespaces["nn.functional"] and o.name not in binding.namespaces[""]
+    in_functional = o.name in publish.namespaces["nn.functional"] and o.name not in publish.namespaces[""]
     return getattr(lib.nn.functional if in_functional else lib, o.name)(*args)
 
 

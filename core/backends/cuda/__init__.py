@@ -5,8 +5,8 @@ A file an op family; the elementwise kernels are printed from the declarations.
 
 from __future__ import annotations
 
-from ...device import device as Device
-from ...neighbours import hidden
+from ...base.device import device as Device
+from ...base.shadowing import hidden
 from .. import Row
 from . import (
     attention,

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ...philox import place_of
+from ...rng.philox import place_of
 from .. import Row
 from .matmul import input_precision
 from .shared import array_library, empty, name

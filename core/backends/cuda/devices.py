@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ... import backends
-from ...device import device as Device
+from ...base.device import device as Device
 from .shared import array_library, availability
 
 _STAY: AbstractContextManager[Any] = nullcontext()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...philox import place_of
+from ...rng.philox import place_of
 from .. import Row
 from .shared import array_library, empty, floating, name
 

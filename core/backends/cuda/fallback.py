@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from ...device import Kind
-from ...expr import Program
-from ...op import Operation
+from ...base.device import Kind
+from ...declare.expr import Program
+from ...declare.op import Operation
 from .. import Kernel
 from ..reference import Reference
 from .memory import size_text
@@ -117,7 +117,7 @@ def _outside() -> int:
     """The `stacklevel` of the user's line, for a caller of this function's caller."""
     import sys
 
-    from ...source import is_ours
+    from ...base.source import is_ours
 
     frame, level = sys._getframe(2), 2
     while frame is not None and is_ours(frame.f_code.co_filename):

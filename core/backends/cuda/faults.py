@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...errors import text
+from ...base.errors import text
 
 
 def target_slot(op: str, classes: int) -> int:

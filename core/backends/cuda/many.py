@@ -17,13 +17,13 @@ _done: list[bool] = []
 
 def guard() -> None:
     """Lay it over the functions and methods that are public now; once."""
-    from ... import binding
-    from ...tensor import Tensor
+    from ...dispatch import publish
+    from ...tensors.tensor import Tensor
 
     if _done:
         return
     _done.append(True)
-    functions = {id(f) for names in binding.namespaces.values() for f in names.values()}
+    functions = {id(f) for names in publish.namespaces.values() for f in names.values()}
     for name in _MODULES:
         module = sys.modules.get(name)
         for key, f in list(vars(module).items()) if module is not None else ():
@@ -36,7 +36,7 @@ def guard() -> None:
 
 
 def _at_home(f: Callable[..., Any]) -> Callable[..., Any]:
-    from ...tensor import Tensor
+    from ...tensors.tensor import Tensor
     from .devices import on
 
     @functools.wraps(f)

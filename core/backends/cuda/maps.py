@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from ...device import Kind
-from ...expr import Joint, Program, python_operand, triton_lines, triton_statements
+from ...base.device import Kind
+from ...declare.expr import Joint, Program, python_operand, triton_lines, triton_statements
 from .. import Kernel
 from .devices import guarded
 from .memory import following

@@ -233,8 +233,8 @@ def _instances(cls: type) -> list[Any]:
 
 
 def _by_kind() -> list[Holder]:
-    from ...node import Node
-    from ...tensor import Tensor
+    from ...graph.node import Node
+    from ...tensors.tensor import Tensor
 
     seen: set[int] = set()
     kinds: dict[str, list[int]] = {}

@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from ...neighbours import hidden
+from ...base.shadowing import hidden
 
 name = "Triton"
 FLOATING = ("float16", "bfloat16", "float32", "float64")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from ...ops.joining import cat
-from ...tensor import Tensor, from_array
+from ...tensors.tensor import Tensor, from_array
 from .. import functional as F
 from .container import ModuleList, Sequential
 from .linear import Linear

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ... import dtypes
-from ...creation import empty, ones, tensor, zeros
-from ...tensor import Tensor
+from ...base import dtypes
+from ...ops.creation import empty, ones, tensor, zeros
+from ...tensors.tensor import Tensor
 from .. import functional as F
 from .. import init
 from ..parameter import Parameter

@@ -7,11 +7,11 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from ... import observe
 from ...autograd.function import Function
-from ...modes import state as mode
-from ...node import RemovableHandle
-from ...tensor import Tensor, storage_of, wrap
+from ...base.modes import state as mode
+from ...events import observe
+from ...graph.node import RemovableHandle
+from ...tensors.tensor import Tensor, storage_of, wrap
 from . import everywhere
 
 _HOOKS = ("_forward_pre_hooks", "_forward_pre_hooks_with_kwargs", "_forward_hooks", "_forward_hooks_with_kwargs",

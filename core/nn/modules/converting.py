@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, Self
 
-from ... import dtypes
-from ...device import device as Device
-from ...modes import no_grad
-from ...tensor import Tensor
+from ...base import dtypes
+from ...base.device import device as Device
+from ...base.modes import no_grad
+from ...tensors.tensor import Tensor
 from ..parameter import is_lazy
 
 
@@ -68,7 +68,7 @@ class Converting:
 
     def to_empty(self, *, device: Any, recurse: bool = True) -> Self:
         """Move to a device without the values."""
-        from ...creation import empty_like
+        from ...ops.creation import empty_like
 
         return self._apply(lambda t: empty_like(t, device=device), recurse)
 

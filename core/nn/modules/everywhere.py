@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from ...node import RemovableHandle
+from ...graph.node import RemovableHandle
 
 
 class Entry(NamedTuple):

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ...tensor import Tensor, from_array
+from ...tensors.tensor import Tensor, from_array
 from .. import functional as F
 from .module import Module
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ... import dtypes
-from ...creation import tensor
-from ...tensor import Tensor
+from ...base import dtypes
+from ...ops.creation import tensor
+from ...tensors.tensor import Tensor
 from ..parameter import UninitializedBuffer, UninitializedParameter, is_lazy
 from .batchnorm import BatchNorm1d, BatchNorm2d, BatchNorm3d, InstanceNorm1d, InstanceNorm2d, InstanceNorm3d, _Norm
 from .conv import Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d, _ConvNd

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from ...tensor import Tensor
+from ...tensors.tensor import Tensor
 from .. import functional as F
 from .linear import Linear
 from .loss import _WeightedLoss

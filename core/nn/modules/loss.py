@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from ...tensor import Tensor
+from ...tensors.tensor import Tensor
 from .. import functional as F
 from .module import Module
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from types import FunctionType
 from typing import Any, Self
 
-from ...source import here
-from ...tensor import Tensor, storage_of, wrap
+from ...base.source import here
+from ...tensors.tensor import Tensor, storage_of, wrap
 from ..parameter import Buffer, Parameter
 from .calling import Calling
 from .converting import Converting

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...creation import empty
+from ...ops.creation import empty
 from ...ops.multihead import attend
-from ...tensor import Tensor
+from ...tensors.tensor import Tensor
 from .. import init
 from ..parameter import Parameter
 from .linear import NonDynamicallyQuantizableLinear

@@ -6,8 +6,8 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
-from ...device import device as Device
-from ...tensor import Tensor
+from ...base.device import device as Device
+from ...tensors.tensor import Tensor
 from .batchnorm import _BatchNorm
 from .loss import NLLLoss
 from .module import Module

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...tensor import Tensor
+from ...tensors.tensor import Tensor
 from .. import functional as F
 from .conv import tuple_of
 from .module import Module

@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator, KeysView
 from typing import Any, Self
 
-from ...tensor import Tensor
+from ...tensors.tensor import Tensor
 from ..parameter import Parameter
 from .container import pairs
 from .module import Module, typename

@@ -6,11 +6,11 @@ import math
 import warnings
 from typing import Any
 
-from ... import casting
-from ...creation import empty
-from ...errors import text
+from ...base.errors import text
+from ...dispatch import autocast
+from ...ops.creation import empty
 from ...ops.recurrence import GATES, run_layers
-from ...tensor import Tensor
+from ...tensors.tensor import Tensor
 from .. import init
 from ..parameter import Parameter
 from ..utils.rnn import PackedSequence
@@ -121,7 +121,7 @@ class RNNBase(Module):
         """ValueError for an input of another dtype than the weights', RuntimeError for one of a wrong shape."""
         want = self._all_weights[0][0]
         dtype = getattr(self, want).dtype
-        if input.dtype is not dtype and not casting.busy():
+        if input.dtype is not dtype and not autocast.busy():
             raise ValueError(f"RNN input dtype ({input.dtype}) does not match weight dtype ({dtype}). Convert input: "
                              f"input.to({dtype}), or convert model: model.to({input.dtype})")  # fmt: skip
         needed = 3 if batch_sizes is None else 2

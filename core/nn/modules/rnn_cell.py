@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ...creation import empty, zeros
+from ...ops.creation import empty, zeros
 from ...ops.recurrence import gru_cell, lstm_cell, rnn_relu_cell, rnn_tanh_cell
-from ...tensor import Tensor
+from ...tensors.tensor import Tensor
 from .. import init
 from ..parameter import Parameter
 from .module import Module

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...creation import empty
-from ...modes import no_grad
-from ...tensor import Tensor
+from ...base.modes import no_grad
+from ...ops.creation import empty
+from ...tensors.tensor import Tensor
 from .. import functional as F
 from .. import init
 from ..parameter import Parameter

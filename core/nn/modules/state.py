@@ -7,10 +7,10 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from ...modes import no_grad
-from ...node import RemovableHandle
-from ...shape import Size
-from ...tensor import Tensor, storage_of, wrap
+from ...base.modes import no_grad
+from ...base.shape import Size
+from ...graph.node import RemovableHandle
+from ...tensors.tensor import Tensor, storage_of, wrap
 from ..parameter import Parameter, is_lazy
 
 _EXTRA = "_extra_state"

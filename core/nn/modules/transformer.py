@@ -6,10 +6,10 @@ import copy
 from collections.abc import Callable
 from typing import Any
 
-from ...creation import full
-from ...dtypes import dtype as Dtype
-from ...modes import state as mode
-from ...tensor import Tensor
+from ...base.dtypes import dtype as Dtype
+from ...base.modes import state as mode
+from ...ops.creation import full
+from ...tensors.tensor import Tensor
 from .. import functional as F
 from .. import init
 from .container import ModuleList

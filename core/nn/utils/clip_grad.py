@@ -8,9 +8,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from ... import backends, native
-from ...backends.quiet import Quiet
-from ...modes import no_grad
-from ...tensor import Tensor, storage_of, wrap
+from ...backends.errstate import Quiet
+from ...base.modes import no_grad
+from ...tensors.tensor import Tensor, storage_of, wrap
 
 
 def _list(tensors: Any) -> list[Tensor]:
@@ -33,7 +33,7 @@ def get_total_norm(tensors: Any, norm_type: float = 2.0, error_if_nonfinite: boo
     many = _list(tensors)
     p = float(norm_type)
     if not many:
-        from ...creation import tensor
+        from ...ops.creation import tensor
 
         return tensor(0.0)
     kind = many[0]._kind

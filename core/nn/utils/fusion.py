@@ -5,8 +5,8 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from ...creation import ones_like, zeros_like
-from ...modes import no_grad
+from ...base.modes import no_grad
+from ...ops.creation import ones_like, zeros_like
 from ..parameter import Parameter
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from ...modes import no_grad
+from ...base.modes import no_grad
 from .. import functional as F
 from ..modules.module import Module
 from ..parameter import Parameter

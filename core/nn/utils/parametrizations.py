@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from ...creation import empty, eye, zeros
-from ...modes import no_grad
-from ...op import functions
+from ...base.modes import no_grad
+from ...declare.op import functions
+from ...ops.creation import empty, eye, zeros
 from ...ops.lu import householder_product
 from ...ops.solving import solve
-from ...tensor import Tensor
+from ...tensors.tensor import Tensor
 from .. import functional as F
 from ..modules.conv import _ConvTranspose
 from ..modules.module import Module

@@ -7,8 +7,8 @@ import copy
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ...modes import no_grad
-from ...tensor import Tensor
+from ...base.modes import no_grad
+from ...tensors.tensor import Tensor
 from ..modules.container import ModuleDict, ModuleList
 from ..modules.module import Module
 from ..parameter import Parameter

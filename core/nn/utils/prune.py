@@ -11,11 +11,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from typing import Any, ClassVar
 
-from ...creation import ones_like
-from ...errors import text
-from ...op import functions as _f
+from ...base.errors import text
+from ...declare.op import functions as _f
+from ...ops.creation import ones_like
 from ...random import rand, rand_like
-from ...tensor import Tensor
+from ...tensors.tensor import Tensor
 from ..modules.module import Module
 
 

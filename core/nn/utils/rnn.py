@@ -16,10 +16,10 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from ...creation import full
-from ...errors import text
+from ...base.errors import text
+from ...ops.creation import full
 from ...ops.joining import cat
-from ...tensor import Tensor, from_array
+from ...tensors.tensor import Tensor, from_array
 
 __all__ = ["PackedSequence", "invert_permutation", "pack_padded_sequence", "pad_packed_sequence", "pad_sequence",
            "unpad_sequence", "pack_sequence", "unpack_sequence"]  # fmt: skip
@@ -96,7 +96,7 @@ class PackedSequence(_Fields):
         return self.data.is_cuda
 
     def _as(self, name: str) -> Self:
-        from ... import dtypes
+        from ...base import dtypes
 
         return self.to(getattr(dtypes, name))
 

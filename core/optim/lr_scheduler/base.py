@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from ...tensor import Tensor
+from ...tensors.tensor import Tensor
 from ..optimizer import Optimizer
 
 _PAGE = "https://pytorch.org/docs/stable/optim.html#how-to-adjust-learning-rate"

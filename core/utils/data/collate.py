@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from ...creation import as_tensor, tensor
-from ...dtypes import float64
-from ...errors import text
-from ...op import functions
-from ...tensor import Tensor
+from ...base.dtypes import float64
+from ...base.errors import text
+from ...declare.op import functions
+from ...ops.creation import as_tensor, tensor
+from ...tensors.tensor import Tensor
 from .pinning import rebuilt
 
 _TEXT = "SaUO"

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 from typing import Any, Generic, TypeVar
 
-from ...tensor import Tensor
+from ...tensors.tensor import Tensor
 
 T_co = TypeVar("T_co", covariant=True)
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from typing import Any, TypeVar
 
-from ...errors import text
+from ...base.errors import text
 from .sampler import Sampler
 
 T_co = TypeVar("T_co", covariant=True)
@@ -42,8 +42,8 @@ class DistributedSampler(Sampler[T_co]):
         self.total_size = self.num_samples * num_replicas
 
     def __iter__(self) -> Iterator[T_co]:
-        from ...generator import fork
         from ...random import randperm
+        from ...rng.generator import fork
 
         n = len(self.dataset)
         order: list[Any] = list(range(n))

@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import text
-from ...tensor import Tensor
+from ...base.errors import text
+from ...tensors.tensor import Tensor
 from .segments import offsets
 
 _SMALL = 256  # bytes; what is smaller goes into the pickle itself

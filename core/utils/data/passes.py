@@ -12,7 +12,7 @@ import weakref
 from types import SimpleNamespace
 from typing import Any
 
-from ...errors import text
+from ...base.errors import text
 from .fetching import MapFetcher, StreamFetcher
 from .pinning import pin, pins
 from .sampler import draw_seed

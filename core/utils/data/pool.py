@@ -19,8 +19,9 @@ from typing import Any
 
 import numpy as np
 
-from ... import generator, native
-from ...errors import text
+from ... import native
+from ...base.errors import text
+from ...rng import generator
 from .channel import Channel, TooManyFiles
 from .fetching import STARTING
 from .packing import order as packed

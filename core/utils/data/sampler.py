@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any, Generic, TypeVar
 
-from ...creation import as_tensor, empty
-from ...dtypes import float64, int64
+from ...base.dtypes import float64, int64
+from ...ops.creation import as_tensor, empty
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -72,8 +72,8 @@ class RandomSampler(Sampler[int]):
         return len(self.data_source) if self._num_samples is None else self._num_samples
 
     def __iter__(self) -> Iterator[int]:
-        from ...generator import fork
         from ...random import randint, randperm
+        from ...rng.generator import fork
 
         n, wanted = len(self.data_source), self.num_samples
         generator = fork(draw_seed()) if self.generator is None else self.generator

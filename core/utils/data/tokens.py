@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import text
-from ...tensor import Tensor
+from ...base.errors import text
+from ...tensors.tensor import Tensor
 from .collate import collate, default_collate_fn_map
 from .sampler import Sampler, draw_seed
 
@@ -78,8 +78,8 @@ class TokenBatchSampler(Sampler[list[int]]):
         self.epoch = epoch
 
     def __iter__(self) -> Iterator[list[int]]:
-        from ...generator import fork
         from ...random import randperm
+        from ...rng.generator import fork
 
         generator = None
         if self.shuffle:
@@ -141,8 +141,8 @@ class PadCollate:
         return collate([_sequences(sample) for sample in batch], collate_fn_map=_with_tensors(self._padded))
 
     def _padded(self, batch: Sequence[Tensor], *, collate_fn_map: Any = None) -> Any:
+        from ...declare.op import functions
         from ...nn.utils.rnn import pad_sequence
-        from ...op import functions
 
         _check(batch, "PadCollate")
         x = pad_sequence(list(batch), batch_first=self.batch_first, padding_value=self.padding_value)
@@ -189,7 +189,7 @@ def _with_tensors(function: Callable[..., Any]) -> dict[Any, Callable[..., Any]]
 
 def _sequences(sample: Any) -> Any:
     """A sample with its lists of numbers as tensors."""
-    from ...creation import tensor
+    from ...ops.creation import tensor
 
     if isinstance(sample, list) and sample and all(isinstance(i, int | float) for i in sample):
         return tensor(sample)
@@ -211,7 +211,7 @@ def _check(batch: Sequence[Tensor], op: str) -> None:
 
 
 def _lengths(batch: Sequence[Tensor]) -> Tensor:
-    from ...creation import tensor
-    from ...dtypes import int64
+    from ...base.dtypes import int64
+    from ...ops.creation import tensor
 
     return tensor([len(t) for t in batch], dtype=int64)

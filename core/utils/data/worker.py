@@ -22,8 +22,8 @@ from typing import Any
 
 import numpy as np
 
-from ... import queries
-from ...generator import manual_seed
+from ...ops import queries
+from ...rng.generator import manual_seed
 from . import info
 from .channel import Channel, Message
 from .fetching import COLLATING, IDLE, SINGLE, STARTING, WHOLE_BATCH, MapFetcher, StreamFetcher

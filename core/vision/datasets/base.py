@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from ...errors import text
-from ...tensor import Tensor
+from ...base.errors import text
+from ...tensors.tensor import Tensor
 from ...utils.data.dataset import Dataset
 from ..transforms.conversion import to_pil_image
 
@@ -99,7 +99,7 @@ def missing(dataset: Any, names: Sequence[str], folder: Path, download: bool, al
 
 def label_tensor(values: Any) -> Tensor:
     """Labels as int64."""
-    from ...creation import as_tensor
-    from ...dtypes import int64
+    from ...base.dtypes import int64
+    from ...ops.creation import as_tensor
 
     return as_tensor(values).to(int64)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import text
+from ...base.errors import text
 from .base import Transform, VisionDataset, missing, picture
 from .idx import contents
 from .plain_pickle import read_pickle

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...generator import fork
 from ...random import randint, randn
+from ...rng.generator import fork
 from ..transforms.conversion import to_pil_image
 from .base import Transform, VisionDataset
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ...errors import text
+from ...base.errors import text
 from ..images import pillow
 from .base import Transform, VisionDataset
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import text
+from ...base.errors import text
 
 _DTYPES = {8: ">u1", 9: ">i1", 11: ">i2", 12: ">i4", 13: ">f4", 14: ">f8"}
 

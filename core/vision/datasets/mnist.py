@@ -7,9 +7,9 @@ import string
 from pathlib import Path
 from typing import Any
 
-from ...creation import as_tensor as tensor_of
-from ...errors import text
-from ...tensor import Tensor
+from ...base.errors import text
+from ...ops.creation import as_tensor as tensor_of
+from ...tensors.tensor import Tensor
 from .base import Transform, VisionDataset, found, label_tensor, missing, picture
 from .idx import read_idx
 

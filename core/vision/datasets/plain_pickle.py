@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import text
+from ...base.errors import text
 
 _MARK = object()
 _ARRAYS = {f"{m} _reconstruct" for m in ("numpy.core.multiarray", "numpy._core.multiarray")}

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import Any
 
-from ...errors import text
+from ...base.errors import text
 from ...nn.modules.module import Module
 from . import drawing
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ...creation import arange, tensor
-from ...errors import text
+from ...base.errors import text
+from ...ops.creation import arange, tensor
 from ...ops.joining import cat, stack
-from ...tensor import Tensor
+from ...tensors.tensor import Tensor
 from ..images import checked, dimensions
 from .conversion import pil_to_tensor, to_pil_image
 from .geometry import numbered
@@ -307,7 +307,7 @@ def equalize(img: Any) -> Any:
         raise TypeError(text(f"Only torch.uint8 image tensors are supported, but found {img.dtype}", op="equalize"))
     import numpy as np
 
-    from ...creation import from_numpy
+    from ...ops.creation import from_numpy
 
     array = img.cpu()._a
     out = np.empty_like(array).reshape(-1, *array.shape[-2:])

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from ...creation import from_numpy
-from ...creation import tensor as tensor_of
-from ...dtypes import dtype as Dtype
-from ...dtypes import float32, get_default_dtype, int64, uint8
-from ...errors import text
-from ...tensor import Tensor
+from ...base.dtypes import dtype as Dtype
+from ...base.dtypes import float32, get_default_dtype, int64, uint8
+from ...base.errors import text
+from ...ops.creation import from_numpy
+from ...ops.creation import tensor as tensor_of
+from ...tensors.tensor import Tensor
 from ..images import dimensions, is_pillow, pillow
 
 __all__ = ["channels_first", "convert_image_dtype", "get_dimensions", "get_image_num_channels", "get_image_size",

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...device import cpu
-from ...device import kind as kind_of
-from ...draws import source, uniform_array
-from ...dtypes import float32
+from ...base.device import cpu
+from ...base.device import kind as kind_of
+from ...base.dtypes import float32
+from ...dispatch.draws import source, uniform_array
 
 _KIND = kind_of(float32, cpu)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ...dtypes import dtype as Dtype
-from ...errors import text
+from ...base.dtypes import dtype as Dtype
+from ...base.errors import text
 from . import functional as F
 from .base import Transform
 from .geometry import InterpolationMode, mode_of, pair_of

@@ -8,10 +8,10 @@ from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import Any
 
-from ...creation import arange, full, ones
-from ...errors import text
+from ...base.errors import text
+from ...ops.creation import arange, full, ones
 from ...ops.joining import cat, stack
-from ...tensor import Tensor
+from ...tensors.tensor import Tensor
 from ..images import checked, dimensions, is_pillow, pillow
 
 __all__ = ["InterpolationMode", "affine", "center_crop", "crop", "erase", "five_crop", "hflip", "pad", "resize",

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from ...base.dtypes import get_default_dtype
+from ...base.errors import text
 from ...distributions import Beta
-from ...dtypes import get_default_dtype
-from ...errors import text
-from ...tensor import Tensor
+from ...tensors.tensor import Tensor
 from . import drawing
 from .base import Transform
 

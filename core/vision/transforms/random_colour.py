@@ -6,7 +6,7 @@ import numbers
 from collections.abc import Sequence
 from typing import Any
 
-from ...errors import text
+from ...base.errors import text
 from . import drawing
 from . import functional as F
 from .base import Transform

@@ -8,9 +8,9 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
-from ...errors import text
+from ...base.errors import text
 from ...random import randn
-from ...tensor import Tensor
+from ...tensors.tensor import Tensor
 from ..images import dimensions
 from . import drawing
 from . import functional as F
@@ -275,7 +275,7 @@ class RandomErasing(Transform):
         return img
 
     def _value(self, img: Tensor, channels: int, height: int, width: int) -> Any:
-        from ...creation import tensor
+        from ...ops.creation import tensor
 
         if self.value == "random":
             return randn(channels, height, width).to(img.dtype)

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 import core
-from core import casting, observe
 from core.backends import half, half_products
+from core.dispatch import autocast
+from core.events import observe
 
 F = core.nn.functional
 
@@ -31,10 +32,10 @@ class Casts(observe.Observer):
 @pytest.fixture(autouse=True)
 def off_afterwards():
     yield
-    assert not casting.state.on
-    assert not casting._count
-    assert not casting.state.cache
-    assert not casting.state.inside
+    assert not autocast.state.on
+    assert not autocast._count
+    assert not autocast.state.cache
+    assert not autocast.state.inside
 
 
 def test_blocks_nest_and_end():
@@ -156,9 +157,9 @@ def test_weights_are_cast_once_a_block():
             quiet = layer(x)
         assert not quiet.requires_grad
         assert layer(x).requires_grad
-        assert casting.state.cache
+        assert autocast.state.cache
         core.clear_autocast_cache()
-        assert not casting.state.cache
+        assert not autocast.state.cache
 
 
 def test_backward_within_the_block_and_second_order():

@@ -108,7 +108,7 @@ def test_an_error_restores_the_modes():
     with pytest.raises(ZeroDivisionError):
         y.backward()
     assert core.is_grad_enabled()
-    assert core.observe.phase == "forward"
+    assert core.events.observe.phase == "forward"
 
 
 def test_backward_inside_backward():

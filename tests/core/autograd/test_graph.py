@@ -181,7 +181,7 @@ def test_threads_lose_no_update():
     for t in threads:
         t.join()
     assert (w.grad == 200).all()
-    assert core.observe.phase == "forward"
+    assert core.events.observe.phase == "forward"
 
 
 def test_an_interrupt_leaves_the_graph_to_be_run_again():
@@ -197,7 +197,7 @@ def test_an_interrupt_leaves_the_graph_to_be_run_again():
         z.backward(retain_graph=True)
     assert x.grad is None
     assert core.is_grad_enabled()
-    assert core.observe.phase == "forward"
+    assert core.events.observe.phase == "forward"
     handle.remove()
     z.backward()
     np.testing.assert_allclose(x.grad.numpy(), 2 * np.exp([2.0, 4.0]))

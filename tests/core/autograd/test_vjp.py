@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import core
-from core import observe
 from core.autograd import grad
 from core.autograd.vjp import sum_to
-from core.op import Elementwise, table
+from core.declare.op import Elementwise, table
+from core.events import observe
 
 MAPS = [op for op in table.values() if isinstance(op, Elementwise) and op.differentiable]
 
@@ -21,7 +21,7 @@ def test_the_fused_gradient_is_that_of_the_ops(op, rng):
     ]
     xs = [core.tensor(a, requires_grad=a.dtype == float) for a in arrays]
     wanted = [x for x, v in zip(xs, op.vjps, strict=True) if v is not None and x.requires_grad]
-    y = core.op.functions[op.name](*xs)
+    y = core.declare.op.functions[op.name](*xs)
     g = core.tensor(rng.normal(size=5))
     fused = grad(y, wanted, g, retain_graph=True)
     in_ops = grad(y, wanted, g, create_graph=True)

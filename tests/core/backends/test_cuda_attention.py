@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import core
-from core import backends, observe
+from core import backends
+from core.events import observe
 from core.nn.functional import scaled_dot_product_attention as attend
 
 

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 import core
-from core import nn, observe
+from core import nn
 from core.backends import explain
-from core.device import device, kind
+from core.base.device import device, kind
+from core.events import observe
 from triton_kernels import runtime
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from core import backends, native
-from core.op import table
+from core.declare.op import table
 
 pytestmark = pytest.mark.skipif(native.module is None, reason="the C extension is not built")
 

@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 import core
-from core import Tensor, native, nn, observe
+from core import Tensor, native, nn
 from core.autograd import engine
-from core.modes import state
-from core.source import locate
+from core.base.modes import state
+from core.base.source import locate
+from core.events import observe
 
 pytestmark = pytest.mark.skipif(native.module is None, reason="the C extension is not built")
 

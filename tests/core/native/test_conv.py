@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from core import backends
-from core import op as declarations
 from core.backends import convolve
+from core.declare import op as declarations
 
 # batch, channels, outputs, groups, size, kernel, stride, padding, dilation
 CASES: list[tuple[Any, ...]] = [

@@ -32,7 +32,7 @@ def nodes(t):
     stack, found = [t.grad_fn], []
     while stack:
         node = stack.pop()
-        if isinstance(node, core.node.Node) and node not in found:
+        if isinstance(node, core.graph.node.Node) and node not in found:
             found.append(node)
             stack.extend(node.edges)
     return found
@@ -41,7 +41,8 @@ def nodes(t):
 def things():
     """One of each kind of what C has a type for, and has a name for in Python."""
     x, y, loss = graph()
-    made = [x, y, loss, x[0], core.nn.Parameter(core.ones(2)), *nodes(loss), core.node.Storage(), core.exp, core.relu,
+    storage = core.graph.node.Storage()
+    made = [x, y, loss, x[0], core.nn.Parameter(core.ones(2)), *nodes(loss), storage, core.exp, core.relu,
             core.softmax, core.add, core.no_grad(), core.inference_mode(), core.set_grad_enabled(True)]  # fmt: skip
     if native.module is not None:
         made += [next(iter(native.module.maps.values())), next(iter(native.module.updates.values())),

@@ -9,7 +9,7 @@ import pytest
 
 import core
 from core import native
-from core.mistyped import guarded
+from core.dispatch.type_errors import guarded
 from core.nn import functional as F
 
 from .outcomes import outcome

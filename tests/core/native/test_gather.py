@@ -7,8 +7,8 @@ import pytest
 
 import core
 from core import Tensor, native
-from core import op as declarations
 from core.backends import gathering, rows
+from core.declare import op as declarations
 
 pytestmark = pytest.mark.skipif(native.module is None, reason="the C extension is not built")
 rng = np.random.default_rng(6)
@@ -78,7 +78,7 @@ def test_gradients_are_those_of_the_vjps(name, dtype):
         for t in tensors:
             if t is not None and t.is_floating_point():
                 t.requires_grad_()
-        y = core.dispatch.call_operation(op, tuple(tensors), params)
+        y = core.dispatch.run.call_operation(op, tuple(tensors), params)
         named = {
             "g": rng.standard_normal(y._a.shape).astype(dtype),
             "needs": tuple(e is not None for e in y._node.edges),

@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 import core
-from core import native, observe
-from core.dispatch import call_map, hot_path
-from core.node import Node
-from core.op import Elementwise, table
+from core import native
+from core.declare.op import Elementwise, table
+from core.dispatch.run import call_map, hot_path
+from core.events import observe
+from core.graph.node import Node
 
 ADD: Elementwise = table["add"]  # type: ignore[assignment]
 MUL: Elementwise = table["mul"]  # type: ignore[assignment]

@@ -11,9 +11,10 @@ import pytest
 
 import core
 import core.nn.functional as F
-from core import native, observe
-from core.dispatch import call_map, hot_path
-from core.op import Elementwise, table
+from core import native
+from core.declare.op import Elementwise, table
+from core.dispatch.run import call_map, hot_path
+from core.events import observe
 from tests.core.native.test_graph import fields
 
 ELEMENTWISE = [op for op in table.values() if isinstance(op, Elementwise) and not op.name.startswith("test")]

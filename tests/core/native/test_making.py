@@ -8,7 +8,7 @@ import pytest
 
 import core
 from core import native
-from core.mistyped import guarded
+from core.dispatch.type_errors import guarded
 
 from .outcomes import outcome
 

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 import core
-from core import dispatch, native
-from core.op import functions, table
-from core.source import locate
+from core import native
+from core.base.source import locate
+from core.declare.op import functions, table
+from core.dispatch import run as dispatch
 
 pytestmark = pytest.mark.skipif(native.module is None, reason="the C extension is not built")
 

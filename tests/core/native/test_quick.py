@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import core
 from core import Tensor, native
-from core.source import locate
+from core.base.source import locate
 
 pytestmark = pytest.mark.skipif(native.module is None, reason="the C extension is not built")
 

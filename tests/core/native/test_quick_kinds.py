@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 import core
-from core import native, observe
-from core.mistyped import guarded
+from core import native
+from core.dispatch.type_errors import guarded
+from core.events import observe
 
 from .outcomes import outcome
 

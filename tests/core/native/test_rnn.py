@@ -10,8 +10,8 @@ import pytest
 
 import core
 from core import backends
-from core import op as declarations
-from core.dispatch import call_operation
+from core.declare import op as declarations
+from core.dispatch.run import call_operation
 
 GATES = {"lstm": 4, "gru": 3, "rnn": 1}
 # steps, batch, inputs, hidden: less than a panel, more than one, a panel and no more, tiles of every height

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 import core
-from core import dtypes
 from core.backends import cpu, reference
-from core.device import kind
+from core.base import dtypes
+from core.base.device import kind
+from core.declare.op import Elementwise, table
 from core.native.emit import TRUTHS, WHOLE
-from core.op import Elementwise, table
 
 ENDS = np.array([0, 1, -1, 2, -2, 7, -7, 2**63 - 1, -(2**63), 2**62, -(2**62), 3, 2**31, -(2**31) - 1])
 A, B = (a.copy() for a in np.meshgrid(ENDS, ENDS))

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 import core
-from core import Tensor, native, observe
+from core import Tensor, native
 from core.autograd.graph import saved_tensors_hooks
-from core.mistyped import guarded
-from core.source import locate
+from core.base.source import locate
+from core.dispatch.type_errors import guarded
+from core.events import observe
 
 pytestmark = pytest.mark.skipif(native.module is None, reason="the C extension is not built")
 

@@ -4,11 +4,11 @@ import inspect
 
 import core
 import core.nn.functional as F
-from core import binding
+from core.dispatch import publish
 
 
 def test_it_shows_every_function_that_is_declared_for_it() -> None:
-    assert [n for n in binding.namespaces["nn.functional"] if n not in F.__all__] == []
+    assert [n for n in publish.namespaces["nn.functional"] if n not in F.__all__] == []
     assert [n for n in F.__all__ if not callable(getattr(F, n, None))] == []
     assert len(set(F.__all__)) == len(F.__all__)
 

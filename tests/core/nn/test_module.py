@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import core
-from core import nn, observe
+from core import nn
+from core.events import observe
 
 
 class Scale(nn.Module):
@@ -42,7 +43,7 @@ class Listener(observe.Observer):
 
     def op(self, event: observe.OpEvent) -> None:
         self.heard.append(event.op)
-        self.lines.append(core.source.locate(*event.place).code)
+        self.lines.append(core.base.source.locate(*event.place).code)
 
 
 # -- registering -------------------------------------------------------------------------------------------------------

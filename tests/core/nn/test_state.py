@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 import core
-from core import nn, observe
+from core import nn
+from core.events import observe
 
 
 def test_a_state_shares_memory_and_has_no_history() -> None:

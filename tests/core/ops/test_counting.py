@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import core
-from core.errors import OpNotDifferentiable
+from core.base.errors import OpNotDifferentiable
 
 I = np.random.default_rng(0).integers(0, 5, (4, 6))  # noqa: E741
 X = np.random.default_rng(1).uniform(-2, 2, (4, 6))

@@ -7,9 +7,9 @@ import pytest
 
 import core
 import core.nn.functional as F
-from core import philox
 from core.autograd import gradcheck, gradgradcheck
 from core.ops.dropout import _dropout
+from core.rng import philox
 
 
 def test_the_mask_is_philox_and_the_backward_replays_it() -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import core
-from core import observe
+from core.events import observe
 
 
 @pytest.mark.parametrize(("name", "dtype"), [
@@ -18,7 +18,7 @@ from core import observe
 def test_casts(name: str, dtype: str) -> None:
     x = core.tensor([0.0, 1.0, 2.0])
     y = getattr(x, name)()
-    assert y.dtype is core.dtypes.named(dtype)
+    assert y.dtype is core.base.dtypes.named(dtype)
     assert y.double().tolist() == ([0, 1, 1] if name == "bool" else [0, 1, 2])
     assert getattr(y, name)() is y
 

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 import core
-from core import native, nn, observe, optim
+from core import native, nn, optim
+from core.events import observe
 
 MAKERS: dict[str, Any] = {
     "Adadelta": lambda p: optim.Adadelta(p, lr=20.0),

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import core
-from core import native, nn, observe, optim
+from core import native, nn, optim
+from core.events import observe
 
 MAKERS = {
     "sgd": lambda p: optim.SGD(p, lr=0.1),
@@ -118,7 +119,7 @@ def test_a_step_is_one_op_of_its_own_phase_at_the_users_line() -> None:
     )
     assert event.stop_ns > event.start_ns
     assert event.inputs == (*layer.parameters(), *(p.grad for p in layer.parameters()))
-    assert core.source.locate(*event.place).code == "opt.step()"
+    assert core.base.source.locate(*event.place).code == "opt.step()"
     after = [p.tolist() for p in layer.parameters()]
     assert listener.updates == [(True, before), (False, after)]
     assert observe.phase == "forward"

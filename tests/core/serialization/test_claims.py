@@ -17,7 +17,7 @@ import pytest
 
 import core
 from core.audio import wav
-from core.errors import LoadError
+from core.base.errors import LoadError
 from core.vision.datasets.idx import read_idx
 
 ROOM = 8 << 20  # bytes beyond a few times the file, for Python's own

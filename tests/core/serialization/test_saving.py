@@ -59,7 +59,7 @@ def everything() -> dict:
     optimizer.step()
     scheduler.step()
     return {
-        "tensors": [x.to(d) for d in core.dtypes.all_dtypes],
+        "tensors": [x.to(d) for d in core.base.dtypes.all_dtypes],
         "strides": [x.transpose(0, 2), x.permute(1, 2, 0), core.ones(2, 3, 4, 4).to(memory_format=core.channels_last)],
         "small": [core.tensor(2.5), core.empty(0), core.empty(3, 0, 2), core.ones(1, 1)],
         "gradient": core.ones(2, requires_grad=True),

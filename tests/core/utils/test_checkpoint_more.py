@@ -7,7 +7,7 @@ import functools
 import pytest
 
 import core
-from core import observe
+from core.events import observe
 from core.utils import checkpoint as cp
 
 F = core.nn.functional

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import core
-from core import observe
+from core.events import observe
 from core.utils.data import DataLoader, IterableDataset, RandomSampler, Subset, TensorDataset
 
 

@@ -1,0 +1,1 @@
+"""What everything stands on: errors, dtypes, devices, shapes, modes, places in the source."""

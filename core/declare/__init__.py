@@ -1,0 +1,1 @@
+"""Declarations: what an op is, and the expressions of elementwise ones."""

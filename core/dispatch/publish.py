@@ -1,0 +1,95 @@
+"""Public names: which functions `core` and `core.nn.functional` show, and which are methods of Tensor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from .. import native
+from ..declare import op as declarations
+from ..declare.expr import formula, lift
+from ..declare.op import Elementwise
+from ..tensors.tensor import Tensor
+from .autocast import face
+
+namespaces: dict[str, dict[str, Callable[..., Any]]] = {"": {}, "nn.functional": {}}
+
+
+def bind(function: Callable[..., Any], name: str, aliases: Sequence[str] = (), *, method: bool = True,
+         namespace: str | None = "", inplace: bool = False) -> Callable[..., Any]:  # fmt: skip
+    """Make a function public: in `namespace` (None: nowhere), as a Tensor method, with its in-place form `name_`.
+
+    What is public of it comes back: the function, or what casts for it under autocast.
+    """
+    known = face(function, name)
+    declarations.functions[name] = known
+    for n in (name, *aliases):
+        if namespace is not None:
+            namespaces[namespace][n] = known
+        if method:
+            setattr(Tensor, n, known)
+        if inplace:
+            from .inplace import in_place
+
+            setattr(Tensor, n + "_", in_place(n, function, known))
+    return known
+
+
+def public(*aliases: str, method: bool = True, namespace: str | None = "", inplace: bool = False) -> Callable[..., Any]:
+    """Decorator: make a written function public, as `bind` does."""
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        return bind(function, function.__name__, aliases, method=method, namespace=namespace, inplace=inplace)
+
+    return decorate
+
+
+def bind_operator(name: str, function: Callable[..., Any], swapped: Callable[..., Any] | None = None) -> None:
+    """Make a function the operator `name` of tensors; `swapped`, of the right operand and the left one, serves where a
+    tensor stands on the right alone and that is another function."""
+    given = (function,) if swapped is None else (function, swapped)
+    if native.module is not None and native.module.set_operator(name, *given):  # native/module_operators.c
+        return
+    setattr(Tensor, f"__{name}__", function)
+    if name not in ("neg", "invert", "getitem", "eq", "ne", "lt", "le", "gt", "ge"):
+        setattr(Tensor, f"__r{name}__", swapped or (lambda self, other: function(other, self)))
+
+
+def bind_square(function: Any) -> None:
+    """The elementwise op that `x ** 2` is."""
+    if native.module is not None:
+        native.module.set_operator(function.hot)
+
+
+def choosing(name: str, *among: Any) -> None:
+    """Lend the public function `name` the C paths of the elementwise ops that it chooses among: its front
+    (native/module_among.c) then takes the commonest calls."""
+    if native.module is not None:
+        native.module.choose_among(name, *[f.hot for f in among])
+
+
+def elementwise_doc(op: Elementwise, example: tuple[str, str] | None, namespace: str) -> str:
+    """The docstring of an elementwise op, written from its declaration."""
+    args = [*op.inputs, *(f"{k}={v!r}" for k, v in op.params.items())]
+    text = formula(lift(op.program.result if op.program.result.__class__ in (int, float) else _root(op)))
+    out = {"same": "the inputs' promoted type", "float": "floating: integers become the default dtype",
+           "bool": "bool", "number": "the promoted type, bools int64"}[op.out]  # fmt: skip
+    lines = [
+        op.doc or f"Elementwise {op.name}.",
+        "",
+        f"``{op.name}({', '.join(args)}) = {text}``",
+        "",
+        "*Shapes*: the inputs broadcast; the output has their common shape. " + f"*Dtype*: {out}. "
+        "*Raises*: RuntimeError for shapes that do not broadcast or tensors on different devices.",
+    ]
+    if example is not None:
+        prefix = "core." + (namespace + "." if namespace else "")
+        lines += ["", "    >>> import core", f"    >>> {prefix}{op.name}({example[0]})", f"    {example[1]}"]
+    return "\n".join(lines)
+
+
+def _root(op: Elementwise) -> Any:
+    from ..declare.expr import Expr
+
+    names = op.function.__code__.co_varnames[: op.function.__code__.co_argcount]
+    return op.function(*(Expr("param", value=n) for n in names))

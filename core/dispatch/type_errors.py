@@ -1,0 +1,182 @@
+"""What a call with an argument of a wrong type says: PyTorch's TypeError, with the argument's public name.
+
+Functions are written for arguments of the types that their signatures name; what fails inside of one that is given
+something else is an AttributeError, a ValueError or whatever else its lines come upon. Public functions therefore look
+at their arguments when they have failed, and only then: a call that succeeds pays nothing.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import re
+from collections.abc import Callable, Mapping, Sequence
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from .. import native
+from ..base.dtypes import dtype as Dtype
+from ..base.errors import text
+from ..rng.generator import Generator
+from ..tensors.tensor import Tensor
+
+_READ = ("invalid literal for int()", "could not convert string to float")  # Python's own words
+_PUBLIC = {"x": "input", "a": "input", "b": "other", "self": "input"}
+
+
+def _is_number(v: Any) -> bool:
+    return isinstance(v, Tensor | np.ndarray | np.generic) or (
+        not isinstance(v, str) and any(hasattr(v, f"__{k}__") for k in ("index", "float", "complex"))
+    )
+
+
+def _is_whole(v: Any) -> bool:
+    if isinstance(v, Tensor | np.ndarray):  # their class has __index__, which serves those of one element
+        return v.numel() == 1 if isinstance(v, Tensor) else v.size == 1
+    return hasattr(v, "__index__")
+
+
+def _is_foreign(v: Any) -> bool:
+    """What no argument of any function is: a module, a dictionary, an object that is nothing else."""
+    return type(v) is object or isinstance(v, ModuleType | dict)
+
+
+def _some(kind: type | Any) -> Callable[[Any], bool]:
+    return lambda v: isinstance(v, kind)
+
+
+_TAKES: dict[str, tuple[str, Callable[[Any], bool]]] = {
+    "Tensor": ("Tensor", _some(Tensor)),
+    "int": ("int", _is_whole),
+    "float": ("float", _is_number),
+    "bool": ("bool", _some((bool, int, np.generic, Tensor))),
+    "str": ("str", _some(str)),
+    "Dtype": ("dtype", _some((Dtype, type, np.dtype))),
+    "Generator": ("Generator", _some(Generator)),
+    "None": ("None", lambda v: v is None),
+    "Sequence[int]": (
+        "tuple of ints",
+        lambda v: isinstance(v, list | tuple | np.ndarray | Tensor) and not _has_text(v),
+    ),
+    "Sequence[Tensor]": ("tuple of Tensors", lambda v: isinstance(v, list | tuple) and all(map(_some(Tensor), v))),
+}
+"""By what a signature says: the type's name in PyTorch's texts, and what passes for it. Generous where several of our
+functions take more than PyTorch's (a number for a truth), so that no right call's error is explained away."""
+
+
+@functools.cache
+def _parameters(function: Any) -> inspect.Signature | None:
+    try:
+        return inspect.signature(function)
+    except (TypeError, ValueError):
+        return None
+
+
+def _has_text(v: Any) -> bool:
+    return isinstance(v, str) or (isinstance(v, list | tuple) and any(map(_has_text, v)))
+
+
+def _wanted(parameter: inspect.Parameter, v: Any, numbers: bool, of_value: bool) -> str | None:
+    """The name of what a parameter takes, where `v` is nothing of the kind; `numbers`: a text was read as a number.
+
+    `of_value`: the error tells of values. A number that stands for a tensor may then be right, as several take
+    one, and what is given for a type that the signature leaves open as well.
+    """
+    said = "Tensor" if parameter.name == "self" else parameter.annotation  # of a method of Tensor
+    kinds = said.split(" | ") if isinstance(said, str) else ["Any"]
+    if v is parameter.default or (of_value and isinstance(v, int | float | complex | np.number)):
+        return None
+    if not all(k in _TAKES for k in kinds):
+        return "Tensor, number or tuple" if (_is_foreign(v) and not of_value) or (numbers and _has_text(v)) else None
+    if any(_TAKES[k][1](v) for k in kinds):
+        return None
+    return _TAKES[kinds[0]][0]
+
+
+def complaint(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any], *, numbers: bool = False,
+              of_value: bool = False) -> str | None:  # fmt: skip
+    """What is wrong with the type of an argument, in PyTorch's words; None where nothing is.
+
+    `numbers` says that a text came where a number was read, in an argument whose type the signature leaves open, and
+    `of_value` that the error tells of values (see `_wanted`).
+    """
+    function = getattr(function, "of", function)  # an in-place form has the signature of the function it writes by
+    signature = _parameters(function)
+    if signature is None:
+        return None
+    try:
+        given = signature.bind(*args, **kwargs).arguments
+    except TypeError:  # too many or too few: Python's own words
+        return None
+    for position, (name, parameter) in enumerate(signature.parameters.items(), 1):
+        if name not in given:
+            continue
+        several = parameter.kind is inspect.Parameter.VAR_POSITIONAL
+        if parameter.kind is inspect.Parameter.VAR_KEYWORD:
+            continue
+        for k, v in enumerate(given[name] if several else (given[name],)):
+            wanted = _wanted(parameter, v, numbers, of_value)
+            if wanted is None:
+                continue
+            op = function.__name__
+            shown = _PUBLIC.get(name, name)
+            came = type(v).__name__
+            hint = (
+                f"core.tensor({shown})" if wanted == "Tensor" and isinstance(v, list | int | float | np.ndarray) else ""
+            )
+            where = "" if parameter.kind is inspect.Parameter.KEYWORD_ONLY else f" (position {position + k})"
+            return text(f"{op}(): argument {shown!r}{where} must be {wanted}, not {came}", op=op,
+                        came=f"{shown} = {_short(v)}", needed=wanted, remedy=hint)  # fmt: skip
+    return None
+
+
+def _short(v: Any) -> str:
+    try:
+        return repr(v)[:80]
+    except Exception:  # a broken __repr__ is no reason to lose the message
+        return f"a {type(v).__name__}"
+
+
+def explained(function: Any, error: BaseException, args: Sequence[Any], kwargs: Mapping[str, Any]) -> TypeError | None:
+    """The TypeError that stands for `error`, which the call raised; None where the arguments are of the right types.
+
+    A TypeError that the function wrote itself stays. The other one's cause is the error that came.
+    """
+    if not isinstance(error, Exception):
+        return None
+    said_already = isinstance(error, TypeError) and error.__cause__ is None and re.match(r"[\w.]+\(\)[: ]", str(error))
+    if said_already:
+        return None
+    numbers = isinstance(error, ValueError) and str(error).startswith(_READ)
+    of_value = isinstance(error, RuntimeError | ArithmeticError | IndexError)
+    said = complaint(function, args, kwargs, numbers=numbers, of_value=of_value)
+    if said is None:
+        return None
+    known = TypeError(said)
+    inner = isinstance(error, TypeError) and error.__cause__ is not None  # explained by a function that this one calls
+    known.__cause__ = error.__cause__ if inner else error
+    return known
+
+
+def guarded(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`function`, whose errors for arguments of wrong types are PyTorch's TypeError."""
+    if native.module is not None:
+        return native.module.Face(function, function)  # native/module_face.c calls `explained` when a call fails
+
+    @functools.wraps(function)
+    def public(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except Exception as error:
+            known = explained(function, error, args, kwargs)
+            if known is None:
+                raise
+            raise known from known.__cause__
+
+    return public
+
+
+if native.module is not None:
+    native.module.set_explained(explained)

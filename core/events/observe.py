@@ -1,0 +1,226 @@
+"""Observing: the events, and a tuple of observers that is empty when nobody looks.
+
+Dispatch tests the truth of `observers` once an op; with nobody looking that is all it costs. An observer names in
+`wants` what it needs beyond the bare events, and only that is gathered.
+
+What is observed never meets an observer's error: all events go through `announce`, which stops telling an observer that
+raised. A child of `fork` begins without observers.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from types import CodeType, TracebackType
+from typing import Any, NamedTuple
+
+from ..base.modes import state as mode
+
+Place = tuple[CodeType, int] | None
+
+
+class OpEvent(NamedTuple):
+    """An op ran. `inputs` and `outputs` are tensors, held only for the length of the call."""
+
+    op: str  # as people know it: the op's label
+    inputs: tuple[Any, ...]
+    outputs: tuple[Any, ...]
+    params: Any
+    kernel: str
+    backend: str
+    start_ns: int
+    stop_ns: int
+    place: Place  # the user's line
+    inner: Place  # the line that called the op, which may be in this package's own layers
+    node: Any  # the graph node it made, or None
+    phase: str  # "forward", "backward" (inside a gradient) or "update" (an optimizer)
+    declared: Any = None  # its declaration, an Op
+
+
+class BackwardEvent(NamedTuple):
+    """A graph node ran backward. The time is the engine's lap: kernel, accumulation and bookkeeping.
+
+    `results` are the gradients it sent to its edges (arrays, with create_graph tensors); what it saved is still there.
+    """
+
+    node: Any
+    kernel: str
+    start_ns: int
+    stop_ns: int
+    results: tuple[Any, ...] = ()
+
+
+class GradientEvent(NamedTuple):
+    """A leaf tensor received a gradient (an array of its device), in `.grad` or as an answer of `autograd.grad`."""
+
+    leaf: Any
+    gradient: Any
+
+
+class CutEvent(NamedTuple):
+    """A value left the graph: `kind` is detach, numpy, item, data, tolist, cast or tensor.
+
+    The times say how long it took to fetch it from a GPU, which waits for all that it has yet to do; else both are 0.
+    """
+
+    kind: str
+    tensor: Any
+    result: Any
+    place: Place
+    start_ns: int = 0
+    stop_ns: int = 0
+
+
+class ReturnEvent(NamedTuple):
+    """Values that left the graph as arrays came back as a tensor: `sources` are the tensors whose `.numpy()` they
+    were, `steps` the way between as (place, what was done)."""
+
+    tensor: Any
+    sources: tuple[Any, ...]
+    steps: tuple[tuple[Any, str], ...]
+    place: Place
+
+
+class SpanEvent(NamedTuple):
+    """A stretch of time with a name: "backward" is one whole call of it, "grad" one that asked for chosen gradients."""
+
+    name: str
+    start_ns: int
+    stop_ns: int
+    place: Place
+
+
+class Observer:
+    """What an observer may hear; every method may be left as it is.
+
+    `wants` may hold ``"lineage"``: arrays that leave the graph under this observer carry their origin.
+    """
+
+    wants: frozenset[str] = frozenset()
+
+    def starting(self, op: Any, inputs: tuple[Any, ...], params: Any) -> None: ...
+    def op(self, event: OpEvent) -> None: ...
+    def op_failed(self, op: str, inputs: tuple[Any, ...], place: Place, error: BaseException) -> None: ...
+    def backward(self, event: BackwardEvent) -> None: ...
+    def gradient(self, event: GradientEvent) -> None: ...
+    def cut(self, event: CutEvent) -> None: ...
+    def returned(self, event: ReturnEvent) -> None: ...
+    def span(self, event: SpanEvent) -> None: ...
+    def update(self, optimizer: Any, parameters: list[Any], before: bool) -> None: ...
+    def enter_module(self, module: Any) -> None: ...
+    def exit_module(self, module: Any) -> None: ...
+
+    def failed(self, error: Exception) -> None:
+        """One of the methods above raised `error`: no event comes any more. Says so where Python tells of errors that
+        nobody can catch (`sys.unraisablehook`)."""
+        told: Any = _Unraisable(type(error), error, error.__traceback__, "Exception ignored in observer", self)
+        sys.unraisablehook(told)
+
+
+class _Unraisable(NamedTuple):
+    """What `sys.unraisablehook` is given."""
+
+    exc_type: type[BaseException]
+    exc_value: BaseException | None
+    exc_traceback: TracebackType | None
+    err_msg: str | None
+    object: Any
+
+
+observers: tuple[Observer, ...] = ()
+_changing = threading.RLock()
+
+
+class Tally:
+    """What is counted though nobody observes: once a backward pass, once a step of an optimizer."""
+
+    passes = 0
+    steps = 0
+
+
+tally = Tally()
+
+
+def add(observer: Observer) -> None:
+    """Let `observer` hear every event from now on."""
+    global observers
+    with _changing:
+        if observer not in observers:
+            observers = (*observers, observer)
+
+
+def remove(observer: Observer) -> None:
+    """Stop telling `observer`; no error when it was not there."""
+    global observers
+    with _changing:
+        observers = tuple(o for o in observers if o is not observer)
+
+
+@contextmanager
+def observing(observer: Observer) -> Iterator[Observer]:
+    """Observe for the length of a block."""
+    try:
+        add(observer)
+        yield observer
+    finally:
+        try:
+            remove(observer)
+        finally:  # Ctrl-C that came as it began has left it undone; a second call does nothing more
+            remove(observer)
+
+
+def heard() -> tuple[Observer, ...]:
+    """The observers to which this thread tells its events: none inside `muted`."""
+    return () if mode.muted else observers
+
+
+def announce(listeners: tuple[Observer, ...], what: str, *given: Any) -> None:
+    """Call a method of each listener that has not been removed since, with an event.
+
+    One that raises an exception is told no more, and its `failed` is called: what is observed goes on. Only what is no
+    `Exception` (KeyboardInterrupt, SystemExit) passes, since it was meant for the program and not for the observer.
+    """
+    for o in listeners:
+        if o not in observers:
+            continue
+        try:
+            getattr(o, what)(*given)
+        except Exception as error:
+            # where even that fails (no memory, no room on the stack) the next event tries again
+            with suppress(Exception):
+                remove(o)
+                o.failed(error)
+
+
+@contextmanager
+def muted() -> Iterator[None]:
+    """In the block this thread tells nobody of what it does."""
+    was, mode.muted = mode.muted, True
+    try:
+        yield
+    finally:
+        mode.muted = was
+
+
+def wanted(what: str) -> bool:
+    """Whether any observer wants `what` of this thread."""
+    return any(what in o.wants for o in heard())
+
+
+def _forked() -> None:
+    """A child has a program of its own to run: who observes its parent would tell of it what the parent never did."""
+    global observers, _changing
+    observers, _changing = (), threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forked)
+
+
+def __getattr__(name: str) -> Any:
+    if name == "phase":  # of this thread: what ops that run now belong to
+        return mode.phase
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,1 @@
+"""The graph: nodes, storages, versions."""

@@ -1,0 +1,308 @@
+"""Making tensors from numbers, arrays and shapes."""
+
+from __future__ import annotations
+
+import builtins
+import math
+from collections.abc import Callable
+from operator import index
+from typing import Any
+
+import numpy as np
+
+from .. import backends, native
+from ..base import dtypes
+from ..base.device import kind as kind_of
+from ..base.dtypes import dtype as Dtype
+from ..base.errors import text
+from ..base.scalars import element
+from ..base.shape import as_shape
+from ..dispatch.autocast import quick
+from ..dispatch.type_errors import guarded
+from ..tensors.tensor import Tensor, wrap
+from .conversion import as_dtype, as_tensor, asarray, available, from_numpy, placed, tensor
+
+__all__ = [
+    "arange",
+    "as_dtype",
+    "as_tensor",
+    "asarray",
+    "available",
+    "empty",
+    "empty_like",
+    "eye",
+    "from_numpy",
+    "full",
+    "full_like",
+    "linspace",
+    "logspace",
+    "ones",
+    "ones_like",
+    "scalar_tensor",
+    "tensor",
+    "tril_indices",
+    "triu_indices",
+    "zeros",
+    "zeros_like",
+]
+
+
+def _made(op: str, make: Callable[[Any], Any], dtype: Dtype, device: Any, requires_grad: bool, out: Tensor | None,
+          ignored: dict[str, Any]) -> Tensor:  # fmt: skip
+    """The tensor of the array that ``make(array library)`` gives, on its device, in `out` if there is one."""
+    for name in ignored:
+        if name not in ("pin_memory", "layout", "memory_format"):  # PyTorch's words for what there is but one of here
+            raise TypeError(f"{op}() got an unexpected keyword argument '{name}'")
+    where = placed(device)
+    t = wrap(backends.making(where, make), kind_of(dtype, where))
+    if out is not None:
+        from ..dispatch.run import into
+
+        return into(out, t)
+    return t.requires_grad_() if requires_grad else t
+
+
+def as_size(op: str, args: tuple[Any, ...], size: Any) -> tuple[int, ...]:
+    if size is not None:
+        args = (size,)
+    elif not args:
+        raise TypeError(f'{op}() missing 1 required positional arguments: "size"\n  remedy: core.{op}(2, 3)')
+    shape = as_shape(args, op)
+    if any(d < 0 for d in shape):
+        raise RuntimeError(text(f"{op}: Dimension size must be non-negative.", op=op, came=f"{shape}"))
+    return shape
+
+
+# -- from a shape ------------------------------------------------------------------------------------------------------
+
+
+def _filled(name: str, what: str) -> Any:
+    def function(
+        *args: Any,
+        size: Any = None,
+        dtype: Dtype | None = None,
+        device: Any = None,
+        requires_grad: bool = False,
+        out: Tensor | None = None,
+        **ignored: Any,
+    ) -> Tensor:
+        shape = as_size(name, args, size)
+        d = as_dtype(dtype, name) if dtype is not None else out.dtype if out is not None else dtypes.get_default_dtype()
+
+        def make(xp: Any) -> Any:
+            return _one_number(xp, shape, 1, d.numpy) if name == "ones" else getattr(xp, name)(shape, d.numpy)
+
+        return _made(name, make, d, device, requires_grad, out, ignored)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"A tensor {what}: ``core.{name}(2, 3)`` or ``core.{name}((2, 3))``.\n\n"
+    function.__doc__ += "    *Raises*: RuntimeError for a negative size.\n\n"
+    function.__doc__ += f"    >>> import core\n    >>> core.{name}(2, 3).shape\n    core.Size([2, 3])\n    "
+    return function
+
+
+zeros, ones = (quick(_filled(n, f"of {n}"), n) for n in ("zeros", "ones"))  # native/module_making.c
+empty = quick(_filled("empty", "whose values are whatever was in memory"), "empty")
+
+
+def full(size: Any, fill_value: Any, *, dtype: Dtype | None = None, device: Any = None, requires_grad: bool = False,
+         out: Tensor | None = None, **ignored: Any) -> Tensor:  # fmt: skip
+    """A tensor of that shape, filled with one number, whose type decides the dtype.
+
+    >>> import core
+    >>> core.full((2,), 7)
+    tensor([7, 7])
+    """
+    if isinstance(size, builtins.int):
+        raise TypeError(text("full(): argument 'size' (position 1) must be tuple of ints, not int", op="full",
+                             came=f"{size}", remedy=f"core.full(({size},), ...)"))  # fmt: skip
+    shape = as_size("full", (tuple(size),), None)
+    if isinstance(fill_value, Tensor):
+        d, fill_value = dtype or fill_value.dtype, fill_value.item()
+    else:
+        d = dtype or (out.dtype if out is not None else dtypes.of_number(fill_value))
+    d = as_dtype(d, "full")
+    value = element(fill_value, d, "full")
+    return _made("full", lambda xp: _one_number(xp, shape, value, d.numpy), d, device, requires_grad, out, ignored)
+
+
+def _one_number(xp: Any, shape: tuple[int, ...], value: Any, dtype: Any) -> Any:
+    """`full`, where it is large in the C kernels' memory and by their threads."""
+    if xp is np and math.prod(shape) > 16384:
+        return native.copy_of(np.broadcast_to(np.full((), value, dtype), shape))
+    return xp.full(shape, value, dtype)
+
+
+def _like(make: Any, name: str) -> Any:
+    def function(input: Tensor, *args: Any, dtype: Dtype | None = None, device: Any = None, requires_grad: bool = False,
+                 **ignored: Any) -> Tensor:  # fmt: skip
+        if not isinstance(input, Tensor):
+            raise TypeError(f"{name}_like(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
+        return make(tuple(input._a.shape), *args, dtype=dtype or input.dtype, device=device or input.device,
+                    requires_grad=requires_grad, **ignored)  # fmt: skip
+
+    function.__name__ = function.__qualname__ = f"{name}_like"
+    function.__doc__ = f"As `{name}`, with the shape, dtype and device of `input` unless others are given."
+    return quick(function, f"{name}_like")
+
+
+zeros_like, ones_like, empty_like = _like(zeros, "zeros"), _like(ones, "ones"), _like(empty, "empty")
+full_like = _like(full, "full")
+
+full = quick(full, "full")
+
+
+def scalar_tensor(s: Any, *, dtype: Dtype | None = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+    """A 0-d tensor of the default dtype.
+
+    >>> import core
+    >>> core.scalar_tensor(3)
+    tensor(3.)
+    """
+    d = dtype or dtypes.get_default_dtype()
+    return _made("scalar_tensor", lambda xp: xp.full((), s, d.numpy), d, device, requires_grad, None, {})
+
+
+# -- ranges ------------------------------------------------------------------------------------------------------------
+
+
+def _number(v: Any) -> Any:
+    return v.item() if isinstance(v, Tensor) else v
+
+
+def arange(start: Any, end: Any = None, step: Any = 1, *, dtype: Dtype | None = None, device: Any = None,
+           requires_grad: bool = False, out: Tensor | None = None, **ignored: Any) -> Tensor:  # fmt: skip
+    """The numbers from `start` (0 if only one is given) up to but not including `end`.
+
+    *Raises*: RuntimeError for a step of 0 or of the wrong sign, ValueError for one that is 0 as a whole number.
+
+    >>> import core
+    >>> core.arange(1, 7, 2)
+    tensor([1, 3, 5])
+    """
+    start, end, step = _number(start), _number(end), _number(step)
+    if end is None:
+        start, end = 0, start
+    came = f"start {start}, end {end}, step {step}"
+    if step == 0:
+        raise RuntimeError(text("step must be nonzero", op="arange", came=came))
+    if not (math.isfinite(start) and math.isfinite(end)):
+        raise RuntimeError(text(f"unsupported range: {start} -> {end}", op="arange"))
+    if (end - start) / step < 0:
+        raise RuntimeError(text("upper bound and lower bound inconsistent with step sign", op="arange", came=came))
+    inferred = (
+        dtypes.get_default_dtype() if any(isinstance(v, builtins.float) for v in (start, end, step)) else dtypes.int64
+    )
+    d = as_dtype(dtype or (out.dtype if out is not None else inferred), "arange")
+    if d is dtypes.bool_:
+        raise NotImplementedError(text("\"arange_cpu\" not implemented for 'Bool'", op="arange"))
+    if d.category == 1:
+        start, end, step = int(start), int(end), int(step)
+        if step == 0:  # 0.5 is one of 0 in whole numbers
+            raise ValueError(text("step must be nonzero", op="arange", came=came, needed=f"a step that {d} can hold",
+                                  remedy="dtype=core.float32"))  # fmt: skip
+        n = -((start - end) // step)
+    else:
+        n = math.ceil((end - start) / step)
+    return _made(
+        "arange", lambda xp: (start + step * xp.arange(n)).astype(d.numpy), d, device, requires_grad, out, ignored
+    )
+
+
+arange = quick(arange, "arange")
+
+
+def linspace(start: Any, end: Any, steps: int, *, dtype: Dtype | None = None, device: Any = None,
+             requires_grad: bool = False, out: Tensor | None = None, **ignored: Any) -> Tensor:  # fmt: skip
+    """`steps` numbers evenly from `start` to `end`, both included.
+
+    >>> import core
+    >>> core.linspace(0, 1, 3)
+    tensor([0.0000, 0.5000, 1.0000])
+    """
+    d = as_dtype(dtype or (out.dtype if out is not None else dtypes.get_default_dtype()), "linspace")
+    lo, hi, n = _number(start), _number(end), _count("linspace", steps)
+    return _made("linspace", lambda xp: _even(xp, lo, hi, n, d), d, device, requires_grad, out, ignored)
+
+
+def _count(op: str, steps: Any) -> int:
+    """A number of steps, which may be a tensor of one whole number."""
+    try:
+        n = index(steps)
+    except TypeError:
+        raise TypeError(text(f"{op}() received an invalid combination of arguments: argument 'steps' must be int, not "
+                             f"{type(steps).__name__}", op=op, came=repr(steps))) from None  # fmt: skip
+    if n < 0:
+        raise RuntimeError(text("number of steps must be non-negative", op=op, came=f"{n}"))
+    return n
+
+
+def _even(xp: Any, lo: Any, hi: Any, steps: int, d: Dtype) -> Any:
+    if steps == 1:
+        return xp.full((1,), lo, d.numpy)
+    # From both ends, in the dtype itself, as PyTorch has it: the last number is then exactly `end`.
+    real = d.numpy if d.category == 2 and d.itemsize > 2 else np.float32
+    step = np.asarray((hi - lo) / max(steps - 1, 1), real)
+    i = xp.arange(steps)
+    rising = np.asarray(lo, real) + i.astype(real) * step
+    falling = np.asarray(hi, real) - (steps - 1 - i).astype(real) * step
+    return xp.where(i < steps // 2, rising, falling).astype(d.numpy)
+
+
+def logspace(start: Any, end: Any, steps: int, base: float = 10.0, *, dtype: Dtype | None = None, device: Any = None,
+             requires_grad: bool = False, out: Tensor | None = None, **ignored: Any) -> Tensor:  # fmt: skip
+    """`steps` numbers from ``base**start`` to ``base**end`` whose exponents lie evenly.
+
+    >>> import core
+    >>> core.logspace(0, 2, 3)
+    tensor([  1.,  10., 100.])
+    """
+    d = as_dtype(dtype or (out.dtype if out is not None else dtypes.get_default_dtype()), "logspace")
+    lo, hi, n = _number(start), _number(end), _count("logspace", steps)
+    return _made("logspace", lambda xp: xp.power(float(base), _even(xp, lo, hi, n, dtypes.float64)).astype(d.numpy),
+                 d, device, requires_grad, out, ignored)  # fmt: skip
+
+
+def eye(n: int, m: int | None = None, *, dtype: Dtype | None = None, device: Any = None, requires_grad: bool = False,
+        out: Tensor | None = None, **ignored: Any) -> Tensor:  # fmt: skip
+    """The identity matrix, `n` rows and `m` (or n) columns.
+
+    >>> import core
+    >>> core.eye(2)
+    tensor([[1., 0.],
+            [0., 1.]])
+    """
+    for name, size in (("n", n), ("m", m)):
+        if size is not None and size < 0:
+            raise RuntimeError(text(f"{name} must be greater or equal to 0, got {size}", op="eye"))
+    d = as_dtype(dtype or (out.dtype if out is not None else dtypes.get_default_dtype()), "eye")
+    return _made("eye", lambda xp: xp.eye(n, m, dtype=d.numpy), d, device, requires_grad, out, ignored)
+
+
+eye = quick(eye, "eye")
+
+
+@guarded
+def tril_indices(row: int, col: int, offset: int = 0, *, dtype: Dtype = dtypes.int64, device: Any = None) -> Tensor:
+    """The rows and columns of a matrix's lower triangle, as two rows of a tensor.
+
+    >>> import core
+    >>> core.tril_indices(2, 2)
+    tensor([[0, 1, 1],
+            [0, 0, 1]])
+    """
+    return _made("tril_indices", lambda xp: xp.stack(xp.nonzero(xp.tri(row, col, offset))).astype(dtype.numpy), dtype,
+                 device, False, None, {})  # fmt: skip
+
+
+@guarded
+def triu_indices(row: int, col: int, offset: int = 0, *, dtype: Dtype = dtypes.int64, device: Any = None) -> Tensor:
+    """The rows and columns of a matrix's upper triangle, as two rows of a tensor.
+
+    >>> import core
+    >>> core.triu_indices(2, 2)
+    tensor([[0, 0, 1],
+            [0, 1, 1]])
+    """
+    return _made("triu_indices", lambda xp: xp.stack(xp.nonzero(1 - xp.tri(row, col, offset - 1))).astype(dtype.numpy),
+                 dtype, device, False, None, {})  # fmt: skip

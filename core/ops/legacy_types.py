@@ -1,0 +1,74 @@
+"""``Tensor(...)`` and ``LongTensor(...)``, PyTorch's older way to make a tensor: of numbers, or of sizes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..base import dtypes
+from ..base.dtypes import dtype as Dtype
+from ..base.errors import text
+from ..base.shape import Size
+from ..tensors.tensor import Tensor
+from . import creation
+
+
+def filled(target: Tensor, *given: Any) -> None:
+    """Make `target`, which holds nothing yet, what ``Tensor(*given)`` is.
+
+    >>> import core
+    >>> core.Tensor([1, 2]), core.Tensor(2, 3).shape
+    (tensor([1., 2.]), core.Size([2, 3]))
+    """
+    made = _made("Tensor", dtypes.get_default_dtype(), given)
+    target._a, target._kind = made._a, made._kind
+
+
+def _made(op: str, dtype: Dtype, given: tuple[Any, ...]) -> Tensor:
+    if len(given) == 1 and isinstance(given[0], Tensor):
+        if given[0].dtype != dtype:
+            cast = "x.float()" if dtype is dtypes.float32 else f"x.to({dtype})"
+            raise TypeError(text(f"expected {dtype} (got {given[0].dtype})", op=op, came=f"a tensor of "
+                                 f"{given[0].dtype}", remedy=f"{cast}, or core.tensor"))  # fmt: skip
+        return given[0].detach()
+    if len(given) == 1 and isinstance(given[0], list | tuple | range | np.ndarray) and not isinstance(given[0], Size):
+        return creation.tensor(list(given[0]) if isinstance(given[0], range) else given[0], dtype=dtype)
+    sizes = given[0] if len(given) == 1 and isinstance(given[0], Size) else given
+    if not all(isinstance(n, int | np.integer) for n in sizes):
+        raise TypeError(text(f"{op}() takes a list of numbers, an array, or sizes", op=op,
+                             came=", ".join(type(g).__name__ for g in given),
+                             remedy="core.tensor(data), which keeps the dtype of any data"))  # fmt: skip
+    return creation.empty(*(map(int, sizes) if sizes else (0,)), dtype=dtype)
+
+
+class TensorType(type):
+    """The class of ``LongTensor`` and its like: a dtype in main memory that makes tensors and knows them again."""
+
+    dtype: Dtype
+
+    def __call__(cls, *given: Any) -> Tensor:
+        return _made(cls.__name__, cls.dtype, given)
+
+    def __instancecheck__(cls, value: Any) -> bool:
+        return isinstance(value, Tensor) and value.dtype is cls.dtype and not value.is_cuda
+
+
+def _typed(dtype: Dtype) -> TensorType:
+    name = f"{dtype.scalar_type}Tensor"
+    about = f"""Tensors of `{dtype}` on the CPU: ``core.{name}([1, 0])`` of numbers, ``core.{name}(2, 3)`` of sizes.
+
+    `core.tensor` and `core.empty` are newer. ``isinstance(x, core.{name})`` asks after the dtype and the device.
+
+    >>> import core
+    >>> x = core.{name}([1, 0])
+    >>> x.dtype, isinstance(x, core.{name}), core.{name}(2, 3).shape
+    ({dtype}, True, core.Size([2, 3]))
+    """
+    return TensorType(name, (), {"__module__": "core", "__doc__": about, "dtype": dtype})
+
+
+FloatTensor, DoubleTensor = _typed(dtypes.float32), _typed(dtypes.float64)
+HalfTensor, BFloat16Tensor = _typed(dtypes.float16), _typed(dtypes.bfloat16)
+LongTensor, IntTensor, ShortTensor = _typed(dtypes.int64), _typed(dtypes.int32), _typed(dtypes.int16)
+CharTensor, ByteTensor, BoolTensor = _typed(dtypes.int8), _typed(dtypes.uint8), _typed(dtypes.bool_)

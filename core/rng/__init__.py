@@ -1,0 +1,1 @@
+"""Random numbers: the engines, and generators that hold their state."""

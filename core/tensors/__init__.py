@@ -1,0 +1,1 @@
+"""`Tensor`, and what every tensor can do without an op: be printed, copied, read."""
