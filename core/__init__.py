@@ -152,12 +152,18 @@ if _TYPE_CHECKING:
 
 # what not every program uses is imported when it is asked for
 _LATE = {
-    **dict.fromkeys(["audio", "distributions", "metrics", "optim", "text", "utils", "vision"], ""),
+    **dict.fromkeys(["amp", "audio", "distributions", "metrics", "optim", "text", "utils", "vision"], ""),
     **dict.fromkeys(["BFloat16Tensor", "BoolTensor", "ByteTensor", "CharTensor", "DoubleTensor", "FloatTensor",
-                     "HalfTensor", "IntTensor", "LongTensor", "ShortTensor"], "older_types"),
-    **dict.fromkeys(["AcceleratorError", "OutOfMemoryError"], "gpu_errors"),
+                     "HalfTensor", "IntTensor", "LongTensor", "ShortTensor"], "ops.legacy_types"),
+    **dict.fromkeys(["AcceleratorError", "OutOfMemoryError"], "base.gpu_errors"),
 }  # fmt: skip
-__getattr__, __dir__ = _late(__name__, _LATE)
+__getattr__ = _late(__name__, _LATE)[0]
+
+# the modules that people use; the others are how it is made
+_MODULES = {
+    "amp", "audio", "autograd", "backends", "cpu", "cuda", "distributions", "fft", "func", "library", "linalg",
+    "metrics", "nn", "optim", "random", "return_types", "serialization", "signal", "special", "text", "utils", "vision",
+}  # fmt: skip
 
 __version__ = "0.1.0"
 vmap = func.vmap
@@ -165,4 +171,9 @@ float, double, half, long, int = float32, float64, float16, int64, int32
 
 _shadowing.tell_of_lab()
 globals().update(_publish.namespaces[""])
-__all__ = sorted(_name for _name in {*globals(), *_LATE} - {"annotations"} if not _name.startswith("_"))
+_inner = {_name for _name, _value in globals().items() if type(_value) is type(_shadowing)} - _MODULES
+__all__ = sorted(_n for _n in {*globals(), *_LATE} - _inner - {"annotations"} if not _n.startswith("_"))
+
+
+def __dir__() -> list[str]:
+    return [*__all__, *(name for name in globals() if name.startswith("__"))]

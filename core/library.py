@@ -21,7 +21,7 @@ from .base.modes import no_grad
 from .base.shape import Rule, broadcast_shapes
 from .declare import op as declarations
 from .declare.op import Operation
-from .dispatch.run import call_operation
+from .dispatch.structured import call_operation
 from .tensors.tensor import Tensor, from_array
 
 

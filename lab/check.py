@@ -22,7 +22,7 @@ from core import autograd
 from core import random as core_random
 from core.base import modes
 from core.declare.op import Elementwise, Operation
-from core.dispatch import run as dispatch
+from core.dispatch import elementwise, structured
 from core.events import observe
 from core.tensors.tensor import Tensor, from_array
 
@@ -290,9 +290,9 @@ def again(event: observe.OpEvent) -> tuple[Any, list[Any]]:
     declared, params = event.declared, event.params
     given: Any = event.inputs
     if isinstance(declared, Elementwise):
-        call = lambda *xs: dispatch.call_map(declared, xs, params)
+        call = lambda *xs: elementwise.call_map(declared, xs, params)
     elif isinstance(declared, Operation):
-        call = lambda *xs: dispatch.call_operation(declared, xs, params)
+        call = lambda *xs: structured.call_operation(declared, xs, params)
     else:  # a Function, whose event holds all of its arguments
         given = params
         call = declared.cls.apply

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from pathlib import Path
 
 import pytest
 
@@ -24,6 +25,12 @@ def test_names_resolve_and_have_docstrings(module):
             without.append(n)
     assert not without, f"{module.__name__}: no docstring for {without}"
     assert inspect.getdoc(module)
+
+
+def test_core_shows_what_the_written_list_names():
+    written = (Path(__file__).parent / "core" / "public_names.txt").read_text().split()
+    assert core.__all__ == written
+    assert [n for n in dir(core) if not n.startswith("__")] == written  # what the Tab key lists
 
 
 def test_tensor_methods_have_docstrings():

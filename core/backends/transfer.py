@@ -9,7 +9,7 @@ import numpy as np
 
 from ..base.device import cpu, kind
 from ..base.device import device as Device
-from ..declare.op import operation
+from ..dispatch.declare import operation
 from ..tensors.tensor import Tensor, wrap
 from .cuda.devices import on
 from .cuda.faults import settled

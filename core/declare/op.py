@@ -1,6 +1,6 @@
 """The declarations of ops and their register.
 
-    tanh = elementwise("tanh", lambda x: s.tanh(x), vjp=lambda g, y: g * (1 - y * y))
+    tanh = elementwise("tanh", lambda x: s.tanh(x), vjp=lambda g, y: g * (1 - y * y))  # core.dispatch.declare
 
 A vjp (vector-Jacobian product: the gradient of the output in, that of one input out) asks for what it needs by the
 names of its arguments, and only that is saved: ``g`` the incoming gradient, an input's name, an output's name, a
@@ -225,56 +225,6 @@ class Operation(Op):
         if len(letters) > 16 or any(d.isdigit() for d in letters):
             return False
         return tuple(bytes(letters.index(d) for d in dims) for dims in self.rule.inputs)
-
-
-def elementwise(name: str, function: Callable[..., Any], *, vjp: Any = None, params: dict[str, float] | None = None,
-                bools: Sequence[str] = (), out: str = "same", domain: Any = (-3.0, 3.0), doc: str = "",
-                public: bool = True, aliases: Sequence[str] = (), example: tuple[str, str] | None = None,
-                namespace: str = "", label: str = "", tensors: Sequence[str] = (),
-                piecewise: bool = False) -> Callable[..., Any]:  # fmt: skip
-    """Declare an elementwise op; its public function comes back.
-
-    function : a lambda over scalars, traced once; arguments named in `params` are numbers with those defaults.
-    vjp : one function an input (a tuple where there are several; None for an input without gradient).
-    bools : the inputs that are conditions.
-    out : "same" (the promoted type), "number" (as same, but bools become int64), "float" (integers become floating) or
-        "bool".
-    domain : where tests sample the inputs, one (low, high) or one an input.
-    label : the public function's name, where several ops stand behind one: "pow" of pow_scalar.
-    tensors : the public names of the first inputs that may not be numbers.
-    piecewise : whether it is linear in pieces: the gradient's own gradient is then zeros.
-    """
-    from ..dispatch.run import public_elementwise
-
-    op = Elementwise(name, function, vjp=vjp, params=dict(params or {}), bools=bools, out=out, domain=domain, doc=doc,
-                     label=label, tensors=tensors)  # fmt: skip
-    op.piecewise = piecewise
-    return public_elementwise(op, public=public, aliases=aliases, example=example, namespace=namespace)
-
-
-def operation(name: str, forward: Callable[..., Any], *, inputs: str = "x", params: dict[str, Any] | None = None,
-              outputs: str = "y", returns: int = 1, shape: str = "", over: str = "", vjp: Any = None,
-              view: bool = False, recorded: bool = False, samples: Any = None, doc: str = "",
-              label: str = "", piecewise: bool = False) -> Callable[..., Any]:  # fmt: skip
-    """Declare a structured op; a callable `op(*tensors, **params)` comes back, on which a public function is built.
-
-    forward : ``forward(xp, *arrays, **params)``, the reference for any array library `xp`.
-    inputs : names; ``?`` marks an optional one (None may be given), ``tensors*`` any number.
-    outputs, returns : names of what forward gives; the first `returns` reach the caller, the rest are only saved.
-    shape, over : a gufunc rule such as ``"(n)->(n)"`` and the parameter that says which axis n is.
-    vjp : one function an input, or one for all that returns a tuple and may ask for `needs` (a bool an input).
-    recorded : whether an op without a vjp has a place in the graph: asking for its gradient is an error, not silence.
-    samples : a function of a NumPy generator that gives argument sets for the tests: ``[(arrays, params), ...]``.
-    label : what people read instead of `name`: "to_copy" of cast, PyTorch's ToCopyBackward0.
-    piecewise : whether it is linear in pieces: the gradient's own gradient is then zeros.
-    """
-    from ..dispatch.run import callable_operation
-
-    op = Operation(name, forward, inputs=inputs, params=dict(params or {}), outputs=outputs, returns=returns,
-                   shape=shape, over=over, vjp=vjp, view=view, samples=samples, doc=doc, label=label)  # fmt: skip
-    op.recorded |= recorded
-    op.piecewise = piecewise
-    return callable_operation(op)
 
 
 def _inner(name: str) -> Callable[..., Any]:

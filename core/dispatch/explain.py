@@ -13,7 +13,7 @@ from ..declare import op as declarations
 from ..declare.op import Elementwise, Op, Operation
 from ..events import observe
 from ..tensors.tensor import Tensor
-from .run import promote
+from .operands import promote
 
 
 class Candidate(NamedTuple):

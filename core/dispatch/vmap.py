@@ -19,7 +19,7 @@ from ..base.modes import state as mode
 from ..declare import op as declarations
 from ..declare.op import Elementwise, Operation
 from ..tensors.tensor import Tensor
-from . import run as dispatch
+from . import elementwise, operands, structured
 
 _f = declarations.functions
 
@@ -146,9 +146,9 @@ class Handler:
         level = level_of(args)
         if not level:
             return NotImplemented
-        _, args = dispatch.promote(op, args)
+        _, args = operands.promote(op, args)
         rank = max(a.ndim for a in args if isinstance(a, Tensor))
-        return batched(dispatch.call_map(op, tuple(_aligned(a, level, rank) for a in args), params), level)
+        return batched(elementwise.call_map(op, tuple(_aligned(a, level, rank) for a in args), params), level)
 
     def operation(self, op: Operation, tensors: tuple[Any, ...], params: dict[str, Any]) -> Any:
         """A structured op, by its rule or example by example; NotImplemented where nothing is batched."""
@@ -161,7 +161,7 @@ class Handler:
         found = rule(op, tensors, params, level, self.sizes[level - 1]) if rule is not None else None
         if found is None:
             size = self.sizes[level - 1]
-            found = one_by_one(lambda *ts: dispatch.call_operation(op, ts, params), tensors, level, size)
+            found = one_by_one(lambda *ts: structured.call_operation(op, ts, params), tensors, level, size)
         return tuple(batched(t, level) for t in found) if isinstance(found, tuple) else batched(found, level)
 
     def write(self, target: Tensor, name: str, compute: Any) -> Any:

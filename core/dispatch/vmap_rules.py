@@ -12,7 +12,7 @@ from typing import Any
 from ..declare import op as declarations
 from ..declare.op import Operation
 from ..tensors.tensor import Tensor
-from . import run as dispatch
+from . import structured
 from .vmap import Batched, _aligned, full_of
 
 Rule = Callable[[Operation, tuple[Any, ...], dict[str, Any], int, int], Any]
@@ -29,12 +29,12 @@ def _dims(op: Operation, tensors: tuple[Any, ...], params: dict[str, Any], level
     named = {n: v for n, v in params.items() if n in ("dim", "dims", "dim0", "dim1", "dim2")}
     if x.ndim == 0 or () in named.values():
         return None
-    return dispatch.call_operation(op, (x._full,), {**params, **{n: _shift(v) for n, v in named.items()}})
+    return structured.call_operation(op, (x._full,), {**params, **{n: _shift(v) for n, v in named.items()}})
 
 
 def _direct(op: Operation, tensors: tuple[Any, ...], params: dict[str, Any], level: int, size: int) -> Any:
     """Ops of one tensor that treat every element, or the last dimensions, alike."""
-    return dispatch.call_operation(op, (tensors[0]._full,), params)
+    return structured.call_operation(op, (tensors[0]._full,), params)
 
 
 def _matrix(op: Operation, tensors: tuple[Any, ...], params: dict[str, Any], level: int, size: int) -> Any:
@@ -67,29 +67,29 @@ def _transposed(op: Operation, tensors: tuple[Any, ...], params: dict[str, Any],
 
 
 def _key(op: Operation, tensors: tuple[Any, ...], params: dict[str, Any], level: int, size: int) -> Any:
-    return dispatch.call_operation(op, (tensors[0]._full,), {"key": (slice(None), *params["key"])})
+    return structured.call_operation(op, (tensors[0]._full,), {"key": (slice(None), *params["key"])})
 
 
 def _joined(op: Operation, tensors: tuple[Any, ...], params: dict[str, Any], level: int, size: int) -> Any:
     fulls = tuple(full_of(t, level, size) for t in tensors)
-    return dispatch.call_operation(op, fulls, {**params, "dim": _shift(params["dim"])})
+    return structured.call_operation(op, fulls, {**params, "dim": _shift(params["dim"])})
 
 
 def _matmul(op: Operation, tensors: tuple[Any, ...], params: dict[str, Any], level: int, size: int) -> Any:
     rank = max(t.ndim for t in tensors)
-    return dispatch.call_operation(op, tuple(_aligned(t, level, rank) for t in tensors), params)
+    return structured.call_operation(op, tuple(_aligned(t, level, rank) for t in tensors), params)
 
 
 def _attention(op: Operation, tensors: tuple[Any, ...], params: dict[str, Any], level: int, size: int) -> Any:
     rank = max(t.ndim for t in tensors if t is not None)
     fulls = tuple(t if t is None else _aligned(t, level, rank) for t in tensors)
-    return dispatch.call_operation(op, fulls, params)
+    return structured.call_operation(op, fulls, params)
 
 
 def _linear(op: Operation, tensors: tuple[Any, ...], params: dict[str, Any], level: int, size: int) -> Any:
     x, weight, bias = tensors
     if not any(isinstance(t, Batched) and t._level == level for t in (weight, bias)):
-        return dispatch.call_operation(op, (x._full, weight, bias), params)
+        return structured.call_operation(op, (x._full, weight, bias), params)
     y = _f["matmul"](x, weight.transpose(0, 1))
     y = y if bias is None else y + bias
     return y._full
@@ -100,26 +100,26 @@ def _rows(op: Operation, tensors: tuple[Any, ...], params: dict[str, Any], level
     x, *rest = tensors
     if not isinstance(x, Batched) or x._level != level or any(isinstance(t, Batched) for t in rest):
         return None
-    return dispatch.call_operation(op, (x._full, *rest), params)
+    return structured.call_operation(op, (x._full, *rest), params)
 
 
 def _embedding(op: Operation, tensors: tuple[Any, ...], params: dict[str, Any], level: int, size: int) -> Any:
     weight, index = tensors
-    return None if isinstance(weight, Batched) else dispatch.call_operation(op, (weight, index._full), params)
+    return None if isinstance(weight, Batched) else structured.call_operation(op, (weight, index._full), params)
 
 
 def _gathered(op: Operation, tensors: tuple[Any, ...], params: dict[str, Any], level: int, size: int) -> Any:
     if any(t.ndim == 0 for t in tensors):
         return None
     fulls = tuple(full_of(t, level, size) for t in tensors)
-    return dispatch.call_operation(op, fulls, {**params, "dim": _shift(params["dim"])})
+    return structured.call_operation(op, fulls, {**params, "dim": _shift(params["dim"])})
 
 
 def _index(op: Operation, tensors: tuple[Any, ...], params: dict[str, Any], level: int, size: int) -> Any:
     x, *indices = tensors
     if not isinstance(x, Batched) or any(isinstance(t, Batched) for t in indices):
         return None
-    return dispatch.call_operation(op, (x._full, *indices), {**params, "where": (False, *params["where"])})
+    return structured.call_operation(op, (x._full, *indices), {**params, "where": (False, *params["where"])})
 
 
 def _einsum(op: Operation, tensors: tuple[Any, ...], params: dict[str, Any], level: int, size: int) -> Any:
@@ -130,7 +130,7 @@ def _einsum(op: Operation, tensors: tuple[Any, ...], params: dict[str, Any], lev
     on = [isinstance(t, Batched) and t._level == level for t in tensors]
     terms = [free + term if b else term for term, b in zip(left.split(","), on, strict=True)]
     fulls: tuple[Tensor, ...] = tuple(t._full if b else t for t, b in zip(tensors, on, strict=True))
-    return dispatch.call_operation(op, fulls, {**params, "equation": f"{','.join(terms)}->{free}{right}"})
+    return structured.call_operation(op, fulls, {**params, "equation": f"{','.join(terms)}->{free}{right}"})
 
 
 RULES: dict[str, Rule] = {

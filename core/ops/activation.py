@@ -9,7 +9,7 @@ import numpy as np
 from ..base.errors import text
 from ..base.shape import normalize_dim
 from ..declare.expr import s
-from ..declare.op import elementwise
+from ..dispatch.declare import elementwise
 from ..dispatch.publish import public
 from ..tensors.tensor import Tensor
 from .constant import piecewise

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..base import dtypes
 from ..base.errors import text
-from ..declare.op import operation
+from ..dispatch.declare import operation
 from ..dispatch.publish import public
 from ..rng import philox
 from ..rng.generator import default_of

@@ -12,10 +12,11 @@ from ..base import dtypes
 from ..base.errors import text
 from ..base.shape import broadcast_shapes
 from ..declare import op as declarations
-from ..declare.op import operation
 from ..dispatch.autocast import quick
+from ..dispatch.declare import operation
+from ..dispatch.operands import need_tensors
+from ..dispatch.out import into
 from ..dispatch.publish import bind, bind_operator
-from ..dispatch.run import into, need_tensors
 from ..tensors.tensor import Tensor, from_array
 from .elementwise import logical_and, logical_not, logical_or, logical_xor
 

@@ -8,9 +8,10 @@ from typing import Any
 from ..base.dtypes import of_number
 from ..base.scalars import element
 from ..declare.expr import s
-from ..declare.op import elementwise
+from ..dispatch.declare import elementwise
+from ..dispatch.elementwise import with_numbers
+from ..dispatch.out import into
 from ..dispatch.publish import choosing, public
-from ..dispatch.run import into, with_numbers
 from ..tensors.tensor import Tensor
 from .elementwise import maximum, minimum
 

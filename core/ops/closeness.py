@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from ..base.errors import text
-from ..declare.op import operation
+from ..dispatch.declare import operation
+from ..dispatch.operands import need_tensors
 from ..dispatch.publish import public
-from ..dispatch.run import need_tensors
 from ..tensors.tensor import Tensor
 from .precision import wide
 

@@ -12,9 +12,9 @@ from ..base import dtypes
 from ..base.errors import text
 from ..base.scalars import element
 from ..declare.expr import s
-from ..declare.op import elementwise, operation
+from ..dispatch.declare import elementwise, operation
+from ..dispatch.operands import need_tensors
 from ..dispatch.publish import bind_operator, choosing, public
-from ..dispatch.run import need_tensors
 from ..return_types import return_type
 from ..tensors.tensor import Tensor, from_array
 from .elementwise import mul, pow, sub
@@ -172,7 +172,7 @@ def nan_to_num(input: Tensor, nan: float | None = None, posinf: float | None = N
     >>> core.nan_to_num(core.tensor([float("nan"), 1.0]), nan=7.0)
     tensor([7., 1.])
     """
-    from ..dispatch.run import into
+    from ..dispatch.out import into
 
     if not input.is_floating_point():
         return into(out, input.clone())
@@ -398,7 +398,7 @@ def nextafter(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Ten
     True
     """
     need_tensors("nextafter", ("input", "other"), (input, other))
-    from ..dispatch.run import into
+    from ..dispatch.out import into
 
     a, b = _one_kind("nextafter", input, other)
     if a.dtype.category != 2:

@@ -15,9 +15,10 @@ from ..base import dtypes
 from ..base.dtypes import complex64, complex128
 from ..base.errors import text
 from ..declare import op as declarations
-from ..declare.op import Elementwise, operation
+from ..declare.op import Elementwise
+from ..dispatch.declare import operation
+from ..dispatch.operands import need_tensors
 from ..dispatch.publish import public
-from ..dispatch.run import need_tensors
 from ..tensors.tensor import Tensor
 from .constant import constant
 from .elementwise import atan2, cos, exp, isnan, log, sin, sqrt

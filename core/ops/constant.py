@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..declare.op import operation
+from ..dispatch.declare import operation
 from ..tensors.tensor import Tensor
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..backends.convolve import add_windows, padded, windows
-from ..declare.op import operation
+from ..dispatch.declare import operation
 from ..tensors.tensor import Tensor
 from .precision import rounded, wide
 

@@ -12,7 +12,7 @@ from .. import backends
 from ..base import dtypes
 from ..base.errors import text, truth
 from ..base.shape import normalize_dim
-from ..declare.op import operation
+from ..dispatch.declare import operation
 from ..dispatch.publish import public
 from ..return_types import return_type
 from ..tensors.tensor import Tensor, from_array
@@ -141,7 +141,7 @@ def _values(input: Any, like: Tensor) -> Tensor:
 
 
 def _finish(y: Tensor, out_int32: bool, out: Tensor | None, op: str) -> Tensor:
-    from ..dispatch.run import into
+    from ..dispatch.out import into
 
     return into(out, y.to(dtypes.int32) if out_int32 else y, op)
 
@@ -282,7 +282,7 @@ def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0, *, out
         raise RuntimeError(text("bins must be > 0", op="histc", came=f"{bins}"))
     if max < min:
         raise RuntimeError(text("max must be larger than min", op="histc", came=f"{min} to {max}"))
-    from ..dispatch.run import into
+    from ..dispatch.out import into
 
     return into(out, _histc(input, bins=int(bins), low=float(min), high=float(max)), "histc")
 

@@ -56,7 +56,7 @@ def _made(op: str, make: Callable[[Any], Any], dtype: Dtype, device: Any, requir
     where = placed(device)
     t = wrap(backends.making(where, make), kind_of(dtype, where))
     if out is not None:
-        from ..dispatch.run import into
+        from ..dispatch.out import into
 
         return into(out, t)
     return t.requires_grad_() if requires_grad else t

@@ -9,7 +9,7 @@ from ..base import dtypes
 from ..base.dtypes import dtype as Dtype
 from ..base.errors import text
 from ..base.shape import normalize_dim, normalize_dims
-from ..declare.op import operation
+from ..dispatch.declare import operation
 from ..dispatch.publish import public
 from ..return_types import return_type
 from ..tensors.tensor import Tensor
@@ -73,7 +73,7 @@ def cumprod(input: Tensor, dim: int, *, dtype: Dtype | None = None, out: Tensor 
     >>> core.cumprod(core.tensor([1.0, 2.0, 3.0]), 0)
     tensor([1., 2., 6.])
     """
-    from ..dispatch.run import into
+    from ..dispatch.out import into
 
     need_tensor(input, "cumprod")
     d = normalize_dim(dim, input.ndim, "cumprod")
@@ -156,7 +156,7 @@ def logcumsumexp(input: Tensor, dim: int, *, out: Tensor | None = None) -> Tenso
     >>> core.logcumsumexp(core.tensor([0.0, 0.0]), 0)
     tensor([0.0000, 0.6931])
     """
-    from ..dispatch.run import into
+    from ..dispatch.out import into
 
     need_tensor(input, "logcumsumexp")
     d = normalize_dim(dim, input.ndim, "logcumsumexp")
@@ -180,7 +180,7 @@ def diff(input: Tensor, n: int = 1, dim: int = -1, prepend: Tensor | None = None
     >>> core.diff(core.tensor([1, 4, 9]))
     tensor([3, 5])
     """
-    from ..dispatch.run import into
+    from ..dispatch.out import into
 
     need_tensor(input, "diff")
     if input.ndim == 0:

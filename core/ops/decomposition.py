@@ -14,7 +14,7 @@ import numpy as np
 
 from ..autograd.function import Function
 from ..base.errors import text, truth
-from ..declare.op import operation
+from ..dispatch.declare import operation
 from ..dispatch.publish import bind, public
 from ..return_types import return_type
 from ..tensors.tensor import Tensor

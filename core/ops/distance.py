@@ -9,7 +9,7 @@ from typing import Any
 from ..base.errors import text
 from ..base.shape import broadcast_shapes
 from ..declare.expr import s
-from ..declare.op import elementwise
+from ..dispatch.declare import elementwise
 from ..dispatch.publish import public
 from ..tensors.tensor import Tensor
 from .elementwise import signum

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from ..base.errors import text
-from ..declare.op import operation
+from ..dispatch.declare import operation
 from ..dispatch.inplace import write
+from ..dispatch.operands import need_tensors
 from ..dispatch.publish import public
-from ..dispatch.run import need_tensors
 from ..rng import philox
 from ..rng.generator import default_of
 from ..tensors.tensor import Tensor, wrap

@@ -6,7 +6,7 @@ import string
 from typing import Any
 
 from ..base.errors import text
-from ..declare.op import operation
+from ..dispatch.declare import operation
 from ..dispatch.publish import public
 from ..tensors.tensor import Tensor
 from .creation import eye

@@ -12,10 +12,11 @@ from ..base.dtypes import complex64, get_default_dtype, of_number, promote_types
 from ..base.errors import text
 from ..base.scalars import element
 from ..declare.expr import s
-from ..declare.op import elementwise
 from ..dispatch.autocast import quick
+from ..dispatch.declare import elementwise
+from ..dispatch.operands import need_tensors
+from ..dispatch.out import into
 from ..dispatch.publish import bind, bind_operator, bind_square, choosing, public
-from ..dispatch.run import into, need_tensors
 from ..tensors.tensor import Tensor, from_array
 
 TWO_OVER_ROOT_PI = 2 / math.sqrt(math.pi)

@@ -11,7 +11,7 @@ from ..backends.accumulate import add_rows
 from ..base import dtypes
 from ..base.errors import text
 from ..base.modes import no_grad
-from ..declare.op import operation
+from ..dispatch.declare import operation
 from ..dispatch.publish import public
 from ..tensors.tensor import Tensor
 from .precision import rounded, wide

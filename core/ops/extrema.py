@@ -7,7 +7,7 @@ from typing import Any
 from ..base.errors import text
 from ..base.modes import state as mode
 from ..base.shape import normalize_dim, normalize_dims
-from ..declare.op import operation
+from ..dispatch.declare import operation
 from ..dispatch.publish import public
 from ..return_types import return_type
 from ..tensors.tensor import Tensor

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..backends.convolve import add_windows, padded, windows
 from ..base.errors import text
-from ..declare.op import operation
+from ..dispatch.declare import operation
 from ..dispatch.publish import namespaces, public
 from ..tensors.tensor import Tensor
 from .conv_ops import Ints, _out_sizes

@@ -17,8 +17,8 @@ from ..base.device import device as core_device
 from ..base.dtypes import dtype as Dtype
 from ..base.errors import text
 from ..base.shape import normalize_dim
-from ..declare.op import operation
 from ..dispatch.autocast import face
+from ..dispatch.declare import operation
 from ..dispatch.publish import namespaces
 from ..tensors.tensor import Tensor
 from .complex import _declare
@@ -36,7 +36,7 @@ def fourier(function: Any) -> Any:
 
     @wraps(function)
     def with_out(*args: Any, out: Any = None, **kwargs: Any) -> Any:
-        from ..dispatch.run import into
+        from ..dispatch.out import into
 
         return into(out, function(*args, **kwargs), function.__name__)
 

@@ -13,7 +13,7 @@ from ..base.device import kind as kind_of
 from ..base.errors import text
 from ..base.scalars import element
 from ..base.shape import broadcast_shapes, normalize_dim
-from ..declare.op import operation
+from ..dispatch.declare import operation
 from ..dispatch.publish import public
 from ..tensors.tensor import Tensor, from_array
 from .elementwise import scaled
@@ -171,7 +171,7 @@ def gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False,
         y = _gather(x, i, dim=d)
         y = y if index.ndim else reshape(y, ())
     if out is not None:
-        from ..dispatch.run import into
+        from ..dispatch.out import into
 
         return into(out, y)
     return y
@@ -295,7 +295,7 @@ def index_select(input: Tensor, dim: int, index: Tensor, *, out: Tensor | None =
     y = _advanced(_index, x, (), _on(d, index))
     y = reshape(y, ()) if not input.ndim else y
     if out is not None:
-        from ..dispatch.run import into
+        from ..dispatch.out import into
 
         return into(out, y)
     return y
@@ -408,7 +408,7 @@ def masked_select(input: Tensor, mask: Tensor, *, out: Tensor | None = None) -> 
     shape = broadcast_shapes(input._a.shape, mask._a.shape, op="masked_select")
     y = expand(input, shape)[expand(mask, shape)] if shape else reshape(input, 1)[reshape(mask, 1)]
     if out is not None:
-        from ..dispatch.run import into
+        from ..dispatch.out import into
 
         return into(out, y)
     return y
@@ -459,7 +459,7 @@ def nonzero(input: Tensor, *, as_tuple: bool = False, out: Tensor | None = None)
         rows = xp.stack(found, axis=1)
     y = from_array(rows, input.device)
     if out is not None:
-        from ..dispatch.run import into
+        from ..dispatch.out import into
 
         return into(out, y)
     return y

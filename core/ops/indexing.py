@@ -20,8 +20,8 @@ from ..base.modes import state as mode
 from ..base.scalars import element
 from ..base.shape import broadcast_shapes
 from ..base.source import here
-from ..declare.op import operation
 from ..dispatch.autocast import quick
+from ..dispatch.declare import operation
 from ..dispatch.inplace import make_writeable, write
 from ..dispatch.publish import bind_operator, public
 from ..tensors.tensor import Tensor, from_array, storage_of

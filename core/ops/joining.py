@@ -9,9 +9,9 @@ from ..base import dtypes
 from ..base.device import kind
 from ..base.errors import text
 from ..base.shape import as_shape, broadcast_shapes, normalize_dim
-from ..declare.op import operation
+from ..dispatch.declare import operation
+from ..dispatch.operands import need_tensors
 from ..dispatch.publish import public
-from ..dispatch.run import need_tensors
 from ..tensors.tensor import Tensor
 from .movement import to
 from .pieces import _atleast, narrow, unbind
@@ -122,7 +122,7 @@ def cat(tensors: Any, dim: int = 0, *, axis: int | None = None, out: Tensor | No
 def _into(out: Tensor | None, result: Tensor) -> Tensor:
     if out is None:
         return result
-    from ..dispatch.run import into
+    from ..dispatch.out import into
 
     return into(out, result)
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..base.errors import text
-from ..declare.op import operation
+from ..dispatch.declare import operation
 from ..return_types import return_type
 from ..tensors.tensor import Tensor
 from .decomposition import declare

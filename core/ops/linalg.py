@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..base.errors import text
-from ..declare.op import operation
+from ..dispatch.declare import operation
 from ..dispatch.publish import bind, bind_operator, public
 from ..tensors.tensor import Tensor
 from .precision import rounded, wide

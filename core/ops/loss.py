@@ -12,7 +12,7 @@ from ..base.dtypes import dtype as Dtype
 from ..base.errors import text
 from ..base.modes import is_grad_enabled
 from ..base.modes import state as mode
-from ..declare.op import operation
+from ..dispatch.declare import operation
 from ..dispatch.publish import public
 from ..tensors.tensor import Tensor
 from .precision import rounded, wide

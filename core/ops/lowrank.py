@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..base.errors import text
-from ..declare.op import operation
+from ..dispatch.declare import operation
 from ..dispatch.publish import bind, public
 from ..random import randn
 from ..return_types import return_type

@@ -11,7 +11,7 @@ import numpy as np
 from ..base.dtypes import dtype as Dtype
 from ..base.errors import text
 from ..base.shape import normalize_dim, normalize_dims
-from ..declare.op import operation
+from ..dispatch.declare import operation
 from ..dispatch.publish import bind
 from ..tensors.tensor import Tensor
 from .creation import eye

@@ -9,7 +9,7 @@ from typing import Any
 from ..base.dtypes import dtype as Dtype
 from ..base.errors import text
 from ..base.shape import normalize_dims
-from ..declare.op import operation
+from ..dispatch.declare import operation
 from ..dispatch.publish import namespaces, public
 from ..tensors.tensor import Tensor
 from .precision import rounded, wide

@@ -15,7 +15,7 @@ from ..base.errors import text
 from ..base.modes import state as mode
 from ..base.scalars import element
 from ..base.shape import broadcast_shapes
-from ..declare.op import operation
+from ..dispatch.declare import operation
 from ..dispatch.inplace import write
 from ..dispatch.publish import public
 from ..events import observe

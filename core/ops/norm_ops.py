@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..base.modes import is_grad_enabled
-from ..declare.op import operation
+from ..dispatch.declare import operation
 from ..tensors.tensor import Tensor
 from .elementwise import rsqrt
 from .precision import rounded, wide

@@ -8,8 +8,8 @@ from typing import Any
 
 from .. import native
 from ..dispatch.autocast import quick
+from ..dispatch.out import into
 from ..dispatch.publish import namespaces
-from ..dispatch.run import into
 from ..dispatch.type_errors import guarded
 
 NAMES = [

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..base.errors import text
 from ..base.scalars import element
-from ..declare.op import operation
+from ..dispatch.declare import operation
 from ..dispatch.publish import public
 from ..tensors.tensor import Tensor, from_array
 from .constant import piecewise

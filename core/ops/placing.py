@@ -8,7 +8,7 @@ import numpy as np
 
 from ..base.errors import text
 from ..base.shape import normalize_dim
-from ..declare.op import operation
+from ..dispatch.declare import operation
 from ..dispatch.publish import public
 from ..tensors.tensor import Tensor
 from .gathering import _checked, _raised, _region, _scatter_add_forward, along, gather, scatter_add

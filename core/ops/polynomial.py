@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ..declare.op import operation
-from ..dispatch.run import into
+from ..dispatch.declare import operation
+from ..dispatch.out import into
 from ..tensors.tensor import Tensor
 from .special import _pair, shown
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..backends.accumulate import add_rows
-from ..declare.op import operation
+from ..dispatch.declare import operation
 from ..tensors.tensor import Tensor
 from .precision import rounded, wide
 

@@ -8,7 +8,7 @@ from typing import Any
 from ..base.dtypes import promote_types
 from ..base.errors import text
 from ..base.shape import normalize_dim
-from ..declare.op import operation
+from ..dispatch.declare import operation
 from ..dispatch.publish import public
 from ..tensors.tensor import Tensor
 from .creation import ones_like
@@ -68,7 +68,7 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Any = None) -> Tensor:
     n = math.prod(b._a.shape[j] for j in keep_b)
     y = matmul(rows.reshape(m, inner), columns.reshape(inner, n)).reshape(shape)
     if out is not None:
-        from ..dispatch.run import into
+        from ..dispatch.out import into
 
         return into(out, y, "tensordot")
     return y

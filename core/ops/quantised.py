@@ -13,7 +13,7 @@ import numpy as np
 from .. import backends
 from ..base import dtypes
 from ..base.errors import text
-from ..declare.op import operation
+from ..dispatch.declare import operation
 from ..dispatch.publish import public
 from ..tensors.tensor import Tensor, from_array
 from .linalg import matmul

@@ -17,7 +17,7 @@ import numpy as np
 from .. import autograd
 from ..base.modes import enable_grad
 from ..base.modes import state as mode
-from ..declare.op import operation
+from ..dispatch.declare import operation
 from ..tensors.tensor import Tensor
 from .creation import zeros
 from .elementwise import relu, sigmoid, tanh

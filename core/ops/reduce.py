@@ -9,7 +9,7 @@ from ..base import dtypes
 from ..base.dtypes import dtype as Dtype
 from ..base.errors import text
 from ..base.shape import normalize_dim, normalize_dims
-from ..declare.op import operation
+from ..dispatch.declare import operation
 from ..dispatch.publish import public
 from ..tensors.tensor import Tensor
 from .creation import zeros_like

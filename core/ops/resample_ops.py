@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..declare.op import operation
+from ..dispatch.declare import operation
 from .pool_ops import windows_of
 from .precision import rounded, wide
 

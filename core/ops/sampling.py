@@ -28,7 +28,7 @@ from .movement import _copy_into
 def finished(a: Any, kind: Kind, requires_grad: bool, out: Tensor | None) -> Tensor:
     t = wrap(a, kind)
     if out is not None:
-        from ..dispatch.run import into
+        from ..dispatch.out import into
 
         return into(out, t)
     return t.requires_grad_() if requires_grad else t

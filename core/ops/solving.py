@@ -15,10 +15,10 @@ import numpy as np
 from ..base import dtypes
 from ..base.errors import text
 from ..base.shape import broadcast_shapes
-from ..declare.op import operation
 from ..dispatch.autocast import face
+from ..dispatch.declare import operation
+from ..dispatch.out import into
 from ..dispatch.publish import namespaces, public
-from ..dispatch.run import into
 from ..return_types import return_type
 from ..tensors.tensor import Tensor, from_array
 from .linalg import matmul

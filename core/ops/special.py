@@ -15,9 +15,10 @@ from ..base.errors import text
 from ..base.modes import state as mode
 from ..base.shape import broadcast_shapes
 from ..declare.expr import s
-from ..declare.op import elementwise, operation
+from ..dispatch.declare import elementwise, operation
+from ..dispatch.operands import need_tensors
+from ..dispatch.out import into
 from ..dispatch.publish import bind
-from ..dispatch.run import into, need_tensors
 from ..tensors.tensor import Tensor, from_array
 from . import bessel_math, gamma_math
 from .elementwise import exp

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..declare.op import operation
+from ..dispatch.declare import operation
 from ..tensors.tensor import Tensor
 
 

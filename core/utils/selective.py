@@ -16,9 +16,9 @@ from ..base.errors import text
 from ..base.modes import state as mode
 from ..declare import op as declarations
 from ..declare.op import Elementwise, Operation
-from ..dispatch import run as dispatch
-from ..dispatch import vmap
+from ..dispatch import elementwise, operands, structured, vmap
 from ..events import observe
+from ..graph import versions
 from ..tensors.tensor import Tensor
 
 
@@ -65,14 +65,14 @@ class _Selecting(vmap.Handler):
     def map(self, op: Elementwise, args: tuple[Any, ...], params: Any) -> Any:
         if not self._keeps(op, args):
             return self.outer.map(op, args, params) if self.outer is not None else NotImplemented
-        kind, ready = dispatch.promote(op, args)
+        kind, ready = operands.promote(op, args)
 
         def run() -> Any:
             arrays = [a._a if isinstance(a, Tensor) else a for a in ready]
-            return dispatch.kernel_for(op, kind).run(*arrays, *params)
+            return elementwise.kernel_for(op, kind).run(*arrays, *params)
 
         given = self._result(op.name, run)
-        return self._noted(op.name, dispatch._map(op, args, params, bool(observe.observers), given))
+        return self._noted(op.name, elementwise.run_map(op, args, params, bool(observe.observers), given))
 
     def operation(self, op: Operation, tensors: tuple[Any, ...], params: dict[str, Any]) -> Any:
         if op.view or not self._keeps(op, tensors):
@@ -80,12 +80,12 @@ class _Selecting(vmap.Handler):
 
         def run() -> Any:
             arrays = tuple([None if t is None else t._a for t in tensors])
-            where = dispatch.same_device(op.label, tensors).type
+            where = operands.same_device(op.label, tensors).type
             kernel = backends.pick(op.name, where, arrays, params) or backends.reference_kernel(op, where)
             return kernel.run(*arrays, **params)
 
         given = self._result(op.name, run)
-        return self._noted(op.name, dispatch._operate(op, tensors, params, bool(observe.observers), given))
+        return self._noted(op.name, structured.operate(op, tensors, params, bool(observe.observers), given))
 
     def _keeps(self, op: Any, args: tuple[Any, ...]) -> bool:
         if vmap.level_of(args):
@@ -123,7 +123,7 @@ class _Selecting(vmap.Handler):
         """Remember the version of a result that was put aside just now."""
         if not self.again:
             first = out[0] if isinstance(out, tuple) else out
-            storage = dispatch.storage_of(first)
+            storage = versions.storage_of(first)
             self.kept.results[name][-1][1:] = storage, storage.version
         return out
 

@@ -13,7 +13,8 @@ from core.base.device import device
 from core.base.device import kind as kind_of
 from core.declare import op as declarations
 from core.declare.op import Elementwise, Operation
-from core.dispatch.run import call_map, call_operation
+from core.dispatch.elementwise import call_map
+from core.dispatch.structured import call_operation
 from core.events import observe
 from core.tensors.tensor import Tensor, wrap
 

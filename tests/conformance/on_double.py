@@ -21,7 +21,8 @@ from core.base.device import kind as kind_of
 from core.base.errors import OpNotDifferentiable
 from core.declare import op as declarations
 from core.declare.op import Operation
-from core.dispatch.run import call_map, call_operation
+from core.dispatch.elementwise import call_map
+from core.dispatch.structured import call_operation
 from core.tensors.tensor import wrap
 
 CPU, CUDA = device("cpu"), device("cuda", 0)

@@ -12,7 +12,7 @@ from core import backends
 from core.base.device import kind as kind_of
 from core.declare.expr import s
 from core.declare.op import Elementwise
-from core.dispatch.run import call_map
+from core.dispatch.elementwise import call_map
 
 from . import harness as h
 
@@ -86,7 +86,7 @@ def test_fused_gradients(o: Elementwise, where: str, dtype: str, layout: str) ->
 def test_a_slightly_wrong_gradient_is_caught() -> None:
     """A gradient that is wrong by 0.05 % fails, in first and in second order."""
     from core.declare import op as declarations
-    from core.declare.op import elementwise
+    from core.dispatch.declare import elementwise
 
     try:
         elementwise("wrong_tanh", lambda x: s.tanh(x), vjp=lambda g, y: g * (1.0005 * (1.0 - y * y)), public=False)

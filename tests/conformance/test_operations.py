@@ -10,7 +10,7 @@ import pytest
 import core
 from core import backends
 from core.declare.op import Operation
-from core.dispatch.run import call_operation
+from core.dispatch.structured import call_operation
 
 from . import harness as h
 

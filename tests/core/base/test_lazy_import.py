@@ -67,8 +67,8 @@ def test_names_that_are_not_there_and_those_that_are() -> None:
 def test_what_was_asked_for_once_is_an_ordinary_name() -> None:
     assert fresh("m = core.metrics; print(json.dumps([vars(core)['metrics'] is m, sys.modules['core.metrics'] is m]))"
                  ) == [True, True]  # fmt: skip
-    find, names = late("core.base.lazy_import", {"late": "late"})
-    with pytest.raises(AttributeError, match=r"module 'core\.late' has no attribute 'other'"):
+    find, names = late("core.base", {"late": "lazy_import"})
+    with pytest.raises(AttributeError, match=r"module 'core\.base' has no attribute 'other'"):
         find("other")
     assert "late" in names()
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 # as an editable installation finds us: after all folders, so that a folder without __init__.py hides us too
 FINDER = f"""
 import importlib.machinery, sys

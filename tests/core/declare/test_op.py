@@ -9,7 +9,8 @@ import pytest
 import core
 from core.declare import op as declarations
 from core.declare.expr import s
-from core.declare.op import Slot, elementwise, operation, table
+from core.declare.op import Slot, table
+from core.dispatch.declare import elementwise, operation
 
 
 @pytest.fixture(autouse=True)

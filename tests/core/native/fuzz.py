@@ -23,7 +23,7 @@ import numpy as np
 import core
 from core import backends, native
 from core.declare import op as declarations
-from core.dispatch.run import callable_operation
+from core.dispatch.structured import callable_operation
 from tests.conformance import harness as h
 
 from .fuzz_inputs import CASES, sizes

@@ -65,7 +65,7 @@ def _calls(name: str, dtype: str):
             tensors = [None if a is None else core.from_numpy(a.copy()) for a in arrays]
             for k in wanted:
                 tensors[k].requires_grad_()
-            y = core.dispatch.run.call_operation(op, tuple(tensors), params)
+            y = core.dispatch.structured.call_operation(op, tuple(tensors), params)
             outs = y if isinstance(y, tuple) else (y,)
             grads = [np.asarray(rng.standard_normal(t._a.shape).astype(t._a.dtype)) if t.requires_grad else None
                      for t in outs]  # fmt: skip

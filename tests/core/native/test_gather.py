@@ -78,7 +78,7 @@ def test_gradients_are_those_of_the_vjps(name, dtype):
         for t in tensors:
             if t is not None and t.is_floating_point():
                 t.requires_grad_()
-        y = core.dispatch.run.call_operation(op, tuple(tensors), params)
+        y = core.dispatch.structured.call_operation(op, tuple(tensors), params)
         named = {
             "g": rng.standard_normal(y._a.shape).astype(dtype),
             "needs": tuple(e is not None for e in y._node.edges),

@@ -12,7 +12,7 @@ import pytest
 import core
 from core import native
 from core.declare.op import Elementwise, table
-from core.dispatch.run import call_map, hot_path
+from core.dispatch.elementwise import call_map, hot_path
 from core.events import observe
 from core.graph.node import Node
 

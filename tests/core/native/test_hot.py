@@ -13,7 +13,7 @@ import core
 import core.nn.functional as F
 from core import native
 from core.declare.op import Elementwise, table
-from core.dispatch.run import call_map, hot_path
+from core.dispatch.elementwise import call_map, hot_path
 from core.events import observe
 from tests.core.native.test_graph import fields
 

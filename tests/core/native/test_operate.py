@@ -12,7 +12,7 @@ import core
 from core import native
 from core.base.source import locate
 from core.declare.op import functions, table
-from core.dispatch import run as dispatch
+from core.dispatch import structured
 
 pytestmark = pytest.mark.skipif(native.module is None, reason="the C extension is not built")
 
@@ -59,13 +59,13 @@ def test_the_same_as_the_general_way(name, shapes, params, grad):
     tensors = [core.tensor(rng.standard_normal(s)).requires_grad_(grad) for s in shapes]
     _same(
         functions.get("_" + name, native_form(op))(*tensors, **params),
-        dispatch.call_operation(op, tuple(tensors), params),
+        structured.call_operation(op, tuple(tensors), params),
     )
 
 
 def native_form(op):
     """The op as dispatch makes it, without the public function around it."""
-    found = dispatch.callable_operation(op)
+    found = structured.callable_operation(op)
     assert isinstance(found, native.module.Structured)
     return found
 

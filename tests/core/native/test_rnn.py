@@ -11,7 +11,7 @@ import pytest
 import core
 from core import backends
 from core.declare import op as declarations
-from core.dispatch.run import call_operation
+from core.dispatch.structured import call_operation
 
 GATES = {"lstm": 4, "gru": 3, "rnn": 1}
 # steps, batch, inputs, hidden: less than a panel, more than one, a panel and no more, tiles of every height

@@ -208,7 +208,7 @@ def test_structured_ops_name_what_they_miss():
     with pytest.raises(TypeError, match=r"softmax\(\): argument must be Tensor, not ndarray"):
         softmax(np.ones(3), dim=0)
     with pytest.raises(TypeError, match="needs at least one tensor"):
-        core.dispatch.run.call_operation(core.declare.op.table["softmax"], (), {"dim": 0})
+        core.dispatch.structured.call_operation(core.declare.op.table["softmax"], (), {"dim": 0})
 
 
 def test_results_are_arrays_even_where_numpy_gives_scalars():
@@ -222,7 +222,8 @@ def test_nobody_is_told_when_nobody_listens(monkeypatch):
         raise AssertionError("told")
 
     for name in ("tell", "tell_failed", "tell_starting"):
-        monkeypatch.setattr(core.dispatch.run, name, fail)
+        monkeypatch.setattr(core.dispatch.elementwise, name, fail)
+        monkeypatch.setattr(core.dispatch.structured, name, fail)
     monkeypatch.setattr(core.dispatch.emit, "places", fail)
     assert observe.observers == ()
     x = ones(3, requires_grad=True)
