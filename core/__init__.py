@@ -34,6 +34,7 @@ from .amp.autocast_mode import (
     set_autocast_gpu_dtype,
 )
 from .autograd import enable_grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled
+from .backends import cpu as _cpu_kernels  # which registers itself, as that of cuda does
 from .base import shadowing as _shadowing
 from .base.device import device
 from .base.dtypes import (

@@ -98,4 +98,4 @@ def test_no_file_is_too_long(path):
 def test_the_tests_read_something():
     assert {p.relative_to(ROOT).parts[0] for p in files()} == set(LAYERS)
     engine = dict(map(reversed, imported(ROOT / "core/autograd/engine.py")))
-    assert {"core.tensor", "core.graph.node", "core.autograd.vjp", "numpy"} <= set(engine)
+    assert {"core.tensors.tensor", "core.graph.node", "core.autograd.vjp", "numpy"} <= set(engine)

@@ -60,7 +60,7 @@ def run(roots: Sequence[Tensor], root_grads: Sequence[Tensor | None], retain_gra
     was = fields.get("enabled", True), fields.get("phase", "forward"), fields.get("task")
     quiet = Quiet()
     fields["enabled"], fields["phase"], fields["task"] = create_graph, "backward", (sources, path, asked)
-    around = None
+    around: Sequence[Any] = ()
     try:  # from here on: Ctrl-C may come wherever a function is called
         if backends.many:
             around = backends.current()
@@ -100,8 +100,8 @@ def run(roots: Sequence[Tensor], root_grads: Sequence[Tensor | None], retain_gra
             quiet.end()
         finally:  # Ctrl-C that came as it began has left it undone; a second call does nothing more
             quiet.end()
-            if around is not None:
-                backends.be_on(around)
+            for where in around:
+                backends.be_on(where)
     if watched:
         span = observe.SpanEvent(
             "backward" if accumulate and inputs is None else "grad", begin, perf_counter_ns(), place

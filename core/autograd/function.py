@@ -29,6 +29,8 @@ machinery.add(__file__)
 class Context(Node):
     """What `forward` leaves for `backward`; it is the node itself."""
 
+    unpacks_itself = True  # one saved tensor after the other, when `saved_tensors` is asked for
+
     to_save: tuple[Tensor | None, ...] = ()
     non_differentiable: tuple[Tensor, ...] = ()
     dirty: tuple[Tensor, ...] = ()

@@ -5,17 +5,18 @@ The last row is always the reference: the op's own NumPy text, run by NumPy on t
 
 from __future__ import annotations
 
+import importlib
 import math
-import sys
 from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
 
 from .. import native
-from ..base.device import Kind
+from ..base.device import Kind, know_type
 from ..base.device import device as Device
 from ..declare.expr import Joint, Program
 from ..declare.op import Operation
+from ..tensors import device_read
 
 
 class Kernel(NamedTuple):
@@ -45,18 +46,76 @@ def as_rows(a: Any) -> Any:
     return a if a.ndim == 2 else a.reshape(math.prod(a.shape[:-1]), a.shape[-1])
 
 
-@cache
+class DeviceBackend:
+    """What a device brings: its kernels, and how they are run where it is. This one is the CPU's.
+
+    A package beneath `core.backends` (or of anybody's own) makes one for a further device and hands it to `add`;
+    nothing else of `core` names it. A device other than the CPU has an index, which `check` gives it.
+
+    kernels : the backends, fastest first and the reference last, each with `name`, `map(program, kind)`,
+        `rows(op name)` and `absent(op name)`; the first perhaps with `map_joint(joint, kind)`, the last
+        with `operation(op)` and `xp`.
+    """
+
+    def __init__(self, type: str, kernels: Callable[[], tuple[Any, ...]]) -> None:
+        self.type, self.kernels = type, cache(kernels)
+
+    def check(self, where: Device) -> Device:
+        """Return the device with its index. Raise RuntimeError, with the reason, where it is not there."""
+        return where
+
+    def current(self) -> Device:
+        """Return the device on which new arrays of this type are made."""
+        return Device(self.type)
+
+    def make_current(self, where: Device) -> None:
+        """Make new arrays on `where` from now on."""
+
+    def there(self, run: Callable[..., Any], where: Device) -> Callable[..., Any]:
+        """Return `run` with `where` as the current device."""
+        return run
+
+    def told(self, run: Callable[..., Any]) -> Callable[..., Any]:
+        """Return a kernel whose errors are raised in this package's words."""
+        return run
+
+    def as_ran(self, kernel: Kernel) -> Kernel:
+        """Return a kernel as observers are told of it after it ran."""
+        return kernel
+
+    def made(self, where: Device, make: Callable[[Any], Any]) -> Any:
+        """Return the array that ``make(array library)`` gives, in the memory of `where`."""
+        return make(self.kernels()[-1].xp)
+
+    def read(self, fetch: Callable[[], Any]) -> Any:
+        """Return the value that `fetch` brings to the CPU, once all that it depends on has run."""
+        return fetch()
+
+    def copied(self, x: Any, to: Device, origin: Device, non_blocking: bool) -> Any:
+        """Return the array `x` of `origin` in the memory of `to`, of which one is this device and the other the CPU or
+        this device as well."""
+        raise NotImplementedError
+
+
+_devices: dict[str, DeviceBackend] = {}
+
+
+def add(found: DeviceBackend) -> None:
+    """Register a device. Its type is then one that `core.device` knows."""
+    _devices[found.type] = found
+    know_type(found.type)
+    device_read.readers[found.type] = found.read
+    _changed()
+
+
+def device(device_type: str) -> DeviceBackend:
+    """Return what is registered for that type of device."""
+    return _devices[device_type]
+
+
 def of(device_type: str) -> tuple[Any, ...]:
-    """The backends of a device, fastest first. Each has `name`, `map(program, kind)` and `rows(op name)`."""
-    from . import reference
-
-    if device_type == "cpu":
-        from . import cpu
-
-        return (cpu, reference.numpy_backend)
-    from . import cuda
-
-    return (cuda, reference.cuda_backend())
+    """Return the backends of a device, fastest first."""
+    return _devices[device_type].kernels()
 
 
 def map_kernel(program: Program, kind: Kind) -> Kernel:
@@ -65,7 +124,7 @@ def map_kernel(program: Program, kind: Kind) -> Kernel:
         found = backend.map(program, kind)
         if isinstance(found, Kernel):
             reference_on_gpu = kind.device.type != "cpu" and backend is of(kind.device.type)[-1]
-            return found._replace(run=there(_told(found.run), kind.device)) if reference_on_gpu else found
+            return found._replace(run=_there(found.run, kind.device)) if reference_on_gpu else found
     raise AssertionError("the reference accepts everything")
 
 
@@ -81,21 +140,8 @@ def rows(name: str, device_type: str) -> tuple[Row, ...]:
     """The rows of the kernel `name` ("softmax" or "softmax.backward"), the reference's not among them."""
     own = _registered.get((name, device_type), ())
     found = (*own, *(row for backend in of(device_type) for row in backend.rows(name)))
-    return found if device_type == "cpu" else tuple([row._replace(run=_told(row.run)) for row in found])
-
-
-def _told(run: Callable[..., Any]) -> Callable[..., Any]:
-    """A kernel of a GPU whose errors are told in words, and whose results are counted under the interpreter."""
-    from .cuda.memory import following
-    from .cuda.shared import retell
-
-    def told(*arrays: Any, **params: Any) -> Any:
-        try:
-            return run(*arrays, **params)
-        except RuntimeError as error:
-            retell(error)
-
-    return following(told)
+    told = _devices[device_type].told
+    return tuple([row._replace(run=told(row.run)) for row in found])
 
 
 _registered: dict[tuple[str, str], tuple[Row, ...]] = {}  # the kernels of users' ops; the newest is tried first
@@ -131,7 +177,7 @@ def pick(name: str, device_type: str, arrays: tuple[Any, ...], params: dict[str,
 def reference_kernel(op: Operation, device_type: str) -> Kernel:
     """The op's own text on the device's array library."""
     found: Kernel = of(device_type)[-1].operation(op)
-    return found if device_type == "cpu" or op.name == "move" else found._replace(run=_told(found.run))
+    return found if op.name == "move" else found._replace(run=_devices[device_type].told(found.run))
 
 
 many = False
@@ -139,48 +185,34 @@ many = False
 
 
 def be_on(where: Device) -> None:
-    """Make `where` the current GPU, for whoever puts back what was before."""
+    """Make `where` the current device of its type, for whoever puts back what was before."""
     if where.index is not None:
-        from .cuda.devices import make_current
-
-        make_current(where.index)
+        _devices[where.type].make_current(where)
 
 
-def current() -> Device:
-    """The current GPU; asked for only where there are many."""
-    from .cuda.devices import current
-
-    return Device("cuda", current())
+def current() -> list[Device]:
+    """Return the current device of every type but the CPU; asked for only where there are several of one."""
+    return [found.current() for found in _devices.values() if found.type != "cpu"]
 
 
 def there(run: Callable[..., Any], where: Device) -> Callable[..., Any]:
-    """`run` with the GPU `where` the current one."""
-    if where.index is None:
-        return run
-    from .cuda.devices import guarded
-
-    return guarded(run, where)  # type: ignore[no-any-return]
+    """Return `run` with `where` as the current device."""
+    return run if where.index is None else _devices[where.type].there(run, where)
 
 
-def as_ran(kernel: Kernel) -> Kernel:
-    """A kernel as observers are told of it after it ran: an op of a GPU may have gone to the CPU."""
-    fallback = sys.modules.get(f"{__name__}.cuda.fallback")
-    return kernel if fallback is None else fallback.as_ran(kernel)
+def _there(run: Callable[..., Any], where: Device) -> Callable[..., Any]:
+    """Return a kernel as `there` and `DeviceBackend.told` make it."""
+    return there(_devices[where.type].told(run), where)
+
+
+def as_ran(kernel: Kernel, where: Device) -> Kernel:
+    """Return a kernel as observers are told of it after it ran on `where`."""
+    return _devices[where.type].as_ran(kernel)
 
 
 def making(where: Device, make: Callable[[Any], Any]) -> Any:
-    """The array that ``make(array library)`` gives, in the memory of `where`."""
-    if where.index is None:
-        return make(array_module(where.type))
-    from .cuda.devices import on
-    from .cuda.memory import made
-    from .cuda.shared import retell
-
-    try:
-        with on(where):
-            return made(make(array_module(where.type)))
-    except RuntimeError as error:
-        retell(error)
+    """Return the array that ``make(array library)`` gives, in the memory of `where`."""
+    return _devices[where.type].made(where, make)
 
 
 def array_module(device_type: str) -> Any:
@@ -210,6 +242,4 @@ def explain(name: str, program: Program | None, kind: Kind, arrays: tuple[Any, .
 def __getattr__(name: str) -> Any:  # settings that PyTorch's programs make, loaded when asked for
     if name not in ("cuda", "cudnn", "mps"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    import importlib
-
     return importlib.import_module(f".{name}", __name__)

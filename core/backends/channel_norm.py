@@ -15,7 +15,7 @@ from ..base.device import cpu as the_cpu
 from ..base.device import kind as kind_of
 from ..base.dtypes import from_numpy
 from ..declare import op as declarations
-from . import Row, half
+from . import Row, cpu_maps, half
 
 c: Any = native.module
 
@@ -23,9 +23,7 @@ c: Any = native.module
 @cache
 def _map(name: str, dtype: Any) -> Any:
     """The C kernel of an elementwise op."""
-    from . import cpu
-
-    found = cpu.map(declarations.table[name].program, kind_of(from_numpy(dtype), the_cpu))  # type: ignore[attr-defined]
+    found = cpu_maps.map(declarations.table[name].program, kind_of(from_numpy(dtype), the_cpu))  # type: ignore[attr-defined]
     if isinstance(found, str):
         raise RuntimeError(f"no C kernel for {name}: {found}")
     return found.run

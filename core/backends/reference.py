@@ -100,15 +100,3 @@ class Reference:
 
 
 numpy_backend = Reference("NumPy", np)
-
-
-@cache
-def cuda_backend() -> Reference:
-    """CuPy on a GPU; NumPy where Triton's interpreter stands in for one."""
-    from . import cuda
-
-    if cuda.array_library() is np:
-        return Reference("NumPy", np)
-    from .cuda.fallback import CupyReference
-
-    return CupyReference("CuPy", cuda.array_library())

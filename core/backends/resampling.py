@@ -6,19 +6,10 @@ from typing import Any
 
 from .. import native
 from . import Row
+from .resample_tables import taps, transposed_taps
 
 c: Any = native.module
 _MOST = 12  # taps; with more a product of matrices is faster, which the reference makes
-_tables: Any = None  # the reference's, once the ops are there
-
-
-def _table_of(back: bool) -> Any:
-    global _tables
-    if _tables is None:
-        from ..ops.resample_ops import taps, transposed_taps
-
-        _tables = taps, transposed_taps
-    return _tables[back]
 
 
 def _run(x: Any, tables: Any) -> Any:
@@ -37,12 +28,12 @@ def _declines(x: Any, tables: Any) -> str | None:
 
 
 def _forward(x: Any, out: Any, mode: str, align: bool, scales: Any) -> Any:
-    table, sizes = _table_of(False), x.shape[x.ndim - len(out) :]
+    table, sizes = taps, x.shape[x.ndim - len(out) :]
     return [table(m, o, mode, align, f) for m, o, f in zip(sizes, out, scales, strict=True)]
 
 
 def _backward(g: Any, sizes: Any, mode: str, align: bool, scales: Any) -> Any:
-    table, out = _table_of(True), g.shape[g.ndim - len(sizes) :]
+    table, out = transposed_taps, g.shape[g.ndim - len(sizes) :]
     return [table(m, o, mode, align, f) for m, o, f in zip(sizes, out, scales, strict=True)]
 
 

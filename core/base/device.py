@@ -16,6 +16,7 @@ class device:
 
     __slots__ = ("index", "type")
     _known: dict[tuple[str, int | None], device] = {}  # noqa: RUF012 - the register of all devices
+    _types: list[str] = ["cpu"]  # noqa: RUF012 - `core.backends.add` tells of others
     type: str
     index: int | None
 
@@ -25,10 +26,11 @@ class device:
         if isinstance(spec, int):
             spec, index = "cuda", spec
         kind, colon, number = str(spec).partition(":")
-        if kind not in ("cpu", "cuda"):
+        if kind not in cls._types:
+            needed = " or ".join(f"'{k}'" if k == "cpu" else f"'{k}', '{k}:N'" for k in cls._types)
             raise RuntimeError(
-                f"Expected one of cpu, cuda device type at start of device string: {spec!r}\n"
-                f"  came: {spec!r}; needed: 'cpu', 'cuda' or 'cuda:N'"
+                f"Expected one of {', '.join(cls._types)} device type at start of device string: {spec!r}\n"
+                f"  came: {spec!r}; needed: {needed}"
             )
         if colon:
             if not number.isdigit():
@@ -54,6 +56,12 @@ class device:
 
 
 cpu = device("cpu")
+
+
+def know_type(type: str) -> None:
+    """Let `device` take a further type of device."""
+    if type not in device._types:
+        device._types.append(type)
 
 
 class Kind:

@@ -66,7 +66,7 @@ _LATE = {
     "graphs": "",
     "memory": "",
     "streams": "",
-    **dict.fromkeys(["AcceleratorError", "OutOfMemoryError"], ".gpu_errors"),
+    **dict.fromkeys(["AcceleratorError", "OutOfMemoryError"], ".base.gpu_errors"),
     **dict.fromkeys(["can_device_access_peer", "current_device", "device", "device_of", "get_arch_list",
                      "get_device_capability", "get_device_name", "get_device_properties", "set_device"], "devices"),
     **dict.fromkeys(["Event", "Stream", "StreamContext", "current_stream", "default_stream", "set_stream", "stream",

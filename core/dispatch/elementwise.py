@@ -89,7 +89,7 @@ def run_map(
         node.in_shapes = tuple([getattr(a, "shape", None) for a in arrays])
     if watched:
         if kind.device.index is not None:
-            kernel = backends.as_ran(kernel)
+            kernel = backends.as_ran(kernel, kind.device)
         tell(op, args, (out,), params, kernel, start, stop, node)
     return out
 

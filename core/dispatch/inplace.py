@@ -10,6 +10,7 @@ from .. import backends, native
 from ..base.errors import text
 from ..base.modes import state as mode
 from ..base.source import describe, here
+from ..declare import op as declarations
 from ..declare.op import Operation
 from ..graph.node import Node, Storage, newest
 from ..graph.versions import edge, move_on, storage_of, way
@@ -43,9 +44,7 @@ def _differentiable(result: Tensor, target: Tensor, args: tuple[Any, ...]) -> Te
     """A truth written into a floating tensor keeps a history, of zeros, for the tensors that were compared."""
     if result._kind.dtype.category or target._kind.dtype.category < 2 or not mode.enabled:
         return result
-    from ..ops.constant import constant
-
-    return constant(result.to(target._kind.dtype), target, *args)  # type: ignore[attr-defined]
+    return declarations.functions["constant"](result.to(target._kind.dtype), target, *args)  # type: ignore[attr-defined]
 
 
 def write(target: Tensor, name: str, compute: Callable[[Tensor], Tensor]) -> Tensor:

@@ -109,7 +109,7 @@ def unpacked(node: Node) -> Iterator[None]:
     """For the length of the block the node holds what its hooks give back."""
     with _unpacking:
         held, storages = node.saved, node.storages
-        if isinstance(held, tuple) and not isinstance(node, _custom()):
+        if isinstance(held, tuple) and not node.unpacks_itself:
             node.saved = tuple(_plain(v) for v in held)
             node.storages = (None,) * len(held)
         try:
@@ -117,10 +117,3 @@ def unpacked(node: Node) -> Iterator[None]:
         finally:
             if node.saved is not None:
                 node.saved, node.storages = held, storages
-
-
-def _custom() -> type:
-    """Custom functions unpack one by one, when `saved_tensors` is asked for."""
-    from ..autograd.function import Context
-
-    return Context

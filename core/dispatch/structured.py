@@ -77,7 +77,7 @@ def operate(op: Operation, tensors: tuple[Any, ...], params: dict[str, Any], wat
     node = attach(op, outs, tensors, arrays, out_arrays, params) if mode.enabled and outs else None
     if watched:
         if where.index is not None:
-            kernel = backends.as_ran(kernel)
+            kernel = backends.as_ran(kernel, where)
         tell(op, tensors, tuple(outs), params, kernel, start, stop, node)
     return outs[0] if op.returns == 1 else tuple(outs)
 

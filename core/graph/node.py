@@ -55,6 +55,7 @@ class Node(NodeBase):
     tag: Any = None  # an observer's own note
 
     watchers: list[Watcher] | None = None
+    unpacks_itself = False  # whether it unpacks what hooks have packed when it is asked for it
     hooked = False  # whether what was saved went through saved_tensors_hooks
 
     def __init__(self, op: Op, edges: tuple[Any, ...], kind: Any, code: CodeType | None, lasti: int) -> None:

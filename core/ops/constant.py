@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..declare import op as declarations
 from ..dispatch.declare import operation
 from ..tensors.tensor import Tensor
 
@@ -51,3 +52,6 @@ def constant(value: Tensor, *sources: Any) -> Tensor:
         if isinstance(source, Tensor) and source.requires_grad:
             value = _constant(value, source)
     return value
+
+
+declarations.functions["constant"] = constant  # in-place operations ask for it

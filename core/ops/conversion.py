@@ -23,11 +23,7 @@ _PYTHON = {builtins.float: dtypes.float64, builtins.int: dtypes.int64, builtins.
 
 def available(where: Device) -> Device:
     """The device with its index, if it is there; RuntimeError with the reason if not."""
-    if where.type == "cuda":
-        from ..backends import cuda
-
-        return cuda.check(where)
-    return where
+    return where if where is cpu else backends.device(where.type).check(where)
 
 
 _default: list[Device] = [cpu]

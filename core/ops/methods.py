@@ -314,14 +314,14 @@ def _pin_memory(self: Tensor, device: Any = None) -> Tensor:
 
     *Raises*: RuntimeError for a tensor on a GPU.
     """
-    from ..backends.transfer import pinned
+    from .transfer import pinned
 
     return pinned(self)
 
 
 def _is_pinned(self: Tensor, device: Any = None) -> bool:
     """Whether the memory is page-locked."""
-    from ..backends.transfer import is_pinned
+    from .transfer import is_pinned
 
     return is_pinned(self)
 
@@ -331,7 +331,7 @@ def _record_stream(self: Tensor, stream: Any) -> None:
 
     Needed for a tensor that one stream made and another uses. *Raises*: RuntimeError for a tensor of the CPU.
     """
-    from ..backends.transfer import keep_for
+    from ..backends.cuda.transfer import keep_for
 
     if not self.is_cuda:
         raise RuntimeError(text("record_stream is for tensors of cuda", op="record_stream", came=str(self.device)))

@@ -96,7 +96,7 @@ def to(input: Tensor, *args: Any, dtype: Dtype | None = None, device: Any = None
     if kind.dtype is not input.dtype:
         input = _as_dtype(input, kind_of(kind.dtype, input.device))
     if kind.device is not input.device:
-        from ..backends.transfer import move
+        from .transfer import move
 
         input = move(input, kind.device, non_blocking)
     return input

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..backends.accumulate import add_rows
+from ..backends.resample_tables import windows_of
 from ..dispatch.declare import operation
 from ..tensors.tensor import Tensor
 from .precision import rounded, wide
@@ -100,12 +101,6 @@ _max_pool = operation(
     piecewise=True,
     doc="The greatest element of each window over the last dimensions, and its place among all of them.",
 )
-
-
-def windows_of(n: int, out: int) -> Any:
-    """The first and the end (exclusive) of each window of adaptive pooling."""
-    i = np.arange(out)
-    return i * n // out, -(-(i + 1) * n // out)
 
 
 def _adaptive_forward(xp: Any, x: Any, out: Ints) -> Any:

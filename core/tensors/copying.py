@@ -55,7 +55,7 @@ def deep(t: Tensor, memo: dict[int, Any]) -> Tensor:
 
 def reduced(t: Tensor) -> tuple[Any, ...]:
     """What pickle needs: values, strides, and what was written on the tensor; a computed one becomes a leaf."""
-    a = t._a if isinstance(t._a, np.ndarray) else fetched(t._a.get)
+    a = t._a if isinstance(t._a, np.ndarray) else fetched(t._a.get, t._kind.device.type)
     flat, strides = _packed(a)
     return (_rebuilt, (type(t), flat, a.shape, strides, t._kind, t.requires_grad), attributes(t) or None)
 
@@ -101,3 +101,8 @@ def copied(a: Any, memo: dict[int, Any]) -> tuple[Any, Storage | None]:
 def _whole(root: np.ndarray) -> bool:
     """Whether the elements fill their memory without holes."""
     return root.size > 0 and (root.flags.c_contiguous or root.flags.f_contiguous)
+
+
+Tensor.__copy__ = shallow  # type: ignore[attr-defined]
+Tensor.__deepcopy__ = deep  # type: ignore[attr-defined]
+Tensor.__reduce__ = reduced  # type: ignore[assignment]

@@ -53,7 +53,7 @@ def set_printoptions(
 
 def tensor_text(t: Any) -> str:
     """``tensor([...], dtype=..., grad_fn=...)``."""
-    a = (t._a if isinstance(t._a, np.ndarray) else fetched(t._a.get)).view(np.ndarray)
+    a = (t._a if isinstance(t._a, np.ndarray) else fetched(t._a.get, t._kind.device.type)).view(np.ndarray)
     prefix, default = "tensor(", dtypes.get_default_dtype()
     tail = []
     if t.device.type != "cpu":

@@ -17,11 +17,12 @@ from ..base.errors import text, truth
 from ..base.modes import state as mode
 from ..base.shape import Size
 from ..base.source import describe, here
-from ..events import observe
+from ..events import lineage, observe
 from ..graph.node import Node, RemovableHandle
 from ..graph.versions import refresh, storage_of, watch
 from ..native.bases import TensorBase
 from .device_read import fetched
+from .printing import tensor_text
 
 Array = Any  # numpy.ndarray, or cupy.ndarray on a GPU
 _backward: Any = None  # core.autograd's, which sets it
@@ -49,6 +50,8 @@ class Tensor(TensorBase):
     __array_priority__ = 1000
 
     if TYPE_CHECKING:
+        # core.ops.legacy_types and core.tensors.copying bind these.
+        def _fill(self, *given: Any) -> None: ...
         # The methods and operators that core.dispatch.publish and core.ops bind from the op table.
         def __getattr__(self, name: str) -> Any: ...
         def __getitem__(self, index: Any) -> Tensor: ...
@@ -78,9 +81,7 @@ class Tensor(TensorBase):
 
     def __init__(self, *given: Any, **keywords: Any) -> None:
         if type(self).__new__ is Tensor.__new__ and self._a is None:  # a class with a `__new__` made it whole
-            from ..ops.legacy_types import filled
-
-            filled(self, *given, **keywords)
+            self._fill(*given, **keywords)
 
     # -- what it is ----------------------------------------------------------------------------------------------------
 
@@ -338,7 +339,7 @@ class Tensor(TensorBase):
             )
         start = perf_counter_ns() if observe.observers else 0
         a = self._a if self._kind.dtype is not dtypes.bfloat16 else self._a.astype(np.float32)
-        value = a.item() if self._kind.device is cpu else fetched(a.item)
+        value = a.item() if self._kind.device is cpu else fetched(a.item, self._kind.device.type)
         if observe.observers:
             left_graph("item", self, None, start)
         return value
@@ -347,7 +348,7 @@ class Tensor(TensorBase):
         """The elements as nested lists of Python numbers."""
         start = perf_counter_ns() if observe.observers else 0
         a = self._a.astype(np.float32) if self._kind.dtype is dtypes.bfloat16 else self._a
-        values = a.tolist() if self._kind.device is cpu else fetched(a.tolist)
+        values = a.tolist() if self._kind.device is cpu else fetched(a.tolist, self._kind.device.type)
         if observe.observers:
             left_graph("tolist", self, None, start)
         return values
@@ -410,7 +411,7 @@ class Tensor(TensorBase):
         if self._kind.device is cpu:
             return bool(self._a.item())
         start = perf_counter_ns()
-        value = bool(fetched(self._a.item))
+        value = bool(fetched(self._a.item, self._kind.device.type))
         if observe.observers:
             left_graph("bool", self, None, start)
         return value
@@ -424,7 +425,7 @@ class Tensor(TensorBase):
     def __index__(self) -> int:
         if self._kind.dtype.category > 1 or self._a.size != 1:
             raise TypeError("only integer tensors of a single element can be converted to an index")
-        return int(self._a.item() if self._kind.device is cpu else fetched(self._a.item))
+        return int(self._a.item() if self._kind.device is cpu else fetched(self._a.item, self._kind.device.type))
 
     def __len__(self) -> int:
         if self._a.ndim == 0:
@@ -443,8 +444,6 @@ class Tensor(TensorBase):
         return id(self)
 
     def __repr__(self) -> str:
-        from .printing import tensor_text
-
         start = perf_counter_ns() if observe.observers else 0
         shown = tensor_text(self)
         if start and self._kind.device is not cpu:
@@ -453,21 +452,6 @@ class Tensor(TensorBase):
 
     def __format__(self, spec: str) -> str:
         return format(self.item(), spec) if self._a.ndim == 0 else object.__format__(self, spec)
-
-    def __copy__(self) -> Tensor:
-        from .copying import shallow
-
-        return shallow(self)
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
-        from .copying import deep
-
-        return deep(self, memo)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        from .copying import reduced
-
-        return reduced(self)
 
 
 if native.module is None:
@@ -496,7 +480,5 @@ def left_graph(what: str, t: Tensor, result: Any, start: int = 0) -> Any:
     place = here(2)
     observe.announce(observe.heard(), "cut", observe.CutEvent(what, t, result, place, start if stop else 0, stop))
     if what == "numpy" and observe.wanted("lineage"):
-        from ..events.lineage import traced
-
-        return traced(result, t, place)
+        return lineage.traced(result, t, place)
     return result

@@ -5,9 +5,16 @@ A file an op family; the elementwise kernels are printed from the declarations.
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
 from ...base.device import device as Device
 from ...base.shadowing import hidden
-from .. import Row
+from .. import DeviceBackend, Kernel, Row, add
+from ..reference import Reference
 from . import (
     attention,
     conv,
@@ -26,9 +33,12 @@ from . import (
     sort,
 )
 from .devices import count as device_count
-from .devices import current
+from .devices import current, guarded, make_current, on
+from .fallback import CupyReference, as_ran
 from .maps import map, map_joint
-from .shared import array_library, availability, name
+from .memory import following, made
+from .shared import array_library, availability, name, retell
+from .transfer import copied
 
 __all__ = ["FAMILIES", "absent", "array_library", "availability", "check", "device_count", "is_built", "map",
            "map_joint", "name", "rows"]  # fmt: skip
@@ -89,3 +99,60 @@ def absent(name: str) -> str:
     """Why there is no row for `name` at all."""
     there, reason = availability()
     return "no Triton kernel is written for this op" if there else reason
+
+
+def _kernels() -> tuple[Any, ...]:
+    xp = array_library()
+    reference = Reference("NumPy", np) if xp is np else CupyReference("CuPy", xp)
+    return sys.modules[__name__], reference
+
+
+class _Cuda(DeviceBackend):
+    """GPUs, or Triton's interpreter in place of one."""
+
+    def check(self, where: Device) -> Device:
+        return check(where)
+
+    def current(self) -> Device:
+        return Device("cuda", current())
+
+    def make_current(self, where: Device) -> None:
+        make_current(where.index)  # type: ignore[arg-type]
+
+    def there(self, run: Callable[..., Any], where: Device) -> Callable[..., Any]:
+        return guarded(run, where)  # type: ignore[no-any-return]
+
+    def told(self, run: Callable[..., Any]) -> Callable[..., Any]:
+        """Under the interpreter its results are counted as well, as a GPU's memory is."""
+
+        def telling(*arrays: Any, **params: Any) -> Any:
+            try:
+                return run(*arrays, **params)
+            except RuntimeError as error:
+                retell(error)
+
+        return following(telling)
+
+    def as_ran(self, kernel: Kernel) -> Kernel:
+        return as_ran(kernel)
+
+    def made(self, where: Device, make: Callable[[Any], Any]) -> Any:
+        try:
+            with on(where):
+                return made(make(array_library()))
+        except RuntimeError as error:
+            retell(error)
+
+    def read(self, fetch: Callable[[], Any]) -> Any:
+        try:
+            value = fetch()
+        except RuntimeError as error:
+            retell(error)
+        faults.waited()
+        return value
+
+    def copied(self, x: Any, to: Device, origin: Device, non_blocking: bool) -> Any:
+        return copied(x, to, origin, non_blocking)
+
+
+add(_Cuda("cuda", _kernels))

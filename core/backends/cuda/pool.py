@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from .. import Row
+from ..resample_tables import taps, transposed_taps
 from . import devices
 from .shared import array_library, empty, floating, name
 
@@ -86,9 +87,7 @@ def _table(
     turned: bool, n: int, out: int, mode: str, align: bool, factor: float | None, dtype: Any, device: int
 ) -> Any:
     """A dimension's taps on the device."""
-    from ...ops import resample_ops
-
-    at, w = (resample_ops.transposed_taps if turned else resample_ops.taps)(n, out, mode, align, factor)
+    at, w = (transposed_taps if turned else taps)(n, out, mode, align, factor)
     place = array_library().asarray
     return place(np.ascontiguousarray(at, np.int32)), place(np.ascontiguousarray(w, dtype))
 

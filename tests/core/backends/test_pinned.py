@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import core
-from core.backends import cuda, transfer
+from core.backends import cuda
+from core.ops import transfer
 from core.utils.data import DataLoader
 
 

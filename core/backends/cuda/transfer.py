@@ -1,4 +1,4 @@
-"""Between devices: a tensor's values in the memory of another device, on the graph."""
+"""Copies between the memory of the CPU and of GPUs, and between GPUs."""
 
 from __future__ import annotations
 
@@ -7,23 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from ..base.device import cpu, kind
-from ..base.device import device as Device
-from ..dispatch.declare import operation
-from ..tensors.tensor import Tensor, wrap
-from .cuda.devices import on
-from .cuda.faults import settled
-from .cuda.memory import made
-from .cuda.shared import retell
+from ...base.device import device as Device
+from .devices import on
+from .faults import settled
+from .memory import made
+from .shared import array_library, retell
 
 _under_way: list[tuple[Any, Any]] = []  # (event, array): memory of the CPU that a GPU still reads or writes
 
 
-def _copied(xp: Any, x: Any, to: Device, origin: Device, non_blocking: bool) -> Any:
+def copied(x: Any, to: Device, origin: Device, non_blocking: bool) -> Any:
     """The array on the device `to`; under Triton's interpreter all memory is NumPy's, and it is a plain copy."""
-    from . import cuda
-
-    library = cuda.array_library()
+    library = array_library()
     if library is np:
         y = x.copy()
         return y if to.type == "cpu" else made(y)
@@ -44,7 +39,7 @@ def _copied(xp: Any, x: Any, to: Device, origin: Device, non_blocking: bool) -> 
 
 def _to_host(library: Any, x: Any) -> Any:
     """A GPU's array in pinned memory of the CPU, there once the stream is through."""
-    room = _pinned_room(x.shape, x.dtype)
+    room = pinned_room(x.shape, x.dtype)
     library.asnumpy(x, out=room, blocking=False)
     _keep(library, room, x)
     return room
@@ -91,27 +86,7 @@ def keep_for(stream: Any, array: Any) -> None:
 _captured: list[Any] = []
 
 
-_move = operation("move", _copied, params={"to": None, "origin": None, "non_blocking": False},
-                  vjp=lambda g, origin: move(g, origin),
-                  samples=lambda rng: [((rng.uniform(-2, 2, (2, 3)),), {"to": cpu, "origin": cpu})])  # fmt: skip
-
-
-def pinned(t: Tensor) -> Tensor:
-    """A copy of `t` in page-locked memory, from which a GPU copies by itself; `t` where it is there already, and where
-    no GPU is."""
-    from . import cuda
-
-    if t.device.type != "cpu":
-        raise RuntimeError(f"cannot pin 'core.{t.device}' only dense CPU tensors can be pinned\n"
-                           "  remedy: pin_memory() before .to('cuda')")  # fmt: skip
-    if not cuda.availability()[0] or cuda.array_library() is np or is_pinned(t):
-        return t
-    out = _pinned_room(t._a.shape, t._a.dtype)
-    out[...] = t._a
-    return wrap(out, t._kind)
-
-
-def _pinned_room(shape: tuple[int, ...], dtype: Any) -> Any:
+def pinned_room(shape: tuple[int, ...], dtype: Any) -> Any:
     import cupyx
 
     size = math.prod(shape) * dtype.itemsize
@@ -119,25 +94,8 @@ def _pinned_room(shape: tuple[int, ...], dtype: Any) -> Any:
     return room.view(dtype).reshape(shape)
 
 
-def is_pinned(t: Tensor) -> bool:
-    """Whether the memory of `t` is page-locked."""
-    return pinned_memory(t._a)
-
-
 def pinned_memory(a: Any) -> bool:
     """Whether an array lies in page-locked memory."""
     while isinstance(a, np.ndarray):
         a = a.base
     return type(a).__name__ == "PinnedMemoryPointer"  # CuPy's; `core` allocates such memory in no other way
-
-
-def move(t: Tensor, to: Device, non_blocking: bool = False) -> Tensor:
-    """`t` on the device `to` (which is there, see `creation.available`), as a copy; its gradient comes back.
-
-    `non_blocking` does not wait for a copy that the GPU can do by itself: from pinned memory, or into it.
-    """
-    y: Tensor = _move(t, to=to, origin=t.device, non_blocking=non_blocking)
-    y._kind = kind(t.dtype, to)
-    if y._node is not None:
-        y._node.kind = y._kind  # dispatch gave it the kind of its input
-    return y
