@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from .. import cuda
 from ..base import dtypes
 from ..base.device import device as Device
 from ..base.dtypes import dtype as Dtype
@@ -68,8 +69,6 @@ class autocast(Around):
 
     def _possible(self) -> bool:
         """Whether the device is there and the dtype is a half one; a warning says why not."""
-        from .. import cuda
-
         why = ""
         if self.device == "cuda" and not cuda.is_available():
             why = f"CUDA is not available ({cuda.reason()}). Disabling autocast."

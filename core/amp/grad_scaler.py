@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import backends, native
+from .. import backends, cuda, native
 from ..base.device import device as Device
 from ..base.dtypes import float16, float32, int32
 from ..base.errors import text
@@ -68,8 +68,6 @@ class GradScaler:
 
     def __init__(self, device: str = "cuda", init_scale: float = 2.0**16, growth_factor: float = 2.0,
                  backoff_factor: float = 0.5, growth_interval: int = 2000, enabled: bool = True) -> None:  # fmt: skip
-        from .. import cuda
-
         self._device, self._enabled = device, enabled
         if enabled and device == "cuda" and not cuda.is_available():
             warnings.warn("torch.cuda.amp.GradScaler is enabled, but CUDA is not available.  Disabling.\n"

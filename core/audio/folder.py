@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..base.errors import text
+from ..nn.functional import pad
 from ..tensors.tensor import Tensor
 from ..vision.datasets.folder import DatasetFolder
 from . import wav
@@ -54,7 +55,5 @@ class AudioFolder(DatasetFolder):
         if self.mono and sound.shape[0] > 1:
             sound = sound.mean(0, keepdim=True)
         if self.length is not None:
-            from ..nn.functional import pad
-
             sound = pad(sound[:, : self.length], (0, max(self.length - sound.shape[1], 0)))
         return sound

@@ -9,7 +9,10 @@ import numpy as np
 
 from ..base.dtypes import float32
 from ..base.errors import text
+from ..nn.functional import pad as fill_up
+from ..ops.complex import view_as_real
 from ..ops.creation import tensor
+from ..ops.spectrogram import stft
 from ..tensors.tensor import Tensor
 
 __all__ = ["amplitude_to_DB", "create_dct", "melscale_fbanks", "resample", "spectrogram"]
@@ -82,10 +85,6 @@ def spectrogram(waveform: Tensor, pad: int, window: Tensor, n_fft: int, hop_leng
     >>> spectrogram(core.ones(2, 40), 0, w, 8, 4, 8, 2.0).shape
     core.Size([2, 5, 11])
     """
-    from ..nn.functional import pad as fill_up
-    from ..ops.complex import view_as_real
-    from ..ops.spectrogram import stft
-
     if pad > 0:
         waveform = fill_up(waveform, (pad, pad))
     shape = tuple(waveform.shape)

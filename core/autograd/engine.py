@@ -22,6 +22,7 @@ from ..base.modes import state as mode
 from ..base.source import describe, here
 from ..dispatch import saved_tensor_hooks
 from ..events import observe
+from ..events.lineage import story
 from ..graph.node import Node
 from ..graph.versions import edge, storage_of
 from ..tensors.tensor import Tensor, from_array, wrap
@@ -357,8 +358,6 @@ def _root_gradient(t: Tensor, g: Tensor | None, create_graph: bool) -> Any:
 
 
 def _no_history(t: Tensor, i: int, place: Place) -> RuntimeError:
-    from ..events.lineage import story
-
     phrase = f"element {i} of tensors does not require grad and does not have a grad_fn"
     came = f"a {t._kind} tensor of shape {tuple(t._a.shape)} that nothing with requires_grad=True led to"
     told = story(t)

@@ -12,6 +12,7 @@ from typing import Any
 from ..base.errors import text
 from ..base.modes import enable_grad
 from ..declare.op import functions
+from ..ops.creation import ones_like, zeros
 from ..tensors.tensor import Tensor
 
 Func = Callable[..., Any]
@@ -232,14 +233,10 @@ def _rows(op: str, y: Tensor, i: int, xs: Sequence[Tensor], create_graph: bool, 
 
 def _ones(like: Tensor) -> Tensor:
     """Ones in the shape of `like`."""
-    from ..ops.creation import ones_like
-
     return ones_like(like)
 
 
 def _empty(like: Tensor, shape: tuple[int, ...]) -> Tensor:
-    from ..ops.creation import zeros
-
     return zeros(shape, dtype=like.dtype, device=like.device)
 
 

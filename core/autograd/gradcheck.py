@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import backends
 from ..tensors.tensor import Tensor, wrap
 
 # A gradient wrong by 0.05 % must fail, unless it is below 0.0025. What central differences with this eps miss, the
@@ -119,8 +120,6 @@ def _outputs(result: Any) -> tuple[Tensor, ...]:
 
 def _leaf(values: Any, like: Tensor) -> Tensor:
     """NumPy values as a leaf of the shape and kind of `like`."""
-    from .. import backends
-
     values = values.view(np.complex128) if like.is_complex() else values
     array = backends.array_module(like.device.type).asarray(values.reshape(like.shape), like.dtype.numpy)
     return wrap(array, like._kind).requires_grad_()

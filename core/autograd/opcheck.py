@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import backends
 from ..base.modes import no_grad
 from ..tensors.tensor import Tensor, from_array, wrap
 from . import gradcheck, gradgradcheck
@@ -123,8 +124,6 @@ def check_kernels(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Non
 
 
 def _interpreting() -> bool:
-    from .. import backends
-
     try:
         return backends.array_module("cuda") is np
     except Exception:

@@ -19,7 +19,7 @@ from ..declare import op as declarations
 from ..declare.op import Elementwise, Op, Operation
 from ..dispatch import autocast
 from ..graph.node import Node
-from ..tensors.tensor import Tensor, wrap
+from ..tensors.tensor import Tensor, from_array, wrap
 
 
 def gradients(node: Node, edges: tuple[Any, ...], grads: Any, create_graph: bool) -> tuple[tuple[Any, ...], str]:
@@ -233,8 +233,6 @@ def zeros(meta: Any, create_graph: bool) -> Any:
 def _tensor(a: Any, kind: Kind) -> Tensor:
     if a.dtype == kind.dtype.numpy:
         return wrap(a, kind)
-    from ..tensors.tensor import from_array
-
     return from_array(a, kind.device)
 
 
@@ -243,8 +241,6 @@ def unpack(node: Node, with_history: bool) -> dict[str, Any]:
 
     A hidden output has no history: a vjp that needs its derivative computes it again from the inputs.
     """
-    from ..tensors.tensor import from_array
-
     returned = node.op.returns
     out: dict[str, Any] = {}
     for slot, value, storage in zip(node.op.slots, node.saved or (), node.storages, strict=False):

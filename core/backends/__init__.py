@@ -94,7 +94,7 @@ class DeviceBackend:
     def copied(self, x: Any, to: Device, origin: Device, non_blocking: bool) -> Any:
         """Return the array `x` of `origin` in the memory of `to`, of which one is this device and the other the CPU or
         this device as well."""
-        raise NotImplementedError
+        return x.copy()
 
 
 _devices: dict[str, DeviceBackend] = {}

@@ -15,6 +15,8 @@ from typing import Any
 from .. import ops  # noqa: F401 - the ops are declared
 from ..declare import op
 from ..declare.expr import triton_lines
+from ..optim.kernels import triton_kernel
+from ..optim.update import table
 from .cuda.maps import joint_kernel
 
 
@@ -40,10 +42,6 @@ def printed_kernels() -> list[Any]:
 
 def update_kernels() -> list[Any]:
     """A multi-tensor kernel for every form of every optimizer's step."""
-    from ..optim import updates  # noqa: F401 - they are declared
-    from ..optim.kernels import triton_kernel
-    from ..optim.update import table
-
     return [triton_kernel(v) for u in table.values() for v in u.variants.values()]
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from .. import native
 from ..base.modes import no_grad
 from ..declare import op as declarations
+from ..tensors.tensor import Tensor, from_array
 from . import Row
 
 c: Any = native.module
@@ -64,7 +65,6 @@ def _forward(name: str) -> Row:
 
 def by_vjps(name: str, named: dict[str, Any]) -> Any:
     """The gradients of an op as its vjps give them, from what its "<op>.backward" row is called with."""
-    from ..tensors.tensor import Tensor, from_array
 
     def tensor(v: Any) -> Any:
         return from_array(v) if isinstance(v, np.ndarray) else v

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 from ..backends import cuda as _rows
 from ..base.lazy_import import late as _late
+from ..ops.creation import empty
+from ..rng.generator import default_of
 
 
 def is_available() -> bool:
@@ -32,9 +34,6 @@ def manual_seed(seed: int) -> None:
     >>> core.cuda.manual_seed(0)
     """
     if is_available():
-        from ..ops.creation import empty
-        from ..rng.generator import default_of  # here, as it stands on what imports this
-
         default_of(empty(0, device="cuda").device).manual_seed(seed)
 
 

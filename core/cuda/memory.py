@@ -12,6 +12,7 @@ from typing import Any
 from ..backends.cuda import devices as _devices
 from ..backends.cuda import memory as _memory
 from ..base.device import device as Device
+from . import is_available
 from .devices import index_of, library
 
 
@@ -109,8 +110,6 @@ def mem_get_info(device: Any = None) -> tuple[int, int]:
 
 def empty_cache() -> None:
     """Give the memory that is kept for the next arrays back to the device."""
-    from . import is_available
-
     if is_available() and (cupy := library()) is not None:
         if _memory.counted is not None:
             _memory.counted.note_reserved()

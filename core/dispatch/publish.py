@@ -7,10 +7,11 @@ from typing import Any
 
 from .. import native
 from ..declare import op as declarations
-from ..declare.expr import formula, lift
+from ..declare.expr import Expr, formula, lift
 from ..declare.op import Elementwise
 from ..tensors.tensor import Tensor
 from .autocast import face
+from .inplace import in_place
 
 namespaces: dict[str, dict[str, Callable[..., Any]]] = {"": {}, "nn.functional": {}}
 
@@ -29,8 +30,6 @@ def bind(function: Callable[..., Any], name: str, aliases: Sequence[str] = (), *
         if method:
             setattr(Tensor, n, known)
         if inplace:
-            from .inplace import in_place
-
             setattr(Tensor, n + "_", in_place(n, function, known))
     return known
 
@@ -89,7 +88,5 @@ def elementwise_doc(op: Elementwise, example: tuple[str, str] | None, namespace:
 
 
 def _root(op: Elementwise) -> Any:
-    from ..declare.expr import Expr
-
     names = op.function.__code__.co_varnames[: op.function.__code__.co_argcount]
     return op.function(*(Expr("param", value=n) for n in names))

@@ -13,13 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from ..base.device import Kind
+from ..base.device import Kind, kind
 from ..base.errors import text
 from ..base.modes import state as mode
 from ..declare import op as declarations
 from ..declare.op import Elementwise, Operation
 from ..tensors.tensor import Tensor
 from . import elementwise, operands, structured
+from .inplace import write
 
 _f = declarations.functions
 
@@ -115,8 +116,6 @@ def batched(full: Tensor, level: int) -> Batched:
 
 
 def _plain(k: Kind) -> Kind:
-    from ..base.device import kind
-
     return kind(k.dtype, k.device)
 
 
@@ -166,8 +165,6 @@ class Handler:
 
     def write(self, target: Tensor, name: str, compute: Any) -> Any:
         """An in-place op; NotImplemented where nothing is batched."""
-        from .inplace import write
-
         if not isinstance(target, Batched):
             return NotImplemented
         level = target._level

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..ops.decomposition import cholesky_ex
 from ..tensors.tensor import Tensor
 
 
@@ -62,8 +63,6 @@ class _PositiveDefinite(Constraint):
     event_dim = 2
 
     def check(self, value: Tensor) -> Tensor:
-        from ..ops.decomposition import cholesky_ex
-
         symmetric = ((value - value.mT).abs() <= 1e-6 + 1e-5 * value.abs()).flatten(-2).all(-1)
         return symmetric & (cholesky_ex(value)[1] == 0)
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
+from ..declare import op
 from ..declare.expr import PRIMITIVES, Program, Statement, c_lines, divisors
 
 GENERATED = Path(__file__).parent / "generated"
@@ -220,8 +221,6 @@ def write(files: dict[str, str], directory: Path = GENERATED) -> list[Path]:
 
 def declared_programs() -> list[Program]:
     """The programs of every elementwise op that core declares."""
-    from ..declare import op
-
     return [p for o in op.table.values() if isinstance(o, op.Elementwise) for p in o.programs]
 
 

@@ -73,6 +73,4 @@ def sources(variants: Iterable[Variant]) -> dict[str, str]:
 
 def declared() -> list[Variant]:
     """Every form of every update that core declares."""
-    from ..optim import updates  # noqa: F401 - they are declared
-
     return [v for u in table.values() for v in u.variants.values()]

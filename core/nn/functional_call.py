@@ -7,6 +7,7 @@ from typing import Any
 
 from ..declare.op import functions as _f
 from ..tensors.tensor import Tensor
+from .modules.batchnorm import _BatchNorm
 
 
 def _merged(dicts: Any) -> dict[str, Any]:
@@ -136,8 +137,6 @@ def replace_all_batch_norm_modules_(root: Any) -> Any:
     >>> core.func.replace_all_batch_norm_modules_(core.nn.BatchNorm1d(2)).running_mean is None
     True
     """
-    from .modules.batchnorm import _BatchNorm
-
     for module in root.modules():
         if isinstance(module, _BatchNorm):
             module.running_mean = module.running_var = module.num_batches_tracked = None

@@ -12,7 +12,9 @@ import numpy as np
 
 from ..base.modes import no_grad
 from ..ops.creation import empty_like
+from ..ops.creation import tensor as make
 from ..ops.where import where
+from ..random import randperm
 from ..tensors.tensor import Tensor
 
 _GAINS = {"sigmoid": 1.0, "tanh": 5.0 / 3, "relu": math.sqrt(2.0), "selu": 3.0 / 4} | dict.fromkeys(
@@ -124,8 +126,6 @@ def eye_(tensor: Tensor) -> Tensor:
 def _assign(tensor: Tensor, values: Any) -> Tensor:
     if _skipping:
         return tensor
-    from ..ops.creation import tensor as make
-
     with no_grad():
         return tensor.copy_(make(values, dtype=tensor.dtype, device=tensor.device))  # type: ignore[attr-defined, no-any-return]
 
@@ -268,8 +268,6 @@ def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any =
         raise ValueError("Only tensors with 2 dimensions are supported")
     if _skipping:
         return tensor
-    from ..random import randperm
-
     rows, columns = tensor.shape
     zeros = math.ceil(sparsity * rows)
     with no_grad():

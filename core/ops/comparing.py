@@ -14,6 +14,7 @@ from ..base.scalars import element
 from ..declare.expr import s
 from ..dispatch.declare import elementwise, operation
 from ..dispatch.operands import need_tensors
+from ..dispatch.out import into
 from ..dispatch.publish import bind_operator, choosing, public
 from ..return_types import return_type
 from ..tensors.tensor import Tensor, from_array
@@ -172,8 +173,6 @@ def nan_to_num(input: Tensor, nan: float | None = None, posinf: float | None = N
     >>> core.nan_to_num(core.tensor([float("nan"), 1.0]), nan=7.0)
     tensor([7., 1.])
     """
-    from ..dispatch.out import into
-
     if not input.is_floating_point():
         return into(out, input.clone())
     top = float(limits(input.dtype).max)
@@ -398,8 +397,6 @@ def nextafter(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Ten
     True
     """
     need_tensors("nextafter", ("input", "other"), (input, other))
-    from ..dispatch.out import into
-
     a, b = _one_kind("nextafter", input, other)
     if a.dtype.category != 2:
         raise NotImplementedError(text(f"\"nextafter_cpu\" not implemented for '{a.dtype.scalar_type}'", op="nextafter",

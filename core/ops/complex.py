@@ -14,6 +14,7 @@ from typing import Any
 from ..base import dtypes
 from ..base.dtypes import complex64, complex128
 from ..base.errors import text
+from ..base.shape import broadcast_shapes
 from ..declare import op as declarations
 from ..declare.op import Elementwise
 from ..dispatch.declare import operation
@@ -179,8 +180,6 @@ def complex(real: Tensor, imag: Tensor) -> Tensor:
     if real.dtype is not imag.dtype:
         raise RuntimeError(text(f"Expected object of scalar type {real.dtype.scalar_type} but got scalar type "
                                 f"{imag.dtype.scalar_type} for second argument", op="complex"))  # fmt: skip
-    from ..base.shape import broadcast_shapes
-
     shape = broadcast_shapes(real._a.shape, imag._a.shape, op="complex")
     return _complex(real.expand(shape), imag.expand(shape))
 

@@ -7,11 +7,10 @@ from typing import Any
 from ..declare import op as declarations
 from ..dispatch.declare import operation
 from ..tensors.tensor import Tensor
+from .creation import zeros
 
 
 def _zeros(g: Tensor, like_shape: tuple[int, ...], like_dtype: Any) -> Tensor:
-    from .creation import zeros
-
     return zeros(like_shape, dtype=like_dtype, device=g.device)
 
 

@@ -16,6 +16,7 @@ from ..base.dtypes import dtype as Dtype
 from ..base.errors import text
 from ..dispatch.autocast import quick
 from ..events import observe
+from ..events.lineage import note
 from ..tensors.tensor import Tensor, from_array, left_graph, wrap
 
 _PYTHON = {builtins.float: dtypes.float64, builtins.int: dtypes.int64, builtins.bool: dtypes.bool_}
@@ -95,8 +96,6 @@ def tensor(data: Any, *, dtype: Dtype | None = None, device: Any = None, require
     where = placed(device)
     out = wrap(a if where is cpu else backends.making(where, lambda xp: xp.asarray(a)), kind_of(d, where))
     if isinstance(data, np.ndarray):
-        from ..events.lineage import note
-
         note(out, data)
     if observe.observers:
         for t in held:
@@ -261,7 +260,5 @@ def from_numpy(array: Any) -> Tensor:
             )
         )
     out = from_array(array.view(np.ndarray) if type(array) is not np.ndarray else array)
-    from ..events.lineage import note
-
     note(out, array)
     return out

@@ -13,6 +13,7 @@ from ..base import dtypes
 from ..base.errors import text, truth
 from ..base.shape import normalize_dim
 from ..dispatch.declare import operation
+from ..dispatch.out import into
 from ..dispatch.publish import public
 from ..return_types import return_type
 from ..tensors.tensor import Tensor, from_array
@@ -141,8 +142,6 @@ def _values(input: Any, like: Tensor) -> Tensor:
 
 
 def _finish(y: Tensor, out_int32: bool, out: Tensor | None, op: str) -> Tensor:
-    from ..dispatch.out import into
-
     return into(out, y.to(dtypes.int32) if out_int32 else y, op)
 
 
@@ -282,8 +281,6 @@ def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0, *, out
         raise RuntimeError(text("bins must be > 0", op="histc", came=f"{bins}"))
     if max < min:
         raise RuntimeError(text("max must be larger than min", op="histc", came=f"{min} to {max}"))
-    from ..dispatch.out import into
-
     return into(out, _histc(input, bins=int(bins), low=float(min), high=float(max)), "histc")
 
 

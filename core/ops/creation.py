@@ -18,6 +18,7 @@ from ..base.errors import text
 from ..base.scalars import element
 from ..base.shape import as_shape
 from ..dispatch.autocast import quick
+from ..dispatch.out import into
 from ..dispatch.type_errors import guarded
 from ..tensors.tensor import Tensor, wrap
 from .conversion import as_dtype, as_tensor, asarray, available, from_numpy, placed, tensor
@@ -56,8 +57,6 @@ def _made(op: str, make: Callable[[Any], Any], dtype: Dtype, device: Any, requir
     where = placed(device)
     t = wrap(backends.making(where, make), kind_of(dtype, where))
     if out is not None:
-        from ..dispatch.out import into
-
         return into(out, t)
     return t.requires_grad_() if requires_grad else t
 

@@ -10,6 +10,7 @@ from ..base.dtypes import dtype as Dtype
 from ..base.errors import text
 from ..base.shape import normalize_dim, normalize_dims
 from ..dispatch.declare import operation
+from ..dispatch.out import into
 from ..dispatch.publish import public
 from ..return_types import return_type
 from ..tensors.tensor import Tensor
@@ -73,8 +74,6 @@ def cumprod(input: Tensor, dim: int, *, dtype: Dtype | None = None, out: Tensor 
     >>> core.cumprod(core.tensor([1.0, 2.0, 3.0]), 0)
     tensor([1., 2., 6.])
     """
-    from ..dispatch.out import into
-
     need_tensor(input, "cumprod")
     d = normalize_dim(dim, input.ndim, "cumprod")
     x = input.to(dtype or (dtypes.int64 if input.dtype.category < 2 else input.dtype))
@@ -156,8 +155,6 @@ def logcumsumexp(input: Tensor, dim: int, *, out: Tensor | None = None) -> Tenso
     >>> core.logcumsumexp(core.tensor([0.0, 0.0]), 0)
     tensor([0.0000, 0.6931])
     """
-    from ..dispatch.out import into
-
     need_tensor(input, "logcumsumexp")
     d = normalize_dim(dim, input.ndim, "logcumsumexp")
     if input.dtype.category < 2:
@@ -180,8 +177,6 @@ def diff(input: Tensor, n: int = 1, dim: int = -1, prepend: Tensor | None = None
     >>> core.diff(core.tensor([1, 4, 9]))
     tensor([3, 5])
     """
-    from ..dispatch.out import into
-
     need_tensor(input, "diff")
     if input.ndim == 0:
         raise RuntimeError(text("diff expects input to be at least one-dimensional", op="diff"))

@@ -18,10 +18,12 @@ from ..dispatch.declare import operation
 from ..dispatch.publish import bind, public
 from ..return_types import return_type
 from ..tensors.tensor import Tensor
+from .creation import eye
 from .joining import cat
 from .linalg import matmul
 from .precision import rounded, wide
 from .solving import LinAlgError, _triangular, check, constant, host, linalg, matrices, single
+from .where import where
 
 
 def declare(name: str, forward: Any, **how: Any) -> Any:
@@ -126,9 +128,6 @@ def cholesky_ex(A: Tensor, *, upper: bool = False, check_errors: bool = False) -
     >>> core.linalg.cholesky_ex(core.tensor([[-1.0]])).info
     tensor(1, dtype=core.int32)
     """
-    from .creation import eye
-    from .where import where
-
     check("cholesky_ex", A, square=True)
     info = constant(_bad_minors(host(A.mH._a if upper else A._a)), A.device)
     bad = (info != 0).reshape(*info.shape, 1, 1)
@@ -190,8 +189,6 @@ def cholesky_inverse(L: Tensor, upper: bool = False) -> Tensor:
     >>> core.cholesky_inverse(core.tensor([[2.0]]))
     tensor([[0.2500]])
     """
-    from .creation import eye
-
     check("cholesky_inverse", L, name="L", square=True)
     return cholesky_solve(eye(L._a.shape[-1], dtype=L.dtype, device=L.device), L, upper)
 

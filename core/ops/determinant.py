@@ -8,18 +8,17 @@ from ..dispatch.declare import operation
 from ..dispatch.publish import bind, public
 from ..return_types import return_type
 from ..tensors.tensor import Tensor
+from .creation import eye
 from .linalg import matmul
 from .precision import rounded, wide
 from .solving import _inv, check, linalg, matrices
+from .spectral import svd
 from .where import where
 
 
 def _cofactors(x: Tensor) -> Tensor:
     """The derivative of the determinant of any matrix, a singular one too: with x = U S V it is
     det(U) det(V) conj(U) adj(S) conj(V)."""
-    from .creation import eye
-    from .spectral import svd
-
     u, s, v = svd(x)
     n = s._a.shape[-1]
     others = where(eye(n, dtype=s.dtype, device=s.device) == 1, 1.0, s.unsqueeze(-2)).prod(-1)

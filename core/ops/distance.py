@@ -14,6 +14,7 @@ from ..dispatch.publish import public
 from ..tensors.tensor import Tensor
 from .elementwise import signum
 from .loss import chosen_reduction, reduced, torch_size
+from .where import where
 
 # -- the functions, each with its gradient as one pass --
 
@@ -320,8 +321,6 @@ def poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool = True, full
     >>> core.nn.functional.poisson_nll_loss(core.tensor([0.0]), core.tensor([2.0]))
     tensor(1.)
     """
-    from .where import where
-
     reduction = chosen_reduction(reduction, size_average, reduce)
     losses: Any = input.exp() - target * input if log_input else input - target * (input + eps).log()
     if full:

@@ -13,6 +13,7 @@ import numpy as np
 
 from ..base.errors import text
 from ..dispatch.declare import operation
+from ..dispatch.draws import bernoulli_array
 from ..dispatch.inplace import write
 from ..dispatch.operands import need_tensors
 from ..dispatch.publish import public
@@ -42,8 +43,6 @@ def _thinned(x: Tensor, p: float) -> Tensor:
     generator = default_of(x.device)
     taken = generator.take(x._a.size)
     if taken is None:  # PyTorch's own numbers come in order, so the mask must be kept
-        from ..dispatch.draws import bernoulli_array
-
         keep = bernoulli_array(np.full(x._a.shape, 1 - p), x.device, generator).astype(x._a.dtype)
         scaled = np.asarray(keep / keep.dtype.type(1 - p) if p < 1 else keep, x._a.dtype)  # of a number NumPy's is none
         return x * wrap(scaled, x._kind)

@@ -18,6 +18,8 @@ from ..dispatch.operands import need_tensors
 from ..dispatch.out import into
 from ..dispatch.publish import bind, bind_operator, bind_square, choosing, public
 from ..tensors.tensor import Tensor, from_array
+from .constant import constant
+from .creation import tensor
 
 TWO_OVER_ROOT_PI = 2 / math.sqrt(math.pi)
 INV_ROOT_2 = 1 / math.sqrt(2)
@@ -340,16 +342,12 @@ def div(input: Any, other: Any, *, rounding_mode: str | None = None, out: Tensor
     if rounding_mode is None:
         return div_(input, other, out=out)
     if rounding_mode == "floor":
-        from .constant import constant
-
         y = floor_divide(_detached(input), _detached(other), out=out)
         return y if out is not None else constant(y, input, other)
     if rounding_mode != "trunc":
         raise RuntimeError(
             f"div expected rounding_mode to be one of None, 'trunc', or 'floor' but found {rounding_mode!r}"
         )
-    from .constant import constant
-
     a, b = _detached(input), _detached(other)
     if any((isinstance(t, Tensor) and t.dtype.category > 1) or isinstance(t, float | complex) for t in (a, b)):
         y = trunc(div_(a, b))
@@ -377,8 +375,6 @@ def pow(input: Any, exponent: Any, *, out: Tensor | None = None) -> Tensor:
     if isinstance(exponent, Tensor):
         if not isinstance(input, Tensor):
             if isinstance(input, complex) or exponent.is_complex():
-                from .creation import tensor
-
                 return pow_tensor(tensor(input, dtype=promote_types(exponent.dtype, complex64)), exponent, out=out)
             if isinstance(input, int) and not exponent.is_floating_point():
                 return pow_tensor(input, exponent, out=out)

@@ -19,6 +19,7 @@ from ..base.errors import text
 from ..base.shape import normalize_dim
 from ..dispatch.autocast import face
 from ..dispatch.declare import operation
+from ..dispatch.out import into
 from ..dispatch.publish import namespaces
 from ..tensors.tensor import Tensor
 from .complex import _declare
@@ -36,8 +37,6 @@ def fourier(function: Any) -> Any:
 
     @wraps(function)
     def with_out(*args: Any, out: Any = None, **kwargs: Any) -> Any:
-        from ..dispatch.out import into
-
         return into(out, function(*args, **kwargs), function.__name__)
 
     known = namespaces["fft"][function.__name__] = face(with_out, function.__name__)

@@ -14,6 +14,7 @@ from ..base.errors import text
 from ..base.scalars import element
 from ..base.shape import broadcast_shapes, normalize_dim
 from ..dispatch.declare import operation
+from ..dispatch.out import into
 from ..dispatch.publish import public
 from ..tensors.tensor import Tensor, from_array
 from .elementwise import scaled
@@ -171,8 +172,6 @@ def gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False,
         y = _gather(x, i, dim=d)
         y = y if index.ndim else reshape(y, ())
     if out is not None:
-        from ..dispatch.out import into
-
         return into(out, y)
     return y
 
@@ -295,8 +294,6 @@ def index_select(input: Tensor, dim: int, index: Tensor, *, out: Tensor | None =
     y = _advanced(_index, x, (), _on(d, index))
     y = reshape(y, ()) if not input.ndim else y
     if out is not None:
-        from ..dispatch.out import into
-
         return into(out, y)
     return y
 
@@ -408,8 +405,6 @@ def masked_select(input: Tensor, mask: Tensor, *, out: Tensor | None = None) -> 
     shape = broadcast_shapes(input._a.shape, mask._a.shape, op="masked_select")
     y = expand(input, shape)[expand(mask, shape)] if shape else reshape(input, 1)[reshape(mask, 1)]
     if out is not None:
-        from ..dispatch.out import into
-
         return into(out, y)
     return y
 
@@ -459,8 +454,6 @@ def nonzero(input: Tensor, *, as_tuple: bool = False, out: Tensor | None = None)
         rows = xp.stack(found, axis=1)
     y = from_array(rows, input.device)
     if out is not None:
-        from ..dispatch.out import into
-
         return into(out, y)
     return y
 

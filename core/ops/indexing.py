@@ -14,6 +14,7 @@ import numpy as np
 
 from .. import backends, native
 from ..backends.accumulate import add_at
+from ..backends.cuda.indexing import put_into
 from ..base import dtypes
 from ..base.errors import text
 from ..base.modes import state as mode
@@ -25,6 +26,7 @@ from ..dispatch.declare import operation
 from ..dispatch.inplace import make_writeable, write
 from ..dispatch.publish import bind_operator, public
 from ..tensors.tensor import Tensor, from_array, storage_of
+from .joining import stack
 from .movement import copy_, to
 from .view_ops import _select, _slice
 from .views import reshape
@@ -156,8 +158,6 @@ def _as_index(item: Any, x: Tensor) -> Any:
     if isinstance(item, list | tuple | range):
         item = [int(v) if isinstance(v, Tensor) and v.ndim == 0 and v.dtype is not dtypes.bool_ else v for v in item]
         if any(isinstance(v, Tensor) for v in item):
-            from .joining import stack
-
             return _as_index(stack(item), x)
         try:
             item = np.asarray(item) if len(item) else np.zeros(0, np.int64)
@@ -415,8 +415,6 @@ def _put(target: Tensor, values: Tensor, arrays: list[Any], accumulate: bool, na
 
 
 def _kernel_put(target: Tensor, values: Tensor, given: list[Any], where: tuple[bool, ...]) -> bool:
-    from ..backends.cuda.indexing import put_into
-
     return put_into(target._a, values._a, tuple(given), where)
 
 

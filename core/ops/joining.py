@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from .. import backends
 from ..base import dtypes
 from ..base.device import kind
 from ..base.errors import text
 from ..base.shape import as_shape, broadcast_shapes, normalize_dim
 from ..dispatch.declare import operation
 from ..dispatch.operands import need_tensors
+from ..dispatch.out import into
 from ..dispatch.publish import public
-from ..tensors.tensor import Tensor
+from ..tensors.tensor import Tensor, from_array
+from .creation import arange
 from .movement import to
 from .pieces import _atleast, narrow, unbind
 from .view_ops import samples
@@ -122,8 +125,6 @@ def cat(tensors: Any, dim: int = 0, *, axis: int | None = None, out: Tensor | No
 def _into(out: Tensor | None, result: Tensor) -> Tensor:
     if out is None:
         return result
-    from ..dispatch.out import into
-
     return into(out, result)
 
 
@@ -345,14 +346,10 @@ def repeat_interleave(
     tensor([1, 1, 2, 2])
     """
     if repeats is None:  # PyTorch's other form: index i `input[i]` times in a row
-        from .creation import arange
-
         return repeat_interleave(arange(input.numel(), device=input.device), input)  # type: ignore[attr-defined]
     x = reshape(input, -1) if dim is None else input
     d = 0 if dim is None else normalize_dim(dim, input.ndim, "repeat_interleave")
     if isinstance(repeats, Tensor):
-        from .. import backends
-        from ..tensors.tensor import from_array
         from .gathering import index_select
 
         n = x._a.shape[d]

@@ -17,6 +17,7 @@ from .precision import rounded, wide
 from .solving import check, host, matrices
 
 from .decomposition import qr as _linalg_qr  # isort: skip
+from .creation import eye
 from .spectral import svd
 
 
@@ -103,8 +104,6 @@ def ormqr(input: Tensor, tau: Tensor, other: Tensor, left: bool = True, transpos
     if other._a.shape[-2] != m:
         raise RuntimeError(text("torch.ormqr: other.shape[-2] must be equal to input.shape[-2]", op="ormqr",
                                 came=f"{tuple(input.shape)} and {tuple(other.shape)}"))  # fmt: skip
-    from .creation import eye
-
     v = input.tril(-1).narrow(-1, 0, k) + eye(m, k, dtype=input.dtype, device=input.device)
     y = other
     for i in range(k) if transpose else reversed(range(k)):

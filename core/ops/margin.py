@@ -8,6 +8,7 @@ from ..base.errors import text
 from ..base.shape import broadcast_shapes
 from ..dispatch.publish import public
 from ..tensors.tensor import Tensor
+from .elementwise import logsigmoid
 from .loss import chosen_reduction, reduced, torch_size
 from .where import where
 
@@ -141,6 +142,4 @@ def soft_margin_loss(input: Tensor, target: Tensor, size_average: bool | None = 
     >>> core.nn.functional.soft_margin_loss(core.tensor([0.0]), core.tensor([1.0]))
     tensor(0.6931)
     """
-    from .elementwise import logsigmoid
-
     return reduced(-logsigmoid(target.to(input.dtype) * input), chosen_reduction(reduction, size_average, reduce))

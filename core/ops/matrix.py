@@ -19,7 +19,7 @@ from .joining import cat
 from .linalg import matmul
 from .moments import _norm
 from .precision import rounded, wide
-from .solving import LinAlgError, _inv, check, linalg, solve
+from .solving import LinAlgError, _inv, check, inv_ex, linalg, solve
 from .spectral import svdvals
 
 # -- norms -------------------------------------------------------------------------------------------------------------
@@ -142,8 +142,6 @@ def cond(A: Tensor, p: Any = None) -> Tensor:
     try:
         return matrix_norm(A, p) * matrix_norm(_inv(A), p)
     except LinAlgError:
-        from .solving import inv_ex
-
         result = inv_ex(A)
         return matrix_norm(A, p) * matrix_norm(result.inverse, p).nan_to_num(math.inf)
 

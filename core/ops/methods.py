@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from .. import backends
+from ..backends.cuda.transfer import keep_for
 from ..base import dtypes
 from ..base.errors import text
 from ..base.scalars import element
@@ -21,6 +22,7 @@ from ..graph.versions import storage_of
 from ..rng.generator import Generator
 from ..tensors.tensor import Tensor, from_array, wrap
 from .constant import constant
+from .creation import empty, zeros
 from .placing import as_strided, storage_offset
 from .sampling import _fill, _floating
 from .where import where
@@ -200,8 +202,6 @@ def empty_strided(size: Any, stride: Any, *, dtype: Any = None, device: Any = No
     >>> core.empty_strided((2, 3), (1, 2)).stride()
     (1, 2)
     """
-    from .creation import zeros
-
     n = 1 + sum((k - 1) * st for k, st in zip(size, stride, strict=True)) if 0 not in tuple(size) else 0
     out = as_strided(zeros(n, dtype=dtype, device=device), size, stride).detach()
     return out.requires_grad_() if requires_grad else out
@@ -220,8 +220,6 @@ def empty_permuted(size: Any, physical_layout: Any, *, dtype: Any = None, device
     if sorted(order) != list(range(len(tuple(size)))):
         raise RuntimeError(text("Number of dimensions in size does not match the length of the physical_layout",
                                 op="empty_permuted", came=f"{tuple(size)} and {order}"))  # fmt: skip
-    from .creation import empty
-
     laid = empty([size[d] for d in order], dtype=dtype, device=device)
     out = laid.permute([order.index(d) for d in range(len(order))]).detach()
     return out.requires_grad_() if requires_grad else out
@@ -331,8 +329,6 @@ def _record_stream(self: Tensor, stream: Any) -> None:
 
     Needed for a tensor that one stream made and another uses. *Raises*: RuntimeError for a tensor of the CPU.
     """
-    from ..backends.cuda.transfer import keep_for
-
     if not self.is_cuda:
         raise RuntimeError(text("record_stream is for tensors of cuda", op="record_stream", came=str(self.device)))
     keep_for(stream, self._a)

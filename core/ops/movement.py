@@ -20,7 +20,10 @@ from ..dispatch.inplace import write
 from ..dispatch.publish import public
 from ..events import observe
 from ..tensors.tensor import Tensor, left_graph
+from . import creation
 from .creation import as_dtype, available, zeros_like
+from .elementwise import where_
+from .legacy_types import TensorType
 from .queries import need_format
 
 Type = type  # the method of this name comes below
@@ -152,8 +155,6 @@ def type(input: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
             raise ValueError(f"invalid type: '{dtype}'\n  needed: a dtype, or a name such as 'core.FloatTensor'")
         return to(input, "cuda" if "cuda" in lead else "cpu", found)
     if isinstance(dtype, builtins.type):
-        from .legacy_types import TensorType  # here, as it stands on the ops
-
         if isinstance(dtype, TensorType):
             return to(input, "cpu", dtype.dtype)
     return to(input, dtype)
@@ -276,8 +277,6 @@ def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
     >>> core.masked_fill(core.tensor([1.0, 2.0]), core.tensor([True, False]), 0)
     tensor([0., 2.])
     """
-    from .elementwise import where_
-
     if mask.dtype is not dtypes.bool_:
         raise RuntimeError(text(f"masked_fill_ only supports boolean masks, but got mask with dtype {mask.dtype.name}",
                                 op="masked_fill", remedy="mask.bool()"))  # fmt: skip
@@ -308,8 +307,6 @@ def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
 def _new(name: str) -> None:
     def method(input: Tensor, *args: Any, dtype: Dtype | None = None, device: Any = None, requires_grad: bool = False,
                **kwargs: Any) -> Tensor:  # fmt: skip
-        from . import creation
-
         make = getattr(creation, name)
         return make(*args, dtype=dtype or input.dtype, requires_grad=requires_grad,
                     device=input.device if device is None else device, **kwargs)  # fmt: skip

@@ -12,6 +12,7 @@ from ..base.errors import text
 from ..base.modes import is_grad_enabled, no_grad
 from ..dispatch.declare import operation
 from ..dispatch.operands import need_tensors
+from ..dispatch.out import into
 from ..dispatch.publish import public
 from ..tensors.tensor import Tensor
 from . import norm_ops
@@ -315,7 +316,5 @@ def normalize(input: Tensor, p: float = 2.0, dim: Any = 1, eps: float = 1e-12, o
     >>> core.nn.functional.normalize(core.tensor([[3.0, 4.0]]))
     tensor([[0.6000, 0.8000]])
     """
-    from ..dispatch.out import into
-
     length = input.norm(p, dim, keepdim=True).clamp(min=eps)
     return into(out, input / length)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..base import dtypes
 from ..base.modes import is_grad_enabled
 from ..dispatch.declare import operation
 from ..tensors.tensor import Tensor
@@ -193,8 +194,6 @@ def _batch_norm_eval_vjp(g: Tensor, x: Tensor, mean: Tensor, var: Tensor, weight
 
 def accumulating(d: Any) -> Any:
     """The dtype that a reduction over `d` is computed in."""
-    from ..base import dtypes
-
     return dtypes.float32 if d in (dtypes.float16, dtypes.bfloat16) else d
 
 

@@ -10,6 +10,7 @@ from .. import backends
 from ..base.errors import text
 from ..base.shape import normalize_dim
 from ..dispatch.declare import operation
+from ..dispatch.out import into
 from ..dispatch.publish import public
 from ..return_types import return_type
 from ..tensors.tensor import Tensor, from_array
@@ -141,8 +142,6 @@ def _into_both(out: Any, result: Any) -> Any:
     """Copy two results into ``out=(values, indices)`` where it was given."""
     if out is None:
         return result
-    from ..dispatch.out import into
-
     name = type(result).__name__
     return type(result)(
         *(into(o, t.detach() if i else t, name) for i, (o, t) in enumerate(zip(out, result, strict=True)))
@@ -185,8 +184,6 @@ def msort(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     tensor([[2, 1],
             [3, 5]])
     """
-    from ..dispatch.out import into
-
     return into(out, sort(input, 0)[0], "msort")
 
 
@@ -349,8 +346,6 @@ def _quantile(name: str, input: Tensor, q: Any, dim: int | None, keepdim: bool, 
     y = y.movedim(-1, 0)
     if keepdim:
         y = y.reshape(y.shape[0], *(1,) * input.ndim) if dim is None or not input.ndim else y.unsqueeze(d + 1)
-    from ..dispatch.out import into
-
     return into(out, y if q.ndim else y.squeeze(0), name)
 
 

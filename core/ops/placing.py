@@ -10,7 +10,7 @@ from ..base.errors import text
 from ..base.shape import normalize_dim
 from ..dispatch.declare import operation
 from ..dispatch.publish import public
-from ..tensors.tensor import Tensor
+from ..tensors.tensor import Tensor, from_array
 from .gathering import _checked, _raised, _region, _scatter_add_forward, along, gather, scatter_add
 from .indexing import index_put_
 from .movement import copy_, to
@@ -359,8 +359,6 @@ def put_(input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False)
         index_put_(flat, (index.reshape(-1),), to(source.reshape(-1), input._kind), accumulate)
         return input
     places = np.unravel_index(np.asarray(index._a.reshape(-1)) % input.numel(), input._a.shape)
-    from ..tensors.tensor import from_array
-
     keys = tuple(from_array(np.asarray(p), input.device) for p in places)
     return index_put_(input, keys, to(source.reshape(-1), input._kind), accumulate)
 

@@ -9,10 +9,11 @@ from ..base.dtypes import promote_types
 from ..base.errors import text
 from ..base.shape import normalize_dim
 from ..dispatch.declare import operation
+from ..dispatch.out import into
 from ..dispatch.publish import public
 from ..tensors.tensor import Tensor
-from .creation import ones_like
-from .joining import cat, stack
+from .creation import ones_like, zeros
+from .joining import broadcast_tensors, cat, stack
 from .linalg import _scaled_sum, bmm, matmul, mv, outer
 from .pieces import diagonal
 from .solving import linalg
@@ -68,8 +69,6 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Any = None) -> Tensor:
     n = math.prod(b._a.shape[j] for j in keep_b)
     y = matmul(rows.reshape(m, inner), columns.reshape(inner, n)).reshape(shape)
     if out is not None:
-        from ..dispatch.out import into
-
         return into(out, y, "tensordot")
     return y
 
@@ -204,8 +203,6 @@ def _crossed(op: str, a: Tensor, b: Tensor, dim: int) -> Tensor:
     if a._a.shape[dim] != 3 or b._a.shape[dim] != 3:
         raise RuntimeError(text(f"{op}: inputs dimension {given} must have length 3. Got {a._a.shape[dim]} and "
                                 f"{b._a.shape[dim]}", op=op))  # fmt: skip
-    from .joining import broadcast_tensors
-
     a, b = broadcast_tensors(a, b)
     if a.dtype is not b.dtype:
         common = promote_types(a.dtype, b.dtype)
@@ -327,8 +324,6 @@ def block_diag(*tensors: Tensor) -> Tensor:
     tensor([[1., 0., 0.],
             [0., 2., 3.]])
     """
-    from .creation import zeros
-
     blocks = []
     for i, t in enumerate(tensors):
         if t.ndim > 2:

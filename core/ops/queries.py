@@ -14,6 +14,7 @@ from ..base.dtypes import dtype as Dtype
 from ..base.errors import text
 from ..dispatch.type_errors import guarded
 from ..tensors.tensor import Tensor
+from .comparing import limits
 
 inf, nan, pi, e, newaxis = math.inf, math.nan, math.pi, math.e, None
 
@@ -148,8 +149,6 @@ class finfo:
         d = type or dtypes.get_default_dtype()
         if d.category < 2:
             raise TypeError(f"core.finfo() requires a floating point input type. Use core.iinfo to handle '{d}'")
-        from .comparing import limits
-
         real = {"complex64": dtypes.float32, "complex128": dtypes.float64}.get(d.name, d)
         found = limits(real)
         self.dtype, self.bits = real.name, 8 * real.itemsize

@@ -17,6 +17,7 @@ from ..base.modes import state as mode
 from ..base.source import here
 from ..dispatch.draws import bernoulli_array, normals, source, uniform_array
 from ..dispatch.inplace import write
+from ..dispatch.out import into
 from ..dispatch.publish import public
 from ..events import observe
 from ..rng.generator import Generator
@@ -28,8 +29,6 @@ from .movement import _copy_into
 def finished(a: Any, kind: Kind, requires_grad: bool, out: Tensor | None) -> Tensor:
     t = wrap(a, kind)
     if out is not None:
-        from ..dispatch.out import into
-
         return into(out, t)
     return t.requires_grad_() if requires_grad else t
 

@@ -23,6 +23,7 @@ from ..return_types import return_type
 from ..tensors.tensor import Tensor, from_array
 from .linalg import matmul
 from .precision import rounded, wide
+from .where import where
 
 namespaces.setdefault("linalg", {})
 
@@ -197,7 +198,6 @@ def solve_ex(A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = Fa
     tensor([2.])
     """
     from .creation import tensor, zeros
-    from .where import where
 
     result = return_type("linalg_solve_ex", "result info")
     try:
@@ -340,7 +340,6 @@ def inv_ex(A: Tensor, *, check_errors: bool = False) -> Any:
     tensor(1, dtype=core.int32)
     """
     from .creation import tensor, zeros
-    from .where import where
 
     check("inv_ex", A, square=True)
     result = return_type("linalg_inv_ex", "inverse info")

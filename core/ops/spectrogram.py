@@ -13,6 +13,7 @@ from ..base.dtypes import dtype as Dtype
 from ..base.errors import text
 from ..dispatch.publish import namespaces, public
 from ..tensors.tensor import Tensor
+from .complex import view_as_real
 from .creation import zeros
 from .padding import pad
 from .solving import constant
@@ -174,8 +175,6 @@ def stft(input: Tensor, n_fft: int, hop_length: int | None = None, win_length: i
     y = y.mT if input.ndim == 2 else y.squeeze(0).mT
     if return_complex:
         return y  # type: ignore[no-any-return]
-    from .complex import view_as_real
-
     return view_as_real(y)
 
 

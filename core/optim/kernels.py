@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from .. import backends, native
-from ..backends import Kernel
+from ..backends import Kernel, cuda
 from ..base.source import here
 from ..declare.expr import python_operand, triton_statements
 from ..dispatch.emit import tell
@@ -57,8 +57,6 @@ def triton_kernel(v: Variant) -> Any:
 
 
 def _triton_declines(lists: Lists) -> str | None:
-    from ..backends import cuda
-
     there, reason = cuda.availability()
     if not there:
         return reason

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from ..base.modes import enable_grad, no_grad
+from ..ops.complex import view_as_real
 from ..ops.joining import cat
 from ..tensors.tensor import Tensor
 from .optimizer import Optimizer, check_lr, number
@@ -171,8 +172,6 @@ class LBFGS(Optimizer):
 
 
 def _as_real(z: Any) -> Any:
-    from ..ops.complex import view_as_real
-
     return view_as_real(z)
 
 

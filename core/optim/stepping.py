@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 from .. import native
 from ..base.dtypes import float32, float64, get_default_dtype
 from ..base.modes import enable_grad
+from ..ops.complex import view_as_real
 from ..ops.creation import tensor
 from ..tensors.tensor import Tensor, wrap
 from . import kernels
@@ -126,8 +127,6 @@ class Elementwise(Optimizer):
         """The formula in ops on tensors: the new parameter depends on the gradient, the state and tensor settings."""
         held = {name: state[name] for name in names} | {"p": p, "g": p._grad}
         if p.is_complex():
-            from ..ops.complex import view_as_real
-
             held = {name: view_as_real(t) for name, t in held.items()}
         flags = {name: name in on for name in self._update.flags}
         with enable_grad():

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ...base.device import Kind
+from ...base.source import is_ours
 from ...declare.expr import Program
 from ...declare.op import Operation
 from .. import Kernel
@@ -116,8 +117,6 @@ def _each(value: Any, change: Any) -> Any:
 def _outside() -> int:
     """The `stacklevel` of the user's line, for a caller of this function's caller."""
     import sys
-
-    from ...base.source import is_ours
 
     frame, level = sys._getframe(2), 2
     while frame is not None and is_ours(frame.f_code.co_filename):

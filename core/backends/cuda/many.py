@@ -11,6 +11,9 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from ...tensors.tensor import Tensor
+from .devices import on
+
 _MODULES = ("core", "core.nn.functional", "core.linalg", "core.fft", "core.special")
 _done: list[bool] = []
 
@@ -18,7 +21,6 @@ _done: list[bool] = []
 def guard() -> None:
     """Lay it over the functions and methods that are public now; once."""
     from ...dispatch import publish
-    from ...tensors.tensor import Tensor
 
     if _done:
         return
@@ -36,9 +38,6 @@ def guard() -> None:
 
 
 def _at_home(f: Callable[..., Any]) -> Callable[..., Any]:
-    from ...tensors.tensor import Tensor
-    from .devices import on
-
     @functools.wraps(f)
     def there(*args: Any, **kwargs: Any) -> Any:
         for a in (*args, *kwargs.values()):

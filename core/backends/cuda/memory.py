@@ -13,6 +13,11 @@ from typing import Any
 
 import numpy as np
 
+from ...graph.node import Node
+from ...tensors.tensor import Tensor
+from .devices import _On, current
+from .shared import array_library
+
 Holder = tuple[str, int, int]  # what it is, its bytes, how many of the kind
 
 reporters: list[Callable[[], Iterable[Holder]]] = []
@@ -140,8 +145,6 @@ def made(array: Any) -> Any:
 
 def following(run: Callable[..., Any]) -> Callable[..., Any]:
     """A kernel whose results are counted under the interpreter; on a GPU the kernel itself."""
-    from .shared import array_library
-
     if array_library() is not np:
         return run
 
@@ -174,8 +177,6 @@ def reset_peak(index: int) -> None:
 
 
 def _on(index: int, ask: Callable[[], int]) -> int:
-    from .devices import _On, current
-
     if current() == index:
         return ask()
     with _On(index):
@@ -233,9 +234,6 @@ def _instances(cls: type) -> list[Any]:
 
 
 def _by_kind() -> list[Holder]:
-    from ...graph.node import Node
-    from ...tensors.tensor import Tensor
-
     seen: set[int] = set()
     kinds: dict[str, list[int]] = {}
 

@@ -7,6 +7,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from ... import native
 from ...base.shadowing import hidden
 
 name = "Triton"
@@ -37,7 +38,6 @@ def availability() -> tuple[bool, str]:
         return False, "CuPy finds no GPU"
     from triton_kernels import runtime
 
-    from ... import native
     from . import memory
 
     runtime.planner = getattr(native.module, "Plan", None)

@@ -8,6 +8,7 @@ from typing import Any, Self
 from ...base import dtypes
 from ...base.device import device as Device
 from ...base.modes import no_grad
+from ...ops.creation import empty_like
 from ...tensors.tensor import Tensor
 from ..parameter import is_lazy
 
@@ -68,8 +69,6 @@ class Converting:
 
     def to_empty(self, *, device: Any, recurse: bool = True) -> Self:
         """Move to a device without the values."""
-        from ...ops.creation import empty_like
-
         return self._apply(lambda t: empty_like(t, device=device), recurse)
 
     def type(self, dst_type: Any) -> Self:

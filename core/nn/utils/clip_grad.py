@@ -10,6 +10,7 @@ from typing import Any
 from ... import backends, native
 from ...backends.errstate import Quiet
 from ...base.modes import no_grad
+from ...ops.creation import tensor
 from ...tensors.tensor import Tensor, storage_of, wrap
 
 
@@ -33,8 +34,6 @@ def get_total_norm(tensors: Any, norm_type: float = 2.0, error_if_nonfinite: boo
     many = _list(tensors)
     p = float(norm_type)
     if not many:
-        from ...ops.creation import tensor
-
         return tensor(0.0)
     kind = many[0]._kind
     xp = backends.array_module(kind.device.type)

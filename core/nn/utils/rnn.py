@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
+from ...base import dtypes
 from ...base.errors import text
 from ...ops.creation import full
 from ...ops.joining import cat
@@ -96,8 +97,6 @@ class PackedSequence(_Fields):
         return self.data.is_cuda
 
     def _as(self, name: str) -> Self:
-        from ...base import dtypes
-
         return self.to(getattr(dtypes, name))
 
     def double(self) -> Self:

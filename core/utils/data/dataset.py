@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 from typing import Any, Generic, TypeVar
 
+from ...random import randperm
 from ...tensors.tensor import Tensor
 
 T_co = TypeVar("T_co", covariant=True)
@@ -194,8 +195,6 @@ def random_split(dataset: Any, lengths: Sequence[int | float], generator: Any = 
     >>> [len(part) for part in core.utils.data.random_split(range(10), [0.7, 0.3])]
     [7, 3]
     """
-    from ...random import randperm
-
     n = len(dataset)
     if math.isclose(sum(lengths), 1) and sum(lengths) <= 1:
         for i, share in enumerate(lengths):

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from typing import Any, TypeVar
 
 from ...base.errors import text
+from ...random import randperm
+from ...rng.generator import fork
 from .sampler import Sampler
 
 T_co = TypeVar("T_co", covariant=True)
@@ -42,9 +44,6 @@ class DistributedSampler(Sampler[T_co]):
         self.total_size = self.num_samples * num_replicas
 
     def __iter__(self) -> Iterator[T_co]:
-        from ...random import randperm
-        from ...rng.generator import fork
-
         n = len(self.dataset)
         order: list[Any] = list(range(n))
         if self.shuffle:

@@ -13,9 +13,12 @@ from types import SimpleNamespace
 from typing import Any
 
 from ...base.errors import text
-from .fetching import MapFetcher, StreamFetcher
+from .fetching import IDLE, STARTING, MapFetcher, StreamFetcher
+from .packing import parts
 from .pinning import pin, pins
+from .pool import Died, Pool
 from .sampler import draw_seed
+from .worker import PLACE, TASK, described
 
 
 class _Caught(str):
@@ -99,8 +102,6 @@ class WorkerPass(Pass):
     """
 
     def __init__(self, loader: Any) -> None:
-        from .pool import Pool
-
         super().__init__(loader)
         self.serial = 1
         self.warned = False
@@ -193,8 +194,6 @@ class WorkerPass(Pass):
 
     def listen(self, until: float | None) -> None:
         """Take what the workers have sent."""
-        from .pool import Died
-
         left = None if until is None else until - time.monotonic()
         if left is not None and left <= 0:
             raise _TimedOut(text(f"DataLoader timed out after {self.loader.timeout} seconds", op="DataLoader",
@@ -212,9 +211,6 @@ class WorkerPass(Pass):
 
     def at(self, worker: int, task: int, place: int) -> str:
         """What a worker is busy with."""
-        from .fetching import IDLE, STARTING
-        from .worker import described
-
         if task not in self.tasks and place != STARTING:  # handed out, though the worker has not yet noted it
             place = IDLE
         wanted = self.tasks[task][1] if task in self.tasks else None
@@ -222,8 +218,6 @@ class WorkerPass(Pass):
 
     def waited_for(self) -> str:
         """What the slow workers are busy with."""
-        from .worker import PLACE, TASK
-
         slow = {w for n, (w, _) in self.tasks.items() if n not in self.arrived}
         boards = {w: self.pool.workers[w].board for w in sorted(slow)}
         return "; ".join(self.at(w, int(board[TASK]), int(board[PLACE])) for w, board in boards.items())
@@ -241,8 +235,6 @@ class WorkerPass(Pass):
 
     def unpacked(self, worker: int, data: Any, body: bytes, sizes: list[int], slot: Any, why: str) -> Any:
         """A batch from what a worker sent."""
-        from .packing import parts
-
         if why and not self.warned:
             self.warned = True
             warnings.warn(

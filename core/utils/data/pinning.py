@@ -7,11 +7,11 @@ import warnings
 from collections.abc import Mapping, MutableMapping, MutableSequence, Sequence
 from typing import Any
 
+from ... import cuda
+
 
 def pins(loader: Any) -> bool:
     """Whether a loader's batches are to be pinned; warns where they should be and nothing is there to pin them for."""
-    from ... import cuda
-
     if not loader.pin_memory:
         return False
     if loader.pin_memory_device:

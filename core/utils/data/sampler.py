@@ -8,6 +8,8 @@ from typing import Any, Generic, TypeVar
 
 from ...base.dtypes import float64, int64
 from ...ops.creation import as_tensor, empty
+from ...random import multinomial, randint, randperm
+from ...rng.generator import fork
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -72,9 +74,6 @@ class RandomSampler(Sampler[int]):
         return len(self.data_source) if self._num_samples is None else self._num_samples
 
     def __iter__(self) -> Iterator[int]:
-        from ...random import randint, randperm
-        from ...rng.generator import fork
-
         n, wanted = len(self.data_source), self.num_samples
         generator = fork(draw_seed()) if self.generator is None else self.generator
         if self.replacement:
@@ -97,8 +96,6 @@ class SubsetRandomSampler(Sampler[int]):
         self.indices, self.generator = indices, generator
 
     def __iter__(self) -> Iterator[int]:
-        from ...random import randperm
-
         for i in randperm(len(self.indices), generator=self.generator).tolist():
             yield self.indices[i]
 
@@ -121,8 +118,6 @@ class WeightedRandomSampler(Sampler[int]):
         self.num_samples, self.replacement, self.generator = num_samples, replacement, generator
 
     def __iter__(self) -> Iterator[int]:
-        from ...random import multinomial
-
         drawn = multinomial(self.weights, self.num_samples, self.replacement, generator=self.generator)
         return iter(drawn.tolist())
 

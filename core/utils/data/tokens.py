@@ -7,7 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from ...base.dtypes import int64
 from ...base.errors import text
+from ...declare.op import functions
+from ...nn.utils.rnn import pack_sequence, pad_sequence
+from ...ops.creation import tensor
+from ...random import randperm
+from ...rng.generator import fork
 from ...tensors.tensor import Tensor
 from .collate import collate, default_collate_fn_map
 from .sampler import Sampler, draw_seed
@@ -78,9 +84,6 @@ class TokenBatchSampler(Sampler[list[int]]):
         self.epoch = epoch
 
     def __iter__(self) -> Iterator[list[int]]:
-        from ...random import randperm
-        from ...rng.generator import fork
-
         generator = None
         if self.shuffle:
             generator = fork(draw_seed(self.generator) if self.seed is None else self.seed + self.epoch)
@@ -141,9 +144,6 @@ class PadCollate:
         return collate([_sequences(sample) for sample in batch], collate_fn_map=_with_tensors(self._padded))
 
     def _padded(self, batch: Sequence[Tensor], *, collate_fn_map: Any = None) -> Any:
-        from ...declare.op import functions
-        from ...nn.utils.rnn import pad_sequence
-
         _check(batch, "PadCollate")
         x = pad_sequence(list(batch), batch_first=self.batch_first, padding_value=self.padding_value)
         dim = 1 if self.batch_first else 0
@@ -171,8 +171,6 @@ class PackCollate:
         return collate([_sequences(sample) for sample in batch], collate_fn_map=_with_tensors(self._packed))
 
     def _packed(self, batch: Sequence[Tensor], *, collate_fn_map: Any = None) -> Any:
-        from ...nn.utils.rnn import pack_sequence
-
         _check(batch, "PackCollate")
         return pack_sequence(list(batch), enforce_sorted=self.enforce_sorted)
 
@@ -189,8 +187,6 @@ def _with_tensors(function: Callable[..., Any]) -> dict[Any, Callable[..., Any]]
 
 def _sequences(sample: Any) -> Any:
     """A sample with its lists of numbers as tensors."""
-    from ...ops.creation import tensor
-
     if isinstance(sample, list) and sample and all(isinstance(i, int | float) for i in sample):
         return tensor(sample)
     if isinstance(sample, list):
@@ -211,7 +207,4 @@ def _check(batch: Sequence[Tensor], op: str) -> None:
 
 
 def _lengths(batch: Sequence[Tensor]) -> Tensor:
-    from ...base.dtypes import int64
-    from ...ops.creation import tensor
-
     return tensor([len(t) for t in batch], dtype=int64)

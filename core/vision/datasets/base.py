@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from ...base.dtypes import int64
 from ...base.errors import text
 from ...tensors.tensor import Tensor
 from ...utils.data.dataset import Dataset
-from ..transforms.conversion import to_pil_image
+from ..transforms.conversion import channels_first, to_pil_image
 
 Transform = Callable[[Any], Any]
 
@@ -67,8 +68,6 @@ def picture(pixels: Any, as_tensor: bool) -> Any:
     """One stored picture (H, W) or (H, W, C): a Pillow image, or a uint8 tensor (C, H, W)."""
     if not as_tensor:
         return to_pil_image(pixels)
-    from ..transforms.conversion import channels_first
-
     return channels_first(pixels)
 
 
@@ -99,7 +98,6 @@ def missing(dataset: Any, names: Sequence[str], folder: Path, download: bool, al
 
 def label_tensor(values: Any) -> Tensor:
     """Labels as int64."""
-    from ...base.dtypes import int64
     from ...ops.creation import as_tensor
 
     return as_tensor(values).to(int64)

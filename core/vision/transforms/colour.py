@@ -6,7 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from ...base.errors import text
-from ...ops.creation import arange, tensor
+from ...nn.functional import conv2d
+from ...nn.functional import pad as fill_up
+from ...ops.creation import arange, from_numpy, tensor
 from ...ops.joining import cat, stack
 from ...tensors.tensor import Tensor
 from ..images import checked, dimensions
@@ -196,9 +198,6 @@ def gaussian_blur(img: Any, kernel_size: Any, sigma: Any = None) -> Any:
     >>> gaussian_blur(core.ones(1, 5, 5), 3).flatten()[12]
     tensor(1.)
     """
-    from ...nn.functional import conv2d
-    from ...nn.functional import pad as fill_up
-
     sizes = [kernel_size] * 2 if isinstance(kernel_size, int) else list(kernel_size)
     if any(k % 2 == 0 or k < 0 for k in sizes):
         raise ValueError(text(f"kernel_size should have odd and positive integers. Got {sizes}", op="gaussian_blur"))
@@ -235,8 +234,6 @@ def adjust_sharpness(img: Any, sharpness_factor: float) -> Any:
         return img
 
     def smooth(x: Tensor) -> Tensor:
-        from ...nn.functional import conv2d
-
         channels = tuple(x.shape)[1]
         kernel = tensor([[1.0, 1.0, 1.0], [1.0, 5.0, 1.0], [1.0, 1.0, 1.0]], dtype=x.dtype, device=x.device) / 13
         y = x.clone()
@@ -306,8 +303,6 @@ def equalize(img: Any) -> Any:
     if img.dtype.name != "uint8":
         raise TypeError(text(f"Only torch.uint8 image tensors are supported, but found {img.dtype}", op="equalize"))
     import numpy as np
-
-    from ...ops.creation import from_numpy
 
     array = img.cpu()._a
     out = np.empty_like(array).reshape(-1, *array.shape[-2:])

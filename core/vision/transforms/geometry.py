@@ -9,10 +9,13 @@ from enum import Enum
 from typing import Any
 
 from ...base.errors import text
+from ...nn.functional import grid_sample, interpolate
+from ...nn.functional import pad as fill_up
 from ...ops.creation import arange, full, ones
 from ...ops.joining import cat, stack
 from ...tensors.tensor import Tensor
 from ..images import checked, dimensions, is_pillow, pillow
+from .conversion import pil_to_tensor, to_pil_image
 
 __all__ = ["InterpolationMode", "affine", "center_crop", "crop", "erase", "five_crop", "hflip", "pad", "resize",
            "resized_crop", "rotate", "ten_crop", "vflip"]  # fmt: skip
@@ -81,8 +84,6 @@ def resize(img: Any, size: int | Sequence[int], interpolation: Any = Interpolati
     if mode not in ("nearest", "nearest-exact", "bilinear", "bicubic"):
         raise ValueError(text(f"This Interpolation mode is unsupported with Tensor input: {mode}", op="resize",
                               needed="nearest, nearest-exact, bilinear or bicubic"))  # fmt: skip
-    from ...nn.functional import interpolate
-
     smooth = mode in ("bilinear", "bicubic")
     options: dict[str, Any] = {"align_corners": False, "antialias": bool(antialias)} if smooth else {}
     return numbered(img, lambda x: interpolate(x, size=wanted, mode=mode, **options))
@@ -125,8 +126,6 @@ def crop(img: Any, top: int, left: int, height: int, width: int) -> Any:
         return img.crop((left, top, left + width, top + height))
     bottom, right = top + height, left + width
     if top < 0 or left < 0 or bottom > h or right > w:
-        from ...nn.functional import pad as fill_up
-
         inside = img[..., max(top, 0) : max(bottom, 0), max(left, 0) : max(right, 0)]
         return fill_up(inside, [max(min(right, 0) - left, 0), max(right - max(w, left), 0),
                                 max(min(bottom, 0) - top, 0), max(bottom - max(h, top), 0)])  # fmt: skip
@@ -229,8 +228,6 @@ def pad(img: Any, padding: Any, fill: Any = 0, padding_mode: str = "constant") -
     left, top, right, bottom = [*padding] * (4 // len(padding))
     if not isinstance(img, Tensor):
         return _pad_pillow(img, (left, top, right, bottom), fill, padding_mode)
-    from ...nn.functional import pad as fill_up
-
     if padding_mode == "constant":
         value = _single(fill, "pad")
         return fill_up(img, [left, right, top, bottom], value=value)
@@ -263,8 +260,6 @@ def _symmetric(img: Tensor, left: int, top: int, right: int, bottom: int) -> Ten
 
 
 def _pad_pillow(img: Any, widths: tuple[int, ...], fill: Any, mode: str) -> Any:
-    from .conversion import pil_to_tensor, to_pil_image
-
     left, top, right, bottom = widths
     if mode == "constant":
         if isinstance(fill, numbers.Number) and len(img.getbands()) > 1:
@@ -309,7 +304,6 @@ def _inverse_matrix(center: Sequence[float], angle: float, translate: Sequence[f
 
 def _warp(img: Tensor, matrix: Sequence[float], mode: str, fill: Any, size: tuple[int, int] | None = None) -> Tensor:
     """Take every pixel from where `matrix`, about the middle of the image, points."""
-    from ...nn.functional import grid_sample
 
     def work(x: Tensor) -> Tensor:
         n, channels, h, w = tuple(x.shape)
@@ -416,8 +410,6 @@ def erase(img: Any, i: int, j: int, h: int, w: int, v: Any, inplace: bool = Fals
     [[[0.0, 0.0], [1.0, 1.0]]]
     """
     if is_pillow(img):
-        from .conversion import pil_to_tensor, to_pil_image
-
         return to_pil_image(erase(pil_to_tensor(img), i, j, h, w, v))
     img = checked(img, "erase") if inplace else checked(img, "erase").clone()
     img[..., i : i + h, j : j + w] = v

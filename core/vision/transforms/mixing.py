@@ -8,6 +8,7 @@ from typing import Any
 from ...base.dtypes import get_default_dtype
 from ...base.errors import text
 from ...distributions import Beta
+from ...nn.functional import one_hot
 from ...tensors.tensor import Tensor
 from . import drawing
 from .base import Transform
@@ -42,8 +43,6 @@ class _Mix(Transform):
         if labels.ndim == 1 and not labels.dtype.is_floating_point:
             if self.num_classes is None:
                 raise ValueError(text("num_classes must be passed if the labels are index-based", op=name))
-            from ...nn.functional import one_hot
-
             labels = one_hot(labels.long(), self.num_classes)  # type: ignore[attr-defined]
         labels = labels.to(get_default_dtype()) if not labels.dtype.is_floating_point else labels
         share = float(Beta(self.alpha, self.alpha).sample(()))  # type: ignore[no-untyped-call, unused-ignore]

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...base.errors import text
+from ...ops.creation import tensor
 from ...random import randn
 from ...tensors.tensor import Tensor
 from ..images import dimensions
@@ -275,8 +276,6 @@ class RandomErasing(Transform):
         return img
 
     def _value(self, img: Tensor, channels: int, height: int, width: int) -> Any:
-        from ...ops.creation import tensor
-
         if self.value == "random":
             return randn(channels, height, width).to(img.dtype)
         values = [self.value] if isinstance(self.value, numbers.Number) else list(self.value)
