@@ -59,6 +59,7 @@ from .base.lazy_import import late as _late
 from .base.modes import is_inference_mode_enabled
 from .base.shape import Size
 from .dispatch import publish as _publish
+from .dispatch import several_gpus as _several_gpus  # it tells backends.cuda of itself
 from .dispatch.explain import explain
 from .ops import numpy_protocol as _numpy_protocol
 from .ops.conversion import get_default_device, set_default_device

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +17,27 @@ NOTEBOOK = {"IPython", "ipywidgets", "ipykernel", "jupyter_client", "jupyter_cor
 # PyTorch's public path torch.random is a module, so core.random is one too
 LIKE_THE_STANDARD_LIBRARY = {"core/random.py", "core/signal/__init__.py"}
 MAX_LINES = 500
+# Inside core: each folder imports from itself and from those before it. What is not named here, PyTorch's public paths,
+# stands above them all.
+FLOORS = ("native", "base", "declare", "events", "graph", "tensors", "rng", "backends", "dispatch", "autograd", "ops")
+# files that stand elsewhere than their folder: tools that print or check what is declared above, public functions
+ELSEWHERE = {
+    "core.return_types": "base", "core.native.emit": "", "core.native.emit_updates": "", "core.native.tunables": "",
+    "core.backends.compile_check": "", "core.autograd.functional": "", "core.autograd.gradcheck": "",
+    "core.autograd.opcheck": "", "core.autograd": "", "core.random": "ops", "core.utils.checkpoint": "ops",
+}  # fmt: skip
+# imports inside functions, each with its reason
+INSIDE = {
+    "core.cuda.graphs": "one of a pair: graphed callables are made of graphs, and asked for among them",
+    "core.dispatch.vmap": "the rules of vmap are loaded with its first use, and build on it",
+    "core.library": "compiles C: loaded when an op is given as C",
+    "core.native.emit": "one of a pair, run when the extension is built",
+    "core.nn.utils.clip_grad": "the optimizers are not loaded with core",
+    "core.ops.joining": "index_select is built of what joins",
+    "core.ops.linear_loss": "core.utils is not loaded with core",
+    "core.serialization": "each file format is loaded when a file of it is read or written",
+}
+CIRCLES = 3  # files that import one another, at most
 
 
 def files() -> list[Path]:
@@ -76,6 +98,66 @@ def test_who_may_import_what(path):
     assert not wrong, wrong
 
 
+def module_of(path: Path) -> str:
+    """The dotted name of a file."""
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+
+
+@functools.cache
+def edges() -> dict[str, dict[str, bool]]:
+    """Of every file of core the files of core that it imports, and whether only inside functions."""
+    files = {module_of(p): p for p in (ROOT / "core").rglob("*.py")}
+    found: dict[str, dict[str, bool]] = {}
+    for name, path in files.items():
+        package = name if path.name == "__init__.py" else name.rpartition(".")[0]
+        mine = found[name] = {}
+        stack: list[tuple[ast.AST, bool]] = [(ast.parse(path.read_text()), False)]
+        while stack:
+            node, inside = stack.pop()
+            if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+                continue
+            if isinstance(node, ast.ImportFrom) and node.level:
+                parts = package.split(".")
+                base = ".".join([*parts[: len(parts) - node.level + 1], *([node.module] if node.module else [])])
+                for alias in node.names:
+                    target = f"{base}.{alias.name}" if f"{base}.{alias.name}" in files else base
+                    if target in files and target != name:
+                        mine[target] = mine.get(target, True) and inside
+            inside = inside or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+            stack += [(child, inside) for child in ast.iter_child_nodes(node)]
+    return found
+
+
+def floor(name: str) -> int:
+    """The number of a file's floor."""
+    parts = name.split(".")
+    folder = ELSEWHERE.get(name, parts[1] if len(parts) > 1 else "")
+    return FLOORS.index(folder) if folder in FLOORS else len(FLOORS)
+
+
+def test_the_floors_of_core_import_downwards():
+    wrong = [f"{a} imports {b}" for a, found in edges().items() for b in found if floor(b) > floor(a)]
+    assert not wrong, f"a lower floor of core must not know a higher one: {wrong}"
+
+
+def test_imports_inside_functions_are_listed_with_their_reasons():
+    found = {a for a, targets in edges().items() if any(targets.values())}
+    assert found == set(INSIDE), "list it in INSIDE with its reason, or import at the top of the file"
+
+
+def test_no_circle_of_imports_is_large():
+    reach: dict[str, set[str]] = {}
+    for name in edges():
+        seen, stack = set(), [name]
+        while stack:
+            new = set(edges()[stack.pop()]) - seen
+            seen |= new
+            stack += new
+        reach[name] = seen
+    circles = {frozenset(b for b in seen if a in reach[b]) for a, seen in reach.items() if a in seen}
+    assert not [sorted(c) for c in circles if len(c) > CIRCLES]
+
+
 def test_imports_inside_a_package_are_relative(path):
     layer = path.relative_to(ROOT).parts[0]
     wrong = [f"{name(path)}:{line} imports {module}" for line, module, level in imports(path)
@@ -98,4 +180,7 @@ def test_no_file_is_too_long(path):
 def test_the_tests_read_something():
     assert {p.relative_to(ROOT).parts[0] for p in files()} == set(LAYERS)
     engine = dict(map(reversed, imported(ROOT / "core/autograd/engine.py")))
+    assert (
+        floor("core.ops.softmax") > floor("core.dispatch.declare") > floor("core.tensors.tensor") > floor("core.base")
+    )
     assert {"core.tensors.tensor", "core.graph.node", "core.autograd.vjp", "numpy"} <= set(engine)

@@ -9,6 +9,7 @@ import numpy as np
 
 from ..base.dtypes import float32
 from ..base.errors import text
+from ..nn import functional as F
 from ..nn.functional import pad as fill_up
 from ..ops.complex import view_as_real
 from ..ops.creation import tensor
@@ -32,8 +33,6 @@ def resample(waveform: Tensor, orig_freq: int, new_freq: int, lowpass_filter_wid
     >>> resample(core.ones(1, 100), 16000, 8000).shape
     core.Size([1, 50])
     """
-    from ..nn.functional import conv1d, pad
-
     if int(orig_freq) != orig_freq or int(new_freq) != new_freq or orig_freq <= 0 or new_freq <= 0:
         raise ValueError(text("Original frequency and desired frequency should be positive integers", op="resample",
                               came=f"{orig_freq}, {new_freq}"))  # fmt: skip
@@ -46,9 +45,9 @@ def resample(waveform: Tensor, orig_freq: int, new_freq: int, lowpass_filter_wid
     old, new = int(orig_freq) // common, int(new_freq) // common
     bank, width = _sinc_bank(old, new, lowpass_filter_width, rolloff, resampling_method, beta)
     shape = tuple(waveform.shape)
-    x = pad(waveform.reshape(-1, 1, shape[-1]), (width, width + old))
+    x = F.pad(waveform.reshape(-1, 1, shape[-1]), (width, width + old))
     kernel = tensor(bank, dtype=waveform.dtype, device=waveform.device).unsqueeze(1)  # type: ignore[attr-defined]
-    y = conv1d(x, kernel, stride=old).transpose(1, 2).reshape(-1, 1)  # type: ignore[attr-defined]
+    y = F.conv1d(x, kernel, stride=old).transpose(1, 2).reshape(-1, 1)  # type: ignore[attr-defined]
     length = -(-new * shape[-1] // old)
     return y.reshape(math.prod(shape[:-1]), -1)[:, :length].reshape(*shape[:-1], length)  # type: ignore[no-any-return]
 

@@ -14,6 +14,7 @@ from ..base.modes import enable_grad
 from ..declare.op import functions
 from ..ops.creation import ones_like, zeros
 from ..tensors.tensor import Tensor
+from .gradients import grad
 
 Func = Callable[..., Any]
 
@@ -186,8 +187,6 @@ def _vectors(op: str, v: Any, like: Sequence[Tensor], whose: str) -> list[Tensor
 def _backward(op: str, ys: Sequence[Tensor], xs: Sequence[Tensor], vs: Sequence[Tensor | None], create_graph: bool,
               strict: bool) -> list[Tensor]:  # fmt: skip
     """Gradients of the outputs that have a history; zeros for inputs without a path."""
-    from . import grad
-
     live = [(y, v) for y, v in zip(ys, vs, strict=True) if y.requires_grad]
     found: Sequence[Tensor | None] = [None] * len(xs)
     if live:
@@ -211,8 +210,6 @@ def _forward(op: str, ys: Sequence[Tensor], xs: Sequence[Tensor], vs: Sequence[T
 
 
 def _rows(op: str, y: Tensor, i: int, xs: Sequence[Tensor], create_graph: bool, strict: bool) -> list[Tensor]:
-    from . import grad
-
     rows: list[list[Tensor]] = [[] for _ in xs]
     flat = y.reshape(-1)
     for k in range(y.numel()):

@@ -9,6 +9,7 @@ import numpy as np
 
 from .. import backends
 from ..tensors.tensor import Tensor, wrap
+from .gradients import grad
 
 # A gradient wrong by 0.05 % must fail, unless it is below 0.0025. What central differences with this eps miss, the
 # rounding of the function's value above all, is 1e-10 of that value.
@@ -53,8 +54,6 @@ def gradgradcheck(func: Callable[..., Any], inputs: Any, grad_outputs: Any = Non
                   atol: float = ATOL, rtol: float = RTOL, raise_exception: bool = True,
                   nondet_tol: float = 0.0) -> bool:  # fmt: skip
     """As `gradcheck`, for the gradients of the gradients; `grad_outputs` are random where they are not given."""
-    from . import grad
-
     args = _many(inputs)
     outs = [o for o in _outputs(func(*args)) if o.requires_grad]
     if grad_outputs is None:
@@ -138,8 +137,6 @@ def _values(t: Tensor) -> Any:
 
 def _analytic(func: Callable[..., Any], args: tuple[Any, ...], i: int, j: int) -> Any:
     """Gradients by backward: a row for every element of input i, a column for every element of output j."""
-    from . import grad
-
     y = _outputs(func(*args))[j]
     columns = np.zeros((_size(args[i]), _size(y)))
     for k in range(_size(y) if y.requires_grad else 0):

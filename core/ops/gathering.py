@@ -13,6 +13,7 @@ from ..base.device import kind as kind_of
 from ..base.errors import text
 from ..base.scalars import element
 from ..base.shape import broadcast_shapes, normalize_dim
+from ..declare import op as declarations
 from ..dispatch.declare import operation
 from ..dispatch.out import into
 from ..dispatch.publish import public
@@ -202,9 +203,9 @@ def scatter(
     if reduce == "add":
         return scatter_add(input, dim, index, _source(input, index, src, "scatter"))
     if reduce == "multiply":
-        from .placing import scatter_reduce
-
-        return scatter_reduce(input, dim, index, _source(input, index, src, "scatter"), "prod")
+        return declarations.functions["scatter_reduce"](
+            input, dim, index, _source(input, index, src, "scatter"), "prod"
+        )
     if reduce is not None:
         raise RuntimeError(text(f"reduce argument must be either add or multiply, got {reduce!r}", op="scatter"))
     source = _source(input, index, src, "scatter")

@@ -11,6 +11,8 @@ import numpy as np
 from .. import backends
 from ..backends.cuda.transfer import keep_for
 from ..base import dtypes
+from ..base.device import device as Device
+from ..base.device import kind as kind_of
 from ..base.errors import text
 from ..base.scalars import element
 from ..base.shape import as_shape
@@ -25,6 +27,7 @@ from .constant import constant
 from .creation import empty, zeros
 from .placing import as_strided, storage_offset
 from .sampling import _fill, _floating
+from .transfer import is_pinned, pinned
 from .where import where
 
 # -- fills -------------------------------------------------------------------------------------------------------------
@@ -109,9 +112,8 @@ def geometric_(input: Tensor, p: float, *, generator: Generator | None = None) -
     """
     if not 0 < p < 1:
         raise RuntimeError(text(f"geometric_ expects p to be in (0, 1), but got p={p}", op="geometric_"))
-    from ..base.device import kind
 
-    u = uniform_array(tuple(input._a.shape), kind(dtypes.float64, input.device), generator)
+    u = uniform_array(tuple(input._a.shape), kind_of(dtypes.float64, input.device), generator)
     return _fill(input, "geometric_", np.ceil(np.log1p(-u) / math.log1p(-p)).clip(1).astype(input._a.dtype))
 
 
@@ -262,10 +264,9 @@ def from_dlpack(ext_tensor: Any) -> Tensor:
     >>> core.from_dlpack(np.arange(2.0))
     tensor([0., 1.], dtype=core.float64)
     """
-    from ..base.device import device
 
     kind = ext_tensor.__dlpack_device__()[0]
-    where = device("cpu") if kind == 1 else device("cuda", ext_tensor.__dlpack_device__()[1])
+    where = Device("cpu") if kind == 1 else Device("cuda", ext_tensor.__dlpack_device__()[1])
     return from_array(backends.array_module(where.type).from_dlpack(ext_tensor), where)
 
 
@@ -312,14 +313,12 @@ def _pin_memory(self: Tensor, device: Any = None) -> Tensor:
 
     *Raises*: RuntimeError for a tensor on a GPU.
     """
-    from .transfer import pinned
 
     return pinned(self)
 
 
 def _is_pinned(self: Tensor, device: Any = None) -> bool:
     """Whether the memory is page-locked."""
-    from .transfer import is_pinned
 
     return is_pinned(self)
 

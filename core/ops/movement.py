@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
 from typing import Any
 
 from .. import native
@@ -25,6 +24,7 @@ from .creation import as_dtype, available, zeros_like
 from .elementwise import where_
 from .legacy_types import TensorType
 from .queries import need_format
+from .transfer import move
 
 Type = type  # the method of this name comes below
 
@@ -99,8 +99,6 @@ def to(input: Tensor, *args: Any, dtype: Dtype | None = None, device: Any = None
     if kind.dtype is not input.dtype:
         input = _as_dtype(input, kind_of(kind.dtype, input.device))
     if kind.device is not input.device:
-        from .transfer import move
-
         input = move(input, kind.device, non_blocking)
     return input
 
@@ -154,9 +152,8 @@ def type(input: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
         if found is None or lead[-1:] not in (["torch"], ["core"], ["cuda"]):
             raise ValueError(f"invalid type: '{dtype}'\n  needed: a dtype, or a name such as 'core.FloatTensor'")
         return to(input, "cuda" if "cuda" in lead else "cpu", found)
-    if isinstance(dtype, builtins.type):
-        if isinstance(dtype, TensorType):
-            return to(input, "cpu", dtype.dtype)
+    if isinstance(dtype, TensorType):
+        return to(input, "cpu", dtype.dtype)
     return to(input, dtype)
 
 

@@ -21,6 +21,7 @@ from ..dispatch.out import into
 from ..dispatch.publish import namespaces, public
 from ..return_types import return_type
 from ..tensors.tensor import Tensor, from_array
+from . import creation
 from .linalg import matmul
 from .precision import rounded, wide
 from .where import where
@@ -197,17 +198,15 @@ def solve_ex(A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = Fa
     >>> core.linalg.solve_ex(core.tensor([[2.0]]), core.tensor([4.0])).result
     tensor([2.])
     """
-    from .creation import tensor, zeros
-
     result = return_type("linalg_solve_ex", "result info")
     try:
-        return result(solve(A, B, left=left), zeros(A._a.shape[:-2], dtype=dtypes.int32, device=A.device))
+        return result(solve(A, B, left=left), creation.zeros(A._a.shape[:-2], dtype=dtypes.int32, device=A.device))
     except LinAlgError:
         if check_errors:
             raise
-    info = tensor(lu_in_place(np.array(host(wide(A._a)), order="C"))[1], dtype=dtypes.int32, device=A.device)
+    info = creation.tensor(lu_in_place(np.array(host(wide(A._a)), order="C"))[1], dtype=dtypes.int32, device=A.device)
     bad = info != 0
-    eye = tensor(np.eye(A._a.shape[-1]), dtype=A.dtype, device=A.device)
+    eye = creation.tensor(np.eye(A._a.shape[-1]), dtype=A.dtype, device=A.device)
     X = solve(where(bad.reshape(*info.shape, 1, 1), eye, A), B, left=left)
     sides = X.ndim - bad.ndim
     return result(where(bad.reshape(*info.shape, *(1,) * sides), float("nan"), X), info)
@@ -339,16 +338,14 @@ def inv_ex(A: Tensor, *, check_errors: bool = False) -> Any:
     >>> core.linalg.inv_ex(core.tensor([[0.0]])).info
     tensor(1, dtype=core.int32)
     """
-    from .creation import tensor, zeros
-
     check("inv_ex", A, square=True)
     result = return_type("linalg_inv_ex", "inverse info")
     try:
-        return result(_inv(A, name="inv_ex"), zeros(A._a.shape[:-2], dtype=dtypes.int32))
+        return result(_inv(A, name="inv_ex"), creation.zeros(A._a.shape[:-2], dtype=dtypes.int32))
     except LinAlgError:
         if check_errors:
             raise
-    info = tensor(lu_in_place(np.array(host(A._a), order="C"))[1], dtype=dtypes.int32)
+    info = creation.tensor(lu_in_place(np.array(host(A._a), order="C"))[1], dtype=dtypes.int32)
     bad = (info != 0).reshape(*info.shape, 1, 1)
-    eye = tensor(np.eye(A._a.shape[-1]), dtype=A.dtype)
+    eye = creation.tensor(np.eye(A._a.shape[-1]), dtype=A.dtype)
     return result(where(bad, float("nan"), _inv(where(bad, eye, A))), info)

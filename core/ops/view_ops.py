@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ..declare import op as declarations
 from ..dispatch.declare import operation
 from ..tensors.tensor import Tensor
 
@@ -152,6 +153,4 @@ def _pieces(x: Any, sizes: tuple[int, ...], dim: int) -> tuple[Any, ...]:
 
 
 def _joined(how: str, g: Any, dim: int) -> Tensor:
-    from . import joining
-
-    return getattr(joining, how)(g if isinstance(g, tuple | list) else (g,), dim)
+    return declarations.functions[how](g if isinstance(g, tuple | list) else (g,), dim)

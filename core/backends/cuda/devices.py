@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from typing import Any
@@ -13,6 +14,7 @@ from ...base.device import device as Device
 from .shared import array_library, availability
 
 _STAY: AbstractContextManager[Any] = nullcontext()
+when_several: list[Callable[[], None]] = []  # called once where there is more than one GPU
 
 
 @cache
@@ -23,10 +25,9 @@ def count() -> int:
     xp = array_library()
     found = 1 if xp is np else int(xp.cuda.runtime.getDeviceCount())
     if found > 1:
-        from .many import guard
-
         backends.many = True
-        guard()
+        for prepare in when_several:
+            prepare()
     return found
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from ...graph.node import Node
 from ...tensors.tensor import Tensor
 from .devices import _On, current
-from .shared import array_library
+from .shared import array_library, when_connected
 
 Holder = tuple[str, int, int]  # what it is, its bytes, how many of the kind
 
@@ -109,6 +109,9 @@ def install(cupy: Any) -> None:
     global counted
     counted = Counted(cupy)
     cupy.cuda.set_allocator(counted.malloc)
+
+
+when_connected.append(install)
 
 
 # -- the interpreter ---------------------------------------------------------------------------------------------------

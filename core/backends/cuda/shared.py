@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from typing import Any, NoReturn
 
@@ -11,6 +12,7 @@ from ... import native
 from ...base.shadowing import hidden
 
 name = "Triton"
+when_connected: list[Callable[[Any], None]] = []  # called with CuPy, once there is a GPU
 FLOATING = ("float16", "bfloat16", "float32", "float64")
 
 
@@ -38,11 +40,10 @@ def availability() -> tuple[bool, str]:
         return False, "CuPy finds no GPU"
     from triton_kernels import runtime
 
-    from . import memory
-
     runtime.planner = getattr(native.module, "Plan", None)
     runtime.connect(cupy)
-    memory.install(cupy)
+    for prepare in when_connected:
+        prepare(cupy)
     return True, f"{count} GPU(s); {able.reason}"
 
 

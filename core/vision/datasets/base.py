@@ -9,6 +9,7 @@ from typing import Any
 
 from ...base.dtypes import int64
 from ...base.errors import text
+from ...ops import creation
 from ...tensors.tensor import Tensor
 from ...utils.data.dataset import Dataset
 from ..transforms.conversion import channels_first, to_pil_image
@@ -98,6 +99,4 @@ def missing(dataset: Any, names: Sequence[str], folder: Path, download: bool, al
 
 def label_tensor(values: Any) -> Tensor:
     """Labels as int64."""
-    from ...ops.creation import as_tensor
-
-    return as_tensor(values).to(int64)
+    return creation.as_tensor(values).to(int64)

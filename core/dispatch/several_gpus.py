@@ -11,8 +11,9 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from ...tensors.tensor import Tensor
-from .devices import on
+from ..backends.cuda import devices
+from ..tensors.tensor import Tensor
+from . import publish
 
 _MODULES = ("core", "core.nn.functional", "core.linalg", "core.fft", "core.special")
 _done: list[bool] = []
@@ -20,8 +21,6 @@ _done: list[bool] = []
 
 def guard() -> None:
     """Lay it over the functions and methods that are public now; once."""
-    from ...dispatch import publish
-
     if _done:
         return
     _done.append(True)
@@ -46,8 +45,11 @@ def _at_home(f: Callable[..., Any]) -> Callable[..., Any]:
             if isinstance(a, Tensor):
                 if a._kind.device.index is None:
                     break
-                with on(a._kind.device):
+                with devices.on(a._kind.device):
                     return f(*args, **kwargs)
         return f(*args, **kwargs)
 
     return there
+
+
+devices.when_several.append(guard)
