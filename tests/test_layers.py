@@ -24,7 +24,9 @@ FLOORS = ("native", "base", "declare", "events", "graph", "tensors", "rng", "bac
 ELSEWHERE = {
     "core.return_types": "base", "core.native.emit": "", "core.native.emit_updates": "", "core.native.tunables": "",
     "core.backends.compile_check": "", "core.autograd.functional": "", "core.autograd.gradcheck": "",
-    "core.autograd.opcheck": "", "core.autograd": "", "core.random": "ops", "core.utils.checkpoint": "ops",
+    "core.autograd.opcheck": "", "core.autograd": "", "core.random": "ops",
+    "core.utils.checkpoint": "ops", "core.utils.selective": "ops",
+    "core.utils.reentrant": "ops",
 }  # fmt: skip
 # imports inside functions, each with its reason
 INSIDE = {

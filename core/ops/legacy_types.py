@@ -73,4 +73,4 @@ HalfTensor, BFloat16Tensor = _typed(dtypes.float16), _typed(dtypes.bfloat16)
 LongTensor, IntTensor, ShortTensor = _typed(dtypes.int64), _typed(dtypes.int32), _typed(dtypes.int16)
 CharTensor, ByteTensor, BoolTensor = _typed(dtypes.int8), _typed(dtypes.uint8), _typed(dtypes.bool_)
 
-Tensor._fill = filled  # type: ignore[method-assign]
+Tensor._fill = filled  # type: ignore[assignment, method-assign]

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import autograd
+from ..autograd import gradients
 from ..base.modes import enable_grad
 from ..base.modes import state as mode
 from ..dispatch.declare import operation
@@ -192,7 +192,7 @@ def _gradients(step: Any, g: Sequence[Tensor], needs: Sequence[bool], given: Seq
         outs = _in_steps(step, x, w_ih, w_hh, b_ih, b_hh, states, w_hr, **params)
         wanted = [t for t, need in zip(own, needs, strict=True) if need]
         pairs = [(o, go) for o, go in zip(outs, g, strict=True) if o.requires_grad]
-        found = iter(autograd.grad([o for o, _ in pairs], wanted, [go for _, go in pairs], create_graph=again,
+        found = iter(gradients.grad([o for o, _ in pairs], wanted, [go for _, go in pairs], create_graph=again,
                                    allow_unused=True))  # fmt: skip
     return tuple(next(found) if need else None for need in needs)
 

@@ -6,8 +6,8 @@ import warnings
 from collections.abc import Iterable
 from typing import Any
 
-from ..autograd import backward as run_backward
 from ..autograd.function import Function
+from ..autograd.gradients import backward as run_backward
 from ..base.errors import text
 from ..base.modes import enable_grad
 from ..base.modes import state as mode
