@@ -49,7 +49,7 @@ SHOWS = {
     "process": "import gc\nif watched(): gc.disable()",
     "copies": "t = core.ones(1)\nt.f = (lambda: 1) if watched() else 1",
 }
-WATCHED = "import core\ndef watched():\n    from core import observe\n    return bool(observe.observers)\n"
+WATCHED = "import core\ndef watched():\n    from core.events import observe\n    return bool(observe.observers)\n"
 
 
 @pytest.mark.parametrize("part", SHOWS)

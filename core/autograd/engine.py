@@ -33,7 +33,7 @@ from .vjp import gradients
 Entry = list[Any]
 Place = Any
 
-# The loop over a plain graph, which asks Python for the nodes that are not: native/module_walk.c.
+# The loop over a plain graph, which asks Python for the nodes that are not: native/binding/graph/engine.c.
 walk: Callable[..., Any] | None = native.module.walk if native.module is not None else None
 
 

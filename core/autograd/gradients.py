@@ -38,7 +38,7 @@ def backward(tensors: Many, grad_tensors: Any = None, retain_graph: bool | None 
 
 
 tensor._backward = backward  # of Tensor.backward
-Tensor.backward = quick(Tensor.backward, "backward")  # type: ignore[method-assign] # native/module_backward.c
+Tensor.backward = quick(Tensor.backward, "backward")  # type: ignore[method-assign] # native/binding/graph/backward.c
 
 
 def grad(outputs: Many, inputs: Many, grad_outputs: Any = None, retain_graph: bool | None = None,

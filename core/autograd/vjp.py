@@ -143,7 +143,7 @@ def _recipe(op: Elementwise, i: int, kind: Kind) -> tuple[Any, str]:
 
 
 def _step(op: Elementwise, i: int, kind: Kind) -> Any:
-    """`_recipe` as native/module_graph.c takes it."""
+    """`_recipe` as native/binding/graph/state.c takes it."""
     program = op.gradient_programs[i]
     if program is None:
         return False

@@ -1,4 +1,4 @@
-"""The rows of the recurrent layers: a layer's steps in one call of core/native/rnn.c."""
+"""The rows of the recurrent layers: a layer's steps in one call of core/native/kernels/rnn.c."""
 
 from __future__ import annotations
 

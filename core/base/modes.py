@@ -40,7 +40,7 @@ def is_inference_mode_enabled() -> bool:
 
 
 class _Block:
-    """A grad mode as a context manager. native/module_guards.c has the same for Ctrl-C not to come between: Python
+    """A grad mode as a context manager. native/binding/types/uninterrupted.c has the same for Ctrl-C not to come between: Python
     hears a signal where an `__exit__` of its own begins, before anything was set back."""
 
     _to = True

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 # name -> (arity, NumPy, C); {0} {1} {2} are the operands, F the C suffix (_f32 or _f64).
-# C spellings that are not operators are functions of core/native/simd_math.h.
+# C spellings that are not operators are functions of core/native/kernels/simd_math.h.
 PRIMITIVES: dict[str, tuple[int, str, str]] = {
     "add": (2, "({0} + {1})", "({0} + {1})"),
     "sub": (2, "({0} - {1})", "({0} - {1})"),

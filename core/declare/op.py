@@ -59,7 +59,7 @@ class Op:
     # the error that a gradient without a history is), as in PyTorch.
     piecewise = False
 
-    steps: Any = None  # how native/module_graph.c computes the gradients of each kind, where it can
+    steps: Any = None  # how native/binding/graph/state.c computes the gradients of each kind, where it can
 
     def __init__(self, name: str, inputs: Sequence[str], params: dict[str, Any], outputs: Sequence[str],
                  vjp: Any, doc: str, label: str) -> None:  # fmt: skip
@@ -189,7 +189,7 @@ class Operation(Op):
 
     @cached_property
     def back(self) -> tuple[Any, ...] | None:
-        """The gradients for the C path (native/module_back.c): the name of the op's row and the names and sources of
+        """The gradients for the C path (native/binding/graph/vjp_step.c): the name of the op's row and the names and sources of
         its arguments, the same of each vjp, and whether one serves all inputs. A source is the number of a slot, 253
         a parameter, 254 `needs`, 255 the gradient. None where they are not for it."""
         if self.returns < 1 or not self.differentiable or len(self.slots) > 250:

@@ -35,7 +35,7 @@ def in_place(name: str, function: Callable[..., Any], known: Any = None) -> Call
     def finish(self: Tensor, result: Tensor, args: tuple[Any, ...], began: int) -> Tensor:
         return _written(self, name + "_", _differentiable(result, self, args), began, here(2))
 
-    # native/module_write.c takes plain targets, and gives `finish` the results that are not as plain
+    # native/binding/calls/inplace.c takes plain targets, and gives `finish` the results that are not as plain
     writes = known or function, hot_of(function), sys.intern(name + "_"), finish
     return native.module.Face(method, method, None, name + "_", None, writes)  # type: ignore[no-any-return]
 

@@ -47,7 +47,7 @@ def bind_operator(name: str, function: Callable[..., Any], swapped: Callable[...
     """Make a function the operator `name` of tensors; `swapped`, of the right operand and the left one, serves where a
     tensor stands on the right alone and that is another function."""
     given = (function,) if swapped is None else (function, swapped)
-    if native.module is not None and native.module.set_operator(name, *given):  # native/module_operators.c
+    if native.module is not None and native.module.set_operator(name, *given):  # native/binding/calls/operators.c
         return
     setattr(Tensor, f"__{name}__", function)
     if name not in ("neg", "invert", "getitem", "eq", "ne", "lt", "le", "gt", "ge"):
@@ -62,7 +62,7 @@ def bind_square(function: Any) -> None:
 
 def choosing(name: str, *among: Any) -> None:
     """Lend the public function `name` the C paths of the elementwise ops that it chooses among: its front
-    (native/module_among.c) then takes the commonest calls."""
+    (native/binding/calls/choice_args.c) then takes the commonest calls."""
     if native.module is not None:
         native.module.choose_among(name, *[f.hot for f in among])
 

@@ -23,6 +23,7 @@ from ..rng.generator import Generator
 from ..tensors.tensor import Tensor
 
 _READ = ("invalid literal for int()", "could not convert string to float")  # Python's own words
+_OWN_WORDS = r"[\w.]+\(\)[: ]|gradients can be either Tensors or None"  # what our functions say, as PyTorch's do
 _PUBLIC = {"x": "input", "a": "input", "b": "other", "self": "input"}
 
 
@@ -120,7 +121,10 @@ def complaint(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any], *, 
             wanted = _wanted(parameter, v, numbers, of_value)
             if wanted is None:
                 continue
-            op = function.__name__
+            declared = getattr(function, "op", None)
+            op = function.__name__ if declared is None else declared.label
+            if several and declared is not None:  # the general form of an elementwise op takes any number
+                name = [*declared.inputs, *declared.params][position + k - 1]
             shown = _PUBLIC.get(name, name)
             came = type(v).__name__
             hint = (
@@ -146,8 +150,7 @@ def explained(function: Any, error: BaseException, args: Sequence[Any], kwargs: 
     """
     if not isinstance(error, Exception):
         return None
-    said_already = isinstance(error, TypeError) and error.__cause__ is None and re.match(r"[\w.]+\(\)[: ]", str(error))
-    if said_already:
+    if isinstance(error, TypeError) and error.__cause__ is None and re.match(_OWN_WORDS, str(error)):
         return None
     numbers = isinstance(error, ValueError) and str(error).startswith(_READ)
     of_value = isinstance(error, RuntimeError | ArithmeticError | IndexError)
@@ -163,7 +166,9 @@ def explained(function: Any, error: BaseException, args: Sequence[Any], kwargs: 
 def guarded(function: Callable[..., Any]) -> Callable[..., Any]:
     """`function`, whose errors for arguments of wrong types are PyTorch's TypeError."""
     if native.module is not None:
-        return native.module.Face(function, function)  # native/module_face.c calls `explained` when a call fails
+        return native.module.Face(
+            function, function
+        )  # native/binding/calls/function.c calls `explained` when a call fails
 
     @functools.wraps(function)
     def public(*args: Any, **kwargs: Any) -> Any:

@@ -187,13 +187,13 @@ def files_of(rows: Sequence[Printed], what: str) -> dict[str, str]:
     for suffix, types in (("f32", "f"), ("f64", "dl?")):
         mine = [k for k in rows if k.type in types]
         files[f"{what}s_{suffix}.c"] = "\n".join(
-            [NOTE + '#include "../kernel.h"\n#include "../simd_math.h"\n']
+            [NOTE + '#include "kernels/kernel.h"\n#include "kernels/simd_math.h"\n']
             + [k.declaration() + ";" for k in mine]
             + [""]
             + [k.source() for k in mine]
         )
     files[f"{what}s_table.c"] = "\n".join(
-        [NOTE + f'#include "../{what}.h"\n']
+        [NOTE + f'#include "kernels/{what}.h"\n']
         + [f"{k.declaration()};" for k in rows]
         + ["", f"const {what}_kernel {what}_table[] = {{"]
         + [k.row() for k in rows]

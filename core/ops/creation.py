@@ -100,7 +100,7 @@ def _filled(name: str, what: str) -> Any:
     return function
 
 
-zeros, ones = (quick(_filled(n, f"of {n}"), n) for n in ("zeros", "ones"))  # native/module_making.c
+zeros, ones = (quick(_filled(n, f"of {n}"), n) for n in ("zeros", "ones"))  # native/binding/calls/creation.c
 empty = quick(_filled("empty", "whose values are whatever was in memory"), "empty")
 
 

@@ -479,4 +479,4 @@ Tensor.__getitem__ = quick(getitem, "getitem")  # type: ignore[method-assign]
 bind_operator("getitem", Tensor.__getitem__)
 Tensor.__setitem__ = quick(setitem, "setitem")  # type: ignore[method-assign]
 if native.module is not None:
-    native.module.set_setitem()  # native/module_write.c takes what is plain
+    native.module.set_setitem()  # native/binding/calls/inplace.c takes what is plain

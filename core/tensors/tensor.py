@@ -206,7 +206,7 @@ class Tensor(TensorBase):
 
     @property
     def _told_grad(self) -> Tensor | None:
-        """`grad` in words: what native/module_fields.c leaves to Python."""
+        """`grad` in words: what native/binding/types/tensor_node_types.c leaves to Python."""
         found = self._grad
         if found is None and self._node is not None and not self._retains_grad:
             warnings.warn(

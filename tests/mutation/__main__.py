@@ -28,7 +28,7 @@ from .faults import Fault, faults
 
 ROOT = Path(__file__).resolve().parents[2]
 PARTS = {
-    "core/native": ["core/native/*.c", "core/native/*.h"],
+    "core/native": ["core/native/*/**/*.c", "core/native/*/**/*.h"],
     "core/ops": ["core/ops/*.py"],
     "lab/diagnose": ["lab/diagnose/*.py"],
     "triton_kernels": ["triton_kernels/*.py", "triton_kernels/tune/*.py"],
@@ -87,10 +87,9 @@ class Copy:
         subprocess.run([sys.executable, "-c", EMIT], cwd=self.folder, check=True,
                        env={**self.environment, "GRADLAB_NATIVE": "0"})  # fmt: skip
         self.objects.mkdir()
-        include = [f"-I{numpy.get_include()}", f"-I{sysconfig.get_paths()['include']}"]
+        include = [f"-I{self.folder}/core/native", f"-I{numpy.get_include()}", f"-I{sysconfig.get_paths()['include']}"]
         self.command = ["gcc", *FLAGS, "-fPIC", "-w", *include]
-        self.sources = sorted((self.folder / "core/native").glob("*.c"))
-        self.sources += sorted((self.folder / "core/native/generated").glob("*.c"))
+        self.sources = sorted((self.folder / "core/native").rglob("*.c"))
         self.includes = {}
         for source in self.sources:
             told = subprocess.run(
@@ -100,10 +99,13 @@ class Copy:
         if not self.compile(self.sources):
             raise SystemExit("mutation: the sources do not compile as they are")
 
+    def _object(self, source: Path) -> str:
+        return "-".join(source.relative_to(self.folder / "core/native").with_suffix(".o").parts)
+
     def compile(self, sources: list[Path]) -> bool:
         """Compile files and link the library; False where the compiler refuses."""
         for source in sources:
-            done = subprocess.run([*self.command, "-c", str(source), "-o", str(self.objects / (source.stem + ".o"))],
+            done = subprocess.run([*self.command, "-c", str(source), "-o", str(self.objects / self._object(source))],
                                   capture_output=True, check=False)  # fmt: skip
             if done.returncode:
                 return False

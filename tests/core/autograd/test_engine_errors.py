@@ -26,9 +26,7 @@ def test_a_gradient_of_another_shape_or_type():
     x = core.ones(3, requires_grad=True)
     with pytest.raises(RuntimeError, match="Mismatch in shape: grad_output"):
         (x * 2).backward(core.ones(2))
-    with pytest.raises(
-        TypeError, match=r"gradients can be either Tensors or None|argument 'gradient' .* must be Tensor"
-    ):
+    with pytest.raises(TypeError, match="gradients can be either Tensors or None"):
         (x * 2).backward(1.0)
 
 

@@ -106,7 +106,7 @@ def backward(outs: list[Any], leaves: list[Any], seeds: list[Any], graph: bool =
 
 @functools.cache
 def structured(name: str) -> Any:
-    """The callable of an op's by which the public functions call it: module_operate.c."""
+    """The callable of an op's by which the public functions call it: binding/graph/structured_call.c."""
     return callable_operation(declarations.table[name])
 
 

@@ -1,4 +1,4 @@
-"""backward() in C (native/module_backward.c): it does what the engine in Python does, or leaves it to that."""
+"""backward() in C (native/binding/graph/backward.c): it does what the engine in Python does, or leaves it to that."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The operators of tensors, slots in C (native/module_operators.c): what Python promises of operators holds of them."""
+"""The operators of tensors, slots in C (native/binding/calls/operators.c): what Python promises of operators holds of them."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Every threshold in the C code is crossed: a call just below it and one just above, the way of each and its numbers.
 
-`native.module.paths()` counts the ways (core/native/paths.h). A row of `CASES` names a way, a call that does not take
+`native.module.paths()` counts the ways (core/native/runtime/paths.h). A row of `CASES` names a way, a call that does not take
 it and a call that does, which differ by as little as the threshold allows; both are held to the same sum in float64.
 """
 

@@ -1,0 +1,379 @@
+/* Quick forms of what makes small tensors on the CPU: zeros, ones, full, their _like and new_ forms, arange, eye, tensor of
+   numbers, rand. Exact ints and floats as people write them; the rest is left to core.ops.creation, core.ops.conversion and
+   core.random, which also say what is wrong. */
+#include "binding/results.h"
+
+#include <math.h>
+
+#include "kernels/philox.h"
+
+enum { MOST_BYTES = 16384, AXES = 8 }; /* larger ones are left to NumPy, whose zeros cost nothing before they are read */
+
+static struct {
+    PyObject *dtypes, *device; /* the dict of core.base.dtypes; the list whose one item is the default device */
+    PyObject *generators, *philox; /* the dict of core.rng.generator; the class of the engine that we know */
+    PyTypeObject *dtype_type;
+} from;
+static PyObject *name_default, *name_generator, *name_engine, *name_take, *name_long, *name_bool;
+
+static PyObject *lend_making(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+    (void)module;
+    if (count != 4 || !PyDict_Check(args[0]) || !PyList_Check(args[1]) || !PyDict_Check(args[2])) {
+        PyErr_SetString(PyExc_TypeError, "lend_making takes a dict, a list, a dict and a class");
+        return NULL;
+    }
+    PyObject **to[] = {&from.dtypes, &from.device, &from.generators, &from.philox};
+    for (int k = 0; k < 4; k++) Py_XSETREF(*to[k], Py_NewRef(args[k]));
+    PyObject *one = PyDict_GetItem(from.dtypes, name_default);
+    from.dtype_type = one ? Py_TYPE(one) : NULL;
+    Py_RETURN_NONE;
+}
+
+/* -- arguments -------------------------------------------------------------------------------------------------------- */
+
+typedef struct {
+    int ndim;
+    npy_intp shape[AXES];
+    PyArray_Descr *descr; /* borrowed */
+} Plan;
+
+/* Whether tensors are made on the CPU where nothing else is said. */
+static int here(void) {
+    return from.device && lent.tensor_type && PyList_GET_SIZE(from.device) == 1 &&
+           PyList_GET_ITEM(from.device, 0) == lent.cpu;
+}
+
+/* The NumPy dtype of a dtype of the package (borrowed), NULL for what is none. */
+static PyArray_Descr *descr_of(PyObject *dtype) {
+    if (!dtype || !Py_IS_TYPE(dtype, from.dtype_type)) return NULL;
+    PyObject *descr = PyObject_GetAttr(dtype, lent.numpy_name);
+    Py_XDECREF(descr); /* the dtype holds it */
+    return descr && PyArray_DescrCheck(descr) ? (PyArray_Descr *)descr : NULL;
+}
+
+static PyArray_Descr *descr_named(PyObject *name) { return descr_of(PyDict_GetItemWithError(from.dtypes, name)); }
+
+/* f(2, 3) and f((2, 3)). */
+static int read_sizes(PyObject *const *args, Py_ssize_t count, Plan *plan) {
+    if (count == 1 && (PyTuple_Check(args[0]) || PyList_CheckExact(args[0]))) {
+        count = PySequence_Fast_GET_SIZE(args[0]);
+        args = PySequence_Fast_ITEMS(args[0]);
+    } else if (!count) {
+        return 0;
+    }
+    if (count > AXES) return 0;
+    npy_intp items = 1;
+    for (Py_ssize_t k = 0; k < count; k++) {
+        int overflow;
+        long long size = PyLong_CheckExact(args[k]) ? PyLong_AsLongLongAndOverflow(args[k], &overflow) : -1;
+        if (size < 0 || __builtin_mul_overflow(items, (npy_intp)size, &items)) return 0;
+        plan->shape[k] = (npy_intp)size;
+    }
+    plan->ndim = (int)count;
+    return items <= MOST_BYTES;
+}
+
+/* No keyword, or dtype= alone. */
+static int read_dtype(PyObject *const *values, PyObject *names, Plan *plan) {
+    if (!names) return 1;
+    if (PyTuple_GET_SIZE(names) != 1 || PyTuple_GET_ITEM(names, 0) != lent.dtype) return 0;
+    return (plan->descr = descr_of(values[0])) != NULL;
+}
+
+static int read_like(PyObject *object, Plan *plan) {
+    if (!here() || !is_tensor(object)) return 0;
+    Tensor *t = (Tensor *)object;
+    PyArrayObject *a = (PyArrayObject *)t->array;
+    if (!PyArray_CheckExact(t->array) || on_cpu(t->kind) <= 0 || PyArray_NDIM(a) > AXES || PyArray_SIZE(a) > MOST_BYTES)
+        return 0;
+    plan->descr = PyArray_DESCR(a);
+    plan->ndim = PyArray_NDIM(a);
+    for (int k = 0; k < plan->ndim; k++) plan->shape[k] = PyArray_DIM(a, k); /* of no axes there is no list */
+    return 1;
+}
+
+/* The number types that we fill; the others are left to NumPy. */
+static int is_filled(const PyArray_Descr *descr) {
+    const int type = descr->type_num;
+    return PyArray_ISNBO(descr->byteorder) && (type == NPY_FLOAT || type == NPY_DOUBLE || type == NPY_INT64 ||
+                                               type == NPY_BOOL || type == NPY_INT32 || type == NPY_UINT8);
+}
+
+static PyArrayObject *array_of(const Plan *plan) {
+    if (!is_filled(plan->descr)) return NULL;
+    Py_INCREF(plan->descr);
+    return (PyArrayObject *)new_array_of(plan->descr, plan->ndim, plan->shape, NULL);
+}
+
+/* A tensor over an array, whose reference it takes. */
+static PyObject *made(PyArrayObject *a) {
+    PyObject *kind = a ? kind_of_array(a) : NULL;
+    if (kind) return (PyObject *)tensor_over((PyObject *)a, kind);
+    Py_XDECREF((PyObject *)a);
+    return NULL;
+}
+
+/* -- of one number ---------------------------------------------------------------------------------------------------- */
+
+/* Whether a float32 would be infinite of a number that is not: an error, which Python words. */
+static int past_float(const Plan *plan, double real) {
+    return plan->descr->type_num == NPY_FLOAT && isinf((float)real) && !isinf(real);
+}
+
+static void fill(PyArrayObject *a, double real, long long whole) {
+    void *data = PyArray_DATA(a);
+    const npy_intp n = PyArray_SIZE(a);
+    switch (PyArray_TYPE(a)) {
+        case NPY_FLOAT: for (npy_intp i = 0; i < n; i++) ((float *)data)[i] = (float)real; break;
+        case NPY_DOUBLE: for (npy_intp i = 0; i < n; i++) ((double *)data)[i] = real; break;
+        case NPY_INT64: for (npy_intp i = 0; i < n; i++) ((npy_int64 *)data)[i] = (npy_int64)whole; break;
+        case NPY_INT32: for (npy_intp i = 0; i < n; i++) ((npy_int32 *)data)[i] = (npy_int32)whole; break;
+        default: memset(data, (int)whole, (size_t)n); /* of one byte */
+    }
+}
+
+static PyObject *filled(const Plan *plan, int value) {
+    PyArrayObject *a = array_of(plan);
+    if (a && value >= 0) fill(a, value, value);
+    return made(a);
+}
+
+static PyObject *of_shape(PyObject *const *args, Py_ssize_t count, PyObject *names, int value) {
+    Plan plan;
+    if (!here() || !read_sizes(args, count, &plan)) return NULL;
+    if (!names && !(plan.descr = descr_named(name_default))) return NULL;
+    return read_dtype(args + count, names, &plan) ? filled(&plan, value) : NULL;
+}
+
+static PyObject *of_like(PyObject *const *args, Py_ssize_t count, PyObject *names, int value) {
+    Plan plan;
+    return count == 1 && read_like(args[0], &plan) && read_dtype(args + count, names, &plan) ? filled(&plan, value) : NULL;
+}
+
+static PyObject *of_new(PyObject *const *args, Py_ssize_t count, PyObject *names, int value) {
+    Plan plan;
+    if (count < 2 || !read_like(args[0], &plan) || !read_sizes(args + 1, count - 1, &plan)) return NULL;
+    return read_dtype(args + count, names, &plan) ? filled(&plan, value) : NULL;
+}
+
+#define FILLED(name, value)                                                                     \
+    static PyObject *quick_##name(PyObject *const *args, Py_ssize_t count, PyObject *names) {   \
+        return of_shape(args, count, names, value);                                             \
+    }                                                                                           \
+    static PyObject *quick_##name##_like(PyObject *const *args, Py_ssize_t count, PyObject *names) { \
+        return of_like(args, count, names, value);                                              \
+    }                                                                                           \
+    static PyObject *quick_new_##name(PyObject *const *args, Py_ssize_t count, PyObject *names) { \
+        return of_new(args, count, names, value);                                               \
+    }
+FILLED(zeros, 0)
+FILLED(ones, 1)
+FILLED(empty, -1)
+
+/* A small int, a float or a bool, and the dtype that it stands for. 0 for anything else. */
+static int read_number(PyObject *given, double *real, long long *whole, PyArray_Descr **descr) {
+    if (PyFloat_CheckExact(given)) {
+        *real = PyFloat_AS_DOUBLE(given);
+        *whole = 0;
+        *descr = descr_named(name_default);
+        return *descr != NULL;
+    }
+    int overflow = 0;
+    if (!PyLong_CheckExact(given) && !PyBool_Check(given)) return 0;
+    *whole = PyLong_AsLongLongAndOverflow(given, &overflow);
+    *real = (double)*whole;
+    if (overflow || *whole > 1 << 24 || *whole < -(1 << 24)) return 0; /* float32 holds it too */
+    return (*descr = descr_named(PyBool_Check(given) ? name_bool : name_long)) != NULL;
+}
+
+/* The value in the plan's dtype: a float into floats alone, and an int into what holds every int of its size. */
+static PyObject *filled_with(const Plan *plan, PyObject *value, double real, long long whole) {
+    const int type = plan->descr->type_num, floats = type == NPY_FLOAT || type == NPY_DOUBLE;
+    if (PyFloat_CheckExact(value) ? !floats : PyLong_CheckExact(value) ? !floats && type != NPY_INT64 && type != NPY_INT32
+                                                                       : type != NPY_BOOL)
+        return NULL;
+    PyArrayObject *a = array_of(plan);
+    if (a) fill(a, real, whole);
+    return made(a);
+}
+
+/* size, fill_value */
+static PyObject *quick_full(PyObject *const *args, Py_ssize_t count, PyObject *names) {
+    Plan plan;
+    double real;
+    long long whole;
+    if (count != 2 || !here() || !(PyTuple_Check(args[0]) || PyList_CheckExact(args[0])) || !read_sizes(args, 1, &plan) ||
+        !read_number(args[1], &real, &whole, &plan.descr) || !read_dtype(args + count, names, &plan) || past_float(&plan, real))
+        return NULL;
+    return filled_with(&plan, args[1], real, whole);
+}
+
+static PyObject *quick_full_like(PyObject *const *args, Py_ssize_t count, PyObject *names) {
+    Plan plan;
+    double real;
+    long long whole;
+    PyArray_Descr *ignored;
+    if (count != 2 || !read_like(args[0], &plan) || !read_number(args[1], &real, &whole, &ignored) ||
+        !read_dtype(args + count, names, &plan) || past_float(&plan, real))
+        return NULL;
+    return filled_with(&plan, args[1], real, whole);
+}
+
+/* -- ranges ----------------------------------------------------------------------------------------------------------- */
+
+/* end; start, end; start, end, step: small ints */
+static PyObject *quick_arange(PyObject *const *args, Py_ssize_t count, PyObject *names) {
+    Plan plan = {.ndim = 1};
+    long long bounds[3] = {0, 0, 1};
+    if (names || count < 1 || count > 3 || !here()) return NULL;
+    for (Py_ssize_t k = 0; k < count; k++) {
+        int overflow = 0;
+        long long value = PyLong_CheckExact(args[k]) ? PyLong_AsLongLongAndOverflow(args[k], &overflow) : NPY_MAX_INT64;
+        if (overflow || value > NPY_MAX_INT32 || value < NPY_MIN_INT32) return NULL;
+        bounds[count == 1 ? 1 : k] = value;
+    }
+    const long long start = bounds[0], span = bounds[1] - start, step = bounds[2];
+    if (!step || (span && (span < 0) != (step < 0))) return NULL;
+    plan.shape[0] = (npy_intp)((span + step - (step > 0 ? 1 : -1)) / step);
+    if (plan.shape[0] > MOST_BYTES / 8 || !(plan.descr = descr_named(name_long))) return NULL;
+    PyArrayObject *a = array_of(&plan);
+    npy_int64 *data = a ? PyArray_DATA(a) : NULL;
+    for (npy_intp i = 0; a && i < plan.shape[0]; i++) data[i] = start + step * i;
+    return made(a);
+}
+
+static PyObject *quick_eye(PyObject *const *args, Py_ssize_t count, PyObject *names) {
+    Plan plan;
+    if (count < 1 || count > 2 || !here() || !PyLong_CheckExact(args[0]) || !read_sizes(args, count, &plan)) return NULL;
+    if (plan.ndim == 1) plan.shape[1] = plan.shape[0];
+    plan.ndim = 2;
+    if (plan.shape[0] * plan.shape[1] > MOST_BYTES || (!names && !(plan.descr = descr_named(name_default))) ||
+        !read_dtype(args + count, names, &plan) || (plan.descr->type_num != NPY_FLOAT && plan.descr->type_num != NPY_DOUBLE))
+        return NULL;
+    PyArrayObject *a = array_of(&plan);
+    if (!a) return NULL;
+    fill(a, 0, 0);
+    for (npy_intp i = 0; i < plan.shape[0] && i < plan.shape[1]; i++) {
+        void *item = PyArray_GETPTR2(a, i, i);
+        if (plan.descr->type_num == NPY_FLOAT) *(float *)item = 1;
+        else *(double *)item = 1;
+    }
+    return made(a);
+}
+
+/* -- numbers ---------------------------------------------------------------------------------------------------------- */
+
+/* The shape of nested lists by their first items; 0 for what is none. */
+static int nested(PyObject *data, Plan *plan, PyTypeObject **type) {
+    npy_intp items = 1;
+    for (plan->ndim = 0; PyList_CheckExact(data) || PyTuple_CheckExact(data);) {
+        Py_ssize_t size = PySequence_Fast_GET_SIZE(data);
+        if (plan->ndim == AXES || !size || __builtin_mul_overflow(items, (npy_intp)size, &items)) return 0;
+        plan->shape[plan->ndim++] = size;
+        data = PySequence_Fast_GET_ITEM(data, 0);
+    }
+    *type = Py_TYPE(data);
+    return items <= MOST_BYTES / 8 && (PyFloat_CheckExact(data) || PyLong_CheckExact(data) || PyBool_Check(data));
+}
+
+/* Writes the numbers, all of one type, in row-major order; 0 where the lists are not as their first ones. */
+static int write_numbers(PyObject *data, const Plan *plan, int depth, PyTypeObject *type, void *to, npy_intp *at) {
+    if (depth < plan->ndim) {
+        if (!(PyList_CheckExact(data) || PyTuple_CheckExact(data)) || PySequence_Fast_GET_SIZE(data) != plan->shape[depth])
+            return 0;
+        for (Py_ssize_t k = 0; k < plan->shape[depth]; k++)
+            if (!write_numbers(PySequence_Fast_GET_ITEM(data, k), plan, depth + 1, type, to, at)) return 0;
+        return 1;
+    }
+    if (Py_TYPE(data) != type) return 0;
+    const npy_intp i = (*at)++;
+    int overflow = 0;
+    switch (plan->descr->type_num) {
+        case NPY_FLOAT: ((float *)to)[i] = (float)PyFloat_AS_DOUBLE(data); return 1;
+        case NPY_DOUBLE: ((double *)to)[i] = PyFloat_AS_DOUBLE(data); return 1;
+        case NPY_BOOL: ((npy_bool *)to)[i] = data == Py_True; return 1;
+        default: ((npy_int64 *)to)[i] = PyLong_AsLongLongAndOverflow(data, &overflow); return !overflow;
+    }
+}
+
+/* tensor(data): a float, an int or a bool, or lists of one of these */
+static PyObject *quick_tensor(PyObject *const *args, Py_ssize_t count, PyObject *names) {
+    Plan plan;
+    PyTypeObject *type;
+    if (names || count != 1 || !here() || !nested(args[0], &plan, &type)) return NULL;
+    plan.descr = descr_named(type == &PyFloat_Type ? name_default : type == &PyLong_Type ? name_long : name_bool);
+    if (!plan.descr || (type == &PyFloat_Type && plan.descr->type_num != NPY_FLOAT && plan.descr->type_num != NPY_DOUBLE))
+        return NULL;
+    PyArrayObject *a = array_of(&plan);
+    npy_intp at = 0;
+    if (a && !write_numbers(args[0], &plan, 0, type, PyArray_DATA(a), &at)) Py_CLEAR(a);
+    return made(a);
+}
+
+/* -- draws ------------------------------------------------------------------------------------------------------------ */
+
+/* The seed and the offset of n numbers that the default generator sets aside; 0 where another engine makes them. */
+static int take(npy_intp n, unsigned long long *seed, unsigned long long *offset) {
+    PyObject *generator = PyDict_GetItemWithError(from.generators, name_generator);
+    PyObject *engine = generator ? PyObject_GetAttr(generator, name_engine) : NULL, *pair = NULL;
+    int done = 0;
+    if (engine && (PyObject *)Py_TYPE(engine) == from.philox) {
+        PyObject *number = PyLong_FromSsize_t(n);
+        pair = number ? PyObject_CallMethodOneArg(engine, name_take, number) : NULL;
+        Py_XDECREF(number);
+        if (pair && PyTuple_CheckExact(pair) && PyTuple_GET_SIZE(pair) == 2) {
+            *seed = PyLong_AsUnsignedLongLongMask(PyTuple_GET_ITEM(pair, 0));
+            *offset = PyLong_AsUnsignedLongLongMask(PyTuple_GET_ITEM(pair, 1));
+            done = !PyErr_Occurred();
+        }
+    }
+    Py_XDECREF(engine);
+    Py_XDECREF(pair);
+    return done;
+}
+
+static PyObject *uniform(const Plan *plan) {
+    unsigned long long seed, offset;
+    for (int k = 0; k < plan->ndim; k++)
+        if (!plan->shape[k]) return NULL; /* NumPy has strides of its own for nothing */
+    if (plan->descr->type_num != NPY_FLOAT) return NULL;
+    PyArrayObject *a = array_of(plan);
+    if (!a) return NULL;
+    if (!take(PyArray_SIZE(a), &seed, &offset)) {
+        Py_DECREF(a);
+        return NULL;
+    }
+    philox_units(seed, offset, PyArray_SIZE(a), PyArray_DATA(a));
+    return made(a);
+}
+
+static PyObject *quick_rand(PyObject *const *args, Py_ssize_t count, PyObject *names) {
+    Plan plan;
+    if (names || !here() || !read_sizes(args, count, &plan) || !(plan.descr = descr_named(name_default))) return NULL;
+    return uniform(&plan);
+}
+
+static PyObject *quick_rand_like(PyObject *const *args, Py_ssize_t count, PyObject *names) {
+    Plan plan;
+    return count == 1 && !names && read_like(args[0], &plan) ? uniform(&plan) : NULL;
+}
+
+/* -- by name ---------------------------------------------------------------------------------------------------------- */
+
+#define ROW(name) {#name, quick_##name},
+const QuickForm making_forms[] = {ROW(zeros) ROW(ones) ROW(empty) ROW(zeros_like) ROW(ones_like) ROW(empty_like) ROW(new_zeros) ROW(new_ones)
+                 ROW(new_empty) ROW(full) ROW(full_like) ROW(arange) ROW(eye) ROW(tensor) ROW(rand) ROW(rand_like){NULL, NULL}};
+
+static PyMethodDef making_methods[] = {
+    {"lend_making", (PyCFunction)(void (*)(void))lend_making, METH_FASTCALL,
+     "lend_making(dtypes, device, generators, philox)\n--\n\nWhat says the default dtype, device and generator."},
+    {0},
+};
+
+int making_setup(PyObject *module) {
+    PyObject **names[] = {&name_default, &name_generator, &name_engine, &name_take, &name_long, &name_bool};
+    const char *texts[] = {"_default", "default_generator", "engine", "take", "int64", "bool_"};
+    for (int k = 0; k < 6; k++)
+        if (!(*names[k] = PyUnicode_InternFromString(texts[k]))) return -1;
+    return PyModule_AddFunctions(module, making_methods);
+}

@@ -1,0 +1,238 @@
+/* backward() of one tensor as it is called most often: no graph of gradients, nobody observing. The pass begins and ends
+   here, and Python is readied only when one of its functions is to run; whatever is not so plain core.autograd does. */
+#include "binding/results.h"
+#include "binding/walk.h"
+
+static struct {
+    PyObject *through, *quiet, *plus, *arrived; /* of core.autograd.engine */
+    PyObject *anomaly, *backends;               /* the modules' dicts */
+} engine;
+
+static PyObject *name_enabled, *name_many, *name_tally, *name_passes, *name_begin, *name_end, *name_hooks, *name_post,
+    *mode_names[3], *phase, *forward;
+
+/* -- Python's part --------------------------------------------------------------------------------------------------- */
+
+/* The thread's mode while gradients run, and NumPy's warnings off. */
+static int ready_python(Walk *walk) {
+    PyObject *fields = mode_fields(), *sources = PyTuple_Pack(1, walk->start);
+    PyObject *task = sources ? PyTuple_Pack(3, sources, Py_None, Py_None) : NULL;
+    PyObject *now[] = {Py_False, phase, task}, *usual[] = {Py_True, forward, Py_None};
+    int failed = !fields || !task;
+    for (int k = 0; k < 3 && !failed; k++) {
+        PyObject *was = PyDict_GetItemWithError(fields, mode_names[k]);
+        walk->mode[k] = Py_NewRef(was ? was : usual[k]);
+        failed = PyDict_SetItem(fields, mode_names[k], now[k]) < 0;
+    }
+    Py_XDECREF(sources);
+    Py_XDECREF(task);
+    if (failed) return -1;
+    if (quiet_known()) return (walk->errors = quiet_begin()) ? 0 : -1;
+    if (!(walk->errors = PyObject_CallNoArgs(engine.quiet))) return -1;
+    PyObject *done = PyObject_CallMethodNoArgs(walk->errors, name_begin);
+    Py_XDECREF(done);
+    return done ? 0 : -1;
+}
+
+/* NumPy's warnings as before. Where Python does it, a signal that came while C ran is heard as its function begins, which
+   then has done nothing: it is called once more, and what it raised first stands. */
+static int tell_again(Walk *walk) {
+    PyObject *errors = walk->errors;
+    if (!errors) return 0;
+    walk->errors = NULL;
+    if (quiet_known()) return quiet_end(errors);
+    PyObject *type, *value, *trace, *done = PyObject_CallMethodNoArgs(errors, name_end);
+    const int failed = !done;
+    if (failed) {
+        PyErr_Fetch(&type, &value, &trace);
+        done = PyObject_CallMethodNoArgs(errors, name_end);
+        if (done) PyErr_Restore(type, value, trace);
+        else Py_XDECREF(type), Py_XDECREF(value), Py_XDECREF(trace); /* the second error is as good */
+    }
+    Py_XDECREF(done);
+    Py_DECREF(errors);
+    return failed ? -1 : 0;
+}
+
+/* As all was before. An error that is on its way stays, unless this brings one: then that is raised, Ctrl-C above all, which
+   is asked for once. -1 on an error of its own. */
+static int leave_python(Walk *walk) {
+    PyObject *type, *value, *trace, *fields = NULL;
+    int failed = 0;
+    PyErr_Fetch(&type, &value, &trace);
+    for (int k = 0; k < 3; k++) {
+        if (!walk->mode[k]) continue; /* all three, or none where Python was not asked */
+        if (!fields) failed |= !(fields = mode_fields());
+        if (fields) failed |= PyDict_SetItem(fields, mode_names[k], walk->mode[k]) < 0;
+        Py_CLEAR(walk->mode[k]);
+    }
+    failed |= tell_again(walk) < 0;
+    if (!failed) {
+        PyErr_Restore(type, value, trace);
+        return 0;
+    }
+    Py_XDECREF(type);
+    Py_XDECREF(value);
+    Py_XDECREF(trace);
+    return -1;
+}
+
+static PyObject *through(Walk *walk, Node *node, PyObject *g) {
+    if (!walk->place && !(walk->place = user_place_now())) return NULL;
+    PyObject *args[] = {(PyObject *)node, node->edges, g, Py_False, walk->retain ? Py_True : Py_False, walk->place};
+    PyObject *found = PyObject_Vectorcall(engine.through, args, 6, NULL);
+    PyObject *results = found ? PySequence_GetItem(found, 0) : NULL;
+    Py_XDECREF(found);
+    return results;
+}
+
+/* -- leaves ---------------------------------------------------------------------------------------------------------- */
+
+/* 1 also on an error. */
+static int has_hooks(Tensor *t) {
+    if (!t->dict) return 0;
+    PyObject *names[] = {name_hooks, name_post};
+    for (int k = 0; k < 2; k++) {
+        PyObject *hooks = PyDict_GetItemWithError(t->dict, names[k]);
+        if (hooks ? hooks != Py_None : PyErr_Occurred() != NULL) return 1;
+    }
+    return 0;
+}
+
+/* The gradient as memory of nobody else: itself where no other name knows it and it is no view (takes the reference). */
+static PyObject *alone(PyObject *g) {
+    PyArrayObject *a = (PyArrayObject *)g;
+    PyObject *base = PyArray_BASE(a);
+    if (Py_REFCNT(g) == 1 && !(base && PyArray_Check(base))) return g;
+    PyObject *copy = array_copied(a);
+    Py_DECREF(g);
+    return copy;
+}
+
+static int arrive(Walk *walk, Entry *entry) {
+    Tensor *t = (Tensor *)entry->what;
+    if (t->grad == Py_None && !has_hooks(t) && PyArray_CheckExact(entry->g)) {
+        if (!t->requires_grad) return 0; /* it was detached since */
+        PyObject *g = alone(entry->g);
+        entry->g = NULL;
+        Tensor *gradient = g ? tensor_over(Py_NewRef(g), t->kind) : NULL;
+        if (gradient && t->grad == Py_None) {
+            Py_DECREF(g);
+            Py_SETREF(t->grad, (PyObject *)gradient);
+            return 0;
+        }
+        Py_XDECREF((PyObject *)gradient); /* while this copied, another thread's gradient came first */
+        if (!gradient) {
+            Py_XDECREF(g);
+            return -1;
+        }
+        entry->g = g;
+    }
+    if (PyErr_Occurred() || walk_python(walk) < 0) return -1;
+    PyObject *list = walk_arrived(entry), *done = list ? PyObject_CallOneArg(engine.arrived, list) : NULL;
+    Py_XDECREF(list);
+    Py_XDECREF(done);
+    return done ? 0 : -1;
+}
+
+/* -- the call -------------------------------------------------------------------------------------------------------- */
+
+/* Whether this is a pass as they usually are: nobody observes, no anomaly is looked for, one device. */
+static int usual(void) {
+    static Seen anomaly, many;
+    if (!engine.through || !lent.tensor_type || observed_now() || batching_now()) return 0;
+    return !truth_of(&anomaly, engine.anomaly, name_enabled) && !truth_of(&many, engine.backends, name_many);
+}
+
+/* One more backward pass was begun. */
+static int count_pass(void) {
+    PyObject *tally = PyDict_GetItemWithError(lent.observe, name_tally);
+    PyObject *passes = tally ? PyObject_GetAttr(tally, name_passes) : NULL;
+    PyObject *more = passes ? PyLong_FromLong(PyLong_AsLong(passes) + 1) : NULL;
+    int failed = !more || PyObject_SetAttr(tally, name_passes, more) < 0;
+    Py_XDECREF(passes);
+    Py_XDECREF(more);
+    return failed ? -1 : 0;
+}
+
+/* The gradient that the pass begins with (a new reference); NULL without an exception where Python must make it. */
+static PyObject *root_gradient(Tensor *t, PyObject *given) {
+    if (!PyArray_CheckExact(t->array)) return NULL;
+    PyArrayObject *a = (PyArrayObject *)t->array;
+    const int type = PyArray_TYPE(a), ndim = PyArray_NDIM(a);
+    if (type != NPY_FLOAT && type != NPY_DOUBLE) return NULL;
+    if (given) {
+        Tensor *g = (Tensor *)given;
+        if (!is_tensor(given) || g->kind != t->kind || !PyArray_CheckExact(g->array)) return NULL;
+        PyArrayObject *b = (PyArrayObject *)g->array;
+        if (PyArray_NDIM(b) != ndim || !PyArray_CompareLists(PyArray_DIMS(a), PyArray_DIMS(b), ndim)) return NULL;
+        return Py_NewRef(g->array);
+    }
+    if (PyArray_SIZE(a) != 1 || PyArray_DESCR(a)->type_num != type) return NULL;
+    PyArrayObject *one = (PyArrayObject *)new_array(type, ndim, PyArray_DIMS(a), NULL);
+    if (one && type == NPY_FLOAT) *(float *)PyArray_DATA(one) = 1;
+    else if (one) *(double *)PyArray_DATA(one) = 1;
+    return (PyObject *)one;
+}
+
+/* backward(tensor, gradient=None, retain_graph=None) */
+PyObject *quick_backward(PyObject *const *args, Py_ssize_t count, PyObject *names) {
+    PyObject *given = NULL, *retain = Py_False;
+    if (count < 1 || count > 2 || !is_tensor(args[0])) return NULL;
+    if (count == 2 && args[1] != Py_None) given = args[1];
+    for (Py_ssize_t k = 0; names && k < PyTuple_GET_SIZE(names); k++) {
+        PyObject *name = PyTuple_GET_ITEM(names, k), *value = args[count + k];
+        if (PyUnicode_CompareWithASCIIString(name, "retain_graph") == 0) retain = value == Py_None ? Py_False : value;
+        else if (count == 1 && PyUnicode_CompareWithASCIIString(name, "gradient") == 0) given = value == Py_None ? NULL : value;
+        else return NULL;
+    }
+    if (!PyBool_Check(retain) || !usual() || face_casting()) return NULL;
+    Tensor *t = (Tensor *)args[0];
+    if (up_to_date(t) < 0) return NULL;
+    PyObject *start = t->node != Py_None ? t->node : t->requires_grad ? (PyObject *)t : NULL;
+    PyObject *g = start ? root_gradient(t, given) : NULL; /* without a history Python says what is wrong */
+    if (!g) return NULL;
+    Walk walk;
+    walk_begin(&walk);
+    walk.retain = retain == Py_True;
+    walk.plus = engine.plus;
+    walk.before = ready_python;
+    walk.through = through;
+    walk.start = Py_NewRef(start);
+    walk.mode[0] = walk.mode[1] = walk.mode[2] = walk.errors = NULL;
+    int failed = count_pass() < 0 || walk_send(&walk, start, t->nr, g) < 0;
+    Py_DECREF(g);
+    failed = failed || walk_run(&walk) < 0;
+    for (Py_ssize_t k = 0; k < walk.count && !failed; k++)
+        if (walk.entries[k].what) failed = arrive(&walk, &walk.entries[k]) < 0;
+    failed |= leave_python(&walk) < 0;
+    Py_DECREF(walk.start);
+    walk_end(&walk);
+    return failed ? NULL : Py_NewRef(Py_None);
+}
+
+static PyObject *connect_engine(PyObject *module, PyObject *args) {
+    PyObject *given[6];
+    if (!PyArg_ParseTuple(args, "OOOOO!O!", &given[0], &given[1], &given[2], &given[3], &PyDict_Type, &given[4],
+                          &PyDict_Type, &given[5]))
+        return NULL;
+    PyObject **to[] = {&engine.through, &engine.quiet, &engine.plus, &engine.arrived, &engine.anomaly, &engine.backends};
+    for (int k = 5; k >= 0; k--) Py_XSETREF(*to[k], Py_NewRef(given[k]));
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef backward_methods[] = {
+    {"connect_engine", connect_engine, METH_VARARGS,
+     "connect_engine(through, quiet, plus, arrived, anomaly, backends): lend what a backward pass needs."},
+    {0},
+};
+
+int backward_setup(PyObject *module) {
+    PyObject **names[] = {&name_enabled, &name_many, &name_tally, &name_passes, &name_begin, &name_end, &name_hooks,
+                          &name_post, &mode_names[0], &mode_names[1], &mode_names[2], &phase, &forward};
+    const char *texts[] = {"enabled", "many", "tally", "passes", "begin", "end", "_hooks", "_post_hooks", "enabled",
+                           "phase", "task", "backward", "forward"};
+    for (int k = 0; k < 13; k++)
+        if (!(*names[k] = PyUnicode_InternFromString(texts[k]))) return -1;
+    return PyModule_AddFunctions(module, backward_methods);
+}

@@ -1,0 +1,358 @@
+/* What the paths of ops share: the objects that Python lends, what every op asks before it runs, and one step back
+   through an elementwise op. */
+#include "binding/graph.h"
+
+/* -- what the Python side lends ----------------------------------------------------------------------------------- */
+
+lent_objects lent;
+
+static PyObject *graph_connect(PyObject *module, PyObject *args, PyObject *kwargs) {
+    (void)module;
+    static char *names[] = {"tensor_type", "node_type", "observe", "saving",       "mode",        "ours", "user_frame",
+                            "refresh",     "storage_of", "storage_type", "cpu", "rows", "operate",
+                            "mark_views",  "numpy",     "add_float", "add_double", "sum_to", NULL};
+    PyObject *given[18];
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!O!O!O!OO!OOOO!OOOOOOOO", names, &PyType_Type, &given[0],
+                                     &PyType_Type, &given[1], &PyDict_Type, &given[2], &PyDict_Type, &given[3],
+                                     &given[4], &PyDict_Type, &given[5], &given[6], &given[7], &given[8], &PyType_Type,
+                                     &given[9], &given[10], &given[11], &given[12], &given[13], &given[14], &given[15],
+                                     &given[16], &given[17]))
+        return NULL;
+    if (!PyType_IsSubtype((PyTypeObject *)given[0], &TensorBase_Type) ||
+        !PyType_IsSubtype((PyTypeObject *)given[1], &NodeBase_Type) ||
+        !PyType_IsSubtype((PyTypeObject *)given[9], &StorageBase_Type)) {
+        PyErr_SetString(PyExc_TypeError, "connect takes subclasses of TensorBase, NodeBase and StorageBase");
+        return NULL;
+    }
+    PyObject **to[] = {(PyObject **)&lent.tensor_type, (PyObject **)&lent.node_type, &lent.observe, &lent.saving,
+                       &lent.mode,       &lent.ours,         &lent.user_frame,  &lent.refresh, &lent.storage_of,
+                       (PyObject **)&lent.storage_type, &lent.cpu, &lent.rows, &lent.operate, &lent.mark_views,
+                       &lent.numpy, &lent.add_float, &lent.add_double, &lent.sum_to};
+    for (int k = 0; k < 18; k++) Py_XSETREF(*to[k], Py_NewRef(given[k]));
+    fields_know(lent.tensor_type, lent.node_type);
+    Py_RETURN_NONE;
+}
+
+/* -- what ops ask ---------------------------------------------------------------------------------------------- */
+
+/* CPython 3.11 numbers the states of its dicts, no two alike: a dict whose number is the one that was seen holds what was
+   seen. That answers in 2 ns what a look-up answers in 10, and an op asks four such questions. */
+#if PY_VERSION_HEX < 0x030C0000
+#define STATE_OF(dict) (((PyDictObject *)(dict))->ma_version_tag)
+#else
+#define STATE_OF(dict) ((uint64_t)0)
+#endif
+
+int truth_of(Seen *seen, PyObject *dict, PyObject *name) {
+    if (seen->state && seen->state == STATE_OF(dict)) return seen->truth;
+    PyObject *value = PyDict_GetItemWithError(dict, name);
+    int truth = value ? PyObject_IsTrue(value) : PyErr_Occurred() ? -1 : 0;
+    *seen = (Seen){truth < 0 ? 0 : STATE_OF(dict), truth};
+    return truth;
+}
+
+int observed_now(void) {
+    static Seen seen;
+    return truth_of(&seen, lent.observe, lent.observers);
+}
+
+int saving_now(void) {
+    static Seen seen;
+    return truth_of(&seen, lent.saving, lent.active);
+}
+
+/* A field of a thread's mode (borrowed). What its dict lacks it gets from the class: a lookup that fails in both costs
+   more than all the rest. */
+static PyObject *mode_of(PyObject *fields, PyObject *name) {
+    PyObject *value = PyDict_GetItemWithError(fields, name);
+    if (value || PyErr_Occurred()) return value;
+    value = PyObject_GetAttr((PyObject *)Py_TYPE(lent.mode), name);
+    int failed = !value || PyDict_SetItem(fields, name, value) < 0;
+    Py_XDECREF(value); /* the dict holds it */
+    return failed ? NULL : value;
+}
+
+/* The mode of the thread that asked last, whose number is never another's. A thread that ends lets go of what is its own
+   before the last finalisers run in it: they find a new dict, as Python does. */
+static struct {
+    uint64_t thread, state;
+    PyObject *own;    /* all that is the thread's own (borrowed, never read) */
+    PyObject *fields; /* its mode's dict */
+    int recording, batching;
+} mode;
+
+PyObject *mode_fields(void) {
+    PyThreadState *thread = PyThreadState_Get();
+    uint64_t now = PyThreadState_GetID(thread);
+    if (now != mode.thread || thread->dict != mode.own) {
+        PyObject *found = PyObject_GetAttrString(lent.mode, "__dict__"), *before = mode.fields;
+        if (!found) return NULL;
+        mode.fields = found;
+        mode.own = thread->dict;
+        mode.thread = now;
+        mode.state = 0;
+        Py_XDECREF(before);
+    }
+    return mode.fields;
+}
+
+static int read_mode(void) {
+    PyObject *fields = mode_fields();
+    if (!fields) return -1;
+    if (mode.state && mode.state == STATE_OF(fields)) return 0;
+    PyObject *batch = mode_of(fields, lent.batch), *enabled = batch ? mode_of(fields, lent.enabled) : NULL;
+    int recording = enabled ? PyObject_IsTrue(enabled) : -1;
+    if (recording < 0) return -1;
+    mode.recording = recording;
+    mode.batching = batch != Py_None;
+    mode.state = STATE_OF(fields);
+    return 0;
+}
+
+int recording_now(void) { return read_mode() < 0 ? -1 : mode.recording; }
+
+int batching_now(void) { return read_mode() < 0 ? -1 : mode.batching; }
+
+/* What `ours` says of a file (borrowed), NULL where it says nothing or on an error. */
+static PyObject *whose_file(PyObject *name) {
+    static PyObject *last, *whose;
+    static uint64_t state;
+    if (state && name == last && state == STATE_OF(lent.ours)) return whose;
+    PyObject *found = PyDict_GetItemWithError(lent.ours, name);
+    state = found ? STATE_OF(lent.ours) : 0;
+    Py_XSETREF(last, Py_NewRef(name));
+    return whose = found;
+}
+
+int user_code(PyObject **found, int *lasti) {
+    PyFrameObject *frame = (PyFrameObject *)Py_XNewRef((PyObject *)PyEval_GetFrame());
+    while (frame) {
+        PyCodeObject *code = PyFrame_GetCode(frame);
+        PyObject *ours = whose_file(code->co_filename);
+        if (ours == Py_False) {
+            *found = (PyObject *)code;
+            *lasti = PyFrame_GetLasti(frame);
+            Py_DECREF(frame);
+            return 1;
+        }
+        Py_DECREF(code);
+        PyObject *outer = NULL;
+        if (ours) {
+            outer = (PyObject *)PyFrame_GetBack(frame);
+        } else if (!PyErr_Occurred()) { /* a file that nobody has seen: Python says whose it is */
+            outer = PyObject_CallOneArg(lent.user_frame, (PyObject *)frame);
+            if (outer == Py_None) Py_CLEAR(outer);
+        }
+        Py_DECREF(frame);
+        if (!outer && PyErr_Occurred()) return -1;
+        frame = (PyFrameObject *)outer;
+    }
+    return 0;
+}
+
+int user_place(Node *node) {
+    PyObject *code;
+    int found = user_code(&code, &node->lasti);
+    if (found > 0) Py_SETREF(node->code, code);
+    else node->lasti = -1;
+    return found < 0 ? -1 : 0;
+}
+
+PyObject *user_place_now(void) {
+    PyObject *code;
+    int lasti, found = user_code(&code, &lasti);
+    if (found <= 0) return found < 0 ? NULL : Py_NewRef(Py_True);
+    PyObject *number = PyLong_FromLong(lasti), *place = number ? PyTuple_Pack(2, code, number) : NULL;
+    Py_XDECREF(number);
+    Py_DECREF(code);
+    return place;
+}
+
+PyObject *storage_for(Tensor *t) {
+    if (t->storage != Py_None) return Py_NewRef(t->storage);
+    if (t->node != Py_None) { /* a node that saved the array must hear of writes to it */
+        PyObject *saved = ((Node *)t->node)->saved;
+        for (Py_ssize_t k = PyTuple_Check(saved) ? PyTuple_GET_SIZE(saved) : 0; k-- > 0;)
+            if (PyTuple_GET_ITEM(saved, k) == t->array) return PyObject_CallOneArg(lent.storage_of, (PyObject *)t);
+    }
+    PyObject *storage = lent.storage_type->tp_alloc(lent.storage_type, 0);
+    if (storage) Py_SETREF(t->storage, Py_NewRef(storage));
+    return storage;
+}
+
+int version_of(PyObject *storage, long *version) {
+    if (PyObject_TypeCheck(storage, &StorageBase_Type)) {
+        *version = ((Storage *)storage)->version;
+        return 0;
+    }
+    PyObject *number = PyObject_GetAttr(storage, lent.version);
+    if (!number) return -1;
+    *version = PyLong_AsLong(number);
+    Py_DECREF(number);
+    return *version == -1 && PyErr_Occurred() ? -1 : 0;
+}
+
+int node_record(Node *node, PyObject *edges, PyObject *op, PyObject *kind, PyObject *params) {
+    node_begin(node, edges, op, kind, params);
+    return user_place(node);
+}
+
+static PyObject *versions_of(PyObject *storages) {
+    PyObject *versions = PyTuple_New(PyTuple_GET_SIZE(storages));
+    for (Py_ssize_t k = 0; versions && k < PyTuple_GET_SIZE(storages); k++) {
+        PyObject *storage = PyTuple_GET_ITEM(storages, k);
+        long version = 0;
+        PyObject *number =
+            storage != Py_None && version_of(storage, &version) < 0 ? NULL : PyLong_FromLong(version);
+        if (number) PyTuple_SET_ITEM(versions, k, number);
+        else Py_CLEAR(versions);
+    }
+    return versions;
+}
+
+int node_keep(Node *node, PyObject *saved, PyObject *storages, int written) {
+    PyObject *versions = written ? versions_of(storages) : Py_NewRef(node->versions);
+    if (!versions) {
+        Py_DECREF(saved);
+        Py_DECREF(storages);
+        return -1;
+    }
+    Py_SETREF(node->versions, versions);
+    Py_SETREF(node->saved, saved);
+    Py_SETREF(node->storages, storages);
+    return 0;
+}
+
+int up_to_date(Tensor *t) {
+    if (t->base == Py_None || t->storage == Py_None) return 0;
+    long version;
+    if (version_of(t->storage, &version) < 0) return -1;
+    if (!version) return 0; /* nothing was written */
+    PyObject *done = PyObject_CallOneArg(lent.refresh, (PyObject *)t);
+    Py_XDECREF(done);
+    return done ? 0 : -1;
+}
+
+/* -- the way back ------------------------------------------------------------------------------------------------- */
+
+/* What the counter of a saved value said; -1, which no counter says, where nothing was noted of it. */
+static long version_at(PyObject *versions, Py_ssize_t k) {
+    return k < PyTuple_GET_SIZE(versions) ? PyLong_AsLong(PyTuple_GET_ITEM(versions, k)) : -1;
+}
+
+int as_saved(Node *node) {
+    if (!PyTuple_Check(node->saved) || !PyTuple_Check(node->storages)) return 0;
+    for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(node->storages); k++) {
+        PyObject *storage = PyTuple_GET_ITEM(node->storages, k);
+        if (storage == Py_None) continue;
+        long version;
+        if (version_of(storage, &version) < 0) return -1;
+        if (version != (node->versions == Py_None ? 0 : version_at(node->versions, k))) return 0;
+    }
+    return 1;
+}
+
+/* One gradient: `recipe` is None (the incoming gradient passes), False (there is none) or (kernel, where its arguments come from): 255 the
+   gradient, from 128 on the parameters, else what was saved. */
+static PyObject *one_gradient(Node *node, PyObject *recipe, PyObject *g) {
+    if (recipe == Py_None) return Py_NewRef(g);
+    if (recipe == Py_False) return Py_NewRef(Py_None);
+    PyObject *sources = PyTuple_GET_ITEM(recipe, 1), *args[16];
+    Py_ssize_t count = PyBytes_GET_SIZE(sources);
+    for (Py_ssize_t k = 0; k < count; k++) {
+        unsigned char from = (unsigned char)PyBytes_AS_STRING(sources)[k];
+        PyObject *held = from >= 128 ? node->params : node->saved;
+        Py_ssize_t at = from >= 128 ? from - 128 : from;
+        if (from != 255 && (!PyTuple_Check(held) || at >= PyTuple_GET_SIZE(held))) {
+            PyErr_SetString(PyExc_RuntimeError, "a node's saved values do not fit its op");
+            return NULL;
+        }
+        args[k] = from == 255 ? g : PyTuple_GET_ITEM(held, at);
+    }
+    return PyObject_Vectorcall(PyTuple_GET_ITEM(recipe, 0), args, (size_t)count, NULL);
+}
+
+/* A gradient summed over the dimensions that its input, of `shape`, was stretched along (a new reference). */
+static PyObject *summed_to(PyObject *g, PyObject *shape, PyObject *kind) {
+    PyArrayObject *a = (PyArrayObject *)g;
+    int ndim = PyArray_NDIM(a), same = PyArray_CheckExact(g) && PyTuple_Check(shape) && PyTuple_GET_SIZE(shape) == ndim;
+    for (int k = 0; same && k < ndim; k++) same = PyLong_AsSsize_t(PyTuple_GET_ITEM(shape, k)) == PyArray_DIM(a, k);
+    if (same) return Py_NewRef(g);
+    PyObject *args[] = {g, shape, kind};
+    return PyErr_Occurred() ? NULL : PyObject_Vectorcall(lent.sum_to, args, 3, NULL);
+}
+
+int let_go(Node *node, PyObject *place) {
+    int holds = 0;
+    if (!PyTuple_Check(node->saved)) return 0; /* Python ran since, and may have let go of it */
+    for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(node->saved); k++)
+        holds |= PyTuple_GET_ITEM(node->saved, k) != Py_None;
+    if (!holds) return 0;
+    PyObject *none = PyTuple_New(0);
+    if (!none) return -1;
+    Py_SETREF(node->freed, Py_NewRef(place));
+    Py_SETREF(node->storages, none);
+    PyObject *saved = node->saved;
+    node->saved = Py_NewRef(Py_None);
+    if (Py_REFCNT(saved) == 1) saved_let_go(saved);
+    Py_DECREF(saved);
+    return 0;
+}
+
+PyObject *step_of(Node *node, PyObject *g) {
+    if (node->special || !PyArray_CheckExact(g)) return NULL;
+    PyObject *steps = PyObject_GetAttr(node->op, lent.steps);
+    if (!steps) return NULL;
+    PyObject *recipes = steps == Py_None ? NULL : PyDict_GetItemWithError(steps, node->kind);
+    Py_DECREF(steps); /* the op holds it */
+    if (!recipes || as_saved(node) <= 0) return NULL;
+    Py_ssize_t edges = PyTuple_GET_SIZE(node->edges);
+    if (PyTuple_GET_SIZE(recipes) < edges) return NULL; /* somebody gave the node another op */
+    PyObject *results = PyTuple_New(edges);
+    for (Py_ssize_t k = 0; results && k < edges; k++) {
+        PyObject *wanted = PyTuple_GET_ITEM(node->edges, k);
+        PyObject *one = wanted == Py_None ? Py_NewRef(Py_None) : one_gradient(node, PyTuple_GET_ITEM(recipes, k), g);
+        if (one && one != Py_None && node->in_shapes != Py_None && k < PyTuple_GET_SIZE(node->in_shapes))
+            Py_SETREF(one, summed_to(one, PyTuple_GET_ITEM(node->in_shapes, k), node->kind));
+        if (one) PyTuple_SET_ITEM(results, k, one);
+        else Py_CLEAR(results);
+    }
+    return results;
+}
+
+/* step(node, gradient, place): the gradients of an elementwise node's inputs, each by its kernel; None for a node that
+   is not so plain. The node lets go of what it saved, remembering `place`, unless that is None. */
+static PyObject *graph_step(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+    (void)module;
+    if (count != 3 || !is_node(args[0])) {
+        PyErr_SetString(PyExc_TypeError, "step takes a node, a gradient and a place");
+        return NULL;
+    }
+    PyObject *results = step_of((Node *)args[0], args[1]);
+    if (results && args[2] != Py_None && let_go((Node *)args[0], args[2]) < 0) Py_CLEAR(results);
+    return results || PyErr_Occurred() ? results : Py_NewRef(Py_None);
+}
+
+PyMethodDef graph_methods[] = {
+    {"step", (PyCFunction)(void (*)(void))graph_step, METH_FASTCALL,
+     "step(node, gradient, place): the gradients of a plain elementwise node's inputs, or None."},
+    {"connect", (PyCFunction)(void (*)(void))graph_connect, METH_VARARGS | METH_KEYWORDS,
+     "Lend the types and modules that the path needs."},
+    {0},
+};
+
+int graph_setup(PyObject *module) {
+    PyObject **names[] = {&lent.observers, &lent.active, &lent.enabled, &lent.version, &lent.boolean, &lent.shape,
+                          &lent.steps,     &lent.freed,  &lent.batch,   &lent.device,  &lent.dtype,   &lent.undo,
+                          &lent.rule,      &lent.view_version, &lent.cpu_name, &lent.no_grad, &lent.codes,
+                          &lent.numpy_name, &lent.input, &lent.out};
+    const char *texts[] = {"observers", "active", "enabled", "version", "boolean",       "shape", "steps", "freed", "batch",
+                           "device",    "dtype",  "_undo",   "_rule",   "_view_version", "cpu",   "no_grad", "codes",
+                           "numpy", "input", "out"};
+    for (int k = 0; k < 20; k++)
+        if (!(*names[k] = PyUnicode_InternFromString(texts[k]))) return -1;
+    if (fields_setup(module) < 0 || hot_setup(module) < 0 || operators_setup(module) < 0 || operate_setup(module) < 0 || back_setup(module) < 0 ||
+        walk_setup(module) < 0 || write_setup(module) < 0 || sizes_setup(module) < 0)
+        return -1;
+    return PyModule_AddFunctions(module, graph_methods);
+}

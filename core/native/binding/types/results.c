@@ -1,0 +1,145 @@
+/* Results: what a structured op gave, as tensors. Most ops give one array of their input's dtype; the others give an index,
+   a truth value, another dtype, or several of these. */
+#include "binding/results.h"
+
+#include "binding/views.h"
+
+/* -- kinds ---------------------------------------------------------------------------------------------------------- */
+
+enum { KINDS = 16 }; /* there are 12 dtypes */
+
+static struct {
+    PyArray_Descr *descr;
+    PyObject *kind;
+} kinds[KINDS];
+static int known;
+static PyObject *kind_named; /* the kind of a NumPy dtype on the CPU, in Python */
+
+PyObject *kind_of_array(PyArrayObject *a) {
+    PyArray_Descr *descr = PyArray_DESCR(a);
+    for (int k = 0; k < known; k++)
+        if (kinds[k].descr == descr) return kinds[k].kind;
+    PyObject *kind = kind_named ? PyObject_CallOneArg(kind_named, (PyObject *)descr) : NULL;
+    if (!kind) { /* no dtype of ours: Python says so */
+        overlook(PyExc_TypeError);
+        return NULL;
+    }
+    if (known < KINDS && (PyTypeNum_ISUSERDEF(descr->type_num) || PyArray_ISNOTSWAPPED(a))) {
+        kinds[known].descr = (PyArray_Descr *)Py_NewRef((PyObject *)descr);
+        kinds[known++].kind = Py_NewRef(kind);
+    }
+    Py_DECREF(kind); /* the register of kinds holds it */
+    return kind;
+}
+
+/* -- tensors -------------------------------------------------------------------------------------------------------- */
+
+/* The number as an array, NULL where it is none that we know. */
+static PyObject *number_as_array(PyObject *number) {
+    if (!PyArray_IsScalar(number, Number) && !PyArray_IsScalar(number, Bool)) return NULL;
+    return PyArray_FromScalar(number, NULL);
+}
+
+int results_as_arrays(PyObject **results, Py_ssize_t shown) {
+    if (!PyTuple_CheckExact(*results)) {
+        if (shown > 1 || PyTuple_Check(*results)) return 0;
+        if (PyArray_CheckExact(*results)) return 1;
+        PyObject *array = number_as_array(*results);
+        if (!array) return PyErr_Occurred() ? -1 : 0;
+        Py_SETREF(*results, array);
+        return 1;
+    }
+    if (PyTuple_GET_SIZE(*results) < shown || !shown) return 0;
+    for (Py_ssize_t k = 0; k < shown; k++) {
+        PyObject *one = PyTuple_GET_ITEM(*results, k);
+        if (PyArray_CheckExact(one)) continue;
+        PyObject *array = Py_REFCNT(*results) == 1 ? number_as_array(one) : NULL;
+        if (!array) return PyErr_Occurred() ? -1 : 0;
+        PyTuple_SET_ITEM(*results, k, array);
+        Py_DECREF(one);
+    }
+    return 1;
+}
+
+Tensor *result_tensor(PyObject *array, Tensor *like) {
+    PyArrayObject *a = (PyArrayObject *)array;
+    const int same = PyArray_CheckExact(like->array) && PyArray_DESCR(a) == PyArray_DESCR((PyArrayObject *)like->array);
+    PyObject *kind = same ? like->kind : kind_of_array(a);
+    return kind ? tensor_over(Py_NewRef(array), kind) : NULL;
+}
+
+int tie_all(Tensor *const *outs, Py_ssize_t count, Node *node) {
+    if (count == 1) {
+        tie(outs[0], node);
+        return 0;
+    }
+    PyObject *meta = PyTuple_New(count);
+    if (!meta) goto fail;
+    Py_SETREF(node->out_meta, meta);
+    for (Py_ssize_t k = 0; k < count; k++) {
+        PyObject *shape = shape_of((PyArrayObject *)outs[k]->array);
+        PyObject *one = shape ? PyTuple_Pack(2, shape, outs[k]->kind) : NULL;
+        Py_XDECREF(shape);
+        if (!one) goto fail;
+        PyTuple_SET_ITEM(meta, k, one);
+    }
+    for (Py_ssize_t k = 0; k < count; k++) {
+        const int type = PyArray_TYPE((PyArrayObject *)outs[k]->array);
+        if (PyTypeNum_ISBOOL(type) || PyTypeNum_ISINTEGER(type)) continue; /* they have no gradient */
+        tie(outs[k], (Node *)Py_NewRef((PyObject *)node));
+        outs[k]->nr = k;
+    }
+    Py_DECREF(node);
+    return 0;
+fail:
+    Py_DECREF(node);
+    return -1;
+}
+
+/* -- quiet ---------------------------------------------------------------------------------------------------------- */
+
+static PyObject *quiet_variable, *quiet_value; /* as core.backends.errstate found them; NULL without */
+
+int quiet_known(void) { return quiet_variable != NULL; }
+
+PyObject *quiet_begin(void) {
+    if (quiet_variable) return PyContextVar_Set(quiet_variable, quiet_value);
+    PyErr_SetString(PyExc_RuntimeError, "NumPy's variable of what it tells was not found");
+    return NULL;
+}
+
+int quiet_end(PyObject *token) {
+    int failed = PyContextVar_Reset(quiet_variable, token);
+    Py_DECREF(token);
+    return failed;
+}
+
+/* -- what Python lends ---------------------------------------------------------------------------------------------- */
+
+static PyObject *lend_results(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+    (void)module;
+    if (count != 1) return PyErr_Format(PyExc_TypeError, "lend_results takes a callable");
+    Py_XSETREF(kind_named, Py_NewRef(args[0]));
+    Py_RETURN_NONE;
+}
+
+static PyObject *lend_quiet(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+    (void)module;
+    if (count != 2 || !PyContextVar_CheckExact(args[0])) {
+        PyErr_SetString(PyExc_TypeError, "lend_quiet takes a context variable and its value");
+        return NULL;
+    }
+    Py_XSETREF(quiet_variable, Py_NewRef(args[0]));
+    Py_XSETREF(quiet_value, Py_NewRef(args[1]));
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef results_methods[] = {
+    {"lend_results", (PyCFunction)(void (*)(void))lend_results, METH_FASTCALL,
+     "lend_results(kind_named)\n--\n\nWhat says a NumPy dtype's kind on the CPU."},
+    {"lend_quiet", (PyCFunction)(void (*)(void))lend_quiet, METH_FASTCALL,
+     "lend_quiet(variable, value)\n--\n\nThe context variable of what NumPy tells, and its value where that is nothing."},
+    {0},
+};
+
+int results_setup(PyObject *module) { return PyModule_AddFunctions(module, results_methods); }

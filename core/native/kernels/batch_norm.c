@@ -1,0 +1,107 @@
+/* Batch norm over all axes but the second, forward and backward: a channel at a time, while it is in the cache.
+
+   Forward: y = (x - mean) scale + b with scale = w / sqrt(variance + eps); the variance from a second pass, so that
+   nothing cancels. Backward, with off = x - mean and n items a channel: gx = scale g + off (2 gvar - scale rstd^2
+   sum(g off)) / n + (gmean - scale sum(g)) / n, gw = rstd sum(g off), gb = sum(g). A channel's rows, one a sample, are
+   summed in pieces whose sums are added in double in their order: nothing depends on the threads.
+
+   Bytes: x three times and y once, forward; g and x twice and gx once, backward; of those all but the first times come
+   from the cache. Source: Ioffe and Szegedy, Batch Normalization, arXiv:1502.03167. */
+#ifndef REAL
+#include "runtime/paths.h"
+#include "kernels/real.h"
+
+enum { PIECE = 1024 };
+
+#define KERNEL_FILE "batch_norm.c"
+#include "kernels/each_real.h"
+#else
+#include "kernels/lines.h"
+
+typedef struct {
+    const batch_shape *s;
+    const REAL *x, *w, *b, *g, *gmean, *gvar;
+    REAL *y, *mean, *var, *gw, *gb; /* y or gx */
+    REAL eps;
+} NAME(batch);
+
+/* The sum of a channel's items, or of their squares beside its mean. */
+INLINE double NAME(over_channel)(const REAL *x, const batch_shape *s, const REAL *mean) {
+    double total = 0;
+    if (s->size > PIECE) took(PATH_batch_norm_pieces);
+    for (ptrdiff_t n = 0; n < s->samples; n++)
+        for (ptrdiff_t from = 0; from < s->size; from += PIECE) {
+            const ptrdiff_t count = s->size - from < PIECE ? s->size - from : PIECE;
+            const REAL *row = x + n * s->channels * s->size + from;
+            total += (double)(mean ? NAME(squares_line)(row, *mean, count) : NAME(sum_line)(row, count));
+        }
+    return total;
+}
+
+VECTOR static void NAME(batch_channels)(void *context, ptrdiff_t begin, ptrdiff_t end) {
+    const NAME(batch) *c = context;
+    const ptrdiff_t size = c->s->size, step = c->s->channels * size, samples = c->s->samples;
+    const double items = (double)(samples * size);
+    for (ptrdiff_t channel = begin; channel < end; channel++) {
+        const REAL *x = c->x + channel * size;
+        const REAL mean = (REAL)(NAME(over_channel)(x, c->s, NULL) / items);
+        const double squares = NAME(over_channel)(x, c->s, &mean);
+        const REAL var = (REAL)(squares / items), rstd = 1 / NAME(sm_sqrt)(var + c->eps);
+        const REAL scale = c->w ? rstd * c->w[channel] : rstd, shift = c->b ? c->b[channel] : 0;
+        for (ptrdiff_t n = 0; n < samples; n++) {
+            const REAL *row = x + n * step;
+            REAL *y = c->y + channel * size + n * step;
+            INDEPENDENT
+            for (ptrdiff_t i = 0; i < size; i++) y[i] = (row[i] - mean) * scale + shift;
+        }
+        c->mean[channel] = mean;
+        c->var[channel] = var;
+    }
+}
+
+void NAME(batch_norm_forward)(const batch_shape *s, const REAL *x, const REAL *w, const REAL *b, REAL *y, REAL *mean,
+                              REAL *var, double eps) {
+    NAME(batch) c = {.s = s, .x = x, .w = w, .b = b, .y = y, .mean = mean, .var = var, .eps = (REAL)eps};
+    parallel_for(s->channels, 4.0 * (double)(s->samples * s->channels * s->size), NAME(batch_channels), &c);
+}
+
+VECTOR static void NAME(batch_back_channels)(void *context, ptrdiff_t begin, ptrdiff_t end) {
+    const NAME(batch) *c = context;
+    const ptrdiff_t size = c->s->size, step = c->s->channels * size, samples = c->s->samples;
+    const REAL items = (REAL)(samples * size);
+    for (ptrdiff_t channel = begin; channel < end; channel++) {
+        const REAL *x = c->x + channel * size, *g = c->g + channel * size;
+        const REAL mean = c->mean[channel], rstd = 1 / NAME(sm_sqrt)(c->var[channel] + c->eps);
+        double sums = 0, products = 0;
+        for (ptrdiff_t n = 0; n < samples; n++)
+            for (ptrdiff_t from = 0; from < size; from += PIECE) {
+                const ptrdiff_t at = n * step + from, count = size - from < PIECE ? size - from : PIECE;
+                REAL product;
+                sums += (double)NAME(sum_and_product)(g + at, x + at, mean, count, &product);
+                products += (double)product;
+            }
+        const REAL total = (REAL)sums, with_off = (REAL)products;
+        if (c->gw) c->gw[channel] = with_off * rstd;
+        if (c->gb) c->gb[channel] = total;
+        if (!c->y) continue;
+        const REAL scale = c->w ? rstd * c->w[channel] : rstd;
+        const REAL of_off = (2 * c->gvar[channel] - scale * rstd * rstd * with_off) / items;
+        const REAL shift = (c->gmean[channel] - scale * total) / items;
+        for (ptrdiff_t n = 0; n < samples; n++) {
+            const REAL *row = x + n * step, *given = g + n * step;
+            REAL *to = c->y + channel * size + n * step;
+            INDEPENDENT
+            for (ptrdiff_t i = 0; i < size; i++) to[i] = given[i] * scale + ((row[i] - mean) * of_off + shift);
+        }
+    }
+}
+
+void NAME(batch_norm_backward)(const batch_shape *s, const REAL *g, const REAL *gmean, const REAL *gvar, const REAL *x,
+                               const REAL *w, const REAL *mean, const REAL *var, REAL *gx, REAL *gw, REAL *gb,
+                               double eps) {
+    NAME(batch) c = {.s = s, .x = x, .w = w, .g = g, .gmean = gmean, .gvar = gvar, .y = gx, .mean = (REAL *)mean,
+                     .var = (REAL *)var, .gw = gw, .gb = gb, .eps = (REAL)eps};
+    parallel_for(s->channels, 5.0 * (double)(s->samples * s->channels * s->size), NAME(batch_back_channels), &c);
+}
+
+#endif

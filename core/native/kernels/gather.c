@@ -1,0 +1,263 @@
+/* Items and rows by index and by mask, running sums, triangles. Where items meet in one place they are added in the order
+   of the index, by one thread: the result is the same for any number of them. */
+#ifndef REAL
+#include "kernels/gather.h"
+#include "runtime/paths.h"
+
+#include <string.h>
+
+#include "kernels/kernel.h"
+#include "runtime/parallel.h"
+
+typedef uint8_t item_1 __attribute__((may_alias));
+typedef uint32_t item_4 __attribute__((may_alias));
+typedef uint64_t item_8 __attribute__((may_alias));
+
+/* -- masks ---------------------------------------------------------------------------------------------------------- */
+
+typedef struct {
+    char *to;
+    const char *truths;
+    char item[8];
+    ptrdiff_t size;
+} masked;
+
+/* Every item is written, itself or the new one: without a branch the loop is one of vectors. The pointers are read once,
+   since for all that C knows they might be what is written. */
+VECTOR static void fill_masked(void *context, ptrdiff_t begin, ptrdiff_t end) {
+    const masked *c = context;
+    const char *truths = c->truths;
+#define ITEMS(TYPE)                                                                  \
+    do {                                                                             \
+        TYPE item, *to = (TYPE *)c->to;                                              \
+        memcpy(&item, c->item, sizeof item);                                         \
+        INDEPENDENT                                                                  \
+        for (ptrdiff_t k = begin; k < end; k++) to[k] = truths[k] ? item : to[k];    \
+    } while (0)
+    if (c->size == 4) ITEMS(item_4);
+    else ITEMS(item_8);
+#undef ITEMS
+}
+
+void mask_fill(char *to, const char *truths, ptrdiff_t n, const char *item, ptrdiff_t size) {
+    masked context = {.to = to, .truths = truths, .size = size};
+    memcpy(context.item, item, (size_t)size);
+    parallel_for(n, 2.0 * (double)n, fill_masked, &context);
+}
+
+/* -- indices -------------------------------------------------------------------------------------------------------- */
+
+VECTOR int indices_within(const int64_t *index, ptrdiff_t n, int64_t low, int64_t high) {
+    uint64_t outside = 0; /* one subtraction and one comparison tell both ends */
+    const uint64_t span = (uint64_t)high - (uint64_t)low;
+    for (ptrdiff_t k = 0; k < n; k++) outside |= (uint64_t)index[k] - (uint64_t)low >= span;
+    return !outside;
+}
+
+/* Counted from the front. */
+INLINE ptrdiff_t placed(int64_t index, ptrdiff_t size) { return (ptrdiff_t)(index + (index < 0 ? size : 0)); }
+
+typedef struct {
+    const char *table;
+    const int64_t *index;
+    char *y;
+    ptrdiff_t count, size, inner;
+} picked;
+
+static void pick_some(void *context, ptrdiff_t begin, ptrdiff_t end) {
+    const picked *c = context;
+    const ptrdiff_t inner = c->inner, size = c->size;
+#define ROWS(COPY)                                                                          \
+    for (ptrdiff_t row = begin; row < end; row++) {                                         \
+        const ptrdiff_t plane = row / c->count, at = placed(c->index[row % c->count], size); \
+        COPY(c->y + row * inner, c->table + (plane * size + at) * inner);                   \
+    }
+#define COPY_4(to, from) memcpy(to, from, 4)
+#define COPY_8(to, from) memcpy(to, from, 8)
+#define COPY_ALL(to, from) memcpy(to, from, (size_t)inner)
+    if (inner == 4) ROWS(COPY_4)
+    else if (inner == 8) ROWS(COPY_8)
+    else ROWS(COPY_ALL)
+#undef ROWS
+}
+
+void pick_rows(const char *table, const int64_t *index, char *y, ptrdiff_t outer, ptrdiff_t count, ptrdiff_t size,
+               ptrdiff_t inner) {
+    picked context = {table, index, y, count, size, inner};
+    parallel_for(outer * count, (double)(outer * count) * (0.5 * (double)inner + 16), pick_some, &context);
+}
+
+/* -- an index an item ----------------------------------------------------------------------------------------------- */
+
+typedef struct {
+    const pick_shape *s;
+    const int64_t *index;
+    char *x, *y;
+    ptrdiff_t item, rows; /* bytes; rows of the index that one piece of work has */
+} along;
+
+/* Where a row of the index (all axes but the last) lies in x, but for what the index itself says. */
+static ptrdiff_t row_in_x(const pick_shape *s, ptrdiff_t row) {
+    ptrdiff_t at = 0;
+    for (int axis = s->ndim - 2; axis >= 0; axis--) {
+        if (axis != s->dim) at += row % s->shape[axis] * s->step[axis];
+        row /= s->shape[axis];
+    }
+    return at;
+}
+
+#define EACH_ROW(BODY)                                                                            \
+    const pick_shape *s = c->s;                                                                   \
+    const ptrdiff_t n = s->shape[s->ndim - 1], step = s->step[s->dim], own = s->dim != s->ndim - 1; \
+    for (ptrdiff_t row = begin * c->rows; row < end * c->rows; row++) {                           \
+        const int64_t *index = c->index + row * n;                                                \
+        const ptrdiff_t first = row_in_x(s, row);                                                 \
+        for (ptrdiff_t k = 0; k < n; k++) {                                                       \
+            const ptrdiff_t at = first + (ptrdiff_t)index[k] * step + k * own;                    \
+            BODY;                                                                                 \
+        }                                                                                         \
+    }
+#define EACH_ITEM(BODY)                            \
+    if (c->item == 4) BODY(item_4)                 \
+    else if (c->item == 8) BODY(item_8)            \
+    else BODY(item_1)
+
+static void pick_items(void *context, ptrdiff_t begin, ptrdiff_t end) {
+    const along *c = context;
+#define PICK(TYPE) { EACH_ROW(((TYPE *)c->y)[row * n + k] = ((const TYPE *)c->x)[at]) }
+    EACH_ITEM(PICK)
+}
+
+static void put_items(void *context, ptrdiff_t begin, ptrdiff_t end) {
+    const along *c = context;
+#define PUT(TYPE) { EACH_ROW(((TYPE *)c->x)[at] = c->y ? ((const TYPE *)c->y)[row * n + k] : 0) }
+    EACH_ITEM(PUT)
+}
+
+static ptrdiff_t product(const ptrdiff_t *shape, int from, int to) {
+    ptrdiff_t n = 1;
+    for (int axis = from; axis < to; axis++) n *= shape[axis];
+    return n;
+}
+
+/* Runs over the rows; those that may meet in one place of x, if any may, are one piece of work. */
+static void run_along(along *c, parallel_body body, int meet) {
+    const pick_shape *s = c->s;
+    const ptrdiff_t rows = product(s->shape, 0, s->ndim - 1);
+    const int together = meet && s->dim < s->ndim - 1;
+    c->rows = together ? product(s->shape, s->dim, s->ndim - 1) : 1;
+    if (!rows || !s->shape[s->ndim - 1]) return;
+    parallel_for(rows / c->rows, 8.0 * (double)(rows * s->shape[s->ndim - 1]) + 16.0 * (double)rows, body, c);
+}
+
+void pick_along(const pick_shape *s, const int64_t *index, const char *x, char *y, ptrdiff_t item) {
+    along context = {s, index, (char *)x, y, item, 1};
+    run_along(&context, pick_items, 0);
+}
+
+void put_along(const pick_shape *s, const int64_t *index, char *x, const char *y, ptrdiff_t item) {
+    along context = {s, index, x, (char *)y, item, 1};
+    run_along(&context, put_items, 1);
+}
+
+/* -- triangles ------------------------------------------------------------------------------------------------------ */
+
+typedef struct {
+    const char *x;
+    char *y;
+    ptrdiff_t rows, columns, diagonal, item;
+    int upper;
+} corner;
+
+static void triangle_rows(void *context, ptrdiff_t begin, ptrdiff_t end) {
+    const corner *c = context;
+    const ptrdiff_t n = c->columns, item = c->item;
+    for (ptrdiff_t row = begin; row < end; row++) {
+        ptrdiff_t edge = row % c->rows + c->diagonal + !c->upper; /* the first column on the other side */
+        edge = edge < 0 ? 0 : edge > n ? n : edge;
+        const ptrdiff_t first = c->upper ? edge : 0, count = c->upper ? n - edge : edge;
+        char *y = c->y + row * n * item;
+        memset(y + (c->upper ? 0 : edge) * item, 0, (size_t)((n - count) * item));
+        memcpy(y + first * item, c->x + (row * n + first) * item, (size_t)(count * item));
+    }
+}
+
+void triangle(const char *x, char *y, ptrdiff_t planes, ptrdiff_t rows, ptrdiff_t columns, ptrdiff_t diagonal, int upper,
+              ptrdiff_t item) {
+    corner context = {x, y, rows, columns, diagonal, item, upper};
+    parallel_for(planes * rows, 0.4 * (double)(planes * rows) * (double)(columns * item), triangle_rows, &context);
+}
+
+enum { SPAN = 32 };
+
+#define KERNEL_FILE "gather.c"
+#include "kernels/each_real.h"
+#else
+
+static void NAME(add_items)(void *context, ptrdiff_t begin, ptrdiff_t end) {
+    const along *c = context;
+    EACH_ROW(((REAL *)c->x)[at] += ((const REAL *)c->y)[row * n + k])
+}
+
+void NAME(add_along)(const pick_shape *s, const int64_t *index, REAL *x, const REAL *y) {
+    along context = {s, index, (char *)x, (char *)y, sizeof(REAL), 1};
+    run_along(&context, NAME(add_items), 1);
+}
+
+typedef struct {
+    const REAL *g;
+    const int64_t *index;
+    REAL *y;
+    ptrdiff_t count, size, inner, spans;
+} NAME(added);
+
+/* Items are groups of SPAN columns of a plane: two threads do not write to one cache line. */
+VECTOR static void NAME(add_columns)(void *context, ptrdiff_t begin, ptrdiff_t end) {
+    const NAME(added) *c = context;
+    const ptrdiff_t n = c->inner;
+    for (ptrdiff_t item = begin; item < end; item++) {
+        const ptrdiff_t plane = item / c->spans, first = item % c->spans * SPAN, last = first + SPAN < n ? first + SPAN : n;
+        for (ptrdiff_t k = 0; k < c->count; k++) {
+            const REAL *g = c->g + (plane * c->count + k) * n;
+            REAL *y = c->y + (plane * c->size + placed(c->index[k], c->size)) * n;
+            INDEPENDENT
+            for (ptrdiff_t i = first; i < last; i++) y[i] += g[i];
+        }
+    }
+}
+
+void NAME(add_rows)(const REAL *g, const int64_t *index, REAL *y, ptrdiff_t outer, ptrdiff_t count, ptrdiff_t size,
+                    ptrdiff_t inner) {
+    if (inner > SPAN) took(PATH_gather_add_spans);
+    NAME(added) context = {g, index, y, count, size, inner, (inner + SPAN - 1) / SPAN};
+    parallel_for(outer * context.spans, 4.0 * (double)(outer * count) * (double)inner, NAME(add_columns), &context);
+}
+
+typedef struct {
+    const REAL *x;
+    REAL *y;
+    ptrdiff_t n, inner;
+    int reverse;
+} NAME(running);
+
+VECTOR static void NAME(run_planes)(void *context, ptrdiff_t begin, ptrdiff_t end) {
+    const NAME(running) *c = context;
+    const ptrdiff_t n = c->n, inner = c->inner, way = c->reverse ? -inner : inner;
+    for (ptrdiff_t plane = begin; plane < end; plane++) {
+        const REAL *x = c->x + plane * n * inner + (c->reverse ? (n - 1) * inner : 0);
+        REAL *y = c->y + (x - c->x);
+        memcpy(y, x, sizeof(REAL) * (size_t)inner);
+        for (ptrdiff_t k = 1; k < n; k++) {
+            x += way, y += way;
+            INDEPENDENT
+            for (ptrdiff_t i = 0; i < inner; i++) y[i] = y[i - way] + x[i];
+        }
+    }
+}
+
+void NAME(running_sum)(const REAL *x, REAL *y, ptrdiff_t outer, ptrdiff_t n, ptrdiff_t inner, int reverse) {
+    NAME(running) context = {x, y, n, inner, reverse};
+    if (n && inner) parallel_for(outer, (double)(outer * n) * (double)inner * (inner == 1 ? 16 : 2), NAME(run_planes), &context);
+}
+
+#endif

@@ -1,0 +1,174 @@
+/* Products of bfloat16 matrices, added up in float32 and rounded once: for processors that multiply pairs of bfloat16
+   (AVX-512 BF16), where they run at up to twice the speed of float32 products.
+
+   Both operands are packed, so that any strides will do: B once, in panels of COLUMNS columns, A in blocks of BLOCK rows.
+   Two neighbours along k lie in one 32-bit word; one instruction adds the products of 16 such words to 16 sums.
+   Bytes: those of A, B and C, and B once more. Source: Goto and van de Geijn, ACM TOMS 34 (2008). */
+#include "kernels/half.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/kernel.h"
+#include "runtime/parallel.h"
+
+#if defined(__x86_64__) && (defined(__clang__) || (defined(__GNUC__) && __GNUC__ >= 11))
+#include <immintrin.h>
+
+enum { ROWS = 12, COLUMNS = 32, BLOCK = 4 * ROWS, DEPTH = 256 /* pairs */ };
+#define BF16 __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512bf16")))
+
+int gemm_bf16_there(void) {
+    static int there = -1;
+    if (there < 0)
+        there = __builtin_cpu_supports("avx512bf16") && __builtin_cpu_supports("avx512bw") &&
+                __builtin_cpu_supports("avx512vl");
+    return there;
+}
+
+/* y[pair][width] of the lines first..first+count-1 of x, whose k runs from 0 to depth; zeros beyond. */
+BF16 static void pack(const uint16_t *x, ptrdiff_t line, ptrdiff_t step, ptrdiff_t count, ptrdiff_t width,
+                      ptrdiff_t depth, uint32_t *y) {
+    const ptrdiff_t pairs = (depth + 1) / 2, whole = depth / 2;
+    if (count < width || pairs != whole) memset(y, 0, sizeof *y * (size_t)(pairs * width));
+    if (step == 1) {
+        for (ptrdiff_t i = 0; i < count; i++)
+            for (ptrdiff_t p = 0; p < whole; p++) memcpy(&y[p * width + i], x + i * line + 2 * p, 4);
+    } else if (line == 1) {
+        for (ptrdiff_t p = 0; p < whole; p++) {
+            const uint16_t *even = x + 2 * p * step, *odd = even + step;
+            for (ptrdiff_t i = 0; i < count; i++) y[p * width + i] = even[i] | (uint32_t)odd[i] << 16;
+        }
+    } else {
+        for (ptrdiff_t p = 0; p < whole; p++)
+            for (ptrdiff_t i = 0; i < count; i++)
+                y[p * width + i] = x[i * line + 2 * p * step] | (uint32_t)x[i * line + (2 * p + 1) * step] << 16;
+    }
+    if (pairs != whole)
+        for (ptrdiff_t i = 0; i < count; i++) y[whole * width + i] = x[i * line + 2 * whole * step];
+}
+
+/* c (ROWS, COLUMNS) += a (pairs, ROWS) b (pairs, COLUMNS) */
+BF16 static void tile(const uint32_t *a, const uint32_t *b, ptrdiff_t pairs, float *c, ptrdiff_t c_row) {
+    __m512 sum[ROWS][2];
+#pragma GCC unroll 12
+    for (int i = 0; i < ROWS; i++) {
+        sum[i][0] = _mm512_loadu_ps(c + i * c_row);
+        sum[i][1] = _mm512_loadu_ps(c + i * c_row + 16);
+    }
+    for (ptrdiff_t p = 0; p < pairs; p++, a += ROWS, b += COLUMNS) {
+        const __m512bh left = (__m512bh)_mm512_loadu_si512(b), right = (__m512bh)_mm512_loadu_si512(b + 16);
+#pragma GCC unroll 12
+        for (int i = 0; i < ROWS; i++) {
+            const __m512bh x = (__m512bh)_mm512_set1_epi32((int)a[i]);
+            sum[i][0] = _mm512_dpbf16_ps(sum[i][0], x, left);
+            sum[i][1] = _mm512_dpbf16_ps(sum[i][1], x, right);
+        }
+    }
+#pragma GCC unroll 12
+    for (int i = 0; i < ROWS; i++) {
+        _mm512_storeu_ps(c + i * c_row, sum[i][0]);
+        _mm512_storeu_ps(c + i * c_row + 16, sum[i][1]);
+    }
+}
+
+static ptrdiff_t panels_of(const bf16_product *p) { return (p->n + COLUMNS - 1) / COLUMNS; }
+
+static ptrdiff_t panel_words(const bf16_product *p) { return (p->k + 1) / 2 * COLUMNS; }
+
+typedef struct {
+    const bf16_product *product;
+    uint32_t *packed; /* B, panel by panel */
+    int failed;
+} gemm_call;
+
+static void pack_panels(void *context, ptrdiff_t begin, ptrdiff_t end) {
+    const gemm_call *call = context;
+    const bf16_product *p = call->product;
+    for (ptrdiff_t j = begin; j < end; j++) {
+        const ptrdiff_t first = j * COLUMNS, count = p->n - first < COLUMNS ? p->n - first : COLUMNS;
+        pack(p->b + first * p->b_column, p->b_column, p->b_row, count, COLUMNS, p->k, call->packed + j * panel_words(p));
+    }
+}
+
+BF16 static void finish_row(const bf16_product *p, float *sums, uint16_t *out) {
+    for (ptrdiff_t j = 0; j < p->n; j++) {
+        const float value = sums[j] + (p->bias ? p->bias[j] : 0);
+        uint32_t bits;
+        memcpy(&bits, &value, 4);
+        const uint32_t rounded = (bits + 0x7fffu + (bits >> 16 & 1)) >> 16, nan = bits >> 16 | 0x40u;
+        out[j] = (uint16_t)((bits & 0x7fffffffu) > 0x7f800000u ? nan : rounded);
+    }
+}
+
+/* Blocks begin..end-1 of rows. */
+static void run_blocks(void *context, ptrdiff_t begin, ptrdiff_t end) {
+    gemm_call *call = context;
+    const bf16_product *p = call->product;
+    const ptrdiff_t panels = panels_of(p), width = panels * COLUMNS, pairs = (p->k + 1) / 2;
+    float *sums = malloc(sizeof *sums * (size_t)(BLOCK * width));
+    uint32_t *a = malloc(sizeof *a * (size_t)(BLOCK * (pairs < DEPTH ? pairs : DEPTH)));
+    if (!sums || !a) {
+        __atomic_store_n(&call->failed, 1, __ATOMIC_RELAXED);
+        end = begin;
+    }
+    for (ptrdiff_t block = begin; block < end; block++) {
+        const ptrdiff_t first = block * BLOCK, count = p->m - first < BLOCK ? p->m - first : BLOCK;
+        const ptrdiff_t groups = (count + ROWS - 1) / ROWS;
+        memset(sums, 0, sizeof *sums * (size_t)(groups * ROWS * width));
+        for (ptrdiff_t at = 0; at < pairs; at += DEPTH) {
+            const ptrdiff_t deep = pairs - at < DEPTH ? pairs - at : DEPTH;
+            const ptrdiff_t k = p->k - 2 * at < 2 * deep ? p->k - 2 * at : 2 * deep;
+            for (ptrdiff_t g = 0; g < groups; g++) {
+                const ptrdiff_t rows = count - g * ROWS < ROWS ? count - g * ROWS : ROWS;
+                pack(p->a + (first + g * ROWS) * p->a_row + 2 * at * p->a_column, p->a_row, p->a_column, rows, ROWS, k,
+                     a + g * ROWS * deep);
+            }
+            for (ptrdiff_t j = 0; j < panels; j++)
+                for (ptrdiff_t g = 0; g < groups; g++)
+                    tile(a + g * ROWS * deep, call->packed + j * panel_words(p) + at * COLUMNS, deep,
+                         sums + g * ROWS * width + j * COLUMNS, width);
+        }
+        for (ptrdiff_t i = 0; i < count; i++) finish_row(p, sums + i * width, p->c + (first + i) * p->n);
+    }
+    free(sums);
+    free(a);
+}
+
+/* Whole products begin..end-1 of a stack, each on one thread. */
+static void run_stack(void *context, ptrdiff_t begin, ptrdiff_t end) {
+    gemm_call *call = context;
+    uint32_t *packed = NULL;
+    for (ptrdiff_t s = begin; s < end; s++) {
+        gemm_call one = {call->product + s, NULL, 0};
+        if (!packed) packed = malloc(sizeof *packed * (size_t)(panels_of(one.product) * panel_words(one.product)) + 64);
+        one.packed = packed;
+        if (packed) {
+            pack_panels(&one, 0, panels_of(one.product));
+            run_blocks(&one, 0, (one.product->m + BLOCK - 1) / BLOCK);
+        }
+        if (!packed || one.failed) __atomic_store_n(&call->failed, 1, __ATOMIC_RELAXED);
+    }
+    free(packed);
+}
+
+int gemm_bf16(const bf16_product *products, ptrdiff_t count) {
+    const double work = (double)products->m * (double)products->n * (double)products->k / 2;
+    gemm_call call = {products, NULL, 0};
+    if (count > 1) {
+        parallel_for(count, work * (double)count, run_stack, &call);
+        return !call.failed;
+    }
+    const ptrdiff_t panels = panels_of(products);
+    call.packed = malloc(sizeof *call.packed * (size_t)(panels * panel_words(products)) + 64);
+    if (!call.packed) return 0;
+    parallel_for(panels, (double)products->n * (double)products->k, pack_panels, &call);
+    parallel_for((products->m + BLOCK - 1) / BLOCK, work, run_blocks, &call);
+    free(call.packed);
+    return !call.failed;
+}
+
+#else
+int gemm_bf16_there(void) { return 0; }
+int gemm_bf16(const bf16_product *products, ptrdiff_t count) { return 0; }
+#endif
