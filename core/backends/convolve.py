@@ -1,4 +1,5 @@
-"""Convolutions on the CPU by the C kernels (core/native/kernels/conv.c), and what the reference lays out in NumPy or CuPy."""
+"""Convolutions on the CPU by the C kernels (core/native/kernels/conv.c), and what the reference lays out in NumPy or
+CuPy."""
 
 from __future__ import annotations
 

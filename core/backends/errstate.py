@@ -28,8 +28,8 @@ variable, value = _found()
 class _Quiet:
     """A context as ``np.errstate(all="ignore")``; `begin` and `end` are for what finds out later that it needs it.
 
-    native/binding/types/uninterrupted.c has the same: Ctrl-C, which Python hears where an `__exit__` of its own begins, cannot leave
-    it half done.
+    native/binding/types/uninterrupted.c has the same: Ctrl-C, which Python hears where an `__exit__` of its own begins,
+    cannot leave it half done.
     """
 
     __slots__ = ("before",)

@@ -1,6 +1,7 @@
 """The CPU's rows of casts, of truth over axes, and of what picks items of its input: max along a dimension, sort, topk.
 
-They run the entries that the C path calls (native/binding/adapters/cast.c, native/binding/adapters/sort_topk.c), on what these take.
+They run the entries that the C path calls (native/binding/adapters/cast.c, native/binding/adapters/sort_topk.c), on
+what these take.
 """
 
 from __future__ import annotations

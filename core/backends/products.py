@@ -1,10 +1,10 @@
 """Matrix products of float32 and float64: core's own C kernel, and NumPy's BLAS for products with a vector.
 
-The C kernel (native/kernels/gemm.c) runs on the C kernels' own threads. Measured on one core of a Zen 5, float32, squares of 64
-to 2048 and the shapes of small networks: 0.44 to 0.64 of the time of the OpenBLAS that NumPy carries, 0.41 to 0.57 of
-PyTorch 2.13's MKL. And OpenBLAS divides every product of more than 2^18 multiplications among threads that wait for one
-another by spinning: on a machine whose cores are busy, 20 us of work took 16 ms. A product with a vector moves bytes
-and little else; there OpenBLAS stays, on the calling thread while it is small.
+The C kernel (native/kernels/gemm.c) runs on the C kernels' own threads. Measured on one core of a Zen 5, float32,
+squares of 64 to 2048 and the shapes of small networks: 0.44 to 0.64 of the time of the OpenBLAS that NumPy carries,
+0.41 to 0.57 of PyTorch 2.13's MKL. And OpenBLAS divides every product of more than 2^18 multiplications among threads
+that wait for one another by spinning: on a machine whose cores are busy, 20 us of work took 16 ms. A product with a
+vector moves bytes and little else; there OpenBLAS stays, on the calling thread while it is small.
 """
 
 from __future__ import annotations

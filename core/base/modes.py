@@ -40,8 +40,8 @@ def is_inference_mode_enabled() -> bool:
 
 
 class _Block:
-    """A grad mode as a context manager. native/binding/types/uninterrupted.c has the same for Ctrl-C not to come between: Python
-    hears a signal where an `__exit__` of its own begins, before anything was set back."""
+    """A grad mode as a context manager. native/binding/types/uninterrupted.c has the same for Ctrl-C not to come
+    between: Python hears a signal where an `__exit__` of its own begins, before anything was set back."""
 
     _to = True
     _outer: bool | None = None

@@ -31,8 +31,9 @@ class Around(_Base):
     """A context manager that ends in `_leave`, which must bear a second call after one that was interrupted.
 
     Python hears a signal where a function of its own begins, so that an `__exit__` in Python may raise before it has
-    set anything back. Here it is C's (native/binding/types/uninterrupted.c): what `_leave` raises comes out after `_leave` was called
-    again. What a subclass's `__enter__` has changed when it is interrupted itself, it must take back.
+    set anything back. Here it is C's (native/binding/types/uninterrupted.c): what `_leave` raises comes out after
+    `_leave` was called again. What a subclass's `__enter__` has changed when it is interrupted itself, it must take
+    back.
     """
 
     def _leave(self) -> None:

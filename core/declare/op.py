@@ -189,9 +189,9 @@ class Operation(Op):
 
     @cached_property
     def back(self) -> tuple[Any, ...] | None:
-        """The gradients for the C path (native/binding/graph/vjp_step.c): the name of the op's row and the names and sources of
-        its arguments, the same of each vjp, and whether one serves all inputs. A source is the number of a slot, 253
-        a parameter, 254 `needs`, 255 the gradient. None where they are not for it."""
+        """The gradients for the C path (native/binding/graph/vjp_step.c): the name of the op's row and the names and
+        sources of its arguments, the same of each vjp, and whether one serves all inputs. A source is the number of a
+        slot, 253 a parameter, 254 `needs`, 255 the gradient. None where they are not for it."""
         if self.returns < 1 or not self.differentiable or len(self.slots) > 250:
             return None
         slots = {s.name: k for k, s in enumerate(self.slots)}

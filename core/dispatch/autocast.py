@@ -109,7 +109,8 @@ _BEHIND = {"norm": "vector_norm", "mm": "matmul", "bmm": "matmul", "mv": "matmul
 
 def face(function: Callable[..., Any], name: str) -> Callable[..., Any]:
     """What is public of `function`: itself, or where autocast knows `name` a face that casts while autocast is on, and
-    where `name` has a front in C (native/binding/calls/structured_args.c, native/binding/calls/view_args.c) one that asks it first."""
+    where `name` has a front in C (native/binding/calls/structured_args.c, native/binding/calls/view_args.c) one that
+    asks it first."""
     rules = {device: getattr(autocast_table, device).get(name) for device in DEVICES}
     parameters = inspect.unwrap(function).__code__.co_varnames
     behind = declarations.structured.get(_BEHIND.get(name, name)) or declarations.functions.get(name)
@@ -157,7 +158,8 @@ def face(function: Callable[..., Any], name: str) -> Callable[..., Any]:
 
 
 def hot_of(function: Any) -> Any:
-    """The C path of an elementwise op's public function (native/binding/graph/elementwise_call.c), None of any other."""
+    """The C path of an elementwise op's public function (native/binding/graph/elementwise_call.c), None of any
+    other."""
     return None if hasattr(function, "__wrapped__") else getattr(function, "hot", None)  # what wraps it has a copy
 
 

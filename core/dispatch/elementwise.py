@@ -147,7 +147,8 @@ def with_numbers(function: Any) -> Callable[..., Tensor]:
 
 
 def hot_path(op: Elementwise, names: Sequence[str] = (), *, numbers: bool = False) -> Callable[..., Tensor | None]:
-    """The op's C path (native/binding/graph/elementwise_call.c), which gives None for what is not for it; always None without C.
+    """The op's C path (native/binding/graph/elementwise_call.c), which gives None for what is not for it; always None
+    without C.
 
     `names` are those of the arguments, the op's own where they are left out; `numbers` lets any of them be a number."""
     if native.module is None:

@@ -1,6 +1,7 @@
 """The fields that every tensor and every node has: C structures where the extension is built, else Python's own.
 
-The C path through the commonest ops (binding/graph/state.c) reads and writes these fields; everything else is Python above.
+The C path through the commonest ops (binding/graph/state.c) reads and writes these fields; everything else is Python
+above.
 """
 
 from __future__ import annotations

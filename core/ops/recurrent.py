@@ -1,8 +1,8 @@
 """Recurrent layers as ops: one layer in one direction over all its steps.
 
-`x` is (steps, batch, inputs), with `batch_first` (batch, steps, inputs), or, where `sizes` says how many sequences
-have each step, the packed rows (sum(sizes), inputs). The weights are PyTorch's: the gates' rows behind one another.
-The C kernels do a layer in one call (core/native/kernels/rnn.c); the gradient's text in ops is that of the steps one by one.
+`x` is (steps, batch, inputs), with `batch_first` (batch, steps, inputs), or, where `sizes` says how many sequences have
+each step, the packed rows (sum(sizes), inputs). The weights are PyTorch's: the gates' rows behind one another. The C
+kernels do a layer in one call (core/native/kernels/rnn.c); the gradient's text in ops is that of the steps one by one.
 Source: Hochreiter and Schmidhuber, Neural Computation 9 (1997); Cho et al., arXiv:1406.1078; Sak et al.,
 arXiv:1402.1128 for the projection.
 """

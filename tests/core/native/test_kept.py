@@ -1,4 +1,5 @@
-"""What C keeps for the next op (native/binding/types/array_cache.c, native/binding/types/tensor_node_types.c): only what nobody else knows."""
+"""What C keeps for the next op (native/binding/types/array_cache.c, native/binding/types/tensor_node_types.c): only
+what nobody else knows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The operators of tensors, slots in C (native/binding/calls/operators.c): what Python promises of operators holds of them."""
+"""The operators of tensors, slots in C (native/binding/calls/operators.c): what Python promises of operators holds of
+them."""
 
 from __future__ import annotations
 

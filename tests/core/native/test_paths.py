@@ -1,7 +1,8 @@
 """Every threshold in the C code is crossed: a call just below it and one just above, the way of each and its numbers.
 
-`native.module.paths()` counts the ways (core/native/runtime/paths.h). A row of `CASES` names a way, a call that does not take
-it and a call that does, which differ by as little as the threshold allows; both are held to the same sum in float64.
+`native.module.paths()` counts the ways (core/native/runtime/paths.h). A row of `CASES` names a way, a call that does
+not take it and a call that does, which differ by as little as the threshold allows; both are held to the same sum in
+float64.
 """
 
 from __future__ import annotations

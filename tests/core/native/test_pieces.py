@@ -1,4 +1,5 @@
-"""split, chunk and unbind in C (native/binding/calls/split_unbind.c): they give and note what the Python functions do."""
+"""split, chunk and unbind in C (native/binding/calls/split_unbind.c): they give and note what the Python functions
+do."""
 
 from __future__ import annotations
 
