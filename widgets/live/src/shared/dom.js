@@ -21,9 +21,9 @@ function harmless(child) {
   return typeof child === 'string' ? child.replaceAll(DIRECTION_MARKS, '\ufffd') : child;
 }
 
-/** Append children; all text of the data comes through here. */
-function append(node, children) {
-  node.append(...children.flat(3).filter(Boolean).map(harmless));
+/** What is appended for children; all text of the data comes through here. */
+function flattened(children) {
+  return children.flat(Infinity).filter(Boolean).map(harmless);
 }
 
 function complete(node, attributes, children) {
@@ -34,14 +34,13 @@ function complete(node, attributes, children) {
       node.setAttribute(name, value);
     }
   }
-  append(node, children);
+  node.append(...flattened(children));
   return node;
 }
 
 /** Put children in the place of what a node holds. */
 export function fill(node, ...children) {
-  node.replaceChildren();
-  append(node, children);
+  node.replaceChildren(...flattened(children));
 }
 
 /**
