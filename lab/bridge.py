@@ -1,8 +1,9 @@
 """A card's buttons reach the kernel that drew it: "Tune this kernel" starts the tuner below the card.
 
 A saved card has nobody to ask, and a page cannot write into the notebook. While the notebook is open, a widget without
-a view listens in its page (`widgets/live/listen.js`); a card names it and its own place in the attribute `data-kernel`.
-What comes from there is a line of text: nothing but a `%tune` command that this file understands is ever run.
+a view listens in its page (`widgets/live/src/listener.js`); a card names it and its own place in the attribute
+`data-kernel`. What comes from there is a line of text: nothing but a `%tune` command that this file understands is ever
+run.
 """
 
 from __future__ import annotations

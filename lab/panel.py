@@ -18,7 +18,7 @@ from triton_kernels.tune.problem import Problem
 from triton_kernels.tune.session import Session
 from triton_kernels.tune.store import Store
 from widgets import tuner
-from widgets.card import sheet
+from widgets.assets import bundle
 from widgets.tuner import Tuning
 
 from . import bridge
@@ -232,4 +232,4 @@ def _widget() -> Any:
 def _split(view: Tuning) -> dict[str, Any]:
     data = tuner.payload(view)
     trials = data.pop("trials")
-    return {"head": {**data, "css": sheet("tuner.css")}, "trials": trials}
+    return {"head": {**data, "css": bundle("tuner.css")}, "trials": trials}

@@ -9,13 +9,11 @@ live one.
 import base64
 import gc
 import json
-import re
 import zlib
-from functools import cache
-from importlib.resources import files
 from typing import Any
 
 from . import graph as graph_module
+from .assets import bundle
 from .payload import Text, payload
 from .record import Record
 from .still import escape, still
@@ -37,12 +35,12 @@ def html(record: Record, kernel: str = "") -> str:
     gc.disable()  # a quarter of the time: many small lists, no cycles, and a notebook's heap is large
     try:
         graph = graph_module.build(record)
-        data = packed(embed({"css": sheet("card.css"), **payload(record, graph)}))
+        data = packed(embed({"css": bundle("card.css"), **payload(record, graph)}))
         fallback = still(record, graph)
     finally:
         if collecting:
             gc.enable()
-    return f'<div class="gradlab-card"{asks(kernel)}>{fallback}{data}<script>{_script()}</script></div>'
+    return f'<div class="gradlab-card"{asks(kernel)}>{fallback}{data}<script>{bundle("card.js")}</script></div>'
 
 
 def asks(kernel: str) -> str:
@@ -94,46 +92,5 @@ def packed(text: str) -> str:
     return f'<script type="application/octet-stream">{code}</script>'
 
 
-@cache
-def _asset(name: str) -> str:
-    return files(__package__).joinpath(name).read_text(encoding="utf-8")
-
-
 PACK_FROM = 200_000
 """Characters of data from which on they are packed."""
-
-PARTS = (
-    "start",
-    "tools",
-    "light",
-    "findings",
-    "source",
-    "graph",
-    "tables",
-    "gradients",
-    "timings",
-    "memory",
-    "compare",
-    "frame",
-)
-"""Files of widgets/live, one function together: they share its names, in this order."""
-
-# A string or a template, which stays as it is; a comment; or spaces around punctuation. The parts are written so that
-# this is enough: no regular expression literal, no template within a template, no `a + +b`.
-_SPARE = re.compile(
-    r"""('(?:\\.|[^'\\\n])*'|"(?:\\.|[^"\\\n])*"|`(?:\\.|[^`\\])*`)|//[^\n]*"""
-    r"""|[ \t]*([{}()\[\];,:?=<>&|!+\-*/%\n])\s*"""
-)
-
-
-@cache
-def _script() -> str:
-    """The script without comments and needless spaces: every saved card holds a copy."""
-    return _SPARE.sub(lambda m: m[1] or m[2] or "", "".join(_asset(f"live/{part}.js") for part in PARTS)).strip()
-
-
-@cache
-def sheet(name: str) -> str:
-    """A style sheet on one line, after what all sheets share."""
-    text = _asset("theme.css") + _asset(name)
-    return re.sub(r"\s*([{};,])\s*", r"\1", text).replace(": ", ":").replace(";}", "}").strip()

@@ -7,13 +7,11 @@ untrusted notebook) the plot hides itself and a picture of it with the figures i
 from __future__ import annotations
 
 import base64
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cache
-from importlib.resources import files
 
 from . import curves
+from .assets import bundle
 from .figures import number, plain
 from .still import escape
 
@@ -159,13 +157,7 @@ def html(view: Training, final: bool = False) -> str:
         parts.append(f'<div class="figures">{" &nbsp; ".join(spans)}</div>')
     if len(view.losses) > 1 or view.checks:
         parts.append(_plot(view, final))
-    return f'<div class="gradlab-fit {state}"><style>{_style()}</style>{"".join(parts)}</div>'
-
-
-@cache
-def _style() -> str:
-    sheet = files(__package__).joinpath("training.css").read_text(encoding="utf-8")
-    return re.sub(r"\s*([{};,])\s*", r"\1", sheet).replace(": ", ":").replace("\n", "").strip()
+    return f'<div class="gradlab-fit {state}"><style>{bundle("training.css")}</style>{"".join(parts)}</div>'
 
 
 def _tips(view: Training, plot: curves.Plot) -> list[tuple[str, str, str, float]]:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from functools import cache
 from typing import Any
 
-from .card import _SPARE, _asset, asks, embed, packed, sheet
+from .assets import bundle
+from .card import asks, embed, packed
 from .figures import plain, time_text
 from .still import escape
 from .training import seconds_text
@@ -195,8 +195,8 @@ def html(view: Tuning, kernel: str = "") -> str:
     >>> html(Tuning("softmax <b>")).count("<b>")
     0
     """
-    data = packed(embed({"css": sheet("tuner.css"), **payload(view)}))
-    return f'<div class="gradlab-tuning"{asks(kernel)}>{still(view)}{data}<script>{_script()}</script></div>'
+    data = packed(embed({"css": bundle("tuner.css"), **payload(view)}))
+    return f'<div class="gradlab-tuning"{asks(kernel)}>{still(view)}{data}<script>{bundle("tuner.js")}</script></div>'
 
 
 def still(view: Tuning) -> str:
@@ -275,24 +275,11 @@ def text(view: Tuning) -> str:
     return "\n".join(plain(line, LONGEST) for line in lines)
 
 
-@cache
-def _parts() -> str:
-    return "".join(_asset(f"live/{part}.js") for part in ("tools", "tuner", "brush", "reached", "panel"))
-
-
-@cache
-def _script() -> str:
-    """Draws every saved panel of the page that is not yet drawn."""
-    return _SPARE.sub(lambda m: m[1] or m[2] or "", f"(() => {{\n{_parts()}\n{_asset('live/saved.js')}\n}})();").strip()
-
-
-@cache
 def listener() -> str:
     """The module of the widget without a view that hears a card's buttons (`lab.bridge`)."""
-    return _asset("live/listen.js")
+    return bundle("listener.js")
 
 
-@cache
 def module() -> str:
     """The widget's module: the same panel, fed by its model."""
-    return f"{_parts()}\n{_asset('live/fed.js')}"
+    return bundle("tuner_widget.js")

@@ -278,6 +278,20 @@ def test_a_name_that_turns_the_writing_round_turns_only_itself(show):
         assert color(text, "unicodeBidi") == "isolate" or color(text, "display") in ("block", "flex")
 
 
+def test_marks_that_turn_the_writing_round_are_shown_as_such_everywhere(show):
+    """Source that a compiler reads in another order than a person (CVE-2021-42574) is no exception, marked or not."""
+    page = show("hostile")
+    marks = "[...document.querySelector('.gradlab-card').firstElementChild.shadowRoot.querySelectorAll('section *')]"
+    marks += ".flatMap(e => [...e.childNodes]).filter(n => n.nodeType === 3)"
+    marks += ".filter(n => /[\\u202a-\\u202e\\u2066-\\u2069]/.test(n.data)).length"
+    for line in page.locator(".lines > div").all():
+        line.hover()
+        assert page.evaluate(marks) == 0
+    for one in page.get_by_role("tab").all():
+        one.click()
+        assert page.evaluate(marks) == 0
+
+
 @pytest.mark.parametrize("name", ["failed", "flat"])
 def test_every_view_opens(show, name):
     page = show(name)

@@ -6,11 +6,13 @@ import re
 import time
 import zlib
 from html.parser import HTMLParser
+from pathlib import Path
 
 import pytest
 
 import widgets
 from widgets import card
+from widgets.assets import bundle
 from widgets.graph import build
 from widgets.payload import payload
 from widgets.record import GradientRow, KernelRow, LineRow, Record, Stats
@@ -64,8 +66,8 @@ def test_nothing_is_fetched(name):
         assert attributes.get("src", "data:image/png;base64,").startswith("data:image/png;base64,"), tag
     script = page.scripts[1].replace("http://www.w3.org/2000/svg", "")
     assert not re.search(r"https?:|\bfetch\(|XMLHttpRequest|import\(|\.innerHTML|insertAdjacentHTML|\beval\(", script)
-    assert "url(" not in card.sheet("card.css")
-    assert "@import" not in card.sheet("card.css")
+    assert "url(" not in bundle("card.css")
+    assert "@import" not in bundle("card.css")
 
 
 def test_hostile_strings_stay_text():
@@ -82,18 +84,21 @@ def test_hostile_strings_stay_text():
 
 
 def test_the_script_is_small_and_keeps_its_strings():
-    script = card._script()
+    script = bundle("card.js")
     assert len(script.encode()) < 40 * 1024  # every saved card holds a copy
-    assert len(card.sheet("card.css").encode()) <= 11_700
+    assert len(bundle("card.css").encode()) <= 11_700
     assert "//" not in script.replace("http://www.w3.org/2000/svg", "")
+    sources = "".join(
+        path.read_text(encoding="utf-8") for path in (Path(card.__file__).parent / "live/src").rglob("*.js")
+    )
     for words in (
         "'No operation ran in this cell.'",
         "`Elements by power of two of |gradient|. ",
-        "' · mean '",
-        "' ×'",
+        "` · mean ",
+        "` ×",
     ):
-        assert words.strip("'") in "".join(card._asset(f"live/{part}.js") for part in card.PARTS)
-        assert words.strip("'") in script
+        assert words.strip("'`") in sources
+        assert words.strip("'`") in script
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,52 @@
+"""A saved tuner's panel by itself in a real browser: every tab, no request, nothing that is not text."""
+
+from __future__ import annotations
+
+import re
+
+from playwright.sync_api import expect
+
+from widgets import tuner
+
+TUNABLES = [("BLOCK", ["16", "32", "64"], 0), ("WARPS", ["2", "4"], 1), ("FIXED", ["1"], 0)]
+WORK = {"work": [2e6, 1e5]}
+TRIALS = [
+    ([0, 1, 0], "right", 1.0, 0.5, "", {"registers": 40, **WORK}),
+    ([1, 1, 0], "right", 0.5, 0.25, "", {"registers": 32, **WORK}),
+    ([2, 1, 0], "same", 0.7, 0.35, "BLOCK=32", {"registers": 32, **WORK}),
+    ([1, 0, 0], "right", 2.0, 1.0, "", {"registers": 64, **WORK}),
+    ([2, 0, 0], "compile", None, None, "too many registers", {}),
+]
+VIEW = tuner.Tuning(
+    "scale <b>", "a GPU", "done", size=6, default_ms=0.5, tunables=TUNABLES, trials=TRIALS,
+    never={"0,1": [(0, 0, "a limit")]}, reasons=[("too many registers", 1)], roof=(1e12, 1e11, "measured", 2e6, 1e5),
+)  # fmt: skip
+
+
+def test_every_tab_of_a_saved_panel(open_page, tmp_path):
+    file = tmp_path / "panel.html"
+    page_text = f'<!doctype html><meta charset="utf-8"><title>panel</title>{tuner.html(VIEW)}'
+    file.write_text(page_text, encoding="utf-8")
+    watched = open_page(allow=(tmp_path.as_uri(),))
+    page = watched.page
+    page.goto(file.as_uri())
+    panel = page.locator(".card")
+    expect(panel.locator(".figures")).to_contain_text("2.00 times as fast as the default")
+    found = {}
+    for tab in panel.get_by_role("tab").all():
+        tab.click()
+        found[tab.inner_text()] = panel.inner_text()
+        texts = panel.locator("text").all_text_contents()
+        assert "[object" not in found[tab.inner_text()] + "".join(texts)
+    assert list(found) == ["Result", "Map", "Configs", "Progress", "Roofline", "Rejected"]
+    assert "too many registers" in found["Rejected"]
+    assert "The best:" in found["Roofline"]
+    panel.get_by_role("tab", name="Configs").click()
+    expect(panel.locator("svg .halo")).to_have_text(["16", "32", "64", "2", "4", "0.50", "2.00"])
+    expect(panel.locator("tbody tr")).to_have_count(4)
+    panel.get_by_role("tab", name="Map").click()
+    cells = panel.locator(".cell")
+    expect(cells).to_have_text(["", "2.00", "✕", "1.00", "0.50", "0.70"])
+    cells.nth(1).click()
+    expect(panel.get_by_role("status")).to_contain_text(re.compile("nearest that is faster: WARPS 2 → 4 takes 0.250"))
+    assert watched.errors == watched.requests == []
