@@ -6,10 +6,15 @@ import os
 
 os.environ["TRITON_INTERPRET"] = "1"  # before anything imports triton
 
+import signal
 from collections.abc import Iterator
 
 import numpy as np
 import pytest
+
+# A shell has processes in its background ignore Ctrl-C, and so would all that tests start and send it to.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # programs that tests run in processes of their own, beside a stand-in for the GPU's libraries
 collect_ignore = ["conformance/on_double.py", "triton_kernels/double", "triton_kernels/fake_launch.py",

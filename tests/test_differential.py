@@ -22,6 +22,7 @@ def harness() -> Iterator[Harness]:
         yield running
 
 
+@pytest.mark.by_turns
 @pytest.mark.parametrize("program", [p for p in ONCE if "core" in p.packages], ids=lambda p: p.name)
 def test_a_case_does_not_notice(harness: Harness, program: programs.Program) -> None:
     for verdict in harness.verdicts(program, {program.ways[0]}):

@@ -50,16 +50,19 @@ def name(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
 
-def imports(path: Path) -> Iterator[tuple[int, str, int]]:
+@functools.cache
+def imports(path: Path) -> tuple[tuple[int, str, int], ...]:
     """(line, module, level) of every import of a file, at any depth of its code."""
+    found: list[tuple[int, str, int]] = []
     tree = ast.parse(path.read_text())
     # what a file does when it is run as a script is outside the package
     tree.body = [node for node in tree.body if not ast.unparse(node).startswith("if __name__ == '__main__':")]
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            yield from ((node.lineno, alias.name, 0) for alias in node.names)
+            found += ((node.lineno, alias.name, 0) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            yield node.lineno, node.module or "", node.level
+            found.append((node.lineno, node.module or "", node.level))
+    return tuple(found)
 
 
 def imported(path: Path) -> Iterator[tuple[int, str]]:

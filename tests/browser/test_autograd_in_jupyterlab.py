@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from playwright.sync_api import expect
 
 from .access import axe, check, faint
@@ -54,6 +55,7 @@ def walk(nb, card):
     see(card, "Graph")
 
 
+@pytest.mark.by_turns
 def test_every_tab_in_light_and_dark_and_reopened(notebook):
     nb = notebook(SETUP, STEP)
     nb.run(0)
@@ -89,6 +91,7 @@ def test_every_tab_in_light_and_dark_and_reopened(notebook):
     assert nb.watched.requests == again.watched.requests == []
 
 
+@pytest.mark.by_turns
 def test_every_tab_in_notebook_7(notebook):
     nb = notebook(SETUP, STEP, "loss.exp()", classic=True)
     assert nb.page.evaluate("() => window.jupyterapp.name") == "Jupyter Notebook"
@@ -117,6 +120,7 @@ def test_every_tab_in_notebook_7(notebook):
     assert nb.watched.requests == again.watched.requests == []
 
 
+@pytest.mark.by_turns
 def test_a_cell_that_raises_and_one_that_awaits(notebook):
     raises = "%%autograd\nh = model(x)\nbad = h @ torch.ones(5, 5)\nloss = bad.sum()"
     awaits = "%%autograd\nawait asyncio.sleep(0.01)\nh = model(x).tanh()\nawait asyncio.sleep(0)\nh.sum().backward()"
@@ -140,6 +144,7 @@ def test_a_cell_that_raises_and_one_that_awaits(notebook):
     see(awaited, "Gradients (4)")
 
 
+@pytest.mark.by_turns
 def test_a_cell_run_a_hundred_times_keeps_its_size(notebook):
     """One card at a time; the page's nodes and heap and the kernel's memory stay as they were after the first runs."""
     resident = "rss = int(open('/proc/self/statm').read().split()[1]) * 4096 // 10**6"

@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import nbformat
+import pytest
 from playwright.sync_api import expect
 
 import widgets
@@ -16,6 +17,7 @@ from .access import axe, faint
 from .conftest import KERNEL
 
 
+@pytest.mark.by_turns
 def test_live_keyboard_theme_and_reopened(notebook, server):
     (server.root / "card.json").write_text(json.dumps(widgets.html(samples.gpt())))
     nb = notebook("import json\nfrom IPython.display import HTML\nHTML(json.load(open('card.json')))", "1 + 1")
@@ -48,6 +50,7 @@ def test_live_keyboard_theme_and_reopened(notebook, server):
     assert nb.watched.requests == again.watched.requests == []
 
 
+@pytest.mark.by_turns
 def test_an_untrusted_notebook_shows_the_still_card(notebook, server):
     path = server.root / "untrusted.ipynb"
     output = nbformat.v4.new_output("display_data", data={"text/html": widgets.html(samples.cut())})
@@ -75,6 +78,7 @@ def test_an_untrusted_notebook_shows_the_still_card(notebook, server):
     assert nb.watched.requests == nb.watched.errors == []
 
 
+@pytest.mark.by_turns
 def test_an_exported_page_shows_the_live_card_without_a_network(open_page, tmp_path):
     cards = [widgets.html(samples.cut()), widgets.html(samples.memory())]
     output = nbformat.v4.new_output("display_data", data={"text/html": "".join(cards)})

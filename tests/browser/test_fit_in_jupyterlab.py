@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 import nbformat
+import pytest
 from playwright.sync_api import expect
 
 from .access import axe, faint
@@ -40,6 +41,7 @@ def shot(nb, name):
         nb.page.screenshot(path=Path(folder) / f"{name}.png")
 
 
+@pytest.mark.by_turns
 def test_live_then_kept_and_reopened(notebook):
     nb = notebook(SETUP, "history = train(0.04, 8)\nhistory", "history.plot()")
     nb.run(0)
@@ -84,6 +86,7 @@ def test_live_then_kept_and_reopened(notebook):
     assert nb.watched.requests == again.watched.requests == []
 
 
+@pytest.mark.by_turns
 def test_stop_ends_training_and_gives_the_history(notebook):
     nb = notebook(SETUP, "history = train(0.03, 200)", "len(history.losses) > 3, history.state")
     nb.run(0)
@@ -100,6 +103,7 @@ def test_stop_ends_training_and_gives_the_history(notebook):
     expect(nb.output(1)).not_to_contain_text("KeyboardInterrupt")
 
 
+@pytest.mark.by_turns
 def test_an_untrusted_notebook_keeps_the_figures_and_a_picture(notebook, server):
     from widgets.training import Training, html
 

@@ -33,6 +33,7 @@ def inert(nb):
     assert nb.watched.requests == []
 
 
+@pytest.mark.by_turns
 @pytest.mark.parametrize("kind", NAMES)
 def test_every_tab_of_a_cell_whose_names_are_hostile(notebook, server, kind):
     setup = f"%load_ext lab\nimport lab\nname = {NAMES[kind]!r}\n{SETUP}"

@@ -65,6 +65,7 @@ def tune_row(card):
     return card.get_by_role("button", name="Tune gemm")
 
 
+@pytest.mark.by_turns
 def test_a_card_s_button_tunes_below_it_while_another_cell_runs(notebook, setup, tmp_path):
     nb = notebook(setup, CARD, BUSY, "result = lab.panel.latest.wait(60); print(result.ended, result.best.ratio <= 1)")
     nb.run(0)
@@ -137,6 +138,7 @@ def test_a_card_s_button_tunes_below_it_while_another_cell_runs(notebook, setup,
     assert nb.watched.errors == []
 
 
+@pytest.mark.by_turns
 def test_a_killed_kernel_loses_no_trial_and_a_fresh_script_takes_the_choice(notebook, setup, tmp_path):
     command = "%tune matmul_f32 96x96x96 float32"
     nb = notebook(setup, f"{command} --budget 120s", "print('pid', os.getpid())", f"{command} --budget 7s")
@@ -192,6 +194,7 @@ reference = lambda x, out, n: 2 * x
 configs = dict(SKIP=[0, 1], BLOCK=[64, 256, 1 << 21], num_warps=[4, 8], num_stages=[2, 3])"""
 
 
+@pytest.mark.by_turns
 @pytest.mark.parametrize("target", [80, 90])
 def test_static_panels_name_limits_and_merge_duplicates(notebook, setup, target):
     softmax = f"%tune softmax_kernel 512x4096 float32 --target sm_{target}"

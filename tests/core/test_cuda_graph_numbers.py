@@ -147,6 +147,7 @@ print(json.dumps(seen, default=int))
 """, FAKE_PARAMETERS=9)  # fmt: skip
 
 
+@pytest.mark.by_turns
 def test_each_replay_draws_what_the_code_would_draw_then(told: Any) -> None:
     n = 64 * 128
     assert told["captured"] == [0, 2 * n]  # the warm-up drew; the capture did not

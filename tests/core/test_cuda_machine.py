@@ -147,6 +147,7 @@ print(json.dumps(seen))
 """, FAKE_PARAMETERS=4)  # fmt: skip
 
 
+@pytest.mark.by_turns
 def test_the_device(one: Any) -> None:
     assert one["count"] == [1, 0, [9, 0]]
     assert one["name"] == ["a fake GPU", 64 << 20]
@@ -250,6 +251,7 @@ print(json.dumps(seen))
     )
 
 
+@pytest.mark.by_turns
 def test_two_gpus(two: Any) -> None:
     assert two["made"] == [["cuda:1", 1], ["cuda:0", 0], ["cuda:1", 1], ["cuda:0", 0], 0]
     assert two["grad"] == [["cuda:1", 1], ["cuda:1", 1], 0]
@@ -306,6 +308,7 @@ def faults() -> Any:
     return run(script("faults.py", FAULTS))
 
 
+@pytest.mark.by_turns
 def test_a_users_kernel_that_does_not_compile_leaves_all_usable(faults: Any) -> None:
     (kind, words), after = faults["compile"]
     assert kind == "CompilationError"
@@ -353,6 +356,7 @@ def test_an_illegal_access_says_to_restart_and_which_kernels_ran_last(faults: An
         assert "lost its GPU earlier" in words
 
 
+@pytest.mark.by_turns
 def test_with_blocking_launches_the_kernel_is_named_where_it_fails() -> None:
     seen = run(script("faults.py", FAULTS), CUDA_LAUNCH_BLOCKING=1)
     launch, _, _ = seen["access"]
@@ -392,6 +396,7 @@ print(json.dumps(seen))
     )
 
 
+@pytest.mark.by_turns
 def test_what_cupy_lacks_runs_on_the_cpu_and_says_so(lacking: Any) -> None:
     assert lacking["value"] == [[2.0, 0.0], [1.0, pytest.approx(2**0.5)]]
     assert lacking["where"] == "cuda:0"

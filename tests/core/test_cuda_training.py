@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pytest
 from sklearn.datasets import load_digits
 
 import core as torch
@@ -92,6 +93,7 @@ def plain(model: Any, x: Any, y: Any) -> Any:
     return F.cross_entropy(model(x), y)
 
 
+@pytest.mark.by_turns
 def test_the_mlp() -> None:
     """The tour's, over one pass through the digits."""
     watch, losses = same(lambda: nn.Sequential(nn.Linear(64, 128), nn.ReLU(), nn.Linear(128, 10)),
@@ -133,6 +135,7 @@ def without_dropout() -> CNN:
     return model
 
 
+@pytest.mark.by_turns
 def test_the_cnn() -> None:
     watch, _ = same(without_dropout, digits(4, 9, (1, 8, 8)), smoothed)
     assert watch.elsewhere == set()
@@ -185,6 +188,7 @@ class GPT(nn.Module):
         return self.head(self.norm(self.blocks(x)))
 
 
+@pytest.mark.by_turns
 def test_the_gpt() -> None:
     rng = np.random.default_rng(0)
     text = np.cumsum(rng.integers(0, 3, 400)) % 29  # each character says much of the next

@@ -66,6 +66,7 @@ def test_contestants_run_equally_often():
     assert calls["a"] == calls["b"]
 
 
+@pytest.mark.by_turns
 def test_the_plot_and_the_file(tmp_path, capsys):
     file, plot = tmp_path / "figures.json", tmp_path / "figures.svg"
     assert bench.main(["overhead", "--only", "a * 2", "--rounds", "3", "--eager", "--json", str(file),
@@ -81,6 +82,7 @@ def test_the_plot_and_the_file(tmp_path, capsys):
     assert "a * 2" in capsys.readouterr().out
 
 
+@pytest.mark.by_turns
 def test_what_became_slower_is_found(monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(bench_check, "CASES", {"a + b of 8x8": bench_check.CASES["a + b of 8x8"]})
     monkeypatch.setattr(bench_check, "RESULTS", tmp_path / "ratios.json")

@@ -6,9 +6,12 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from lab import bench, bench_launch
 
 
+@pytest.mark.by_turns
 def test_the_figures_are_taken_and_written(monkeypatch: Any, capsys: Any, tmp_path: Path) -> None:
     quick = bench_launch._MEASURE.replace("repeat=2000", "repeat=3").replace("number=50", "number=2")
     monkeypatch.setattr(

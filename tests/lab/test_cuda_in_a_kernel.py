@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import pytest
 from jupyter_client.manager import KernelManager
 
 from tests.fake_gpu import ROOT, environment
@@ -57,6 +58,7 @@ x = core.ones(8, 8, device="cuda")
 """
 
 
+@pytest.mark.by_turns
 def test_a_gpu_that_is_lost_out_of_memory_and_a_compile_error_in_a_notebook() -> None:
     with kernel(environment()) as run:
         assert run(KERNELS) == ("", False)
@@ -78,6 +80,7 @@ def test_a_gpu_that_is_lost_out_of_memory_and_a_compile_error_in_a_notebook() ->
         assert run("(core.ones(2) + 1).tolist()") == ("[2.0, 2.0]", False)  # the process lives, and the CPU works
 
 
+@pytest.mark.by_turns
 def test_the_interpreter_in_a_notebook_finds_what_would_have_lost_the_gpu() -> None:
     env = {**os.environ, "TRITON_INTERPRET": "1", "PYTHONPATH": str(ROOT)}
     with kernel(env) as run:

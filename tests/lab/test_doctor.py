@@ -21,6 +21,7 @@ def without_c(tmp_path: Path) -> dict[str, str]:
     return environment | {"PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT)])}
 
 
+@pytest.mark.by_turns
 def test_what_is_missing_is_said_once(without_c: dict[str, str]) -> None:
     ran = subprocess.run([sys.executable, "-m", "lab", "doctor"], env=without_c, capture_output=True, text=True)
     assert ran.returncode == 0

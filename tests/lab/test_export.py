@@ -99,6 +99,7 @@ def test_a_folder_that_is_not_there_is_told_before_the_script_runs(tmp_path: Pat
     assert "--report absent/out.html: there is no folder" in done.stderr
 
 
+@pytest.mark.by_turns
 def test_a_script_that_raises(tmp_path: Path) -> None:
     (tmp_path / "bad.py").write_text("import core\nx = core.ones(2, 2)\nx @ core.ones(3, 3)\n")
     done = run("bad.py", cwd=tmp_path)

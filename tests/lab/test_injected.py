@@ -10,12 +10,14 @@ from lab.recorder import Recorder
 from tests.lab import injected
 
 
+@pytest.mark.by_turns
 def test_no_failure_of_the_recorder_is_noticed_by_a_cell() -> None:
     failed, noticed = injected.run("core", 60)
     assert noticed == []
     assert failed > 50
 
 
+@pytest.mark.by_turns
 def test_no_failure_of_the_recorder_is_noticed_by_a_cell_of_a_shell() -> None:
     failed, noticed = injected.run("core", 40, shell=True)
     assert noticed == []

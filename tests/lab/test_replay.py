@@ -41,6 +41,7 @@ def folder(tmp_path):
     return tmp_path
 
 
+@pytest.mark.by_turns
 def test_the_table_says_what_is_absent_and_what_history_is_worth(folder, capsys, monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     assert replay.main([str(folder), "--seeds", "2", "--warm"]) == 0
@@ -155,6 +156,7 @@ def test_kin_are_of_one_vendor_and_one_kernel(folder):
     assert replay_more.kin(problems[4], problems) == []
 
 
+@pytest.mark.by_turns
 def test_times_are_printed(capsys):
     assert replay.main(["--time"]) == 0
     out = capsys.readouterr().out

@@ -72,6 +72,7 @@ def test_the_result_where_the_default_stays_where_it_is_wrong_and_where_it_was_s
     assert "Too noisy to name a winner" in tuning.describe(noisy)
 
 
+@pytest.mark.by_turns
 def test_a_c_kernel_in_a_log(capsys):
     with Store() as kept:
         found = tuning.tune(
@@ -106,6 +107,7 @@ def test_what_is_estimated_says_so_while_it_runs():
         assert view.view("running").figures[0][1].startswith(said)
 
 
+@pytest.mark.by_turns
 def test_trials_of_before_are_taken_over_unless_fresh(capsys):
     words = ["softmax_f32", "16x100", "float32", "--evaluations", "2", "--strategy", "random"]
     tuning.tune(words)
@@ -125,6 +127,7 @@ def published(monkeypatch):
     return sent
 
 
+@pytest.mark.by_turns
 def test_in_a_notebook_one_output_is_updated(published):
     session = Session(faults.problem((), work=tuple(range(400, 0, -10))), budget="60s", evaluations=20, jobs=1)
     tuning.watch(session, show="notebook")
@@ -135,6 +138,7 @@ def test_in_a_notebook_one_output_is_updated(published):
     assert "default" in published[-1][0]["text/plain"]
 
 
+@pytest.mark.by_turns
 def test_an_interrupt_stops_and_the_result_still_comes(monkeypatch):
     session = Session(faults.problem((3,), work=(4, 0)), strategy="exhaustive", budget=None, jobs=1)
     calls = []
@@ -196,6 +200,7 @@ def test_errors_are_one_usage_error_with_what_there_is(line, said):
     assert str(info.value).startswith("%tune: ")
 
 
+@pytest.mark.by_turns
 def test_the_magic_in_a_shell(capsys):
     from IPython.core.interactiveshell import InteractiveShell
 
@@ -230,6 +235,7 @@ def test_elementwise_kernels_are_known_from_the_op_table():
     assert where.check.check(where.space.default) < 1
 
 
+@pytest.mark.by_turns
 def test_the_command_line():
     def run(*words):
         done = subprocess.run([sys.executable, "-m", "lab", *words], capture_output=True, text=True, cwd=ROOT)

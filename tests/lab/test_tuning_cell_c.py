@@ -40,6 +40,7 @@ def shell():
     lab.unload_ipython_extension(shell)
 
 
+@pytest.mark.by_turns
 def test_a_cell_of_c_is_tuned_and_its_function_stays(shell, capsys):
     shell.run_cell("%%tune --args 'n=x.size' --budget 20s\n" + CELL).raise_error()
     said = capsys.readouterr().out

@@ -62,6 +62,7 @@ def test_what_hides_what_lab_needs(tmp_path: Path, name: str, form: str) -> None
     assert f"{made} hides gradlab's package" in already.stderr
 
 
+@pytest.mark.by_turns
 @pytest.mark.parametrize("form", FORMS)
 def test_what_hides_the_kernels_is_the_reason_why_there_is_no_gpu(tmp_path: Path, form: str) -> None:
     made = put(tmp_path, "triton_kernels", form)
@@ -76,6 +77,7 @@ def test_what_hides_the_kernels_is_the_reason_why_there_is_no_gpu(tmp_path: Path
     assert ran.stdout.count("Rename the") == 1
 
 
+@pytest.mark.by_turns
 @pytest.mark.parametrize("form", FORMS)
 def test_what_hides_lab_is_said_by_core(tmp_path: Path, form: str) -> None:
     made = put(tmp_path, "lab", form)
@@ -91,6 +93,7 @@ def test_what_hides_lab_is_said_by_core(tmp_path: Path, form: str) -> None:
     assert "✓ widgets" in ran.stdout
 
 
+@pytest.mark.by_turns
 def test_nothing_is_said_where_nothing_hides(tmp_path: Path) -> None:
     (tmp_path / "cores.py").write_text("")
     ran = run(tmp_path, IPYTHON + "shell.run_cell('import core\\n%load_ext lab')")

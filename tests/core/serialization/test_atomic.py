@@ -95,6 +95,7 @@ def test_a_full_disk_is_said_clearly(tmp_path):
     assert left(tmp_path) == []
 
 
+@pytest.mark.by_turns
 def test_a_limit_on_the_size_of_files(tmp_path):
     """The kernel's own refusal in the middle of a large write, not a stand-in."""
     script = f"""
@@ -136,6 +137,7 @@ def _started(path, how: str) -> subprocess.Popen:
     return process
 
 
+@pytest.mark.by_turns
 def test_what_killed_writers_left_is_swept_and_what_living_ones_write_is_not(tmp_path):
     path, other = tmp_path / "a.pt", tmp_path / "a.pt.b"
     alive = _started(path, "live")

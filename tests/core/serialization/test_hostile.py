@@ -176,6 +176,7 @@ def test_a_classs_own_names_are_not_taken_over():
     assert list(made.items()) == []
 
 
+@pytest.mark.by_turns
 def test_deep_nesting_and_many_objects():
     made = core.load(archive(b"\x80\x02" + b"]" * 300_000 + b"a" * 299_999 + b"."))
     assert type(made) is list

@@ -11,6 +11,7 @@ import random
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 spec = importlib.util.spec_from_file_location("killed", Path(__file__).with_name("killed.py"))
 assert spec is not None
@@ -19,6 +20,7 @@ killed = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(killed)
 
 
+@pytest.mark.by_turns
 def test_a_run_that_is_killed_over_and_over_ends_as_one_that_is_not(tmp_path):
     folder = tmp_path / "storm"
     folder.mkdir()

@@ -324,6 +324,7 @@ def test_the_same_object_gives_the_same_bytes(format):
     assert a.getvalue() == b.getvalue()
 
 
+@pytest.mark.by_turns
 def test_large_tensors_are_not_copied_to_be_saved_nor_read_before_they_are_touched(tmp_path):
     script = f"""
 import core, resource

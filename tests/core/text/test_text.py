@@ -32,6 +32,7 @@ def tokenizer():
 # -- byte pairs --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.by_turns
 @settings(max_examples=150, deadline=None)
 @given(st.text())
 def test_any_text_comes_back(text):

@@ -44,6 +44,7 @@ def test_messages_keep_their_bounds(pair: tuple[Channel, Channel]) -> None:
     assert b.receive() is None
 
 
+@pytest.mark.by_turns
 def test_what_does_not_fit_is_sent_later_with_its_files(pair: tuple[Channel, Channel]) -> None:
     a, b = pair
     big = [np.full(300_000, i, np.uint8) for i in range(5)]

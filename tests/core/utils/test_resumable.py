@@ -159,6 +159,7 @@ def test_several_loops_in_an_epoch_and_loops_that_are_broken_off(tmp_path):
         assert two_loops(path) == whole
 
 
+@pytest.mark.by_turns
 def test_workers_go_on_where_they_stood(tmp_path):
     def pass_over(path, stop=None):
         core.manual_seed(2)

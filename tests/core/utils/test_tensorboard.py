@@ -148,6 +148,7 @@ def test_writers_of_one_second_have_files_of_their_own(tmp_path: Path) -> None:
     assert [event.step for event in events(tmp_path) if event.HasField("session_log")] == [2]
 
 
+@pytest.mark.by_turns
 def test_a_script_that_ends_without_close_loses_nothing(tmp_path: Path) -> None:
     program = (
         "from core.utils.tensorboard import SummaryWriter\n"

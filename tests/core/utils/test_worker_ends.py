@@ -68,11 +68,13 @@ def run(*arguments: str) -> tuple[int, str, str]:
     return program.end()
 
 
+@pytest.mark.by_turns
 def test_a_script_needs_no_guard_and_its_classes_reach_the_workers() -> None:
     code, out, err = run("persist", "40")
     assert (code, out, err) == (0, f"done {2 * sum(range(40))}\n", "")
 
 
+@pytest.mark.by_turns
 @pytest.mark.parametrize("mode", ["stuck", "persist"])
 def test_ctrl_c_in_a_terminal_ends_all(mode: str) -> None:
     program = Program(mode, "4000")
@@ -85,6 +87,7 @@ def test_ctrl_c_in_a_terminal_ends_all(mode: str) -> None:
     assert err.rstrip().endswith("KeyboardInterrupt")
 
 
+@pytest.mark.by_turns
 def test_ctrl_c_to_the_parent_alone_ends_all() -> None:
     program = Program("stuck")
     program.first_batch()
@@ -94,6 +97,7 @@ def test_ctrl_c_to_the_parent_alone_ends_all() -> None:
     assert err.rstrip().endswith("KeyboardInterrupt")
 
 
+@pytest.mark.by_turns
 @pytest.mark.parametrize(("mode", "how"), [
     ("stuck", signal.SIGKILL), ("busy", signal.SIGKILL), ("stuck", signal.SIGTERM),
 ])  # fmt: skip
@@ -117,6 +121,7 @@ def test_workers_that_are_just_starting_end_with_their_parent() -> None:
     assert program.end()[0] == -signal.SIGKILL
 
 
+@pytest.mark.by_turns
 def test_a_worker_killed_from_outside_is_told_of() -> None:
     program = Program("slow", "4000")
     program.meet_workers()
@@ -127,6 +132,7 @@ def test_a_worker_killed_from_outside_is_told_of() -> None:
     assert "worker 2 of 4, at the sample with index " in err
 
 
+@pytest.mark.by_turns
 @pytest.mark.parametrize(("mode", "words"), [
     ("memory", "MemoryError: Caught MemoryError in DataLoader worker process 1."),
     ("files", "Too many open files"),
@@ -138,6 +144,7 @@ def test_a_failing_worker_ends_the_program_with_a_clear_error(mode: str, words: 
     assert words in err
 
 
+@pytest.mark.by_turns
 def test_full_shared_memory_is_no_end() -> None:
     code, out, err = run("full", "40")
     assert (code, out) == (0, f"done {sum(range(40))}\n")
@@ -145,6 +152,7 @@ def test_full_shared_memory_is_no_end() -> None:
     assert err.count("UserWarning") == 1
 
 
+@pytest.mark.by_turns
 def test_a_notebook_s_data_set_reaches_the_workers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     nbformat = pytest.importorskip("nbformat")
     client = pytest.importorskip("nbclient").NotebookClient

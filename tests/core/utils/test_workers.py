@@ -103,6 +103,7 @@ def passes(workers: int, count: int = 2, **options: Any) -> list[Any]:
     return [([plain(b) for b in loader], core.rand(1).item()) for _ in range(count)]
 
 
+@pytest.mark.by_turns
 def test_every_number_of_workers_gives_the_batches_of_one_process() -> None:
     alone = passes(0, 3)
     assert alone[0] != alone[1]
@@ -136,6 +137,7 @@ def test_any_structure_crosses() -> None:
     assert bool((x.grad == 2).all())
 
 
+@pytest.mark.by_turns
 def test_batches_that_are_kept_stay_as_they_are() -> None:
     loader = DataLoader(Numbers(60, size=3000), batch_size=3, num_workers=2)
     kept = list(loader)
@@ -148,6 +150,7 @@ def test_batches_that_are_kept_stay_as_they_are() -> None:
     assert [(b.shape[0], b.min().item()) for b in sizes] == [(int(b.max().item()), b.max().item()) for b in sizes]
 
 
+@pytest.mark.by_turns
 def test_workers_draw_different_numbers_that_the_seed_decides() -> None:
     def once() -> Any:
         core.manual_seed(5)
@@ -161,6 +164,7 @@ def test_workers_draw_different_numbers_that_the_seed_decides() -> None:
     assert {row[4] for row in first} == {1}
 
 
+@pytest.mark.by_turns
 def test_a_data_set_lies_in_memory_once_and_each_worker_writes_its_own() -> None:
     data = Written()
     found = list(DataLoader(data, batch_size=None, num_workers=2))
@@ -168,6 +172,7 @@ def test_a_data_set_lies_in_memory_once_and_each_worker_writes_its_own() -> None
     assert not data.array.any()
 
 
+@pytest.mark.by_turns
 def test_a_stream_is_shared_by_its_workers() -> None:
     for workers, size in ((2, 3), (3, None)):
         loader = DataLoader(Shares(25), batch_size=size, num_workers=workers, persistent_workers=True)
@@ -181,6 +186,7 @@ def test_a_stream_is_shared_by_its_workers() -> None:
         assert sorted(loader) == [0, 0, 1, 1, 2, 2, 3, 3]
 
 
+@pytest.mark.by_turns
 def test_the_first_one_done_comes_first_if_order_does_not_matter() -> None:
     slow = Numbers(8, at=0, act=lambda: time.sleep(0.7))
     options: dict[str, Any] = {"batch_size": None, "num_workers": 2, "prefetch_factor": 3}
@@ -193,6 +199,7 @@ def test_the_first_one_done_comes_first_if_order_does_not_matter() -> None:
     assert sorted(stream) == list(range(9))
 
 
+@pytest.mark.by_turns
 def test_passes_may_be_left_early_and_be_several_at_once() -> None:
     loader = DataLoader(Numbers(40), batch_size=2, num_workers=2)
     for batch in loader:
@@ -231,6 +238,7 @@ def test_persistent_workers_stay_and_leave_what_nobody_wants() -> None:
     assert not children()
 
 
+@pytest.mark.by_turns
 def test_an_exception_comes_back_with_its_traceback_and_its_sample() -> None:
     loader = DataLoader(Numbers(40, at=17, act=fails), batch_size=5, num_workers=2)
     it = iter(loader)
@@ -274,6 +282,7 @@ def test_an_exception_at_the_start_comes_back() -> None:
     assert "no disk" in str(caught.value)
 
 
+@pytest.mark.by_turns
 @pytest.mark.parametrize(("workers", "act", "words"), [
     (4, lambda: os.kill(os.getpid(), signal.SIGKILL), "is killed by signal: Killed. (SIGKILL)"),
     (2, lambda: os._exit(3), "exited unexpectedly with exit code 3"),
@@ -301,6 +310,7 @@ def test_a_worker_that_dies_as_it_starts_is_told_of() -> None:
             next(it)
 
 
+@pytest.mark.by_turns
 def test_a_persistent_loader_outlives_its_workers() -> None:
     loader = DataLoader(Numbers(), batch_size=4, num_workers=2, persistent_workers=True)
     assert len(list(loader)) == 10
@@ -310,6 +320,7 @@ def test_a_persistent_loader_outlives_its_workers() -> None:
     assert len(list(loader)) == 10
 
 
+@pytest.mark.by_turns
 def test_a_batch_that_does_not_come_in_time_raises() -> None:
     it = iter(DataLoader(Numbers(8, at=5, act=lambda: time.sleep(30)), batch_size=2, num_workers=2, timeout=20))
     next(it), next(it)
@@ -323,6 +334,7 @@ def test_a_batch_that_does_not_come_in_time_raises() -> None:
     assert time.monotonic() - begin < 8  # it sleeps still, and is stopped
 
 
+@pytest.mark.by_turns
 @pytest.mark.parametrize("limit", [small_files, full_memory])
 def test_without_shared_memory_batches_come_through_the_socket(limit: Callable[[int], None]) -> None:
     loader = DataLoader(Numbers(12, size=300_000), batch_size=2, num_workers=2, worker_init_fn=limit)

@@ -60,6 +60,7 @@ def test_the_shape_of_the_first_array_is_not_all_of_a_call():
     assert out[63] == 0
 
 
+@pytest.mark.by_turns
 def test_trials_of_another_call_are_not_taken_for_this_one():
     with Store() as kept:
         tune.run(asked(64, size=100), store=kept, budget=None, jobs=1)
@@ -109,6 +110,7 @@ def test_what_could_not_be_written_is_found_in_this_process(monkeypatch):
     assert CFunction(TILED).config_for(*given) == {"TILE": 8}
 
 
+@pytest.mark.by_turns
 def test_tuned_kernels_write_nothing_outside_and_are_right_at_any_shape(monkeypatch):
     """A part of ``python -m tests.triton_kernels.tune.guarded 200``; the whole takes minutes."""
     few = {"transpose_tiles_only", "product_unrolled", "threads_split_evenly"}

@@ -101,6 +101,7 @@ def test_halves_other_data_and_an_odd_shape(name):
     assert any(n % 2 for n in kernel.odd(shape, 300))
 
 
+@pytest.mark.by_turns
 def test_what_ships_for_a_device_is_launched_where_nothing_was_tuned(tmp_path, monkeypatch):
     monkeypatch.setattr(bundled, "FOLDER", tmp_path)
     x = np.ones((64, 512), np.float32)

@@ -32,6 +32,7 @@ def named_rightly(events):
     return len(rejected)
 
 
+@pytest.mark.by_turns
 def test_threads_try_configs_side_by_side_and_each_fault_has_its_reason():
     kinds = (1, 4, 6, 8, 12)
     problem = faults.problem(kinds, work=(4, 0))
@@ -68,6 +69,7 @@ def marks(tmp_path, monkeypatch):
     return make
 
 
+@pytest.mark.by_turns
 def test_a_process_pool_that_breaks_loses_nothing(marks):
     folder = marks(1)
     problem = faults.problem((13, 4, 14), work=(4, 0))
@@ -83,6 +85,7 @@ def test_a_process_pool_that_breaks_loses_nothing(marks):
     assert "no executor was left: the session went on in its own process" in notes
 
 
+@pytest.mark.by_turns
 def test_a_config_that_costs_two_workers_is_marked_and_its_neighbours_are_not(marks):
     marks(2)
     with Store() as store:
@@ -108,6 +111,7 @@ class Elsewhere(Executor):
         return future
 
 
+@pytest.mark.by_turns
 def test_of_a_list_each_is_a_device_and_one_that_is_none_is_left_out():
     shut = ThreadPoolExecutor(1)
     shut.shutdown()
@@ -134,6 +138,7 @@ def test_no_executor_and_another_device_end_the_session_with_what_it_has(monkeyp
     assert "no executor is left, and this process has another device" in " ".join(session.result.notes)
 
 
+@pytest.mark.by_turns
 @pytest.mark.parametrize("kind", [ThreadPoolExecutor, pool])
 def test_stop_acts_within_a_second_while_a_config_hangs(kind):
     with kind(1) as executor:
@@ -180,6 +185,7 @@ def test_what_is_no_executor():
         Session(replayed({1: 1.0}), executor=[])
 
 
+@pytest.mark.by_turns
 def test_the_page_s_blocks_run(capsys):
     page = (places.Path(__file__).parents[3] / "lab" / "docs" / "tuning.md").read_text()
     there: dict = {}
@@ -189,6 +195,7 @@ def test_the_page_s_blocks_run(capsys):
     assert "THREADS" in capsys.readouterr().out
 
 
+@pytest.mark.by_turns
 def test_dask_s_workers_and_one_of_them_dies(marks):
     import distributed
 

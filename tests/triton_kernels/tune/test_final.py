@@ -42,6 +42,7 @@ def drained(session):
     return list(session), session.result
 
 
+@pytest.mark.by_turns
 def test_what_is_right_at_its_first_call_alone_takes_nobodys_place():
     events, result = drained(Session(problem(), budget="25s", strategy="exhaustive", jobs=1))
     assert result.config == {"MODE": 1}
@@ -121,6 +122,7 @@ void one(const float *x, float *out, long n) {
 # -- several processes -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.by_turns
 def test_intervals_hold_what_other_processes_give(tmp_path):
     _, result = drained(Session(shifting.problem(tmp_path, (7.4, 1.0), (2.9, 1.0), (5.0, 1.0)), budget="9s", jobs=1))
     assert len(list(tmp_path.glob("process-*"))) >= 3
@@ -129,6 +131,7 @@ def test_intervals_hold_what_other_processes_give(tmp_path):
     assert best.high >= 1 / 2.9  # the search's process, where it took 1 / 7.4, is the final's first
 
 
+@pytest.mark.by_turns
 def test_a_winner_of_one_memory_layout_is_none(tmp_path):
     of = [(1.0, 0.9), (1.0, 1.1), (1.0, 0.95), (1.0, 1.02), (1.0, 1.06), (1.0, 0.97)]
     _, result = drained(Session(shifting.problem(tmp_path, *of), budget="9s", jobs=1))
@@ -154,6 +157,7 @@ def test_intervals_over_processes_are_right_as_often_as_they_say(rng):
 # -- the budget --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.by_turns
 @pytest.mark.parametrize("slow", [{"check_s": 0.6}, {"build_s": 1.5}])
 def test_the_budget_is_for_all_of_it(tmp_path, slow):
     asked = shifting.problem(tmp_path, tuple(1.0 - 0.01 * k for k in range(12)), **slow)
@@ -170,6 +174,7 @@ def test_the_budget_is_for_all_of_it(tmp_path, slow):
 # -- last words --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.by_turns
 @pytest.mark.parametrize("stream", ["stdout", "stderr"])
 def test_a_dead_worker_is_not_blamed_with_what_another_config_said(stream):
     text = """
@@ -193,6 +198,7 @@ void twice(const float *x, float *out, long n) {
 # -- what is shown of it -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.by_turns
 def test_the_panel_and_the_verdict_say_the_same(tmp_path):
     from lab import panel, tuning
     from widgets import tuner

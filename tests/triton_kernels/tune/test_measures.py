@@ -218,6 +218,7 @@ def test_a_config_that_is_wrong_in_the_interpreter():
         measure.pairs({}, None, 1)
 
 
+@pytest.mark.by_turns
 def test_static_names_limits_merges_and_stores_nothing(monkeypatch, tmp_path):
     monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path / "triton"))
     problem = find("reduce_kernel", "4096x1000", "float32", "sm_80")
@@ -254,6 +255,7 @@ print(json.dumps(found))
 """
 
 
+@pytest.mark.by_turns
 def test_every_target_says_what_a_kernel_occupies_and_which_limit_it_breaks(tmp_path):
     """Kernels that need a host besides: one that notes faults, one that reads addresses from a table."""
     asked = [

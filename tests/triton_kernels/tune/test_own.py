@@ -57,6 +57,7 @@ def test_its_text_holds_what_it_calls_and_reads():
     assert made(text, "scale_kernel").fn.__name__ == "scale_kernel"
 
 
+@pytest.mark.by_turns
 def test_configs_that_are_wrong_on_purpose_do_not_win(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     found = tune.run(problem(target="sm_80"), budget=None)
@@ -87,6 +88,7 @@ def bad_kernel(x, out, n, BAD: tl.constexpr, BLOCK: tl.constexpr):
         tl.store(out + i, v * 0.5, mask=i < n)
 
 
+@pytest.mark.by_turns
 def test_configs_that_stray_raise_hang_or_do_not_fit_are_named(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     configs = [{"BAD": bad, "BLOCK": 64, "num_warps": 4} for bad in range(4)] + [
@@ -104,6 +106,7 @@ def test_configs_that_stray_raise_hang_or_do_not_fit_are_named(tmp_path, monkeyp
     assert "asks for 2,048 threads, a block of sm_90 may have 1,024" in large
 
 
+@pytest.mark.by_turns
 def test_where_all_but_the_default_are_wrong_it_stays(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     only = [{"SKIP": 0, "BLOCK": 256, "num_warps": 4}]
@@ -122,6 +125,7 @@ def test_the_space_is_inferred_or_given():
     assert given.default == {"BLOCK": 64, "num_warps": 2, "num_stages": 3}
 
 
+@pytest.mark.by_turns
 def test_scripts_give_the_kernel_itself(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     found = tune.run(scale_kernel, {**ARGUMENTS, "SKIP": 0}, grid=grid, reference=half,

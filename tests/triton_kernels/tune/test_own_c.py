@@ -79,6 +79,7 @@ def test_what_a_text_says():
         space_of("#define A 8")
 
 
+@pytest.mark.by_turns
 def test_faults_cost_their_config_alone(tmp_path):
     configs = {"STEP": [1], "FAULT": range(8)}
     result = tune.run(problem(configs=configs), budget="60s", strategy="exhaustive", store=Store(tmp_path))
@@ -91,6 +92,7 @@ def test_faults_cost_their_config_alone(tmp_path):
         assert reason in said
 
 
+@pytest.mark.by_turns
 def test_a_script_tunes_and_calls_what_was_stored():
     assert tune.run(SCALE, arguments(), reference=twice, configs={"STEP": [1, 4]}, budget="20s").best is not None
     scale = tune.auto(SCALE, configs={"STEP": [1, 4]})
@@ -185,6 +187,7 @@ def test_what_is_refused_at_once():
             problem(**changes)
 
 
+@pytest.mark.by_turns
 def test_the_vendors_library_is_in_the_final(tmp_path):
     result = tune.run(find("matmul_f32", "33x20x10", "float32"), budget="20s", evaluations=2, store=Store(tmp_path))
     vendor = result.vendor

@@ -76,6 +76,7 @@ def tuned(problem):
     return session
 
 
+@pytest.mark.by_turns
 def test_c_is_tuned(no_home):
     given = {"x": np.arange(50, dtype=np.float32), "out": np.zeros(50, np.float32), "n": 50}
     with pytest.warns(places.PlaceWarning):

@@ -27,6 +27,7 @@ def drained(session):
     return list(session), session.result
 
 
+@pytest.mark.by_turns
 def test_every_fault_costs_its_config_alone_and_has_its_reason(monkeypatch):
     monkeypatch.setattr("triton_kernels.tune.attempt.LIMIT_S", 1.0)
     problem = faults.problem(tuple(faults.REASONS))
@@ -48,6 +49,7 @@ def test_every_fault_costs_its_config_alone_and_has_its_reason(monkeypatch):
     assert all(t["median_ms"] is None and t["ratio"] is None for t in trials if t["status"] != "correct")
 
 
+@pytest.mark.by_turns
 def test_what_is_wrong_at_an_odd_shape_falls_in_the_final():
     events, result = drained(Session(faults.problem((11,), work=(4, 0)), strategy="exhaustive", jobs=1))
     measured = [e.config["FAULT"] for e in events if isinstance(e, ev.Measured)]
@@ -77,6 +79,7 @@ def test_events_and_improvements():
     assert result.to_json()["best"]["ratio"] == 0.25
 
 
+@pytest.mark.by_turns
 def test_the_default_stays_where_nothing_is_faster():
     result = run(replayed({1: 1.0, 2: 2.0, 4: 1.5}))
     assert (result.verdict, result.config, result.best.ratio) == ("default", {"BLOCK": 1}, 1.0)
@@ -95,6 +98,7 @@ def test_identical_binaries_are_measured_once():
     assert len(result.top) == 1
 
 
+@pytest.mark.by_turns
 def test_machine_code_that_an_earlier_session_has_timed_is_not_timed_again():
     with Store() as store:
         run(faults.problem((20,), work=(4, 0)), store=store, jobs=1, strategy="exhaustive", budget=None)
@@ -117,6 +121,7 @@ def test_whoever_times_has_the_device_alone_and_whoever_compiles_shares_it(tmp_p
     assert turns.lock_file("cpu").parent.stat().st_mode & 0o077 == 0
 
 
+@pytest.mark.by_turns
 def test_limits():
     problem = replayed({n: float(n) for n in range(1, 51)})
     events, result = drained(Session(problem, evaluations=7, strategy="random"))
@@ -131,6 +136,7 @@ def test_limits():
             seconds_of(wrong)
 
 
+@pytest.mark.by_turns
 def test_stop_acts_within_a_second_while_a_config_hangs():
     session = Session(faults.problem((3,), work=(4,)), strategy="exhaustive", budget=None, jobs=1)
     stopped_at = []
@@ -178,6 +184,7 @@ SCRIPT = """
 """
 
 
+@pytest.mark.by_turns
 def test_killed_and_resumed_with_no_trial_lost(tmp_path):
     root = str(places.Path(__file__).parents[3])
     script = tmp_path / "tuning_script.py"
@@ -220,6 +227,7 @@ def _workers():
     return found
 
 
+@pytest.mark.by_turns
 def test_the_choice_is_found_by_lookups_and_by_the_next_session():
     problem = faults.problem((), work=(8, 0))
     assert lookup.best("faulty_f32", (8, 64), "float32", "this processor") is None
@@ -261,6 +269,7 @@ BESIDE = """
 """
 
 
+@pytest.mark.by_turns
 def test_two_at_the_same_moment_share_the_work_and_lose_nothing(tmp_path):
     root = str(places.Path(__file__).parents[3])
     script = tmp_path / "beside_script.py"
@@ -282,6 +291,7 @@ def test_two_at_the_same_moment_share_the_work_and_lose_nothing(tmp_path):
         assert store._base.execute("SELECT count(*) FROM claim").fetchone() == (0,)
 
 
+@pytest.mark.by_turns
 def test_what_a_session_that_was_killed_had_claimed_is_tried():
     problem = faults.problem((), work=(3, 2, 1))
     with Store() as store:

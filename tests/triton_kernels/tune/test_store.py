@@ -191,6 +191,7 @@ WRITER = """
 """
 
 
+@pytest.mark.by_turns
 def test_four_writers(tmp_path):
     script = textwrap.dedent(WRITER.format(root=str(ROOT), folder=str(tmp_path)))
     writers = [subprocess.Popen([sys.executable, "-c", script, str(k)], cwd=ROOT) for k in range(1, 5)]
@@ -288,6 +289,7 @@ MEETING = """
 """
 
 
+@pytest.mark.by_turns
 def test_four_that_meet_garbage_at_the_same_moment_set_it_aside_once(tmp_path):
     (tmp_path / "tuning.db").write_bytes(b"no database at all" * 500)
     script = textwrap.dedent(MEETING.format(root=str(ROOT), folder=str(tmp_path)))
