@@ -1,12 +1,13 @@
 """Compile every kernel with every config of its space for GPUs that are not there.
 
-``python -m triton_kernels.compile_check [--quick] [--targets sm_80,sm_90,sm_100,gfx942] [--jobs 2]``
+``python -m triton_kernels.compile_check [--quick] [--targets sm_80,sm_90,sm_100,gfx942] [--jobs 2]
+[--of 3]``
 
 The interpreter accepts what the compiler rejects, and no launch without a GPU shows that a config spills or asks for
 more shared memory than there is; this does. float32, float16 and bfloat16 run over the whole space, float64 at the
 default config. ``--quick`` is for every change: for sm_90 the default configs of every type, and in bfloat16 so many
 more that every value of every tunable occurs; elsewhere the defaults in bfloat16; the printed kernels for one GPU of
-each maker.
+each maker. ``--of N`` does one part of the work in N, another each day, so that in N days all of it is done.
 Prints a row a kernel, dtype and target, and each failure when it happens; exits with 1 where a compilation fails, or
 where a default config spills or does not fit. Compiled kernels are kept in Triton's cache: the second run takes a tenth
 of the first's time.
@@ -22,6 +23,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from datetime import date
 from typing import Any
 
 TARGETS = ("sm_80", "sm_90", "sm_100", "gfx942")
@@ -55,10 +57,13 @@ def check(
     dtypes: Sequence[str] = DTYPES,
     only: str = "",
     quick: bool = False,
+    parts: int = 1,
+    part: int = 0,
 ) -> list[Row]:
     """Compile everything; `extra` are elementwise kernels (`elementwise.build`), compiled at the default config.
 
-    `only` restricts the check to kernels with that text in their name.
+    `only` restricts the check to kernels with that text in their name; of `parts` equal parts of the compilations
+    the one of the number `part` is done.
     """
     from . import interpreting
 
@@ -86,6 +91,7 @@ def check(
                     row.pruned[reason] += 1
                 else:
                     tasks.append((row, case, config))
+    tasks = tasks[part::parts]
     started = said = time.perf_counter()
     for i, ((row, case, config), result) in enumerate(zip(tasks, _compiled(tasks, jobs), strict=True), 1):
         known = len(row.failures)
@@ -252,15 +258,19 @@ def main(arguments: Sequence[str] | None = None, extra: Sequence[Any] = ()) -> i
         "--quick", action="store_true", help="the defaults, and every value once: what every change runs"
     )
     parser.add_argument("--only", default="", help="kernels with this text in their name")
+    parser.add_argument("--of", type=int, default=1, help="do one part in so many, another each day")
     options = parser.parse_args(arguments)
+    part = date.today().toordinal() % options.of
     started = time.perf_counter()
     rows = check(options.targets.split(","), options.jobs, extra, options.dtypes.split(","), options.only,
-                 options.quick)  # fmt: skip
+                 options.quick, options.of, part)  # fmt: skip
     print(table(rows))
     failed = sum(len(r.failures) for r in rows)
     total = sum(r.ok for r in rows)
     spilling = sum(r.spilling for r in rows)
-    print(f"\n{total} compilations for {options.targets} in {time.perf_counter() - started:.0f} s, {failed} failures; "
+    which = f" (part {part + 1} of {options.of}, today's)" if options.of > 1 else ""
+    spent = time.perf_counter() - started
+    print(f"\n{total} compilations{which} for {options.targets} in {spent:.0f} s, {failed} failures; "
           f"{spilling} configs that are no defaults spill")  # fmt: skip
     return 1 if failed else 0
 
