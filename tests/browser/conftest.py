@@ -268,7 +268,7 @@ def show(open_page: Callable[..., Watched], tmp_path: Path) -> Iterator[Callable
     def show(*names: str, theme: dict[str, str] = LIGHT, width: int = 1300, **options: Any) -> Any:
         watched = open_page(width=width, allow=(tmp_path.as_uri(),), **options)
         variables = ";".join(f"{name}:{value}" for name, value in theme.items())
-        made = {**samples.ALL, "large": lambda: samples.gpt(40, 100)}
+        made = {**samples.ALL, "large": lambda: samples.gpt(40, 100), "empty": widgets.record.Record}
         body = "".join(widgets.html(made[name]()) for name in names)
         file = tmp_path / "card.html"
         file.write_text(

@@ -37,6 +37,12 @@ def test_a_large_record_comes_packed(show):
     expect(page.locator(".node").first).to_be_visible()
 
 
+def test_a_cell_without_ops_has_no_longest_bar(show):
+    page = show("empty")
+    expect(page.locator(".findings")).to_have_text("No operation ran in this cell.")
+    expect(page.locator(".crumbs .end")).to_have_text("")
+
+
 def test_without_scripts_the_still_card_stays(show):
     page = show("cut", java_script_enabled=False)
     expect(page.locator(".gradlab-still")).to_be_visible()

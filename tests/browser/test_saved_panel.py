@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from playwright.sync_api import expect
 
 from widgets import tuner
@@ -23,14 +24,32 @@ VIEW = tuner.Tuning(
 )  # fmt: skip
 
 
-def test_every_tab_of_a_saved_panel(open_page, tmp_path):
-    file = tmp_path / "panel.html"
-    page_text = f'<!doctype html><meta charset="utf-8"><title>panel</title>{tuner.html(VIEW)}'
-    file.write_text(page_text, encoding="utf-8")
-    watched = open_page(allow=(tmp_path.as_uri(),))
-    page = watched.page
-    page.goto(file.as_uri())
-    panel = page.locator(".card")
+@pytest.fixture
+def show(open_page, tmp_path):
+    """`show(view)`: the saved panel on a page of its own, and the page's requests and errors."""
+
+    def show(view):
+        file = tmp_path / "panel.html"
+        page_text = f'<!doctype html><meta charset="utf-8"><title>panel</title>{tuner.html(view)}'
+        file.write_text(page_text, encoding="utf-8")
+        watched = open_page(allow=(tmp_path.as_uri(),))
+        watched.page.goto(file.as_uri())
+        return watched.page.locator(".card"), watched
+
+    return show
+
+
+def test_a_panel_without_a_time_lets_ratios_through_all_the_same(show):
+    panel, watched = show(tuner.Tuning("nothing yet", tunables=TUNABLES))
+    panel.get_by_role("tab", name="Configs").click()
+    panel.get_by_role("combobox").select_option("the fastest half")
+    panel.get_by_role("tab", name="Configs").click()
+    expect(panel.locator("caption")).to_contain_text("0 of 0 configs")
+    assert watched.errors == watched.requests == []
+
+
+def test_every_tab_of_a_saved_panel(show):
+    panel, watched = show(VIEW)
     expect(panel.locator(".figures")).to_contain_text("2.00 times as fast as the default")
     found = {}
     for tab in panel.get_by_role("tab").all():

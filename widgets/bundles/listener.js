@@ -1,2 +1,2 @@
-/* made by widgets/live/build.mjs from sources 42334c499e557e56a3c59cd52e0fd0a12deba605b5e3084fdbe93288d9aabf3e */
+/* made by widgets/live/build.mjs from sources 7f9f3388a79d4de0aeed34eea61374a7bec7e9b011e20b46157fabde58cbe3a5 */
 var e=()=>String(Math.random()).slice(2),t={initialize({model:t}){let a=new Map,n=t.get('name'),d=d=>{let{to:r,command:s,answer:l}=d.detail;if(!r.startsWith(`${n} `)||d.defaultPrevented)return;d.preventDefault();let i=e();a.set(i,l),t.send({id:i,place:r.slice(n.length+1),command:s})},r=e=>{a.get(e.id)?.(e),e.heard||a.delete(e.id)};return document.addEventListener('gradlab',d),t.on('msg:custom',r),t.set('page',e()),t.save_changes(),()=>{document.removeEventListener('gradlab',d),t.off('msg:custom',r)}}};export{t as default};

@@ -190,7 +190,11 @@ export function createGraph(card) {
     shown = view;
     const drawing = drawView(view, drawn);
     const legend = `bar: ${measure.title}, ${measure.superlative} ${measure.write(most)}${measure.scale}`;
-    fill(crumbs, html('span', { class: 'path' }, pathTo(view)), html('span', { class: 'end' }, note, legend));
+    fill(
+      crumbs,
+      html('span', { class: 'path' }, pathTo(view)),
+      html('span', { class: 'end' }, note, items.length && legend),
+    );
     fill(canvas, items.length && drawing);
     selection.rest();
     if (nodes[focus]) {

@@ -66,7 +66,7 @@ export function configsControls(panel) {
   const onchange = (event) => {
     const share = Number(event.target.value);
     const ratios = session.timed.map(({ ratio }) => ratio).sort((a, b) => a - b);
-    panel.within = share < 1 ? [0, ratios[Math.ceil(ratios.length * share) - 1]] : null;
+    panel.within = share < 1 && ratios.length ? [0, ratios[Math.ceil(ratios.length * share) - 1]] : null;
     panel.redraw();
   };
   const options = SHARES.map(([value, words]) => html('option', { value }, words));
