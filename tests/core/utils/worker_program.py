@@ -54,11 +54,13 @@ loader = DataLoader(Images(), batch_size=4, num_workers=4, worker_init_fn=limits
 total = 0
 begin = time.perf_counter()
 kept = []
+batches = 0
 for _ in range(2 if mode == "persist" else 1):
     for x, index in loader:
         assert x[:, 0, 0, 0].tolist() == index.tolist()
         total += int(index.sum())
-        if not kept:
+        batches += 1
+        if batches == (5 if mode == "slow" else 1):  # of the slow ones, once each worker has given a batch
             print("first", *[w.process.pid for w in loader._iterator.pool.workers] if mode == "persist" else "",
                   flush=True)  # fmt: skip
         while mode == "files":
