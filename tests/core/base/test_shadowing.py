@@ -10,9 +10,11 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[3]
-# as an editable installation finds us: after all folders, so that a folder without __init__.py hides us too
+# as an editable installation by a finder finds us: after all folders, so that a folder without __init__.py hides us too
+# (by a line in a .pth file it does not, for a package comes before such a folder wherever it stands on sys.path)
 FINDER = f"""
 import importlib.machinery, sys
+sys.path[:] = [p for p in sys.path if p != {str(ROOT)!r}]
 class Finder:
     @staticmethod
     def find_spec(name, path=None, target=None):
