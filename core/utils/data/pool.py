@@ -12,6 +12,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 import weakref
 from collections.abc import Iterator
@@ -70,6 +71,27 @@ class Died(Exception):
         self.task, self.place = int(board[TASK]), int(board[PLACE])
 
 
+@contextlib.contextmanager
+def _ctrl_c_afterwards() -> Iterator[None]:
+    """Let Ctrl-C be heard at the end of the block, not in it.
+
+    A mask of signals does not do: another thread, such as those of the kernels, may take the signal, and Python then
+    raises KeyboardInterrupt here all the same, perhaps between the start of a process and the note of its number.
+    """
+    handler = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(handler):
+        yield  # elsewhere nothing is raised
+        return
+    came: list[Any] = []
+    try:
+        signal.signal(signal.SIGINT, lambda *given: came.append(given))
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
+        if came:
+            handler(*came[0])
+
+
 class _Worker:
     """One of them."""
 
@@ -112,8 +134,9 @@ class _Worker:
         self.process = process = subprocess.Popen.__new__(subprocess.Popen)  # known before it runs
         try:
             signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # inherited
-            process.__init__([sys.executable, *flags, "-c", code], stdin=subprocess.DEVNULL,  # type: ignore[misc]
-                             pass_fds=(its, life, self.board_file), env=env)  # fmt: skip
+            with _ctrl_c_afterwards():
+                process.__init__([sys.executable, *flags, "-c", code], stdin=subprocess.DEVNULL,  # type: ignore[misc]
+                                 pass_fds=(its, life, self.board_file), env=env)  # fmt: skip
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
         with contextlib.suppress(AttributeError, OSError):  # Linux before 5.3 has none: the end of the socket tells

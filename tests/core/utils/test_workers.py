@@ -403,3 +403,17 @@ def test_odd_options_raise_and_the_others_are_taken() -> None:
     assert [b.item() for b in DataLoader(range(3), num_workers=1, multiprocessing_context="spawn")] == [0, 1, 2]
     with pytest.warns(UserWarning, match="This DataLoader will create 999 worker processes in total"):
         DataLoader(range(3), num_workers=999)
+
+
+def test_ctrl_c_that_another_thread_takes_waits_for_the_end_of_a_start() -> None:
+    """The mask of this thread does not keep the signal from others, in which Python's handler hears it too."""
+    from core.utils.data.pool import _ctrl_c_afterwards
+
+    reached = []
+    with pytest.raises(KeyboardInterrupt):  # noqa: PT012 - it is raised as the inner block ends
+        with _ctrl_c_afterwards():
+            signal.raise_signal(signal.SIGINT)
+            reached.append("the line after")
+        reached.append("after the block")
+    assert reached == ["the line after"]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
