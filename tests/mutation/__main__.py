@@ -28,7 +28,7 @@ from .faults import Fault, faults
 
 ROOT = Path(__file__).resolve().parents[2]
 PARTS = {
-    "core/native": ["core/native/*/**/*.c", "core/native/*/**/*.h"],
+    "core/native": [f"core/native/{room}/**/*.{kind}" for room in ("kernels", "runtime", "binding") for kind in "ch"],
     "core/ops": ["core/ops/*.py"],
     "lab/diagnose": ["lab/diagnose/*.py"],
     "triton_kernels": ["triton_kernels/*.py", "triton_kernels/tune/*.py"],
