@@ -49,10 +49,17 @@ def install(shell: Any, raising: Callable[[], None] = lambda: None) -> None:
 
     whole, parts = shown.structured_traceback, shown.get_parts_of_chained_exception
 
+    def cut(etb: TracebackType | None) -> tuple[TracebackType | None, int]:
+        """As `shortened`; an error of ours leaves the traceback as it is."""
+        try:
+            return shortened(etb)
+        except Exception:
+            return etb, 0
+
     def structured_traceback(etype: Any, evalue: Any, etb: Any = None, *args: Any, **kwargs: Any) -> Any:
         if shown.mode == "Verbose" or not isinstance(etb, TracebackType):
             return whole(etype, evalue, etb, *args, **kwargs)
-        short, left = shortened(etb)
+        short, left = cut(etb)
         lines = whole(etype, evalue, short, *args, **kwargs)
         shown.tb = etb  # which %debug walks
         if left:
@@ -65,7 +72,7 @@ def install(shell: Any, raising: Callable[[], None] = lambda: None) -> None:
         if found is None or shown.mode == "Verbose":
             return found
         etype, value, etb = found
-        return etype, value, shortened(etb)[0]
+        return etype, value, cut(etb)[0]
 
     shell.showtraceback = showtraceback
     shown.structured_traceback = structured_traceback

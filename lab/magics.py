@@ -273,17 +273,18 @@ class LabMagics(Magics):
         """End the recording of a cell and show its card."""
         recording, flags, asked = self.recording, self.flags, self.asked
         assert recording is not None
-        self.recording, self.asked, self.flags = None, False, set()
+        self.asked, self.flags = False, set()
         if result.error_in_exec is not None:
             recording.ended_ns = self.raised_ns
         if result.execution_count is not None:
             recording.title = f"In [{result.execution_count}]"
         error = result.error_in_exec or result.error_before_exec
         if isinstance(error, UsageError):
-            self.recording = recording
             self.drop()
             return
+        # until it has stopped it is ours to drop: `guarded` does so where this fails
         record = recording.stop(self.shell.user_ns, result.info.raw_cell, error_row(error, self.files), error)
+        self.recording = None
         if recording.error is not None:
             raise RuntimeError(recording.failure()) from recording.error
         self.compared(result.info, record)

@@ -135,6 +135,8 @@ class Recording:
         except Exception as failure:
             self.error = failure
         finally:
+            with suppress(Exception):  # what `_end` could not begin to take back; twice does nothing more
+                self._undo.close()
             self._forget()
         if self.error is not None:
             self._record = Record(title=self.title, source=text, wall_ms=wall_ns / 1e6)

@@ -180,6 +180,7 @@ class Injector:
 UNTOUCHED = {"__class_getitem__", "failed", "_break", "safely", "_safely", "_watch", "_timed", "drop",
              "lab.adapters.ops.Ops.run", "lab.adapters.ops.Ops._custom", "lab.adapters.hooks.Ear.begin",
              "lab.adapters.hooks.Ear.end", "lab.adapters.hooks._Came.__call__",
+             "lab.frames.shortened",  # where it fails, the whole traceback is shown, which is longer
              # the shell's way in: what the user typed is refused there, and what follows is guarded
              "guarded", "lab.magics.LabMagics.autograd", "lab.magics.flags_of", "lab.magics.rewrite",
              "lab.magics.load", "lab.magics.unload", "lab.frames.install", "lab.frames.remove",

@@ -43,7 +43,7 @@ TIMEOUT = 900.0  # seconds a stage: a fault that makes a loop endless is noticed
 def nearest(file: str) -> list[list[str]]:
     """Return the stages of tests for a file, each a list of pytest's arguments, from the nearest to the widest."""
     path = Path(file)
-    stem = path.stem.removeprefix("module_")
+    stem = path.stem
     part = next(p for p in PARTS if file.startswith(p + "/"))
     folder = {"core/native": "tests/core/native", "core/ops": "tests/core/ops", "lab/diagnose": "tests/lab",
               "triton_kernels": "tests/triton_kernels"}[part]  # fmt: skip
