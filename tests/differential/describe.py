@@ -47,6 +47,7 @@ def plain(text: str) -> str:
     text = re.sub(r"<ipython-input-(\d+)-[0-9a-f]+>", r"<cell \1>", text)
     text = re.sub(r"\bIn \[(\d+)\]", r"<cell \1>", text)  # what the lab, once loaded, calls it
     text = re.sub(r"%%autograd --no-card", "# a cell", text)
+    text = re.sub(r"^(CPU times|Wall time): .*", r"\1: ...", text, flags=re.MULTILINE)  # the clock of %%time
     return re.sub(r"(/tmp|/var/tmp)/[\w./-]+", "/tmp/...", text)
 
 
