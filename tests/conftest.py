@@ -16,6 +16,7 @@ import pytest
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+pytest_plugins = ["tests.thinning"]  # which cases of the long sweeps run
 # programs that tests run in processes of their own, beside a stand-in for the GPU's libraries
 collect_ignore = ["conformance/on_double.py", "triton_kernels/double", "triton_kernels/fake_launch.py",
                   "core/backends/toy_device.py"]  # fmt: skip
