@@ -15,10 +15,11 @@ from ..base.modes import state as mode
 from ..base.shape import broadcast_shapes
 from ..declare import op as declarations
 from ..declare.op import Elementwise
+from ..declare.signature import public_name
 from ..events import observe
 from ..tensors.tensor import Tensor
 from .emit import machinery, tell, tell_failed, tell_starting
-from .operands import need_tensors, promote, public_name
+from .operands import need_tensors, promote
 from .out import into
 from .publish import bind, elementwise_doc
 from .record import attach

@@ -9,6 +9,7 @@ from .. import native
 from ..declare import op as declarations
 from ..declare.expr import Expr, formula, lift
 from ..declare.op import Elementwise
+from ..declare.signature import Fast, register
 from ..tensors.tensor import Tensor
 from .autocast import face
 from .inplace import in_place
@@ -17,11 +18,18 @@ namespaces: dict[str, dict[str, Callable[..., Any]]] = {"": {}, "nn.functional":
 
 
 def bind(function: Callable[..., Any], name: str, aliases: Sequence[str] = (), *, method: bool = True,
-         namespace: str | None = "", inplace: bool = False) -> Callable[..., Any]:  # fmt: skip
+         namespace: str | None = "", inplace: bool = False, python: bool = False, fast: Sequence[Fast] = (),
+         state: str = "plain", home: str = "",
+         overloads: Sequence[Callable[..., Any]] = ()) -> Callable[..., Any]:  # fmt: skip
     """Make a function public: in `namespace` (None: nowhere), as a Tensor method, with its in-place form `name_`.
+
+    `fast`, `state` and `home` tell of the plain calls that C takes (core.declare.signature), `python` that PyTorch's
+    own function is written in Python, and `overloads` are headers of which each says one way of calling.
 
     What is public of it comes back: the function, or what casts for it under autocast.
     """
+    register(function, name, aliases, method=method, namespace=namespace, inplace=inplace, python=python, fast=fast,
+             state=state, home=home, overloads=overloads)  # fmt: skip
     known = face(function, name)
     declarations.functions[name] = known
     for n in (name, *aliases):
@@ -34,11 +42,14 @@ def bind(function: Callable[..., Any], name: str, aliases: Sequence[str] = (), *
     return known
 
 
-def public(*aliases: str, method: bool = True, namespace: str | None = "", inplace: bool = False) -> Callable[..., Any]:
+def public(*aliases: str, method: bool = True, namespace: str | None = "", inplace: bool = False, python: bool = False,
+           fast: Sequence[Fast] = (), state: str = "plain", home: str = "",
+           overloads: Sequence[Callable[..., Any]] = ()) -> Callable[..., Any]:  # fmt: skip
     """Decorator: make a written function public, as `bind` does."""
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
-        return bind(function, function.__name__, aliases, method=method, namespace=namespace, inplace=inplace)
+        return bind(function, function.__name__, aliases, method=method, namespace=namespace, inplace=inplace,
+                    python=python, fast=fast, state=state, home=home, overloads=overloads)  # fmt: skip
 
     return decorate
 
