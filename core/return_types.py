@@ -25,5 +25,5 @@ def return_type(name: str, fields: str) -> Any:
     cls = type(name, (base,), {"__slots__": (), "__repr__": text, "__module__": __name__})
     globals().setdefault(name, cls)  # so that it pickles
     if native.module is not None:
-        native.module.know_result(name, cls)
+        native.module.register_result(name, cls)
     return cls

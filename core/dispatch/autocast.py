@@ -115,8 +115,8 @@ def face(function: Callable[..., Any], name: str) -> Callable[..., Any]:
     parameters = inspect.unwrap(function).__code__.co_varnames
     behind = declarations.structured.get(_BEHIND.get(name, name)) or declarations.functions.get(name)
     op = None if parameters[:1] == ("A",) else behind  # another of the same name: linalg.norm is not norm
-    hot = hot_of(function)
-    fronted = native.module is not None and (hot is not None or native.module.has_front(op, name))
+    elementwise_call = elementwise_call_of(function)
+    fronted = native.module is not None and (elementwise_call is not None or native.module.has_front(op, name))
     if not any(rules.values()):
         return quick(function, name, op) if fronted else guarded(function)
 
@@ -148,7 +148,7 @@ def face(function: Callable[..., Any], name: str) -> Callable[..., Any]:
             state.inside = False
 
     if native.module is not None:
-        return native.module.Face(function, casts, *((op, name, hot) if fronted else ()))
+        return native.module.Face(function, casts, *((op, name, elementwise_call) if fronted else ()))
 
     @functools.wraps(function)
     def public(*args: Any, **kwargs: Any) -> Any:
@@ -157,17 +157,19 @@ def face(function: Callable[..., Any], name: str) -> Callable[..., Any]:
     return guarded(public)
 
 
-def hot_of(function: Any) -> Any:
+def elementwise_call_of(function: Any) -> Any:
     """The C path of an elementwise op's public function (native/binding/graph/elementwise_call.c), None of any
     other."""
-    return None if hasattr(function, "__wrapped__") else getattr(function, "hot", None)  # what wraps it has a copy
+    return (
+        None if hasattr(function, "__wrapped__") else getattr(function, "elementwise_call", None)
+    )  # what wraps it has a copy
 
 
 def quick(function: Callable[..., Any], name: str, op: Any = None) -> Callable[..., Any]:
     """`function` behind its front in C, which takes the commonest calls."""
     if native.module is None:
         return guarded(function)
-    return native.module.Face(function, function, op, name, hot_of(function))
+    return native.module.Face(function, function, op, name, elementwise_call_of(function))
 
 
 def _device(values: Any) -> str | None:

@@ -24,4 +24,4 @@ if native.module is not None:
         add_float=native.module.maps.get(("add", "f")), add_double=native.module.maps.get(("add", "d")),
         sum_to=sum_to,
     )  # fmt: skip
-    native.module.lend_results(kind_named)
+    native.module.connect_results(kind_named)

@@ -16,7 +16,7 @@ from ..graph.node import Node, Storage, newest
 from ..graph.versions import edge, move_on, storage_of, way
 from ..tensors.tensor import Tensor, wrap
 from . import saved_tensor_hooks
-from .autocast import hot_of
+from .autocast import elementwise_call_of
 from .type_errors import guarded
 
 
@@ -36,7 +36,7 @@ def in_place(name: str, function: Callable[..., Any], known: Any = None) -> Call
         return _written(self, name + "_", _differentiable(result, self, args), began, here(2))
 
     # native/binding/calls/inplace.c takes plain targets, and gives `finish` the results that are not as plain
-    writes = known or function, hot_of(function), sys.intern(name + "_"), finish
+    writes = known or function, elementwise_call_of(function), sys.intern(name + "_"), finish
     return native.module.Face(method, method, None, name + "_", None, writes)  # type: ignore[no-any-return]
 
 

@@ -68,14 +68,14 @@ def bind_operator(name: str, function: Callable[..., Any], swapped: Callable[...
 def bind_square(function: Any) -> None:
     """The elementwise op that `x ** 2` is."""
     if native.module is not None:
-        native.module.set_operator(function.hot)
+        native.module.set_operator(function.elementwise_call)
 
 
 def choosing(name: str, *among: Any) -> None:
     """Lend the public function `name` the C paths of the elementwise ops that it chooses among: its front
     (native/binding/calls/choice_args.c) then takes the commonest calls."""
     if native.module is not None:
-        native.module.choose_among(name, *[f.hot for f in among])
+        native.module.choose_among(name, *[f.elementwise_call for f in among])
 
 
 def elementwise_doc(op: Elementwise, example: tuple[str, str] | None, namespace: str) -> str:

@@ -79,7 +79,7 @@ def _declare(name: str, function: Callable[..., Any], doc: str, example: str, *a
         return into(out, op(*_both(name, input, other)), name)
 
     if on_bools is not None:
-        public.hot = on_bools.hot  # type: ignore[attr-defined] # core.dispatch.autocast.face asks it first
+        public.elementwise_call = on_bools.elementwise_call  # type: ignore[attr-defined] # core.dispatch.autocast.face asks it first
     public.__name__ = public.__qualname__ = name
     public.__doc__ = (
         f"{doc} Shapes broadcast, dtypes promote.\n\n    *Raises*: NotImplementedError for floating dtypes.\n\n"
@@ -115,7 +115,7 @@ def bitwise_not(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     return into(out, logical_not(input) if input.dtype is dtypes.bool_ else _not(input), "bitwise_not")
 
 
-bitwise_not.hot = logical_not.hot  # type: ignore[attr-defined] # it takes bools alone
+bitwise_not.elementwise_call = logical_not.elementwise_call  # type: ignore[attr-defined] # it takes bools alone
 bind(bitwise_not, "bitwise_not", inplace=True)
 
 
@@ -131,8 +131,8 @@ def _operators() -> None:
     for name, f in {"and": bitwise_and, "or": bitwise_or, "xor": bitwise_xor, "lshift": bitwise_left_shift,
                     "rshift": bitwise_right_shift}.items():  # fmt: skip
         operator = binary(f, False)
-        if hasattr(f, "hot"):
-            operator.hot = f.hot
+        if hasattr(f, "elementwise_call"):
+            operator.elementwise_call = f.elementwise_call
         bind_operator(name, quick(operator, name), binary(f, True))
         setattr(Tensor, f"__i{name}__", getattr(Tensor, f.__name__ + "_"))
     bind_operator("invert", declarations.functions["bitwise_not"])

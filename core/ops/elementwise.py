@@ -305,7 +305,7 @@ def _detached(t: Any) -> Any:
     return t.detach() if isinstance(t, Tensor) else t  # type: ignore[attr-defined]
 
 
-add.hot, sub.hot = _add.hot, _sub.hot  # type: ignore[attr-defined] # alpha is rarely given
+add.elementwise_call, sub.elementwise_call = _add.elementwise_call, _sub.elementwise_call  # type: ignore[attr-defined] # alpha is rarely given
 bind(add, "add", inplace=True)
 bind(sub, "sub", ("subtract",), inplace=True)
 choosing("pow", square, _square_root, pow_scalar, pow_tensor, scalar_pow)
@@ -421,7 +421,7 @@ def _operators() -> None:
                 return f(self, other)
             return NotImplemented
 
-        operator.hot = f.hot  # type: ignore[attr-defined]
+        operator.elementwise_call = f.elementwise_call  # type: ignore[attr-defined]
         return operator
 
     table = {

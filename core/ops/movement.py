@@ -125,7 +125,7 @@ def _caster(name: str, dtype: Dtype) -> None:
     method.__name__ = method.__qualname__ = name
     method.__doc__ = f"`input` as {dtype!r}; itself if it is that already."
     if native.module is not None:
-        native.module.know_cast(name, dtype)
+        native.module.register_cast(name, dtype)
     public(namespace=None)(method)
 
 

@@ -457,7 +457,7 @@ class Tensor(TensorBase):
 if native.module is None:
     Tensor.grad = Tensor._told_grad  # type: ignore[assignment]
 else:
-    native.module.know_sizes(Tensor, Size)
+    native.module.connect_shapes(Tensor, Size)
 
 
 def wrap(a: Array, k: Kind) -> Tensor:

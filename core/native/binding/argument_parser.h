@@ -56,7 +56,7 @@ PyObject *front_nan_to_num(PyObject *op, PyObject *const *given);
 PyObject *front_addcmul(PyObject *op, PyObject *const *given);
 PyObject *front_addcdiv(PyObject *op, PyObject *const *given);
 
-/* choose_among(name, *hots): lend what such a front chooses among. */
+/* choose_among(name, *choices): the functions that such a front chooses among. */
 PyObject *choose_among(PyObject *module, PyObject *const *args, Py_ssize_t count);
 
 /* Those of layers and losses (binding/calls/layer_args.c). */

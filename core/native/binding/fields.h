@@ -51,7 +51,7 @@ PyObject *tensor_new(PyTypeObject *type, PyObject *args, PyObject *kwargs);
 PyObject *node_new(PyTypeObject *type, PyObject *args, PyObject *kwargs);
 
 /* The classes made on these types, once they are there: their instances are made and let go without a detour. */
-void fields_know(PyTypeObject *tensor_type, PyTypeObject *node_type);
+void fields_connect(PyTypeObject *tensor_type, PyTypeObject *node_type);
 
 /* A core.Tensor over an array, whose reference it takes, also where it fails; NULL gives NULL. */
 Tensor *tensor_over(PyObject *array, PyObject *kind);

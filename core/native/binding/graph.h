@@ -1,4 +1,4 @@
-/* What the paths of elementwise and of structured ops share: the objects that Python lends, and steps of recording. */
+/* What the paths of elementwise and of structured ops share: the objects of Python that are cached here, and steps of recording. */
 #ifndef GRADLAB_GRAPH_H
 #define GRADLAB_GRAPH_H
 
@@ -22,16 +22,16 @@ typedef struct {
     /* names */
     PyObject *observers, *active, *enabled, *version, *boolean, *shape, *steps, *freed, *batch, *device, *dtype, *undo,
         *rule, *view_version, *cpu_name, *no_grad, *codes, *numpy_name, *input, *out;
-} lent_objects;
+} binding_state;
 
-extern lent_objects lent;
+extern binding_state binding;
 
 static inline int is_tensor(PyObject *object) {
-    return Py_IS_TYPE(object, lent.tensor_type) || PyObject_TypeCheck(object, &TensorBase_Type);
+    return Py_IS_TYPE(object, binding.tensor_type) || PyObject_TypeCheck(object, &TensorBase_Type);
 }
 
 static inline int is_node(PyObject *object) {
-    return Py_IS_TYPE(object, lent.node_type) || PyObject_TypeCheck(object, &NodeBase_Type);
+    return Py_IS_TYPE(object, binding.node_type) || PyObject_TypeCheck(object, &NodeBase_Type);
 }
 
 /* Whether somebody observes, hooks of saved tensors are open, this thread records, its ops run over batches. -1 on an
@@ -91,7 +91,7 @@ int up_to_date(Tensor *t);
 int as_saved(Node *node);
 
 /* A node that ran lets go of what it saved, and remembers `place`. -1 on an error. */
-int let_go(Node *node, PyObject *place);
+int node_release(Node *node, PyObject *place);
 
 /* How many threads have autocast on (binding/calls/function.c). */
 int face_casting(void);
@@ -116,18 +116,18 @@ int holds_arrays(PyObject *value);
 /* backward() of a tensor, as a Quick (binding/graph/backward.c). */
 PyObject *quick_backward(PyObject *const *args, Py_ssize_t count, PyObject *names);
 
-/* What an elementwise op's Hot gives; NULL without an exception where a call is not for it (binding/graph/elementwise_call.c). */
-PyObject *hot_try(PyObject *hot, PyObject *const *args, Py_ssize_t count);
+/* What an elementwise op's ElementwiseCall gives; NULL without an exception where a call is not for it (binding/graph/elementwise_call.c). */
+PyObject *elementwise_try(PyObject *elementwise, PyObject *const *args, Py_ssize_t count);
 
 /* The same of a call with keywords. */
-PyObject *hot_named(PyObject *hot, PyObject *const *args, size_t nargsf, PyObject *keywords);
-extern PyTypeObject Hot_Type;
+PyObject *elementwise_named(PyObject *elementwise, PyObject *const *args, size_t nargsf, PyObject *keywords);
+extern PyTypeObject ElementwiseCall_Type;
 
 /* The same written into the first operand, where nothing is recorded. 1 done, 0 not for it, -1 on an error. */
-int hot_into(PyObject *hot, PyObject *const *args, Py_ssize_t count);
+int elementwise_into(PyObject *elementwise, PyObject *const *args, Py_ssize_t count);
 
 /* Adds what binding/graph/elementwise_call.c has; -1 on an error. */
-int hot_setup(PyObject *module);
+int elementwise_setup(PyObject *module);
 
 /* Adds what binding/calls/operators.c has; -1 on an error. */
 int operators_setup(PyObject *module);
@@ -167,14 +167,14 @@ extern const QuickForm kinds_forms[], making_forms[];
 Quick quick_named(const char *name);
 
 /* A structured op was declared: binding/calls/reduce_args.c may call it. */
-void quick_know(PyObject *structured, PyObject *name);
+void quick_register(PyObject *structured, PyObject *name);
 
 /* Adds what binding/calls/reduce_args.c has, or binding/calls/creation.c; -1 on an error. */
 int quick_setup(PyObject *module);
 int making_setup(PyObject *module);
 
 /* A structured op was declared: where its name is known it is made by the quick forms. */
-void views_know(PyObject *structured, PyObject *op, PyObject *name, PyObject *names, PyObject *defaults);
+void views_register(PyObject *structured, PyObject *op, PyObject *name, PyObject *names, PyObject *defaults);
 
 /* The gradients of a node that a quick form made, as a tuple; NULL without an exception where it is none, or Python must
    find them. */

@@ -28,16 +28,16 @@ PyObject *array_copied(PyArrayObject *a);
 
 /* Lets go of an array: its last reference, then a small plain one is kept for the next of its dtype and shape
    (binding/types/array_cache.c). */
-void array_let_go(PyObject *array);
+void array_release(PyObject *array);
 
 /* An array over memory of another, `flags` saying whether it may be written (a new reference). */
 PyObject *view_over(PyArrayObject *a, int ndim, const npy_intp *shape, const npy_intp *strides, char *data, int flags);
 
 /* The same of the arrays in a tuple of which nobody else knows; it holds NULL in their places. */
-void saved_let_go(PyObject *tuple);
+void saved_release(PyObject *tuple);
 
 /* Such an array, its items as they were; NULL without an exception where none is there. */
-PyObject *array_kept(PyArray_Descr *descr, int ndim, const npy_intp *shape);
+PyObject *array_from_cache(PyArray_Descr *descr, int ndim, const npy_intp *shape);
 
 /* The array, aligned and in native byte order, C-contiguous when asked: itself or a copy (a new
    reference). TypeError naming `kernel` when it is no array of the type. */

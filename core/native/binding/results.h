@@ -19,8 +19,8 @@ Tensor *result_tensor(PyObject *array, Tensor *like);
 /* The outputs are what the node made, whose reference it takes. -1 on an error. */
 int tie_all(Tensor *const *outs, Py_ssize_t count, Node *node);
 
-/* NumPy tells nothing of what is not finite between these two; NULL where it could not be told so, with an exception or
-   without (then it must be told by Python). `quiet_end` takes the reference. */
+/* NumPy warns of nothing that is not finite between these two; NULL where it could not be silenced, with an exception or
+   without (then Python must do it). `quiet_end` takes the reference. */
 PyObject *quiet_begin(void);
 int quiet_end(PyObject *token);
 int quiet_known(void);

@@ -4,7 +4,7 @@
 
 #include "binding/views.h"
 
-/* Whether a tensor may be written with nothing to tell but its version counter. -1 on an error. */
+/* Whether a tensor may be written with nothing to emit but its version counter. -1 on an error. */
 int plain_target(Tensor *t);
 
 /* Whether an operand's gradient would be wanted. -1 on an error. */
@@ -39,7 +39,7 @@ quick_form quick_zero_, quick_fill_, quick_copy_, quick_setitem, quick_masked_fi
 quick_form quick_pick, quick_index_select, quick_index_copy, quick_index_add, quick_nonzero, quick_diag, quick_trace;
 
 /* A structured op was declared: that of brackets is remembered. */
-void picks_know(PyObject *structured, PyObject *name);
+void picks_register(PyObject *structured, PyObject *name);
 
 int picks_setup(PyObject *module);
 int assign_setup(PyObject *module);

@@ -13,7 +13,7 @@ typedef struct {
     npy_intp channels;
 } takings;
 
-static void let_go(takings *all) {
+static void release(takings *all) {
     for (int i = 0; i < all->count; i++) Py_DECREF(all->held[i]);
 }
 
@@ -83,7 +83,7 @@ static PyObject *py_batch_norm(PyObject *module, PyObject *const *args, Py_ssize
     RUN(batch_norm_forward, all.type, PyArray_SIZE(x), &s, PyArray_DATA(x), w, b, data_of(made[0]), data_of(made[1]),
         data_of(made[2]), eps);
 done:
-    let_go(&all);
+    release(&all);
     return three(made);
 }
 
@@ -118,7 +118,7 @@ static PyObject *py_batch_norm_backward(PyObject *module, PyObject *const *args,
     RUN(batch_norm_backward, all.type, PyArray_SIZE(x), &s, PyArray_DATA(g), gmean, gvar, PyArray_DATA(x), w, mean, var,
         data_of(made[0]), data_of(made[1]), data_of(made[2]), eps);
 done:
-    let_go(&all);
+    release(&all);
     return three(made);
 }
 

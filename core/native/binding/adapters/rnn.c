@@ -12,7 +12,7 @@ typedef struct {
     const char *name;
 } takings;
 
-static void let_go(takings *all) {
+static void release(takings *all) {
     for (int i = 0; i < all->count; i++) Py_DECREF(all->held[i]);
 }
 
@@ -160,7 +160,7 @@ static PyObject *py_rnn_forward(PyObject *module, PyObject *const *args, Py_ssiz
     if (slots == 4) a.gates = put(result, lstm ? 3 : 2, all.type, ndim, rows);
     if (PyErr_Occurred() || !ran(all.type == NPY_FLOAT ? rnn_forward_f32 : rnn_forward_f64, &s, &a)) Py_CLEAR(result);
 done:
-    let_go(&all);
+    release(&all);
     Py_XDECREF(starts);
     Py_XDECREF(sizes);
     return result;
@@ -218,7 +218,7 @@ static PyObject *py_rnn_backward(PyObject *module, PyObject *const *args, Py_ssi
     if (PyErr_Occurred() || !ran(all.type == NPY_FLOAT ? rnn_backward_f32 : rnn_backward_f64, &s, &a))
         Py_CLEAR(result);
 done:
-    let_go(&all);
+    release(&all);
     Py_XDECREF(starts);
     Py_XDECREF(sizes);
     return result;

@@ -16,10 +16,10 @@ static struct {
 } from;
 static PyObject *name_default, *name_generator, *name_engine, *name_take, *name_long, *name_bool;
 
-static PyObject *lend_making(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+static PyObject *connect_creation(PyObject *module, PyObject *const *args, Py_ssize_t count) {
     (void)module;
     if (count != 4 || !PyDict_Check(args[0]) || !PyList_Check(args[1]) || !PyDict_Check(args[2])) {
-        PyErr_SetString(PyExc_TypeError, "lend_making takes a dict, a list, a dict and a class");
+        PyErr_SetString(PyExc_TypeError, "connect_creation takes a dict, a list, a dict and a class");
         return NULL;
     }
     PyObject **to[] = {&from.dtypes, &from.device, &from.generators, &from.philox};
@@ -39,14 +39,14 @@ typedef struct {
 
 /* Whether tensors are made on the CPU where nothing else is said. */
 static int here(void) {
-    return from.device && lent.tensor_type && PyList_GET_SIZE(from.device) == 1 &&
-           PyList_GET_ITEM(from.device, 0) == lent.cpu;
+    return from.device && binding.tensor_type && PyList_GET_SIZE(from.device) == 1 &&
+           PyList_GET_ITEM(from.device, 0) == binding.cpu;
 }
 
 /* The NumPy dtype of a dtype of the package (borrowed), NULL for what is none. */
 static PyArray_Descr *descr_of(PyObject *dtype) {
     if (!dtype || !Py_IS_TYPE(dtype, from.dtype_type)) return NULL;
-    PyObject *descr = PyObject_GetAttr(dtype, lent.numpy_name);
+    PyObject *descr = PyObject_GetAttr(dtype, binding.numpy_name);
     Py_XDECREF(descr); /* the dtype holds it */
     return descr && PyArray_DescrCheck(descr) ? (PyArray_Descr *)descr : NULL;
 }
@@ -76,7 +76,7 @@ static int read_sizes(PyObject *const *args, Py_ssize_t count, Plan *plan) {
 /* No keyword, or dtype= alone. */
 static int read_dtype(PyObject *const *values, PyObject *names, Plan *plan) {
     if (!names) return 1;
-    if (PyTuple_GET_SIZE(names) != 1 || PyTuple_GET_ITEM(names, 0) != lent.dtype) return 0;
+    if (PyTuple_GET_SIZE(names) != 1 || PyTuple_GET_ITEM(names, 0) != binding.dtype) return 0;
     return (plan->descr = descr_of(values[0])) != NULL;
 }
 
@@ -365,8 +365,8 @@ const QuickForm making_forms[] = {ROW(zeros) ROW(ones) ROW(empty) ROW(zeros_like
                  ROW(new_empty) ROW(full) ROW(full_like) ROW(arange) ROW(eye) ROW(tensor) ROW(rand) ROW(rand_like){NULL, NULL}};
 
 static PyMethodDef making_methods[] = {
-    {"lend_making", (PyCFunction)(void (*)(void))lend_making, METH_FASTCALL,
-     "lend_making(dtypes, device, generators, philox)\n--\n\nWhat says the default dtype, device and generator."},
+    {"connect_creation", (PyCFunction)(void (*)(void))connect_creation, METH_FASTCALL,
+     "connect_creation(dtypes, device, generators, philox)\n--\n\nWhat says the default dtype, device and generator."},
     {0},
 };
 

@@ -14,7 +14,7 @@ static int casting; /* how many threads have autocast on, times the devices it i
 typedef struct {
     PyObject_HEAD vectorcallfunc vectorcall;
     PyObject *function, *casts, *op;
-    PyObject *hot; /* an elementwise op's, or NULL */
+    PyObject *elementwise; /* an elementwise op's, or NULL */
     int front; /* which, -1 without */
     Quick quick; /* of views and joins, or NULL */
     PyObject *writes; /* of an in-place form, as write_by takes it, or NULL */
@@ -62,8 +62,8 @@ static PyObject *face_plain(PyObject *callable, PyObject *const *args, size_t na
 
 static PyObject *face_call(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject *names) {
     Face *self = (Face *)callable;
-    if (self->hot && !casting) {
-        PyObject *result = hot_named(self->hot, args, nargsf, names);
+    if (self->elementwise && !casting) {
+        PyObject *result = elementwise_named(self->elementwise, args, nargsf, names);
         if (result) return took(PATH_call_elementwise), result;
         if (PyErr_Occurred()) return explain(self, args, nargsf, names);
     }
@@ -88,9 +88,9 @@ static PyObject *face_call(PyObject *callable, PyObject *const *args, size_t nar
 }
 
 static PyObject *face_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
-    static char *names[] = {"function", "casts", "op", "name", "hot", "writes", NULL};
-    PyObject *function, *casts, *op = Py_None, *name = NULL, *hot = Py_None, *writes = NULL;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|OUOO!", names, &function, &casts, &op, &name, &hot, &PyTuple_Type,
+    static char *names[] = {"function", "casts", "op", "name", "elementwise", "writes", NULL};
+    PyObject *function, *casts, *op = Py_None, *name = NULL, *elementwise = Py_None, *writes = NULL;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|OUOO!", names, &function, &casts, &op, &name, &elementwise, &PyTuple_Type,
                                      &writes))
         return NULL;
     if (writes && PyTuple_GET_SIZE(writes) != 4) return PyErr_Format(PyExc_TypeError, "writes is a tuple of four");
@@ -100,11 +100,11 @@ static PyObject *face_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) 
     self->function = Py_NewRef(function);
     self->casts = Py_NewRef(casts);
     self->op = Py_NewRef(op);
-    self->hot = Py_IS_TYPE(hot, &Hot_Type) ? Py_NewRef(hot) : NULL;
+    self->elementwise = Py_IS_TYPE(elementwise, &ElementwiseCall_Type) ? Py_NewRef(elementwise) : NULL;
     self->front = name ? front_of(op, name) : -1;
     self->writes = Py_XNewRef(writes);
     self->quick = name ? quick_named(PyUnicode_AsUTF8(name)) : NULL;
-    if (casts == function && !self->hot && self->front < 0 && !self->quick && !writes) self->vectorcall = face_plain;
+    if (casts == function && !self->elementwise && self->front < 0 && !self->quick && !writes) self->vectorcall = face_plain;
     return (PyObject *)self;
 }
 
@@ -120,7 +120,7 @@ static int face_clear(PyObject *self) {
     Py_CLEAR(((Face *)self)->function);
     Py_CLEAR(((Face *)self)->casts);
     Py_CLEAR(((Face *)self)->op);
-    Py_CLEAR(((Face *)self)->hot);
+    Py_CLEAR(((Face *)self)->elementwise);
     Py_CLEAR(((Face *)self)->writes);
     return 0;
 }
@@ -206,7 +206,7 @@ static PyObject *has_front(PyObject *module, PyObject *const *args, Py_ssize_t c
 
 static PyMethodDef module_methods[] = {
     {"choose_among", (PyCFunction)(void (*)(void))choose_among, METH_FASTCALL,
-     "choose_among(name, *hots)\n--\n\nLend what the front of a function chooses among; False where it has none."},
+     "choose_among(name, *choices)\n--\n\nThe functions that the front of a function chooses among; False where it has none."},
     {"has_front", (PyCFunction)(void (*)(void))has_front, METH_FASTCALL,
      "has_front(op, name)\n--\n\nWhether a Face of the function `name`, built on `op`, need not always call it."},
     {"set_explained", set_explained, METH_O,

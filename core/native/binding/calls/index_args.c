@@ -12,7 +12,7 @@ static PyObject *index_op, *put_op; /* the Structureds */
 static PyObject *index_kind;                 /* int64 on the CPU */
 static PyObject *where_at[PICK_AXES][INDICES + 1]; /* (False,) * lead + (True,) * count */
 
-void picks_know(PyObject *structured, PyObject *name) {
+void picks_register(PyObject *structured, PyObject *name) {
     if (!index_op && !PyUnicode_CompareWithASCIIString(name, "index")) index_op = Py_NewRef(structured);
     if (!put_op && !PyUnicode_CompareWithASCIIString(name, "index_put")) put_op = Py_NewRef(structured);
 }
@@ -337,7 +337,7 @@ PyObject *quick_diag(PyObject *const *args, Py_ssize_t count, PyObject *names) {
     PyObject *view = diagonal_of(args[0], offset);
     if (!view) return NULL;
     PyObject *copy = array_copied((PyArrayObject *)view);
-    array_let_go(view);
+    array_release(view);
     return (PyObject *)tensor_over(copy, ((Tensor *)args[0])->kind);
 }
 
@@ -345,7 +345,7 @@ PyObject *quick_trace(PyObject *const *args, Py_ssize_t count, PyObject *names) 
     PyObject *view = names || count != 1 ? NULL : diagonal_of(args[0], 0);
     if (!view) return NULL;
     PyObject *given[] = {view, Py_None, Py_False}, *sum = reduce_axes(given, 3, REDUCE_SUM, 0, "sum");
-    array_let_go(view);
+    array_release(view);
     return (PyObject *)tensor_over(sum, ((Tensor *)args[0])->kind);
 }
 

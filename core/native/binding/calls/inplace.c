@@ -1,5 +1,5 @@
 /* Writes in place: zero_, fill_, copy_ and the in-place forms of functions (add_, lerp_, ...), for targets
-   of which nothing is to be told but that they were written: on the CPU, without a history while ops are recorded, nobody
+   of which nothing is to be emitted but that they were written: on the CPU, without a history while ops are recorded, nobody
    observing. core.inplace does all others. */
 #include "binding/write.h"
 
@@ -295,7 +295,7 @@ PyObject *quick_copy_(PyObject *const *args, Py_ssize_t count, PyObject *names) 
 
 /* -- the in-place forms of functions -------------------------------------------------------------------------------- */
 
-/* What a function gives for the target, written into it; `writes` is (function, its Hot or None, the op's name, what
+/* What a function gives for the target, written into it; `writes` is (function, its ElementwiseCall or None, the op's name, what
    writes any other result). NULL without an exception where it is not for it. */
 PyObject *write_by(PyObject *writes, PyObject *const *args, size_t nargsf, PyObject *names) {
     const Py_ssize_t count = PyVectorcall_NARGS(nargsf), named = names ? PyTuple_GET_SIZE(names) : 0;
@@ -304,9 +304,9 @@ PyObject *write_by(PyObject *writes, PyObject *const *args, size_t nargsf, PyObj
     if (plain_target(t) <= 0) return NULL;
     for (Py_ssize_t k = 1; k < count + named; k++)
         if (has_history(args[k])) return NULL;
-    PyObject *function = PyTuple_GET_ITEM(writes, 0), *hot = PyTuple_GET_ITEM(writes, 1), *name = PyTuple_GET_ITEM(writes, 2);
-    if (Py_IS_TYPE(hot, &Hot_Type) && !names) {
-        int done = hot_into(hot, args, count);
+    PyObject *function = PyTuple_GET_ITEM(writes, 0), *elementwise = PyTuple_GET_ITEM(writes, 1), *name = PyTuple_GET_ITEM(writes, 2);
+    if (Py_IS_TYPE(elementwise, &ElementwiseCall_Type) && !names) {
+        int done = elementwise_into(elementwise, args, count);
         if (done) return done > 0 && wrote(t, name) == 0 ? Py_NewRef(args[0]) : NULL;
     }
     const long long began = newest_number();

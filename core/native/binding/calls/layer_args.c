@@ -108,7 +108,7 @@ static int windows(PyObject *const *given, int n, PyObject *dilation, PyObject *
     return 1;
 }
 
-static void let_go_of(PyObject **made, int count) {
+static void release_all(PyObject **made, int count) {
     for (int k = 0; k < count; k++) Py_DECREF(made[k]);
 }
 
@@ -129,7 +129,7 @@ static PyObject *avg_pool(PyObject *op, PyObject *const *given, int n) {
         Py_XDECREF(sums);
         Py_DECREF(count);
     }
-    let_go_of(made, 5);
+    release_all(made, 5);
     return y;
 }
 PyObject *front_avg_pool1d(PyObject *op, PyObject *const *given) { return avg_pool(op, given, 1); }
@@ -140,7 +140,7 @@ static PyObject *max_pool(PyObject *op, PyObject *const *given, int n) {
     PyObject *made[5];
     if ((given[5] && given[5] != Py_False) || !is_bool(given[6]) || !windows(given, n, given[4], made)) return NULL;
     PyObject *args[] = {given[0], made[0], made[1], made[2], made[3], made[4]}, *both = operate_on(op, args, 1);
-    let_go_of(made, 5);
+    release_all(made, 5);
     if (!both || given[6] == Py_True) return both;
     PyObject *y = PyTuple_Check(both) ? Py_NewRef(PyTuple_GET_ITEM(both, 0)) : NULL;
     Py_DECREF(both);

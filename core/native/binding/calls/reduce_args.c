@@ -2,14 +2,14 @@
    plain arguments as its function in core/ops does and calls the op; the rest is left to that function. */
 #include "binding/results.h"
 
-/* -- the ops and what Python lends ------------------------------------------------------------------------------------ */
+/* -- the ops and the cached objects of Python ------------------------------------------------------------------------------- */
 
 enum { CAST, AMAX, AMIN, MAX_DIM, MIN_DIM, ARGMAX, ARGMIN, ALL, ANY, SUM, SORT, TOPK, QUICK_OPS };
 static const char *const op_names[] = {"cast",   "amax", "amin", "max_dim", "min_dim", "argmax",
                                        "argmin", "all",  "any",  "sum",     "sort",    "topk"};
 static PyObject *ops[QUICK_OPS];
 
-void quick_know(PyObject *structured, PyObject *name) {
+void quick_register(PyObject *structured, PyObject *name) {
     for (int k = 0; k < QUICK_OPS; k++)
         if (!ops[k] && !PyUnicode_CompareWithASCIIString(name, op_names[k])) ops[k] = Py_NewRef(structured);
 }
@@ -27,11 +27,11 @@ static const char *const cast_names[] = {METHODS(TEXT)};
 static PyObject *dtypes[CASTS];
 static PyTypeObject *dtype_type;
 
-static PyObject *know_result(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+static PyObject *register_result(PyObject *module, PyObject *const *args, Py_ssize_t count) {
     (void)module;
     if (count != 2 || !PyUnicode_Check(args[0]) || !PyType_Check(args[1]) ||
         !PyType_IsSubtype((PyTypeObject *)args[1], &PyTuple_Type)) {
-        PyErr_SetString(PyExc_TypeError, "know_result takes a name and a class of tuples");
+        PyErr_SetString(PyExc_TypeError, "register_result takes a name and a class of tuples");
         return NULL;
     }
     for (int k = 0; k < RESULTS; k++)
@@ -40,10 +40,10 @@ static PyObject *know_result(PyObject *module, PyObject *const *args, Py_ssize_t
     Py_RETURN_NONE;
 }
 
-static PyObject *know_cast(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+static PyObject *register_cast(PyObject *module, PyObject *const *args, Py_ssize_t count) {
     (void)module;
     if (count != 2 || !PyUnicode_Check(args[0])) {
-        PyErr_SetString(PyExc_TypeError, "know_cast takes a method's name and its dtype");
+        PyErr_SetString(PyExc_TypeError, "register_cast takes a method's name and its dtype");
         return NULL;
     }
     dtype_type = Py_TYPE(args[1]);
@@ -52,7 +52,7 @@ static PyObject *know_cast(PyObject *module, PyObject *const *args, Py_ssize_t c
     Py_RETURN_NONE;
 }
 
-/* -- arguments -------------------------------------------------------------------------------------------------------- */
+/* -- arguments --------------------------------------------------------------------------------------------------- */
 
 enum { MOST_GIVEN = 5, AXES = 8 };
 static PyObject *word[6], *number[AXES + 1], *one_axis[AXES], *all_axes[AXES + 1];
@@ -64,7 +64,7 @@ static const char *const words[] = {"input", "dim", "keepdim", "descending", "k"
 static Tensor *read_call(PyObject *const *args, Py_ssize_t count, PyObject *names, const int *places, int most,
                          PyObject **given) {
     Py_ssize_t named = names ? PyTuple_GET_SIZE(names) : 0;
-    if (count < 1 || count > most || !lent.tensor_type || !is_tensor(args[0])) return NULL;
+    if (count < 1 || count > most || !binding.tensor_type || !is_tensor(args[0])) return NULL;
     for (int k = 0; k < most; k++) given[k] = k < count ? args[k] : NULL;
     for (Py_ssize_t k = 0; k < named; k++) {
         int at = 0;
@@ -86,17 +86,17 @@ static int is_real(int type) { return type == NPY_FLOAT || type == NPY_DOUBLE; }
 /* Whether a result may have to be noted in the graph. */
 static int may_be_recorded(const Tensor *t) { return (t->requires_grad || t->base != Py_None) && recording_now() != 0; }
 
-/* -- casts ------------------------------------------------------------------------------------------------------------ */
+/* -- casts ------------------------------------------------------------------------------------------------------- */
 
 static PyObject *cast(Tensor *t, PyObject *dtype) {
-    if (!ops[CAST] || !dtype || !PyArray_CheckExact(t->array) || !lent.tensor_type || on_cpu(t->kind) <= 0 ||
+    if (!ops[CAST] || !dtype || !PyArray_CheckExact(t->array) || !binding.tensor_type || on_cpu(t->kind) <= 0 ||
         observed_now() || batching_now())
         return NULL;
-    PyObject *own = PyObject_GetAttr(t->kind, lent.dtype);
+    PyObject *own = PyObject_GetAttr(t->kind, binding.dtype);
     Py_XDECREF(own); /* the kind holds it */
     if (!own) return NULL;
     if (own == dtype) return Py_NewRef((PyObject *)t);
-    PyObject *numpy = PyObject_GetAttr(dtype, lent.numpy_name);
+    PyObject *numpy = PyObject_GetAttr(dtype, binding.numpy_name);
     Py_XDECREF(numpy); /* the dtype holds it */
     if (!numpy || !PyArray_DescrCheck(numpy)) return NULL;
     const int to = ((PyArray_Descr *)numpy)->type_num, from = type_of(t);
@@ -115,11 +115,11 @@ METHODS(CAST_METHOD)
 /* x.to(dtype), x.to(dtype=dtype), x.to(other) */
 static PyObject *quick_to(PyObject *const *args, Py_ssize_t count, PyObject *names) {
     if (count + (names ? PyTuple_GET_SIZE(names) : 0) != 2 || count < 1 || !is_tensor(args[0])) return NULL;
-    if (names && PyTuple_GET_ITEM(names, 0) != lent.dtype) return NULL;
+    if (names && PyTuple_GET_ITEM(names, 0) != binding.dtype) return NULL;
     PyObject *dtype = args[1];
     if (!names && is_tensor(dtype)) {
         Tensor *like = (Tensor *)dtype;
-        if (on_cpu(like->kind) <= 0 || !(dtype = PyObject_GetAttr(like->kind, lent.dtype))) return NULL;
+        if (on_cpu(like->kind) <= 0 || !(dtype = PyObject_GetAttr(like->kind, binding.dtype))) return NULL;
         Py_DECREF(dtype); /* the kind holds it */
     }
     return dtype_type && Py_IS_TYPE(dtype, dtype_type) ? cast((Tensor *)args[0], dtype) : NULL;
@@ -129,7 +129,7 @@ static PyObject *quick_type_as(PyObject *const *args, Py_ssize_t count, PyObject
     return count == 2 && !names && is_tensor(args[1]) ? quick_to(args, count, NULL) : NULL;
 }
 
-/* -- reductions ------------------------------------------------------------------------------------------------------- */
+/* -- reductions -------------------------------------------------------------------------------------------------- */
 
 static const int reduction_words[] = {INPUT, DIM, KEEPDIM};
 
@@ -229,7 +229,7 @@ static PyObject *place(int op, PyObject *const *args, Py_ssize_t count, PyObject
 static PyObject *quick_argmax(PyObject *const *args, Py_ssize_t count, PyObject *names) { return place(ARGMAX, args, count, names); }
 static PyObject *quick_argmin(PyObject *const *args, Py_ssize_t count, PyObject *names) { return place(ARGMIN, args, count, names); }
 
-/* -- order ------------------------------------------------------------------------------------------------------------ */
+/* -- order ------------------------------------------------------------------------------------------------------- */
 
 static PyObject *ordered(PyObject *const *args, Py_ssize_t count, PyObject *names) {
     static const int places[] = {INPUT, DIM, DESCENDING};
@@ -266,17 +266,17 @@ static PyObject *quick_topk(PyObject *const *args, Py_ssize_t count, PyObject *n
     return named(TOPK_RESULT, operate_on(ops[TOPK], all, 1));
 }
 
-/* -- by name ---------------------------------------------------------------------------------------------------------- */
+/* -- by name ----------------------------------------------------------------------------------------------------- */
 
 #define ROW(name) {#name, quick_##name},
 const QuickForm kinds_forms[] = {METHODS(ROW) ROW(to) ROW(type_as) ROW(max) ROW(min) ROW(amax) ROW(amin) ROW(all) ROW(any) ROW(sum) ROW(argmax)
                  ROW(argmin) ROW(sort) ROW(argsort) ROW(topk){NULL, NULL}};
 
 static PyMethodDef quick_methods[] = {
-    {"know_result", (PyCFunction)(void (*)(void))know_result, METH_FASTCALL,
-     "know_result(name, cls)\n--\n\nThe named tuple that the function of a name gives."},
-    {"know_cast", (PyCFunction)(void (*)(void))know_cast, METH_FASTCALL,
-     "know_cast(name, dtype)\n--\n\nThe dtype that the method of a name casts to."},
+    {"register_result", (PyCFunction)(void (*)(void))register_result, METH_FASTCALL,
+     "register_result(name, cls)\n--\n\nThe named tuple that the function of a name gives."},
+    {"register_cast", (PyCFunction)(void (*)(void))register_cast, METH_FASTCALL,
+     "register_cast(name, dtype)\n--\n\nThe dtype that the method of a name casts to."},
     {0},
 };
 

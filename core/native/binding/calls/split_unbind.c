@@ -105,7 +105,7 @@ static PyObject *make(Tensor *x, const Pieces *p) {
     PyArrayObject *a = (PyArrayObject *)x->array;
     int recording = recording_now();
     if (!known_op(p->op).structured || recording < 0 || (recording && up_to_date(x) < 0)) return NULL;
-    PyObject *params = params_of(p), *rule = recording ? known_op(p->op).name : lent.no_grad;
+    PyObject *params = params_of(p), *rule = recording ? known_op(p->op).name : binding.no_grad;
     Node *node = NULL;
     PyObject *all = params ? PyTuple_New(p->count) : NULL;
     if (all && recording && x->requires_grad && !(node = node_for(x, p, params))) Py_CLEAR(all);
@@ -213,7 +213,7 @@ PyObject *pieces_back(Node *node, PyObject *slots) {
         if (!unbound) to.shape[dim] = sizes[k];
         PyObject *part = g == Py_None ? NULL : array_over(out, &to);
         if (g != Py_None) failed = !part || PyArray_CopyInto((PyArrayObject *)part, (PyArrayObject *)g) < 0;
-        if (part) array_let_go(part);
+        if (part) array_release(part);
         to.data += sizes[k] * PyArray_STRIDE(out, dim);
     }
     PyObject *all = failed ? NULL : PyTuple_Pack(1, out);

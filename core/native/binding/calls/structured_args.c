@@ -270,7 +270,7 @@ PyObject *front_try(int which, PyObject *op, PyObject *const *args, size_t nargs
     int most = 0;
     while (most < MOST_GIVEN && names[most]) most++;
     if (count > (fronts[which].positional ? fronts[which].positional : most)) return NULL;
-    if (!lent.tensor_type || observed_now() || batching_now()) return NULL;
+    if (!binding.tensor_type || observed_now() || batching_now()) return NULL;
     for (Py_ssize_t k = 0; k < count; k++) given[k] = args[k];
     for (Py_ssize_t k = 0; k < named; k++) {
         int at = 0;

@@ -36,7 +36,7 @@ static int ready_python(Walk *walk) {
 
 /* NumPy's warnings as before. Where Python does it, a signal that came while C ran is heard as its function begins, which
    then has done nothing: it is called once more, and what it raised first stands. */
-static int tell_again(Walk *walk) {
+static int restore_errstate(Walk *walk) {
     PyObject *errors = walk->errors;
     if (!errors) return 0;
     walk->errors = NULL;
@@ -66,7 +66,7 @@ static int leave_python(Walk *walk) {
         if (fields) failed |= PyDict_SetItem(fields, mode_names[k], walk->mode[k]) < 0;
         Py_CLEAR(walk->mode[k]);
     }
-    failed |= tell_again(walk) < 0;
+    failed |= restore_errstate(walk) < 0;
     if (!failed) {
         PyErr_Restore(type, value, trace);
         return 0;
@@ -140,13 +140,13 @@ static int arrive(Walk *walk, Entry *entry) {
 /* Whether this is a pass as they usually are: nobody observes, no anomaly is looked for, one device. */
 static int usual(void) {
     static Seen anomaly, many;
-    if (!engine.through || !lent.tensor_type || observed_now() || batching_now()) return 0;
+    if (!engine.through || !binding.tensor_type || observed_now() || batching_now()) return 0;
     return !truth_of(&anomaly, engine.anomaly, name_enabled) && !truth_of(&many, engine.backends, name_many);
 }
 
 /* One more backward pass was begun. */
 static int count_pass(void) {
-    PyObject *tally = PyDict_GetItemWithError(lent.observe, name_tally);
+    PyObject *tally = PyDict_GetItemWithError(binding.observe, name_tally);
     PyObject *passes = tally ? PyObject_GetAttr(tally, name_passes) : NULL;
     PyObject *more = passes ? PyLong_FromLong(PyLong_AsLong(passes) + 1) : NULL;
     int failed = !more || PyObject_SetAttr(tally, name_passes, more) < 0;
@@ -223,7 +223,7 @@ static PyObject *connect_engine(PyObject *module, PyObject *args) {
 
 static PyMethodDef backward_methods[] = {
     {"connect_engine", connect_engine, METH_VARARGS,
-     "connect_engine(through, quiet, plus, arrived, anomaly, backends): lend what a backward pass needs."},
+     "connect_engine(through, quiet, plus, arrived, anomaly, backends): what a backward pass needs of Python."},
     {0},
 };
 

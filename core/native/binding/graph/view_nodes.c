@@ -11,7 +11,7 @@ static struct {
 } ops[KNOWN_OPS] = {{"view"}, {"permute"}, {"transpose"}, {"t"}, {"squeeze"}, {"unsqueeze"}, {"slice"}, {"select"}, {"expand"},
                     {"split"}, {"unbind"}, {"cat"}, {"stack"}};
 
-void views_know(PyObject *structured, PyObject *op, PyObject *name, PyObject *names, PyObject *defaults) {
+void views_register(PyObject *structured, PyObject *op, PyObject *name, PyObject *names, PyObject *defaults) {
     for (int k = 0; k < KNOWN_OPS; k++)
         if (!ops[k].structured && !PyUnicode_CompareWithASCIIString(name, ops[k].name)) {
             ops[k].structured = Py_NewRef(structured);
@@ -162,7 +162,7 @@ int link_to(Tensor *x, Tensor *out, Step *step, PyObject *rule) {
     if (version_of(storage, &version) < 0) return -1;
     if (version) {
         PyObject *number = PyLong_FromLong(version);
-        int failed = !number || PyObject_SetAttr((PyObject *)out, lent.view_version, number) < 0;
+        int failed = !number || PyObject_SetAttr((PyObject *)out, binding.view_version, number) < 0;
         Py_XDECREF(number);
         if (failed) return -1;
     }
@@ -178,7 +178,7 @@ int mark_view(PyObject *structured, Tensor *x, Tensor *out, PyObject *params, in
     if (reshaped_since(x)) return 1;
     Step *step = step_to(structured, params, -1);
     if (!step) return -1;
-    int failed = link_to(x, out, step, recording ? x->rule : lent.no_grad);
+    int failed = link_to(x, out, step, recording ? x->rule : binding.no_grad);
     Py_DECREF(step);
     return failed;
 }
@@ -262,7 +262,7 @@ PyObject *array_over(PyArrayObject *a, const Layout *to) {
 }
 
 int quick_now(void) {
-    if (!lent.tensor_type) return 0;
+    if (!binding.tensor_type) return 0;
     int busy = observed_now();
     if (!busy) busy = saving_now();
     if (!busy) busy = batching_now();
@@ -287,7 +287,7 @@ PyObject *view_by(Parser parse, PyObject *const *args, Py_ssize_t count, PyObjec
     Step *step = array ? step_new(to.op, to.key, to.count, to.numbers) : NULL;
     Tensor *out = step ? tensor_over(Py_NewRef(array), x->kind) : NULL;
     if (out) {
-        if (link_to(x, out, step, recording ? x->rule : lent.no_grad) < 0 || (recording && x->requires_grad && record(out, x, step) < 0))
+        if (link_to(x, out, step, recording ? x->rule : binding.no_grad) < 0 || (recording && x->requires_grad && record(out, x, step) < 0))
             Py_CLEAR(out);
     }
     Py_XDECREF(array);
@@ -360,7 +360,7 @@ PyObject *quick_back(Node *node, PyObject *gradient) {
         one = PyArray_Newshape(g, &dims, NPY_CORDER);
     } else if (step->op == OP_EXPAND) {
         PyObject *args[] = {gradient, sizes, node->kind};
-        one = PyObject_Vectorcall(lent.sum_to, args, 3, NULL);
+        one = PyObject_Vectorcall(binding.sum_to, args, 3, NULL);
     } else {
         one = turned(step, g);
     }

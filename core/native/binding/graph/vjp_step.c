@@ -87,8 +87,8 @@ static void drop(PyObject **args, Py_ssize_t count) {
 
 /* What the first accepting row gives; NULL without an exception where none accepts. */
 static PyObject *of_rows(Node *node, PyObject *g, PyObject *needs, PyObject *back, Before before) {
-    PyObject *question[] = {PyTuple_GET_ITEM(back, 0), lent.cpu_name}, *args[MOST], *found = NULL;
-    PyObject *rows = PyObject_Vectorcall(lent.rows, question, 2, NULL);
+    PyObject *question[] = {PyTuple_GET_ITEM(back, 0), binding.cpu_name}, *args[MOST], *found = NULL;
+    PyObject *rows = PyObject_Vectorcall(binding.rows, question, 2, NULL);
     if (!rows || !PyTuple_GET_SIZE(rows)) {
         Py_XDECREF(rows);
         return NULL;
@@ -178,7 +178,7 @@ int holds_arrays(PyObject *value) {
 
 /* The NumPy dtype of a kind (borrowed: the dtype holds it), NULL on an error. */
 static PyArray_Descr *descr_of(PyObject *kind) {
-    PyObject *dtype = PyObject_GetAttr(kind, lent.dtype), *descr = dtype ? PyObject_GetAttr(dtype, lent.numpy_name) : NULL;
+    PyObject *dtype = PyObject_GetAttr(kind, binding.dtype), *descr = dtype ? PyObject_GetAttr(dtype, binding.numpy_name) : NULL;
     Py_XDECREF(dtype);
     Py_XDECREF(descr); /* the dtype holds it */
     if (descr && !PyArray_DescrCheck(descr)) return (PyArray_Descr *)PyErr_Format(PyExc_TypeError, "a kind without a NumPy dtype");
@@ -260,7 +260,7 @@ static PyObject *graph_step_back(PyObject *module, PyObject *const *args, Py_ssi
     }
     Node *node = (Node *)args[0];
     PyObject *results = step_back_of(node, args[1], NULL, NULL);
-    if (results && args[2] != Py_None && holds_arrays(node->saved) && let_go(node, args[2]) < 0) Py_CLEAR(results);
+    if (results && args[2] != Py_None && holds_arrays(node->saved) && node_release(node, args[2]) < 0) Py_CLEAR(results);
     return results || PyErr_Occurred() ? results : Py_NewRef(Py_None);
 }
 

@@ -17,7 +17,7 @@ static size_t bucket_of(const PyArray_Descr *descr, int ndim, const npy_intp *sh
     return (hash ^ hash >> 6) % BUCKETS;
 }
 
-PyObject *array_kept(PyArray_Descr *descr, int ndim, const npy_intp *shape) {
+PyObject *array_from_cache(PyArray_Descr *descr, int ndim, const npy_intp *shape) {
     const size_t at = bucket_of(descr, ndim, shape);
     for (int k = buckets[at].count; k-- > 0;) {
         PyArrayObject *a = buckets[at].arrays[k];
@@ -63,7 +63,7 @@ static int keep_view(PyArrayObject *a) {
     f->descr = NULL;
     views[ndim].arrays[views[ndim].count++] = f;
     Py_DECREF(descr);
-    array_let_go(base);
+    array_release(base);
     return 1;
 }
 
@@ -87,7 +87,7 @@ PyObject *view_over(PyArrayObject *a, int ndim, const npy_intp *shape, const npy
     return array;
 }
 
-void array_let_go(PyObject *array) {
+void array_release(PyObject *array) {
     if (Py_REFCNT(array) == 1 && is_plain(array)) {
         PyArrayObject *a = (PyArrayObject *)array;
         const size_t at = bucket_of(PyArray_DESCR(a), PyArray_NDIM(a), PyArray_DIMS(a));
@@ -101,11 +101,11 @@ void array_let_go(PyObject *array) {
     Py_DECREF(array);
 }
 
-void saved_let_go(PyObject *tuple) {
+void saved_release(PyObject *tuple) {
     for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(tuple); k++) {
         PyObject *held = PyTuple_GET_ITEM(tuple, k);
         if (!held || !PyArray_CheckExact(held)) continue;
         PyTuple_SET_ITEM(tuple, k, NULL);
-        array_let_go(held);
+        array_release(held);
     }
 }

@@ -59,10 +59,10 @@ PyObject *new_array_of(PyArray_Descr *descr, int ndim, const npy_intp *shape, co
         if (shape[axis] < 0 || __builtin_mul_overflow(size, (size_t)shape[axis], &size))
             size = 0; /* NumPy words the error */
     if (size >= MEMORY_SMALLEST && !PyDataType_REFCHK(descr)) return new_over_block(descr, ndim, shape, strides, size);
-    PyObject *kept = strides ? NULL : array_kept(descr, ndim, shape);
-    if (kept) {
+    PyObject *cached = strides ? NULL : array_from_cache(descr, ndim, shape);
+    if (cached) {
         Py_DECREF(descr);
-        return kept;
+        return cached;
     }
     return PyArray_NewFromDescr(&PyArray_Type, descr, ndim, shape, strides, NULL, 0, NULL);
 }

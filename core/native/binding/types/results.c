@@ -104,7 +104,7 @@ int quiet_known(void) { return quiet_variable != NULL; }
 
 PyObject *quiet_begin(void) {
     if (quiet_variable) return PyContextVar_Set(quiet_variable, quiet_value);
-    PyErr_SetString(PyExc_RuntimeError, "NumPy's variable of what it tells was not found");
+    PyErr_SetString(PyExc_RuntimeError, "NumPy's context variable of its error state was not found");
     return NULL;
 }
 
@@ -114,19 +114,19 @@ int quiet_end(PyObject *token) {
     return failed;
 }
 
-/* -- what Python lends ---------------------------------------------------------------------------------------------- */
+/* -- the cached objects of Python ---------------------------------------------------------------------------------- */
 
-static PyObject *lend_results(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+static PyObject *connect_results(PyObject *module, PyObject *const *args, Py_ssize_t count) {
     (void)module;
-    if (count != 1) return PyErr_Format(PyExc_TypeError, "lend_results takes a callable");
+    if (count != 1) return PyErr_Format(PyExc_TypeError, "connect_results takes a callable");
     Py_XSETREF(kind_named, Py_NewRef(args[0]));
     Py_RETURN_NONE;
 }
 
-static PyObject *lend_quiet(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+static PyObject *connect_errstate(PyObject *module, PyObject *const *args, Py_ssize_t count) {
     (void)module;
     if (count != 2 || !PyContextVar_CheckExact(args[0])) {
-        PyErr_SetString(PyExc_TypeError, "lend_quiet takes a context variable and its value");
+        PyErr_SetString(PyExc_TypeError, "connect_errstate takes a context variable and its value");
         return NULL;
     }
     Py_XSETREF(quiet_variable, Py_NewRef(args[0]));
@@ -135,10 +135,10 @@ static PyObject *lend_quiet(PyObject *module, PyObject *const *args, Py_ssize_t 
 }
 
 static PyMethodDef results_methods[] = {
-    {"lend_results", (PyCFunction)(void (*)(void))lend_results, METH_FASTCALL,
-     "lend_results(kind_named)\n--\n\nWhat says a NumPy dtype's kind on the CPU."},
-    {"lend_quiet", (PyCFunction)(void (*)(void))lend_quiet, METH_FASTCALL,
-     "lend_quiet(variable, value)\n--\n\nThe context variable of what NumPy tells, and its value where that is nothing."},
+    {"connect_results", (PyCFunction)(void (*)(void))connect_results, METH_FASTCALL,
+     "connect_results(kind_named)\n--\n\nWhat says a NumPy dtype's kind on the CPU."},
+    {"connect_errstate", (PyCFunction)(void (*)(void))connect_errstate, METH_FASTCALL,
+     "connect_errstate(variable, value)\n--\n\nThe context variable of NumPy's error state, and its value where it warns of nothing."},
     {0},
 };
 

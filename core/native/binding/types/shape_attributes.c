@@ -19,7 +19,7 @@ static PyObject *get_shape(PyObject *self, void *ignored) {
     PyArrayObject *a = plain(self);
     PyTypeObject *type = (PyTypeObject *)size_type;
     if (!a) {
-        PyObject *shape = asked(self, lent.shape), *size = shape ? PyObject_CallOneArg(size_type, shape) : NULL;
+        PyObject *shape = asked(self, binding.shape), *size = shape ? PyObject_CallOneArg(size_type, shape) : NULL;
         Py_XDECREF(shape);
         return size;
     }
@@ -36,8 +36,8 @@ static PyObject *get_ndim(PyObject *self, void *ignored) {
     PyArrayObject *a = plain(self);
     return a ? PyLong_FromLong(PyArray_NDIM(a)) : asked(self, name_ndim);
 }
-static PyObject *get_dtype(PyObject *self, void *ignored) { return PyObject_GetAttr(((Tensor *)self)->kind, lent.dtype); }
-static PyObject *get_device(PyObject *self, void *ignored) { return PyObject_GetAttr(((Tensor *)self)->kind, lent.device); }
+static PyObject *get_dtype(PyObject *self, void *ignored) { return PyObject_GetAttr(((Tensor *)self)->kind, binding.dtype); }
+static PyObject *get_device(PyObject *self, void *ignored) { return PyObject_GetAttr(((Tensor *)self)->kind, binding.device); }
 
 static PyObject *tensor_dim(PyObject *self, PyObject *ignored) { return get_ndim(self, NULL); }
 
@@ -61,7 +61,7 @@ static PyObject *tensor_size(PyObject *self, PyObject *const *args, Py_ssize_t c
         const long dim = PyLong_AsLongAndOverflow(args[0], &overflow), at = dim < 0 ? dim + PyArray_NDIM(a) : dim;
         if (!overflow && at >= 0 && at < PyArray_NDIM(a)) return PyLong_FromSsize_t(PyArray_DIM(a, at));
     }
-    PyObject *shape = asked(self, lent.shape), *size = shape ? PyObject_GetItem(shape, args[0]) : NULL;
+    PyObject *shape = asked(self, binding.shape), *size = shape ? PyObject_GetItem(shape, args[0]) : NULL;
     Py_XDECREF(shape);
     return size;
 }
@@ -98,10 +98,10 @@ static PyObject *size_item(PyObject *self, PyObject *key) {
 static PyMethodDef item_method = {"__getitem__", size_item, METH_O | METH_COEXIST, "A size, or of a slice a shape."};
 
 /* Puts them in the place of what the class has of these names; what it lacks it does not get. */
-static PyObject *know_sizes(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+static PyObject *connect_shapes(PyObject *module, PyObject *const *args, Py_ssize_t count) {
     if (count != 2 || !PyType_Check(args[0]) || !PyType_IsSubtype((PyTypeObject *)args[0], &TensorBase_Type) ||
         !PyType_Check(args[1]) || !PyType_IsSubtype((PyTypeObject *)args[1], &PyTuple_Type))
-        return PyErr_Format(PyExc_TypeError, "know_sizes takes the class of tensors and that of their shapes");
+        return PyErr_Format(PyExc_TypeError, "connect_shapes takes the class of tensors and that of their shapes");
     PyTypeObject *type = (PyTypeObject *)args[0];
     Py_XSETREF(size_type, Py_NewRef(args[1]));
     PyTypeObject *sizes = (PyTypeObject *)size_type;
@@ -126,8 +126,8 @@ static PyObject *know_sizes(PyObject *module, PyObject *const *args, Py_ssize_t 
 }
 
 static PyMethodDef size_methods[] = {
-    {"know_sizes", (PyCFunction)(void (*)(void))know_sizes, METH_FASTCALL,
-     "know_sizes(tensor_type, size_type)\n--\n\nTensors tell their shape, dtype and device in C."},
+    {"connect_shapes", (PyCFunction)(void (*)(void))connect_shapes, METH_FASTCALL,
+     "connect_shapes(tensor_type, size_type)\n--\n\nTensors give their shape, dtype and device in C."},
     {0},
 };
 

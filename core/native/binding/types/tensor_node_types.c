@@ -141,14 +141,14 @@ static int tensor_clear(PyObject *self) {
     t->array = NULL;
     Py_CLEAR(t->dict);
     clear(self, tensor_fields, TENSOR_FIELDS);
-    if (array) array_let_go(array);
+    if (array) array_release(array);
     return 0;
 }
 
 static int node_clear(PyObject *self) {
     Node *node = (Node *)self;
     PyObject *saved = node->saved;
-    if (saved && Py_REFCNT(saved) == 1 && PyTuple_CheckExact(saved)) saved_let_go(saved);
+    if (saved && Py_REFCNT(saved) == 1 && PyTuple_CheckExact(saved)) saved_release(saved);
     Py_CLEAR(node->dict);
     clear(self, node_fields, NODE_FIELDS);
     return 0;
@@ -206,7 +206,7 @@ static int is_bare(PyTypeObject *class, PyTypeObject *base) {
            class->tp_dictoffset == base->tp_dictoffset;
 }
 
-void fields_know(PyTypeObject *tensor_type, PyTypeObject *node_type) {
+void fields_connect(PyTypeObject *tensor_type, PyTypeObject *node_type) {
     if (tensor_class) return; /* spare ones are of the classes that were there first */
     tensor_class = (PyTypeObject *)Py_NewRef((PyObject *)tensor_type);
     node_class = (PyTypeObject *)Py_NewRef((PyObject *)node_type);
@@ -226,7 +226,7 @@ static int is_none_or_code(PyObject *value) { return value == Py_None || PyCode_
 
 /* None, or with the attributes of a core.base.device.Kind: the dtype and the device. */
 static int is_none_or_kind(PyObject *value) {
-    return value == Py_None || (PyObject_HasAttr(value, lent.device) && PyObject_HasAttr(value, lent.dtype));
+    return value == Py_None || (PyObject_HasAttr(value, binding.device) && PyObject_HasAttr(value, binding.dtype));
 }
 
 static int is_edges(PyObject *value) {
@@ -324,7 +324,7 @@ static int node_setattr(PyObject *self, PyObject *name, PyObject *value) {
     return set_checked(self, name, value, node_settable, node_class);
 }
 
-static int know_settable(Settable *one, PyTypeObject *type) {
+static int settable_setup(Settable *one, PyTypeObject *type) {
     for (; one->text; one++) {
         if (!(one->name = PyUnicode_InternFromString(one->text))) return -1;
         if (!(one->member = _PyType_Lookup(type, one->name))) return -1;
@@ -491,8 +491,8 @@ static PyMethodDef field_methods[] = {
 
 int fields_setup(PyObject *module) {
     if (!(empty_tuple = PyTuple_New(0)) || !(name_told_grad = PyUnicode_InternFromString("_told_grad")) || PyType_Ready(&TensorBase_Type) < 0 || PyType_Ready(&NodeBase_Type) < 0 ||
-        PyType_Ready(&StorageBase_Type) < 0 || know_settable(tensor_settable, &TensorBase_Type) < 0 ||
-        know_settable(node_settable, &NodeBase_Type) < 0 || PyModule_AddFunctions(module, field_methods) < 0 ||
+        PyType_Ready(&StorageBase_Type) < 0 || settable_setup(tensor_settable, &TensorBase_Type) < 0 ||
+        settable_setup(node_settable, &NodeBase_Type) < 0 || PyModule_AddFunctions(module, field_methods) < 0 ||
         PyModule_AddObjectRef(module, "StorageBase", (PyObject *)&StorageBase_Type) < 0)
         return -1;
     if (PyModule_AddObjectRef(module, "TensorBase", (PyObject *)&TensorBase_Type) < 0) return -1;

@@ -33,9 +33,9 @@ static PyObject *quiet_exit(PyObject *self, PyObject *const *raised, Py_ssize_t 
 }
 
 static PyMethodDef quiet_methods[] = {
-    {"__enter__", quiet_enter, METH_NOARGS, "NumPy tells nothing from here on."},
+    {"__enter__", quiet_enter, METH_NOARGS, "NumPy warns of nothing from here on."},
     {"__exit__", (PyCFunction)(void (*)(void))quiet_exit, METH_FASTCALL, "As before."},
-    {"begin", quiet_enter, METH_NOARGS, "NumPy tells nothing from here on; nothing more where it tells nothing already."},
+    {"begin", quiet_enter, METH_NOARGS, "NumPy warns of nothing from here on; nothing changes where it is silent already."},
     {"end", (PyCFunction)(void (*)(void))quiet_exit, METH_FASTCALL, "As before `begin`; nothing where it was not called."},
     {0},
 };
@@ -190,13 +190,13 @@ static PyTypeObject Around_Type = {
     .tp_methods = around_methods,
 };
 
-static PyObject *lend_mode(PyObject *module, PyObject *given) {
+static PyObject *connect_mode(PyObject *module, PyObject *given) {
     Py_XSETREF(state, Py_NewRef(given));
     Py_RETURN_NONE;
 }
 
 static PyMethodDef guard_methods[] = {
-    {"lend_mode", lend_mode, METH_O, "lend_mode(state)\n--\n\nThe object whose fields are each thread's mode."},
+    {"connect_mode", connect_mode, METH_O, "connect_mode(state)\n--\n\nThe object whose fields are each thread's mode."},
     {0},
 };
 
