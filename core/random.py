@@ -14,8 +14,10 @@ from .base.dtypes import dtype as Dtype
 from .base.errors import text
 from .base.modes import state as mode
 from .base.shape import broadcast_shapes
-from .dispatch.autocast import quick
+from .declare.kinds import Size
+from .declare.signature import Fast
 from .dispatch.draws import normal_array, normals, source, uniform_array
+from .dispatch.publish import offer
 from .dispatch.type_errors import guarded
 from .events import observe
 from .ops import conversion
@@ -91,8 +93,8 @@ def _drawn(array: Callable[..., Any], shape: tuple[int, ...], kind: Kind, genera
 
 def _from_unit(name: str, array: Callable[..., Any], what: str) -> tuple[Any, Any]:
     def function(
-        *args: Any,
-        size: Any = None,
+        *args: Size,
+        size: Size | None = None,
         generator: Generator | None = None,
         out: Tensor | None = None,
         dtype: Dtype | None = None,
@@ -115,7 +117,11 @@ def _from_unit(name: str, array: Callable[..., Any], what: str) -> tuple[Any, An
         "    core.Size([2, 3])\n    "
     )
     like.__doc__ = f"As `{name}`, with the shape, dtype and device of `input` unless others are given."
-    return quick(function, name), quick(like, name + "_like")
+    if name != "rand":
+        return guarded(function), guarded(like)
+    return (offer(function, fast=[Fast(body="uniform_sizes(args, size)")], home="creation", state="any"),
+            offer(like, fast=[Fast(body="uniform_like(input)", types={"input": "any"})], home="creation",
+                  state="any"))  # fmt: skip
 
 
 if native.module is not None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import inspect
 import re
+import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -64,6 +65,8 @@ class Fast(NamedTuple):
     result : the named tuple that is made of the outputs.
     ignored : parameters that change nothing.
     instead : what stands for a parameter that was left out.
+    ndim : among how many dimensions a Dim counts, where not among those of the first tensor.
+    raw : parameters that a body reads itself.
     """
 
     op: str = ""
@@ -75,6 +78,8 @@ class Fast(NamedTuple):
     result: str = ""
     ignored: tuple[str, ...] = ()
     instead: Mapping[str, str] = MappingProxyType({})
+    ndim: Mapping[str, str] = MappingProxyType({})
+    raw: tuple[str, ...] = ()
 
     @property
     def target(self) -> tuple[str, str, list[str]]:
@@ -252,6 +257,28 @@ class Public(NamedTuple):
     home: str
     overloads: tuple[Callable[..., Any], ...]
 
+    @property
+    def symbol(self) -> str:
+        """Its name in C."""
+        return f"{self.namespace}_{self.name}".replace(".", "_") if self.namespace else self.name
+
+    @property
+    def key(self) -> str:
+        """Its name and a fingerprint of what its parser is printed from: one that was printed from another header, or
+        for other plain calls, has another key and is never asked."""
+        f = inspect.unwrap(self.function)
+        parameters = f.__code__.co_varnames[: f.__code__.co_argcount + f.__code__.co_kwonlyargcount + 2]
+        header = parameters, f.__defaults__, f.__kwdefaults__, f.__annotations__, self.fast, self.state
+        return f"{self.symbol}:{zlib.crc32(repr(header).encode()):08x}"
+
+    @property
+    def spellings(self) -> dict[str, str]:
+        """The other names of its parameters that its Python function takes too: of one with ``**names``, NumPy's."""
+        f = inspect.unwrap(self.function)
+        if "names" not in f.__code__.co_varnames or "names" not in f.__annotations__:
+            return {}
+        return {"axis": "dim", "keepdims": "keepdim"}
+
     def signature(self, overload: Callable[..., Any] | None = None) -> Signature:
         """Its signature, or that of one of its overloads."""
         parameters, returns = read(overload or self.function)
@@ -265,10 +292,17 @@ _public: dict[tuple[str | None, str], Public] = {}
 
 def register(function: Callable[..., Any], name: str, aliases: Sequence[str] = (), *, method: bool = True,
              namespace: str | None = "", inplace: bool = False, python: bool = False, fast: Sequence[Fast] = (),
-             state: str = "plain", home: str = "", overloads: Sequence[Callable[..., Any]] = ()) -> None:  # fmt: skip
+             state: str = "plain", home: str = "",
+             overloads: Sequence[Callable[..., Any]] = ()) -> Public:  # fmt: skip
     """Take a function into the register; a later one of the same namespace and name takes its place."""
-    _public[namespace, name] = Public(function, name, tuple(aliases), method, namespace, inplace, python, tuple(fast),
-                                      state, home, tuple(overloads))  # fmt: skip
+    found = _public[namespace, name] = Public(function, name, tuple(aliases), method, namespace, inplace, python,
+                                              tuple(fast), state, home, tuple(overloads))  # fmt: skip
+    return found
+
+
+def registered() -> Iterator[Public]:
+    """All functions that were made public, in that order, their headers not read yet."""
+    return iter(_public.values())
 
 
 def signatures() -> Iterator[Signature]:

@@ -11,7 +11,7 @@ from ..declare.expr import Expr, formula, lift
 from ..declare.op import Elementwise
 from ..declare.signature import Fast, register
 from ..tensors.tensor import Tensor
-from .autocast import face
+from .autocast import behind, face
 from .inplace import in_place
 
 namespaces: dict[str, dict[str, Callable[..., Any]]] = {"": {}, "nn.functional": {}}
@@ -28,9 +28,9 @@ def bind(function: Callable[..., Any], name: str, aliases: Sequence[str] = (), *
 
     What is public of it comes back: the function, or what casts for it under autocast.
     """
-    register(function, name, aliases, method=method, namespace=namespace, inplace=inplace, python=python, fast=fast,
-             state=state, home=home, overloads=overloads)  # fmt: skip
-    known = face(function, name)
+    entry = register(function, name, aliases, method=method, namespace=namespace, inplace=inplace, python=python,
+                     fast=fast, state=state, home=home, overloads=overloads)  # fmt: skip
+    known = face(function, name, entry.key if fast else None)
     declarations.functions[name] = known
     for n in (name, *aliases):
         if namespace is not None:
@@ -40,6 +40,14 @@ def bind(function: Callable[..., Any], name: str, aliases: Sequence[str] = (), *
         if inplace:
             setattr(Tensor, n + "_", in_place(n, function, known))
     return known
+
+
+def offer(function: Callable[..., Any], *, method: bool = False, namespace: str | None = "", fast: Sequence[Fast] = (),
+          state: str = "plain", home: str = "") -> Callable[..., Any]:  # fmt: skip
+    """What is public of a function that is shown where it was written: behind its fast path in C. The rest is as for
+    `bind`; autocast does not know it."""
+    entry = register(function, function.__name__, method=method, namespace=namespace, fast=fast, state=state, home=home)
+    return behind(function, entry.key)
 
 
 def public(*aliases: str, method: bool = True, namespace: str | None = "", inplace: bool = False, python: bool = False,
@@ -69,13 +77,6 @@ def bind_square(function: Any) -> None:
     """The elementwise op that `x ** 2` is."""
     if native.module is not None:
         native.module.set_operator(function.elementwise_call)
-
-
-def choosing(name: str, *among: Any) -> None:
-    """Lend the public function `name` the C paths of the elementwise ops that it chooses among: its front
-    (native/binding/calls/choice_args.c) then takes the commonest calls."""
-    if native.module is not None:
-        native.module.choose_among(name, *[f.elementwise_call for f in among])
 
 
 def elementwise_doc(op: Elementwise, example: tuple[str, str] | None, namespace: str) -> str:

@@ -166,9 +166,8 @@ def explained(function: Any, error: BaseException, args: Sequence[Any], kwargs: 
 def guarded(function: Callable[..., Any]) -> Callable[..., Any]:
     """`function`, whose errors for arguments of wrong types are PyTorch's TypeError."""
     if native.module is not None:
-        return native.module.Face(
-            function, function
-        )  # native/binding/calls/function.c calls `explained` when a call fails
+        # native/binding/calls/public_function.c calls `explained` when a call fails
+        return native.module.PublicFunction(function, function)
 
     @functools.wraps(function)
     def public(*args: Any, **kwargs: Any) -> Any:

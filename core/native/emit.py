@@ -225,10 +225,12 @@ def declared_programs() -> list[Program]:
 
 
 def write_all() -> list[Path]:
-    """Print everything that `core` declares, ops and optimizers' steps."""
+    """Print everything that `core` declares: ops, optimizers' steps, and the parsers of public functions."""
+    from ..declare import emit_calls
     from . import emit_updates
 
-    return write(sources(declared_programs()) | emit_updates.sources(emit_updates.declared()))
+    kernels = sources(declared_programs()) | emit_updates.sources(emit_updates.declared())
+    return write(kernels | emit_calls.sources())
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from ..base import dtypes
 from ..base.errors import text
 from ..base.shape import broadcast_shapes
 from ..declare import op as declarations
-from ..dispatch.autocast import quick
+from ..dispatch.autocast import behind
 from ..dispatch.declare import operation
 from ..dispatch.operands import need_tensors
 from ..dispatch.out import into
@@ -133,7 +133,7 @@ def _operators() -> None:
         operator = binary(f, False)
         if hasattr(f, "elementwise_call"):
             operator.elementwise_call = f.elementwise_call
-        bind_operator(name, quick(operator, name), binary(f, True))
+        bind_operator(name, behind(operator), binary(f, True))
         setattr(Tensor, f"__i{name}__", getattr(Tensor, f.__name__ + "_"))
     bind_operator("invert", declarations.functions["bitwise_not"])
 

@@ -14,7 +14,8 @@ from ..base.device import device as Device
 from ..base.device import kind as kind_of
 from ..base.dtypes import dtype as Dtype
 from ..base.errors import text
-from ..dispatch.autocast import quick
+from ..declare.signature import Fast
+from ..dispatch.publish import offer
 from ..events import observe
 from ..events.lineage import note
 from ..tensors.tensor import Tensor, from_array, left_graph, wrap
@@ -103,7 +104,7 @@ def tensor(data: Any, *, dtype: Dtype | None = None, device: Any = None, require
     return out.requires_grad_() if requires_grad else out
 
 
-tensor = quick(tensor, "tensor")
+tensor = offer(tensor, fast=[Fast(body="tensor_of(data)")], home="creation", state="any")
 
 
 def _numbers(data: Any) -> Any:

@@ -17,8 +17,10 @@ from ..base.dtypes import dtype as Dtype
 from ..base.errors import text
 from ..base.scalars import element
 from ..base.shape import as_shape
-from ..dispatch.autocast import quick
+from ..declare.kinds import Size, Sizes
+from ..declare.signature import Fast
 from ..dispatch.out import into
+from ..dispatch.publish import offer
 from ..dispatch.type_errors import guarded
 from ..tensors.tensor import Tensor, wrap
 from .conversion import as_dtype, as_tensor, asarray, available, from_numpy, placed, tensor
@@ -77,8 +79,8 @@ def as_size(op: str, args: tuple[Any, ...], size: Any) -> tuple[int, ...]:
 
 def _filled(name: str, what: str) -> Any:
     def function(
-        *args: Any,
-        size: Any = None,
+        *args: Size,
+        size: Size | None = None,
         dtype: Dtype | None = None,
         device: Any = None,
         requires_grad: bool = False,
@@ -97,14 +99,23 @@ def _filled(name: str, what: str) -> Any:
     function.__doc__ = f"A tensor {what}: ``core.{name}(2, 3)`` or ``core.{name}((2, 3))``.\n\n"
     function.__doc__ += "    *Raises*: RuntimeError for a negative size.\n\n"
     function.__doc__ += f"    >>> import core\n    >>> core.{name}(2, 3).shape\n    core.Size([2, 3])\n    "
-    return function
+    return _offered(function, f"filled_sizes(args, size, dtype, {_VALUES[name]})")
 
 
-zeros, ones = (quick(_filled(n, f"of {n}"), n) for n in ("zeros", "ones"))  # native/binding/calls/creation.c
-empty = quick(_filled("empty", "whose values are whatever was in memory"), "empty")
+_VALUES = {"zeros": 0, "ones": 1, "empty": -1}  # what native/binding/calls/creation.c fills with, -1: nothing
 
 
-def full(size: Any, fill_value: Any, *, dtype: Dtype | None = None, device: Any = None, requires_grad: bool = False,
+def _offered(function: Any, body: str, like: bool = False, raw: tuple[str, ...] = ()) -> Any:
+    """What is public of a function that makes tensors: behind the C function that makes small ones."""
+    plain = Fast(body=body, types={"input": "any"} if like else {}, raw=raw)
+    return offer(function, fast=[plain], home="creation", state="any")
+
+
+zeros, ones = (_filled(n, f"of {n}") for n in ("zeros", "ones"))
+empty = _filled("empty", "whose values are whatever was in memory")
+
+
+def full(size: Sizes, fill_value: Any, *, dtype: Dtype | None = None, device: Any = None, requires_grad: bool = False,
          out: Tensor | None = None, **ignored: Any) -> Tensor:  # fmt: skip
     """A tensor of that shape, filled with one number, whose type decides the dtype.
 
@@ -142,13 +153,15 @@ def _like(make: Any, name: str) -> Any:
 
     function.__name__ = function.__qualname__ = f"{name}_like"
     function.__doc__ = f"As `{name}`, with the shape, dtype and device of `input` unless others are given."
-    return quick(function, f"{name}_like")
+    if name == "full":
+        return _offered(function, "full_like(input, args, dtype)", like=True, raw=("args",))
+    return _offered(function, f"filled_like(input, dtype, {_VALUES[name]})", like=True)
 
 
 zeros_like, ones_like, empty_like = _like(zeros, "zeros"), _like(ones, "ones"), _like(empty, "empty")
 full_like = _like(full, "full")
 
-full = quick(full, "full")
+full = _offered(full, "full_sizes(size, fill_value, dtype)")
 
 
 def scalar_tensor(s: Any, *, dtype: Dtype | None = None, device: Any = None, requires_grad: bool = False) -> Tensor:
@@ -208,7 +221,7 @@ def arange(start: Any, end: Any = None, step: Any = 1, *, dtype: Dtype | None = 
     )
 
 
-arange = quick(arange, "arange")
+arange = _offered(arange, "range_of(start, end, step)", raw=("start", "end", "step"))
 
 
 def linspace(start: Any, end: Any, steps: int, *, dtype: Dtype | None = None, device: Any = None,
@@ -278,7 +291,7 @@ def eye(n: int, m: int | None = None, *, dtype: Dtype | None = None, device: Any
     return _made("eye", lambda xp: xp.eye(n, m, dtype=d.numpy), d, device, requires_grad, out, ignored)
 
 
-eye = quick(eye, "eye")
+eye = _offered(eye, "identity(n, m, dtype)", raw=("m",))
 
 
 @guarded

@@ -6,6 +6,7 @@ import string
 from typing import Any
 
 from ..base.errors import text
+from ..declare.signature import Fast
 from ..dispatch.declare import operation
 from ..dispatch.publish import public
 from ..tensors.tensor import Tensor
@@ -137,8 +138,9 @@ def _check(terms: list[str], tensors: list[Tensor], equation: str) -> None:
             )
 
 
-@public(method=False)
-def einsum(equation: str, *operands: Any) -> Tensor:
+@public(method=False, home="einsum",
+        fast=[Fast(body="product_by_letters(op.einsum, equation, operands)", raw=("operands",))])
+def einsum(equation: str, *operands: Tensor) -> Tensor:
     """Sums of products by Einstein's convention: letters that the output lacks are summed over.
 
     >>> import core

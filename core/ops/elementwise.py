@@ -12,11 +12,12 @@ from ..base.dtypes import complex64, get_default_dtype, of_number, promote_types
 from ..base.errors import text
 from ..base.scalars import element
 from ..declare.expr import s
-from ..dispatch.autocast import quick
+from ..declare.kinds import Operand
+from ..declare.signature import Fast
 from ..dispatch.declare import elementwise
 from ..dispatch.operands import need_tensors
 from ..dispatch.out import into
-from ..dispatch.publish import bind, bind_operator, bind_square, choosing, public
+from ..dispatch.publish import bind, bind_operator, bind_square, public
 from ..tensors.tensor import Tensor, from_array
 from .constant import constant
 from .creation import tensor
@@ -308,9 +309,6 @@ def _detached(t: Any) -> Any:
 add.elementwise_call, sub.elementwise_call = _add.elementwise_call, _sub.elementwise_call  # type: ignore[attr-defined] # alpha is rarely given
 bind(add, "add", inplace=True)
 bind(sub, "sub", ("subtract",), inplace=True)
-choosing("pow", square, _square_root, pow_scalar, pow_tensor, scalar_pow)
-choosing("where", where_)
-choosing("masked_fill", where_)
 
 
 @public(inplace=True)
@@ -364,8 +362,12 @@ def _integer_power(a: Tensor, b: Tensor) -> Tensor:
     return where_(b < 0, below, pow_tensor(a, where_(b < 0, 0, b)))
 
 
-@public(inplace=True)
-def pow(input: Any, exponent: Any, *, out: Tensor | None = None) -> Tensor:
+@public(inplace=True, home="choice",
+        fast=[Fast(body="powered(elementwise.square, elementwise.pow_half, elementwise.pow_scalar, "
+                        "elementwise.pow_tensor, input, exponent)", types={"input": "real"}),
+              Fast(elementwise="scalar_pow(exponent, input)", types={"exponent": "real"},
+                   check=("is_number(input)",))])  # fmt: skip
+def pow(input: Operand, exponent: Operand, *, out: Tensor | None = None) -> Tensor:
     """`input` to the power of `exponent`; either may be a number.
 
     >>> import core
@@ -445,7 +447,7 @@ def _operators() -> None:
     Tensor.__itruediv__ = Tensor.__idiv__ = Tensor.div_  # type: ignore[attr-defined]
     Tensor.__rdiv__ = Tensor.__rtruediv__  # type: ignore[attr-defined]
     for name, f in {"eq": eq, "ne": ne, "lt": lt, "le": le, "gt": gt, "ge": ge}.items():
-        bind_operator(name, quick(guarded(f), name))
+        bind_operator(name, guarded(f))
     Tensor.__abs__ = abs  # type: ignore[method-assign]
     bind_operator("neg", neg)
     bind_square(square)

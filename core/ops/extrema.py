@@ -7,6 +7,8 @@ from typing import Any
 from ..base.errors import text
 from ..base.modes import state as mode
 from ..base.shape import normalize_dim, normalize_dims
+from ..declare.kinds import Dim, Dims
+from ..declare.signature import Fast
 from ..dispatch.declare import operation
 from ..dispatch.publish import public
 from ..return_types import return_type
@@ -109,8 +111,12 @@ def _many(op: Any, name: str, input: Tensor, dim: Any, keepdim: bool, names: dic
     return op(input, dim=dims, keepdim=keepdim)
 
 
-@public()
-def amax(input: Tensor, dim: Any = (), keepdim: bool = False, **names: Any) -> Tensor:
+REAL, NUMBERS = {"input": "real"}, {"input": "real int64"}
+SOME = ("PyArray_SIZE({input})",)  # nothing has no greatest element
+
+
+@public(home="reduce", fast=[Fast(op="amax(input, dim, keepdim)", types=NUMBERS, check=SOME)])
+def amax(input: Tensor, dim: Dims = (), keepdim: bool = False, **names: Any) -> Tensor:
     """The greatest element over everything, or over `dim` (one or several). Ties share the gradient evenly.
 
     >>> import core
@@ -120,8 +126,8 @@ def amax(input: Tensor, dim: Any = (), keepdim: bool = False, **names: Any) -> T
     return _many(_amax, "amax", input, dim, keepdim, names)
 
 
-@public()
-def amin(input: Tensor, dim: Any = (), keepdim: bool = False, **names: Any) -> Tensor:
+@public(home="reduce", fast=[Fast(op="amin(input, dim, keepdim)", types=NUMBERS, check=SOME)])
+def amin(input: Tensor, dim: Dims = (), keepdim: bool = False, **names: Any) -> Tensor:
     """The least element over everything, or over `dim` (one or several). Ties share the gradient evenly.
 
     >>> import core
@@ -165,8 +171,11 @@ def _one(op: Any, whole: Any, pairs: Any, result: Any, name: str, input: Tensor,
     return result(*op(input, dim=d, keepdim=keepdim))
 
 
-@public()
-def max(input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Tensor | None = None, **names: Any) -> Any:
+@public(home="reduce",
+        fast=[Fast(op="max_dim(input, dim, keepdim)", types=NUMBERS, given=("dim",), check=SOME, result="max"),
+              Fast(body="whole_extreme(op.amax, input)", types=NUMBERS, check=SOME)])  # fmt: skip
+def max(input: Tensor, dim: Dim | Tensor | None = None, keepdim: bool = False, *, other: Tensor | None = None,
+        **names: Any) -> Any:  # fmt: skip
     """The greatest element; with `dim` the values along it and their indices; with another tensor the `maximum`.
 
     The gradient of the whole maximum is shared evenly among ties; along `dim` it goes to the index.
@@ -178,8 +187,11 @@ def max(input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Tensor 
     return _one(_max_dim, _amax, maximum, _ReturnMax, "max", input, dim, keepdim, other, names)
 
 
-@public()
-def min(input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Tensor | None = None, **names: Any) -> Any:
+@public(home="reduce",
+        fast=[Fast(op="min_dim(input, dim, keepdim)", types=NUMBERS, given=("dim",), check=SOME, result="min"),
+              Fast(body="whole_extreme(op.amin, input)", types=NUMBERS, check=SOME)])  # fmt: skip
+def min(input: Tensor, dim: Dim | Tensor | None = None, keepdim: bool = False, *, other: Tensor | None = None,
+        **names: Any) -> Any:  # fmt: skip
     """The least element; with `dim` the values along it and their indices; with another tensor the `minimum`.
 
     >>> import core
@@ -204,8 +216,11 @@ def _at(op: Any, name: str, input: Tensor, dim: int | None, keepdim: bool, names
     return op(input, dim=d, keepdim=keepdim) if input.ndim else op(input.reshape(1), dim=0, keepdim=False)
 
 
-@public()
-def argmax(input: Tensor, dim: int | None = None, keepdim: bool = False, **names: Any) -> Tensor:
+@public(home="reduce",
+        fast=[Fast(op="argmax(input, dim, keepdim)", types=REAL, given=("dim",), check=SOME),
+              Fast(body="whole_place(op.argmax, input)", types=REAL,
+                   check=(*SOME, "PyArray_NDIM({input})", "PyArray_IS_C_CONTIGUOUS({input})"))])  # fmt: skip
+def argmax(input: Tensor, dim: Dim | None = None, keepdim: bool = False, **names: Any) -> Tensor:
     """The index of the greatest element, of all of them in row-major order or along `dim`; the first of ties.
 
     >>> import core
@@ -215,8 +230,11 @@ def argmax(input: Tensor, dim: int | None = None, keepdim: bool = False, **names
     return _at(_argmax, "argmax", input, dim, keepdim, names)
 
 
-@public()
-def argmin(input: Tensor, dim: int | None = None, keepdim: bool = False, **names: Any) -> Tensor:
+@public(home="reduce",
+        fast=[Fast(op="argmin(input, dim, keepdim)", types=REAL, given=("dim",), check=SOME),
+              Fast(body="whole_place(op.argmin, input)", types=REAL,
+                   check=(*SOME, "PyArray_NDIM({input})", "PyArray_IS_C_CONTIGUOUS({input})"))])  # fmt: skip
+def argmin(input: Tensor, dim: Dim | None = None, keepdim: bool = False, **names: Any) -> Tensor:
     """The index of the least element, of all of them in row-major order or along `dim`; the first of ties.
 
     >>> import core

@@ -21,10 +21,10 @@ from ..base.modes import state as mode
 from ..base.scalars import element
 from ..base.shape import broadcast_shapes
 from ..base.source import here
-from ..dispatch.autocast import quick
+from ..declare.signature import Fast
 from ..dispatch.declare import operation
 from ..dispatch.inplace import make_writeable, write
-from ..dispatch.publish import bind_operator, public
+from ..dispatch.publish import bind_operator, offer, public
 from ..tensors.tensor import Tensor, from_array, storage_of
 from .joining import stack
 from .movement import copy_, to
@@ -475,8 +475,10 @@ def index_put(input: Tensor, indices: Any, values: Tensor, accumulate: bool = Fa
     return _advanced(_index_put, input, (to(values, input._kind),), arrays, accumulate=accumulate)
 
 
-Tensor.__getitem__ = quick(getitem, "getitem")  # type: ignore[method-assign]
+Tensor.__getitem__ = offer(getitem, method=True, namespace=None, home="views", state="quiet",
+    fast=[Fast(body="picked(self, index)", types={"self": "any"})])  # type: ignore[method-assign]
 bind_operator("getitem", Tensor.__getitem__)
-Tensor.__setitem__ = quick(setitem, "setitem")  # type: ignore[method-assign]
+Tensor.__setitem__ = offer(setitem, method=True, namespace=None, home="setitem", state="any",
+    fast=[Fast(body="assigned(self, index, value)", types={"self": "any"})])  # type: ignore[method-assign]
 if native.module is not None:
     native.module.set_setitem()  # native/binding/calls/inplace.c takes what is plain

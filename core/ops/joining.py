@@ -10,6 +10,8 @@ from ..base import dtypes
 from ..base.device import kind
 from ..base.errors import text
 from ..base.shape import as_shape, broadcast_shapes, normalize_dim
+from ..declare.kinds import Dim, Dims, Ints, Size, Tensors
+from ..declare.signature import Fast
 from ..dispatch.declare import operation
 from ..dispatch.operands import need_tensors
 from ..dispatch.out import into
@@ -73,8 +75,9 @@ def _of_one_dtype(tensors: Sequence[Tensor]) -> list[Tensor]:
     return [t if t.dtype is found else to(t, kind(found, t.device)) for t in tensors]
 
 
-@public("concat", "concatenate", method=False)
-def cat(tensors: Any, dim: int = 0, *, axis: int | None = None, out: Tensor | None = None) -> Tensor:
+@public("concat", "concatenate", method=False, home="cat_stack", state="any",
+        fast=[Fast(body="joined_along(tensors, dim, OP_CAT)")])
+def cat(tensors: Tensors, dim: Dim = 0, *, axis: Dim | None = None, out: Tensor | None = None) -> Tensor:
     """The tensors one after another along `dim`; in all other dimensions their sizes agree.
 
     *Raises*: RuntimeError where they do not.
@@ -128,8 +131,9 @@ def _into(out: Tensor | None, result: Tensor) -> Tensor:
     return into(out, result)
 
 
-@public(method=False)
-def stack(tensors: Any, dim: int = 0, *, out: Tensor | None = None) -> Tensor:
+@public(method=False, home="cat_stack", state="any",
+        fast=[Fast(body="joined_along(tensors, dim, OP_STACK)", ndim={"dim": "tensors_t.ndim + 1"})])
+def stack(tensors: Tensors, dim: Dim = 0, *, out: Tensor | None = None) -> Tensor:
     """Tensors of one shape side by side in a new dimension.
 
     *Shapes*: n of ``(a, b)`` -> ``(n, a, b)`` for dim 0. *Raises*: RuntimeError for unequal shapes.
@@ -223,8 +227,9 @@ def _repeat_vjp(g: Tensor, x_shape: tuple[int, ...], sizes: tuple[int, ...]) -> 
     return reshape(total, x_shape)
 
 
-@public()
-def flip(input: Tensor, *order: Any, dims: Any = None) -> Tensor:
+@public(home="index",
+        fast=[Fast(body="flipped(op.flip, input, order, dims)", types={"input": "piece"}, raw=("dims",))])
+def flip(input: Tensor, *order: Size, dims: Dims | None = None) -> Tensor:
     """A copy with the order along `dims` reversed.
 
     >>> import core
@@ -280,8 +285,8 @@ def rot90(input: Tensor, k: int = 1, dims: Any = (0, 1)) -> Tensor:
     return _flip(input, dims=(a, b) if k % 4 == 2 else ())
 
 
-@public()
-def roll(input: Tensor, shifts: Any, dims: Any = None) -> Tensor:
+@public(home="index", fast=[Fast(body="rolled(op.roll, input, shifts, dims)", types={"input": "piece"}, raw=("shifts", "dims"))])
+def roll(input: Tensor, shifts: Ints, dims: Dims | None = None) -> Tensor:
     """`input` with its elements moved on by `shifts` along `dims`; what leaves at the end comes in at the start.
 
     >>> import core
@@ -381,7 +386,8 @@ def _triangle(name: str, raw: Any, which: str) -> None:
         f"The {which} triangle of every matrix, zeros elsewhere; `diagonal` counts upwards.\n\n"
         f"    >>> import core\n    >>> core.{name}(core.ones(2, 2))\n    tensor({result})\n    "
     )
-    public(inplace=True)(function)
+    plain = Fast(op=f"{name}(input, diagonal)", types={"input": "piece"}, check=("PyArray_NDIM({input}) >= 2",))
+    public(inplace=True, home="index", fast=[plain])(function)
 
 
 _triangle("tril", _tril, "lower")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
-from .. import native
 from ..base import dtypes
 from ..base.device import Kind
 from ..base.device import device as Device
@@ -14,8 +14,10 @@ from ..base.errors import text
 from ..base.modes import state as mode
 from ..base.scalars import element
 from ..base.shape import broadcast_shapes
+from ..declare.kinds import Operand, Size
+from ..declare.signature import Fast, register
 from ..dispatch.declare import operation
-from ..dispatch.inplace import write
+from ..dispatch.inplace import in_place, write
 from ..dispatch.publish import public
 from ..events import observe
 from ..tensors.tensor import Tensor, left_graph
@@ -57,7 +59,8 @@ _copy_into = operation("copy", lambda xp, x, source: xp.broadcast_to(source, x.s
                        samples=lambda rng: [((rng.uniform(-2, 2, (2, 3)), rng.uniform(-2, 2, (3,))), {})])  # fmt: skip
 
 
-@public(namespace=None)
+@public(namespace=None, home="reduce",
+        fast=[Fast(body="converted(op.cast, input, args, dtype)", types={"input": "any"}, raw=("args", "dtype"))])
 def to(input: Tensor, *args: Any, dtype: Dtype | None = None, device: Any = None, non_blocking: bool = False,
        copy: bool = False, memory_format: Any = None) -> Tensor:  # fmt: skip
     """`input` as another dtype or on another device, on the graph; itself when nothing changes.
@@ -124,9 +127,8 @@ def _caster(name: str, dtype: Dtype) -> None:
 
     method.__name__ = method.__qualname__ = name
     method.__doc__ = f"`input` as {dtype!r}; itself if it is that already."
-    if native.module is not None:
-        native.module.register_cast(name, dtype)
-    public(namespace=None)(method)
+    plain = Fast(body=f"cast_to(op.cast, input, dtype.{dtype.name})", types={"input": "any"})
+    public(namespace=None, home="reduce", fast=[plain])(method)
 
 
 for _name, _dtype in {"float": dtypes.float32, "double": dtypes.float64, "half": dtypes.float16, "bool": dtypes.bool_,
@@ -157,7 +159,8 @@ def type(input: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
     return to(input, dtype)
 
 
-@public(namespace=None)
+@public(namespace=None, home="reduce",
+        fast=[Fast(body="cast_like(op.cast, input, other)", types={"input": "any", "other": "any"})])
 def type_as(input: Tensor, other: Tensor) -> Tensor:
     """`input` in the dtype and on the device of `other`.
 
@@ -196,7 +199,7 @@ def clone(input: Tensor, *, memory_format: Any = None) -> Tensor:
     return _clone(input)
 
 
-@public(namespace=None)
+@public(namespace=None, home="views", state="any", fast=[Fast(body="in_row_order(input)", types={"input": "any"})])
 def contiguous(input: Tensor, memory_format: Any = None) -> Tensor:
     """`input` itself if its elements lie in row-major order, else a copy that does.
 
@@ -212,7 +215,8 @@ def contiguous(input: Tensor, memory_format: Any = None) -> Tensor:
 # -- writing -----------------------------------------------------------------------------------------------------------
 
 
-@public(namespace=None)
+@public(namespace=None, home="inplace", state="any",
+        fast=[Fast(body="copied_into(input, src)", types={"input": "any", "src": "any"}, ignored=("non_blocking",))])
 def copy_(input: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
     """Write `src` into `input`, broadcast and cast; the gradient goes to `src`.
 
@@ -236,8 +240,9 @@ def copy_(input: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
     return write(input, "copy_", lambda t: _copy_into(t, src))
 
 
-@public(namespace=None)
-def fill_(input: Tensor, value: Any) -> Tensor:
+@public(namespace=None, home="inplace", state="any",
+        fast=[Fast(body="filled_with(input, value)", types={"input": "any"})])
+def fill_(input: Tensor, value: Operand) -> Tensor:
     """Set every element to `value`, a number or a 0-d tensor.
 
     >>> import core
@@ -253,7 +258,7 @@ def fill_(input: Tensor, value: Any) -> Tensor:
     return write(input, "fill_", lambda t: _fill(t, value=number))
 
 
-@public(namespace=None)
+@public(namespace=None, home="inplace", state="any", fast=[Fast(body="zeroed(input)", types={"input": "any"})])
 def zero_(input: Tensor) -> Tensor:
     """Set every element to 0.
 
@@ -264,8 +269,9 @@ def zero_(input: Tensor) -> Tensor:
     return write(input, "zero_", lambda t: _fill(t, value=0))
 
 
-@public(inplace=True)
-def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
+@public(inplace=True, home="choice",
+        fast=[Fast(elementwise="where(mask, value, input)", types={"input": "any"}, check=("fills(input, value)",))])
+def masked_fill(input: Tensor, mask: Tensor, value: Operand) -> Tensor:
     """`value` (a number or a 0-d tensor) where `mask` is true, else `input`.
 
     *Shapes*: mask and input broadcast. *Raises*: RuntimeError for a mask that is not bool.
@@ -298,11 +304,18 @@ def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
     return where_(mask, value, input)
 
 
+Tensor.masked_fill_ = in_place(  # type: ignore[attr-defined]
+    "masked_fill", inspect.unwrap(masked_fill), masked_fill,
+    register(inspect.unwrap(masked_fill), "masked_fill_", namespace=None, home="setitem", state="any",
+             fast=[Fast(body="masked_filled_in(input, mask, value)", types={"input": "any", "mask": "bool"})]).key,
+)  # fmt: skip
+
+
 # -- new tensors like this one -----------------------------------------------------------------------------------------
 
 
 def _new(name: str) -> None:
-    def method(input: Tensor, *args: Any, dtype: Dtype | None = None, device: Any = None, requires_grad: bool = False,
+    def method(input: Tensor, *args: Size, dtype: Dtype | None = None, device: Any = None, requires_grad: bool = False,
                **kwargs: Any) -> Tensor:  # fmt: skip
         make = getattr(creation, name)
         return make(*args, dtype=dtype or input.dtype, requires_grad=requires_grad,
@@ -310,7 +323,9 @@ def _new(name: str) -> None:
 
     method.__name__ = method.__qualname__ = "new_" + name
     method.__doc__ = f"As `core.{name}`, with the dtype and device of `input` unless others are given."
-    public(namespace=None)(method)
+    filled = {"zeros": 0, "ones": 1, "empty": -1}
+    plain = [Fast(body=f"filled_new(input, args, dtype, {filled[name]})", types={"input": "any"})] if name in filled else []
+    public(namespace=None, home="creation", state="any", fast=plain)(method)
 
 
 for _name in ("zeros", "ones", "empty", "full", "tensor"):

@@ -9,6 +9,8 @@ import numpy as np
 from .. import backends
 from ..base.errors import text
 from ..base.shape import normalize_dim
+from ..declare.kinds import Dim
+from ..declare.signature import Fast
 from ..dispatch.declare import operation
 from ..dispatch.out import into
 from ..dispatch.publish import public
@@ -148,8 +150,9 @@ def _into_both(out: Any, result: Any) -> Any:
     )
 
 
-@public()
-def sort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = False, *, out: Any = None) -> Any:
+@public(home="reduce",
+        fast=[Fast(op="sort(input, dim, descending)", types={"input": "any"}, result="sort", ignored=("stable",))])
+def sort(input: Tensor, dim: Dim = -1, descending: bool = False, stable: bool = False, *, out: Any = None) -> Any:
     """The elements in order along `dim`, and the indices they had; always stable. NaN counts as the greatest.
 
     *Shapes*: both results have the input's. *Raises*: IndexError for a dim out of range.
@@ -163,8 +166,9 @@ def sort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = 
     return _into_both(out, _ReturnSort(*_sort(input, dim=d, descending=bool(descending))))
 
 
-@public()
-def argsort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = False) -> Tensor:
+@public(home="reduce",
+        fast=[Fast(body="order_of(op.sort, input, dim, descending)", types={"input": "any"}, ignored=("stable",))])
+def argsort(input: Tensor, dim: Dim = -1, descending: bool = False, stable: bool = False) -> Tensor:
     """The indices that put the elements in order along `dim`.
 
     >>> import core
@@ -187,8 +191,10 @@ def msort(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     return into(out, sort(input, 0)[0], "msort")
 
 
-@public()
-def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True, *, out: Any = None) -> Any:
+@public(home="reduce",
+        fast=[Fast(op="topk(input, dim, k, largest)", types={"input": "any"}, result="topk", ignored=("sorted",),
+                   check=("{k} >= 0 && {k} <= PyArray_DIM({input}, {dim})",))])  # fmt: skip
+def topk(input: Tensor, k: int, dim: Dim = -1, largest: bool = True, sorted: bool = True, *, out: Any = None) -> Any:
     """The `k` greatest elements along `dim` (or the least), in order, and their indices.
 
     *Raises*: RuntimeError where there are fewer than `k`.

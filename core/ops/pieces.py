@@ -8,6 +8,8 @@ from typing import Any
 
 from ..base.errors import text
 from ..base.shape import normalize_dim
+from ..declare.kinds import Dim, Ints
+from ..declare.signature import Fast
 from ..dispatch.publish import public
 from ..tensors.tensor import Tensor
 from .view_ops import _diagonal, _diagonal_backward, _select, _slice, _split, _unbind, _unfold
@@ -122,7 +124,7 @@ def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -
     return _diagonal_backward(input, shape=shape, offset=offset, dim1=a, dim2=b)
 
 
-@public()
+@public(home="index", state="quiet", fast=[Fast(body="diagonal_copied(input, diagonal)", types={"input": "piece"})])
 def diag(input: Tensor, diagonal: int = 0) -> Tensor:
     """A vector as the diagonal of a square matrix, or the diagonal of a matrix as a vector.
 
@@ -137,8 +139,10 @@ def diag(input: Tensor, diagonal: int = 0) -> Tensor:
     return _diagonal(input, offset=diagonal, dim1=0, dim2=1).clone()
 
 
-@public("split_with_sizes")
-def split(tensor: Tensor, split_size_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
+@public("split_with_sizes", home="split_unbind", state="quiet",
+        fast=[Fast(body="split_into(tensor, split_size_or_sections, dim)", types={"tensor": "any"},
+                   raw=("split_size_or_sections",))])  # fmt: skip
+def split(tensor: Tensor, split_size_or_sections: Ints, dim: Dim = 0) -> tuple[Tensor, ...]:
     """Views of pieces along `dim`: of one size (the last may be smaller), or of the sizes in a list.
 
     *Raises*: RuntimeError where the sizes do not add up.
@@ -171,8 +175,8 @@ def split(tensor: Tensor, split_size_or_sections: Any, dim: int = 0) -> tuple[Te
     return _split(tensor, sizes=sizes, dim=d)
 
 
-@public()
-def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
+@public(home="split_unbind", state="quiet", fast=[Fast(body="chunked(input, chunks, dim)", types={"input": "any"})])
+def chunk(input: Tensor, chunks: int, dim: Dim = 0) -> tuple[Tensor, ...]:
     """Views of at most `chunks` pieces along `dim`, all of one size but perhaps the last.
 
     >>> import core
@@ -216,8 +220,8 @@ def tensor_split(input: Tensor, indices_or_sections: Any, dim: int = 0) -> tuple
     return tuple(narrow(input, d, lo, max(hi - lo, 0)) for lo, hi in pairwise(edges))
 
 
-@public()
-def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
+@public(home="split_unbind", state="quiet", fast=[Fast(body="unbound_along(input, dim)", types={"input": "any"})])
+def unbind(input: Tensor, dim: Dim = 0) -> tuple[Tensor, ...]:
     """Views of all slices along `dim`, which vanishes.
 
     >>> import core

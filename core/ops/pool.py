@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..base.errors import text
+from ..declare.signature import Fast
 from ..dispatch.publish import namespaces, public
 from ..tensors.tensor import Tensor, from_array
 from .constant import piecewise
@@ -111,10 +112,10 @@ def _windows(
     return kernel, steps, border, spread, out
 
 
-def _show(function: Any, name: str, doc: str, core_too: bool = True) -> Any:
+def _show(function: Any, name: str, doc: str, core_too: bool = True, fast: Sequence[Fast] = ()) -> Any:
     function.__name__ = function.__qualname__ = name
     function.__doc__ = doc
-    known = public(namespace="nn.functional", method=False)(function)
+    known = public(namespace="nn.functional", method=False, home="layers", fast=fast)(function)
     if core_too:
         namespaces[""][name] = known
     return known
@@ -167,7 +168,9 @@ def _make_max(n: int) -> tuple[Any, Any]:
     >>> core.nn.functional.{name}(x, {kernel}).flatten()
     tensor([3., 2.])
     """
-    shown = _show(function, name, doc)
+    plain = f"greatest(op.max_pool, {n}, input, kernel_size, stride, padding, dilation, return_indices)"
+    raw = ("kernel_size", "stride", "padding", "dilation")
+    shown = _show(function, name, doc, fast=[Fast(body=plain, types={"input": "real"}, raw=raw)] if n < 3 else [])
     doc = f"""The values of `{name}` and their places.
 
     >>> import core
@@ -283,6 +286,7 @@ def _make_avg(n: int) -> Any:
         return pooled(input, kernel_size, stride, padding, ceil_mode, count_include_pad)
 
     kernel = "(" + "1, " * (n - 1) + "2)" if n > 1 else "2"
+    plain = f"average(op.window_sum, {n}, input, kernel_size, stride, padding, count_include_pad)"
     return _show(
         pooled1d if n == 1 else pooled,
         name,
@@ -297,6 +301,7 @@ def _make_avg(n: int) -> Any:
     tensor([2., 1.])
     """,
         n == 1,
+        [Fast(body=plain, types={"input": "real"}, raw=("kernel_size", "stride", "padding"))] if n < 3 else [],
     )
 
 

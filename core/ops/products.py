@@ -8,6 +8,7 @@ from typing import Any
 from ..base.dtypes import promote_types
 from ..base.errors import text
 from ..base.shape import normalize_dim
+from ..declare.signature import Fast
 from ..dispatch.declare import operation
 from ..dispatch.out import into
 from ..dispatch.publish import public
@@ -126,7 +127,7 @@ def kron(input: Tensor, other: Tensor) -> Tensor:
     return (left * right).reshape([p * q for p, q in zip(a, b, strict=True)])
 
 
-@public()
+@public(home="index", state="quiet", fast=[Fast(body="diagonal_sum(input)", types={"input": "piece"})])
 def trace(input: Tensor) -> Tensor:
     """The sum of a matrix's diagonal.
 

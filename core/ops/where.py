@@ -8,13 +8,17 @@ import numpy as np
 
 from ..base.dtypes import get_default_dtype, of_number, promote_types
 from ..base.scalars import element
+from ..declare.kinds import Operand
+from ..declare.signature import Fast
 from ..dispatch.publish import public
 from ..tensors.tensor import Tensor, from_array
 from .elementwise import where_
 
 
-@public(method=False)
-def where(condition: Tensor, input: Any = None, other: Any = None) -> Any:
+@public(method=False, home="choice",
+        fast=[Fast(elementwise="where(condition, input, other)", given=("input", "other"),
+                   check=("holds(input, other)", "holds(other, input)"))])  # fmt: skip
+def where(condition: Tensor, input: Operand | None = None, other: Operand | None = None) -> Any:
     """`input` where the condition holds, else `other`; with a condition alone, the indices where it holds.
 
     >>> import core

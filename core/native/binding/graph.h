@@ -93,8 +93,8 @@ int as_saved(Node *node);
 /* A node that ran lets go of what it saved, and remembers `place`. -1 on an error. */
 int node_release(Node *node, PyObject *place);
 
-/* How many threads have autocast on (binding/calls/function.c). */
-int face_casting(void);
+/* How many threads have autocast on (binding/calls/public_function.c). */
+int casting_now(void);
 
 /* What a row's entry gives for arguments in the op's order (binding/adapters/entries.c); NotImplemented where it has none. */
 PyObject *row_entry(PyObject *row, PyObject *const *args, Py_ssize_t count);
@@ -112,9 +112,6 @@ PyObject *step_back_of(Node *node, PyObject *g, int (*before)(void *), void *con
 
 /* Whether a saved value is an array, or holds one. */
 int holds_arrays(PyObject *value);
-
-/* backward() of a tensor, as a Quick (binding/graph/backward.c). */
-PyObject *quick_backward(PyObject *const *args, Py_ssize_t count, PyObject *names);
 
 /* What an elementwise op's ElementwiseCall gives; NULL without an exception where a call is not for it (binding/graph/elementwise_call.c). */
 PyObject *elementwise_try(PyObject *elementwise, PyObject *const *args, Py_ssize_t count);
@@ -154,24 +151,8 @@ int back_setup(PyObject *module);
    Python must say it. -1 on an error. */
 int mark_view(PyObject *structured, Tensor *x, Tensor *out, PyObject *params, int recording);
 
-/* The quick form of a public function: NULL without an exception where a call is not for it (views.h). */
-typedef PyObject *quick_form(PyObject *const *args, Py_ssize_t count, PyObject *names);
-typedef quick_form *Quick;
-typedef struct {
-    const char *name; /* the function's; a table ends with NULL */
-    Quick quick;
-} QuickForm;
-
-/* Those of binding/calls/reduce_args.c and of binding/calls/creation.c; that of the function of a name, or NULL. */
-extern const QuickForm kinds_forms[], making_forms[];
-Quick quick_named(const char *name);
-
-/* A structured op was declared: binding/calls/reduce_args.c may call it. */
-void quick_register(PyObject *structured, PyObject *name);
-
-/* Adds what binding/calls/reduce_args.c has, or binding/calls/creation.c; -1 on an error. */
-int quick_setup(PyObject *module);
-int making_setup(PyObject *module);
+/* Adds what binding/calls/creation.c has; -1 on an error. */
+int creation_setup(PyObject *module);
 
 /* A structured op was declared: where its name is known it is made by the quick forms. */
 void views_register(PyObject *structured, PyObject *op, PyObject *name, PyObject *names, PyObject *defaults);

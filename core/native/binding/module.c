@@ -35,7 +35,7 @@ PyMODINIT_FUNC PyInit__native(void) {
         PyModule_AddFunctions(module, batch_methods) < 0 || PyModule_AddFunctions(module, path_methods) < 0 ||
         PyModule_AddFunctions(module, choice_methods) < 0 ||
         PyModule_AddFunctions(module, loss_methods) < 0 || PyModule_AddFunctions(module, window_methods) < 0 ||
-        face_setup(module) < 0 || follow_setup(module) < 0 ||
+        function_setup(module) < 0 || follow_setup(module) < 0 ||
         launch_setup(module) < 0 || guards_setup(module) < 0 || graph_setup(module) < 0)
         Py_CLEAR(module);
     Py_XDECREF(maps);

@@ -111,8 +111,8 @@ extern PyMethodDef path_methods[];
 /* Adds what binding/graph/state.c has; -1 on an error. */
 int graph_setup(PyObject *module);
 
-/* Adds what binding/calls/function.c has; -1 on an error. */
-int face_setup(PyObject *module);
+/* Adds what binding/calls/public_function.c has; -1 on an error. */
+int function_setup(PyObject *module);
 
 /* Adds what binding/types/array_lifetime.c has; -1 on an error. */
 int follow_setup(PyObject *module);

@@ -18,9 +18,6 @@ typedef struct {
     PyObject *key; /* borrowed */
 } Layout;
 
-/* Reads what follows the tensor in a call. 0 where it is not for it: Python then does it, or says what is wrong. */
-typedef int (*Parser)(PyArrayObject *a, PyObject *const *args, Py_ssize_t count, Layout *to);
-
 /* A call of an op on its way from a tensor: a step of a view's way, and what a node has for parameters. */
 typedef struct Step {
     PyObject_VAR_HEAD
@@ -35,14 +32,11 @@ typedef struct Step {
 
 extern PyTypeObject Step_Type;
 
-PyObject *quick_cat(PyObject *const *args, Py_ssize_t count, PyObject *names);
-PyObject *quick_stack(PyObject *const *args, Py_ssize_t count, PyObject *names);
-
 /* Whether ops may take their quick form in this thread now. -1 on an error. */
 int quick_now(void);
 
-/* The view of x that a parser reads out of a call; NULL without an exception where it is not for it. */
-PyObject *view_by(Parser parse, PyObject *const *args, Py_ssize_t count, PyObject *names);
+/* The view of a tensor that is laid out; NULL without an exception where Python must make it. */
+PyObject *view_made(PyObject *object, Layout *to);
 
 /* What stands in brackets. */
 int brackets(PyArrayObject *a, PyObject *index, Layout *to);
@@ -69,9 +63,15 @@ int link_to(Tensor *x, Tensor *out, Step *step, PyObject *rule);
 /* Whether squeeze_ or its kin changed the shape of what x views: Python knows what then is to be noted. */
 int reshaped_since(Tensor *x);
 
-PyObject *quick_split(PyObject *const *args, Py_ssize_t count, PyObject *names);
-PyObject *quick_chunk(PyObject *const *args, Py_ssize_t count, PyObject *names);
-PyObject *quick_unbind(PyObject *const *args, Py_ssize_t count, PyObject *names);
+/* Whether views of a tensor, over an array, are made here; then what every layout begins with. */
+static inline int view_ready(PyObject *object, Layout *to) {
+    Tensor *x = (Tensor *)object;
+    if (PyArray_NDIM((PyArrayObject *)x->array) > MOST_AXES || reshaped_since(x)) return 0;
+    to->count = to->read_only = 0;
+    to->key = NULL;
+    to->data = PyArray_BYTES((PyArrayObject *)x->array);
+    return 1;
+}
 
 /* The parameters of a step as a dict (borrowed). */
 PyObject *step_params(Step *step);

@@ -1,6 +1,6 @@
 /* `ElementwiseCall`: an elementwise op on its commonest path: tensors of one kind (and numbers, and conditions), its parameters plain
    numbers, nobody observing. It gives None for anything else, which core.dispatch.run then does in full. */
-#include "binding/graph.h"
+#include "binding/argument_parser.h"
 
 #include <stddef.h>
 
@@ -372,6 +372,13 @@ static PyObject *elementwise_new(PyTypeObject *type, PyObject *args, PyObject *k
         Py_DECREF(self);
         return PyErr_NoMemory();
     }
+    PyObject *name = PyObject_GetAttrString(op, "name");
+    if (!name) {
+        Py_DECREF(self);
+        return NULL;
+    }
+    parsers_register((PyObject *)self, name, KNOWN_elementwise);
+    Py_DECREF(name);
     return (PyObject *)self;
 }
 

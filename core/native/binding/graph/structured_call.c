@@ -1,6 +1,7 @@
 /* Structured: a structured op (a reduction, a product, a view, ...) on its commonest path: tensors of one device on the
    CPU, nobody observing. What is not for it goes to the general way of core.dispatch.run: before the kernel runs as a whole,
    afterwards from its results on. */
+#include "binding/argument_parser.h"
 #include "binding/results.h"
 #include "binding/write.h"
 
@@ -430,7 +431,7 @@ static PyObject *structured_new(PyTypeObject *type, PyObject *args, PyObject *kw
     else {
         views_register((PyObject *)self, op, name, params, defaults);
         picks_register((PyObject *)self, name);
-        quick_register((PyObject *)self, name);
+        parsers_register((PyObject *)self, name, KNOWN_op);
     }
     return (PyObject *)self;
 }
@@ -500,7 +501,7 @@ static PyMethodDef operate_methods[] = {
 };
 
 int operate_setup(PyObject *module) {
-    if (views_setup() < 0 || results_setup(module) < 0 || quick_setup(module) < 0 || making_setup(module) < 0 || PyType_Ready(&Structured_Type) < 0) return -1;
+    if (views_setup() < 0 || results_setup(module) < 0 || arguments_setup(module) < 0 || creation_setup(module) < 0 || PyType_Ready(&Structured_Type) < 0) return -1;
     if (PyModule_AddObjectRef(module, "Structured", (PyObject *)&Structured_Type) < 0) return -1;
     return PyModule_AddFunctions(module, operate_methods);
 }
