@@ -8,6 +8,7 @@ from typing import Any
 from ..base.dtypes import of_number
 from ..base.scalars import element
 from ..declare.expr import s
+from ..declare.kinds import Operand
 from ..dispatch.declare import elementwise
 from ..dispatch.elementwise import with_numbers
 from ..dispatch.out import into
@@ -41,7 +42,9 @@ def _clamped(x: Tensor, min: Any, max: Any) -> Tensor:
 
 
 @public("clip", inplace=True)
-def clamp(input: Tensor, min: Any = None, max: Any = None, *, out: Tensor | None = None) -> Tensor:
+def clamp(
+    input: Tensor, min: Operand | None = None, max: Operand | None = None, *, out: Tensor | None = None
+) -> Tensor:
     """`input` kept between `min` and `max`, numbers or tensors; either may be left out.
 
     >>> import core

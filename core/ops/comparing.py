@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from .. import backends
+from .. import backends, return_types
 from ..base import dtypes
 from ..base.errors import text
 from ..base.scalars import element
 from ..declare.expr import s
+from ..declare.kinds import Operand
 from ..dispatch.declare import elementwise, operation
 from ..dispatch.operands import need_tensors
 from ..dispatch.out import into
@@ -263,7 +264,7 @@ bind_operator("pos", positive)
 
 
 @public(method=False)
-def rsub(input: Tensor, other: Any, *, alpha: float = 1) -> Tensor:
+def rsub(input: Tensor, other: Operand, *, alpha: float = 1) -> Tensor:
     """``other - alpha * input``.
 
     >>> import core
@@ -275,7 +276,7 @@ def rsub(input: Tensor, other: Any, *, alpha: float = 1) -> Tensor:
 
 
 @public(inplace=True)
-def clamp_min(input: Tensor, min: Any, *, out: Tensor | None = None) -> Tensor:
+def clamp_min(input: Tensor, min: Operand, *, out: Tensor | None = None) -> Tensor:
     """`input`, at least `min`.
 
     >>> import core
@@ -287,7 +288,7 @@ def clamp_min(input: Tensor, min: Any, *, out: Tensor | None = None) -> Tensor:
 
 
 @public(inplace=True)
-def clamp_max(input: Tensor, max: Any, *, out: Tensor | None = None) -> Tensor:
+def clamp_max(input: Tensor, max: Operand, *, out: Tensor | None = None) -> Tensor:
     """`input`, at most `max`.
 
     >>> import core
@@ -305,7 +306,7 @@ def _double(x: Any) -> Any:
 
 
 @public(inplace=True)
-def float_power(input: Any, exponent: Any, *, out: Tensor | None = None) -> Tensor:
+def float_power(input: Operand, exponent: Operand, *, out: Tensor | None = None) -> Tensor:
     """`input` to the power of `exponent`, in float64, of complex numbers in complex128.
 
     >>> import core
@@ -320,7 +321,7 @@ def float_power(input: Any, exponent: Any, *, out: Tensor | None = None) -> Tens
 _written = Tensor.float_power_  # type: ignore[attr-defined]
 
 
-def float_power_(self: Tensor, exponent: Any) -> Tensor:
+def float_power_(self: Tensor, exponent: Operand) -> Tensor:
     """In-place version of `float_power`. *Raises*: RuntimeError for a tensor that is not float64 or complex128."""
     if self.dtype.name not in ("float64", "complex128"):
         raise RuntimeError(text(f"the base given to float_power_ has dtype {self.dtype.scalar_type} but the operation"
@@ -329,7 +330,7 @@ def float_power_(self: Tensor, exponent: Any) -> Tensor:
     return _written(self, exponent)  # type: ignore[no-any-return]
 
 
-Tensor.float_power_ = float_power_  # type: ignore[attr-defined]
+Tensor.float_power_ = float_power_  # type: ignore[assignment, method-assign]
 
 
 @public(inplace=True)
@@ -358,7 +359,7 @@ _frexp_op = operation("frexp", _frexp, outputs="mantissa exponent", returns=2,
 
 
 @public()
-def frexp(input: Tensor) -> Any:
+def frexp(input: Tensor) -> return_types.frexp:
     """Mantissas in (-1, -0.5] or [0.5, 1) and int32 exponents, with ``input = mantissa * 2**exponent``.
 
     >>> import core

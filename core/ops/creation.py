@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import functools
 import math
 from collections.abc import Callable
 from operator import index
@@ -17,6 +18,7 @@ from ..base.dtypes import dtype as Dtype
 from ..base.errors import text
 from ..base.scalars import element
 from ..base.shape import as_shape
+from ..declare.kinds import Device, Number, Scalar, Size, Sizes
 from ..dispatch.autocast import quick
 from ..dispatch.out import into
 from ..dispatch.type_errors import guarded
@@ -77,10 +79,10 @@ def as_size(op: str, args: tuple[Any, ...], size: Any) -> tuple[int, ...]:
 
 def _filled(name: str, what: str) -> Any:
     def function(
-        *args: Any,
-        size: Any = None,
+        *args: Size,
+        size: Sizes | None = None,
         dtype: Dtype | None = None,
-        device: Any = None,
+        device: Device | None = None,
         requires_grad: bool = False,
         out: Tensor | None = None,
         **ignored: Any,
@@ -104,8 +106,16 @@ zeros, ones = (quick(_filled(n, f"of {n}"), n) for n in ("zeros", "ones"))  # na
 empty = quick(_filled("empty", "whose values are whatever was in memory"), "empty")
 
 
-def full(size: Any, fill_value: Any, *, dtype: Dtype | None = None, device: Any = None, requires_grad: bool = False,
-         out: Tensor | None = None, **ignored: Any) -> Tensor:  # fmt: skip
+def full(
+    size: Sizes,
+    fill_value: Tensor | Scalar,
+    *,
+    dtype: Dtype | None = None,
+    device: Device | None = None,
+    requires_grad: bool = False,
+    out: Tensor | None = None,
+    **ignored: Any,
+) -> Tensor:
     """A tensor of that shape, filled with one number, whose type decides the dtype.
 
     >>> import core
@@ -133,11 +143,17 @@ def _one_number(xp: Any, shape: tuple[int, ...], value: Any, dtype: Any) -> Any:
 
 
 def _like(make: Any, name: str) -> Any:
-    def function(input: Tensor, *args: Any, dtype: Dtype | None = None, device: Any = None, requires_grad: bool = False,
-                 **ignored: Any) -> Tensor:  # fmt: skip
+    def function(
+        input: Tensor,
+        *,
+        dtype: Dtype | None = None,
+        device: Device | None = None,
+        requires_grad: bool = False,
+        **ignored: Any,
+    ) -> Tensor:
         if not isinstance(input, Tensor):
             raise TypeError(f"{name}_like(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
-        return make(tuple(input._a.shape), *args, dtype=dtype or input.dtype, device=device or input.device,
+        return make(tuple(input._a.shape), dtype=dtype or input.dtype, device=device or input.device,
                     requires_grad=requires_grad, **ignored)  # fmt: skip
 
     function.__name__ = function.__qualname__ = f"{name}_like"
@@ -146,12 +162,29 @@ def _like(make: Any, name: str) -> Any:
 
 
 zeros_like, ones_like, empty_like = _like(zeros, "zeros"), _like(ones, "ones"), _like(empty, "empty")
-full_like = _like(full, "full")
+
+
+@functools.partial(quick, name="full_like")
+def full_like(input: Tensor, fill_value: Tensor | Scalar, *, dtype: Dtype | None = None, device: Device | None = None,
+              requires_grad: bool = False, **ignored: Any) -> Tensor:  # fmt: skip
+    """As `full`, with the shape, dtype and device of `input` unless others are given.
+
+    >>> import core
+    >>> core.full_like(core.ones(2), 3)
+    tensor([3., 3.])
+    """
+    if not isinstance(input, Tensor):
+        raise TypeError(f"full_like(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
+    return full(tuple(input._a.shape), fill_value, dtype=dtype or input.dtype, device=device or input.device,
+                requires_grad=requires_grad, **ignored)  # fmt: skip
+
 
 full = quick(full, "full")
 
 
-def scalar_tensor(s: Any, *, dtype: Dtype | None = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+def scalar_tensor(
+    s: Scalar, *, dtype: Dtype | None = None, device: Device | None = None, requires_grad: bool = False
+) -> Tensor:
     """A 0-d tensor of the default dtype.
 
     >>> import core
@@ -169,8 +202,17 @@ def _number(v: Any) -> Any:
     return v.item() if isinstance(v, Tensor) else v
 
 
-def arange(start: Any, end: Any = None, step: Any = 1, *, dtype: Dtype | None = None, device: Any = None,
-           requires_grad: bool = False, out: Tensor | None = None, **ignored: Any) -> Tensor:  # fmt: skip
+def arange(
+    start: Number,
+    end: Number | None = None,
+    step: Number = 1,
+    *,
+    dtype: Dtype | None = None,
+    device: Device | None = None,
+    requires_grad: bool = False,
+    out: Tensor | None = None,
+    **ignored: Any,
+) -> Tensor:
     """The numbers from `start` (0 if only one is given) up to but not including `end`.
 
     *Raises*: RuntimeError for a step of 0 or of the wrong sign, ValueError for one that is 0 as a whole number.
@@ -211,8 +253,17 @@ def arange(start: Any, end: Any = None, step: Any = 1, *, dtype: Dtype | None = 
 arange = quick(arange, "arange")
 
 
-def linspace(start: Any, end: Any, steps: int, *, dtype: Dtype | None = None, device: Any = None,
-             requires_grad: bool = False, out: Tensor | None = None, **ignored: Any) -> Tensor:  # fmt: skip
+def linspace(
+    start: Number | Tensor,
+    end: Number | Tensor,
+    steps: int,
+    *,
+    dtype: Dtype | None = None,
+    device: Device | None = None,
+    requires_grad: bool = False,
+    out: Tensor | None = None,
+    **ignored: Any,
+) -> Tensor:
     """`steps` numbers evenly from `start` to `end`, both included.
 
     >>> import core
@@ -248,8 +299,18 @@ def _even(xp: Any, lo: Any, hi: Any, steps: int, d: Dtype) -> Any:
     return xp.where(i < steps // 2, rising, falling).astype(d.numpy)
 
 
-def logspace(start: Any, end: Any, steps: int, base: float = 10.0, *, dtype: Dtype | None = None, device: Any = None,
-             requires_grad: bool = False, out: Tensor | None = None, **ignored: Any) -> Tensor:  # fmt: skip
+def logspace(
+    start: Number | Tensor,
+    end: Number | Tensor,
+    steps: int,
+    base: float = 10.0,
+    *,
+    dtype: Dtype | None = None,
+    device: Device | None = None,
+    requires_grad: bool = False,
+    out: Tensor | None = None,
+    **ignored: Any,
+) -> Tensor:
     """`steps` numbers from ``base**start`` to ``base**end`` whose exponents lie evenly.
 
     >>> import core
@@ -262,8 +323,16 @@ def logspace(start: Any, end: Any, steps: int, base: float = 10.0, *, dtype: Dty
                  d, device, requires_grad, out, ignored)  # fmt: skip
 
 
-def eye(n: int, m: int | None = None, *, dtype: Dtype | None = None, device: Any = None, requires_grad: bool = False,
-        out: Tensor | None = None, **ignored: Any) -> Tensor:  # fmt: skip
+def eye(
+    n: int,
+    m: int | None = None,
+    *,
+    dtype: Dtype | None = None,
+    device: Device | None = None,
+    requires_grad: bool = False,
+    out: Tensor | None = None,
+    **ignored: Any,
+) -> Tensor:
     """The identity matrix, `n` rows and `m` (or n) columns.
 
     >>> import core
@@ -282,7 +351,9 @@ eye = quick(eye, "eye")
 
 
 @guarded
-def tril_indices(row: int, col: int, offset: int = 0, *, dtype: Dtype = dtypes.int64, device: Any = None) -> Tensor:
+def tril_indices(
+    row: int, col: int, offset: int = 0, *, dtype: Dtype = dtypes.int64, device: Device | None = None
+) -> Tensor:
     """The rows and columns of a matrix's lower triangle, as two rows of a tensor.
 
     >>> import core
@@ -295,7 +366,9 @@ def tril_indices(row: int, col: int, offset: int = 0, *, dtype: Dtype = dtypes.i
 
 
 @guarded
-def triu_indices(row: int, col: int, offset: int = 0, *, dtype: Dtype = dtypes.int64, device: Any = None) -> Tensor:
+def triu_indices(
+    row: int, col: int, offset: int = 0, *, dtype: Dtype = dtypes.int64, device: Device | None = None
+) -> Tensor:
     """The rows and columns of a matrix's upper triangle, as two rows of a tensor.
 
     >>> import core

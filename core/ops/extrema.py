@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, overload
 
+from .. import return_types
 from ..base.errors import text
 from ..base.modes import state as mode
 from ..base.shape import normalize_dim, normalize_dims
+from ..declare.kinds import Dim, Dims, Tensors
 from ..dispatch.declare import operation
 from ..dispatch.publish import public
 from ..return_types import return_type
@@ -110,7 +112,7 @@ def _many(op: Any, name: str, input: Tensor, dim: Any, keepdim: bool, names: dic
 
 
 @public()
-def amax(input: Tensor, dim: Any = (), keepdim: bool = False, **names: Any) -> Tensor:
+def amax(input: Tensor, dim: Dims = (), keepdim: bool = False, **names: Any) -> Tensor:
     """The greatest element over everything, or over `dim` (one or several). Ties share the gradient evenly.
 
     >>> import core
@@ -121,7 +123,7 @@ def amax(input: Tensor, dim: Any = (), keepdim: bool = False, **names: Any) -> T
 
 
 @public()
-def amin(input: Tensor, dim: Any = (), keepdim: bool = False, **names: Any) -> Tensor:
+def amin(input: Tensor, dim: Dims = (), keepdim: bool = False, **names: Any) -> Tensor:
     """The least element over everything, or over `dim` (one or several). Ties share the gradient evenly.
 
     >>> import core
@@ -132,7 +134,7 @@ def amin(input: Tensor, dim: Any = (), keepdim: bool = False, **names: Any) -> T
 
 
 @public()
-def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False) -> Any:
+def aminmax(input: Tensor, *, dim: Dim | None = None, keepdim: bool = False) -> return_types.aminmax:
     """The least and the greatest element, as a named tuple (min, max).
 
     >>> import core
@@ -165,8 +167,16 @@ def _one(op: Any, whole: Any, pairs: Any, result: Any, name: str, input: Tensor,
     return result(*op(input, dim=d, keepdim=keepdim))
 
 
+@overload
+def max(input: Tensor) -> Tensor: ...
+@overload
+def max(input: Tensor, dim: Dim, keepdim: bool = False, *, out: Tensors | None = None) -> return_types.max: ...
+@overload
+def max(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 @public()
-def max(input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Tensor | None = None, **names: Any) -> Any:
+def max(
+    input: Tensor, dim: Dim | Tensor | None = None, keepdim: bool = False, *, other: Tensor | None = None, **names: Any
+) -> Any:
     """The greatest element; with `dim` the values along it and their indices; with another tensor the `maximum`.
 
     The gradient of the whole maximum is shared evenly among ties; along `dim` it goes to the index.
@@ -178,8 +188,16 @@ def max(input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Tensor 
     return _one(_max_dim, _amax, maximum, _ReturnMax, "max", input, dim, keepdim, other, names)
 
 
+@overload
+def min(input: Tensor) -> Tensor: ...
+@overload
+def min(input: Tensor, dim: Dim, keepdim: bool = False, *, out: Tensors | None = None) -> return_types.min: ...
+@overload
+def min(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 @public()
-def min(input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Tensor | None = None, **names: Any) -> Any:
+def min(
+    input: Tensor, dim: Dim | Tensor | None = None, keepdim: bool = False, *, other: Tensor | None = None, **names: Any
+) -> Any:
     """The least element; with `dim` the values along it and their indices; with another tensor the `minimum`.
 
     >>> import core
@@ -205,7 +223,7 @@ def _at(op: Any, name: str, input: Tensor, dim: int | None, keepdim: bool, names
 
 
 @public()
-def argmax(input: Tensor, dim: int | None = None, keepdim: bool = False, **names: Any) -> Tensor:
+def argmax(input: Tensor, dim: Dim | None = None, keepdim: bool = False, **names: Any) -> Tensor:
     """The index of the greatest element, of all of them in row-major order or along `dim`; the first of ties.
 
     >>> import core
@@ -216,7 +234,7 @@ def argmax(input: Tensor, dim: int | None = None, keepdim: bool = False, **names
 
 
 @public()
-def argmin(input: Tensor, dim: int | None = None, keepdim: bool = False, **names: Any) -> Tensor:
+def argmin(input: Tensor, dim: Dim | None = None, keepdim: bool = False, **names: Any) -> Tensor:
     """The index of the least element, of all of them in row-major order or along `dim`; the first of ties.
 
     >>> import core

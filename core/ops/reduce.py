@@ -9,6 +9,7 @@ from ..base import dtypes
 from ..base.dtypes import dtype as Dtype
 from ..base.errors import text
 from ..base.shape import normalize_dim, normalize_dims
+from ..declare.kinds import Dim, Dims
 from ..dispatch.declare import operation
 from ..dispatch.publish import public
 from ..tensors.tensor import Tensor
@@ -89,7 +90,9 @@ _mean = operation("mean", _mean_forward, params={"dim": (), "keepdim": False}, v
 
 
 @public()
-def sum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Dtype | None = None, **names: Any) -> Tensor:
+def sum(
+    input: Tensor, dim: Dims | None = None, keepdim: bool = False, *, dtype: Dtype | None = None, **names: Any
+) -> Tensor:
     """The sum over all elements, or over `dim` (one or several). Integers and bools sum to int64.
 
     *Shapes*: the dimensions in `dim` vanish, or become 1 with `keepdim`.
@@ -108,7 +111,7 @@ def sum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Dtype |
 
 
 @public()
-def nansum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Dtype | None = None) -> Tensor:
+def nansum(input: Tensor, dim: Dims | None = None, keepdim: bool = False, *, dtype: Dtype | None = None) -> Tensor:
     """The sum of what is not NaN.
 
     >>> import core
@@ -119,7 +122,9 @@ def nansum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Dtyp
 
 
 @public()
-def mean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Dtype | None = None, **names: Any) -> Tensor:
+def mean(
+    input: Tensor, dim: Dims | None = None, keepdim: bool = False, *, dtype: Dtype | None = None, **names: Any
+) -> Tensor:
     """The mean over all elements, or over `dim` (one or several).
 
     *Shapes*: the dimensions in `dim` vanish, or become 1 with `keepdim`. *Raises*: RuntimeError for integers, of which
@@ -148,7 +153,7 @@ def mean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Dtype 
 
 
 @public()
-def nanmean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Dtype | None = None) -> Tensor:
+def nanmean(input: Tensor, dim: Dims | None = None, keepdim: bool = False, *, dtype: Dtype | None = None) -> Tensor:
     """The mean of what is not NaN.
 
     >>> import core
@@ -204,7 +209,7 @@ def _with_zeros(rng: Any, zeros: int) -> Any:
 
 
 @public()
-def prod(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Dtype | None = None) -> Tensor:
+def prod(input: Tensor, dim: Dims | None = None, keepdim: bool = False, *, dtype: Dtype | None = None) -> Tensor:
     """The product over all elements or over `dim`; its gradient is right where there are zeros too.
 
     >>> import core
@@ -241,7 +246,7 @@ _cumsum = operation("cumsum", _running, params={"dim": 0, "reverse": False},
 
 
 @public(inplace=True)
-def cumsum(input: Tensor, dim: int, *, dtype: Dtype | None = None) -> Tensor:
+def cumsum(input: Tensor, dim: Dim, *, dtype: Dtype | None = None) -> Tensor:
     """The sum of all elements up to and including each one, along `dim`. Integers and bools give int64.
 
     >>> import core
@@ -277,7 +282,7 @@ _logsumexp = operation("logsumexp", _logsumexp_forward, params={"dim": (), "keep
 
 
 @public()
-def logsumexp(input: Tensor, dim: Any, keepdim: bool = False) -> Tensor:
+def logsumexp(input: Tensor, dim: Dims, keepdim: bool = False) -> Tensor:
     """log(Σ exp(x)) over `dim`, without overflow: the greatest element is taken out first.
 
     >>> import core
@@ -310,7 +315,7 @@ def _truth(op: Any, name: str, input: Tensor, dim: Any, keepdim: bool) -> Tensor
 
 
 @public()
-def all(input: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
+def all(input: Tensor, dim: Dims | None = None, keepdim: bool = False) -> Tensor:
     """Whether all elements are true (not 0), over everything or over `dim`. Bool; of uint8 it is uint8.
 
     >>> import core
@@ -321,7 +326,7 @@ def all(input: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
 
 
 @public()
-def any(input: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
+def any(input: Tensor, dim: Dims | None = None, keepdim: bool = False) -> Tensor:
     """Whether any element is true (not 0), over everything or over `dim`. Bool; of uint8 it is uint8.
 
     >>> import core
@@ -332,7 +337,7 @@ def any(input: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
 
 
 @public()
-def count_nonzero(input: Tensor, dim: Any = None) -> Tensor:
+def count_nonzero(input: Tensor, dim: Dims | None = None) -> Tensor:
     """How many elements are not 0.
 
     >>> import core

@@ -11,6 +11,7 @@ from ..base.device import kind
 from ..base.dtypes import dtype as Dtype
 from ..base.errors import text
 from ..base.shape import as_shape, normalize_dim
+from ..declare.kinds import Dim, Dims, Size, Sizes
 from ..dispatch.autocast import quick
 from ..dispatch.publish import bind, public
 from ..tensors.tensor import Tensor, storage_of, wrap
@@ -60,7 +61,7 @@ def viewable(a: Any, shape: tuple[int, ...]) -> bool:
 
 
 @public()
-def reshape(input: Tensor, *sizes: Any, shape: Any = None) -> Tensor:
+def reshape(input: Tensor, *sizes: Size, shape: Sizes | None = None) -> Tensor:
     """The same elements in another shape; a view where the layout allows it, else a copy. One size may be -1.
 
     *Raises*: RuntimeError where the number of elements differs.
@@ -74,7 +75,7 @@ def reshape(input: Tensor, *sizes: Any, shape: Any = None) -> Tensor:
 
 
 @public(namespace=None)
-def view(input: Tensor, *sizes: Any, size: Any = None, dtype: Dtype | None = None) -> Tensor:
+def view(input: Tensor, *sizes: Size, size: Sizes | None = None, dtype: Dtype | None = None) -> Tensor:
     """The same memory in another shape, or its bits read as another dtype. One size may be -1.
 
     *Raises*: RuntimeError where the number of elements differs, or where the strides do not allow the shape.
@@ -148,7 +149,7 @@ def ravel(input: Tensor) -> Tensor:
 
 
 @public()
-def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
+def flatten(input: Tensor, start_dim: Dim = 0, end_dim: Dim = -1) -> Tensor:
     """The dimensions from `start_dim` to `end_dim` as one; a view where the layout allows it.
 
     *Shapes*: ``(a, b, c) -> (a, b * c)`` for start_dim 1.
@@ -168,7 +169,7 @@ def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
 
 
 @public()
-def unflatten(input: Tensor, dim: int, sizes: Any) -> Tensor:
+def unflatten(input: Tensor, dim: Dim, sizes: Sizes) -> Tensor:
     """One dimension as several; one of `sizes` may be -1.
 
     >>> import core
@@ -191,7 +192,7 @@ def unflatten(input: Tensor, dim: int, sizes: Any) -> Tensor:
 
 
 @public()
-def permute(input: Tensor, *order: Any, dims: Any = None) -> Tensor:
+def permute(input: Tensor, *order: Size, dims: Dims | None = None) -> Tensor:
     """A view with its dimensions in another order.
 
     >>> import core
@@ -215,7 +216,7 @@ def permute(input: Tensor, *order: Any, dims: Any = None) -> Tensor:
 
 
 @public("swapaxes", "swapdims")
-def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
+def transpose(input: Tensor, dim0: Dim, dim1: Dim) -> Tensor:
     """A view with two dimensions exchanged.
 
     >>> import core
@@ -241,7 +242,7 @@ def t(input: Tensor) -> Tensor:
 
 
 @public("moveaxis")
-def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
+def movedim(input: Tensor, source: Dims, destination: Dims) -> Tensor:
     """A view with dimension(s) `source` moved to the place(s) `destination`.
 
     >>> import core
@@ -305,7 +306,7 @@ bind(_mT, "adjoint")
 
 
 @public()
-def squeeze(input: Tensor, dim: Any = None) -> Tensor:
+def squeeze(input: Tensor, dim: Dims | None = None) -> Tensor:
     """A view without the dimensions of size 1: all, or those in `dim` that are of size 1.
 
     >>> import core
@@ -322,7 +323,7 @@ def squeeze(input: Tensor, dim: Any = None) -> Tensor:
 
 
 @public()
-def unsqueeze(input: Tensor, dim: int) -> Tensor:
+def unsqueeze(input: Tensor, dim: Dim) -> Tensor:
     """A view with a dimension of size 1 put in at `dim`.
 
     >>> import core
@@ -333,7 +334,7 @@ def unsqueeze(input: Tensor, dim: int) -> Tensor:
 
 
 @public(namespace=None)
-def expand(input: Tensor, *sizes: Any, size: Any = None, implicit: bool = False) -> Tensor:
+def expand(input: Tensor, *sizes: Size, size: Sizes | None = None, implicit: bool = False) -> Tensor:
     """A view in which dimensions of size 1 are stretched; -1 keeps a size.
 
     *Raises*: RuntimeError where a dimension is not of size 1 and differs.
@@ -384,7 +385,7 @@ def expand_as(input: Tensor, other: Tensor) -> Tensor:
 
 
 @public()
-def broadcast_to(input: Tensor, size: Any) -> Tensor:
+def broadcast_to(input: Tensor, size: Sizes) -> Tensor:
     """A view of `input` stretched to `size`.
 
     >>> import core
@@ -396,7 +397,7 @@ def broadcast_to(input: Tensor, size: Any) -> Tensor:
 
 
 @public(namespace=None)
-def sum_to_size(input: Tensor, *size: Any) -> Tensor:
+def sum_to_size(input: Tensor, *size: Size) -> Tensor:
     """The sum over the dimensions that broadcasting would stretch `size` along to reach this shape.
 
     *Raises*: RuntimeError when `size` does not broadcast to the shape of `input`.
