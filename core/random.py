@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, overload
 
 from . import backends, native
 from .base import dtypes
@@ -14,7 +14,7 @@ from .base.dtypes import dtype as Dtype
 from .base.errors import text
 from .base.modes import state as mode
 from .base.shape import broadcast_shapes
-from .declare.kinds import Size
+from .declare.kinds import Device, Size, Sizes
 from .declare.signature import Fast
 from .dispatch.draws import normal_array, normals, source, uniform_array
 from .dispatch.publish import offer
@@ -94,19 +94,26 @@ def _drawn(array: Callable[..., Any], shape: tuple[int, ...], kind: Kind, genera
 def _from_unit(name: str, array: Callable[..., Any], what: str) -> tuple[Any, Any]:
     def function(
         *args: Size,
-        size: Size | None = None,
+        size: Sizes | None = None,
         generator: Generator | None = None,
         out: Tensor | None = None,
         dtype: Dtype | None = None,
-        device: Any = None,
+        device: Device | None = None,
         requires_grad: bool = False,
         **ignored: Any,
     ) -> Tensor:
         kind = _kind(name, dtype or (out.dtype if out is not None else None), device)
         return finished(_drawn(array, as_size(name, args, size), kind, generator), kind, requires_grad, out)
 
-    def like(input: Tensor, *, generator: Generator | None = None, dtype: Dtype | None = None, device: Any = None,
-             requires_grad: bool = False, **ignored: Any) -> Tensor:  # fmt: skip
+    def like(
+        input: Tensor,
+        *,
+        generator: Generator | None = None,
+        dtype: Dtype | None = None,
+        device: Device | None = None,
+        requires_grad: bool = False,
+        **ignored: Any,
+    ) -> Tensor:
         kind = _kind(name + "_like", dtype or input.dtype, device or input.device)
         return finished(_drawn(array, tuple(input._a.shape), kind, generator), kind, requires_grad, None)
 
@@ -130,16 +137,29 @@ rand, rand_like = _from_unit("rand", uniform_array, "numbers spread evenly over 
 randn, randn_like = _from_unit("randn", normal_array, "numbers of the standard normal distribution")
 
 
-@guarded
+@overload
 def randint(
-    low: int,
+    high: int, /, size: Sizes, *, generator: Generator | None = None, out: Tensor | None = None,
+            dtype: Dtype | None = None, device: Device | None = None, requires_grad: bool = False,
+            **ignored: Any) -> Tensor: ...  # fmt: skip
+
+
+@overload
+def randint(low: int, high: int, size: Sizes, *, generator: Generator | None = None, out: Tensor | None = None,
+            dtype: Dtype | None = None, device: Device | None = None, requires_grad: bool = False,
+            **ignored: Any) -> Tensor: ...  # fmt: skip
+
+
+@guarded  # type: ignore[misc]
+def randint(
+    low: Any,
     high: Any = None,
     size: Any = None,
     *,
     generator: Generator | None = None,
     out: Tensor | None = None,
     dtype: Dtype | None = None,
-    device: Any = None,
+    device: Device | None = None,
     requires_grad: bool = False,
     **ignored: Any,
 ) -> Tensor:
@@ -175,7 +195,7 @@ def randint_like(
     high: int | None = None,
     *,
     dtype: Dtype | None = None,
-    device: Any = None,
+    device: Device | None = None,
     requires_grad: bool = False,
     generator: Generator | None = None,
     **ignored: Any,
@@ -189,7 +209,7 @@ def randint_like(
 
 
 def randperm(n: int, *, generator: Generator | None = None, out: Tensor | None = None, dtype: Dtype | None = None,
-             device: Any = None, requires_grad: bool = False, **ignored: Any) -> Tensor:  # fmt: skip
+             device: Device | None = None, requires_grad: bool = False, **ignored: Any) -> Tensor:  # fmt: skip
     """0 to n - 1 in random order.
 
     >>> import core
@@ -205,14 +225,14 @@ def randperm(n: int, *, generator: Generator | None = None, out: Tensor | None =
 
 
 def normal(
-    mean: Any,
-    std: Any = 1.0,
-    size: Any = None,
+    mean: float | Tensor,
+    std: float | Tensor = 1.0,
+    size: Sizes | None = None,
     *,
     generator: Generator | None = None,
     out: Tensor | None = None,
     dtype: Dtype | None = None,
-    device: Any = None,
+    device: Device | None = None,
     requires_grad: bool = False,
     **ignored: Any,
 ) -> Tensor:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from ..base.device import device
     from ..base.dtypes import dtype
+    from ..ops.queries import layout, memory_format
     from ..rng.generator import Generator as _Generator
     from ..tensors.tensor import Tensor as _Tensor
 
@@ -36,6 +37,8 @@ Text: TypeAlias = str
 Dtype: TypeAlias = "dtype | type[float] | type[complex]"
 Device: TypeAlias = "device | str | int"
 Generator: TypeAlias = "_Generator"
+MemoryFormat: TypeAlias = "memory_format"
+Layout: TypeAlias = "layout"
 Data: TypeAlias = Any  # nested lists of numbers, arrays: whatever core.tensor reads
 Index: TypeAlias = Any  # what stands in brackets
 Function: TypeAlias = Callable[..., Any]
@@ -64,6 +67,8 @@ KINDS: dict[str, Kind] = {
     "Dtype": Kind("core.dtype"),
     "Device": Kind("core.device"),
     "Generator": Kind("Generator"),
+    "MemoryFormat": Kind("core.memory_format"),
+    "Layout": Kind("core.layout"),
     "Data": Kind("anything"),
     "Index": Kind("anything"),
     "Function": Kind("callable"),

@@ -12,16 +12,18 @@ import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from .. import native
 from ..base.dtypes import dtype as Dtype
 from ..base.errors import text
+from ..declare.kinds import SAME
 from ..rng.generator import Generator
 from ..tensors.tensor import Tensor
 
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 _READ = ("invalid literal for int()", "could not convert string to float")  # Python's own words
 _OWN_WORDS = r"[\w.]+\(\)[: ]|gradients can be either Tensors or None"  # what our functions say, as PyTorch's do
 _PUBLIC = {"x": "input", "a": "input", "b": "other", "self": "input"}
@@ -65,6 +67,10 @@ _TAKES: dict[str, tuple[str, Callable[[Any], bool]]] = {
 }
 """By what a signature says: the type's name in PyTorch's texts, and what passes for it. Generous where several of our
 functions take more than PyTorch's (a number for a truth), so that no right call's error is explained away."""
+
+
+_TAKES.update({kind: _TAKES[said] for said, kind in SAME.items() if said in _TAKES}, Dim=_TAKES["int"])
+_TAKES["Tensors"] = ("tuple of Tensors", _some((list, tuple)))  # which of them is none the op says itself
 
 
 @functools.cache
@@ -163,11 +169,11 @@ def explained(function: Any, error: BaseException, args: Sequence[Any], kwargs: 
     return known
 
 
-def guarded(function: Callable[..., Any]) -> Callable[..., Any]:
+def guarded(function: _Function) -> _Function:
     """`function`, whose errors for arguments of wrong types are PyTorch's TypeError."""
     if native.module is not None:
         # native/binding/calls/public_function.c calls `explained` when a call fails
-        return native.module.PublicFunction(function, function)
+        return native.module.PublicFunction(function, function)  # type: ignore[no-any-return]
 
     @functools.wraps(function)
     def public(*args: Any, **kwargs: Any) -> Any:
@@ -179,7 +185,7 @@ def guarded(function: Callable[..., Any]) -> Callable[..., Any]:
                 raise
             raise known from known.__cause__
 
-    return public
+    return public  # type: ignore[return-value]
 
 
 if native.module is not None:

@@ -225,12 +225,12 @@ def declared_programs() -> list[Program]:
 
 
 def write_all() -> list[Path]:
-    """Print everything that `core` declares: ops, optimizers' steps, and the parsers of public functions."""
+    """Print everything that `core` declares: ops, optimizers' steps, the parsers and the stubs of public functions."""
     from ..declare import emit_calls
-    from . import emit_updates
+    from . import emit_stubs, emit_updates
 
     kernels = sources(declared_programs()) | emit_updates.sources(emit_updates.declared())
-    return write(kernels | emit_calls.sources())
+    return write(kernels | emit_calls.sources() | emit_stubs.stubs())
 
 
 if __name__ == "__main__":

@@ -43,7 +43,9 @@ def _clamped(x: Tensor, min: Any, max: Any) -> Tensor:
 
 
 @public("clip", inplace=True, home="choice", fast=[Fast(body=CLAMPED + "input, min, max)", types={"input": "real"})])
-def clamp(input: Tensor, min: Operand | None = None, max: Operand | None = None, *, out: Tensor | None = None) -> Tensor:
+def clamp(
+    input: Tensor, min: Operand | None = None, max: Operand | None = None, *, out: Tensor | None = None
+) -> Tensor:
     """`input` kept between `min` and `max`, numbers or tensors; either may be left out.
 
     >>> import core

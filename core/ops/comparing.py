@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import backends
+from .. import backends, return_types
 from ..base import dtypes
 from ..base.errors import text
 from ..base.scalars import element
@@ -268,7 +268,7 @@ bind_operator("pos", positive)
 
 
 @public(method=False)
-def rsub(input: Tensor, other: Any, *, alpha: float = 1) -> Tensor:
+def rsub(input: Tensor, other: Operand, *, alpha: float = 1) -> Tensor:
     """``other - alpha * input``.
 
     >>> import core
@@ -310,7 +310,7 @@ def _double(x: Any) -> Any:
 
 
 @public(inplace=True)
-def float_power(input: Any, exponent: Any, *, out: Tensor | None = None) -> Tensor:
+def float_power(input: Operand, exponent: Operand, *, out: Tensor | None = None) -> Tensor:
     """`input` to the power of `exponent`, in float64, of complex numbers in complex128.
 
     >>> import core
@@ -325,7 +325,7 @@ def float_power(input: Any, exponent: Any, *, out: Tensor | None = None) -> Tens
 _written = Tensor.float_power_  # type: ignore[attr-defined]
 
 
-def float_power_(self: Tensor, exponent: Any) -> Tensor:
+def float_power_(self: Tensor, exponent: Operand) -> Tensor:
     """In-place version of `float_power`. *Raises*: RuntimeError for a tensor that is not float64 or complex128."""
     if self.dtype.name not in ("float64", "complex128"):
         raise RuntimeError(text(f"the base given to float_power_ has dtype {self.dtype.scalar_type} but the operation"
@@ -334,7 +334,7 @@ def float_power_(self: Tensor, exponent: Any) -> Tensor:
     return _written(self, exponent)  # type: ignore[no-any-return]
 
 
-Tensor.float_power_ = float_power_  # type: ignore[attr-defined]
+Tensor.float_power_ = float_power_  # type: ignore[assignment, method-assign]
 
 
 @public(inplace=True)
@@ -363,7 +363,7 @@ _frexp_op = operation("frexp", _frexp, outputs="mantissa exponent", returns=2,
 
 
 @public()
-def frexp(input: Tensor) -> Any:
+def frexp(input: Tensor) -> return_types.frexp:
     """Mantissas in (-1, -0.5] or [0.5, 1) and int32 exponents, with ``input = mantissa * 2**exponent``.
 
     >>> import core

@@ -270,7 +270,7 @@ def scaled(t: Any, alpha: Any) -> Any:
     return mul(t, alpha)
 
 
-def add(input: Any, other: Any, *, alpha: float = 1, out: Tensor | None = None) -> Tensor:
+def add(input: Operand, other: Operand, *, alpha: float = 1, out: Tensor | None = None) -> Tensor:
     """The sum ``input + alpha * other``. Shapes broadcast.
 
     >>> import core
@@ -280,7 +280,7 @@ def add(input: Any, other: Any, *, alpha: float = 1, out: Tensor | None = None) 
     return _add(input, other if alpha == 1 else _times_alpha(input, other, alpha), out=out)
 
 
-def sub(input: Any, other: Any, *, alpha: float = 1, out: Tensor | None = None) -> Tensor:
+def sub(input: Operand, other: Operand, *, alpha: float = 1, out: Tensor | None = None) -> Tensor:
     """The difference ``input - alpha * other``. Shapes broadcast.
 
     >>> import core
@@ -330,7 +330,7 @@ def round(input: Tensor, *, decimals: int = 0, out: Tensor | None = None) -> Ten
 
 
 @public("divide", inplace=True)
-def div(input: Any, other: Any, *, rounding_mode: str | None = None, out: Tensor | None = None) -> Tensor:
+def div(input: Operand, other: Operand, *, rounding_mode: str | None = None, out: Tensor | None = None) -> Tensor:
     """The quotient; with `rounding_mode` "floor" or "trunc" rounded.
 
     >>> import core
@@ -386,6 +386,7 @@ def pow(input: Operand, exponent: Operand, *, out: Tensor | None = None) -> Tens
             return into(out, _integer_power(input, exponent))
         return pow_tensor(input, exponent, out=out)
     need_tensors("pow", ("input",), (input,))
+    assert isinstance(input, Tensor)
     if isinstance(exponent, complex) or not input.is_floating_point():
         if isinstance(exponent, int) and exponent < 0 and not input.is_complex():
             raise RuntimeError(
@@ -418,7 +419,7 @@ def _operators() -> None:
     def guarded(f: Any) -> Any:
         """Operators give NotImplemented for what is no tensor or number, so that the other side gets its turn."""
 
-        def operator(self: Tensor, other: Any) -> Any:
+        def operator(self: Tensor, other: Operand) -> Any:
             if isinstance(other, Tensor | int | float | complex) or hasattr(other, "dtype"):
                 return f(self, other)
             return NotImplemented
@@ -442,13 +443,13 @@ def _operators() -> None:
     ))  # fmt: skip
     for name in ("add", "sub", "mul", "pow"):
         setattr(Tensor, f"__i{name}__", getattr(Tensor, name + "_"))
-    Tensor.__ifloordiv__ = Tensor.floor_divide_  # type: ignore[attr-defined]
-    Tensor.__imod__ = Tensor.remainder_  # type: ignore[attr-defined]
-    Tensor.__itruediv__ = Tensor.__idiv__ = Tensor.div_  # type: ignore[attr-defined]
+    Tensor.__ifloordiv__ = Tensor.floor_divide_  # type: ignore[assignment, method-assign]
+    Tensor.__imod__ = Tensor.remainder_  # type: ignore[assignment, method-assign]
+    Tensor.__itruediv__ = Tensor.__idiv__ = Tensor.div_  # type: ignore[assignment, method-assign, attr-defined]
     Tensor.__rdiv__ = Tensor.__rtruediv__  # type: ignore[attr-defined]
     for name, f in {"eq": eq, "ne": ne, "lt": lt, "le": le, "gt": gt, "ge": ge}.items():
         bind_operator(name, guarded(f))
-    Tensor.__abs__ = abs  # type: ignore[method-assign]
+    Tensor.__abs__ = abs  # type: ignore[assignment, method-assign]
     bind_operator("neg", neg)
     bind_square(square)
 

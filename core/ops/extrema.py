@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, overload
 
+from .. import return_types
 from ..base.errors import text
 from ..base.modes import state as mode
 from ..base.shape import normalize_dim, normalize_dims
-from ..declare.kinds import Dim, Dims
+from ..declare.kinds import Dim, Dims, Tensors
 from ..declare.signature import Fast
 from ..dispatch.declare import operation
 from ..dispatch.publish import public
@@ -138,7 +139,7 @@ def amin(input: Tensor, dim: Dims = (), keepdim: bool = False, **names: Any) -> 
 
 
 @public()
-def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False) -> Any:
+def aminmax(input: Tensor, *, dim: Dim | None = None, keepdim: bool = False) -> return_types.aminmax:
     """The least and the greatest element, as a named tuple (min, max).
 
     >>> import core
@@ -171,11 +172,18 @@ def _one(op: Any, whole: Any, pairs: Any, result: Any, name: str, input: Tensor,
     return result(*op(input, dim=d, keepdim=keepdim))
 
 
+@overload
+def max(input: Tensor) -> Tensor: ...
+@overload
+def max(input: Tensor, dim: Dim, keepdim: bool = False, *, out: Tensors | None = None) -> return_types.max: ...
+@overload
+def max(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 @public(home="reduce",
         fast=[Fast(op="max_dim(input, dim, keepdim)", types=NUMBERS, given=("dim",), check=SOME, result="max"),
               Fast(body="whole_extreme(op.amax, input)", types=NUMBERS, check=SOME)])  # fmt: skip
-def max(input: Tensor, dim: Dim | Tensor | None = None, keepdim: bool = False, *, other: Tensor | None = None,
-        **names: Any) -> Any:  # fmt: skip
+def max(
+    input: Tensor, dim: Dim | Tensor | None = None, keepdim: bool = False, *, other: Tensor | None = None, **names: Any
+) -> Any:
     """The greatest element; with `dim` the values along it and their indices; with another tensor the `maximum`.
 
     The gradient of the whole maximum is shared evenly among ties; along `dim` it goes to the index.
@@ -187,11 +195,18 @@ def max(input: Tensor, dim: Dim | Tensor | None = None, keepdim: bool = False, *
     return _one(_max_dim, _amax, maximum, _ReturnMax, "max", input, dim, keepdim, other, names)
 
 
+@overload
+def min(input: Tensor) -> Tensor: ...
+@overload
+def min(input: Tensor, dim: Dim, keepdim: bool = False, *, out: Tensors | None = None) -> return_types.min: ...
+@overload
+def min(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 @public(home="reduce",
         fast=[Fast(op="min_dim(input, dim, keepdim)", types=NUMBERS, given=("dim",), check=SOME, result="min"),
               Fast(body="whole_extreme(op.amin, input)", types=NUMBERS, check=SOME)])  # fmt: skip
-def min(input: Tensor, dim: Dim | Tensor | None = None, keepdim: bool = False, *, other: Tensor | None = None,
-        **names: Any) -> Any:  # fmt: skip
+def min(
+    input: Tensor, dim: Dim | Tensor | None = None, keepdim: bool = False, *, other: Tensor | None = None, **names: Any
+) -> Any:
     """The least element; with `dim` the values along it and their indices; with another tensor the `minimum`.
 
     >>> import core

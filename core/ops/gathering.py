@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from ..base.errors import text
 from ..base.scalars import element
 from ..base.shape import broadcast_shapes, normalize_dim
 from ..declare import op as declarations
-from ..declare.kinds import Dim, Operand
+from ..declare.kinds import Dim, Scalar
 from ..declare.signature import Fast
 from ..dispatch.declare import operation
 from ..dispatch.out import into
@@ -195,7 +195,13 @@ def _source(input: Tensor, index: Tensor, src: Any, op: str) -> Tensor:
         fast=[Fast(body="scattered(op.scatter, input, dim, index, src)", types={"input": "piece", "index": "index"}, given=("src",),
                    check=("goes_along({input}, {dim}, {index})",))])  # fmt: skip
 def scatter(
-    input: Tensor, dim: Dim, index: Tensor, src: Operand | None = None, *, value: Any = None, reduce: str | None = None
+    input: Tensor,
+    dim: Dim,
+    index: Tensor,
+    src: Tensor | Scalar | None = None,
+    *,
+    value: Scalar | None = None,
+    reduce: str | None = None,
 ) -> Tensor:
     """A copy of `input` with ``y[index[i, j], j] = src[i, j]`` (for dim 0); `src` may be a number.
 
@@ -205,16 +211,16 @@ def scatter(
     >>> core.scatter(core.zeros(3), 0, core.tensor([2, 0]), core.tensor([1.0, 5.0]))
     tensor([5., 0., 1.])
     """
-    src = value if src is None else src
+    given: Any = value if src is None else src
     if reduce == "add":
-        return scatter_add(input, dim, index, _source(input, index, src, "scatter"))
+        return scatter_add(input, dim, index, _source(input, index, given, "scatter"))
     if reduce == "multiply":
         return declarations.functions["scatter_reduce"](
-            input, dim, index, _source(input, index, src, "scatter"), "prod"
+            input, dim, index, _source(input, index, given, "scatter"), "prod"
         )
     if reduce is not None:
         raise RuntimeError(text(f"reduce argument must be either add or multiply, got {reduce!r}", op="scatter"))
-    source = _source(input, index, src, "scatter")
+    source = _source(input, index, given, "scatter")
     d = _checked("scatter", input, dim, index, source)
     x, i, s = _raised(input, index, source)
     y = _scatter_op(x, i, s[_region(i._a)] if s._a.shape != i._a.shape else s, dim=d)
@@ -240,7 +246,7 @@ def scatter_add(input: Tensor, dim: Dim, index: Tensor, src: Tensor) -> Tensor:
 
 
 @public()
-def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:
+def take_along_dim(input: Tensor, indices: Tensor, dim: Dim | None = None) -> Tensor:
     """As `gather`, with `indices` and `input` broadcast in the other dimensions; without `dim` on the flattened input.
 
     >>> import core
@@ -339,7 +345,7 @@ def _with_slices(op: str, input: Tensor, dim: int, index: Tensor, source: Tensor
 @public(inplace=True, home="index", state="quiet",
         fast=[Fast(body="put_slices(input, dim, index, source, Py_True)", types={"input": "piece", "index": "index", "source": "piece"},
                    check=("is_list_for({input}, {dim}, {index})",))])  # fmt: skip
-def index_add(input: Tensor, dim: Dim, index: Tensor, source: Tensor, *, alpha: Any = 1) -> Tensor:
+def index_add(input: Tensor, dim: Dim, index: Tensor, source: Tensor, *, alpha: Scalar = 1) -> Tensor:
     """A copy of `input` with the slices of `source` added at `index`; equal places add up, in order.
 
     >>> import core
@@ -363,7 +369,7 @@ def index_copy(input: Tensor, dim: Dim, index: Tensor, source: Tensor) -> Tensor
 
 
 @public(inplace=True)
-def index_fill(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
+def index_fill(input: Tensor, dim: Dim, index: Tensor, value: Tensor | Scalar) -> Tensor:
     """A copy of `input` with the slices at `index` set to a number.
 
     >>> import core
@@ -450,6 +456,10 @@ def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     return _advanced(_index_put, x, (reshape(source, -1)[:n],), list(full._a.nonzero()), accumulate=False)
 
 
+@overload
+def nonzero(input: Tensor, *, as_tuple: Literal[False] = False, out: Tensor | None = None) -> Tensor: ...
+@overload
+def nonzero(input: Tensor, *, as_tuple: Literal[True], out: Tensor | None = None) -> tuple[Tensor, ...]: ...
 @public(home="index", state="quiet",
         fast=[Fast(body="rows_of_true(input)", types={"input": "piece"},
                    check=("PyArray_TYPE({input}) == NPY_BOOL",))])  # fmt: skip

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import operator
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from ..base.modes import state as mode
 from ..base.scalars import element
 from ..base.shape import broadcast_shapes
 from ..base.source import here
+from ..declare.kinds import Data, Index
 from ..declare.signature import Fast
 from ..dispatch.declare import operation
 from ..dispatch.inplace import make_writeable, write
@@ -348,7 +350,7 @@ def _advanced(op: Any, x: Tensor, values: tuple[Tensor, ...], arrays: list[Any],
         raise _explained(x, arrays, e) from None
 
 
-def getitem(self: Tensor, index: Any) -> Tensor:
+def getitem(self: Tensor, index: Index) -> Tensor:
     """``x[index]``: a view for numbers, slices, None and ...; a copy for index tensors, lists and masks.
 
     >>> import core
@@ -374,7 +376,7 @@ def getitem(self: Tensor, index: Any) -> Tensor:
     return _advanced(_index, self, (), arrays) if advanced else self
 
 
-def setitem(self: Tensor, index: Any, value: Any) -> None:
+def setitem(self: Tensor, index: Index, value: Data) -> None:
     """``x[index] = value``, with the gradient to both; `value` broadcasts and is cast.
 
     *Raises*: RuntimeError where it does not broadcast, or for a leaf that requires a gradient.
@@ -451,7 +453,7 @@ def _given(input: Tensor, indices: Any) -> list[Any]:
 
 
 @public()
-def index_put_(input: Tensor, indices: Any, values: Tensor, accumulate: bool = False) -> Tensor:
+def index_put_(input: Tensor, indices: Sequence[Tensor | None], values: Tensor, accumulate: bool = False) -> Tensor:
     """``input[indices] = values``, or ``+=`` with `accumulate`, where equal places add up.
 
     >>> import core
@@ -463,7 +465,7 @@ def index_put_(input: Tensor, indices: Any, values: Tensor, accumulate: bool = F
 
 
 @public()
-def index_put(input: Tensor, indices: Any, values: Tensor, accumulate: bool = False) -> Tensor:
+def index_put(input: Tensor, indices: Sequence[Tensor | None], values: Tensor, accumulate: bool = False) -> Tensor:
     """As `index_put_`, on a copy.
 
     >>> import core

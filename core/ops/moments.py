@@ -9,7 +9,7 @@ from typing import Any
 from ..base.dtypes import dtype as Dtype
 from ..base.errors import text
 from ..base.shape import normalize_dims
-from ..declare.kinds import Dims, Number, Text
+from ..declare.kinds import Dims
 from ..declare.signature import Fast
 from ..dispatch.declare import operation
 from ..dispatch.publish import namespaces, public
@@ -122,7 +122,7 @@ def std(input: Tensor, dim: Dims | None = None, unbiased: bool | None = None, ke
 
 
 @public()
-def var_mean(input: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *,
+def var_mean(input: Tensor, dim: Dims | None = None, unbiased: bool | None = None, keepdim: bool = False, *,
              correction: float | None = None) -> tuple[Tensor, Tensor]:  # fmt: skip
     """`var` and `mean` as a pair.
 
@@ -135,7 +135,7 @@ def var_mean(input: Tensor, dim: Any = None, unbiased: bool | None = None, keepd
 
 
 @public()
-def std_mean(input: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *,
+def std_mean(input: Tensor, dim: Dims | None = None, unbiased: bool | None = None, keepdim: bool = False, *,
              correction: float | None = None) -> tuple[Tensor, Tensor]:  # fmt: skip
     """`std` and `mean` as a pair.
 
@@ -204,8 +204,9 @@ _norm = operation("vector_norm", _norm_forward, params={"p": 2.0, "dim": (), "ke
 @public(home="reduce",
         fast=[Fast(body="norm_of(op.vector_norm, input, p, dim, keepdim)", types={"input": "real"},
                    raw=("p",))])  # fmt: skip
-def norm(input: Tensor, p: Number | Text | None = "fro", dim: Dims | None = None, keepdim: bool = False, *,
-         dtype: Dtype | None = None) -> Tensor:  # fmt: skip
+def norm(
+    input: Tensor, p: float | str = "fro", dim: Dims | None = None, keepdim: bool = False, *, dtype: Dtype | None = None
+) -> Tensor:
     """The norm (Σ |x|^p)^(1/p) over all elements or over `dim`; "fro" is p=2, inf the greatest |x|, 0 counts,
     "nuc" is the sum of a matrix's singular values.
 

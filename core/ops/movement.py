@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import builtins
 import inspect
-from typing import Any
+from typing import Any, overload
 
 from ..base import dtypes
 from ..base.device import Kind
-from ..base.device import device as Device
+from ..base.device import device as device_class
 from ..base.device import kind as kind_of
 from ..base.dtypes import dtype as Dtype
 from ..base.errors import text
 from ..base.modes import state as mode
 from ..base.scalars import element
 from ..base.shape import broadcast_shapes
-from ..declare.kinds import Operand, Size
+from ..declare.kinds import Data, Device, MemoryFormat, Scalar, Size, Sizes
 from ..declare.signature import Fast, register
 from ..dispatch.declare import operation
 from ..dispatch.inplace import in_place, write
@@ -28,7 +29,7 @@ from .legacy_types import TensorType
 from .queries import need_format
 from .transfer import move
 
-Type = type  # the method of this name comes below
+Type = builtins.type  # the method of this name comes below
 
 
 def _one(rng: Any) -> list[Any]:
@@ -59,10 +60,38 @@ _copy_into = operation("copy", lambda xp, x, source: xp.broadcast_to(source, x.s
                        samples=lambda rng: [((rng.uniform(-2, 2, (2, 3)), rng.uniform(-2, 2, (3,))), {})])  # fmt: skip
 
 
+@overload
+def to(
+    input: Tensor,
+    dtype: Dtype,
+    non_blocking: bool = False,
+    copy: bool = False,
+    *,
+    memory_format: MemoryFormat | None = None,
+) -> Tensor: ...
+@overload
+def to(
+    input: Tensor,
+    device: Device | None = None,
+    dtype: Dtype | None = None,
+    non_blocking: bool = False,
+    copy: bool = False,
+    *,
+    memory_format: MemoryFormat | None = None,
+) -> Tensor: ...
+@overload
+def to(
+    input: Tensor,
+    other: Tensor,
+    non_blocking: bool = False,
+    copy: bool = False,
+    *,
+    memory_format: MemoryFormat | None = None,
+) -> Tensor: ...
 @public(namespace=None, home="reduce",
         fast=[Fast(body="converted(op.cast, input, args, dtype)", types={"input": "any"}, raw=("args", "dtype"))])
-def to(input: Tensor, *args: Any, dtype: Dtype | None = None, device: Any = None, non_blocking: bool = False,
-       copy: bool = False, memory_format: Any = None) -> Tensor:  # fmt: skip
+def to(input: Tensor, *args: Any, dtype: Dtype | None = None, device: Device | None = None, non_blocking: bool = False,
+       copy: bool = False, memory_format: MemoryFormat | None = None) -> Tensor:  # fmt: skip
     """`input` as another dtype or on another device, on the graph; itself when nothing changes.
 
     A cast to integers or bool leaves the graph. *Raises*: TypeError for an argument that is no dtype, device or tensor.
@@ -81,7 +110,7 @@ def to(input: Tensor, *args: Any, dtype: Dtype | None = None, device: Any = None
             dtype, device = a.dtype, a.device
         elif isinstance(a, Dtype):
             dtype = a
-        elif isinstance(a, str | Device) or (isinstance(a, int) and not isinstance(a, bool)):
+        elif isinstance(a, str | device_class) or (isinstance(a, int) and not isinstance(a, bool)):
             device = a
         elif a is not None and not isinstance(a, bool):
             raise TypeError(
@@ -95,7 +124,7 @@ def to(input: Tensor, *args: Any, dtype: Dtype | None = None, device: Any = None
             )
     where = input.device
     if device is not None:
-        where = available(Device(device))
+        where = available(device_class(device))
     kind = kind_of(input.dtype if dtype is None else as_dtype(dtype, "to"), where)
     if kind is input._kind:
         return _clone(input) if copy else input
@@ -120,7 +149,7 @@ def _as_dtype(x: Tensor, kind: Kind) -> Tensor:
 
 
 def _caster(name: str, dtype: Dtype) -> None:
-    def method(input: Tensor, memory_format: Any = None) -> Tensor:
+    def method(input: Tensor, memory_format: MemoryFormat | None = None) -> Tensor:
         if memory_format is not None:
             need_format(name, memory_format)
         return to(input, dtype)
@@ -137,8 +166,12 @@ for _name, _dtype in {"float": dtypes.float32, "double": dtypes.float64, "half":
     _caster(_name, _dtype)
 
 
+@overload
+def type(input: Tensor) -> str: ...
+@overload
+def type(input: Tensor, dtype: Dtype | str, non_blocking: bool = False) -> Tensor: ...
 @public(namespace=None)
-def type(input: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
+def type(input: Tensor, dtype: Dtype | str | None = None, non_blocking: bool = False) -> Any:
     """`input` as `dtype`; without one, the name of its dtype.
 
     >>> import core
@@ -172,7 +205,7 @@ def type_as(input: Tensor, other: Tensor) -> Tensor:
 
 
 @public(namespace=None)
-def cpu(input: Tensor, memory_format: Any = None) -> Tensor:
+def cpu(input: Tensor, memory_format: MemoryFormat | None = None) -> Tensor:
     """`input` in the memory of the CPU; itself if it is there."""
     if memory_format is not None:
         need_format("cpu", memory_format)
@@ -180,16 +213,21 @@ def cpu(input: Tensor, memory_format: Any = None) -> Tensor:
 
 
 @public(namespace=None)
-def cuda(input: Tensor, device: Any = None, non_blocking: bool = False, memory_format: Any = None) -> Tensor:
+def cuda(
+    input: Tensor,
+    device: Device | None = None,
+    non_blocking: bool = False,
+    memory_format: MemoryFormat | None = None,
+) -> Tensor:
     """`input` in the memory of a GPU; itself if it is there.
 
     *Raises*: RuntimeError with the reason when there is no such device.
     """
-    return to(input, device="cuda" if device is None else Device(device), non_blocking=non_blocking)
+    return to(input, device="cuda" if device is None else device_class(device), non_blocking=non_blocking)
 
 
 @public()
-def clone(input: Tensor, *, memory_format: Any = None) -> Tensor:
+def clone(input: Tensor, *, memory_format: MemoryFormat | None = None) -> Tensor:
     """A copy with its own memory, on the graph.
 
     >>> import core
@@ -200,7 +238,7 @@ def clone(input: Tensor, *, memory_format: Any = None) -> Tensor:
 
 
 @public(namespace=None, home="views", state="any", fast=[Fast(body="in_row_order(input)", types={"input": "any"})])
-def contiguous(input: Tensor, memory_format: Any = None) -> Tensor:
+def contiguous(input: Tensor, memory_format: MemoryFormat | None = None) -> Tensor:
     """`input` itself if its elements lie in row-major order, else a copy that does.
 
     >>> import core
@@ -242,7 +280,7 @@ def copy_(input: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
 
 @public(namespace=None, home="inplace", state="any",
         fast=[Fast(body="filled_with(input, value)", types={"input": "any"})])
-def fill_(input: Tensor, value: Operand) -> Tensor:
+def fill_(input: Tensor, value: Tensor | Scalar) -> Tensor:
     """Set every element to `value`, a number or a 0-d tensor.
 
     >>> import core
@@ -271,7 +309,7 @@ def zero_(input: Tensor) -> Tensor:
 
 @public(inplace=True, home="choice",
         fast=[Fast(elementwise="where(mask, value, input)", types={"input": "any"}, check=("fills(input, value)",))])
-def masked_fill(input: Tensor, mask: Tensor, value: Operand) -> Tensor:
+def masked_fill(input: Tensor, mask: Tensor, value: Tensor | Scalar) -> Tensor:
     """`value` (a number or a 0-d tensor) where `mask` is true, else `input`.
 
     *Shapes*: mask and input broadcast. *Raises*: RuntimeError for a mask that is not bool.
@@ -315,18 +353,50 @@ Tensor.masked_fill_ = in_place(  # type: ignore[attr-defined]
 
 
 def _new(name: str) -> None:
-    def method(input: Tensor, *args: Size, dtype: Dtype | None = None, device: Any = None, requires_grad: bool = False,
-               **kwargs: Any) -> Tensor:  # fmt: skip
+    def method(
+        input: Tensor,
+        *size: Size,
+        dtype: Dtype | None = None,
+        device: Device | None = None,
+        requires_grad: bool = False,
+        **ignored: Any,
+    ) -> Tensor:
         make = getattr(creation, name)
-        return make(*args, dtype=dtype or input.dtype, requires_grad=requires_grad,
-                    device=input.device if device is None else device, **kwargs)  # fmt: skip
+        return make(*size, dtype=dtype or input.dtype, requires_grad=requires_grad,
+                    device=input.device if device is None else device, **ignored)  # fmt: skip
 
     method.__name__ = method.__qualname__ = "new_" + name
     method.__doc__ = f"As `core.{name}`, with the dtype and device of `input` unless others are given."
     filled = {"zeros": 0, "ones": 1, "empty": -1}
-    plain = [Fast(body=f"filled_new(input, args, dtype, {filled[name]})", types={"input": "any"})] if name in filled else []
+    plain = [Fast(body=f"filled_new(input, size, dtype, {filled[name]})", types={"input": "any"})] if name in filled else []
     public(namespace=None, home="creation", state="any", fast=plain)(method)
 
 
-for _name in ("zeros", "ones", "empty", "full", "tensor"):
+for _name in ("zeros", "ones", "empty"):
     _new(_name)
+
+
+@public(namespace=None)
+def new_full(input: Tensor, size: Sizes, fill_value: Tensor | Scalar, *, dtype: Dtype | None = None,
+             device: Device | None = None, requires_grad: bool = False, **ignored: Any) -> Tensor:  # fmt: skip
+    """As `core.full`, with the dtype and device of `input` unless others are given.
+
+    >>> import core
+    >>> core.ones(2).new_full((2,), 3)
+    tensor([3., 3.])
+    """
+    return creation.full(size, fill_value, dtype=dtype or input.dtype, requires_grad=requires_grad,
+                         device=input.device if device is None else device, **ignored)  # fmt: skip
+
+
+@public(namespace=None)
+def new_tensor(input: Tensor, data: Data, *, dtype: Dtype | None = None, device: Device | None = None,
+               requires_grad: bool = False, **ignored: Any) -> Tensor:  # fmt: skip
+    """As `core.tensor`, with the dtype and device of `input` unless others are given.
+
+    >>> import core
+    >>> core.ones(2).new_tensor([3])
+    tensor([3.])
+    """
+    return creation.tensor(data, dtype=dtype or input.dtype, requires_grad=requires_grad,
+                           device=input.device if device is None else device, **ignored)  # fmt: skip

@@ -10,6 +10,7 @@ import numpy as np
 from ..base.dtypes import float32
 from ..base.errors import text
 from ..base.modes import is_grad_enabled, no_grad
+from ..declare.kinds import Dims
 from ..declare.signature import Fast
 from ..dispatch.declare import operation
 from ..dispatch.operands import need_tensors
@@ -314,7 +315,7 @@ def instance_norm(input: Tensor, running_mean: Tensor | None = None, running_var
 
 
 @public(method=False, namespace="nn.functional")
-def normalize(input: Tensor, p: float = 2.0, dim: Any = 1, eps: float = 1e-12, out: Tensor | None = None) -> Tensor:
+def normalize(input: Tensor, p: float = 2.0, dim: Dims = 1, eps: float = 1e-12, out: Tensor | None = None) -> Tensor:
     """x / max(‖x‖, eps) along `dim`.
 
     >>> import core

@@ -97,7 +97,9 @@ REAL, ANY = {"input": "real"}, {"input": "any"}
         fast=[Fast(op="sum(input, dim, keepdim)", types={"input": "real int64"}),
               Fast(body="sum_of_truths(op.cast, op.sum, dtype.int64, input, dim, keepdim)",
                    types={"input": "bool"})])  # fmt: skip
-def sum(input: Tensor, dim: Dims | None = None, keepdim: bool = False, *, dtype: Dtype | None = None, **names: Any) -> Tensor:
+def sum(
+    input: Tensor, dim: Dims | None = None, keepdim: bool = False, *, dtype: Dtype | None = None, **names: Any
+) -> Tensor:
     """The sum over all elements, or over `dim` (one or several). Integers and bools sum to int64.
 
     *Shapes*: the dimensions in `dim` vanish, or become 1 with `keepdim`.
@@ -116,7 +118,7 @@ def sum(input: Tensor, dim: Dims | None = None, keepdim: bool = False, *, dtype:
 
 
 @public()
-def nansum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Dtype | None = None) -> Tensor:
+def nansum(input: Tensor, dim: Dims | None = None, keepdim: bool = False, *, dtype: Dtype | None = None) -> Tensor:
     """The sum of what is not NaN.
 
     >>> import core
@@ -127,7 +129,9 @@ def nansum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Dtyp
 
 
 @public(home="reduce", fast=[Fast(op="mean(input, dim, keepdim)", types=REAL)])
-def mean(input: Tensor, dim: Dims | None = None, keepdim: bool = False, *, dtype: Dtype | None = None, **names: Any) -> Tensor:
+def mean(
+    input: Tensor, dim: Dims | None = None, keepdim: bool = False, *, dtype: Dtype | None = None, **names: Any
+) -> Tensor:
     """The mean over all elements, or over `dim` (one or several).
 
     *Shapes*: the dimensions in `dim` vanish, or become 1 with `keepdim`. *Raises*: RuntimeError for integers, of which
@@ -156,7 +160,7 @@ def mean(input: Tensor, dim: Dims | None = None, keepdim: bool = False, *, dtype
 
 
 @public()
-def nanmean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Dtype | None = None) -> Tensor:
+def nanmean(input: Tensor, dim: Dims | None = None, keepdim: bool = False, *, dtype: Dtype | None = None) -> Tensor:
     """The mean of what is not NaN.
 
     >>> import core
@@ -345,7 +349,7 @@ def any(input: Tensor, dim: Dims | None = None, keepdim: bool = False) -> Tensor
 
 
 @public()
-def count_nonzero(input: Tensor, dim: Any = None) -> Tensor:
+def count_nonzero(input: Tensor, dim: Dims | None = None) -> Tensor:
     """How many elements are not 0.
 
     >>> import core

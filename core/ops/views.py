@@ -11,7 +11,7 @@ from ..base.device import kind
 from ..base.dtypes import dtype as Dtype
 from ..base.errors import text
 from ..base.shape import as_shape, normalize_dim
-from ..declare.kinds import Dim, Dims, Size
+from ..declare.kinds import Dim, Dims, Size, Sizes
 from ..declare.signature import Fast
 from ..dispatch.publish import bind, offer, public
 from ..tensors.tensor import Tensor, storage_of, wrap
@@ -61,7 +61,7 @@ def viewable(a: Any, shape: tuple[int, ...]) -> bool:
 
 
 @public(home="views", state="quiet", fast=[Fast(body="reshaped(input, sizes, shape)", types={"input": "any"})])
-def reshape(input: Tensor, *sizes: Size, shape: Size | None = None) -> Tensor:
+def reshape(input: Tensor, *sizes: Size, shape: Sizes | None = None) -> Tensor:
     """The same elements in another shape; a view where the layout allows it, else a copy. One size may be -1.
 
     *Raises*: RuntimeError where the number of elements differs.
@@ -75,7 +75,7 @@ def reshape(input: Tensor, *sizes: Size, shape: Size | None = None) -> Tensor:
 
 
 @public(namespace=None, home="views", state="quiet", fast=[Fast(body="reshaped(input, sizes, size)", types={"input": "any"})])
-def view(input: Tensor, *sizes: Size, size: Size | None = None, dtype: Dtype | None = None) -> Tensor:
+def view(input: Tensor, *sizes: Size, size: Sizes | None = None, dtype: Dtype | None = None) -> Tensor:
     """The same memory in another shape, or its bits read as another dtype. One size may be -1.
 
     *Raises*: RuntimeError where the number of elements differs, or where the strides do not allow the shape.
@@ -169,7 +169,7 @@ def flatten(input: Tensor, start_dim: Dim = 0, end_dim: Dim = -1) -> Tensor:
 
 
 @public()
-def unflatten(input: Tensor, dim: int, sizes: Any) -> Tensor:
+def unflatten(input: Tensor, dim: Dim, sizes: Sizes) -> Tensor:
     """One dimension as several; one of `sizes` may be -1.
 
     >>> import core
@@ -192,7 +192,7 @@ def unflatten(input: Tensor, dim: int, sizes: Any) -> Tensor:
 
 
 @public(home="views", state="quiet", fast=[Fast(body="permuted(input, order, dims)", types={"input": "any"})])
-def permute(input: Tensor, *order: Size, dims: Size | None = None) -> Tensor:
+def permute(input: Tensor, *order: Size, dims: Dims | None = None) -> Tensor:
     """A view with its dimensions in another order.
 
     >>> import core
@@ -242,7 +242,7 @@ def t(input: Tensor) -> Tensor:
 
 
 @public("moveaxis")
-def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
+def movedim(input: Tensor, source: Dims, destination: Dims) -> Tensor:
     """A view with dimension(s) `source` moved to the place(s) `destination`.
 
     >>> import core
@@ -307,10 +307,8 @@ bind(_mT, "adjoint")
 # -- dimensions of size 1 ----------------------------------------------------------------------------------------------
 
 
-@public(home="views", state="quiet",
-        fast=[Fast(body="squeezed(input, dim)", types={"input": "any"}, given=("dim",)),
-              Fast(body="squeezed(input, -1)", types={"input": "any"})])  # fmt: skip
-def squeeze(input: Tensor, dim: Dim | Dims | None = None) -> Tensor:
+@public(home="views", state="quiet", fast=[Fast(body="squeezed(input, dim)", types={"input": "any"}, raw=("dim",))])
+def squeeze(input: Tensor, dim: Dims | None = None) -> Tensor:
     """A view without the dimensions of size 1: all, or those in `dim` that are of size 1.
 
     >>> import core
@@ -339,7 +337,7 @@ def unsqueeze(input: Tensor, dim: Dim) -> Tensor:
 
 
 @public(namespace=None, home="views", state="quiet", fast=[Fast(body="expanded(input, sizes, size)", types={"input": "any"})])
-def expand(input: Tensor, *sizes: Size, size: Size | None = None, implicit: bool = False) -> Tensor:
+def expand(input: Tensor, *sizes: Size, size: Sizes | None = None, implicit: bool = False) -> Tensor:
     """A view in which dimensions of size 1 are stretched; -1 keeps a size.
 
     *Raises*: RuntimeError where a dimension is not of size 1 and differs.
@@ -390,7 +388,7 @@ def expand_as(input: Tensor, other: Tensor) -> Tensor:
 
 
 @public()
-def broadcast_to(input: Tensor, size: Any) -> Tensor:
+def broadcast_to(input: Tensor, size: Sizes) -> Tensor:
     """A view of `input` stretched to `size`.
 
     >>> import core
@@ -402,7 +400,7 @@ def broadcast_to(input: Tensor, size: Any) -> Tensor:
 
 
 @public(namespace=None)
-def sum_to_size(input: Tensor, *size: Any) -> Tensor:
+def sum_to_size(input: Tensor, *size: Size) -> Tensor:
     """The sum over the dimensions that broadcasting would stretch `size` along to reach this shape.
 
     *Raises*: RuntimeError when `size` does not broadcast to the shape of `input`.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
@@ -15,6 +15,10 @@ from ..tensors.tensor import Tensor, from_array
 from .elementwise import where_
 
 
+@overload
+def where(condition: Tensor) -> tuple[Tensor, ...]: ...
+@overload
+def where(condition: Tensor, input: Operand, other: Operand, *, out: Tensor | None = None) -> Tensor: ...
 @public(method=False, home="choice",
         fast=[Fast(elementwise="where(condition, input, other)", given=("input", "other"),
                    check=("holds(input, other)", "holds(other, input)"))])  # fmt: skip
@@ -60,9 +64,9 @@ def _number_beside(x: Any, other: Any) -> Tensor:
     return from_array(np.asarray(x, dtype.numpy))
 
 
-def _where(self: Tensor, condition: Tensor, other: Any) -> Tensor:
+def _where(self: Tensor, condition: Tensor, other: Operand) -> Tensor:
     """This tensor where the condition holds, else `other`."""
     return where(condition, self, other)  # type: ignore[no-any-return]
 
 
-Tensor.where = _where  # type: ignore[attr-defined]
+Tensor.where = _where  # type: ignore[assignment, method-assign]

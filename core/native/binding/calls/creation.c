@@ -174,14 +174,13 @@ static PyObject *full_sizes(const Sizes *size, PyObject *fill_value, PyArray_Des
     return filled_by(&plan, fill_value, real, whole);
 }
 
-/* `args` are the value alone. */
-static PyObject *full_like(PyObject *input, PyObject *const *args, Py_ssize_t count, PyArray_Descr *dtype) {
+static PyObject *full_like(PyObject *input, PyObject *fill_value, PyArray_Descr *dtype) {
     Plan plan;
     double real;
     long long whole;
     PyArray_Descr *ignored;
-    if (count != 1 || !plan_like(input, dtype, &plan) || !read_number(args[0], &real, &whole, &ignored)) return NULL;
-    return filled_by(&plan, args[0], real, whole);
+    if (!plan_like(input, dtype, &plan) || !read_number(fill_value, &real, &whole, &ignored)) return NULL;
+    return filled_by(&plan, fill_value, real, whole);
 }
 
 /* -- ranges ----------------------------------------------------------------------------------------------------------- */

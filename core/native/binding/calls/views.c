@@ -131,10 +131,11 @@ static PyObject *permuted(PyObject *input, const Sizes *order, const Sizes *name
 }
 
 /* Without the dimensions of size 1, or without one if that has it. */
-static PyObject *squeezed(PyObject *input, int only) {
+static PyObject *squeezed(PyObject *input, PyObject *dim) {
     PyArrayObject *a = array_in(input);
+    const int only = left_out(dim) ? -1 : dim_of(dim, PyArray_NDIM(a));
     Layout to;
-    if (!view_ready(input, &to)) return NULL;
+    if ((only < 0 && !left_out(dim)) || !view_ready(input, &to)) return NULL;
     to.op = OP_SQUEEZE;
     to.ndim = 0;
     for (int k = 0; k < PyArray_NDIM(a); k++) {
