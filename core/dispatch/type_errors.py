@@ -92,7 +92,7 @@ def _wanted(parameter: inspect.Parameter, v: Any, numbers: bool, of_value: bool)
     one, and what is given for a type that the signature leaves open as well.
     """
     said = "Tensor" if parameter.name == "self" else parameter.annotation  # of a method of Tensor
-    kinds = said.split(" | ") if isinstance(said, str) else ["Any"]
+    kinds = ["str" if k.startswith("Literal[") else k for k in said.split(" | ")] if isinstance(said, str) else ["Any"]
     if v is parameter.default or (of_value and isinstance(v, int | float | complex | np.number)):
         return None
     if not all(k in _TAKES for k in kinds):

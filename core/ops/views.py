@@ -191,7 +191,7 @@ def unflatten(input: Tensor, dim: Dim, sizes: Sizes) -> Tensor:
 # -- other orders of the dimensions ------------------------------------------------------------------------------------
 
 
-@public(home="views", state="quiet", fast=[Fast(body="permuted(input, order, dims)", types={"input": "any"})])
+@public(home="views", state="quiet", fast=[Fast(body="permuted(input, order, dims)", types={"input": "any"}, raw=("dims",))])
 def permute(input: Tensor, *order: Size, dims: Dims | None = None) -> Tensor:
     """A view with its dimensions in another order.
 

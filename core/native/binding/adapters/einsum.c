@@ -1,5 +1,5 @@
 /* einsum of two operands that is a product of matrices, or of stacks of them, and its gradients: entries
-   (binding/adapters/entries.c says what an entry is) and the front. The operands are read where they lie, by their strides. */
+   (binding/adapters/entries.c says what an entry is), and what its fast path takes. The operands are read where they lie, by their strides. */
 #include "binding/entries.h"
 #include "generated/parsers.h"
 

@@ -109,13 +109,14 @@ static PyObject *matrix_transposed(PyObject *input) {
 }
 
 /* The dimensions follow the tensor, or have their name. */
-static PyObject *permuted(PyObject *input, const Sizes *order, const Sizes *named) {
+static PyObject *permuted(PyObject *input, const Sizes *order, PyObject *named) {
     PyArrayObject *a = array_in(input);
     const int ndim = PyArray_NDIM(a);
     int seen = 0;
+    Sizes sizes;
     Layout to;
-    if (order && named) return NULL;
-    if (!order) order = named;
+    if (named && !order && sizes_of(named, &sizes)) order = &sizes;
+    else if (named) return NULL;
     if (!order || order->n != ndim || !view_ready(input, &to)) return NULL;
     to.op = OP_PERMUTE;
     to.ndim = to.count = ndim;
