@@ -196,8 +196,8 @@ class Plan:
 @final
 class Face:
     """A public function, what serves in its place while autocast is on, and the front in C that its name and op have;
-    all else asked of it is the function's. Of an in-place form `writes` are the function, its fast one, the op's name and
-    what writes the results that are not plain."""
+    all else asked of it is the function's. Of an in-place form `writes` are the function, its ElementwiseCall, the
+    op's name and what writes the results that are not plain."""
 
     def __init__(
         self,

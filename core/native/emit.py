@@ -225,10 +225,11 @@ def declared_programs() -> list[Program]:
 
 
 def write_all() -> list[Path]:
-    """Print everything that `core` declares, ops and optimizers' steps."""
-    from . import emit_updates
+    """Print what `core` declares, ops and optimizers' steps, and the table of the binding's setup functions."""
+    from . import emit_setups, emit_updates
 
-    return write(sources(declared_programs()) | emit_updates.sources(emit_updates.declared()))
+    kernels = sources(declared_programs()) | emit_updates.sources(emit_updates.declared())
+    return write(kernels | emit_setups.sources())
 
 
 if __name__ == "__main__":

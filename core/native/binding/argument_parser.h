@@ -73,7 +73,4 @@ PyObject *front_pad(PyObject *op, PyObject *const *given);
 /* That of einsum (binding/adapters/einsum.c). */
 PyObject *front_einsum(PyObject *op, PyObject *const *given);
 
-/* -1 on an error. */
-int front_setup(void);
-
 #endif

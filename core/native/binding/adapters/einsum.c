@@ -152,7 +152,7 @@ static PyObject *enter_einsum_backward(PyObject *m, PyObject *const *args, Py_ss
     return both;
 }
 
-PyMethodDef einsum_entries[] = {
+static PyMethodDef einsum_entries[] = {
     {"einsum", (PyCFunction)(void (*)(void))enter_einsum, METH_FASTCALL, NULL},
     {"einsum.backward", (PyCFunction)(void (*)(void))enter_einsum_backward, METH_FASTCALL, NULL},
     {0},
@@ -171,3 +171,5 @@ PyObject *front_einsum(PyObject *op, PyObject *const *given) {
     PyObject *args[] = {given[1], given[2], given[0]};
     return operate_on(op, args, 2);
 }
+
+int einsum_setup(PyObject *module) { return add_entries(module, einsum_entries); }

@@ -221,7 +221,7 @@ static PyTypeObject Plan_Type = {
     .tp_vectorcall_offset = offsetof(Plan, vectorcall),
 };
 
-int launch_setup(PyObject *module) {
+int gpu_launch_setup(PyObject *module) {
     if (!(name_data = PyUnicode_InternFromString("data")) || !(name_ptr = PyUnicode_InternFromString("ptr")) ||
         !(name_device = PyUnicode_InternFromString("device_id")))
         return -1;

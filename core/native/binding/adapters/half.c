@@ -195,7 +195,7 @@ static PyObject *unscale(PyObject *module, PyObject *const *args, Py_ssize_t cou
     return PyBool_FromLong(!finite);
 }
 
-PyMethodDef half_methods[] = {
+static PyMethodDef half_methods[] = {
     {"set_bfloat16", set_bfloat16, METH_O, "set_bfloat16(dtype)\n--\n\nTell which NumPy dtype bfloat16 is."},
     {"widen", widen, METH_O, "widen(a)\n--\n\nA float16 or bfloat16 array as float32."},
     {"narrow", (PyCFunction)(void (*)(void))narrow, METH_FASTCALL,
@@ -208,3 +208,5 @@ PyMethodDef half_methods[] = {
      "unscale(arrays, factor)\n--\n\nMultiply arrays in place; whether any item was not finite."},
     {NULL, NULL, 0, NULL},
 };
+
+int half_setup(PyObject *module) { return PyModule_AddFunctions(module, half_methods); }

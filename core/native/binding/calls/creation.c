@@ -370,7 +370,7 @@ static PyMethodDef making_methods[] = {
     {0},
 };
 
-int making_setup(PyObject *module) {
+int creation_setup(PyObject *module) {
     PyObject **names[] = {&name_default, &name_generator, &name_engine, &name_take, &name_long, &name_bool};
     const char *texts[] = {"_default", "default_generator", "engine", "take", "int64", "bool_"};
     for (int k = 0; k < 6; k++)

@@ -9,8 +9,6 @@
 
 #include <stddef.h>
 
-static int casting; /* how many threads have autocast on, times the devices it is on for */
-
 typedef struct {
     PyObject_HEAD vectorcallfunc vectorcall;
     PyObject *function, *casts, *op;
@@ -19,8 +17,6 @@ typedef struct {
     Quick quick; /* of views and joins, or NULL */
     PyObject *writes; /* of an in-place form, as write_by takes it, or NULL */
 } Face;
-
-int face_casting(void) { return casting; }
 
 static PyObject *explained; /* core/dispatch/type_errors.py: (function, error, args, kwargs) -> the error to raise instead, or None */
 
@@ -62,28 +58,28 @@ static PyObject *face_plain(PyObject *callable, PyObject *const *args, size_t na
 
 static PyObject *face_call(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject *names) {
     Face *self = (Face *)callable;
-    if (self->elementwise && !casting) {
+    if (self->elementwise && !binding.casting) {
         PyObject *result = elementwise_named(self->elementwise, args, nargsf, names);
         if (result) return took(PATH_call_elementwise), result;
         if (PyErr_Occurred()) return explain(self, args, nargsf, names);
     }
-    if (self->front >= 0 && !casting) {
+    if (self->front >= 0 && !binding.casting) {
         PyObject *result = front_try(self->front, self->op, args, nargsf, names);
         if (result) return took(PATH_call_structured), result;
         if (PyErr_Occurred()) return explain(self, args, nargsf, names);
     }
-    if (self->quick && !casting) {
+    if (self->quick && !binding.casting) {
         PyObject *result = self->quick(args, PyVectorcall_NARGS(nargsf), names);
         if (result) return took(PATH_call_quick), result;
         if (PyErr_Occurred()) return explain(self, args, nargsf, names);
     }
-    if (self->writes && !casting) {
+    if (self->writes && !binding.casting) {
         PyObject *result = write_by(self->writes, args, nargsf, names);
         if (result) return took(PATH_call_in_place), result;
         if (PyErr_Occurred()) return explain(self, args, nargsf, names);
     }
     took(PATH_call_python);
-    PyObject *result = PyObject_Vectorcall(casting ? self->casts : self->function, args, nargsf, names);
+    PyObject *result = PyObject_Vectorcall(binding.casting ? self->casts : self->function, args, nargsf, names);
     return result ? result : explain(self, args, nargsf, names);
 }
 
@@ -189,7 +185,7 @@ static PyTypeObject Face_Type = {
 static PyObject *set_casting(PyObject *module, PyObject *count) {
     long value = PyLong_AsLong(count);
     if (value == -1 && PyErr_Occurred()) return NULL;
-    casting = (int)value;
+    binding.casting = (int)value;
     Py_RETURN_NONE;
 }
 
@@ -216,7 +212,7 @@ static PyMethodDef module_methods[] = {
     {NULL, NULL, 0, NULL},
 };
 
-int face_setup(PyObject *module) {
-    if (front_setup() < 0 || PyType_Ready(&Face_Type) < 0 || PyModule_AddObjectRef(module, "Face", (PyObject *)&Face_Type) < 0) return -1;
+int function_setup(PyObject *module) {
+    if (PyType_Ready(&Face_Type) < 0 || PyModule_AddObjectRef(module, "Face", (PyObject *)&Face_Type) < 0) return -1;
     return PyModule_AddFunctions(module, module_methods);
 }

@@ -8,14 +8,8 @@
 
 enum { INDICES = 8 };
 
-static PyObject *index_op, *put_op; /* the Structureds */
 static PyObject *index_kind;                 /* int64 on the CPU */
 static PyObject *where_at[PICK_AXES][INDICES + 1]; /* (False,) * lead + (True,) * count */
-
-void picks_register(PyObject *structured, PyObject *name) {
-    if (!index_op && !PyUnicode_CompareWithASCIIString(name, "index")) index_op = Py_NewRef(structured);
-    if (!put_op && !PyUnicode_CompareWithASCIIString(name, "index_put")) put_op = Py_NewRef(structured);
-}
 
 /* The array of a plain tensor in one piece (borrowed), or NULL. */
 static PyArrayObject *plain_array(PyObject *object) {
@@ -52,7 +46,7 @@ static PyObject *indexed(PyObject *x, int lead, int count, PyObject **arrays, Py
         if (!(args[made + 1] = (PyObject *)tensor_over(arrays[made], kind))) break;
     for (int k = made + 1; k < count; k++) Py_DECREF(arrays[k]);
     args[INDICES + 1] = where_of(lead, count);
-    if (made == count && args[INDICES + 1]) found = operate_on(index_op, args, INDICES + 1);
+    if (made == count && args[INDICES + 1]) found = operate_on(binding.ops[OP_INDEX].structured, args, INDICES + 1);
     for (int k = 0; k < made; k++) Py_DECREF(args[k + 1]);
     return found;
 }
@@ -86,7 +80,7 @@ static int places_in(PyArrayObject *mask, PyObject **arrays) {
 
 /* self, key: index tensors or one mask, whole slices around them. */
 PyObject *quick_pick(PyObject *const *args, Py_ssize_t count, PyObject *names) {
-    if (names || count != 2 || !index_op) return NULL;
+    if (names || count != 2 || !binding.ops[OP_INDEX].structured) return NULL;
     PyArrayObject *x = plain_array(args[0]);
     if (!x || quick_now() <= 0) return NULL;
     PyObject *key = args[1], *arrays[INDICES], *kind = NULL;
@@ -142,7 +136,7 @@ PyObject *quick_pick(PyObject *const *args, Py_ssize_t count, PyObject *names) {
 /* input, dim, index */
 PyObject *quick_index_select(PyObject *const *args, Py_ssize_t count, PyObject *names) {
     npy_intp dim;
-    if (names || count != 3 || !index_op || quick_now() <= 0) return NULL;
+    if (names || count != 3 || !binding.ops[OP_INDEX].structured || quick_now() <= 0) return NULL;
     PyArrayObject *x = plain_array(args[0]), *index = index_array(args[2]);
     if (!x || !index || PyArray_NDIM(index) != 1 || !exact_dim(args[1], PyArray_NDIM(x), &dim) || dim >= PICK_AXES - 1 ||
         on_cpu(((Tensor *)args[0])->kind) <= 0 || on_cpu(((Tensor *)args[2])->kind) <= 0 ||
@@ -155,7 +149,7 @@ PyObject *quick_index_select(PyObject *const *args, Py_ssize_t count, PyObject *
 /* input, dim, index, source: slices of it are put, or added, at the index. */
 static PyObject *put_slices(PyObject *const *args, Py_ssize_t count, PyObject *names, PyObject *accumulate) {
     npy_intp dim;
-    if (names || count != 4 || !put_op || quick_now() <= 0) return NULL;
+    if (names || count != 4 || !binding.ops[OP_INDEX_PUT].structured || quick_now() <= 0) return NULL;
     PyArrayObject *x = plain_array(args[0]), *index = index_array(args[2]), *source = plain_array(args[3]);
     if (!x || !index || !source || PyArray_NDIM(index) != 1 || ((Tensor *)args[0])->kind != ((Tensor *)args[3])->kind ||
         !exact_dim(args[1], PyArray_NDIM(x), &dim) || dim >= PICK_AXES - 1 || PyArray_NDIM(source) != PyArray_NDIM(x) ||
@@ -169,7 +163,7 @@ static PyObject *put_slices(PyObject *const *args, Py_ssize_t count, PyObject *n
     for (int k = 1; k < INDICES; k++) given[k + 2] = Py_None;
     given[INDICES + 2] = where;
     given[INDICES + 3] = accumulate;
-    if (of && where) found = operate_on(put_op, given, INDICES + 2);
+    if (of && where) found = operate_on(binding.ops[OP_INDEX_PUT].structured, given, INDICES + 2);
     Py_XDECREF(of);
     return found;
 }
@@ -373,4 +367,4 @@ static PyMethodDef pick_methods[] = {
     {0},
 };
 
-int picks_setup(PyObject *module) { return PyModule_AddFunctions(module, pick_methods); }
+int index_args_setup(PyObject *module) { return PyModule_AddFunctions(module, pick_methods); }

@@ -2,17 +2,9 @@
    plain arguments as its function in core/ops does and calls the op; the rest is left to that function. */
 #include "binding/results.h"
 
-/* -- the ops and the cached objects of Python ------------------------------------------------------------------------------- */
+/* -- the ops and the cached objects of Python -------------------------------------------------------------------- */
 
-enum { CAST, AMAX, AMIN, MAX_DIM, MIN_DIM, ARGMAX, ARGMIN, ALL, ANY, SUM, SORT, TOPK, QUICK_OPS };
-static const char *const op_names[] = {"cast",   "amax", "amin", "max_dim", "min_dim", "argmax",
-                                       "argmin", "all",  "any",  "sum",     "sort",    "topk"};
-static PyObject *ops[QUICK_OPS];
-
-void quick_register(PyObject *structured, PyObject *name) {
-    for (int k = 0; k < QUICK_OPS; k++)
-        if (!ops[k] && !PyUnicode_CompareWithASCIIString(name, op_names[k])) ops[k] = Py_NewRef(structured);
-}
+static PyObject *known(int op) { return binding.ops[op].structured; }
 
 enum { MAX_RESULT, MIN_RESULT, SORT_RESULT, TOPK_RESULT, RESULTS };
 static const char *const result_names[] = {"max", "min", "sort", "topk"};
@@ -89,7 +81,7 @@ static int may_be_recorded(const Tensor *t) { return (t->requires_grad || t->bas
 /* -- casts ------------------------------------------------------------------------------------------------------- */
 
 static PyObject *cast(Tensor *t, PyObject *dtype) {
-    if (!ops[CAST] || !dtype || !PyArray_CheckExact(t->array) || !binding.tensor_type || on_cpu(t->kind) <= 0 ||
+    if (!known(OP_CAST) || !dtype || !PyArray_CheckExact(t->array) || !binding.tensor_type || on_cpu(t->kind) <= 0 ||
         observed_now() || batching_now())
         return NULL;
     PyObject *own = PyObject_GetAttr(t->kind, binding.dtype);
@@ -103,7 +95,7 @@ static PyObject *cast(Tensor *t, PyObject *dtype) {
     const int whole = PyTypeNum_ISBOOL(to) || PyTypeNum_ISINTEGER(to);
     if (whole && !PyTypeNum_ISBOOL(from) && !PyTypeNum_ISINTEGER(from) && may_be_recorded(t)) return NULL; /* it leaves the graph */
     PyObject *args[] = {(PyObject *)t, dtype};
-    return operate_on(ops[CAST], args, 1);
+    return operate_on(known(OP_CAST), args, 1);
 }
 
 #define CAST_METHOD(name)                                                                             \
@@ -137,9 +129,9 @@ static const int reduction_words[] = {INPUT, DIM, KEEPDIM};
 static PyObject *reduced(int op, Tensor *t, PyObject *dim, PyObject *keepdim, int empty) {
     const int ndim = ndim_of(t), all = left_out(dim) || (empty && PyTuple_CheckExact(dim) && !PyTuple_GET_SIZE(dim));
     const int axis = all ? 0 : dim_of(dim, ndim);
-    if (!ops[op] || axis < 0 || (keepdim && keepdim != Py_True && keepdim != Py_False)) return NULL;
+    if (!known(op) || axis < 0 || (keepdim && keepdim != Py_True && keepdim != Py_False)) return NULL;
     PyObject *args[] = {(PyObject *)t, all ? all_axes[ndim] : one_axis[axis], keepdim ? keepdim : Py_False};
-    return operate_on(ops[op], args, 1);
+    return operate_on(known(op), args, 1);
 }
 
 /* Values and indices as the named tuple that the function gives. */
@@ -167,16 +159,16 @@ static PyObject *extreme(int whole, int along, int result, PyObject *const *args
         return y;
     }
     const int axis = dim_of(given[1], ndim_of(t));
-    if (axis < 0 || !ops[along] || !results[result] || (given[2] && given[2] != Py_True && given[2] != Py_False)) return NULL;
+    if (axis < 0 || !known(along) || !results[result] || (given[2] && given[2] != Py_True && given[2] != Py_False)) return NULL;
     PyObject *all[] = {(PyObject *)t, number[axis], given[2] ? given[2] : Py_False};
-    return named(result, operate_on(ops[along], all, 1));
+    return named(result, operate_on(known(along), all, 1));
 }
 
 static PyObject *quick_max(PyObject *const *args, Py_ssize_t count, PyObject *names) {
-    return extreme(AMAX, MAX_DIM, MAX_RESULT, args, count, names);
+    return extreme(OP_AMAX, OP_MAX_DIM, MAX_RESULT, args, count, names);
 }
 static PyObject *quick_min(PyObject *const *args, Py_ssize_t count, PyObject *names) {
-    return extreme(AMIN, MIN_DIM, MIN_RESULT, args, count, names);
+    return extreme(OP_AMIN, OP_MIN_DIM, MIN_RESULT, args, count, names);
 }
 
 static PyObject *bound(int op, PyObject *const *args, Py_ssize_t count, PyObject *names) {
@@ -185,16 +177,16 @@ static PyObject *bound(int op, PyObject *const *args, Py_ssize_t count, PyObject
     if (!t || !(is_real(type_of(t)) || type_of(t) == NPY_INT64) || !PyArray_SIZE((PyArrayObject *)t->array)) return NULL;
     return reduced(op, t, given[1], given[2], 1);
 }
-static PyObject *quick_amax(PyObject *const *args, Py_ssize_t count, PyObject *names) { return bound(AMAX, args, count, names); }
-static PyObject *quick_amin(PyObject *const *args, Py_ssize_t count, PyObject *names) { return bound(AMIN, args, count, names); }
+static PyObject *quick_amax(PyObject *const *args, Py_ssize_t count, PyObject *names) { return bound(OP_AMAX, args, count, names); }
+static PyObject *quick_amin(PyObject *const *args, Py_ssize_t count, PyObject *names) { return bound(OP_AMIN, args, count, names); }
 
 static PyObject *truth(int op, PyObject *const *args, Py_ssize_t count, PyObject *names) {
     PyObject *given[3];
     Tensor *t = read_call(args, count, names, reduction_words, 3, given);
     return t && type_of(t) != NPY_UINT8 ? reduced(op, t, given[1], given[2], 0) : NULL;
 }
-static PyObject *quick_all(PyObject *const *args, Py_ssize_t count, PyObject *names) { return truth(ALL, args, count, names); }
-static PyObject *quick_any(PyObject *const *args, Py_ssize_t count, PyObject *names) { return truth(ANY, args, count, names); }
+static PyObject *quick_all(PyObject *const *args, Py_ssize_t count, PyObject *names) { return truth(OP_ALL, args, count, names); }
+static PyObject *quick_any(PyObject *const *args, Py_ssize_t count, PyObject *names) { return truth(OP_ANY, args, count, names); }
 
 /* Sums of truths and of int64; floating ones have a front (binding/calls/structured_args.c). */
 static PyObject *quick_sum(PyObject *const *args, Py_ssize_t count, PyObject *names) {
@@ -203,7 +195,7 @@ static PyObject *quick_sum(PyObject *const *args, Py_ssize_t count, PyObject *na
     if (!t || (type_of(t) != NPY_INT64 && type_of(t) != NPY_BOOL)) return NULL;
     if (!left_out(given[1]) && dim_of(given[1], ndim_of(t)) < 0) return NULL;
     PyObject *x = type_of(t) == NPY_BOOL ? cast(t, dtypes[OF_long]) : Py_NewRef((PyObject *)t);
-    PyObject *y = x && is_tensor(x) ? reduced(SUM, (Tensor *)x, given[1], given[2], 0) : NULL;
+    PyObject *y = x && is_tensor(x) ? reduced(OP_SUM, (Tensor *)x, given[1], given[2], 0) : NULL;
     Py_XDECREF(x);
     return y;
 }
@@ -211,23 +203,23 @@ static PyObject *quick_sum(PyObject *const *args, Py_ssize_t count, PyObject *na
 static PyObject *place(int op, PyObject *const *args, Py_ssize_t count, PyObject *names) {
     PyObject *given[3];
     Tensor *t = read_call(args, count, names, reduction_words, 3, given);
-    if (!t || !ops[op] || !is_real(type_of(t)) || !ndim_of(t) || !PyArray_SIZE((PyArrayObject *)t->array)) return NULL;
+    if (!t || !known(op) || !is_real(type_of(t)) || !ndim_of(t) || !PyArray_SIZE((PyArrayObject *)t->array)) return NULL;
     PyArrayObject *a = (PyArrayObject *)t->array;
     if (!left_out(given[1])) {
         const int axis = dim_of(given[1], ndim_of(t));
         if (axis < 0 || (given[2] && given[2] != Py_True && given[2] != Py_False)) return NULL;
         PyObject *all[] = {(PyObject *)t, number[axis], given[2] ? given[2] : Py_False};
-        return operate_on(ops[op], all, 1);
+        return operate_on(known(op), all, 1);
     }
     if ((given[2] && given[2] != Py_False) || !PyArray_IS_C_CONTIGUOUS(a)) return NULL;
     npy_intp size = PyArray_SIZE(a), step = PyArray_ITEMSIZE(a);
     Tensor *flat = tensor_over(view_over(a, 1, &size, &step, PyArray_BYTES(a), 0), t->kind);
-    PyObject *all[] = {(PyObject *)flat, number[0], Py_False}, *y = flat ? operate_on(ops[op], all, 1) : NULL;
+    PyObject *all[] = {(PyObject *)flat, number[0], Py_False}, *y = flat ? operate_on(known(op), all, 1) : NULL;
     Py_XDECREF((PyObject *)flat);
     return y;
 }
-static PyObject *quick_argmax(PyObject *const *args, Py_ssize_t count, PyObject *names) { return place(ARGMAX, args, count, names); }
-static PyObject *quick_argmin(PyObject *const *args, Py_ssize_t count, PyObject *names) { return place(ARGMIN, args, count, names); }
+static PyObject *quick_argmax(PyObject *const *args, Py_ssize_t count, PyObject *names) { return place(OP_ARGMAX, args, count, names); }
+static PyObject *quick_argmin(PyObject *const *args, Py_ssize_t count, PyObject *names) { return place(OP_ARGMIN, args, count, names); }
 
 /* -- order ------------------------------------------------------------------------------------------------------- */
 
@@ -236,9 +228,9 @@ static PyObject *ordered(PyObject *const *args, Py_ssize_t count, PyObject *name
     PyObject *given[3];
     Tensor *t = read_call(args, count, names, places, 3, given);
     const int axis = !t || !ndim_of(t) ? -1 : given[1] ? dim_of(given[1], ndim_of(t)) : ndim_of(t) - 1;
-    if (axis < 0 || !ops[SORT] || (given[2] && given[2] != Py_True && given[2] != Py_False)) return NULL;
+    if (axis < 0 || !known(OP_SORT) || (given[2] && given[2] != Py_True && given[2] != Py_False)) return NULL;
     PyObject *all[] = {(PyObject *)t, number[axis], given[2] ? given[2] : Py_False};
-    return operate_on(ops[SORT], all, 1);
+    return operate_on(known(OP_SORT), all, 1);
 }
 
 static PyObject *quick_sort(PyObject *const *args, Py_ssize_t count, PyObject *names) {
@@ -257,13 +249,13 @@ static PyObject *quick_topk(PyObject *const *args, Py_ssize_t count, PyObject *n
     PyObject *given[4];
     Tensor *t = read_call(args, count, names, places, 4, given);
     const int axis = !t || !ndim_of(t) ? -1 : given[2] ? dim_of(given[2], ndim_of(t)) : ndim_of(t) - 1;
-    if (axis < 0 || !ops[TOPK] || !results[TOPK_RESULT] || !given[1] || !PyLong_CheckExact(given[1]) ||
+    if (axis < 0 || !known(OP_TOPK) || !results[TOPK_RESULT] || !given[1] || !PyLong_CheckExact(given[1]) ||
         (given[3] && given[3] != Py_True && given[3] != Py_False))
         return NULL;
     Py_ssize_t k = PyLong_AsSsize_t(given[1]);
     if (k < 0 || k > PyArray_DIM((PyArrayObject *)t->array, axis)) return overlook(PyExc_OverflowError), NULL;
     PyObject *all[] = {(PyObject *)t, number[axis], given[1], given[3] ? given[3] : Py_True};
-    return named(TOPK_RESULT, operate_on(ops[TOPK], all, 1));
+    return named(TOPK_RESULT, operate_on(known(OP_TOPK), all, 1));
 }
 
 /* -- by name ----------------------------------------------------------------------------------------------------- */
@@ -280,7 +272,7 @@ static PyMethodDef quick_methods[] = {
     {0},
 };
 
-int quick_setup(PyObject *module) {
+int reduce_args_setup(PyObject *module) {
     for (int k = 0; k < 6; k++)
         if (!(word[k] = PyUnicode_InternFromString(words[k]))) return -1;
     for (int k = 0; k <= AXES; k++) {

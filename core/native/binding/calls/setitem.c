@@ -172,7 +172,7 @@ static PyMethodDef assign_methods[] = {
     {0},
 };
 
-int assign_setup(PyObject *module) {
+int setitem_setup(PyObject *module) {
     name_copy = PyUnicode_InternFromString("copy_");
     name_put = PyUnicode_InternFromString("index_put_");
     name_masked = PyUnicode_InternFromString("masked_fill_");

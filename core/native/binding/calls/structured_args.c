@@ -281,7 +281,8 @@ PyObject *front_try(int which, PyObject *op, PyObject *const *args, size_t nargs
     return fronts[which].call(op, given);
 }
 
-int front_setup(void) {
+int structured_args_setup(PyObject *module) {
+    (void)module;
     for (int k = 0; k < FRONTS; k++)
         for (int j = 0; j < MOST_GIVEN && fronts[k].arguments[j]; j++)
             if (!(fronts[k].names[j] = PyUnicode_InternFromString(fronts[k].arguments[j]))) return -1;

@@ -142,11 +142,6 @@ static int squeeze(PyArrayObject *a, PyObject *const *args, Py_ssize_t count, La
     return 1;
 }
 
-/* The stride that an axis of size 1 gets before axis k: a whole step over it. */
-static npy_intp around(PyArrayObject *a, int k) {
-    return k < PyArray_NDIM(a) ? PyArray_DIM(a, k) * PyArray_STRIDE(a, k) : PyArray_ITEMSIZE(a);
-}
-
 static int unsqueeze(PyArrayObject *a, PyObject *const *args, Py_ssize_t count, Layout *to) {
     int ndim = PyArray_NDIM(a);
     npy_intp at;
@@ -157,7 +152,7 @@ static int unsqueeze(PyArrayObject *a, PyObject *const *args, Py_ssize_t count, 
     to->ndim = ndim + 1;
     for (int k = 0; k <= ndim; k++) {
         to->shape[k] = k == at ? 1 : PyArray_DIM(a, k - (k > at));
-        to->strides[k] = k == at ? around(a, k) : PyArray_STRIDE(a, k - (k > at));
+        to->strides[k] = k == at ? stride_of_one(a, k) : PyArray_STRIDE(a, k - (k > at));
     }
     return 1;
 }
@@ -179,69 +174,6 @@ static int expand(PyArrayObject *a, PyObject *const *args, Py_ssize_t count, Lay
     to->op = OP_EXPAND;
     to->count = to->ndim;
     to->read_only = 1; /* as NumPy's */
-    return 1;
-}
-
-/* -- brackets ------------------------------------------------------------------------------------------------------- */
-
-static int plain_slice(PyObject *given, int *whole) {
-    PySliceObject *s = (PySliceObject *)given;
-    PyObject *parts[] = {s->start, s->stop, s->step};
-    *whole = 1;
-    for (int k = 0; k < 3; k++) {
-        if (parts[k] == Py_None) continue;
-        if (!PyLong_CheckExact(parts[k])) return 0;
-        *whole = 0;
-    }
-    return 1;
-}
-
-int brackets(PyArrayObject *a, PyObject *index, Layout *to) {
-    int many = PyTuple_CheckExact(index), ndim = PyArray_NDIM(a), used = 0, dots = 0, added = 0, at = 0;
-    PyObject *const *items = many ? &PyTuple_GET_ITEM(index, 0) : &index;
-    Py_ssize_t count = many ? PyTuple_GET_SIZE(index) : 1;
-    int single = 1, changes = 0;
-    for (Py_ssize_t k = 0; k < count; k++) {
-        if (items[k] == Py_None) added++;
-        else if (items[k] == Py_Ellipsis) dots++;
-        else if (PyLong_CheckExact(items[k]) || PySlice_Check(items[k])) used++;
-        else return 0;
-    }
-    if (dots > 1 || used > ndim || ndim + added > MOST_AXES) return 0;
-    to->ndim = 0;
-    for (Py_ssize_t k = 0; k <= count; k++) {
-        PyObject *item = k < count ? items[k] : NULL;
-        if (!item || item == Py_Ellipsis) { /* the dimensions that nothing is said of; without dots they are the last */
-            for (int rest = !item && dots ? 0 : ndim - used; rest > 0; rest--, at++) {
-                to->shape[to->ndim] = PyArray_DIM(a, at);
-                to->strides[to->ndim++] = PyArray_STRIDE(a, at);
-            }
-        } else if (item == Py_None) {
-            to->shape[to->ndim] = 1;
-            to->strides[to->ndim++] = around(a, at);
-            changes = 1, single = 0;
-        } else if (PySlice_Check(item)) {
-            Py_ssize_t start, stop, step, size = PyArray_DIM(a, at);
-            int whole;
-            if (!plain_slice(item, &whole) || PySlice_Unpack(item, &start, &stop, &step) < 0 || step < 1) {
-                overlook(PyExc_ValueError); /* a step of 0, of exact ints: Python says what is wrong with it */
-                return 0;
-            }
-            to->shape[to->ndim] = PySlice_AdjustIndices(size, &start, &stop, step);
-            if (to->shape[to->ndim]) to->data += start * PyArray_STRIDE(a, at);
-            to->strides[to->ndim++] = step * PyArray_STRIDE(a, at);
-            at++;
-            if (!whole) changes = 1, single = 0;
-        } else {
-            npy_intp place;
-            if (!exact_dim(item, (int)Py_MIN(PyArray_DIM(a, at), NPY_MAX_INT), &place)) return 0;
-            to->data += place * PyArray_STRIDE(a, at);
-            at++;
-            changes = 1;
-        }
-    }
-    to->op = single && changes ? OP_SELECT : OP_SLICE;
-    to->key = index;
     return 1;
 }
 
@@ -275,19 +207,5 @@ static PyObject *quick_brackets(PyObject *const *args, Py_ssize_t count, PyObjec
 }
 
 #define ROW(name) {#name, quick_##name},
-static const QuickForm view_forms[] = {{"getitem", quick_brackets}, FORMS(ROW){"view", quick_reshape}, {"_T", quick_t}, {"_mT", quick_mT}, {"cat", quick_cat}, {"stack", quick_stack},
-             {"contiguous", quick_contiguous}, {"backward", quick_backward}, {"split", quick_split},
-             {"chunk", quick_chunk}, {"unbind", quick_unbind}, {"zero_", quick_zero_}, {"fill_", quick_fill_},
-             {"copy_", quick_copy_}, {"setitem", quick_setitem}, {"masked_fill_", quick_masked_fill_},
-             {"index_select", quick_index_select}, {"diag", quick_diag}, {"trace", quick_trace},
-             {"index_copy", quick_index_copy}, {"index_add", quick_index_add},
-             {"nonzero", quick_nonzero}, {NULL, NULL}};
-static const QuickForm *const tables[] = {view_forms, kinds_forms, making_forms};
-
-Quick quick_named(const char *name) {
-    if (!name) return NULL;
-    for (size_t t = 0; t < sizeof tables / sizeof *tables; t++)
-        for (const QuickForm *form = tables[t]; form->name; form++)
-            if (!strcmp(form->name, name)) return form->quick;
-    return NULL;
-}
+const QuickForm view_forms[] = {{"getitem", quick_brackets}, FORMS(ROW){"view", quick_reshape}, {"_T", quick_t},
+                                {"_mT", quick_mT}, {"contiguous", quick_contiguous}, {NULL, NULL}};

@@ -1,6 +1,7 @@
 /* backward() of one tensor as it is called most often: no graph of gradients, nobody observing. The pass begins and ends
    here, and Python is readied only when one of its functions is to run; whatever is not so plain core.autograd does. */
-#include "binding/results.h"
+#include "binding/errstate.h"
+#include "binding/graph.h"
 #include "binding/walk.h"
 
 static struct {
@@ -186,7 +187,7 @@ PyObject *quick_backward(PyObject *const *args, Py_ssize_t count, PyObject *name
         else if (count == 1 && PyUnicode_CompareWithASCIIString(name, "gradient") == 0) given = value == Py_None ? NULL : value;
         else return NULL;
     }
-    if (!PyBool_Check(retain) || !usual() || face_casting()) return NULL;
+    if (!PyBool_Check(retain) || !usual() || binding.casting) return NULL;
     Tensor *t = (Tensor *)args[0];
     if (up_to_date(t) < 0) return NULL;
     PyObject *start = t->node != Py_None ? t->node : t->requires_grad ? (PyObject *)t : NULL;

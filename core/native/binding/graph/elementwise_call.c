@@ -400,6 +400,6 @@ PyTypeObject ElementwiseCall_Type = {
     .tp_vectorcall_offset = offsetof(ElementwiseCall, vectorcall),
 };
 
-int elementwise_setup(PyObject *module) {
+int elementwise_call_setup(PyObject *module) {
     return PyType_Ready(&ElementwiseCall_Type) < 0 ? -1 : PyModule_AddObjectRef(module, "ElementwiseCall", (PyObject *)&ElementwiseCall_Type);
 }

@@ -271,7 +271,6 @@ static PyMethodDef walk_methods[] = {
     {0},
 };
 
-int walk_setup(PyObject *module) {
-    if (backward_setup(module) < 0) return -1;
+int engine_setup(PyObject *module) {
     return PyModule_AddFunctions(module, walk_methods);
 }

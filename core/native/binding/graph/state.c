@@ -1,12 +1,9 @@
-/* What the paths of ops share: the objects of Python that are cached here, what every op asks before it runs, and one step back
-   through an elementwise op. */
+/* What the paths of ops share: what every op asks before it runs, and one step back through an elementwise op. */
 #include "binding/graph.h"
 
-/* -- the cached objects of Python -------------------------------------------------------------------------------- */
+/* -- the cached objects of Python ------------------------------------------------------------------------------ */
 
-binding_state binding;
-
-static PyObject *graph_connect(PyObject *module, PyObject *args, PyObject *kwargs) {
+static PyObject *connect(PyObject *module, PyObject *args, PyObject *kwargs) {
     (void)module;
     static char *names[] = {"tensor_type", "node_type", "observe", "saving",       "mode",        "ours", "user_frame",
                             "refresh",     "storage_of", "storage_type", "cpu", "rows", "operate",
@@ -112,6 +109,25 @@ static int read_mode(void) {
 int recording_now(void) { return read_mode() < 0 ? -1 : mode.recording; }
 
 int batching_now(void) { return read_mode() < 0 ? -1 : mode.batching; }
+
+int on_cpu(PyObject *kind) {
+    static PyObject *known;
+    if (kind == known) return 1;
+    PyObject *device = PyObject_GetAttr(kind, binding.device);
+    if (!device) return -1;
+    Py_DECREF(device); /* the kind holds it */
+    if (device != binding.cpu) return 0;
+    Py_XSETREF(known, Py_NewRef(kind));
+    return 1;
+}
+
+int quick_now(void) {
+    if (!binding.tensor_type) return 0;
+    int busy = observed_now();
+    if (!busy) busy = saving_now();
+    if (!busy) busy = batching_now();
+    return busy < 0 ? -1 : !busy;
+}
 
 /* What `ours` says of a file (borrowed), NULL where it says nothing or on an error. */
 static PyObject *whose_file(PyObject *name) {
@@ -333,15 +349,15 @@ static PyObject *graph_step(PyObject *module, PyObject *const *args, Py_ssize_t 
     return results || PyErr_Occurred() ? results : Py_NewRef(Py_None);
 }
 
-PyMethodDef graph_methods[] = {
+static PyMethodDef state_methods[] = {
+    {"connect", (PyCFunction)(void (*)(void))connect, METH_VARARGS | METH_KEYWORDS,
+     "connect(**objects): the types, modules and functions of Python that the fast paths need."},
     {"step", (PyCFunction)(void (*)(void))graph_step, METH_FASTCALL,
      "step(node, gradient, place): the gradients of a plain elementwise node's inputs, or None."},
-    {"connect", (PyCFunction)(void (*)(void))graph_connect, METH_VARARGS | METH_KEYWORDS,
-     "Lend the types and modules that the path needs."},
     {0},
 };
 
-int graph_setup(PyObject *module) {
+int state_setup(PyObject *module) {
     PyObject **names[] = {&binding.observers, &binding.active, &binding.enabled, &binding.version, &binding.boolean, &binding.shape,
                           &binding.steps,     &binding.freed,  &binding.batch,   &binding.device,  &binding.dtype,   &binding.undo,
                           &binding.rule,      &binding.view_version, &binding.cpu_name, &binding.no_grad, &binding.codes,
@@ -351,8 +367,5 @@ int graph_setup(PyObject *module) {
                            "numpy", "input", "out"};
     for (int k = 0; k < 20; k++)
         if (!(*names[k] = PyUnicode_InternFromString(texts[k]))) return -1;
-    if (fields_setup(module) < 0 || elementwise_setup(module) < 0 || operators_setup(module) < 0 || operate_setup(module) < 0 || back_setup(module) < 0 ||
-        walk_setup(module) < 0 || write_setup(module) < 0 || sizes_setup(module) < 0)
-        return -1;
-    return PyModule_AddFunctions(module, graph_methods);
+    return PyModule_AddFunctions(module, state_methods);
 }

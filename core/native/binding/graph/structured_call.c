@@ -1,8 +1,9 @@
 /* Structured: a structured op (a reduction, a product, a view, ...) on its commonest path: tensors of one device on the
    CPU, nobody observing. What is not for it goes to the general way of core.dispatch.run: before the kernel runs as a whole,
    afterwards from its results on. */
+#include "binding/errstate.h"
 #include "binding/results.h"
-#include "binding/write.h"
+#include "binding/views.h"
 
 #include <stddef.h>
 
@@ -269,17 +270,6 @@ static int alone(void) {
     return busy < 0 ? -1 : !busy;
 }
 
-int on_cpu(PyObject *kind) {
-    static PyObject *known;
-    if (kind == known) return 1;
-    PyObject *device = PyObject_GetAttr(kind, binding.device);
-    if (!device) return -1;
-    Py_DECREF(device); /* the kind holds it */
-    if (device != binding.cpu) return 0;
-    Py_XSETREF(known, Py_NewRef(kind));
-    return 1;
-}
-
 /* The outputs of an op that gives several, as a tuple; `finish` where one is not for us. */
 static PyObject *several(Structured *self, Tensor *first, PyObject *const *given, PyObject *const *arrays,
                          Py_ssize_t count, PyObject *results, PyObject *const *values, Py_ssize_t shown, int recording) {
@@ -427,11 +417,7 @@ static PyObject *structured_new(PyTypeObject *type, PyObject *args, PyObject *kw
     self->bare = (char)(view || quiet_known());
     self->layouts = PyDict_New();
     if (!self->layouts) Py_CLEAR(self);
-    else {
-        views_register((PyObject *)self, op, name, params, defaults);
-        picks_register((PyObject *)self, name);
-        quick_register((PyObject *)self, name);
-    }
+    else op_register((PyObject *)self, op, name, params, defaults);
     return (PyObject *)self;
 }
 
@@ -488,7 +474,7 @@ static PyObject *register_views(PyObject *module, PyObject *args) {
     PyObject *callable, *op, *name, *names, *defaults;
     if (!PyArg_ParseTuple(args, "OOUO!O!", &callable, &op, &name, &PyTuple_Type, &names, &PyTuple_Type, &defaults))
         return NULL;
-    views_register(callable, op, name, names, defaults);
+    op_register(callable, op, name, names, defaults);
     Py_RETURN_NONE;
 }
 
@@ -499,8 +485,8 @@ static PyMethodDef operate_methods[] = {
     {0},
 };
 
-int operate_setup(PyObject *module) {
-    if (views_setup() < 0 || results_setup(module) < 0 || quick_setup(module) < 0 || making_setup(module) < 0 || PyType_Ready(&Structured_Type) < 0) return -1;
+int structured_call_setup(PyObject *module) {
+    if (PyType_Ready(&Structured_Type) < 0) return -1;
     if (PyModule_AddObjectRef(module, "Structured", (PyObject *)&Structured_Type) < 0) return -1;
     return PyModule_AddFunctions(module, operate_methods);
 }

@@ -223,7 +223,7 @@ static PyObject *of_outputs(Node *node, PyObject *slots, PyArray_Descr *descr) {
 
 PyObject *step_back_of(Node *node, PyObject *g, int (*before)(void *), void *context) {
     const int many = PyList_Check(g); /* of an op with several outputs */
-    if (node->special || face_casting() || !(many || PyArray_CheckExact(g)) || many != (node->out_meta != Py_None))
+    if (node->special || binding.casting || !(many || PyArray_CheckExact(g)) || many != (node->out_meta != Py_None))
         return NULL;
     PyArray_Descr *descr = descr_of(node->kind);
     if (!descr) return NULL;
@@ -270,7 +270,7 @@ static PyMethodDef back_methods[] = {
     {0},
 };
 
-int back_setup(PyObject *module) {
+int vjp_step_setup(PyObject *module) {
     if (!(name_back = PyUnicode_InternFromString("back"))) return -1;
     return PyModule_AddFunctions(module, back_methods);
 }

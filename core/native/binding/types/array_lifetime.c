@@ -268,7 +268,7 @@ static PyTypeObject Follower_Type = {
     .tp_methods = follower_methods,
 };
 
-int follow_setup(PyObject *module) {
+int array_lifetime_setup(PyObject *module) {
     PyObject *time = PyImport_ImportModule("time");
     perf_counter_ns = time ? PyObject_GetAttrString(time, "perf_counter_ns") : NULL;
     Py_XDECREF(time);

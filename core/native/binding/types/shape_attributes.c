@@ -1,5 +1,5 @@
 /* What is asked of tensors most often: shape, size(), dim(), numel(), dtype and device, read where they stand. */
-#include "binding/graph.h"
+#include "binding/state.h"
 
 static PyObject *size_type, *name_array, *name_ndim, *name_size;
 
@@ -131,7 +131,7 @@ static PyMethodDef size_methods[] = {
     {0},
 };
 
-int sizes_setup(PyObject *module) {
+int shape_attributes_setup(PyObject *module) {
     if (!(name_ndim = PyUnicode_InternFromString("ndim")) || !(name_size = PyUnicode_InternFromString("size")) ||
         !(name_array = PyUnicode_InternFromString("_a")))
         return -1;

@@ -1,5 +1,5 @@
 /* `TensorBase` and `NodeBase`: core.tensors.tensor.Tensor and core.graph.node.Node are made on them and hold the rest. */
-#include "binding/graph.h"
+#include "binding/view_steps.h"
 
 #include <stddef.h>
 #include <structmember.h>
@@ -432,8 +432,6 @@ PyTypeObject TensorBase_Type = {
     .tp_setattro = tensor_setattr,
     .tp_members = tensor_members,
     .tp_getset = tensor_getset,
-    .tp_as_number = &tensor_operators,
-    .tp_richcompare = tensor_compare,
     .tp_dictoffset = offsetof(Tensor, dict),
     .tp_weaklistoffset = offsetof(Tensor, weakrefs),
 };
@@ -489,7 +487,7 @@ static PyMethodDef field_methods[] = {
     {0},
 };
 
-int fields_setup(PyObject *module) {
+int tensor_node_types_setup(PyObject *module) {
     if (!(empty_tuple = PyTuple_New(0)) || !(name_told_grad = PyUnicode_InternFromString("_told_grad")) || PyType_Ready(&TensorBase_Type) < 0 || PyType_Ready(&NodeBase_Type) < 0 ||
         PyType_Ready(&StorageBase_Type) < 0 || settable_setup(tensor_settable, &TensorBase_Type) < 0 ||
         settable_setup(node_settable, &NodeBase_Type) < 0 || PyModule_AddFunctions(module, field_methods) < 0 ||

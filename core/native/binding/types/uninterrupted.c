@@ -2,7 +2,7 @@
    the `__exit__` of a class in Python is called raises before its first line, and what it should set back stays. These
    begin and end in C, where nothing is heard. */
 #include "binding/graph.h"
-#include "binding/results.h"
+#include "binding/errstate.h"
 
 #include <stddef.h>
 #include <structmember.h>
@@ -200,12 +200,12 @@ static PyMethodDef guard_methods[] = {
     {0},
 };
 
-int guards_setup(PyObject *module) {
+int uninterrupted_setup(PyObject *module) {
     if (!(name_on = PyUnicode_InternFromString("enabled")) || !(name_inference = PyUnicode_InternFromString("inference")) ||
         !(name_leave = PyUnicode_InternFromString("_leave")))
         return -1;
     if (PyType_Ready(&Quiet_Type) < 0 || PyType_Ready(&Mode_Type) < 0 || PyType_Ready(&Around_Type) < 0) return -1;
-    state = Py_NewRef(Py_None);
+    if (!state) state = Py_NewRef(Py_None); /* a second module of this process shares what is there */
     if (PyModule_AddFunctions(module, guard_methods) < 0 ||
         PyModule_AddObjectRef(module, "Quiet", (PyObject *)&Quiet_Type) < 0 ||
         PyModule_AddObjectRef(module, "AroundBase", (PyObject *)&Around_Type) < 0)

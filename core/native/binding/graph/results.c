@@ -96,24 +96,6 @@ fail:
     return -1;
 }
 
-/* -- quiet ---------------------------------------------------------------------------------------------------------- */
-
-static PyObject *quiet_variable, *quiet_value; /* as core.backends.errstate found them; NULL without */
-
-int quiet_known(void) { return quiet_variable != NULL; }
-
-PyObject *quiet_begin(void) {
-    if (quiet_variable) return PyContextVar_Set(quiet_variable, quiet_value);
-    PyErr_SetString(PyExc_RuntimeError, "NumPy's context variable of its error state was not found");
-    return NULL;
-}
-
-int quiet_end(PyObject *token) {
-    int failed = PyContextVar_Reset(quiet_variable, token);
-    Py_DECREF(token);
-    return failed;
-}
-
 /* -- the cached objects of Python ---------------------------------------------------------------------------------- */
 
 static PyObject *connect_results(PyObject *module, PyObject *const *args, Py_ssize_t count) {
@@ -123,22 +105,9 @@ static PyObject *connect_results(PyObject *module, PyObject *const *args, Py_ssi
     Py_RETURN_NONE;
 }
 
-static PyObject *connect_errstate(PyObject *module, PyObject *const *args, Py_ssize_t count) {
-    (void)module;
-    if (count != 2 || !PyContextVar_CheckExact(args[0])) {
-        PyErr_SetString(PyExc_TypeError, "connect_errstate takes a context variable and its value");
-        return NULL;
-    }
-    Py_XSETREF(quiet_variable, Py_NewRef(args[0]));
-    Py_XSETREF(quiet_value, Py_NewRef(args[1]));
-    Py_RETURN_NONE;
-}
-
 static PyMethodDef results_methods[] = {
     {"connect_results", (PyCFunction)(void (*)(void))connect_results, METH_FASTCALL,
      "connect_results(kind_named)\n--\n\nWhat says a NumPy dtype's kind on the CPU."},
-    {"connect_errstate", (PyCFunction)(void (*)(void))connect_errstate, METH_FASTCALL,
-     "connect_errstate(variable, value)\n--\n\nThe context variable of NumPy's error state, and its value where it warns of nothing."},
     {0},
 };
 
