@@ -14,10 +14,6 @@ int recording_now(void);
 int batching_now(void);
 
 /* The same of any variable in a module's dict; `seen` is what was found last. */
-typedef struct {
-    uint64_t state; /* 0: nothing */
-    int truth;
-} Seen;
 int truth_of(Seen *seen, PyObject *dict, PyObject *name);
 
 /* Whether ops may take their quick form in this thread now. -1 on an error. */

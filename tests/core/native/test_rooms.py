@@ -188,3 +188,32 @@ def test_setup_functions_are_called_from_the_table_alone() -> None:
     assert not calls, "a setup function is called beside the table:\n" + "\n".join(calls)
     printed = emit_setups.sources()["setups.c"]
     assert all(f"    {name},\n" in printed for name in names)
+
+
+# What changes while the process lives and stands outside of the binding: {file: name, with its reason}
+STATICS = {
+    "binding/types/tensor_node_types.c": {"tensor_settable", "node_settable"},  # tables whose names are interned once
+    "binding/module.c": {"started"},  # whether threads and memory were set up
+}
+_TABLES = "PyMethodDef PyTypeObject PyGetSetDef PyMemberDef PyModuleDef PyModuleDef_Slot PyNumberMethods".split()
+_STATIC = re.compile(
+    r"^ *static (?!inline\b)(?P<type>(?:struct )?\w+)(?P<rest>[^(;{=]*)(?:;|=(?! *KNOWN)|\{(?=[^()]*\} *\w+(?:\[\w*\])*;))",
+    re.M,
+)
+
+
+def test_what_changes_is_in_the_binding() -> None:
+    """Files of types, graph and adapters keep no variable of their own: all that changes is a field of `binding`."""
+    found = []
+    for file, text in sources().items():
+        if not file.startswith("binding/") or file.startswith("binding/calls/"):
+            continue
+        for match in _STATIC.finditer(text):
+            kind, rest = match["type"].removeprefix("struct "), match["rest"]
+            names = set(re.findall(r"(\w+)(?:\[\w*\])*\s*(?:,|$)", rest.strip()))
+            table = kind in _TABLES and "*" not in rest
+            if table or re.search(r"\bconst\b", kind + rest) or names == {"names"} or names == {"keywords"}:
+                continue  # keywords of PyArg_Parse are not const, and nobody writes them
+            if not names <= STATICS.get(file, set()):
+                found.append(f"{file}: {match[0].strip()}")
+    assert not found, "\n".join(found)

@@ -124,6 +124,7 @@ static PyObject *set_operator(PyObject *module, PyObject *const *args, Py_ssize_
     if (PyUnicode_CompareWithASCIIString(args[0], "getitem") == 0) {
         /* Of core.Tensor alone, whose attribute __getitem__ Python keeps: as a slot of TensorBase it would take from
            tensors what makes them sequences. Setting that attribute anew sets this slot, too. */
+        if (!connected()) return NULL;
         Py_XSETREF(getitem, Py_NewRef(args[1]));
         binding.tensor_type->tp_as_mapping->mp_subscript = subscript;
         Py_RETURN_TRUE;

@@ -161,6 +161,7 @@ static int ass_subscript(PyObject *t, PyObject *key, PyObject *value) {
 
 /* set_setitem(): x[...] = value asks C first; Tensor.__setitem__ is there already. */
 static PyObject *set_setitem(PyObject *module, PyObject *ignored) {
+    if (!connected()) return NULL;
     PyMappingMethods *slots = binding.tensor_type->tp_as_mapping;
     if (slots->mp_ass_subscript != ass_subscript) general = slots->mp_ass_subscript;
     slots->mp_ass_subscript = ass_subscript;

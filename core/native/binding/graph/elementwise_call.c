@@ -337,7 +337,7 @@ int elementwise_into(PyObject *elementwise, PyObject *const *args, Py_ssize_t co
 
 static PyObject *elementwise_call(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject *names) {
     PyObject *found = elementwise_named(callable, args, nargsf, names);
-    return found || PyErr_Occurred() ? found : Py_NewRef(Py_None);
+    return found || PyErr_Occurred() || !connected() ? found : Py_NewRef(Py_None);
 }
 
 static PyObject *elementwise_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {

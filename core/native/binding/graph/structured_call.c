@@ -182,13 +182,11 @@ static int keeps_rule(PyObject *rule, PyObject *const *arrays, Py_ssize_t count)
     return 1;
 }
 
-static long rows_age; /* how often rows were added or taken away */
-
 /* The op's rows on the CPU (a new reference). */
 static PyObject *rows_of(Structured *self) {
-    if (!self->rows || self->age != rows_age) {
+    if (!self->rows || self->age != binding.rows_age) {
         PyObject *question[] = {self->name, binding.cpu_name};
-        long age = rows_age;
+        long age = binding.rows_age;
         PyObject *rows = PyObject_Vectorcall(binding.rows, question, 2, NULL);
         if (!rows) return NULL;
         Py_XSETREF(self->rows, rows);
@@ -374,7 +372,7 @@ general:
 
 static PyObject *structured_call(PyObject *callable, PyObject *const *given, size_t nargsf, PyObject *keywords) {
     Structured *self = (Structured *)callable;
-    int plain = binding.tensor_type ? alone() : 0;
+    int plain = connected() ? alone() : -1;
     if (plain < 0) return NULL;
     return plain ? operate(self, given, nargsf, keywords)
                  : PyObject_Vectorcall(self->general, given, nargsf, keywords);
@@ -466,7 +464,7 @@ PyTypeObject Structured_Type = {
 };
 
 static PyObject *rows_changed(PyObject *module, PyObject *ignored) {
-    rows_age++;
+    binding.rows_age++;
     Py_RETURN_NONE;
 }
 

@@ -45,13 +45,11 @@ int mark_view(PyObject *structured, Tensor *x, Tensor *out, PyObject *params, in
 
 /* -- the node ------------------------------------------------------------------------------------------------------- */
 
-static PyObject *nothing_to_watch; /* the storages of a node that saved one shape */
-
 int save_shape(Node *node, PyObject *shape) {
     PyObject *saved = PyTuple_Pack(1, shape);
     if (!saved) return -1;
     Py_SETREF(node->saved, saved);
-    Py_SETREF(node->storages, Py_NewRef(nothing_to_watch));
+    Py_SETREF(node->storages, Py_NewRef(binding.nothing_to_watch));
     return 0;
 }
 
@@ -138,5 +136,5 @@ PyObject *view_by(Parser parse, PyObject *const *args, Py_ssize_t count, PyObjec
 
 int view_nodes_setup(PyObject *module) {
     (void)module;
-    return (nothing_to_watch = PyTuple_Pack(1, Py_None)) ? 0 : -1;
+    return (binding.nothing_to_watch = PyTuple_Pack(1, Py_None)) ? 0 : -1;
 }

@@ -1,18 +1,17 @@
 /* NumPy's warnings of what is not finite, off and on again. */
 #include "binding/errstate.h"
+#include "binding/state.h"
 
-static PyObject *quiet_variable, *quiet_value; /* as core.backends.errstate found them; NULL without */
-
-int quiet_known(void) { return quiet_variable != NULL; }
+int quiet_known(void) { return binding.quiet_variable != NULL; }
 
 PyObject *quiet_begin(void) {
-    if (quiet_variable) return PyContextVar_Set(quiet_variable, quiet_value);
+    if (binding.quiet_variable) return PyContextVar_Set(binding.quiet_variable, binding.quiet_value);
     PyErr_SetString(PyExc_RuntimeError, "NumPy's context variable of its error state was not found");
     return NULL;
 }
 
 int quiet_end(PyObject *token) {
-    int failed = PyContextVar_Reset(quiet_variable, token);
+    int failed = PyContextVar_Reset(binding.quiet_variable, token);
     Py_DECREF(token);
     return failed;
 }
@@ -23,8 +22,8 @@ static PyObject *connect_errstate(PyObject *module, PyObject *const *args, Py_ss
         PyErr_SetString(PyExc_TypeError, "connect_errstate takes a context variable and its value");
         return NULL;
     }
-    Py_XSETREF(quiet_variable, Py_NewRef(args[0]));
-    Py_XSETREF(quiet_value, Py_NewRef(args[1]));
+    Py_XSETREF(binding.quiet_variable, Py_NewRef(args[0]));
+    Py_XSETREF(binding.quiet_value, Py_NewRef(args[1]));
     Py_RETURN_NONE;
 }
 

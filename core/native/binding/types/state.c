@@ -4,6 +4,12 @@
 
 binding_state binding;
 
+int not_connected(void) {
+    PyErr_SetString(PyExc_RuntimeError, "core.native._native was called before core had handed it its types "
+                                        "(core.dispatch.connect); import core first");
+    return 0;
+}
+
 int array_api_setup(void) {
     import_array1(-1);
     return 0;
@@ -33,4 +39,12 @@ void op_register(PyObject *structured, PyObject *op, PyObject *name, PyObject *n
         known->tuple = PyTuple_GET_SIZE(defaults) == 1 && PyTuple_Check(PyTuple_GET_ITEM(defaults, 0));
         known->saves = k == OP_VIEW || k == OP_SQUEEZE || k == OP_SLICE || k == OP_SELECT || k == OP_EXPAND;
     }
+}
+
+#define NAME_MADE(field, text) \
+    if (!(binding.field = PyUnicode_InternFromString(text))) return -1;
+int state_setup(PyObject *module) {
+    (void)module;
+    NAMES(NAME_MADE)
+    return 0;
 }
