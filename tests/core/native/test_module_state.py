@@ -116,4 +116,5 @@ def test_a_sub_interpreter_is_refused_with_an_import_error() -> None:
         print(len(m.maps) > 10)
     """.replace("LOAD_TEXT", repr(LOAD))
     )
-    assert said.startswith("refused: core.native._native: ") and "main interpreter" in said and said.endswith("True\n")
+    assert said.startswith("refused: core.native._native: ") and "main interpreter" in said
+    assert said.endswith("True\n")

@@ -195,10 +195,11 @@ STATICS = {
     "binding/types/tensor_node_types.c": {"tensor_settable", "node_settable"},  # tables whose names are interned once
     "binding/module.c": {"started"},  # whether threads and memory were set up
 }
-_TABLES = "PyMethodDef PyTypeObject PyGetSetDef PyMemberDef PyModuleDef PyModuleDef_Slot PyNumberMethods".split()
+_TABLES = {"PyMethodDef", "PyTypeObject", "PyGetSetDef", "PyMemberDef", "PyModuleDef", "PyModuleDef_Slot"}
 _STATIC = re.compile(
-    r"^ *static (?!inline\b)(?P<type>(?:struct )?\w+)(?P<rest>[^(;{=]*)(?:;|=(?! *KNOWN)|\{(?=[^()]*\} *\w+(?:\[\w*\])*;))",
-    re.M,
+    r"^ *static (?!inline\b)(?P<type>(?:struct )?\w+)(?P<rest>[^(;{=]*)"
+    r"(?:;|=|\{(?=[^()]*\} *\w+(?:\[\w*\])*;))",
+    re.MULTILINE,
 )
 
 
