@@ -6,6 +6,8 @@
 #ifndef GRADLAB_ARGUMENT_PARSER_H
 #define GRADLAB_ARGUMENT_PARSER_H
 
+#include "binding/graph.h"
+#include "binding/parsers.h"
 #include "binding/results.h"
 #include "binding/views.h"
 #include "binding/write.h"
@@ -123,14 +125,5 @@ static inline int plain_now(void) { return binding.tensor_type && !observed_now(
 /* Of a pair, whose reference it takes, the named tuple of a function. */
 PyObject *named_pair(PyTypeObject *type, PyObject *pair);
 
-/* An op was declared, a dtype, or the named tuple that a function gives: parsers and bodies know them by name
-   (generated/parsers.c). */
-enum known { KNOWN_op, KNOWN_elementwise, KNOWN_dtype };
-void parsers_register(PyObject *object, PyObject *name, enum known known);
-void parsers_register_result(PyObject *name, PyObject *type);
-int parsers_setup(void);
-
-/* Adds what binding/calls/argument_parser.c has; -1 on an error. */
-int arguments_setup(PyObject *module);
 
 #endif

@@ -123,7 +123,7 @@ done:
 }
 
 #define FAST(name, doc) {#name, (PyCFunction)(void (*)(void))py_##name, METH_FASTCALL, doc}
-PyMethodDef batch_methods[] = {
+static PyMethodDef batch_methods[] = {
     FAST(batch_norm,
          "batch_norm(x, weight, bias, eps, /)\n--\n\n(y, mean, variance) of samples (N, C, ...) over all but the "
          "channels; weight and bias may be None."),
@@ -132,3 +132,5 @@ PyMethodDef batch_methods[] = {
          "None unless it is wanted."),
     {NULL, NULL, 0, NULL},
 };
+
+int batch_norm_setup(PyObject *module) { return PyModule_AddFunctions(module, batch_methods); }

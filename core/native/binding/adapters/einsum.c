@@ -152,7 +152,7 @@ static PyObject *enter_einsum_backward(PyObject *m, PyObject *const *args, Py_ss
     return both;
 }
 
-PyMethodDef einsum_entries[] = {
+static PyMethodDef einsum_entries[] = {
     {"einsum", (PyCFunction)(void (*)(void))enter_einsum, METH_FASTCALL, NULL},
     {"einsum.backward", (PyCFunction)(void (*)(void))enter_einsum_backward, METH_FASTCALL, NULL},
     {0},
@@ -171,5 +171,7 @@ static PyObject *product_by_letters(PyObject *op, PyObject *equation, PyObject *
     PyObject *args[] = {operands[0], operands[1], equation};
     return operate_on(op, args, 2);
 }
+
+int einsum_setup(PyObject *module) { return add_entries(module, einsum_entries); }
 
 #include "generated/parse_einsum.h"

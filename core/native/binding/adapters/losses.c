@@ -120,7 +120,7 @@ ENTER(one_hot_rows) {
 }
 
 #define ENTRY(name, row) {row, (PyCFunction)(void (*)(void))enter_##name, METH_FASTCALL, NULL}
-PyMethodDef loss_entries[] = {
+static PyMethodDef loss_entries[] = {
     ENTRY(nll_loss, "nll_loss"),
     ENTRY(nll_loss_backward, "nll_loss.backward"),
     ENTRY(one_hot_rows, "one_hot_rows"),
@@ -141,7 +141,11 @@ static PyObject *index_range(PyObject *module, PyObject *object) {
     return Py_BuildValue("LL", (long long)least, (long long)greatest);
 }
 
-PyMethodDef loss_methods[] = {
+static PyMethodDef loss_methods[] = {
     {"index_range", index_range, METH_O, "index_range(index, /)\n--\n\nThe least and the greatest index; of none 0 and 0."},
     {NULL, NULL, 0, NULL},
 };
+
+int losses_setup(PyObject *module) {
+    return add_entries(module, loss_entries) < 0 ? -1 : PyModule_AddFunctions(module, loss_methods);
+}

@@ -225,7 +225,7 @@ done:
 }
 
 #define FAST(name, doc) {#name, (PyCFunction)(void (*)(void))py_##name, METH_FASTCALL, doc}
-PyMethodDef rnn_methods[] = {
+static PyMethodDef rnn_methods[] = {
     FAST(rnn_forward,
          "rnn_forward(kind, reverse, batch, stride, starts, sizes, x, h0, c0, w_ih, w_hh, b_ih, b_hh, /)\n--\n\n"
          "A recurrent layer over all steps. Kinds: 0 LSTM gives (y, h, c, gates, cells), 1 GRU (y, h, gates), 2 tanh "
@@ -236,3 +236,5 @@ PyMethodDef rnn_methods[] = {
          "is none."),
     {NULL, NULL, 0, NULL},
 };
+
+int rnn_setup(PyObject *module) { return PyModule_AddFunctions(module, rnn_methods); }

@@ -94,7 +94,7 @@ static PyMethodDef methods[] = {
     {0},
 };
 
-int arguments_setup(PyObject *module) {
+int argument_parser_setup(PyObject *module) {
     for (int k = 0; k <= MOST_DIMS; k++) {
         if (!(dims.number[k] = PyLong_FromLong(k)) || !(dims.all[k] = PyTuple_New(k))) return -1;
         for (int j = 0; j < k; j++) PyTuple_SET_ITEM(dims.all[k], j, Py_NewRef(dims.number[j]));

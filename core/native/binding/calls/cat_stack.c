@@ -117,25 +117,4 @@ static PyObject *joined_along(const Tensors *tensors, int dim, int op) {
     return (PyObject *)out;
 }
 
-PyObject *join_back(Node *node, Step *step, PyArrayObject *g) {
-    Py_ssize_t count = PyTuple_GET_SIZE(node->edges);
-    int ndim = PyArray_NDIM(g), dim = (int)step->numbers[0], stacked = step->op == OP_STACK;
-    PyObject *all = PyTuple_New(count), *shapes = stacked || !PyTuple_Check(node->saved) ? NULL : PyTuple_GET_ITEM(node->saved, 0);
-    Layout to = {.data = PyArray_BYTES(g)};
-    for (int i = 0; i < ndim; i++) {
-        if (stacked && i == dim) continue;
-        to.shape[to.ndim] = PyArray_DIM(g, i);
-        to.strides[to.ndim++] = PyArray_STRIDE(g, i);
-    }
-    for (Py_ssize_t k = 0; all && k < count; k++) {
-        npy_intp size = stacked ? 1 : PyLong_AsSsize_t(PyTuple_GET_ITEM(PyTuple_GET_ITEM(shapes, k), dim));
-        if (!stacked) to.shape[dim] = size;
-        PyObject *one = PyTuple_GET_ITEM(node->edges, k) == Py_None ? Py_NewRef(Py_None) : array_over(g, &to);
-        if (one) PyTuple_SET_ITEM(all, k, one);
-        else Py_CLEAR(all);
-        to.data += size * PyArray_STRIDE(g, dim);
-    }
-    return all;
-}
-
 #include "generated/parse_cat_stack.h"

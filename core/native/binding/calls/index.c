@@ -7,14 +7,8 @@
 
 enum { INDICES = 8 };
 
-static PyObject *index_op, *put_op; /* the Structureds */
 static PyObject *index_kind;                 /* int64 on the CPU */
 static PyObject *where_at[PICK_AXES][INDICES + 1]; /* (False,) * lead + (True,) * count */
-
-void picks_register(PyObject *structured, PyObject *name) {
-    if (!index_op && !PyUnicode_CompareWithASCIIString(name, "index")) index_op = Py_NewRef(structured);
-    if (!put_op && !PyUnicode_CompareWithASCIIString(name, "index_put")) put_op = Py_NewRef(structured);
-}
 
 /* The array of a plain tensor in one piece (borrowed), or NULL. */
 PyArrayObject *plain_array(PyObject *object) {
@@ -49,7 +43,7 @@ static PyObject *indexed(PyObject *x, int lead, int count, PyObject **arrays, Py
         if (!(args[made + 1] = (PyObject *)tensor_over(arrays[made], kind))) break;
     for (int k = made + 1; k < count; k++) Py_DECREF(arrays[k]);
     args[INDICES + 1] = where_of(lead, count);
-    if (made == count && args[INDICES + 1]) found = operate_on(index_op, args, INDICES + 1);
+    if (made == count && args[INDICES + 1]) found = operate_on(binding.ops[OP_INDEX].structured, args, INDICES + 1);
     for (int k = 0; k < made; k++) Py_DECREF(args[k + 1]);
     return found;
 }
@@ -83,7 +77,7 @@ static int places_in(PyArrayObject *mask, PyObject **arrays) {
 
 /* x at index tensors or one mask, with whole slices around them. */
 PyObject *items_at(PyObject *input, PyObject *key) {
-    PyArrayObject *x = index_op ? plain_array(input) : NULL;
+    PyArrayObject *x = binding.ops[OP_INDEX].structured ? plain_array(input) : NULL;
     if (!x) return NULL;
     PyObject *arrays[INDICES], *kind = NULL;
     const int many = PyTuple_CheckExact(key);
@@ -142,7 +136,7 @@ static int is_list_for(PyArrayObject *x, int dim, PyArrayObject *index) {
 }
 
 static PyObject *slices_at(PyObject *input, int dim, PyObject *index) {
-    if (!index_op || on_cpu(((Tensor *)input)->kind) <= 0 || on_cpu(((Tensor *)index)->kind) <= 0) return NULL;
+    if (!binding.ops[OP_INDEX].structured || on_cpu(((Tensor *)input)->kind) <= 0 || on_cpu(((Tensor *)index)->kind) <= 0) return NULL;
     PyObject *arrays[] = {Py_NewRef(array_in(index))};
     return indexed(input, dim, 1, arrays, ((Tensor *)index)->kind);
 }
@@ -150,7 +144,7 @@ static PyObject *slices_at(PyObject *input, int dim, PyObject *index) {
 /* Slices of a source are put, or added, at the index. */
 static PyObject *put_slices(PyObject *input, int dim, PyObject *index, PyObject *source, PyObject *accumulate) {
     PyArrayObject *x = array_in(input), *from = array_in(source);
-    if (!put_op || !same_kind(input, source) || PyArray_NDIM(from) != PyArray_NDIM(x) ||
+    if (!binding.ops[OP_INDEX_PUT].structured || !same_kind(input, source) || PyArray_NDIM(from) != PyArray_NDIM(x) ||
         on_cpu(((Tensor *)input)->kind) <= 0 || on_cpu(((Tensor *)index)->kind) <= 0)
         return NULL;
     for (int k = 0; k < PyArray_NDIM(x); k++)
@@ -160,7 +154,7 @@ static PyObject *put_slices(PyObject *input, int dim, PyObject *index, PyObject 
     for (int k = 1; k < INDICES; k++) args[k + 2] = Py_None;
     args[INDICES + 2] = where;
     args[INDICES + 3] = accumulate;
-    if (of && where) found = operate_on(put_op, args, INDICES + 2);
+    if (of && where) found = operate_on(binding.ops[OP_INDEX_PUT].structured, args, INDICES + 2);
     Py_XDECREF(of);
     return found;
 }
@@ -301,6 +295,6 @@ static PyMethodDef pick_methods[] = {
     {0},
 };
 
-int picks_setup(PyObject *module) { return PyModule_AddFunctions(module, pick_methods); }
+int index_setup(PyObject *module) { return PyModule_AddFunctions(module, pick_methods); }
 
 #include "generated/parse_index.h"

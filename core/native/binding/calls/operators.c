@@ -69,7 +69,7 @@ static PyObject *power(PyObject *a, PyObject *b, PyObject *modulus) {
         PyObject *args[] = {a, b, modulus};
         return call(operators[POWER].function, args, 3);
     }
-    if (square && is_two(b) && !casting_now() && is_tensor(a)) {
+    if (square && is_two(b) && !binding.casting && is_tensor(a)) {
         PyObject *found = elementwise_try(square, &a, 1);
         if (found || PyErr_Occurred()) return found;
     }
@@ -124,6 +124,7 @@ static PyObject *set_operator(PyObject *module, PyObject *const *args, Py_ssize_
     if (PyUnicode_CompareWithASCIIString(args[0], "getitem") == 0) {
         /* Of core.Tensor alone, whose attribute __getitem__ Python keeps: as a slot of TensorBase it would take from
            tensors what makes them sequences. Setting that attribute anew sets this slot, too. */
+        if (!connected()) return NULL;
         Py_XSETREF(getitem, Py_NewRef(args[1]));
         binding.tensor_type->tp_as_mapping->mp_subscript = subscript;
         Py_RETURN_TRUE;

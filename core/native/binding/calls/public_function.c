@@ -8,8 +8,6 @@
 
 #include <stddef.h>
 
-static int casting; /* how many threads have autocast on, times the devices it is on for */
-
 /* The fast path is one of three: an elementwise op's, the printed parser, or that of an in-place form, which may have a
    parser before it. */
 typedef struct {
@@ -19,8 +17,6 @@ typedef struct {
     const named_parser *parser; /* or NULL */
     PyObject *writes;           /* of an in-place form, as write_by takes it, or NULL */
 } PublicFunction;
-
-int casting_now(void) { return casting; }
 
 static PyObject *explained; /* core/dispatch/type_errors.py: (function, error, args, kwargs) -> the error to raise instead, or None */
 
@@ -63,26 +59,26 @@ static PyObject *call_plain(PyObject *callable, PyObject *const *args, size_t na
 static PyObject *call_python(PublicFunction *self, PyObject *const *args, size_t nargsf, PyObject *names) {
     if (PyErr_Occurred()) return explain(self, args, nargsf, names);
     took(PATH_call_python);
-    PyObject *result = PyObject_Vectorcall(casting ? self->casts : self->function, args, nargsf, names);
+    PyObject *result = PyObject_Vectorcall(binding.casting ? self->casts : self->function, args, nargsf, names);
     return result ? result : explain(self, args, nargsf, names);
 }
 
 static PyObject *call_elementwise(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject *names) {
     PublicFunction *self = (PublicFunction *)callable;
-    PyObject *result = casting ? NULL : elementwise_named(self->elementwise, args, nargsf, names);
+    PyObject *result = binding.casting ? NULL : elementwise_named(self->elementwise, args, nargsf, names);
     return result ? (took(PATH_call_elementwise), result) : call_python(self, args, nargsf, names);
 }
 
 static PyObject *call_parsed(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject *names) {
     PublicFunction *self = (PublicFunction *)callable;
-    PyObject *result = casting ? NULL : self->parser->parse(args, PyVectorcall_NARGS(nargsf), names);
+    PyObject *result = binding.casting ? NULL : self->parser->parse(args, PyVectorcall_NARGS(nargsf), names);
     return result ? (took(PATH_call_parsed), result) : call_python(self, args, nargsf, names);
 }
 
 static PyObject *call_in_place(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject *names) {
     PublicFunction *self = (PublicFunction *)callable;
-    PyObject *result = casting || !self->parser ? NULL : self->parser->parse(args, PyVectorcall_NARGS(nargsf), names);
-    if (!result && !casting && !PyErr_Occurred()) result = write_by(self->writes, args, nargsf, names);
+    PyObject *result = binding.casting || !self->parser ? NULL : self->parser->parse(args, PyVectorcall_NARGS(nargsf), names);
+    if (!result && !binding.casting && !PyErr_Occurred()) result = write_by(self->writes, args, nargsf, names);
     return result ? (took(PATH_call_in_place), result) : call_python(self, args, nargsf, names);
 }
 
@@ -204,7 +200,7 @@ static PyTypeObject PublicFunction_Type = {
 static PyObject *set_casting(PyObject *module, PyObject *count) {
     long value = PyLong_AsLong(count);
     if (value == -1 && PyErr_Occurred()) return NULL;
-    casting = (int)value;
+    binding.casting = (int)value;
     Py_RETURN_NONE;
 }
 
@@ -221,7 +217,7 @@ static PyMethodDef module_methods[] = {
     {NULL, NULL, 0, NULL},
 };
 
-int function_setup(PyObject *module) {
+int public_function_setup(PyObject *module) {
     if (PyType_Ready(&PublicFunction_Type) < 0 || PyModule_AddObjectRef(module, "PublicFunction", (PyObject *)&PublicFunction_Type) < 0) return -1;
     return PyModule_AddFunctions(module, module_methods);
 }

@@ -156,6 +156,7 @@ static int ass_subscript(PyObject *t, PyObject *key, PyObject *value) {
 
 /* set_setitem(): x[...] = value asks C first; Tensor.__setitem__ is there already. */
 static PyObject *set_setitem(PyObject *module, PyObject *ignored) {
+    if (!connected()) return NULL;
     PyMappingMethods *slots = binding.tensor_type->tp_as_mapping;
     if (slots->mp_ass_subscript != ass_subscript) general = slots->mp_ass_subscript;
     slots->mp_ass_subscript = ass_subscript;
@@ -167,7 +168,7 @@ static PyMethodDef assign_methods[] = {
     {0},
 };
 
-int assign_setup(PyObject *module) {
+int setitem_setup(PyObject *module) {
     name_copy = PyUnicode_InternFromString("copy_");
     name_put = PyUnicode_InternFromString("index_put_");
     name_masked = PyUnicode_InternFromString("masked_fill_");

@@ -1,6 +1,7 @@
 /* `ElementwiseCall`: an elementwise op on its commonest path: tensors of one kind (and numbers, and conditions), its parameters plain
    numbers, nobody observing. It gives None for anything else, which core.dispatch.run then does in full. */
-#include "binding/argument_parser.h"
+#include "binding/graph.h"
+#include "binding/parsers.h"
 
 #include <stddef.h>
 
@@ -337,7 +338,7 @@ int elementwise_into(PyObject *elementwise, PyObject *const *args, Py_ssize_t co
 
 static PyObject *elementwise_call(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject *names) {
     PyObject *found = elementwise_named(callable, args, nargsf, names);
-    return found || PyErr_Occurred() ? found : Py_NewRef(Py_None);
+    return found || PyErr_Occurred() || !connected() ? found : Py_NewRef(Py_None);
 }
 
 static PyObject *elementwise_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
@@ -407,6 +408,6 @@ PyTypeObject ElementwiseCall_Type = {
     .tp_vectorcall_offset = offsetof(ElementwiseCall, vectorcall),
 };
 
-int elementwise_setup(PyObject *module) {
+int elementwise_call_setup(PyObject *module) {
     return PyType_Ready(&ElementwiseCall_Type) < 0 ? -1 : PyModule_AddObjectRef(module, "ElementwiseCall", (PyObject *)&ElementwiseCall_Type);
 }

@@ -238,6 +238,7 @@ PyObject *walk_arrived(Entry *entry) {
 /* walk(starts, freed_at, other, quiet, plus): what arrived at the leaves, as [leaf, gradient, ...] lists. */
 static PyObject *graph_walk(PyObject *module, PyObject *const *args, Py_ssize_t count) {
     (void)module;
+    if (!connected()) return NULL;
     if (count != 5 || !PyList_Check(args[0])) {
         PyErr_SetString(PyExc_TypeError, "walk takes a list of starts, a place and three callables");
         return NULL;
@@ -271,7 +272,6 @@ static PyMethodDef walk_methods[] = {
     {0},
 };
 
-int walk_setup(PyObject *module) {
-    if (backward_setup(module) < 0) return -1;
+int engine_setup(PyObject *module) {
     return PyModule_AddFunctions(module, walk_methods);
 }

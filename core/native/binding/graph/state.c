@@ -1,12 +1,9 @@
-/* What the paths of ops share: the objects of Python that are cached here, what every op asks before it runs, and one step back
-   through an elementwise op. */
+/* What the paths of ops share: what every op asks before it runs, and one step back through an elementwise op. */
 #include "binding/graph.h"
 
-/* -- the cached objects of Python -------------------------------------------------------------------------------- */
+/* -- the cached objects of Python ------------------------------------------------------------------------------ */
 
-binding_state binding;
-
-static PyObject *graph_connect(PyObject *module, PyObject *args, PyObject *kwargs) {
+static PyObject *connect(PyObject *module, PyObject *args, PyObject *kwargs) {
     (void)module;
     static char *names[] = {"tensor_type", "node_type", "observe", "saving",       "mode",        "ours", "user_frame",
                             "refresh",     "storage_of", "storage_type", "cpu", "rows", "operate",
@@ -52,13 +49,11 @@ int truth_of(Seen *seen, PyObject *dict, PyObject *name) {
 }
 
 int observed_now(void) {
-    static Seen seen;
-    return truth_of(&seen, binding.observe, binding.observers);
+    return truth_of(&binding.seen_observers, binding.observe, binding.observers);
 }
 
 int saving_now(void) {
-    static Seen seen;
-    return truth_of(&seen, binding.saving, binding.active);
+    return truth_of(&binding.seen_saving, binding.saving, binding.active);
 }
 
 /* A field of a thread's mode (borrowed). What its dict lacks it gets from the class: a lookup that fails in both costs
@@ -72,56 +67,63 @@ static PyObject *mode_of(PyObject *fields, PyObject *name) {
     return failed ? NULL : value;
 }
 
-/* The mode of the thread that asked last, whose number is never another's. A thread that ends lets go of what is its own
-   before the last finalisers run in it: they find a new dict, as Python does. */
-static struct {
-    uint64_t thread, state;
-    PyObject *own;    /* all that is the thread's own (borrowed, never read) */
-    PyObject *fields; /* its mode's dict */
-    int recording, batching;
-} mode;
-
 PyObject *mode_fields(void) {
     PyThreadState *thread = PyThreadState_Get();
     uint64_t now = PyThreadState_GetID(thread);
-    if (now != mode.thread || thread->dict != mode.own) {
-        PyObject *found = PyObject_GetAttrString(binding.mode, "__dict__"), *before = mode.fields;
+    if (now != binding.now.thread || thread->dict != binding.now.own) {
+        PyObject *found = PyObject_GetAttrString(binding.mode, "__dict__"), *before = binding.now.fields;
         if (!found) return NULL;
-        mode.fields = found;
-        mode.own = thread->dict;
-        mode.thread = now;
-        mode.state = 0;
+        binding.now.fields = found;
+        binding.now.own = thread->dict;
+        binding.now.thread = now;
+        binding.now.state = 0;
         Py_XDECREF(before);
     }
-    return mode.fields;
+    return binding.now.fields;
 }
 
 static int read_mode(void) {
     PyObject *fields = mode_fields();
     if (!fields) return -1;
-    if (mode.state && mode.state == STATE_OF(fields)) return 0;
+    if (binding.now.state && binding.now.state == STATE_OF(fields)) return 0;
     PyObject *batch = mode_of(fields, binding.batch), *enabled = batch ? mode_of(fields, binding.enabled) : NULL;
     int recording = enabled ? PyObject_IsTrue(enabled) : -1;
     if (recording < 0) return -1;
-    mode.recording = recording;
-    mode.batching = batch != Py_None;
-    mode.state = STATE_OF(fields);
+    binding.now.recording = recording;
+    binding.now.batching = batch != Py_None;
+    binding.now.state = STATE_OF(fields);
     return 0;
 }
 
-int recording_now(void) { return read_mode() < 0 ? -1 : mode.recording; }
+int recording_now(void) { return read_mode() < 0 ? -1 : binding.now.recording; }
 
-int batching_now(void) { return read_mode() < 0 ? -1 : mode.batching; }
+int batching_now(void) { return read_mode() < 0 ? -1 : binding.now.batching; }
+
+int on_cpu(PyObject *kind) {
+    if (kind == binding.cpu_kind) return 1;
+    PyObject *device = PyObject_GetAttr(kind, binding.device);
+    if (!device) return -1;
+    Py_DECREF(device); /* the kind holds it */
+    if (device != binding.cpu) return 0;
+    Py_XSETREF(binding.cpu_kind, Py_NewRef(kind));
+    return 1;
+}
+
+int quick_now(void) {
+    if (!binding.tensor_type) return 0;
+    int busy = observed_now();
+    if (!busy) busy = saving_now();
+    if (!busy) busy = batching_now();
+    return busy < 0 ? -1 : !busy;
+}
 
 /* What `ours` says of a file (borrowed), NULL where it says nothing or on an error. */
 static PyObject *whose_file(PyObject *name) {
-    static PyObject *last, *whose;
-    static uint64_t state;
-    if (state && name == last && state == STATE_OF(binding.ours)) return whose;
+    if (binding.file.state && name == binding.file.last && binding.file.state == STATE_OF(binding.ours)) return binding.file.whose;
     PyObject *found = PyDict_GetItemWithError(binding.ours, name);
-    state = found ? STATE_OF(binding.ours) : 0;
-    Py_XSETREF(last, Py_NewRef(name));
-    return whose = found;
+    binding.file.state = found ? STATE_OF(binding.ours) : 0;
+    Py_XSETREF(binding.file.last, Py_NewRef(name));
+    return binding.file.whose = found;
 }
 
 int user_code(PyObject **found, int *lasti) {
@@ -324,6 +326,7 @@ PyObject *step_of(Node *node, PyObject *g) {
    is not so plain. The node lets go of what it saved, remembering `place`, unless that is None. */
 static PyObject *graph_step(PyObject *module, PyObject *const *args, Py_ssize_t count) {
     (void)module;
+    if (!connected()) return NULL;
     if (count != 3 || !is_node(args[0])) {
         PyErr_SetString(PyExc_TypeError, "step takes a node, a gradient and a place");
         return NULL;
@@ -333,26 +336,14 @@ static PyObject *graph_step(PyObject *module, PyObject *const *args, Py_ssize_t 
     return results || PyErr_Occurred() ? results : Py_NewRef(Py_None);
 }
 
-PyMethodDef graph_methods[] = {
+static PyMethodDef state_methods[] = {
+    {"connect", (PyCFunction)(void (*)(void))connect, METH_VARARGS | METH_KEYWORDS,
+     "connect(**objects): the types, modules and functions of Python that the fast paths need."},
     {"step", (PyCFunction)(void (*)(void))graph_step, METH_FASTCALL,
      "step(node, gradient, place): the gradients of a plain elementwise node's inputs, or None."},
-    {"connect", (PyCFunction)(void (*)(void))graph_connect, METH_VARARGS | METH_KEYWORDS,
-     "Lend the types and modules that the path needs."},
     {0},
 };
 
-int graph_setup(PyObject *module) {
-    PyObject **names[] = {&binding.observers, &binding.active, &binding.enabled, &binding.version, &binding.boolean, &binding.shape,
-                          &binding.steps,     &binding.freed,  &binding.batch,   &binding.device,  &binding.dtype,   &binding.undo,
-                          &binding.rule,      &binding.view_version, &binding.cpu_name, &binding.no_grad, &binding.codes,
-                          &binding.numpy_name, &binding.input, &binding.out};
-    const char *texts[] = {"observers", "active", "enabled", "version", "boolean",       "shape", "steps", "freed", "batch",
-                           "device",    "dtype",  "_undo",   "_rule",   "_view_version", "cpu",   "no_grad", "codes",
-                           "numpy", "input", "out"};
-    for (int k = 0; k < 20; k++)
-        if (!(*names[k] = PyUnicode_InternFromString(texts[k]))) return -1;
-    if (fields_setup(module) < 0 || elementwise_setup(module) < 0 || operators_setup(module) < 0 || operate_setup(module) < 0 || back_setup(module) < 0 ||
-        walk_setup(module) < 0 || write_setup(module) < 0 || sizes_setup(module) < 0)
-        return -1;
-    return PyModule_AddFunctions(module, graph_methods);
+int graph_state_setup(PyObject *module) {
+    return PyModule_AddFunctions(module, state_methods);
 }

@@ -1,9 +1,10 @@
 /* Structured: a structured op (a reduction, a product, a view, ...) on its commonest path: tensors of one device on the
    CPU, nobody observing. What is not for it goes to the general way of core.dispatch.run: before the kernel runs as a whole,
    afterwards from its results on. */
-#include "binding/argument_parser.h"
+#include "binding/errstate.h"
+#include "binding/parsers.h"
 #include "binding/results.h"
-#include "binding/write.h"
+#include "binding/views.h"
 
 #include <stddef.h>
 
@@ -182,13 +183,11 @@ static int keeps_rule(PyObject *rule, PyObject *const *arrays, Py_ssize_t count)
     return 1;
 }
 
-static long rows_age; /* how often rows were added or taken away */
-
 /* The op's rows on the CPU (a new reference). */
 static PyObject *rows_of(Structured *self) {
-    if (!self->rows || self->age != rows_age) {
+    if (!self->rows || self->age != binding.rows_age) {
         PyObject *question[] = {self->name, binding.cpu_name};
-        long age = rows_age;
+        long age = binding.rows_age;
         PyObject *rows = PyObject_Vectorcall(binding.rows, question, 2, NULL);
         if (!rows) return NULL;
         Py_XSETREF(self->rows, rows);
@@ -268,17 +267,6 @@ static int alone(void) {
     int busy = observed_now();
     if (!busy) busy = batching_now();
     return busy < 0 ? -1 : !busy;
-}
-
-int on_cpu(PyObject *kind) {
-    static PyObject *known;
-    if (kind == known) return 1;
-    PyObject *device = PyObject_GetAttr(kind, binding.device);
-    if (!device) return -1;
-    Py_DECREF(device); /* the kind holds it */
-    if (device != binding.cpu) return 0;
-    Py_XSETREF(known, Py_NewRef(kind));
-    return 1;
 }
 
 /* The outputs of an op that gives several, as a tuple; `finish` where one is not for us. */
@@ -385,7 +373,7 @@ general:
 
 static PyObject *structured_call(PyObject *callable, PyObject *const *given, size_t nargsf, PyObject *keywords) {
     Structured *self = (Structured *)callable;
-    int plain = binding.tensor_type ? alone() : 0;
+    int plain = connected() ? alone() : -1;
     if (plain < 0) return NULL;
     return plain ? operate(self, given, nargsf, keywords)
                  : PyObject_Vectorcall(self->general, given, nargsf, keywords);
@@ -429,8 +417,7 @@ static PyObject *structured_new(PyTypeObject *type, PyObject *args, PyObject *kw
     self->layouts = PyDict_New();
     if (!self->layouts) Py_CLEAR(self);
     else {
-        views_register((PyObject *)self, op, name, params, defaults);
-        picks_register((PyObject *)self, name);
+        op_register((PyObject *)self, op, name, params, defaults);
         parsers_register((PyObject *)self, name, KNOWN_op);
     }
     return (PyObject *)self;
@@ -481,7 +468,7 @@ PyTypeObject Structured_Type = {
 };
 
 static PyObject *rows_changed(PyObject *module, PyObject *ignored) {
-    rows_age++;
+    binding.rows_age++;
     Py_RETURN_NONE;
 }
 
@@ -489,7 +476,7 @@ static PyObject *register_views(PyObject *module, PyObject *args) {
     PyObject *callable, *op, *name, *names, *defaults;
     if (!PyArg_ParseTuple(args, "OOUO!O!", &callable, &op, &name, &PyTuple_Type, &names, &PyTuple_Type, &defaults))
         return NULL;
-    views_register(callable, op, name, names, defaults);
+    op_register(callable, op, name, names, defaults);
     Py_RETURN_NONE;
 }
 
@@ -500,8 +487,8 @@ static PyMethodDef operate_methods[] = {
     {0},
 };
 
-int operate_setup(PyObject *module) {
-    if (views_setup() < 0 || results_setup(module) < 0 || arguments_setup(module) < 0 || creation_setup(module) < 0 || PyType_Ready(&Structured_Type) < 0) return -1;
+int structured_call_setup(PyObject *module) {
+    if (PyType_Ready(&Structured_Type) < 0) return -1;
     if (PyModule_AddObjectRef(module, "Structured", (PyObject *)&Structured_Type) < 0) return -1;
     return PyModule_AddFunctions(module, operate_methods);
 }

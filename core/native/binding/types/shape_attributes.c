@@ -1,7 +1,6 @@
 /* What is asked of tensors most often: shape, size(), dim(), numel(), dtype and device, read where they stand. */
-#include "binding/graph.h"
+#include "binding/state.h"
 
-static PyObject *size_type, *name_array, *name_ndim, *name_size;
 
 static PyArrayObject *plain(PyObject *self) {
     PyObject *array = is_tensor(self) ? ((Tensor *)self)->array : NULL;
@@ -10,16 +9,16 @@ static PyArrayObject *plain(PyObject *self) {
 
 /* What a GPU's array says of itself, and what an uninitialised parameter says in place of one. */
 static PyObject *asked(PyObject *self, PyObject *name) {
-    PyObject *array = PyObject_GetAttr(self, name_array), *found = array ? PyObject_GetAttr(array, name) : NULL;
+    PyObject *array = PyObject_GetAttr(self, binding.array), *found = array ? PyObject_GetAttr(array, name) : NULL;
     Py_XDECREF(array);
     return found;
 }
 
 static PyObject *get_shape(PyObject *self, void *ignored) {
     PyArrayObject *a = plain(self);
-    PyTypeObject *type = (PyTypeObject *)size_type;
+    PyTypeObject *type = (PyTypeObject *)binding.size_type;
     if (!a) {
-        PyObject *shape = asked(self, binding.shape), *size = shape ? PyObject_CallOneArg(size_type, shape) : NULL;
+        PyObject *shape = asked(self, binding.shape), *size = shape ? PyObject_CallOneArg(binding.size_type, shape) : NULL;
         Py_XDECREF(shape);
         return size;
     }
@@ -34,7 +33,7 @@ static PyObject *get_shape(PyObject *self, void *ignored) {
 
 static PyObject *get_ndim(PyObject *self, void *ignored) {
     PyArrayObject *a = plain(self);
-    return a ? PyLong_FromLong(PyArray_NDIM(a)) : asked(self, name_ndim);
+    return a ? PyLong_FromLong(PyArray_NDIM(a)) : asked(self, binding.ndim);
 }
 static PyObject *get_dtype(PyObject *self, void *ignored) { return PyObject_GetAttr(((Tensor *)self)->kind, binding.dtype); }
 static PyObject *get_device(PyObject *self, void *ignored) { return PyObject_GetAttr(((Tensor *)self)->kind, binding.device); }
@@ -44,7 +43,7 @@ static PyObject *tensor_dim(PyObject *self, PyObject *ignored) { return get_ndim
 static PyObject *tensor_numel(PyObject *self, PyObject *ignored) {
     PyArrayObject *a = plain(self);
     if (a) return PyLong_FromSsize_t(PyArray_SIZE(a));
-    PyObject *size = asked(self, name_size), *number = size ? PyNumber_Long(size) : NULL;
+    PyObject *size = asked(self, binding.size), *number = size ? PyNumber_Long(size) : NULL;
     Py_XDECREF(size);
     return number;
 }
@@ -91,7 +90,7 @@ static PyObject *size_item(PyObject *self, PyObject *key) {
         if (!overflow && at >= 0 && at < PyTuple_GET_SIZE(self)) return Py_NewRef(PyTuple_GET_ITEM(self, at));
     }
     PyObject *part = PyTuple_Type.tp_as_mapping->mp_subscript(self, key);
-    if (part && PySlice_Check(key)) Py_SETREF(part, PyObject_CallOneArg(size_type, part));
+    if (part && PySlice_Check(key)) Py_SETREF(part, PyObject_CallOneArg(binding.size_type, part));
     return part;
 }
 
@@ -103,10 +102,10 @@ static PyObject *connect_shapes(PyObject *module, PyObject *const *args, Py_ssiz
         !PyType_Check(args[1]) || !PyType_IsSubtype((PyTypeObject *)args[1], &PyTuple_Type))
         return PyErr_Format(PyExc_TypeError, "connect_shapes takes the class of tensors and that of their shapes");
     PyTypeObject *type = (PyTypeObject *)args[0];
-    Py_XSETREF(size_type, Py_NewRef(args[1]));
-    PyTypeObject *sizes = (PyTypeObject *)size_type;
+    Py_XSETREF(binding.size_type, Py_NewRef(args[1]));
+    PyTypeObject *sizes = (PyTypeObject *)binding.size_type;
     PyObject *item = PyDescr_NewMethod(sizes, &item_method); /* a function of Python's the interpreter would call itself */
-    const int failed = !item || PyObject_SetAttrString(size_type, "__getitem__", item) < 0;
+    const int failed = !item || PyObject_SetAttrString(binding.size_type, "__getitem__", item) < 0;
     Py_XDECREF(item);
     if (failed) return NULL;
     sizes->tp_as_mapping->mp_subscript = size_item;
@@ -131,9 +130,6 @@ static PyMethodDef size_methods[] = {
     {0},
 };
 
-int sizes_setup(PyObject *module) {
-    if (!(name_ndim = PyUnicode_InternFromString("ndim")) || !(name_size = PyUnicode_InternFromString("size")) ||
-        !(name_array = PyUnicode_InternFromString("_a")))
-        return -1;
+int shape_attributes_setup(PyObject *module) {
     return PyModule_AddFunctions(module, size_methods);
 }
