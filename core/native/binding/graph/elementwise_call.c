@@ -374,12 +374,13 @@ static PyObject *elementwise_new(PyTypeObject *type, PyObject *args, PyObject *k
         return PyErr_NoMemory();
     }
     PyObject *name = PyObject_GetAttrString(op, "name");
-    if (!name) {
+    if (name) parsers_register((PyObject *)self, name, KNOWN_elementwise);
+    else overlook(PyExc_AttributeError); /* what has no name no parser calls */
+    Py_XDECREF(name);
+    if (PyErr_Occurred()) {
         Py_DECREF(self);
         return NULL;
     }
-    parsers_register((PyObject *)self, name, KNOWN_elementwise);
-    Py_DECREF(name);
     return (PyObject *)self;
 }
 
