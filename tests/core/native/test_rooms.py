@@ -160,6 +160,8 @@ def test_headers_follow_the_rooms() -> None:
         if folder == "generated":
             continue
         for named in re.findall(r'^#include "(\w+)/', path.read_text(), re.MULTILINE):
+            if named == "generated":  # what is printed stands beside the kernels, and for the file that includes it
+                continue
             if floors.index(named) > floors.index(folder.partition("/")[0]):
                 upward.append(f"{path.relative_to(NATIVE)} includes {named}/")
     assert not upward, "\n".join(upward)
