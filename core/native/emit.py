@@ -225,8 +225,8 @@ def declared_programs() -> list[Program]:
 
 
 def write_all() -> list[Path]:
-    """Print what `core` declares: ops, optimizers' steps, the parsers and the stubs of public functions; and the table of
-    the binding's setup functions."""
+    """Print what `core` declares (ops, optimizers' steps, the parsers and the stubs of public functions), and the table
+    of the binding's setup functions."""
     from ..declare import emit_calls
     from . import emit_setups, emit_stubs, emit_updates
 
