@@ -117,6 +117,10 @@ def attempt(work: Any) -> Any:
         return plain(f"{type(error).__name__}: {error}")
 
 
+# which of a loader's workers was done first when the program ended
+OF_CHANCE = {"_task_info"}
+
+
 def value(v: Any, depth: int = DEPTH, seen: frozenset[int] = frozenset()) -> Any:
     """A value as JSON holds it."""
     if type(v) is int and 0x7F0000000000 <= v < 0x800000000000:
@@ -151,6 +155,7 @@ def value(v: Any, depth: int = DEPTH, seen: frozenset[int] = frozenset()) -> Any
             # hooks are kept by numbers that count up through the process
             k: value(list(w.values()) if k.endswith("_hooks") and isinstance(w, dict) else w, depth - 1, seen)
             for k, w in list(own.items())[:MANY]
+            if k not in OF_CHANCE
         }
     return told
 
