@@ -14,8 +14,8 @@ from typing import Any
 
 from core.base import shadowing
 
-from .diagnose.found import capital
-from .options import Parser
+from .console.options import Parser
+from .diagnose.finding import capital
 
 
 @dataclass

@@ -8,9 +8,9 @@ from typing import TypeGuard
 
 from widgets.figures import size_text, time_text
 
-from ..gathered import Chain, Leaf, Ref, Row, Trace, ancestors
-from .found import Found, capital, code_of, where
-from .neighbours import recipe
+from ..recorder.cell_trace import Chain, Leaf, Ref, Row, Trace, ancestors
+from .finding import Found, capital, code_of, where
+from .neighbour_loops import recipe
 
 MANY = 2000  # op runs below which a cell is over before anybody waits
 SMALL_US = 20.0  # an op shorter than this is mostly the call

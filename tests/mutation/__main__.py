@@ -55,7 +55,7 @@ def nearest(file: str) -> list[list[str]]:
     wide = {
         "core/native": [[folder], ["tests/core"], ["tests/conformance"]],
         "core/ops": [[folder], ["tests/conformance", "-k", "not cuda"], ["tests/core", "tests/test_programs.py"]],
-        "lab/diagnose": [["tests/lab/test_planted.py", "tests/lab/test_findings_page.py"], [folder]],
+        "lab/diagnose": [["tests/lab/diagnose/test_planted.py", "tests/lab/diagnose/test_findings_page.py"], [folder]],
         "triton_kernels": [[folder], ["tests/conformance", "-k", "cuda"], ["tests/core/backends", "tests/lab"]],
     }[part]
     return ([near] if near else []) + wide
