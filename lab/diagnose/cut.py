@@ -9,8 +9,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Collection
 
-from core.base import source
-
 from ..recorder.cell_trace import Chain, Leaf, Ref, Row, Trace, ancestors
 from . import value_flow
 from .cut_remedies import COMPARISONS, grad_switch, mended, straight_through, subject
@@ -219,7 +217,7 @@ def _spot(trace: Trace, row: Row, last: Row) -> tuple[int | None, int | None, st
     within = called_quietly(trace, row) if row.quiet and not last.cut else None
     if within is not None:  # what is called there is what somebody meant not to train, and its insides are blameless
         line, col, place = where(trace, within[0])
-        code = source.locate(*within[0][0]).code or code
+        code = trace.place(*within[0][0]).code or code
     return line, col, place, code
 
 

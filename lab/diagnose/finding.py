@@ -56,7 +56,7 @@ def where(trace: Trace, chain: Chain) -> tuple[int | None, int | None, str]:
     own = trace.own_place(chain)
     if not chain:
         return None, None, "an unknown place"
-    place = source.locate(*chain[0])
+    place = trace.place(*chain[0])
     if place.file in trace.files and own is not None:
         return own.line, own.col, f"line {own.line}"
     name = source.name_of_file(place.file) or os.path.basename(place.file)
@@ -70,7 +70,7 @@ def code_of(trace: Trace, row: Row) -> str:
     """The expression at a row, in the user's words."""
     if not row.chain:
         return row.op
-    place = source.locate(*row.chain[0])
+    place = trace.place(*row.chain[0])
     if place.file in trace.files:
         own = trace.own_place(row.chain[:1])
         place = own or place

@@ -6,7 +6,6 @@ import ast
 import re
 from collections.abc import Iterator
 
-from core.base.source import locate
 from widgets.figures import size_text
 
 from ..recorder.cell_trace import Chain, Leaf, Ref, Row, Trace, ancestors
@@ -247,7 +246,7 @@ def _made(trace: Trace) -> dict[tuple[int, int], Row]:
         for code, lasti in row.chain if row.phase == "forward" else ():
             offset = trace.files.get(code.co_filename)
             if offset is not None:
-                place = locate(code, lasti)
+                place = trace.place(code, lasti)
                 found[place.end_line + max(offset, 0), place.end_col] = row
     return found
 
@@ -268,7 +267,7 @@ def _used(trace: Trace, readers: dict[Ref, list[Row]], row: Row, loop: ast.AST, 
     last = loop.end_lineno or 0  # type: ignore[attr-defined]
     word = re.compile(rf"(?<![\w.]){re.escape(name)}(?!\w)")
     for after in readers.get(row, ()):
-        line = trace.line(after.chain)
+        line = after.line
         inside = line is not None and loop.lineno <= line <= last  # type: ignore[attr-defined]
         if after.reached and (not inside or word.search(code_of(trace, after))):
             return True

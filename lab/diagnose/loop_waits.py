@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import os
 import sysconfig
+from types import CodeType
 from typing import Any
 
+import numpy as np
+
+from core.backends import cuda
 from core.base import source
 from widgets.figures import size_text, time_text
 
@@ -80,7 +84,7 @@ def _loader(trace: Trace, loops: dict[Chain, list[Sample]], total: int, scale: f
     line, col, words = where(trace, outer.places[at:])
     if line is None:
         return None
-    code = _header(source.locate(*outer.places[at]).code or _text(trace, line))
+    code = _header(trace.place(*outer.places[at]).code or _text(trace, line))
     share, net = f"about {_share(spent, total)} of this cell's time", round(spent * scale)
     each = net / max(_asked(trace, outer, turns), 1)
     loaded = any(s.kind == "loader" for s in samples)
@@ -95,7 +99,7 @@ def _timed(trace: Trace) -> Found | None:
         if line is None or fetched.ns < HALF * fetched.loop_ns:
             continue
         samples = [s for s in trace.samples.values() if s.kind == "loader" and s.places[s.waits :][:1] == chain[:1]]
-        code = _header(source.locate(*chain[0]).code or _text(trace, line))
+        code = _header(trace.place(*chain[0]).code or _text(trace, line))
         share = f"about {_share(fetched.ns, fetched.loop_ns)} of this loop's time"
         each = fetched.ns / fetched.batches
         found = _waited(trace, samples, (line, col, words), code, share, fetched.ns, each, True, fetched)
@@ -124,11 +128,12 @@ def _waited(
         within = [p for p in s.places[: loop_of(s)] if p[0].co_filename in trace.files or _is_users(p[0].co_filename)]
         spot = next((p for p in within if p[0].co_filename in trace.files), next(iter(within), None))
         if spot is not None:
-            inside[_at(spot)] = (inside.get(_at(spot), (0, spot))[0] + s.ns, spot)
+            key = _at(trace, spot)
+            inside[key] = (inside.get(key, (0, spot))[0] + s.ns, spot)
     slow = max(inside.values(), key=lambda pair: pair[0], default=None)
     where_slow, remedy_line = "", ""
     if slow is not None and slow[0] > 0.5 * sum(s.ns for s in samples):
-        code_of_slow, function = source.locate(*slow[1]).code, slow[1][0].co_name
+        code_of_slow, function = trace.place(*slow[1]).code, slow[1][0].co_name
         there = _words(trace, slow[1])
         text = f" (`{code_of_slow}`)" if code_of_slow and len(code_of_slow) < 60 else ""
         where_slow = f"; {there}{text} in {function} takes most of it"
@@ -189,13 +194,13 @@ def _asked(trace: Trace, sample: Sample, turns: int) -> int:
     return max(trace.steps.count, min(passes, 10 * turns) if not trace.steps.count else 0, turns)
 
 
-def _at(place: tuple[object, int]) -> tuple[str, int]:
-    spot = source.locate(*place)  # type: ignore[arg-type]
+def _at(trace: Trace, place: tuple[CodeType, int]) -> tuple[str, int]:
+    spot = trace.place(*place)
     return spot.file, spot.line
 
 
-def _words(trace: Trace, place: tuple[object, int]) -> str:
-    spot = source.locate(*place)  # type: ignore[arg-type]
+def _words(trace: Trace, place: tuple[CodeType, int]) -> str:
+    spot = trace.place(*place)
     if spot.file in trace.files:
         return f"line {spot.line + trace.files[spot.file]}"
     return f"{source.name_of_file(spot.file) or os.path.basename(spot.file)} line {spot.line}"
@@ -241,11 +246,11 @@ def asked(trace: Trace, explained: set[Leaf]) -> list[Found]:
     by_line: dict[int, list[Row]] = {}
     for row in trace.rows:
         if row.cut in ASKING and row.device not in ("", "cpu"):
-            line = trace.line(row.chain)
+            line = row.line
             if line is not None:
                 by_line.setdefault(line, []).append(row)
         elif row in trace.copies and trace.copies[row].to == "cpu":
-            line = trace.line(row.chain)
+            line = row.line
             if line is not None:
                 row.waited_ns = max(row.waited_ns, trace.copies[row].ns)
                 by_line.setdefault(line, []).append(row)
@@ -279,11 +284,7 @@ def asked(trace: Trace, explained: set[Leaf]) -> list[Found]:
 
 def interpreted() -> bool:
     """Whether the device `cuda` is Triton's interpreter, which computes at once and on the CPU."""
-    from core.backends import cuda
-
     try:
-        import numpy as np
-
         return cuda.array_library() is np
     except Exception:  # neither a GPU nor the interpreter: another library's device
         return False

@@ -24,7 +24,7 @@ def made_in_forward(trace: Trace, explained: set[Leaf]) -> list[Found]:
         if not leaf.module or leaf in trace.optimized or leaf in explained:
             continue
         for row in readers.get(leaf, ()):
-            line = trace.line(row.chain)
+            line = row.line
             own = [p for p in passes if line is not None and p.lineno <= line <= (p.end_lineno or p.lineno)]
             made = _made(own[0], leaf.name.partition(".")[0]) if own else None
             if made is not None:

@@ -13,7 +13,7 @@ from .training_steps import calls
 LARGE = 0.5
 # Above these a learning rate is itself the likely cause; below them it is the size of the gradient.
 USUAL, USUAL_ADAPTIVE = 0.3, 0.02
-HUGE, HUGE_TO_WEIGHT = 1e2, 1e4  # as in scale.py
+HUGE, HUGE_TO_WEIGHT = 1e2, 1e4  # as in gradient_scale.py
 WIDE = 50.0  # values above which data need to be brought to a spread of about 1
 WILD = 0.3  # a learning rate of Adam and its kin that no loss excuses: each weight moves by so much in a step
 BY_RATE = {"Adam", "AdamW", "NAdam", "RAdam", "RMSprop"}  # whose first step is the learning rate, whatever the gradient
@@ -160,7 +160,7 @@ def _diverges(trace: Trace, explained: set[Leaf]) -> list[Found]:
     loss = _loss(trace)
     if trace.steps.by_hand < 2 or loss is None or (loss[1] <= 2 * abs(loss[0]) and loss[1] == loss[1]):
         return []
-    moved = [r for r in trace.rows if not r.requires_grad and r.op in MOVES and _of_trained(r) and trace.line(r.chain)]
+    moved = [r for r in trace.rows if not r.requires_grad and r.op in MOVES and _of_trained(r) and r.line is not None]
     row = max(moved, key=lambda r: r.count, default=None)
     line, col, place = where(trace, row.chain if row is not None else trace.steps.last_backward)
     course = f"the loss goes from {loss[0]:.3g} to {loss[1]:.3g}"

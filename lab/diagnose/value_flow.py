@@ -74,9 +74,7 @@ def _raw(trace: Trace, row: Row) -> Location | None:
     """The innermost place in this cell, its line as Python counts it."""
     for code, lasti in row.chain:
         if code.co_filename in trace.files:
-            from core.base.source import locate
-
-            place = locate(code, lasti)
+            place = trace.place(code, lasti)
             offset = trace.files[code.co_filename]
             return place._replace(line=place.line + offset, end_line=place.end_line + offset) if offset > 0 else place
     return None

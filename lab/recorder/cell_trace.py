@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import ast
 import math
 import weakref
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from types import CodeType
 from typing import Any
 
-from core.base.source import Location, locate
+from core.base.source import Location
 from core.nn import Parameter
 from widgets.record import ErrorRow, Stats
 
-Chain = tuple[tuple[CodeType, int], ...]  # the user's frames, innermost first
+from .cell_source import CellSource, Chain
 
 
 class Leaf:
@@ -38,9 +36,9 @@ class Row:
     """One op at one place on the same inputs, however often it ran; or a cut: a value that left the graph there."""
 
     __slots__ = ("backend", "backward_ns", "bad", "bad_backward", "chain", "count", "course", "cut", "device", "dtype",
-                 "error", "flags", "forward_ns", "given", "inner", "into", "judged", "kernel", "max_ns", "number", "op",
-                 "path", "phase", "quiet", "reached", "refs", "requires_grad", "shape", "size", "stats",
-                 "steps", "stops", "sums", "token", "view", "waited_ns")  # fmt: skip
+                 "error", "flags", "forward_ns", "given", "inner", "into", "judged", "kernel", "line", "max_ns",
+                 "number", "op", "path", "phase", "place", "quiet", "reached", "refs", "requires_grad", "shape", "size",
+                 "stats", "steps", "stops", "sums", "token", "view", "waited_ns")  # fmt: skip
 
     def __init__(
         self, token: object, number: int, op: str, chain: Chain, inner: Any, path: int, refs: tuple[Ref, ...]
@@ -69,11 +67,8 @@ class Row:
         self.course: Course | None = None  # of a single number with a gradient: a loss
         self.sums: tuple[float, float] | None = None  # least and largest, of probabilities that nll_loss or a row gets
         self.into: Row | None = None  # the row that took this one over when rows were folded by place alone
-
-    @property
-    def place(self) -> Location | None:
-        """Where the user's code called it."""
-        return locate(*self.chain[0]) if self.chain else None
+        self.place: Location | None = None  # where the user's code called it, once the trace is closed
+        self.line: int | None = None  # the line of the cell on whose behalf it ran, likewise
 
 
 Ref = Row | Leaf
@@ -297,7 +292,7 @@ class StepFacts:
 
 
 @dataclass
-class Trace:
+class Trace(CellSource):
     """All that was gathered."""
 
     rows: list[Row] = field(default_factory=list)
@@ -382,74 +377,19 @@ class Trace:
     have no ground."""
     remade: tuple[str, int | None, str] | None = None
     """A variable that was a leaf and is the result of an op, where an error read its .grad: name, line, source."""
-    files: dict[str, int] = field(default_factory=dict)
-    """Files that are this cell, with what to add to their line numbers."""
-    block: int | None = None
-    """The line of the `with` statement that is recorded, where it is not all of a file."""
-    source: str = ""
-    code: str = ""
-    """The source as Python ran it, magics rewritten, line for line."""
     order: dict[Leaf, int] = field(default_factory=dict)
     """Parameters of modules, in the order in which their module lists them."""
     defined: set[str] = field(default_factory=set)
     """Names of parameters that belong to what the cell itself defines."""
     idle_attributes: dict[str, tuple[bool, list[Leaf]]] = field(default_factory=dict)
     """Attributes that were meant to be requires_grad: whether modules have them, and of which parameters."""
-    _texts: tuple[str, list[str]] | None = None
-    _tree: tuple[str, ast.Module | None, list[ast.AST]] | None = None
 
-    # -- lines ---------------------------------------------------------------------------------------------------------
-
-    def own_place(self, chain: Chain) -> Location | None:
-        """The innermost place in this cell, its line as the cell shows it."""
-        for code, lasti in chain:
-            offset = self.files.get(code.co_filename)
-            if offset is not None:
-                place = locate(code, lasti)
-                moved = place
-                if offset:
-                    moved = place._replace(line=place.line + offset, end_line=place.end_line + offset)
-                return moved if moved.code else moved._replace(code=self.segment(moved))
-        return None
-
-    def texts(self) -> list[str]:
-        """The lines of the cell."""
-        if self._texts is None or self._texts[0] is not self.source:
-            self._texts = self.source, self.source.splitlines()
-        return self._texts[1]
-
-    def tree(self) -> ast.Module | None:
-        """The cell's syntax tree, to be read only; None where it is no Python."""
-        if self._tree is None or self._tree[0] is not self.code:
-            try:
-                tree = ast.parse(self.code)
-            except (SyntaxError, ValueError, RecursionError, MemoryError):
-                self._tree = self.code, None, []
-            else:
-                self._tree = self.code, tree, list(ast.walk(tree))
-        return self._tree[1]
-
-    def nodes(self) -> list[ast.AST]:
-        """All nodes of the tree, in the order of `ast.walk`."""
-        return [] if self.tree() is None or self._tree is None else self._tree[2]
-
-    def segment(self, place: Location) -> str:
-        """The text at a place of this cell, for code whose file Python's line cache does not know."""
-        lines = self.texts()
-        if not 0 < place.line <= len(lines):
-            return ""
-        text = lines[place.line - 1]
-        if place.end_line != place.line:
-            return text[place.col :].strip() + " …"
-        return text[place.col : place.end_col].strip()
-
-    def line(self, chain: Chain) -> int | None:
-        """The line of this cell on whose behalf something ran."""
-        for code, lasti in chain:
-            offset = self.files.get(code.co_filename)
-            if offset is not None:
-                return locate(code, lasti).line + offset
-        return None
+    def close(self, source: str, code: str) -> None:
+        """End the gathering: take the cell's source, and find in one pass where it called every row."""
+        self.source, self.code = source, code
+        for row in self.rows:
+            row.place = self.place(*row.chain[0]) if row.chain else None
+            row.line = self.line(row.chain)
 
     # -- the graph -----------------------------------------------------------------------------------------------------
 

@@ -15,7 +15,6 @@ import numpy as np
 
 from core import native
 from core.base import source as places
-from core.base.source import locate
 from widgets.record import (
     ErrorRow,
     Finding,
@@ -49,10 +48,9 @@ SEQUENCES = {"LSTM", "GRU", "RNN", "MultiheadAttention", "TransformerEncoder", "
 def settle(recorder: Recorder, space: Mapping[str, Any], text: str) -> Trace:
     """Name what has no name yet and list the parameters of every module that took part."""
     trace, names = recorder.trace, recorder.fold.names
-    trace.source = text
     trace.own_ns, trace.around_ns = recorder.own_ns, recorder.around_ns
     code = "".join(next((linecache.getlines(f) for f in trace.files if linecache.getlines(f)), [])) or text
-    trace.code = code
+    trace.close(text, code)
     shared = _shared(trace)
     for variable in assigned(code, trace.block):
         value = space.get(variable)
@@ -130,7 +128,7 @@ def _remade(trace: Trace, space: Mapping[str, Any]) -> tuple[str, int | None, st
         value = space.get(name)
         t = seen(value)
         if t is not None and t._node is not None and t._grad is None:
-            place = locate(*t._node.place) if t._node.place else None
+            place = trace.place(*t._node.place) if t._node.place else None
             own = place is not None and place.file in trace.files
             line = place.line + trace.files[place.file] if place is not None and own else None
             return name, line, lines[line - 1].strip() if line and line <= len(lines) else ""
@@ -326,9 +324,8 @@ def _lines(trace: Trace, record: Record) -> None:
     for row in trace.rows:
         if row.cut or (row.phase == "update" and trace.update_ns):
             continue
-        line = trace.line(row.chain)
-        if line is not None:
-            spent = lines.setdefault(line, [0, 0, 0])
+        if row.line is not None:
+            spent = lines.setdefault(row.line, [0, 0, 0])
             spent[0] += row.forward_ns
             spent[1] += row.backward_ns
             spent[2] += row.count

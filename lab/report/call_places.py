@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 
-from core.base.source import locate
-
 from ..recorder.cell_trace import Row, Trace
 
 
@@ -24,7 +22,7 @@ def calls(trace: Trace, row: Row) -> list[list[int]]:
         if offset is None:
             continue
         own += 1
-        place = locate(code, lasti)
+        place = trace.place(code, lasti)
         before, called = parts[at - 1] if at else 0, parts[at] if at < len(parts) else 0
         found.append([place.line + offset, place.col, place.end_line + offset, place.end_col, before, called])
     plain = own == 1 and row.chain[0][0].co_filename in trace.files and found[0][4] == 0 and found[0][5] < 2

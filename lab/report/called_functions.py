@@ -15,7 +15,6 @@ from functools import cache
 from types import CodeType
 
 from core.base import source as places
-from core.base.source import locate
 from widgets.record import LineRow, Page
 
 from ..recorder.cell_trace import Chain, Ref, Trace
@@ -98,7 +97,7 @@ def _way(trace: Trace, chain: Chain) -> list[tuple[CodeType, int]]:
         file = code.co_filename
         if file in trace.files or not is_users(file) or code.co_name == "<module>":
             continue
-        line = locate(code, lasti).line
+        line = trace.place(code, lasti).line
         if code.co_name in _PARTS:  # its text is that of the function around it, where that one called it
             code = next((c for c, _ in chain[k + 1 :] if c.co_filename == file and c.co_name not in _PARTS), code)
             if code.co_name == "<module>":
