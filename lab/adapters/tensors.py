@@ -12,7 +12,7 @@ from core.base import dtypes
 from core.base.device import kind
 
 from ..recorder import tensor_types
-from . import as_array
+from .arrays import as_array
 
 KEY = "gradlab"  # of the op's row that is noted in a graph node's metadata
 

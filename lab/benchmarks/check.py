@@ -27,7 +27,9 @@ import numpy as np
 import core
 from core import nn
 
+from .cases import normal
 from .cpu import processor
+from .steps import steps
 from .timing import Spread, Work, in_turn
 
 RESULTS = Path(__file__).parent / "results" / "check.json"
@@ -120,9 +122,6 @@ def _product() -> tuple[Work, Work]:
 
 def _training() -> tuple[Work, Work]:
     """The MLP's step of `bench steps`, beside its five products."""
-    from .cases import normal
-    from .steps import steps
-
     step = next(c for c in steps() if c.name == "MLP").make(core, "float32")
     x, w, v = (normal(core, core.float32, s, 3).numpy() for s in ((64, 64), (64, 128), (128, 64)))
     return step, lambda: [(x @ w) @ v for _ in range(5)]

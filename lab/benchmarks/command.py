@@ -17,7 +17,7 @@ from typing import Any
 import core
 
 from ..console.options import Parser, meant
-from . import cpu, memory, plot, recording
+from . import cpu, cuda, memory, plot, recording
 from .timing import Ratio, ratio
 
 SECTIONS = (*cpu.SECTIONS, "memory", "observer", "recording")
@@ -89,8 +89,6 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--rounds", type=int, default=15, help="timings of each contestant (15)")
     options = parser.parse_args(argv)
     if options.device == "cuda":
-        from . import cuda
-
         return cuda.main(options.json, options.only)
     if options.device != "cpu":
         parser.error(f"the devices are cpu and cuda; came: {options.device}")

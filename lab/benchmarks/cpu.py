@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
 import platform
 import sys
 import time
@@ -21,15 +22,22 @@ import numpy as np
 
 import core
 
-from .cases import Case, cases
+from .cases import SECTIONS as CASES
+from .cases import Case
+from .steps import steps
 from .timing import Spread, Work, in_turn
 
-SECTIONS = ("overhead", "ops", "layers", "steps")
+SECTIONS = (*CASES, "steps")
 LOOSE = 3e-5
 _OTHERS = ("numpy", "eager", "compiled")
 HEADING = (
     f"{'':33} {'':34} {'core':>10} {'/ NumPy':>8} {'/ eager':>8} {'middle half':>15} {'/ compiled':>10} {'wanted':>7}"
 )
+
+
+def cases(section: str) -> list[Case]:
+    """The cases of a section: ``overhead``, ``ops``, ``layers`` or ``steps``."""
+    return (steps if section == "steps" else CASES[section])()
 
 
 @dataclass
@@ -197,8 +205,6 @@ def processor() -> str:
 
 def core_affinity() -> set[int]:
     """The processors that this process may use."""
-    import os
-
     return os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set(range(os.cpu_count() or 1))
 
 

@@ -15,6 +15,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from core.backends.cuda import shared
+
 LIMITS = {"planned launch": 1.5, "a + b": 6.0, "asking for a config again": 1.0}  # µs
 
 _MEASURE = """
@@ -90,8 +92,6 @@ print(json.dumps({"figures": figures, "triton": triton.__version__, "cupy": cupy
 
 def measure() -> dict[str, Any]:
     """The figures, each as (least, median), on a GPU if there is one; RuntimeError with the reason if they fail."""
-    from core.backends.cuda import shared
-
     there = shared.availability()[0] and importlib.util.find_spec("cupy") is not None
     environment = None
     if not there:

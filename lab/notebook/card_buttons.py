@@ -8,7 +8,9 @@ run.
 
 from __future__ import annotations
 
+import contextlib
 import shlex
+import sys
 import threading
 import uuid
 from typing import Any
@@ -114,8 +116,6 @@ def message_of_cell() -> dict[str, Any] | None:
 
     An open notebook names the cell; programs that execute one (nbconvert, nbclient, papermill) and consoles do not.
     """
-    import sys
-
     ipython = sys.modules.get("IPython")
     shell: Any = ipython.get_ipython() if ipython is not None else None
     if getattr(shell, "kernel", None) is None or not hasattr(shell.display_pub, "set_thread_parent"):
@@ -142,8 +142,6 @@ def connect() -> None:
 
 
 def _connect(bridge: Bridge) -> None:
-    import contextlib
-
     with contextlib.suppress(Exception):  # without the widget the buttons copy their command
         bridge.connect()
 

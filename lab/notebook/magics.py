@@ -182,14 +182,12 @@ class LabMagics(Magics):
         and the function is there to be called from then on. ``%%tune`` on an empty cell shows examples of both.
         """
         shadowing.check("triton_kernels")
-        from ..tuning import command  # not needed by who does not tune
+        from . import tune_magic
 
         if cell is not None:
-            from ..tuning import triton_cell
-
-            triton_cell.run(self.shell, line, cell)
+            tune_magic.tune_cell(self.shell, line, cell)
             return
-        command.magic(line)
+        tune_magic.tune_line(line)
 
     # -- around a cell -------------------------------------------------------------------------------------------------
 

@@ -21,6 +21,7 @@ from widgets import tuner
 from widgets.assets import bundle
 from widgets.tuner import Tuning
 
+from ..tuning import command
 from ..tuning.session_view import begin, take
 from . import card_buttons
 
@@ -122,10 +123,8 @@ latest: Run | None = None
 
 def made(options: argparse.Namespace, problem: Problem) -> Run:
     """The run that a command asks for, with a store of its own."""
-    from ..tuning.command import session_of
-
     store = Store()
-    return Run(session_of(options, problem, store), store)
+    return Run(command.session_of(options, problem, store), store)
 
 
 def busy_with(problem: Problem) -> bool:
@@ -179,8 +178,6 @@ def show_text(run: Run) -> None:
     """
     global latest
     from IPython import display
-
-    from ..tuning import command
 
     publish: Any = display.publish_display_data
     latest = run

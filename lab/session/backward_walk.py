@@ -11,7 +11,7 @@ from core.base import source
 from widgets.figures import number, plain, shape_text, share
 from widgets.record import Stats
 
-from ..adapters import values
+from ..adapters.arrays import values
 from ..recorder import tensor_stats, tensor_types
 
 

@@ -17,7 +17,7 @@ from core.events import observe
 from core.graph import node
 from core.tensors.tensor import Tensor
 
-from ..adapters import values
+from ..adapters.arrays import values
 from ..recorder import tensor_stats
 from ..recorder.variable_names import is_module
 

@@ -9,26 +9,35 @@ from __future__ import annotations
 
 import argparse
 import queue
-import shlex
 import sys
 import threading
 from collections.abc import Callable, Sequence
 from time import perf_counter
 from typing import Any, NoReturn
 
+from core.backends import cuda
+from core.declare import op
+from core.declare.expr import triton_lines
+from core.optim import updates  # noqa: F401 - they are declared
+from core.optim.kernels import triton_kernel
+from core.optim.update import table
+from triton_kernels.primitives import PRIMITIVES
 from triton_kernels.tune import events as ev
 from triton_kernels.tune import problem as problems
 from triton_kernels.tune import strategy as strategies
+from triton_kernels.tune import triton_problems
 from triton_kernels.tune.c_kernels import FAMILIES
 from triton_kernels.tune.final import look_anew
 from triton_kernels.tune.measure import Failed
 from triton_kernels.tune.session import Session, seconds_of
 from triton_kernels.tune.store import Store
+from triton_kernels.tune.triton_problems import Printed, PrintedUpdate
 from widgets.figures import time_text
 from widgets.training import Training, seconds_text
 
-from ..console.options import HELP, Parser, meant
-from ..console.progress import Screen, way_here
+from ..console.options import Parser, meant
+from ..console.progress import Screen
+from . import import_export
 from .session_view import verdict, words
 
 USAGE = (
@@ -139,8 +148,6 @@ def session_of(options: argparse.Namespace, problem: problems.Problem, store: St
 def find(kernel: str, shape: str, dtype: str, target: str | None) -> problems.Problem:
     """A kernel of the tuner's, or one that core prints: of an elementwise op (``tanh_kernel``) or an optimizer's step
     (``adamw_step_kernel``). *Raises*: problem.Unknown."""
-    from core.backends import cuda
-
     cuda.availability()  # connects the GPU, if there is one
     try:
         return problems.find(kernel, shape, dtype, target)
@@ -148,21 +155,11 @@ def find(kernel: str, shape: str, dtype: str, target: str | None) -> problems.Pr
         printed = _printed(kernel) if kernel not in problems.known() and kernel.endswith("_kernel") else None
         if printed is None:
             raise
-    from triton_kernels.tune import triton_problems
-
     return triton_problems.problem(kernel, problems.parse_shape(shape), dtype, target, printed)
 
 
 def _printed(kernel: str) -> Any:
     """The kernel of that name which core prints, of an elementwise op or of an optimizer's step; or None."""
-    from core.declare import op
-    from core.declare.expr import triton_lines
-    from core.optim import updates  # noqa: F401 - they are declared
-    from core.optim.kernels import triton_kernel
-    from core.optim.update import table
-    from triton_kernels.primitives import PRIMITIVES
-    from triton_kernels.tune.triton_problems import Printed, PrintedUpdate
-
     for declared in [d for d in op.table.values() if isinstance(d, op.Elementwise)]:
         for program in declared.programs:
             if f"{program.name}_kernel" == kernel:
@@ -402,32 +399,7 @@ def _facts(facts: dict[str, Any]) -> str:
             f"occupancy {facts['occupancy']:.0%} (limit: {facts['limited_by']})")  # fmt: skip
 
 
-# -- the two ways in ---------------------------------------------------------------------------------------------------
-
-
-def magic(line: str) -> None:
-    """What `%tune` does with its line: in a notebook a panel that leaves the prompt free, elsewhere text."""
-    from IPython.core.error import UsageError
-
-    try:
-        given = shlex.split(line)
-        if not given or given == ["--list"]:
-            print(listing())
-            return
-        if set(HELP) & set(given):
-            print(parser().format_help())
-            return
-        options, problem = understood(given)
-        if options.use is not None:
-            print(use(problem, options.use))
-        elif way_here() != "notebook":
-            print(describe(tune(given)))
-        else:
-            from ..notebook import panel
-
-            panel.show_or_wait(panel.made(options, problem), options.wait)
-    except ValueError as error:
-        raise UsageError(f"%tune: {error}") from None
+# -- the command line --------------------------------------------------------------------------------------------------
 
 
 def listing() -> str:
@@ -441,8 +413,6 @@ def listing() -> str:
 def main(argv: list[str]) -> int:
     """``python -m lab tune``: 0 with a result, 2 for a command that cannot be run, 1 where the default is wrong."""
     if argv and argv[0] in ("export", "import"):
-        from . import import_export
-
         return import_export.main(argv)
     if argv in ([], ["--list"]):
         print(listing().replace("%tune", "python -m lab tune"))

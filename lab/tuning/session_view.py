@@ -7,13 +7,17 @@ from collections.abc import Callable
 from typing import Any
 
 from triton_kernels.tune import events as ev
-from triton_kernels.tune import lookup
+from triton_kernels.tune import lookup, triton_problems
 from triton_kernels.tune.c_kernels import FAMILIES
+from triton_kernels.tune.devices import DEVICES
 from triton_kernels.tune.problem import Problem
 from triton_kernels.tune.session import Session
 from triton_kernels.tune.space import Config, Space
+from triton_kernels.tune.triton_problems import dtype_of
 from widgets.figures import time_text
 from widgets.tuner import Tuning
+
+from ..report import peaks
 
 _MOST_VALUES = 64
 _SPARE = ("estimate_ms", "bytes", "flops", "work")  # facts that say nothing to a person
@@ -73,9 +77,6 @@ def previous(session: Session) -> tuple[str, float] | None:
 
 def work_of(problem: Problem) -> Work | None:
     """What a problem's configs compute and move; None where nobody has counted it."""
-    from triton_kernels.tune import triton_problems
-    from triton_kernels.tune.triton_problems import dtype_of
-
     measure: Any = problem.measure
     if measure.kind == "cpu":
         own = problem.kernel == "core_matmul"
@@ -96,16 +97,12 @@ def work_of(problem: Problem) -> Work | None:
 
 def machine(problem: Problem) -> tuple[float, float, str] | None:
     """Operations and bytes a second at most, and whose figures these are: of a data sheet, or measured here."""
-    from triton_kernels.tune.devices import DEVICES
-
     measure = problem.measure
     if measure.kind == "static":
         device = DEVICES.get(getattr(measure, "target", ""))
         return None if device is None else (device.flops[problem.dtype], device.bytes_per_s, f"{device.product}'s")
     if measure.kind not in ("cpu", "cuda"):
         return None
-    from ..report import peaks
-
     try:
         here = peaks.measured(measure.kind)
     except Exception:  # the panel is worth more than its scale

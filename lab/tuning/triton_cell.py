@@ -1,25 +1,21 @@
-"""`%%tune`: a cell with a kernel of one's own, in Triton with its arguments, grid and reference, or in C.
+"""A cell of `%%tune` with a kernel of one's own in Triton, its arguments, grid and reference.
 
 A cell of Python runs as any other, and what it defines stays. Then its `@triton.jit` kernel is tuned: on the GPU where
 one is connected, else compiled for `--target` and estimated, with the best ones run in Triton's interpreter against the
-reference. `tuning_cell_c` knows C.
+reference. `c_cell` knows C.
 """
 
 from __future__ import annotations
 
 import argparse
 import ast
-import shlex
 from typing import Any
 
 from triton_kernels.tune.own import own_problem
 from triton_kernels.tune.problem import Problem
-from triton_kernels.tune.store import Store
 
-from ..console.options import HELP
-from ..console.progress import way_here
 from . import c_cell
-from .command import Wrong, describe, options_of, parser, session_of, watch
+from .command import Wrong
 
 EXAMPLE = """%%tune --target sm_90
 import numpy as np, triton, triton.language as tl
@@ -35,39 +31,6 @@ grid = lambda config: (triton.cdiv(x.size, config["BLOCK"]),)
 reference = lambda x, y, out, n: x + y                        # in float64; a dict by name for several outputs
 configs = dict(BLOCK=[256, 512, 1024], num_warps=[4, 8])      # or triton.Config objects; may be left out"""
 """A whole cell, for who gives one that is not."""
-EMPTY = "%%tune tunes the kernel that its cell defines. A whole cell, in Triton:"
-
-
-def run(shell: Any, line: str, text: str) -> None:
-    """What `%%tune` does. *Raises*: the cell's own error; UsageError for what is missing."""
-    from IPython.core.error import UsageError
-
-    try:
-        words = shlex.split(line)
-        if set(HELP) & set(words):
-            print(parser(kernel=False).format_help())
-            return
-        options = options_of(words)
-        if not text.strip():
-            print(f"{EMPTY}\n\n{EXAMPLE}\n\nOr in C, two cells:\n\n{c_cell.EXAMPLE}")
-            return
-        if c_cell.is_c(text, options.language):
-            problem = c_cell.problem_of(text, shell.user_ns, options)
-        else:
-            shell.run_cell(text, store_history=False).raise_error()
-            problem = problem_of(text, shell.user_ns, options)
-    except ValueError as error:
-        raise UsageError(f"%%tune: {error}") from None
-    if way_here() == "notebook":
-        from ..notebook import panel
-
-        panel.show_or_wait(panel.made(options, problem), options.wait)
-        return
-    with Store() as store:
-        session = session_of(options, problem, store)
-        watch(session)
-    assert session.result is not None
-    print(describe(session.result))
 
 
 def problem_of(text: str, names: dict[str, Any], options: argparse.Namespace) -> Problem:

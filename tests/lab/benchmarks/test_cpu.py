@@ -11,7 +11,8 @@ import pytest
 import core
 from lab.benchmarks import check, command, cpu
 from lab.benchmarks import plot as bench_plot
-from lab.benchmarks.cases import Run, case, cases
+from lab.benchmarks.cases import Run, case
+from lab.benchmarks.cpu import cases
 from lab.benchmarks.timing import Spread, in_turn
 
 

@@ -27,7 +27,12 @@ from .planted_sentences import SENTENCES
 
 PAGE = Path(__file__).parent / "sentences.md"
 TEXTS = {name: planted.text for name, planted in CELLS.items()} | SENTENCES
-TIMED = {"data-loader", "overhead", "wait", "copy"}  # what they measure decides on their words: test_waiting has them
+TIMED = {
+    "data-loader",
+    "overhead",
+    "wait",
+    "copy",
+}  # their words depend on what they measure: see test_loop_waits
 _KEPT = re.compile(r"(`[^`]*`|\b[Ll]ines? \d+(?:(?:, | and )\d+)*)")
 _FIGURE = re.compile(r"(?<![\w.\[])-?\d[\d.,]*(?:e[+-]?\d+)?(?<![.,])")
 
@@ -115,8 +120,9 @@ def made() -> Iterator[tuple[str, str, int, int]]:
 
 
 ELSEWHERE = {
-    "waiting.py": "needs a GPU or a clock: test_waiting.py",
-    "elsewhere.py": "needs a GPU: test_waiting.py",
+    "loop_waits.py": "needs a GPU or a clock: test_loop_waits.py",
+    "cpu_fallback.py": "needs a GPU: test_loop_waits.py",
+    "gradient_check.py": "needs --check: test_gradient_check.py",
     "_by_hand": "core draws no mask by an op: tests/parity/test_adapter.py",
 }
 

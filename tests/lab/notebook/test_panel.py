@@ -9,8 +9,8 @@ import pytest
 from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
 
-from lab.notebook import panel
-from lab.tuning import session_view, triton_cell
+from lab.notebook import panel, tune_magic
+from lab.tuning import session_view
 from lab.tuning.command import options_of
 from triton_kernels.tune import events as ev
 from triton_kernels.tune.replay import replayed
@@ -103,12 +103,12 @@ def test_what_a_saved_panel_holds_is_inert():
 def test_a_cell_that_is_not_whole_gets_an_example():
     shell = InteractiveShell.instance()
     with pytest.raises(UsageError, match=r"defines no kernel with @triton\.jit"):
-        triton_cell.run(shell, "", "x = 1")
+        tune_magic.tune_cell(shell, "", "x = 1")
     kernel = "import triton\nimport triton.language as tl\n@triton.jit\ndef k(x, n: tl.constexpr):\n    pass\n"
     with pytest.raises(UsageError, match="the cell says no grid and no reference"):
-        triton_cell.run(shell, "", kernel + "arguments = dict(n=3)")
+        tune_magic.tune_cell(shell, "", kernel + "arguments = dict(n=3)")
     with pytest.raises(UsageError, match="no strategy is named 'x'"):
-        triton_cell.run(shell, "--strategy x", "")
+        tune_magic.tune_cell(shell, "--strategy x", "")
     assert options_of(["--target", "sm_80", "--wait"]).target == "sm_80"
 
 

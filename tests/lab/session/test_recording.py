@@ -22,13 +22,13 @@ from widgets.record import Record
 def test_a_block() -> None:
     W = core.ones(2, 2, requires_grad=True)
     with lab.recording() as rec:
-        assert "recording of test_session.py" in str(rec)
+        assert "recording of test_recording.py" in str(rec)
         with pytest.raises(RuntimeError, match="the recording is still on"):
             _ = rec.record
         (W * 3).sum().backward()
-    assert rec.record.title == "test_session.py"
+    assert rec.record.title == "test_recording.py"
     assert rec.record.gradients[0].name == "W"
-    assert str(rec).startswith("test_session.py: 2 ops")
+    assert str(rec).startswith("test_recording.py: 2 ops")
     assert rec.record.lines[0].line == rec.record.ops[0].line
     assert rec.record.source.splitlines()[rec.record.lines[0].line - 1].strip() == "(W * 3).sum().backward()"
     assert rec.html().startswith("<div")

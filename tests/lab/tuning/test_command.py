@@ -15,6 +15,7 @@ import pytest
 from IPython.core.error import UsageError
 
 from lab.benchmarks import tuning_replay
+from lab.notebook import tune_magic
 from lab.tuning import command
 from tests.triton_kernels.tune import faults
 from triton_kernels.tune import events as ev
@@ -196,7 +197,7 @@ WRONG = [
 @pytest.mark.parametrize(("line", "said"), WRONG)
 def test_errors_are_one_usage_error_with_what_there_is(line, said):
     with pytest.raises(UsageError) as info:
-        command.magic(line)
+        tune_magic.tune_line(line)
     assert said in str(info.value)
     assert str(info.value).startswith("%tune: ")
 
