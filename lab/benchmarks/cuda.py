@@ -24,6 +24,8 @@ import numpy as np
 
 import core
 
+from .steps import gpt_model
+
 Work = Callable[[], Any]
 Sizes = dict[str, int]
 ROUNDS = 25
@@ -160,34 +162,8 @@ def _adamw(lib: Any, device: str, dtype: str, n: Sizes) -> Run:
 
 def _gpt(lib: Any, device: str, dtype: str, n: Sizes) -> Run:
     """A training step of a GPT: loss and gradients, then AdamW."""
-    nn, functional, wide = lib.nn, lib.nn.functional, n["columns"]
-
-    class Block(nn.Module):  # type: ignore[misc, name-defined]
-        def __init__(self) -> None:
-            super().__init__()
-            self.before, self.after = nn.LayerNorm(wide), nn.LayerNorm(wide)
-            self.qkv, self.out = nn.Linear(wide, 3 * wide), nn.Linear(wide, wide)
-            self.up, self.down = nn.Linear(wide, 4 * wide), nn.Linear(4 * wide, wide)
-
-        def forward(self, x: Any) -> Any:
-            b, t, c = x.shape
-            q, k, v = (p.view(b, t, n["heads"], -1).transpose(1, 2) for p in self.qkv(self.before(x)).split(c, -1))
-            y = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
-            x = x + self.out(y.transpose(1, 2).reshape(b, t, c))
-            return x + self.down(functional.gelu(self.up(self.after(x))))
-
-    class Model(nn.Module):  # type: ignore[misc, name-defined]
-        def __init__(self) -> None:
-            super().__init__()
-            self.words, self.places = nn.Embedding(n["words"], wide), nn.Embedding(n["tokens"], wide)
-            self.blocks = nn.Sequential(*[Block() for _ in range(n["layers"])])
-            self.norm, self.head = nn.LayerNorm(wide), nn.Linear(wide, n["words"])
-
-        def forward(self, text: Any, place: Any) -> Any:
-            return self.head(self.norm(self.blocks(self.words(text) + self.places(place))))
-
     lib.manual_seed(0)
-    model = Model()
+    model = gpt_model(lib, {**n, "wide": n["columns"]})
     for k, p in enumerate(model.parameters()):
         with lib.no_grad():
             p.copy_(0.05 * tensor(lib, "cpu", "float32", *p.shape, seed=k))
@@ -199,7 +175,7 @@ def _gpt(lib: Any, device: str, dtype: str, n: Sizes) -> Run:
 
     def step(forward: Any) -> Any:
         optimizer.zero_grad()
-        loss = functional.cross_entropy(forward(x, place).reshape(-1, n["words"]), y)
+        loss = lib.nn.functional.cross_entropy(forward(x, place), y)
         loss.backward()
         optimizer.step()
         return loss

@@ -118,8 +118,8 @@ def _lstm(lib: Any, dtype: str) -> Step:
     return _classified(lib, model, x, y, lib.optim.AdamW(model.parameters(), lr=1e-3))
 
 
-def gpt(lib: Any, dtype: str = "float32", sizes: dict[str, int] = GPT_SIZES) -> Step:
-    """A GPT's training step."""
+def gpt_model(lib: Any, sizes: dict[str, int]) -> Any:
+    """Make a GPT that gives a row of scores for each token of a text; its sizes are those of `GPT_SIZES`."""
     nn, functional, wide, words = lib.nn, lib.nn.functional, sizes["wide"], sizes["words"]
 
     class Block(nn.Module):  # type: ignore[misc, name-defined]
@@ -143,11 +143,16 @@ def gpt(lib: Any, dtype: str = "float32", sizes: dict[str, int] = GPT_SIZES) -> 
             self.blocks = nn.Sequential(*[Block() for _ in range(sizes["layers"])])
             self.norm, self.head = nn.LayerNorm(wide), nn.Linear(wide, words)
 
-        def forward(self, text: Any) -> Any:
-            place = lib.arange(text.shape[1])
+        def forward(self, text: Any, place: Any = None) -> Any:
+            place = lib.arange(text.shape[1]) if place is None else place
             return self.head(self.norm(self.blocks(self.words(text) + self.places(place)))).reshape(-1, words)
 
-    model = prepared(lib, Model(), dtype)
+    return Model()
+
+
+def gpt(lib: Any, dtype: str = "float32", sizes: dict[str, int] = GPT_SIZES) -> Step:
+    """A GPT's training step."""
+    model, words = prepared(lib, gpt_model(lib, sizes), dtype), sizes["words"]
     text = whole(lib, (sizes["batch"], sizes["tokens"] + 1), words)
     x, y = text[:, :-1].contiguous(), text[:, 1:].reshape(-1)
     return _classified(lib, model, x, y, lib.optim.AdamW(model.parameters(), lr=1e-3))

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import ast
-import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from core.base import source
-
 from ..recorder.cell_trace import Chain, Leaf, Row, Trace
+from ..recorder.user_files import shown_name
 
 NAMES = 6  # how many parameters a sentence names
 
@@ -59,7 +57,7 @@ def where(trace: Trace, chain: Chain) -> tuple[int | None, int | None, str]:
     place = trace.place(*chain[0])
     if place.file in trace.files and own is not None:
         return own.line, own.col, f"line {own.line}"
-    name = source.name_of_file(place.file) or os.path.basename(place.file)
+    name = shown_name(place.file)
     words = f"{name} line {place.line}"
     if own is None:
         return None, None, words

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import os
-import sysconfig
 from types import CodeType
 from typing import Any
 
 import numpy as np
 
 from core.backends import cuda
-from core.base import source
 from widgets.figures import size_text, time_text
 
 from ..recorder.cell_trace import Chain, Leaf, Ref, Row, Sample, Trace, ancestors
 from ..recorder.loader_waits import Fetched
 from ..recorder.sampling import loop_of
+from ..recorder.user_files import is_users, shown_name
 from .cost import _inside
 from .finding import Found, capital, code_of, listed, verb, where
 
@@ -125,7 +124,7 @@ def _waited(
         return None
     inside: dict[tuple[str, int], tuple[int, Any]] = {}
     for s in samples:
-        within = [p for p in s.places[: loop_of(s)] if p[0].co_filename in trace.files or _is_users(p[0].co_filename)]
+        within = [p for p in s.places[: loop_of(s)] if p[0].co_filename in trace.files or is_users(p[0].co_filename)]
         spot = next((p for p in within if p[0].co_filename in trace.files), next(iter(within), None))
         if spot is not None:
             key = _at(trace, spot)
@@ -179,15 +178,6 @@ def _by_workers(trace: Trace, fetched: Fetched) -> tuple[str, list[str]]:
     return does, ways
 
 
-def _is_users(file: str) -> bool:
-    """Whether a file is the user's own: no part of Python, and nothing installed beside it."""
-    library = (
-        "<frozen ",
-        *(sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")),
-    )
-    return not file.startswith(library)
-
-
 def _asked(trace: Trace, sample: Sample, turns: int) -> int:
     """About how many batches came: steps, else backward passes, else the iterations in which it was met."""
     passes = sum(spent[2] for line, spent in trace.lines.items())
@@ -203,7 +193,7 @@ def _words(trace: Trace, place: tuple[CodeType, int]) -> str:
     spot = trace.place(*place)
     if spot.file in trace.files:
         return f"line {spot.line + trace.files[spot.file]}"
-    return f"{source.name_of_file(spot.file) or os.path.basename(spot.file)} line {spot.line}"
+    return f"{shown_name(spot.file)} line {spot.line}"
 
 
 def _header(code: str) -> str:

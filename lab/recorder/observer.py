@@ -24,9 +24,10 @@ from .cell_trace import Bad, Copied, Course, Gradient, Leaf, Row, Trace
 from .kernel_choices import backwards, chosen
 from .live_bytes import follower
 from .op_facts import NOTED, note
-from .op_to_row import NOWHERE, OURS, Folder, latest
+from .op_to_row import NOWHERE, Folder, latest
 from .optimizer_steps import Steps
 from .tensor_types import TENSORS
+from .user_files import OURS
 
 LIMIT = 10_000  # rows; beyond it they fold by their place alone
 BY_DATA = {"sub", "add", "sub_", "add_"}  # how a parameter's values are moved without an optimizer

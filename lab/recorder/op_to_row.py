@@ -7,7 +7,6 @@ unrolls. Parameters are leaves by identity; other tensors made outside are one l
 from __future__ import annotations
 
 import dis
-import os
 import sys
 import weakref
 from collections.abc import Mapping
@@ -22,10 +21,10 @@ from core.events import observe
 from . import tensor_stats
 from .cell_trace import Chain, Leaf, Ref, Row, Trace
 from .tensor_types import TENSORS, original
+from .user_files import OURS
 from .variable_names import Names, spaces
 
 DEPTH = 64  # frames of the user's code that tell two calls of one function apart
-OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep  # all of lab
 Site = tuple[int, ...]  # a chain as numbers, which hash fast: code objects hash by their whole content
 NOWHERE = (0, 0)
 NAMELESS = 8  # tensors without a name that an op may read at one place before its others are not looked up

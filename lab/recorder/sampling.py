@@ -23,14 +23,14 @@ from core.events import observe
 
 from .cell_trace import Sample, Trace
 from .loader_waits import Fetches
+from .user_files import OURS
 
 FIRST, LATER, SHARE = 0.002, 0.01, 0.03  # seconds between looks: at first, at last; between, of the time so far
 SOON = 0.0005  # a look that comes so soon found the cell waiting; a late one made it give way
 STALE = 1_000_000  # ns for which the cell or the looking thread got no processor
 IDLE = 0.2  # share of the time between two looks: a cell that ran for less of it waited
 DEPTH = 32  # of the user's frames
-_OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep  # all of lab
-_RUNS_AN_OP = os.path.join(_OURS, "adapters", "ops.py")
+_RUNS_AN_OP = os.path.join(OURS, "adapters", "ops.py")
 _LOADERS = tuple(os.sep + os.path.join(library, "utils", "data") + os.sep for library in ("core", "torch"))
 _NEXT = {dis.opmap[name] for name in ("FOR_ITER", "SEND") if name in dis.opmap}
 
@@ -144,7 +144,7 @@ class Sampler:
         while frame is not None and len(places) < DEPTH:
             code = frame.f_code
             name = code.co_filename
-            if name.startswith(_OURS):
+            if name.startswith(OURS):
                 if name != _RUNS_AN_OP or code.co_name != "run":
                     if innermost:
                         return  # the recorder's own time

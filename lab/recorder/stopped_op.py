@@ -15,8 +15,8 @@ from widgets.figures import count_text
 
 from .cell_trace import Trace
 from .observer import Recorder, given
-from .op_to_row import OURS
 from .tensor_types import TENSORS, seen
+from .user_files import OURS
 
 PASSING = {"__call__", "forward", "function", "wrapper", "inner"}
 """Names of functions that only pass a call on."""

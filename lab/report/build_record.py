@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import linecache
-import os
 import platform
 import re
 from collections import Counter
@@ -14,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from core import native
-from core.base import source as places
 from widgets.record import (
     ErrorRow,
     Finding,
@@ -33,6 +31,7 @@ from ..recorder.cell_trace import Leaf, Ref, Row, Trace
 from ..recorder.observer import EVENTS, Recorder
 from ..recorder.op_to_row import latest
 from ..recorder.tensor_types import original, seen
+from ..recorder.user_files import shown_name
 from ..recorder.variable_names import assigned, attributes, is_module, operand
 from .call_places import calls, sites
 from .called_functions import pages
@@ -271,7 +270,7 @@ def _rows(trace: Trace, record: Record, found: list[Found]) -> dict[Ref, int]:
         place, file = row.place, ""
         if place is not None:
             own = place.file in trace.files
-            file = "" if own else places.name_of_file(place.file) or os.path.basename(place.file)
+            file = "" if own else shown_name(place.file)
             if own:
                 place = trace.own_place(row.chain[:1])
         flags = set(row.flags)

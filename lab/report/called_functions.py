@@ -8,37 +8,18 @@ from __future__ import annotations
 
 import inspect
 import linecache
-import os
-import sysconfig
 from collections.abc import Mapping
-from functools import cache
 from types import CodeType
 
-from core.base import source as places
 from widgets.record import LineRow, Page
 
 from ..recorder.cell_trace import Chain, Ref, Trace
+from ..recorder.user_files import is_users, shown_name
 
 PAGES = 40  # functions that are shown, those with most time
 LINES = 300  # of one function
 CHARACTERS = 60_000  # of all of them
 _PARTS = ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>", "<lambda>")  # they stand inside a function's text
-
-
-@cache
-def is_users(file: str) -> bool:
-    """Whether a file is the user's own, and no library's: a cell, or a path outside of what is installed.
-
-    >>> is_users("/home/me/model.py"), is_users(inspect.__file__), is_users("<frozen importlib._bootstrap>")
-    (True, False, False)
-    """
-    if places.name_of_file(file):
-        return True
-    if file.startswith("<"):
-        return file in linecache.cache  # a cell of another kind of notebook, whose text is known
-    path = os.path.abspath(file)
-    installed = {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
-    return not any(path.startswith(folder + os.sep) for folder in installed if folder) and not places.is_ours(file)
 
 
 def pages(trace: Trace, numbers: Mapping[Ref, int]) -> tuple[list[Page], dict[int, list[int]]]:
@@ -77,7 +58,7 @@ def pages(trace: Trace, numbers: Mapping[Ref, int]) -> tuple[list[Page], dict[in
         text = _text(code, max(times[key]))
         left -= len(text)
         if text and left >= 0:
-            name = places.name_of_file(code.co_filename) or os.path.basename(code.co_filename)
+            name = shown_name(code.co_filename)
             spent = [times[key][line] for line in sorted(times[key])]
             found[key] = Page(code.co_qualname.replace("<locals>.", ""), name, code.co_firstlineno, text, spent)
     order = [key for key in times if key in found]  # as they were met

@@ -17,7 +17,6 @@ from typing import Any, Self
 
 import widgets
 from core.backends.cuda.memory import reporters
-from core.base import source
 from core.events import observe
 from widgets.record import ErrorRow, Finding, Record
 
@@ -26,6 +25,7 @@ from ..diagnose.gradient_check import Checker
 from ..recorder import stopped_op
 from ..recorder.observer import Recorder
 from ..recorder.sampling import Sampler
+from ..recorder.user_files import shown_name
 from ..report import export, peaks
 from ..report.build_record import build, settle
 from ..report.memory_now import holders
@@ -205,7 +205,7 @@ class Recording:
     def __enter__(self) -> Self:
         frame = sys._getframe(1)
         code = frame.f_code
-        self.title = self.title or _title(code.co_filename)
+        self.title = self.title or shown_name(code.co_filename)
         self.start({code.co_filename: 0}, code if code.co_flags & CO_NEWLOCALS else None, frame.f_lineno)
         return self
 
@@ -344,7 +344,3 @@ def _said(error: BaseException) -> str:
         return str(error)
     except Exception:
         return ""
-
-
-def _title(file: str) -> str:
-    return source.name_of_file(file) or os.path.basename(file)

@@ -16,6 +16,7 @@ from core.events import observe
 from core.events.observe import CutEvent
 from lab.diagnose import loop_waits
 from lab.recorder.sampling import Queue, Sampler
+from lab.recorder.user_files import is_users
 from lab.session.recording import Recording
 
 Space = dict[str, Any]
@@ -336,7 +337,7 @@ def test_what_a_loader_runs_is_known(space: Space) -> None:
 def test_no_file_of_pythons_own_is_blamed() -> None:
     import selectors
 
-    assert not loop_waits._is_users(selectors.__file__)
-    assert not loop_waits._is_users(pytest.__file__)
-    assert not loop_waits._is_users("<frozen importlib._bootstrap>")
-    assert loop_waits._is_users(__file__)
+    assert not is_users(selectors.__file__)
+    assert not is_users(pytest.__file__)
+    assert not is_users("<frozen importlib._bootstrap>")
+    assert is_users(__file__)
