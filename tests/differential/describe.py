@@ -118,7 +118,9 @@ def attempt(work: Any) -> Any:
 
 
 # A loader's pass knows which of its workers was done first, a tuner how long each config took: no run is like another.
-MADE_OF_CHANCE = ("core.utils.data.passes", "core.utils.data.pool", "torch.utils.data.dataloader", "triton_kernels.tune.")
+MADE_OF_CHANCE = (
+    "core.utils.data.passes", "core.utils.data.pool", "torch.utils.data.dataloader", "triton_kernels.tune.",
+)  # fmt: skip
 
 
 def value(v: Any, depth: int = DEPTH, seen: frozenset[int] = frozenset()) -> Any:
