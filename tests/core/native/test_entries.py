@@ -22,7 +22,7 @@ MORE = {
     "softmax": [((0, 3),), ((3, 4, 5),)],
 }
 
-# entries that leave some of what their row takes to it: several index arrays, vectors, dimensions that are not the last ones
+# entries that leave some of what their row takes to it: several index arrays, vectors, dimensions but the last ones
 NARROWER = {"index", "index_put", "linear", "log_softmax", "logsumexp", "prod", "roll", "scatter_add", "softmax", "std",
             "var"}  # fmt: skip
 
