@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 from ..base.errors import text
+from ..base.source import warn
 from ..dispatch.publish import public
 from ..tensors.tensor import Tensor
 from .conv import _both
@@ -130,7 +130,7 @@ def upsample(
     ...     core.nn.functional.upsample(core.ones(1, 1, 2, 2), scale_factor=2).shape
     core.Size([1, 1, 4, 4])
     """
-    warnings.warn("`nn.functional.upsample` is deprecated. Use `nn.functional.interpolate` instead.", stacklevel=2)
+    warn("`nn.functional.upsample` is deprecated. Use `nn.functional.interpolate` instead.")
     return interpolate(input, size, scale_factor, mode, align_corners)
 
 
@@ -143,9 +143,7 @@ def upsample_nearest(input: Tensor, size: Any = None, scale_factor: Any = None) 
     ...     core.nn.functional.upsample_nearest(core.ones(1, 1, 2, 2), scale_factor=2).shape
     core.Size([1, 1, 4, 4])
     """
-    warnings.warn(
-        "`nn.functional.upsample_nearest` is deprecated. Use `nn.functional.interpolate` instead.", stacklevel=2
-    )
+    warn("`nn.functional.upsample_nearest` is deprecated. Use `nn.functional.interpolate` instead.")
     return interpolate(input, size, scale_factor, mode="nearest")
 
 
@@ -158,9 +156,7 @@ def upsample_bilinear(input: Tensor, size: Any = None, scale_factor: Any = None)
     ...     core.nn.functional.upsample_bilinear(core.ones(1, 1, 2, 2), scale_factor=2).shape
     core.Size([1, 1, 4, 4])
     """
-    warnings.warn(
-        "`nn.functional.upsample_bilinear` is deprecated. Use `nn.functional.interpolate` instead.", stacklevel=2
-    )
+    warn("`nn.functional.upsample_bilinear` is deprecated. Use `nn.functional.interpolate` instead.")
     return interpolate(input, size, scale_factor, mode="bilinear", align_corners=True)
 
 
