@@ -1,4 +1,4 @@
-"""What a recorder gathers while a cell runs: folded rows, leaves, gradients. No tensor is kept alive by any of it."""
+"""The trace of a cell: rows of its ops, leaves, gradients, times, memory. No tensor is kept alive by any of it."""
 
 from __future__ import annotations
 
@@ -414,7 +414,7 @@ class Trace(CellSource):
 def ancestors(
     start: Iterable[Ref], extra: dict[Ref, list[Ref]] | None = None, stop: set[Ref] | None = None
 ) -> dict[Ref, None]:
-    """Everything that `start` was computed from, itself included; `extra` adds edges, `stop` is not passed through."""
+    """Find all that `start` was computed from, itself included; `extra` adds edges, `stop` is not passed through."""
     seen: dict[Ref, None] = {}
     stack = list(start)
     while stack:

@@ -45,7 +45,7 @@ class Choice:
 
 
 def chosen(e: observe.OpEvent) -> Choice:
-    """What is to be known of the kernel that has just run; called once for every kernel of a recording."""
+    """Describe the kernel that has just run; called once for every kernel of a recording."""
     tensors = [t for t in e.inputs if isinstance(t, TENSORS)]
     found = Choice(getattr(e.declared, "name", "") or e.op)
     found.inputs = [(tuple(t._a.shape), t._kind.dtype.name) for t in tensors]
@@ -72,7 +72,7 @@ def chosen(e: observe.OpEvent) -> Choice:
 
 
 def _config(e: observe.OpEvent, made: Choice) -> str:
-    """What the launch was made with, where that is known."""
+    """Return the config that a launch was made with, where it is known."""
     backend = e.backend
     if backend == "C" and native.module is not None:
         return _threads(native.module.get_num_threads())
@@ -87,7 +87,7 @@ def _config(e: observe.OpEvent, made: Choice) -> str:
 
 
 def backwards(kernel: str, backend: str, op: str) -> Choice:
-    """What is to be known of a kernel that has just run in a backward pass; `op` is such as ``tanh backward``."""
+    """Describe a kernel that has just run in a backward pass; `op` is such as ``tanh backward``."""
     found = Choice(op)
     if backend == "Triton":
         found.asked = _asked(kernel, found)
@@ -95,7 +95,7 @@ def backwards(kernel: str, backend: str, op: str) -> Choice:
 
 
 def _asked(name: str, made: Choice) -> tuple[str, tuple[int, ...], str] | None:
-    """What the launcher of the kernel asked the tuner, where the tuner knows a kernel of that name."""
+    """Return what the launcher of a kernel asked the tuner, where the tuner knows a kernel of that name."""
     faults = sys.modules.get("triton_kernels.faults")
     for launch in reversed(getattr(faults, "recent", ())):
         kernel = getattr(launch, "kernel", None)
@@ -164,7 +164,7 @@ def rows(trace: Trace) -> list[KernelRow]:
 
 
 def _counted(trace: Trace) -> dict[tuple[str, str, str], tuple[int, int, list[tuple[tuple[int, ...], str]]]]:
-    """(operations, bytes of gradients that came and went, kinds of inputs) by kernel, from the rows' shapes.
+    """Return (operations, bytes of gradients in and out, kinds of inputs) by kernel, from the rows' shapes.
 
     A row's shapes are those of its first run: where the bytes that went through the kernel show that later runs had
     others, its operations are left out. A gradient's kernel is told by its op: where one op has several, so are theirs.

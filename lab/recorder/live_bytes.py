@@ -60,12 +60,12 @@ class Memory:
 
 
 def follower(blocks: list[Block], owner: Any) -> Any:
-    """What follows arrays: the class in C, or the one above."""
+    """Make what follows arrays: the class in C, or the one above."""
     return getattr(native.module, "Follower", Memory)(blocks, owner, LIMIT)
 
 
 def peak(blocks: list[Block]) -> tuple[int, int, list[tuple[int, int]]]:
-    """(bytes, time) of the moment with most bytes alive, and the course: (time, bytes) at every change.
+    """Return (bytes, time) of the moment with most bytes alive, and the course: (time, bytes) at every change.
 
     >>> a, b = Block(None, 100, 0), Block(None, 50, 10)
     >>> a.died_ns = 20

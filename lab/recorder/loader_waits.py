@@ -139,7 +139,7 @@ class Fetches:
 
 
 def _loading(iterator: Any) -> tuple[int, tuple[CodeType, ...]]:
-    """How many processes load for an iterator of a data loader, and the functions that make its samples."""
+    """Return how many processes load for an iterator of a data loader, and the functions that make its samples."""
     loader = getattr(iterator, "loader", None)  # core's; PyTorch's iterator holds the loader's options itself
     workers, data, collate = (
         (

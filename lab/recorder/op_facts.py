@@ -76,7 +76,7 @@ def _own_mode(place: observe.Place) -> bool | None:
 
 
 def _places(e: observe.OpEvent) -> tuple[int, int] | None:
-    """How many values are taken, of how many different places, where all indices are tensors of integers."""
+    """Count the values taken and the different places they come from, where all indices are tensors of integers."""
     tensors = [t for t in e.inputs if isinstance(t, TENSORS)][1:]
     if not tensors or any(not t._kind.dtype.name.startswith("int") or t._a.size > MANY for t in tensors):
         return None

@@ -1,4 +1,4 @@
-"""Folding: which row an op belongs to, from where the user's code called it, in which module, on which inputs.
+"""Find the row that an op belongs to, from where the user's code called it, in which module, on which inputs.
 
 A loop over batches folds to one iteration with counts, while a loop that feeds its own output (a deep network, an RNN)
 unrolls. Parameters are leaves by identity; other tensors made outside are one leaf for each place that reads them.

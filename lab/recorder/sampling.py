@@ -183,7 +183,7 @@ def asks_for_next(place: tuple[CodeType, int]) -> bool:
 
 
 def loop_of(sample: Any) -> int:
-    """Which of a sample's places waits for an iterator or a data loader; -1 if none does."""
+    """Return which of a sample's places waits for an iterator or a data loader; -1 if none does."""
     if sample.waits >= 0:
         return int(sample.waits) if sample.waits < len(sample.places) else -1
     return next((k for k in range(len(sample.places) - 1, -1, -1) if asks_for_next(sample.places[k])), -1)

@@ -1,4 +1,4 @@
-"""The op that a cell stopped at, where it raised before it was dispatched: found in the traceback.
+"""The op that a cell stopped at, where it raised before it was dispatched, found in the traceback.
 
 Dispatch tells of ops that fail in it. A function that refuses its arguments first (shapes that do not multiply, a
 module's wrong input) is seen here: the innermost of its frames that is a function of ours with tensors for arguments.

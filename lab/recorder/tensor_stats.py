@@ -58,7 +58,7 @@ def glance(a: Any) -> Stats | None:
 
 
 def spread(a: Any) -> Any:
-    """4096 values of a large array, in evenly spaced lines: a view of shape (256, 16); a small one is left as it is.
+    """Return 4096 values of a large array, in evenly spaced lines: a view of shape (256, 16); a small one as it is.
 
     >>> import numpy as np
     >>> spread(np.arange(1 << 16))[:3, 0].tolist(), spread(np.ones((2, 3))).shape
@@ -85,7 +85,7 @@ def span(a: Any) -> tuple[float, float] | None:
 
 
 def sampled(a: Any) -> Any:
-    """`a` flat and of at most `SAMPLE` elements; None for a large array whose elements do not lie in order."""
+    """Return `a` flat and of at most `SAMPLE` elements; None for a large array whose elements do not lie in order."""
     if a.size > SAMPLE:
         if not a.flags.c_contiguous:
             return None
@@ -108,7 +108,7 @@ Figures = tuple[float, float, float, float, int, int, int, list[int] | None]
 
 
 def _figures(a: Any) -> Figures:
-    """(min, max, mean, std, zeros, nonfinite, nan, histogram) of an array; the first four of its finite elements."""
+    """Return (min, max, mean, std, zeros, nonfinite, nan, histogram) of an array; the first four of finite elements."""
     if _in_c(a):
         return _native_stats(a)  # type: ignore[misc, no-any-return]
     if a.dtype.kind == "b":
@@ -188,7 +188,7 @@ def gradient(into: Gradient, a: Any) -> None:
 
 
 def histogram(flat: Any) -> list[int]:
-    """64 counts of log2|g| from -40 to +24; zeros and what is not finite are left out."""
+    """Return 64 counts of log2|g| from -40 to +24; zeros and what is not finite are left out."""
     x = np.abs(flat[np.isfinite(flat)])
     exponent = np.frexp(x[x > 0])[1] - 1
     where = np.clip(exponent - HISTOGRAM_LOW, 0, HISTOGRAM_BINS - 1)
@@ -196,7 +196,7 @@ def histogram(flat: Any) -> list[int]:
 
 
 def census(a: Any) -> tuple[int, int]:
-    """How many elements are NaN, and how many infinite."""
+    """Count the elements that are NaN, and those that are infinite."""
     a = on_host(a)
     a = a if a.dtype.kind in "fc" else a.astype(np.float32)
     return int(np.isnan(a).sum()), int(np.isinf(a).sum())
@@ -259,7 +259,7 @@ def norm(a: Any) -> float:
 
 
 def _sizes(a: Any) -> Any:
-    """Of complex values their absolute ones."""
+    """Return the absolute values of complex ones, any other as they are."""
     return np.abs(a) if a.dtype.kind == "c" else a
 
 

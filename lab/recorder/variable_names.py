@@ -169,7 +169,7 @@ def _members(root: Any) -> dict[int, tuple[Any, str]]:
 
 
 def _unlisted(root: Any) -> Iterator[tuple[str, Any]]:
-    """What a module keeps as a plain tensor, or in a plain list or dictionary: its parameters() leaves it out."""
+    """Yield what a module keeps as a plain tensor, or in a plain list or dictionary: parameters() leaves it out."""
     for above, module in root.named_modules():
         for attribute, value in list(vars(module).items()):
             if attribute.startswith("_"):

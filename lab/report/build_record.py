@@ -180,7 +180,7 @@ def _order(trace: Trace, space: Mapping[str, Any]) -> None:
 
 
 def _shared(trace: Trace) -> set[str]:
-    """Plain variables that several parameters go by, as a loop over a model's calls each of them."""
+    """Return the plain variables that several parameters go by, as a loop over a model's calls each of them."""
     names = Counter(leaf.name for leaf in trace.parameters() if "." not in leaf.name and "[" not in leaf.name)
     return {name for name, count in names.items() if name and count > 1}
 
@@ -198,7 +198,7 @@ def _list_parameters(recorder: Recorder, module: Any, name: str, into: set[str],
 
 
 def _read_as(trace: Trace, leaf: Leaf) -> str:
-    """What the expression that reads a leaf calls it."""
+    """Return what the expression that reads a leaf calls it."""
     for row in trace.rows:
         if row.op == leaf.op and leaf in row.refs and row.place is not None and row.inner == row.chain[0]:
             return operand(row.place.code, leaf.position)
@@ -244,7 +244,7 @@ def build(trace: Trace, title: str, error: ErrorRow | None, checker: Any = None)
 
 
 def _shown(trace: Trace, found: list[Found]) -> list[Row]:
-    """Rows that are drawn: all ops, and of the cuts those that a finding names or that an op reads."""
+    """Return the rows that are drawn: all ops, and of the cuts those that a finding names or that an op reads."""
     named = {row for f in found for row in f.rows}
     read = {ref for row in trace.rows if not row.cut for ref in row.refs}
     for row in reversed(trace.rows):  # what leads to a cut that is read is read too
@@ -255,7 +255,7 @@ def _shown(trace: Trace, found: list[Found]) -> list[Row]:
 
 
 def _rows(trace: Trace, record: Record, found: list[Found]) -> dict[Ref, int]:
-    """Fill in the op rows; gives the number of every row and leaf."""
+    """Fill in the op rows, and return the number of every row and leaf."""
     rows = _shown(trace, found)
     numbers: dict[Ref, int] = {row: k for k, row in enumerate(rows)}
     used = dict.fromkeys(ref for row in rows for ref in row.refs if isinstance(ref, Leaf))
@@ -381,7 +381,7 @@ def _ordered(trace: Trace) -> list[Leaf]:
 
 
 def environment() -> dict[str, str]:
-    """What the figures were taken with."""
+    """Return the versions and the C kernels with which the figures were taken."""
     try:
         version = metadata.version("gradlab")
     except metadata.PackageNotFoundError:

@@ -30,7 +30,7 @@ def calls(trace: Trace, row: Row) -> list[list[int]]:
 
 
 def _parts(name: str, module: str) -> int:
-    """How many parts of a dotted module path are those of a module on the way to it."""
+    """Count the parts of a dotted module path that are those of a module on the way to it."""
     return name.count(".") + 1 if module == name or module.startswith(name + ".") else 0
 
 

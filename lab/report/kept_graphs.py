@@ -32,7 +32,7 @@ PLAIN = (str, bytes, int, float, complex, bool, type(None), ModuleType, BuiltinF
 
 
 def kept(recorder: Recorder, space: Mapping[str, Any]) -> list[Kept]:
-    """What keeps the graphs of several iterations alive, the most first."""
+    """Find what keeps the graphs of several iterations alive, the most first."""
     trace = recorder.trace
     groups: dict[Any, dict[int, tuple[Any, Row, tuple[str, ...]]]] = {}
     for t, shape, path in _walk(trace, space):
@@ -65,7 +65,7 @@ def kept(recorder: Recorder, space: Mapping[str, Any]) -> list[Kept]:
 
 
 def _common(paths: list[tuple[str, ...]]) -> tuple[str, ...]:
-    """What paths of one length have in common; "" where they differ."""
+    """Return what paths of one length have in common; "" where they differ."""
     return tuple(parts[0] if len(set(parts)) == 1 else "" for parts in zip(*paths, strict=True))
 
 
@@ -76,7 +76,7 @@ def _root(recorder: Recorder, path: int) -> int:
 
 
 def _walk(trace: Trace, space: Mapping[str, Any]) -> Iterator[tuple[Any, tuple[str, ...], tuple[str, ...]]]:
-    """Every tensor with a history that a variable of the cell leads to: itself, its path without keys, its path."""
+    """Yield the tensors with a history that variables of the cell lead to: itself, its path without keys, its path."""
     names = dict.fromkeys(n.id for n in trace.nodes() if isinstance(n, ast.Name) and n.id in space)
     names |= dict.fromkeys(n.name for n in trace.nodes() if isinstance(n, ast.FunctionDef | ast.ClassDef))
     classes = {n.name for n in trace.nodes() if isinstance(n, ast.ClassDef)}
@@ -104,7 +104,7 @@ def _walk(trace: Trace, space: Mapping[str, Any]) -> Iterator[tuple[Any, tuple[s
 
 
 def _parts(value: Any, classes: set[str]) -> Iterator[tuple[str, str, Any]]:
-    """What a value holds: how it is reached, the same without keys, and it."""
+    """Yield what a value holds: how it is reached, the same without keys, and it."""
     if isinstance(value, list | tuple | deque | set | frozenset):
         yield from (("", "", item) for item, _ in zip(value, range(ITEMS), strict=False))
     elif isinstance(value, dict):

@@ -26,7 +26,7 @@ IN_USE = "in use by "
 
 
 def record_memory(trace: Trace, numbers: Mapping[Ref, int]) -> Memory | None:
-    """What lived, by line, with a course of at most `POINTS` points that keeps every local peak in sight."""
+    """Summarise what lived, by line, with a course of at most `POINTS` points that keeps every local peak in sight."""
     if not trace.blocks:
         return None
     most, when, course = live_bytes.peak(trace.blocks)
@@ -62,7 +62,7 @@ def record_memory(trace: Trace, numbers: Mapping[Ref, int]) -> Memory | None:
 
 
 def _held(trace: Trace, numbers: Mapping[Ref, int], alive: list[Block], when: int, last: Block | None) -> list[Held]:
-    """Everything alive at `when`, an op's arrays together, with who keeps them and why."""
+    """Return all that was alive at `when`, an op's arrays together, with who keeps them and why."""
     groups: dict[tuple[Row, bool, int], list[Block]] = {}
     for block in alive:
         groups.setdefault((latest(block.row), block.backward, block.size if block.backward else 0), []).append(block)

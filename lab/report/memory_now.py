@@ -1,4 +1,4 @@
-"""Who holds memory of a GPU at this moment, by the lines of the cell that is being recorded."""
+"""The memory of a GPU that is held at this moment, by the lines of the cell that is being recorded."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from ..recorder.cell_trace import Trace
 
 
 def holders(trace: Trace) -> list[tuple[str, int, int]]:
-    """What is alive on a GPU now by the line that made it, as (line, bytes, arrays), that with most bytes first."""
+    """Return what is alive on a GPU now by the line that made it: (line, bytes, arrays), that with most bytes first."""
     lines: dict[str, list[int]] = {}
     for block in trace.blocks:
         row = block.row

@@ -58,7 +58,7 @@ def _this(device: str) -> Machine | None:
 
 
 def known(device: str) -> Machine | None:
-    """What is known of the machine, without measuring; None where nothing is."""
+    """Return what is known of the machine, without measuring; None where nothing is."""
     machine = _this(device)
     if machine is None:
         return None
@@ -74,8 +74,7 @@ def known(device: str) -> Machine | None:
 
 
 def measured(device: str, again: bool = False) -> Machine | None:
-    """What the machine can do: what is known of it, measured now where that has not been done often enough, or where
-    it shall be done `again`."""
+    """Return what the machine can do, measured now where that has not been done often enough, or `again`."""
     machine = _this(device)
     if machine is None:
         return None
@@ -124,7 +123,7 @@ def add(record: Record) -> None:
 
 
 def _passed(record: Record, machine: Machine) -> dict[str, float]:
-    """What kernels reached beyond the peak, by dtype; those that ran long enough for their time to mean something."""
+    """Return what kernels reached beyond the peak, by dtype, of those whose time is long enough to mean something."""
     passed: dict[str, float] = {}
     for k in record.kernels:
         peak = machine.flops_per_s.get(k.dtype)
@@ -137,7 +136,7 @@ def _passed(record: Record, machine: Machine) -> dict[str, float]:
 
 
 def _work(device: str) -> dict[str, tuple[Callable[[], object], float, Callable[[], object]]]:
-    """What is measured: the work, how much of it there is, and what waits for it."""
+    """Return what is measured: the work, how much of it there is, and what waits for it."""
     if device == "cuda":
         xp: Any = backends.array_module(device)
         size, side = 1 << 28, 4096
@@ -162,7 +161,7 @@ def _work(device: str) -> dict[str, tuple[Callable[[], object], float, Callable[
 
 
 def _best(work: Callable[[], object], amount: float, wait: Callable[[], object]) -> float:
-    """Amount a second of the quickest run within `SECONDS`."""
+    """Return the amount a second of the quickest run within `SECONDS`."""
     work()
     wait()
     best, end = 0.0, perf_counter() + SECONDS
@@ -190,7 +189,7 @@ def _read() -> dict[str, Any]:
 
 
 def _write(entries: dict[str, Any]) -> None:
-    """Whole or not at all: another session may read at the same time."""
+    """Write the file whole or not at all: another session may read at the same time."""
     try:
         folder = cache_folder()
         handle, temporary = tempfile.mkstemp(dir=folder)

@@ -122,7 +122,7 @@ def _part(record: Record, what: str) -> list[Any]:
 
 
 def table(record: Record, what: str = "ops") -> str:
-    """One part of a record as aligned text; "memory" is what was alive at the peak.
+    """Return one part of a record as aligned text; "memory" is what was alive at the peak.
 
     *Raises*: ValueError for a part that does not exist.
 
