@@ -116,5 +116,6 @@ def test_a_sub_interpreter_is_refused_with_an_import_error() -> None:
         print(len(m.maps) > 10)
     """.replace("LOAD_TEXT", repr(LOAD))
     )
-    assert said.startswith("refused: core.native._native: ") and "main interpreter" in said
+    assert said.startswith("refused: core.native._native: ")
+    assert "main interpreter" in said
     assert said.endswith("True\n")
