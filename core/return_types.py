@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections import namedtuple
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import native
+
+if TYPE_CHECKING:  # printed by core.native.emit_stubs from the calls of `return_type`
+    from .native.generated.return_types import *  # noqa: F403
 
 
 def return_type(name: str, fields: str) -> Any:

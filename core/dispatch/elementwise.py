@@ -14,11 +14,13 @@ from ..base.errors import text
 from ..base.modes import state as mode
 from ..base.shape import broadcast_shapes
 from ..declare import op as declarations
+from ..declare.kinds import Operand
 from ..declare.op import Elementwise
+from ..declare.signature import public_name
 from ..events import observe
 from ..tensors.tensor import Tensor
 from .emit import machinery, tell, tell_failed, tell_starting
-from .operands import need_tensors, promote, public_name
+from .operands import need_tensors, promote
 from .out import into
 from .publish import bind, elementwise_doc
 from .record import attach
@@ -112,7 +114,7 @@ def unary_map(op: Elementwise) -> Callable[..., Any]:
     """The public function of an op of one tensor: the C path where it serves, else the general way."""
     fast = fast_path(op, ("input",))
 
-    def function(input: Any, *, out: Tensor | None = None) -> Tensor:
+    def function(input: Tensor, *, out: Tensor | None = None) -> Tensor:
         result = fast(input) if out is None else None
         return into(out, call_map(op, (input,)), op.label) if result is None else result
 
@@ -124,7 +126,7 @@ def binary_map(op: Elementwise) -> Callable[..., Any]:
     """The public function of an op of two operands: the C path where it serves, else the general way."""
     fast = fast_path(op, ("input", "other"))
 
-    def function(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
+    def function(input: Operand, other: Operand, *, out: Tensor | None = None) -> Tensor:
         result = fast(input, other) if out is None else None
         if result is None and op.tensors:
             need_tensors(op.label, op.tensors, (input, other))

@@ -20,8 +20,9 @@ from .autocast import elementwise_call_of
 from .type_errors import guarded
 
 
-def in_place(name: str, function: Callable[..., Any], known: Any = None) -> Callable[..., Any]:
-    """The method ``x.name_(...)`` of a function ``name(x, ...)``; `known` is what is public of it."""
+def in_place(name: str, function: Callable[..., Any], known: Any = None, parser: str | None = None) -> Callable[..., Any]:
+    """The method ``x.name_(...)`` of a function ``name(x, ...)``; `known` is what is public of it, `parser` the key of
+    the method's own fast path, if it has one."""
 
     def method(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         return write(self, name + "_", lambda t: _differentiable(function(t, *args, **kwargs), t, args))
@@ -37,7 +38,7 @@ def in_place(name: str, function: Callable[..., Any], known: Any = None) -> Call
 
     # native/binding/calls/inplace.c takes plain targets, and gives `finish` the results that are not as plain
     writes = known or function, elementwise_call_of(function), sys.intern(name + "_"), finish
-    return native.module.Face(method, method, None, name + "_", None, writes)  # type: ignore[no-any-return]
+    return native.module.PublicFunction(method, method, parser=parser, writes=writes)  # type: ignore[no-any-return]
 
 
 def _differentiable(result: Tensor, target: Tensor, args: tuple[Any, ...]) -> Tensor:

@@ -37,7 +37,7 @@ LOCK = Path("build/native.lock")
 # a fifth of the compile time and two thirds of the file; who wants it sets CFLAGS=-g.
 FLAGS = [
     "-std=gnu11", "-O3", "-g0", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast", "-fvisibility=hidden",
-    "-fopenmp-simd", "-pthread",
+    "-fopenmp-simd", "-pthread", "-Werror=incompatible-pointer-types", "-Werror=return-type",
 ]  # fmt: skip
 EMIT = """
 import sys; sys.path.insert(0, ".")
@@ -138,6 +138,7 @@ class BuildExt(build_ext):  # type: ignore[misc]
             raise RuntimeError(f"printing the elementwise kernels failed\n{done.stderr.strip()}")
         for extension in mine:
             extension.sources = sorted({*extension.sources, *(p.as_posix() for p in NATIVE.glob("generated/*.c"))})
+            extension.depends = sorted(p.as_posix() for p in NATIVE.rglob("*.h"))  # the printed ones too
             extension.include_dirs = [NATIVE.as_posix(), numpy.get_include()]
             extension.extra_compile_args = flags()
             extension.extra_link_args = ["-pthread"]

@@ -12,7 +12,8 @@ from ..base import dtypes
 from ..base.errors import text
 from ..base.shape import broadcast_shapes
 from ..declare import op as declarations
-from ..dispatch.autocast import quick
+from ..declare.kinds import Operand
+from ..dispatch.autocast import behind
 from ..dispatch.declare import operation
 from ..dispatch.operands import need_tensors
 from ..dispatch.out import into
@@ -71,7 +72,7 @@ def _declare(name: str, function: Callable[..., Any], doc: str, example: str, *a
 
     on_bools = {"bitwise_and": logical_and, "bitwise_or": logical_or, "bitwise_xor": logical_xor}.get(name)
 
-    def public(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
+    def public(input: Operand, other: Operand, *, out: Tensor | None = None) -> Tensor:
         if name in ("gcd", "lcm"):
             need_tensors(name, ("input", "other"), (input, other))
         if on_bools is not None and _is_bool(input) and _is_bool(other):
@@ -121,7 +122,7 @@ bind(bitwise_not, "bitwise_not", inplace=True)
 
 def _operators() -> None:
     def binary(f: Callable[..., Any], swap: bool) -> Any:
-        def operator(self: Tensor, other: Any) -> Any:
+        def operator(self: Tensor, other: Operand) -> Any:
             if isinstance(other, Tensor | int | float | np.integer | np.bool_):
                 return f(other, self) if swap else f(self, other)
             return NotImplemented
@@ -133,7 +134,7 @@ def _operators() -> None:
         operator = binary(f, False)
         if hasattr(f, "elementwise_call"):
             operator.elementwise_call = f.elementwise_call
-        bind_operator(name, quick(operator, name), binary(f, True))
+        bind_operator(name, behind(operator), binary(f, True))
         setattr(Tensor, f"__i{name}__", getattr(Tensor, f.__name__ + "_"))
     bind_operator("invert", declarations.functions["bitwise_not"])
 

@@ -81,9 +81,6 @@ PyObject *step_back_of(Node *node, PyObject *g, int (*before)(void *), void *con
 /* Whether a saved value is an array, or holds one. */
 int holds_arrays(PyObject *value);
 
-/* backward() of a tensor, as a Quick (binding/graph/backward.c). */
-PyObject *quick_backward(PyObject *const *args, Py_ssize_t count, PyObject *names);
-
 /* What an elementwise op's ElementwiseCall gives; NULL without an exception where a call is not for it (binding/graph/elementwise_call.c). */
 PyObject *elementwise_try(PyObject *elementwise, PyObject *const *args, Py_ssize_t count);
 
@@ -104,17 +101,6 @@ int map_write(PyObject *map, PyObject *const *args, Py_ssize_t count, PyArrayObj
    Python must say it. -1 on an error. */
 int mark_view(PyObject *structured, Tensor *x, Tensor *out, PyObject *params, int recording);
 
-/* The quick form of a public function: NULL without an exception where a call is not for it (views.h). */
-typedef PyObject *quick_form(PyObject *const *args, Py_ssize_t count, PyObject *names);
-typedef quick_form *Quick;
-typedef struct {
-    const char *name; /* the function's; a table ends with NULL */
-    Quick quick;
-} QuickForm;
-
-/* Those of binding/calls/view_args.c, of reduce_args.c and of creation.c there; that of the function of a name, or NULL. */
-extern const QuickForm view_forms[], kinds_forms[], making_forms[];
-Quick quick_named(const char *name);
 
 /* The gradients of a node that a quick form made, as a tuple; NULL without an exception where it is none, or Python must
    find them. */

@@ -16,14 +16,8 @@ typedef struct {
     PyObject *key; /* borrowed */
 } Layout;
 
-/* Reads what follows the tensor in a call. 0 where it is not for it: Python then does it, or says what is wrong. */
-typedef int (*Parser)(PyArrayObject *a, PyObject *const *args, Py_ssize_t count, Layout *to);
-
-PyObject *quick_cat(PyObject *const *args, Py_ssize_t count, PyObject *names);
-PyObject *quick_stack(PyObject *const *args, Py_ssize_t count, PyObject *names);
-
-/* The view of x that a parser reads out of a call; NULL without an exception where it is not for it. */
-PyObject *view_by(Parser parse, PyObject *const *args, Py_ssize_t count, PyObject *names);
+/* The view of a tensor that is laid out; NULL without an exception where Python must make it. */
+PyObject *view_made(PyObject *object, Layout *to);
 
 /* The stride that an axis of size 1 gets before axis k: a whole step over it. */
 static inline npy_intp stride_of_one(PyArrayObject *a, int k) {
@@ -45,9 +39,15 @@ int link_to(Tensor *x, Tensor *out, Step *step, PyObject *rule);
 /* Whether squeeze_ or its kin changed the shape of what x views: Python knows what then is to be noted. */
 int reshaped_since(Tensor *x);
 
-PyObject *quick_split(PyObject *const *args, Py_ssize_t count, PyObject *names);
-PyObject *quick_chunk(PyObject *const *args, Py_ssize_t count, PyObject *names);
-PyObject *quick_unbind(PyObject *const *args, Py_ssize_t count, PyObject *names);
+/* Whether views of a tensor, over an array, are made here; then what every layout begins with. */
+static inline int view_ready(PyObject *object, Layout *to) {
+    Tensor *x = (Tensor *)object;
+    if (PyArray_NDIM((PyArrayObject *)x->array) > MOST_AXES || reshaped_since(x)) return 0;
+    to->count = to->read_only = 0;
+    to->key = NULL;
+    to->data = PyArray_BYTES((PyArrayObject *)x->array);
+    return 1;
+}
 
 /* Noting a shape (or all of them) as what a node saved, -1 on an error. */
 int save_shape(Node *node, PyObject *shape);

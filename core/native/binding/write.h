@@ -23,12 +23,7 @@ int write_region(PyArrayObject *a, const Layout *to, Tensor *target, PyObject *v
 
 enum { QUIET_BYTES = 1 << 20 /* writing more lets other threads run */ };
 
-quick_form quick_zero_, quick_fill_, quick_copy_, quick_setitem, quick_masked_fill_;
-
-/* Those of binding/calls/index_args.c. */
-quick_form quick_pick, quick_index_select, quick_index_copy, quick_index_add, quick_nonzero, quick_diag, quick_trace;
-
-/* A call of a function's in-place form; `writes` as binding/calls/function.c has it. */
+/* A call of a function's in-place form; `writes` as binding/calls/public_function.c has it. */
 PyObject *write_by(PyObject *writes, PyObject *const *args, size_t nargsf, PyObject *names);
 
 #endif

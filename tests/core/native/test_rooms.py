@@ -160,6 +160,8 @@ def test_headers_follow_the_rooms() -> None:
         if folder == "generated":
             continue
         for named in re.findall(r'^#include "(\w+)/', path.read_text(), re.MULTILINE):
+            if named == "generated":  # what is printed stands beside the kernels, and for the file that includes it
+                continue
             if floors.index(named) > floors.index(folder.partition("/")[0]):
                 upward.append(f"{path.relative_to(NATIVE)} includes {named}/")
     assert not upward, "\n".join(upward)
@@ -172,7 +174,7 @@ def test_the_arrows_are_seen() -> None:
     assert "binding" in found["binding/graph/state.c"]["binding/types/state.c"]
     assert "Map_Type" in found["binding/graph/elementwise_call.c"]["binding/graph/map_object.c"]
     assert "parallel_for" in found["kernels/copy.c"]["runtime/parallel.c"]
-    assert "path_counts" in found["binding/calls/function.c"]["runtime/paths.c"]  # by an inline function
+    assert "path_counts" in found["binding/calls/public_function.c"]["runtime/paths.c"]  # by an inline function
     assert sum(len(used) for used in found.values()) > 150
 
 

@@ -1,7 +1,7 @@
 /* einsum of two operands that is a product of matrices, or of stacks of them, and its gradients: entries
-   (binding/adapters/entries.c says what an entry is) and the front. The operands are read where they lie, by their strides. */
+   (binding/adapters/entries.c says what an entry is), and what its fast path takes. The operands are read where they lie, by their strides. */
 #include "binding/entries.h"
-#include "binding/argument_parser.h"
+#include "generated/parsers.h"
 
 #include <string.h>
 
@@ -159,17 +159,19 @@ static PyMethodDef einsum_entries[] = {
 };
 
 /* equation, and two operands */
-PyObject *front_einsum(PyObject *op, PyObject *const *given) {
+static PyObject *product_by_letters(PyObject *op, PyObject *equation, PyObject *const *operands, Py_ssize_t count) {
     Term terms[3];
     Product p;
-    if (!given[0] || !read_terms(given[0], terms)) return NULL;
+    if (count != 2 || !read_terms(equation, terms)) return NULL;
     for (int k = 0; k < 2; k++) {
-        PyArrayObject *x = real_of(given[k + 1]);
+        PyArrayObject *x = array_of(operands[k], REAL_TYPES);
         if (!x || !names_axes(&terms[k], (PyObject *)x)) return NULL;
     }
-    if (!same_kind(given[1], given[2]) || !as_product(&terms[0], &terms[1], &terms[2], &p)) return NULL;
-    PyObject *args[] = {given[1], given[2], given[0]};
+    if (!same_kind(operands[0], operands[1]) || !as_product(&terms[0], &terms[1], &terms[2], &p)) return NULL;
+    PyObject *args[] = {operands[0], operands[1], equation};
     return operate_on(op, args, 2);
 }
 
 int einsum_setup(PyObject *module) { return add_entries(module, einsum_entries); }
+
+#include "generated/parse_einsum.h"

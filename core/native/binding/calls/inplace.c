@@ -1,7 +1,7 @@
 /* Writes in place: zero_, fill_, copy_ and the in-place forms of functions (add_, lerp_, ...), for targets
    of which nothing is to be emitted but that they were written: on the CPU, without a history while ops are recorded, nobody
    observing. core.inplace does all others. */
-#include "binding/write.h"
+#include "generated/parsers.h"
 
 #include <stddef.h>
 
@@ -197,8 +197,7 @@ int write_region(PyArrayObject *a, const Layout *to, Tensor *target, PyObject *v
 /* `value` into the whole of a tensor; NULL without an exception where it is not for it. */
 static PyObject *write_whole(PyObject *object, PyObject *value, PyObject *name) {
     Tensor *t = (Tensor *)object;
-    int plain = is_tensor(object) ? plain_target(t) : 0;
-    if (plain <= 0) return NULL;
+    if (plain_target(t) <= 0) return NULL;
     PyArrayObject *a = (PyArrayObject *)Py_NewRef(t->array);
     Layout to;
     int done = PyArray_NDIM(a) <= MOST_AXES;
@@ -216,19 +215,13 @@ static PyObject *write_whole(PyObject *object, PyObject *value, PyObject *name) 
     return done > 0 && wrote(t, name) == 0 ? Py_NewRef(object) : NULL;
 }
 
-PyObject *quick_zero_(PyObject *const *args, Py_ssize_t count, PyObject *names) {
-    return names || count != 1 ? NULL : write_whole(args[0], NULL, name_zero);
+static PyObject *zeroed(PyObject *input) { return write_whole(input, NULL, name_zero); }
+
+static PyObject *filled_with(PyObject *input, PyObject *value) {
+    return is_tensor(value) ? NULL : write_whole(input, value, name_fill);
 }
 
-PyObject *quick_fill_(PyObject *const *args, Py_ssize_t count, PyObject *names) {
-    return names || count != 2 || is_tensor(args[1]) ? NULL : write_whole(args[0], args[1], name_fill);
-}
-
-/* input, src, non_blocking */
-PyObject *quick_copy_(PyObject *const *args, Py_ssize_t count, PyObject *names) {
-    if (names || count < 2 || count > 3 || !is_tensor(args[1])) return NULL;
-    return write_whole(args[0], args[1], name_copy);
-}
+static PyObject *copied_into(PyObject *input, PyObject *src) { return write_whole(input, src, name_copy); }
 
 /* -- the in-place forms of functions -------------------------------------------------------------------------------- */
 
@@ -280,3 +273,5 @@ int inplace_setup(PyObject *module) {
     (void)module;
     return name_zero && name_fill && name_copy ? 0 : -1;
 }
+
+#include "generated/parse_inplace.h"

@@ -1,5 +1,5 @@
 /* The operators of tensors: a + b goes from the interpreter to the op's C path with no Python function between. Each has
-   that path (a public function, a Face where it has one) and Python's function for what the path does not take. They are
+   that path (a public function) and Python's function for what the path does not take. They are
    slots of TensorBase: whoever subclasses Tensor, or sets one anew, has what Python gives them. */
 #include "binding/graph.h"
 

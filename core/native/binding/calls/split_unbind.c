@@ -1,5 +1,5 @@
 /* split, chunk and unbind: several views of one tensor, made and noted in one go, and the way back. */
-#include "binding/views.h"
+#include "generated/parsers.h"
 
 typedef struct {
     int op, dim;
@@ -7,22 +7,11 @@ typedef struct {
     npy_intp sizes[MOST_PIECES];
 } Pieces;
 
-/* f(x, <first>, dim=0): the tensor, whose dimension has items; NULL where Python must read the call. `places` are the
-   arguments before dim. */
-static Tensor *read_call(PyObject *const *args, Py_ssize_t count, PyObject *names, Py_ssize_t places, Pieces *to) {
-    npy_intp dim = 0;
-    if (names && (PyTuple_GET_SIZE(names) != 1 || count != places ||
-                  PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, 0), "dim")))
-        return NULL;
-    if (count < places || count > places + 1 || !is_tensor(args[0]) || (count + !!names > places && !exact_int(args[places], &dim)))
-        return NULL;
-    Tensor *x = (Tensor *)args[0];
-    if (!PyArray_CheckExact(x->array) || reshaped_since(x) || quick_now() <= 0) return NULL;
+/* Whether pieces of a tensor along a dimension, which has items, are made here. */
+static int is_divisible(PyObject *object, int dim) {
+    Tensor *x = (Tensor *)object;
     PyArrayObject *a = (PyArrayObject *)x->array;
-    int ndim = PyArray_NDIM(a);
-    if (ndim > MOST_AXES || dim < -ndim || dim >= ndim) return NULL;
-    to->dim = (int)(dim < 0 ? dim + ndim : dim);
-    return PyArray_DIM(a, to->dim) > 0 ? x : NULL;
+    return PyArray_NDIM(a) <= MOST_AXES && !reshaped_since(x) && PyArray_DIM(a, dim) > 0;
 }
 
 /* Pieces of one size, the last perhaps smaller. 0 where Python must make them. */
@@ -128,29 +117,27 @@ static PyObject *make(Tensor *x, const Pieces *p) {
     return all;
 }
 
-PyObject *quick_split(PyObject *const *args, Py_ssize_t count, PyObject *names) {
-    Pieces p = {.op = OP_SPLIT};
-    Tensor *x = read_call(args, count, names, 2, &p);
-    if (!x) return NULL;
-    npy_intp n = PyArray_DIM((PyArrayObject *)x->array, p.dim), size;
-    int plain = PyTuple_CheckExact(args[1]) || PyList_CheckExact(args[1]) ? of_sizes(n, args[1], &p)
-                                                                          : exact_int(args[1], &size) && of_one_size(n, size, &p);
-    return plain ? make(x, &p) : NULL;
+static PyObject *split_into(PyObject *input, PyObject *sizes, int dim) {
+    Pieces p = {.op = OP_SPLIT, .dim = dim};
+    if (!is_divisible(input, dim)) return NULL;
+    npy_intp n = PyArray_DIM(array_in(input), dim), size;
+    const int plain = PyTuple_CheckExact(sizes) || PyList_CheckExact(sizes) ? of_sizes(n, sizes, &p)
+                                                                            : exact_int(sizes, &size) && of_one_size(n, size, &p);
+    return plain ? make((Tensor *)input, &p) : NULL;
 }
 
-PyObject *quick_chunk(PyObject *const *args, Py_ssize_t count, PyObject *names) {
-    Pieces p = {.op = OP_SPLIT};
-    npy_intp chunks;
-    Tensor *x = read_call(args, count, names, 2, &p);
-    if (!x || !exact_int(args[1], &chunks) || chunks < 1) return NULL;
-    npy_intp n = PyArray_DIM((PyArrayObject *)x->array, p.dim);
-    return of_one_size(n, (n - 1) / chunks + 1, &p) ? make(x, &p) : NULL;
+static PyObject *chunked(PyObject *input, npy_intp chunks, int dim) {
+    Pieces p = {.op = OP_SPLIT, .dim = dim};
+    if (chunks < 1 || !is_divisible(input, dim)) return NULL;
+    npy_intp n = PyArray_DIM(array_in(input), dim);
+    return of_one_size(n, (n - 1) / chunks + 1, &p) ? make((Tensor *)input, &p) : NULL;
 }
 
-PyObject *quick_unbind(PyObject *const *args, Py_ssize_t count, PyObject *names) {
-    Pieces p = {.op = OP_UNBIND};
-    Tensor *x = read_call(args, count, names, 1, &p);
-    if (!x || PyArray_DIM((PyArrayObject *)x->array, p.dim) > MOST_PIECES) return NULL;
-    p.count = PyArray_DIM((PyArrayObject *)x->array, p.dim);
-    return make(x, &p);
+static PyObject *unbound_along(PyObject *input, int dim) {
+    Pieces p = {.op = OP_UNBIND, .dim = dim};
+    if (!is_divisible(input, dim) || PyArray_DIM(array_in(input), dim) > MOST_PIECES) return NULL;
+    p.count = PyArray_DIM(array_in(input), dim);
+    return make((Tensor *)input, &p);
 }
+
+#include "generated/parse_split_unbind.h"

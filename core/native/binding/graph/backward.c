@@ -1,7 +1,7 @@
 /* backward() of one tensor as it is called most often: no graph of gradients, nobody observing. The pass begins and ends
    here, and Python is readied only when one of its functions is to run; whatever is not so plain core.autograd does. */
 #include "binding/errstate.h"
-#include "binding/graph.h"
+#include "generated/parsers.h"
 #include "binding/walk.h"
 
 /* -- Python's part --------------------------------------------------------------------------------------------------- */
@@ -170,19 +170,11 @@ static PyObject *root_gradient(Tensor *t, PyObject *given) {
     return (PyObject *)one;
 }
 
-/* backward(tensor, gradient=None, retain_graph=None) */
-PyObject *quick_backward(PyObject *const *args, Py_ssize_t count, PyObject *names) {
-    PyObject *given = NULL, *retain = Py_False;
-    if (count < 1 || count > 2 || !is_tensor(args[0])) return NULL;
-    if (count == 2 && args[1] != Py_None) given = args[1];
-    for (Py_ssize_t k = 0; names && k < PyTuple_GET_SIZE(names); k++) {
-        PyObject *name = PyTuple_GET_ITEM(names, k), *value = args[count + k];
-        if (PyUnicode_CompareWithASCIIString(name, "retain_graph") == 0) retain = value == Py_None ? Py_False : value;
-        else if (count == 1 && PyUnicode_CompareWithASCIIString(name, "gradient") == 0) given = value == Py_None ? NULL : value;
-        else return NULL;
-    }
-    if (!PyBool_Check(retain) || !usual() || binding.casting) return NULL;
-    Tensor *t = (Tensor *)args[0];
+/* The gradients of a tensor, added to its leaves; `given` is its own. */
+static PyObject *backward_from(PyObject *tensor, PyObject *given, PyObject *retain) {
+    if (!usual() || binding.casting) return NULL;
+    if (given == Py_None) given = NULL;
+    Tensor *t = (Tensor *)tensor;
     if (up_to_date(t) < 0) return NULL;
     PyObject *start = t->node != Py_None ? t->node : t->requires_grad ? (PyObject *)t : NULL;
     PyObject *g = start ? root_gradient(t, given) : NULL; /* without a history Python says what is wrong */
@@ -225,3 +217,5 @@ static PyMethodDef backward_methods[] = {
 int backward_setup(PyObject *module) {
     return PyModule_AddFunctions(module, backward_methods);
 }
+
+#include "generated/parse_backward.h"

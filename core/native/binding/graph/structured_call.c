@@ -2,6 +2,7 @@
    CPU, nobody observing. What is not for it goes to the general way of core.dispatch.run: before the kernel runs as a whole,
    afterwards from its results on. */
 #include "binding/errstate.h"
+#include "binding/parsers.h"
 #include "binding/results.h"
 #include "binding/views.h"
 
@@ -415,7 +416,10 @@ static PyObject *structured_new(PyTypeObject *type, PyObject *args, PyObject *kw
     self->bare = (char)(view || quiet_known());
     self->layouts = PyDict_New();
     if (!self->layouts) Py_CLEAR(self);
-    else op_register((PyObject *)self, op, name, params, defaults);
+    else {
+        op_register((PyObject *)self, op, name, params, defaults);
+        parsers_register((PyObject *)self, name, KNOWN_op);
+    }
     return (PyObject *)self;
 }
 

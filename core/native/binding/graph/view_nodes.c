@@ -108,22 +108,14 @@ PyObject *array_over(PyArrayObject *a, const Layout *to) {
     return view_over(a, to->ndim, to->shape, to->strides, to->data, flags);
 }
 
-PyObject *view_by(Parser parse, PyObject *const *args, Py_ssize_t count, PyObject *names) {
-    Layout to;
-    if (names || !count || !is_tensor(args[0])) return NULL;
-    Tensor *x = (Tensor *)args[0];
-    if (!PyArray_CheckExact(x->array) || PyArray_NDIM((PyArrayObject *)x->array) > MOST_AXES || reshaped_since(x) ||
-        quick_now() <= 0)
-        return NULL;
+PyObject *view_made(PyObject *object, Layout *to) {
+    Tensor *x = (Tensor *)object;
     PyArrayObject *a = (PyArrayObject *)x->array;
-    to.count = to.read_only = 0;
-    to.key = NULL;
-    to.data = PyArray_BYTES(a);
-    if (!parse(a, args + 1, count - 1, &to) || !binding.ops[to.op].structured) return NULL;
+    if (!binding.ops[to->op].structured) return NULL;
     int recording = recording_now();
     if (recording < 0 || (recording && up_to_date(x) < 0)) return NULL;
-    PyObject *array = array_over(a, &to);
-    Step *step = array ? step_new(to.op, to.key, to.count, to.numbers) : NULL;
+    PyObject *array = array_over(a, to);
+    Step *step = array ? step_new(to->op, to->key, to->count, to->numbers) : NULL;
     Tensor *out = step ? tensor_over(Py_NewRef(array), x->kind) : NULL;
     if (out) {
         if (link_to(x, out, step, recording ? x->rule : binding.no_grad) < 0 || (recording && x->requires_grad && record(out, x, step) < 0))
