@@ -348,14 +348,15 @@ class Printer:
         types = [f"result_{r}" for r in self.results]
         files["parsers.h"] = "\n".join([
             NOTE, "#ifndef GRADLAB_PARSERS_H", "#define GRADLAB_PARSERS_H", '#include "binding/argument_parser.h"', "",
-            *(f"extern PyObject *{n};" for n in objects), *(f"extern PyTypeObject *{n};" for n in types), "",
+            "#pragma GCC visibility push(hidden) /* read without the table of what other libraries may replace */",
+            *(f"extern PyObject *{n};" for n in objects), *(f"extern PyTypeObject *{n};" for n in types),
+            "#pragma GCC visibility pop", "",
             *(f"parser parse_{f.symbol};" for f, _ in self.functions), "", "#endif", ""])  # fmt: skip
         ops = [f'    {{"{n}", &{how}_{n}, KNOWN_{how}}},' for how, n in self.ops]
         rows = [f'    {{"{f.key}", parse_{f.symbol}}},' for f, _ in self.functions]
         files["parsers.c"] = "\n".join([
             NOTE, '#include "generated/parsers.h"', "",
             *(f"PyObject *{n};" for n in objects), *(f"PyTypeObject *{n};" for n in types), "",
-            "const named_parser parsers[] = {", *rows, "    {NULL, NULL},", "};", "",
             "static const struct { const char *name; PyObject **object; enum known known; } ops[] = {", *ops,
             "    {NULL, NULL, 0},", "};", "",
             "void parsers_register(PyObject *object, PyObject *name, enum known known) {",
@@ -370,6 +371,10 @@ class Printer:
             *(f'    if (!(word_{w} = PyUnicode_InternFromString("{w}"))) return -1;' for w in self.words),
             *(f"    if (!({n} = {made})) return -1;" for n, made in self.constants.items()),
             "    return 0;", "}", ""])  # fmt: skip
+        # the table uses all files of binding/calls, which use what stands in parsers.c
+        files["parsers_table.c"] = "\n".join([
+            NOTE, '#include "generated/parsers.h"', "",
+            "const named_parser parsers[] = {", *rows, "    {NULL, NULL},", "};", ""])  # fmt: skip
         return files
 
 

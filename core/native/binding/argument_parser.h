@@ -6,8 +6,6 @@
 #ifndef GRADLAB_ARGUMENT_PARSER_H
 #define GRADLAB_ARGUMENT_PARSER_H
 
-#include "binding/graph.h"
-#include "binding/parsers.h"
 #include "binding/results.h"
 #include "binding/views.h"
 #include "binding/write.h"
@@ -26,7 +24,7 @@ typedef struct {
     const char *name; /* a table ends with NULL */
     parser *parse;
 } named_parser;
-extern const named_parser parsers[]; /* generated/parsers.c */
+extern const named_parser parsers[]; /* generated/parsers_table.c */
 
 /* -- tensors -------------------------------------------------------------------------------------------------------- */
 
@@ -125,5 +123,10 @@ static inline int plain_now(void) { return binding.tensor_type && !observed_now(
 /* Of a pair, whose reference it takes, the named tuple of a function. */
 PyObject *named_pair(PyTypeObject *type, PyObject *pair);
 
+/* An op was declared, a dtype, or the named tuple that a function gives: parsers and bodies know them by name
+   (generated/parsers.c). */
+void parsers_register(PyObject *object, PyObject *name, enum known known);
+void parsers_register_result(PyObject *name, PyObject *type);
+int parsers_setup(void);
 
 #endif

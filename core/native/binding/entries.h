@@ -21,6 +21,9 @@ PyObject *py_cross_entropy_backward(PyObject *module, PyObject *const *args, Py_
 /* a @ b + bias, of matrices or stacks of them; those of `turned` factors are transposed. */
 PyObject *gemm_product(PyObject *a, int turn_a, PyObject *b, int turn_b, PyObject *bias_or_none);
 
+/* Whether einsum of two arrays is a product that its kernel takes (binding/adapters/einsum.c). */
+int einsum_is_product(PyObject *equation, PyObject *const *arrays);
+
 /* Between float32 and the half types; NotImplemented for any others. */
 PyObject *half_converted(PyObject *array, PyArray_Descr *to);
 

@@ -81,6 +81,10 @@ PyObject *step_back_of(Node *node, PyObject *g, int (*before)(void *), void *con
 /* Whether a saved value is an array, or holds one. */
 int holds_arrays(PyObject *value);
 
+/* The gradients of a tensor, added to its leaves; `given` is its own. NULL without an exception where Python must run the
+   pass (binding/graph/backward.c). */
+PyObject *backward_from(PyObject *tensor, PyObject *given, PyObject *retain);
+
 /* What an elementwise op's ElementwiseCall gives; NULL without an exception where a call is not for it (binding/graph/elementwise_call.c). */
 PyObject *elementwise_try(PyObject *elementwise, PyObject *const *args, Py_ssize_t count);
 

@@ -35,6 +35,9 @@ typedef struct {
     name(device_id, "device_id")
 #define NAME_FIELD(field, text) PyObject *field;
 
+/* What printed parsers know of what is declared (generated/parsers.c). */
+enum known { KNOWN_op, KNOWN_elementwise, KNOWN_dtype };
+
 /* What was found last of a variable in a module's dict. */
 typedef struct {
     uint64_t state; /* the dict's; 0: nothing */
@@ -91,6 +94,7 @@ typedef struct {
     } engine;
     Seen seen_anomaly, seen_many;
     known_op ops[OPS];
+    void (*declared)(PyObject *object, PyObject *name, enum known known); /* hears of every op that is declared, or NULL */
     PyObject *kind_named; /* the kind of a NumPy dtype on the CPU, in Python */
     int kinds_known;
     struct {

@@ -32,7 +32,9 @@ def run(text: str) -> str:
 def test_an_op_before_connect_is_a_runtime_error() -> None:
     said = run("""
         m = load()
-        op = m.ElementwiseCall(object(), {}, lambda mask: b"", True, False, ("a",), (), 0, 0)
+        import types
+        named = types.SimpleNamespace(name="of a test")
+        op = m.ElementwiseCall(named, {}, lambda mask: b"", True, False, ("a",), (), 0, 0)
         structured = m.Structured(object(), "sum", print, (), (), None, None, False, True, False)
         tensor, node = m.TensorBase(), m.NodeBase()
         calls = [lambda: op(tensor), lambda: structured(tensor), lambda: m.step(node, None, None),
@@ -116,5 +118,6 @@ def test_a_sub_interpreter_is_refused_with_an_import_error() -> None:
         print(len(m.maps) > 10)
     """.replace("LOAD_TEXT", repr(LOAD))
     )
-    assert said.startswith("refused: core.native._native: ") and "main interpreter" in said
+    assert said.startswith("refused: core.native._native: ")
+    assert "main interpreter" in said
     assert said.endswith("True\n")

@@ -1,7 +1,7 @@
 """The rooms of the C code, read from the sources: each file uses what its own room and those below it define.
 
-`generated/setups.c`, the printed table of setup functions, is the one file that looks up at everybody, and module.c
-alone reads it.
+Two printed tables look up at everybody: that of the setup functions (generated/setups.c), which module.c alone reads,
+and that of the parsers (generated/parsers_table.c), which binding/calls/public_function.c alone reads.
 """
 
 from __future__ import annotations
@@ -160,9 +160,9 @@ def test_headers_follow_the_rooms() -> None:
         if folder == "generated":
             continue
         for named in re.findall(r'^#include "(\w+)/', path.read_text(), re.MULTILINE):
-            if named == "generated":  # what is printed stands beside the kernels, and for the file that includes it
-                continue
-            if floors.index(named) > floors.index(folder.partition("/")[0]):
+            if named == "generated":  # what is printed for binding/calls
+                assert folder in ("binding/calls", "kernels"), path
+            elif floors.index(named) > floors.index(folder.partition("/")[0]):
                 upward.append(f"{path.relative_to(NATIVE)} includes {named}/")
     assert not upward, "\n".join(upward)
 
@@ -176,6 +176,11 @@ def test_the_arrows_are_seen() -> None:
     assert "parallel_for" in found["kernels/copy.c"]["runtime/parallel.c"]
     assert "path_counts" in found["binding/calls/public_function.c"]["runtime/paths.c"]  # by an inline function
     assert sum(len(used) for used in found.values()) > 150
+
+
+def test_one_file_reads_each_printed_table() -> None:
+    for name, reader in (("module_setups", "binding/module.c"), ("parsers", "binding/calls/public_function.c")):
+        assert [file for file in sources() if name in words(file)] == [reader]
 
 
 def test_setup_functions_are_called_from_the_table_alone() -> None:

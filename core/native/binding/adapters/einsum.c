@@ -1,7 +1,6 @@
 /* einsum of two operands that is a product of matrices, or of stacks of them, and its gradients: entries
    (binding/adapters/entries.c says what an entry is), and what its fast path takes. The operands are read where they lie, by their strides. */
 #include "binding/entries.h"
-#include "generated/parsers.h"
 
 #include <string.h>
 
@@ -158,20 +157,11 @@ static PyMethodDef einsum_entries[] = {
     {0},
 };
 
-/* equation, and two operands */
-static PyObject *product_by_letters(PyObject *op, PyObject *equation, PyObject *const *operands, Py_ssize_t count) {
+int einsum_is_product(PyObject *equation, PyObject *const *arrays) {
     Term terms[3];
     Product p;
-    if (count != 2 || !read_terms(equation, terms)) return NULL;
-    for (int k = 0; k < 2; k++) {
-        PyArrayObject *x = array_of(operands[k], REAL_TYPES);
-        if (!x || !names_axes(&terms[k], (PyObject *)x)) return NULL;
-    }
-    if (!same_kind(operands[0], operands[1]) || !as_product(&terms[0], &terms[1], &terms[2], &p)) return NULL;
-    PyObject *args[] = {operands[0], operands[1], equation};
-    return operate_on(op, args, 2);
+    return read_terms(equation, terms) && names_axes(&terms[0], arrays[0]) && names_axes(&terms[1], arrays[1]) &&
+           as_product(&terms[0], &terms[1], &terms[2], &p);
 }
 
 int einsum_setup(PyObject *module) { return add_entries(module, einsum_entries); }
-
-#include "generated/parse_einsum.h"

@@ -94,7 +94,8 @@ static PyMethodDef methods[] = {
     {0},
 };
 
-int argument_parser_setup(PyObject *module) {
+int arguments_setup(PyObject *module) {
+    binding.declared = parsers_register;
     for (int k = 0; k <= MOST_DIMS; k++) {
         if (!(dims.number[k] = PyLong_FromLong(k)) || !(dims.all[k] = PyTuple_New(k))) return -1;
         for (int j = 0; j < k; j++) PyTuple_SET_ITEM(dims.all[k], j, Py_NewRef(dims.number[j]));

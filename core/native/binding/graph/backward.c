@@ -1,7 +1,7 @@
 /* backward() of one tensor as it is called most often: no graph of gradients, nobody observing. The pass begins and ends
    here, and Python is readied only when one of its functions is to run; whatever is not so plain core.autograd does. */
 #include "binding/errstate.h"
-#include "generated/parsers.h"
+#include "binding/graph.h"
 #include "binding/walk.h"
 
 /* -- Python's part --------------------------------------------------------------------------------------------------- */
@@ -171,7 +171,7 @@ static PyObject *root_gradient(Tensor *t, PyObject *given) {
 }
 
 /* The gradients of a tensor, added to its leaves; `given` is its own. */
-static PyObject *backward_from(PyObject *tensor, PyObject *given, PyObject *retain) {
+PyObject *backward_from(PyObject *tensor, PyObject *given, PyObject *retain) {
     if (!usual() || binding.casting) return NULL;
     if (given == Py_None) given = NULL;
     Tensor *t = (Tensor *)tensor;
@@ -217,5 +217,3 @@ static PyMethodDef backward_methods[] = {
 int backward_setup(PyObject *module) {
     return PyModule_AddFunctions(module, backward_methods);
 }
-
-#include "generated/parse_backward.h"

@@ -1,7 +1,6 @@
 /* `ElementwiseCall`: an elementwise op on its commonest path: tensors of one kind (and numbers, and conditions), its parameters plain
    numbers, nobody observing. It gives None for anything else, which core.dispatch.run then does in full. */
 #include "binding/graph.h"
-#include "binding/parsers.h"
 
 #include <stddef.h>
 
@@ -374,13 +373,12 @@ static PyObject *elementwise_new(PyTypeObject *type, PyObject *args, PyObject *k
         return PyErr_NoMemory();
     }
     PyObject *name = PyObject_GetAttrString(op, "name");
-    if (name) parsers_register((PyObject *)self, name, KNOWN_elementwise);
-    else overlook(PyExc_AttributeError); /* what has no name no parser calls */
-    Py_XDECREF(name);
-    if (PyErr_Occurred()) {
+    if (!name) {
         Py_DECREF(self);
         return NULL;
     }
+    if (binding.declared) binding.declared((PyObject *)self, name, KNOWN_elementwise);
+    Py_DECREF(name);
     return (PyObject *)self;
 }
 

@@ -2,7 +2,6 @@
    CPU, nobody observing. What is not for it goes to the general way of core.dispatch.run: before the kernel runs as a whole,
    afterwards from its results on. */
 #include "binding/errstate.h"
-#include "binding/parsers.h"
 #include "binding/results.h"
 #include "binding/views.h"
 
@@ -418,7 +417,7 @@ static PyObject *structured_new(PyTypeObject *type, PyObject *args, PyObject *kw
     if (!self->layouts) Py_CLEAR(self);
     else {
         op_register((PyObject *)self, op, name, params, defaults);
-        parsers_register((PyObject *)self, name, KNOWN_op);
+        if (binding.declared) binding.declared((PyObject *)self, name, KNOWN_op);
     }
     return (PyObject *)self;
 }
