@@ -43,8 +43,10 @@ FLAGS = [
 EMIT = """
 import sys; sys.path.insert(0, ".")
 import core
+from core import stubs
 from core.native import emit
 emit.write_all()
+stubs.write_all()
 """
 
 

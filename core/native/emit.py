@@ -225,11 +225,10 @@ def declared_programs() -> list[Program]:
 
 
 def write_all() -> list[Path]:
-    """Print everything that `core` declares: ops, optimizers' steps, and the stubs of public functions."""
-    from . import emit_stubs, emit_updates
+    """Print everything that `core` declares, ops and optimizers' steps."""
+    from . import emit_updates
 
-    kernels = sources(declared_programs()) | emit_updates.sources(emit_updates.declared())
-    return write(kernels | emit_stubs.stubs())
+    return write(sources(declared_programs()) | emit_updates.sources(emit_updates.declared()))
 
 
 if __name__ == "__main__":
