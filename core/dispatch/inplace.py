@@ -31,7 +31,7 @@ def in_place(
 
     method.__name__ = method.__qualname__ = name + "_"
     method.__doc__ = f"In-place version of `{name}`."
-    method.of = function  # type: ignore[attr-defined]  # whose signature says of which types its arguments are
+    method.of = method.__wrapped__ = function  # type: ignore[attr-defined]  # whose signature is its own
     if native.module is None:
         return guarded(method)
 
