@@ -118,7 +118,7 @@ def unary_map(op: Elementwise) -> Callable[..., Any]:
         result = fast(input) if out is None else None
         return into(out, call_map(op, (input,)), op.label) if result is None else result
 
-    function.elementwise_call = fast  # type: ignore[attr-defined] # core.dispatch.autocast.face asks it first
+    function.elementwise_call = fast  # type: ignore[attr-defined] # core.dispatch.autocast.public_function asks it first
     return function
 
 
@@ -132,7 +132,7 @@ def binary_map(op: Elementwise) -> Callable[..., Any]:
             need_tensors(op.label, op.tensors, (input, other))
         return into(out, call_map(op, (input, other)), op.label) if result is None else result
 
-    function.elementwise_call = fast  # type: ignore[attr-defined] # core.dispatch.autocast.face asks it first
+    function.elementwise_call = fast  # type: ignore[attr-defined] # core.dispatch.autocast.public_function asks it first
     return function
 
 
@@ -191,7 +191,7 @@ def general_map(op: Elementwise) -> Callable[..., Any]:
             need_tensors(op.label, op.tensors, args)
         return into(out, call_map(op, args[:n], tuple([float(p) for p in args[n:]])), op.label)
 
-    function.elementwise_call = fast  # type: ignore[attr-defined] # core.dispatch.autocast.face asks it first
+    function.elementwise_call = fast  # type: ignore[attr-defined] # core.dispatch.autocast.public_function asks it first
     function.__signature__ = shown(of_elementwise(op), "Tensor")  # type: ignore[attr-defined]
     return function
 

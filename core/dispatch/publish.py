@@ -11,7 +11,7 @@ from ..declare.expr import Expr, formula, lift
 from ..declare.op import Elementwise
 from ..declare.signature import Fast, register
 from ..tensors.tensor import Tensor
-from .autocast import behind, face
+from .autocast import behind, public_function
 from .inplace import in_place
 
 namespaces: dict[str, dict[str, Callable[..., Any]]] = {"": {}, "nn.functional": {}}
@@ -29,7 +29,7 @@ def bind(function: Callable[..., Any], name: str, aliases: Sequence[str] = (), *
     """
     entry = register(function, name, aliases, method=method, namespace=namespace, inplace=inplace, python=python,
                      fast=fast, state=state, home=home)  # fmt: skip
-    known = face(function, name, entry.key if fast else None)
+    known = public_function(function, name, entry.key if fast else None)
     declarations.functions[name] = known
     for n in (name, *aliases):
         if namespace is not None:
