@@ -31,7 +31,8 @@ def test_one_declaration_gives_an_op_on_every_backend(tmp_path: Path) -> None:
         shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("*.so", "__pycache__", "generated"))
     (tmp_path / "tests").mkdir()
     shutil.copytree(ROOT / "tests" / "conformance", tmp_path / "tests" / "conformance")
-    for name in ("pyproject.toml", "README.md", "LICENSE", "tests/__init__.py", "tests/conftest.py", "tests/thinning.py"):
+    tests = [f"tests/{name}.py" for name in ("__init__", "conftest", "thinning")]
+    for name in ("pyproject.toml", "README.md", "LICENSE", *tests):
         shutil.copy(ROOT / name, tmp_path / name)
     with open(tmp_path / "core/ops/elementwise.py", "a") as f:
         f.write("\n\n" + declaration())

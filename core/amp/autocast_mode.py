@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import functools
-import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -13,6 +12,7 @@ from ..base import dtypes
 from ..base.device import device as Device
 from ..base.dtypes import dtype as Dtype
 from ..base.errors import text
+from ..base.source import warn
 from ..base.uninterrupted import Around
 from ..dispatch import autocast as casting
 from ..tensors.tensor import Tensor
@@ -77,7 +77,7 @@ class autocast(Around):
             why = (f"In {name} autocast, but the target dtype is not supported. Disabling autocast.\n{name} Autocast "
                    f"only supports dtypes of {', '.join(map(str, _HALVES))} currently.")  # fmt: skip
         if why:
-            warnings.warn(why, stacklevel=3)
+            warn(why)
         return not why
 
     def __enter__(self) -> autocast:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable
 from typing import Any
 
@@ -13,7 +12,7 @@ from ..base.device import device as Device
 from ..base.dtypes import float16, float32, int32
 from ..base.errors import text
 from ..base.modes import no_grad
-from ..base.source import here
+from ..base.source import here, warn
 from ..ops.creation import full, tensor
 from ..tensors.tensor import Tensor, storage_of, wrap
 
@@ -70,8 +69,10 @@ class GradScaler:
                  backoff_factor: float = 0.5, growth_interval: int = 2000, enabled: bool = True) -> None:  # fmt: skip
         self._device, self._enabled = device, enabled
         if enabled and device == "cuda" and not cuda.is_available():
-            warnings.warn("torch.cuda.amp.GradScaler is enabled, but CUDA is not available.  Disabling.\n"
-                          f"  came: {cuda.reason()}; remedy: GradScaler('cpu') on the CPU", stacklevel=2)  # fmt: skip
+            warn(
+                "torch.cuda.amp.GradScaler is enabled, but CUDA is not available.  Disabling.\n"
+                f"  came: {cuda.reason()}; remedy: GradScaler('cpu') on the CPU"
+            )
             self._enabled = False
         if not self._enabled:
             return

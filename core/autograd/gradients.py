@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
 from ..base.errors import text
+from ..base.source import warn
 from ..declare.op import functions
 from ..declare.signature import Fast
 from ..dispatch.publish import offer
@@ -67,9 +67,11 @@ def grad(outputs: Many, inputs: Many, grad_outputs: Any = None, retain_graph: bo
     (tensor(18.),)
     """
     if not only_inputs:
-        warnings.warn("only_inputs argument is deprecated and is ignored now (defaults to True); "
-                      "core.autograd.backward gathers the gradients of the rest.", FutureWarning,
-                      stacklevel=2)  # fmt: skip
+        warn(
+            "only_inputs argument is deprecated and is ignored now (defaults to True); "
+            "core.autograd.backward gathers the gradients of the rest.",
+            FutureWarning,
+        )
     roots = (outputs,) if isinstance(outputs, Tensor) else tuple(outputs)
     targets = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
     _check_inputs("grad", targets)

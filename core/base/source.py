@@ -8,6 +8,7 @@ from __future__ import annotations
 import linecache
 import os
 import sys
+import warnings
 from collections.abc import Callable
 from types import CodeType, FrameType
 from typing import NamedTuple
@@ -68,6 +69,17 @@ def here(depth: int = 1) -> tuple[CodeType, int] | None:
     """`(code, lasti)` of the user's frame."""
     frame = user_frame(sys._getframe(depth))
     return None if frame is None else (frame.f_code, frame.f_lasti)
+
+
+def warn(message: str, category: type[Warning] = UserWarning) -> None:
+    """Warn at the user's line, however deep within this package the reason was found.
+
+    So a warning names the line to change, and the same one whether the cell is recorded or not.
+    """
+    level, frame = 2, sys._getframe(1)  # 1 is this function
+    while frame is not None and is_ours(frame.f_code.co_filename):
+        level, frame = level + 1, frame.f_back  # type: ignore[assignment]
+    warnings.warn(message, category, stacklevel=level if frame is not None else 2)
 
 
 _codes: dict[int, tuple[CodeType, list[tuple[int | None, ...]], dict[int, Location]]] = {}

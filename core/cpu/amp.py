@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import warnings
-
 from .. import amp as _amp
 from ..base.dtypes import bfloat16
 from ..base.dtypes import dtype as Dtype
+from ..base.source import warn
 
 
 def _older(name: str, now: str) -> None:
-    warnings.warn(f"`torch.cpu.amp.{name}(args...)` is deprecated. Please use `{now}` instead.", FutureWarning,
-                  stacklevel=3)  # fmt: skip
+    warn(f"`torch.cpu.amp.{name}(args...)` is deprecated. Please use `{now}` instead.", FutureWarning)
 
 
 class autocast(_amp.autocast):

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 from .. import amp as _amp
 from ..base.dtypes import dtype as Dtype
 from ..base.dtypes import float16
+from ..base.source import warn
 
 
 def _older(name: str, now: str) -> None:
-    warnings.warn(f"`torch.cuda.amp.{name}(args...)` is deprecated. Please use `{now}` instead.", FutureWarning,
-                  stacklevel=3)  # fmt: skip
+    warn(f"`torch.cuda.amp.{name}(args...)` is deprecated. Please use `{now}` instead.", FutureWarning)
 
 
 class autocast(_amp.autocast):

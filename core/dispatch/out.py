@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import sys
-import warnings
 
 from ..base.errors import text
 from ..base.modes import state as mode
-from ..base.source import here
+from ..base.source import here, warn
 from ..graph.versions import storage_of
 from ..tensors.tensor import Tensor
 
@@ -30,11 +29,10 @@ def into(out: Tensor | None, result: Tensor, name: str = "") -> Tensor:
         )  # fmt: skip
     if out._a.shape != result._a.shape:
         if out._a.size:
-            warnings.warn(
+            warn(
                 f"An output with one or more elements was resized since it had shape {list(out._a.shape)}, which does "
                 f"not match the required output shape {list(result._a.shape)}. This behavior is deprecated, and in a "
                 "future PyTorch release outputs will not be resized unless they have zero elements.",
-                stacklevel=2,
             )
         out._a = result._a.astype(want.numpy)
     elif (

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import math
-import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
 from ..base.modes import no_grad
+from ..base.source import warn
 from ..ops.creation import empty_like
 from ..ops.creation import tensor as make
 from ..ops.where import where
@@ -143,7 +143,7 @@ def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> 
 
 def _kaiming_std(tensor: Tensor, a: float, mode: str, nonlinearity: str) -> float | None:
     if 0 in tensor.shape:
-        warnings.warn("Initializing zero-element tensors is a no-op", stacklevel=3)
+        warn("Initializing zero-element tensors is a no-op")
         return None
     return calculate_gain(nonlinearity, a) / math.sqrt(_fan(tensor, mode))
 
@@ -174,8 +174,9 @@ def trunc_normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float 
     True
     """
     if mean < a - 2 * std or mean > b + 2 * std:
-        warnings.warn("mean is more than 2 std from [a, b] in nn.init.trunc_normal_. The distribution of values may be "
-                      "incorrect.", stacklevel=2)  # fmt: skip
+        warn(
+            "mean is more than 2 std from [a, b] in nn.init.trunc_normal_. The distribution of values may be incorrect."
+        )
 
     if _skipping:
         return tensor
@@ -282,8 +283,7 @@ def _older(f: Callable[..., Tensor]) -> Callable[..., Tensor]:
     name = f.__name__[:-1]
 
     def old(*args: Any, **kwargs: Any) -> Tensor:
-        warnings.warn(f"`torch.nn.init.{name}` is now deprecated in favor of `torch.nn.init.{name}_`.", FutureWarning,
-                      stacklevel=2)  # fmt: skip
+        warn(f"`torch.nn.init.{name}` is now deprecated in favor of `torch.nn.init.{name}_`.", FutureWarning)
         return f(*args, **kwargs)
 
     old.__name__ = old.__qualname__ = name

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-import warnings
 from typing import Any
 
 from ..base.errors import text
 from ..base.shape import broadcast_shapes
+from ..base.source import warn
 from ..declare.expr import s
 from ..dispatch.declare import elementwise
 from ..dispatch.publish import public
@@ -109,11 +109,9 @@ _kl_log = elementwise(
 def warn_of_broadcast(input: Tensor, target: Tensor) -> None:
     """PyTorch's warning that shapes differ: a target (N) against (N, 1) becomes (N, N), a common silent mistake."""
     if input._a.shape != target._a.shape:
-        warnings.warn(
+        warn(
             f"Using a target size ({torch_size(target)}) that is different to the input size ({torch_size(input)}). "
             "This will likely lead to incorrect results due to broadcasting. Please ensure they have the same size.",
-            UserWarning,
-            stacklevel=3,
         )
         broadcast_shapes(tuple(input.shape), tuple(target.shape), op="loss")
 
@@ -275,12 +273,10 @@ def kl_div(input: Tensor, target: Tensor, size_average: bool | None = None, redu
     batch = reduction == "batchmean"
     reduction = "sum" if batch else chosen_reduction(reduction, size_average, reduce)
     if reduction == "mean":
-        warnings.warn(
+        warn(
             "reduction: 'mean' divides the total loss by both the batch size and the support size.'batchmean' divides "
             "only by the batch size, and aligns with the KL div math definition.'mean' will be changed to behave the "
             "same as 'batchmean' in the next major release.",
-            UserWarning,
-            stacklevel=2,
         )
     total = reduced((_kl_log if log_target else _kl)(input, target), reduction)
     return total / input._a.shape[0] if batch and input.ndim else total

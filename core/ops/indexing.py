@@ -7,7 +7,6 @@ tensors and masks on that view, which copy. (NumPy would count a number beside a
 from __future__ import annotations
 
 import operator
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -21,7 +20,7 @@ from ..base.errors import text
 from ..base.modes import state as mode
 from ..base.scalars import element
 from ..base.shape import broadcast_shapes
-from ..base.source import here
+from ..base.source import here, warn
 from ..declare.kinds import Data, Index
 from ..declare.signature import Fast
 from ..dispatch.declare import operation
@@ -154,8 +153,9 @@ def _as_index(item: Any, x: Tensor) -> Any:
         if item.ndim == 0:
             return bool(item._a) if item.dtype is dtypes.bool_ else int(item._a)
         if item.dtype is dtypes.uint8:
-            warnings.warn("indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead.",
-                          UserWarning, stacklevel=4)  # fmt: skip
+            warn(
+                "indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead.",
+            )
         return (to(item, device=x.device) if item.device is not x.device else item)._a
     if isinstance(item, list | tuple | range):
         item = [int(v) if isinstance(v, Tensor) and v.ndim == 0 and v.dtype is not dtypes.bool_ else v for v in item]

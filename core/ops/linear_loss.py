@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 from ..base.errors import text
 from ..base.modes import state as mode
+from ..base.source import warn
 from ..dispatch.publish import public
 from ..tensors.tensor import Tensor
 from .joining import cat
@@ -88,10 +88,12 @@ def linear_cross_entropy(input: Tensor, linear_weight: Tensor, target: Tensor, *
                 raise ValueError(f"Expected input batch_size ({input.shape[0]}) to match target batch_size "
                                  f"({target.shape[0] if target.ndim else 1}).")  # fmt: skip
             return _pieces(input, linear_weight, linear_bias, target, weight, reduction, ignore, options)
-        warnings.warn("linear_cross_entropy: ``options`` ignored; chunked path needs reduction in {'mean','sum',"
-                      "'none'}, label_smoothing == 0, target.dtype == int64, out_features == (). Got "
-                      f"reduction={reduction!r}, label_smoothing={label_smoothing}, target.dtype={target.dtype}, "
-                      f"out_features={inner}.", stacklevel=2)  # fmt: skip
+        warn(
+            "linear_cross_entropy: ``options`` ignored; chunked path needs reduction in {'mean','sum',"
+            "'none'}, label_smoothing == 0, target.dtype == int64, out_features == (). Got "
+            f"reduction={reduction!r}, label_smoothing={label_smoothing}, target.dtype={target.dtype}, "
+            f"out_features={inner}."
+        )
     if inner:
         linear_weight = linear_weight.reshape(-1, linear_weight.shape[-1])  # type: ignore[attr-defined]
         linear_bias = None if linear_bias is None else linear_bias.reshape(-1)  # type: ignore[attr-defined]

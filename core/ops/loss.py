@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, Literal
 
 import numpy as np
@@ -12,6 +11,7 @@ from ..base.dtypes import dtype as Dtype
 from ..base.errors import text
 from ..base.modes import is_grad_enabled
 from ..base.modes import state as mode
+from ..base.source import warn
 from ..declare.signature import Fast
 from ..dispatch.declare import operation
 from ..dispatch.publish import public
@@ -27,8 +27,9 @@ def chosen_reduction(reduction: str, size_average: bool | None, reduce: bool | N
     """The reduction, also where it was given in the old way."""
     if size_average is not None or reduce is not None:
         reduction = "none" if reduce is False else "sum" if size_average is False else "mean"
-        warnings.warn(f"size_average and reduce args will be deprecated, please use reduction='{reduction}' instead.",
-                      UserWarning, stacklevel=4)  # fmt: skip
+        warn(
+            f"size_average and reduce args will be deprecated, please use reduction='{reduction}' instead.",
+        )
     if reduction not in ("none", "mean", "sum"):
         raise ValueError(f"{reduction} is not a valid value for reduction\n  needed: 'none', 'mean' or 'sum'")
     return reduction

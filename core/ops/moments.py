@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-import warnings
 from typing import Any
 
 from ..base.dtypes import dtype as Dtype
 from ..base.errors import text
 from ..base.shape import normalize_dims
+from ..base.source import warn
 from ..declare.kinds import Dims
 from ..declare.signature import Fast
 from ..dispatch.declare import operation
@@ -78,11 +78,9 @@ def _moment(op: Any, name: str, input: Tensor, dim: Any, unbiased: Any, correcti
         correction = 1 if unbiased is None else int(unbiased)
     dims = normalize_dims(dim, input.ndim, name)
     if count(tuple(input.shape), dims) <= correction and input.numel():
-        warnings.warn(
+        warn(
             f"{name}(): degrees of freedom is <= 0. Correction should be strictly less than the reduction factor "
             "(input numel divided by output numel).",
-            UserWarning,
-            stacklevel=3,
         )
     if input.dtype.category == 3:
         of_real, of_imag = (_var(part, dim=dims, correction=correction, keepdim=keepdim)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-import warnings
 from typing import Any
 
 from ..base import dtypes
 from ..base.errors import text
+from ..base.source import warn
 from ..dispatch.publish import public
 from ..tensors.tensor import Tensor
 from .attention import scaled_dot_product_attention
@@ -119,8 +119,7 @@ def _masks(op: str, query: Tensor, attn_mask: Tensor | None, padding: Tensor | N
            source: int, longer: int, batched: bool) -> Tensor | None:  # fmt: skip
     """Both masks as one to add to scores ``(n, heads, length, source + longer)``; the longer part is always seen."""
     if attn_mask is not None and padding is not None and attn_mask.dtype is not padding.dtype:
-        warnings.warn("Support for mismatched key_padding_mask and attn_mask is deprecated. Use same type for both "
-                      "instead.", UserWarning, stacklevel=5)  # fmt: skip
+        warn("Support for mismatched key_padding_mask and attn_mask is deprecated. Use same type for both instead.")
     mask = _additive(attn_mask, "attn_mask", query.dtype)
     if mask is not None:
         sizes = (length, source) if mask.ndim == 2 else (n * heads, length, source)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
 from ..base.errors import text
+from ..base.source import warn
 from ..declare.kinds import Ints
 from ..dispatch.publish import public
 from ..tensors.tensor import Tensor
@@ -136,7 +136,7 @@ def upsample(
     ...     core.nn.functional.upsample(core.ones(1, 1, 2, 2), scale_factor=2).shape
     core.Size([1, 1, 4, 4])
     """
-    warnings.warn("`nn.functional.upsample` is deprecated. Use `nn.functional.interpolate` instead.", stacklevel=2)
+    warn("`nn.functional.upsample` is deprecated. Use `nn.functional.interpolate` instead.")
     return interpolate(input, size, scale_factor, mode, align_corners)
 
 
@@ -151,9 +151,7 @@ def upsample_nearest(
     ...     core.nn.functional.upsample_nearest(core.ones(1, 1, 2, 2), scale_factor=2).shape
     core.Size([1, 1, 4, 4])
     """
-    warnings.warn(
-        "`nn.functional.upsample_nearest` is deprecated. Use `nn.functional.interpolate` instead.", stacklevel=2
-    )
+    warn("`nn.functional.upsample_nearest` is deprecated. Use `nn.functional.interpolate` instead.")
     return interpolate(input, size, scale_factor, mode="nearest")
 
 
@@ -168,9 +166,7 @@ def upsample_bilinear(
     ...     core.nn.functional.upsample_bilinear(core.ones(1, 1, 2, 2), scale_factor=2).shape
     core.Size([1, 1, 4, 4])
     """
-    warnings.warn(
-        "`nn.functional.upsample_bilinear` is deprecated. Use `nn.functional.interpolate` instead.", stacklevel=2
-    )
+    warn("`nn.functional.upsample_bilinear` is deprecated. Use `nn.functional.interpolate` instead.")
     return interpolate(input, size, scale_factor, mode="bilinear", align_corners=True)
 
 

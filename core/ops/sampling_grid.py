@@ -6,11 +6,11 @@ All steps are ops on tensors, so gradients to any order reach the image and the 
 from __future__ import annotations
 
 import math
-import warnings
 from itertools import product
 from typing import Any
 
 from ..base.errors import text
+from ..base.source import warn
 from ..declare.kinds import Sizes
 from ..dispatch.publish import public
 from ..tensors.tensor import Tensor
@@ -71,11 +71,10 @@ def _cubic_weights(t: Tensor) -> list[Tensor]:
 
 def _chosen(align_corners: bool | None) -> bool:
     if align_corners is None:
-        warnings.warn(
+        warn(
             "Default grid_sample and affine_grid behavior has changed to align_corners=False since 1.3.0. Please "
             "specify align_corners=True if the old behavior is desired. See the documentation of grid_sample for "
             "details.",
-            stacklevel=3,
         )
     return bool(align_corners)
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 from ..base.dtypes import dtype as Dtype
 from ..base.errors import text
 from ..base.shape import normalize_dim
+from ..base.source import warn
 from ..declare.kinds import Dim
 from ..declare.signature import Fast
 from ..dispatch.declare import operation
@@ -97,6 +97,5 @@ def log_softmax(input: Tensor, dim: Dim, dtype: Dtype | None = None) -> Tensor:
 
 def implicit_dim(name: str, ndim: int) -> int:
     """The dim that `core.nn.functional` takes when none is given, with PyTorch's warning."""
-    warnings.warn(f"Implicit dimension choice for {name} has been deprecated. Change the call to include dim=X as an "
-                  "argument.", UserWarning, stacklevel=4)  # fmt: skip
+    warn(f"Implicit dimension choice for {name} has been deprecated. Change the call to include dim=X as an argument.")
     return 0 if ndim in (0, 1, 3) else 1

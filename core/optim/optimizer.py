@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -13,6 +12,7 @@ from typing import Any
 from ..base.errors import text
 from ..base.modes import enable_grad
 from ..base.modes import state as mode
+from ..base.source import warn
 from ..events import observe
 from ..graph.node import RemovableHandle
 from ..nn.modules.module import typename, zeroed
@@ -186,10 +186,9 @@ class Optimizer:
         for name, value in self.defaults.items():
             param_group.setdefault(name, value)
         if len(params) != len(set(params)):
-            warnings.warn(
+            warn(
                 "optimizer contains a parameter group with duplicate parameters; in future, this will cause an error; "
                 "see github.com/pytorch/pytorch/issues/40967 for more information",
-                stacklevel=3,
             )
         for group in self.param_groups:
             if ("param_names" in param_group) != ("param_names" in group):

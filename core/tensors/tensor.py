@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any, overload
@@ -16,7 +15,7 @@ from ..base.dtypes import dtype
 from ..base.errors import text, truth
 from ..base.modes import state as mode
 from ..base.shape import Size
-from ..base.source import describe, here
+from ..base.source import describe, here, warn
 from ..events import lineage, observe
 from ..graph.node import Node, RemovableHandle
 from ..graph.versions import refresh, storage_of, watch
@@ -191,7 +190,7 @@ class Tensor(TensorBase):
         """`grad` in words: what native/binding/types/tensor_node_types.c leaves to Python."""
         found = self._grad
         if found is None and self._node is not None and not self._retains_grad:
-            warnings.warn(
+            warn(
                 text(
                     "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute "
                     "won't be populated during autograd.backward(). If you indeed want the .grad field to be populated "
@@ -200,7 +199,6 @@ class Tensor(TensorBase):
                     came=f"a tensor of shape {tuple(self._a.shape)} made at {describe(self._node.place)}",
                     remedy="y.retain_grad() before backward, or the .grad of the leaf it was made from",
                 ),
-                stacklevel=2,
             )
         return found
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable
 from typing import Any
 
@@ -11,6 +10,7 @@ from ..autograd.gradients import backward as run_backward
 from ..base.errors import text
 from ..base.modes import enable_grad
 from ..base.modes import state as mode
+from ..base.source import warn
 from ..dispatch import autocast
 from ..rng import generator
 from ..tensors.tensor import Tensor
@@ -35,7 +35,7 @@ def check_backward_validity(inputs: Iterable[Any]) -> None:
     >>> core.utils.checkpoint.check_backward_validity([core.ones(1, requires_grad=True)])
     """
     if not any(isinstance(t, Tensor) and t.requires_grad for t in inputs):
-        warnings.warn("None of the inputs have requires_grad=True. Gradients will be None", stacklevel=3)
+        warn("None of the inputs have requires_grad=True. Gradients will be None")
 
 
 class CheckpointFunction(Function):

@@ -117,6 +117,12 @@ def attempt(work: Any) -> Any:
         return plain(f"{type(error).__name__}: {error}")
 
 
+# A loader's pass knows which of its workers was done first, a tuner how long each config took: no run is like another.
+MADE_OF_CHANCE = (
+    "core.utils.data.passes", "core.utils.data.pool", "torch.utils.data.dataloader", "triton_kernels.tune.",
+)  # fmt: skip
+
+
 def value(v: Any, depth: int = DEPTH, seen: frozenset[int] = frozenset()) -> Any:
     """A value as JSON holds it."""
     if type(v) is int and 0x7F0000000000 <= v < 0x800000000000:
@@ -142,7 +148,8 @@ def value(v: Any, depth: int = DEPTH, seen: frozenset[int] = frozenset()) -> Any
         return [type(v).__name__, len(v), *(value(w, depth - 1, seen) for w in list(v)[:MANY])]
     if isinstance(v, set | frozenset):
         return [type(v).__name__, *sorted(str(value(w, depth - 1, seen)) for w in v)]
-    if type(v).__module__.partition(".")[0] in OPAQUE or type(v).__name__ == "RemovableHandle":
+    module = type(v).__module__
+    if module.partition(".")[0] in OPAQUE or module.startswith(MADE_OF_CHANCE) or type(v).__name__ == "RemovableHandle":
         return type(v).__name__
     own = getattr(v, "__dict__", None)
     told: dict[str, Any] = {"type": f"{type(v).__module__}.{type(v).__name__}"}

@@ -45,17 +45,26 @@ def nearest(file: str) -> list[list[str]]:
     path = Path(file)
     stem = path.stem
     part = next(p for p in PARTS if file.startswith(p + "/"))
-    folder = {"core/native": "tests/core/native", "core/ops": "tests/core/ops", "lab/diagnose": "tests/lab",
+    folder = {"core/native": "tests/core/native", "core/ops": "tests/core/ops", "lab/diagnose": "tests/lab/diagnose",
               "triton_kernels": "tests/triton_kernels"}[part]  # fmt: skip
     if path.parent.name == "tune":
         folder += "/tune"
     near = [str(p) for p in sorted(Path(ROOT, folder).glob("test_*.py"))
             if stem in p.stem or p.stem.removeprefix("test_") in stem]  # fmt: skip
     near = [os.path.relpath(p, ROOT) for p in near]
+    asked = f"--ignore={folder}"
     wide = {
-        "core/native": [[folder], ["tests/core"], ["tests/conformance"]],
-        "core/ops": [[folder], ["tests/conformance", "-k", "not cuda"], ["tests/core", "tests/test_programs.py"]],
-        "lab/diagnose": [["tests/lab/test_planted.py", "tests/lab/test_findings_page.py"], [folder]],
+        "core/native": [[folder], ["tests/core", asked], ["tests/conformance"]],
+        "core/ops": [
+            [folder],
+            ["tests/conformance", "-k", "not cuda"],
+            ["tests/core", asked, "tests/test_programs.py"],
+        ],
+        "lab/diagnose": [
+            [f"{folder}/test_planted.py", f"{folder}/test_findings_page.py"],
+            [folder],
+            ["tests/lab", asked],
+        ],
         "triton_kernels": [[folder], ["tests/conformance", "-k", "cuda"], ["tests/core/backends", "tests/lab"]],
     }[part]
     return ([near] if near else []) + wide
@@ -174,10 +183,14 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--part", choices=PARTS, action="append", help="this part alone; may be repeated")
     parser.add_argument("--list", action="store_true", help="show the faults without testing them")
-    parser.add_argument("--json", type=Path, help="a file that takes one result a line, as it comes")
+    parser.add_argument("--json", type=Path, help="a file that takes one result a line, as it comes; "
+                        "what stands in it already is not tried again")  # fmt: skip
     options = parser.parse_args(argv)
     parts = options.part or list(PARTS)
     rows: list[dict[str, Any]] = []
+    if options.json and options.json.exists():
+        rows += [json.loads(line) for line in options.json.read_text(encoding="utf-8").splitlines()]
+    tried = {row["fault"] for row in rows}
     with tempfile.TemporaryDirectory("gradlab-mutation") as name:
         copy = None if options.list else Copy(Path(name))
         if copy is not None and "core/native" in parts:
@@ -191,6 +204,9 @@ def main(argv: list[str] | None = None) -> int:
                 fault = next(draws)
                 before = (ROOT / fault.file).read_text(encoding="utf-8")
                 after = fault.apply(before)
+                if fault.told(before) in tried:
+                    share -= 1
+                    continue
                 if copy is None:
                     print(fault.told(before))
                     share -= 1

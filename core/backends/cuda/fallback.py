@@ -7,13 +7,12 @@ there at once. A warning says so once an op, an observer is told by the event's 
 from __future__ import annotations
 
 import threading
-import warnings
 from typing import Any
 
 import numpy as np
 
 from ...base.device import Kind
-from ...base.source import is_ours
+from ...base.source import is_ours, warn
 from ...declare.expr import Program
 from ...declare.op import Operation
 from .. import Kernel
@@ -91,11 +90,10 @@ def _either(op: str, first: Any, second: Any, cupy: Any) -> Any:
         _last.fell = op
         if op not in _warned:
             _warned.add(op)
-            warnings.warn(
+            warn(
                 f"{op} on cuda ran on the CPU, as CuPy cannot do it ({reason}): {size_text(sum(moved))} copied there "
                 "and back, now and at every such call",
                 CpuFallbackWarning,
-                stacklevel=_outside(),
             )
         return out
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import functools
-import warnings
 from collections.abc import Callable
 from typing import Any
 
 from ...autograd.function import Function
 from ...base.modes import state as mode
+from ...base.source import warn
 from ...events import observe
 from ...graph.node import RemovableHandle
 from ...tensors.tensor import Tensor, storage_of, wrap
@@ -88,10 +88,9 @@ class Calling:
                         result = self._after(entry, args, kwargs, result)
                     except Exception as e:
                         what = "global module" if key in everywhere.calls else "module"
-                        warnings.warn(
+                        warn(
                             f"{what} forward hook with ``always_call=True`` raised an exception that was silenced as "
                             f"another error was raised in forward: {e}",
-                            stacklevel=3,
                         )
             raise
 

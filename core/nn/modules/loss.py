@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
+from ...base.source import warn
 from ...tensors.tensor import Tensor
 from .. import functional as F
 from .module import Module
@@ -17,9 +17,7 @@ class _Loss(Module):
         super().__init__()
         if size_average is not None or reduce is not None:
             reduction = "none" if reduce is False else "sum" if size_average is False else "mean"
-            warnings.warn(f"size_average and reduce args will be deprecated, please use reduction='{reduction}' "
-                          "instead."
-                          , stacklevel=3)  # fmt: skip
+            warn(f"size_average and reduce args will be deprecated, please use reduction='{reduction}' instead.")
         self.reduction = reduction
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
 from ...base.device import device as Device
+from ...base.source import warn
 from ...tensors.tensor import Tensor
 from .batchnorm import _BatchNorm
 from .loss import NLLLoss
@@ -87,8 +87,11 @@ class Container(Module):
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__()
-        warnings.warn("`torch.nn.Container` is deprecated. All of its functionality is now implemented in "
-                      "`torch.nn.Module`. Subclass that instead.", FutureWarning, stacklevel=2)  # fmt: skip
+        warn(
+            "`torch.nn.Container` is deprecated. All of its functionality is now implemented in "
+            "`torch.nn.Module`. Subclass that instead.",
+            FutureWarning,
+        )
         for name, module in kwargs.items():
             self.add_module(name, module)
 
@@ -104,8 +107,7 @@ class NLLLoss2d(NLLLoss):
 
     def __init__(self, weight: Any = None, size_average: Any = None, ignore_index: int = -100, reduce: Any = None,
                  reduction: str = "mean") -> None:  # fmt: skip
-        warnings.warn("`NLLLoss2d` has been deprecated. Please use `NLLLoss` instead as a drop-in replacement.",
-                      FutureWarning, stacklevel=2)  # fmt: skip
+        warn("`NLLLoss2d` has been deprecated. Please use `NLLLoss` instead as a drop-in replacement.", FutureWarning)
         super().__init__(weight, size_average, ignore_index, reduce, reduction)
 
 

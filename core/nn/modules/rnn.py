@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-import warnings
 from typing import Any
 
 from ...base.errors import text
+from ...base.source import warn
 from ...dispatch import autocast
 from ...ops.creation import empty
 from ...ops.recurrence import GATES, run_layers
@@ -51,10 +51,9 @@ class RNNBase(Module):
                              f"being zeroed\n  came: {dropout!r}")  # fmt: skip
         self.dropout = float(dropout)
         if self.dropout > 0 and num_layers == 1:
-            warnings.warn(
+            warn(
                 "dropout option adds dropout after all but last recurrent layer, so non-zero dropout expects "
                 f"num_layers greater than 1, but got dropout={dropout} and num_layers={num_layers}",
-                stacklevel=3,
             )
         if hidden_size <= 0:
             raise ValueError(f"hidden_size must be greater than zero\n  came: {hidden_size}")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from ...base.modes import no_grad
 from ...base.shape import Size
+from ...base.source import warn
 from ...graph.node import RemovableHandle
 from ...tensors.tensor import Tensor, storage_of, wrap
 from ..parameter import Parameter, is_lazy
@@ -118,9 +118,12 @@ class State:
         ['0.weight', '0.bias']
         """
         if args:
-            warnings.warn("Positional args are being deprecated, use kwargs instead. Refer to "
-                          "https://pytorch.org/docs/main/generated/torch.nn.Module.html#torch.nn.Module.state_dict for "
-                          "details.", FutureWarning, stacklevel=2)  # fmt: skip
+            warn(
+                "Positional args are being deprecated, use kwargs instead. Refer to "
+                "https://pytorch.org/docs/main/generated/torch.nn.Module.html#torch.nn.Module.state_dict for "
+                "details.",
+                FutureWarning,
+            )
             given = dict(zip(("destination", "prefix", "keep_vars"), args, strict=False))
             destination = given.get("destination", destination)
             prefix, keep_vars = given.get("prefix", prefix), given.get("keep_vars", keep_vars)

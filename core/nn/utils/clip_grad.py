@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Iterable
 from typing import Any
 
 from ... import backends, native
 from ...backends.errstate import Quiet
 from ...base.modes import no_grad
+from ...base.source import warn
 from ...ops.creation import tensor
 from ...tensors.tensor import Tensor, storage_of, wrap
 
@@ -125,8 +125,9 @@ def clip_grad_norm_(parameters: Any, max_norm: float, norm_type: float = 2.0, er
 def clip_grad_norm(parameters: Any, max_norm: float, norm_type: float = 2.0, error_if_nonfinite: bool = False,
                    foreach: bool | None = None) -> Tensor:  # fmt: skip
     """As `clip_grad_norm_`, which is its newer name."""
-    warnings.warn("`torch.nn.utils.clip_grad_norm` is now deprecated in favor of `torch.nn.utils.clip_grad_norm_`.",
-                  FutureWarning, stacklevel=2)  # fmt: skip
+    warn(
+        "`torch.nn.utils.clip_grad_norm` is now deprecated in favor of `torch.nn.utils.clip_grad_norm_`.", FutureWarning
+    )
     return clip_grad_norm_(parameters, max_norm, norm_type, error_if_nonfinite, foreach)
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 from ...base.modes import no_grad
+from ...base.source import warn
 from .. import functional as F
 from ..modules.module import Module
 from ..parameter import Parameter
@@ -56,8 +56,10 @@ def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Mo
     >>> list(core.nn.utils.weight_norm(core.nn.Linear(2, 3)).state_dict())
     ['bias', 'weight_g', 'weight_v']
     """
-    warnings.warn("`torch.nn.utils.weight_norm` is deprecated in favor of "
-                  "`torch.nn.utils.parametrizations.weight_norm`.", FutureWarning, stacklevel=2)  # fmt: skip
+    warn(
+        "`torch.nn.utils.weight_norm` is deprecated in favor of `torch.nn.utils.parametrizations.weight_norm`.",
+        FutureWarning,
+    )
     _alone(module, WeightNorm, name, "weight_norm")
     hook = WeightNorm(name, dim)
     weight = getattr(module, name)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
+from ...base.source import warn
 from ...func import functional_call as newer
 
 
@@ -12,8 +12,10 @@ def functional_call(module: Any, parameters_and_buffers: dict[str, Any], args: A
                     kwargs: dict[str, Any] | None = None, *, tie_weights: bool = True,
                     strict: bool = False) -> Any:  # fmt: skip
     """As `core.func.functional_call`, with one dict."""
-    warnings.warn("`torch.nn.utils.stateless.functional_call` is deprecated as of PyTorch 2.0; use "
-                  "`torch.func.functional_call`", FutureWarning, stacklevel=2)  # fmt: skip
+    warn(
+        "`torch.nn.utils.stateless.functional_call` is deprecated as of PyTorch 2.0; use `torch.func.functional_call`",
+        FutureWarning,
+    )
     return newer(module, parameters_and_buffers, args, kwargs, tie_weights=tie_weights, strict=strict)
 
 

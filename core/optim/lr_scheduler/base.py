@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from ...base.source import warn
 from ...tensors.tensor import Tensor
 from ..optimizer import Optimizer
 
@@ -83,8 +83,9 @@ class LRScheduler:
 
     def _warn_unless_stepping(self) -> None:
         if not self._get_lr_called_within_step:
-            warnings.warn("To get the last learning rate computed by the scheduler, please use `get_last_lr()`.",
-                          UserWarning, stacklevel=3)  # fmt: skip
+            warn(
+                "To get the last learning rate computed by the scheduler, please use `get_last_lr()`.",
+            )
 
     @contextmanager
     def _stepping(self) -> Iterator[None]:
@@ -97,15 +98,13 @@ class LRScheduler:
     def step(self, epoch: int | None = None) -> None:
         """Go on to the next epoch, after the optimizer's step."""
         if self._step_count == 1 and not getattr(self.optimizer, "_opt_called", True):
-            warnings.warn(
+            warn(
                 "Detected call of `lr_scheduler.step()` before `optimizer.step()`. In PyTorch 1.1.0 and later, "
                 "you should "
                 "call them in the opposite order: `optimizer.step()` before `lr_scheduler.step()`.  Failure to "
                 "do this will "
                 f"result in PyTorch skipping the first value of the learning rate schedule. See more details at "
                 f"{_PAGE}",
-                UserWarning,
-                stacklevel=2,
             )
         self._step_count += 1
         if epoch is not None:
@@ -134,12 +133,10 @@ class LRScheduler:
 
 def warn_of_epoch() -> None:
     """The older way of stepping, by number."""
-    warnings.warn(
+    warn(
         "The epoch parameter in `scheduler.step()` was not necessary and is being deprecated where possible. "
         "Please use "
         "`scheduler.step()` to step the scheduler. During the deprecation, if epoch is different from None, the "
         "closed form "
         "is used instead of the new chainable form, where available.",
-        UserWarning,
-        stacklevel=3,
     )

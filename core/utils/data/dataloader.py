@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Iterator
 from typing import Any, Generic, TypeVar
 
+from ...base.source import warn
 from .collate import default_collate, default_convert
 from .dataset import IterableDataset
 from .passes import Pass, SinglePass, WorkerPass, suggested_workers
@@ -148,11 +148,10 @@ class DataLoader(Generic[T_co]):
         """Warn where there are more workers than processors."""
         most = suggested_workers()
         if self.num_workers > most:
-            warnings.warn(
+            warn(
                 f"This DataLoader will create {self.num_workers} worker processes in total. Our suggested max number "
                 f"of worker in current system is {most}, which is smaller than what this DataLoader is going to "
                 "create.\n  remedy: fewer workers, unless they mostly wait",
-                stacklevel=3,
             )
 
 
@@ -189,6 +188,7 @@ def _check_context(context: Any, num_workers: int) -> None:
                         f"start method, but got multiprocessing_context={context}")  # fmt: skip
     name = context if isinstance(context, str) else context.get_start_method(allow_none=True)
     if name == "fork":
-        warnings.warn("DataLoader: workers are fresh interpreters and never forks, which are not safe beside threads; "
-                      "multiprocessing_context='fork' changes nothing\n  remedy: leave it out, or 'spawn'",
-                      stacklevel=4)  # fmt: skip
+        warn(
+            "DataLoader: workers are fresh interpreters and never forks, which are not safe beside threads; "
+            "multiprocessing_context='fork' changes nothing\n  remedy: leave it out, or 'spawn'"
+        )

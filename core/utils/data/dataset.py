@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-import warnings
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 from typing import Any, Generic, TypeVar
 
+from ...base.source import warn
 from ...random import randperm
 from ...tensors.tensor import Tensor
 
@@ -205,9 +205,7 @@ def random_split(dataset: Any, lengths: Sequence[int | float], generator: Any = 
             sizes[i % len(sizes)] += 1
         for i, size in enumerate(sizes):
             if size == 0:
-                warnings.warn(
-                    f"Length of split at index {i} is 0. This might result in an empty dataset.", stacklevel=2
-                )
+                warn(f"Length of split at index {i} is 0. This might result in an empty dataset.")
     else:
         sizes = list(lengths)  # type: ignore[arg-type]
     if sum(sizes) != n:

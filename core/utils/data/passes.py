@@ -7,12 +7,12 @@ import os
 import pickle
 import sys
 import time
-import warnings
 import weakref
 from types import SimpleNamespace
 from typing import Any
 
 from ...base.errors import text
+from ...base.source import warn
 from .fetching import IDLE, STARTING, MapFetcher, StreamFetcher
 from .packing import parts
 from .pinning import pin, pins
@@ -64,11 +64,10 @@ class Pass:
         if self.loader._iterable and said is not None and self.yielded > said:
             why = ("For multiprocessing data-loading, this could be caused by not properly configuring the "
                    "IterableDataset replica at each worker: get_worker_info() tells its share.")  # fmt: skip
-            warnings.warn(
+            warn(
                 f"Length of IterableDataset {self.loader.dataset} was reported to be {said}"
                 "(when accessing len(dataloader)), "
                 f"but {self.yielded} samples have been fetched. {why if self.loader.num_workers else ''}",
-                stacklevel=2,
             )
         return batch
 
@@ -237,12 +236,14 @@ class WorkerPass(Pass):
         """A batch from what a worker sent."""
         if why and not self.warned:
             self.warned = True
-            warnings.warn(
-                text(f"DataLoader worker process {worker} found no shared memory for a batch: {why}", op="DataLoader",
-                     came=f"{sum(sizes)} bytes; they come through a socket instead, which is slower",
-                     remedy="more memory for this container or user (ulimit -f, ulimit -n), or smaller batches"),
-                stacklevel=4,
-            )  # fmt: skip
+            warn(
+                text(
+                    f"DataLoader worker process {worker} found no shared memory for a batch: {why}",
+                    op="DataLoader",
+                    came=f"{sum(sizes)} bytes; they come through a socket instead, which is slower",
+                    remedy="more memory for this container or user (ulimit -f, ulimit -n), or smaller batches",
+                ),
+            )
         return pickle.loads(body, buffers=parts(data, sizes))
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import copy
-import warnings
 from collections.abc import Mapping, MutableMapping, MutableSequence, Sequence
 from typing import Any
 
 from ... import cuda
+from ...base.source import warn
 
 
 def pins(loader: Any) -> bool:
@@ -15,17 +15,15 @@ def pins(loader: Any) -> bool:
     if not loader.pin_memory:
         return False
     if loader.pin_memory_device:
-        warnings.warn(
+        warn(
             "pin_memory_device is deprecated, the current accelerator will be used as the device, "
             f"ignore pin_memory_device='{loader.pin_memory_device}'.",
-            stacklevel=4,
         )
     if cuda.is_available():
         return True
-    warnings.warn(
+    warn(
         "'pin_memory' argument is set as true but no accelerator is found, then device pinned memory won't be used.\n"
         f"  reason: {cuda.reason()}",
-        stacklevel=4,
     )
     return False
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 import numbers
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
 from ...base.errors import text
+from ...base.source import warn
 from ...ops.creation import tensor
 from ...random import randn
 from ...tensors.tensor import Tensor
@@ -112,7 +112,7 @@ class RandomResizedCrop(Transform):
         super().__init__()
         self.size = pair_of(size, "RandomResizedCrop")
         if scale[0] > scale[1] or ratio[0] > ratio[1]:
-            warnings.warn("Scale and ratio should be of kind (min, max)", stacklevel=2)
+            warn("Scale and ratio should be of kind (min, max)")
         self.interpolation = InterpolationMode(mode_of(interpolation, "RandomResizedCrop"))
         self.scale, self.ratio, self.antialias = scale, ratio, antialias
 

@@ -59,6 +59,7 @@ with core.events.observe.observing(Seen()):
 y[0, 2].log().neg().backward()
 same = core.tensor([[1.0, 2.0, 3.0]], requires_grad=True)
 (same * 2).softmax(1)[0, 2].log().neg().backward()
+core.manual_seed(0)
 model = core.nn.Sequential(core.nn.Linear(3, 4), core.nn.ReLU(), core.nn.Linear(4, 1)).to("toy")
 optimizer = core.optim.Adam(model.parameters(), lr=0.1)
 losses = []

@@ -8,6 +8,7 @@ import textwrap
 import pytest
 
 import core
+import lab
 from core.base import source
 
 
@@ -145,3 +146,20 @@ def test_code_of_a_name_that_no_file_can_have():
     space = {"X": X}
     exec(compile("y = X.exp()", "/no/\ud800.py", "exec"), space)
     assert (place_of(space["y"]).line, place_of(space["y"]).code) == (1, "")
+
+
+def test_warnings_name_the_users_line():
+    class Net(core.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.softmax = core.nn.Softmax()
+
+        def forward(self, x):
+            return self.softmax(x)
+
+    line = Net.forward.__code__.co_firstlineno + 1
+    with pytest.warns(UserWarning, match="Implicit dimension choice") as plain:
+        Net()(core.ones(2, 3))
+    with pytest.warns(UserWarning, match="Implicit dimension choice") as recorded, lab.record():
+        Net()(core.ones(2, 3))
+    assert [(w.filename, w.lineno) for w in (*plain, *recorded)] == [(__file__, line)] * 2

@@ -220,3 +220,23 @@ def test_followed_arrays(kernels: ModuleType) -> None:
     for k, array in enumerate(kept):
         follower.made(k, array, 6, False)
     assert len(blocks) == 3
+
+
+def test_followed_arrays_of_another_library(kernels: ModuleType) -> None:
+    class Array:
+        """As an array on a GPU is: no array of NumPy's, with `nbytes` and what it views as `base`."""
+
+        def __init__(self, base: object = None) -> None:
+            self.nbytes, self.base = 8, base
+
+    blocks: list[object] = []
+    follower = kernels.Follower(blocks, SimpleNamespace(own_ns=0), 9)
+    whole = Array()
+    view = Array(whole)
+    for row, array in (("whole", whole), ("its view", view), ("the view's view", Array(view))):
+        follower.made(row, array, 1, False)
+    assert [block.row for block in blocks] == ["whole"]
+    of_one_unknown = Array(np.ones(1))
+    follower.made("a view of what is not followed", of_one_unknown, 2, False)
+    assert len(blocks) == 2
+    follower.close()
