@@ -7,6 +7,8 @@
 
 #include <stddef.h>
 
+#include "runtime/paths.h"
+
 enum { MOST_INPUTS = 24, MOST_PARAMS = 24, MOST_OUTPUTS = 16, MOST_LETTERS = 16 };
 
 typedef struct {
@@ -188,6 +190,7 @@ static PyObject *run(Structured *self, PyObject **args, Py_ssize_t count) {
         PyObject *row = PyTuple_GET_ITEM(rows, k);
         PyObject *entered = row_entry(row, args, count + PyTuple_GET_SIZE(self->names));
         if (entered != Py_NotImplemented) {
+            took(PATH_op_adapter);
             Py_DECREF(rows);
             return entered;
         }
@@ -201,6 +204,7 @@ static PyObject *run(Structured *self, PyObject **args, Py_ssize_t count) {
         Py_DECREF(reason);
     }
     PyObject *results;
+    took(chosen ? PATH_op_row : PATH_op_reference);
     if (chosen || !self->bare) {
         results = PyObject_Vectorcall(chosen ? chosen : self->reference, args, (size_t)count, names);
     } else {
