@@ -10,6 +10,7 @@ import importlib
 import os
 import sys
 import warnings
+from collections.abc import Callable
 from types import FrameType, ModuleType
 from typing import Any
 
@@ -61,6 +62,25 @@ def copy_of(array: Any) -> Any:
            [1., 1.]], dtype=float32)
     """
     return module.copied(array) if module is not None and type(array) is np.ndarray else array.copy()
+
+
+def paths_taken(call: Callable[[], Any]) -> tuple[Any, dict[str, int]]:
+    """Return what `call` gives, and which ways through the C code it took, and how often: {name: count}.
+
+    ``call_...`` says what read the arguments of public functions (``call_python``: their Python function), ``op_...``
+    what computed structured ops (``op_reference``: their own forward, on NumPy); the others are ways inside kernels
+    (runtime/paths.h). All threads are counted. Without the extension there is none. Where `core.explain` says which
+    kernel would serve, this runs the call and says what did.
+
+    >>> import core
+    >>> x = core.ones(2, 3)
+    >>> paths_taken(lambda: x.sum(1).tolist())[0]
+    [3.0, 3.0]
+    """
+    before = module.paths() if module is not None else {}
+    result = call()
+    after = module.paths() if module is not None else {}
+    return result, {name: after[name] - before[name] for name in after if after[name] != before[name]}
 
 
 from . import choices  # noqa: E402  it hands the kernels what the tuner has stored
