@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import beginning as _beginning
-from .bar import progress
-from .report import compare
-from .session import Recording, last, record, recording
+from . import prerequisites as _prerequisites
+from .console.progress import progress
+from .report.tables import compare
+from .session.backward_walk import Step, Walk, walk
+from .session.recording import Recording, last, record, recording
 from .training import History, fit
-from .walk import Step, Walk, walk
 
 __all__ = [
     "History",
@@ -34,13 +34,13 @@ __all__ = [
 
 def load_ipython_extension(shell: Any) -> None:
     """What ``%load_ext lab`` calls."""
-    from .magics import load
+    from .notebook.magics import load
 
     load(shell)
 
 
 def unload_ipython_extension(shell: Any) -> None:
     """What ``%unload_ext lab`` calls."""
-    from .magics import unload
+    from .notebook.magics import unload
 
     unload(shell)

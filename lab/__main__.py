@@ -7,7 +7,7 @@ import sys
 
 from core.base import shadowing
 
-from .options import meant
+from .console.options import meant
 
 COMMANDS = {
     "doctor": "what this machine can do, and what to do about the rest",
@@ -32,7 +32,7 @@ def main(argv: list[str]) -> int:
     if argv[0] == "tune" and (said := shadowing.hidden("triton_kernels")):
         print(f"python -m lab tune: {said}", file=sys.stderr)
         return 2
-    module = {"tune": "tuning"}.get(argv[0], argv[0])
+    module = {"bench": "benchmarks.command", "tune": "tuning.command"}.get(argv[0], argv[0])
     return int(importlib.import_module(f".{module}", __package__).main(argv[1:]))
 
 

@@ -12,10 +12,13 @@ from dataclasses import asdict, dataclass
 from importlib import metadata
 from typing import Any
 
+import core
+from core import native
+from core.backends import cuda
 from core.base import shadowing
 
-from .diagnose.found import capital
-from .options import Parser
+from .console.options import Parser
+from .diagnose.finding import capital
 
 
 @dataclass
@@ -51,8 +54,6 @@ def _numpy() -> Check:
 def _core() -> Check:
     """One gradient, worked out and compared."""
     try:
-        import core
-
         x: Any = vars(core)["tensor"]([2.0, 3.0], requires_grad=True)
         (x * x).sum().backward()
         right = x.grad is not None and x.grad.tolist() == [4.0, 6.0]
@@ -65,8 +66,6 @@ def _core() -> Check:
 
 
 def _c_kernels() -> Check:
-    from core import native
-
     if native.module is not None:
         count = native.module.get_num_threads()
         return Check("C kernels", "ok", f"built, {count} thread{'' if count == 1 else 's'}")
@@ -99,8 +98,6 @@ def _kernel_package() -> Check:
 
 
 def _cuda() -> Check:
-    from core.backends import cuda
-
     there, reason = cuda.availability()
     if there:
         return Check("device cuda", "ok", reason)

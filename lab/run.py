@@ -13,9 +13,9 @@ from pathlib import Path
 import widgets
 from widgets.text import findings
 
-from .export import FORMS
-from .options import Parser
-from .session import Recording, error_row
+from .console.options import Parser
+from .report.export import FORMS
+from .session.recording import Recording, error_row
 
 
 def main(argv: list[str]) -> int:

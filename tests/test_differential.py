@@ -76,3 +76,13 @@ def test_lines_of_another_form_differ_though_plain_runs_do_too() -> None:
     assert compare.differences(plain, {"stdout": ["failed"]}, loose) == [
         "stdout/0: plain 'took 1.5 s', recorded 'failed'"
     ]
+
+
+def test_a_list_that_chance_makes_is_not_compared() -> None:
+    plain = {"stdout": ["a"], "values": {"n": 1, "x": [[1, 2]]}}
+    other = {"stdout": ["b", "c"], "values": {"n": 1, "x": []}}
+    loose = compare.unsteady(plain, other)
+    assert compare.differences(plain, {"stdout": ["d"] * 3, "values": {"n": 1, "x": [[7, 8, 9]]}}, loose) == []
+    assert compare.differences(plain, {"stdout": ["d"], "values": {"n": 2, "x": [[1, 2]]}}, loose) == [
+        "values/n: plain 1, recorded 2"
+    ]

@@ -17,9 +17,14 @@ NOTEBOOK = {"IPython", "ipywidgets", "ipykernel", "jupyter_client", "jupyter_cor
 # PyTorch's public path torch.random is a module, so core.random is one too
 LIKE_THE_STANDARD_LIBRARY = {"core/random.py", "core/signal/__init__.py"}
 MAX_LINES = 500
-# Inside core: each folder imports from itself and from those before it. What is not named here, PyTorch's public paths,
-# stands above them all.
-FLOORS = ("native", "base", "declare", "events", "graph", "tensors", "rng", "backends", "dispatch", "autograd", "ops")
+# Inside core and lab each folder imports from itself and from those before it. What is not named here, PyTorch's public
+# paths and lab's commands, stands above them all.
+FLOORS = {
+    "core": ("native", "base", "declare", "events", "graph", "tensors", "rng", "backends", "dispatch", "autograd",
+             "ops"),
+    "lab": ("console", "recorder", "diagnose", "adapters", "report", "session", "training", "tuning", "notebook",
+            "benchmarks"),
+}  # fmt: skip
 # files that stand elsewhere than their folder: tools that print or check what is declared above, public functions
 ELSEWHERE = {
     "core.return_types": "base", "core.native.emit": "", "core.native.emit_updates": "", "core.native.tunables": "",
@@ -38,6 +43,10 @@ INSIDE = {
     "core.ops.joining": "index_select is built of what joins",
     "core.ops.linear_loss": "core.utils is not loaded with core",
     "core.serialization": "each file format is loaded when a file of it is read or written",
+    "lab": "IPython is needed by %load_ext alone",
+    "lab.adapters": "PyTorch's adapter is loaded where the session has imported PyTorch",
+    "lab.notebook.card_buttons": "one of a pair with the tuner's panel, which is loaded when a button asks for it",
+    "lab.notebook.magics": "the tuner is loaded by the first %tune",
 }
 CIRCLES = 3  # files that import one another, at most
 
@@ -110,8 +119,8 @@ def module_of(path: Path) -> str:
 
 @functools.cache
 def edges() -> dict[str, dict[str, bool]]:
-    """Of every file of core the files of core that it imports, and whether only inside functions."""
-    files = {module_of(p): p for p in (ROOT / "core").rglob("*.py")}
+    """Of every file of core and lab the files of its package that it imports, and whether only inside functions."""
+    files = {module_of(p): p for package in FLOORS for p in (ROOT / package).rglob("*.py")}
     found: dict[str, dict[str, bool]] = {}
     for name, path in files.items():
         package = name if path.name == "__init__.py" else name.rpartition(".")[0]
@@ -134,15 +143,33 @@ def edges() -> dict[str, dict[str, bool]]:
 
 
 def floor(name: str) -> int:
-    """The number of a file's floor."""
-    parts = name.split(".")
-    folder = ELSEWHERE.get(name, parts[1] if len(parts) > 1 else "")
-    return FLOORS.index(folder) if folder in FLOORS else len(FLOORS)
+    """The number of a file's floor in its package."""
+    package, *parts = name.split(".")
+    folder, floors = ELSEWHERE.get(name, parts[0] if parts else ""), FLOORS[package]
+    return floors.index(folder) if folder in floors else len(floors)
 
 
-def test_the_floors_of_core_import_downwards():
+def test_floors_import_downwards():
     wrong = [f"{a} imports {b}" for a, found in edges().items() for b in found if floor(b) > floor(a)]
-    assert not wrong, f"a lower floor of core must not know a higher one: {wrong}"
+    assert not wrong, f"a lower floor must not know a higher one: {wrong}"
+
+
+def test_every_folder_of_lab_is_a_floor():
+    folders = {p.parent.name for p in (ROOT / "lab").glob("*/__init__.py")}
+    assert folders == set(FLOORS["lab"])
+    assert {p.stem for p in (ROOT / "lab").glob("*.py")} == {"__init__", "__main__", "doctor", "prerequisites", "run"}
+
+
+def test_lab_imports_the_layers_below_it_at_the_top_of_its_files():
+    """What is imported inside functions is Jupyter's, and optional."""
+    wrong = []
+    for path in (ROOT / "lab").rglob("*.py"):
+        for function in ast.walk(ast.parse(path.read_text())):
+            for node in ast.walk(function) if isinstance(function, ast.FunctionDef) else ():
+                names = [a.name for a in node.names] if isinstance(node, ast.Import) else []
+                names += [node.module or ""] if isinstance(node, ast.ImportFrom) and not node.level else []
+                wrong += [f"{name(path)}:{node.lineno} imports {n}" for n in names if n.split(".")[0] not in NOTEBOOK]
+    assert not wrong, f"import it at the top of the file: {wrong}"
 
 
 def test_imports_inside_functions_are_listed_with_their_reasons():
@@ -188,4 +215,6 @@ def test_the_tests_read_something():
     assert (
         floor("core.ops.softmax") > floor("core.dispatch.declare") > floor("core.tensors.tensor") > floor("core.base")
     )
+    assert floor("lab.run") > floor("lab.notebook.magics") > floor("lab.recorder.observer") > floor("lab.console")
+    assert "lab.recorder.cell_trace" in edges()["lab.diagnose.finding"]
     assert {"core.tensors.tensor", "core.graph.node", "core.autograd.vjp", "numpy"} <= set(engine)

@@ -39,7 +39,7 @@ class Collected:
 def touched(items: list[Any]) -> dict[str, list[str]]:
     """What these tests touch: ops by device, kernels, kinds of findings, notebooks; from their parameters and texts."""
     from core.declare.op import Elementwise, Operation
-    from tests.lab.test_sentences import page
+    from tests.lab.diagnose.test_sentences import page
     from triton_kernels.tune.declared import kernels
 
     found: dict[str, set[str]] = defaultdict(set)
@@ -74,7 +74,7 @@ def declared() -> dict[str, list[str]]:
     """What there is to be touched, from the declarations."""
     from core.declare import op
     from core.declare.op import Elementwise
-    from tests.lab.test_sentences import ELSEWHERE
+    from tests.lab.diagnose.test_sentences import ELSEWHERE
     from triton_kernels.tune import c_kernels
     from triton_kernels.tune.declared import kernels
 

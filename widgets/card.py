@@ -22,7 +22,8 @@ from .still import escape, still
 def html(record: Record, kernel: str = "") -> str:
     """Draw a record as one self-contained piece of HTML.
 
-    kernel : whom its buttons ask while the notebook is open, as `lab.bridge.place` names it; a saved card has nobody.
+    kernel : whom its buttons ask while the notebook is open, as
+        `lab.notebook.card_buttons.place` names it; a saved card has nobody.
 
     Examples
     --------

@@ -1,7 +1,8 @@
 """The tuner's panel: what a session has found, as plain data in; a live view, and one that stays, out.
 
 `html` is self-contained like the card's: tables with inline styles, which a script replaces by the panel inside a
-shadow root. The live panel is the same script fed by a widget (`lab.panel`). Names, reasons and errors are data.
+shadow root. The live panel is the same script fed by a widget (`lab.notebook.panel`). Names, reasons and errors
+are data.
 """
 
 from __future__ import annotations
@@ -276,7 +277,7 @@ def text(view: Tuning) -> str:
 
 
 def listener() -> str:
-    """The module of the widget without a view that hears a card's buttons (`lab.bridge`)."""
+    """The module of the widget without a view that hears a card's buttons (`lab.notebook.card_buttons`)."""
     return bundle("listener.js")
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-import numpy as np
-
 
 def watches(recorder: Any) -> list[Any]:
     """An adapter for every library that the session has imported, not yet started."""
@@ -17,20 +15,3 @@ def watches(recorder: Any) -> list[Any]:
 
         found.append(Watch(recorder, library))
     return found
-
-
-def values(t: Any) -> Any:
-    """The values of another library's tensor as NumPy's array."""
-    t = t.detach() if hasattr(t, "detach") else t
-    if str(getattr(t, "dtype", "")).endswith("bfloat16"):
-        t = t.float()
-    return as_array(t.cpu()) if hasattr(t, "cpu") else t
-
-
-def as_array(t: Any) -> Any:
-    """A PyTorch tensor on the CPU, without a gradient, as NumPy's array over the same memory.
-
-    By DLPack: `t.numpy()` marks the tensor's storage as one that cannot be resized any more, for good, and a program's
-    own `resize_` would fail after the recorder has looked.
-    """
-    return np.from_dlpack(t)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from contextlib import suppress
 from threading import get_ident
@@ -12,9 +11,9 @@ from typing import Any
 from core.base import modes, source
 from core.events import observe
 
+from ..recorder.user_files import OURS
 from .tensors import KEY, Node, Shadow, Tensors
 
-_HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 TIMED = "gradlab timed"  # of the ear that is noted in a graph node's metadata
 
 
@@ -170,7 +169,7 @@ class Hooks(Tensors):
         frame: Any = sys._getframe(1)
         while frame is not None:
             name = frame.f_code.co_filename
-            if not name.startswith(_HERE) and not source.is_ours(name):
+            if not name.startswith(OURS) and not source.is_ours(name):
                 return frame
             frame = frame.f_back
         return None

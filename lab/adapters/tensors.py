@@ -11,8 +11,8 @@ import numpy as np
 from core.base import dtypes
 from core.base.device import kind
 
-from .. import kinds
-from . import as_array
+from ..recorder import tensor_types
+from .arrays import as_array
 
 KEY = "gradlab"  # of the op's row that is noted in a graph node's metadata
 
@@ -30,7 +30,7 @@ class Elsewhere(NamedTuple):
     device: Device
 
 
-class Shadow(kinds.Foreign):
+class Shadow(tensor_types.Foreign):
     """A PyTorch tensor as the recorder reads it; none of its questions changes the tensor or can fail."""
 
     known = -1  # the tensor's version when its graph node was last up to date

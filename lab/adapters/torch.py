@@ -17,7 +17,7 @@ from typing import Any
 
 from core.base import dtypes, source
 
-from .. import kinds
+from ..recorder import tensor_types
 from .compiled import Compiled, Patch
 from .hooks import Ear
 from .tensors import Shadow
@@ -120,7 +120,7 @@ class Watch(Compiled):
     def start(self) -> None:
         """Begin to listen."""
         self.alive = True
-        kinds.adapters.append(self.adapt)
+        tensor_types.adapters.append(self.adapt)
         self._warned.on()
         self._on()
 
@@ -137,8 +137,8 @@ class Watch(Compiled):
 
     def close(self) -> None:
         """After the record is made: forget the tensors."""
-        if self.adapt in kinds.adapters:
-            kinds.adapters.remove(self.adapt)
+        if self.adapt in tensor_types.adapters:
+            tensor_types.adapters.remove(self.adapt)
         self._shadows.clear()
         self._hooked.clear()
 

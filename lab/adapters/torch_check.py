@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from ..check import LARGEST, Unchecked, Weigh, unnoticed
-from . import as_array
+from ..diagnose.gradient_check import LARGEST, Unchecked, Weigh, unnoticed
+from .arrays import as_array
 
 _BUILT_IN = {"aten", "prims", "prim", "quantized", "_c10d_functional", "c10d", "inductor", "higher_order"}
 

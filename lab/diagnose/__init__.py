@@ -4,29 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..gathered import Leaf, Trace
-from .anew import made_in_forward
+from ..recorder.cell_trace import Leaf, Trace
 from .batches import apart, first_only, one_for_all
-from .constants import number_added
+from .cell_error import failing
+from .constant_terms import number_added
 from .cost import double, overhead
+from .cpu_fallback import elsewhere
 from .cut import cuts, drawn, nothing_to_do
-from .draws import sampled
-from .elsewhere import elsewhere
+from .dimension_order import classes_last, samples_as_time, scrambled
 from .evaluation import graphs
-from .failing import failing
-from .found import Found
-from .growing import growing
-from .layout import classes_last, samples_as_time, scrambled
+from .finding import Found
+from .gradient_scale import scale
+from .growing_values import growing
+from .loop_waits import asked, copied, waits
 from .losses import broadcast, doubled
-from .missing import frozen, missing, misspelt
+from .lost_writes import lost
+from .missing_gradients import frozen, missing, misspelt
+from .module_modes import wrong_mode
 from .nonfinite import NOT_FINITE, first_nonfinite
-from .rebound import rebound
-from .running import wrong_mode
-from .scale import scale
+from .parameters_in_forward import made_in_forward
+from .rebound_parameters import rebound
+from .sampled_values import sampled
 from .schedule import scheduled
-from .sizes import step_size
-from .starting import dropped_out, out_of_reach, targets_outside, too_large
-from .training import (
+from .start_values import dropped_out, out_of_reach, targets_outside, too_large
+from .step_sizes import step_size
+from .training_steps import (
     cleared,
     clipped_late,
     dropped,
@@ -37,9 +39,7 @@ from .training import (
     piled_up,
     remade,
 )
-from .unheld import not_held
-from .waiting import asked, copied, waits
-from .writing import lost
+from .unheld_parameters import not_held
 
 ORDER: tuple[Callable[[Trace, set[Leaf]], list[Found]], ...] = (
     rebound,

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import ast
 
-from ..gathered import Leaf, Ref, Row, Trace, ancestors
-from .found import Found, code_of, library, listed, where
+from ..recorder.cell_trace import Leaf, Ref, Row, Trace, ancestors
+from .finding import Found, code_of, library, listed, where
 
 PICKS = {"getitem", "index", "index_select"}
 SOME = 4  # steps

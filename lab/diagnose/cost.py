@@ -8,9 +8,9 @@ from typing import TypeGuard
 
 from widgets.figures import size_text, time_text
 
-from ..gathered import Chain, Leaf, Ref, Row, Trace, ancestors
-from .found import Found, capital, code_of, where
-from .neighbours import recipe
+from ..recorder.cell_trace import Chain, Leaf, Ref, Row, Trace, ancestors
+from .finding import Found, capital, code_of, where
+from .neighbour_loops import recipe
 
 MANY = 2000  # op runs below which a cell is over before anybody waits
 SMALL_US = 20.0  # an op shorter than this is mostly the call
@@ -158,7 +158,7 @@ def one_at_a_time(trace: Trace, explained: set[Leaf]) -> list[Found]:
     remedy = f"Give it all rows at once: an op over {n:,} rows costs little more than an op over one."
     if slices := recipe(trace, line):
         loops, text = slices
-        here = [r for r in trace.rows if r.phase == "forward" and not r.cut and trace.line(r.chain) == line]
+        here = [r for r in trace.rows if r.phase == "forward" and not r.cut and r.line == line]
         message = capital(
             f"{place} works on one element at a time, {loops}: `{taking}` takes one of {n:,}, and this line ran "
             f"{sum(r.count for r in here):,} ops on single numbers{python}."
@@ -224,7 +224,7 @@ def overhead(trace: Trace, explained: set[Leaf]) -> list[Found]:
         return []
     by_line: dict[int, tuple[int, Row]] = {}
     for row in forward:
-        line = trace.line(row.chain)
+        line = row.line
         if line is not None:
             by_line[line] = (by_line.get(line, (0, row))[0] + row.count, row)
     if not by_line:

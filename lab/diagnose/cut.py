@@ -9,14 +9,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Collection
 
-from core.base import source
-
-from .. import flow
-from ..gathered import Chain, Leaf, Ref, Row, Trace, ancestors
-from .between import Between, Blamed, discrete
-from .found import Found, capital, code_of, listed, verb, where
-from .mending import COMPARISONS, grad_switch, mended, straight_through, subject
-from .quiet import called_quietly
+from ..recorder.cell_trace import Chain, Leaf, Ref, Row, Trace, ancestors
+from . import value_flow
+from .cut_remedies import COMPARISONS, grad_switch, mended, straight_through, subject
+from .finding import Found, capital, code_of, listed, verb, where
+from .no_grad_calls import called_quietly
+from .path_to_loss import Between, Blamed, discrete
 
 WAYS = {
     "detach": "takes {x} off the graph",
@@ -49,7 +47,7 @@ def cuts(trace: Trace, explained: set[Leaf]) -> list[Found]:
     dead = without_gradient(trace)
     if not dead or not (trace.backwards or trace.failed):
         return []
-    extra = flow.edges(trace)
+    extra = value_flow.edges(trace)
     begun = [leaf for leaf in trace.gradients if leaf.made is not None or leaf in extra]
     for leaf in begun:
         if leaf.made is not None:  # requires_grad was set on the result of an op without a graph
@@ -181,7 +179,7 @@ class _Cut:
         """In words: where the values come back."""
         if self.back is None:
             return ""
-        made_anew = flow.brought(self.trace, self.last) if self.back.cut != "return" else None
+        made_anew = value_flow.brought(self.trace, self.last) if self.back.cut != "return" else None
         there = f"line {made_anew}" if made_anew is not None else where(self.trace, self.back.chain)[2]
         it = "it" if self.last.cut == "item" else "them"
         there = there if there != self.place else "the same line"
@@ -219,7 +217,7 @@ def _spot(trace: Trace, row: Row, last: Row) -> tuple[int | None, int | None, st
     within = called_quietly(trace, row) if row.quiet and not last.cut else None
     if within is not None:  # what is called there is what somebody meant not to train, and its insides are blameless
         line, col, place = where(trace, within[0])
-        code = source.locate(*within[0][0]).code or code
+        code = trace.place(*within[0][0]).code or code
     return line, col, place, code
 
 

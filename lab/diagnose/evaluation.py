@@ -7,11 +7,11 @@ import re
 
 from widgets.figures import size_text
 
-from ..gathered import Leaf, Row, Trace, ancestors
-from ..noted import ATTENDING, MASKING
-from .found import Found, capital, code_of, where
-from .held import ADDING, held
-from .held import _made as made_by
+from ..recorder.cell_trace import Leaf, Row, Trace, ancestors
+from ..recorder.op_facts import ATTENDING, MASKING
+from .finding import Found, capital, code_of, where
+from .kept_histories import ADDING, held
+from .kept_histories import _made as made_by
 
 AT_ONCE = 3  # graphs alive together from which they are worth a word
 HEAVY = 1 << 20  # bytes from which it is more than a note

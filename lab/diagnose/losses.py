@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import math
 
-from ..gathered import Leaf, Ref, Row, Trace, ancestors
-from ..naming import operand
-from .found import Found, capital, code_of, where
-from .spoilt import sources
+from ..recorder.cell_trace import Leaf, Ref, Row, Trace, ancestors
+from ..recorder.variable_names import operand
+from .finding import Found, capital, code_of, where
+from .nonfinite_effects import sources
 
 DIFFERENCES = {"sub", "squared_error", "absolute_error", "smooth_l1_error", "huber_error", "binary_entropy",
                "binary_entropy_logits", "pow", "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss",

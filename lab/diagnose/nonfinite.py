@@ -7,11 +7,11 @@ import re
 from widgets.figures import number
 from widgets.record import Stats
 
-from ..gathered import Bad, Leaf, Ref, Row, Trace
-from .arrays import told
-from .found import Found, capital, code_of, listed, where
+from ..recorder.cell_trace import Bad, Leaf, Ref, Row, Trace
+from .finding import Found, capital, code_of, listed, where
 from .losses import log_target
-from .spoilt import FILLING, WRITING, Writers, behind, deliberate, ends, left_over, sources, written
+from .nonfinite_data import told
+from .nonfinite_effects import FILLING, WRITING, Writers, behind, deliberate, ends, left_over, sources, written
 
 LOGARITHMS = {"log", "log2", "log10"}
 EXPONENTIALS = {"exp": 88.7, "exp2": 128.0, "expm1": 88.7, "cosh": 89.4, "sinh": 89.4}  # overflow in float32

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import ast
 
-from ..gathered import Leaf, OptimizerFacts, Trace
-from .found import Found, where
-from .training import calls
+from ..recorder.cell_trace import Leaf, OptimizerFacts, Trace
+from .finding import Found, where
+from .training_steps import calls
 
 GONE, EARLY = 0.02, 0.67  # share of the highest learning rate that is next to nothing, and of the steps by then
 LOW, HIGH = 0.1, 0.5  # shares of the highest learning rate between which it has fallen and risen

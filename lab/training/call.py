@@ -9,7 +9,7 @@ from typing import Any
 
 from core.base import source
 
-from ..bar import Screen
+from ..console.progress import Screen
 from .batches import shapes
 from .history import History
 from .run import Run

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import random
 from typing import Any
@@ -77,6 +78,4 @@ def _generators(run: Any) -> list[Any]:
 
 def _python(said: str) -> Any:
     """The state of `random` from its text: tuples and numbers alone."""
-    import ast
-
     return ast.literal_eval(said)

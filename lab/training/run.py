@@ -15,7 +15,7 @@ import core
 from core.base import source
 from core.tensors.tensor import Tensor, wrap
 
-from ..bar import Screen
+from ..console.progress import Screen
 from . import showing
 from .batches import samples, to_device
 from .history import Epoch, History

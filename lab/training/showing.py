@@ -8,7 +8,7 @@ from typing import Any
 
 from widgets.training import Training, loss_text
 
-from ..bar import timing
+from ..console.progress import timing
 
 
 def moment(run: Any, before: str = "") -> Training:

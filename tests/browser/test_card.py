@@ -7,7 +7,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from lab import export
+from lab.report import export
 
 from ..widgets import samples
 from .access import axe, check, faint

@@ -11,7 +11,7 @@ import nbformat
 import pytest
 from playwright.sync_api import expect
 
-from ..lab.test_names_are_data import NAMES, SETUP, STEP
+from ..lab.recorder.test_names_are_data import NAMES, SETUP, STEP
 from .conftest import KERNEL
 from .test_autograd_in_jupyterlab import START_MS
 

@@ -43,7 +43,7 @@ print(json.dumps(c_kernels.stored_for("matmul", (96, 96, 96), "float32")))
 def setup(tmp_path):
     """The first cell: results are kept in a folder of the test's own."""
     return (f"import os; os.environ['XDG_DATA_HOME'] = {str(tmp_path)!r}; flag = {str(tmp_path / 'flag')!r}\n"
-            "%load_ext lab\nimport lab.panel, time")  # fmt: skip
+            "%load_ext lab\nimport lab.notebook.panel, time")  # fmt: skip
 
 
 def shot(nb, name):
@@ -67,7 +67,9 @@ def tune_row(card):
 
 @pytest.mark.by_turns
 def test_a_card_s_button_tunes_below_it_while_another_cell_runs(notebook, setup, tmp_path):
-    nb = notebook(setup, CARD, BUSY, "result = lab.panel.latest.wait(60); print(result.ended, result.best.ratio <= 1)")
+    nb = notebook(
+        setup, CARD, BUSY, "result = lab.notebook.panel.latest.wait(60); print(result.ended, result.best.ratio <= 1)"
+    )
     nb.run(0)
     nb.run(1)
     button = tune_row(nb.output(1))

@@ -120,7 +120,7 @@ class Program:
 
     def recording(self) -> None:
         from core.events import observe
-        from lab.recorder import Recorder
+        from lab.recorder.observer import Recorder
 
         recorder = Recorder()
         with observe.observing(recorder):

@@ -80,7 +80,7 @@ y = x[:, 0] * 0.5
 
 def lab_cells(package: str) -> Iterator[Program]:
     """The planted and the healthy cells of tests/lab."""
-    from ..lab import planted, test_healthy
+    from ..lab.diagnose import planted, test_healthy
 
     space = _SPACE.format(package=package)
     for kind, cells in (("planted", planted.CELLS), ("healthy", test_healthy.CELLS)):

@@ -99,9 +99,9 @@ def _cells(task: dict[str, Any], script: Path, space: dict[str, Any]) -> dict[st
     shown = displays(shell)
     cards: list[Any] = []
     if task["recorded"]:
-        import lab.magics
+        import lab.notebook.magics
 
-        lab.magics._publish = cards.append
+        lab.notebook.magics._publish = cards.append
         shell.run_line_magic("load_ext", "lab")
     errors, ops = [], 0
     for text in task["cells"]:
@@ -119,7 +119,7 @@ def _script(task: dict[str, Any], script: Path, space: dict[str, Any]) -> dict[s
     if not task["recorded"]:
         return _alone(task, script, space)
     import lab.run
-    from lab.session import Recording
+    from lab.session.recording import Recording
 
     stop, seen = Recording.stop, {}
 
@@ -194,7 +194,7 @@ def _links(error: BaseException) -> list[Any]:
 
 def _ops() -> int:
     """How many ops the record made last counts; it is taken away."""
-    from lab.session import _last
+    from lab.session.recording import _last
 
     return sum(row.count for row in _last.pop().ops) if _last else 0
 

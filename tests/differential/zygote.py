@@ -30,7 +30,7 @@ def main(argv: list[str]) -> None:
     from . import run
 
     if kind == "recorded":
-        importlib.import_module("lab.magics")
+        importlib.import_module("lab.notebook.magics")
         importlib.import_module("lab.run")
     print("ready", flush=True)
     for line in sys.stdin:

@@ -13,7 +13,7 @@ import pytest
 
 import core
 from core import nn
-from lab.session import Recording, error_row
+from lab.session.recording import Recording, error_row
 from widgets.record import Record
 
 _number = itertools.count(1)

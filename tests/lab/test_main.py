@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from lab import bench
 from lab.__main__ import main
+from lab.benchmarks import command
 
 
 def test_without_a_command_or_with_an_unknown_one(capsys: pytest.CaptureFixture[str]) -> None:
@@ -17,5 +17,5 @@ def test_without_a_command_or_with_an_unknown_one(capsys: pytest.CaptureFixture[
 
 def test_a_benchmark_that_does_not_exist(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
-        bench.main(["tensorflow"])
+        command.main(["tensorflow"])
     assert "nothing is called tensorflow: there are overhead, ops, layers, steps, memory, " in capsys.readouterr().err

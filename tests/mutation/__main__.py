@@ -45,7 +45,7 @@ def nearest(file: str) -> list[list[str]]:
     path = Path(file)
     stem = path.stem
     part = next(p for p in PARTS if file.startswith(p + "/"))
-    folder = {"core/native": "tests/core/native", "core/ops": "tests/core/ops", "lab/diagnose": "tests/lab",
+    folder = {"core/native": "tests/core/native", "core/ops": "tests/core/ops", "lab/diagnose": "tests/lab/diagnose",
               "triton_kernels": "tests/triton_kernels"}[part]  # fmt: skip
     if path.parent.name == "tune":
         folder += "/tune"
@@ -60,7 +60,11 @@ def nearest(file: str) -> list[list[str]]:
             ["tests/conformance", "-k", "not cuda"],
             ["tests/core", asked, "tests/test_programs.py"],
         ],
-        "lab/diagnose": [["tests/lab/test_planted.py", "tests/lab/test_findings_page.py"], [folder]],
+        "lab/diagnose": [
+            [f"{folder}/test_planted.py", f"{folder}/test_findings_page.py"],
+            [folder],
+            ["tests/lab", asked],
+        ],
         "triton_kernels": [[folder], ["tests/conformance", "-k", "cuda"], ["tests/core/backends", "tests/lab"]],
     }[part]
     return ([near] if near else []) + wide

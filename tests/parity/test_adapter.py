@@ -11,10 +11,10 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import lab  # noqa: E402
-from lab import kinds  # noqa: E402
-from tests.lab import test_healthy  # noqa: E402
+from lab.recorder import tensor_types  # noqa: E402
 from tests.lab.conftest import run_cell  # noqa: E402
-from tests.lab.planted import CELLS  # noqa: E402
+from tests.lab.diagnose import test_healthy  # noqa: E402
+from tests.lab.diagnose.planted import CELLS  # noqa: E402
 
 
 @pytest.fixture
@@ -135,7 +135,7 @@ def test_a_recording_that_was_dropped_leaves_nothing_to_the_next(space: dict[str
     """A call that raises has no record: the next cell's parameters are known by its own recording alone."""
     with pytest.raises(ZeroDivisionError):
         lab.record(lambda: 1 / 0)
-    assert kinds.adapters == []
+    assert tensor_types.adapters == []
     record = run_cell("model = nn.Linear(16, 4)\nmodel(x).square().mean().backward()", space)
     assert [g.name for g in record.gradients] == ["model.weight", "model.bias"]
     assert record.findings == []

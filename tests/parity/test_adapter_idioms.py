@@ -10,7 +10,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from core.events import observe  # noqa: E402
-from lab import kinds  # noqa: E402
+from lab.recorder import tensor_types  # noqa: E402
 from tests.lab.conftest import run_cell  # noqa: E402
 
 IDIOMS = {
@@ -254,7 +254,7 @@ def left() -> tuple[int, ...]:
     modules = torch.nn.modules.module
     modes = torch.overrides._get_current_function_mode_stack()
     hooks = modules._global_forward_pre_hooks, modules._global_forward_hooks
-    return len(modes), *map(len, hooks), len(kinds.adapters), len(observe.observers)
+    return len(modes), *map(len, hooks), len(tensor_types.adapters), len(observe.observers)
 
 
 @pytest.mark.parametrize("name", IDIOMS)

@@ -1,8 +1,8 @@
-"""Failures injected into the recorder and PyTorch's adapter: a thinned sample of `python -m tests.lab.injected`."""
+"""Failures injected into the recorder and PyTorch's adapter: some of `python -m tests.lab.recorder.injected`."""
 
 from __future__ import annotations
 
-from tests.lab import injected
+from tests.lab.recorder import injected
 
 
 def test_no_failure_of_the_recorder_is_noticed_by_a_pytorch_cell() -> None:

@@ -15,8 +15,8 @@ import pytest
 import torch
 
 from core.events import observe
-from lab import kinds
-from lab.session import Recording
+from lab.recorder import tensor_types
+from lab.session.recording import Recording
 
 BEGIN = """
 import copy, io, pickle, threading, weakref, gc, warnings
@@ -378,7 +378,7 @@ def run(source: str, recorded: bool) -> tuple[Any, ...]:
     while torch._C._len_torch_function_stack() > depth:
         torch._C._pop_torch_function_stack()
     assert not observe.observers
-    assert not kinds.adapters
+    assert not tensor_types.adapters
     return out.getvalue(), (type(error), str(error)), state, values, recording
 
 

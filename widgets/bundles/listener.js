@@ -1,2 +1,2 @@
-/* made by widgets/live/build.mjs from sources 7f9f3388a79d4de0aeed34eea61374a7bec7e9b011e20b46157fabde58cbe3a5 */
+/* made by widgets/live/build.mjs from sources 75e58edfe628a42b2e0cd919f2e1586932c65912b96df69c6b53156975e8d0a8 */
 var e=()=>String(Math.random()).slice(2),t={initialize({model:t}){let a=new Map,n=t.get('name'),d=d=>{let{to:r,command:s,answer:l}=d.detail;if(!r.startsWith(`${n} `)||d.defaultPrevented)return;d.preventDefault();let i=e();a.set(i,l),t.send({id:i,place:r.slice(n.length+1),command:s})},r=e=>{a.get(e.id)?.(e),e.heard||a.delete(e.id)};return document.addEventListener('gradlab',d),t.on('msg:custom',r),t.set('page',e()),t.save_changes(),()=>{document.removeEventListener('gradlab',d),t.off('msg:custom',r)}}};export{t as default};

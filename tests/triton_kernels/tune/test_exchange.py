@@ -9,7 +9,7 @@ import json
 
 import pytest
 
-from lab import tuning_exchange
+from lab.tuning import import_export
 from triton_kernels.tune import exchange
 from triton_kernels.tune.replay import read_cache
 from triton_kernels.tune.store import Store
@@ -139,12 +139,12 @@ def test_the_commands(store, tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     file = tmp_path / "results.json"
     file.write_text(exchange.export(store, "json"))
-    assert tuning_exchange.main(["import", str(file), "--choices"]) == 0
+    assert import_export.main(["import", str(file), "--choices"]) == 0
     assert "4 trials of softmax_kernel are in" in capsys.readouterr().out
-    assert tuning_exchange.main(["export", "python", "softmax_kernel", "64x128"]) == 0
+    assert import_export.main(["export", "python", "softmax_kernel", "64x128"]) == 0
     assert "triton.Config({'BLOCK': 256}, num_warps=8)" in capsys.readouterr().out
-    assert tuning_exchange.main(["export", "t4", "-o", str(file)]) == 2  # it exists
-    assert tuning_exchange.main(["export", "yaml"]) == 2
+    assert import_export.main(["export", "t4", "-o", str(file)]) == 2  # it exists
+    assert import_export.main(["export", "yaml"]) == 2
     assert "there are python, json, kernel_tuner, t4" in capsys.readouterr().err
-    assert tuning_exchange.main(["export", "json", "no_kernel"]) == 2
+    assert import_export.main(["export", "json", "no_kernel"]) == 2
     assert "has no results of no_kernel" in capsys.readouterr().err

@@ -200,12 +200,13 @@ void twice(const float *x, float *out, long n) {
 
 @pytest.mark.by_turns
 def test_the_panel_and_the_verdict_say_the_same(tmp_path):
-    from lab import panel, tuning
+    from lab.notebook import panel
+    from lab.tuning import command
     from widgets import tuner
 
     asked = shifting.problem(tmp_path, (1.0, 0.39), (1.0, 1.5), (1.0, 1.4), (1.0, 1.45))
     session = Session(asked, budget="9s", jobs=1)
-    made, view = panel.Run(session), tuning._View(session, tuning.Screen(False))
+    made, view = panel.Run(session), command._View(session, command.Screen(False))
     for event in session:
         panel.take(made.view, session, event)
         view.take(event)
@@ -220,7 +221,7 @@ def test_the_panel_and_the_verdict_say_the_same(tmp_path):
 
 
 def test_a_config_chosen_by_hand_is_checked_as_a_finalist_is():
-    from lab import tuning
+    from lab.tuning import command
     from triton_kernels.tune.store import Store
 
     from . import faults
@@ -233,7 +234,7 @@ def test_a_config_chosen_by_hand_is_checked_as_a_finalist_is():
                 break
         assert any(t["config"] == {"FAULT": 11, "WORK": 0} for t in kept.trials(asked.key))
     with pytest.raises(
-        tuning.Wrong, match="FAULT=11 WORK=0 is not right each time and at each shape: correctness: 1 of"
+        command.Wrong, match="FAULT=11 WORK=0 is not right each time and at each shape: correctness: 1 of"
     ):
-        tuning.use(asked, "FAULT=11 WORK=0")
-    assert "FAULT=0 WORK=4 is the choice now" in tuning.use(asked, "FAULT=0 WORK=4")
+        command.use(asked, "FAULT=11 WORK=0")
+    assert "FAULT=0 WORK=4 is the choice now" in command.use(asked, "FAULT=0 WORK=4")

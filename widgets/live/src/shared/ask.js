@@ -1,4 +1,5 @@
-// How a card's buttons reach the kernel that drew it: listener.js hears the event in the page, lab/bridge.py answers.
+// How a card's buttons reach the kernel that drew it: listener.js hears the event in the page,
+// lab/notebook/card_buttons.py answers.
 
 const TRIES = 5;
 const RETRY_MS = 200;

@@ -1,4 +1,4 @@
-// The live panel: fed by a widget's model (lab/panel.py) while the session runs.
+// The live panel: fed by a widget's model (lab/notebook/panel.py) while the session runs.
 
 import { html } from '../shared/dom.js';
 import { createPanel } from './panel.js';

@@ -1,0 +1,1 @@
+"""`python -m lab bench`: measurements, as ratios of things timed in turn."""

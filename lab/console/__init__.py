@@ -1,0 +1,1 @@
+"""What commands and magics share: options, and an output that is updated in place."""

@@ -1,0 +1,100 @@
+"""One finding, and the words that findings share."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from ..recorder.cell_trace import Chain, Leaf, Row, Trace
+from ..recorder.user_files import shown_name
+
+NAMES = 6  # how many parameters a sentence names
+
+
+@dataclass
+class Found:
+    """A finding that still points to rows and leaves."""
+
+    kind: str
+    severity: str
+    line: int | None
+    col: int | None
+    message: str
+    remedy: str
+    rows: list[Row] = field(default_factory=list)
+    leaves: list[Leaf] = field(default_factory=list)
+
+
+def listed(leaves: Sequence[Leaf] | Sequence[str], most: int = NAMES) -> str:
+    """Names in a sentence.
+
+    >>> listed(["a"]), listed(["a", "b", "c"]), listed(list("abcdefgh"))
+    ('a', 'a, b and c', 'a, b, c, d, e and 3 more')
+    """
+    names = [x if isinstance(x, str) else x.name for x in leaves]
+    if len(names) > most:
+        names = [*names[: most - 1], f"{len(names) - most + 1} more"]
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def verb(leaves: Sequence[object], one: str, many: str) -> str:
+    """The verb for one name or several."""
+    return one if len(leaves) == 1 else many
+
+
+def made_to_train(leaf: Leaf) -> bool:
+    """Whether a leaf is a module's parameter by its type, and not an input whose gradient is looked at."""
+    return leaf.module
+
+
+def where(trace: Trace, chain: Chain) -> tuple[int | None, int | None, str]:
+    """Line and column of this cell on whose behalf something ran, and the place in words."""
+    own = trace.own_place(chain)
+    if not chain:
+        return None, None, "an unknown place"
+    place = trace.place(*chain[0])
+    if place.file in trace.files and own is not None:
+        return own.line, own.col, f"line {own.line}"
+    name = shown_name(place.file)
+    words = f"{name} line {place.line}"
+    if own is None:
+        return None, None, words
+    return own.line, own.col, f"line {own.line} ({words})"
+
+
+def code_of(trace: Trace, row: Row) -> str:
+    """The expression at a row, in the user's words."""
+    if not row.chain:
+        return row.op
+    place = trace.place(*row.chain[0])
+    if place.file in trace.files:
+        own = trace.own_place(row.chain[:1])
+        place = own or place
+    return place.code or row.op
+
+
+def library(trace: Trace) -> str:
+    """What the cell calls the package of tensors."""
+    names = {node.id for node in trace.nodes() if isinstance(node, ast.Name)}
+    return next((name for name in ("torch", "core") if name in names), "torch")
+
+
+def ended(text: str) -> str:
+    """A sentence ends with a full stop, unless a mark or code ends it: another sentence may follow.
+
+    >>> ended("use unsqueeze"), ended("Is it?"), ended(""), ended("Write:\\n  x = 1")
+    ('use unsqueeze.', 'Is it?', '', 'Write:\\n  x = 1')
+    """
+    plain = text and "\n" not in text and text.rstrip("`'\")")[-1:] not in (".", "!", "?", ":", "…")
+    return text + "." if plain else text
+
+
+def capital(text: str) -> str:
+    """A sentence begins with a capital letter, unless it begins with code.
+
+    >>> capital("line 3 fails"), capital("linalg.pinv, or x + eps")
+    ('Line 3 fails', 'linalg.pinv, or x + eps')
+    """
+    return text if re.match(r"\w+[.(_]\w", text) else text[:1].upper() + text[1:]

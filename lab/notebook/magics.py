@@ -1,0 +1,363 @@
+"""The notebook's side: `%%autograd` shows a card under a cell, `%autograd on|off` under every cell.
+
+The first line of a cell is rewritten to a line magic on the same line, and hooks around the cell do the rest. So the
+cell runs exactly as it would without: names, last value, inner magics, top-level await, tracebacks, line numbers.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+import sys
+from collections.abc import Callable
+from time import perf_counter_ns
+from typing import Any
+
+from IPython.core.error import UsageError
+from IPython.core.magic import Magics, cell_magic, line_cell_magic, line_magic, magics_class
+from IPython.display import publish_display_data
+
+import widgets
+from core.base import shadowing, source
+from widgets import Record, compare
+
+from ..console.options import HELP, meant
+from ..report import peaks
+from ..session.op_counts import Counter
+from ..session.recording import Recording, error_row
+from . import card_buttons, tracebacks
+
+FLAGS = {
+    "--text": "show the card as text alone",
+    "--check": "compare the gradient of every op with finite differences",
+    "--no-card": "record and show nothing; lab.last() has the record",
+}
+USAGE = f"""%%autograd [options], as the first line of a cell: its graph, gradients and timings, and what is wrong
+
+{chr(10).join(f"  {flag:10}  {what}" for flag, what in FLAGS.items())}
+  --help      this; the cell is not run
+
+%autograd on      a card under every cell
+%autograd count   one line under every cell
+%autograd off     neither; %autograd alone says which
+
+example:
+  %%autograd --check
+  loss = model(x).square().mean()
+  loss.backward()"""
+LASTS = 32  # cells whose last record is kept for comparison
+_publish: Callable[[dict[str, str]], None] = publish_display_data
+_TAKES_A_CELL = re.compile(r"%%(time|capture)\b")
+_EMPTY_TUNE = re.compile(r"%%tune(?![\w?])([^\n]*)\s*")
+_FIRST_LINE = re.compile(r"%%autograd(?![\w?])([^\n]*)")
+
+
+def rewrite(lines: list[str]) -> list[str]:
+    """Input transformer: ``%%autograd ARGS`` becomes ``%autograd --cell ARGS``, the number of lines as it was.
+
+    A cell that asks for help is not run, and an empty ``%%tune``, which IPython refuses, gets its examples.
+
+    >>> rewrite(["%%autograd --text\\n", "x = 1\\n"])
+    ['%autograd --cell --text\\n', 'x = 1\\n']
+    """
+    if lines and (found := _EMPTY_TUNE.fullmatch("".join(lines))):
+        return [
+            f"get_ipython().run_cell_magic('tune', {found.group(1).strip()!r}, '\\n')\n",
+            *["\n"] * (len(lines) - 1),
+        ]
+    if lines and (found := _FIRST_LINE.match(lines[0])) and set(HELP) & set(found.group(1).split()):
+        return ["%autograd --cell --help\n", *["\n"] * (len(lines) - 1)]
+    if lines and (found := _FIRST_LINE.match(lines[0])):
+        begin = f"%autograd --cell{found.group(1)}\n"
+        if len(lines) > 1 and _TAKES_A_CELL.match(lines[1]):
+            return [lines[1], begin, *lines[2:]]  # a cell magic must come first; what it runs begins with ours
+        return [begin, *lines[1:]]
+    return lines
+
+
+rewrite.has_side_effects = False  # type: ignore[attr-defined]
+
+
+def flags_of(line: str) -> set[str]:
+    """The flags of a magic's line.
+
+    *Raises*: UsageError, one line that names what there is.
+    """
+    try:
+        words = shlex.split(line)
+    except ValueError as error:
+        raise UsageError(f"%%autograd: {error}") from None
+    unknown = [word for word in words if word not in FLAGS and word != "--cell"]
+    if unknown:
+        kind = "flag" if unknown[0].startswith("-") else "argument"
+        near = meant(unknown[0], FLAGS)
+        raise UsageError(f"%%autograd: unknown {kind} {unknown[0]}{near or ';'} it takes {', '.join(FLAGS)}")
+    return set(words)
+
+
+@magics_class
+class LabMagics(Magics):
+    """`%%autograd` and `%autograd`."""
+
+    shell: Any
+
+    def __init__(self, shell: Any) -> None:
+        super().__init__(shell)
+        self.auto = "off"  # what every cell gets: a card ("on"), a line of counts ("count") or nothing
+        self.counter: Counter | None = None
+        self.infos: list[Any] = []  # of the cells that run now, one inside the other
+        self.recording: Recording | None = None
+        self.files: dict[str, int] = {}
+        self.flags: set[str] = set()
+        self.asked = False
+        self.depth = 0
+        self.raised_ns = 0  # when a traceback was drawn last
+        self.lasts: dict[str, Record] = {}  # the last record of each cell
+
+    # -- what the user calls -------------------------------------------------------------------------------------------
+
+    @line_magic
+    def autograd(self, line: str) -> None:
+        """Show a card under every cell that runs ops, or a line.
+
+        ``%autograd on``     a card under every cell
+        ``%autograd count``  one line under every cell: its ops, backward passes and steps, and what is plainly amiss;
+                             nothing listens to the ops, so that they run as fast as without
+        ``%autograd off``    neither; ``%autograd`` alone says which
+        """
+        words = line.split()
+        if set(HELP) & set(words):
+            print(USAGE)
+        elif "--cell" in words:
+            self.flags = flags_of(line)
+            self.asked = True
+            self.guarded(self.begin)
+        elif not words:
+            print(f"autograd: cards are {self.auto}; %autograd on, count or off, %%autograd for one cell")
+        elif words in (["on"], ["off"], ["count"]):
+            self.auto, self.counter = words[0], None
+            if self.auto != "on" and not self.asked:
+                self.drop()
+        else:
+            flags, near = ", ".join(FLAGS), meant(words[0], ("on", "count", "off"))
+            raise UsageError(
+                f"%autograd: {line.strip()!r} is none of on, count and off{near or ';'} "
+                f"%%autograd, for one cell, takes {flags}"
+            )
+
+    @cell_magic("autograd")  # type: ignore[arg-type]
+    def autograd_cell(self, line: str, cell: str) -> None:
+        """Show under this cell its graph, its gradients and its timings, and what is wrong and on which line.
+
+        ``%%autograd [--text] [--check] [--no-card]``
+
+        --text     show the card as text alone
+        --check    compare the gradient of every op with finite differences, and name those that are wrong
+        --no-card  record and show nothing; lab.last() has the record
+        """
+        flags_of(line)
+        self.shell.run_cell(f"%%autograd {line}\n{cell}", store_history=False).raise_error()
+
+    @line_cell_magic
+    def tune(self, line: str, cell: str | None = None) -> None:
+        """Find the fastest config of a kernel at a shape, and keep it for all later runs. Alone it lists the kernels.
+
+        ``%tune KERNEL SHAPE DTYPE [--budget 60s] [--target sm_90] [--strategy portfolio] [--evaluations N] [--fresh]``
+
+        ``%tune core_softmax 4096x1024 float32``       a C kernel that the ops run on this processor
+        ``%tune softmax_kernel 4096x1024 float16``     the GPU's Triton kernel; without a GPU it is compiled for
+                                                     --target and estimated
+        ``%tune matmul_f32 512x512x512 float32``       a C kernel of the tuner's own, with thousands of configs to try
+
+        A card names the command for each of its kernels: open its row under Timings, By kernel.
+
+        A panel shows how it goes on, with Pause and Stop; other cells run meanwhile.
+        ``lab.notebook.panel.latest.wait()`` waits for the result. What was measured is kept: the same line again goes
+        on where it was, unless --fresh is given. --wait keeps the prompt until the end; --evaluations N tries at most
+        N configs; --use "BLOCK=256 ..." searches nothing and chooses a config that was measured.
+
+        ``%%tune`` on a cell tunes the `@triton.jit` kernel that the cell defines, or the C function that stands there:
+        ``#define TILE 8  // tune: 4, 8, 16`` in it says what may vary, its parameters are the notebook's variables of
+        their names (or ``--args "n=x.size"``), ``reference`` (or ``--reference NAME``) says what it should compute,
+        and the function is there to be called from then on. ``%%tune`` on an empty cell shows examples of both.
+        """
+        shadowing.check("triton_kernels")
+        from . import tune_magic
+
+        if cell is not None:
+            tune_magic.tune_cell(self.shell, line, cell)
+            return
+        tune_magic.tune_line(line)
+
+    # -- around a cell -------------------------------------------------------------------------------------------------
+
+    def before(self, info: Any) -> None:
+        """Hook: a cell is about to run."""
+        self.infos.append(info)
+        if self.auto == "on" and self.recording is None:
+            self.guarded(self.begin)
+        elif self.auto == "count" and len(self.infos) == 1:
+            self.guarded(self.begin_counting)
+
+    def ended(self) -> None:
+        """Hook: the code of a cell has come to its end; what draws its plots follows."""
+        if self.recording is not None:
+            self.recording.ended_ns = perf_counter_ns()
+
+    def raising(self) -> None:
+        """Hook: a traceback is about to be drawn, which may take longer than the cell."""
+        self.raised_ns = perf_counter_ns()
+
+    def after(self, result: Any) -> None:
+        """Hook: a cell has run, well or not."""
+        while self.infos and self.infos.pop() is not result.info:
+            pass
+        counter = self.counter
+        if not self.infos:
+            self.counter = None
+        if self.recording is not None and len(self.infos) < self.depth:
+            self.guarded(self.show, result)
+        elif counter is not None and not self.infos:
+            self.guarded(self.count, counter)
+
+    def guarded(self, work: Callable[..., None], *args: Any) -> None:
+        """No failure of the lab may break the user's cell: it is told in one line."""
+        try:
+            work(*args)
+        except Exception as error:
+            self.drop()
+            said = (str(error).splitlines() or [""])[0]
+            why = f"{type(error).__name__}: {said}"
+            print(f"autograd: no card for this cell ({why}); the cell itself ran as always.", file=sys.stderr)
+
+    def begin(self) -> None:
+        """Start recording the cell that is running."""
+        if self.recording is not None:
+            return
+        self.depth = len(self.infos)
+        self.files = self.cell_files(self.infos[-1]) if self.infos else {}
+        self.recording = Recording(check="--check" in self.flags)
+        self.recording.start(self.files)
+
+    def begin_counting(self) -> None:
+        """Start counting for the cell that is running."""
+        self.counter = Counter(self.shell.user_ns)
+
+    def count(self, counter: Counter) -> None:
+        """Say in a line what a cell did."""
+        counts = counter.stop(self.shell.user_ns)
+        if counts:
+            print(counts)
+
+    def drop(self) -> None:
+        """End a recording without a card."""
+        recording, self.recording = self.recording, None
+        self.asked, self.flags = False, set()
+        if recording is not None:
+            recording.drop()
+
+    def cell_files(self, info: Any) -> dict[str, int]:
+        """The file names that the cell's code goes by, with how many lines the notebook shows above its first."""
+        raw = info.raw_cell
+        lines = raw.split("\n")
+        blank = next((i for i, text in enumerate(lines) if text.strip()), 0)
+        transformed = getattr(info, "transformed_cell", None) or self.shell.transform_cell(raw)
+        count = self.shell.execution_count - (1 if info.store_history else 0)
+        files = {self.shell.compile.get_code_name(raw, transformed, count): blank}
+        if any(line.startswith("%%time") for line in lines[blank : blank + 2]):
+            files["<timed exec>"] = blank + 1
+        return files
+
+    def show(self, result: Any) -> None:
+        """End the recording of a cell and show its card."""
+        recording, flags, asked = self.recording, self.flags, self.asked
+        assert recording is not None
+        self.asked, self.flags = False, set()
+        if result.error_in_exec is not None:
+            recording.ended_ns = self.raised_ns
+        if result.execution_count is not None:
+            recording.title = f"In [{result.execution_count}]"
+        error = result.error_in_exec or result.error_before_exec
+        if isinstance(error, UsageError):
+            self.drop()
+            return
+        # until it has stopped it is ours to drop: `guarded` does so where this fails
+        record = recording.stop(self.shell.user_ns, result.info.raw_cell, error_row(error, self.files), error)
+        self.recording = None
+        if recording.error is not None:
+            raise RuntimeError(recording.failure()) from recording.error
+        self.compared(result.info, record)
+        if record.error is not None:
+            record.wall_ms = record.recording_ms = (
+                0.0  # in it IPython has drawn the traceback, which may take longer than the cell
+            )
+        if "--no-card" in flags or not (asked or record.ops or record.backward_ms):
+            return
+        plain = {"text/plain": widgets.text(record)}
+        if "--text" in flags:
+            _publish(plain)
+            return
+        peaks.add(record)
+        try:
+            tunable = any(row.tune for row in record.kernels)
+            bundle = {"text/html": widgets.html(record, card_buttons.place() if tunable else ""), **plain}
+        except Exception:
+            _publish(plain)  # the text says as much; why there is no picture is told after it
+            raise
+        _publish(bundle)
+        if tunable:
+            card_buttons.connect()
+
+    def compared(self, info: Any, record: Record) -> None:
+        """Put the difference to the last run of the same cell into its record."""
+        cell = getattr(info, "cell_id", None)
+        if not cell:
+            return
+        last = self.lasts.pop(cell, None)
+        if last is not None and not (last.error or record.error or last.stopped or record.stopped):
+            record.comparison = compare(last, record)
+        self.lasts[cell] = record
+        if len(self.lasts) > LASTS:
+            del self.lasts[next(iter(self.lasts))]
+
+
+def load(shell: Any) -> None:
+    """Register the magics, the transformer and the hooks; once, however often it is called."""
+    if getattr(shell, "_gradlab", None) is not None:
+        return
+    magics = LabMagics(shell)
+    shell.register_magics(magics)
+    shell.input_transformers_cleanup.append(rewrite)
+    shell.events.register("pre_run_cell", magics.before)
+    shell.events.register("post_run_cell", magics.after)
+    shell.events.callbacks["post_execute"].insert(0, magics.ended)  # before what draws a cell's plots
+    was = source.name_of_file
+
+    def name_of_file(filename: str) -> str | None:
+        try:
+            found = shell.compile.format_code_name(filename)
+        except Exception:  # another compiler than IPython's
+            found = None
+        return found[1].replace("In[", "In [") if found else was(filename)
+
+    source.name_of_file = name_of_file
+    tracebacks.install(shell, magics.raising)
+    shell._gradlab = (magics, was)
+
+
+def unload(shell: Any) -> None:
+    """Take everything back."""
+    magics, was = getattr(shell, "_gradlab", None) or (None, None)
+    if magics is None:
+        return
+    magics.drop()
+    shell.input_transformers_cleanup.remove(rewrite)
+    shell.events.unregister("pre_run_cell", magics.before)
+    shell.events.unregister("post_run_cell", magics.after)
+    shell.events.unregister("post_execute", magics.ended)
+    for kind in ("line", "cell"):
+        for name in ("autograd", "tune"):
+            shell.magics_manager.magics[kind].pop(name, None)
+    source.name_of_file = was  # type: ignore[assignment]
+    tracebacks.remove(shell)
+    shell._gradlab = None

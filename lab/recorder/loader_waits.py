@@ -1,0 +1,163 @@
+"""How long loops wait for the batches of a data loader: its ``__next__`` is timed while a cell is recorded.
+
+The looks of `sampling` tell in which line the time passes; on a busy machine they are few, and this is exact. What the
+recorder takes itself is left out, and so is the time in which other programs had the processor.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import weakref
+from collections.abc import Callable
+from dataclasses import dataclass
+from time import perf_counter_ns
+from types import CodeType
+from typing import Any
+
+from core.base import source
+from core.utils.data import passes
+
+from .cell_trace import Chain
+
+
+@dataclass
+class Fetched:
+    """What one loop asked of a data loader."""
+
+    batches: int = 0
+    ns: int = 0
+    """The time in which it waited for them."""
+    loop_ns: int = 0
+    """The time from the first to the last, what the loop did with them included."""
+    workers: int = 0
+    """The processes that load for it."""
+    passes: int = 0
+    """How often it went through the loader."""
+    starts_ns: int = 0
+    """The part of `ns` that passed before the first batch of each pass."""
+    makers: tuple[CodeType, ...] = ()
+    """What makes the samples and puts them together: the data set's own method, the collate function."""
+
+
+class Fetches:
+    """Times the loaders' ``__next__`` in the thread that made it, between `start` and `stop`."""
+
+    def __init__(self, recorder: Any, starved: Callable[[], int], close: Callable[[], None]) -> None:
+        self.recorder, self._starved, self._close = recorder, starved, close
+        self._who = threading.get_ident()
+        self._patched: list[tuple[Any, Any]] = []
+        self._inside = False
+        self._ended: dict[int, tuple[Any, int]] = {}  # iterator -> it, weakly; its last batch
+
+    def start(self) -> None:
+        """Begin to time; loaders of a library that is imported later are not."""
+        self._patch(passes.Pass)
+        foreign = sys.modules.get("torch.utils.data.dataloader")
+        if foreign is not None:
+            self._patch(foreign._BaseDataLoaderIter)
+
+    def stop(self) -> None:
+        """Take it all back."""
+        for kind, own in self._patched:
+            kind.__next__ = own
+        self._patched.clear()
+        self._ended.clear()
+        self._close()
+
+    def _patch(self, kind: Any) -> None:
+        own = kind.__next__
+        timed = self._timed
+
+        def __next__(iterator: Any) -> Any:
+            return timed(own, iterator)
+
+        # a frame of the lab would end the chain of the user's frames: these two count as the loader's
+        __next__.__code__ = __next__.__code__.replace(co_filename=passes.__file__)
+        kind.__next__ = __next__
+        self._patched.append((kind, own))
+
+    def _now(self) -> int:
+        """A clock that stands still while the recorder works and while the thread gets no processor."""
+        recorder = self.recorder
+        return perf_counter_ns() - int(recorder.own_ns) - int(recorder.around_ns) - self._starved()
+
+    def _timed(self, own: Any, iterator: Any) -> Any:
+        if self._inside or threading.get_ident() != self._who:
+            return own(iterator)
+        self._inside, begin = True, self._safely(self._now)
+        came = False
+        try:
+            batch = own(iterator)
+            came = True
+            return batch
+        finally:
+            self._inside = False
+            if begin is not None:
+                self._safely(self._note, iterator, begin, came)
+
+    def _safely(self, work: Callable[..., Any], *args: Any) -> Any:
+        """Do work of the lab's; as in the recorder, an error in it is never the user's."""
+        try:
+            return work(*args)
+        except Exception as error:
+            self.recorder.failed(error)
+            return None
+
+    def _note(self, iterator: Any, begin: int, came: bool) -> None:
+        end = self._now()
+        chain = self._place()
+        if not chain or self.recorder.error is not None:
+            return
+        found = self.recorder.trace.fetched.setdefault(chain, Fetched())
+        before = self._ended.get(id(iterator))
+        wait = max(end - begin, 0)
+        if before is not None and before[0]() is iterator:
+            found.loop_ns += max(begin - before[1], 0)
+        else:
+            found.passes += 1
+            found.starts_ns += wait
+            found.workers, found.makers = _loading(iterator)
+        found.ns += wait
+        found.loop_ns += wait
+        found.batches += came
+        if came:
+            self._ended[id(iterator)] = weakref.ref(iterator), end  # the user lets go of it, and so of its workers
+        else:
+            self._ended.pop(id(iterator), None)
+
+    def _place(self) -> Chain:
+        """The user's loop."""
+        frame: Any = sys._getframe(1)
+        while frame is not None:
+            name = frame.f_code.co_filename
+            if name != __file__ and not source.is_ours(name):
+                fold = self.recorder.fold
+                return fold.chain(fold.site((frame.f_code, frame.f_lasti)))  # type: ignore[no-any-return]
+            frame = frame.f_back
+        return ()
+
+
+def _loading(iterator: Any) -> tuple[int, tuple[CodeType, ...]]:
+    """Return how many processes load for an iterator of a data loader, and the functions that make its samples."""
+    loader = getattr(iterator, "loader", None)  # core's; PyTorch's iterator holds the loader's options itself
+    workers, data, collate = (
+        (
+            getattr(iterator, "_num_workers", 0),
+            getattr(iterator, "_dataset", None),
+            getattr(iterator, "_collate_fn", None),
+        )
+        if loader is None
+        else (loader.num_workers, loader.dataset, loader.collate_fn)
+    )
+    # a class of the user's own may answer for any attribute: it is not asked
+    while type(data).__module__.startswith(("core.", "torch.")) and getattr(data, "dataset", None) is not None:
+        data = data.dataset  # type: ignore[union-attr]  # a Subset
+    methods = (getattr(type(data), name, None) for name in ("__getitem__", "__iter__"))
+    functions = [next((m for m in methods if m is not None), None), collate]
+    codes = (getattr(f, "__code__", None) for f in functions)
+    return int(workers), tuple(c for c in codes if isinstance(c, CodeType) and not source.is_ours(c.co_filename))
+
+
+for _ours in (Fetches._timed, Fetches._safely):
+    _ours.__code__ = _ours.__code__.replace(co_filename=passes.__file__)

@@ -1,0 +1,189 @@
+"""Where a cell's time goes between its ops: a thread looks every few milliseconds at what the cell is doing.
+
+Ops are timed by themselves. What runs between them (a data loader, a file, a loop in Python) tells nobody, and timing
+every line would cost more than it shows. A look costs about 20 µs; in a long cell they come more rarely.
+
+On a busy machine a thread also stands in the queue for a processor. That is no wait of the cell's, so Linux is asked
+how long it was (`schedstat`); elsewhere nobody tells, and it counts as the line's.
+"""
+
+from __future__ import annotations
+
+import dis
+import os
+import sys
+import threading
+from inspect import CO_NEWLOCALS
+from time import perf_counter_ns
+from types import CodeType, FrameType
+from typing import Any
+
+from core.base.source import is_ours
+from core.events import observe
+
+from .cell_trace import Sample, Trace
+from .loader_waits import Fetches
+from .user_files import OURS
+
+FIRST, LATER, SHARE = 0.002, 0.01, 0.03  # seconds between looks: at first, at last; between, of the time so far
+SOON = 0.0005  # a look that comes so soon found the cell waiting; a late one made it give way
+STALE = 1_000_000  # ns for which the cell or the looking thread got no processor
+IDLE = 0.2  # share of the time between two looks: a cell that ran for less of it waited
+DEPTH = 32  # of the user's frames
+_RUNS_AN_OP = os.path.join(OURS, "adapters", "ops.py")
+_LOADERS = tuple(os.sep + os.path.join(library, "utils", "data") + os.sep for library in ("core", "torch"))
+_NEXT = {dis.opmap[name] for name in ("FOR_ITER", "SEND") if name in dis.opmap}
+
+
+class Queue:
+    """How long the thread that made it ran, and stood in the queue for a processor, in ns; 0 where nobody tells."""
+
+    def __init__(self) -> None:
+        self._file, self._before = -1, (0, 0)
+        try:
+            self._file = os.open(f"/proc/self/task/{threading.get_native_id()}/schedstat", os.O_RDONLY | os.O_CLOEXEC)
+        except (OSError, AttributeError):
+            return
+        self.since()
+
+    def since(self) -> tuple[int, int]:
+        """Both, since the last time it was asked."""
+        if self._file < 0:
+            return 0, 0
+        try:
+            ran, stood, _ = map(int, os.pread(self._file, 99, 0).split())
+        except (OSError, ValueError):
+            return 0, 0
+        before, self._before = self._before, (ran, stood)
+        return max(ran - before[0], 0), max(stood - before[1], 0)
+
+    def close(self) -> None:
+        """Ask no more."""
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+
+
+class Sampler:
+    """Looks at one thread, the one that made it, and notes in `trace.samples` where it was and for how long."""
+
+    def __init__(self, trace: Trace, boundary: CodeType | None = None) -> None:
+        self.trace, self.boundary = trace, boundary
+        self._who, self._queue = threading.get_ident(), Queue()
+        self._end = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._fetches: Fetches | None = None
+        self.error: Exception | None = None  # what ended the looking before its time
+
+    def start(self) -> None:
+        """Begin to look."""
+        recorder = next((o for o in observe.observers if getattr(o, "trace", None) is self.trace), None)
+        if recorder is not None:
+            clock, total = Queue(), [0]
+
+            def starved() -> int:
+                total[0] += clock.since()[1]
+                return total[0]
+
+            self._fetches = Fetches(recorder, starved, clock.close)
+            self._fetches.start()
+        self._thread = threading.Thread(target=self._watch, name="gradlab sampler", daemon=True)
+        try:
+            self._thread.start()
+        except RuntimeError:  # where no thread can be had, nobody looks
+            self._thread = None
+
+    def stop(self) -> None:
+        """Look no more; when this returns, the thread has gone."""
+        try:
+            if self._fetches is not None:
+                self._fetches.stop()
+                self._fetches = None
+        finally:
+            self._end.set()
+            if self._thread is not None and self._thread is not threading.current_thread():
+                self._thread.join()
+                self._thread = None
+            self._queue.close()
+
+    def _watch(self) -> None:
+        try:
+            self._run()
+        except Exception as error:  # told with the record: a thread's error is printed into the cell's output
+            self.error = error
+
+    def _run(self) -> None:
+        own, queue = Queue(), self._queue
+        own.since(), queue.since()
+        before = begin = perf_counter_ns()
+        while not self._end.wait(period := min(max(FIRST, SHARE * (before - begin) / 1e9), LATER)):
+            now = perf_counter_ns()
+            (ran, starved), behind = queue.since(), own.since()[1]
+            self.trace.starved_ns += starved
+            took = max(now - before - starved, 0)
+            late = (now - before) / 1e9 - period
+            if late > SOON and (behind > STALE or starved > STALE) and ran > IDLE * took:
+                if late - (starved + behind) / 1e9 < 0.9 * sys.getswitchinterval():
+                    self.trace.blind_ns += took  # other programs made it late: where the cell is now tells nothing
+                    before = now
+                    continue
+            elif SOON < late < 0.9 * sys.getswitchinterval():
+                before = now  # the cell gave way at a place of its choice, which says nothing of where its time goes
+                continue
+            frame = sys._current_frames().get(self._who)
+            if frame is not None:
+                self._note(frame, took)
+            del frame
+            before = now
+        own.close()
+
+    def _note(self, frame: FrameType | None, took: int) -> None:
+        kind, waits = "python", -1
+        places: list[tuple[CodeType, int]] = []
+        innermost = True
+        while frame is not None and len(places) < DEPTH:
+            code = frame.f_code
+            name = code.co_filename
+            if name.startswith(OURS):
+                if name != _RUNS_AN_OP or code.co_name != "run":
+                    if innermost:
+                        return  # the recorder's own time
+                elif kind == "python" and not any(p[0].co_filename in self.trace.files for p in places):
+                    kind, places = "op", []
+            elif is_ours(name) or any(part in name for part in _LOADERS):
+                if any(part in name for part in _LOADERS):
+                    kind, waits = "loader", len(places)
+                elif kind == "python" and not any(p[0].co_filename in self.trace.files for p in places):
+                    kind, places = "op", []  # what an op calls, such as Triton's interpreter, is the op
+            elif name.startswith("<frozen importlib"):
+                self.trace.samples.setdefault("import", Sample("import", ())).ns += took
+                return
+            else:
+                places.append((code, frame.f_lasti))
+                if not code.co_flags & CO_NEWLOCALS or code is self.boundary:
+                    break
+            innermost = False
+            frame = frame.f_back
+        if not places:
+            return
+        key = kind, waits, *[(id(code), lasti) for code, lasti in places]
+        found = self.trace.samples.get(key)
+        if found is None:
+            found = self.trace.samples[key] = Sample(kind, tuple(places), waits)
+        found.ns += took
+        beat = self.trace.steps.beats
+        if beat != found.beat:
+            found.beat, found.beats = beat, found.beats + 1
+
+
+def asks_for_next(place: tuple[CodeType, int]) -> bool:
+    """Whether a frame stands at a loop that asks its iterator for the next value."""
+    code, lasti = place
+    return 0 <= lasti < len(code.co_code) and code.co_code[lasti] in _NEXT
+
+
+def loop_of(sample: Any) -> int:
+    """Return which of a sample's places waits for an iterator or a data loader; -1 if none does."""
+    if sample.waits >= 0:
+        return int(sample.waits) if sample.waits < len(sample.places) else -1
+    return next((k for k in range(len(sample.places) - 1, -1, -1) if asks_for_next(sample.places[k])), -1)

@@ -1,0 +1,1 @@
+"""What a user starts: a recording, a count of ops, a walk backward."""

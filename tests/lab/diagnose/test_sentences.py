@@ -1,0 +1,161 @@
+"""Every sentence that a card can say: its severity, its line, its names and its remedy, on the planted mistakes.
+
+`sentences.md` holds them, measured figures aside. ``python -m tests.lab.diagnose.test_sentences`` writes it anew after
+a finding has changed on purpose; the difference is then to be read like any other change.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import io
+import re
+import sys
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import lab.diagnose
+from lab.diagnose import Found
+from widgets.record import Record
+
+from .planted import CELLS
+from .planted_sentences import SENTENCES
+
+PAGE = Path(__file__).parent / "sentences.md"
+TEXTS = {name: planted.text for name, planted in CELLS.items()} | SENTENCES
+TIMED = {
+    "data-loader",
+    "overhead",
+    "wait",
+    "copy",
+}  # their words depend on what they measure: see test_loop_waits
+_KEPT = re.compile(r"(`[^`]*`|\b[Ll]ines? \d+(?:(?:, | and )\d+)*)")
+_FIGURE = re.compile(r"(?<![\w.\[])-?\d[\d.,]*(?:e[+-]?\d+)?(?<![.,])")
+
+
+def without_figures(text: str) -> str:
+    """A sentence, its figures aside; code, names and line numbers stay.
+
+    >>> without_figures("Line 3 (`h[0]`) gets 1/1,234 of the 2.5e-06, model.0.weight and lines 4 and 5 none.")
+    'Line 3 (`h[0]`) gets #/# of the #, model.0.weight and lines 4 and 5 none.'
+    """
+    parts = _KEPT.split(text)
+    return "".join(part if k % 2 else _FIGURE.sub("#", part) for k, part in enumerate(parts))
+
+
+def told(record: Record) -> str:
+    """The first finding of a record and all that are more than notes, as the page has them."""
+    shown = [f for k, f in enumerate(record.findings) if k == 0 or f.severity != "note"]
+    lines = []
+    for f in shown:
+        named = f" · {', '.join(dict.fromkeys(f.parameters))}" if f.parameters else ""
+        lines.append(f"{f.severity} · {f.kind} · line {f.line}{named}")
+        lines += [f"> {line}" for line in (*without_figures(f.message).splitlines(), "", *f.remedy.splitlines())]
+        lines.append("")
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def page() -> dict[str, str]:
+    """The sections of the page by their titles."""
+    parts = re.split(r"^## (.+)\n\n", PAGE.read_text(encoding="utf-8"), flags=re.M)[1:]
+    return dict(zip(parts[::2], (text.rstrip() + "\n" for text in parts[1::2]), strict=True))
+
+
+def run(name: str, cell: Any, space: dict[str, Any]) -> Record:
+    """The record of a planted cell."""
+    with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return cell(TEXTS[name].lstrip("\n"), {**space, "y": space["x"][:, 0] * 0.5})  # type: ignore[no-any-return]
+
+
+@pytest.fixture(scope="module")
+def expected() -> dict[str, str]:
+    return page()
+
+
+REACHED: set[tuple[str, int]] = set()
+RUN: set[str] = set()
+
+
+@pytest.fixture(autouse=True)
+def sites(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Note which calls of `Found` have made a finding."""
+    monkeypatch.setattr(Found, "__init__", _noting(Found.__init__))
+
+
+def _noting(begin: Any) -> Any:
+    def __init__(self: Found, *args: Any, **keywords: Any) -> None:
+        frame = sys._getframe(1)
+        REACHED.add((Path(frame.f_code.co_filename).name, frame.f_lineno))
+        begin(self, *args, **keywords)
+
+    return __init__
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_the_card_says_what_the_page_says(
+    name: str, expected: dict[str, str], cell: Any, space: dict[str, Any]
+) -> None:
+    record = run(name, cell, space)
+    RUN.add(name)
+    if record.findings and record.findings[0].kind in TIMED:
+        first = record.findings[0]
+        assert f"{first.kind} · line {first.line}" in expected[name]
+        assert first.remedy
+    else:
+        assert told(record) == expected[name]
+
+
+def made() -> Iterator[tuple[str, str, int, int]]:
+    """Where lab/diagnose makes a finding: file, function, first line, last line."""
+    for path in sorted(Path(lab.diagnose.__file__).parent.glob("*.py")):
+        for function in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            for node in ast.walk(function) if isinstance(function, ast.FunctionDef) else ():
+                if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Found":
+                    yield path.name, function.name, node.lineno, node.end_lineno or node.lineno
+
+
+ELSEWHERE = {
+    "loop_waits.py": "needs a GPU or a clock: test_loop_waits.py",
+    "cpu_fallback.py": "needs a GPU: test_loop_waits.py",
+    "gradient_check.py": "needs --check: test_gradient_check.py",
+    "_by_hand": "core draws no mask by an op: tests/parity/test_adapter.py",
+}
+
+
+def test_every_finding_has_its_sentence_on_the_page() -> None:
+    if len(RUN) < len(TEXTS):
+        pytest.skip("needs all cells to have run in this process")
+    left = [
+        f"{file} line {first}"
+        for file, function, first, last in made()
+        if not ELSEWHERE.keys() & {file, function}
+        and not any(f == file and first <= line <= last for f, line in REACHED)
+    ]
+    assert left == [], "no cell of planted_*.py makes these findings: add one to planted_sentences.py"
+
+
+def test_the_page_has_no_other_sections() -> None:
+    assert set(page()) == set(TEXTS)
+
+
+def write() -> None:
+    """Write the page anew."""
+    import numpy as np
+
+    from ..conftest import run_cell
+    from ..conftest import space as fixture
+
+    make: Any = fixture.__wrapped__  # type: ignore[attr-defined]
+    assert np
+    sections = [f"## {name}\n\n{told(run(name, run_cell, make()))}" for name in TEXTS]
+    intro = "What the card says of the planted mistakes, figures aside (see test_sentences.py).\n"
+    PAGE.write_text("# Sentences\n\n" + intro + "\n" + "\n".join(sections), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    write()
