@@ -192,7 +192,7 @@ _norm = operation("vector_norm", _norm_forward, params={"p": 2.0, "dim": (), "ke
                   samples=_norm_samples)  # fmt: skip
 
 
-@public()
+@public(python=True)
 def norm(
     input: Tensor, p: float | str = "fro", dim: Dims | None = None, keepdim: bool = False, *, dtype: Dtype | None = None
 ) -> Tensor:
