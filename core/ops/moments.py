@@ -201,7 +201,7 @@ _norm = operation("vector_norm", _norm_forward, params={"p": 2.0, "dim": (), "ke
 
 @public(home="reduce",
         fast=[Fast(body="norm_of(op.vector_norm, input, p, dim, keepdim)", types={"input": "real"},
-                   raw=("p",))])  # fmt: skip
+                   raw=("p",))], python=True)  # fmt: skip
 def norm(
     input: Tensor,
     p: float | str | None = "fro",
