@@ -12,6 +12,8 @@ from pathlib import Path
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 CASES = HERE / "cases"
+# what is compared of a notebook whose output is a measurement, no two alike: which config won, in which time
+ITS_OWN = {"08_tuning": ("status", "errors", "random", "process", "files", "stderr")}
 WAYS = ("cell", "script", "block")  # under %%autograd, by `python -m lab run`, inside `with lab.recording()`
 
 
@@ -104,7 +106,7 @@ def notebook(path: Path, name: str, package: str = "core") -> Program:
             continue
         text = re.sub(r"^%load_ext lab *\n?|^%matplotlib.*$", "pass\n", text, flags=re.MULTILINE)
         cells.append(on(package, re.sub(r"^%%autograd.*$", "# a cell", text, flags=re.MULTILINE)))
-    return Program(f"notebooks/{name}", tuple(cells), ways=("cell",))
+    return Program(f"notebooks/{name}", tuple(cells), ways=("cell",), parts=ITS_OWN.get(name, ()))
 
 
 def cases() -> Iterator[Program]:
