@@ -11,7 +11,7 @@ tensor(24.)
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING as _TYPE_CHECKING
+from typing import TYPE_CHECKING
 
 from . import autograd, backends, cpu, cuda
 from . import ops as _ops  # first: the ops bind themselves to Tensor
@@ -63,27 +63,6 @@ from .dispatch import several_gpus as _several_gpus  # it tells backends.cuda of
 from .dispatch.explain import explain
 from .ops import numpy_protocol as _numpy_protocol
 from .ops.conversion import get_default_device, set_default_device
-from .ops.creation import (
-    arange,
-    as_tensor,
-    asarray,
-    empty,
-    empty_like,
-    eye,
-    from_numpy,
-    full,
-    full_like,
-    linspace,
-    logspace,
-    ones,
-    ones_like,
-    scalar_tensor,
-    tensor,
-    tril_indices,
-    triu_indices,
-    zeros,  # fmt: skip
-    zeros_like,
-)
 from .ops.queries import (
     are_deterministic_algorithms_enabled,
     can_cast,
@@ -120,7 +99,6 @@ from .ops.queries import (
     typename,
     use_deterministic_algorithms,
 )
-from .random import normal, rand, rand_like, randint, randint_like, randn, randn_like, randperm
 from .rng.generator import (
     Generator,
     default_generator,
@@ -136,7 +114,33 @@ from .tensors.tensor import Tensor
 
 from . import fft, func, library, linalg, nn, signal, special  # isort: skip - after the ops
 
-if _TYPE_CHECKING:
+if TYPE_CHECKING:  # what is bound below, as core.stubs prints it from the functions' headers
+    from .native.generated.functions import *  # noqa: F403
+else:
+    from .ops.creation import (
+        arange,
+        as_tensor,
+        asarray,
+        empty,
+        empty_like,
+        eye,
+        from_numpy,
+        full,
+        full_like,
+        linspace,
+        logspace,
+        ones,
+        ones_like,
+        scalar_tensor,
+        tensor,
+        tril_indices,
+        triu_indices,
+        zeros,  # fmt: skip
+        zeros_like,
+    )
+    from .random import normal, rand, rand_like, randint, randint_like, randn, randn_like, randperm
+
+if TYPE_CHECKING:
     from . import amp, audio, distributions, metrics, optim, serialization, text, utils, vision
     from .base.gpu_errors import AcceleratorError, OutOfMemoryError
     from .ops.legacy_types import (
@@ -159,7 +163,8 @@ _LATE = {
                      "HalfTensor", "IntTensor", "LongTensor", "ShortTensor"], "ops.legacy_types"),
     **dict.fromkeys(["AcceleratorError", "OutOfMemoryError"], "base.gpu_errors"),
 }  # fmt: skip
-__getattr__ = _late(__name__, _LATE)[0]
+if not TYPE_CHECKING:  # a type checker would take any name for a good one
+    __getattr__ = _late(__name__, _LATE)[0]
 
 # the modules that people use; the others are how it is made
 _MODULES = {
@@ -174,7 +179,9 @@ float, double, half, long, int = float32, float64, float16, int64, int32
 _shadowing.tell_of_lab()
 globals().update(_publish.namespaces[""])
 _inner = {_name for _name, _value in globals().items() if type(_value) is type(_shadowing)} - _MODULES
-__all__ = sorted(_n for _n in {*globals(), *_LATE} - _inner - {"annotations"} if not _n.startswith("_"))
+__all__ = sorted(
+    _n for _n in {*globals(), *_LATE} - _inner - {"annotations", "TYPE_CHECKING"} if not _n.startswith("_")
+)
 
 
 def __dir__() -> list[str]:

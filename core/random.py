@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, overload
 
 from . import backends, native
 from .base import dtypes
@@ -14,8 +14,10 @@ from .base.dtypes import dtype as Dtype
 from .base.errors import text
 from .base.modes import state as mode
 from .base.shape import broadcast_shapes
-from .dispatch.autocast import quick
+from .declare.kinds import Device, Size, Sizes
+from .declare.signature import Fast
 from .dispatch.draws import normal_array, normals, source, uniform_array
+from .dispatch.publish import offer
 from .dispatch.type_errors import guarded
 from .events import observe
 from .ops import conversion
@@ -91,20 +93,27 @@ def _drawn(array: Callable[..., Any], shape: tuple[int, ...], kind: Kind, genera
 
 def _from_unit(name: str, array: Callable[..., Any], what: str) -> tuple[Any, Any]:
     def function(
-        *args: Any,
-        size: Any = None,
+        *args: Size,
+        size: Sizes | None = None,
         generator: Generator | None = None,
         out: Tensor | None = None,
         dtype: Dtype | None = None,
-        device: Any = None,
+        device: Device | None = None,
         requires_grad: bool = False,
         **ignored: Any,
     ) -> Tensor:
         kind = _kind(name, dtype or (out.dtype if out is not None else None), device)
         return finished(_drawn(array, as_size(name, args, size), kind, generator), kind, requires_grad, out)
 
-    def like(input: Tensor, *, generator: Generator | None = None, dtype: Dtype | None = None, device: Any = None,
-             requires_grad: bool = False, **ignored: Any) -> Tensor:  # fmt: skip
+    def like(
+        input: Tensor,
+        *,
+        generator: Generator | None = None,
+        dtype: Dtype | None = None,
+        device: Device | None = None,
+        requires_grad: bool = False,
+        **ignored: Any,
+    ) -> Tensor:
         kind = _kind(name + "_like", dtype or input.dtype, device or input.device)
         return finished(_drawn(array, tuple(input._a.shape), kind, generator), kind, requires_grad, None)
 
@@ -115,16 +124,33 @@ def _from_unit(name: str, array: Callable[..., Any], what: str) -> tuple[Any, An
         "    core.Size([2, 3])\n    "
     )
     like.__doc__ = f"As `{name}`, with the shape, dtype and device of `input` unless others are given."
-    return quick(function, name), quick(like, name + "_like")
+    if name != "rand":
+        return guarded(function), guarded(like)
+    return (offer(function, fast=[Fast(body="uniform_sizes(args, size)")], home="creation", state="any"),
+            offer(like, fast=[Fast(body="uniform_like(input)", types={"input": "any"})], home="creation",
+                  state="any"))  # fmt: skip
 
 
 if native.module is not None:
-    native.module.lend_making(vars(dtypes), conversion._default, vars(generator), Philox)
+    native.module.connect_creation(vars(dtypes), conversion._default, vars(generator), Philox)
 rand, rand_like = _from_unit("rand", uniform_array, "numbers spread evenly over [0, 1)")
 randn, randn_like = _from_unit("randn", normal_array, "numbers of the standard normal distribution")
 
 
-@guarded
+@overload
+def randint(
+    high: int, /, size: Sizes, *, generator: Generator | None = None, out: Tensor | None = None,
+            dtype: Dtype | None = None, device: Device | None = None, requires_grad: bool = False,
+            **ignored: Any) -> Tensor: ...  # fmt: skip
+
+
+@overload
+def randint(low: int, high: int, size: Sizes, *, generator: Generator | None = None, out: Tensor | None = None,
+            dtype: Dtype | None = None, device: Device | None = None, requires_grad: bool = False,
+            **ignored: Any) -> Tensor: ...  # fmt: skip
+
+
+@guarded  # type: ignore[misc]
 def randint(
     low: int,
     high: Any = None,
@@ -133,7 +159,7 @@ def randint(
     generator: Generator | None = None,
     out: Tensor | None = None,
     dtype: Dtype | None = None,
-    device: Any = None,
+    device: Device | None = None,
     requires_grad: bool = False,
     **ignored: Any,
 ) -> Tensor:
@@ -169,7 +195,7 @@ def randint_like(
     high: int | None = None,
     *,
     dtype: Dtype | None = None,
-    device: Any = None,
+    device: Device | None = None,
     requires_grad: bool = False,
     generator: Generator | None = None,
     **ignored: Any,
@@ -183,7 +209,7 @@ def randint_like(
 
 
 def randperm(n: int, *, generator: Generator | None = None, out: Tensor | None = None, dtype: Dtype | None = None,
-             device: Any = None, requires_grad: bool = False, **ignored: Any) -> Tensor:  # fmt: skip
+             device: Device | None = None, requires_grad: bool = False, **ignored: Any) -> Tensor:  # fmt: skip
     """0 to n - 1 in random order.
 
     >>> import core
@@ -199,14 +225,14 @@ def randperm(n: int, *, generator: Generator | None = None, out: Tensor | None =
 
 
 def normal(
-    mean: Any,
-    std: Any = 1.0,
-    size: Any = None,
+    mean: float | Tensor,
+    std: float | Tensor = 1.0,
+    size: Sizes | None = None,
     *,
     generator: Generator | None = None,
     out: Tensor | None = None,
     dtype: Dtype | None = None,
-    device: Any = None,
+    device: Device | None = None,
     requires_grad: bool = False,
     **ignored: Any,
 ) -> Tensor:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections import namedtuple
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import native
+
+if TYPE_CHECKING:  # printed by core.stubs from the calls of `return_type`
+    from .native.generated.return_types import *  # noqa: F403
 
 
 def return_type(name: str, fields: str) -> Any:
@@ -25,5 +28,5 @@ def return_type(name: str, fields: str) -> Any:
     cls = type(name, (base,), {"__slots__": (), "__repr__": text, "__module__": __name__})
     globals().setdefault(name, cls)  # so that it pickles
     if native.module is not None:
-        native.module.know_result(name, cls)
+        native.module.register_result(name, cls)
     return cls

@@ -7,8 +7,13 @@ tensor([0.4769])
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from .dispatch.publish import namespaces as _namespaces
 from .ops.special import shown as _shown
+
+if TYPE_CHECKING:
+    from .native.generated.special import *  # noqa: F403
 
 _SHARED = "erf erfc exp2 expm1 log1p logit logsumexp round sinc xlogy"
 _found = {**_shown, **{n: _namespaces[""][n] for n in _SHARED.split()}, "expit": _namespaces[""]["sigmoid"]}

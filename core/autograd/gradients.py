@@ -8,7 +8,8 @@ from typing import Any
 from ..base.errors import text
 from ..base.source import warn
 from ..declare.op import functions
-from ..dispatch.autocast import quick
+from ..declare.signature import Fast
+from ..dispatch.publish import offer
 from ..tensors import tensor
 from ..tensors.tensor import Tensor
 from . import engine
@@ -38,7 +39,10 @@ def backward(tensors: Many, grad_tensors: Any = None, retain_graph: bool | None 
 
 
 tensor._backward = backward  # of Tensor.backward
-Tensor.backward = quick(Tensor.backward, "backward")  # type: ignore[method-assign] # native/binding/graph/backward.c
+Tensor.backward = offer(  # type: ignore[method-assign]
+    Tensor.backward, method=True, namespace=None, home="backward", state="any",
+    fast=[Fast(body="backward_from(self, gradient, retain_graph)", types={"self": "any"}, raw=("gradient",))],
+)  # fmt: skip
 
 
 def grad(outputs: Many, inputs: Many, grad_outputs: Any = None, retain_graph: bool | None = None,

@@ -83,4 +83,4 @@ def _words(t: Tensor, g: Tensor) -> str:
     return f"breakpoint: the gradient of {made}: shape {tuple(a.shape)}, {figures}, {zeros}{bad}"
 
 
-Tensor.breakpoint = gradient_breakpoint  # type: ignore[attr-defined]
+Tensor.breakpoint = gradient_breakpoint  # type: ignore[assignment, method-assign]

@@ -60,5 +60,5 @@ class _Quiet:
 if TYPE_CHECKING or native.module is None or variable is None:
     Quiet = _Quiet
 else:
-    native.module.lend_quiet(variable, value)
+    native.module.connect_errstate(variable, value)
     Quiet = native.module.Quiet

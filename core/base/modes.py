@@ -66,7 +66,7 @@ class _Block:
 if TYPE_CHECKING or native.module is None:
     _Base = _Block
 else:
-    native.module.lend_mode(state)
+    native.module.connect_mode(state)
     _Base = native.module.ModeBase
 
 

@@ -126,7 +126,7 @@ class Elementwise(Op):
         self.recorded = self.differentiable or out != "bool"
         lo_hi = domain if isinstance(domain[0], tuple) else (domain,) * len(inputs)
         self.domain: tuple[tuple[float, float], ...] = lo_hi
-        self.hot: dict[Kind, Callable[..., Any]] = {}  # the kernels of the C path, by kind, once looked up
+        self.c_kernels: dict[Kind, Callable[..., Any]] = {}  # the kernels of the C path, by kind, once looked up
         self.kernels: dict[Kind, Any] = {}  # the same with its name and backend
         self.recipes: dict[Kind, Any] = {}  # how core.autograd.vjp computes the gradients of each kind
         self.joint_recipes: dict[Kind, Any] = {}  # the same of several inputs in one launch; None where nothing does

@@ -100,25 +100,12 @@ def _restore(s: Snapshot) -> None:
     state.dtypes, state.cache_enabled = dict(s[1]), s[2]
 
 
-_BEHIND = {"norm": "vector_norm", "mm": "matmul", "bmm": "matmul", "mv": "matmul", "dot": "matmul", "addmm": "matmul",
-           "pad": "constant_pad",
-           "avg_pool1d": "window_sum", "avg_pool2d": "window_sum", "max_pool1d": "max_pool",
-           "max_pool2d": "max_pool"}  # fmt: skip
-"""The ops that functions with a front in C are built on, where their names differ."""
-
-
-def face(function: Callable[..., Any], name: str) -> Callable[..., Any]:
-    """What is public of `function`: itself, or where autocast knows `name` a face that casts while autocast is on, and
-    where `name` has a front in C (native/binding/calls/structured_args.c, native/binding/calls/view_args.c) one that
-    asks it first."""
+def public_function(function: Callable[..., Any], name: str, parser: str | None = None) -> Callable[..., Any]:
+    """What is public of `function`: what casts its arguments while autocast is on, where that knows `name`, behind a
+    fast path in C if it has one: that of an elementwise op, or the printed parser of the key `parser`."""
     rules = {device: getattr(autocast_table, device).get(name) for device in DEVICES}
-    parameters = inspect.unwrap(function).__code__.co_varnames
-    behind = declarations.structured.get(_BEHIND.get(name, name)) or declarations.functions.get(name)
-    op = None if parameters[:1] == ("A",) else behind  # another of the same name: linalg.norm is not norm
-    hot = hot_of(function)
-    fronted = native.module is not None and (hot is not None or native.module.has_front(op, name))
     if not any(rules.values()):
-        return quick(function, name, op) if fronted else guarded(function)
+        return behind(function, parser)
 
     code = inspect.unwrap(function).__code__
     parameters = code.co_varnames[: code.co_argcount]
@@ -148,7 +135,7 @@ def face(function: Callable[..., Any], name: str) -> Callable[..., Any]:
             state.inside = False
 
     if native.module is not None:
-        return native.module.Face(function, casts, *((op, name, hot) if fronted else ()))
+        return native.module.PublicFunction(function, casts, **_fast(function, parser))
 
     @functools.wraps(function)
     def public(*args: Any, **kwargs: Any) -> Any:
@@ -157,17 +144,24 @@ def face(function: Callable[..., Any], name: str) -> Callable[..., Any]:
     return guarded(public)
 
 
-def hot_of(function: Any) -> Any:
+def elementwise_call_of(function: Any) -> Any:
     """The C path of an elementwise op's public function (native/binding/graph/elementwise_call.c), None of any
     other."""
-    return None if hasattr(function, "__wrapped__") else getattr(function, "hot", None)  # what wraps it has a copy
+    return (
+        None if hasattr(function, "__wrapped__") else getattr(function, "elementwise_call", None)
+    )  # what wraps it has a copy
 
 
-def quick(function: Callable[..., Any], name: str, op: Any = None) -> Callable[..., Any]:
-    """`function` behind its front in C, which takes the commonest calls."""
+def _fast(function: Any, parser: str | None) -> dict[str, Any]:
+    elementwise_call = None if parser else elementwise_call_of(function)
+    return {"parser": parser} if parser else {"elementwise": elementwise_call} if elementwise_call is not None else {}
+
+
+def behind(function: Callable[..., Any], parser: str | None = None) -> Callable[..., Any]:
+    """`function` behind its fast path in C (`public_function`), outside of autocast."""
     if native.module is None:
         return guarded(function)
-    return native.module.Face(function, function, op, name, hot_of(function))
+    return native.module.PublicFunction(function, function, **_fast(function, parser))
 
 
 def _device(values: Any) -> str | None:

@@ -6,6 +6,7 @@ import numpy as np
 
 from .. import backends, native
 from ..backends.sum_to import sum_to
+from ..base import dtypes
 from ..base.device import cpu
 from ..base.modes import state as mode
 from ..base.source import ours, user_frame
@@ -24,4 +25,6 @@ if native.module is not None:
         add_float=native.module.maps.get(("add", "f")), add_double=native.module.maps.get(("add", "d")),
         sum_to=sum_to,
     )  # fmt: skip
-    native.module.lend_results(kind_named)
+    native.module.connect_results(kind_named)
+    for _dtype in dtypes.all_dtypes:
+        native.module.register_dtype(_dtype.name, _dtype)

@@ -14,11 +14,13 @@ from ..base.errors import text
 from ..base.modes import state as mode
 from ..base.shape import broadcast_shapes
 from ..declare import op as declarations
+from ..declare.kinds import Operand
 from ..declare.op import Elementwise
+from ..declare.signature import of_elementwise, public_name, shown
 from ..events import observe
 from ..tensors.tensor import Tensor
 from .emit import machinery, tell, tell_failed, tell_starting
-from .operands import need_tensors, promote, public_name
+from .operands import need_tensors, promote
 from .out import into
 from .publish import bind, elementwise_doc
 from .record import attach
@@ -32,12 +34,12 @@ def kernel_for(op: Elementwise, kind: Kind) -> Kernel:
     found: Kernel | None = op.kernels.get(kind)
     if found is None:
         found = op.kernels[kind] = backends.map_kernel(op.program, kind)
-        if _is_hot(op, kind):
-            op.hot[kind] = getattr(found.run, "quick", found.run)  # what that does not take comes here
+        if _computes_as_is(op, kind):
+            op.c_kernels[kind] = getattr(found.run, "quick", found.run)  # what that does not take comes here
     return found
 
 
-def _is_hot(op: Elementwise, kind: Kind) -> bool:
+def _computes_as_is(op: Elementwise, kind: Kind) -> bool:
     """Whether operands that are all of `kind` are computed as they are, so that the C path may do it."""
     if len(op.bools) == len(op.inputs):
         return kind.dtype.category == 0
@@ -110,43 +112,43 @@ def _explain_failure(op: Elementwise, args: tuple[Any, ...], kind: Kind, e: Exce
 
 def unary_map(op: Elementwise) -> Callable[..., Any]:
     """The public function of an op of one tensor: the C path where it serves, else the general way."""
-    hot = hot_path(op, ("input",))
+    fast = fast_path(op, ("input",))
 
-    def function(input: Any, *, out: Tensor | None = None) -> Tensor:
-        result = hot(input) if out is None else None
+    def function(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+        result = fast(input) if out is None else None
         return into(out, call_map(op, (input,)), op.label) if result is None else result
 
-    function.hot = hot  # type: ignore[attr-defined] # core.dispatch.autocast.face asks it first
+    function.elementwise_call = fast  # type: ignore[attr-defined] # core.dispatch.autocast.public_function asks it first
     return function
 
 
 def binary_map(op: Elementwise) -> Callable[..., Any]:
     """The public function of an op of two operands: the C path where it serves, else the general way."""
-    hot = hot_path(op, ("input", "other"))
+    fast = fast_path(op, ("input", "other"))
 
-    def function(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
-        result = hot(input, other) if out is None else None
+    def function(input: Operand, other: Operand, *, out: Tensor | None = None) -> Tensor:
+        result = fast(input, other) if out is None else None
         if result is None and op.tensors:
             need_tensors(op.label, op.tensors, (input, other))
         return into(out, call_map(op, (input, other)), op.label) if result is None else result
 
-    function.hot = hot  # type: ignore[attr-defined] # core.dispatch.autocast.face asks it first
+    function.elementwise_call = fast  # type: ignore[attr-defined] # core.dispatch.autocast.public_function asks it first
     return function
 
 
 def with_numbers(function: Any) -> Callable[..., Tensor]:
     """The public function of an op of two operands that may not be numbers, for ops in which they may."""
     op = function.op
-    hot = hot_path(op, ("input", "other"), numbers=True)
+    fast = fast_path(op, ("input", "other"), numbers=True)
 
     def either(input: Any, other: Any) -> Tensor:
-        result = hot(input, other)
+        result = fast(input, other)
         return call_map(op, (input, other)) if result is None else result
 
     return either
 
 
-def hot_path(op: Elementwise, names: Sequence[str] = (), *, numbers: bool = False) -> Callable[..., Tensor | None]:
+def fast_path(op: Elementwise, names: Sequence[str] = (), *, numbers: bool = False) -> Callable[..., Tensor | None]:
     """The op's C path (native/binding/graph/elementwise_call.c), which gives None for what is not for it; always None
     without C.
 
@@ -157,7 +159,9 @@ def hot_path(op: Elementwise, names: Sequence[str] = (), *, numbers: bool = Fals
     defaults = tuple([float(p) for p in op.params.values()])
     bools = sum([1 << op.inputs.index(n) for n in op.bools])
     tensors = 0 if numbers else (1 << len(op.tensors)) - 1
-    return native.module.Hot(op, op.hot, op.layout, op.recorded, op.out == "bool", names, defaults, bools, tensors)  # type: ignore[no-any-return]
+    return native.module.ElementwiseCall(
+        op, op.c_kernels, op.layout, op.recorded, op.out == "bool", names, defaults, bools, tensors
+    )  # type: ignore[no-any-return]
 
 
 def general_map(op: Elementwise) -> Callable[..., Any]:
@@ -165,10 +169,10 @@ def general_map(op: Elementwise) -> Callable[..., Any]:
     names = (*inputs, *defaults)
     n = len(inputs)
     own = {public_name(k): k for k in inputs}
-    hot = hot_path(op)
+    fast = fast_path(op)
 
     def function(*args: Any, out: Tensor | None = None, **kwargs: Any) -> Tensor:
-        if out is None and not kwargs and (result := hot(*args)) is not None:
+        if out is None and not kwargs and (result := fast(*args)) is not None:
             return result
         if len(args) > len(names):
             raise TypeError(f"{op.label}() takes ({', '.join(map(public_name, names))}), got {len(args)} arguments")
@@ -187,7 +191,8 @@ def general_map(op: Elementwise) -> Callable[..., Any]:
             need_tensors(op.label, op.tensors, args)
         return into(out, call_map(op, args[:n], tuple([float(p) for p in args[n:]])), op.label)
 
-    function.hot = hot  # type: ignore[attr-defined] # core.dispatch.autocast.face asks it first
+    function.elementwise_call = fast  # type: ignore[attr-defined] # core.dispatch.autocast.public_function asks it first
+    function.__signature__ = shown(of_elementwise(op), "Tensor")  # type: ignore[attr-defined]
     return function
 
 

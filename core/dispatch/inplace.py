@@ -16,19 +16,22 @@ from ..graph.node import Node, Storage, newest
 from ..graph.versions import edge, move_on, storage_of, way
 from ..tensors.tensor import Tensor, wrap
 from . import saved_tensor_hooks
-from .autocast import hot_of
+from .autocast import elementwise_call_of
 from .type_errors import guarded
 
 
-def in_place(name: str, function: Callable[..., Any], known: Any = None) -> Callable[..., Any]:
-    """The method ``x.name_(...)`` of a function ``name(x, ...)``; `known` is what is public of it."""
+def in_place(
+    name: str, function: Callable[..., Any], known: Any = None, parser: str | None = None
+) -> Callable[..., Any]:
+    """The method ``x.name_(...)`` of a function ``name(x, ...)``; `known` is what is public of it, `parser` the key of
+    the method's own fast path, if it has one."""
 
     def method(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         return write(self, name + "_", lambda t: _differentiable(function(t, *args, **kwargs), t, args))
 
     method.__name__ = method.__qualname__ = name + "_"
     method.__doc__ = f"In-place version of `{name}`."
-    method.of = function  # type: ignore[attr-defined]  # whose signature says of which types its arguments are
+    method.of = method.__wrapped__ = function  # type: ignore[attr-defined]  # whose signature is its own
     if native.module is None:
         return guarded(method)
 
@@ -36,8 +39,8 @@ def in_place(name: str, function: Callable[..., Any], known: Any = None) -> Call
         return _written(self, name + "_", _differentiable(result, self, args), began, here(2))
 
     # native/binding/calls/inplace.c takes plain targets, and gives `finish` the results that are not as plain
-    writes = known or function, hot_of(function), sys.intern(name + "_"), finish
-    return native.module.Face(method, method, None, name + "_", None, writes)  # type: ignore[no-any-return]
+    writes = known or function, elementwise_call_of(function), sys.intern(name + "_"), finish
+    return native.module.PublicFunction(method, method, parser=parser, writes=writes)  # type: ignore[no-any-return]
 
 
 def _differentiable(result: Tensor, target: Tensor, args: tuple[Any, ...]) -> Tensor:

@@ -16,6 +16,7 @@ from ..base.errors import text
 from ..base.modes import state as mode
 from ..declare import op as declarations
 from ..declare.op import Elementwise
+from ..declare.signature import public_name
 from ..events.lineage import note
 from ..graph.versions import storage_of
 from ..tensors.tensor import Tensor, from_array, wrap
@@ -72,11 +73,6 @@ def _operand(a: Any) -> Tensor:
     t = from_array(a.view(np.ndarray))
     note(t, a)
     return t
-
-
-def public_name(name: str) -> str:
-    """What users call an input that a formula calls x, a or b: PyTorch's names."""
-    return {"x": "input", "a": "input", "b": "other"}.get(name, name)
 
 
 def promote(op: Elementwise, args: tuple[Any, ...]) -> tuple[Kind, tuple[Any, ...]]:

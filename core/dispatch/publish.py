@@ -9,20 +9,27 @@ from .. import native
 from ..declare import op as declarations
 from ..declare.expr import Expr, formula, lift
 from ..declare.op import Elementwise
+from ..declare.signature import Fast, register
 from ..tensors.tensor import Tensor
-from .autocast import face
+from .autocast import behind, public_function
 from .inplace import in_place
 
 namespaces: dict[str, dict[str, Callable[..., Any]]] = {"": {}, "nn.functional": {}}
 
 
 def bind(function: Callable[..., Any], name: str, aliases: Sequence[str] = (), *, method: bool = True,
-         namespace: str | None = "", inplace: bool = False) -> Callable[..., Any]:  # fmt: skip
+         namespace: str | None = "", inplace: bool = False, python: bool = False, fast: Sequence[Fast] = (),
+         state: str = "plain", home: str = "") -> Callable[..., Any]:  # fmt: skip
     """Make a function public: in `namespace` (None: nowhere), as a Tensor method, with its in-place form `name_`.
+
+    `fast`, `state` and `home` tell of the plain calls that C takes (core.declare.signature), and `python` that the
+    function of PyTorch is written in Python.
 
     What is public of it comes back: the function, or what casts for it under autocast.
     """
-    known = face(function, name)
+    entry = register(function, name, aliases, method=method, namespace=namespace, inplace=inplace, python=python,
+                     fast=fast, state=state, home=home)  # fmt: skip
+    known = public_function(function, name, entry.key if fast else None)
     declarations.functions[name] = known
     for n in (name, *aliases):
         if namespace is not None:
@@ -34,11 +41,21 @@ def bind(function: Callable[..., Any], name: str, aliases: Sequence[str] = (), *
     return known
 
 
-def public(*aliases: str, method: bool = True, namespace: str | None = "", inplace: bool = False) -> Callable[..., Any]:
+def offer(function: Callable[..., Any], *, method: bool = False, namespace: str | None = "", fast: Sequence[Fast] = (),
+          state: str = "plain", home: str = "") -> Callable[..., Any]:  # fmt: skip
+    """What is public of a function that is shown where it was written: behind its fast path in C. The rest is as for
+    `bind`; autocast does not know it."""
+    entry = register(function, function.__name__, method=method, namespace=namespace, fast=fast, state=state, home=home)
+    return behind(function, entry.key)
+
+
+def public(*aliases: str, method: bool = True, namespace: str | None = "", inplace: bool = False, python: bool = False,
+           fast: Sequence[Fast] = (), state: str = "plain", home: str = "") -> Callable[..., Any]:  # fmt: skip
     """Decorator: make a written function public, as `bind` does."""
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
-        return bind(function, function.__name__, aliases, method=method, namespace=namespace, inplace=inplace)
+        return bind(function, function.__name__, aliases, method=method, namespace=namespace, inplace=inplace,
+                    python=python, fast=fast, state=state, home=home)  # fmt: skip
 
     return decorate
 
@@ -57,14 +74,7 @@ def bind_operator(name: str, function: Callable[..., Any], swapped: Callable[...
 def bind_square(function: Any) -> None:
     """The elementwise op that `x ** 2` is."""
     if native.module is not None:
-        native.module.set_operator(function.hot)
-
-
-def choosing(name: str, *among: Any) -> None:
-    """Lend the public function `name` the C paths of the elementwise ops that it chooses among: its front
-    (native/binding/calls/choice_args.c) then takes the commonest calls."""
-    if native.module is not None:
-        native.module.choose_among(name, *[f.hot for f in among])
+        native.module.set_operator(function.elementwise_call)
 
 
 def elementwise_doc(op: Elementwise, example: tuple[str, str] | None, namespace: str) -> str:

@@ -109,7 +109,7 @@ def callable_operation(op: Operation) -> Callable[..., Any]:
 
     function: Any = general
     if native.module is not None and op.view and op.returns != 1:
-        native.module.know_views(general, op, op.name, tuple(defaults), tuple(defaults.values()))
+        native.module.register_views(general, op, op.name, tuple(defaults), tuple(defaults.values()))
     elif native.module is not None:  # native/binding/graph/structured_call.c
         function = native.module.Structured(op, op.name, general, tuple(defaults), tuple(defaults.values()),
                                             op.forward if op.view else None if errstate.variable else _reference(op),

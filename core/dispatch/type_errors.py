@@ -12,16 +12,19 @@ import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from .. import native
+from ..base.device import device as Device
 from ..base.dtypes import dtype as Dtype
 from ..base.errors import text
+from ..declare.kinds import SAME
 from ..rng.generator import Generator
 from ..tensors.tensor import Tensor
 
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 _READ = ("invalid literal for int()", "could not convert string to float")  # Python's own words
 _OWN_WORDS = r"[\w.]+\(\)[: ]|gradients can be either Tensors or None"  # what our functions say, as PyTorch's do
 _PUBLIC = {"x": "input", "a": "input", "b": "other", "self": "input"}
@@ -67,6 +70,14 @@ _TAKES: dict[str, tuple[str, Callable[[Any], bool]]] = {
 functions take more than PyTorch's (a number for a truth), so that no right call's error is explained away."""
 
 
+_TAKES.update({kind: _TAKES[said] for said, kind in SAME.items() if said in _TAKES}, Dim=_TAKES["int"])
+_TAKES["Tensors"] = ("tuple of Tensors", _some((list, tuple)))  # which of them is none the op says itself
+_TAKES["Operand"] = ("Tensor", _is_number)
+_TAKES["Scalar"] = ("Number", _is_number)
+_TAKES["Dims"] = ("tuple of ints", lambda v: _is_whole(v) or _TAKES["Sizes"][1](v))
+_TAKES["Device"] = ("device", _some((str, int, Device)))
+
+
 @functools.cache
 def _parameters(function: Any) -> inspect.Signature | None:
     try:
@@ -86,7 +97,7 @@ def _wanted(parameter: inspect.Parameter, v: Any, numbers: bool, of_value: bool)
     one, and what is given for a type that the signature leaves open as well.
     """
     said = "Tensor" if parameter.name == "self" else parameter.annotation  # of a method of Tensor
-    kinds = said.split(" | ") if isinstance(said, str) else ["Any"]
+    kinds = ["str" if k.startswith("Literal[") else k for k in said.split(" | ")] if isinstance(said, str) else ["Any"]
     if v is parameter.default or (of_value and isinstance(v, int | float | complex | np.number)):
         return None
     if not all(k in _TAKES for k in kinds):
@@ -163,12 +174,11 @@ def explained(function: Any, error: BaseException, args: Sequence[Any], kwargs: 
     return known
 
 
-def guarded(function: Callable[..., Any]) -> Callable[..., Any]:
+def guarded(function: _Function) -> _Function:
     """`function`, whose errors for arguments of wrong types are PyTorch's TypeError."""
     if native.module is not None:
-        return native.module.Face(
-            function, function
-        )  # native/binding/calls/function.c calls `explained` when a call fails
+        # native/binding/calls/public_function.c calls `explained` when a call fails
+        return native.module.PublicFunction(function, function)  # type: ignore[no-any-return]
 
     @functools.wraps(function)
     def public(*args: Any, **kwargs: Any) -> Any:
@@ -180,7 +190,7 @@ def guarded(function: Callable[..., Any]) -> Callable[..., Any]:
                 raise
             raise known from known.__cause__
 
-    return public
+    return public  # type: ignore[return-value]
 
 
 if native.module is not None:

@@ -63,7 +63,7 @@ class _Counts(Metric):
         self._add_counts(bincount(true[said == true], minlength=n), bincount(said, minlength=n),
                          bincount(true, minlength=n), true.numel())  # fmt: skip
 
-    def _add_counts(self, tp: Tensor, said: Tensor, true: Tensor, total: int) -> None:
+    def _add_counts(self, tp: Tensor, said: Tensor, true: Tensor, total: Tensor | int) -> None:
         fp, fn = said - tp, true - tp
         for name, value in (("tp", tp), ("fp", fp), ("fn", fn), ("tn", total - tp - fp - fn)):
             self._sum(name, value)
@@ -286,5 +286,5 @@ class ConfusionMatrix(_Counts):
         matrix = self._get("matrix")
         if self.normalize is None:
             return matrix
-        dims = {"true": -1, "pred": -2, "all": (-2, -1)}[self.normalize]
+        dims = {"true": (-1,), "pred": (-2,), "all": (-2, -1)}[self.normalize]
         return ratio(matrix, matrix.sum(dims, keepdim=True), 0.0)  # type: ignore[attr-defined]

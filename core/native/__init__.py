@@ -31,7 +31,8 @@ def _load() -> tuple[ModuleType | None, str]:
     except ModuleNotFoundError:
         reason = "the C extension is not built; install again with a C compiler (gcc or clang) present"
     except ImportError as error:
-        reason = f"the C extension does not load ({error}); install again"
+        own = str(error).startswith("core.native._native:")  # what the extension itself says: it has no other place
+        reason = f"the C extension does not load ({error})" + ("" if own else "; install again")
     warnings.warn(f"core runs on NumPy, without its C kernels: {reason}", NativeWarning, stacklevel=_level_outside())
     return None, reason
 

@@ -53,7 +53,10 @@ class _StorageFields:
 
 
 if TYPE_CHECKING:  # each by itself, so that a type checker takes them for the classes they are
-    TensorBase = _TensorFields
+    from .generated.methods import Methods  # printed by core.stubs: what core.dispatch.publish binds
+
+    class TensorBase(_TensorFields, Methods): ...
+
     NodeBase = _NodeFields
     StorageBase = _StorageFields
 elif module is None:

@@ -225,10 +225,13 @@ def declared_programs() -> list[Program]:
 
 
 def write_all() -> list[Path]:
-    """Print everything that `core` declares, ops and optimizers' steps."""
-    from . import emit_updates
+    """Print what `core` declares (ops, optimizers' steps, the parsers of public functions), and the table
+    of the binding's setup functions."""
+    from ..declare import emit_calls
+    from . import emit_setups, emit_updates
 
-    return write(sources(declared_programs()) | emit_updates.sources(emit_updates.declared()))
+    kernels = sources(declared_programs()) | emit_updates.sources(emit_updates.declared())
+    return write(kernels | emit_calls.sources() | emit_setups.sources())
 
 
 if __name__ == "__main__":

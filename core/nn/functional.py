@@ -2,109 +2,113 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..base.dtypes import dtype as Dtype
 from ..base.scalars import element
 from ..dispatch.type_errors import guarded
 from ..ops import activation as _a
 from ..ops import elementwise as _e
-from ..ops.activation import glu, hardshrink, prelu, softshrink, softsign, tanhshrink
-from ..ops.attention import scaled_dot_product_attention
-from ..ops.conv import conv1d, conv2d, conv3d, conv_tbc, conv_transpose1d, conv_transpose2d, conv_transpose3d
-from ..ops.ctc import ctc_loss
-from ..ops.distance import (
-    binary_cross_entropy,
-    binary_cross_entropy_with_logits,
-    gaussian_nll_loss,
-    huber_loss,
-    kl_div,
-    l1_loss,  # fmt: skip
-    mse_loss,
-    poisson_nll_loss,
-    smooth_l1_loss,
-)
-from ..ops.dropout import alpha_dropout, dropout, dropout1d, dropout2d, dropout3d
-from ..ops.elementwise import gelu, logsigmoid, sigmoid, softplus, tanh
-from ..ops.embedding import embedding, one_hot
-from ..ops.fold import fold, unfold
-from ..ops.fractional import (
-    fractional_max_pool2d,
-    fractional_max_pool2d_with_indices,
-    fractional_max_pool3d,
-    fractional_max_pool3d_with_indices,
-)
-from ..ops.linalg import linear
-from ..ops.linear_loss import linear_cross_entropy
-from ..ops.loss import cross_entropy, nll_loss
-from ..ops.margin import (
-    cosine_embedding_loss,
-    cosine_similarity,
-    hinge_embedding_loss,
-    margin_ranking_loss,
-    pairwise_distance,  # fmt: skip
-    soft_margin_loss,
-    triplet_margin_loss,
-)
-from ..ops.multihead import multi_head_attention_forward
-from ..ops.multilabel import (
-    multi_margin_loss,
-    multilabel_margin_loss,
-    multilabel_soft_margin_loss,
-    triplet_margin_with_distance_loss,
-)
-from ..ops.norm import batch_norm, group_norm, instance_norm, layer_norm, normalize, rms_norm
-from ..ops.padding import pad
-from ..ops.pool import (
-    adaptive_avg_pool1d,
-    adaptive_avg_pool2d,
-    adaptive_avg_pool3d,
-    adaptive_max_pool1d,
-    adaptive_max_pool1d_with_indices,
-    adaptive_max_pool2d,
-    adaptive_max_pool2d_with_indices,
-    adaptive_max_pool3d,
-    adaptive_max_pool3d_with_indices,
-    avg_pool1d,
-    avg_pool2d,
-    avg_pool3d,
-    lp_pool1d,
-    lp_pool2d,
-    lp_pool3d,
-    max_pool1d,
-    max_pool1d_with_indices,
-    max_pool2d,
-    max_pool2d_with_indices,
-    max_pool3d,
-    max_pool3d_with_indices,
-    max_unpool1d,
-    max_unpool2d,
-    max_unpool3d,
-)
-from ..ops.rarer import (
-    bilinear,
-    embedding_bag,
-    feature_alpha_dropout,
-    gumbel_softmax,
-    local_response_norm,
-    pdist,
-    rrelu,
-)
-from ..ops.resample import (
-    channel_shuffle,
-    interpolate,
-    native_channel_shuffle,
-    pixel_shuffle,
-    pixel_unshuffle,
-    upsample,
-    upsample_bilinear,
-    upsample_nearest,
-)
-from ..ops.sampling_grid import affine_grid, grid_sample
 from ..ops.softmax import implicit_dim as _implicit_dim
 from ..ops.softmax import log_softmax as _log_softmax
 from ..ops.softmax import softmax as _softmax
 from ..tensors.tensor import Tensor
+
+if TYPE_CHECKING:  # as core.stubs prints it from their headers
+    from ..native.generated.functional import *  # noqa: F403
+else:
+    from ..ops.activation import glu, hardshrink, prelu, softshrink, softsign, tanhshrink
+    from ..ops.attention import scaled_dot_product_attention
+    from ..ops.conv import conv1d, conv2d, conv3d, conv_tbc, conv_transpose1d, conv_transpose2d, conv_transpose3d
+    from ..ops.ctc import ctc_loss
+    from ..ops.distance import (
+        binary_cross_entropy,
+        binary_cross_entropy_with_logits,
+        gaussian_nll_loss,
+        huber_loss,
+        kl_div,
+        l1_loss,  # fmt: skip
+        mse_loss,
+        poisson_nll_loss,
+        smooth_l1_loss,
+    )
+    from ..ops.dropout import alpha_dropout, dropout, dropout1d, dropout2d, dropout3d
+    from ..ops.elementwise import gelu, logsigmoid, sigmoid, softplus, tanh
+    from ..ops.embedding import embedding, one_hot
+    from ..ops.fold import fold, unfold
+    from ..ops.fractional import (
+        fractional_max_pool2d,
+        fractional_max_pool2d_with_indices,
+        fractional_max_pool3d,
+        fractional_max_pool3d_with_indices,
+    )
+    from ..ops.linalg import linear
+    from ..ops.linear_loss import linear_cross_entropy
+    from ..ops.loss import cross_entropy, nll_loss
+    from ..ops.margin import (
+        cosine_embedding_loss,
+        cosine_similarity,
+        hinge_embedding_loss,
+        margin_ranking_loss,
+        pairwise_distance,  # fmt: skip
+        soft_margin_loss,
+        triplet_margin_loss,
+    )
+    from ..ops.multihead import multi_head_attention_forward
+    from ..ops.multilabel import (
+        multi_margin_loss,
+        multilabel_margin_loss,
+        multilabel_soft_margin_loss,
+        triplet_margin_with_distance_loss,
+    )
+    from ..ops.norm import batch_norm, group_norm, instance_norm, layer_norm, normalize, rms_norm
+    from ..ops.padding import pad
+    from ..ops.pool import (
+        adaptive_avg_pool1d,
+        adaptive_avg_pool2d,
+        adaptive_avg_pool3d,
+        adaptive_max_pool1d,
+        adaptive_max_pool1d_with_indices,
+        adaptive_max_pool2d,
+        adaptive_max_pool2d_with_indices,
+        adaptive_max_pool3d,
+        adaptive_max_pool3d_with_indices,
+        avg_pool1d,
+        avg_pool2d,
+        avg_pool3d,
+        lp_pool1d,
+        lp_pool2d,
+        lp_pool3d,
+        max_pool1d,
+        max_pool1d_with_indices,
+        max_pool2d,
+        max_pool2d_with_indices,
+        max_pool3d,
+        max_pool3d_with_indices,
+        max_unpool1d,
+        max_unpool2d,
+        max_unpool3d,
+    )
+    from ..ops.rarer import (
+        bilinear,
+        embedding_bag,
+        feature_alpha_dropout,
+        gumbel_softmax,
+        local_response_norm,
+        pdist,
+        rrelu,
+    )
+    from ..ops.resample import (
+        channel_shuffle,
+        interpolate,
+        native_channel_shuffle,
+        pixel_shuffle,
+        pixel_unshuffle,
+        upsample,
+        upsample_bilinear,
+        upsample_nearest,
+    )
+    from ..ops.sampling_grid import affine_grid, grid_sample
 
 __all__ = [
     "adaptive_avg_pool1d",
@@ -383,14 +387,15 @@ def _in_place(name: str, function: Any, example: str) -> Any:
     return guarded(method)
 
 
-relu_ = _in_place("relu", relu, "tensor([0., 2.])")
-elu_ = _in_place("elu", elu, "tensor([-0.6321,  2.0000])")
-celu_ = _in_place("celu", celu, "tensor([-0.6321,  2.0000])")
-selu_ = _in_place("selu", selu, "tensor([-1.1113,  2.1014])")
-hardtanh_ = _in_place("hardtanh", hardtanh, "tensor([-1.,  1.])")
-leaky_relu_ = _in_place("leaky_relu", leaky_relu, "tensor([-0.0100,  2.0000])")
-threshold_ = _in_place("threshold", threshold, "tensor([9., 2.])")
-rrelu_ = _in_place("rrelu", rrelu, "tensor([-0.2292,  2.0000])")
+if not TYPE_CHECKING:
+    relu_ = _in_place("relu", relu, "tensor([0., 2.])")
+    elu_ = _in_place("elu", elu, "tensor([-0.6321,  2.0000])")
+    celu_ = _in_place("celu", celu, "tensor([-0.6321,  2.0000])")
+    selu_ = _in_place("selu", selu, "tensor([-1.1113,  2.1014])")
+    hardtanh_ = _in_place("hardtanh", hardtanh, "tensor([-1.,  1.])")
+    leaky_relu_ = _in_place("leaky_relu", leaky_relu, "tensor([-0.0100,  2.0000])")
+    threshold_ = _in_place("threshold", threshold, "tensor([9., 2.])")
+    rrelu_ = _in_place("rrelu", rrelu, "tensor([-0.2292,  2.0000])")
 
 
 # -- softmax, whose dim was once optional --

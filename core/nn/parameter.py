@@ -118,7 +118,7 @@ class _Uninitialized(Tensor):
         self.__class__ = self._becomes  # type: ignore[assignment]
         self._a, self._kind = made._a, made._kind  # type: ignore[misc]
 
-    def to(self, *args: Any, device: Any = None, dtype: Dtype | None = None, **_: Any) -> Any:
+    def to(self, *args: Any, device: Any = None, dtype: Any = None, **_: Any) -> Any:  # type: ignore[override]
         """Another of the same sort, with another dtype or device."""
         for given in args:
             if isinstance(given, Dtype):

@@ -12,7 +12,8 @@ from ..base import dtypes
 from ..base.errors import text
 from ..base.shape import broadcast_shapes
 from ..declare import op as declarations
-from ..dispatch.autocast import quick
+from ..declare.kinds import Operand
+from ..dispatch.autocast import behind
 from ..dispatch.declare import operation
 from ..dispatch.operands import need_tensors
 from ..dispatch.out import into
@@ -71,7 +72,7 @@ def _declare(name: str, function: Callable[..., Any], doc: str, example: str, *a
 
     on_bools = {"bitwise_and": logical_and, "bitwise_or": logical_or, "bitwise_xor": logical_xor}.get(name)
 
-    def public(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
+    def public(input: Operand, other: Operand, *, out: Tensor | None = None) -> Tensor:
         if name in ("gcd", "lcm"):
             need_tensors(name, ("input", "other"), (input, other))
         if on_bools is not None and _is_bool(input) and _is_bool(other):
@@ -79,7 +80,7 @@ def _declare(name: str, function: Callable[..., Any], doc: str, example: str, *a
         return into(out, op(*_both(name, input, other)), name)
 
     if on_bools is not None:
-        public.hot = on_bools.hot  # type: ignore[attr-defined] # core.dispatch.autocast.face asks it first
+        public.elementwise_call = on_bools.elementwise_call  # type: ignore[attr-defined] # core.dispatch.autocast.public_function asks it first
     public.__name__ = public.__qualname__ = name
     public.__doc__ = (
         f"{doc} Shapes broadcast, dtypes promote.\n\n    *Raises*: NotImplementedError for floating dtypes.\n\n"
@@ -115,13 +116,13 @@ def bitwise_not(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     return into(out, logical_not(input) if input.dtype is dtypes.bool_ else _not(input), "bitwise_not")
 
 
-bitwise_not.hot = logical_not.hot  # type: ignore[attr-defined] # it takes bools alone
+bitwise_not.elementwise_call = logical_not.elementwise_call  # type: ignore[attr-defined] # it takes bools alone
 bind(bitwise_not, "bitwise_not", inplace=True)
 
 
 def _operators() -> None:
     def binary(f: Callable[..., Any], swap: bool) -> Any:
-        def operator(self: Tensor, other: Any) -> Any:
+        def operator(self: Tensor, other: Operand) -> Any:
             if isinstance(other, Tensor | int | float | np.integer | np.bool_):
                 return f(other, self) if swap else f(self, other)
             return NotImplemented
@@ -131,9 +132,9 @@ def _operators() -> None:
     for name, f in {"and": bitwise_and, "or": bitwise_or, "xor": bitwise_xor, "lshift": bitwise_left_shift,
                     "rshift": bitwise_right_shift}.items():  # fmt: skip
         operator = binary(f, False)
-        if hasattr(f, "hot"):
-            operator.hot = f.hot
-        bind_operator(name, quick(operator, name), binary(f, True))
+        if hasattr(f, "elementwise_call"):
+            operator.elementwise_call = f.elementwise_call
+        bind_operator(name, behind(operator), binary(f, True))
         setattr(Tensor, f"__i{name}__", getattr(Tensor, f.__name__ + "_"))
     bind_operator("invert", declarations.functions["bitwise_not"])
 

@@ -8,10 +8,12 @@ from typing import Any
 from ..base.dtypes import of_number
 from ..base.scalars import element
 from ..declare.expr import s
+from ..declare.kinds import Operand
+from ..declare.signature import Fast
 from ..dispatch.declare import elementwise
 from ..dispatch.elementwise import with_numbers
 from ..dispatch.out import into
-from ..dispatch.publish import choosing, public
+from ..dispatch.publish import public
 from ..tensors.tensor import Tensor
 from .elementwise import maximum, minimum
 
@@ -31,7 +33,7 @@ clamp_above = elementwise("clamp_above", lambda x, max: s.minimum(x, max), publi
                           vjp=(lambda g, x, max: s.where(x <= max, g, 0.0), lambda g, x, max: s.where(x > max, g, 0.0)),
                           doc="x, at most as great as a tensor.")  # fmt: skip
 _greater, _lesser = with_numbers(maximum), with_numbers(minimum)
-choosing("clamp", clamp_, clamp_below, clamp_above, clamp_both)
+CLAMPED = "clamped(elementwise.clip_between, elementwise.clamp_below, elementwise.clamp_above, elementwise.clamp_both, "
 
 
 def _clamped(x: Tensor, min: Any, max: Any) -> Tensor:
@@ -40,8 +42,10 @@ def _clamped(x: Tensor, min: Any, max: Any) -> Tensor:
     return clamp_above(x, max) if min is None else clamp_both(x, min, max)  # type: ignore[no-any-return]
 
 
-@public("clip", inplace=True)
-def clamp(input: Tensor, min: Any = None, max: Any = None, *, out: Tensor | None = None) -> Tensor:
+@public("clip", inplace=True, home="choice", fast=[Fast(body=CLAMPED + "input, min, max)", types={"input": "real"})])
+def clamp(
+    input: Tensor, min: Operand | None = None, max: Operand | None = None, *, out: Tensor | None = None
+) -> Tensor:
     """`input` kept between `min` and `max`, numbers or tensors; either may be left out.
 
     >>> import core

@@ -7,17 +7,20 @@ from typing import Any
 
 import numpy as np
 
-from .. import backends
+from .. import backends, return_types
 from ..base import dtypes
 from ..base.errors import text
 from ..base.scalars import element
 from ..declare.expr import s
+from ..declare.kinds import Operand
+from ..declare.signature import Fast
 from ..dispatch.declare import elementwise, operation
 from ..dispatch.operands import need_tensors
 from ..dispatch.out import into
-from ..dispatch.publish import bind_operator, choosing, public
+from ..dispatch.publish import bind_operator, public
 from ..return_types import return_type
 from ..tensors.tensor import Tensor, from_array
+from .clamping import CLAMPED
 from .elementwise import mul, pow, sub
 from .precision import rounded, wide
 
@@ -148,9 +151,6 @@ addcdiv_ = elementwise(
     label="addcdiv",
     doc="x + value * a / b.",
 )
-choosing("nan_to_num", nan_to_num_)
-choosing("addcmul", addcmul_)
-choosing("addcdiv", addcdiv_)
 
 
 @public(inplace=True)
@@ -164,7 +164,11 @@ def logit(input: Tensor, eps: float | None = None, *, out: Tensor | None = None)
     return logit_(input, -1.0 if eps is None else float(eps), out=out)  # type: ignore[no-any-return]
 
 
-@public(inplace=True)
+@public(
+    inplace=True,
+    home="choice",
+    fast=[Fast(body="all_finite(elementwise.nan_to_number, input, nan, posinf, neginf)", types={"input": "real"})],
+)
 def nan_to_num(input: Tensor, nan: float | None = None, posinf: float | None = None, neginf: float | None = None, *,
                out: Tensor | None = None) -> Tensor:  # fmt: skip
     """`input` with 0 for NaN and the greatest and least numbers of the dtype for the infinities, or what is given.
@@ -187,7 +191,9 @@ def limits(d: dtypes.dtype) -> Any:
     return ml_dtypes.finfo(d.numpy) if d is dtypes.bfloat16 else np.finfo(d.numpy)  # type: ignore[no-untyped-call]
 
 
-@public(inplace=True)
+@public(inplace=True, home="choice",
+        fast=[Fast(elementwise="add_product(input, tensor1, tensor2, value)",
+                   types={"input": "real", "tensor1": "real", "tensor2": "real"})])  # fmt: skip
 def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: float = 1, out: Tensor | None = None) -> Tensor:
     """``input + value * tensor1 * tensor2``; the three broadcast.
 
@@ -202,7 +208,9 @@ def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: float = 1
     return addcmul_(input, tensor1, tensor2, value, out=out)  # type: ignore[no-any-return]
 
 
-@public(inplace=True)
+@public(inplace=True, home="choice",
+        fast=[Fast(elementwise="add_quotient(input, tensor1, tensor2, value)",
+                   types={"input": "real", "tensor1": "real", "tensor2": "real"})])  # fmt: skip
 def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: float = 1, out: Tensor | None = None) -> Tensor:
     """``input + value * tensor1 / tensor2``; the three broadcast. *Raises*: RuntimeError for a quotient of integers.
 
@@ -263,7 +271,7 @@ bind_operator("pos", positive)
 
 
 @public(method=False)
-def rsub(input: Tensor, other: Any, *, alpha: float = 1) -> Tensor:
+def rsub(input: Tensor, other: Operand, *, alpha: float = 1) -> Tensor:
     """``other - alpha * input``.
 
     >>> import core
@@ -274,8 +282,8 @@ def rsub(input: Tensor, other: Any, *, alpha: float = 1) -> Tensor:
     return sub(other, input, alpha=alpha)
 
 
-@public(inplace=True)
-def clamp_min(input: Tensor, min: Any, *, out: Tensor | None = None) -> Tensor:
+@public(inplace=True, home="choice", fast=[Fast(body=CLAMPED + "input, min, NULL)", types={"input": "real"})])
+def clamp_min(input: Tensor, min: Operand, *, out: Tensor | None = None) -> Tensor:
     """`input`, at least `min`.
 
     >>> import core
@@ -286,8 +294,8 @@ def clamp_min(input: Tensor, min: Any, *, out: Tensor | None = None) -> Tensor:
     return input.clamp(min=min, out=out)  # type: ignore[no-any-return]
 
 
-@public(inplace=True)
-def clamp_max(input: Tensor, max: Any, *, out: Tensor | None = None) -> Tensor:
+@public(inplace=True, home="choice", fast=[Fast(body=CLAMPED + "input, NULL, max)", types={"input": "real"})])
+def clamp_max(input: Tensor, max: Operand, *, out: Tensor | None = None) -> Tensor:
     """`input`, at most `max`.
 
     >>> import core
@@ -305,7 +313,7 @@ def _double(x: Any) -> Any:
 
 
 @public(inplace=True)
-def float_power(input: Any, exponent: Any, *, out: Tensor | None = None) -> Tensor:
+def float_power(input: Operand, exponent: Operand, *, out: Tensor | None = None) -> Tensor:
     """`input` to the power of `exponent`, in float64, of complex numbers in complex128.
 
     >>> import core
@@ -320,7 +328,7 @@ def float_power(input: Any, exponent: Any, *, out: Tensor | None = None) -> Tens
 _written = Tensor.float_power_  # type: ignore[attr-defined]
 
 
-def float_power_(self: Tensor, exponent: Any) -> Tensor:
+def float_power_(self: Tensor, exponent: Operand) -> Tensor:
     """In-place version of `float_power`. *Raises*: RuntimeError for a tensor that is not float64 or complex128."""
     if self.dtype.name not in ("float64", "complex128"):
         raise RuntimeError(text(f"the base given to float_power_ has dtype {self.dtype.scalar_type} but the operation"
@@ -329,7 +337,7 @@ def float_power_(self: Tensor, exponent: Any) -> Tensor:
     return _written(self, exponent)  # type: ignore[no-any-return]
 
 
-Tensor.float_power_ = float_power_  # type: ignore[attr-defined]
+Tensor.float_power_ = float_power_  # type: ignore[assignment, method-assign]
 
 
 @public(inplace=True)
@@ -358,7 +366,7 @@ _frexp_op = operation("frexp", _frexp, outputs="mantissa exponent", returns=2,
 
 
 @public()
-def frexp(input: Tensor) -> Any:
+def frexp(input: Tensor) -> return_types.frexp:
     """Mantissas in (-1, -0.5] or [0.5, 1) and int32 exponents, with ``input = mantissa * 2**exponent``.
 
     >>> import core

@@ -16,6 +16,7 @@ from ..base.dtypes import complex64, complex128
 from ..base.errors import text
 from ..base.shape import broadcast_shapes
 from ..declare import op as declarations
+from ..declare.kinds import MemoryFormat
 from ..declare.op import Elementwise
 from ..dispatch.declare import operation
 from ..dispatch.operands import need_tensors
@@ -124,8 +125,8 @@ def _set_part(part: Any) -> Any:
     return setter
 
 
-Tensor.real = property(real, _set_part(real), doc="The real parts, a view.")  # type: ignore[attr-defined]
-Tensor.imag = property(imag, _set_part(imag), doc="The imaginary parts, a view.")  # type: ignore[attr-defined]
+Tensor.real = property(real, _set_part(real), doc="The real parts, a view.")  # type: ignore[assignment, method-assign]
+Tensor.imag = property(imag, _set_part(imag), doc="The imaginary parts, a view.")  # type: ignore[assignment, method-assign]
 
 
 @public(method=False)
@@ -279,8 +280,14 @@ def _conjugate_transposed(input: Tensor) -> Tensor:
     return conj(_mT(input))
 
 
-Tensor.mH = property(_conjugate_transposed, doc="As mT, conjugated.")  # type: ignore[attr-defined]
-Tensor.H = property(lambda t: conj(_H(t)), doc="As T of a matrix, conjugated.")  # type: ignore[attr-defined]
+Tensor.mH = property(_conjugate_transposed, doc="As mT, conjugated.")  # type: ignore[assignment, method-assign]
+
+
+def _adjoint(input: Tensor) -> Tensor:
+    return conj(_H(input))
+
+
+Tensor.H = property(_adjoint, doc="As T of a matrix, conjugated.")  # type: ignore[assignment, method-assign]
 
 
 @public()
@@ -295,11 +302,11 @@ def adjoint(input: Tensor) -> Tensor:
     return _conjugate_transposed(input) if input.ndim else input.clone()  # type: ignore[attr-defined]
 
 
-Tensor.__complex__ = lambda self: builtins.complex(self.item())  # type: ignore[attr-defined]
+Tensor.__complex__ = lambda self: builtins.complex(self.item())  # type: ignore[assignment, method-assign, attr-defined]
 
 for _name, _kind in (("cfloat", complex64), ("cdouble", complex128)):
 
-    def _convert(self: Tensor, memory_format: Any = None, *, _kind: Any = _kind) -> Tensor:
+    def _convert(self: Tensor, memory_format: MemoryFormat | None = None, *, _kind: Any = _kind) -> Tensor:
         if memory_format is not None:
             need_format(_kind.name, memory_format)
         return self.to(_kind, memory_format=memory_format)

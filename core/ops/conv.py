@@ -5,15 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from ..base.errors import text
+from ..declare.kinds import Ints
 from ..dispatch.publish import namespaces, public
 from ..tensors.tensor import Tensor
-from .conv_ops import Ints, _conv, _conv_transpose
+from .conv_ops import Each, _conv, _conv_transpose
 from .padding import pad
 
 # -- checks ------------------------------------------------------------------------------------------------------------
 
 
-def expanded(op: str, name: str, value: Any, n: int) -> Ints:
+def expanded(op: str, name: str, value: Any, n: int) -> Each:
     """A setting of each of `n` dimensions, from one number or n."""
     many = (value,) if isinstance(value, int) else tuple(value)
     if len(many) not in (1, n):
@@ -33,9 +34,9 @@ def _check(
     input: Tensor,
     weight: Tensor,
     bias: Tensor | None,
-    stride: Ints,
-    padding: Ints,
-    dilation: Ints,
+    stride: Each,
+    padding: Each,
+    dilation: Each,
     groups: int,
     transposed: bool,
 ) -> None:
@@ -148,8 +149,8 @@ def _batched(input: Tensor, n: int) -> Tensor:
 
 
 def _same_padding(
-    op: str, padding: str, input: Tensor, weight: Tensor, stride: Ints, dilation: Ints
-) -> tuple[Any, Ints]:
+    op: str, padding: str, input: Tensor, weight: Tensor, stride: Each, dilation: Each
+) -> tuple[Any, Each]:
     """The input and the even padding that give "same" or "valid"; what is odd is added at the end."""
     n = len(stride)
     if padding == "valid":
@@ -176,9 +177,9 @@ def _make_conv(n: int, example: str, result: str) -> Any:
         input: Tensor,
         weight: Tensor,
         bias: Tensor | None = None,
-        stride: Any = 1,
-        padding: Any = 0,
-        dilation: Any = 1,
+        stride: Ints = 1,
+        padding: Ints | str = 0,
+        dilation: Ints = 1,
         groups: int = 1,
     ) -> Tensor:
         stride, dilation = expanded(name, "stride", stride, n), expanded(name, "dilation", dilation, n)
@@ -219,11 +220,11 @@ def _make_transpose(n: int, example: str, result: str) -> Any:
         input: Tensor,
         weight: Tensor,
         bias: Tensor | None = None,
-        stride: Any = 1,
-        padding: Any = 0,
-        output_padding: Any = 0,
+        stride: Ints = 1,
+        padding: Ints = 0,
+        output_padding: Ints = 0,
         groups: int = 1,
-        dilation: Any = 1,
+        dilation: Ints = 1,
     ) -> Tensor:
         stride, dilation = expanded(name, "stride", stride, n), expanded(name, "dilation", dilation, n)
         padding, extra = expanded(name, "padding", padding, n), expanded(name, "output_padding", output_padding, n)

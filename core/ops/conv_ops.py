@@ -12,24 +12,33 @@ from ..dispatch.declare import operation
 from ..tensors.tensor import Tensor
 from .precision import rounded, wide
 
-Ints = tuple[int, ...]
+Each = tuple[int, ...]
 
 
-def _out_sizes(sizes: Sequence[int], kernel: Sequence[int], stride: Ints, padding: Ints, dilation: Ints) -> Ints:
+def _out_sizes(sizes: Sequence[int], kernel: Sequence[int], stride: Each, padding: Each, dilation: Each) -> Each:
     return tuple(
         (n + 2 * p - d * (k - 1) - 1) // s + 1
         for n, k, s, p, d in zip(sizes, kernel, stride, padding, dilation, strict=True)
     )
 
 
-def _columns(xp: Any, x: Any, kernel: Ints, out: Ints, stride: Ints, padding: Ints, dilation: Ints, groups: int) -> Any:
+def _columns(
+    xp: Any,
+    x: Any,
+    kernel: Each,
+    out: Each,
+    stride: Each,
+    padding: Each,
+    dilation: Each,
+    groups: int,
+) -> Any:
     """The windows as matrices (N, groups, channels and kernel, places)."""
     view = windows(xp, padded(xp, x, tuple((p, p) for p in padding)), kernel, out, stride, dilation)
     return xp.ascontiguousarray(view).reshape(len(x), groups, x.shape[1] // groups * math.prod(kernel), math.prod(out))
 
 
 def _conv_forward(
-    xp: Any, x: Any, weight: Any, bias: Any, stride: Ints, padding: Ints, dilation: Ints, groups: int
+    xp: Any, x: Any, weight: Any, bias: Any, stride: Each, padding: Each, dilation: Each, groups: int
 ) -> Any:
     kernel, dtype = weight.shape[2:], x.dtype
     x, weight = wide(x), wide(weight)
@@ -43,7 +52,7 @@ def _conv_forward(
 
 
 def _conv_x(
-    g: Tensor, weight: Tensor, x_shape: Ints, stride: Ints, padding: Ints, dilation: Ints, groups: int
+    g: Tensor, weight: Tensor, x_shape: Each, stride: Each, padding: Each, dilation: Each, groups: int
 ) -> Tensor:
     sizes = zip(x_shape[2:], g._a.shape[2:], weight._a.shape[2:], stride, padding, dilation, strict=True)
     extra = tuple(n - ((o - 1) * s - 2 * p + d * (k - 1) + 1) for n, o, k, s, p, d in sizes)
@@ -53,7 +62,7 @@ def _conv_x(
 
 
 def _conv_w(
-    g: Tensor, x: Tensor, weight_shape: Ints, stride: Ints, padding: Ints, dilation: Ints, groups: int
+    g: Tensor, x: Tensor, weight_shape: Each, stride: Each, padding: Each, dilation: Each, groups: int
 ) -> Tensor:
     return _conv_weight(x, g, kernel=weight_shape[2:], stride=stride, padding=padding, dilation=dilation, groups=groups)
 
@@ -71,7 +80,7 @@ _CASES: list[tuple[Any, ...]] = [  # x, weight, bias, stride, padding, dilation,
 ]
 
 
-def _n(value: Any, n: int) -> Ints:
+def _n(value: Any, n: int) -> Each:
     return value if isinstance(value, tuple) else (value,) * n
 
 
@@ -109,11 +118,11 @@ def _transpose_forward(
     x: Any,
     weight: Any,
     bias: Any,
-    stride: Ints,
-    padding: Ints,
-    output_padding: Ints,
+    stride: Each,
+    padding: Each,
+    output_padding: Each,
     groups: int,
-    dilation: Ints,
+    dilation: Each,
 ) -> Any:
     kernel, dtype, inside = weight.shape[2:], x.dtype, x.shape[1] // groups
     x, weight = wide(x), wide(weight)
@@ -131,7 +140,7 @@ def _transpose_forward(
 
 
 def _transpose_x(
-    g: Tensor, weight: Tensor, x_shape: Ints, stride: Ints, padding: Ints, dilation: Ints, groups: int
+    g: Tensor, weight: Tensor, x_shape: Each, stride: Each, padding: Each, dilation: Each, groups: int
 ) -> Tensor:
     y = _conv(g, weight, None, stride=stride, padding=padding, dilation=dilation, groups=groups)
     for d, n in enumerate(x_shape):  # an output padding of a stride or more reaches windows that x has not
@@ -141,7 +150,7 @@ def _transpose_x(
 
 
 def _transpose_w(
-    g: Tensor, x: Tensor, weight_shape: Ints, stride: Ints, padding: Ints, dilation: Ints, groups: int
+    g: Tensor, x: Tensor, weight_shape: Each, stride: Each, padding: Each, dilation: Each, groups: int
 ) -> Tensor:
     return _conv_weight(g, x, kernel=weight_shape[2:], stride=stride, padding=padding, dilation=dilation, groups=groups)
 
@@ -172,7 +181,7 @@ _conv_transpose: Any = operation(
 
 
 def _weight_forward(
-    xp: Any, x: Any, y: Any, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints, groups: int
+    xp: Any, x: Any, y: Any, kernel: Each, stride: Each, padding: Each, dilation: Each, groups: int
 ) -> Any:
     dtype, channels = x.dtype, (y.shape[1], x.shape[1] // groups)
     x, y = wide(x), wide(y)
@@ -181,11 +190,11 @@ def _weight_forward(
     return rounded(xp.matmul(rows, xp.swapaxes(cols, 2, 3)).sum(axis=0).reshape(*channels, *kernel), dtype)
 
 
-def _weight_x(g: Tensor, y: Tensor, x_shape: Ints, stride: Ints, padding: Ints, dilation: Ints, groups: int) -> Tensor:
+def _weight_x(g: Tensor, y: Tensor, x_shape: Each, stride: Each, padding: Each, dilation: Each, groups: int) -> Tensor:
     return _conv_x(y, g, x_shape, stride, padding, dilation, groups)
 
 
-def _weight_y(g: Tensor, x: Tensor, y_shape: Ints, stride: Ints, padding: Ints, dilation: Ints, groups: int) -> Tensor:
+def _weight_y(g: Tensor, x: Tensor, y_shape: Each, stride: Each, padding: Each, dilation: Each, groups: int) -> Tensor:
     return _transpose_x(x, g, y_shape, stride, padding, dilation, groups)
 
 

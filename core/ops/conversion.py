@@ -10,11 +10,13 @@ import numpy as np
 from .. import backends
 from ..base import dtypes
 from ..base.device import cpu
-from ..base.device import device as Device
+from ..base.device import device as device_class
 from ..base.device import kind as kind_of
 from ..base.dtypes import dtype as Dtype
 from ..base.errors import text
-from ..dispatch.autocast import quick
+from ..declare.kinds import Data, Device
+from ..declare.signature import Fast
+from ..dispatch.publish import offer
 from ..events import observe
 from ..events.lineage import note
 from ..tensors.tensor import Tensor, from_array, left_graph, wrap
@@ -22,20 +24,20 @@ from ..tensors.tensor import Tensor, from_array, left_graph, wrap
 _PYTHON = {builtins.float: dtypes.float64, builtins.int: dtypes.int64, builtins.bool: dtypes.bool_}
 
 
-def available(where: Device) -> Device:
+def available(where: device_class) -> device_class:
     """The device with its index, if it is there; RuntimeError with the reason if not."""
     return where if where is cpu else backends.device(where.type).check(where)
 
 
-_default: list[Device] = [cpu]
+_default: list[device_class] = [cpu]
 
 
-def placed(device: Any) -> Device:
+def placed(device: Any) -> device_class:
     """The device that an argument names; the default one for None."""
-    return _default[0] if device is None else available(Device(device))
+    return _default[0] if device is None else available(device_class(device))
 
 
-def get_default_device() -> Device:
+def get_default_device() -> device_class:
     """The device of tensors that are made without one being named.
 
     >>> import core
@@ -45,13 +47,13 @@ def get_default_device() -> Device:
     return _default[0]
 
 
-def set_default_device(device: Any) -> None:
+def set_default_device(device: Device | None) -> None:
     """Make tensors on `device` from now on where none is named; None takes it back to the CPU.
 
     >>> import core
     >>> core.set_default_device("cpu")
     """
-    _default[0] = cpu if device is None else available(Device(device))
+    _default[0] = cpu if device is None else available(device_class(device))
 
 
 def as_dtype(d: Any, op: str) -> Dtype:
@@ -64,7 +66,7 @@ def as_dtype(d: Any, op: str) -> Dtype:
                          remedy="core.float32 and its like; core.from_numpy(a).dtype for a NumPy array's"))  # fmt: skip
 
 
-def tensor(data: Any, *, dtype: Dtype | None = None, device: Any = None, requires_grad: bool = False,
+def tensor(data: Data, *, dtype: Dtype | None = None, device: Device | None = None, requires_grad: bool = False,
            pin_memory: bool = False) -> Tensor:  # fmt: skip
     """A new tensor with a copy of `data`: a number, nested lists, an array or a tensor.
 
@@ -103,7 +105,7 @@ def tensor(data: Any, *, dtype: Dtype | None = None, device: Any = None, require
     return out.requires_grad_() if requires_grad else out
 
 
-tensor = quick(tensor, "tensor")
+tensor = offer(tensor, fast=[Fast(body="tensor_of(data)")], home="creation", state="any")
 
 
 def _numbers(data: Any) -> Any:
@@ -190,7 +192,7 @@ def _unwrap(data: Any, held: list[Tensor]) -> Any:
     return [_unwrap(x, held) for x in data] if isinstance(data, list | tuple) else data
 
 
-def as_tensor(data: Any, dtype: Dtype | None = None, device: Any = None) -> Tensor:
+def as_tensor(data: Data, dtype: Dtype | None = None, device: Device | None = None) -> Tensor:
     """`data` as a tensor; tensors and NumPy arrays are not copied unless dtype or device change.
 
     >>> import core, numpy as np
@@ -204,7 +206,7 @@ def as_tensor(data: Any, dtype: Dtype | None = None, device: Any = None) -> Tens
     return tensor(data, dtype=dtype, device=device)
 
 
-def asarray(obj: Any, *, dtype: Dtype | None = None, device: Any = None, copy: bool | None = None,
+def asarray(obj: Data, *, dtype: Dtype | None = None, device: Device | None = None, copy: bool | None = None,
             requires_grad: bool = False) -> Tensor:  # fmt: skip
     """As `as_tensor`; with ``copy=True`` always a copy.
 
@@ -216,7 +218,7 @@ def asarray(obj: Any, *, dtype: Dtype | None = None, device: Any = None, copy: b
     return t.requires_grad_() if requires_grad else t
 
 
-def from_numpy(array: Any) -> Tensor:
+def from_numpy(array: np.ndarray) -> Tensor:
     """A tensor that shares the memory of a NumPy array.
 
     *Raises*: TypeError for what is no array or has no twin among the dtypes; ValueError for negative strides.

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import builtins
 import math
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Literal, overload
 
 import numpy as np
 
-from .. import backends
+from .. import backends, return_types
 from ..base import dtypes
 from ..base.errors import text, truth
 from ..base.shape import normalize_dim
+from ..declare.kinds import Dim, Scalar
 from ..dispatch.declare import operation
 from ..dispatch.out import into
 from ..dispatch.publish import public
@@ -82,9 +84,35 @@ def _some(op: Any, name: str, input: Tensor, return_inverse: bool, return_counts
     return found if len(found) > 1 else values
 
 
+@overload
+def unique(
+    input: Tensor,
+    sorted: bool = True,
+    return_inverse: Literal[False] = False,
+    return_counts: Literal[False] = False,
+    dim: Dim | None = None,
+) -> Tensor: ...
+@overload
+def unique(
+    input: Tensor,
+    sorted: bool = True,
+    *,
+    return_inverse: Literal[True],
+    return_counts: bool = False,
+    dim: Dim | None = None,
+) -> tuple[Tensor, ...]: ...
+@overload
+def unique(
+    input: Tensor,
+    sorted: bool = True,
+    return_inverse: bool = False,
+    *,
+    return_counts: Literal[True],
+    dim: Dim | None = None,
+) -> tuple[Tensor, ...]: ...
 @public()
 def unique(input: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False,
-           dim: int | None = None) -> Any:  # fmt: skip
+           dim: Dim | None = None) -> Any:  # fmt: skip
     """The distinct elements (or slices along `dim`) in order; on request where each went, and how often it came.
 
     *Shapes*: the inverse has the input's shape, or the length of `dim`.
@@ -97,9 +125,21 @@ def unique(input: Tensor, sorted: bool = True, return_inverse: bool = False, ret
     return _some(_unique, "unique", input, return_inverse, return_counts, dim)
 
 
+@overload
+def unique_consecutive(
+    input: Tensor, return_inverse: Literal[False] = False, return_counts: Literal[False] = False, dim: Dim | None = None
+) -> Tensor: ...
+@overload
+def unique_consecutive(
+    input: Tensor, *, return_inverse: Literal[True], return_counts: bool = False, dim: Dim | None = None
+) -> tuple[Tensor, ...]: ...
+@overload
+def unique_consecutive(
+    input: Tensor, return_inverse: bool = False, *, return_counts: Literal[True], dim: Dim | None = None
+) -> tuple[Tensor, ...]: ...
 @public()
 def unique_consecutive(input: Tensor, return_inverse: bool = False, return_counts: bool = False,
-                       dim: int | None = None) -> Any:  # fmt: skip
+                       dim: Dim | None = None) -> Any:  # fmt: skip
     """The elements (or slices along `dim`) without those that equal the one before.
 
     >>> import core
@@ -134,7 +174,7 @@ _searchsorted = operation(
 )
 
 
-def _values(input: Any, like: Tensor) -> Tensor:
+def _values(input: Any, like: Any) -> Tensor:
     """A number as a 0-d tensor on the device of `like`."""
     if isinstance(input, Tensor):
         return input
@@ -148,7 +188,7 @@ def _finish(y: Tensor, out_int32: bool, out: Tensor | None, op: str) -> Tensor:
 @public(method=False)
 def searchsorted(
     sorted_sequence: Tensor,
-    input: Any,
+    input: Tensor | Scalar,
     *,
     out_int32: bool = False,
     right: bool = False,
@@ -190,7 +230,7 @@ def searchsorted(
 
 
 @public(method=False)
-def bucketize(input: Any, boundaries: Tensor, *, out_int32: bool = False, right: bool = False,
+def bucketize(input: Tensor | Scalar, boundaries: Tensor, *, out_int32: bool = False, right: bool = False,
               out: Tensor | None = None) -> Tensor:  # fmt: skip
     """The index of the bucket, between the sorted `boundaries`, that each value falls in.
 
@@ -324,8 +364,13 @@ def _pairs(ends: Any, n: int) -> list[Any]:
 
 @public()
 def histogram(
-    input: Tensor, bins: Any, *, range: Any = None, weight: Tensor | None = None, density: bool = False
-) -> Any:
+    input: Tensor,
+    bins: int | Tensor,
+    *,
+    range: Sequence[float] | None = None,
+    weight: Tensor | None = None,
+    density: bool = False,
+) -> return_types.histogram:
     """How many elements (or the sum of their weights) fall between neighbouring edges, and the edges.
 
     `bins` is a number of equal parts of `range` (by default of the data) or the sorted edges; with `density` the
@@ -355,8 +400,14 @@ def histogram(
 
 
 @public(method=False)
-def histogramdd(input: Tensor, bins: Any, *, range: Any = None, weight: Tensor | None = None,
-                density: bool = False) -> Any:  # fmt: skip
+def histogramdd(
+    input: Tensor,
+    bins: int | Sequence[int] | Tensor | Sequence[Tensor],
+    *,
+    range: Sequence[float] | None = None,
+    weight: Tensor | None = None,
+    density: bool = False,
+) -> return_types.histogramdd:
     """As `histogram`, of points: the last dimension of `input` has their coordinates. Outside the graph.
 
     `bins` is a number, one for each coordinate, or their edges; `range` has the two ends of every coordinate in turn.
@@ -375,7 +426,7 @@ def histogramdd(input: Tensor, bins: Any, *, range: Any = None, weight: Tensor |
         raise NotImplementedError(text(f"\"histogramdd\" not implemented for '{input.dtype.scalar_type}'",
                                        op="histogramdd", remedy="x.float()"))  # fmt: skip
     n, xp = int(input._a.shape[-1]), backends.array_module(input.device.type)
-    many = [bins] * n if isinstance(bins, int) else list(bins)
+    many: list[Any] = [bins] * n if isinstance(bins, int) else list(bins)
     if len(many) != n:
         raise RuntimeError(
             text(
@@ -393,7 +444,7 @@ def histogramdd(input: Tensor, bins: Any, *, range: Any = None, weight: Tensor |
             )
         )
     points = input._a.reshape(-1, n)
-    edges = [b._a if isinstance(b, Tensor) else _equal_parts(xp, "histogramdd", points[:, k], int(b), ends)
+    edges: list[Any] = [b._a if isinstance(b, Tensor) else _equal_parts(xp, "histogramdd", points[:, k], int(b), ends)
              for k, (b, ends) in enumerate(zip(many, _pairs(range, n), strict=True))]  # fmt: skip
     place: Any = 0
     shape, kept = tuple(e.size - 1 for e in edges), xp.ones(len(points), bool)
@@ -416,7 +467,9 @@ _isin = operation("isin", lambda xp, x, among, invert: xp.isin(wide(x), wide(amo
 
 
 @public(method=False)
-def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, invert: bool = False) -> Tensor:
+def isin(
+    elements: Tensor | Scalar, test_elements: Tensor | Scalar, *, assume_unique: bool = False, invert: bool = False
+) -> Tensor:
     """Whether each element is among `test_elements`; either may be a number.
 
     >>> import core
@@ -426,5 +479,6 @@ def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, inve
     if not isinstance(elements, Tensor) and not isinstance(test_elements, Tensor):
         raise TypeError("isin(): argument must be Tensor, not "
                         f"{type(elements).__name__}\n  remedy: core.tensor(...)")  # fmt: skip
-    x = _values(elements, test_elements)
-    return _isin(x.detach(), _values(test_elements, x).detach(), invert=invert)
+    like = elements if isinstance(elements, Tensor) else test_elements
+    x, among = _values(elements, like), _values(test_elements, like)
+    return _isin(x.detach(), among.detach(), invert=invert)

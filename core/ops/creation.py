@@ -17,8 +17,10 @@ from ..base.dtypes import dtype as Dtype
 from ..base.errors import text
 from ..base.scalars import element
 from ..base.shape import as_shape
-from ..dispatch.autocast import quick
+from ..declare.kinds import Device, Number, Scalar, Size, Sizes
+from ..declare.signature import Fast
 from ..dispatch.out import into
+from ..dispatch.publish import offer
 from ..dispatch.type_errors import guarded
 from ..tensors.tensor import Tensor, wrap
 from .conversion import as_dtype, as_tensor, asarray, available, from_numpy, placed, tensor
@@ -77,10 +79,10 @@ def as_size(op: str, args: tuple[Any, ...], size: Any) -> tuple[int, ...]:
 
 def _filled(name: str, what: str) -> Any:
     def function(
-        *args: Any,
-        size: Any = None,
+        *args: Size,
+        size: Sizes | None = None,
         dtype: Dtype | None = None,
-        device: Any = None,
+        device: Device | None = None,
         requires_grad: bool = False,
         out: Tensor | None = None,
         **ignored: Any,
@@ -97,15 +99,32 @@ def _filled(name: str, what: str) -> Any:
     function.__doc__ = f"A tensor {what}: ``core.{name}(2, 3)`` or ``core.{name}((2, 3))``.\n\n"
     function.__doc__ += "    *Raises*: RuntimeError for a negative size.\n\n"
     function.__doc__ += f"    >>> import core\n    >>> core.{name}(2, 3).shape\n    core.Size([2, 3])\n    "
-    return function
+    return _offered(function, f"filled_sizes(args, size, dtype, {_VALUES[name]})")
 
 
-zeros, ones = (quick(_filled(n, f"of {n}"), n) for n in ("zeros", "ones"))  # native/binding/calls/creation.c
-empty = quick(_filled("empty", "whose values are whatever was in memory"), "empty")
+_VALUES = {"zeros": 0, "ones": 1, "empty": -1}  # what native/binding/calls/creation.c fills with, -1: nothing
 
 
-def full(size: Any, fill_value: Any, *, dtype: Dtype | None = None, device: Any = None, requires_grad: bool = False,
-         out: Tensor | None = None, **ignored: Any) -> Tensor:  # fmt: skip
+def _offered(function: Any, body: str, like: bool = False, raw: tuple[str, ...] = ()) -> Any:
+    """What is public of a function that makes tensors: behind the C function that makes small ones."""
+    plain = Fast(body=body, types={"input": "any"} if like else {}, raw=raw)
+    return offer(function, fast=[plain], home="creation", state="any")
+
+
+zeros, ones = (_filled(n, f"of {n}") for n in ("zeros", "ones"))
+empty = _filled("empty", "whose values are whatever was in memory")
+
+
+def full(
+    size: Sizes,
+    fill_value: Tensor | Scalar,
+    *,
+    dtype: Dtype | None = None,
+    device: Device | None = None,
+    requires_grad: bool = False,
+    out: Tensor | None = None,
+    **ignored: Any,
+) -> Tensor:
     """A tensor of that shape, filled with one number, whose type decides the dtype.
 
     >>> import core
@@ -133,25 +152,48 @@ def _one_number(xp: Any, shape: tuple[int, ...], value: Any, dtype: Any) -> Any:
 
 
 def _like(make: Any, name: str) -> Any:
-    def function(input: Tensor, *args: Any, dtype: Dtype | None = None, device: Any = None, requires_grad: bool = False,
-                 **ignored: Any) -> Tensor:  # fmt: skip
+    def function(
+        input: Tensor,
+        *,
+        dtype: Dtype | None = None,
+        device: Device | None = None,
+        requires_grad: bool = False,
+        **ignored: Any,
+    ) -> Tensor:
         if not isinstance(input, Tensor):
             raise TypeError(f"{name}_like(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
-        return make(tuple(input._a.shape), *args, dtype=dtype or input.dtype, device=device or input.device,
+        return make(tuple(input._a.shape), dtype=dtype or input.dtype, device=device or input.device,
                     requires_grad=requires_grad, **ignored)  # fmt: skip
 
     function.__name__ = function.__qualname__ = f"{name}_like"
     function.__doc__ = f"As `{name}`, with the shape, dtype and device of `input` unless others are given."
-    return quick(function, f"{name}_like")
+    return _offered(function, f"filled_like(input, dtype, {_VALUES[name]})", like=True)
 
 
 zeros_like, ones_like, empty_like = _like(zeros, "zeros"), _like(ones, "ones"), _like(empty, "empty")
-full_like = _like(full, "full")
-
-full = quick(full, "full")
 
 
-def scalar_tensor(s: Any, *, dtype: Dtype | None = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+def full_like(input: Tensor, fill_value: Tensor | Scalar, *, dtype: Dtype | None = None, device: Device | None = None,
+              requires_grad: bool = False, **ignored: Any) -> Tensor:  # fmt: skip
+    """As `full`, with the shape, dtype and device of `input` unless others are given.
+
+    >>> import core
+    >>> core.full_like(core.ones(2), 3)
+    tensor([3., 3.])
+    """
+    if not isinstance(input, Tensor):
+        raise TypeError(f"full_like(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
+    return full(tuple(input._a.shape), fill_value, dtype=dtype or input.dtype, device=device or input.device,
+                requires_grad=requires_grad, **ignored)  # fmt: skip
+
+
+full = _offered(full, "full_sizes(size, fill_value, dtype)")
+full_like = _offered(full_like, "full_like(input, fill_value, dtype)", like=True)
+
+
+def scalar_tensor(
+    s: Scalar, *, dtype: Dtype | None = None, device: Device | None = None, requires_grad: bool = False
+) -> Tensor:
     """A 0-d tensor of the default dtype.
 
     >>> import core
@@ -169,8 +211,17 @@ def _number(v: Any) -> Any:
     return v.item() if isinstance(v, Tensor) else v
 
 
-def arange(start: Any, end: Any = None, step: Any = 1, *, dtype: Dtype | None = None, device: Any = None,
-           requires_grad: bool = False, out: Tensor | None = None, **ignored: Any) -> Tensor:  # fmt: skip
+def arange(
+    start: Number,
+    end: Number | None = None,
+    step: Number = 1,
+    *,
+    dtype: Dtype | None = None,
+    device: Device | None = None,
+    requires_grad: bool = False,
+    out: Tensor | None = None,
+    **ignored: Any,
+) -> Tensor:
     """The numbers from `start` (0 if only one is given) up to but not including `end`.
 
     *Raises*: RuntimeError for a step of 0 or of the wrong sign, ValueError for one that is 0 as a whole number.
@@ -208,11 +259,20 @@ def arange(start: Any, end: Any = None, step: Any = 1, *, dtype: Dtype | None = 
     )
 
 
-arange = quick(arange, "arange")
+arange = _offered(arange, "range_of(start, end, step)", raw=("start", "end", "step"))
 
 
-def linspace(start: Any, end: Any, steps: int, *, dtype: Dtype | None = None, device: Any = None,
-             requires_grad: bool = False, out: Tensor | None = None, **ignored: Any) -> Tensor:  # fmt: skip
+def linspace(
+    start: Number | Tensor,
+    end: Number | Tensor,
+    steps: int,
+    *,
+    dtype: Dtype | None = None,
+    device: Device | None = None,
+    requires_grad: bool = False,
+    out: Tensor | None = None,
+    **ignored: Any,
+) -> Tensor:
     """`steps` numbers evenly from `start` to `end`, both included.
 
     >>> import core
@@ -248,8 +308,18 @@ def _even(xp: Any, lo: Any, hi: Any, steps: int, d: Dtype) -> Any:
     return xp.where(i < steps // 2, rising, falling).astype(d.numpy)
 
 
-def logspace(start: Any, end: Any, steps: int, base: float = 10.0, *, dtype: Dtype | None = None, device: Any = None,
-             requires_grad: bool = False, out: Tensor | None = None, **ignored: Any) -> Tensor:  # fmt: skip
+def logspace(
+    start: Number | Tensor,
+    end: Number | Tensor,
+    steps: int,
+    base: float = 10.0,
+    *,
+    dtype: Dtype | None = None,
+    device: Device | None = None,
+    requires_grad: bool = False,
+    out: Tensor | None = None,
+    **ignored: Any,
+) -> Tensor:
     """`steps` numbers from ``base**start`` to ``base**end`` whose exponents lie evenly.
 
     >>> import core
@@ -262,8 +332,16 @@ def logspace(start: Any, end: Any, steps: int, base: float = 10.0, *, dtype: Dty
                  d, device, requires_grad, out, ignored)  # fmt: skip
 
 
-def eye(n: int, m: int | None = None, *, dtype: Dtype | None = None, device: Any = None, requires_grad: bool = False,
-        out: Tensor | None = None, **ignored: Any) -> Tensor:  # fmt: skip
+def eye(
+    n: int,
+    m: int | None = None,
+    *,
+    dtype: Dtype | None = None,
+    device: Device | None = None,
+    requires_grad: bool = False,
+    out: Tensor | None = None,
+    **ignored: Any,
+) -> Tensor:
     """The identity matrix, `n` rows and `m` (or n) columns.
 
     >>> import core
@@ -278,11 +356,13 @@ def eye(n: int, m: int | None = None, *, dtype: Dtype | None = None, device: Any
     return _made("eye", lambda xp: xp.eye(n, m, dtype=d.numpy), d, device, requires_grad, out, ignored)
 
 
-eye = quick(eye, "eye")
+eye = _offered(eye, "identity(n, m, dtype)", raw=("m",))
 
 
 @guarded
-def tril_indices(row: int, col: int, offset: int = 0, *, dtype: Dtype = dtypes.int64, device: Any = None) -> Tensor:
+def tril_indices(
+    row: int, col: int, offset: int = 0, *, dtype: Dtype = dtypes.int64, device: Device | None = None
+) -> Tensor:
     """The rows and columns of a matrix's lower triangle, as two rows of a tensor.
 
     >>> import core
@@ -295,7 +375,9 @@ def tril_indices(row: int, col: int, offset: int = 0, *, dtype: Dtype = dtypes.i
 
 
 @guarded
-def triu_indices(row: int, col: int, offset: int = 0, *, dtype: Dtype = dtypes.int64, device: Any = None) -> Tensor:
+def triu_indices(
+    row: int, col: int, offset: int = 0, *, dtype: Dtype = dtypes.int64, device: Device | None = None
+) -> Tensor:
     """The rows and columns of a matrix's upper triangle, as two rows of a tensor.
 
     >>> import core

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from ..base.errors import text
@@ -37,8 +38,15 @@ def _integers(values: Any) -> Tensor:
 
 @public(method=False)
 @public(method=False, namespace="nn.functional")
-def ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Any, target_lengths: Any, blank: int = 0,
-             reduction: str = "mean", zero_infinity: bool = False) -> Tensor:  # fmt: skip
+def ctc_loss(
+    log_probs: Tensor,
+    targets: Tensor,
+    input_lengths: Tensor | Sequence[int],
+    target_lengths: Tensor | Sequence[int],
+    blank: int = 0,
+    reduction: str = "mean",
+    zero_infinity: bool = False,
+) -> Tensor:
     """The negative logarithm of the chance of all alignments that read as the targets.
 
     `log_probs` must come from log_softmax: the gradient is that of PyTorch, which takes this for granted.

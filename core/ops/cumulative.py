@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
+from .. import return_types
 from ..base import dtypes
 from ..base.dtypes import dtype as Dtype
 from ..base.errors import text
 from ..base.shape import normalize_dim, normalize_dims
+from ..declare.kinds import Dim, Dims
 from ..dispatch.declare import operation
 from ..dispatch.out import into
 from ..dispatch.publish import public
@@ -67,7 +70,7 @@ _cumprod = operation("cumprod", lambda xp, x, dim: rounded(xp.cumprod(wide(x), a
 
 
 @public(inplace=True)
-def cumprod(input: Tensor, dim: int, *, dtype: Dtype | None = None, out: Tensor | None = None) -> Tensor:
+def cumprod(input: Tensor, dim: Dim, *, dtype: Dtype | None = None, out: Tensor | None = None) -> Tensor:
     """The products of all elements up to each one along `dim`. Integers and bools give int64.
 
     >>> import core
@@ -103,7 +106,7 @@ _cummax, _cummin = _running_extreme("cummax", "maximum"), _running_extreme("cumm
 
 
 @public()
-def cummax(input: Tensor, dim: int) -> Any:
+def cummax(input: Tensor, dim: Dim) -> return_types.cummax:
     """The greatest element up to each one along `dim`, and its index, the last of equals.
 
     >>> import core
@@ -115,7 +118,7 @@ def cummax(input: Tensor, dim: int) -> Any:
 
 
 @public()
-def cummin(input: Tensor, dim: int) -> Any:
+def cummin(input: Tensor, dim: Dim) -> return_types.cummin:
     """The least element up to each one along `dim`, and its index, the last of equals.
 
     >>> import core
@@ -148,7 +151,7 @@ _logcumsumexp: Any = operation(
 
 
 @public()
-def logcumsumexp(input: Tensor, dim: int, *, out: Tensor | None = None) -> Tensor:
+def logcumsumexp(input: Tensor, dim: Dim, *, out: Tensor | None = None) -> Tensor:
     """The logarithm of the sum of the exponentials of all elements up to each one along `dim`, without overflow.
 
     >>> import core
@@ -167,7 +170,7 @@ def logcumsumexp(input: Tensor, dim: int, *, out: Tensor | None = None) -> Tenso
 
 
 @public()
-def diff(input: Tensor, n: int = 1, dim: int = -1, prepend: Tensor | None = None, append: Tensor | None = None, *,
+def diff(input: Tensor, n: int = 1, dim: Dim = -1, prepend: Tensor | None = None, append: Tensor | None = None, *,
          out: Tensor | None = None) -> Tensor:  # fmt: skip
     """The `n`-th differences of neighbours along `dim`, with `prepend` and `append` put to the ends first.
 
@@ -215,7 +218,7 @@ def _trapezoids(name: str, y: Tensor, x: Any, dx: float, dim: int) -> tuple[Tens
 
 
 @public("trapz", method=False)
-def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: float = 1, dim: int = -1) -> Tensor:
+def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: float = 1, dim: Dim = -1) -> Tensor:
     """The integral of `y` along `dim` by the trapezoid rule, at the places `x` or steps of `dx`.
 
     >>> import core
@@ -227,7 +230,7 @@ def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: float = 1, dim: int = -
 
 
 @public(method=False)
-def cumulative_trapezoid(y: Tensor, x: Tensor | None = None, *, dx: float = 1, dim: int = -1) -> Tensor:
+def cumulative_trapezoid(y: Tensor, x: Tensor | None = None, *, dx: float = 1, dim: Dim = -1) -> Tensor:
     """The integral of `y` along `dim` up to each place but the first, by the trapezoid rule.
 
     >>> import core
@@ -265,7 +268,13 @@ def _slopes(f: Tensor, dim: int, at: Any, edge_order: int) -> Tensor:
 
 
 @public(method=False)
-def gradient(input: Tensor, *, spacing: Any = 1, dim: Any = None, edge_order: int = 1) -> tuple[Tensor, ...]:
+def gradient(
+    input: Tensor,
+    *,
+    spacing: float | Tensor | Sequence[float] | Sequence[Tensor] = 1,
+    dim: Dims | None = None,
+    edge_order: int = 1,
+) -> tuple[Tensor, ...]:
     """The derivative of `input` along each dimension of `dim`, by differences of second order.
 
     `spacing` is a step, one for each dimension, or vectors of coordinates. *Raises*: RuntimeError for an `edge_order`

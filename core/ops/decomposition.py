@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import return_types
 from ..autograd.function import Function
 from ..base.errors import text, truth
 from ..dispatch.declare import operation
@@ -119,7 +120,7 @@ def cholesky(A: Tensor, *, upper: bool = False) -> Tensor:
 
 
 @linalg
-def cholesky_ex(A: Tensor, *, upper: bool = False, check_errors: bool = False) -> Any:
+def cholesky_ex(A: Tensor, *, upper: bool = False, check_errors: bool = False) -> return_types.linalg_cholesky_ex:
     """As `cholesky`, with the order of the first minor that is not positive (0: none) in place of an error.
 
     NaN stands for the factor of a matrix that has none.
@@ -235,7 +236,7 @@ _qr = declare(
 
 
 @linalg
-def qr(A: Tensor, mode: str = "reduced") -> Any:
+def qr(A: Tensor, mode: str = "reduced") -> return_types.linalg_qr:
     """Q with orthonormal columns and upper-triangular R with ``A = Q @ R``; mode "reduced", "complete" or "r".
 
     *Source*: LAPACK geqrf.
@@ -261,7 +262,7 @@ def _torch_cholesky(input: Tensor, upper: bool = False) -> Tensor:
     return cholesky(input, upper=upper)  # type: ignore[no-any-return]
 
 
-def _torch_qr(input: Tensor, some: bool = True) -> Any:
+def _torch_qr(input: Tensor, some: bool = True) -> return_types.qr:
     """Q and R with ``input = Q @ R``, `linalg.qr`; not `some`, the complete Q.
 
     >>> import core

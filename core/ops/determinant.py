@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from .. import return_types
 from ..dispatch.declare import operation
 from ..dispatch.publish import bind, public
 from ..return_types import return_type
@@ -82,7 +83,7 @@ def det(A: Tensor) -> Tensor:
 
 
 @linalg
-def slogdet(A: Tensor) -> Any:
+def slogdet(A: Tensor) -> return_types.linalg_slogdet:
     """The determinant as its sign (a complex number of length 1) and the logarithm of its absolute value.
 
     >>> import core

@@ -283,7 +283,7 @@ def kl_div(input: Tensor, target: Tensor, size_average: bool | None = None, redu
 
 
 @public(method=False, namespace="nn.functional")
-def gaussian_nll_loss(input: Tensor, target: Tensor, var: Any, full: bool = False, eps: float = 1e-6,
+def gaussian_nll_loss(input: Tensor, target: Tensor, var: Tensor | float, full: bool = False, eps: float = 1e-6,
                       reduction: str = "mean") -> Tensor:  # fmt: skip
     """(log var + (input - target)² / var) / 2, plus log(2π) / 2 with `full`; var is kept above `eps`.
 
@@ -291,18 +291,17 @@ def gaussian_nll_loss(input: Tensor, target: Tensor, var: Any, full: bool = Fals
     >>> core.nn.functional.gaussian_nll_loss(core.tensor([0.0]), core.tensor([2.0]), core.tensor([1.0]))
     tensor(2.)
     """
-    if not isinstance(var, Tensor):
-        var = input.detach() * 0 + float(var)
-    if tuple(var.shape) != tuple(input.shape):
-        if tuple(var.shape) == tuple(input.shape)[:-1]:
-            var = var.unsqueeze(-1)
-        elif var.ndim != input.ndim or sum(m for n, m in zip(input.shape, var.shape, strict=True) if n != m) != 1:
+    v = var if isinstance(var, Tensor) else input.detach() * 0 + float(var)
+    if tuple(v.shape) != tuple(input.shape):
+        if tuple(v.shape) == tuple(input.shape)[:-1]:
+            v = v.unsqueeze(-1)
+        elif v.ndim != input.ndim or sum(m for n, m in zip(input.shape, v.shape, strict=True) if n != m) != 1:
             raise ValueError("var is of incorrect size")  # one dimension of size 1 broadcasts
     if reduction not in ("none", "mean", "sum"):
         raise ValueError(f"{reduction} is not valid")
-    if bool((var._a < 0).any()):
+    if bool((v._a < 0).any()):
         raise ValueError("var has negative entry/entries")
-    with_floor = var + (var.detach().clamp(min=eps) - var.detach())  # the floor has no gradient of its own
+    with_floor = v + (v.detach().clamp(min=eps) - v.detach())  # the floor has no gradient of its own
     losses = 0.5 * (with_floor.log() + _squared(input, target) / with_floor)
     return reduced(losses + 0.5 * math.log(2 * math.pi) if full else losses, reduction)
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import string
+from collections.abc import Sequence
 from typing import Any
 
 from ..base.errors import text
+from ..declare.signature import Fast
 from ..dispatch.declare import operation
 from ..dispatch.publish import public
 from ..tensors.tensor import Tensor
@@ -137,21 +139,25 @@ def _check(terms: list[str], tensors: list[Tensor], equation: str) -> None:
             )
 
 
-@public(method=False)
-def einsum(equation: str, *operands: Any) -> Tensor:
+@public(
+    method=False,
+    home="einsum",
+    fast=[Fast(body="product_by_letters(op.einsum, equation, operands)", raw=("operands",))],
+)
+def einsum(equation: str, *operands: Tensor | Sequence[Any]) -> Tensor:
     """Sums of products by Einstein's convention: letters that the output lacks are summed over.
 
     >>> import core
     >>> core.einsum("ij,jk->ik", core.tensor([[1.0, 2.0]]), core.tensor([[3.0], [4.0]]))
     tensor([[11.]])
     """
-    if len(operands) == 1 and isinstance(operands[0], list | tuple):
-        operands = tuple(operands[0])
-    if not operands:
+    listed = len(operands) == 1 and isinstance(operands[0], list | tuple)
+    tensors: list[Any] = list(operands[0] if listed else operands)
+    if not tensors:
         raise ValueError("einsum(): must provide at least one operand\n  op: einsum")
-    terms, out = _letters(equation, operands)
-    tensors, free = list(operands), [c for c in string.ascii_letters if c not in "".join(terms)]
-    for i in range(len(operands)):  # a letter twice in one operand is its diagonal: a product with the identity
+    terms, out = _letters(equation, tuple(tensors))
+    free = [c for c in string.ascii_letters if c not in "".join(terms)]
+    for i in range(len(tensors)):  # a letter twice in one operand is its diagonal: a product with the identity
         for c in sorted(set(terms[i])):
             while terms[i].count(c) > 1:
                 other = free.pop()

@@ -12,11 +12,13 @@ from ..base.dtypes import complex64, get_default_dtype, of_number, promote_types
 from ..base.errors import text
 from ..base.scalars import element
 from ..declare.expr import s
-from ..dispatch.autocast import quick
+from ..declare.kinds import Operand
+from ..declare.signature import Fast
+from ..dispatch.autocast import behind
 from ..dispatch.declare import elementwise
 from ..dispatch.operands import need_tensors
 from ..dispatch.out import into
-from ..dispatch.publish import bind, bind_operator, bind_square, choosing, public
+from ..dispatch.publish import bind, bind_operator, bind_square, public
 from ..tensors.tensor import Tensor, from_array
 from .constant import constant
 from .creation import tensor
@@ -269,7 +271,7 @@ def scaled(t: Any, alpha: Any) -> Any:
     return mul(t, alpha)
 
 
-def add(input: Any, other: Any, *, alpha: float = 1, out: Tensor | None = None) -> Tensor:
+def add(input: Operand, other: Operand, *, alpha: float = 1, out: Tensor | None = None) -> Tensor:
     """The sum ``input + alpha * other``. Shapes broadcast.
 
     >>> import core
@@ -279,7 +281,7 @@ def add(input: Any, other: Any, *, alpha: float = 1, out: Tensor | None = None) 
     return _add(input, other if alpha == 1 else _times_alpha(input, other, alpha), out=out)
 
 
-def sub(input: Any, other: Any, *, alpha: float = 1, out: Tensor | None = None) -> Tensor:
+def sub(input: Operand, other: Operand, *, alpha: float = 1, out: Tensor | None = None) -> Tensor:
     """The difference ``input - alpha * other``. Shapes broadcast.
 
     >>> import core
@@ -305,12 +307,9 @@ def _detached(t: Any) -> Any:
     return t.detach() if isinstance(t, Tensor) else t  # type: ignore[attr-defined]
 
 
-add.hot, sub.hot = _add.hot, _sub.hot  # type: ignore[attr-defined] # alpha is rarely given
+add.elementwise_call, sub.elementwise_call = _add.elementwise_call, _sub.elementwise_call  # type: ignore[attr-defined] # alpha is rarely given
 bind(add, "add", inplace=True)
 bind(sub, "sub", ("subtract",), inplace=True)
-choosing("pow", square, _square_root, pow_scalar, pow_tensor, scalar_pow)
-choosing("where", where_)
-choosing("masked_fill", where_)
 
 
 @public(inplace=True)
@@ -332,7 +331,7 @@ def round(input: Tensor, *, decimals: int = 0, out: Tensor | None = None) -> Ten
 
 
 @public("divide", inplace=True)
-def div(input: Any, other: Any, *, rounding_mode: str | None = None, out: Tensor | None = None) -> Tensor:
+def div(input: Operand, other: Operand, *, rounding_mode: str | None = None, out: Tensor | None = None) -> Tensor:
     """The quotient; with `rounding_mode` "floor" or "trunc" rounded.
 
     >>> import core
@@ -364,8 +363,12 @@ def _integer_power(a: Tensor, b: Tensor) -> Tensor:
     return where_(b < 0, below, pow_tensor(a, where_(b < 0, 0, b)))
 
 
-@public(inplace=True)
-def pow(input: Any, exponent: Any, *, out: Tensor | None = None) -> Tensor:
+@public(inplace=True, home="choice",
+        fast=[Fast(body="powered(elementwise.square, elementwise.pow_half, elementwise.pow_scalar, "
+                        "elementwise.pow_tensor, input, exponent)", types={"input": "real"}),
+              Fast(elementwise="scalar_pow(exponent, input)", types={"exponent": "real"},
+                   check=("is_number(input)",))])  # fmt: skip
+def pow(input: Operand, exponent: Operand, *, out: Tensor | None = None) -> Tensor:
     """`input` to the power of `exponent`; either may be a number.
 
     >>> import core
@@ -384,6 +387,7 @@ def pow(input: Any, exponent: Any, *, out: Tensor | None = None) -> Tensor:
             return into(out, _integer_power(input, exponent))
         return pow_tensor(input, exponent, out=out)
     need_tensors("pow", ("input",), (input,))
+    assert isinstance(input, Tensor)
     if isinstance(exponent, complex) or not input.is_floating_point():
         if isinstance(exponent, int) and exponent < 0 and not input.is_complex():
             raise RuntimeError(
@@ -416,12 +420,12 @@ def _operators() -> None:
     def guarded(f: Any) -> Any:
         """Operators give NotImplemented for what is no tensor or number, so that the other side gets its turn."""
 
-        def operator(self: Tensor, other: Any) -> Any:
+        def operator(self: Tensor, other: Operand) -> Any:
             if isinstance(other, Tensor | int | float | complex) or hasattr(other, "dtype"):
                 return f(self, other)
             return NotImplemented
 
-        operator.hot = f.hot  # type: ignore[attr-defined]
+        operator.elementwise_call = f.elementwise_call  # type: ignore[attr-defined]
         return operator
 
     table = {
@@ -440,13 +444,13 @@ def _operators() -> None:
     ))  # fmt: skip
     for name in ("add", "sub", "mul", "pow"):
         setattr(Tensor, f"__i{name}__", getattr(Tensor, name + "_"))
-    Tensor.__ifloordiv__ = Tensor.floor_divide_  # type: ignore[attr-defined]
-    Tensor.__imod__ = Tensor.remainder_  # type: ignore[attr-defined]
-    Tensor.__itruediv__ = Tensor.__idiv__ = Tensor.div_  # type: ignore[attr-defined]
+    Tensor.__ifloordiv__ = Tensor.floor_divide_  # type: ignore[assignment, method-assign]
+    Tensor.__imod__ = Tensor.remainder_  # type: ignore[assignment, method-assign]
+    Tensor.__itruediv__ = Tensor.__idiv__ = Tensor.div_  # type: ignore[assignment, method-assign, attr-defined]
     Tensor.__rdiv__ = Tensor.__rtruediv__  # type: ignore[attr-defined]
     for name, f in {"eq": eq, "ne": ne, "lt": lt, "le": le, "gt": gt, "ge": ge}.items():
-        bind_operator(name, quick(guarded(f), name))
-    Tensor.__abs__ = abs  # type: ignore[method-assign]
+        bind_operator(name, behind(guarded(f)))
+    Tensor.__abs__ = abs  # type: ignore[assignment, method-assign]
     bind_operator("neg", neg)
     bind_square(square)
 

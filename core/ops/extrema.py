@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, overload
 
+from .. import return_types
 from ..base.errors import text
 from ..base.modes import state as mode
 from ..base.shape import normalize_dim, normalize_dims
+from ..declare.kinds import Dim, Dims, Tensors
+from ..declare.signature import Fast
 from ..dispatch.declare import operation
 from ..dispatch.publish import public
 from ..return_types import return_type
@@ -109,8 +112,12 @@ def _many(op: Any, name: str, input: Tensor, dim: Any, keepdim: bool, names: dic
     return op(input, dim=dims, keepdim=keepdim)
 
 
-@public()
-def amax(input: Tensor, dim: Any = (), keepdim: bool = False, **names: Any) -> Tensor:
+REAL, NUMBERS = {"input": "real"}, {"input": "real int64"}
+SOME = ("PyArray_SIZE({input})",)  # nothing has no greatest element
+
+
+@public(home="reduce", fast=[Fast(op="amax(input, dim, keepdim)", types=NUMBERS, check=SOME)])
+def amax(input: Tensor, dim: Dims = (), keepdim: bool = False, **names: Any) -> Tensor:
     """The greatest element over everything, or over `dim` (one or several). Ties share the gradient evenly.
 
     >>> import core
@@ -120,8 +127,8 @@ def amax(input: Tensor, dim: Any = (), keepdim: bool = False, **names: Any) -> T
     return _many(_amax, "amax", input, dim, keepdim, names)
 
 
-@public()
-def amin(input: Tensor, dim: Any = (), keepdim: bool = False, **names: Any) -> Tensor:
+@public(home="reduce", fast=[Fast(op="amin(input, dim, keepdim)", types=NUMBERS, check=SOME)])
+def amin(input: Tensor, dim: Dims = (), keepdim: bool = False, **names: Any) -> Tensor:
     """The least element over everything, or over `dim` (one or several). Ties share the gradient evenly.
 
     >>> import core
@@ -132,7 +139,7 @@ def amin(input: Tensor, dim: Any = (), keepdim: bool = False, **names: Any) -> T
 
 
 @public()
-def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False) -> Any:
+def aminmax(input: Tensor, *, dim: Dim | None = None, keepdim: bool = False) -> return_types.aminmax:
     """The least and the greatest element, as a named tuple (min, max).
 
     >>> import core
@@ -165,8 +172,18 @@ def _one(op: Any, whole: Any, pairs: Any, result: Any, name: str, input: Tensor,
     return result(*op(input, dim=d, keepdim=keepdim))
 
 
-@public()
-def max(input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Tensor | None = None, **names: Any) -> Any:
+@overload
+def max(input: Tensor) -> Tensor: ...
+@overload
+def max(input: Tensor, dim: Dim, keepdim: bool = False, *, out: Tensors | None = None) -> return_types.max: ...
+@overload
+def max(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor: ...
+@public(home="reduce",
+        fast=[Fast(op="max_dim(input, dim, keepdim)", types=NUMBERS, given=("dim",), check=SOME, result="max"),
+              Fast(body="whole_extreme(op.amax, input)", types=NUMBERS, check=SOME)])  # fmt: skip
+def max(
+    input: Tensor, dim: Dim | Tensor | None = None, keepdim: bool = False, *, other: Tensor | None = None, **names: Any
+) -> Any:
     """The greatest element; with `dim` the values along it and their indices; with another tensor the `maximum`.
 
     The gradient of the whole maximum is shared evenly among ties; along `dim` it goes to the index.
@@ -178,8 +195,18 @@ def max(input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Tensor 
     return _one(_max_dim, _amax, maximum, _ReturnMax, "max", input, dim, keepdim, other, names)
 
 
-@public()
-def min(input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Tensor | None = None, **names: Any) -> Any:
+@overload
+def min(input: Tensor) -> Tensor: ...
+@overload
+def min(input: Tensor, dim: Dim, keepdim: bool = False, *, out: Tensors | None = None) -> return_types.min: ...
+@overload
+def min(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor: ...
+@public(home="reduce",
+        fast=[Fast(op="min_dim(input, dim, keepdim)", types=NUMBERS, given=("dim",), check=SOME, result="min"),
+              Fast(body="whole_extreme(op.amin, input)", types=NUMBERS, check=SOME)])  # fmt: skip
+def min(
+    input: Tensor, dim: Dim | Tensor | None = None, keepdim: bool = False, *, other: Tensor | None = None, **names: Any
+) -> Any:
     """The least element; with `dim` the values along it and their indices; with another tensor the `minimum`.
 
     >>> import core
@@ -204,8 +231,11 @@ def _at(op: Any, name: str, input: Tensor, dim: int | None, keepdim: bool, names
     return op(input, dim=d, keepdim=keepdim) if input.ndim else op(input.reshape(1), dim=0, keepdim=False)
 
 
-@public()
-def argmax(input: Tensor, dim: int | None = None, keepdim: bool = False, **names: Any) -> Tensor:
+@public(home="reduce",
+        fast=[Fast(op="argmax(input, dim, keepdim)", types=REAL, given=("dim",), check=SOME),
+              Fast(body="whole_place(op.argmax, input)", types=REAL,
+                   check=(*SOME, "PyArray_NDIM({input})", "PyArray_IS_C_CONTIGUOUS({input})"))])  # fmt: skip
+def argmax(input: Tensor, dim: Dim | None = None, keepdim: bool = False, **names: Any) -> Tensor:
     """The index of the greatest element, of all of them in row-major order or along `dim`; the first of ties.
 
     >>> import core
@@ -215,8 +245,11 @@ def argmax(input: Tensor, dim: int | None = None, keepdim: bool = False, **names
     return _at(_argmax, "argmax", input, dim, keepdim, names)
 
 
-@public()
-def argmin(input: Tensor, dim: int | None = None, keepdim: bool = False, **names: Any) -> Tensor:
+@public(home="reduce",
+        fast=[Fast(op="argmin(input, dim, keepdim)", types=REAL, given=("dim",), check=SOME),
+              Fast(body="whole_place(op.argmin, input)", types=REAL,
+                   check=(*SOME, "PyArray_NDIM({input})", "PyArray_IS_C_CONTIGUOUS({input})"))])  # fmt: skip
+def argmin(input: Tensor, dim: Dim | None = None, keepdim: bool = False, **names: Any) -> Tensor:
     """The index of the least element, of all of them in row-major order or along `dim`; the first of ties.
 
     >>> import core

@@ -10,20 +10,21 @@ import numpy as np
 
 from ..backends.convolve import add_windows, padded, windows
 from ..base.errors import text
+from ..declare.kinds import Ints
 from ..dispatch.declare import operation
 from ..dispatch.publish import namespaces, public
 from ..tensors.tensor import Tensor
-from .conv_ops import Ints, _out_sizes
+from .conv_ops import Each, _out_sizes
 from .precision import rounded, wide
 
 
-def _unfold_forward(xp: Any, x: Any, kernel: Ints, dilation: Ints, padding: Ints, stride: Ints) -> Any:
+def _unfold_forward(xp: Any, x: Any, kernel: Each, dilation: Each, padding: Each, stride: Each) -> Any:
     out = _out_sizes(x.shape[2:], kernel, stride, padding, dilation)
     view = windows(xp, padded(xp, x, tuple((p, p) for p in padding)), kernel, out, stride, dilation)
     return xp.ascontiguousarray(view).reshape(x.shape[0], x.shape[1] * math.prod(kernel), math.prod(out))
 
 
-def _fold_forward(xp: Any, x: Any, sizes: Ints, kernel: Ints, dilation: Ints, padding: Ints, stride: Ints) -> Any:
+def _fold_forward(xp: Any, x: Any, sizes: Each, kernel: Each, dilation: Each, padding: Each, stride: Each) -> Any:
     out = _out_sizes(sizes, kernel, stride, padding, dilation)
     channels = x.shape[1] // math.prod(kernel)
     cols = wide(x).reshape(x.shape[0], channels, *kernel, *out)
@@ -32,7 +33,7 @@ def _fold_forward(xp: Any, x: Any, sizes: Ints, kernel: Ints, dilation: Ints, pa
     return rounded(xp.ascontiguousarray(xp.swapaxes(y, 0, 1)), x.dtype)
 
 
-_SETS: list[tuple[Ints, dict[str, Ints]]] = [
+_SETS: list[tuple[Each, dict[str, Each]]] = [
     ((4, 3), {"kernel": (2, 2), "dilation": (1, 1), "padding": (0, 1), "stride": (2, 1)}),
     ((4, 4), {"kernel": (2, 3), "dilation": (2, 1), "padding": (1, 0), "stride": (1, 1)}),
 ]
@@ -65,14 +66,14 @@ _fold: Any = operation(
 )
 
 
-def _pair(op: str, name: str, value: Any) -> Ints:
+def _pair(op: str, name: str, value: Any) -> Each:
     many = (value,) if isinstance(value, int) else tuple(int(v) for v in value)
     if len(many) not in (1, 2):
         raise RuntimeError(text(f"It is expected {name} equals to 2, but got size {len(many)}", op=op))
     return many * 2 if len(many) == 1 else many
 
 
-def _settings(op: str, kernel_size: Any, dilation: Any, padding: Any, stride: Any) -> dict[str, Ints]:
+def _settings(op: str, kernel_size: Any, dilation: Any, padding: Any, stride: Any) -> dict[str, Each]:
     found = {
         "kernel": _pair(op, "kernel_size", kernel_size),
         "dilation": _pair(op, "dilation", dilation),
@@ -89,7 +90,7 @@ def _settings(op: str, kernel_size: Any, dilation: Any, padding: Any, stride: An
 
 
 def unfold(
-    input: Tensor, kernel_size: int | Sequence[int], dilation: Any = 1, padding: Any = 0, stride: Any = 1
+    input: Tensor, kernel_size: int | Sequence[int], dilation: Ints = 1, padding: Ints = 0, stride: Ints = 1
 ) -> Tensor:
     """Every window of an image as a column.
 
@@ -131,9 +132,9 @@ def fold(
     input: Tensor,
     output_size: int | Sequence[int],
     kernel_size: int | Sequence[int],
-    dilation: Any = 1,
-    padding: Any = 0,
-    stride: Any = 1,
+    dilation: Ints = 1,
+    padding: Ints = 0,
+    stride: Ints = 1,
 ) -> Tensor:
     """Columns of windows added up to an image: the transpose of `unfold`.
 

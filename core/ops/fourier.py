@@ -17,7 +17,8 @@ from ..base.device import device as core_device
 from ..base.dtypes import dtype as Dtype
 from ..base.errors import text
 from ..base.shape import normalize_dim
-from ..dispatch.autocast import face
+from ..declare.kinds import Device, Dims, Ints, Layout
+from ..dispatch.autocast import public_function
 from ..dispatch.declare import operation
 from ..dispatch.out import into
 from ..dispatch.publish import namespaces
@@ -39,7 +40,7 @@ def fourier(function: Any) -> Any:
     def with_out(*args: Any, out: Any = None, **kwargs: Any) -> Any:
         return into(out, function(*args, **kwargs), function.__name__)
 
-    known = namespaces["fft"][function.__name__] = face(with_out, function.__name__)
+    known = namespaces["fft"][function.__name__] = public_function(with_out, function.__name__)
     return known
 
 
@@ -238,10 +239,10 @@ def _define(base: str) -> None:
     def one(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
         return _run(base, base, input, None if n is None else [n], [dim], norm)
 
-    def two(input: Tensor, s: Any = None, dim: Any = (-2, -1), norm: str | None = None) -> Tensor:
+    def two(input: Tensor, s: Ints | None = None, dim: Dims = (-2, -1), norm: str | None = None) -> Tensor:
         return _run(base, base + "2", input, s, dim, norm)
 
-    def many(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None) -> Tensor:
+    def many(input: Tensor, s: Ints | None = None, dim: Dims | None = None, norm: str | None = None) -> Tensor:
         return _run(base, base + "n", input, s, dim, norm)
 
     for function, suffix, over, size in (
@@ -273,8 +274,15 @@ def _frequencies(whole: int, first: int, n: int, d: float, dtype: Dtype | None, 
 
 
 @fourier
-def fftfreq(n: int, d: float = 1.0, *, dtype: Dtype | None = None, layout: Any = None, device: Any = None,
-            requires_grad: bool = False) -> Tensor:  # fmt: skip
+def fftfreq(
+    n: int,
+    d: float = 1.0,
+    *,
+    dtype: Dtype | None = None,
+    layout: Layout | None = None,
+    device: Device | None = None,
+    requires_grad: bool = False,
+) -> Tensor:
     """The frequencies of the elements of `fft` of n samples at a distance of `d`: the negative ones last.
 
     >>> import core
@@ -287,8 +295,15 @@ def fftfreq(n: int, d: float = 1.0, *, dtype: Dtype | None = None, layout: Any =
 
 
 @fourier
-def rfftfreq(n: int, d: float = 1.0, *, dtype: Dtype | None = None, layout: Any = None, device: Any = None,
-             requires_grad: bool = False) -> Tensor:  # fmt: skip
+def rfftfreq(
+    n: int,
+    d: float = 1.0,
+    *,
+    dtype: Dtype | None = None,
+    layout: Layout | None = None,
+    device: Device | None = None,
+    requires_grad: bool = False,
+) -> Tensor:
     """The frequencies of the elements of `rfft` of n samples at a distance of `d`.
 
     >>> import core
@@ -305,7 +320,7 @@ def _shift(x: Tensor, dim: int | Sequence[int] | None, sign: int) -> Tensor:
 
 
 @fourier
-def fftshift(input: Tensor, dim: Any = None) -> Tensor:
+def fftshift(input: Tensor, dim: Dims | None = None) -> Tensor:
     """The frequency 0 brought to the middle of `dim`, of all dimensions by default.
 
     >>> import core
@@ -316,7 +331,7 @@ def fftshift(input: Tensor, dim: Any = None) -> Tensor:
 
 
 @fourier
-def ifftshift(input: Tensor, dim: Any = None) -> Tensor:
+def ifftshift(input: Tensor, dim: Dims | None = None) -> Tensor:
     """The inverse of `fftshift`.
 
     >>> import core

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 
 from ..base.errors import text
+from ..declare.kinds import Ints
 from ..dispatch.publish import public
 from ..random import rand
 from ..tensors.tensor import Tensor, from_array
@@ -76,8 +77,14 @@ def _sizes(
 def _make(n: int) -> tuple[Any, Any]:
     name = f"fractional_max_pool{n}d"
 
-    def both(input: Tensor, kernel_size: int | Sequence[int], output_size: Any = None, output_ratio: Any = None,
-             return_indices: bool = False, _random_samples: Tensor | None = None) -> Any:  # fmt: skip
+    def both(
+        input: Tensor,
+        kernel_size: int | Sequence[int],
+        output_size: Ints | None = None,
+        output_ratio: float | Sequence[float] | None = None,
+        return_indices: bool = False,
+        _random_samples: Tensor | None = None,
+    ) -> tuple[Tensor, Tensor]:
         kernel, sizes, out = _sizes(name, n, input, kernel_size, output_size, output_ratio)
         x = input.unsqueeze(0) if input.ndim == n + 1 else input
         lead = tuple(x._a.shape[:2])
@@ -93,8 +100,33 @@ def _make(n: int) -> tuple[Any, Any]:
         shape = (*(lead if input.ndim == n + 2 else lead[1:]), *out)
         return y.reshape(shape), at.reshape(shape)
 
-    def function(input: Tensor, kernel_size: int | Sequence[int], output_size: Any = None, output_ratio: Any = None,
-                 return_indices: bool = False, _random_samples: Tensor | None = None) -> Any:  # fmt: skip
+    @overload
+    def function(
+        input: Tensor,
+        kernel_size: int | Sequence[int],
+        output_size: Ints | None = None,
+        output_ratio: float | Sequence[float] | None = None,
+        return_indices: Literal[False] = False,
+        _random_samples: Tensor | None = None,
+    ) -> Tensor: ...
+    @overload
+    def function(
+        input: Tensor,
+        kernel_size: int | Sequence[int],
+        output_size: Ints | None = None,
+        output_ratio: float | Sequence[float] | None = None,
+        *,
+        return_indices: Literal[True],
+        _random_samples: Tensor | None = None,
+    ) -> tuple[Tensor, Tensor]: ...
+    def function(
+        input: Tensor,
+        kernel_size: int | Sequence[int],
+        output_size: Ints | None = None,
+        output_ratio: float | Sequence[float] | None = None,
+        return_indices: bool = False,
+        _random_samples: Tensor | None = None,
+    ) -> Any:
         found = both(input, kernel_size, output_size, output_ratio, return_indices, _random_samples)
         return found if return_indices else found[0]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 
@@ -14,6 +14,8 @@ from ..base.errors import text
 from ..base.scalars import element
 from ..base.shape import broadcast_shapes, normalize_dim
 from ..declare import op as declarations
+from ..declare.kinds import Dim, Scalar
+from ..declare.signature import Fast
 from ..dispatch.declare import operation
 from ..dispatch.out import into
 from ..dispatch.publish import public
@@ -152,8 +154,10 @@ def _raised(*tensors: Tensor) -> tuple[Tensor, ...]:
     return tuple(reshape(t, 1) if not t.ndim else t for t in tensors)
 
 
-@public()
-def gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False, out: Tensor | None = None) -> Tensor:
+@public(home="index",
+        fast=[Fast(op="gather(input, index, dim)", types={"input": "piece", "index": "index"},
+                   check=("goes_along({input}, {dim}, {index})",))])  # fmt: skip
+def gather(input: Tensor, dim: Dim, index: Tensor, *, sparse_grad: bool = False, out: Tensor | None = None) -> Tensor:
     """``y[i, j] = input[index[i, j], j]`` for dim 0, ``input[i, index[i, j]]`` for dim 1.
 
     *Shapes*: the result has the shape of `index`, which is nowhere larger than `input` but along `dim`.
@@ -187,9 +191,18 @@ def _source(input: Tensor, index: Tensor, src: Any, op: str) -> Tensor:
     return src
 
 
-@public(inplace=True)
+@public(inplace=True, home="index",
+        fast=[Fast(body="scattered(op.scatter, input, dim, index, src)",
+                   types={"input": "piece", "index": "index"}, given=("src",),
+                   check=("goes_along({input}, {dim}, {index})",))])  # fmt: skip
 def scatter(
-    input: Tensor, dim: int, index: Tensor, src: Any = None, *, value: Any = None, reduce: str | None = None
+    input: Tensor,
+    dim: Dim,
+    index: Tensor,
+    src: Tensor | Scalar | None = None,
+    *,
+    value: Scalar | None = None,
+    reduce: str | None = None,
 ) -> Tensor:
     """A copy of `input` with ``y[index[i, j], j] = src[i, j]`` (for dim 0); `src` may be a number.
 
@@ -199,24 +212,27 @@ def scatter(
     >>> core.scatter(core.zeros(3), 0, core.tensor([2, 0]), core.tensor([1.0, 5.0]))
     tensor([5., 0., 1.])
     """
-    src = value if src is None else src
+    given: Any = value if src is None else src
     if reduce == "add":
-        return scatter_add(input, dim, index, _source(input, index, src, "scatter"))
+        return scatter_add(input, dim, index, _source(input, index, given, "scatter"))
     if reduce == "multiply":
         return declarations.functions["scatter_reduce"](
-            input, dim, index, _source(input, index, src, "scatter"), "prod"
+            input, dim, index, _source(input, index, given, "scatter"), "prod"
         )
     if reduce is not None:
         raise RuntimeError(text(f"reduce argument must be either add or multiply, got {reduce!r}", op="scatter"))
-    source = _source(input, index, src, "scatter")
+    source = _source(input, index, given, "scatter")
     d = _checked("scatter", input, dim, index, source)
     x, i, s = _raised(input, index, source)
     y = _scatter_op(x, i, s[_region(i._a)] if s._a.shape != i._a.shape else s, dim=d)
     return y if input.ndim else reshape(y, ())
 
 
-@public(inplace=True)
-def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
+@public(inplace=True, home="index",
+        fast=[Fast(body="scattered(op.scatter_add, input, dim, index, src)",
+                   types={"input": "piece", "index": "index", "src": "piece"},
+                   check=("goes_along({input}, {dim}, {index})",))])  # fmt: skip
+def scatter_add(input: Tensor, dim: Dim, index: Tensor, src: Tensor) -> Tensor:
     """A copy of `input` with ``y[index[i, j], j] += src[i, j]`` (for dim 0); equal places add up, in order.
 
     >>> import core
@@ -231,7 +247,7 @@ def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
 
 
 @public()
-def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:
+def take_along_dim(input: Tensor, indices: Tensor, dim: Dim | None = None) -> Tensor:
     """As `gather`, with `indices` and `input` broadcast in the other dimensions; without `dim` on the flattened input.
 
     >>> import core
@@ -279,8 +295,10 @@ def _vector(op: str, input: Tensor, dim: int, index: Tensor) -> int:
     return d
 
 
-@public()
-def index_select(input: Tensor, dim: int, index: Tensor, *, out: Tensor | None = None) -> Tensor:
+@public(home="index", state="quiet",
+        fast=[Fast(body="slices_at(input, dim, index)", types={"input": "piece", "index": "index"},
+                   check=("is_list_for({input}, {dim}, {index})",))])  # fmt: skip
+def index_select(input: Tensor, dim: Dim, index: Tensor, *, out: Tensor | None = None) -> Tensor:
     """A copy of the slices at `index` along `dim`.
 
     *Raises*: IndexError for an index out of range, or that is no vector.
@@ -325,8 +343,11 @@ def _with_slices(op: str, input: Tensor, dim: int, index: Tensor, source: Tensor
     return reshape(y, ()) if not input.ndim else y
 
 
-@public(inplace=True)
-def index_add(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Any = 1) -> Tensor:
+@public(inplace=True, home="index", state="quiet",
+        fast=[Fast(body="put_slices(input, dim, index, source, Py_True)",
+                   types={"input": "piece", "index": "index", "source": "piece"},
+                   check=("is_list_for({input}, {dim}, {index})",))])  # fmt: skip
+def index_add(input: Tensor, dim: Dim, index: Tensor, source: Tensor, *, alpha: Scalar = 1) -> Tensor:
     """A copy of `input` with the slices of `source` added at `index`; equal places add up, in order.
 
     >>> import core
@@ -336,8 +357,11 @@ def index_add(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: 
     return _with_slices("index_add", input, dim, index, source if alpha == 1 else scaled(source, alpha), True)
 
 
-@public(inplace=True)
-def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
+@public(inplace=True, home="index", state="quiet",
+        fast=[Fast(body="put_slices(input, dim, index, source, Py_False)",
+                   types={"input": "piece", "index": "index", "source": "piece"},
+                   check=("is_list_for({input}, {dim}, {index})",))])  # fmt: skip
+def index_copy(input: Tensor, dim: Dim, index: Tensor, source: Tensor) -> Tensor:
     """A copy of `input` with the slices of `source` put at `index`.
 
     >>> import core
@@ -348,7 +372,7 @@ def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor
 
 
 @public(inplace=True)
-def index_fill(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
+def index_fill(input: Tensor, dim: Dim, index: Tensor, value: Tensor | Scalar) -> Tensor:
     """A copy of `input` with the slices at `index` set to a number.
 
     >>> import core
@@ -435,7 +459,13 @@ def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     return _advanced(_index_put, x, (reshape(source, -1)[:n],), list(full._a.nonzero()), accumulate=False)
 
 
-@public()
+@overload
+def nonzero(input: Tensor, *, as_tuple: Literal[False] = False, out: Tensor | None = None) -> Tensor: ...
+@overload
+def nonzero(input: Tensor, *, as_tuple: Literal[True], out: Tensor | None = None) -> tuple[Tensor, ...]: ...
+@public(home="index", state="quiet",
+        fast=[Fast(body="rows_of_true(input)", types={"input": "piece"},
+                   check=("PyArray_TYPE({input}) == NPY_BOOL",))])  # fmt: skip
 def nonzero(input: Tensor, *, as_tuple: bool = False, out: Tensor | None = None) -> Any:
     """Where `input` is not 0: the indices as rows, or with `as_tuple` a vector for each dimension.
 

@@ -7,6 +7,7 @@ tensors and masks on that view, which copy. (NumPy would count a number beside a
 from __future__ import annotations
 
 import operator
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -20,10 +21,11 @@ from ..base.modes import state as mode
 from ..base.scalars import element
 from ..base.shape import broadcast_shapes
 from ..base.source import here, warn
-from ..dispatch.autocast import quick
+from ..declare.kinds import Data, Index
+from ..declare.signature import Fast
 from ..dispatch.declare import operation
 from ..dispatch.inplace import make_writeable, write
-from ..dispatch.publish import bind_operator, public
+from ..dispatch.publish import bind_operator, offer, public
 from ..tensors.tensor import Tensor, from_array, storage_of
 from .joining import stack
 from .movement import copy_, to
@@ -348,7 +350,7 @@ def _advanced(op: Any, x: Tensor, values: tuple[Tensor, ...], arrays: list[Any],
         raise _explained(x, arrays, e) from None
 
 
-def getitem(self: Tensor, index: Any) -> Tensor:
+def getitem(self: Tensor, index: Index) -> Tensor:
     """``x[index]``: a view for numbers, slices, None and ...; a copy for index tensors, lists and masks.
 
     >>> import core
@@ -374,7 +376,7 @@ def getitem(self: Tensor, index: Any) -> Tensor:
     return _advanced(_index, self, (), arrays) if advanced else self
 
 
-def setitem(self: Tensor, index: Any, value: Any) -> None:
+def setitem(self: Tensor, index: Index, value: Data) -> None:
     """``x[index] = value``, with the gradient to both; `value` broadcasts and is cast.
 
     *Raises*: RuntimeError where it does not broadcast, or for a leaf that requires a gradient.
@@ -451,7 +453,7 @@ def _given(input: Tensor, indices: Any) -> list[Any]:
 
 
 @public()
-def index_put_(input: Tensor, indices: Any, values: Tensor, accumulate: bool = False) -> Tensor:
+def index_put_(input: Tensor, indices: Sequence[Tensor | None], values: Tensor, accumulate: bool = False) -> Tensor:
     """``input[indices] = values``, or ``+=`` with `accumulate`, where equal places add up.
 
     >>> import core
@@ -463,7 +465,7 @@ def index_put_(input: Tensor, indices: Any, values: Tensor, accumulate: bool = F
 
 
 @public()
-def index_put(input: Tensor, indices: Any, values: Tensor, accumulate: bool = False) -> Tensor:
+def index_put(input: Tensor, indices: Sequence[Tensor | None], values: Tensor, accumulate: bool = False) -> Tensor:
     """As `index_put_`, on a copy.
 
     >>> import core
@@ -475,8 +477,22 @@ def index_put(input: Tensor, indices: Any, values: Tensor, accumulate: bool = Fa
     return _advanced(_index_put, input, (to(values, input._kind),), arrays, accumulate=accumulate)
 
 
-Tensor.__getitem__ = quick(getitem, "getitem")  # type: ignore[method-assign]
+Tensor.__getitem__ = offer(  # type: ignore[method-assign]
+    getitem,
+    method=True,
+    namespace=None,
+    home="views",
+    state="quiet",
+    fast=[Fast(body="picked(self, index)", types={"self": "any"})],
+)
 bind_operator("getitem", Tensor.__getitem__)
-Tensor.__setitem__ = quick(setitem, "setitem")  # type: ignore[method-assign]
+Tensor.__setitem__ = offer(  # type: ignore[method-assign]
+    setitem,
+    method=True,
+    namespace=None,
+    home="setitem",
+    state="any",
+    fast=[Fast(body="assigned(self, index, value)", types={"self": "any"})],
+)
 if native.module is not None:
     native.module.set_setitem()  # native/binding/calls/inplace.c takes what is plain

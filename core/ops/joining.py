@@ -7,9 +7,10 @@ from typing import Any
 
 from .. import backends
 from ..base import dtypes
-from ..base.device import kind
 from ..base.errors import text
 from ..base.shape import as_shape, broadcast_shapes, normalize_dim
+from ..declare.kinds import Dim, Dims, Ints, Size, Sizes, Tensors
+from ..declare.signature import Fast
 from ..dispatch.declare import operation
 from ..dispatch.operands import need_tensors
 from ..dispatch.out import into
@@ -70,11 +71,18 @@ def _listed(tensors: Any, op: str) -> list[Tensor]:
 def _of_one_dtype(tensors: Sequence[Tensor]) -> list[Tensor]:
     dimmed = [t.dtype for t in tensors if t.ndim]
     found = dtypes.result_type(dimmed, [t.dtype for t in tensors if not t.ndim], [])
-    return [t if t.dtype is found else to(t, kind(found, t.device)) for t in tensors]
+    return [t if t.dtype is found else to(t, found) for t in tensors]
 
 
-@public("concat", "concatenate", method=False)
-def cat(tensors: Any, dim: int = 0, *, axis: int | None = None, out: Tensor | None = None) -> Tensor:
+@public(
+    "concat",
+    "concatenate",
+    method=False,
+    home="cat_stack",
+    state="any",
+    fast=[Fast(body="joined_along(tensors, dim, OP_CAT)")],
+)
+def cat(tensors: Tensors, dim: Dim = 0, *, axis: int | None = None, out: Tensor | None = None) -> Tensor:
     """The tensors one after another along `dim`; in all other dimensions their sizes agree.
 
     *Raises*: RuntimeError where they do not.
@@ -128,8 +136,13 @@ def _into(out: Tensor | None, result: Tensor) -> Tensor:
     return into(out, result)
 
 
-@public(method=False)
-def stack(tensors: Any, dim: int = 0, *, out: Tensor | None = None) -> Tensor:
+@public(
+    method=False,
+    home="cat_stack",
+    state="any",
+    fast=[Fast(body="joined_along(tensors, dim, OP_STACK)", ndim={"dim": "tensors_t.ndim + 1"})],
+)
+def stack(tensors: Tensors, dim: Dim = 0, *, out: Tensor | None = None) -> Tensor:
     """Tensors of one shape side by side in a new dimension.
 
     *Shapes*: n of ``(a, b)`` -> ``(n, a, b)`` for dim 0. *Raises*: RuntimeError for unequal shapes.
@@ -149,14 +162,14 @@ def stack(tensors: Any, dim: int = 0, *, out: Tensor | None = None) -> Tensor:
 
 
 @public(method=False)
-def hstack(tensors: Any, *, out: Tensor | None = None) -> Tensor:
+def hstack(tensors: Tensors, *, out: Tensor | None = None) -> Tensor:
     """The tensors side by side: along dim 1, vectors along dim 0."""
     many = [_atleast(1)(t) for t in _listed(tensors, "hstack")]
     return cat(many, 0 if many[0].ndim == 1 else 1, out=out)
 
 
 @public(method=False)
-def column_stack(tensors: Any, *, out: Tensor | None = None) -> Tensor:
+def column_stack(tensors: Tensors, *, out: Tensor | None = None) -> Tensor:
     """The tensors side by side along dim 1, vectors as columns.
 
     >>> import core
@@ -169,13 +182,13 @@ def column_stack(tensors: Any, *, out: Tensor | None = None) -> Tensor:
 
 
 @public("row_stack", method=False)
-def vstack(tensors: Any, *, out: Tensor | None = None) -> Tensor:
+def vstack(tensors: Tensors, *, out: Tensor | None = None) -> Tensor:
     """The tensors one below another, vectors as rows."""
     return cat([_atleast(2)(t) for t in _listed(tensors, "vstack")], 0, out=out)
 
 
 @public(method=False)
-def dstack(tensors: Any, *, out: Tensor | None = None) -> Tensor:
+def dstack(tensors: Tensors, *, out: Tensor | None = None) -> Tensor:
     """The tensors one behind another, along dim 2."""
     return cat([_atleast(3)(t) for t in _listed(tensors, "dstack")], 2, out=out)
 
@@ -223,8 +236,8 @@ def _repeat_vjp(g: Tensor, x_shape: tuple[int, ...], sizes: tuple[int, ...]) -> 
     return reshape(total, x_shape)
 
 
-@public()
-def flip(input: Tensor, *order: Any, dims: Any = None) -> Tensor:
+@public(home="index", fast=[Fast(body="flipped(op.flip, input, order, dims)", types={"input": "piece"}, raw=("dims",))])
+def flip(input: Tensor, *order: Size, dims: Dims | None = None) -> Tensor:
     """A copy with the order along `dims` reversed.
 
     >>> import core
@@ -257,7 +270,7 @@ def flipud(input: Tensor) -> Tensor:
 
 
 @public()
-def rot90(input: Tensor, k: int = 1, dims: Any = (0, 1)) -> Tensor:
+def rot90(input: Tensor, k: int = 1, dims: Sizes = (0, 1)) -> Tensor:
     """`input` turned by 90 degrees k times, from the first of `dims` towards the second.
 
     >>> import core
@@ -280,8 +293,11 @@ def rot90(input: Tensor, k: int = 1, dims: Any = (0, 1)) -> Tensor:
     return _flip(input, dims=(a, b) if k % 4 == 2 else ())
 
 
-@public()
-def roll(input: Tensor, shifts: Any, dims: Any = None) -> Tensor:
+@public(
+    home="index",
+    fast=[Fast(body="rolled(op.roll, input, shifts, dims)", types={"input": "piece"}, raw=("shifts", "dims"))],
+)
+def roll(input: Tensor, shifts: Ints, dims: Dims | None = None) -> Tensor:
     """`input` with its elements moved on by `shifts` along `dims`; what leaves at the end comes in at the start.
 
     >>> import core
@@ -302,7 +318,7 @@ def roll(input: Tensor, shifts: Any, dims: Any = None) -> Tensor:
 
 
 @public(namespace=None)
-def repeat(input: Tensor, *sizes: Any, repeats: Any = None) -> Tensor:
+def repeat(input: Tensor, *sizes: Size, repeats: Sizes | None = None) -> Tensor:
     """`input` laid out that many times along each dimension, as a copy.
 
     >>> import core
@@ -323,7 +339,7 @@ def repeat(input: Tensor, *sizes: Any, repeats: Any = None) -> Tensor:
 
 
 @public()
-def tile(input: Tensor, *sizes: Any, dims: Any = None) -> Tensor:
+def tile(input: Tensor, *sizes: Size, dims: Dims | None = None) -> Tensor:
     """As `repeat`, for fewer numbers than dimensions too: they are those of the last dimensions.
 
     >>> import core
@@ -337,7 +353,7 @@ def tile(input: Tensor, *sizes: Any, dims: Any = None) -> Tensor:
 
 @public()
 def repeat_interleave(
-    input: Tensor, repeats: Any = None, dim: int | None = None, *, output_size: int | None = None
+    input: Tensor, repeats: int | Tensor | None = None, dim: Dim | None = None, *, output_size: int | None = None
 ) -> Tensor:
     """Every element along `dim` (of the flattened input if None) `repeats` times in a row.
 
@@ -381,7 +397,8 @@ def _triangle(name: str, raw: Any, which: str) -> None:
         f"The {which} triangle of every matrix, zeros elsewhere; `diagonal` counts upwards.\n\n"
         f"    >>> import core\n    >>> core.{name}(core.ones(2, 2))\n    tensor({result})\n    "
     )
-    public(inplace=True)(function)
+    plain = Fast(op=f"{name}(input, diagonal)", types={"input": "piece"}, check=("PyArray_NDIM({input}) >= 2",))
+    public(inplace=True, home="index", fast=[plain])(function)
 
 
 _triangle("tril", _tril, "lower")

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import return_types
 from ..base.errors import text
 from ..dispatch.declare import operation
 from ..return_types import return_type
@@ -150,7 +151,9 @@ _ldl_solve: Any = declare("ldl_solve", _solve_forward, inputs="LD pivots b", par
 
 
 @linalg
-def ldl_factor_ex(A: Tensor, *, hermitian: bool = False, check_errors: bool = False) -> Any:
+def ldl_factor_ex(
+    A: Tensor, *, hermitian: bool = False, check_errors: bool = False
+) -> return_types.linalg_ldl_factor_ex:
     """As `ldl_factor`, and for each matrix the first zero on the diagonal of D (0: none).
 
     >>> import core
@@ -167,7 +170,7 @@ def ldl_factor_ex(A: Tensor, *, hermitian: bool = False, check_errors: bool = Fa
 
 
 @linalg
-def ldl_factor(A: Tensor, *, hermitian: bool = False) -> Any:
+def ldl_factor(A: Tensor, *, hermitian: bool = False) -> return_types.linalg_ldl_factor:
     """L and D with ``A = L @ D @ L.mT`` (or ``L.mH``) of symmetric (Hermitian) matrices, and the rows exchanged.
 
     D has blocks of one and two. Of A the lower triangle is read; no gradient.

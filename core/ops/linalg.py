@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..base.errors import text
+from ..declare.signature import Fast
 from ..dispatch.declare import operation
 from ..dispatch.publish import bind, bind_operator, public
 from ..tensors.tensor import Tensor
@@ -114,14 +115,21 @@ def matmul(input: Tensor, other: Tensor) -> Tensor:
     return _product("matmul", a, b)
 
 
-matmul = bind(matmul, "matmul")
+matmul = bind(
+    matmul,
+    "matmul",
+    home="matmul",
+    fast=[Fast(body="product(op.matmul, input, other)", types={"input": "real", "other": "real"})],
+)
 bind_operator("matmul", matmul)
 
 
 # -- products of given ranks -------------------------------------------------------------------------------------------
 
 
-@public()
+@public(
+    home="matmul", fast=[Fast(body="ranked(op.matmul, input, mat2, 2, 2)", types={"input": "real", "mat2": "real"})]
+)
 def mm(input: Tensor, mat2: Tensor) -> Tensor:
     """The product of two matrices; nothing broadcasts.
 
@@ -141,7 +149,9 @@ def mm(input: Tensor, mat2: Tensor) -> Tensor:
     return _product("mm", input, mat2)
 
 
-@public()
+@public(
+    home="matmul", fast=[Fast(body="ranked(op.matmul, input, mat2, 3, 3)", types={"input": "real", "mat2": "real"})]
+)
 def bmm(input: Tensor, mat2: Tensor) -> Tensor:
     """The products of two stacks of matrices, one by one; nothing broadcasts.
 
@@ -182,7 +192,7 @@ def _no_mv(a: Tensor, b: Tensor) -> str:
                 came=f"{tuple(a.shape)} @ {tuple(b.shape)}", needed=f"a vector of {k} elements")  # fmt: skip
 
 
-@public()
+@public(home="matmul", fast=[Fast(body="ranked(op.matmul, input, vec, 2, 1)", types={"input": "real", "vec": "real"})])
 def mv(input: Tensor, vec: Tensor) -> Tensor:
     """A matrix times a vector.
 
@@ -213,7 +223,9 @@ def _unequal(a: Tensor, b: Tensor) -> str:
     )
 
 
-@public()
+@public(
+    home="matmul", fast=[Fast(body="ranked(op.matmul, input, tensor, 1, 1)", types={"input": "real", "tensor": "real"})]
+)
 def dot(input: Tensor, tensor: Tensor) -> Tensor:
     """The inner product of two vectors.
 
@@ -261,7 +273,9 @@ def _scaled_sum(input: Tensor, product: Tensor, beta: float, alpha: float) -> Te
     return y + (input if beta == 1 else input * beta)
 
 
-@public(inplace=True)
+@public(inplace=True, home="matmul",
+        fast=[Fast(body="sum_with_product(op.matmul, input, mat1, mat2, beta, alpha)",
+                   types={"input": "real", "mat1": "real", "mat2": "real"})])  # fmt: skip
 def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
     """beta * input + alpha * (mat1 @ mat2); `input` broadcasts to the product's shape.
 
@@ -327,7 +341,9 @@ _linear = operation("linear", _linear_forward, inputs="x weight bias?", vjp=(_li
                     samples=_linear_samples)  # fmt: skip
 
 
-@public(method=False, namespace="nn.functional")
+@public(method=False, namespace="nn.functional", home="matmul",
+        fast=[Fast(op="linear(input, weight, bias)", types={"input": "real", "weight": "real", "bias": "real"},
+                   check=("is_layer(input, weight, bias)",))])  # fmt: skip
 def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """``input @ weight.T + bias``, the layer of a network.
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import Any
 
 import numpy as np
 
 from .. import backends
 from ..base import dtypes
 from ..base.errors import text
-from ..base.shape import Size
+from ..base.shape import Size as Shape
 from ..base.shape import broadcast_shapes as _broadcast
+from ..declare.kinds import Dim, Ints, Size
 from ..dispatch.publish import bind, public
 from ..tensors.tensor import Tensor, from_array
 from .gathering import nonzero
@@ -20,7 +20,7 @@ from .pieces import chunk, diag, narrow, split
 
 
 @public(method=False)
-def broadcast_shapes(*shapes: Any) -> Size:
+def broadcast_shapes(*shapes: Size) -> Shape:
     """The shape that all broadcast to; a number counts as a shape of one dimension.
 
     *Raises*: RuntimeError where they do not.
@@ -29,7 +29,7 @@ def broadcast_shapes(*shapes: Any) -> Size:
     >>> core.broadcast_shapes((3, 1), (4,))
     core.Size([3, 4])
     """
-    return Size(_broadcast(*[(s,) if isinstance(s, int) else tuple(s) for s in shapes], op="broadcast_shapes"))
+    return Shape(_broadcast(*[(s,) if isinstance(s, int) else tuple(s) for s in shapes], op="broadcast_shapes"))
 
 
 @public(method=False)
@@ -67,7 +67,7 @@ def diagflat(input: Tensor, offset: int = 0) -> Tensor:
 
 
 @public(method=False)
-def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
+def unravel_index(indices: Tensor, shape: Size) -> tuple[Tensor, ...]:
     """The indices in each dimension of `shape` of places counted in row-major order.
 
     >>> import core
@@ -88,7 +88,7 @@ def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
 
 
 @public()
-def narrow_copy(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
+def narrow_copy(input: Tensor, dim: Dim, start: int | Tensor, length: int) -> Tensor:
     """As `narrow`, a copy.
 
     >>> import core
@@ -99,7 +99,7 @@ def narrow_copy(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
 
 
 @public()
-def unsafe_chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
+def unsafe_chunk(input: Tensor, chunks: int, dim: Dim = 0) -> tuple[Tensor, ...]:
     """As `chunk`; that the pieces may not be written in place is checked all the same.
 
     >>> import core
@@ -110,7 +110,7 @@ def unsafe_chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]
 
 
 @public()
-def unsafe_split(tensor: Tensor, split_size: Any, dim: int = 0) -> tuple[Tensor, ...]:
+def unsafe_split(tensor: Tensor, split_size: Ints, dim: Dim = 0) -> tuple[Tensor, ...]:
     """As `split`; that the pieces may not be written in place is checked all the same.
 
     >>> import core

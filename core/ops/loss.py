@@ -12,6 +12,7 @@ from ..base.errors import text
 from ..base.modes import is_grad_enabled
 from ..base.modes import state as mode
 from ..base.source import warn
+from ..declare.signature import Fast
 from ..dispatch.declare import operation
 from ..dispatch.publish import public
 from ..tensors.tensor import Tensor
@@ -279,7 +280,10 @@ def _over_classes(losses: Tensor, rows: Tensor, target: Tensor, weight: Tensor |
     return (exact.sum() / counted).to(losses.dtype)
 
 
-@public(method=False, namespace="nn.functional")
+@public(method=False, namespace="nn.functional", home="layers",
+        fast=[Fast(body="class_losses(op.cross_entropy, op.mean, op.sum, input, target, ignore_index, reduction, "
+                        "label_smoothing)",
+                   types={"input": "real", "target": "index"})])  # fmt: skip
 def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None,
                   ignore_index: int = -100, reduce: bool | None = None, reduction: str = "mean",
                   label_smoothing: float = 0.0) -> Tensor:  # fmt: skip
@@ -370,7 +374,9 @@ def _of_probabilities(input: Tensor, target: Tensor, weight: Tensor | None, igno
     return -terms.sum() if reduction == "sum" else -terms.sum(dim)
 
 
-@public(method=False, namespace="nn.functional")
+@public(method=False, namespace="nn.functional", home="layers",
+        fast=[Fast(body="class_losses(op.nll_loss, op.mean, op.sum, input, target, ignore_index, reduction, NULL)",
+                   types={"input": "real", "target": "index"})])  # fmt: skip
 def nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None,
              ignore_index: int = -100, reduce: bool | None = None, reduction: str = "mean") -> Tensor:  # fmt: skip
     """Minus the log probability of the right class: what follows `log_softmax`.

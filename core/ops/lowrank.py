@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import return_types
 from ..base.errors import text
 from ..dispatch.declare import operation
 from ..dispatch.publish import bind, public
@@ -21,7 +22,9 @@ from .creation import eye
 from .spectral import svd
 
 
-def svd_lowrank(A: Tensor, q: int | None = 6, niter: int | None = 2, M: Tensor | None = None) -> Any:
+def svd_lowrank(
+    A: Tensor, q: int | None = 6, niter: int | None = 2, M: Tensor | None = None
+) -> return_types.svd_lowrank:
     """U, S, V with ``A = U @ diag(S) @ V.mT`` nearly, of rank q: the decomposition of A on a random subspace.
 
     `niter` passes of subspace iteration sharpen it; M is taken from A before. *Source*: N. Halko, P. Martinsson and
@@ -50,7 +53,7 @@ bind(svd_lowrank, "svd_lowrank", method=False)
 
 
 @public(method=False)
-def pca_lowrank(A: Tensor, q: int | None = None, center: bool = True, niter: int = 2) -> Any:
+def pca_lowrank(A: Tensor, q: int | None = None, center: bool = True, niter: int = 2) -> return_types.svd_lowrank:
     """The q first principal components of the rows of A: U, S, V of A, centred by default.
 
     >>> import core
@@ -77,7 +80,7 @@ _geqrf = operation("geqrf", _geqrf_forward, outputs="a tau", returns=2,
 
 
 @public()
-def geqrf(input: Tensor) -> Any:
+def geqrf(input: Tensor) -> return_types.geqrf:
     """LAPACK's QR decomposition: R on and above the diagonal, below it the Householder vectors of Q, and their scales.
 
     >>> import core

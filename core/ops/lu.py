@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 
+from .. import return_types
 from ..base.errors import text, truth
 from ..dispatch.publish import bind
 from ..return_types import return_type
@@ -68,7 +69,7 @@ _lu = declare("lu_factor", _lu_forward, outputs="LU pivots info", returns=3, vjp
 
 
 @linalg
-def lu_factor_ex(A: Tensor, *, pivot: bool = True, check_errors: bool = False) -> Any:
+def lu_factor_ex(A: Tensor, *, pivot: bool = True, check_errors: bool = False) -> return_types.linalg_lu_factor_ex:
     """As `lu_factor`, and for each matrix its first zero pivot (0: none).
 
     >>> import core
@@ -88,7 +89,7 @@ def lu_factor_ex(A: Tensor, *, pivot: bool = True, check_errors: bool = False) -
 
 
 @linalg
-def lu_factor(A: Tensor, *, pivot: bool = True) -> Any:
+def lu_factor(A: Tensor, *, pivot: bool = True) -> return_types.linalg_lu_factor:
     """L (below the diagonal, its own is 1) and U in one matrix, and which row each row was exchanged with, from 1.
 
     >>> import core
@@ -109,7 +110,7 @@ def _parts(LU: Tensor, pivots: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
 
 @linalg
-def lu(A: Tensor, *, pivot: bool = True) -> Any:
+def lu(A: Tensor, *, pivot: bool = True) -> return_types.linalg_lu:
     """A permutation P, unit lower-triangular L and upper-triangular U with ``A = P @ L @ U``.
 
     >>> import core
@@ -121,6 +122,10 @@ def lu(A: Tensor, *, pivot: bool = True) -> Any:
     return return_type("linalg_lu", "P L U")(*_parts(LU, pivots))
 
 
+@overload
+def _torch_lu(A: Tensor, pivot: bool = True, get_infos: Literal[False] = False) -> tuple[Tensor, Tensor]: ...
+@overload
+def _torch_lu(A: Tensor, pivot: bool = True, *, get_infos: Literal[True]) -> tuple[Tensor, Tensor, Tensor]: ...
 def _torch_lu(A: Tensor, pivot: bool = True, get_infos: bool = False) -> Any:
     """`linalg.lu_factor` by its old name; with `get_infos` also each matrix's first zero pivot (0: none).
 
@@ -137,7 +142,9 @@ _torch_lu.__name__ = _torch_lu.__qualname__ = "lu"
 bind(_torch_lu, "lu")
 
 
-def lu_unpack(LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool = True, unpack_pivots: bool = True) -> Any:
+def lu_unpack(
+    LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool = True, unpack_pivots: bool = True
+) -> return_types.lu_unpack:
     """P, L and U from what `linalg.lu_factor` gives.
 
     >>> import core

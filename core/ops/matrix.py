@@ -11,6 +11,7 @@ import numpy as np
 from ..base.dtypes import dtype as Dtype
 from ..base.errors import text
 from ..base.shape import normalize_dim, normalize_dims
+from ..declare.kinds import Dims, Sizes
 from ..dispatch.declare import operation
 from ..dispatch.publish import bind
 from ..tensors.tensor import Tensor
@@ -45,7 +46,7 @@ _count = operation("norm_count", _count_forward, params={"dim": (), "keepdim": F
 
 
 @linalg
-def vector_norm(x: Tensor, ord: float = 2, dim: Any = None, keepdim: bool = False, *,
+def vector_norm(x: Tensor, ord: float = 2, dim: Dims | None = None, keepdim: bool = False, *,
                 dtype: Dtype | None = None) -> Tensor:  # fmt: skip
     """``(sum |x|^ord)^(1/ord)`` over all elements or over `dim`; inf the greatest |x|, -inf the least, 0 counts.
 
@@ -65,7 +66,7 @@ def vector_norm(x: Tensor, ord: float = 2, dim: Any = None, keepdim: bool = Fals
 
 
 @linalg
-def matrix_norm(A: Tensor, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool = False, *,
+def matrix_norm(A: Tensor, ord: float | str = "fro", dim: Sizes = (-2, -1), keepdim: bool = False, *,
                 dtype: Dtype | None = None) -> Tensor:  # fmt: skip
     """The norm of matrices: "fro", "nuc" (the sum of the singular values), 2 or -2 (the greatest or least of them),
     1 or -1 (of the sums of columns), inf or -inf (of those of rows).
@@ -93,8 +94,9 @@ def matrix_norm(A: Tensor, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool 
     if ord in ("nuc", 2, -2):
         parts = svdvals(x)
     else:
+        assert not isinstance(ord, str)
         parts = x.abs().sum(-2 if abs(ord) == 1 else -1)  # type: ignore[attr-defined]
-    y = parts.sum(-1) if ord == "nuc" else parts.amax(-1) if ord > 0 else parts.amin(-1)  # type: ignore[attr-defined]
+    y = parts.sum(-1) if isinstance(ord, str) else parts.amax(-1) if ord > 0 else parts.amin(-1)  # type: ignore[attr-defined]
     if keepdim:
         for d in sorted((row, column)):
             y = y.unsqueeze(d)
@@ -102,7 +104,14 @@ def matrix_norm(A: Tensor, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool 
 
 
 @linalg
-def norm(A: Tensor, ord: Any = None, dim: Any = None, keepdim: bool = False, *, dtype: Dtype | None = None) -> Tensor:
+def norm(
+    A: Tensor,
+    ord: float | str | None = None,
+    dim: Dims | None = None,
+    keepdim: bool = False,
+    *,
+    dtype: Dtype | None = None,
+) -> Tensor:
     """The norm of a vector or of matrices, as `dim` or the number of dimensions says; 2 over everything by default.
 
     >>> import core
@@ -125,7 +134,7 @@ def norm(A: Tensor, ord: Any = None, dim: Any = None, keepdim: bool = False, *, 
 
 
 @linalg
-def cond(A: Tensor, p: Any = None) -> Tensor:
+def cond(A: Tensor, p: float | str | None = None) -> Tensor:
     """The condition number ``norm(A, p) * norm(inv(A), p)``: how much a solution magnifies an error.
 
     >>> import core
@@ -316,7 +325,7 @@ def tensorinv(A: Tensor, ind: int = 2) -> Tensor:
 
 
 @linalg
-def tensorsolve(A: Tensor, B: Tensor, dims: Any = None) -> Tensor:
+def tensorsolve(A: Tensor, B: Tensor, dims: Sizes | None = None) -> Tensor:
     """The X with ``tensordot(A, X, X.ndim) = B``; the dimensions `dims` of A are moved to its end before.
 
     >>> import core

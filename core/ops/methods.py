@@ -11,12 +11,14 @@ import numpy as np
 from .. import backends
 from ..backends.cuda.transfer import keep_for
 from ..base import dtypes
-from ..base.device import device as Device
+from ..base.device import device as device_class
 from ..base.device import kind as kind_of
+from ..base.dtypes import dtype as Dtype
 from ..base.errors import text
 from ..base.scalars import element
 from ..base.shape import as_shape
 from ..base.source import here
+from ..declare.kinds import Data, Device, MemoryFormat, Scalar, Size, Sizes
 from ..dispatch.draws import normals, source, uniform_array
 from ..dispatch.inplace import write
 from ..dispatch.publish import public
@@ -34,7 +36,7 @@ from .where import where
 
 
 @public(method=False)
-def fill(input: Tensor, value: Any) -> Tensor:
+def fill(input: Tensor, value: Tensor | Scalar) -> Tensor:
     """A tensor like `input`, filled with one number.
 
     >>> import core
@@ -138,7 +140,7 @@ def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
 
 
 @public(namespace=None)
-def resize_(input: Tensor, *sizes: Any, memory_format: Any = None) -> Tensor:
+def resize_(input: Tensor, *sizes: Size, memory_format: MemoryFormat | None = None) -> Tensor:
     """Give the tensor another size: what fits keeps its place in memory, the rest is whatever was there.
 
     *Raises*: RuntimeError for a tensor that requires a gradient.
@@ -162,7 +164,7 @@ def resize_(input: Tensor, *sizes: Any, memory_format: Any = None) -> Tensor:
 
 
 @public()
-def resize_as_(input: Tensor, other: Tensor, memory_format: Any = None) -> Tensor:
+def resize_as_(input: Tensor, other: Tensor, memory_format: MemoryFormat | None = None) -> Tensor:
     """`resize_` to the shape of `other`.
 
     >>> import core
@@ -188,16 +190,29 @@ def share_memory_(self: Tensor) -> Tensor:
     return self
 
 
-def new_empty_strided(self: Tensor, size: Any, stride: Any, dtype: Any = None, device: Any = None,
-                      requires_grad: bool = False) -> Tensor:  # fmt: skip
+def new_empty_strided(
+    self: Tensor,
+    size: Sizes,
+    stride: Sizes,
+    dtype: Dtype | None = None,
+    device: Device | None = None,
+    requires_grad: bool = False,
+) -> Tensor:
     """A tensor of that shape and those strides, whose values are whatever was in memory."""
     out = empty_strided(size, stride, dtype=dtype or self.dtype, device=device or self.device)
     return out.requires_grad_() if requires_grad else out
 
 
 @public(method=False)
-def empty_strided(size: Any, stride: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False,
-                  **ignored: Any) -> Tensor:  # fmt: skip
+def empty_strided(
+    size: Sizes,
+    stride: Sizes,
+    *,
+    dtype: Dtype | None = None,
+    device: Device | None = None,
+    requires_grad: bool = False,
+    **ignored: Any,
+) -> Tensor:
     """A tensor of that shape and those strides, whose values are whatever was in memory.
 
     >>> import core
@@ -210,7 +225,7 @@ def empty_strided(size: Any, stride: Any, *, dtype: Any = None, device: Any = No
 
 
 @public(method=False)
-def empty_permuted(size: Any, physical_layout: Any, *, dtype: Any = None, device: Any = None,
+def empty_permuted(size: Sizes, physical_layout: Sizes, *, dtype: Dtype | None = None, device: Device | None = None,
                    requires_grad: bool = False, **ignored: Any) -> Tensor:  # fmt: skip
     """A tensor of that shape whose dimensions lie in memory in the order `physical_layout`.
 
@@ -228,7 +243,7 @@ def empty_permuted(size: Any, physical_layout: Any, *, dtype: Any = None, device
 
 
 @public(method=False)
-def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, requires_grad: bool = False) -> Tensor:
+def frombuffer(buffer: Data, *, dtype: Dtype, count: int = -1, offset: int = 0, requires_grad: bool = False) -> Tensor:
     """A vector over the memory of a buffer. *Raises*: ValueError for an empty buffer or one that ends too early.
 
     >>> import array, core
@@ -257,7 +272,7 @@ def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, req
 
 
 @public(method=False)
-def from_dlpack(ext_tensor: Any) -> Tensor:
+def from_dlpack(ext_tensor: Data) -> Tensor:
     """A tensor over the memory of anything with ``__dlpack__``, without a copy.
 
     >>> import core, numpy as np
@@ -266,7 +281,7 @@ def from_dlpack(ext_tensor: Any) -> Tensor:
     """
 
     kind = ext_tensor.__dlpack_device__()[0]
-    where = Device("cpu") if kind == 1 else Device("cuda", ext_tensor.__dlpack_device__()[1])
+    where = device_class("cpu") if kind == 1 else device_class("cuda", ext_tensor.__dlpack_device__()[1])
     return from_array(backends.array_module(where.type).from_dlpack(ext_tensor), where)
 
 
@@ -308,7 +323,7 @@ def _map(self: Tensor, tensor: Tensor, function: Callable[[Any, Any], Any]) -> T
     return self
 
 
-def _pin_memory(self: Tensor, device: Any = None) -> Tensor:
+def _pin_memory(self: Tensor, device: Device | None = None) -> Tensor:
     """A copy in page-locked memory, from which a GPU copies by itself; the tensor itself where there is no GPU.
 
     *Raises*: RuntimeError for a tensor on a GPU.
@@ -317,7 +332,7 @@ def _pin_memory(self: Tensor, device: Any = None) -> Tensor:
     return pinned(self)
 
 
-def _is_pinned(self: Tensor, device: Any = None) -> bool:
+def _is_pinned(self: Tensor, device: Device | None = None) -> bool:
     """Whether the memory is page-locked."""
 
     return is_pinned(self)
@@ -347,28 +362,44 @@ _METHODS: dict[str, Callable[..., Any]] = {
     "pin_memory": _pin_memory,
     "is_pinned": _is_pinned,
 }
-_SHORT: dict[str, tuple[Callable[..., Any], str]] = {
-    "ndimension": (lambda self: self.ndim, "The number of dimensions."),
-    "is_signed": (lambda self: self.dtype.is_signed, "Whether the dtype has negative numbers."),
-    "get_device": (lambda self: self.device.index if self.is_cuda else -1, "The index of its GPU; -1 in main memory."),
-    "is_same_size": (lambda self, other: self._a.shape == other._a.shape, "Whether both have the same shape."),
-    "is_shared": (lambda self: False, "Whether processes share the memory: never here."),
-    "is_distributed": (lambda self: False, "Whether it is spread over machines: never here."),
-    "is_inference": (lambda self: False, "Whether it is shut out of autograd for good: never here."),
-    "is_neg": (lambda self: False, "Whether a negation is still to be done: never here."),
-    "resolve_neg": (lambda self: self, "The tensor itself: negations are done at once."),
+_SHORT: dict[str, tuple[Callable[..., Any], str, str]] = {
+    "ndimension": (lambda self: self.ndim, "int", "The number of dimensions."),
+    "is_signed": (lambda self: self.dtype.is_signed, "bool", "Whether the dtype has negative numbers."),
+    "get_device": (
+        lambda self: self.device.index if self.is_cuda else -1,
+        "int",
+        "The index of its GPU; -1 in main memory.",
+    ),
+    "is_same_size": (lambda self, other: self._a.shape == other._a.shape, "bool", "Whether both have the same shape."),
+    "is_shared": (lambda self: False, "bool", "Whether processes share the memory: never here."),
+    "is_distributed": (lambda self: False, "bool", "Whether it is spread over machines: never here."),
+    "is_inference": (lambda self: False, "bool", "Whether it is shut out of autograd for good: never here."),
+    "is_neg": (lambda self: False, "bool", "Whether a negation is still to be done: never here."),
+    "resolve_neg": (lambda self: self, "Tensor", "The tensor itself: negations are done at once."),
     "to_dense": (
         lambda self, dtype=None: self if dtype is None else self.to(dtype),
+        "Tensor",
         "The tensor itself: all are dense.",
     ),
 }
-for _name, (_method, _doc) in _SHORT.items():
+for _name, (_method, _returns, _doc) in _SHORT.items():
     _method.__name__, _method.__doc__ = _name, _doc
+    _method.__annotations__ = {"self": "Tensor", "other": "Tensor", "dtype": "Dtype | None", "return": _returns}
     _METHODS[_name] = _method
 for _name, _method in _METHODS.items():
     setattr(Tensor, _name, _method)
 for _name in ("is_sparse", "is_sparse_csr", "is_quantized", "is_meta", "is_mkldnn", "is_nested", "is_mps", "is_xla",
               "is_xpu", "is_ipu", "is_vulkan", "is_maia", "is_mtia"):  # fmt: skip
     setattr(Tensor, _name, False)
-Tensor.is_cpu = property(lambda self: self.device.type == "cpu", doc="Whether it is in main memory.")  # type: ignore[attr-defined]
-Tensor.itemsize = property(lambda self: self.dtype.itemsize, doc="Bytes of one element.")  # type: ignore[attr-defined]
+
+
+def _is_cpu(self: Tensor) -> bool:
+    return self.device.type == "cpu"
+
+
+def _itemsize(self: Tensor) -> int:
+    return self.dtype.itemsize
+
+
+Tensor.is_cpu = property(_is_cpu, doc="Whether it is in main memory.")  # type: ignore[assignment, method-assign]
+Tensor.itemsize = property(_itemsize, doc="Bytes of one element.")  # type: ignore[assignment, method-assign]

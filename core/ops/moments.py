@@ -9,6 +9,8 @@ from ..base.dtypes import dtype as Dtype
 from ..base.errors import text
 from ..base.shape import normalize_dims
 from ..base.source import warn
+from ..declare.kinds import Dims
+from ..declare.signature import Fast
 from ..dispatch.declare import operation
 from ..dispatch.publish import namespaces, public
 from ..tensors.tensor import Tensor
@@ -87,8 +89,11 @@ def _moment(op: Any, name: str, input: Tensor, dim: Any, unbiased: Any, correcti
     return op(input, dim=dims, correction=correction, keepdim=keepdim)
 
 
-@public()
-def var(input: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *,
+@public(home="reduce",
+        fast=[Fast(op="var(input, dim, correction, keepdim)", types={"input": "real"},
+                   instead={"correction": "dims.number[unbiased != Py_False]"},
+                   check=("more_items_than({input}, {dim}, correction)",))])  # fmt: skip
+def var(input: Tensor, dim: Dims | None = None, unbiased: bool | None = None, keepdim: bool = False, *,
         correction: float | None = None, **names: Any) -> Tensor:  # fmt: skip
     """The variance Σ(x - x̄)² / (n - correction) over all elements, or over `dim`. The correction is 1 unless given.
 
@@ -99,8 +104,11 @@ def var(input: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: b
     return _moment(_var, "var", input, dim, unbiased, correction, keepdim, names)
 
 
-@public()
-def std(input: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *,
+@public(home="reduce",
+        fast=[Fast(op="std(input, dim, correction, keepdim)", types={"input": "real"},
+                   instead={"correction": "dims.number[unbiased != Py_False]"},
+                   check=("more_items_than({input}, {dim}, correction)",))])  # fmt: skip
+def std(input: Tensor, dim: Dims | None = None, unbiased: bool | None = None, keepdim: bool = False, *,
         correction: float | None = None, **names: Any) -> Tensor:  # fmt: skip
     """The standard deviation, the root of `var`.
 
@@ -112,7 +120,7 @@ def std(input: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: b
 
 
 @public()
-def var_mean(input: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *,
+def var_mean(input: Tensor, dim: Dims | None = None, unbiased: bool | None = None, keepdim: bool = False, *,
              correction: float | None = None) -> tuple[Tensor, Tensor]:  # fmt: skip
     """`var` and `mean` as a pair.
 
@@ -125,7 +133,7 @@ def var_mean(input: Tensor, dim: Any = None, unbiased: bool | None = None, keepd
 
 
 @public()
-def std_mean(input: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *,
+def std_mean(input: Tensor, dim: Dims | None = None, unbiased: bool | None = None, keepdim: bool = False, *,
              correction: float | None = None) -> tuple[Tensor, Tensor]:  # fmt: skip
     """`std` and `mean` as a pair.
 
@@ -191,9 +199,16 @@ _norm = operation("vector_norm", _norm_forward, params={"p": 2.0, "dim": (), "ke
                   samples=_norm_samples)  # fmt: skip
 
 
-@public()
+@public(home="reduce",
+        fast=[Fast(body="norm_of(op.vector_norm, input, p, dim, keepdim)", types={"input": "real"},
+                   raw=("p",))])  # fmt: skip
 def norm(
-    input: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = False, *, dtype: Dtype | None = None
+    input: Tensor,
+    p: float | str | None = "fro",
+    dim: Dims | None = None,
+    keepdim: bool = False,
+    *,
+    dtype: Dtype | None = None,
 ) -> Tensor:
     """The norm (Σ |x|^p)^(1/p) over all elements or over `dim`; "fro" is p=2, inf the greatest |x|, 0 counts,
     "nuc" is the sum of a matrix's singular values.

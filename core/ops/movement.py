@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
+import builtins
+import inspect
+from typing import Any, overload
 
-from .. import native
 from ..base import dtypes
 from ..base.device import Kind
-from ..base.device import device as Device
+from ..base.device import device as device_class
 from ..base.device import kind as kind_of
 from ..base.dtypes import dtype as Dtype
 from ..base.errors import text
 from ..base.modes import state as mode
 from ..base.scalars import element
 from ..base.shape import broadcast_shapes
+from ..declare.kinds import Data, Device, MemoryFormat, Scalar, Size, Sizes
+from ..declare.signature import Fast, register
 from ..dispatch.declare import operation
-from ..dispatch.inplace import write
+from ..dispatch.inplace import in_place, write
 from ..dispatch.publish import public
 from ..events import observe
 from ..tensors.tensor import Tensor, left_graph
@@ -26,7 +29,7 @@ from .legacy_types import TensorType
 from .queries import need_format
 from .transfer import move
 
-Type = type  # the method of this name comes below
+Type = builtins.type  # the method of this name comes below
 
 
 def _one(rng: Any) -> list[Any]:
@@ -57,9 +60,41 @@ _copy_into = operation("copy", lambda xp, x, source: xp.broadcast_to(source, x.s
                        samples=lambda rng: [((rng.uniform(-2, 2, (2, 3)), rng.uniform(-2, 2, (3,))), {})])  # fmt: skip
 
 
-@public(namespace=None)
-def to(input: Tensor, *args: Any, dtype: Dtype | None = None, device: Any = None, non_blocking: bool = False,
-       copy: bool = False, memory_format: Any = None) -> Tensor:  # fmt: skip
+@overload
+def to(
+    input: Tensor,
+    dtype: Dtype,
+    non_blocking: bool = False,
+    copy: bool = False,
+    *,
+    memory_format: MemoryFormat | None = None,
+) -> Tensor: ...
+@overload
+def to(
+    input: Tensor,
+    device: Device | None = None,
+    dtype: Dtype | None = None,
+    non_blocking: bool = False,
+    copy: bool = False,
+    *,
+    memory_format: MemoryFormat | None = None,
+) -> Tensor: ...
+@overload
+def to(
+    input: Tensor,
+    other: Tensor,
+    non_blocking: bool = False,
+    copy: bool = False,
+    *,
+    memory_format: MemoryFormat | None = None,
+) -> Tensor: ...
+@public(
+    namespace=None,
+    home="reduce",
+    fast=[Fast(body="converted(op.cast, input, args, dtype)", types={"input": "any"}, raw=("args", "dtype"))],
+)
+def to(input: Tensor, *args: Any, dtype: Dtype | None = None, device: Device | None = None, non_blocking: bool = False,
+       copy: bool = False, memory_format: MemoryFormat | None = None) -> Tensor:  # fmt: skip
     """`input` as another dtype or on another device, on the graph; itself when nothing changes.
 
     A cast to integers or bool leaves the graph. *Raises*: TypeError for an argument that is no dtype, device or tensor.
@@ -78,7 +113,7 @@ def to(input: Tensor, *args: Any, dtype: Dtype | None = None, device: Any = None
             dtype, device = a.dtype, a.device
         elif isinstance(a, Dtype):
             dtype = a
-        elif isinstance(a, str | Device) or (isinstance(a, int) and not isinstance(a, bool)):
+        elif isinstance(a, str | device_class) or (isinstance(a, int) and not isinstance(a, bool)):
             device = a
         elif a is not None and not isinstance(a, bool):
             raise TypeError(
@@ -92,7 +127,7 @@ def to(input: Tensor, *args: Any, dtype: Dtype | None = None, device: Any = None
             )
     where = input.device
     if device is not None:
-        where = available(Device(device))
+        where = available(device_class(device))
     kind = kind_of(input.dtype if dtype is None else as_dtype(dtype, "to"), where)
     if kind is input._kind:
         return _clone(input) if copy else input
@@ -117,16 +152,15 @@ def _as_dtype(x: Tensor, kind: Kind) -> Tensor:
 
 
 def _caster(name: str, dtype: Dtype) -> None:
-    def method(input: Tensor, memory_format: Any = None) -> Tensor:
+    def method(input: Tensor, memory_format: MemoryFormat | None = None) -> Tensor:
         if memory_format is not None:
             need_format(name, memory_format)
         return to(input, dtype)
 
     method.__name__ = method.__qualname__ = name
     method.__doc__ = f"`input` as {dtype!r}; itself if it is that already."
-    if native.module is not None:
-        native.module.know_cast(name, dtype)
-    public(namespace=None)(method)
+    plain = Fast(body=f"cast_to(op.cast, input, dtype.{dtype.name})", types={"input": "any"})
+    public(namespace=None, home="reduce", fast=[plain])(method)
 
 
 for _name, _dtype in {"float": dtypes.float32, "double": dtypes.float64, "half": dtypes.float16, "bool": dtypes.bool_,
@@ -135,8 +169,12 @@ for _name, _dtype in {"float": dtypes.float32, "double": dtypes.float64, "half":
     _caster(_name, _dtype)
 
 
+@overload
+def type(input: Tensor) -> str: ...
+@overload
+def type(input: Tensor, dtype: Dtype | str, non_blocking: bool = False) -> Tensor: ...
 @public(namespace=None)
-def type(input: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
+def type(input: Tensor, dtype: Dtype | str | None = None, non_blocking: bool = False) -> Any:
     """`input` as `dtype`; without one, the name of its dtype.
 
     >>> import core
@@ -157,7 +195,11 @@ def type(input: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
     return to(input, dtype)
 
 
-@public(namespace=None)
+@public(
+    namespace=None,
+    home="reduce",
+    fast=[Fast(body="cast_like(op.cast, input, other)", types={"input": "any", "other": "any"})],
+)
 def type_as(input: Tensor, other: Tensor) -> Tensor:
     """`input` in the dtype and on the device of `other`.
 
@@ -169,7 +211,7 @@ def type_as(input: Tensor, other: Tensor) -> Tensor:
 
 
 @public(namespace=None)
-def cpu(input: Tensor, memory_format: Any = None) -> Tensor:
+def cpu(input: Tensor, memory_format: MemoryFormat | None = None) -> Tensor:
     """`input` in the memory of the CPU; itself if it is there."""
     if memory_format is not None:
         need_format("cpu", memory_format)
@@ -177,16 +219,21 @@ def cpu(input: Tensor, memory_format: Any = None) -> Tensor:
 
 
 @public(namespace=None)
-def cuda(input: Tensor, device: Any = None, non_blocking: bool = False, memory_format: Any = None) -> Tensor:
+def cuda(
+    input: Tensor,
+    device: Device | None = None,
+    non_blocking: bool = False,
+    memory_format: MemoryFormat | None = None,
+) -> Tensor:
     """`input` in the memory of a GPU; itself if it is there.
 
     *Raises*: RuntimeError with the reason when there is no such device.
     """
-    return to(input, device="cuda" if device is None else Device(device), non_blocking=non_blocking)
+    return to(input, device="cuda" if device is None else device_class(device), non_blocking=non_blocking)
 
 
 @public()
-def clone(input: Tensor, *, memory_format: Any = None) -> Tensor:
+def clone(input: Tensor, *, memory_format: MemoryFormat | None = None) -> Tensor:
     """A copy with its own memory, on the graph.
 
     >>> import core
@@ -196,8 +243,8 @@ def clone(input: Tensor, *, memory_format: Any = None) -> Tensor:
     return _clone(input)
 
 
-@public(namespace=None)
-def contiguous(input: Tensor, memory_format: Any = None) -> Tensor:
+@public(namespace=None, home="views", state="any", fast=[Fast(body="in_row_order(input)", types={"input": "any"})])
+def contiguous(input: Tensor, memory_format: MemoryFormat | None = None) -> Tensor:
     """`input` itself if its elements lie in row-major order, else a copy that does.
 
     >>> import core
@@ -212,7 +259,12 @@ def contiguous(input: Tensor, memory_format: Any = None) -> Tensor:
 # -- writing -----------------------------------------------------------------------------------------------------------
 
 
-@public(namespace=None)
+@public(
+    namespace=None,
+    home="inplace",
+    state="any",
+    fast=[Fast(body="copied_into(input, src)", types={"input": "any", "src": "any"}, ignored=("non_blocking",))],
+)
 def copy_(input: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
     """Write `src` into `input`, broadcast and cast; the gradient goes to `src`.
 
@@ -236,8 +288,10 @@ def copy_(input: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
     return write(input, "copy_", lambda t: _copy_into(t, src))
 
 
-@public(namespace=None)
-def fill_(input: Tensor, value: Any) -> Tensor:
+@public(
+    namespace=None, home="inplace", state="any", fast=[Fast(body="filled_with(input, value)", types={"input": "any"})]
+)
+def fill_(input: Tensor, value: Tensor | Scalar) -> Tensor:
     """Set every element to `value`, a number or a 0-d tensor.
 
     >>> import core
@@ -253,7 +307,7 @@ def fill_(input: Tensor, value: Any) -> Tensor:
     return write(input, "fill_", lambda t: _fill(t, value=number))
 
 
-@public(namespace=None)
+@public(namespace=None, home="inplace", state="any", fast=[Fast(body="zeroed(input)", types={"input": "any"})])
 def zero_(input: Tensor) -> Tensor:
     """Set every element to 0.
 
@@ -264,8 +318,12 @@ def zero_(input: Tensor) -> Tensor:
     return write(input, "zero_", lambda t: _fill(t, value=0))
 
 
-@public(inplace=True)
-def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
+@public(
+    inplace=True,
+    home="choice",
+    fast=[Fast(elementwise="where(mask, value, input)", types={"input": "any"}, check=("fills(input, value)",))],
+)
+def masked_fill(input: Tensor, mask: Tensor, value: Tensor | Scalar) -> Tensor:
     """`value` (a number or a 0-d tensor) where `mask` is true, else `input`.
 
     *Shapes*: mask and input broadcast. *Raises*: RuntimeError for a mask that is not bool.
@@ -298,20 +356,63 @@ def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
     return where_(mask, value, input)
 
 
+Tensor.masked_fill_ = in_place(  # type: ignore[method-assign]
+    "masked_fill", inspect.unwrap(masked_fill), masked_fill,
+    register(inspect.unwrap(masked_fill), "masked_fill_", namespace=None, home="setitem", state="any",
+             fast=[Fast(body="masked_filled_in(input, mask, value)", types={"input": "any", "mask": "bool"})]).key,
+)  # fmt: skip
+
+
 # -- new tensors like this one -----------------------------------------------------------------------------------------
 
 
 def _new(name: str) -> None:
-    def method(input: Tensor, *args: Any, dtype: Dtype | None = None, device: Any = None, requires_grad: bool = False,
-               **kwargs: Any) -> Tensor:  # fmt: skip
+    def method(
+        input: Tensor,
+        *size: Size,
+        dtype: Dtype | None = None,
+        device: Device | None = None,
+        requires_grad: bool = False,
+        **ignored: Any,
+    ) -> Tensor:
         make = getattr(creation, name)
-        return make(*args, dtype=dtype or input.dtype, requires_grad=requires_grad,
-                    device=input.device if device is None else device, **kwargs)  # fmt: skip
+        return make(*size, dtype=dtype or input.dtype, requires_grad=requires_grad,
+                    device=input.device if device is None else device, **ignored)  # fmt: skip
 
     method.__name__ = method.__qualname__ = "new_" + name
     method.__doc__ = f"As `core.{name}`, with the dtype and device of `input` unless others are given."
-    public(namespace=None)(method)
+    filled = {"zeros": 0, "ones": 1, "empty": -1}
+    plain = (
+        [Fast(body=f"filled_new(input, size, dtype, {filled[name]})", types={"input": "any"})] if name in filled else []
+    )
+    public(namespace=None, home="creation", state="any", fast=plain)(method)
 
 
-for _name in ("zeros", "ones", "empty", "full", "tensor"):
+for _name in ("zeros", "ones", "empty"):
     _new(_name)
+
+
+@public(namespace=None)
+def new_full(input: Tensor, size: Sizes, fill_value: Tensor | Scalar, *, dtype: Dtype | None = None,
+             device: Device | None = None, requires_grad: bool = False, **ignored: Any) -> Tensor:  # fmt: skip
+    """As `core.full`, with the dtype and device of `input` unless others are given.
+
+    >>> import core
+    >>> core.ones(2).new_full((2,), 3)
+    tensor([3., 3.])
+    """
+    return creation.full(size, fill_value, dtype=dtype or input.dtype, requires_grad=requires_grad,
+                         device=input.device if device is None else device, **ignored)  # fmt: skip
+
+
+@public(namespace=None)
+def new_tensor(input: Tensor, data: Data, *, dtype: Dtype | None = None, device: Device | None = None,
+               requires_grad: bool = False, **ignored: Any) -> Tensor:  # fmt: skip
+    """As `core.tensor`, with the dtype and device of `input` unless others are given.
+
+    >>> import core
+    >>> core.ones(2).new_tensor([3])
+    tensor([3.])
+    """
+    return creation.tensor(data, dtype=dtype or input.dtype, requires_grad=requires_grad,
+                           device=input.device if device is None else device, **ignored)  # fmt: skip

@@ -10,6 +10,8 @@ import numpy as np
 from ..base.dtypes import float32
 from ..base.errors import text
 from ..base.modes import is_grad_enabled, no_grad
+from ..declare.kinds import Dims
+from ..declare.signature import Fast
 from ..dispatch.declare import operation
 from ..dispatch.operands import need_tensors
 from ..dispatch.out import into
@@ -117,7 +119,11 @@ def _check_parameter(op: str, name: str, p: Tensor | None, shape: tuple[int, ...
         )
 
 
-@public(method=False, namespace="nn.functional")
+@public(method=False, namespace="nn.functional", home="layers",
+        fast=[Fast(op="layer_norm(input, weight, bias, len(normalized_shape), eps)",
+                   types={"input": "real", "weight": "real", "bias": "real"},
+                   check=("ends_with({input}, {normalized_shape})", "weighs(input, weight, {normalized_shape})",
+                          "weighs(input, bias, {normalized_shape})"))])  # fmt: skip
 def layer_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None, bias: Tensor | None = None,
                eps: float = 1e-5) -> Tensor:  # fmt: skip
     """(x - mean) / sqrt(variance + eps) * weight + bias over the last dimensions, which have `normalized_shape`.
@@ -309,7 +315,7 @@ def instance_norm(input: Tensor, running_mean: Tensor | None = None, running_var
 
 
 @public(method=False, namespace="nn.functional")
-def normalize(input: Tensor, p: float = 2.0, dim: Any = 1, eps: float = 1e-12, out: Tensor | None = None) -> Tensor:
+def normalize(input: Tensor, p: float = 2.0, dim: Dims = 1, eps: float = 1e-12, out: Tensor | None = None) -> Tensor:
     """x / max(‖x‖, eps) along `dim`.
 
     >>> import core

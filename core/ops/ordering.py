@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
-from .. import backends
+from .. import backends, return_types
 from ..base.errors import text
 from ..base.shape import normalize_dim
+from ..declare.kinds import Dim, Tensors
+from ..declare.signature import Fast
 from ..dispatch.declare import operation
 from ..dispatch.out import into
 from ..dispatch.publish import public
@@ -148,8 +150,13 @@ def _into_both(out: Any, result: Any) -> Any:
     )
 
 
-@public()
-def sort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = False, *, out: Any = None) -> Any:
+@public(
+    home="reduce",
+    fast=[Fast(op="sort(input, dim, descending)", types={"input": "any"}, result="sort", ignored=("stable",))],
+)
+def sort(
+    input: Tensor, dim: Dim = -1, descending: bool = False, stable: bool = False, *, out: Tensors | None = None
+) -> return_types.sort:
     """The elements in order along `dim`, and the indices they had; always stable. NaN counts as the greatest.
 
     *Shapes*: both results have the input's. *Raises*: IndexError for a dim out of range.
@@ -163,8 +170,11 @@ def sort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = 
     return _into_both(out, _ReturnSort(*_sort(input, dim=d, descending=bool(descending))))
 
 
-@public()
-def argsort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = False) -> Tensor:
+@public(
+    home="reduce",
+    fast=[Fast(body="order_of(op.sort, input, dim, descending)", types={"input": "any"}, ignored=("stable",))],
+)
+def argsort(input: Tensor, dim: Dim = -1, descending: bool = False, stable: bool = False) -> Tensor:
     """The indices that put the elements in order along `dim`.
 
     >>> import core
@@ -187,8 +197,12 @@ def msort(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     return into(out, sort(input, 0)[0], "msort")
 
 
-@public()
-def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True, *, out: Any = None) -> Any:
+@public(home="reduce",
+        fast=[Fast(op="topk(input, dim, k, largest)", types={"input": "any"}, result="topk", ignored=("sorted",),
+                   check=("{k} >= 0 && {k} <= PyArray_DIM({input}, {dim})",))])  # fmt: skip
+def topk(
+    input: Tensor, k: int, dim: Dim = -1, largest: bool = True, sorted: bool = True, *, out: Tensors | None = None
+) -> return_types.topk:
     """The `k` greatest elements along `dim` (or the least), in order, and their indices.
 
     *Raises*: RuntimeError where there are fewer than `k`.
@@ -221,7 +235,9 @@ def _need_size(op: str, input: Tensor, dim: int) -> int:
 
 
 @public()
-def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False, *, out: Any = None) -> Any:
+def kthvalue(
+    input: Tensor, k: int, dim: Dim = -1, keepdim: bool = False, *, out: Tensors | None = None
+) -> return_types.kthvalue:
     """The `k`-th least element along `dim` (the first is k=1), and its index.
 
     *Raises*: RuntimeError where there is no `k`-th.
@@ -250,8 +266,12 @@ def _median_for(
     return _one_of(result, _median, input, _need_size(name, input, dim), keepdim, out, ignore_nan=ignore_nan)
 
 
+@overload
+def median(input: Tensor) -> Tensor: ...
+@overload
+def median(input: Tensor, dim: Dim, keepdim: bool = False, *, out: Tensors | None = None) -> return_types.median: ...
 @public()
-def median(input: Tensor, dim: int | None = None, keepdim: bool = False, *, out: Any = None) -> Any:
+def median(input: Tensor, dim: Dim | None = None, keepdim: bool = False, *, out: Tensors | None = None) -> Any:
     """The middle element, the lower one of two; with `dim` the values along it and their indices. NaN if one is NaN.
 
     >>> import core
@@ -263,8 +283,14 @@ def median(input: Tensor, dim: int | None = None, keepdim: bool = False, *, out:
     return _median_for("median", _ReturnMedian, False, input, dim, keepdim, out)
 
 
+@overload
+def nanmedian(input: Tensor) -> Tensor: ...
+@overload
+def nanmedian(
+    input: Tensor, dim: Dim, keepdim: bool = False, *, out: Tensors | None = None
+) -> return_types.nanmedian: ...
 @public()
-def nanmedian(input: Tensor, dim: int | None = None, keepdim: bool = False, *, out: Any = None) -> Any:
+def nanmedian(input: Tensor, dim: Dim | None = None, keepdim: bool = False, *, out: Tensors | None = None) -> Any:
     """As `median`, of what is not NaN.
 
     >>> import core
@@ -275,7 +301,7 @@ def nanmedian(input: Tensor, dim: int | None = None, keepdim: bool = False, *, o
 
 
 @public()
-def mode(input: Tensor, dim: int = -1, keepdim: bool = False, *, out: Any = None) -> Any:
+def mode(input: Tensor, dim: Dim = -1, keepdim: bool = False, *, out: Tensors | None = None) -> return_types.mode:
     """The most frequent element along `dim`, the least of several, and the index of its last occurrence.
 
     >>> import core
@@ -350,8 +376,15 @@ def _quantile(name: str, input: Tensor, q: Any, dim: int | None, keepdim: bool, 
 
 
 @public()
-def quantile(input: Tensor, q: Any, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear",
-             out: Tensor | None = None) -> Tensor:  # fmt: skip
+def quantile(
+    input: Tensor,
+    q: float | Tensor,
+    dim: Dim | None = None,
+    keepdim: bool = False,
+    *,
+    interpolation: str = "linear",
+    out: Tensor | None = None,
+) -> Tensor:
     """The value below which the share `q` lies, over all elements or along `dim`; between two by `interpolation`.
 
     `q` is a number or a vector, which becomes the first dimension of the result; `interpolation` is "linear",
@@ -365,7 +398,7 @@ def quantile(input: Tensor, q: Any, dim: int | None = None, keepdim: bool = Fals
 
 
 @public()
-def nanquantile(input: Tensor, q: Any, dim: int | None = None, keepdim: bool = False, *,
+def nanquantile(input: Tensor, q: float | Tensor, dim: Dim | None = None, keepdim: bool = False, *,
                 interpolation: str = "linear", out: Tensor | None = None) -> Tensor:  # fmt: skip
     """As `quantile`, of what is not NaN.
 

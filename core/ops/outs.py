@@ -6,11 +6,9 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from .. import native
-from ..dispatch.autocast import quick
+from ..dispatch.autocast import behind
 from ..dispatch.out import into
 from ..dispatch.publish import namespaces
-from ..dispatch.type_errors import guarded
 
 NAMES = [
     "addbmm", "addmm", "addmv", "addr", "all", "amax", "amin", "aminmax", "angle", "any", "argmax", "argmin",
@@ -49,5 +47,4 @@ for _name in NAMES:
     _function = namespaces[""].get(_name)
     if _function is not None and not _takes_out(_function):
         _wide = with_out(_function)
-        _fronted = native.module is not None and native.module.has_front(None, _name)
-        namespaces[""][_name] = quick(_wide, _name) if _fronted else guarded(_wide)
+        namespaces[""][_name] = behind(_wide, getattr(_function, "_parser", None))

@@ -9,6 +9,7 @@ import numpy as np
 
 from ..base.errors import text
 from ..base.scalars import element
+from ..declare.signature import Fast
 from ..dispatch.declare import operation
 from ..dispatch.publish import public
 from ..tensors.tensor import Tensor, from_array
@@ -53,7 +54,12 @@ def _source(n: int, before: int, after: int, mode: str) -> Any:
     return np.where(at >= n, 2 * (n - 1) - at, at)
 
 
-@public(method=False, namespace="nn.functional")
+@public(
+    method=False,
+    namespace="nn.functional",
+    home="layers",
+    fast=[Fast(body="bordered(op.constant_pad, input, pad, value)", types={"input": "real"})],
+)
 def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> Tensor:
     """`input` with a border. `pad` is (left, right, top, bottom, ...), the last dimension first; negative crops.
 

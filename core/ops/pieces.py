@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, overload
 
 from ..base.errors import text
 from ..base.shape import normalize_dim
+from ..declare.kinds import Dim, Ints
+from ..declare.signature import Fast
 from ..dispatch.publish import public
 from ..tensors.tensor import Tensor
 from .view_ops import _diagonal, _diagonal_backward, _select, _slice, _split, _unbind, _unfold
@@ -15,7 +17,7 @@ from .views import unsqueeze
 
 
 @public()
-def narrow(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
+def narrow(input: Tensor, dim: Dim, start: int | Tensor, length: int) -> Tensor:
     """A view of `length` elements along `dim`, from `start` on.
 
     >>> import core
@@ -42,7 +44,7 @@ def narrow(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
 
 
 @public()
-def select(input: Tensor, dim: int, index: Any) -> Tensor:
+def select(input: Tensor, dim: Dim, index: int | Tensor) -> Tensor:
     """A view of the slice at `index` along `dim`, which vanishes.
 
     >>> import core
@@ -64,7 +66,7 @@ def select(input: Tensor, dim: int, index: Any) -> Tensor:
 
 
 @public()
-def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
+def diagonal(input: Tensor, offset: int = 0, dim1: Dim = 0, dim2: Dim = 1) -> Tensor:
     """A view of the diagonal of two dimensions, which becomes the last one.
 
     *Shapes*: ``(a, n, m) -> (a, min(n, m))`` for dims 1 and 2. *Raises*: RuntimeError for equal dims.
@@ -104,7 +106,7 @@ def unfold(input: Tensor, dimension: int, size: int, step: int) -> Tensor:
 
 
 @public()
-def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
+def diag_embed(input: Tensor, offset: int = 0, dim1: Dim = -2, dim2: Dim = -1) -> Tensor:
     """Zeros with `input` on the diagonal of two new dimensions.
 
     >>> import core
@@ -122,7 +124,7 @@ def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -
     return _diagonal_backward(input, shape=shape, offset=offset, dim1=a, dim2=b)
 
 
-@public()
+@public(home="index", state="quiet", fast=[Fast(body="diagonal_copied(input, diagonal)", types={"input": "piece"})])
 def diag(input: Tensor, diagonal: int = 0) -> Tensor:
     """A vector as the diagonal of a square matrix, or the diagonal of a matrix as a vector.
 
@@ -137,8 +139,10 @@ def diag(input: Tensor, diagonal: int = 0) -> Tensor:
     return _diagonal(input, offset=diagonal, dim1=0, dim2=1).clone()
 
 
-@public("split_with_sizes")
-def split(tensor: Tensor, split_size_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
+@public("split_with_sizes", home="split_unbind", state="quiet",
+        fast=[Fast(body="split_into(tensor, split_size_or_sections, dim)", types={"tensor": "any"},
+                   raw=("split_size_or_sections",))])  # fmt: skip
+def split(tensor: Tensor, split_size_or_sections: Ints, dim: Dim = 0) -> tuple[Tensor, ...]:
     """Views of pieces along `dim`: of one size (the last may be smaller), or of the sizes in a list.
 
     *Raises*: RuntimeError where the sizes do not add up.
@@ -162,7 +166,7 @@ def split(tensor: Tensor, split_size_or_sections: Any, dim: int = 0) -> tuple[Te
                 )
             )
     else:
-        k = int(split_size_or_sections)
+        k = int(split_size_or_sections)  # type: ignore[arg-type] # a 0-d tensor too
         if k < 0 or (k == 0 and n):
             raise RuntimeError(text(f"split expects split_size be non-negative, but got split_size={k}" if k < 0 else
                                     "split_size can only be 0 if dimension size is 0, but got dimension size of "
@@ -171,8 +175,8 @@ def split(tensor: Tensor, split_size_or_sections: Any, dim: int = 0) -> tuple[Te
     return _split(tensor, sizes=sizes, dim=d)
 
 
-@public()
-def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
+@public(home="split_unbind", state="quiet", fast=[Fast(body="chunked(input, chunks, dim)", types={"input": "any"})])
+def chunk(input: Tensor, chunks: int, dim: Dim = 0) -> tuple[Tensor, ...]:
     """Views of at most `chunks` pieces along `dim`, all of one size but perhaps the last.
 
     >>> import core
@@ -191,7 +195,7 @@ def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
 
 
 @public()
-def tensor_split(input: Tensor, indices_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
+def tensor_split(input: Tensor, indices_or_sections: int | Sequence[int] | Tensor, dim: Dim = 0) -> tuple[Tensor, ...]:
     """Views of pieces along `dim`: a number of nearly equal ones, or those that begin at the given indices.
 
     >>> import core
@@ -216,8 +220,8 @@ def tensor_split(input: Tensor, indices_or_sections: Any, dim: int = 0) -> tuple
     return tuple(narrow(input, d, lo, max(hi - lo, 0)) for lo, hi in pairwise(edges))
 
 
-@public()
-def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
+@public(home="split_unbind", state="quiet", fast=[Fast(body="unbound_along(input, dim)", types={"input": "any"})])
+def unbind(input: Tensor, dim: Dim = 0) -> tuple[Tensor, ...]:
     """Views of all slices along `dim`, which vanishes.
 
     >>> import core
@@ -230,6 +234,12 @@ def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
 
 
 def _atleast(n: int) -> Any:
+    @overload
+    def function(tensor: Tensor, /) -> Tensor: ...
+    @overload
+    def function(tensors: Sequence[Tensor], /) -> tuple[Tensor, ...]: ...
+    @overload
+    def function(tensor: Tensor, second: Tensor, /, *more: Tensor) -> tuple[Tensor, ...]: ...
     def function(*tensors: Tensor | Sequence[Tensor]) -> Any:
         """`tensors` with dimensions of size 1 put in, so that none has fewer than the name says."""
         if len(tensors) == 1 and isinstance(tensors[0], tuple | list):

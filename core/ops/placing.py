@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from ..base.errors import text
 from ..base.shape import normalize_dim
+from ..declare.kinds import Dim, Sizes
 from ..dispatch.declare import operation
 from ..dispatch.publish import public
 from ..tensors.tensor import Tensor, from_array
@@ -102,7 +104,7 @@ _restride: Any = operation(
 
 
 @public()
-def as_strided(input: Tensor, size: Any, stride: Any, storage_offset: int | None = None) -> Tensor:
+def as_strided(input: Tensor, size: Sizes, stride: Sizes, storage_offset: int | None = None) -> Tensor:
     """A view of the memory of `input` with any shape, strides and offset, counted in elements.
 
     *Raises*: RuntimeError for negative strides, or where the view would reach out of the memory.
@@ -153,7 +155,7 @@ def _written(op: str, y: Tensor, part: Tensor, src: Tensor) -> Tensor:
 
 
 @public()
-def select_scatter(input: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
+def select_scatter(input: Tensor, src: Tensor, dim: Dim, index: int) -> Tensor:
     """A copy of `input` with `src` as the slice at `index` along `dim`.
 
     >>> import core
@@ -166,7 +168,7 @@ def select_scatter(input: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
 
 
 @public()
-def slice_scatter(input: Tensor, src: Tensor, dim: int = 0, start: int | None = None, end: int | None = None,
+def slice_scatter(input: Tensor, src: Tensor, dim: Dim = 0, start: int | None = None, end: int | None = None,
                   step: int = 1) -> Tensor:  # fmt: skip
     """A copy of `input` with `src` as its part from `start` to `end` along `dim`.
 
@@ -180,7 +182,7 @@ def slice_scatter(input: Tensor, src: Tensor, dim: int = 0, start: int | None = 
 
 
 @public()
-def diagonal_scatter(input: Tensor, src: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
+def diagonal_scatter(input: Tensor, src: Tensor, offset: int = 0, dim1: Dim = 0, dim2: Dim = 1) -> Tensor:
     """A copy of `input` with `src` as the diagonal of two dimensions.
 
     >>> import core
@@ -193,7 +195,9 @@ def diagonal_scatter(input: Tensor, src: Tensor, offset: int = 0, dim1: int = 0,
 
 
 @public()
-def as_strided_scatter(input: Tensor, src: Tensor, size: Any, stride: Any, storage_offset: int | None = None) -> Tensor:
+def as_strided_scatter(
+    input: Tensor, src: Tensor, size: Sizes, stride: Sizes, storage_offset: int | None = None
+) -> Tensor:
     """A copy of `input` with `src` at the places that `as_strided` would read: places in the memory of `input`, of
     which a view does not show all.
 
@@ -292,7 +296,7 @@ _scatter_reduce: Any = operation("scatter_reduce", _reduce_forward, inputs="x in
 
 
 @public(inplace=True)
-def scatter_reduce(input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *,
+def scatter_reduce(input: Tensor, dim: Dim, index: Tensor, src: Tensor, reduce: str, *,
                    include_self: bool = True) -> Tensor:  # fmt: skip
     """A copy of `input` with the elements of `src` reduced into the places that `index` names along `dim`.
 
@@ -318,7 +322,7 @@ def scatter_reduce(input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: 
 
 
 @public(inplace=True)
-def index_reduce(input: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *,
+def index_reduce(input: Tensor, dim: Dim, index: Tensor, source: Tensor, reduce: str, *,
                  include_self: bool = True) -> Tensor:  # fmt: skip
     """A copy of `input` with the slices of `source` reduced into those at `index`: "prod", "mean", "amax" or "amin".
 
@@ -378,7 +382,7 @@ def put(input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) 
 
 
 def _split(name: str, least: int, dim: Any) -> Any:
-    def function(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
+    def function(input: Tensor, indices_or_sections: int | Sequence[int] | Tensor) -> tuple[Tensor, ...]:
         if input.ndim < least:
             raise RuntimeError(text(f"torch.{name} requires a tensor with at least {least} dimension"
                                     f"{'s' if least > 1 else ''}, but got a tensor with {input.ndim} dimensions!",

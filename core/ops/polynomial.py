@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..declare.kinds import Operand
 from ..dispatch.declare import operation
 from ..dispatch.out import into
 from ..tensors.tensor import Tensor
@@ -50,7 +51,7 @@ def _declare(name: str, first: Callable[..., Any], step: Callable[..., Any], wha
         samples=lambda rng: [((rng.uniform(0, 1, (3, 4)), np.array([0.0, 1.0, 2.0, 4.0])), {})],
     )
 
-    def function(input: Any, n: Any, *, out: Tensor | None = None) -> Tensor:
+    def function(input: Operand, n: Operand, *, out: Tensor | None = None) -> Tensor:
         return into(out, op(*_pair(name, input, n)), name)
 
     function.__name__ = function.__qualname__ = name

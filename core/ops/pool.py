@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 
 from ..base.errors import text
+from ..declare.kinds import Ints, Sizes
+from ..declare.signature import Fast
 from ..dispatch.publish import namespaces, public
 from ..tensors.tensor import Tensor, from_array
 from .constant import piecewise
 from .elementwise import relu
-from .pool_ops import Ints, _adaptive_max_pool, _max_pool, _scatter_flat, _window_sum
+from .pool_ops import Each, _adaptive_max_pool, _max_pool, _scatter_flat, _window_sum
 from .resample_ops import _resample
 
 _COUNT = {1: "one", 2: "two", 3: "three"}
 _SIZES = {1: "L", 2: "H, W", 3: "D, H, W"}
 
 
-def _setting(op: str, name: str, value: Any, n: int) -> Ints:
+def _setting(op: str, name: str, value: Any, n: int) -> Each:
     many = (value,) if isinstance(value, int) else tuple(int(v) for v in value)
     if len(many) not in (1, n):
         what = "a single int, or " if n > 1 else ""
@@ -76,7 +78,7 @@ def _windows(
     padding: Any,
     dilation: Any,
     ceil_mode: bool,
-) -> tuple[Ints, Ints, Ints, Ints, Ints]:
+) -> tuple[Each, Each, Each, Each, Each]:
     """Kernel, stride, padding, dilation and output sizes, after all that can be wrong."""
     kernel = _setting(op, "kernel_size", kernel_size, n)
     steps = kernel if stride is None or stride == [] or stride == () else _setting(op, "stride", stride, n)
@@ -111,10 +113,10 @@ def _windows(
     return kernel, steps, border, spread, out
 
 
-def _show(function: Any, name: str, doc: str, core_too: bool = True) -> Any:
+def _show(function: Any, name: str, doc: str, core_too: bool = True, fast: Sequence[Fast] = ()) -> Any:
     function.__name__ = function.__qualname__ = name
     function.__doc__ = doc
-    known = public(namespace="nn.functional", method=False)(function)
+    known = public(namespace="nn.functional", method=False, home="layers", fast=fast)(function)
     if core_too:
         namespaces[""][name] = known
     return known
@@ -129,24 +131,45 @@ def _make_max(n: int) -> tuple[Any, Any]:
     def both(
         input: Tensor,
         kernel_size: int | Sequence[int],
-        stride: Any = None,
-        padding: Any = 0,
-        dilation: Any = 1,
+        stride: Ints | None = None,
+        padding: Ints = 0,
+        dilation: Ints = 1,
         ceil_mode: bool = False,
         return_indices: bool = False,
-    ) -> Any:
+    ) -> tuple[Tensor, Tensor]:
         _need_dims(name, input, n, True)
         if input.dtype.category == 0:
             raise NotImplementedError(text(f"\"{name}\" not implemented for 'Bool'", op=name, remedy="x.float()"))
         k, s, p, d, out = _windows(name, input, n, kernel_size, stride, padding, dilation, ceil_mode)
         return _max_pool(input, kernel=k, stride=s, padding=p, dilation=d, out=out)
 
+    @overload
     def function(
         input: Tensor,
         kernel_size: int | Sequence[int],
-        stride: Any = None,
-        padding: Any = 0,
-        dilation: Any = 1,
+        stride: Ints | None = None,
+        padding: Ints = 0,
+        dilation: Ints = 1,
+        ceil_mode: bool = False,
+        return_indices: Literal[False] = False,
+    ) -> Tensor: ...
+    @overload
+    def function(
+        input: Tensor,
+        kernel_size: int | Sequence[int],
+        stride: Ints | None = None,
+        padding: Ints = 0,
+        dilation: Ints = 1,
+        ceil_mode: bool = False,
+        *,
+        return_indices: Literal[True],
+    ) -> tuple[Tensor, Tensor]: ...
+    def function(
+        input: Tensor,
+        kernel_size: int | Sequence[int],
+        stride: Ints | None = None,
+        padding: Ints = 0,
+        dilation: Ints = 1,
         ceil_mode: bool = False,
         return_indices: bool = False,
     ) -> Any:
@@ -167,7 +190,9 @@ def _make_max(n: int) -> tuple[Any, Any]:
     >>> core.nn.functional.{name}(x, {kernel}).flatten()
     tensor([3., 2.])
     """
-    shown = _show(function, name, doc)
+    plain = f"greatest(op.max_pool, {n}, input, kernel_size, stride, padding, dilation, return_indices)"
+    raw = ("kernel_size", "stride", "padding", "dilation")
+    shown = _show(function, name, doc, fast=[Fast(body=plain, types={"input": "real"}, raw=raw)] if n < 3 else [])
     doc = f"""The values of `{name}` and their places.
 
     >>> import core
@@ -190,9 +215,9 @@ def _make_unpool(n: int) -> Any:
         input: Tensor,
         indices: Tensor,
         kernel_size: int | Sequence[int],
-        stride: Any = None,
-        padding: Any = 0,
-        output_size: Any = None,
+        stride: Ints | None = None,
+        padding: Ints = 0,
+        output_size: Sizes | None = None,
     ) -> Tensor:
         kernel, border = _setting(name, "kernel_size", kernel_size, n), _setting(name, "padding", padding, n)
         steps = kernel if stride is None else _setting(name, "stride", stride, n)
@@ -238,7 +263,7 @@ max_unpool1d, max_unpool2d, max_unpool3d = (_make_unpool(n) for n in (1, 2, 3))
 # -- the mean ----------------------------------------------------------------------------------------------------------
 
 
-def _counts(sizes: Ints, kernel: Ints, stride: Ints, padding: Ints, out: Ints, include_pad: bool) -> Any:
+def _counts(sizes: Each, kernel: Each, stride: Each, padding: Each, out: Each, include_pad: bool) -> Any:
     """How many elements each window counts; one number where all are the same."""
     total: Any = np.ones((), np.int64)
     for m, k, s, p, o in zip(sizes, kernel, stride, padding, out, strict=True):
@@ -255,8 +280,8 @@ def _make_avg(n: int) -> Any:
     def pooled(
         input: Tensor,
         kernel_size: int | Sequence[int],
-        stride: Any = None,
-        padding: Any = 0,
+        stride: Ints | None = None,
+        padding: Ints = 0,
         ceil_mode: bool = False,
         count_include_pad: bool = True,
         divisor_override: int | None = None,
@@ -275,14 +300,15 @@ def _make_avg(n: int) -> Any:
     def pooled1d(
         input: Tensor,
         kernel_size: int | Sequence[int],
-        stride: Any = None,
-        padding: Any = 0,
+        stride: Ints | None = None,
+        padding: Ints = 0,
         ceil_mode: bool = False,
         count_include_pad: bool = True,
     ) -> Tensor:
         return pooled(input, kernel_size, stride, padding, ceil_mode, count_include_pad)
 
     kernel = "(" + "1, " * (n - 1) + "2)" if n > 1 else "2"
+    plain = f"average(op.window_sum, {n}, input, kernel_size, stride, padding, count_include_pad)"
     return _show(
         pooled1d if n == 1 else pooled,
         name,
@@ -297,6 +323,7 @@ def _make_avg(n: int) -> Any:
     tensor([2., 1.])
     """,
         n == 1,
+        [Fast(body=plain, types={"input": "real"}, raw=("kernel_size", "stride", "padding"))] if n < 3 else [],
     )
 
 
@@ -308,7 +335,11 @@ def _make_lp(n: int) -> Any:
     name = f"lp_pool{n}d"
 
     def function(
-        input: Tensor, norm_type: float, kernel_size: int | Sequence[int], stride: Any = None, ceil_mode: bool = False
+        input: Tensor,
+        norm_type: float,
+        kernel_size: int | Sequence[int],
+        stride: Ints | None = None,
+        ceil_mode: bool = False,
     ) -> Tensor:
         kernel = _setting(name, "kernel_size", kernel_size, n)
         mean = _AVERAGES[n](input.pow(norm_type), kernel, stride, 0, ceil_mode)
@@ -334,7 +365,7 @@ lp_pool1d, lp_pool2d, lp_pool3d = (_make_lp(n) for n in (1, 2, 3))
 # -- adaptive ----------------------------------------------------------------------------------------------------------
 
 
-def _wanted(op: str, input: Tensor, n: int, output_size: Any, colon: str) -> Ints:
+def _wanted(op: str, input: Tensor, n: int, output_size: Any, colon: str) -> Each:
     many = (output_size,) * n if isinstance(output_size, int) or output_size is None else tuple(output_size)
     if n > 1 and not isinstance(output_size, int) and input.ndim <= len(many):
         raise ValueError(text(f"Input dimension should be at least {len(many) + 1}", op=op,
@@ -381,7 +412,7 @@ def _make_adaptive(n: int) -> tuple[Any, Any, Any]:
             return input.mean(tuple(range(-n, 0)), keepdim=True)
         return piecewise(_resample(input, out=out, mode="area", align=False, scales=(None,) * n))
 
-    def both(input: Tensor, output_size: int | Sequence[int], return_indices: bool = False) -> Any:
+    def both(input: Tensor, output_size: int | Sequence[int], return_indices: bool = False) -> tuple[Tensor, Tensor]:
         out = _wanted(max_name, input, n, output_size, ":")
         sizes = input._a.shape[input.ndim - n :]
         if all(o == 1 for o in out):
@@ -393,6 +424,12 @@ def _make_adaptive(n: int) -> tuple[Any, Any, Any]:
             return _max_pool(input, kernel=kernel, stride=kernel, padding=(0,) * n, dilation=(1,) * n, out=out)
         return _adaptive_max_pool(input, out=out)
 
+    @overload
+    def greatest(input: Tensor, output_size: int | Sequence[int], return_indices: Literal[False] = False) -> Tensor: ...
+    @overload
+    def greatest(
+        input: Tensor, output_size: int | Sequence[int], *, return_indices: Literal[True]
+    ) -> tuple[Tensor, Tensor]: ...
     def greatest(input: Tensor, output_size: int | Sequence[int], return_indices: bool = False) -> Any:
         found = both(input, output_size)
         return found if return_indices else found[0]

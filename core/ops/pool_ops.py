@@ -14,14 +14,14 @@ from ..dispatch.declare import operation
 from ..tensors.tensor import Tensor
 from .precision import rounded, wide
 
-Ints = tuple[int, ...]
+Each = tuple[int, ...]
 
 
 def _lowest(dtype: Any) -> Any:
     return np.iinfo(dtype).min if dtype.kind in "iu" else -math.inf
 
 
-def _framed(xp: Any, x: Any, sizes: Ints, padding: Ints, value: Any) -> Any:
+def _framed(xp: Any, x: Any, sizes: Each, padding: Each, value: Any) -> Any:
     """The last dimensions of `x` brought to `sizes`: `padding` of `value` before, as much as is missing after."""
     n = len(sizes)
     have = x.shape[-n:]
@@ -35,14 +35,14 @@ def _framed(xp: Any, x: Any, sizes: Ints, padding: Ints, value: Any) -> Any:
     return out
 
 
-def _reach(kernel: Ints, stride: Ints, dilation: Ints, out: Ints) -> Ints:
+def _reach(kernel: Each, stride: Each, dilation: Each, out: Each) -> Each:
     return tuple((o - 1) * s + d * (k - 1) + 1 for k, s, d, o in zip(kernel, stride, dilation, out, strict=True))
 
 
 # -- the greatest ------------------------------------------------------------------------------------------------------
 
 
-def _max_forward(xp: Any, x: Any, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints, out: Ints) -> Any:
+def _max_forward(xp: Any, x: Any, kernel: Each, stride: Each, padding: Each, dilation: Each, out: Each) -> Any:
     n = len(kernel)
     framed = _framed(xp, x, _reach(kernel, stride, dilation, out), padding, _lowest(x.dtype))
     places = list(product(*(range(k) for k in kernel)))
@@ -84,8 +84,8 @@ def _max_samples(rng: Any) -> list[Any]:
     ]
 
 
-def _max_vjp(g: Any, indices: Tensor, x_shape: Ints, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints,
-             out: Ints) -> Tensor:  # fmt: skip
+def _max_vjp(g: Any, indices: Tensor, x_shape: Each, kernel: Each, stride: Each, padding: Each, dilation: Each,
+             out: Each) -> Tensor:  # fmt: skip
     """The windows are of use to a row that gathers; the places alone are enough here."""
     return _scatter_flat(g[0], indices, sizes=x_shape[-len(out) :], add=True)
 
@@ -103,7 +103,7 @@ _max_pool = operation(
 )
 
 
-def _adaptive_forward(xp: Any, x: Any, out: Ints) -> Any:
+def _adaptive_forward(xp: Any, x: Any, out: Each) -> Any:
     n = len(out)
     sizes = x.shape[-n:]
     tables = []
@@ -146,7 +146,7 @@ def _flat(xp: Any, a: Any, n: int) -> Any:
     return xp.ascontiguousarray(a).reshape(math.prod(a.shape[: a.ndim - n]), -1)
 
 
-def _scatter_forward(xp: Any, x: Any, indices: Any, sizes: Ints, add: bool) -> Any:
+def _scatter_forward(xp: Any, x: Any, indices: Any, sizes: Each, add: bool) -> Any:
     n = len(sizes)
     rows, places = _flat(xp, x, n), _flat(xp, indices, n)
     y = xp.zeros((rows.shape[0], math.prod(sizes)), wide(rows[:0]).dtype)
@@ -162,7 +162,7 @@ def _gather_forward(xp: Any, x: Any, indices: Any, n: int) -> Any:
     return xp.take_along_axis(_flat(xp, x, n), _flat(xp, indices, n), 1).reshape(indices.shape)
 
 
-def _gather_vjp(g: Tensor, indices: Tensor, x_shape: Ints, n: int) -> Tensor:
+def _gather_vjp(g: Tensor, indices: Tensor, x_shape: Each, n: int) -> Tensor:
     return _scatter_flat(g, indices, sizes=x_shape[-n:], add=True)
 
 
@@ -195,7 +195,7 @@ def _along(axis: int, ndim: int, key: slice) -> tuple[Any, ...]:
     return (slice(None),) * (ndim + axis) + (key,)
 
 
-def _sum_forward(xp: Any, x: Any, kernel: Ints, stride: Ints, padding: Ints, out: Ints) -> Any:
+def _sum_forward(xp: Any, x: Any, kernel: Each, stride: Each, padding: Each, out: Each) -> Any:
     dtype, n = x.dtype, len(kernel)
     y = _framed(xp, wide(x), _reach(kernel, stride, (1,) * n, out), padding, 0)
     for i, (k, s, o) in enumerate(zip(kernel, stride, out, strict=True)):  # one dimension after the other
@@ -207,7 +207,7 @@ def _sum_forward(xp: Any, x: Any, kernel: Ints, stride: Ints, padding: Ints, out
     return rounded(y, dtype)
 
 
-def _spread_forward(xp: Any, x: Any, kernel: Ints, stride: Ints, padding: Ints, sizes: Ints) -> Any:
+def _spread_forward(xp: Any, x: Any, kernel: Each, stride: Each, padding: Each, sizes: Each) -> Any:
     dtype, n = x.dtype, len(kernel)
     y = wide(x)
     for i, (k, s) in enumerate(zip(kernel, stride, strict=True)):
@@ -223,7 +223,7 @@ def _spread_forward(xp: Any, x: Any, kernel: Ints, stride: Ints, padding: Ints, 
     return rounded(xp.ascontiguousarray(_framed(xp, y, sizes, (0,) * n, 0)), dtype)
 
 
-_WINDOWS: list[dict[str, Ints]] = [
+_WINDOWS: list[dict[str, Each]] = [
     {"kernel": (2, 2), "stride": (2, 1), "padding": (0, 1)},
     {"kernel": (3,), "stride": (2,), "padding": (1,)},
     {"kernel": (1, 2), "stride": (3, 2), "padding": (0, 0)},

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from ..base.dtypes import promote_types
 from ..base.errors import text
 from ..base.shape import normalize_dim
+from ..declare.kinds import Dim
+from ..declare.signature import Fast
 from ..dispatch.declare import operation
 from ..dispatch.out import into
 from ..dispatch.publish import public
@@ -42,7 +45,7 @@ def _dims(dims: Any, a: Tensor, b: Tensor) -> tuple[list[int], list[int]]:
 
 
 @public(method=False)
-def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Any = None) -> Tensor:
+def tensordot(a: Tensor, b: Tensor, dims: int | Sequence[Sequence[int]] = 2, out: Tensor | None = None) -> Tensor:
     """The sum of products over `dims`: so many last dimensions of a with as many first of b, or a list of each.
 
     >>> import core
@@ -101,7 +104,7 @@ def vdot(input: Tensor, other: Tensor) -> Tensor:
 
 
 @linalg
-def vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
+def vecdot(x: Tensor, y: Tensor, *, dim: Dim = -1) -> Tensor:
     """The inner products of vectors along `dim`, the first ones conjugated; the other dimensions broadcast.
 
     >>> import core
@@ -126,7 +129,7 @@ def kron(input: Tensor, other: Tensor) -> Tensor:
     return (left * right).reshape([p * q for p, q in zip(a, b, strict=True)])
 
 
-@public()
+@public(home="index", state="quiet", fast=[Fast(body="diagonal_sum(input)", types={"input": "piece"})])
 def trace(input: Tensor) -> Tensor:
     """The sum of a matrix's diagonal.
 
@@ -225,7 +228,7 @@ linalg(_linalg_cross)
 
 
 @public()
-def cross(input: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
+def cross(input: Tensor, other: Tensor, dim: Dim | None = None) -> Tensor:
     """The vector products along `dim`, without which it is the first dimension of size 3.
 
     >>> import core
@@ -292,7 +295,7 @@ def dist(input: Tensor, other: Tensor, p: float = 2) -> Tensor:
 
 
 @public(inplace=True)
-def renorm(input: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
+def renorm(input: Tensor, p: float, dim: Dim, maxnorm: float) -> Tensor:
     """Every slice along `dim` whose p-norm exceeds `maxnorm` scaled down to it.
 
     >>> import core

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 from ..base.errors import text
+from ..declare.kinds import Tensors
 from ..dispatch import autocast
 from ..dispatch.publish import public
 from ..tensors.tensor import Tensor
@@ -237,7 +238,7 @@ def run_step(op: str, input: Tensor, states: Sequence[Tensor | None], w_ih: Tens
 
 
 @public(method=False)
-def lstm_cell(input: Tensor, hx: Any, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None,
+def lstm_cell(input: Tensor, hx: Tensors, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None,
               b_hh: Tensor | None = None) -> tuple[Tensor, Tensor]:  # fmt: skip
     """One step of an LSTM: ``(h, c)`` after it. The gates' rows of the weights are in the order i, f, g, o.
 

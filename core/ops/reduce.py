@@ -9,6 +9,8 @@ from ..base import dtypes
 from ..base.dtypes import dtype as Dtype
 from ..base.errors import text
 from ..base.shape import normalize_dim, normalize_dims
+from ..declare.kinds import Dim, Dims
+from ..declare.signature import Fast
 from ..dispatch.declare import operation
 from ..dispatch.publish import public
 from ..tensors.tensor import Tensor
@@ -42,6 +44,10 @@ def numpy_names(op: str, dim: Any, keepdim: Any, given: dict[str, Any]) -> tuple
     if unknown:
         raise TypeError(f"{op}() received an invalid combination of arguments: got an unexpected keyword argument "
                         f"{unknown[0]!r}; it takes (dim, keepdim)")  # fmt: skip
+    twice = [n for n, own, plain in (("axis", dim, (None, ())), ("keepdims", keepdim, (False,)))
+             if n in given and own not in plain]  # fmt: skip
+    if twice:
+        raise TypeError(f"{op}() got an unexpected keyword argument {twice[0]!r}: it is given by its other name too")
     return given.get("axis", dim), given.get("keepdims", keepdim)
 
 
@@ -88,8 +94,16 @@ _mean = operation("mean", _mean_forward, params={"dim": (), "keepdim": False}, v
                   samples=reduction_samples)  # fmt: skip
 
 
-@public()
-def sum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Dtype | None = None, **names: Any) -> Tensor:
+REAL, ANY = {"input": "real"}, {"input": "any"}
+
+
+@public(home="reduce",
+        fast=[Fast(op="sum(input, dim, keepdim)", types={"input": "real int64"}),
+              Fast(body="sum_of_truths(op.cast, op.sum, dtype.int64, input, dim, keepdim)",
+                   types={"input": "bool"})])  # fmt: skip
+def sum(
+    input: Tensor, dim: Dims | None = None, keepdim: bool = False, *, dtype: Dtype | None = None, **names: Any
+) -> Tensor:
     """The sum over all elements, or over `dim` (one or several). Integers and bools sum to int64.
 
     *Shapes*: the dimensions in `dim` vanish, or become 1 with `keepdim`.
@@ -108,7 +122,7 @@ def sum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Dtype |
 
 
 @public()
-def nansum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Dtype | None = None) -> Tensor:
+def nansum(input: Tensor, dim: Dims | None = None, keepdim: bool = False, *, dtype: Dtype | None = None) -> Tensor:
     """The sum of what is not NaN.
 
     >>> import core
@@ -118,8 +132,10 @@ def nansum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Dtyp
     return sum(where(input.isnan(), 0.0, input) if input.is_floating_point() else input, dim, keepdim, dtype=dtype)
 
 
-@public()
-def mean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Dtype | None = None, **names: Any) -> Tensor:
+@public(home="reduce", fast=[Fast(op="mean(input, dim, keepdim)", types=REAL)])
+def mean(
+    input: Tensor, dim: Dims | None = None, keepdim: bool = False, *, dtype: Dtype | None = None, **names: Any
+) -> Tensor:
     """The mean over all elements, or over `dim` (one or several).
 
     *Shapes*: the dimensions in `dim` vanish, or become 1 with `keepdim`. *Raises*: RuntimeError for integers, of which
@@ -148,7 +164,7 @@ def mean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Dtype 
 
 
 @public()
-def nanmean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Dtype | None = None) -> Tensor:
+def nanmean(input: Tensor, dim: Dims | None = None, keepdim: bool = False, *, dtype: Dtype | None = None) -> Tensor:
     """The mean of what is not NaN.
 
     >>> import core
@@ -203,8 +219,8 @@ def _with_zeros(rng: Any, zeros: int) -> Any:
     return x
 
 
-@public()
-def prod(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Dtype | None = None) -> Tensor:
+@public(home="reduce", fast=[Fast(op="prod(input, dim, keepdim)", types=REAL)])
+def prod(input: Tensor, dim: Dims | None = None, keepdim: bool = False, *, dtype: Dtype | None = None) -> Tensor:
     """The product over all elements or over `dim`; its gradient is right where there are zeros too.
 
     >>> import core
@@ -240,8 +256,10 @@ _cumsum = operation("cumsum", _running, params={"dim": 0, "reverse": False},
                                          for d, r in [(0, False), (1, True), (2, False)]])  # fmt: skip
 
 
-@public(inplace=True)
-def cumsum(input: Tensor, dim: int, *, dtype: Dtype | None = None) -> Tensor:
+@public(inplace=True, home="index",
+        fast=[Fast(op="cumsum(input, dim, Py_False)", types={"input": "piece"},
+                   check=("real_in_one_piece((PyObject *){input})",))])  # fmt: skip
+def cumsum(input: Tensor, dim: Dim, *, dtype: Dtype | None = None) -> Tensor:
     """The sum of all elements up to and including each one, along `dim`. Integers and bools give int64.
 
     >>> import core
@@ -276,8 +294,8 @@ _logsumexp = operation("logsumexp", _logsumexp_forward, params={"dim": (), "keep
                        samples=reduction_samples)  # fmt: skip
 
 
-@public()
-def logsumexp(input: Tensor, dim: Any, keepdim: bool = False) -> Tensor:
+@public(home="reduce", fast=[Fast(op="logsumexp(input, dim, keepdim)", types=REAL)])
+def logsumexp(input: Tensor, dim: Dims, keepdim: bool = False) -> Tensor:
     """log(Σ exp(x)) over `dim`, without overflow: the greatest element is taken out first.
 
     >>> import core
@@ -309,8 +327,11 @@ def _truth(op: Any, name: str, input: Tensor, dim: Any, keepdim: bool) -> Tensor
     return y.to(dtypes.uint8) if input.dtype is dtypes.uint8 else y
 
 
-@public()
-def all(input: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
+NOT_BYTES = ("PyArray_TYPE({input}) != NPY_UINT8",)  # of which the result is made uint8
+
+
+@public(home="reduce", fast=[Fast(op="all(input, dim, keepdim)", types=ANY, check=NOT_BYTES)])
+def all(input: Tensor, dim: Dims | None = None, keepdim: bool = False) -> Tensor:
     """Whether all elements are true (not 0), over everything or over `dim`. Bool; of uint8 it is uint8.
 
     >>> import core
@@ -320,8 +341,8 @@ def all(input: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
     return _truth(_all, "all", input, dim, keepdim)
 
 
-@public()
-def any(input: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
+@public(home="reduce", fast=[Fast(op="any(input, dim, keepdim)", types=ANY, check=NOT_BYTES)])
+def any(input: Tensor, dim: Dims | None = None, keepdim: bool = False) -> Tensor:
     """Whether any element is true (not 0), over everything or over `dim`. Bool; of uint8 it is uint8.
 
     >>> import core
@@ -332,7 +353,7 @@ def any(input: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
 
 
 @public()
-def count_nonzero(input: Tensor, dim: Any = None) -> Tensor:
+def count_nonzero(input: Tensor, dim: Dims | None = None) -> Tensor:
     """How many elements are not 0.
 
     >>> import core

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from ..base.errors import text
 from ..base.source import warn
+from ..declare.kinds import Ints
 from ..dispatch.publish import public
 from ..tensors.tensor import Tensor
 from .conv import _both
@@ -44,8 +46,8 @@ def _sizes(
 @public(namespace="nn.functional", method=False)
 def interpolate(
     input: Tensor,
-    size: Any = None,
-    scale_factor: Any = None,
+    size: Ints | None = None,
+    scale_factor: float | Sequence[float] | None = None,
     mode: str = "nearest",
     align_corners: bool | None = None,
     recompute_scale_factor: bool | None = None,
@@ -121,7 +123,11 @@ def interpolate(
 
 @public(namespace="nn.functional", method=False)
 def upsample(
-    input: Tensor, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: bool | None = None
+    input: Tensor,
+    size: Ints | None = None,
+    scale_factor: float | Sequence[float] | None = None,
+    mode: str = "nearest",
+    align_corners: bool | None = None,
 ) -> Tensor:
     """`interpolate` under its older name, which warns.
 
@@ -135,7 +141,9 @@ def upsample(
 
 
 @public(namespace="nn.functional", method=False)
-def upsample_nearest(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
+def upsample_nearest(
+    input: Tensor, size: Ints | None = None, scale_factor: float | Sequence[float] | None = None
+) -> Tensor:
     """`interpolate` with mode "nearest", under its older name, which warns.
 
     >>> import core, warnings
@@ -148,7 +156,9 @@ def upsample_nearest(input: Tensor, size: Any = None, scale_factor: Any = None) 
 
 
 @public(namespace="nn.functional", method=False)
-def upsample_bilinear(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
+def upsample_bilinear(
+    input: Tensor, size: Ints | None = None, scale_factor: float | Sequence[float] | None = None
+) -> Tensor:
     """`interpolate` with mode "bilinear" and corners aligned, under its older name, which warns.
 
     >>> import core, warnings

@@ -40,6 +40,7 @@ def _reshaped(name: str, of: str) -> None:
         return self
 
     method.__name__ = method.__qualname__ = name
+    method.of = function  # type: ignore[attr-defined]  # whose signature it has
     method.__doc__ = f"In-place version of `{of}`: the tensor itself takes the other shape over the same memory."
     setattr(Tensor, name, method)
 

@@ -202,7 +202,7 @@ def normal_(input: Tensor, mean: float = 0.0, std: float = 1.0, *, generator: Ge
 
 
 @public(namespace=None)
-def bernoulli_(input: Tensor, p: Any = 0.5, *, generator: Generator | None = None) -> Tensor:
+def bernoulli_(input: Tensor, p: float | Tensor = 0.5, *, generator: Generator | None = None) -> Tensor:
     """Fill with 1 with probability `p` (a number, or a tensor of them), else 0.
 
     >>> import core
@@ -238,7 +238,7 @@ def _exponentials(xp: Any, engine: Any, shape: tuple[int, ...]) -> Any:
 
 @public(namespace=None)
 def random_(
-    input: Tensor, low: Any = None, high: Any = None, *, generator: Generator | None = None, **bounds: Any
+    input: Tensor, low: int | None = None, high: int | None = None, *, generator: Generator | None = None, **bounds: Any
 ) -> Tensor:
     """Fill with integers from `low` (0) up to but not including `high` (PyTorch's `from` and `to`); without them with
     all that the dtype holds exactly, from 0.

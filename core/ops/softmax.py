@@ -8,6 +8,8 @@ from ..base.dtypes import dtype as Dtype
 from ..base.errors import text
 from ..base.shape import normalize_dim
 from ..base.source import warn
+from ..declare.kinds import Dim
+from ..declare.signature import Fast
 from ..dispatch.declare import operation
 from ..dispatch.publish import public
 from ..tensors.tensor import Tensor
@@ -68,8 +70,8 @@ def _run(op: Any, name: str, input: Tensor, dim: int, dtype: Dtype | None) -> Te
     return op(x, dim=d)
 
 
-@public()
-def softmax(input: Tensor, dim: int, dtype: Dtype | None = None) -> Tensor:
+@public(home="reduce", fast=[Fast(op="softmax(input, dim)", types={"input": "real"})])
+def softmax(input: Tensor, dim: Dim, dtype: Dtype | None = None) -> Tensor:
     """exp(x) / Σ exp(x) along `dim`: positive numbers that sum to 1.
 
     *Shapes*: the output's is the input's. *Raises*: IndexError for a dim that is not there; NotImplementedError for
@@ -82,8 +84,8 @@ def softmax(input: Tensor, dim: int, dtype: Dtype | None = None) -> Tensor:
     return _run(_softmax, "softmax", input, dim, dtype)
 
 
-@public()
-def log_softmax(input: Tensor, dim: int, dtype: Dtype | None = None) -> Tensor:
+@public(home="reduce", fast=[Fast(op="log_softmax(input, dim)", types={"input": "real"})])
+def log_softmax(input: Tensor, dim: Dim, dtype: Dtype | None = None) -> Tensor:
     """The logarithm of `softmax`, exact where that would be 0.
 
     >>> import core

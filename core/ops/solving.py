@@ -12,10 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from .. import return_types
 from ..base import dtypes
 from ..base.errors import text
 from ..base.shape import broadcast_shapes
-from ..dispatch.autocast import face
+from ..dispatch.autocast import public_function
 from ..dispatch.declare import operation
 from ..dispatch.out import into
 from ..dispatch.publish import namespaces, public
@@ -45,7 +46,7 @@ def linalg(function: Any) -> Any:
             return type(y)(*(into(o, t, function.__name__) for o, t in zip(out, y, strict=True)))
         return into(out, y, function.__name__)
 
-    known = namespaces["linalg"][function.__name__] = face(with_out, function.__name__)
+    known = namespaces["linalg"][function.__name__] = public_function(with_out, function.__name__)
     return known
 
 
@@ -189,7 +190,7 @@ def solve(A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:
 
 
 @linalg
-def solve_ex(A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = False) -> Any:
+def solve_ex(A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = False) -> return_types.linalg_solve_ex:
     """As `solve`, and for each matrix its first zero pivot (0: none); with `check_errors` that is an error.
 
     What stands in the result for a singular matrix is NaN.
@@ -276,7 +277,7 @@ def solve_triangular(A: Tensor, B: Tensor, *, upper: bool, left: bool = True, un
 
 @public()
 def triangular_solve(b: Tensor, A: Tensor, upper: bool = True, transpose: bool = False,
-                     unitriangular: bool = False) -> Any:  # fmt: skip
+                     unitriangular: bool = False) -> return_types.triangular_solve:  # fmt: skip
     """The X with ``A @ X = b`` for a triangular A, and a copy of A; `linalg.solve_triangular` is its successor.
 
     >>> import core
@@ -331,7 +332,7 @@ def inverse(input: Tensor) -> Tensor:
 
 
 @linalg
-def inv_ex(A: Tensor, *, check_errors: bool = False) -> Any:
+def inv_ex(A: Tensor, *, check_errors: bool = False) -> return_types.linalg_inv_ex:
     """The inverse, and for each matrix the first zero pivot (0: it is invertible). NaN stands for what has no inverse.
 
     >>> import core

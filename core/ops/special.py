@@ -15,6 +15,7 @@ from ..base.errors import text
 from ..base.modes import state as mode
 from ..base.shape import broadcast_shapes
 from ..declare.expr import s
+from ..declare.kinds import Operand
 from ..dispatch.declare import elementwise, operation
 from ..dispatch.operands import need_tensors
 from ..dispatch.out import into
@@ -123,7 +124,7 @@ gammaln.__doc__ = gammaln.__doc__.replace("special.lgamma", "special.gammaln")
 del shown["lgamma"]
 
 
-def polygamma(n: Any, input: Any, *, out: Tensor | None = None) -> Tensor:
+def polygamma(n: int, input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The `n`-th derivative of `digamma`, from ζ(n + 1, x). *Raises*: RuntimeError for a negative `n`.
 
     >>> import core
@@ -175,7 +176,7 @@ _zeta_op: Any = operation(
 )
 
 
-def zeta(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
+def zeta(input: Operand, other: Operand, *, out: Tensor | None = None) -> Tensor:
     """Hurwitz's zeta function Σ (other + k)**-input over k >= 0.
 
     >>> import core

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import return_types
 from ..base import dtypes
 from ..base.errors import text, truth
 from ..dispatch.publish import bind, public
@@ -102,7 +103,7 @@ def svd(A: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     return _svd(A, full_matrices=False)  # type: ignore[no-any-return]
 
 
-def _linalg_svd(A: Tensor, full_matrices: bool = True, *, driver: str | None = None) -> Any:
+def _linalg_svd(A: Tensor, full_matrices: bool = True, *, driver: str | None = None) -> return_types.linalg_svd:
     """U, S, Vh with ``A = U @ diag(S) @ Vh``, the singular values S descending; `driver` chooses a GPU library's way.
 
     *Source*: LAPACK gesdd.
@@ -131,7 +132,7 @@ def svdvals(A: Tensor, *, driver: str | None = None) -> Tensor:
     return svd(A)[1]
 
 
-def _torch_svd(input: Tensor, some: bool = True, compute_uv: bool = True) -> Any:
+def _torch_svd(input: Tensor, some: bool = True, compute_uv: bool = True) -> return_types.svd:
     """U, S, V with ``input = U @ diag(S) @ V.mH``; `linalg.svd` gives V.mH.
 
     >>> import core
@@ -174,7 +175,7 @@ _eigh = declare("eigh", _eigh_forward, params={"mirror": "L"}, outputs="L V", re
 
 
 @linalg
-def eigh(A: Tensor, UPLO: str = "L") -> Any:
+def eigh(A: Tensor, UPLO: str = "L") -> return_types.linalg_eigh:
     """The eigenvalues, ascending, and eigenvectors of symmetric (Hermitian) matrices; of A one triangle is read.
 
     >>> import core
@@ -222,7 +223,7 @@ _eig = declare("eig", _eig_forward, outputs="L V", returns=2, vjp=_eig_vjp,
 
 
 @linalg
-def eig(A: Tensor) -> Any:
+def eig(A: Tensor) -> return_types.linalg_eig:
     """The complex eigenvalues and eigenvectors of square matrices, in no particular order.
 
     >>> import core
@@ -290,7 +291,9 @@ def _tolerance(x: Any) -> Any:
 
 
 @linalg
-def pinv(A: Tensor, *, atol: Any = None, rtol: Any = None, hermitian: bool = False) -> Tensor:
+def pinv(
+    A: Tensor, *, atol: float | Tensor | None = None, rtol: float | Tensor | None = None, hermitian: bool = False
+) -> Tensor:
     """The Moore-Penrose pseudo-inverse; singular values up to ``max(atol, rtol * the largest)`` count as 0.
 
     >>> import core
@@ -313,7 +316,14 @@ def pinverse(input: Tensor, rcond: float = 1e-15) -> Tensor:
 
 
 @linalg
-def matrix_rank(A: Tensor, tol: Any = None, *, atol: Any = None, rtol: Any = None, hermitian: bool = False) -> Tensor:
+def matrix_rank(
+    A: Tensor,
+    tol: float | Tensor | None = None,
+    *,
+    atol: float | Tensor | None = None,
+    rtol: float | Tensor | None = None,
+    hermitian: bool = False,
+) -> Tensor:
     """How many singular values are above ``max(atol, rtol * the largest)``.
 
     >>> import core
@@ -356,7 +366,7 @@ _lstsq = declare(
 
 
 @linalg
-def lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | None = None) -> Any:
+def lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | None = None) -> return_types.linalg_lstsq:
     """The X of least ``|A @ X - B|``, and of those the one of least norm; with residuals, rank and singular values.
 
     The residuals are there for tall A of full rank and a `driver` other than the default "gelsy"; "gelsd" and "gelss"

@@ -11,6 +11,7 @@ from ..base import dtypes
 from ..base.device import device as core_device
 from ..base.dtypes import dtype as Dtype
 from ..base.errors import text
+from ..declare.kinds import Device, Layout
 from ..dispatch.publish import namespaces, public
 from ..tensors.tensor import Tensor
 from .complex import view_as_real
@@ -33,8 +34,8 @@ def _window(name: str, n: int, periodic: bool, formula: Any, dtype: Dtype | None
 
 
 @public(method=False)
-def hann_window(window_length: int, periodic: bool = True, *, dtype: Dtype | None = None, layout: Any = None,
-                device: Any = None, requires_grad: bool = False) -> Tensor:  # fmt: skip
+def hann_window(window_length: int, periodic: bool = True, *, dtype: Dtype | None = None, layout: Layout | None = None,
+                device: Device | None = None, requires_grad: bool = False) -> Tensor:  # fmt: skip
     """The window ``0.5 - 0.5 cos(2 pi k / n)``; a periodic one repeats without a double point.
 
     >>> import core
@@ -47,7 +48,7 @@ def hann_window(window_length: int, periodic: bool = True, *, dtype: Dtype | Non
 
 @public(method=False)
 def hamming_window(window_length: int, periodic: bool = True, alpha: float = 0.54, beta: float = 0.46, *,
-                   dtype: Dtype | None = None, layout: Any = None, device: Any = None,
+                   dtype: Dtype | None = None, layout: Layout | None = None, device: Device | None = None,
                    requires_grad: bool = False) -> Tensor:  # fmt: skip
     """The window ``alpha - beta cos(2 pi k / n)``.
 
@@ -60,8 +61,15 @@ def hamming_window(window_length: int, periodic: bool = True, alpha: float = 0.5
 
 
 @public(method=False)
-def blackman_window(window_length: int, periodic: bool = True, *, dtype: Dtype | None = None, layout: Any = None,
-                    device: Any = None, requires_grad: bool = False) -> Tensor:  # fmt: skip
+def blackman_window(
+    window_length: int,
+    periodic: bool = True,
+    *,
+    dtype: Dtype | None = None,
+    layout: Layout | None = None,
+    device: Device | None = None,
+    requires_grad: bool = False,
+) -> Tensor:
     """The window ``0.42 - 0.5 cos(2 pi k / n) + 0.08 cos(4 pi k / n)``.
 
     >>> import core
@@ -76,8 +84,15 @@ def blackman_window(window_length: int, periodic: bool = True, *, dtype: Dtype |
 
 
 @public(method=False)
-def bartlett_window(window_length: int, periodic: bool = True, *, dtype: Dtype | None = None, layout: Any = None,
-                    device: Any = None, requires_grad: bool = False) -> Tensor:  # fmt: skip
+def bartlett_window(
+    window_length: int,
+    periodic: bool = True,
+    *,
+    dtype: Dtype | None = None,
+    layout: Layout | None = None,
+    device: Device | None = None,
+    requires_grad: bool = False,
+) -> Tensor:
     """The triangular window.
 
     >>> import core
@@ -89,8 +104,16 @@ def bartlett_window(window_length: int, periodic: bool = True, *, dtype: Dtype |
 
 
 @public(method=False)
-def kaiser_window(window_length: int, periodic: bool = True, beta: float = 12.0, *, dtype: Dtype | None = None,
-                  layout: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:  # fmt: skip
+def kaiser_window(
+    window_length: int,
+    periodic: bool = True,
+    beta: float = 12.0,
+    *,
+    dtype: Dtype | None = None,
+    layout: Layout | None = None,
+    device: Device | None = None,
+    requires_grad: bool = False,
+) -> Tensor:
     """The window ``I0(beta sqrt(1 - (2 k / n - 1)^2)) / I0(beta)``, I0 the modified Bessel function.
 
     >>> import core

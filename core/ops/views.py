@@ -11,8 +11,9 @@ from ..base.device import kind
 from ..base.dtypes import dtype as Dtype
 from ..base.errors import text
 from ..base.shape import as_shape, normalize_dim
-from ..dispatch.autocast import quick
-from ..dispatch.publish import bind, public
+from ..declare.kinds import Dim, Dims, Size, Sizes
+from ..declare.signature import Fast
+from ..dispatch.publish import bind, offer, public
 from ..tensors.tensor import Tensor, storage_of, wrap
 from .movement import _contiguous
 from .view_ops import _expand, _permute, _squeeze, _t, _transpose, _unsqueeze, _view
@@ -59,8 +60,8 @@ def viewable(a: Any, shape: tuple[int, ...]) -> bool:
     return True
 
 
-@public()
-def reshape(input: Tensor, *sizes: Any, shape: Any = None) -> Tensor:
+@public(home="views", state="quiet", fast=[Fast(body="reshaped(input, sizes, shape)", types={"input": "any"})])
+def reshape(input: Tensor, *sizes: Size, shape: Sizes | None = None) -> Tensor:
     """The same elements in another shape; a view where the layout allows it, else a copy. One size may be -1.
 
     *Raises*: RuntimeError where the number of elements differs.
@@ -73,8 +74,13 @@ def reshape(input: Tensor, *sizes: Any, shape: Any = None) -> Tensor:
     return _view(input if viewable(input._a, target) else _contiguous(input), shape=target)
 
 
-@public(namespace=None)
-def view(input: Tensor, *sizes: Any, size: Any = None, dtype: Dtype | None = None) -> Tensor:
+@public(
+    namespace=None,
+    home="views",
+    state="quiet",
+    fast=[Fast(body="reshaped(input, sizes, size)", types={"input": "any"})],
+)
+def view(input: Tensor, *sizes: Size, size: Sizes | None = None, dtype: Dtype | None = None) -> Tensor:
     """The same memory in another shape, or its bits read as another dtype. One size may be -1.
 
     *Raises*: RuntimeError where the number of elements differs, or where the strides do not allow the shape.
@@ -147,8 +153,8 @@ def ravel(input: Tensor) -> Tensor:
     return input if input.ndim == 1 else reshape(input, -1)
 
 
-@public()
-def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
+@public(home="views", state="quiet", fast=[Fast(body="flattened(input, start_dim, end_dim)", types={"input": "any"})])
+def flatten(input: Tensor, start_dim: Dim = 0, end_dim: Dim = -1) -> Tensor:
     """The dimensions from `start_dim` to `end_dim` as one; a view where the layout allows it.
 
     *Shapes*: ``(a, b, c) -> (a, b * c)`` for start_dim 1.
@@ -168,7 +174,7 @@ def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
 
 
 @public()
-def unflatten(input: Tensor, dim: int, sizes: Any) -> Tensor:
+def unflatten(input: Tensor, dim: Dim, sizes: Sizes) -> Tensor:
     """One dimension as several; one of `sizes` may be -1.
 
     >>> import core
@@ -190,8 +196,10 @@ def unflatten(input: Tensor, dim: int, sizes: Any) -> Tensor:
 # -- other orders of the dimensions ------------------------------------------------------------------------------------
 
 
-@public()
-def permute(input: Tensor, *order: Any, dims: Any = None) -> Tensor:
+@public(
+    home="views", state="quiet", fast=[Fast(body="permuted(input, order, dims)", types={"input": "any"}, raw=("dims",))]
+)
+def permute(input: Tensor, *order: Size, dims: Dims | None = None) -> Tensor:
     """A view with its dimensions in another order.
 
     >>> import core
@@ -214,8 +222,14 @@ def permute(input: Tensor, *order: Any, dims: Any = None) -> Tensor:
     return _permute(input, dims=full)
 
 
-@public("swapaxes", "swapdims")
-def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
+@public(
+    "swapaxes",
+    "swapdims",
+    home="views",
+    state="quiet",
+    fast=[Fast(body="exchanged(input, dim0, dim1)", types={"input": "any"})],
+)
+def transpose(input: Tensor, dim0: Dim, dim1: Dim) -> Tensor:
     """A view with two dimensions exchanged.
 
     >>> import core
@@ -226,7 +240,7 @@ def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
     return _transpose(input, dim0=a, dim1=b) if input.ndim else _view(input, shape=())
 
 
-@public()
+@public(home="views", state="quiet", fast=[Fast(body="matrix_transposed(input)", types={"input": "any"})])
 def t(input: Tensor) -> Tensor:
     """A matrix with rows and columns exchanged; a view. Vectors and numbers stay as they are.
 
@@ -241,7 +255,7 @@ def t(input: Tensor) -> Tensor:
 
 
 @public("moveaxis")
-def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
+def movedim(input: Tensor, source: Dims, destination: Dims) -> Tensor:
     """A view with dimension(s) `source` moved to the place(s) `destination`.
 
     >>> import core
@@ -291,21 +305,23 @@ def _H(input: Tensor) -> Tensor:
     return _T(input)
 
 
-for _name, _function, _doc in (
-    ("mT", _mT, "The last two dimensions exchanged; a view."),
-    ("mH", _mT, "As mT, of real numbers."),
-    ("T", _T, "The dimensions in reverse; a view."),
-    ("H", _H, "As T, of a real matrix."),
+for _name, _function, _body, _doc in (
+    ("mT", _mT, "matrices_transposed(input)", "The last two dimensions exchanged; a view."),
+    ("mH", _mT, "matrices_transposed(input)", "As mT, of real numbers."),
+    ("T", _T, "matrix_transposed(input)", "The dimensions in reverse; a view."),
+    ("H", _H, "", "As T, of a real matrix."),
 ):
-    setattr(Tensor, _name, property(quick(_function, _function.__name__), doc=_doc))
+    _fast = [Fast(body=_body, types={"input": "any"})] if _body else []
+    _get = offer(_function, method=True, namespace=None, home="views", state="quiet", fast=_fast)
+    setattr(Tensor, _name, property(_get, doc=_doc))
 bind(_mT, "adjoint")
 
 
 # -- dimensions of size 1 ----------------------------------------------------------------------------------------------
 
 
-@public()
-def squeeze(input: Tensor, dim: Any = None) -> Tensor:
+@public(home="views", state="quiet", fast=[Fast(body="squeezed(input, dim)", types={"input": "any"}, raw=("dim",))])
+def squeeze(input: Tensor, dim: Dims | None = None) -> Tensor:
     """A view without the dimensions of size 1: all, or those in `dim` that are of size 1.
 
     >>> import core
@@ -321,8 +337,12 @@ def squeeze(input: Tensor, dim: Any = None) -> Tensor:
     return _squeeze(input, dims=dims)
 
 
-@public()
-def unsqueeze(input: Tensor, dim: int) -> Tensor:
+@public(
+    home="views",
+    state="quiet",
+    fast=[Fast(body="unsqueezed(input, dim)", types={"input": "any"}, ndim={"dim": "PyArray_NDIM(input_a) + 1"})],
+)
+def unsqueeze(input: Tensor, dim: Dim) -> Tensor:
     """A view with a dimension of size 1 put in at `dim`.
 
     >>> import core
@@ -332,8 +352,13 @@ def unsqueeze(input: Tensor, dim: int) -> Tensor:
     return _unsqueeze(input, dim=normalize_dim(dim, input.ndim + 1, "unsqueeze"))
 
 
-@public(namespace=None)
-def expand(input: Tensor, *sizes: Any, size: Any = None, implicit: bool = False) -> Tensor:
+@public(
+    namespace=None,
+    home="views",
+    state="quiet",
+    fast=[Fast(body="expanded(input, sizes, size)", types={"input": "any"})],
+)
+def expand(input: Tensor, *sizes: Size, size: Sizes | None = None, implicit: bool = False) -> Tensor:
     """A view in which dimensions of size 1 are stretched; -1 keeps a size.
 
     *Raises*: RuntimeError where a dimension is not of size 1 and differs.
@@ -384,7 +409,7 @@ def expand_as(input: Tensor, other: Tensor) -> Tensor:
 
 
 @public()
-def broadcast_to(input: Tensor, size: Any) -> Tensor:
+def broadcast_to(input: Tensor, size: Sizes) -> Tensor:
     """A view of `input` stretched to `size`.
 
     >>> import core
@@ -396,7 +421,7 @@ def broadcast_to(input: Tensor, size: Any) -> Tensor:
 
 
 @public(namespace=None)
-def sum_to_size(input: Tensor, *size: Any) -> Tensor:
+def sum_to_size(input: Tensor, *size: Size) -> Tensor:
     """The sum over the dimensions that broadcasting would stretch `size` along to reach this shape.
 
     *Raises*: RuntimeError when `size` does not broadcast to the shape of `input`.

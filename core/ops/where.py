@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
 from ..base.dtypes import get_default_dtype, of_number, promote_types
 from ..base.scalars import element
+from ..declare.kinds import Operand
+from ..declare.signature import Fast
 from ..dispatch.publish import public
 from ..tensors.tensor import Tensor, from_array
 from .elementwise import where_
 
 
-@public(method=False)
-def where(condition: Tensor, input: Any = None, other: Any = None) -> Any:
+@overload
+def where(condition: Tensor) -> tuple[Tensor, ...]: ...
+@overload
+def where(condition: Tensor, input: Operand, other: Operand, *, out: Tensor | None = None) -> Tensor: ...
+@public(method=False, home="choice",
+        fast=[Fast(elementwise="where(condition, input, other)", given=("input", "other"),
+                   check=("holds(input, other)", "holds(other, input)"))])  # fmt: skip
+def where(condition: Tensor, input: Operand | None = None, other: Operand | None = None) -> Any:
     """`input` where the condition holds, else `other`; with a condition alone, the indices where it holds.
 
     >>> import core
@@ -56,9 +64,9 @@ def _number_beside(x: Any, other: Any) -> Tensor:
     return from_array(np.asarray(x, dtype.numpy))
 
 
-def _where(self: Tensor, condition: Tensor, other: Any) -> Tensor:
+def _where(self: Tensor, condition: Tensor, other: Operand) -> Tensor:
     """This tensor where the condition holds, else `other`."""
     return where(condition, self, other)  # type: ignore[no-any-return]
 
 
-Tensor.where = _where  # type: ignore[attr-defined]
+Tensor.where = _where  # type: ignore[assignment, method-assign]

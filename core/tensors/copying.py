@@ -45,7 +45,7 @@ def deep(t: Tensor, memo: dict[int, Any]) -> Tensor:
     out._a, out._storage = copied(t._a, memo)
     out._kind, out._requires_grad = t._kind, t._requires_grad
     if t._grad is not None:
-        out._grad = t._grad.__deepcopy__(memo)
+        out._grad = deepcopy(t._grad, memo)
     out.__dict__.update(deepcopy(attributes(t), memo))
     return out
 

@@ -21,6 +21,9 @@ PyObject *py_cross_entropy_backward(PyObject *module, PyObject *const *args, Py_
 /* a @ b + bias, of matrices or stacks of them; those of `turned` factors are transposed. */
 PyObject *gemm_product(PyObject *a, int turn_a, PyObject *b, int turn_b, PyObject *bias_or_none);
 
+/* Whether einsum of two arrays is a product that its kernel takes (binding/adapters/einsum.c). */
+int einsum_is_product(PyObject *equation, PyObject *const *arrays);
+
 /* Between float32 and the half types; NotImplemented for any others. */
 PyObject *half_converted(PyObject *array, PyArray_Descr *to);
 
@@ -47,12 +50,6 @@ ENTERS(median)
 ENTERS(mode)
 ENTERS(picked_backward)
 
-/* Entries in files of their own, each table with an empty one at its end. */
-extern PyMethodDef moment_entries[], window_entries[], loss_entries[], einsum_entries[];
-
-/* Those of binding/adapters/gather_scatter.c and binding/adapters/flip_roll_tri.c; the last is empty. */
-extern PyMethodDef pick_entries[], order_entries[];
-
 /* Whether an object is an array in one piece of a type that the entries of binding/adapters/gather_scatter.c take; such a one of float32 or
    float64; such a one of int64. */
 int pickable(PyObject *object);
@@ -76,8 +73,5 @@ enum { QUIET = 65536 };
 
 /* How an index of gather and its like stands to an array of that shape; 0 where it does not plainly fit. */
 int along_of(const npy_intp *shape, int ndim, PyObject *index, PyObject *dim, pick_shape *s);
-
-/* The dict {row's name: entry}. */
-PyObject *make_entries(void);
 
 #endif

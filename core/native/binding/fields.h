@@ -7,7 +7,7 @@
 typedef struct {
     PyObject_HEAD
     PyObject *array, *kind, *node, *storage;
-    PyObject *base, *way; /* of a view: the tensor that it views, and the steps from there, as binding/graph/view_nodes.c keeps them */
+    PyObject *base, *way; /* of a view: the tensor that it views, and the steps from there, as binding/types/view_steps.c keeps them */
     PyObject *rule, *undo, *grad;
     PyObject *came, *note; /* how it came back from NumPy; what an observer notes: no copy, pickle or `vars` has them */
     PyObject *dict, *weakrefs; /* NULL on most: a place here costs nothing, and Python's own for them half of making one */
@@ -31,19 +31,15 @@ typedef struct {
     PyObject *write;
 } Storage;
 
-/* a + b and its kin, a < b and its (binding/calls/operators.c). */
-extern PyNumberMethods tensor_operators;
-PyObject *tensor_compare(PyObject *a, PyObject *b, int how);
-
 extern PyTypeObject StorageBase_Type;
 extern PyTypeObject TensorBase_Type;
 extern PyTypeObject NodeBase_Type;
 
-/* The way of a view as Python knows it, a tuple of steps, and a node's parameters as a dict (binding/graph/view_nodes.c). */
+/* The way of a view as Python knows it, a tuple of steps, and a node's parameters as a dict (binding/types/view_steps.c). */
 PyObject *way_as_tuple(PyObject *way);
 PyObject *params_as_dict(PyObject *params);
 
-/* Whether it is a step of a view's way (binding/graph/view_nodes.c). */
+/* Whether it is a step of a view's way (binding/types/view_steps.c). */
 int is_step(PyObject *object);
 
 /* A tensor or a node of a subclass, its fields None (a node's params, saved and storages empty). */
@@ -51,7 +47,7 @@ PyObject *tensor_new(PyTypeObject *type, PyObject *args, PyObject *kwargs);
 PyObject *node_new(PyTypeObject *type, PyObject *args, PyObject *kwargs);
 
 /* The classes made on these types, once they are there: their instances are made and let go without a detour. */
-void fields_know(PyTypeObject *tensor_type, PyTypeObject *node_type);
+void fields_connect(PyTypeObject *tensor_type, PyTypeObject *node_type);
 
 /* A core.Tensor over an array, whose reference it takes, also where it fails; NULL gives NULL. */
 Tensor *tensor_over(PyObject *array, PyObject *kind);
@@ -64,8 +60,5 @@ long long newest_number(void);
 
 /* A core.Node, its fields None (params, saved and storages empty). */
 Node *node_made(void);
-
-/* Readies both types; -1 on an error. */
-int fields_setup(PyObject *module);
 
 #endif

@@ -1,38 +1,10 @@
-/* What the paths of elementwise and of structured ops share: the objects that Python lends, and steps of recording. */
+/* What the paths of elementwise and of structured ops share: what is asked before an op runs, and steps of recording. */
 #ifndef GRADLAB_GRAPH_H
 #define GRADLAB_GRAPH_H
 
-#include "binding/fields.h"
+#include "binding/state.h"
 
 #include <frameobject.h>
-
-typedef struct {
-    PyTypeObject *tensor_type, *node_type;
-    PyObject *observe, *saving; /* the modules' dicts */
-    PyObject *mode;             /* the thread's grad mode */
-    PyObject *ours;             /* file name -> whether it is this package's */
-    PyObject *user_frame, *refresh, *storage_of;
-    PyTypeObject *storage_type;
-    PyObject *cpu;              /* the device */
-    PyObject *rows;             /* (op's name, device's type) -> its rows */
-    PyObject *operate;          /* a structured op in full, from its results on where they are given */
-    PyObject *mark_views, *numpy;
-    PyObject *add_float, *add_double; /* the kernels of sums, or None */
-    PyObject *sum_to;                 /* (array, shape, kind): summed over what was stretched */
-    /* names */
-    PyObject *observers, *active, *enabled, *version, *boolean, *shape, *steps, *freed, *batch, *device, *dtype, *undo,
-        *rule, *view_version, *cpu_name, *no_grad, *codes, *numpy_name, *input, *out;
-} lent_objects;
-
-extern lent_objects lent;
-
-static inline int is_tensor(PyObject *object) {
-    return Py_IS_TYPE(object, lent.tensor_type) || PyObject_TypeCheck(object, &TensorBase_Type);
-}
-
-static inline int is_node(PyObject *object) {
-    return Py_IS_TYPE(object, lent.node_type) || PyObject_TypeCheck(object, &NodeBase_Type);
-}
 
 /* Whether somebody observes, hooks of saved tensors are open, this thread records, its ops run over batches. -1 on an
    error. */
@@ -42,11 +14,10 @@ int recording_now(void);
 int batching_now(void);
 
 /* The same of any variable in a module's dict; `seen` is what was found last. */
-typedef struct {
-    uint64_t state; /* 0: nothing */
-    int truth;
-} Seen;
 int truth_of(Seen *seen, PyObject *dict, PyObject *name);
+
+/* Whether ops may take their quick form in this thread now. -1 on an error. */
+int quick_now(void);
 
 /* Whether a kind is of the CPU; the one asked for last is known. -1 on an error. */
 int on_cpu(PyObject *kind);
@@ -91,10 +62,7 @@ int up_to_date(Tensor *t);
 int as_saved(Node *node);
 
 /* A node that ran lets go of what it saved, and remembers `place`. -1 on an error. */
-int let_go(Node *node, PyObject *place);
-
-/* How many threads have autocast on (binding/calls/function.c). */
-int face_casting(void);
+int node_release(Node *node, PyObject *place);
 
 /* What a row's entry gives for arguments in the op's order (binding/adapters/entries.c); NotImplemented where it has none. */
 PyObject *row_entry(PyObject *row, PyObject *const *args, Py_ssize_t count);
@@ -113,24 +81,19 @@ PyObject *step_back_of(Node *node, PyObject *g, int (*before)(void *), void *con
 /* Whether a saved value is an array, or holds one. */
 int holds_arrays(PyObject *value);
 
-/* backward() of a tensor, as a Quick (binding/graph/backward.c). */
-PyObject *quick_backward(PyObject *const *args, Py_ssize_t count, PyObject *names);
+/* The gradients of a tensor, added to its leaves; `given` is its own. NULL without an exception where Python must run the
+   pass (binding/graph/backward.c). */
+PyObject *backward_from(PyObject *tensor, PyObject *given, PyObject *retain);
 
-/* What an elementwise op's Hot gives; NULL without an exception where a call is not for it (binding/graph/elementwise_call.c). */
-PyObject *hot_try(PyObject *hot, PyObject *const *args, Py_ssize_t count);
+/* What an elementwise op's ElementwiseCall gives; NULL without an exception where a call is not for it (binding/graph/elementwise_call.c). */
+PyObject *elementwise_try(PyObject *elementwise, PyObject *const *args, Py_ssize_t count);
 
 /* The same of a call with keywords. */
-PyObject *hot_named(PyObject *hot, PyObject *const *args, size_t nargsf, PyObject *keywords);
-extern PyTypeObject Hot_Type;
+PyObject *elementwise_named(PyObject *elementwise, PyObject *const *args, size_t nargsf, PyObject *keywords);
+extern PyTypeObject ElementwiseCall_Type;
 
 /* The same written into the first operand, where nothing is recorded. 1 done, 0 not for it, -1 on an error. */
-int hot_into(PyObject *hot, PyObject *const *args, Py_ssize_t count);
-
-/* Adds what binding/graph/elementwise_call.c has; -1 on an error. */
-int hot_setup(PyObject *module);
-
-/* Adds what binding/calls/operators.c has; -1 on an error. */
-int operators_setup(PyObject *module);
+int elementwise_into(PyObject *elementwise, PyObject *const *args, Py_ssize_t count);
 
 /* A kernel called on arrays and numbers (binding/graph/map_object.c). */
 PyObject *map_vectorcall(PyObject *map, PyObject *const *args, size_t nargsf, PyObject *names);
@@ -138,43 +101,10 @@ PyObject *map_vectorcall(PyObject *map, PyObject *const *args, size_t nargsf, Py
 /* The same written into an array of its own type, which may be an operand. 1 done, 0 not for it, -1 on an error. */
 int map_write(PyObject *map, PyObject *const *args, Py_ssize_t count, PyArrayObject *out);
 
-/* Adds what binding/calls/inplace.c has; -1 on an error. */
-int write_setup(PyObject *module);
-
-/* Adds what binding/graph/engine.c has; -1 on an error. */
-int walk_setup(PyObject *module);
-
-/* Adds what binding/types/shape_attributes.c has; -1 on an error. */
-int sizes_setup(PyObject *module);
-
-/* Adds what binding/graph/vjp_step.c has; -1 on an error. */
-int back_setup(PyObject *module);
-
 /* `out` is a view of x, made by `structured` with `params`: it shares the version counter and knows the way. 1 where
    Python must say it. -1 on an error. */
 int mark_view(PyObject *structured, Tensor *x, Tensor *out, PyObject *params, int recording);
 
-/* The quick form of a public function: NULL without an exception where a call is not for it (views.h). */
-typedef PyObject *quick_form(PyObject *const *args, Py_ssize_t count, PyObject *names);
-typedef quick_form *Quick;
-typedef struct {
-    const char *name; /* the function's; a table ends with NULL */
-    Quick quick;
-} QuickForm;
-
-/* Those of binding/calls/reduce_args.c and of binding/calls/creation.c; that of the function of a name, or NULL. */
-extern const QuickForm kinds_forms[], making_forms[];
-Quick quick_named(const char *name);
-
-/* A structured op was declared: binding/calls/reduce_args.c may call it. */
-void quick_know(PyObject *structured, PyObject *name);
-
-/* Adds what binding/calls/reduce_args.c has, or binding/calls/creation.c; -1 on an error. */
-int quick_setup(PyObject *module);
-int making_setup(PyObject *module);
-
-/* A structured op was declared: where its name is known it is made by the quick forms. */
-void views_know(PyObject *structured, PyObject *op, PyObject *name, PyObject *names, PyObject *defaults);
 
 /* The gradients of a node that a quick form made, as a tuple; NULL without an exception where it is none, or Python must
    find them. */
@@ -182,11 +112,5 @@ PyObject *quick_back(Node *node, PyObject *g);
 
 /* The same of a node of split or unbind, from a list of what came for its outputs. */
 PyObject *pieces_back(Node *node, PyObject *slots);
-
-/* Readies what binding/graph/view_nodes.c has; -1 on an error. */
-int views_setup(void);
-
-/* Adds what binding/graph/structured_call.c has; -1 on an error. */
-int operate_setup(PyObject *module);
 
 #endif

@@ -23,21 +23,24 @@ PyObject *new_array(int type_num, int ndim, const npy_intp *shape, const npy_int
 /* The same of a dtype, whose reference it takes. */
 PyObject *new_array_of(PyArray_Descr *descr, int ndim, const npy_intp *shape, const npy_intp *strides);
 
+/* The shape of an array as a tuple of ints (a new reference). */
+PyObject *shape_of(PyArrayObject *a);
+
 /* The same items in row-major order, in memory of their own (a new reference). */
 PyObject *array_copied(PyArrayObject *a);
 
 /* Lets go of an array: its last reference, then a small plain one is kept for the next of its dtype and shape
    (binding/types/array_cache.c). */
-void array_let_go(PyObject *array);
+void array_release(PyObject *array);
 
 /* An array over memory of another, `flags` saying whether it may be written (a new reference). */
 PyObject *view_over(PyArrayObject *a, int ndim, const npy_intp *shape, const npy_intp *strides, char *data, int flags);
 
 /* The same of the arrays in a tuple of which nobody else knows; it holds NULL in their places. */
-void saved_let_go(PyObject *tuple);
+void saved_release(PyObject *tuple);
 
 /* Such an array, its items as they were; NULL without an exception where none is there. */
-PyObject *array_kept(PyArray_Descr *descr, int ndim, const npy_intp *shape);
+PyObject *array_from_cache(PyArray_Descr *descr, int ndim, const npy_intp *shape);
 
 /* The array, aligned and in native byte order, C-contiguous when asked: itself or a copy (a new
    reference). TypeError naming `kernel` when it is no array of the type. */
@@ -84,43 +87,11 @@ extern PyTypeObject Block_Type;
 extern PyTypeObject Map_Type;
 extern PyTypeObject Update_Type;
 
-/* The dict {(op, type): Map}. */
-PyObject *make_maps(void);
+/* Adds kernels as the backends call them, {row's name: entry}, to the module's `entries`; the table ends with an empty row.
+   -1 on an error. */
+int add_entries(PyObject *module, PyMethodDef *table);
 
-/* The dict {(variant, type): Update}. */
-PyObject *make_updates(void);
-
-extern PyMethodDef array_methods[];
-extern PyMethodDef reduce_methods[];
-extern PyMethodDef row_methods[];
-extern PyMethodDef update_methods[];
-extern PyMethodDef rnn_methods[];
-extern PyMethodDef attention_methods[];
-extern PyMethodDef conv_methods[];
-extern PyMethodDef gemm_methods[];
-extern PyMethodDef half_methods[];
-extern PyMethodDef philox_methods[];
-extern PyMethodDef pool_methods[];
-extern PyMethodDef frames_methods[];
-extern PyMethodDef choice_methods[];
-extern PyMethodDef loss_methods[];
-extern PyMethodDef window_methods[];
-extern PyMethodDef batch_methods[];
-extern PyMethodDef path_methods[];
-
-/* Adds what binding/graph/state.c has; -1 on an error. */
-int graph_setup(PyObject *module);
-
-/* Adds what binding/calls/function.c has; -1 on an error. */
-int face_setup(PyObject *module);
-
-/* Adds what binding/types/array_lifetime.c has; -1 on an error. */
-int follow_setup(PyObject *module);
-
-/* Adds what binding/types/uninterrupted.c has; -1 on an error. */
-int guards_setup(PyObject *module);
-
-/* Adds what binding/adapters/gpu_launch.c has; -1 on an error. */
-int launch_setup(PyObject *module);
+/* Loads NumPy's C interface; -1 on an error. */
+int array_api_setup(void);
 
 #endif

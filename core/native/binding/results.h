@@ -1,4 +1,4 @@
-/* What an op gave, as tensors: arrays of any dtype, one or several of them (binding/types/results.c). */
+/* What an op gave, as tensors: arrays of any dtype, one or several of them (binding/graph/results.c). */
 #ifndef GRADLAB_RESULTS_H
 #define GRADLAB_RESULTS_H
 
@@ -18,14 +18,5 @@ Tensor *result_tensor(PyObject *array, Tensor *like);
 
 /* The outputs are what the node made, whose reference it takes. -1 on an error. */
 int tie_all(Tensor *const *outs, Py_ssize_t count, Node *node);
-
-/* NumPy tells nothing of what is not finite between these two; NULL where it could not be told so, with an exception or
-   without (then it must be told by Python). `quiet_end` takes the reference. */
-PyObject *quiet_begin(void);
-int quiet_end(PyObject *token);
-int quiet_known(void);
-
-/* Adds what binding/types/results.c has; -1 on an error. */
-int results_setup(PyObject *module);
 
 #endif

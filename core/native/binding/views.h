@@ -3,12 +3,10 @@
 #define GRADLAB_VIEWS_H
 
 #include "binding/graph.h"
+#include "binding/view_steps.h"
 
-enum { MOST_AXES = 16 }; /* arrays of more axes go by Python */
-
-/* The ops that are made here, in the order of `view_ops` in binding/graph/view_nodes.c. */
-enum { OP_VIEW, OP_PERMUTE, OP_TRANSPOSE, OP_T, OP_SQUEEZE, OP_UNSQUEEZE, OP_SLICE, OP_SELECT, OP_EXPAND, OP_SPLIT,
-       OP_UNBIND, OP_CAT, OP_STACK, KNOWN_OPS };
+enum { MOST_AXES = 16 };   /* arrays of more axes go by Python */
+enum { MOST_PIECES = 64 }; /* outputs of split and unbind; more go by Python */
 
 /* A view that is to be made, and the parameters that its op is given: a key in brackets, or numbers. */
 typedef struct {
@@ -18,31 +16,13 @@ typedef struct {
     PyObject *key; /* borrowed */
 } Layout;
 
-/* Reads what follows the tensor in a call. 0 where it is not for it: Python then does it, or says what is wrong. */
-typedef int (*Parser)(PyArrayObject *a, PyObject *const *args, Py_ssize_t count, Layout *to);
+/* The view of a tensor that is laid out; NULL without an exception where Python must make it. */
+PyObject *view_made(PyObject *object, Layout *to);
 
-/* A call of an op on its way from a tensor: a step of a view's way, and what a node has for parameters. */
-typedef struct Step {
-    PyObject_VAR_HEAD
-    PyObject *structured; /* the op's callable */
-    PyObject *before;     /* the steps up to here: a Step, a tuple, or NULL */
-    PyObject *params;     /* a dict, made when somebody asks; or NULL */
-    PyObject *key;        /* what stood in brackets, or NULL */
-    Py_ssize_t nr;        /* which of the op's outputs, -1 where it has one */
-    int op;               /* -1: one which has its params */
-    npy_intp numbers[];
-} Step;
-
-extern PyTypeObject Step_Type;
-
-PyObject *quick_cat(PyObject *const *args, Py_ssize_t count, PyObject *names);
-PyObject *quick_stack(PyObject *const *args, Py_ssize_t count, PyObject *names);
-
-/* Whether ops may take their quick form in this thread now. -1 on an error. */
-int quick_now(void);
-
-/* The view of x that a parser reads out of a call; NULL without an exception where it is not for it. */
-PyObject *view_by(Parser parse, PyObject *const *args, Py_ssize_t count, PyObject *names);
+/* The stride that an axis of size 1 gets before axis k: a whole step over it. */
+static inline npy_intp stride_of_one(PyArrayObject *a, int k) {
+    return k < PyArray_NDIM(a) ? PyArray_DIM(a, k) * PyArray_STRIDE(a, k) : PyArray_ITEMSIZE(a);
+}
 
 /* What stands in brackets. */
 int brackets(PyArrayObject *a, PyObject *index, Layout *to);
@@ -50,17 +30,7 @@ int brackets(PyArrayObject *a, PyObject *index, Layout *to);
 /* An array over the memory of another (a new reference). */
 PyObject *array_over(PyArrayObject *a, const Layout *layout);
 
-/* A new step (a new reference). */
-Step *step_new(int op, PyObject *key, int count, const npy_intp *numbers);
-
-/* The same with its parameters as a dict, to the output `nr` of an op that has several. */
-Step *step_to(PyObject *structured, PyObject *params, Py_ssize_t nr);
-
-/* What is known of an op: its callable, its declaration, its name; and its parameters as a dict (a new reference). */
-typedef struct {
-    PyObject *structured, *op, *name;
-} Known;
-Known known_op(int op);
+/* The parameters of a known op as a dict (a new reference). */
 PyObject *known_params(int op, PyObject *const *values);
 
 /* `out` shares the version counter of x, and knows the way, of which `step` is the last. -1 on an error. */
@@ -69,15 +39,17 @@ int link_to(Tensor *x, Tensor *out, Step *step, PyObject *rule);
 /* Whether squeeze_ or its kin changed the shape of what x views: Python knows what then is to be noted. */
 int reshaped_since(Tensor *x);
 
-PyObject *quick_split(PyObject *const *args, Py_ssize_t count, PyObject *names);
-PyObject *quick_chunk(PyObject *const *args, Py_ssize_t count, PyObject *names);
-PyObject *quick_unbind(PyObject *const *args, Py_ssize_t count, PyObject *names);
+/* Whether views of a tensor, over an array, are made here; then what every layout begins with. */
+static inline int view_ready(PyObject *object, Layout *to) {
+    Tensor *x = (Tensor *)object;
+    if (PyArray_NDIM((PyArrayObject *)x->array) > MOST_AXES || reshaped_since(x)) return 0;
+    to->count = to->read_only = 0;
+    to->key = NULL;
+    to->data = PyArray_BYTES((PyArrayObject *)x->array);
+    return 1;
+}
 
-/* The parameters of a step as a dict (borrowed). */
-PyObject *step_params(Step *step);
-
-/* The shape of an array as a tuple; noting a shape (or all of them) as what a node saved, -1 on an error. */
-PyObject *shape_of(PyArrayObject *a);
+/* Noting a shape (or all of them) as what a node saved, -1 on an error. */
 int save_shape(Node *node, PyObject *shape);
 
 /* A node of a known op, whose number and place are noted, with its step for parameters; its edges are to be given. */
@@ -85,8 +57,5 @@ Node *node_of(Step *step, PyObject *kind, Py_ssize_t edges);
 
 /* An edge of a node, and which output of it. -1 on an error. */
 int edge_to(Node *node, Py_ssize_t k, Tensor *t);
-
-/* The gradients of cat and stack: views of g. */
-PyObject *join_back(Node *node, Step *step, PyArrayObject *g);
 
 #endif

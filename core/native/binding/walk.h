@@ -52,7 +52,4 @@ int walk_python(void *walk);
 /* A leaf's entry as Python's engine knows it; the entry gives its gradient away. */
 PyObject *walk_arrived(Entry *entry);
 
-/* Adds what binding/graph/backward.c has; -1 on an error. */
-int backward_setup(PyObject *module);
-
 #endif

@@ -2,9 +2,10 @@
 #ifndef GRADLAB_WRITE_H
 #define GRADLAB_WRITE_H
 
+#include "binding/items.h"
 #include "binding/views.h"
 
-/* Whether a tensor may be written with nothing to tell but its version counter. -1 on an error. */
+/* Whether a tensor may be written with nothing to emit but its version counter. -1 on an error. */
 int plain_target(Tensor *t);
 
 /* Whether an operand's gradient would be wanted. -1 on an error. */
@@ -12,17 +13,6 @@ int has_history(PyObject *object);
 
 /* Its memory was written by the op `name`: its version counter, and where. -1 on an error. */
 int wrote(Tensor *t, PyObject *name);
-
-enum { WRITE_ITEM = 16 };
-
-/* A number as an item of an array's type, as NumPy makes it, in WRITE_ITEM bytes. 0 where it is not plainly one. */
-int item_of(PyObject *value, int type, char *item);
-
-/* `count` items of so many bytes, one behind another. */
-void fill_items(char *to, npy_intp count, const char *item, npy_intp size);
-
-/* One item into every place of so many axes. */
-void fill_axes(char *to, int ndim, const npy_intp *shape, const npy_intp *strides, const char *item, npy_intp size);
 
 /* The layout of an array; whether another of its item size shares none of that memory. */
 void whole(PyArrayObject *a, Layout *to);
@@ -33,18 +23,7 @@ int write_region(PyArrayObject *a, const Layout *to, Tensor *target, PyObject *v
 
 enum { QUIET_BYTES = 1 << 20 /* writing more lets other threads run */ };
 
-quick_form quick_zero_, quick_fill_, quick_copy_, quick_setitem, quick_masked_fill_;
-
-/* Those of binding/calls/index_args.c. */
-quick_form quick_pick, quick_index_select, quick_index_copy, quick_index_add, quick_nonzero, quick_diag, quick_trace;
-
-/* A structured op was declared: that of brackets is remembered. */
-void picks_know(PyObject *structured, PyObject *name);
-
-int picks_setup(PyObject *module);
-int assign_setup(PyObject *module);
-
-/* A call of a function's in-place form; `writes` as binding/calls/function.c has it. */
+/* A call of a function's in-place form; `writes` as binding/calls/public_function.c has it. */
 PyObject *write_by(PyObject *writes, PyObject *const *args, size_t nargsf, PyObject *names);
 
 #endif

@@ -11,8 +11,7 @@
 /* Each is taken on one side of a threshold; tests/core/native/test_paths.py has a call on both sides of all of them. */
 #define PATHS(_)                                                                                     \
     _(call_elementwise) /* public functions: served by an elementwise op's fast path, */             \
-    _(call_structured)  /* by the fast argument parser of a structured op, */                        \
-    _(call_quick)       /* by that of a view, a cast, a factory function ..., */                     \
+    _(call_parsed)      /* by a printed parser of their arguments, */                                \
     _(call_in_place)    /* by that of a write, */                                                    \
     _(call_python)      /* or by the Python function */                                              \
     _(map_parts)        /* contiguous operands, part after part: streaming stores or masked loads */ \

@@ -95,7 +95,8 @@ class LinearCrossEntropyLoss(_WeightedLoss):
         self.linear = Linear(in_features, num_classes * math.prod(self.out_features), bias, device, dtype)
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        weight, bias = self.linear.weight, self.linear.bias
+        weight: Tensor = self.linear.weight
+        bias: Tensor | None = self.linear.bias
         shape = (self.num_classes, *self.out_features)
         if self.out_features:
             weight = weight.reshape(*shape, self.in_features)  # type: ignore[attr-defined]

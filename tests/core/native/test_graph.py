@@ -12,7 +12,7 @@ import pytest
 import core
 from core import native
 from core.declare.op import Elementwise, table
-from core.dispatch.elementwise import call_map, hot_path
+from core.dispatch.elementwise import call_map, fast_path
 from core.events import observe
 from core.graph.node import Node
 
@@ -21,10 +21,10 @@ MUL: Elementwise = table["mul"]  # type: ignore[assignment]
 TANH: Elementwise = table["tanh"]  # type: ignore[assignment]
 
 
-def hot(op: Elementwise):
+def fast(op: Elementwise):
     """The op's C path; who calls it is the user."""
     call_map(op, (core.ones(1),) * len(op.inputs))  # the kernel is looked up
-    return hot_path(op)
+    return fast_path(op)
 
 
 def fields(node: Node) -> tuple[object, ...]:
@@ -39,7 +39,7 @@ def fields(node: Node) -> tuple[object, ...]:
 def test_its_nodes_are_those_of_the_general_way(op: Elementwise, grads: tuple[bool, bool]) -> None:
     a = core.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=grads[0])
     b = core.tensor([5.0, 6.0], requires_grad=grads[1])
-    quick, full = hot(op)(a, b), call_map(op, (a, b))
+    quick, full = fast(op)(a, b), call_map(op, (a, b))
     assert quick.tolist() == full.tolist()
     assert quick.requires_grad is full.requires_grad is any(grads)
     if any(grads):
@@ -51,7 +51,7 @@ def test_its_nodes_are_those_of_the_general_way(op: Elementwise, grads: tuple[bo
 def test_a_written_input_is_saved_with_its_version() -> None:
     a, b = core.ones(2), core.ones(2, requires_grad=True)
     a.add_(1)
-    y = hot(MUL)(a, b)
+    y = fast(MUL)(a, b)
     assert y.grad_fn.versions == call_map(MUL, (a, b)).grad_fn.versions
     a.add_(1)
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
@@ -61,7 +61,7 @@ def test_a_written_input_is_saved_with_its_version() -> None:
 @pytest.mark.parametrize("op", [ADD, MUL, table["true_divide"], table["sub"]])
 def test_a_number_may_stand_first(op: Elementwise) -> None:
     b = core.ones(2, 3, requires_grad=True) * 2
-    quick, full = hot(op)(3.0, b), call_map(op, (3.0, b))
+    quick, full = fast(op)(3.0, b), call_map(op, (3.0, b))
     assert quick.tolist() == full.tolist()
     assert fields(quick.grad_fn) == fields(full.grad_fn)
     quick.sum().backward(retain_graph=True)
@@ -69,7 +69,7 @@ def test_a_number_may_stand_first(op: Elementwise) -> None:
 
 
 def test_what_is_not_for_it_it_declines() -> None:
-    add, tanh = hot(ADD), hot(TANH)
+    add, tanh = fast(ADD), fast(TANH)
     x, whole = core.ones(2), core.ones(2, dtype=core.int64)
     assert add(x, x).tolist() == [2.0, 2.0]
     assert add(1.0, x).tolist() == [2.0, 2.0]
@@ -86,11 +86,11 @@ def test_what_is_not_for_it_it_declines() -> None:
 def test_grad_mode_and_views_are_respected() -> None:
     w = core.ones(4, requires_grad=True)
     with core.no_grad():
-        assert not hot(TANH)(w).requires_grad
+        assert not fast(TANH)(w).requires_grad
     y = w * 1
     view = y[:2]
     y.mul_(3)  # the view must learn of its base's new history
-    hot(MUL)(view, 2.0).sum().backward()
+    fast(MUL)(view, 2.0).sum().backward()
     assert w.grad.tolist() == [6.0, 6.0, 0.0, 0.0]
 
 

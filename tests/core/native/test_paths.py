@@ -496,7 +496,7 @@ SERVED: dict[str, list[tuple[str, Callable[[], Any]]]] = {
         ("mul number", lambda: core.mul(X, 2.5)), ("method", lambda: X.sigmoid()), ("relu", lambda: F.relu(X)),
         ("gelu", lambda: F.gelu(X)), ("maximum", lambda: core.maximum(X, Y)), ("eq", lambda: core.eq(X, Y)),
     ],
-    "structured": [
+    "parsed": [
         ("sum", lambda: X.sum()), ("sum dim", lambda: core.sum(X, 1, keepdim=True)), ("mean", lambda: X.mean(0)),
         ("softmax", lambda: core.softmax(X, -1)), ("log_softmax", lambda: F.log_softmax(X, dim=1)),
         ("matmul", lambda: core.matmul(X, M)), ("mm", lambda: core.mm(X, M)), ("linear", lambda: F.linear(X, M.t())),
@@ -508,8 +508,6 @@ SERVED: dict[str, list[tuple[str, Callable[[], Any]]]] = {
         ("flip", lambda: X.flip(0)), ("roll", lambda: X.roll(1, 0)), ("cumsum", lambda: X.cumsum(1)),
         ("einsum", lambda: core.einsum("ij,jk->ik", X, M)), ("pad", lambda: F.pad(X, (1, 2))),
         ("max_pool2d", lambda: F.max_pool2d(X[None, None], 2)), ("avg_pool2d", lambda: F.avg_pool2d(X[None, None], 2)),
-    ],
-    "quick": [
         ("reshape", lambda: X.reshape(6, 4)), ("transpose", lambda: X.transpose(0, 1)),
         ("permute", lambda: X.permute(1, 0)), ("unsqueeze", lambda: X.unsqueeze(0)),
         ("expand", lambda: X[:1].expand(4, 6)), ("cat", lambda: core.cat([X, Y])),

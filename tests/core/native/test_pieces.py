@@ -22,7 +22,7 @@ CALLS: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [
 
 def _both(x: Tensor, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     face = getattr(core, name)
-    assert isinstance(face, native.module.Face)
+    assert isinstance(face, native.module.PublicFunction)
     return face(x, *args, **kwargs), face.__wrapped__(x, *args, **kwargs)
 
 

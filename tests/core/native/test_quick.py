@@ -32,7 +32,7 @@ VIEWS = {
 
 
 def _known(face: object) -> object:
-    assert isinstance(face, native.module.Face)
+    assert isinstance(face, native.module.PublicFunction)
     return face.__wrapped__
 
 

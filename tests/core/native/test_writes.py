@@ -106,7 +106,7 @@ def _outcome(f, target, *args):
 
 def _agree(name: str, dtype: str, view: str, *args) -> None:
     face = getattr(Tensor, name)
-    assert isinstance(face, native.module.Face)
+    assert isinstance(face, native.module.PublicFunction)
     (base, target), (other, same) = _target(dtype, view), _target(dtype, view)
     assert _outcome(face, target, *args) == _outcome(guarded(face.__wrapped__), same, *args)
     assert base._a.tobytes() == other._a.tobytes()

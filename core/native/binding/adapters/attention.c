@@ -99,7 +99,7 @@ static PyObject *py_attention_backward(PyObject *module, PyObject *const *args, 
 }
 
 #define FAST(name, doc) {#name, (PyCFunction)(void (*)(void))py_##name, METH_FASTCALL, doc}
-PyMethodDef attention_methods[] = {
+static PyMethodDef attention_methods[] = {
     FAST(attention,
          "attention(q, k, v, mask, scale, causal, y, logs, /)\n--\n\nWrites softmax(q k^T scale + mask) v to y, and the "
          "logarithms of the sums to logs (batch, heads, l, 1)."),
@@ -108,3 +108,5 @@ PyMethodDef attention_methods[] = {
          "gk and gv."),
     {NULL, NULL, 0, NULL},
 };
+
+int attention_setup(PyObject *module) { return PyModule_AddFunctions(module, attention_methods); }

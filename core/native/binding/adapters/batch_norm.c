@@ -13,7 +13,7 @@ typedef struct {
     npy_intp channels;
 } takings;
 
-static void let_go(takings *all) {
+static void release(takings *all) {
     for (int i = 0; i < all->count; i++) Py_DECREF(all->held[i]);
 }
 
@@ -83,7 +83,7 @@ static PyObject *py_batch_norm(PyObject *module, PyObject *const *args, Py_ssize
     RUN(batch_norm_forward, all.type, PyArray_SIZE(x), &s, PyArray_DATA(x), w, b, data_of(made[0]), data_of(made[1]),
         data_of(made[2]), eps);
 done:
-    let_go(&all);
+    release(&all);
     return three(made);
 }
 
@@ -118,12 +118,12 @@ static PyObject *py_batch_norm_backward(PyObject *module, PyObject *const *args,
     RUN(batch_norm_backward, all.type, PyArray_SIZE(x), &s, PyArray_DATA(g), gmean, gvar, PyArray_DATA(x), w, mean, var,
         data_of(made[0]), data_of(made[1]), data_of(made[2]), eps);
 done:
-    let_go(&all);
+    release(&all);
     return three(made);
 }
 
 #define FAST(name, doc) {#name, (PyCFunction)(void (*)(void))py_##name, METH_FASTCALL, doc}
-PyMethodDef batch_methods[] = {
+static PyMethodDef batch_methods[] = {
     FAST(batch_norm,
          "batch_norm(x, weight, bias, eps, /)\n--\n\n(y, mean, variance) of samples (N, C, ...) over all but the "
          "channels; weight and bias may be None."),
@@ -132,3 +132,5 @@ PyMethodDef batch_methods[] = {
          "None unless it is wanted."),
     {NULL, NULL, 0, NULL},
 };
+
+int batch_norm_setup(PyObject *module) { return PyModule_AddFunctions(module, batch_methods); }

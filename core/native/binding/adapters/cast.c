@@ -39,7 +39,7 @@ static int convert(int from, int to, const void *x, void *out, npy_intp n) {
 
 /* The array in the type of a dtype of the package; NotImplemented where that is left to NumPy. */
 static PyObject *converted(PyObject *array, PyObject *dtype) {
-    PyObject *to = PyObject_GetAttr(dtype, lent.numpy_name);
+    PyObject *to = PyObject_GetAttr(dtype, binding.numpy_name);
     if (!to) return NULL;
     PyArrayObject *a = (PyArrayObject *)array;
     PyObject *out = NULL;
@@ -79,7 +79,7 @@ PyObject *enter_cast(PyObject *m, PyObject *const *args, Py_ssize_t n) {
 PyObject *enter_cast_backward(PyObject *m, PyObject *const *args, Py_ssize_t n) {
     (void)m;
     if (n != 2 || !PyArray_CheckExact(args[0])) Py_RETURN_NOTIMPLEMENTED;
-    PyObject *to = PyObject_GetAttr(args[1], lent.numpy_name);
+    PyObject *to = PyObject_GetAttr(args[1], binding.numpy_name);
     if (!to) return NULL;
     const int same = to == (PyObject *)PyArray_DESCR((PyArrayObject *)args[0]);
     Py_DECREF(to);

@@ -154,7 +154,7 @@ done:
 }
 
 #define FAST(name, doc) {#name, (PyCFunction)(void (*)(void))py_##name, METH_FASTCALL, doc}
-PyMethodDef conv_methods[] = {
+static PyMethodDef conv_methods[] = {
     FAST(conv,
          "conv(x, weight, bias, stride, padding, dilation, out, groups, transposed, /)\n--\n\nThe convolution of x "
          "(batch, channels, size) or its transpose, of the size `out`; zeros lie around x."),
@@ -163,3 +163,5 @@ PyMethodDef conv_methods[] = {
          "weight, from the incoming one."),
     {NULL, NULL, 0, NULL},
 };
+
+int conv_setup(PyObject *module) { return PyModule_AddFunctions(module, conv_methods); }

@@ -1,7 +1,6 @@
 /* einsum of two operands that is a product of matrices, or of stacks of them, and its gradients: entries
-   (binding/adapters/entries.c says what an entry is) and the front. The operands are read where they lie, by their strides. */
+   (binding/adapters/entries.c says what an entry is), and what its fast path takes. The operands are read where they lie, by their strides. */
 #include "binding/entries.h"
-#include "binding/argument_parser.h"
 
 #include <string.h>
 
@@ -152,22 +151,17 @@ static PyObject *enter_einsum_backward(PyObject *m, PyObject *const *args, Py_ss
     return both;
 }
 
-PyMethodDef einsum_entries[] = {
+static PyMethodDef einsum_entries[] = {
     {"einsum", (PyCFunction)(void (*)(void))enter_einsum, METH_FASTCALL, NULL},
     {"einsum.backward", (PyCFunction)(void (*)(void))enter_einsum_backward, METH_FASTCALL, NULL},
     {0},
 };
 
-/* equation, and two operands */
-PyObject *front_einsum(PyObject *op, PyObject *const *given) {
+int einsum_is_product(PyObject *equation, PyObject *const *arrays) {
     Term terms[3];
     Product p;
-    if (!given[0] || !read_terms(given[0], terms)) return NULL;
-    for (int k = 0; k < 2; k++) {
-        PyArrayObject *x = real_of(given[k + 1]);
-        if (!x || !names_axes(&terms[k], (PyObject *)x)) return NULL;
-    }
-    if (!same_kind(given[1], given[2]) || !as_product(&terms[0], &terms[1], &terms[2], &p)) return NULL;
-    PyObject *args[] = {given[1], given[2], given[0]};
-    return operate_on(op, args, 2);
+    return read_terms(equation, terms) && names_axes(&terms[0], arrays[0]) && names_axes(&terms[1], arrays[1]) &&
+           as_product(&terms[0], &terms[1], &terms[2], &p);
 }
+
+int einsum_setup(PyObject *module) { return add_entries(module, einsum_entries); }

@@ -295,16 +295,5 @@ static PyMethodDef entries[] = {
     ENTRY("linear.backward", linear_backward),
     {0},
 };
-static PyMethodDef *const tables[] = {entries,       moment_entries, window_entries, loss_entries,
-                                      einsum_entries, pick_entries,   order_entries};
 
-PyObject *make_entries(void) {
-    PyObject *found = PyDict_New();
-    for (size_t t = 0; t < sizeof tables / sizeof *tables; t++)
-        for (PyMethodDef *row = tables[t]; found && row->ml_name; row++) {
-            PyObject *entry = PyCFunction_New(row, NULL);
-            if (!entry || PyDict_SetItemString(found, row->ml_name, entry) < 0) Py_CLEAR(found);
-            Py_XDECREF(entry);
-        }
-    return found;
-}
+int entries_setup(PyObject *module) { return add_entries(module, entries); }

@@ -2,7 +2,7 @@
    and of running sums. They take arrays in one piece. */
 #include "kernels/copy.h"
 #include "binding/entries.h"
-#include "binding/write.h"
+#include "binding/items.h"
 
 /* -- copies in another order ---------------------------------------------------------------------------------------- */
 
@@ -158,7 +158,7 @@ static PyObject *enter_cumsum_backward(PyObject *m, PyObject *const *args, Py_ss
 /* -- the table ------------------------------------------------------------------------------------------------------ */
 
 #define ENTRY(row, name) {row, (PyCFunction)(void (*)(void))enter_##name, METH_FASTCALL, NULL}
-PyMethodDef order_entries[] = {
+static PyMethodDef order_entries[] = {
     ENTRY("constant_pad", constant_pad),
     ENTRY("constant_pad.backward", constant_pad_backward),
     ENTRY("tril", tril),
@@ -173,3 +173,5 @@ PyMethodDef order_entries[] = {
     ENTRY("cumsum.backward", cumsum_backward),
     {0},
 };
+
+int flip_roll_tri_setup(PyObject *module) { return add_entries(module, order_entries); }

@@ -360,7 +360,7 @@ static PyObject *enter_scatter_add_backward(PyObject *m, PyObject *const *args, 
 /* -- the table ------------------------------------------------------------------------------------------------------ */
 
 #define ENTRY(row, name) {row, (PyCFunction)(void (*)(void))enter_##name, METH_FASTCALL, NULL}
-PyMethodDef pick_entries[] = {
+static PyMethodDef pick_entries[] = {
     ENTRY("index", index),
     ENTRY("index.backward", index_backward),
     ENTRY("index_put", index_put),
@@ -373,3 +373,5 @@ PyMethodDef pick_entries[] = {
     ENTRY("scatter_add.backward", scatter_add_backward),
     {0},
 };
+
+int gather_scatter_setup(PyObject *module) { return add_entries(module, pick_entries); }

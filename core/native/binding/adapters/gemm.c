@@ -142,8 +142,10 @@ static PyObject *gemm(PyObject *module, PyObject *const *args, Py_ssize_t count)
     return gemm_product(args[0], 0, args[1], 0, args[2]);
 }
 
-PyMethodDef gemm_methods[] = {
+static PyMethodDef gemm_methods[] = {
     {"gemm", (PyCFunction)(void (*)(void))gemm, METH_FASTCALL,
      "gemm(a, b, bias)\n--\n\nThe products of float32 or float64 matrices or stacks of them, plus a bias or None."},
     {NULL, NULL, 0, NULL},
 };
+
+int gemm_setup(PyObject *module) { return PyModule_AddFunctions(module, gemm_methods); }

@@ -3,7 +3,7 @@
    It reads the arrays' addresses, checks them, fills in the parameters and calls the driver. What it does not take (an
    array of another type, alignment or device) it leaves alone and says so; Triton's own launcher does the same in Python
    and remains where this one does not serve. */
-#include "binding/module.h"
+#include "binding/state.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -20,9 +20,6 @@ typedef struct {
     unsigned attribute_count;
 } Config;
 typedef int (*Start)(const Config *, void *, void **, void **);
-
-static Start start;
-static PyObject *name_data, *name_ptr, *name_device;
 
 typedef struct {
     PyObject_HEAD
@@ -50,10 +47,10 @@ static int whole(PyObject *from, PyObject *name, uint64_t *out) {
 /* The address of an array's memory. 0, or what Plan answers; -9 with an exception set. */
 static int address_of(Plan *self, PyObject *array, uint64_t *out) {
     if (!PyObject_TypeCheck(array, (PyTypeObject *)self->array_type)) return NOT_AN_ARRAY;
-    PyObject *memory = PyObject_GetAttr(array, name_data);
+    PyObject *memory = PyObject_GetAttr(array, binding.data);
     if (!memory) return -9;
     uint64_t device = (uint64_t)self->device;
-    int failed = whole(memory, name_ptr, out) < 0 || (self->device >= 0 && whole(memory, name_device, &device) < 0);
+    int failed = whole(memory, binding.ptr, out) < 0 || (self->device >= 0 && whole(memory, binding.device_id, &device) < 0);
     Py_DECREF(memory);
     if (failed) return -9;
     return self->device >= 0 && device != (uint64_t)self->device ? DEVICE : LAUNCHED;
@@ -112,25 +109,25 @@ static PyObject *plan_call(PyObject *callable, PyObject *const *args, size_t nar
     PyObject *queue = PyObject_CallNoArgs(self->stream);
     if (!queue) return NULL;
     uint64_t stream;
-    int failed = whole(queue, name_ptr, &stream);
+    int failed = whole(queue, binding.ptr, &stream);
     Py_DECREF(queue);
     if (failed) return NULL;
     config.stream = (void *)(uintptr_t)stream;
     int code;
     Py_BEGIN_ALLOW_THREADS /* the driver waits where its queue is full */
-    code = start(&config, self->function, parameters, NULL);
+    code = ((Start)binding.launch)(&config, self->function, parameters, NULL);
     Py_END_ALLOW_THREADS
     return PyLong_FromLong(code);
 }
 
 /* The driver's entry point; RuntimeError where the library is not there. */
 static int find_start(void) {
-    if (start) return 0;
+    if (binding.launch) return 0;
 #ifndef _WIN32
     void *library = dlopen("libcuda.so.1", RTLD_LAZY);
-    if (library) *(void **)&start = dlsym(library, "cuLaunchKernelEx");
+    if (library) binding.launch = dlsym(library, "cuLaunchKernelEx");
 #endif
-    if (start) return 0;
+    if (binding.launch) return 0;
     PyErr_SetString(PyExc_RuntimeError, "libcuda.so.1 has no cuLaunchKernelEx");
     return -1;
 }
@@ -221,10 +218,7 @@ static PyTypeObject Plan_Type = {
     .tp_vectorcall_offset = offsetof(Plan, vectorcall),
 };
 
-int launch_setup(PyObject *module) {
-    if (!(name_data = PyUnicode_InternFromString("data")) || !(name_ptr = PyUnicode_InternFromString("ptr")) ||
-        !(name_device = PyUnicode_InternFromString("device_id")))
-        return -1;
+int gpu_launch_setup(PyObject *module) {
     if (PyType_Ready(&Plan_Type) < 0) return -1;
     return PyModule_AddObjectRef(module, "Plan", (PyObject *)&Plan_Type);
 }

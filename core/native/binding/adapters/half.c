@@ -1,20 +1,19 @@
 /* The conversions of half types and the unscaling of gradients as Python functions. */
 #include "binding/entries.h"
+#include "binding/state.h"
 
 #include <stdlib.h>
 
 #include "kernels/half.h"
 
-static PyArray_Descr *bfloat16; /* ml_dtypes' */
-
 static PyObject *set_bfloat16(PyObject *module, PyObject *dtype) {
     if (!PyArray_DescrCheck(dtype)) return PyErr_Format(PyExc_TypeError, "set_bfloat16 takes a NumPy dtype");
-    Py_XSETREF(bfloat16, (PyArray_Descr *)Py_NewRef(dtype));
+    Py_XSETREF(binding.bfloat16, (PyArray_Descr *)Py_NewRef(dtype));
     Py_RETURN_NONE;
 }
 
 static int is_half(PyArrayObject *a) {
-    return PyArray_TYPE(a) == NPY_HALF || (bfloat16 && PyArray_TYPE(a) == bfloat16->type_num);
+    return PyArray_TYPE(a) == NPY_HALF || (binding.bfloat16 && PyArray_TYPE(a) == binding.bfloat16->type_num);
 }
 
 /* `array` as one piece in C order, or in Fortran's where it lies so: itself or a copy. */
@@ -58,9 +57,9 @@ static PyObject *narrow(PyObject *module, PyObject *const *args, Py_ssize_t coun
         return PyErr_Format(PyExc_TypeError, "narrow takes an array of float32 and whether the result is bfloat16");
     int bfloat = PyObject_IsTrue(args[1]);
     if (bfloat < 0) return NULL;
-    if (bfloat && !bfloat16) return PyErr_Format(PyExc_RuntimeError, "set_bfloat16 was not called");
+    if (bfloat && !binding.bfloat16) return PyErr_Format(PyExc_RuntimeError, "set_bfloat16 was not called");
     PyArrayObject *array = in_one_piece((PyArrayObject *)args[0]);
-    PyArray_Descr *descr = bfloat ? (PyArray_Descr *)Py_NewRef((PyObject *)bfloat16) : PyArray_DescrFromType(NPY_HALF);
+    PyArray_Descr *descr = bfloat ? (PyArray_Descr *)Py_NewRef((PyObject *)binding.bfloat16) : PyArray_DescrFromType(NPY_HALF);
     PyObject *out = array ? laid_out_like(array, descr) : NULL;
     if (out) {
         npy_intp n = PyArray_SIZE(array);
@@ -73,7 +72,7 @@ static PyObject *narrow(PyObject *module, PyObject *const *args, Py_ssize_t coun
 }
 
 PyObject *half_converted(PyObject *array, PyArray_Descr *to) {
-    const int bfloat = bfloat16 && to->type_num == bfloat16->type_num, type = PyArray_TYPE((PyArrayObject *)array);
+    const int bfloat = binding.bfloat16 && to->type_num == binding.bfloat16->type_num, type = PyArray_TYPE((PyArrayObject *)array);
     if (type == NPY_FLOAT && (bfloat || to->type_num == NPY_HALF)) {
         PyObject *args[] = {array, bfloat ? Py_True : Py_False};
         return narrow(NULL, args, 2);
@@ -84,7 +83,7 @@ PyObject *half_converted(PyObject *array, PyArray_Descr *to) {
 
 /* A bfloat16 array of at least two axes whose strides are whole items; -1 with an error for another. */
 static int take_bf16(PyObject *object) {
-    if (PyArray_Check(object) && bfloat16 && PyArray_TYPE((PyArrayObject *)object) == bfloat16->type_num) {
+    if (PyArray_Check(object) && binding.bfloat16 && PyArray_TYPE((PyArrayObject *)object) == binding.bfloat16->type_num) {
         PyArrayObject *a = (PyArrayObject *)object;
         int fits = PyArray_NDIM(a) >= 2;
         for (int i = 0; i < PyArray_NDIM(a); i++) fits &= PyArray_STRIDE(a, i) % 2 == 0;
@@ -134,8 +133,8 @@ static PyObject *gemm_of_aligned(PyObject *const *args) {
             return PyErr_Format(PyExc_ValueError, "gemm_bf16 takes a bias of as many items as b has columns");
         }
     }
-    Py_INCREF(bfloat16);
-    PyObject *c = new_array_of(bfloat16, ndim, shape, NULL);
+    Py_INCREF(binding.bfloat16);
+    PyObject *c = new_array_of(binding.bfloat16, ndim, shape, NULL);
     bf16_product *products = malloc(sizeof *products * (size_t)(stack > 0 ? stack : 1));
     int done = c && products;
     if (done && stack * m * n > 0) {
@@ -195,7 +194,7 @@ static PyObject *unscale(PyObject *module, PyObject *const *args, Py_ssize_t cou
     return PyBool_FromLong(!finite);
 }
 
-PyMethodDef half_methods[] = {
+static PyMethodDef half_methods[] = {
     {"set_bfloat16", set_bfloat16, METH_O, "set_bfloat16(dtype)\n--\n\nTell which NumPy dtype bfloat16 is."},
     {"widen", widen, METH_O, "widen(a)\n--\n\nA float16 or bfloat16 array as float32."},
     {"narrow", (PyCFunction)(void (*)(void))narrow, METH_FASTCALL,
@@ -208,3 +207,5 @@ PyMethodDef half_methods[] = {
      "unscale(arrays, factor)\n--\n\nMultiply arrays in place; whether any item was not finite."},
     {NULL, NULL, 0, NULL},
 };
+
+int half_setup(PyObject *module) { return PyModule_AddFunctions(module, half_methods); }

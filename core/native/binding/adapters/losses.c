@@ -21,7 +21,7 @@ typedef struct {
     long long ignored;
 } Rows;
 
-static void let_go(Rows *r) {
+static void release(Rows *r) {
     Py_XDECREF(r->x);
     Py_XDECREF(r->target);
     Py_XDECREF(r->weight);
@@ -50,10 +50,10 @@ static int rows_of(PyObject *x, PyObject *target, PyObject *weight, PyObject *ig
     r->target = r->x ? take_array(target, NPY_INT64, 1, "nll_loss") : NULL;
     if (r->target && weight != Py_None) r->weight = take_array(weight, type, 1, "nll_loss");
     if (r->target && g) r->g = take_array(g, type, 1, "nll_loss");
-    if (PyErr_Occurred()) return let_go(r), -1;
+    if (PyErr_Occurred()) return release(r), -1;
     const int64_t *classes = PyArray_DATA(r->target);
     for (npy_intp k = 0; k < r->rows; k++)
-        if ((classes[k] < 0 || classes[k] >= r->classes) && classes[k] != r->ignored) return let_go(r), 0;
+        if ((classes[k] < 0 || classes[k] >= r->classes) && classes[k] != r->ignored) return release(r), 0;
     return 1;
 }
 
@@ -72,7 +72,7 @@ ENTER(nll_loss) {
         if (t != r.ignored) value = -item(r.x, k * r.classes + t) * (r.weight ? item(r.weight, t) : 1);
         put((PyArrayObject *)loss, k, value);
     }
-    let_go(&r);
+    release(&r);
     return loss;
 }
 
@@ -88,7 +88,7 @@ ENTER(nll_loss_backward) {
     for (npy_intp k = 0; gx && k < r.rows; k++)
         if (classes[k] != r.ignored)
             put((PyArrayObject *)gx, k * r.classes + classes[k], -item(r.g, k) * (r.weight ? item(r.weight, classes[k]) : 1));
-    let_go(&r);
+    release(&r);
     PyObject *all = gx ? PyTuple_Pack(3, gx, Py_None, Py_None) : NULL;
     Py_XDECREF(gx);
     return all;
@@ -120,7 +120,7 @@ ENTER(one_hot_rows) {
 }
 
 #define ENTRY(name, row) {row, (PyCFunction)(void (*)(void))enter_##name, METH_FASTCALL, NULL}
-PyMethodDef loss_entries[] = {
+static PyMethodDef loss_entries[] = {
     ENTRY(nll_loss, "nll_loss"),
     ENTRY(nll_loss_backward, "nll_loss.backward"),
     ENTRY(one_hot_rows, "one_hot_rows"),
@@ -141,7 +141,11 @@ static PyObject *index_range(PyObject *module, PyObject *object) {
     return Py_BuildValue("LL", (long long)least, (long long)greatest);
 }
 
-PyMethodDef loss_methods[] = {
+static PyMethodDef loss_methods[] = {
     {"index_range", index_range, METH_O, "index_range(index, /)\n--\n\nThe least and the greatest index; of none 0 and 0."},
     {NULL, NULL, 0, NULL},
 };
+
+int losses_setup(PyObject *module) {
+    return add_entries(module, loss_entries) < 0 ? -1 : PyModule_AddFunctions(module, loss_methods);
+}

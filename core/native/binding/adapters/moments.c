@@ -151,7 +151,7 @@ ENTER(norm_backward) {
 }
 
 #define ENTRY(row, name) {row, (PyCFunction)(void (*)(void))enter_##name, METH_FASTCALL, NULL}
-PyMethodDef moment_entries[] = {
+static PyMethodDef moment_entries[] = {
     ENTRY("var", var),
     ENTRY("var.backward", var_backward),
     ENTRY("std", std),
@@ -164,3 +164,5 @@ PyMethodDef moment_entries[] = {
     ENTRY("vector_norm.backward", norm_backward),
     {0},
 };
+
+int moments_setup(PyObject *module) { return add_entries(module, moment_entries); }

@@ -231,7 +231,7 @@ done:
     return result;
 }
 
-PyMethodDef update_methods[] = {
+static PyMethodDef update_methods[] = {
     {"total", total, METH_VARARGS,
      "total(arrays, kind)\n--\n\nThe sum of squares (kind 0), the sum of magnitudes (1) or the largest magnitude (2) of a "
      "list of arrays; None where they are not dense and all float32 or all float64."},
@@ -240,7 +240,7 @@ PyMethodDef update_methods[] = {
     {NULL, NULL, 0, NULL},
 };
 
-PyObject *make_updates(void) {
+static PyObject *make_updates(void) {
     PyObject *updates = PyDict_New();
     for (const update_kernel *kernel = update_table; updates && kernel->name; kernel++) {
         Update *update = PyObject_New(Update, &Update_Type);
@@ -254,4 +254,11 @@ PyObject *make_updates(void) {
         Py_XDECREF(update);
     }
     return updates;
+}
+
+int optimizer_steps_setup(PyObject *module) {
+    PyObject *updates = PyType_Ready(&Update_Type) < 0 ? NULL : make_updates();
+    const int failed = !updates || PyModule_AddObjectRef(module, "updates", updates) < 0;
+    Py_XDECREF(updates);
+    return failed ? -1 : PyModule_AddFunctions(module, update_methods);
 }

@@ -3,8 +3,6 @@
 
 #include "runtime/paths.h"
 
-uint64_t path_counts[PATHS_COUNT];
-
 #define PATH_NAME(name) #name,
 static const char *const NAMES[PATHS_COUNT] = {PATHS(PATH_NAME)};
 
@@ -18,8 +16,10 @@ static PyObject *py_paths(PyObject *module, PyObject *ignored) {
     return counts;
 }
 
-PyMethodDef path_methods[] = {
+static PyMethodDef path_methods[] = {
     {"paths", py_paths, METH_NOARGS,
      "paths()\n--\n\nReturn how often each way through the C code was taken since the start: {name: count}."},
     {NULL, NULL, 0, NULL},
 };
+
+int paths_setup(PyObject *module) { return PyModule_AddFunctions(module, path_methods); }

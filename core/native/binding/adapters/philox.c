@@ -58,10 +58,12 @@ static PyObject *dropout(PyObject *module, PyObject *const *args, Py_ssize_t cou
     return y;
 }
 
-PyMethodDef philox_methods[] = {
+static PyMethodDef philox_methods[] = {
     {"philox_words", (PyCFunction)(void (*)(void))words, METH_FASTCALL,
      "philox_words(seed, offset, n, count)\n--\n\nArrays of n random uint32, from the counters offset, offset + 1, ..."},
     {"dropout", (PyCFunction)(void (*)(void))dropout, METH_FASTCALL,
      "dropout(x, p, scale, seed, offset)\n--\n\nx * scale where a random number is at least p, else 0."},
     {NULL, NULL, 0, NULL},
 };
+
+int philox_setup(PyObject *module) { return PyModule_AddFunctions(module, philox_methods); }

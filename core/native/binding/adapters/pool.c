@@ -92,10 +92,12 @@ done:
     return out;
 }
 
-PyMethodDef pool_methods[] = {
+static PyMethodDef pool_methods[] = {
     {"max_pool", (PyCFunction)(void (*)(void))pool, METH_FASTCALL,
      "max_pool(x, kernel, stride, padding, dilation, out)\n--\n\nThe greatest of each window of planes, and its place."},
     {"scatter_add", (PyCFunction)(void (*)(void))scatter, METH_FASTCALL,
      "scatter_add(g, places, size)\n--\n\nRows of zeros to which g is added at its places, in their order."},
     {NULL, NULL, 0, NULL},
 };
+
+int pool_setup(PyObject *module) { return PyModule_AddFunctions(module, pool_methods); }

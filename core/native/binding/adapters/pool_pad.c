@@ -151,17 +151,21 @@ done:
     return y;
 }
 
-PyMethodDef window_methods[] = {
+static PyMethodDef window_methods[] = {
     {"resample", (PyCFunction)(void (*)(void))resample, METH_FASTCALL,
      "resample(x, axis, at, weights, /)\n--\n\nAn axis at another resolution: sums of x at places (out, taps) by weights."},
     {NULL, NULL, 0, NULL},
 };
 
 #define ENTRY(name, row) {row, (PyCFunction)(void (*)(void))enter_##name, METH_FASTCALL, NULL}
-PyMethodDef window_entries[] = {
+static PyMethodDef window_entries[] = {
     ENTRY(window_sum, "window_sum"),
     ENTRY(window_sum_backward, "window_sum.backward"),
     ENTRY(window_spread, "window_spread"),
     ENTRY(max_pool, "max_pool"),
     {0},
 };
+
+int pool_pad_setup(PyObject *module) {
+    return add_entries(module, window_entries) < 0 ? -1 : PyModule_AddFunctions(module, window_methods);
+}

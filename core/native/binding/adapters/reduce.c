@@ -327,7 +327,7 @@ static PyObject *py_change(PyObject *module, PyObject *const *args, Py_ssize_t c
 }
 
 #define FAST(name, doc) {#name, (PyCFunction)(void (*)(void))py_##name, METH_FASTCALL, doc}
-PyMethodDef reduce_methods[] = {
+static PyMethodDef reduce_methods[] = {
     FAST(sum, "sum(a, axes=None, keepdims=False, /)\n--\n\nThe sum over axes (None: all; an int or a tuple)."),
     FAST(mean, "mean(a, axes=None, keepdims=False, /)\n--\n\nThe mean over axes."),
     FAST(max, "max(a, axes=None, keepdims=False, /)\n--\n\nThe largest item over axes; NaN where there is one."),
@@ -348,3 +348,5 @@ PyMethodDef reduce_methods[] = {
     {"all_finite", py_all_finite, METH_O, "all_finite(a, /)\n--\n\nWhether no item is NaN or infinite."},
     {NULL, NULL, 0, NULL},
 };
+
+int reduce_setup(PyObject *module) { return PyModule_AddFunctions(module, reduce_methods); }

@@ -12,7 +12,7 @@ typedef struct {
     const char *name;
 } takings;
 
-static void let_go(takings *all) {
+static void release(takings *all) {
     for (int i = 0; i < all->count; i++) Py_DECREF(all->held[i]);
 }
 
@@ -160,7 +160,7 @@ static PyObject *py_rnn_forward(PyObject *module, PyObject *const *args, Py_ssiz
     if (slots == 4) a.gates = put(result, lstm ? 3 : 2, all.type, ndim, rows);
     if (PyErr_Occurred() || !ran(all.type == NPY_FLOAT ? rnn_forward_f32 : rnn_forward_f64, &s, &a)) Py_CLEAR(result);
 done:
-    let_go(&all);
+    release(&all);
     Py_XDECREF(starts);
     Py_XDECREF(sizes);
     return result;
@@ -218,14 +218,14 @@ static PyObject *py_rnn_backward(PyObject *module, PyObject *const *args, Py_ssi
     if (PyErr_Occurred() || !ran(all.type == NPY_FLOAT ? rnn_backward_f32 : rnn_backward_f64, &s, &a))
         Py_CLEAR(result);
 done:
-    let_go(&all);
+    release(&all);
     Py_XDECREF(starts);
     Py_XDECREF(sizes);
     return result;
 }
 
 #define FAST(name, doc) {#name, (PyCFunction)(void (*)(void))py_##name, METH_FASTCALL, doc}
-PyMethodDef rnn_methods[] = {
+static PyMethodDef rnn_methods[] = {
     FAST(rnn_forward,
          "rnn_forward(kind, reverse, batch, stride, starts, sizes, x, h0, c0, w_ih, w_hh, b_ih, b_hh, /)\n--\n\n"
          "A recurrent layer over all steps. Kinds: 0 LSTM gives (y, h, c, gates, cells), 1 GRU (y, h, gates), 2 tanh "
@@ -236,3 +236,5 @@ PyMethodDef rnn_methods[] = {
          "is none."),
     {NULL, NULL, 0, NULL},
 };
+
+int rnn_setup(PyObject *module) { return PyModule_AddFunctions(module, rnn_methods); }

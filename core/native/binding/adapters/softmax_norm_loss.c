@@ -344,7 +344,7 @@ done:
 }
 
 #define FAST(name, doc) {#name, (PyCFunction)(void (*)(void))py_##name, METH_FASTCALL, doc}
-PyMethodDef row_methods[] = {
+static PyMethodDef row_methods[] = {
     {"softmax", py_softmax, METH_O, "softmax(x, /)\n--\n\nSoftmax over the last axis."},
     {"log_softmax", py_log_softmax, METH_O, "log_softmax(x, /)\n--\n\nThe logarithm of softmax over the last axis."},
     FAST(softmax_backward, "softmax_backward(g, y, /)\n--\n\nThe gradient of softmax's input from its output."),
@@ -366,3 +366,5 @@ PyMethodDef row_methods[] = {
          "embedding_backward(g, index, count, padding_idx=None, /)\n--\n\nThe gradient of a table of count rows."),
     {NULL, NULL, 0, NULL},
 };
+
+int softmax_norm_loss_setup(PyObject *module) { return PyModule_AddFunctions(module, row_methods); }

@@ -75,10 +75,12 @@ static PyObject *py_chosen(PyObject *module, PyObject *const *args, Py_ssize_t n
 }
 
 #define FAST(name, doc) {#name, (PyCFunction)(void (*)(void))py_##name, METH_FASTCALL, doc}
-PyMethodDef choice_methods[] = {
+static PyMethodDef choice_methods[] = {
     FAST(choose,
          "choose(kernel, choices, /)\n--\n\nMakes these the choices of a kernel: (shape, item size, threads, share, "
          "chunks, rows, block) each."),
     FAST(chosen, "chosen(kernel, shape, item_size, /)\n--\n\n(threads, share, chunks, rows, block) at a shape."),
     {NULL, NULL, 0, NULL},
 };
+
+int tuned_choices_setup(PyObject *module) { return PyModule_AddFunctions(module, choice_methods); }

@@ -1,59 +1,23 @@
-/* cat and stack of plain tensors: read, copied and noted in one go. */
-#include "binding/views.h"
+/* cat and stack of plain tensors: copied and noted in one go. */
+#include "generated/parsers.h"
 
-enum { MOST_JOINED = 64, QUICK_BYTES = 1 << 20 /* copying more lets other threads run */ };
+enum { QUICK_BYTES = 1 << 20 /* copying more lets other threads run */ };
 
 /* The pieces, and the dimension that they lie along. */
 typedef struct {
     Py_ssize_t count;
-    Tensor *tensors[MOST_JOINED];
-    npy_intp along[MOST_JOINED]; /* the pieces' sizes along the dimension */
+    Tensor *const *tensors;
+    npy_intp along[MOST_TENSORS]; /* the pieces' sizes along the dimension */
     int dim;
 } Joined;
 
-static PyArrayObject *array_of(const Joined *joined, Py_ssize_t k) { return (PyArrayObject *)joined->tensors[k]->array; }
-
-static PyArray_Descr *descr_of(Tensor *t) { return PyArray_DESCR((PyArrayObject *)t->array); }
-
-/* cat(tensors, dim=0): 0 where Python must read it. */
-static int read_call(PyObject *const *args, Py_ssize_t count, PyObject *names, int added, Joined *joined) {
-    PyObject *given = NULL;
-    joined->count = 0;
-    if (count < 1 || !(PyList_CheckExact(args[0]) || PyTuple_CheckExact(args[0]))) return 0;
-    if (names && (count != 1 || PyTuple_GET_SIZE(names) != 1 ||
-                  PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, 0), "dim")))
-        return 0;
-    if (count > 2) return 0;
-    if (names || count == 2) given = args[1];
-    Tensor *first = NULL;
-    Py_ssize_t many = PySequence_Fast_GET_SIZE(args[0]);
-    if (!many || many > MOST_JOINED) return 0;
-    for (Py_ssize_t k = 0; k < many; k++) {
-        PyObject *t = PySequence_Fast_GET_ITEM(args[0], k);
-        if (!is_tensor(t)) return 0;
-        joined->tensors[joined->count++] = (Tensor *)t;
-        if (!PyArray_CheckExact(((Tensor *)t)->array)) return 0;
-        if (!k) first = (Tensor *)t;
-        else if (((Tensor *)t)->kind != first->kind || descr_of((Tensor *)t) != descr_of(first)) return 0;
-    }
-    int ndim = PyArray_NDIM((PyArrayObject *)first->array) + added;
-    if (!ndim || ndim > MOST_AXES) return 0;
-    long dim = 0;
-    if (given) {
-        int overflow;
-        if (!PyLong_CheckExact(given)) return 0;
-        dim = PyLong_AsLongAndOverflow(given, &overflow);
-        if (overflow || dim < -ndim || dim >= ndim) return 0;
-    }
-    joined->dim = (int)(dim < 0 ? dim + ndim : dim);
-    return 1;
-}
+static PyArrayObject *piece_of(const Joined *joined, Py_ssize_t k) { return (PyArrayObject *)joined->tensors[k]->array; }
 
 /* Whether all but the sizes along the dimension agree. */
 static int agree(Joined *joined, int added) {
-    PyArrayObject *first = array_of(joined, 0);
+    PyArrayObject *first = piece_of(joined, 0);
     for (Py_ssize_t k = 0; k < joined->count; k++) {
-        PyArrayObject *a = array_of(joined, k);
+        PyArrayObject *a = piece_of(joined, k);
         if (PyArray_NDIM(a) != PyArray_NDIM(first)) return 0;
         for (int i = 0; i < PyArray_NDIM(a); i++)
             if (PyArray_DIM(a, i) != PyArray_DIM(first, i) && (added || i != joined->dim)) return 0;
@@ -64,7 +28,7 @@ static int agree(Joined *joined, int added) {
 
 /* The result, its pieces copied. */
 static PyObject *copied(const Joined *joined, int added) {
-    PyArrayObject *first = array_of(joined, 0);
+    PyArrayObject *first = piece_of(joined, 0);
     int ndim = PyArray_NDIM(first) + added, failed = 0;
     npy_intp shape[MOST_AXES], rows = 1, inner = PyArray_ITEMSIZE(first), total = 0;
     for (Py_ssize_t k = 0; k < joined->count; k++) total += joined->along[k];
@@ -80,7 +44,7 @@ static PyObject *copied(const Joined *joined, int added) {
     Layout part = {.ndim = ndim};
     for (int i = 0; i < ndim; i++) part.strides[i] = PyArray_STRIDE((PyArrayObject *)out, i);
     for (Py_ssize_t k = 0; k < joined->count && !failed; k++) {
-        PyArrayObject *a = array_of(joined, k);
+        PyArrayObject *a = piece_of(joined, k);
         npy_intp chunk = joined->along[k] * inner;
         if (PyArray_IS_C_CONTIGUOUS(a)) {
             const char *from = PyArray_BYTES(a);
@@ -109,7 +73,7 @@ static PyObject *copied(const Joined *joined, int added) {
 static int save_shapes(Node *node, const Joined *joined) {
     PyObject *shapes = PyTuple_New(joined->count);
     for (Py_ssize_t k = 0; shapes && k < joined->count; k++) {
-        PyObject *shape = shape_of(array_of(joined, k));
+        PyObject *shape = shape_of(piece_of(joined, k));
         if (shape) PyTuple_SET_ITEM(shapes, k, shape);
         else Py_CLEAR(shapes);
     }
@@ -135,11 +99,12 @@ static int record(const Joined *joined, Tensor *out, int op) {
     return 0;
 }
 
-static PyObject *join(PyObject *const *args, Py_ssize_t count, PyObject *names, int op) {
-    Joined joined;
+/* The tensors one after another along a dimension, or (stack) side by side in one of their own. */
+static PyObject *joined_along(const Tensors *tensors, int dim, int op) {
+    Joined joined; /* not cleared: of `along` a few are set */
+    joined.count = tensors->count, joined.tensors = tensors->at, joined.dim = dim;
     int added = op == OP_STACK, wanted = 0;
-    if (!read_call(args, count, names, added, &joined) || !agree(&joined, added) || on_cpu(joined.tensors[0]->kind) <= 0 ||
-        quick_now() <= 0)
+    if (tensors->ndim + added > MOST_AXES || !agree(&joined, added) || on_cpu(joined.tensors[0]->kind) <= 0 || quick_now() <= 0)
         return NULL;
     int recording = recording_now();
     if (recording < 0) return NULL;
@@ -153,28 +118,4 @@ static PyObject *join(PyObject *const *args, Py_ssize_t count, PyObject *names, 
     return (PyObject *)out;
 }
 
-PyObject *quick_cat(PyObject *const *args, Py_ssize_t count, PyObject *names) { return join(args, count, names, OP_CAT); }
-PyObject *quick_stack(PyObject *const *args, Py_ssize_t count, PyObject *names) {
-    return join(args, count, names, OP_STACK);
-}
-
-PyObject *join_back(Node *node, Step *step, PyArrayObject *g) {
-    Py_ssize_t count = PyTuple_GET_SIZE(node->edges);
-    int ndim = PyArray_NDIM(g), dim = (int)step->numbers[0], stacked = step->op == OP_STACK;
-    PyObject *all = PyTuple_New(count), *shapes = stacked || !PyTuple_Check(node->saved) ? NULL : PyTuple_GET_ITEM(node->saved, 0);
-    Layout to = {.data = PyArray_BYTES(g)};
-    for (int i = 0; i < ndim; i++) {
-        if (stacked && i == dim) continue;
-        to.shape[to.ndim] = PyArray_DIM(g, i);
-        to.strides[to.ndim++] = PyArray_STRIDE(g, i);
-    }
-    for (Py_ssize_t k = 0; all && k < count; k++) {
-        npy_intp size = stacked ? 1 : PyLong_AsSsize_t(PyTuple_GET_ITEM(PyTuple_GET_ITEM(shapes, k), dim));
-        if (!stacked) to.shape[dim] = size;
-        PyObject *one = PyTuple_GET_ITEM(node->edges, k) == Py_None ? Py_NewRef(Py_None) : array_over(g, &to);
-        if (one) PyTuple_SET_ITEM(all, k, one);
-        else Py_CLEAR(all);
-        to.data += size * PyArray_STRIDE(g, dim);
-    }
-    return all;
-}
+#include "generated/parse_cat_stack.h"

@@ -1,13 +1,13 @@
-/* Quick forms of what makes small tensors on the CPU: zeros, ones, full, their _like and new_ forms, arange, eye, tensor of
-   numbers, rand. Exact ints and floats as people write them; the rest is left to core.ops.creation, core.ops.conversion and
-   core.random, which also say what is wrong. */
-#include "binding/results.h"
+/* What makes small tensors on the CPU: zeros, ones, full, their _like and new_ forms, arange, eye, tensor of numbers, rand.
+   Exact ints and floats as people write them; the rest is left to core.ops.creation, core.ops.conversion and core.random,
+   which also say what is wrong. */
+#include "generated/parsers.h"
 
 #include <math.h>
 
 #include "kernels/philox.h"
 
-enum { MOST_BYTES = 16384, AXES = 8 }; /* larger ones are left to NumPy, whose zeros cost nothing before they are read */
+enum { MOST_BYTES = 16384 }; /* larger ones are left to NumPy, whose zeros cost nothing before they are read */
 
 static struct {
     PyObject *dtypes, *device; /* the dict of core.base.dtypes; the list whose one item is the default device */
@@ -16,10 +16,10 @@ static struct {
 } from;
 static PyObject *name_default, *name_generator, *name_engine, *name_take, *name_long, *name_bool;
 
-static PyObject *lend_making(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+static PyObject *connect_creation(PyObject *module, PyObject *const *args, Py_ssize_t count) {
     (void)module;
     if (count != 4 || !PyDict_Check(args[0]) || !PyList_Check(args[1]) || !PyDict_Check(args[2])) {
-        PyErr_SetString(PyExc_TypeError, "lend_making takes a dict, a list, a dict and a class");
+        PyErr_SetString(PyExc_TypeError, "connect_creation takes a dict, a list, a dict and a class");
         return NULL;
     }
     PyObject **to[] = {&from.dtypes, &from.device, &from.generators, &from.philox};
@@ -33,60 +33,44 @@ static PyObject *lend_making(PyObject *module, PyObject *const *args, Py_ssize_t
 
 typedef struct {
     int ndim;
-    npy_intp shape[AXES];
+    npy_intp shape[MOST_AXES];
     PyArray_Descr *descr; /* borrowed */
 } Plan;
 
 /* Whether tensors are made on the CPU where nothing else is said. */
 static int here(void) {
-    return from.device && lent.tensor_type && PyList_GET_SIZE(from.device) == 1 &&
-           PyList_GET_ITEM(from.device, 0) == lent.cpu;
+    return from.device && binding.tensor_type && PyList_GET_SIZE(from.device) == 1 &&
+           PyList_GET_ITEM(from.device, 0) == binding.cpu;
 }
 
 /* The NumPy dtype of a dtype of the package (borrowed), NULL for what is none. */
-static PyArray_Descr *descr_of(PyObject *dtype) {
+PyArray_Descr *descr_of(PyObject *dtype) {
     if (!dtype || !Py_IS_TYPE(dtype, from.dtype_type)) return NULL;
-    PyObject *descr = PyObject_GetAttr(dtype, lent.numpy_name);
+    PyObject *descr = PyObject_GetAttr(dtype, binding.numpy_name);
     Py_XDECREF(descr); /* the dtype holds it */
     return descr && PyArray_DescrCheck(descr) ? (PyArray_Descr *)descr : NULL;
 }
 
 static PyArray_Descr *descr_named(PyObject *name) { return descr_of(PyDict_GetItemWithError(from.dtypes, name)); }
 
-/* f(2, 3) and f((2, 3)). */
-static int read_sizes(PyObject *const *args, Py_ssize_t count, Plan *plan) {
-    if (count == 1 && (PyTuple_Check(args[0]) || PyList_CheckExact(args[0]))) {
-        count = PySequence_Fast_GET_SIZE(args[0]);
-        args = PySequence_Fast_ITEMS(args[0]);
-    } else if (!count) {
-        return 0;
-    }
-    if (count > AXES) return 0;
+/* A shape, of few items. */
+static int plan_shape(const Sizes *sizes, Plan *plan) {
     npy_intp items = 1;
-    for (Py_ssize_t k = 0; k < count; k++) {
-        int overflow;
-        long long size = PyLong_CheckExact(args[k]) ? PyLong_AsLongLongAndOverflow(args[k], &overflow) : -1;
-        if (size < 0 || __builtin_mul_overflow(items, (npy_intp)size, &items)) return 0;
-        plan->shape[k] = (npy_intp)size;
+    if (!sizes) return 0;
+    for (int k = 0; k < sizes->n; k++) {
+        const npy_intp size = plan->shape[k] = sizes->at[k];
+        if (size < 0 || __builtin_mul_overflow(items, size, &items)) return 0;
     }
-    plan->ndim = (int)count;
+    plan->ndim = sizes->n;
     return items <= MOST_BYTES;
 }
 
-/* No keyword, or dtype= alone. */
-static int read_dtype(PyObject *const *values, PyObject *names, Plan *plan) {
-    if (!names) return 1;
-    if (PyTuple_GET_SIZE(names) != 1 || PyTuple_GET_ITEM(names, 0) != lent.dtype) return 0;
-    return (plan->descr = descr_of(values[0])) != NULL;
-}
-
-static int read_like(PyObject *object, Plan *plan) {
-    if (!here() || !is_tensor(object)) return 0;
-    Tensor *t = (Tensor *)object;
-    PyArrayObject *a = (PyArrayObject *)t->array;
-    if (!PyArray_CheckExact(t->array) || on_cpu(t->kind) <= 0 || PyArray_NDIM(a) > AXES || PyArray_SIZE(a) > MOST_BYTES)
-        return 0;
-    plan->descr = PyArray_DESCR(a);
+/* The shape of a tensor, and the dtype that is given or its own. */
+static int plan_like(PyObject *input, PyArray_Descr *dtype, Plan *plan) {
+    const Tensor *t = (Tensor *)input;
+    PyArrayObject *a = array_in(input);
+    if (!here() || on_cpu(t->kind) <= 0 || PyArray_NDIM(a) > MOST_AXES || PyArray_SIZE(a) > MOST_BYTES) return 0;
+    plan->descr = dtype ? dtype : PyArray_DESCR(a);
     plan->ndim = PyArray_NDIM(a);
     for (int k = 0; k < plan->ndim; k++) plan->shape[k] = PyArray_DIM(a, k); /* of no axes there is no list */
     return 1;
@@ -99,7 +83,7 @@ static int is_filled(const PyArray_Descr *descr) {
                                                type == NPY_BOOL || type == NPY_INT32 || type == NPY_UINT8);
 }
 
-static PyArrayObject *array_of(const Plan *plan) {
+static PyArrayObject *planned_array(const Plan *plan) {
     if (!is_filled(plan->descr)) return NULL;
     Py_INCREF(plan->descr);
     return (PyArrayObject *)new_array_of(plan->descr, plan->ndim, plan->shape, NULL);
@@ -133,42 +117,28 @@ static void fill(PyArrayObject *a, double real, long long whole) {
 }
 
 static PyObject *filled(const Plan *plan, int value) {
-    PyArrayObject *a = array_of(plan);
+    PyArrayObject *a = planned_array(plan);
     if (a && value >= 0) fill(a, value, value);
     return made(a);
 }
 
-static PyObject *of_shape(PyObject *const *args, Py_ssize_t count, PyObject *names, int value) {
-    Plan plan;
-    if (!here() || !read_sizes(args, count, &plan)) return NULL;
-    if (!names && !(plan.descr = descr_named(name_default))) return NULL;
-    return read_dtype(args + count, names, &plan) ? filled(&plan, value) : NULL;
+/* Sizes that follow one another, or have their name. */
+static PyObject *filled_sizes(const Sizes *args, const Sizes *size, PyArray_Descr *dtype, int value) {
+    Plan plan; /* whose shape is read and not cleared */
+    plan.descr = dtype;
+    if ((args && size) || !here() || !plan_shape(args ? args : size, &plan)) return NULL;
+    return dtype || (plan.descr = descr_named(name_default)) ? filled(&plan, value) : NULL;
 }
 
-static PyObject *of_like(PyObject *const *args, Py_ssize_t count, PyObject *names, int value) {
+static PyObject *filled_like(PyObject *input, PyArray_Descr *dtype, int value) {
     Plan plan;
-    return count == 1 && read_like(args[0], &plan) && read_dtype(args + count, names, &plan) ? filled(&plan, value) : NULL;
+    return plan_like(input, dtype, &plan) ? filled(&plan, value) : NULL;
 }
 
-static PyObject *of_new(PyObject *const *args, Py_ssize_t count, PyObject *names, int value) {
+static PyObject *filled_new(PyObject *input, const Sizes *sizes, PyArray_Descr *dtype, int value) {
     Plan plan;
-    if (count < 2 || !read_like(args[0], &plan) || !read_sizes(args + 1, count - 1, &plan)) return NULL;
-    return read_dtype(args + count, names, &plan) ? filled(&plan, value) : NULL;
+    return plan_like(input, dtype, &plan) && plan_shape(sizes, &plan) ? filled(&plan, value) : NULL;
 }
-
-#define FILLED(name, value)                                                                     \
-    static PyObject *quick_##name(PyObject *const *args, Py_ssize_t count, PyObject *names) {   \
-        return of_shape(args, count, names, value);                                             \
-    }                                                                                           \
-    static PyObject *quick_##name##_like(PyObject *const *args, Py_ssize_t count, PyObject *names) { \
-        return of_like(args, count, names, value);                                              \
-    }                                                                                           \
-    static PyObject *quick_new_##name(PyObject *const *args, Py_ssize_t count, PyObject *names) { \
-        return of_new(args, count, names, value);                                               \
-    }
-FILLED(zeros, 0)
-FILLED(ones, 1)
-FILLED(empty, -1)
 
 /* A small int, a float or a bool, and the dtype that it stands for. 0 for anything else. */
 static int read_number(PyObject *given, double *real, long long *whole, PyArray_Descr **descr) {
@@ -187,70 +157,74 @@ static int read_number(PyObject *given, double *real, long long *whole, PyArray_
 }
 
 /* The value in the plan's dtype: a float into floats alone, and an int into what holds every int of its size. */
-static PyObject *filled_with(const Plan *plan, PyObject *value, double real, long long whole) {
+static PyObject *filled_by(const Plan *plan, PyObject *value, double real, long long whole) {
     const int type = plan->descr->type_num, floats = type == NPY_FLOAT || type == NPY_DOUBLE;
     if (PyFloat_CheckExact(value) ? !floats : PyLong_CheckExact(value) ? !floats && type != NPY_INT64 && type != NPY_INT32
                                                                        : type != NPY_BOOL)
         return NULL;
-    PyArrayObject *a = array_of(plan);
+    if (past_float(plan, real)) return NULL;
+    PyArrayObject *a = planned_array(plan);
     if (a) fill(a, real, whole);
     return made(a);
 }
 
-/* size, fill_value */
-static PyObject *quick_full(PyObject *const *args, Py_ssize_t count, PyObject *names) {
+static PyObject *full_sizes(const Sizes *size, PyObject *fill_value, PyArray_Descr *dtype) {
     Plan plan;
     double real;
     long long whole;
-    if (count != 2 || !here() || !(PyTuple_Check(args[0]) || PyList_CheckExact(args[0])) || !read_sizes(args, 1, &plan) ||
-        !read_number(args[1], &real, &whole, &plan.descr) || !read_dtype(args + count, names, &plan) || past_float(&plan, real))
-        return NULL;
-    return filled_with(&plan, args[1], real, whole);
+    if (!here() || !plan_shape(size, &plan) || !read_number(fill_value, &real, &whole, &plan.descr)) return NULL;
+    if (dtype) plan.descr = dtype;
+    return filled_by(&plan, fill_value, real, whole);
 }
 
-static PyObject *quick_full_like(PyObject *const *args, Py_ssize_t count, PyObject *names) {
+static PyObject *full_like(PyObject *input, PyObject *fill_value, PyArray_Descr *dtype) {
     Plan plan;
     double real;
     long long whole;
     PyArray_Descr *ignored;
-    if (count != 2 || !read_like(args[0], &plan) || !read_number(args[1], &real, &whole, &ignored) ||
-        !read_dtype(args + count, names, &plan) || past_float(&plan, real))
-        return NULL;
-    return filled_with(&plan, args[1], real, whole);
+    if (!plan_like(input, dtype, &plan) || !read_number(fill_value, &real, &whole, &ignored)) return NULL;
+    return filled_by(&plan, fill_value, real, whole);
 }
 
 /* -- ranges ----------------------------------------------------------------------------------------------------------- */
 
-/* end; start, end; start, end, step: small ints */
-static PyObject *quick_arange(PyObject *const *args, Py_ssize_t count, PyObject *names) {
-    Plan plan = {.ndim = 1};
+/* A small int. */
+static int read_bound(PyObject *object, long long *to) {
+    npy_intp value;
+    if (!exact_int(object, &value) || value > NPY_MAX_INT32 || value < NPY_MIN_INT32) return 0;
+    *to = value;
+    return 1;
+}
+
+/* From 0 to `start` where no end is given. */
+static PyObject *range_of(PyObject *start_, PyObject *end, PyObject *step_) {
+    Plan plan;
+    plan.ndim = 1;
     long long bounds[3] = {0, 0, 1};
-    if (names || count < 1 || count > 3 || !here()) return NULL;
-    for (Py_ssize_t k = 0; k < count; k++) {
-        int overflow = 0;
-        long long value = PyLong_CheckExact(args[k]) ? PyLong_AsLongLongAndOverflow(args[k], &overflow) : NPY_MAX_INT64;
-        if (overflow || value > NPY_MAX_INT32 || value < NPY_MIN_INT32) return NULL;
-        bounds[count == 1 ? 1 : k] = value;
-    }
+    if (!here() || !read_bound(start_, &bounds[left_out(end)]) || (!left_out(end) && !read_bound(end, &bounds[1])) ||
+        (step_ && !read_bound(step_, &bounds[2])))
+        return NULL;
     const long long start = bounds[0], span = bounds[1] - start, step = bounds[2];
     if (!step || (span && (span < 0) != (step < 0))) return NULL;
     plan.shape[0] = (npy_intp)((span + step - (step > 0 ? 1 : -1)) / step);
     if (plan.shape[0] > MOST_BYTES / 8 || !(plan.descr = descr_named(name_long))) return NULL;
-    PyArrayObject *a = array_of(&plan);
+    PyArrayObject *a = planned_array(&plan);
     npy_int64 *data = a ? PyArray_DATA(a) : NULL;
     for (npy_intp i = 0; a && i < plan.shape[0]; i++) data[i] = start + step * i;
     return made(a);
 }
 
-static PyObject *quick_eye(PyObject *const *args, Py_ssize_t count, PyObject *names) {
+static PyObject *identity(npy_intp n, PyObject *m, PyArray_Descr *dtype) {
     Plan plan;
-    if (count < 1 || count > 2 || !here() || !PyLong_CheckExact(args[0]) || !read_sizes(args, count, &plan)) return NULL;
-    if (plan.ndim == 1) plan.shape[1] = plan.shape[0];
     plan.ndim = 2;
-    if (plan.shape[0] * plan.shape[1] > MOST_BYTES || (!names && !(plan.descr = descr_named(name_default))) ||
-        !read_dtype(args + count, names, &plan) || (plan.descr->type_num != NPY_FLOAT && plan.descr->type_num != NPY_DOUBLE))
+    plan.shape[0] = plan.shape[1] = n;
+    plan.descr = dtype;
+    if (!here() || n < 0 || n > MOST_BYTES || (!left_out(m) && !exact_int(m, &plan.shape[1])) || plan.shape[1] < 0 ||
+        plan.shape[1] > MOST_BYTES || plan.shape[0] * plan.shape[1] > MOST_BYTES ||
+        (!dtype && !(plan.descr = descr_named(name_default))) ||
+        (plan.descr->type_num != NPY_FLOAT && plan.descr->type_num != NPY_DOUBLE))
         return NULL;
-    PyArrayObject *a = array_of(&plan);
+    PyArrayObject *a = planned_array(&plan);
     if (!a) return NULL;
     fill(a, 0, 0);
     for (npy_intp i = 0; i < plan.shape[0] && i < plan.shape[1]; i++) {
@@ -268,7 +242,7 @@ static int nested(PyObject *data, Plan *plan, PyTypeObject **type) {
     npy_intp items = 1;
     for (plan->ndim = 0; PyList_CheckExact(data) || PyTuple_CheckExact(data);) {
         Py_ssize_t size = PySequence_Fast_GET_SIZE(data);
-        if (plan->ndim == AXES || !size || __builtin_mul_overflow(items, (npy_intp)size, &items)) return 0;
+        if (plan->ndim == MOST_AXES || !size || __builtin_mul_overflow(items, (npy_intp)size, &items)) return 0;
         plan->shape[plan->ndim++] = size;
         data = PySequence_Fast_GET_ITEM(data, 0);
     }
@@ -296,17 +270,17 @@ static int write_numbers(PyObject *data, const Plan *plan, int depth, PyTypeObje
     }
 }
 
-/* tensor(data): a float, an int or a bool, or lists of one of these */
-static PyObject *quick_tensor(PyObject *const *args, Py_ssize_t count, PyObject *names) {
+/* Of a float, an int or a bool, or lists of one of these. */
+static PyObject *tensor_of(PyObject *data) {
     Plan plan;
     PyTypeObject *type;
-    if (names || count != 1 || !here() || !nested(args[0], &plan, &type)) return NULL;
+    if (!here() || !nested(data, &plan, &type)) return NULL;
     plan.descr = descr_named(type == &PyFloat_Type ? name_default : type == &PyLong_Type ? name_long : name_bool);
     if (!plan.descr || (type == &PyFloat_Type && plan.descr->type_num != NPY_FLOAT && plan.descr->type_num != NPY_DOUBLE))
         return NULL;
-    PyArrayObject *a = array_of(&plan);
+    PyArrayObject *a = planned_array(&plan);
     npy_intp at = 0;
-    if (a && !write_numbers(args[0], &plan, 0, type, PyArray_DATA(a), &at)) Py_CLEAR(a);
+    if (a && !write_numbers(data, &plan, 0, type, PyArray_DATA(a), &at)) Py_CLEAR(a);
     return made(a);
 }
 
@@ -337,7 +311,7 @@ static PyObject *uniform(const Plan *plan) {
     for (int k = 0; k < plan->ndim; k++)
         if (!plan->shape[k]) return NULL; /* NumPy has strides of its own for nothing */
     if (plan->descr->type_num != NPY_FLOAT) return NULL;
-    PyArrayObject *a = array_of(plan);
+    PyArrayObject *a = planned_array(plan);
     if (!a) return NULL;
     if (!take(PyArray_SIZE(a), &seed, &offset)) {
         Py_DECREF(a);
@@ -347,33 +321,30 @@ static PyObject *uniform(const Plan *plan) {
     return made(a);
 }
 
-static PyObject *quick_rand(PyObject *const *args, Py_ssize_t count, PyObject *names) {
+static PyObject *uniform_sizes(const Sizes *args, const Sizes *size) {
     Plan plan;
-    if (names || !here() || !read_sizes(args, count, &plan) || !(plan.descr = descr_named(name_default))) return NULL;
+    if ((args && size) || !here() || !plan_shape(args ? args : size, &plan) || !(plan.descr = descr_named(name_default)))
+        return NULL;
     return uniform(&plan);
 }
 
-static PyObject *quick_rand_like(PyObject *const *args, Py_ssize_t count, PyObject *names) {
+static PyObject *uniform_like(PyObject *input) {
     Plan plan;
-    return count == 1 && !names && read_like(args[0], &plan) ? uniform(&plan) : NULL;
+    return plan_like(input, NULL, &plan) ? uniform(&plan) : NULL;
 }
 
-/* -- by name ---------------------------------------------------------------------------------------------------------- */
-
-#define ROW(name) {#name, quick_##name},
-const QuickForm making_forms[] = {ROW(zeros) ROW(ones) ROW(empty) ROW(zeros_like) ROW(ones_like) ROW(empty_like) ROW(new_zeros) ROW(new_ones)
-                 ROW(new_empty) ROW(full) ROW(full_like) ROW(arange) ROW(eye) ROW(tensor) ROW(rand) ROW(rand_like){NULL, NULL}};
-
-static PyMethodDef making_methods[] = {
-    {"lend_making", (PyCFunction)(void (*)(void))lend_making, METH_FASTCALL,
-     "lend_making(dtypes, device, generators, philox)\n--\n\nWhat says the default dtype, device and generator."},
+static PyMethodDef creation_methods[] = {
+    {"connect_creation", (PyCFunction)(void (*)(void))connect_creation, METH_FASTCALL,
+     "connect_creation(dtypes, device, generators, philox)\n--\n\nWhat says the default dtype, device and generator."},
     {0},
 };
 
-int making_setup(PyObject *module) {
+int creation_setup(PyObject *module) {
     PyObject **names[] = {&name_default, &name_generator, &name_engine, &name_take, &name_long, &name_bool};
     const char *texts[] = {"_default", "default_generator", "engine", "take", "int64", "bool_"};
     for (int k = 0; k < 6; k++)
         if (!(*names[k] = PyUnicode_InternFromString(texts[k]))) return -1;
-    return PyModule_AddFunctions(module, making_methods);
+    return PyModule_AddFunctions(module, creation_methods);
 }
+
+#include "generated/parse_creation.h"

@@ -1,14 +1,11 @@
 /* Writes in place: zero_, fill_, copy_ and the in-place forms of functions (add_, lerp_, ...), for targets
-   of which nothing is to be told but that they were written: on the CPU, without a history while ops are recorded, nobody
+   of which nothing is to be emitted but that they were written: on the CPU, without a history while ops are recorded, nobody
    observing. core.inplace does all others. */
-#include "binding/write.h"
+#include "generated/parsers.h"
 
-#include <math.h>
 #include <stddef.h>
 
 #include "kernels/copy.h"
-
-enum { SMALL_BYTES = 4096 };
 
 static PyObject *name_zero, *name_fill, *name_copy;
 
@@ -71,67 +68,7 @@ done:
     return failed ? -1 : 0;
 }
 
-/* A number as an item of an array's type, as NumPy makes it. 0 where it is not plainly one. */
-int item_of(PyObject *value, int type, char *item) {
-    const int whole = PyLong_CheckExact(value) || PyBool_Check(value);
-    int overflow = 0;
-    if (type == NPY_FLOAT || type == NPY_DOUBLE) {
-        double number;
-        if (PyFloat_CheckExact(value)) {
-            number = PyFloat_AS_DOUBLE(value);
-        } else {
-            long long n = whole ? PyLong_AsLongLongAndOverflow(value, &overflow) : 0;
-            if (!whole || overflow || n > 1LL << 53 || n < -(1LL << 53)) return 0; /* it would be rounded twice */
-            number = (double)n;
-        }
-        if (type == NPY_DOUBLE) {
-            memcpy(item, &number, sizeof number);
-            return 1;
-        }
-        float narrow = (float)number;
-        if (isinf(narrow) && !isinf(number)) return 0; /* NumPy warns */
-        memcpy(item, &narrow, sizeof narrow);
-        return 1;
-    }
-    if (type == NPY_BOOL) {
-        if (!PyBool_Check(value)) return 0;
-        *item = value == Py_True;
-        return 1;
-    }
-    if (!whole || (type != NPY_INT64 && type != NPY_INT32)) return 0;
-    long long n = PyLong_AsLongLongAndOverflow(value, &overflow);
-    if (overflow || (type == NPY_INT32 && (n > INT32_MAX || n < INT32_MIN))) return 0;
-    int64_t wide = n;
-    int32_t narrow = (int32_t)n;
-    if (type == NPY_INT64) memcpy(item, &wide, sizeof wide);
-    else memcpy(item, &narrow, sizeof narrow);
-    return 1;
-}
-
 /* -- filling and copying -------------------------------------------------------------------------------------------- */
-
-void fill_axes(char *to, int ndim, const npy_intp *shape, const npy_intp *strides, const char *item, npy_intp size) {
-    const npy_intp n = ndim ? shape[0] : 1, step = ndim ? strides[0] : 0;
-    if (ndim > 1) {
-        for (npy_intp k = 0; k < n; k++) fill_axes(to + k * step, ndim - 1, shape + 1, strides + 1, item, size);
-    } else if (size == 4) {
-        uint32_t value;
-        memcpy(&value, item, 4);
-        for (npy_intp k = 0; k < n; k++) memcpy(to + k * step, &value, 4);
-    } else if (size == 8) {
-        uint64_t value;
-        memcpy(&value, item, 8);
-        for (npy_intp k = 0; k < n; k++) memcpy(to + k * step, &value, 8);
-    } else {
-        for (npy_intp k = 0; k < n; k++) memcpy(to + k * step, item, (size_t)size);
-    }
-}
-
-void fill_items(char *to, npy_intp count, const char *item, npy_intp size) {
-    const ptrdiff_t step = 0;
-    if (count * size <= SMALL_BYTES) fill_axes(to, 1, &count, &size, item, size);
-    else copy_array(to, item, 1, &count, &step, size);
-}
 
 /* Whether the items lie one behind another. */
 static int in_one_piece(const Layout *to, npy_intp item, npy_intp *count) {
@@ -260,8 +197,7 @@ int write_region(PyArrayObject *a, const Layout *to, Tensor *target, PyObject *v
 /* `value` into the whole of a tensor; NULL without an exception where it is not for it. */
 static PyObject *write_whole(PyObject *object, PyObject *value, PyObject *name) {
     Tensor *t = (Tensor *)object;
-    int plain = is_tensor(object) ? plain_target(t) : 0;
-    if (plain <= 0) return NULL;
+    if (plain_target(t) <= 0) return NULL;
     PyArrayObject *a = (PyArrayObject *)Py_NewRef(t->array);
     Layout to;
     int done = PyArray_NDIM(a) <= MOST_AXES;
@@ -279,23 +215,17 @@ static PyObject *write_whole(PyObject *object, PyObject *value, PyObject *name) 
     return done > 0 && wrote(t, name) == 0 ? Py_NewRef(object) : NULL;
 }
 
-PyObject *quick_zero_(PyObject *const *args, Py_ssize_t count, PyObject *names) {
-    return names || count != 1 ? NULL : write_whole(args[0], NULL, name_zero);
+static PyObject *zeroed(PyObject *input) { return write_whole(input, NULL, name_zero); }
+
+static PyObject *filled_with(PyObject *input, PyObject *value) {
+    return is_tensor(value) ? NULL : write_whole(input, value, name_fill);
 }
 
-PyObject *quick_fill_(PyObject *const *args, Py_ssize_t count, PyObject *names) {
-    return names || count != 2 || is_tensor(args[1]) ? NULL : write_whole(args[0], args[1], name_fill);
-}
-
-/* input, src, non_blocking */
-PyObject *quick_copy_(PyObject *const *args, Py_ssize_t count, PyObject *names) {
-    if (names || count < 2 || count > 3 || !is_tensor(args[1])) return NULL;
-    return write_whole(args[0], args[1], name_copy);
-}
+static PyObject *copied_into(PyObject *input, PyObject *src) { return write_whole(input, src, name_copy); }
 
 /* -- the in-place forms of functions -------------------------------------------------------------------------------- */
 
-/* What a function gives for the target, written into it; `writes` is (function, its Hot or None, the op's name, what
+/* What a function gives for the target, written into it; `writes` is (function, its ElementwiseCall or None, the op's name, what
    writes any other result). NULL without an exception where it is not for it. */
 PyObject *write_by(PyObject *writes, PyObject *const *args, size_t nargsf, PyObject *names) {
     const Py_ssize_t count = PyVectorcall_NARGS(nargsf), named = names ? PyTuple_GET_SIZE(names) : 0;
@@ -304,9 +234,9 @@ PyObject *write_by(PyObject *writes, PyObject *const *args, size_t nargsf, PyObj
     if (plain_target(t) <= 0) return NULL;
     for (Py_ssize_t k = 1; k < count + named; k++)
         if (has_history(args[k])) return NULL;
-    PyObject *function = PyTuple_GET_ITEM(writes, 0), *hot = PyTuple_GET_ITEM(writes, 1), *name = PyTuple_GET_ITEM(writes, 2);
-    if (Py_IS_TYPE(hot, &Hot_Type) && !names) {
-        int done = hot_into(hot, args, count);
+    PyObject *function = PyTuple_GET_ITEM(writes, 0), *elementwise = PyTuple_GET_ITEM(writes, 1), *name = PyTuple_GET_ITEM(writes, 2);
+    if (Py_IS_TYPE(elementwise, &ElementwiseCall_Type) && !names) {
+        int done = elementwise_into(elementwise, args, count);
         if (done) return done > 0 && wrote(t, name) == 0 ? Py_NewRef(args[0]) : NULL;
     }
     const long long began = newest_number();
@@ -336,10 +266,12 @@ PyObject *write_by(PyObject *writes, PyObject *const *args, size_t nargsf, PyObj
     return found;
 }
 
-int write_setup(PyObject *module) {
+int inplace_setup(PyObject *module) {
     name_zero = PyUnicode_InternFromString("zero_");
     name_fill = PyUnicode_InternFromString("fill_");
     name_copy = PyUnicode_InternFromString("copy_");
-    if (!name_zero || !name_fill || !name_copy || picks_setup(module) < 0) return -1;
-    return assign_setup(module);
+    (void)module;
+    return name_zero && name_fill && name_copy ? 0 : -1;
 }
+
+#include "generated/parse_inplace.h"

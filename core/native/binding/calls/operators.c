@@ -1,5 +1,5 @@
 /* The operators of tensors: a + b goes from the interpreter to the op's C path with no Python function between. Each has
-   that path (a public function, a Face where it has one) and Python's function for what the path does not take. They are
+   that path (a public function) and Python's function for what the path does not take. They are
    slots of TensorBase: whoever subclasses Tensor, or sets one anew, has what Python gives them. */
 #include "binding/graph.h"
 
@@ -15,7 +15,7 @@ enum { ADD, SUBTRACT, MULTIPLY, DIVIDE, POWER, MATMUL, AND, OR, XOR, NEGATIVE, I
 static Operator operators[OPERATORS] = {{"add"}, {"sub"}, {"mul"}, {"truediv"}, {"pow"}, {"matmul"}, {"and"}, {"or"},
                                         {"xor"}, {"neg"}, {"invert"}, {"lt"}, {"le"}, {"eq"},
                                         {"ne"}, {"gt"}, {"ge"}}; /* the last in the order of Py_LT, Py_LE, ... */
-static PyObject *square; /* Hot of x ** 2 */
+static PyObject *square; /* ElementwiseCall of x ** 2 */
 
 static PyObject *call(PyObject *function, PyObject *const *args, size_t count) {
     return PyObject_Vectorcall(function, args, count, NULL);
@@ -69,8 +69,8 @@ static PyObject *power(PyObject *a, PyObject *b, PyObject *modulus) {
         PyObject *args[] = {a, b, modulus};
         return call(operators[POWER].function, args, 3);
     }
-    if (square && is_two(b) && !face_casting() && is_tensor(a)) {
-        PyObject *found = hot_try(square, &a, 1);
+    if (square && is_two(b) && !binding.casting && is_tensor(a)) {
+        PyObject *found = elementwise_try(square, &a, 1);
         if (found || PyErr_Occurred()) return found;
     }
     return binary(POWER, a, b);
@@ -113,19 +113,20 @@ static PyObject *subscript(PyObject *t, PyObject *key) {
 }
 
 static PyObject *set_operator(PyObject *module, PyObject *const *args, Py_ssize_t count) {
-    if (count == 1 && Py_IS_TYPE(args[0], &Hot_Type)) {
+    if (count == 1 && Py_IS_TYPE(args[0], &ElementwiseCall_Type)) {
         Py_XSETREF(square, Py_NewRef(args[0]));
         Py_RETURN_NONE;
     }
     if (count < 2 || count > 3 || !PyUnicode_Check(args[0])) {
-        PyErr_SetString(PyExc_TypeError, "set_operator takes a name and one or two functions, or the Hot of the square");
+        PyErr_SetString(PyExc_TypeError, "set_operator takes a name and one or two functions, or the ElementwiseCall of the square");
         return NULL;
     }
     if (PyUnicode_CompareWithASCIIString(args[0], "getitem") == 0) {
         /* Of core.Tensor alone, whose attribute __getitem__ Python keeps: as a slot of TensorBase it would take from
            tensors what makes them sequences. Setting that attribute anew sets this slot, too. */
+        if (!connected()) return NULL;
         Py_XSETREF(getitem, Py_NewRef(args[1]));
-        lent.tensor_type->tp_as_mapping->mp_subscript = subscript;
+        binding.tensor_type->tp_as_mapping->mp_subscript = subscript;
         Py_RETURN_TRUE;
     }
     for (int k = 0; k < OPERATORS; k++) {

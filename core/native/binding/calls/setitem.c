@@ -1,7 +1,7 @@
 /* x[...] = value and masked_fill, where the target is plain (binding/calls/inplace.c) and the key is of ints and slices, a mask or one
    index tensor. */
 #include "kernels/gather.h"
-#include "binding/write.h"
+#include "generated/parsers.h"
 
 static PyObject *name_copy, *name_put, *name_masked;
 
@@ -90,14 +90,11 @@ static int write_indexed(PyArrayObject *a, Tensor *t, PyArrayObject *index, PyOb
     return 1;
 }
 
-/* input, mask, value */
-PyObject *quick_masked_fill_(PyObject *const *args, Py_ssize_t count, PyObject *names) {
-    if (names || count != 3 || !is_tensor(args[0]) || !is_tensor(args[1]) || is_tensor(args[2])) return NULL;
-    Tensor *t = (Tensor *)args[0];
-    PyArrayObject *mask = (PyArrayObject *)((Tensor *)args[1])->array;
-    if (!PyArray_CheckExact(mask) || PyArray_TYPE(mask) != NPY_BOOL || !PyArray_ISCARRAY_RO(mask) || plain_target(t) <= 0 ||
-        on_cpu(((Tensor *)args[1])->kind) <= 0)
-        return NULL;
+/* A number into a target where a mask of its shape is true. */
+static PyObject *masked_filled_in(PyObject *input, PyObject *mask_, PyObject *value) {
+    Tensor *t = (Tensor *)input;
+    PyArrayObject *mask = array_in(mask_);
+    if (is_tensor(value) || !PyArray_ISCARRAY_RO(mask) || plain_target(t) <= 0 || on_cpu(((Tensor *)mask_)->kind) <= 0) return NULL;
     PyArrayObject *a = (PyArrayObject *)t->array;
     Layout all;
     if (PyArray_NDIM(a) > MOST_AXES || PyArray_NDIM(mask) != PyArray_NDIM(a) || !PyArray_IS_C_CONTIGUOUS(a)) return NULL;
@@ -105,10 +102,10 @@ PyObject *quick_masked_fill_(PyObject *const *args, Py_ssize_t count, PyObject *
     if (!apart(&all, mask)) return NULL;
     Py_INCREF(a); /* while other threads run, one may set a tensor's data */
     Py_INCREF(mask);
-    int done = write_masked(a, t, mask, args[2]);
+    int done = write_masked(a, t, mask, value);
     Py_DECREF(mask);
     Py_DECREF(a);
-    return done > 0 && wrote(t, name_masked) == 0 ? Py_NewRef(args[0]) : NULL;
+    return done > 0 && wrote(t, name_masked) == 0 ? Py_NewRef(input) : NULL;
 }
 
 /* 1 done, 0 not for it, -1 on an error. */
@@ -146,10 +143,8 @@ static int assign(Tensor *t, PyObject *key, PyObject *value) {
     return done > 0 ? (wrote(t, name) < 0 ? -1 : 1) : PyErr_Occurred() ? -1 : done;
 }
 
-/* self, key, value */
-PyObject *quick_setitem(PyObject *const *args, Py_ssize_t count, PyObject *names) {
-    if (names || count != 3 || !is_tensor(args[0])) return NULL;
-    return assign((Tensor *)args[0], args[1], args[2]) > 0 ? Py_NewRef(Py_None) : NULL;
+static PyObject *assigned(PyObject *input, PyObject *key, PyObject *value) {
+    return assign((Tensor *)input, key, value) > 0 ? Py_NewRef(Py_None) : NULL;
 }
 
 static int (*general)(PyObject *, PyObject *, PyObject *); /* Python's own slot, which calls __setitem__ */
@@ -161,7 +156,8 @@ static int ass_subscript(PyObject *t, PyObject *key, PyObject *value) {
 
 /* set_setitem(): x[...] = value asks C first; Tensor.__setitem__ is there already. */
 static PyObject *set_setitem(PyObject *module, PyObject *ignored) {
-    PyMappingMethods *slots = lent.tensor_type->tp_as_mapping;
+    if (!connected()) return NULL;
+    PyMappingMethods *slots = binding.tensor_type->tp_as_mapping;
     if (slots->mp_ass_subscript != ass_subscript) general = slots->mp_ass_subscript;
     slots->mp_ass_subscript = ass_subscript;
     Py_RETURN_NONE;
@@ -172,10 +168,12 @@ static PyMethodDef assign_methods[] = {
     {0},
 };
 
-int assign_setup(PyObject *module) {
+int setitem_setup(PyObject *module) {
     name_copy = PyUnicode_InternFromString("copy_");
     name_put = PyUnicode_InternFromString("index_put_");
     name_masked = PyUnicode_InternFromString("masked_fill_");
     if (!name_copy || !name_put || !name_masked) return -1;
     return PyModule_AddFunctions(module, assign_methods);
 }
+
+#include "generated/parse_setitem.h"

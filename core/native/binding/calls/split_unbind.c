@@ -1,7 +1,5 @@
 /* split, chunk and unbind: several views of one tensor, made and noted in one go, and the way back. */
-#include "binding/views.h"
-
-enum { MOST_PIECES = 64 };
+#include "generated/parsers.h"
 
 typedef struct {
     int op, dim;
@@ -9,22 +7,11 @@ typedef struct {
     npy_intp sizes[MOST_PIECES];
 } Pieces;
 
-/* f(x, <first>, dim=0): the tensor, whose dimension has items; NULL where Python must read the call. `places` are the
-   arguments before dim. */
-static Tensor *read_call(PyObject *const *args, Py_ssize_t count, PyObject *names, Py_ssize_t places, Pieces *to) {
-    npy_intp dim = 0;
-    if (names && (PyTuple_GET_SIZE(names) != 1 || count != places ||
-                  PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, 0), "dim")))
-        return NULL;
-    if (count < places || count > places + 1 || !is_tensor(args[0]) || (count + !!names > places && !exact_int(args[places], &dim)))
-        return NULL;
-    Tensor *x = (Tensor *)args[0];
-    if (!PyArray_CheckExact(x->array) || reshaped_since(x) || quick_now() <= 0) return NULL;
+/* Whether pieces of a tensor along a dimension, which has items, are made here. */
+static int is_divisible(PyObject *object, int dim) {
+    Tensor *x = (Tensor *)object;
     PyArrayObject *a = (PyArrayObject *)x->array;
-    int ndim = PyArray_NDIM(a);
-    if (ndim > MOST_AXES || dim < -ndim || dim >= ndim) return NULL;
-    to->dim = (int)(dim < 0 ? dim + ndim : dim);
-    return PyArray_DIM(a, to->dim) > 0 ? x : NULL;
+    return PyArray_NDIM(a) <= MOST_AXES && !reshaped_since(x) && PyArray_DIM(a, dim) > 0;
 }
 
 /* Pieces of one size, the last perhaps smaller. 0 where Python must make them. */
@@ -70,7 +57,7 @@ static Node *node_for(Tensor *x, const Pieces *p, PyObject *params) {
     PyObject *edges = node ? PyTuple_New(1) : NULL, *meta = NULL;
     if (!edges) goto fail;
     PyTuple_SET_ITEM(edges, 0, Py_NewRef(Py_None));
-    if (node_record(node, edges, known_op(p->op).op, x->kind, params) < 0 || edge_to(node, 0, x) < 0) goto fail;
+    if (node_record(node, edges, binding.ops[p->op].op, x->kind, params) < 0 || edge_to(node, 0, x) < 0) goto fail;
     if (p->count == 1) return node; /* as of an op with one output */
     if (!(meta = PyTuple_New(p->count))) goto fail;
     Py_SETREF(node->out_meta, meta);
@@ -84,7 +71,7 @@ fail:
 static Tensor *piece(Tensor *x, const Layout *to, Py_ssize_t nr, Node *node, PyObject *params, PyObject *rule, int op) {
     PyObject *array = array_over((PyArrayObject *)x->array, to);
     Tensor *out = tensor_over(array, x->kind);
-    Step *step = out ? step_to(known_op(op).structured, params, nr) : NULL;
+    Step *step = out ? step_to(binding.ops[op].structured, params, nr) : NULL;
     int failed = !step || link_to(x, out, step, rule) < 0;
     Py_XDECREF(step);
     if (!failed && node && node->out_meta != Py_None) {
@@ -104,8 +91,8 @@ static Tensor *piece(Tensor *x, const Layout *to, Py_ssize_t nr, Node *node, PyO
 static PyObject *make(Tensor *x, const Pieces *p) {
     PyArrayObject *a = (PyArrayObject *)x->array;
     int recording = recording_now();
-    if (!known_op(p->op).structured || recording < 0 || (recording && up_to_date(x) < 0)) return NULL;
-    PyObject *params = params_of(p), *rule = recording ? known_op(p->op).name : lent.no_grad;
+    if (!binding.ops[p->op].structured || recording < 0 || (recording && up_to_date(x) < 0)) return NULL;
+    PyObject *params = params_of(p), *rule = recording ? binding.ops[p->op].name : binding.no_grad;
     Node *node = NULL;
     PyObject *all = params ? PyTuple_New(p->count) : NULL;
     if (all && recording && x->requires_grad && !(node = node_for(x, p, params))) Py_CLEAR(all);
@@ -130,93 +117,27 @@ static PyObject *make(Tensor *x, const Pieces *p) {
     return all;
 }
 
-PyObject *quick_split(PyObject *const *args, Py_ssize_t count, PyObject *names) {
-    Pieces p = {.op = OP_SPLIT};
-    Tensor *x = read_call(args, count, names, 2, &p);
-    if (!x) return NULL;
-    npy_intp n = PyArray_DIM((PyArrayObject *)x->array, p.dim), size;
-    int plain = PyTuple_CheckExact(args[1]) || PyList_CheckExact(args[1]) ? of_sizes(n, args[1], &p)
-                                                                          : exact_int(args[1], &size) && of_one_size(n, size, &p);
-    return plain ? make(x, &p) : NULL;
+static PyObject *split_into(PyObject *input, PyObject *sizes, int dim) {
+    Pieces p = {.op = OP_SPLIT, .dim = dim};
+    if (!is_divisible(input, dim)) return NULL;
+    npy_intp n = PyArray_DIM(array_in(input), dim), size;
+    const int plain = PyTuple_CheckExact(sizes) || PyList_CheckExact(sizes) ? of_sizes(n, sizes, &p)
+                                                                            : exact_int(sizes, &size) && of_one_size(n, size, &p);
+    return plain ? make((Tensor *)input, &p) : NULL;
 }
 
-PyObject *quick_chunk(PyObject *const *args, Py_ssize_t count, PyObject *names) {
-    Pieces p = {.op = OP_SPLIT};
-    npy_intp chunks;
-    Tensor *x = read_call(args, count, names, 2, &p);
-    if (!x || !exact_int(args[1], &chunks) || chunks < 1) return NULL;
-    npy_intp n = PyArray_DIM((PyArrayObject *)x->array, p.dim);
-    return of_one_size(n, (n - 1) / chunks + 1, &p) ? make(x, &p) : NULL;
+static PyObject *chunked(PyObject *input, npy_intp chunks, int dim) {
+    Pieces p = {.op = OP_SPLIT, .dim = dim};
+    if (chunks < 1 || !is_divisible(input, dim)) return NULL;
+    npy_intp n = PyArray_DIM(array_in(input), dim);
+    return of_one_size(n, (n - 1) / chunks + 1, &p) ? make((Tensor *)input, &p) : NULL;
 }
 
-PyObject *quick_unbind(PyObject *const *args, Py_ssize_t count, PyObject *names) {
-    Pieces p = {.op = OP_UNBIND};
-    Tensor *x = read_call(args, count, names, 1, &p);
-    if (!x || PyArray_DIM((PyArrayObject *)x->array, p.dim) > MOST_PIECES) return NULL;
-    p.count = PyArray_DIM((PyArrayObject *)x->array, p.dim);
-    return make(x, &p);
+static PyObject *unbound_along(PyObject *input, int dim) {
+    Pieces p = {.op = OP_UNBIND, .dim = dim};
+    if (!is_divisible(input, dim) || PyArray_DIM(array_in(input), dim) > MOST_PIECES) return NULL;
+    p.count = PyArray_DIM(array_in(input), dim);
+    return make((Tensor *)input, &p);
 }
 
-/* -- the way back --------------------------------------------------------------------------------------------------- */
-
-/* Whether the gradient of an output is an array of that output's shape and of a dtype. */
-static int fits(PyObject *gradient, PyArray_Descr *descr, PyObject *shape) {
-    if (!PyArray_CheckExact(gradient) || !PyTuple_Check(shape)) return 0;
-    PyArrayObject *g = (PyArrayObject *)gradient;
-    if (PyArray_DESCR(g) != descr || PyArray_NDIM(g) != PyTuple_GET_SIZE(shape)) return 0;
-    for (int k = 0; k < PyArray_NDIM(g); k++)
-        if (PyLong_AsSsize_t(PyTuple_GET_ITEM(shape, k)) != PyArray_DIM(g, k)) return 0;
-    return 1;
-}
-
-PyObject *pieces_back(Node *node, PyObject *slots) {
-    const int split = node->op == known_op(OP_SPLIT).op, unbound = node->op == known_op(OP_UNBIND).op;
-    PyObject *meta = node->out_meta, *first = NULL;
-    if (node->special || !(split || unbound) || !PyDict_Check(node->params) || !PyTuple_Check(meta)) return NULL;
-    const Py_ssize_t count = PyList_GET_SIZE(slots);
-    if (PyTuple_GET_SIZE(meta) != count) return NULL;
-    int missing = 0;
-    for (Py_ssize_t k = 0; k < count; k++) {
-        PyObject *g = PyList_GET_ITEM(slots, k);
-        if (g == Py_None) missing = 1;
-        else if (!PyArray_CheckExact(g)) return NULL;
-        else if (!first) first = g;
-    }
-    if (!first) return NULL;
-    PyArray_Descr *descr = PyArray_DESCR((PyArrayObject *)first);
-    npy_intp shape[MOST_AXES], dim, total = 0, sizes[MOST_PIECES];
-    int ndim = PyArray_NDIM((PyArrayObject *)first) + unbound;
-    PyObject *given = PyDict_GetItemString(node->params, "dim");
-    if (count > MOST_PIECES || ndim > MOST_AXES || !given || !exact_int(given, &dim) || dim < 0 || dim >= ndim) return NULL;
-    for (Py_ssize_t k = 0; k < count; k++) {
-        PyObject *own = PyTuple_GET_ITEM(PyTuple_GET_ITEM(meta, k), 0), *g = PyList_GET_ITEM(slots, k);
-        if (!PyTuple_Check(own) || PyTuple_GET_SIZE(own) != ndim - unbound || (g != Py_None && !fits(g, descr, own)))
-            return NULL;
-        sizes[k] = unbound ? 1 : PyLong_AsSsize_t(PyTuple_GET_ITEM(own, dim));
-        total += sizes[k];
-    }
-    for (int k = 0, at = 0; k < ndim; k++)
-        shape[k] = k == dim ? total : PyArray_DIM((PyArrayObject *)first, unbound ? at++ : k);
-    Py_INCREF(descr);
-    PyArrayObject *out = (PyArrayObject *)new_array_of(descr, ndim, shape, NULL);
-    if (!out) return NULL;
-    if (missing) memset(PyArray_DATA(out), 0, (size_t)PyArray_NBYTES(out));
-    Layout to = {.data = PyArray_BYTES(out)};
-    for (int k = 0; k < ndim; k++) {
-        if (unbound && k == dim) continue;
-        to.shape[to.ndim] = shape[k];
-        to.strides[to.ndim++] = PyArray_STRIDE(out, k);
-    }
-    int failed = 0;
-    for (Py_ssize_t k = 0; k < count && !failed; k++) {
-        PyObject *g = PyList_GET_ITEM(slots, k);
-        if (!unbound) to.shape[dim] = sizes[k];
-        PyObject *part = g == Py_None ? NULL : array_over(out, &to);
-        if (g != Py_None) failed = !part || PyArray_CopyInto((PyArrayObject *)part, (PyArrayObject *)g) < 0;
-        if (part) array_let_go(part);
-        to.data += sizes[k] * PyArray_STRIDE(out, dim);
-    }
-    PyObject *all = failed ? NULL : PyTuple_Pack(1, out);
-    Py_DECREF(out);
-    return all;
-}
+#include "generated/parse_split_unbind.h"

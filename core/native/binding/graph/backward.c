@@ -1,51 +1,47 @@
 /* backward() of one tensor as it is called most often: no graph of gradients, nobody observing. The pass begins and ends
    here, and Python is readied only when one of its functions is to run; whatever is not so plain core.autograd does. */
-#include "binding/results.h"
+#include "binding/errstate.h"
+#include "binding/graph.h"
 #include "binding/walk.h"
 
-static struct {
-    PyObject *through, *quiet, *plus, *arrived; /* of core.autograd.engine */
-    PyObject *anomaly, *backends;               /* the modules' dicts */
-} engine;
-
-static PyObject *name_enabled, *name_many, *name_tally, *name_passes, *name_begin, *name_end, *name_hooks, *name_post,
-    *mode_names[3], *phase, *forward;
-
 /* -- Python's part --------------------------------------------------------------------------------------------------- */
+
+/* What of a thread's mode a pass changes. */
+static PyObject *mode_name(int k) { return k == 0 ? binding.enabled : k == 1 ? binding.phase : binding.task; }
 
 /* The thread's mode while gradients run, and NumPy's warnings off. */
 static int ready_python(Walk *walk) {
     PyObject *fields = mode_fields(), *sources = PyTuple_Pack(1, walk->start);
     PyObject *task = sources ? PyTuple_Pack(3, sources, Py_None, Py_None) : NULL;
-    PyObject *now[] = {Py_False, phase, task}, *usual[] = {Py_True, forward, Py_None};
+    PyObject *now[] = {Py_False, binding.backward, task}, *usual[] = {Py_True, binding.forward, Py_None};
     int failed = !fields || !task;
     for (int k = 0; k < 3 && !failed; k++) {
-        PyObject *was = PyDict_GetItemWithError(fields, mode_names[k]);
+        PyObject *was = PyDict_GetItemWithError(fields, mode_name(k));
         walk->mode[k] = Py_NewRef(was ? was : usual[k]);
-        failed = PyDict_SetItem(fields, mode_names[k], now[k]) < 0;
+        failed = PyDict_SetItem(fields, mode_name(k), now[k]) < 0;
     }
     Py_XDECREF(sources);
     Py_XDECREF(task);
     if (failed) return -1;
     if (quiet_known()) return (walk->errors = quiet_begin()) ? 0 : -1;
-    if (!(walk->errors = PyObject_CallNoArgs(engine.quiet))) return -1;
-    PyObject *done = PyObject_CallMethodNoArgs(walk->errors, name_begin);
+    if (!(walk->errors = PyObject_CallNoArgs(binding.engine.quiet))) return -1;
+    PyObject *done = PyObject_CallMethodNoArgs(walk->errors, binding.begin);
     Py_XDECREF(done);
     return done ? 0 : -1;
 }
 
 /* NumPy's warnings as before. Where Python does it, a signal that came while C ran is heard as its function begins, which
    then has done nothing: it is called once more, and what it raised first stands. */
-static int tell_again(Walk *walk) {
+static int restore_errstate(Walk *walk) {
     PyObject *errors = walk->errors;
     if (!errors) return 0;
     walk->errors = NULL;
     if (quiet_known()) return quiet_end(errors);
-    PyObject *type, *value, *trace, *done = PyObject_CallMethodNoArgs(errors, name_end);
+    PyObject *type, *value, *trace, *done = PyObject_CallMethodNoArgs(errors, binding.end);
     const int failed = !done;
     if (failed) {
         PyErr_Fetch(&type, &value, &trace);
-        done = PyObject_CallMethodNoArgs(errors, name_end);
+        done = PyObject_CallMethodNoArgs(errors, binding.end);
         if (done) PyErr_Restore(type, value, trace);
         else Py_XDECREF(type), Py_XDECREF(value), Py_XDECREF(trace); /* the second error is as good */
     }
@@ -63,10 +59,10 @@ static int leave_python(Walk *walk) {
     for (int k = 0; k < 3; k++) {
         if (!walk->mode[k]) continue; /* all three, or none where Python was not asked */
         if (!fields) failed |= !(fields = mode_fields());
-        if (fields) failed |= PyDict_SetItem(fields, mode_names[k], walk->mode[k]) < 0;
+        if (fields) failed |= PyDict_SetItem(fields, mode_name(k), walk->mode[k]) < 0;
         Py_CLEAR(walk->mode[k]);
     }
-    failed |= tell_again(walk) < 0;
+    failed |= restore_errstate(walk) < 0;
     if (!failed) {
         PyErr_Restore(type, value, trace);
         return 0;
@@ -80,7 +76,7 @@ static int leave_python(Walk *walk) {
 static PyObject *through(Walk *walk, Node *node, PyObject *g) {
     if (!walk->place && !(walk->place = user_place_now())) return NULL;
     PyObject *args[] = {(PyObject *)node, node->edges, g, Py_False, walk->retain ? Py_True : Py_False, walk->place};
-    PyObject *found = PyObject_Vectorcall(engine.through, args, 6, NULL);
+    PyObject *found = PyObject_Vectorcall(binding.engine.through, args, 6, NULL);
     PyObject *results = found ? PySequence_GetItem(found, 0) : NULL;
     Py_XDECREF(found);
     return results;
@@ -91,7 +87,7 @@ static PyObject *through(Walk *walk, Node *node, PyObject *g) {
 /* 1 also on an error. */
 static int has_hooks(Tensor *t) {
     if (!t->dict) return 0;
-    PyObject *names[] = {name_hooks, name_post};
+    PyObject *names[] = {binding.hooks, binding.post_hooks};
     for (int k = 0; k < 2; k++) {
         PyObject *hooks = PyDict_GetItemWithError(t->dict, names[k]);
         if (hooks ? hooks != Py_None : PyErr_Occurred() != NULL) return 1;
@@ -129,7 +125,7 @@ static int arrive(Walk *walk, Entry *entry) {
         entry->g = g;
     }
     if (PyErr_Occurred() || walk_python(walk) < 0) return -1;
-    PyObject *list = walk_arrived(entry), *done = list ? PyObject_CallOneArg(engine.arrived, list) : NULL;
+    PyObject *list = walk_arrived(entry), *done = list ? PyObject_CallOneArg(binding.engine.arrived, list) : NULL;
     Py_XDECREF(list);
     Py_XDECREF(done);
     return done ? 0 : -1;
@@ -139,17 +135,16 @@ static int arrive(Walk *walk, Entry *entry) {
 
 /* Whether this is a pass as they usually are: nobody observes, no anomaly is looked for, one device. */
 static int usual(void) {
-    static Seen anomaly, many;
-    if (!engine.through || !lent.tensor_type || observed_now() || batching_now()) return 0;
-    return !truth_of(&anomaly, engine.anomaly, name_enabled) && !truth_of(&many, engine.backends, name_many);
+    if (!binding.engine.through || !binding.tensor_type || observed_now() || batching_now()) return 0;
+    return !truth_of(&binding.seen_anomaly, binding.engine.anomaly, binding.enabled) && !truth_of(&binding.seen_many, binding.engine.backends, binding.many);
 }
 
 /* One more backward pass was begun. */
 static int count_pass(void) {
-    PyObject *tally = PyDict_GetItemWithError(lent.observe, name_tally);
-    PyObject *passes = tally ? PyObject_GetAttr(tally, name_passes) : NULL;
+    PyObject *tally = PyDict_GetItemWithError(binding.observe, binding.tally);
+    PyObject *passes = tally ? PyObject_GetAttr(tally, binding.passes) : NULL;
     PyObject *more = passes ? PyLong_FromLong(PyLong_AsLong(passes) + 1) : NULL;
-    int failed = !more || PyObject_SetAttr(tally, name_passes, more) < 0;
+    int failed = !more || PyObject_SetAttr(tally, binding.passes, more) < 0;
     Py_XDECREF(passes);
     Py_XDECREF(more);
     return failed ? -1 : 0;
@@ -175,19 +170,11 @@ static PyObject *root_gradient(Tensor *t, PyObject *given) {
     return (PyObject *)one;
 }
 
-/* backward(tensor, gradient=None, retain_graph=None) */
-PyObject *quick_backward(PyObject *const *args, Py_ssize_t count, PyObject *names) {
-    PyObject *given = NULL, *retain = Py_False;
-    if (count < 1 || count > 2 || !is_tensor(args[0])) return NULL;
-    if (count == 2 && args[1] != Py_None) given = args[1];
-    for (Py_ssize_t k = 0; names && k < PyTuple_GET_SIZE(names); k++) {
-        PyObject *name = PyTuple_GET_ITEM(names, k), *value = args[count + k];
-        if (PyUnicode_CompareWithASCIIString(name, "retain_graph") == 0) retain = value == Py_None ? Py_False : value;
-        else if (count == 1 && PyUnicode_CompareWithASCIIString(name, "gradient") == 0) given = value == Py_None ? NULL : value;
-        else return NULL;
-    }
-    if (!PyBool_Check(retain) || !usual() || face_casting()) return NULL;
-    Tensor *t = (Tensor *)args[0];
+/* The gradients of a tensor, added to its leaves; `given` is its own. */
+PyObject *backward_from(PyObject *tensor, PyObject *given, PyObject *retain) {
+    if (!usual() || binding.casting) return NULL;
+    if (given == Py_None) given = NULL;
+    Tensor *t = (Tensor *)tensor;
     if (up_to_date(t) < 0) return NULL;
     PyObject *start = t->node != Py_None ? t->node : t->requires_grad ? (PyObject *)t : NULL;
     PyObject *g = start ? root_gradient(t, given) : NULL; /* without a history Python says what is wrong */
@@ -195,7 +182,7 @@ PyObject *quick_backward(PyObject *const *args, Py_ssize_t count, PyObject *name
     Walk walk;
     walk_begin(&walk);
     walk.retain = retain == Py_True;
-    walk.plus = engine.plus;
+    walk.plus = binding.engine.plus;
     walk.before = ready_python;
     walk.through = through;
     walk.start = Py_NewRef(start);
@@ -216,23 +203,17 @@ static PyObject *connect_engine(PyObject *module, PyObject *args) {
     if (!PyArg_ParseTuple(args, "OOOOO!O!", &given[0], &given[1], &given[2], &given[3], &PyDict_Type, &given[4],
                           &PyDict_Type, &given[5]))
         return NULL;
-    PyObject **to[] = {&engine.through, &engine.quiet, &engine.plus, &engine.arrived, &engine.anomaly, &engine.backends};
+    PyObject **to[] = {&binding.engine.through, &binding.engine.quiet, &binding.engine.plus, &binding.engine.arrived, &binding.engine.anomaly, &binding.engine.backends};
     for (int k = 5; k >= 0; k--) Py_XSETREF(*to[k], Py_NewRef(given[k]));
     Py_RETURN_NONE;
 }
 
 static PyMethodDef backward_methods[] = {
     {"connect_engine", connect_engine, METH_VARARGS,
-     "connect_engine(through, quiet, plus, arrived, anomaly, backends): lend what a backward pass needs."},
+     "connect_engine(through, quiet, plus, arrived, anomaly, backends): what a backward pass needs of Python."},
     {0},
 };
 
 int backward_setup(PyObject *module) {
-    PyObject **names[] = {&name_enabled, &name_many, &name_tally, &name_passes, &name_begin, &name_end, &name_hooks,
-                          &name_post, &mode_names[0], &mode_names[1], &mode_names[2], &phase, &forward};
-    const char *texts[] = {"enabled", "many", "tally", "passes", "begin", "end", "_hooks", "_post_hooks", "enabled",
-                           "phase", "task", "backward", "forward"};
-    for (int k = 0; k < 13; k++)
-        if (!(*names[k] = PyUnicode_InternFromString(texts[k]))) return -1;
     return PyModule_AddFunctions(module, backward_methods);
 }

@@ -1,4 +1,4 @@
-/* `Hot`: an elementwise op on its commonest path: tensors of one kind (and numbers, and conditions), its parameters plain
+/* `ElementwiseCall`: an elementwise op on its commonest path: tensors of one kind (and numbers, and conditions), its parameters plain
    numbers, nobody observing. It gives None for anything else, which core.dispatch.run then does in full. */
 #include "binding/graph.h"
 
@@ -18,7 +18,7 @@ typedef struct {
     unsigned bools;     /* the inputs that are conditions, as bits; 0 where all are */
     unsigned tensors;   /* those that may not be numbers */
     char inputs, params, recorded, boolean;
-} Hot;
+} ElementwiseCall;
 
 /* What a slot saves, where it is no input. */
 enum { SAVES_OUTPUT = 254, SAVES_NOTHING = 255 };
@@ -31,7 +31,7 @@ typedef struct {
     unsigned converted; /* the inputs whose values are arrays made for the call, as bits */
 } Call;
 
-static int save(Hot *self, Node *node, PyObject *layout, const Call *call, PyObject *array) {
+static int save(ElementwiseCall *self, Node *node, PyObject *layout, const Call *call, PyObject *array) {
     Py_ssize_t count = PyBytes_GET_SIZE(layout);
     const unsigned char *what = (const unsigned char *)PyBytes_AS_STRING(layout);
     PyObject *saved = PyTuple_New(count), *storages = PyTuple_New(count);
@@ -64,7 +64,7 @@ fail:
 /* Whether two arrays of one library have one shape. -1 on an error. */
 static int same_shape(PyObject *x, PyObject *y) {
     if (!PyArray_Check(x) || !PyArray_Check(y)) { /* a GPU's arrays */
-        PyObject *first = PyObject_GetAttr(x, lent.shape), *second = first ? PyObject_GetAttr(y, lent.shape) : NULL;
+        PyObject *first = PyObject_GetAttr(x, binding.shape), *second = first ? PyObject_GetAttr(y, binding.shape) : NULL;
         int same = second ? PyObject_RichCompareBool(first, second, Py_EQ) : -1;
         Py_XDECREF(first);
         Py_XDECREF(second);
@@ -75,14 +75,14 @@ static int same_shape(PyObject *x, PyObject *y) {
 }
 
 /* The shapes of the inputs, noted where one was stretched; a number fits. -1 on an error. */
-static int note_shapes(Hot *self, Node *node, const Call *call, PyObject *array) {
+static int note_shapes(ElementwiseCall *self, Node *node, const Call *call, PyObject *array) {
     int fit = 1;
     for (int k = 0; k < self->inputs && fit > 0; k++)
         if (call->tensors[k]) fit = same_shape(call->values[k], array);
     if (fit) return fit < 0 ? -1 : 0;
     PyObject *shapes = PyTuple_New(self->inputs);
     for (int k = 0; shapes && k < self->inputs; k++) {
-        PyObject *shape = call->tensors[k] ? PyObject_GetAttr(call->values[k], lent.shape) : Py_NewRef(Py_None);
+        PyObject *shape = call->tensors[k] ? PyObject_GetAttr(call->values[k], binding.shape) : Py_NewRef(Py_None);
         if (shape) PyTuple_SET_ITEM(shapes, k, shape);
         else Py_CLEAR(shapes);
     }
@@ -92,13 +92,13 @@ static int note_shapes(Hot *self, Node *node, const Call *call, PyObject *array)
 }
 
 /* The layout of a node's slots when the inputs of `mask` need a gradient (borrowed): None where it is not for this path. */
-static PyObject *layout_for(Hot *self, unsigned mask) {
+static PyObject *layout_for(ElementwiseCall *self, unsigned mask) {
     if (!self->layouts[mask]) self->layouts[mask] = PyObject_CallFunction(self->layout, "I", mask);
     return self->layouts[mask];
 }
 
 /* Tie `out` to a new node. 0, or -1 on an error; 1 when this is not the path for it. */
-static int record(Hot *self, Tensor *out, const Call *call, unsigned mask, int numbered) {
+static int record(ElementwiseCall *self, Tensor *out, const Call *call, unsigned mask, int numbered) {
     int busy = saving_now();
     if (busy) return busy;
     PyObject *layout = layout_for(self, mask);
@@ -134,10 +134,10 @@ fail:
 }
 
 /* The kernel for a kind (borrowed); NULL where there is none, or on an error. */
-static PyObject *kernel_for(Hot *self, PyObject *kind) {
+static PyObject *kernel_for(ElementwiseCall *self, PyObject *kind) {
     if (kind != self->kind) {
         PyObject *found = PyDict_GetItemWithError(self->kernels, kind);
-        PyObject *truth = found ? PyObject_GetAttr(kind, lent.boolean) : NULL;
+        PyObject *truth = found ? PyObject_GetAttr(kind, binding.boolean) : NULL;
         if (!truth) return NULL;
         Py_DECREF(truth);
         self->kind = kind;
@@ -179,7 +179,7 @@ static PyObject *as_floats(PyArrayObject *from, int type) {
 
 /* Tensors of bools or whole numbers beside floats of one kind, which then is the op's: they become floats. They have no
    gradient, so that no cast stands in the graph. The kind (borrowed); NULL where they are others. */
-static PyObject *mixed(Hot *self, Call *call) {
+static PyObject *mixed(ElementwiseCall *self, Call *call) {
     Tensor *real = NULL;
     if (batching_now()) return NULL;
     for (int k = 0; k < self->inputs; k++) {
@@ -209,7 +209,7 @@ static PyObject *mixed(Hot *self, Call *call) {
 }
 
 /* The inputs of a call and their kind (borrowed); NULL where it is not for this path. */
-static PyObject *read_inputs(Hot *self, PyObject *const *args, Call *call) {
+static PyObject *read_inputs(ElementwiseCall *self, PyObject *const *args, Call *call) {
     Tensor *first = NULL;
     unsigned numbers = 0;
     int many = 0;
@@ -235,7 +235,7 @@ static PyObject *read_inputs(Hot *self, PyObject *const *args, Call *call) {
 }
 
 /* The parameters, as floats. 0 where one is not plainly a number. */
-static int read_params(Hot *self, PyObject *const *args, Py_ssize_t given, Call *call) {
+static int read_params(ElementwiseCall *self, PyObject *const *args, Py_ssize_t given, Call *call) {
     if (!self->params) return 1;
     if (!(call->params = PyTuple_New(self->params))) return 0;
     for (Py_ssize_t k = 0; k < self->params; k++) {
@@ -253,7 +253,7 @@ static int read_params(Hot *self, PyObject *const *args, Py_ssize_t given, Call 
 }
 
 /* The result, recorded where it must be; NULL where this is not the path for it. */
-static PyObject *run(Hot *self, Call *call, PyObject *of) {
+static PyObject *run(ElementwiseCall *self, Call *call, PyObject *of) {
     const size_t count = (size_t)(self->inputs + self->params);
     PyObject *kernel = self->kernel, *kind = self->boolean ? self->truth : of; /* another thread may ask for other ones */
     PyObject *array = Py_IS_TYPE(kernel, &Map_Type) ? map_vectorcall(kernel, call->values, count, NULL)
@@ -287,9 +287,9 @@ fail:
     return NULL;
 }
 
-PyObject *hot_try(PyObject *hot, PyObject *const *args, Py_ssize_t count) {
-    Hot *self = (Hot *)hot;
-    if (count < self->inputs || count > self->inputs + self->params || !lent.tensor_type) return NULL;
+PyObject *elementwise_try(PyObject *elementwise, PyObject *const *args, Py_ssize_t count) {
+    ElementwiseCall *self = (ElementwiseCall *)elementwise;
+    if (count < self->inputs || count > self->inputs + self->params || !binding.tensor_type) return NULL;
     Call call;
     call.params = NULL;
     call.converted = 0;
@@ -297,24 +297,24 @@ PyObject *hot_try(PyObject *hot, PyObject *const *args, Py_ssize_t count) {
     if (of && read_params(self, args + self->inputs, count - self->inputs, &call)) out = run(self, &call, of);
     Py_XDECREF(call.params);
     for (int k = 0; call.converted >> k; k++)
-        if (call.converted >> k & 1) array_let_go(call.values[k]);
+        if (call.converted >> k & 1) array_release(call.values[k]);
     return out;
 }
 
-PyObject *hot_named(PyObject *hot, PyObject *const *args, size_t nargsf, PyObject *keywords) {
-    Hot *self = (Hot *)hot;
+PyObject *elementwise_named(PyObject *elementwise, PyObject *const *args, size_t nargsf, PyObject *keywords) {
+    ElementwiseCall *self = (ElementwiseCall *)elementwise;
     const Py_ssize_t count = PyVectorcall_NARGS(nargsf), named = keywords ? PyTuple_GET_SIZE(keywords) : 0;
-    if (!named) return hot_try(hot, args, count);
+    if (!named) return elementwise_try(elementwise, args, count);
     const int most = self->inputs + self->params;
     PyObject *given[MOST] = {0};
     if (count > most) return NULL;
     for (Py_ssize_t k = 0; k < count; k++) given[k] = args[k];
     for (Py_ssize_t k = 0; k < named; k++) {
         PyObject *name = PyTuple_GET_ITEM(keywords, k), *value = args[count + k];
-        if (name == lent.out && value == Py_None) continue;
-        int at = name == lent.input ? 0 : most - 1;
+        if (name == binding.out && value == Py_None) continue;
+        int at = name == binding.input ? 0 : most - 1;
         while (at > 0 && PyTuple_GET_ITEM(self->names, at) != name) at--;
-        if (given[at] || (PyTuple_GET_ITEM(self->names, at) != name && name != lent.input)) return NULL;
+        if (given[at] || (PyTuple_GET_ITEM(self->names, at) != name && name != binding.input)) return NULL;
         given[at] = value;
     }
     for (int k = 0; k < most; k++) {
@@ -322,11 +322,11 @@ PyObject *hot_named(PyObject *hot, PyObject *const *args, size_t nargsf, PyObjec
         if (k < self->inputs) return NULL;
         given[k] = PyTuple_GET_ITEM(self->defaults, k - self->inputs);
     }
-    return hot_try(hot, given, most);
+    return elementwise_try(elementwise, given, most);
 }
 
-int hot_into(PyObject *hot, PyObject *const *args, Py_ssize_t count) {
-    Hot *self = (Hot *)hot;
+int elementwise_into(PyObject *elementwise, PyObject *const *args, Py_ssize_t count) {
+    ElementwiseCall *self = (ElementwiseCall *)elementwise;
     if (count != self->inputs || count > 2 || self->params || self->boolean) return 0;
     Call call;
     PyObject *of = read_inputs(self, args, &call);
@@ -335,12 +335,12 @@ int hot_into(PyObject *hot, PyObject *const *args, Py_ssize_t count) {
     return map_write(self->kernel, call.values, count, (PyArrayObject *)call.tensors[0]->array);
 }
 
-static PyObject *hot_call(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject *names) {
-    PyObject *found = hot_named(callable, args, nargsf, names);
-    return found || PyErr_Occurred() ? found : Py_NewRef(Py_None);
+static PyObject *elementwise_call(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject *names) {
+    PyObject *found = elementwise_named(callable, args, nargsf, names);
+    return found || PyErr_Occurred() || !connected() ? found : Py_NewRef(Py_None);
 }
 
-static PyObject *hot_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
+static PyObject *elementwise_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
     static char *keywords[] = {"op", "kernels", "layout", "recorded", "boolean", "names", "defaults", "bools", "tensors", NULL};
     PyObject *op, *kernels, *layout, *names, *defaults;
     int recorded, boolean;
@@ -353,9 +353,9 @@ static PyObject *hot_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
     if (inputs < 1 || inputs > MOST_INPUTS || params > MOST_PARAMS)
         return PyErr_Format(PyExc_ValueError, "an elementwise op has 1 to %d inputs and up to %d parameters", MOST_INPUTS,
                             MOST_PARAMS);
-    Hot *self = (Hot *)type->tp_alloc(type, 0);
+    ElementwiseCall *self = (ElementwiseCall *)type->tp_alloc(type, 0);
     if (!self) return NULL;
-    self->vectorcall = hot_call;
+    self->vectorcall = elementwise_call;
     self->op = Py_NewRef(op);
     self->kernels = Py_NewRef(kernels);
     self->layout = Py_NewRef(layout);
@@ -372,11 +372,18 @@ static PyObject *hot_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
         Py_DECREF(self);
         return PyErr_NoMemory();
     }
+    PyObject *name = PyObject_GetAttrString(op, "name");
+    if (!name) {
+        Py_DECREF(self);
+        return NULL;
+    }
+    if (binding.declared) binding.declared((PyObject *)self, name, KNOWN_elementwise);
+    Py_DECREF(name);
     return (PyObject *)self;
 }
 
-static void hot_dealloc(PyObject *object) {
-    Hot *self = (Hot *)object;
+static void elementwise_dealloc(PyObject *object) {
+    ElementwiseCall *self = (ElementwiseCall *)object;
     Py_XDECREF(self->op);
     Py_XDECREF(self->kernels);
     Py_XDECREF(self->layout);
@@ -388,18 +395,18 @@ static void hot_dealloc(PyObject *object) {
     Py_TYPE(object)->tp_free(object);
 }
 
-PyTypeObject Hot_Type = {
-    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "core.native._native.Hot",
-    .tp_doc = "Hot(op, kernels, layout, recorded, boolean, names, defaults, bools, tensors): an elementwise op on its commonest path; "
+PyTypeObject ElementwiseCall_Type = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "core.native._native.ElementwiseCall",
+    .tp_doc = "ElementwiseCall(op, kernels, layout, recorded, boolean, names, defaults, bools, tensors): an elementwise op on its commonest path; "
               "None elsewhere.",
-    .tp_basicsize = sizeof(Hot),
+    .tp_basicsize = sizeof(ElementwiseCall),
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL,
-    .tp_new = hot_new,
-    .tp_dealloc = hot_dealloc,
+    .tp_new = elementwise_new,
+    .tp_dealloc = elementwise_dealloc,
     .tp_call = PyVectorcall_Call,
-    .tp_vectorcall_offset = offsetof(Hot, vectorcall),
+    .tp_vectorcall_offset = offsetof(ElementwiseCall, vectorcall),
 };
 
-int hot_setup(PyObject *module) {
-    return PyType_Ready(&Hot_Type) < 0 ? -1 : PyModule_AddObjectRef(module, "Hot", (PyObject *)&Hot_Type);
+int elementwise_call_setup(PyObject *module) {
+    return PyType_Ready(&ElementwiseCall_Type) < 0 ? -1 : PyModule_AddObjectRef(module, "ElementwiseCall", (PyObject *)&ElementwiseCall_Type);
 }

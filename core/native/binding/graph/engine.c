@@ -62,7 +62,7 @@ void walk_free(Walk *walk) {
 void walk_end(Walk *walk) {
     for (Py_ssize_t k = 0; k < walk->count; k++) {
         Py_XDECREF(walk->entries[k].what);
-        if (walk->entries[k].g) array_let_go(walk->entries[k].g);
+        if (walk->entries[k].g) array_release(walk->entries[k].g);
     }
     walk_free(walk);
     Py_XDECREF(walk->place);
@@ -110,7 +110,7 @@ static PyObject *sum_of(Walk *walk, PyObject *a, PyObject *b) {
     if (PyArray_CheckExact(a) && PyArray_CheckExact(b)) {
         PyArrayObject *x = (PyArrayObject *)a, *y = (PyArrayObject *)b;
         int type = PyArray_TYPE(x);
-        PyObject *sum = type == NPY_FLOAT ? lent.add_float : type == NPY_DOUBLE ? lent.add_double : Py_None;
+        PyObject *sum = type == NPY_FLOAT ? binding.add_float : type == NPY_DOUBLE ? binding.add_double : Py_None;
         if (sum != Py_None && PyArray_TYPE(y) == type && PyArray_NDIM(x) == PyArray_NDIM(y) &&
             PyArray_CompareLists(PyArray_DIMS(x), PyArray_DIMS(y), PyArray_NDIM(x)))
             return PyObject_Vectorcall(sum, both, 2, NULL);
@@ -169,7 +169,7 @@ int walk_send(Walk *walk, PyObject *e, Py_ssize_t nr, PyObject *g) {
 static int release(Walk *walk, Node *node) {
     if (walk->retain) return 0;
     if (!walk->place && !(walk->place = user_place_now())) return -1;
-    return let_go(node, walk->place);
+    return node_release(node, walk->place);
 }
 
 /* The gradients that a node sends on, as a sequence (a new reference). */
@@ -219,7 +219,7 @@ int walk_run(Walk *walk) {
         PyObject *what = entry->what, *g = entry->g;
         entry->what = entry->g = NULL; /* it is our own from here */
         failed = run_node(walk, (Node *)what, g) < 0;
-        array_let_go(g);
+        array_release(g);
         Py_DECREF(what);
     }
     return failed ? -1 : 0;
@@ -238,6 +238,7 @@ PyObject *walk_arrived(Entry *entry) {
 /* walk(starts, freed_at, other, quiet, plus): what arrived at the leaves, as [leaf, gradient, ...] lists. */
 static PyObject *graph_walk(PyObject *module, PyObject *const *args, Py_ssize_t count) {
     (void)module;
+    if (!connected()) return NULL;
     if (count != 5 || !PyList_Check(args[0])) {
         PyErr_SetString(PyExc_TypeError, "walk takes a list of starts, a place and three callables");
         return NULL;
@@ -271,7 +272,6 @@ static PyMethodDef walk_methods[] = {
     {0},
 };
 
-int walk_setup(PyObject *module) {
-    if (backward_setup(module) < 0) return -1;
+int engine_setup(PyObject *module) {
     return PyModule_AddFunctions(module, walk_methods);
 }

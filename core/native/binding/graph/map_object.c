@@ -486,7 +486,7 @@ PyTypeObject Map_Type = {
     .tp_doc = "An elementwise kernel: map(*arrays_and_numbers) gives a new array.",
 };
 
-PyObject *make_maps(void) {
+static PyObject *make_maps(void) {
     PyObject *maps = PyDict_New();
     for (const map_kernel *kernel = map_table; maps && kernel->name; kernel++) {
         Map *map = PyObject_New(Map, &Map_Type);
@@ -501,4 +501,11 @@ PyObject *make_maps(void) {
         Py_XDECREF(map);
     }
     return maps;
+}
+
+int map_object_setup(PyObject *module) {
+    PyObject *maps = PyType_Ready(&Map_Type) < 0 ? NULL : make_maps();
+    const int failed = !maps || PyModule_AddObjectRef(module, "maps", maps) < 0;
+    Py_XDECREF(maps);
+    return failed ? -1 : PyModule_AddObjectRef(module, "Map", (PyObject *)&Map_Type);
 }

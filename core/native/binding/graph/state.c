@@ -1,12 +1,9 @@
-/* What the paths of ops share: the objects that Python lends, what every op asks before it runs, and one step back
-   through an elementwise op. */
+/* What the paths of ops share: what every op asks before it runs, and one step back through an elementwise op. */
 #include "binding/graph.h"
 
-/* -- what the Python side lends ----------------------------------------------------------------------------------- */
+/* -- the cached objects of Python ------------------------------------------------------------------------------ */
 
-lent_objects lent;
-
-static PyObject *graph_connect(PyObject *module, PyObject *args, PyObject *kwargs) {
+static PyObject *connect(PyObject *module, PyObject *args, PyObject *kwargs) {
     (void)module;
     static char *names[] = {"tensor_type", "node_type", "observe", "saving",       "mode",        "ours", "user_frame",
                             "refresh",     "storage_of", "storage_type", "cpu", "rows", "operate",
@@ -24,12 +21,12 @@ static PyObject *graph_connect(PyObject *module, PyObject *args, PyObject *kwarg
         PyErr_SetString(PyExc_TypeError, "connect takes subclasses of TensorBase, NodeBase and StorageBase");
         return NULL;
     }
-    PyObject **to[] = {(PyObject **)&lent.tensor_type, (PyObject **)&lent.node_type, &lent.observe, &lent.saving,
-                       &lent.mode,       &lent.ours,         &lent.user_frame,  &lent.refresh, &lent.storage_of,
-                       (PyObject **)&lent.storage_type, &lent.cpu, &lent.rows, &lent.operate, &lent.mark_views,
-                       &lent.numpy, &lent.add_float, &lent.add_double, &lent.sum_to};
+    PyObject **to[] = {(PyObject **)&binding.tensor_type, (PyObject **)&binding.node_type, &binding.observe, &binding.saving,
+                       &binding.mode,       &binding.ours,         &binding.user_frame,  &binding.refresh, &binding.storage_of,
+                       (PyObject **)&binding.storage_type, &binding.cpu, &binding.rows, &binding.operate, &binding.mark_views,
+                       &binding.numpy, &binding.add_float, &binding.add_double, &binding.sum_to};
     for (int k = 0; k < 18; k++) Py_XSETREF(*to[k], Py_NewRef(given[k]));
-    fields_know(lent.tensor_type, lent.node_type);
+    fields_connect(binding.tensor_type, binding.node_type);
     Py_RETURN_NONE;
 }
 
@@ -52,13 +49,11 @@ int truth_of(Seen *seen, PyObject *dict, PyObject *name) {
 }
 
 int observed_now(void) {
-    static Seen seen;
-    return truth_of(&seen, lent.observe, lent.observers);
+    return truth_of(&binding.seen_observers, binding.observe, binding.observers);
 }
 
 int saving_now(void) {
-    static Seen seen;
-    return truth_of(&seen, lent.saving, lent.active);
+    return truth_of(&binding.seen_saving, binding.saving, binding.active);
 }
 
 /* A field of a thread's mode (borrowed). What its dict lacks it gets from the class: a lookup that fails in both costs
@@ -66,62 +61,69 @@ int saving_now(void) {
 static PyObject *mode_of(PyObject *fields, PyObject *name) {
     PyObject *value = PyDict_GetItemWithError(fields, name);
     if (value || PyErr_Occurred()) return value;
-    value = PyObject_GetAttr((PyObject *)Py_TYPE(lent.mode), name);
+    value = PyObject_GetAttr((PyObject *)Py_TYPE(binding.mode), name);
     int failed = !value || PyDict_SetItem(fields, name, value) < 0;
     Py_XDECREF(value); /* the dict holds it */
     return failed ? NULL : value;
 }
 
-/* The mode of the thread that asked last, whose number is never another's. A thread that ends lets go of what is its own
-   before the last finalisers run in it: they find a new dict, as Python does. */
-static struct {
-    uint64_t thread, state;
-    PyObject *own;    /* all that is the thread's own (borrowed, never read) */
-    PyObject *fields; /* its mode's dict */
-    int recording, batching;
-} mode;
-
 PyObject *mode_fields(void) {
     PyThreadState *thread = PyThreadState_Get();
     uint64_t now = PyThreadState_GetID(thread);
-    if (now != mode.thread || thread->dict != mode.own) {
-        PyObject *found = PyObject_GetAttrString(lent.mode, "__dict__"), *before = mode.fields;
+    if (now != binding.now.thread || thread->dict != binding.now.own) {
+        PyObject *found = PyObject_GetAttrString(binding.mode, "__dict__"), *before = binding.now.fields;
         if (!found) return NULL;
-        mode.fields = found;
-        mode.own = thread->dict;
-        mode.thread = now;
-        mode.state = 0;
+        binding.now.fields = found;
+        binding.now.own = thread->dict;
+        binding.now.thread = now;
+        binding.now.state = 0;
         Py_XDECREF(before);
     }
-    return mode.fields;
+    return binding.now.fields;
 }
 
 static int read_mode(void) {
     PyObject *fields = mode_fields();
     if (!fields) return -1;
-    if (mode.state && mode.state == STATE_OF(fields)) return 0;
-    PyObject *batch = mode_of(fields, lent.batch), *enabled = batch ? mode_of(fields, lent.enabled) : NULL;
+    if (binding.now.state && binding.now.state == STATE_OF(fields)) return 0;
+    PyObject *batch = mode_of(fields, binding.batch), *enabled = batch ? mode_of(fields, binding.enabled) : NULL;
     int recording = enabled ? PyObject_IsTrue(enabled) : -1;
     if (recording < 0) return -1;
-    mode.recording = recording;
-    mode.batching = batch != Py_None;
-    mode.state = STATE_OF(fields);
+    binding.now.recording = recording;
+    binding.now.batching = batch != Py_None;
+    binding.now.state = STATE_OF(fields);
     return 0;
 }
 
-int recording_now(void) { return read_mode() < 0 ? -1 : mode.recording; }
+int recording_now(void) { return read_mode() < 0 ? -1 : binding.now.recording; }
 
-int batching_now(void) { return read_mode() < 0 ? -1 : mode.batching; }
+int batching_now(void) { return read_mode() < 0 ? -1 : binding.now.batching; }
+
+int on_cpu(PyObject *kind) {
+    if (kind == binding.cpu_kind) return 1;
+    PyObject *device = PyObject_GetAttr(kind, binding.device);
+    if (!device) return -1;
+    Py_DECREF(device); /* the kind holds it */
+    if (device != binding.cpu) return 0;
+    Py_XSETREF(binding.cpu_kind, Py_NewRef(kind));
+    return 1;
+}
+
+int quick_now(void) {
+    if (!binding.tensor_type) return 0;
+    int busy = observed_now();
+    if (!busy) busy = saving_now();
+    if (!busy) busy = batching_now();
+    return busy < 0 ? -1 : !busy;
+}
 
 /* What `ours` says of a file (borrowed), NULL where it says nothing or on an error. */
 static PyObject *whose_file(PyObject *name) {
-    static PyObject *last, *whose;
-    static uint64_t state;
-    if (state && name == last && state == STATE_OF(lent.ours)) return whose;
-    PyObject *found = PyDict_GetItemWithError(lent.ours, name);
-    state = found ? STATE_OF(lent.ours) : 0;
-    Py_XSETREF(last, Py_NewRef(name));
-    return whose = found;
+    if (binding.file.state && name == binding.file.last && binding.file.state == STATE_OF(binding.ours)) return binding.file.whose;
+    PyObject *found = PyDict_GetItemWithError(binding.ours, name);
+    binding.file.state = found ? STATE_OF(binding.ours) : 0;
+    Py_XSETREF(binding.file.last, Py_NewRef(name));
+    return binding.file.whose = found;
 }
 
 int user_code(PyObject **found, int *lasti) {
@@ -140,7 +142,7 @@ int user_code(PyObject **found, int *lasti) {
         if (ours) {
             outer = (PyObject *)PyFrame_GetBack(frame);
         } else if (!PyErr_Occurred()) { /* a file that nobody has seen: Python says whose it is */
-            outer = PyObject_CallOneArg(lent.user_frame, (PyObject *)frame);
+            outer = PyObject_CallOneArg(binding.user_frame, (PyObject *)frame);
             if (outer == Py_None) Py_CLEAR(outer);
         }
         Py_DECREF(frame);
@@ -173,9 +175,9 @@ PyObject *storage_for(Tensor *t) {
     if (t->node != Py_None) { /* a node that saved the array must hear of writes to it */
         PyObject *saved = ((Node *)t->node)->saved;
         for (Py_ssize_t k = PyTuple_Check(saved) ? PyTuple_GET_SIZE(saved) : 0; k-- > 0;)
-            if (PyTuple_GET_ITEM(saved, k) == t->array) return PyObject_CallOneArg(lent.storage_of, (PyObject *)t);
+            if (PyTuple_GET_ITEM(saved, k) == t->array) return PyObject_CallOneArg(binding.storage_of, (PyObject *)t);
     }
-    PyObject *storage = lent.storage_type->tp_alloc(lent.storage_type, 0);
+    PyObject *storage = binding.storage_type->tp_alloc(binding.storage_type, 0);
     if (storage) Py_SETREF(t->storage, Py_NewRef(storage));
     return storage;
 }
@@ -185,7 +187,7 @@ int version_of(PyObject *storage, long *version) {
         *version = ((Storage *)storage)->version;
         return 0;
     }
-    PyObject *number = PyObject_GetAttr(storage, lent.version);
+    PyObject *number = PyObject_GetAttr(storage, binding.version);
     if (!number) return -1;
     *version = PyLong_AsLong(number);
     Py_DECREF(number);
@@ -228,7 +230,7 @@ int up_to_date(Tensor *t) {
     long version;
     if (version_of(t->storage, &version) < 0) return -1;
     if (!version) return 0; /* nothing was written */
-    PyObject *done = PyObject_CallOneArg(lent.refresh, (PyObject *)t);
+    PyObject *done = PyObject_CallOneArg(binding.refresh, (PyObject *)t);
     Py_XDECREF(done);
     return done ? 0 : -1;
 }
@@ -279,10 +281,10 @@ static PyObject *summed_to(PyObject *g, PyObject *shape, PyObject *kind) {
     for (int k = 0; same && k < ndim; k++) same = PyLong_AsSsize_t(PyTuple_GET_ITEM(shape, k)) == PyArray_DIM(a, k);
     if (same) return Py_NewRef(g);
     PyObject *args[] = {g, shape, kind};
-    return PyErr_Occurred() ? NULL : PyObject_Vectorcall(lent.sum_to, args, 3, NULL);
+    return PyErr_Occurred() ? NULL : PyObject_Vectorcall(binding.sum_to, args, 3, NULL);
 }
 
-int let_go(Node *node, PyObject *place) {
+int node_release(Node *node, PyObject *place) {
     int holds = 0;
     if (!PyTuple_Check(node->saved)) return 0; /* Python ran since, and may have let go of it */
     for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(node->saved); k++)
@@ -294,14 +296,14 @@ int let_go(Node *node, PyObject *place) {
     Py_SETREF(node->storages, none);
     PyObject *saved = node->saved;
     node->saved = Py_NewRef(Py_None);
-    if (Py_REFCNT(saved) == 1) saved_let_go(saved);
+    if (Py_REFCNT(saved) == 1) saved_release(saved);
     Py_DECREF(saved);
     return 0;
 }
 
 PyObject *step_of(Node *node, PyObject *g) {
     if (node->special || !PyArray_CheckExact(g)) return NULL;
-    PyObject *steps = PyObject_GetAttr(node->op, lent.steps);
+    PyObject *steps = PyObject_GetAttr(node->op, binding.steps);
     if (!steps) return NULL;
     PyObject *recipes = steps == Py_None ? NULL : PyDict_GetItemWithError(steps, node->kind);
     Py_DECREF(steps); /* the op holds it */
@@ -324,35 +326,24 @@ PyObject *step_of(Node *node, PyObject *g) {
    is not so plain. The node lets go of what it saved, remembering `place`, unless that is None. */
 static PyObject *graph_step(PyObject *module, PyObject *const *args, Py_ssize_t count) {
     (void)module;
+    if (!connected()) return NULL;
     if (count != 3 || !is_node(args[0])) {
         PyErr_SetString(PyExc_TypeError, "step takes a node, a gradient and a place");
         return NULL;
     }
     PyObject *results = step_of((Node *)args[0], args[1]);
-    if (results && args[2] != Py_None && let_go((Node *)args[0], args[2]) < 0) Py_CLEAR(results);
+    if (results && args[2] != Py_None && node_release((Node *)args[0], args[2]) < 0) Py_CLEAR(results);
     return results || PyErr_Occurred() ? results : Py_NewRef(Py_None);
 }
 
-PyMethodDef graph_methods[] = {
+static PyMethodDef state_methods[] = {
+    {"connect", (PyCFunction)(void (*)(void))connect, METH_VARARGS | METH_KEYWORDS,
+     "connect(**objects): the types, modules and functions of Python that the fast paths need."},
     {"step", (PyCFunction)(void (*)(void))graph_step, METH_FASTCALL,
      "step(node, gradient, place): the gradients of a plain elementwise node's inputs, or None."},
-    {"connect", (PyCFunction)(void (*)(void))graph_connect, METH_VARARGS | METH_KEYWORDS,
-     "Lend the types and modules that the path needs."},
     {0},
 };
 
-int graph_setup(PyObject *module) {
-    PyObject **names[] = {&lent.observers, &lent.active, &lent.enabled, &lent.version, &lent.boolean, &lent.shape,
-                          &lent.steps,     &lent.freed,  &lent.batch,   &lent.device,  &lent.dtype,   &lent.undo,
-                          &lent.rule,      &lent.view_version, &lent.cpu_name, &lent.no_grad, &lent.codes,
-                          &lent.numpy_name, &lent.input, &lent.out};
-    const char *texts[] = {"observers", "active", "enabled", "version", "boolean",       "shape", "steps", "freed", "batch",
-                           "device",    "dtype",  "_undo",   "_rule",   "_view_version", "cpu",   "no_grad", "codes",
-                           "numpy", "input", "out"};
-    for (int k = 0; k < 20; k++)
-        if (!(*names[k] = PyUnicode_InternFromString(texts[k]))) return -1;
-    if (fields_setup(module) < 0 || hot_setup(module) < 0 || operators_setup(module) < 0 || operate_setup(module) < 0 || back_setup(module) < 0 ||
-        walk_setup(module) < 0 || write_setup(module) < 0 || sizes_setup(module) < 0)
-        return -1;
-    return PyModule_AddFunctions(module, graph_methods);
+int graph_state_setup(PyObject *module) {
+    return PyModule_AddFunctions(module, state_methods);
 }

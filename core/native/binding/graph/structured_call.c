@@ -1,8 +1,9 @@
 /* Structured: a structured op (a reduction, a product, a view, ...) on its commonest path: tensors of one device on the
    CPU, nobody observing. What is not for it goes to the general way of core.dispatch.run: before the kernel runs as a whole,
    afterwards from its results on. */
+#include "binding/errstate.h"
 #include "binding/results.h"
-#include "binding/write.h"
+#include "binding/views.h"
 
 #include <stddef.h>
 
@@ -33,7 +34,7 @@ enum { SAVES_INPUT, SAVES_OUTPUT, SAVES_SHAPE, SAVES_DTYPE, SAVES_NOTHING };
 static PyObject *of_input(int what, PyObject *given, PyObject *array) {
     if (array == Py_None) Py_RETURN_NONE;
     if (what == SAVES_INPUT) return Py_NewRef(array);
-    return what == SAVES_SHAPE ? PyObject_GetAttr(array, lent.shape) : PyObject_GetAttr(((Tensor *)given)->kind, lent.dtype);
+    return what == SAVES_SHAPE ? PyObject_GetAttr(array, binding.shape) : PyObject_GetAttr(((Tensor *)given)->kind, binding.dtype);
 }
 
 static PyObject *of_all(int what, PyObject *const *given, PyObject *const *arrays, Py_ssize_t count) {
@@ -93,7 +94,7 @@ static PyObject *layout_for(Structured *self, unsigned mask) {
     if (!key) return NULL;
     PyObject *layout = PyDict_GetItemWithError(self->layouts, key);
     if (!layout && !PyErr_Occurred()) {
-        layout = PyObject_CallMethodOneArg(self->op, lent.codes, key);
+        layout = PyObject_CallMethodOneArg(self->op, binding.codes, key);
         if (layout && (!PyBytes_Check(layout) || PyDict_SetItem(self->layouts, key, layout) < 0)) Py_CLEAR(layout);
         if (layout) Py_DECREF(layout); /* the dict holds it */
     }
@@ -181,14 +182,12 @@ static int keeps_rule(PyObject *rule, PyObject *const *arrays, Py_ssize_t count)
     return 1;
 }
 
-static long rows_age; /* how often rows were added or taken away */
-
 /* The op's rows on the CPU (a new reference). */
 static PyObject *rows_of(Structured *self) {
-    if (!self->rows || self->age != rows_age) {
-        PyObject *question[] = {self->name, lent.cpu_name};
-        long age = rows_age;
-        PyObject *rows = PyObject_Vectorcall(lent.rows, question, 2, NULL);
+    if (!self->rows || self->age != binding.rows_age) {
+        PyObject *question[] = {self->name, binding.cpu_name};
+        long age = binding.rows_age;
+        PyObject *rows = PyObject_Vectorcall(binding.rows, question, 2, NULL);
         if (!rows) return NULL;
         Py_XSETREF(self->rows, rows);
         self->age = age;
@@ -231,7 +230,7 @@ static PyObject *run(Structured *self, PyObject **args, Py_ssize_t count) {
         if (!self->reference || self->reference == Py_None)
             Py_XSETREF(self->reference, PyObject_GetAttrString(self->op, "forward"));
         PyObject *token = self->view || !self->reference ? NULL : quiet_begin();
-        args[-1] = lent.numpy;
+        args[-1] = binding.numpy;
         results = PyErr_Occurred() ? NULL : PyObject_Vectorcall(self->reference, args - 1, (size_t)count + 1, names);
         if (token) {
             PyObject *type, *value, *traceback;
@@ -256,7 +255,7 @@ static PyObject *finish(Structured *self, PyObject *const *given, Py_ssize_t cou
     if (tensors) {
         for (Py_ssize_t k = 0; k < count; k++) PyTuple_SET_ITEM(tensors, k, Py_NewRef(given[k]));
         PyObject *args[] = {self->op, tensors, params, Py_False, results};
-        finished = PyObject_Vectorcall(lent.operate, args, 5, NULL);
+        finished = PyObject_Vectorcall(binding.operate, args, 5, NULL);
         Py_DECREF(tensors);
     }
     return finished;
@@ -267,17 +266,6 @@ static int alone(void) {
     int busy = observed_now();
     if (!busy) busy = batching_now();
     return busy < 0 ? -1 : !busy;
-}
-
-int on_cpu(PyObject *kind) {
-    static PyObject *known;
-    if (kind == known) return 1;
-    PyObject *device = PyObject_GetAttr(kind, lent.device);
-    if (!device) return -1;
-    Py_DECREF(device); /* the kind holds it */
-    if (device != lent.cpu) return 0;
-    Py_XSETREF(known, Py_NewRef(kind));
-    return 1;
 }
 
 /* The outputs of an op that gives several, as a tuple; `finish` where one is not for us. */
@@ -374,7 +362,7 @@ fail:
     Py_XDECREF(out);
 done:
     for (Py_ssize_t k = 0; k < count; k++) Py_DECREF(arrays[k]);
-    if (results && PyTuple_CheckExact(results) && Py_REFCNT(results) == 1) saved_let_go(results); /* what nobody saved */
+    if (results && PyTuple_CheckExact(results) && Py_REFCNT(results) == 1) saved_release(results); /* what nobody saved */
     Py_XDECREF(results);
     Py_XDECREF(params);
     return outs;
@@ -384,7 +372,7 @@ general:
 
 static PyObject *structured_call(PyObject *callable, PyObject *const *given, size_t nargsf, PyObject *keywords) {
     Structured *self = (Structured *)callable;
-    int plain = lent.tensor_type ? alone() : 0;
+    int plain = connected() ? alone() : -1;
     if (plain < 0) return NULL;
     return plain ? operate(self, given, nargsf, keywords)
                  : PyObject_Vectorcall(self->general, given, nargsf, keywords);
@@ -428,9 +416,8 @@ static PyObject *structured_new(PyTypeObject *type, PyObject *args, PyObject *kw
     self->layouts = PyDict_New();
     if (!self->layouts) Py_CLEAR(self);
     else {
-        views_know((PyObject *)self, op, name, params, defaults);
-        picks_know((PyObject *)self, name);
-        quick_know((PyObject *)self, name);
+        op_register((PyObject *)self, op, name, params, defaults);
+        if (binding.declared) binding.declared((PyObject *)self, name, KNOWN_op);
     }
     return (PyObject *)self;
 }
@@ -480,27 +467,27 @@ PyTypeObject Structured_Type = {
 };
 
 static PyObject *rows_changed(PyObject *module, PyObject *ignored) {
-    rows_age++;
+    binding.rows_age++;
     Py_RETURN_NONE;
 }
 
-static PyObject *know_views(PyObject *module, PyObject *args) {
+static PyObject *register_views(PyObject *module, PyObject *args) {
     PyObject *callable, *op, *name, *names, *defaults;
     if (!PyArg_ParseTuple(args, "OOUO!O!", &callable, &op, &name, &PyTuple_Type, &names, &PyTuple_Type, &defaults))
         return NULL;
-    views_know(callable, op, name, names, defaults);
+    op_register(callable, op, name, names, defaults);
     Py_RETURN_NONE;
 }
 
 static PyMethodDef operate_methods[] = {
-    {"know_views", know_views, METH_VARARGS,
-     "know_views(callable, op, name, names, defaults)\n--\n\nAn op of several outputs, which may be made in C."},
+    {"register_views", register_views, METH_VARARGS,
+     "register_views(callable, op, name, names, defaults)\n--\n\nAn op of several outputs, which may be made in C."},
     {"rows_changed", rows_changed, METH_NOARGS, "rows_changed()\n--\n\nAsk for the rows of ops anew."},
     {0},
 };
 
-int operate_setup(PyObject *module) {
-    if (views_setup() < 0 || results_setup(module) < 0 || quick_setup(module) < 0 || making_setup(module) < 0 || PyType_Ready(&Structured_Type) < 0) return -1;
+int structured_call_setup(PyObject *module) {
+    if (PyType_Ready(&Structured_Type) < 0) return -1;
     if (PyModule_AddObjectRef(module, "Structured", (PyObject *)&Structured_Type) < 0) return -1;
     return PyModule_AddFunctions(module, operate_methods);
 }

@@ -9,8 +9,6 @@ enum { MOST = 48 };
 /* Where an argument comes from, as core.declare.op.Operation.back says: a slot of what was saved, or one of these. */
 enum { FROM_PARAMS = 253, FROM_NEEDS = 254, FROM_G = 255 };
 
-static PyObject *name_back;
-
 /* An array that a vjp sees, as a tensor; 1 where Python must make it, -1 on an error. */
 static int as_tensor(PyObject *value, PyObject *storage, PyObject **out) {
     PyObject *kind = PyArray_CheckExact(value) ? kind_of_array((PyArrayObject *)value) : NULL;
@@ -87,8 +85,8 @@ static void drop(PyObject **args, Py_ssize_t count) {
 
 /* What the first accepting row gives; NULL without an exception where none accepts. */
 static PyObject *of_rows(Node *node, PyObject *g, PyObject *needs, PyObject *back, Before before) {
-    PyObject *question[] = {PyTuple_GET_ITEM(back, 0), lent.cpu_name}, *args[MOST], *found = NULL;
-    PyObject *rows = PyObject_Vectorcall(lent.rows, question, 2, NULL);
+    PyObject *question[] = {PyTuple_GET_ITEM(back, 0), binding.cpu_name}, *args[MOST], *found = NULL;
+    PyObject *rows = PyObject_Vectorcall(binding.rows, question, 2, NULL);
     if (!rows || !PyTuple_GET_SIZE(rows)) {
         Py_XDECREF(rows);
         return NULL;
@@ -178,7 +176,7 @@ int holds_arrays(PyObject *value) {
 
 /* The NumPy dtype of a kind (borrowed: the dtype holds it), NULL on an error. */
 static PyArray_Descr *descr_of(PyObject *kind) {
-    PyObject *dtype = PyObject_GetAttr(kind, lent.dtype), *descr = dtype ? PyObject_GetAttr(dtype, lent.numpy_name) : NULL;
+    PyObject *dtype = PyObject_GetAttr(kind, binding.dtype), *descr = dtype ? PyObject_GetAttr(dtype, binding.numpy_name) : NULL;
     Py_XDECREF(dtype);
     Py_XDECREF(descr); /* the dtype holds it */
     if (descr && !PyArray_DescrCheck(descr)) return (PyArray_Descr *)PyErr_Format(PyExc_TypeError, "a kind without a NumPy dtype");
@@ -223,14 +221,14 @@ static PyObject *of_outputs(Node *node, PyObject *slots, PyArray_Descr *descr) {
 
 PyObject *step_back_of(Node *node, PyObject *g, int (*before)(void *), void *context) {
     const int many = PyList_Check(g); /* of an op with several outputs */
-    if (node->special || face_casting() || !(many || PyArray_CheckExact(g)) || many != (node->out_meta != Py_None))
+    if (node->special || binding.casting || !(many || PyArray_CheckExact(g)) || many != (node->out_meta != Py_None))
         return NULL;
     PyArray_Descr *descr = descr_of(node->kind);
     if (!descr) return NULL;
     if ((descr->type_num != NPY_FLOAT && descr->type_num != NPY_DOUBLE) ||
         (!many && PyArray_DESCR((PyArrayObject *)g) != descr))
         return NULL;
-    PyObject *back = PyObject_GetAttr(node->op, name_back);
+    PyObject *back = PyObject_GetAttr(node->op, binding.back);
     if (!back) {
         overlook(PyExc_AttributeError); /* an op that knows no other way to its gradients */
         return NULL;
@@ -254,13 +252,14 @@ PyObject *step_back_of(Node *node, PyObject *g, int (*before)(void *), void *con
 /* step_back(node, gradient, place): as `step`, of a structured op's node. */
 static PyObject *graph_step_back(PyObject *module, PyObject *const *args, Py_ssize_t count) {
     (void)module;
+    if (!connected()) return NULL;
     if (count != 3 || !is_node(args[0])) {
         PyErr_SetString(PyExc_TypeError, "step_back takes a node, a gradient and a place");
         return NULL;
     }
     Node *node = (Node *)args[0];
     PyObject *results = step_back_of(node, args[1], NULL, NULL);
-    if (results && args[2] != Py_None && holds_arrays(node->saved) && let_go(node, args[2]) < 0) Py_CLEAR(results);
+    if (results && args[2] != Py_None && holds_arrays(node->saved) && node_release(node, args[2]) < 0) Py_CLEAR(results);
     return results || PyErr_Occurred() ? results : Py_NewRef(Py_None);
 }
 
@@ -270,7 +269,6 @@ static PyMethodDef back_methods[] = {
     {0},
 };
 
-int back_setup(PyObject *module) {
-    if (!(name_back = PyUnicode_InternFromString("back"))) return -1;
+int vjp_step_setup(PyObject *module) {
     return PyModule_AddFunctions(module, back_methods);
 }

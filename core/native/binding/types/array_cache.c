@@ -1,29 +1,23 @@
 /* Small arrays kept for the next op: one that nobody else knows is laid aside whole when a tensor or a node lets go of
    it, and given out for the next result of its dtype and shape. Making an array and freeing it takes 90 ns of the 500
    that an op takes, finding one here takes 5. */
-#include "binding/module.h"
+#include "binding/state.h"
 
-/* KEPT_BYTES: of an array; BUCKETS and EACH: by shape, and so many of a shape: at most two megabytes in all. */
-enum { KEPT_BYTES = 1024, BUCKETS = 64, EACH = 32 };
-
-static struct {
-    int count;
-    PyArrayObject *arrays[EACH];
-} buckets[BUCKETS];
+enum { KEPT_BYTES = 1024 }; /* of an array: at most two megabytes in all */
 
 static size_t bucket_of(const PyArray_Descr *descr, int ndim, const npy_intp *shape) {
     size_t hash = (size_t)descr >> 4;
     for (int k = 0; k < ndim; k++) hash = hash * 31 + (size_t)shape[k];
-    return (hash ^ hash >> 6) % BUCKETS;
+    return (hash ^ hash >> 6) % CACHED_SHAPES;
 }
 
-PyObject *array_kept(PyArray_Descr *descr, int ndim, const npy_intp *shape) {
+PyObject *array_from_cache(PyArray_Descr *descr, int ndim, const npy_intp *shape) {
     const size_t at = bucket_of(descr, ndim, shape);
-    for (int k = buckets[at].count; k-- > 0;) {
-        PyArrayObject *a = buckets[at].arrays[k];
+    for (int k = binding.buckets[at].count; k-- > 0;) {
+        PyArrayObject *a = binding.buckets[at].arrays[k];
         if (PyArray_DESCR(a) != descr || PyArray_NDIM(a) != ndim || !PyArray_CompareLists(PyArray_DIMS(a), shape, ndim))
             continue;
-        buckets[at].arrays[k] = buckets[at].arrays[--buckets[at].count];
+        binding.buckets[at].arrays[k] = binding.buckets[at].arrays[--binding.buckets[at].count];
         return (PyObject *)a;
     }
     return NULL;
@@ -45,25 +39,18 @@ static int is_plain(PyObject *object) {
 
 /* -- views: arrays without memory, by their number of axes; what they were views of has been let go of ----------------- */
 
-enum { VIEW_AXES = 4 };
-
-static struct {
-    int count;
-    PyArrayObject_fields *arrays[EACH];
-} views[VIEW_AXES + 1];
-
 static int keep_view(PyArrayObject *a) {
     PyArrayObject_fields *f = (PyArrayObject_fields *)a;
     const int ndim = f->nd;
-    if (ndim < 1 || ndim > VIEW_AXES || views[ndim].count == EACH || !f->base || f->weakreflist || f->_buffer_info ||
+    if (ndim < 1 || ndim > CACHED_VIEW_AXES || binding.views[ndim].count == CACHED_EACH || !f->base || f->weakreflist || f->_buffer_info ||
         f->mem_handler || PyArray_CHKFLAGS(a, NPY_ARRAY_OWNDATA) || PyArray_CHKFLAGS(a, NPY_ARRAY_WRITEBACKIFCOPY))
         return 0;
     PyObject *base = f->base, *descr = (PyObject *)f->descr;
     f->base = NULL;
     f->descr = NULL;
-    views[ndim].arrays[views[ndim].count++] = f;
+    binding.views[ndim].arrays[binding.views[ndim].count++] = f;
     Py_DECREF(descr);
-    array_let_go(base);
+    array_release(base);
     return 1;
 }
 
@@ -71,8 +58,8 @@ PyObject *view_over(PyArrayObject *a, int ndim, const npy_intp *shape, const npy
     PyArray_Descr *descr = PyArray_DESCR(a);
     PyObject *array;
     Py_INCREF(descr);
-    if (ndim > 0 && ndim <= VIEW_AXES && views[ndim].count) {
-        PyArrayObject_fields *f = views[ndim].arrays[--views[ndim].count];
+    if (ndim > 0 && ndim <= CACHED_VIEW_AXES && binding.views[ndim].count) {
+        PyArrayObject_fields *f = binding.views[ndim].arrays[--binding.views[ndim].count];
         memcpy(f->dimensions, shape, sizeof *shape * (size_t)ndim);
         memcpy(f->strides, strides, sizeof *strides * (size_t)ndim);
         f->descr = descr;
@@ -87,12 +74,12 @@ PyObject *view_over(PyArrayObject *a, int ndim, const npy_intp *shape, const npy
     return array;
 }
 
-void array_let_go(PyObject *array) {
+void array_release(PyObject *array) {
     if (Py_REFCNT(array) == 1 && is_plain(array)) {
         PyArrayObject *a = (PyArrayObject *)array;
         const size_t at = bucket_of(PyArray_DESCR(a), PyArray_NDIM(a), PyArray_DIMS(a));
-        if (buckets[at].count < EACH) {
-            buckets[at].arrays[buckets[at].count++] = a;
+        if (binding.buckets[at].count < CACHED_EACH) {
+            binding.buckets[at].arrays[binding.buckets[at].count++] = a;
             return;
         }
     } else if (Py_REFCNT(array) == 1 && PyArray_CheckExact(array) && keep_view((PyArrayObject *)array)) {
@@ -101,11 +88,11 @@ void array_let_go(PyObject *array) {
     Py_DECREF(array);
 }
 
-void saved_let_go(PyObject *tuple) {
+void saved_release(PyObject *tuple) {
     for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(tuple); k++) {
         PyObject *held = PyTuple_GET_ITEM(tuple, k);
         if (!held || !PyArray_CheckExact(held)) continue;
         PyTuple_SET_ITEM(tuple, k, NULL);
-        array_let_go(held);
+        array_release(held);
     }
 }

@@ -1,6 +1,6 @@
 /* Which arrays are alive: a `Follower` hears of each array as an op made it and notes when it is gone. The object that
    stands for an array is at the same time what its weak reference calls. */
-#include "binding/module.h"
+#include "binding/state.h"
 
 #include <stddef.h>
 #include <structmember.h>
@@ -22,7 +22,6 @@ typedef struct {
 } Followed;
 
 static PyTypeObject Follower_Type, Followed_Type;
-static PyObject *perf_counter_ns, *own_ns; /* a function and a name */
 
 /* The time as `time.perf_counter_ns` tells it; -1 with an error set. */
 static long long now_ns(void) {
@@ -46,7 +45,7 @@ static PyObject *followed_call(PyObject *object, PyObject *const *args, size_t n
     (void)args, (void)nargsf, (void)names;
     Follower *by = (Follower *)self->by;
     if (!by || !by->owner) Py_RETURN_NONE;
-    PyObject *own = PyObject_GetAttr(by->owner, own_ns);
+    PyObject *own = PyObject_GetAttr(by->owner, binding.own_ns);
     if (!own) return NULL;
     self->died_ns = now_ns() - PyLong_AsLongLong(own);
     Py_DECREF(own);
@@ -268,12 +267,11 @@ static PyTypeObject Follower_Type = {
     .tp_methods = follower_methods,
 };
 
-int follow_setup(PyObject *module) {
+int array_lifetime_setup(PyObject *module) {
     PyObject *time = PyImport_ImportModule("time");
-    perf_counter_ns = time ? PyObject_GetAttrString(time, "perf_counter_ns") : NULL;
+    binding.perf_counter_ns = time ? PyObject_GetAttrString(time, "perf_counter_ns") : NULL;
     Py_XDECREF(time);
-    own_ns = PyUnicode_InternFromString("own_ns");
-    if (!perf_counter_ns || !own_ns) return -1;
+    if (!binding.perf_counter_ns) return -1;
     if (PyType_Ready(&Followed_Type) < 0 || PyType_Ready(&Follower_Type) < 0) return -1;
     return PyModule_AddObjectRef(module, "Follower", (PyObject *)&Follower_Type);
 }

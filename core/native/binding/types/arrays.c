@@ -59,12 +59,23 @@ PyObject *new_array_of(PyArray_Descr *descr, int ndim, const npy_intp *shape, co
         if (shape[axis] < 0 || __builtin_mul_overflow(size, (size_t)shape[axis], &size))
             size = 0; /* NumPy words the error */
     if (size >= MEMORY_SMALLEST && !PyDataType_REFCHK(descr)) return new_over_block(descr, ndim, shape, strides, size);
-    PyObject *kept = strides ? NULL : array_kept(descr, ndim, shape);
-    if (kept) {
+    PyObject *cached = strides ? NULL : array_from_cache(descr, ndim, shape);
+    if (cached) {
         Py_DECREF(descr);
-        return kept;
+        return cached;
     }
     return PyArray_NewFromDescr(&PyArray_Type, descr, ndim, shape, strides, NULL, 0, NULL);
+}
+
+PyObject *shape_of(PyArrayObject *a) {
+    int ndim = PyArray_NDIM(a);
+    PyObject *shape = PyTuple_New(ndim);
+    for (int k = 0; shape && k < ndim; k++) {
+        PyObject *size = PyLong_FromSsize_t(PyArray_DIM(a, k));
+        if (size) PyTuple_SET_ITEM(shape, k, size);
+        else Py_CLEAR(shape);
+    }
+    return shape;
 }
 
 PyObject *new_array(int type_num, int ndim, const npy_intp *shape, const npy_intp *strides) {
@@ -188,7 +199,7 @@ static PyObject *set_num_threads(PyObject *module, PyObject *count_object) {
     Py_RETURN_NONE;
 }
 
-PyMethodDef array_methods[] = {
+static PyMethodDef array_methods[] = {
     {"empty", empty, METH_VARARGS,
      "empty(shape, dtype)\n--\n\nA C-contiguous array of undefined items, its memory from the cache when large."},
     {"copied", copied, METH_O, "copied(a)\n--\n\nThe same items in row-major order, in memory of their own."},
@@ -202,3 +213,7 @@ PyMethodDef array_methods[] = {
      "set_num_threads(count)\n--\n\nLet kernels use so many threads; results do not depend on it."},
     {NULL, NULL, 0, NULL},
 };
+
+int arrays_setup(PyObject *module) {
+    return PyType_Ready(&Block_Type) < 0 ? -1 : PyModule_AddFunctions(module, array_methods);
+}

@@ -1,7 +1,6 @@
 /* What is asked of tensors most often: shape, size(), dim(), numel(), dtype and device, read where they stand. */
-#include "binding/graph.h"
+#include "binding/state.h"
 
-static PyObject *size_type, *name_array, *name_ndim, *name_size;
 
 static PyArrayObject *plain(PyObject *self) {
     PyObject *array = is_tensor(self) ? ((Tensor *)self)->array : NULL;
@@ -10,16 +9,16 @@ static PyArrayObject *plain(PyObject *self) {
 
 /* What a GPU's array says of itself, and what an uninitialised parameter says in place of one. */
 static PyObject *asked(PyObject *self, PyObject *name) {
-    PyObject *array = PyObject_GetAttr(self, name_array), *found = array ? PyObject_GetAttr(array, name) : NULL;
+    PyObject *array = PyObject_GetAttr(self, binding.array), *found = array ? PyObject_GetAttr(array, name) : NULL;
     Py_XDECREF(array);
     return found;
 }
 
 static PyObject *get_shape(PyObject *self, void *ignored) {
     PyArrayObject *a = plain(self);
-    PyTypeObject *type = (PyTypeObject *)size_type;
+    PyTypeObject *type = (PyTypeObject *)binding.size_type;
     if (!a) {
-        PyObject *shape = asked(self, lent.shape), *size = shape ? PyObject_CallOneArg(size_type, shape) : NULL;
+        PyObject *shape = asked(self, binding.shape), *size = shape ? PyObject_CallOneArg(binding.size_type, shape) : NULL;
         Py_XDECREF(shape);
         return size;
     }
@@ -34,17 +33,17 @@ static PyObject *get_shape(PyObject *self, void *ignored) {
 
 static PyObject *get_ndim(PyObject *self, void *ignored) {
     PyArrayObject *a = plain(self);
-    return a ? PyLong_FromLong(PyArray_NDIM(a)) : asked(self, name_ndim);
+    return a ? PyLong_FromLong(PyArray_NDIM(a)) : asked(self, binding.ndim);
 }
-static PyObject *get_dtype(PyObject *self, void *ignored) { return PyObject_GetAttr(((Tensor *)self)->kind, lent.dtype); }
-static PyObject *get_device(PyObject *self, void *ignored) { return PyObject_GetAttr(((Tensor *)self)->kind, lent.device); }
+static PyObject *get_dtype(PyObject *self, void *ignored) { return PyObject_GetAttr(((Tensor *)self)->kind, binding.dtype); }
+static PyObject *get_device(PyObject *self, void *ignored) { return PyObject_GetAttr(((Tensor *)self)->kind, binding.device); }
 
 static PyObject *tensor_dim(PyObject *self, PyObject *ignored) { return get_ndim(self, NULL); }
 
 static PyObject *tensor_numel(PyObject *self, PyObject *ignored) {
     PyArrayObject *a = plain(self);
     if (a) return PyLong_FromSsize_t(PyArray_SIZE(a));
-    PyObject *size = asked(self, name_size), *number = size ? PyNumber_Long(size) : NULL;
+    PyObject *size = asked(self, binding.size), *number = size ? PyNumber_Long(size) : NULL;
     Py_XDECREF(size);
     return number;
 }
@@ -61,7 +60,7 @@ static PyObject *tensor_size(PyObject *self, PyObject *const *args, Py_ssize_t c
         const long dim = PyLong_AsLongAndOverflow(args[0], &overflow), at = dim < 0 ? dim + PyArray_NDIM(a) : dim;
         if (!overflow && at >= 0 && at < PyArray_NDIM(a)) return PyLong_FromSsize_t(PyArray_DIM(a, at));
     }
-    PyObject *shape = asked(self, lent.shape), *size = shape ? PyObject_GetItem(shape, args[0]) : NULL;
+    PyObject *shape = asked(self, binding.shape), *size = shape ? PyObject_GetItem(shape, args[0]) : NULL;
     Py_XDECREF(shape);
     return size;
 }
@@ -91,22 +90,22 @@ static PyObject *size_item(PyObject *self, PyObject *key) {
         if (!overflow && at >= 0 && at < PyTuple_GET_SIZE(self)) return Py_NewRef(PyTuple_GET_ITEM(self, at));
     }
     PyObject *part = PyTuple_Type.tp_as_mapping->mp_subscript(self, key);
-    if (part && PySlice_Check(key)) Py_SETREF(part, PyObject_CallOneArg(size_type, part));
+    if (part && PySlice_Check(key)) Py_SETREF(part, PyObject_CallOneArg(binding.size_type, part));
     return part;
 }
 
 static PyMethodDef item_method = {"__getitem__", size_item, METH_O | METH_COEXIST, "A size, or of a slice a shape."};
 
 /* Puts them in the place of what the class has of these names; what it lacks it does not get. */
-static PyObject *know_sizes(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+static PyObject *connect_shapes(PyObject *module, PyObject *const *args, Py_ssize_t count) {
     if (count != 2 || !PyType_Check(args[0]) || !PyType_IsSubtype((PyTypeObject *)args[0], &TensorBase_Type) ||
         !PyType_Check(args[1]) || !PyType_IsSubtype((PyTypeObject *)args[1], &PyTuple_Type))
-        return PyErr_Format(PyExc_TypeError, "know_sizes takes the class of tensors and that of their shapes");
+        return PyErr_Format(PyExc_TypeError, "connect_shapes takes the class of tensors and that of their shapes");
     PyTypeObject *type = (PyTypeObject *)args[0];
-    Py_XSETREF(size_type, Py_NewRef(args[1]));
-    PyTypeObject *sizes = (PyTypeObject *)size_type;
+    Py_XSETREF(binding.size_type, Py_NewRef(args[1]));
+    PyTypeObject *sizes = (PyTypeObject *)binding.size_type;
     PyObject *item = PyDescr_NewMethod(sizes, &item_method); /* a function of Python's the interpreter would call itself */
-    const int failed = !item || PyObject_SetAttrString(size_type, "__getitem__", item) < 0;
+    const int failed = !item || PyObject_SetAttrString(binding.size_type, "__getitem__", item) < 0;
     Py_XDECREF(item);
     if (failed) return NULL;
     sizes->tp_as_mapping->mp_subscript = size_item;
@@ -126,14 +125,11 @@ static PyObject *know_sizes(PyObject *module, PyObject *const *args, Py_ssize_t 
 }
 
 static PyMethodDef size_methods[] = {
-    {"know_sizes", (PyCFunction)(void (*)(void))know_sizes, METH_FASTCALL,
-     "know_sizes(tensor_type, size_type)\n--\n\nTensors tell their shape, dtype and device in C."},
+    {"connect_shapes", (PyCFunction)(void (*)(void))connect_shapes, METH_FASTCALL,
+     "connect_shapes(tensor_type, size_type)\n--\n\nTensors give their shape, dtype and device in C."},
     {0},
 };
 
-int sizes_setup(PyObject *module) {
-    if (!(name_ndim = PyUnicode_InternFromString("ndim")) || !(name_size = PyUnicode_InternFromString("size")) ||
-        !(name_array = PyUnicode_InternFromString("_a")))
-        return -1;
+int shape_attributes_setup(PyObject *module) {
     return PyModule_AddFunctions(module, size_methods);
 }

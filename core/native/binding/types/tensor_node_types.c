@@ -1,5 +1,5 @@
 /* `TensorBase` and `NodeBase`: core.tensors.tensor.Tensor and core.graph.node.Node are made on them and hold the rest. */
-#include "binding/graph.h"
+#include "binding/view_steps.h"
 
 #include <stddef.h>
 #include <structmember.h>
@@ -16,13 +16,6 @@ static const ptrdiff_t node_fields[] = {
 enum { TENSOR_FIELDS = 11, NODE_FIELDS = 12 };
 
 #define FIELD(object, offset) (*(PyObject **)((char *)(object) + (offset)))
-
-enum { SPARE = 256 };
-
-static PyObject *empty_tuple, *name_told_grad;
-static PyTypeObject *tensor_class, *node_class; /* core's own, once they are there */
-static PyObject *spare_tensors[SPARE], *spare_nodes[SPARE];
-static int tensors_spare, nodes_spare;
 
 /* So many references to None at once: counting them one by one is a chain of writes to one place. */
 static void add_none(Py_ssize_t count) { Py_SET_REFCNT(Py_None, Py_REFCNT(Py_None) + count); }
@@ -57,9 +50,9 @@ static void fill_tensor(Tensor *t, PyObject *array, PyObject *kind) {
 static void fill_node(Node *node) {
     node->op = node->edges = node->kind = node->code = node->nrs = node->in_shapes = node->out_meta = node->versions =
         Py_None;
-    node->params = Py_NewRef(empty_tuple);
-    node->saved = Py_NewRef(empty_tuple);
-    node->storages = Py_NewRef(empty_tuple);
+    node->params = Py_NewRef(binding.empty_tuple);
+    node->saved = Py_NewRef(binding.empty_tuple);
+    node->storages = Py_NewRef(binding.empty_tuple);
     node->freed = Py_NewRef(Py_False);
     node->dict = node->weakrefs = NULL;
     node->lasti = 0;
@@ -85,37 +78,35 @@ PyObject *node_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
 /* One that Python makes, and may forget to complete: its edges are a tuple from the beginning. */
 static PyObject *node_from_python(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
     PyObject *self = node_new(type, args, kwargs);
-    if (self) Py_SETREF(((Node *)self)->edges, Py_NewRef(empty_tuple));
+    if (self) Py_SETREF(((Node *)self)->edges, Py_NewRef(binding.empty_tuple));
     return self;
 }
 
 Tensor *tensor_over(PyObject *array, PyObject *kind) {
     if (!array) return NULL;
-    if (!tensors_spare) {
-        PyObject *self = tensor_class->tp_alloc(tensor_class, 0);
+    if (!binding.tensors_spare) {
+        PyObject *self = binding.tensor_class->tp_alloc(binding.tensor_class, 0);
         if (self) fill_tensor((Tensor *)self, array, kind);
         else Py_DECREF(array);
         return (Tensor *)self;
     }
-    PyObject *self = PyObject_Init(spare_tensors[--tensors_spare], tensor_class);
+    PyObject *self = PyObject_Init(binding.spare_tensors[--binding.tensors_spare], binding.tensor_class);
     fill_tensor((Tensor *)self, array, kind);
     PyObject_GC_Track(self);
     return (Tensor *)self;
 }
 
 Node *node_made(void) {
-    if (!nodes_spare) return (Node *)node_new(node_class, NULL, NULL);
-    PyObject *self = PyObject_Init(spare_nodes[--nodes_spare], node_class);
+    if (!binding.nodes_spare) return (Node *)node_new(binding.node_class, NULL, NULL);
+    PyObject *self = PyObject_Init(binding.spare_nodes[--binding.nodes_spare], binding.node_class);
     fill_node((Node *)self);
     PyObject_GC_Track(self);
     return (Node *)self;
 }
 
-static long long newest;
-
 /* The number of a node that is made now: higher than all before. */
-static long long next_number(void) { return ++newest; }
-long long newest_number(void) { return newest; }
+static long long next_number(void) { return ++binding.newest; }
+long long newest_number(void) { return binding.newest; }
 
 void node_begin(Node *node, PyObject *edges, PyObject *op, PyObject *kind, PyObject *params) {
     add_none(-3);
@@ -141,14 +132,14 @@ static int tensor_clear(PyObject *self) {
     t->array = NULL;
     Py_CLEAR(t->dict);
     clear(self, tensor_fields, TENSOR_FIELDS);
-    if (array) array_let_go(array);
+    if (array) array_release(array);
     return 0;
 }
 
 static int node_clear(PyObject *self) {
     Node *node = (Node *)self;
     PyObject *saved = node->saved;
-    if (saved && Py_REFCNT(saved) == 1 && PyTuple_CheckExact(saved)) saved_let_go(saved);
+    if (saved && Py_REFCNT(saved) == 1 && PyTuple_CheckExact(saved)) saved_release(saved);
     Py_CLEAR(node->dict);
     clear(self, node_fields, NODE_FIELDS);
     return 0;
@@ -188,16 +179,16 @@ static void end_one(PyObject *self, PyTypeObject *class, void (*empty)(PyObject 
 static void core_tensor_dealloc(PyObject *self) {
     const PyObject *grad = ((Tensor *)self)->grad;
     if (!grad || grad == Py_None || Py_TYPE(self)->tp_finalize) {
-        end_one(self, tensor_class, tensor_empty, spare_tensors, &tensors_spare);
+        end_one(self, binding.tensor_class, tensor_empty, binding.spare_tensors, &binding.tensors_spare);
         return;
     }
     PyObject_GC_UnTrack(self);
     Py_TRASHCAN_BEGIN(self, core_tensor_dealloc)
-    end_one(self, tensor_class, tensor_empty, spare_tensors, &tensors_spare);
+    end_one(self, binding.tensor_class, tensor_empty, binding.spare_tensors, &binding.tensors_spare);
     Py_TRASHCAN_END
 }
 static void core_node_dealloc(PyObject *self) {
-    end_one(self, node_class, node_empty, spare_nodes, &nodes_spare);
+    end_one(self, binding.node_class, node_empty, binding.spare_nodes, &binding.nodes_spare);
 }
 
 /* Whether a class adds no fields, so that its instances are what is made here. */
@@ -206,10 +197,10 @@ static int is_bare(PyTypeObject *class, PyTypeObject *base) {
            class->tp_dictoffset == base->tp_dictoffset;
 }
 
-void fields_know(PyTypeObject *tensor_type, PyTypeObject *node_type) {
-    if (tensor_class) return; /* spare ones are of the classes that were there first */
-    tensor_class = (PyTypeObject *)Py_NewRef((PyObject *)tensor_type);
-    node_class = (PyTypeObject *)Py_NewRef((PyObject *)node_type);
+void fields_connect(PyTypeObject *tensor_type, PyTypeObject *node_type) {
+    if (binding.tensor_class) return; /* spare ones are of the classes that were there first */
+    binding.tensor_class = (PyTypeObject *)Py_NewRef((PyObject *)tensor_type);
+    binding.node_class = (PyTypeObject *)Py_NewRef((PyObject *)node_type);
     if (is_bare(tensor_type, &TensorBase_Type)) tensor_type->tp_dealloc = core_tensor_dealloc;
     if (is_bare(node_type, &NodeBase_Type)) node_type->tp_dealloc = core_node_dealloc;
 }
@@ -226,7 +217,7 @@ static int is_none_or_code(PyObject *value) { return value == Py_None || PyCode_
 
 /* None, or with the attributes of a core.base.device.Kind: the dtype and the device. */
 static int is_none_or_kind(PyObject *value) {
-    return value == Py_None || (PyObject_HasAttr(value, lent.device) && PyObject_HasAttr(value, lent.dtype));
+    return value == Py_None || (PyObject_HasAttr(value, binding.device) && PyObject_HasAttr(value, binding.dtype));
 }
 
 static int is_edges(PyObject *value) {
@@ -317,14 +308,14 @@ static int set_checked(PyObject *self, PyObject *name, PyObject *value, Settable
 }
 
 static int tensor_setattr(PyObject *self, PyObject *name, PyObject *value) {
-    return set_checked(self, name, value, tensor_settable, tensor_class);
+    return set_checked(self, name, value, tensor_settable, binding.tensor_class);
 }
 
 static int node_setattr(PyObject *self, PyObject *name, PyObject *value) {
-    return set_checked(self, name, value, node_settable, node_class);
+    return set_checked(self, name, value, node_settable, binding.node_class);
 }
 
-static int know_settable(Settable *one, PyTypeObject *type) {
+static int settable_setup(Settable *one, PyTypeObject *type) {
     for (; one->text; one++) {
         if (!(one->name = PyUnicode_InternFromString(one->text))) return -1;
         if (!(one->member = _PyType_Lookup(type, one->name))) return -1;
@@ -395,11 +386,11 @@ static int node_set_params(PyObject *self, PyObject *value, void *ignored) {
 static PyObject *tensor_get_grad(PyObject *self, void *ignored) {
     Tensor *t = (Tensor *)self;
     if (!t->grad) return PyErr_Format(PyExc_AttributeError, "the tensor is being let go of");
-    return t->grad != Py_None || t->node == Py_None ? Py_NewRef(t->grad) : PyObject_GetAttr(self, name_told_grad);
+    return t->grad != Py_None || t->node == Py_None ? Py_NewRef(t->grad) : PyObject_GetAttr(self, binding.told_grad);
 }
 
 static int tensor_set_grad(PyObject *self, PyObject *value, void *ignored) {
-    if (value && value != Py_None) return PyObject_SetAttr(self, name_told_grad, value);
+    if (value && value != Py_None) return PyObject_SetAttr(self, binding.told_grad, value);
     Py_XSETREF(((Tensor *)self)->grad, Py_NewRef(Py_None));
     return 0;
 }
@@ -432,8 +423,6 @@ PyTypeObject TensorBase_Type = {
     .tp_setattro = tensor_setattr,
     .tp_members = tensor_members,
     .tp_getset = tensor_getset,
-    .tp_as_number = &tensor_operators,
-    .tp_richcompare = tensor_compare,
     .tp_dictoffset = offsetof(Tensor, dict),
     .tp_weaklistoffset = offsetof(Tensor, weakrefs),
 };
@@ -481,7 +470,7 @@ PyTypeObject StorageBase_Type = {
 
 static PyObject *py_next_number(PyObject *module, PyObject *ignored) { return PyLong_FromLongLong(next_number()); }
 
-static PyObject *py_newest(PyObject *module, PyObject *ignored) { return PyLong_FromLongLong(newest); }
+static PyObject *py_newest(PyObject *module, PyObject *ignored) { return PyLong_FromLongLong(binding.newest); }
 
 static PyMethodDef field_methods[] = {
     {"next_number", py_next_number, METH_NOARGS, "next_number()\n--\n\nThe number of a node that is made now."},
@@ -489,10 +478,10 @@ static PyMethodDef field_methods[] = {
     {0},
 };
 
-int fields_setup(PyObject *module) {
-    if (!(empty_tuple = PyTuple_New(0)) || !(name_told_grad = PyUnicode_InternFromString("_told_grad")) || PyType_Ready(&TensorBase_Type) < 0 || PyType_Ready(&NodeBase_Type) < 0 ||
-        PyType_Ready(&StorageBase_Type) < 0 || know_settable(tensor_settable, &TensorBase_Type) < 0 ||
-        know_settable(node_settable, &NodeBase_Type) < 0 || PyModule_AddFunctions(module, field_methods) < 0 ||
+int tensor_node_types_setup(PyObject *module) {
+    if (!(binding.empty_tuple = PyTuple_New(0)) || PyType_Ready(&TensorBase_Type) < 0 || PyType_Ready(&NodeBase_Type) < 0 ||
+        PyType_Ready(&StorageBase_Type) < 0 || settable_setup(tensor_settable, &TensorBase_Type) < 0 ||
+        settable_setup(node_settable, &NodeBase_Type) < 0 || PyModule_AddFunctions(module, field_methods) < 0 ||
         PyModule_AddObjectRef(module, "StorageBase", (PyObject *)&StorageBase_Type) < 0)
         return -1;
     if (PyModule_AddObjectRef(module, "TensorBase", (PyObject *)&TensorBase_Type) < 0) return -1;

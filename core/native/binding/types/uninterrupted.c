@@ -1,8 +1,8 @@
 /* Contexts that Ctrl-C cannot leave half done. Python hears a signal where a function of its own begins: one that comes as
    the `__exit__` of a class in Python is called raises before its first line, and what it should set back stays. These
    begin and end in C, where nothing is heard. */
-#include "binding/graph.h"
-#include "binding/results.h"
+#include "binding/errstate.h"
+#include "binding/state.h"
 
 #include <stddef.h>
 #include <structmember.h>
@@ -33,9 +33,9 @@ static PyObject *quiet_exit(PyObject *self, PyObject *const *raised, Py_ssize_t 
 }
 
 static PyMethodDef quiet_methods[] = {
-    {"__enter__", quiet_enter, METH_NOARGS, "NumPy tells nothing from here on."},
+    {"__enter__", quiet_enter, METH_NOARGS, "NumPy warns of nothing from here on."},
     {"__exit__", (PyCFunction)(void (*)(void))quiet_exit, METH_FASTCALL, "As before."},
-    {"begin", quiet_enter, METH_NOARGS, "NumPy tells nothing from here on; nothing more where it tells nothing already."},
+    {"begin", quiet_enter, METH_NOARGS, "NumPy warns of nothing from here on; nothing changes where it is silent already."},
     {"end", (PyCFunction)(void (*)(void))quiet_exit, METH_FASTCALL, "As before `begin`; nothing where it was not called."},
     {0},
 };
@@ -51,8 +51,6 @@ static PyTypeObject Quiet_Type = {
 };
 
 /* -- grad modes ------------------------------------------------------------------------------------------------------ */
-
-static PyObject *state, *name_on, *name_inference; /* core.base.modes.state, which each thread has its own fields of */
 
 typedef struct {
     PyObject_HEAD
@@ -99,12 +97,12 @@ static PyObject *truth(int is) { return is ? Py_True : Py_False; }
 
 static PyObject *mode_enter(PyObject *self, PyObject *ignored) {
     Mode *mode = (Mode *)self;
-    PyObject *enabled = PyObject_GetAttr(state, name_on);
-    PyObject *inference = enabled ? PyObject_GetAttr(state, name_inference) : NULL, *pair = NULL;
+    PyObject *enabled = PyObject_GetAttr(binding.mode, binding.enabled);
+    PyObject *inference = enabled ? PyObject_GetAttr(binding.mode, binding.inference) : NULL, *pair = NULL;
     int failed = !inference || (!mode->before && !(mode->before = PyList_New(0))) ||
                  !(pair = PyTuple_Pack(2, mode->outer < 0 ? enabled : truth(mode->outer), inference)) ||
-                 PyList_Append(mode->before, pair) < 0 || PyObject_SetAttr(state, name_on, truth(mode->to)) < 0 ||
-                 (mode->inference >= 0 && PyObject_SetAttr(state, name_inference, truth(mode->inference)) < 0);
+                 PyList_Append(mode->before, pair) < 0 || PyObject_SetAttr(binding.mode, binding.enabled, truth(mode->to)) < 0 ||
+                 (mode->inference >= 0 && PyObject_SetAttr(binding.mode, binding.inference, truth(mode->inference)) < 0);
     Py_XDECREF(enabled);
     Py_XDECREF(inference);
     Py_XDECREF(pair);
@@ -118,8 +116,8 @@ static PyObject *mode_exit(PyObject *self, PyObject *const *raised, Py_ssize_t c
     if (!open) return PyErr_Format(PyExc_IndexError, "the block was not entered");
     PyObject *pair = Py_NewRef(PyList_GET_ITEM(before, open - 1));
     int failed = PyList_SetSlice(before, open - 1, open, NULL) < 0 ||
-                 PyObject_SetAttr(state, name_on, PyTuple_GET_ITEM(pair, 0)) < 0 ||
-                 (((Mode *)self)->inference >= 0 && PyObject_SetAttr(state, name_inference, PyTuple_GET_ITEM(pair, 1)) < 0);
+                 PyObject_SetAttr(binding.mode, binding.enabled, PyTuple_GET_ITEM(pair, 0)) < 0 ||
+                 (((Mode *)self)->inference >= 0 && PyObject_SetAttr(binding.mode, binding.inference, PyTuple_GET_ITEM(pair, 1)) < 0);
     Py_DECREF(pair);
     if (failed) return NULL;
     Py_RETURN_NONE;
@@ -155,13 +153,12 @@ static PyTypeObject Mode_Type = {
 
 /* -- others, whose part is Python's ---------------------------------------------------------------------------------- */
 
-static PyObject *name_leave;
 
 static PyObject *around_exit(PyObject *self, PyObject *const *raised, Py_ssize_t count) {
-    PyObject *done = PyObject_CallMethodNoArgs(self, name_leave), *type, *value, *trace;
+    PyObject *done = PyObject_CallMethodNoArgs(self, binding.leave), *type, *value, *trace;
     if (!done) { /* it may not have begun, or not come to its end */
         PyErr_Fetch(&type, &value, &trace);
-        PyObject *again = PyObject_CallMethodNoArgs(self, name_leave);
+        PyObject *again = PyObject_CallMethodNoArgs(self, binding.leave);
         if (again) {
             Py_DECREF(again);
             PyErr_Restore(type, value, trace);
@@ -190,22 +187,19 @@ static PyTypeObject Around_Type = {
     .tp_methods = around_methods,
 };
 
-static PyObject *lend_mode(PyObject *module, PyObject *given) {
-    Py_XSETREF(state, Py_NewRef(given));
+static PyObject *connect_mode(PyObject *module, PyObject *given) {
+    Py_XSETREF(binding.mode, Py_NewRef(given));
     Py_RETURN_NONE;
 }
 
 static PyMethodDef guard_methods[] = {
-    {"lend_mode", lend_mode, METH_O, "lend_mode(state)\n--\n\nThe object whose fields are each thread's mode."},
+    {"connect_mode", connect_mode, METH_O, "connect_mode(state)\n--\n\nThe object whose fields are each thread's mode."},
     {0},
 };
 
-int guards_setup(PyObject *module) {
-    if (!(name_on = PyUnicode_InternFromString("enabled")) || !(name_inference = PyUnicode_InternFromString("inference")) ||
-        !(name_leave = PyUnicode_InternFromString("_leave")))
-        return -1;
+int uninterrupted_setup(PyObject *module) {
     if (PyType_Ready(&Quiet_Type) < 0 || PyType_Ready(&Mode_Type) < 0 || PyType_Ready(&Around_Type) < 0) return -1;
-    state = Py_NewRef(Py_None);
+    if (!binding.mode) binding.mode = Py_NewRef(Py_None); /* a second module of this process shares what is there */
     if (PyModule_AddFunctions(module, guard_methods) < 0 ||
         PyModule_AddObjectRef(module, "Quiet", (PyObject *)&Quiet_Type) < 0 ||
         PyModule_AddObjectRef(module, "AroundBase", (PyObject *)&Around_Type) < 0)

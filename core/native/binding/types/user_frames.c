@@ -113,10 +113,12 @@ static PyObject *frames_calls(PyObject *module, PyObject *const *args, Py_ssize_
     return calls;
 }
 
-PyMethodDef frames_methods[] = {
+static PyMethodDef frames_methods[] = {
     {"places", (PyCFunction)(void (*)(void))frames_places, METH_FASTCALL,
      "places(machinery, ours, user_frame): the user's (code, instruction) and that of the line which called the op."},
     {"calls", (PyCFunction)(void (*)(void))frames_calls, METH_FASTCALL,
      "calls(code, whose, boundary, depth): (id of code, instruction, ...) of the user's frames outwards from code's."},
     {0},
 };
+
+int user_frames_setup(PyObject *module) { return PyModule_AddFunctions(module, frames_methods); }

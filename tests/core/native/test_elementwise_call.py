@@ -13,7 +13,7 @@ import core
 import core.nn.functional as F
 from core import native
 from core.declare.op import Elementwise, table
-from core.dispatch.elementwise import call_map, hot_path
+from core.dispatch.elementwise import call_map, fast_path
 from core.events import observe
 from tests.core.native.test_graph import fields
 
@@ -38,7 +38,7 @@ def tensors(op: Elementwise, requires_grad: bool, dtype: Any = None) -> list[Any
 def test_every_op_gives_what_the_general_way_gives(op: Elementwise, requires_grad: bool) -> None:
     args, params = tensors(op, requires_grad), tuple(float(p) for p in op.params.values())
     full = call_map(op, tuple(args), params)
-    quick = hot_path(op)(*args)
+    quick = fast_path(op)(*args)
     assert isinstance(quick, core.Tensor)  # None: it was declined
     np.testing.assert_array_equal(quick.detach().numpy(), full.detach().numpy())
     assert (quick.dtype, quick.requires_grad) == (full.dtype, full.requires_grad)
@@ -135,7 +135,7 @@ def test_what_is_wrong_is_told_in_the_same_words(call: Callable[[], Any]) -> Non
 
 
 def test_what_is_not_for_it_it_declines() -> None:
-    where, leaky = hot_path(table["where"]), hot_path(table["leaky_relu"])
+    where, leaky = fast_path(table["where"]), fast_path(table["leaky_relu"])
     assert where(M, X, Y).tolist() == core.where(M, X, Y).tolist()
     others: list[Any] = [(X, X, Y), (M, X, X.double()), (M, 1.0, 2.0), (True, X, Y), (M, X), (M, X, Y, 1.0), (M, M, 1)]
     for args in [*others, (M, WHOLE, 1.5)]:
@@ -170,4 +170,4 @@ def test_a_batch_and_autocast_are_served_by_the_general_way() -> None:
 
 def test_it_says_how_many_inputs_it_takes() -> None:
     with pytest.raises(ValueError, match="1 to 7 inputs"):
-        native.module.Hot(table["add"], {}, None, True, False, ("a",), (1.0,), 0, 0)
+        native.module.ElementwiseCall(table["add"], {}, None, True, False, ("a",), (1.0,), 0, 0)

@@ -6,27 +6,18 @@
 
 /* -- kinds ---------------------------------------------------------------------------------------------------------- */
 
-enum { KINDS = 16 }; /* there are 12 dtypes */
-
-static struct {
-    PyArray_Descr *descr;
-    PyObject *kind;
-} kinds[KINDS];
-static int known;
-static PyObject *kind_named; /* the kind of a NumPy dtype on the CPU, in Python */
-
 PyObject *kind_of_array(PyArrayObject *a) {
     PyArray_Descr *descr = PyArray_DESCR(a);
-    for (int k = 0; k < known; k++)
-        if (kinds[k].descr == descr) return kinds[k].kind;
-    PyObject *kind = kind_named ? PyObject_CallOneArg(kind_named, (PyObject *)descr) : NULL;
+    for (int k = 0; k < binding.kinds_known; k++)
+        if (binding.kinds[k].descr == descr) return binding.kinds[k].kind;
+    PyObject *kind = binding.kind_named ? PyObject_CallOneArg(binding.kind_named, (PyObject *)descr) : NULL;
     if (!kind) { /* no dtype of ours: Python says so */
         overlook(PyExc_TypeError);
         return NULL;
     }
-    if (known < KINDS && (PyTypeNum_ISUSERDEF(descr->type_num) || PyArray_ISNOTSWAPPED(a))) {
-        kinds[known].descr = (PyArray_Descr *)Py_NewRef((PyObject *)descr);
-        kinds[known++].kind = Py_NewRef(kind);
+    if (binding.kinds_known < KINDS && (PyTypeNum_ISUSERDEF(descr->type_num) || PyArray_ISNOTSWAPPED(a))) {
+        binding.kinds[binding.kinds_known].descr = (PyArray_Descr *)Py_NewRef((PyObject *)descr);
+        binding.kinds[binding.kinds_known++].kind = Py_NewRef(kind);
     }
     Py_DECREF(kind); /* the register of kinds holds it */
     return kind;
@@ -96,49 +87,18 @@ fail:
     return -1;
 }
 
-/* -- quiet ---------------------------------------------------------------------------------------------------------- */
+/* -- the cached objects of Python ---------------------------------------------------------------------------------- */
 
-static PyObject *quiet_variable, *quiet_value; /* as core.backends.errstate found them; NULL without */
-
-int quiet_known(void) { return quiet_variable != NULL; }
-
-PyObject *quiet_begin(void) {
-    if (quiet_variable) return PyContextVar_Set(quiet_variable, quiet_value);
-    PyErr_SetString(PyExc_RuntimeError, "NumPy's variable of what it tells was not found");
-    return NULL;
-}
-
-int quiet_end(PyObject *token) {
-    int failed = PyContextVar_Reset(quiet_variable, token);
-    Py_DECREF(token);
-    return failed;
-}
-
-/* -- what Python lends ---------------------------------------------------------------------------------------------- */
-
-static PyObject *lend_results(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+static PyObject *connect_results(PyObject *module, PyObject *const *args, Py_ssize_t count) {
     (void)module;
-    if (count != 1) return PyErr_Format(PyExc_TypeError, "lend_results takes a callable");
-    Py_XSETREF(kind_named, Py_NewRef(args[0]));
-    Py_RETURN_NONE;
-}
-
-static PyObject *lend_quiet(PyObject *module, PyObject *const *args, Py_ssize_t count) {
-    (void)module;
-    if (count != 2 || !PyContextVar_CheckExact(args[0])) {
-        PyErr_SetString(PyExc_TypeError, "lend_quiet takes a context variable and its value");
-        return NULL;
-    }
-    Py_XSETREF(quiet_variable, Py_NewRef(args[0]));
-    Py_XSETREF(quiet_value, Py_NewRef(args[1]));
+    if (count != 1) return PyErr_Format(PyExc_TypeError, "connect_results takes a callable");
+    Py_XSETREF(binding.kind_named, Py_NewRef(args[0]));
     Py_RETURN_NONE;
 }
 
 static PyMethodDef results_methods[] = {
-    {"lend_results", (PyCFunction)(void (*)(void))lend_results, METH_FASTCALL,
-     "lend_results(kind_named)\n--\n\nWhat says a NumPy dtype's kind on the CPU."},
-    {"lend_quiet", (PyCFunction)(void (*)(void))lend_quiet, METH_FASTCALL,
-     "lend_quiet(variable, value)\n--\n\nThe context variable of what NumPy tells, and its value where that is nothing."},
+    {"connect_results", (PyCFunction)(void (*)(void))connect_results, METH_FASTCALL,
+     "connect_results(kind_named)\n--\n\nWhat says a NumPy dtype's kind on the CPU."},
     {0},
 };
 

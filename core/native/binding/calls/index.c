@@ -1,0 +1,300 @@
+/* The calls of functions that pick items and put them elsewhere: x[index], x[mask], gather, scatter, tril, flip and their
+   kin, without Python where the tensors are plain and the indices in range. What is wrong or rare goes to Python. */
+#include "binding/entries.h"
+#include "generated/parsers.h"
+#include "kernels/kernels.h"
+#include "kernels/gather.h"
+
+enum { INDICES = 8 };
+
+static PyObject *index_kind;                 /* int64 on the CPU */
+static PyObject *where_at[PICK_AXES][INDICES + 1]; /* (False,) * lead + (True,) * count */
+
+/* The array of a plain tensor in one piece (borrowed), or NULL. */
+PyArrayObject *plain_array(PyObject *object) {
+    if (!object || !is_tensor(object) || !pickable(((Tensor *)object)->array)) return NULL;
+    return (PyArrayObject *)((Tensor *)object)->array;
+}
+
+/* The same of an index tensor of int64. */
+PyArrayObject *index_array(PyObject *object) {
+    PyArrayObject *a = plain_array(object);
+    return a && PyArray_TYPE(a) == NPY_INT64 && PyArray_NDIM(a) ? a : NULL;
+}
+
+/* -- brackets ------------------------------------------------------------------------------------------------------- */
+
+static PyObject *where_of(int lead, int count) {
+    if (!where_at[lead][count]) {
+        PyObject *where = PyTuple_New(lead + count);
+        for (int k = 0; where && k < lead + count; k++) PyTuple_SET_ITEM(where, k, Py_NewRef(k < lead ? Py_False : Py_True));
+        where_at[lead][count] = where;
+    }
+    return where_at[lead][count];
+}
+
+/* x at index arrays that stand after `lead` whole axes. They are in range, and go with tensors of their own, which are no
+   one else's: as in Python, what is written to an index afterwards is not noticed. Takes their references. */
+static PyObject *indexed(PyObject *x, int lead, int count, PyObject **arrays, PyObject *kind) {
+    PyObject *args[INDICES + 2] = {x}, *found = NULL;
+    int made = 0;
+    for (int k = 0; k < INDICES; k++) args[k + 1] = Py_None;
+    for (; made < count; made++)
+        if (!(args[made + 1] = (PyObject *)tensor_over(arrays[made], kind))) break;
+    for (int k = made + 1; k < count; k++) Py_DECREF(arrays[k]);
+    args[INDICES + 1] = where_of(lead, count);
+    if (made == count && args[INDICES + 1]) found = operate_on(binding.ops[OP_INDEX].structured, args, INDICES + 1);
+    for (int k = 0; k < made; k++) Py_DECREF(args[k + 1]);
+    return found;
+}
+
+/* Where a mask is true: of each of its axes an array of int64. -1 on an error. */
+static int places_in(PyArrayObject *mask, PyObject **arrays) {
+    const int ndim = PyArray_NDIM(mask);
+    const char *truths = PyArray_BYTES(mask);
+    const npy_intp n = PyArray_SIZE(mask);
+    npy_intp many = 0, at[INDICES] = {0}, row = 0;
+    int64_t *to[INDICES];
+    for (npy_intp k = 0; k < n; k++) many += truths[k] != 0;
+    for (int d = 0; d < ndim; d++) {
+        if (!(arrays[d] = new_array(NPY_INT64, 1, &many, NULL))) {
+            while (d-- > 0) Py_DECREF(arrays[d]);
+            return -1;
+        }
+        to[d] = PyArray_DATA((PyArrayObject *)arrays[d]);
+    }
+    const npy_intp last = ndim && n ? PyArray_DIM(mask, ndim - 1) : 0;
+    for (npy_intp k = 0; k < n && row < many; k += last) {
+        for (npy_intp j = 0; j < last; j++) {
+            if (!truths[k + j]) continue;
+            for (int d = 0; d < ndim - 1; d++) to[d][row] = at[d];
+            to[ndim - 1][row++] = j;
+        }
+        for (int d = ndim - 2; d >= 0 && ++at[d] == PyArray_DIM(mask, d); d--) at[d] = 0;
+    }
+    return 0;
+}
+
+/* x at index tensors or one mask, with whole slices around them. */
+PyObject *items_at(PyObject *input, PyObject *key) {
+    PyArrayObject *x = binding.ops[OP_INDEX].structured ? plain_array(input) : NULL;
+    if (!x) return NULL;
+    PyObject *arrays[INDICES], *kind = NULL;
+    const int many = PyTuple_CheckExact(key);
+    PyObject *const *items = many ? &PyTuple_GET_ITEM(key, 0) : &key;
+    int lead = 0, found = 0, masked = 0, ended = 0, used = 0;
+    for (Py_ssize_t k = 0; k < (many ? PyTuple_GET_SIZE(key) : 1); k++) {
+        PyObject *item = items[k];
+        if (PySlice_Check(item)) {
+            PySliceObject *s = (PySliceObject *)item;
+            if (s->start != Py_None || s->stop != Py_None || s->step != Py_None || used == PyArray_NDIM(x)) return NULL;
+            if (found) ended = 1;
+            else lead++;
+            used++;
+            continue;
+        }
+        PyArrayObject *a = plain_array(item);
+        if (!a || !PyArray_NDIM(a) || ended || masked || found == INDICES) return NULL;
+        if (PyArray_TYPE(a) == NPY_BOOL) {
+            const int ndim = PyArray_NDIM(a);
+            if (found || ndim > INDICES || used + ndim > PyArray_NDIM(x) ||
+                !PyArray_CompareLists(PyArray_DIMS(x) + used, PyArray_DIMS(a), ndim))
+                return NULL;
+            masked = found = ndim;
+            used += ndim;
+        } else if (PyArray_TYPE(a) == NPY_INT64) {
+            if (used == PyArray_NDIM(x)) return NULL;
+            const npy_intp n = PyArray_DIM(x, used++);
+            if (!indices_within(PyArray_DATA(a), PyArray_SIZE(a), -n, n)) return NULL;
+            PyArrayObject *first = found ? (PyArrayObject *)arrays[0] : a;
+            if (PyArray_NDIM(a) != PyArray_NDIM(first) ||
+                !PyArray_CompareLists(PyArray_DIMS(a), PyArray_DIMS(first), PyArray_NDIM(a)))
+                return NULL;
+            arrays[found++] = (PyObject *)a; /* borrowed, until all is read */
+        } else {
+            return NULL;
+        }
+        if (masked) arrays[0] = (PyObject *)a;
+        kind = ((Tensor *)item)->kind;
+        if (on_cpu(kind) <= 0) return NULL;
+    }
+    if (!found || lead >= PICK_AXES || on_cpu(((Tensor *)input)->kind) <= 0) return NULL;
+    if (masked) {
+        PyArrayObject *mask = (PyArrayObject *)arrays[0];
+        kind = index_kind;
+        if (!kind || places_in(mask, arrays) < 0) return NULL;
+    } else {
+        for (int k = 0; k < found; k++) Py_INCREF(arrays[k]);
+    }
+    return indexed(input, lead, found, arrays, kind);
+}
+
+/* Whether an index of one dimension goes along a dimension of x, in range. */
+static int is_list_for(PyArrayObject *x, int dim, PyArrayObject *index) {
+    return PyArray_NDIM(index) == 1 && dim < PICK_AXES - 1 &&
+           indices_within(PyArray_DATA(index), PyArray_SIZE(index), 0, PyArray_DIM(x, dim));
+}
+
+static PyObject *slices_at(PyObject *input, int dim, PyObject *index) {
+    if (!binding.ops[OP_INDEX].structured || on_cpu(((Tensor *)input)->kind) <= 0 || on_cpu(((Tensor *)index)->kind) <= 0) return NULL;
+    PyObject *arrays[] = {Py_NewRef(array_in(index))};
+    return indexed(input, dim, 1, arrays, ((Tensor *)index)->kind);
+}
+
+/* Slices of a source are put, or added, at the index. */
+static PyObject *put_slices(PyObject *input, int dim, PyObject *index, PyObject *source, PyObject *accumulate) {
+    PyArrayObject *x = array_in(input), *from = array_in(source);
+    if (!binding.ops[OP_INDEX_PUT].structured || !same_kind(input, source) || PyArray_NDIM(from) != PyArray_NDIM(x) ||
+        on_cpu(((Tensor *)input)->kind) <= 0 || on_cpu(((Tensor *)index)->kind) <= 0)
+        return NULL;
+    for (int k = 0; k < PyArray_NDIM(x); k++)
+        if (PyArray_DIM(from, k) != (k == dim ? PyArray_SIZE(array_in(index)) : PyArray_DIM(x, k))) return NULL;
+    PyObject *of = (PyObject *)tensor_over(Py_NewRef(array_in(index)), ((Tensor *)index)->kind), *where = where_of(dim, 1);
+    PyObject *args[INDICES + 4] = {input, source, of}, *found = NULL;
+    for (int k = 1; k < INDICES; k++) args[k + 2] = Py_None;
+    args[INDICES + 2] = where;
+    args[INDICES + 3] = accumulate;
+    if (of && where) found = operate_on(binding.ops[OP_INDEX_PUT].structured, args, INDICES + 2);
+    Py_XDECREF(of);
+    return found;
+}
+
+/* Where a mask is true, the indices as rows. */
+static PyObject *rows_of_true(PyObject *input) {
+    PyArrayObject *mask = array_in(input);
+    PyObject *arrays[INDICES], *rows = NULL;
+    if (!index_kind || !PyArray_NDIM(mask) || PyArray_NDIM(mask) > INDICES || on_cpu(((Tensor *)input)->kind) <= 0 ||
+        places_in(mask, arrays) < 0)
+        return NULL;
+    const int ndim = PyArray_NDIM(mask);
+    const npy_intp shape[] = {PyArray_SIZE((PyArrayObject *)arrays[0]), ndim};
+    rows = new_array(NPY_INT64, 2, shape, NULL);
+    for (int d = 0; d < ndim; d++) {
+        const int64_t *from = PyArray_DATA((PyArrayObject *)arrays[d]);
+        int64_t *to = rows ? PyArray_DATA((PyArrayObject *)rows) : NULL;
+        for (npy_intp k = 0; to && k < shape[0]; k++) to[k * ndim + d] = from[k];
+        Py_DECREF(arrays[d]);
+    }
+    return (PyObject *)tensor_over(rows, index_kind);
+}
+
+/* -- gather, scatter and the like ----------------------------------------------------------------------------------- */
+
+/* Whether an index is what gather and scatter need for x. */
+static int goes_along(PyArrayObject *x, int dim, PyArrayObject *index) {
+    pick_shape s;
+    return dim < PICK_AXES && along_of(PyArray_DIMS(x), PyArray_NDIM(x), (PyObject *)index, dims.number[dim], &s);
+}
+
+/* `src` is a tensor of the index's shape, or a number. */
+static PyObject *scattered(PyObject *op, PyObject *input, int dim, PyObject *index, PyObject *src) {
+    PyArrayObject *x = array_in(input), *at = array_in(index);
+    if (is_tensor(src)) {
+        PyArrayObject *from = plain_array(src);
+        if (!from || !same_kind(src, input) || PyArray_NDIM(from) != PyArray_NDIM(at) ||
+            !PyArray_CompareLists(PyArray_DIMS(from), PyArray_DIMS(at), PyArray_NDIM(from)))
+            return NULL;
+        Py_INCREF(src);
+    } else {
+        char item[WRITE_ITEM];
+        if (!item_of(src, PyArray_TYPE(x), item)) return NULL;
+        PyObject *array = new_array(PyArray_TYPE(x), PyArray_NDIM(at), PyArray_DIMS(at), NULL);
+        if (array) fill_items(PyArray_BYTES((PyArrayObject *)array), PyArray_SIZE(at), item, PyArray_ITEMSIZE(x));
+        src = (PyObject *)tensor_over(array, ((Tensor *)input)->kind);
+    }
+    PyObject *args[] = {input, index, src, dims.number[dim]}, *found = src ? operate_on(op, args, 3) : NULL;
+    Py_XDECREF(src);
+    return found;
+}
+
+/* The dimensions follow the tensor, or have their name. */
+static PyObject *flipped(PyObject *op, PyObject *input, const Sizes *order, PyObject *named) {
+    const int ndim = PyArray_NDIM(array_in(input));
+    Sizes sizes;
+    if (named && !order && sizes_in(&named, 1, &sizes)) order = &sizes;
+    else if (named) return NULL;
+    if (!order || !ndim || order->n > PICK_AXES) return NULL;
+    unsigned seen = 0;
+    PyObject *over = PyTuple_New(order->n), *args[] = {input, over}, *found = NULL;
+    if (!over) return NULL;
+    for (int k = 0; k < order->n; k++) {
+        const npy_intp dim = order->at[k] + (order->at[k] < 0 ? ndim : 0);
+        if (dim < 0 || dim >= ndim || seen >> dim & 1) goto done;
+        seen |= 1u << dim;
+        PyTuple_SET_ITEM(over, k, Py_NewRef(dims.number[dim]));
+    }
+    found = operate_on(op, args, 1);
+done:
+    Py_DECREF(over);
+    return found;
+}
+
+/* By one shift along one dimension. */
+static PyObject *rolled(PyObject *op, PyObject *input, PyObject *shifts, PyObject *over) {
+    npy_intp shift;
+    const int dim = dim_of(over, PyArray_NDIM(array_in(input)));
+    if (dim < 0 || !exact_int(shifts, &shift)) return NULL;
+    PyObject *one = PyTuple_Pack(1, shifts), *args[] = {input, one, dims.one[dim]}, *found = one ? operate_on(op, args, 1) : NULL;
+    Py_XDECREF(one);
+    return found;
+}
+
+/* -- diagonals ------------------------------------------------------------------------------------------------------ */
+
+/* The diagonal of a plain real matrix as an array (a new reference), where its gradient is not wanted. */
+static PyObject *diagonal_of(PyObject *input, npy_intp offset) {
+    PyArrayObject *a = array_in(input);
+    if (!real_in_one_piece((PyObject *)a) || PyArray_NDIM(a) != 2 || offset < -INT32_MAX || offset > INT32_MAX ||
+        on_cpu(((Tensor *)input)->kind) <= 0)
+        return NULL;
+    const int recording = recording_now();
+    if (recording && (recording < 0 || up_to_date((Tensor *)input) < 0 || ((Tensor *)input)->requires_grad)) return NULL;
+    const npy_intp rows = PyArray_DIM(a, 0), columns = PyArray_DIM(a, 1), down = offset < 0 ? -offset : 0, right = offset > 0 ? offset : 0;
+    if (down > rows || right > columns) return NULL;
+    const npy_intp n = Py_MIN(rows - down, columns - right), step = PyArray_STRIDE(a, 0) + PyArray_STRIDE(a, 1);
+    return view_over(a, 1, &n, &step, PyArray_BYTES(a) + (n ? down * PyArray_STRIDE(a, 0) + right * PyArray_STRIDE(a, 1) : 0), 0);
+}
+
+static PyObject *diagonal_copied(PyObject *input, npy_intp offset) {
+    PyObject *view = diagonal_of(input, offset);
+    if (!view) return NULL;
+    PyObject *copy = array_copied((PyArrayObject *)view);
+    array_release(view);
+    return (PyObject *)tensor_over(copy, ((Tensor *)input)->kind);
+}
+
+static PyObject *diagonal_sum(PyObject *input) {
+    PyObject *view = diagonal_of(input, 0);
+    if (!view) return NULL;
+    PyObject *args[] = {view, Py_None, Py_False}, *sum = reduce_axes(args, 3, REDUCE_SUM, 0, "sum");
+    array_release(view);
+    return (PyObject *)tensor_over(sum, ((Tensor *)input)->kind);
+}
+
+/* -- setting up ----------------------------------------------------------------------------------------------------- */
+
+static PyObject *set_index_kind(PyObject *module, PyObject *kind) {
+    Py_XSETREF(index_kind, Py_NewRef(kind));
+    Py_RETURN_NONE;
+}
+
+/* indices_within(a, low, high): whether all are; None of what is no plain array of int64. */
+static PyObject *within(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+    npy_intp low, high;
+    if (count != 3 || !exact_int(args[1], &low) || !exact_int(args[2], &high) || high < low)
+        return PyErr_Format(PyExc_TypeError, "indices_within takes an array and two ints");
+    if (!is_index(args[0])) Py_RETURN_NONE;
+    PyArrayObject *a = (PyArrayObject *)args[0];
+    return PyBool_FromLong(indices_within(PyArray_DATA(a), PyArray_SIZE(a), low, high));
+}
+
+static PyMethodDef pick_methods[] = {
+    {"indices_within", (PyCFunction)(void (*)(void))within, METH_FASTCALL,
+     "indices_within(a, low, high)\n--\n\nWhether all items of an array of int64 lie in low..high-1; None of any other."},
+    {"set_index_kind", set_index_kind, METH_O, "set_index_kind(kind)\n--\n\nThe kind of int64 on the CPU."},
+    {0},
+};
+
+int index_setup(PyObject *module) { return PyModule_AddFunctions(module, pick_methods); }
+
+#include "generated/parse_index.h"

@@ -1,0 +1,140 @@
+/* Layers and losses: what must hold of their arguments, and the steps of those that are several ops. */
+#include "generated/parsers.h"
+
+/* Whether a shape is that of x's last dimensions; whether a weight or bias, if there is one, has it. */
+static int ends_with(PyArrayObject *x, const Sizes *shape) {
+    const int outer = PyArray_NDIM(x) - shape->n;
+    return shape->n >= 1 && outer >= 0 && PyArray_CompareLists(shape->at, PyArray_DIMS(x) + outer, shape->n);
+}
+
+static int weighs(PyObject *x, PyObject *weight, const Sizes *shape) {
+    if (left_out(weight)) return 1;
+    PyArrayObject *p = array_in(weight);
+    return same_kind(x, weight) && PyArray_NDIM(p) == shape->n && PyArray_CompareLists(PyArray_DIMS(p), shape->at, shape->n);
+}
+
+/* The mean or sum over rows of their losses; `then` is the op of it. Rows that a mean leaves out are Python's. */
+static PyObject *class_losses(PyObject *op, PyObject *mean, PyObject *sum, PyObject *input, PyObject *target, npy_intp ignore_index,
+                              PyObject *reduction, PyObject *share) {
+    enum { MEAN, SUM };
+    static const char *const words[] = {"mean", "sum"};
+    static PyObject *usual, *none;
+    if (!usual && !(usual = PyLong_FromLong(-100))) return NULL;
+    if (!none && !(none = PyFloat_FromDouble(0.0))) return NULL;
+    const PyArrayObject *x = array_in(input), *t = array_in(target);
+    const int which_op = reduction ? choice_of(reduction, words, 2) : MEAN;
+    PyObject *then = which_op == MEAN ? mean : which_op == SUM ? sum : NULL;
+    if (!share) share = none;
+    if (!then || PyArray_NDIM(x) != 2 || PyArray_NDIM(t) != 1 || PyArray_DIM(t, 0) != PyArray_DIM(x, 0) ||
+        !PyFloat_CheckExact(share) || !(PyFloat_AS_DOUBLE(share) >= 0 && PyFloat_AS_DOUBLE(share) <= 1) ||
+        on_cpu(((Tensor *)input)->kind) <= 0)
+        return NULL;
+    const npy_int64 *which = PyArray_DATA((PyArrayObject *)t);
+    for (npy_intp k = 0; then == mean && k < PyArray_DIM(t, 0); k++)
+        if (which[k] == ignore_index) return NULL;
+    PyObject *number = ignore_index == -100 ? Py_NewRef(usual) : PyLong_FromSsize_t(ignore_index);
+    PyObject *args[] = {input, target, Py_None, number, share}, *losses = number ? operate_on(op, args, 3) : NULL;
+    Py_XDECREF(number);
+    if (!losses) return NULL;
+    PyObject *rest[] = {losses, dims.one[0], Py_False}, *loss = operate_on(then, rest, 1);
+    Py_DECREF(losses);
+    return loss;
+}
+
+/* One or two numbers of a window, or one for both; what was left out is `usual`. 0 where they are not plain. */
+static int setting(PyObject *object, int n, const npy_intp *usual, npy_intp least, npy_intp *to) {
+    for (int k = 0; k < n; k++) {
+        PyObject *number_ = object && PyTuple_CheckExact(object) && PyTuple_GET_SIZE(object) == n ? PyTuple_GET_ITEM(object, k) : object;
+        if (number_ && !PyLong_CheckExact(number_)) return 0;
+        to[k] = number_ ? PyLong_AsSsize_t(number_) : usual[k];
+        if (to[k] < least || to[k] > INT32_MAX) return overlook(PyExc_OverflowError), 0;
+    }
+    return 1;
+}
+
+/* What a window is: kernel, stride, padding, dilation, and how many fit; a tuple each (new references). 0 where they do not
+   plainly fit, or hang over, and on an error. */
+static int windows(PyObject *input, PyObject *kernel, PyObject *stride, PyObject *padding, PyObject *dilation, int n,
+                   PyObject **made) {
+    static const npy_intp none[2] = {0, 0}, alone[2] = {1, 1};
+    PyArrayObject *x = array_in(input);
+    npy_intp all[5][2]; /* in the order above */
+    if (PyArray_NDIM(x) < n + 1 || PyArray_NDIM(x) > n + 2 || !PyArray_SIZE(x) || !setting(kernel, n, none, 1, all[0]) ||
+        !setting(stride == Py_None ? NULL : stride, n, all[0], 1, all[1]) || !setting(padding, n, none, 0, all[2]) || !setting(dilation, n, alone, 1, all[3]))
+        return 0;
+    for (int k = 0; k < n; k++) {
+        const npy_intp reach = all[3][k] * (all[0][k] - 1) + 1, room = PyArray_DIM(x, PyArray_NDIM(x) - n + k) + 2 * all[2][k];
+        if (reach > room || all[2][k] > reach / 2) return 0;
+        all[4][k] = (room - reach) / all[1][k] + 1;
+    }
+    for (int k = 0; k < 5; k++) {
+        if ((made[k] = PyArray_IntTupleFromIntp(n, all[k]))) continue;
+        while (k--) Py_DECREF(made[k]);
+        return 0;
+    }
+    return 1;
+}
+
+static void release_all(PyObject **made, int count) {
+    for (int k = 0; k < count; k++) Py_DECREF(made[k]);
+}
+
+/* The mean over windows of n dimensions; `all` is whether zeros around the input count too. */
+static PyObject *average(PyObject *op, int n, PyObject *input, PyObject *kernel, PyObject *stride, PyObject *padding, int all) {
+    PyObject *made[5], *y = NULL;
+    if (!windows(input, kernel, stride, padding, NULL, n, made)) return NULL;
+    npy_intp items = 1;
+    int padded = 0;
+    for (int k = 0; k < n; k++) {
+        items *= PyLong_AsSsize_t(PyTuple_GET_ITEM(made[0], k));
+        padded |= PyLong_AsSsize_t(PyTuple_GET_ITEM(made[2], k)) != 0;
+    }
+    PyObject *count = padded && !all ? NULL : PyLong_FromSsize_t(items);
+    if (count) { /* else windows count differently */
+        PyObject *args[] = {input, made[0], made[1], made[2], made[4]}, *sums = operate_on(op, args, 1);
+        if (sums) y = PyNumber_TrueDivide(sums, count);
+        Py_XDECREF(sums);
+        Py_DECREF(count);
+    }
+    release_all(made, 5);
+    return y;
+}
+
+/* The greatest of each window, and where it stands if that is asked for. */
+static PyObject *greatest(PyObject *op, int n, PyObject *input, PyObject *kernel, PyObject *stride, PyObject *padding,
+                          PyObject *dilation, int indices) {
+    PyObject *made[5];
+    if (!windows(input, kernel, stride, padding, dilation, n, made)) return NULL;
+    PyObject *args[] = {input, made[0], made[1], made[2], made[3], made[4]}, *both = operate_on(op, args, 1);
+    release_all(made, 5);
+    if (!both || indices) return both;
+    PyObject *y = PyTuple_Check(both) ? Py_NewRef(PyTuple_GET_ITEM(both, 0)) : NULL;
+    Py_DECREF(both);
+    return y;
+}
+
+/* A border of one value around x: pairs of sizes, those of the last dimension first. */
+static PyObject *bordered(PyObject *op, PyObject *input, const Sizes *pad, PyObject *value) {
+    static PyObject *zero;
+    if (!zero && !(zero = PyFloat_FromDouble(0.0))) return NULL;
+    PyArrayObject *x = array_in(input);
+    const int ndim = PyArray_NDIM(x);
+    char item[WRITE_ITEM];
+    if (left_out(value)) value = zero;
+    if (pad->n % 2 || pad->n > 2 * ndim || !item_of(value, PyArray_TYPE(x), item)) return NULL; /* Python words the error */
+    for (int k = 0; k < pad->n; k++)
+        if (pad->at[k] < 0 || pad->at[k] > INT32_MAX) return NULL;
+    PyObject *border = PyTuple_New(ndim), *y = NULL;
+    for (int k = 0; border && k < ndim; k++) {
+        const int at = 2 * (ndim - 1 - k);
+        PyObject *pair = PyArray_IntTupleFromIntp(2, at < pad->n ? pad->at + at : (npy_intp[]){0, 0});
+        if (pair) PyTuple_SET_ITEM(border, k, pair);
+        else Py_CLEAR(border);
+    }
+    PyObject *args[] = {input, border, value};
+    if (border) y = operate_on(op, args, 1);
+    Py_XDECREF(border);
+    return y;
+}
+
+#include "generated/parse_layers.h"

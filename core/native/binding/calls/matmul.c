@@ -1,0 +1,95 @@
+/* Products of matrices and vectors: whether they fit, and the steps that those of vectors take. */
+#include "generated/parsers.h"
+
+/* A view of x as a matrix, or of a matrix as what vectors give: a reshape as a user would call it. */
+static PyObject *reshaped(PyObject *x, int ndim, const npy_intp *shape) {
+    Sizes sizes = {.n = ndim};
+    for (int k = 0; k < ndim; k++) sizes.at[k] = shape[k];
+    return reshaped_to(x, &sizes);
+}
+
+/* The products of vectors with vectors and matrices: the steps that matmul takes in Python, ops on views. */
+static PyObject *of_vectors(PyObject *op, PyObject *const *given) {
+    PyObject *sides[2] = {NULL, NULL}, *y = NULL, *result = NULL;
+    npy_intp shape[2];
+    int ndim = 0;
+    if (!PyArray_SIZE((PyArrayObject *)((Tensor *)given[0])->array) || !PyArray_SIZE((PyArrayObject *)((Tensor *)given[1])->array))
+        return NULL;
+    if (quick_now() <= 0) return NULL;
+    for (int k = 0; k < 2; k++) {
+        PyArrayObject *x = (PyArrayObject *)((Tensor *)given[k])->array;
+        const npy_intp size = PyArray_NDIM(x) == 1 ? PyArray_DIM(x, 0) : 0, row[] = {1, size}, column[] = {size, 1};
+        sides[k] = PyArray_NDIM(x) == 1 ? reshaped(given[k], 2, k ? column : row) : Py_NewRef(given[k]);
+        if (!sides[k]) goto done;
+        if (PyArray_NDIM(x) == 1) continue;
+        for (int axis = 0; axis < PyArray_NDIM(x); axis++)
+            if (axis < PyArray_NDIM(x) - 2 || axis == PyArray_NDIM(x) - 2 + k) shape[ndim++] = PyArray_DIM(x, axis);
+    }
+    if (!(y = operate_on(op, sides, 2)) || !(result = reshaped(y, ndim, shape))) goto done;
+    Py_SETREF(((Tensor *)result)->base, Py_NewRef(Py_None)); /* of nothing that anybody else can see */
+    Py_SETREF(((Tensor *)result)->rule, Py_NewRef(Py_None));
+done:
+    Py_XDECREF(sides[0]);
+    Py_XDECREF(sides[1]);
+    Py_XDECREF(y);
+    return result;
+}
+
+/* Whether both are of one kind, and fit: the last axis of the first and the second last of the second. */
+static int fit(PyObject *first, PyObject *second) {
+    const PyArrayObject *a = array_in(first), *b = array_in(second);
+    return same_kind(first, second) && PyArray_NDIM(a) && PyArray_NDIM(b) &&
+           PyArray_DIM(a, PyArray_NDIM(a) - 1) == PyArray_DIM(b, PyArray_NDIM(b) > 1 ? PyArray_NDIM(b) - 2 : 0);
+}
+
+static PyObject *product(PyObject *op, PyObject *input, PyObject *other) {
+    PyObject *args[] = {input, other};
+    const int m = PyArray_NDIM(array_in(input)), n = PyArray_NDIM(array_in(other));
+    if (!fit(input, other)) return NULL;
+    if (m < 2 || n < 2) return m < 3 && n < 3 ? of_vectors(op, args) : NULL;
+    return operate_on(op, args, 2);
+}
+
+/* The products of given ranks. */
+static PyObject *ranked(PyObject *op, PyObject *input, PyObject *other, int first, int second) {
+    PyObject *args[] = {input, other};
+    const PyArrayObject *a = array_in(input), *b = array_in(other);
+    if (PyArray_NDIM(a) != first || PyArray_NDIM(b) != second || !fit(input, other)) return NULL;
+    if (first == 3 && PyArray_DIM(a, 0) != PyArray_DIM(b, 0)) return NULL;
+    return second == 1 ? of_vectors(op, args) : operate_on(op, args, 2);
+}
+
+static int is_one(PyObject *number) {
+    return PyFloat_CheckExact(number) ? PyFloat_AS_DOUBLE(number) == 1 : PyLong_AsDouble(number) == 1;
+}
+
+/* input + mat1 @ mat2, as ops; the factors are 1 */
+static PyObject *sum_with_product(PyObject *op, PyObject *input, PyObject *mat1, PyObject *mat2, PyObject *beta, PyObject *alpha) {
+    const PyArrayObject *x = array_in(input), *a = array_in(mat1), *b = array_in(mat2);
+    if (PyArray_NDIM(x) > 2 || PyArray_NDIM(a) != 2 || PyArray_NDIM(b) != 2 || !fit(mat1, mat2) || !same_kind(input, mat1) ||
+        !is_one(beta) || !is_one(alpha) || quick_now() <= 0)
+        return overlook(PyExc_OverflowError), NULL; /* a factor may be an int past all floats */
+    const Sizes shape = {.n = 2, .at = {PyArray_DIM(a, 0), PyArray_DIM(b, 1)}};
+    for (int k = 1; k <= PyArray_NDIM(x); k++) {
+        const npy_intp size = PyArray_DIM(x, PyArray_NDIM(x) - k);
+        if (size != 1 && size != shape.at[2 - k]) return NULL;
+    }
+    PyObject *args[] = {mat1, mat2}, *product = operate_on(op, args, 2);
+    PyObject *wide = product ? expanded_to(input, &shape) : NULL, *y = wide ? PyNumber_Add(product, wide) : NULL;
+    Py_XDECREF(product);
+    Py_XDECREF(wide);
+    return y;
+}
+
+/* Whether a layer's weight, and its bias if it has one, go with its input. */
+static int is_layer(PyObject *input, PyObject *weight, PyObject *bias) {
+    const PyArrayObject *x = array_in(input), *w = array_in(weight);
+    if (!same_kind(input, weight) || PyArray_NDIM(x) < 1 || PyArray_NDIM(w) != 2 ||
+        PyArray_DIM(x, PyArray_NDIM(x) - 1) != PyArray_DIM(w, 1))
+        return 0;
+    if (left_out(bias)) return 1;
+    const PyArrayObject *b = array_in(bias);
+    return same_kind(input, bias) && PyArray_NDIM(b) == 1 && PyArray_DIM(b, 0) == PyArray_DIM(w, 0);
+}
+
+#include "generated/parse_matmul.h"
