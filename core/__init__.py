@@ -114,7 +114,7 @@ from .tensors.tensor import Tensor
 
 from . import fft, func, library, linalg, nn, signal, special  # isort: skip - after the ops
 
-if TYPE_CHECKING:  # what is bound below, as core.native.emit_stubs prints it from the functions' headers
+if TYPE_CHECKING:  # what is bound below, as core.stubs prints it from the functions' headers
     from .native.generated.functions import *  # noqa: F403
 else:
     from .ops.creation import (

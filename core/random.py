@@ -152,7 +152,7 @@ def randint(low: int, high: int, size: Sizes, *, generator: Generator | None = N
 
 @guarded  # type: ignore[misc]
 def randint(
-    low: Any,
+    low: int,
     high: Any = None,
     size: Any = None,
     *,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import native
 
-if TYPE_CHECKING:  # printed by core.native.emit_stubs from the calls of `return_type`
+if TYPE_CHECKING:  # printed by core.stubs from the calls of `return_type`
     from .native.generated.return_types import *  # noqa: F403
 
 

@@ -3,8 +3,8 @@
 For each function with a plain call (`core.declare.signature.Fast`) one C function: the arguments by their places and
 names, straight down, then each plain call in turn. It gives NULL without an exception for what is none; the Python
 function then does it, or says what is wrong. What a plain call does beyond an op (a `body`) is written by hand in
-core/native/binding/calls/<home>.c, which includes the parsers of its functions at its end: the compiler holds the two to
-one another, and sees through the calls between them. Five rules keep the parsers as fast as those written by hand:
+core/native/binding/calls/<home>.c, which includes the parsers of its functions at its end: the compiler holds the two
+to one another, and sees through the calls between them. Five rules keep the parsers as fast as those written by hand:
 
 - a parser and its bodies stand in one C file, the bodies static;
 - a parameter is assigned, its address never taken, so that it can stay in a register;
@@ -107,8 +107,10 @@ class Printer:
             raise TypeError(f"no C constant is made of {value!r}")
         text = re.sub(r"\W", lambda m: {"-": "minus_", ".": "_"}.get(m[0], "_"), str(value))
         name = f"{type(value).__name__}_{text}"
-        made = (f'PyUnicode_InternFromString("{value}")' if isinstance(value, str) else
-                f"PyFloat_FromDouble({value!r})" if isinstance(value, float) else f"PyLong_FromLong({value})")  # fmt: skip
+        if isinstance(value, str):
+            made = f'PyUnicode_InternFromString("{value}")'
+        else:
+            made = f"PyFloat_FromDouble({value!r})" if isinstance(value, float) else f"PyLong_FromLong({value})"
         if self.constants.setdefault(name, made) != made:
             raise ValueError(f"two constants are called {name}")
         return name
@@ -149,8 +151,9 @@ class Printer:
         if kind == "Int":
             if usual in (MISSING, None):
                 return Read((f"npy_intp {n}_n = 0;",), f"!exact_int({n}, &{n}_n)", f"{n}_n")
-            lines = (f"npy_intp {n}_n = {usual};",)
-            return Read(lines, f"{n} && !exact_int({n}, &{n}_n)", f"{n}_n", self.or_default(p))
+            return Read(
+                (f"npy_intp {n}_n = {usual};",), f"{n} && !exact_int({n}, &{n}_n)", f"{n}_n", self.or_default(p)
+            )
         if kind == "Flag":
             test = "is_flag_or_none" if p.optional else "is_bool"
             on = f"({n} == Py_True)" if usual is not True else f"({n} != Py_False)"
@@ -167,11 +170,9 @@ class Printer:
         if kind == "Text" and p.choices:
             among = ", ".join(f'"{c}"' for c in p.choices)
             first = p.choices.index(usual) if usual in p.choices else -1
-            lines = (
-                f"static const char *const {n}_among[] = {{{among}}};",
-                f"const int {n}_n = {n} ? choice_of({n}, {n}_among, {len(p.choices)}) : {first};",
-            )
-            return Read(lines, f"{n}_n < 0", f"{n}_n", "")
+            texts = f"static const char *const {n}_among[] = {{{among}}};"
+            which = f"const int {n}_n = {n} ? choice_of({n}, {n}_among, {len(p.choices)}) : {first};"
+            return Read((texts, which), f"{n}_n < 0", f"{n}_n", "")
         if kind == "Dtype":
             return Read((f"PyArray_Descr *{n}_d = NULL;",), f"!left_out({n}) && !({n}_d = descr_of({n}))", f"{n}_d", "")
         return Read(refuse=f"!{n}" if p.required else "", object=self.or_default(p))
@@ -265,8 +266,10 @@ class Printer:
             call = f"{' && '.join(needed)} ? {call} : NULL" if needed else call
         else:
             known = self.op(how, name)
-            items = [f"dims.number[{m[1]}_s.n]" if (m := re.fullmatch(r"len\((\w+)\)", a)) else objects.get(a) or given(a)
-                     for a in args]  # fmt: skip
+            items = []
+            for a in args:
+                length = re.fullmatch(r"len\((\w+)\)", a)
+                items.append(f"dims.number[{length[1]}_s.n]" if length else objects.get(a) or given(a))
             tensors = 0
             while tensors < len(args) and args[tensors] in fast.types:
                 tensors += 1
@@ -325,7 +328,8 @@ class Printer:
         for word, name in f.spellings.items():
             spellings[name].append(word)
         out = ["    for (Py_ssize_t k_ = 0, named_ = names_ ? PyTuple_GET_SIZE(names_) : 0; k_ < named_; k_++) {",
-               "        PyObject *const name_ = PyTuple_GET_ITEM(names_, k_), *const value_ = args_[count_ + k_];"]  # fmt: skip
+               "        PyObject *const name_ = PyTuple_GET_ITEM(names_, k_);",
+               "        PyObject *const value_ = args_[count_ + k_];"]  # fmt: skip
         for k, p in enumerate(named):
             test = " || ".join(f"name_ == {self.word(w)}" for w in (p.name, *spellings[p.name]))
             out.append(f"        {'} else ' if k else ''}if ({test}) {{")
@@ -357,11 +361,12 @@ class Printer:
             "    {NULL, NULL, 0},", "};", "",
             "void parsers_register(PyObject *object, PyObject *name, enum known known) {",
             "    for (int k = 0; ops[k].name; k++)",
-            "        if (ops[k].known == known && !PyUnicode_CompareWithASCIIString(name, ops[k].name) && !*ops[k].object)",
+            "        if (ops[k].known == known && !*ops[k].object &&",
+            "            !PyUnicode_CompareWithASCIIString(name, ops[k].name))",
             "            *ops[k].object = Py_NewRef(object);", "}", "",
             "void parsers_register_result(PyObject *name, PyObject *type) {",
-            *(f'    if (!PyUnicode_CompareWithASCIIString(name, "{r}")) Py_XSETREF(result_{r}, (PyTypeObject *)Py_NewRef(type));'
-              for r in self.results), "}", "",
+            *(f'    if (!PyUnicode_CompareWithASCIIString(name, "{r}"))\n'
+              f"        Py_XSETREF(result_{r}, (PyTypeObject *)Py_NewRef(type));" for r in self.results), "}", "",
             "int parsers_setup(void) {",
             *(f'    if (!(word_{w} = PyUnicode_InternFromString("{w}"))) return -1;' for w in self.words),
             *(f"    if (!({n} = {made})) return -1;" for n, made in self.constants.items()),

@@ -112,7 +112,6 @@ class Signature(NamedTuple):
     fast: tuple[Fast, ...] = ()
     state: str = "plain"
     home: str = ""
-    overloads: tuple[Signature, ...] = ()
 
     @property
     def positional(self) -> list[Parameter]:
@@ -138,7 +137,12 @@ class Signature(NamedTuple):
 
     def python_signature(self) -> inspect.Signature:
         """As `inspect.signature` gives it."""
-        return inspect.Signature([_of_python(p) for p in self.parameters], return_annotation=self.returns)
+        return shown(self.parameters, self.returns)
+
+
+def shown(parameters: Sequence[Parameter], returns: str) -> inspect.Signature:
+    """As `inspect.signature` and help() show it."""
+    return inspect.Signature([_of_python(p) for p in parameters], return_annotation=returns)
 
 
 def _of_python(p: Parameter) -> inspect.Parameter:
@@ -195,7 +199,7 @@ def read(function: Callable[..., Any]) -> tuple[tuple[Parameter, ...], str]:
         found.append(
             parameter(
                 p.name,
-                _as_text(p.annotation),
+                "Tensor" if p.name == "self" else _as_text(p.annotation),  # of a method of Tensor
                 default=MISSING if p.default is p.empty else p.default,
                 keyword_only=p.kind is p.KEYWORD_ONLY,
                 many=p.kind is p.VAR_POSITIONAL,
@@ -226,10 +230,14 @@ def _as_text(annotation: Any) -> str:
 
 def of_elementwise(op: Elementwise) -> tuple[Parameter, ...]:
     """The parameters of an elementwise op's public function: its inputs, its numbers, and `out`."""
-    names = [public_name(n) for n in op.inputs]
-    several = len(names) > 1
-    found = [parameter(n, "Operand" if several and n not in op.tensors else "Tensor") for n in names]
-    found += [parameter(public_name(n), "Number", default=v) for n, v in op.params.items()]
+    own = [*op.inputs, *op.params]
+    names = [public_name(n) for n in own]
+    names = names if len(set(names)) == len(own) else own  # of an op that no user calls
+    several = len(op.inputs) > 1
+    found = [parameter(n, "Operand" if several and n not in op.tensors else "Tensor") for n in names[: len(op.inputs)]]
+    found += [
+        parameter(n, "Number", default=v) for n, v in zip(names[len(op.inputs) :], op.params.values(), strict=True)
+    ]
     found.append(parameter("out", "Tensor | None", default=None, keyword_only=True))
     return tuple(found)
 
@@ -255,7 +263,6 @@ class Public(NamedTuple):
     fast: tuple[Fast, ...]
     state: str
     home: str
-    overloads: tuple[Callable[..., Any], ...]
 
     @property
     def symbol(self) -> str:
@@ -279,12 +286,11 @@ class Public(NamedTuple):
             return {}
         return {"axis": "dim", "keepdims": "keepdim"}
 
-    def signature(self, overload: Callable[..., Any] | None = None) -> Signature:
-        """Its signature, or that of one of its overloads."""
-        parameters, returns = read(overload or self.function)
-        overloads = () if overload is not None else tuple(self.signature(f) for f in self.overloads)
+    def signature(self) -> Signature:
+        """Its signature."""
+        parameters, returns = read(self.function)
         return Signature(self.name, parameters, returns, self.aliases, self.method, self.namespace, self.inplace,
-                         self.python, self.fast, self.state, self.home, overloads)  # fmt: skip
+                         self.python, self.fast, self.state, self.home)  # fmt: skip
 
 
 _public: dict[tuple[str | None, str], Public] = {}
@@ -292,11 +298,10 @@ _public: dict[tuple[str | None, str], Public] = {}
 
 def register(function: Callable[..., Any], name: str, aliases: Sequence[str] = (), *, method: bool = True,
              namespace: str | None = "", inplace: bool = False, python: bool = False, fast: Sequence[Fast] = (),
-             state: str = "plain", home: str = "",
-             overloads: Sequence[Callable[..., Any]] = ()) -> Public:  # fmt: skip
+             state: str = "plain", home: str = "") -> Public:  # fmt: skip
     """Take a function into the register; a later one of the same namespace and name takes its place."""
     found = _public[namespace, name] = Public(function, name, tuple(aliases), method, namespace, inplace, python,
-                                              tuple(fast), state, home, tuple(overloads))  # fmt: skip
+                                              tuple(fast), state, home)  # fmt: skip
     return found
 
 

@@ -100,7 +100,7 @@ def _restore(s: Snapshot) -> None:
     state.dtypes, state.cache_enabled = dict(s[1]), s[2]
 
 
-def face(function: Callable[..., Any], name: str, parser: str | None = None) -> Callable[..., Any]:
+def public_function(function: Callable[..., Any], name: str, parser: str | None = None) -> Callable[..., Any]:
     """What is public of `function`: what casts its arguments while autocast is on, where that knows `name`, behind a
     fast path in C if it has one: that of an elementwise op, or the printed parser of the key `parser`."""
     rules = {device: getattr(autocast_table, device).get(name) for device in DEVICES}
@@ -158,7 +158,7 @@ def _fast(function: Any, parser: str | None) -> dict[str, Any]:
 
 
 def behind(function: Callable[..., Any], parser: str | None = None) -> Callable[..., Any]:
-    """`function` behind its fast path in C (`face`), outside of autocast."""
+    """`function` behind its fast path in C (`public_function`), outside of autocast."""
     if native.module is None:
         return guarded(function)
     return native.module.PublicFunction(function, function, **_fast(function, parser))

@@ -16,7 +16,7 @@ from ..base.shape import broadcast_shapes
 from ..declare import op as declarations
 from ..declare.kinds import Operand
 from ..declare.op import Elementwise
-from ..declare.signature import public_name
+from ..declare.signature import of_elementwise, public_name, shown
 from ..events import observe
 from ..tensors.tensor import Tensor
 from .emit import machinery, tell, tell_failed, tell_starting
@@ -118,7 +118,7 @@ def unary_map(op: Elementwise) -> Callable[..., Any]:
         result = fast(input) if out is None else None
         return into(out, call_map(op, (input,)), op.label) if result is None else result
 
-    function.elementwise_call = fast  # type: ignore[attr-defined] # core.dispatch.autocast.face asks it first
+    function.elementwise_call = fast  # type: ignore[attr-defined] # core.dispatch.autocast.public_function asks it first
     return function
 
 
@@ -132,7 +132,7 @@ def binary_map(op: Elementwise) -> Callable[..., Any]:
             need_tensors(op.label, op.tensors, (input, other))
         return into(out, call_map(op, (input, other)), op.label) if result is None else result
 
-    function.elementwise_call = fast  # type: ignore[attr-defined] # core.dispatch.autocast.face asks it first
+    function.elementwise_call = fast  # type: ignore[attr-defined] # core.dispatch.autocast.public_function asks it first
     return function
 
 
@@ -191,7 +191,8 @@ def general_map(op: Elementwise) -> Callable[..., Any]:
             need_tensors(op.label, op.tensors, args)
         return into(out, call_map(op, args[:n], tuple([float(p) for p in args[n:]])), op.label)
 
-    function.elementwise_call = fast  # type: ignore[attr-defined] # core.dispatch.autocast.face asks it first
+    function.elementwise_call = fast  # type: ignore[attr-defined] # core.dispatch.autocast.public_function asks it first
+    function.__signature__ = shown(of_elementwise(op), "Tensor")  # type: ignore[attr-defined]
     return function
 
 

@@ -20,7 +20,9 @@ from .autocast import elementwise_call_of
 from .type_errors import guarded
 
 
-def in_place(name: str, function: Callable[..., Any], known: Any = None, parser: str | None = None) -> Callable[..., Any]:
+def in_place(
+    name: str, function: Callable[..., Any], known: Any = None, parser: str | None = None
+) -> Callable[..., Any]:
     """The method ``x.name_(...)`` of a function ``name(x, ...)``; `known` is what is public of it, `parser` the key of
     the method's own fast path, if it has one."""
 
@@ -29,7 +31,7 @@ def in_place(name: str, function: Callable[..., Any], known: Any = None, parser:
 
     method.__name__ = method.__qualname__ = name + "_"
     method.__doc__ = f"In-place version of `{name}`."
-    method.of = function  # type: ignore[attr-defined]  # whose signature says of which types its arguments are
+    method.of = method.__wrapped__ = function  # type: ignore[attr-defined]  # whose signature is its own
     if native.module is None:
         return guarded(method)
 

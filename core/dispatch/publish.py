@@ -11,7 +11,7 @@ from ..declare.expr import Expr, formula, lift
 from ..declare.op import Elementwise
 from ..declare.signature import Fast, register
 from ..tensors.tensor import Tensor
-from .autocast import behind, face
+from .autocast import behind, public_function
 from .inplace import in_place
 
 namespaces: dict[str, dict[str, Callable[..., Any]]] = {"": {}, "nn.functional": {}}
@@ -19,18 +19,17 @@ namespaces: dict[str, dict[str, Callable[..., Any]]] = {"": {}, "nn.functional":
 
 def bind(function: Callable[..., Any], name: str, aliases: Sequence[str] = (), *, method: bool = True,
          namespace: str | None = "", inplace: bool = False, python: bool = False, fast: Sequence[Fast] = (),
-         state: str = "plain", home: str = "",
-         overloads: Sequence[Callable[..., Any]] = ()) -> Callable[..., Any]:  # fmt: skip
+         state: str = "plain", home: str = "") -> Callable[..., Any]:  # fmt: skip
     """Make a function public: in `namespace` (None: nowhere), as a Tensor method, with its in-place form `name_`.
 
-    `fast`, `state` and `home` tell of the plain calls that C takes (core.declare.signature), `python` that PyTorch's
-    own function is written in Python, and `overloads` are headers of which each says one way of calling.
+    `fast`, `state` and `home` tell of the plain calls that C takes (core.declare.signature), and `python` that the
+    function of PyTorch is written in Python.
 
     What is public of it comes back: the function, or what casts for it under autocast.
     """
     entry = register(function, name, aliases, method=method, namespace=namespace, inplace=inplace, python=python,
-                     fast=fast, state=state, home=home, overloads=overloads)  # fmt: skip
-    known = face(function, name, entry.key if fast else None)
+                     fast=fast, state=state, home=home)  # fmt: skip
+    known = public_function(function, name, entry.key if fast else None)
     declarations.functions[name] = known
     for n in (name, *aliases):
         if namespace is not None:
@@ -51,13 +50,12 @@ def offer(function: Callable[..., Any], *, method: bool = False, namespace: str 
 
 
 def public(*aliases: str, method: bool = True, namespace: str | None = "", inplace: bool = False, python: bool = False,
-           fast: Sequence[Fast] = (), state: str = "plain", home: str = "",
-           overloads: Sequence[Callable[..., Any]] = ()) -> Callable[..., Any]:  # fmt: skip
+           fast: Sequence[Fast] = (), state: str = "plain", home: str = "") -> Callable[..., Any]:  # fmt: skip
     """Decorator: make a written function public, as `bind` does."""
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         return bind(function, function.__name__, aliases, method=method, namespace=namespace, inplace=inplace,
-                    python=python, fast=fast, state=state, home=home, overloads=overloads)  # fmt: skip
+                    python=python, fast=fast, state=state, home=home)  # fmt: skip
 
     return decorate
 

@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from .. import native
+from ..base.device import device as Device
 from ..base.dtypes import dtype as Dtype
 from ..base.errors import text
 from ..declare.kinds import SAME
@@ -71,6 +72,10 @@ functions take more than PyTorch's (a number for a truth), so that no right call
 
 _TAKES.update({kind: _TAKES[said] for said, kind in SAME.items() if said in _TAKES}, Dim=_TAKES["int"])
 _TAKES["Tensors"] = ("tuple of Tensors", _some((list, tuple)))  # which of them is none the op says itself
+_TAKES["Operand"] = ("Tensor", _is_number)
+_TAKES["Scalar"] = ("Number", _is_number)
+_TAKES["Dims"] = ("tuple of ints", lambda v: _is_whole(v) or _TAKES["Sizes"][1](v))
+_TAKES["Device"] = ("device", _some((str, int, Device)))
 
 
 @functools.cache

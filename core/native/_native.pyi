@@ -196,8 +196,9 @@ class Plan:
 @final
 class PublicFunction:
     """A public function, what serves in its place while autocast is on, and its fast path, if it has one: the printed
-    parser of a key, an elementwise op's, or that of an in-place form, whose `writes` are the function, its ElementwiseCall, the
-    op's name and what writes the results that are not plain. All else asked of it is the function's."""
+    parser of a key, an elementwise op's, or that of an in-place form, whose `writes` are the function, its
+    ElementwiseCall, the op's name and what writes the results that are not plain. All else asked of it is the
+    function's."""
 
     def __init__(
         self,

@@ -53,7 +53,7 @@ class _StorageFields:
 
 
 if TYPE_CHECKING:  # each by itself, so that a type checker takes them for the classes they are
-    from .generated.methods import Methods  # printed by emit_stubs: what core.dispatch.publish binds
+    from .generated.methods import Methods  # printed by core.stubs: what core.dispatch.publish binds
 
     class TensorBase(_TensorFields, Methods): ...
 

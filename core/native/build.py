@@ -1,14 +1,15 @@
 """The build step of the C extension, for setuptools; it works without the package around it.
 
-setuptools loads this file alone, before `core` can be imported. `BuildExt` has `core` print its elementwise kernels (in
-a process of its own, on NumPy alone), then compiles them with the hand-written files, on all cores. Nothing here may
-fail an installation: without a compiler `core` runs on NumPy, and says so. GRADLAB_REQUIRE_NATIVE=1 makes failures
-errors; an -O or -g in CFLAGS stands in place of ours.
+setuptools loads this file alone, before `core` can be imported. `BuildExt` has `core` print its elementwise kernels and
+the stubs of its functions (in a process of its own, on NumPy alone), then compiles the kernels with the hand-written
+files, on all cores. Nothing here may fail an installation: without a compiler `core` runs on NumPy, and says so.
+GRADLAB_REQUIRE_NATIVE=1 makes failures errors; an -O or -g in CFLAGS stands in place of ours.
 """
 
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -42,8 +43,10 @@ FLAGS = [
 EMIT = """
 import sys; sys.path.insert(0, ".")
 import core
+from core import stubs
 from core.native import emit
 emit.write_all()
+stubs.write_all()
 """
 
 
@@ -136,6 +139,8 @@ class BuildExt(build_ext):  # type: ignore[misc]
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
         if done.returncode:
             raise RuntimeError(f"printing the elementwise kernels failed\n{done.stderr.strip()}")
+        if not self.inplace:
+            self._copy_stubs()
         for extension in mine:
             extension.sources = sorted({*extension.sources, *(p.as_posix() for p in NATIVE.glob("generated/*.c"))})
             extension.depends = sorted(p.as_posix() for p in NATIVE.rglob("*.h"))  # the printed ones too
@@ -144,6 +149,13 @@ class BuildExt(build_ext):  # type: ignore[misc]
             extension.extra_link_args = ["-pthread"]
             extension.libraries = [] if sysconfig.get_platform().startswith("win") else ["m"]
             extension.optional = os.environ.get("GRADLAB_REQUIRE_NATIVE") != "1"
+
+    def _copy_stubs(self) -> None:
+        """Put the printed stubs into what becomes a wheel: its other files were gathered before they were there."""
+        folder = Path(self.build_lib) / NATIVE / "generated"
+        folder.mkdir(parents=True, exist_ok=True)
+        for stub in NATIVE.glob("generated/*.pyi"):
+            shutil.copy2(stub, folder)
 
     def build_extension(self, ext: Any) -> None:
         """Compile the files side by side, the largest first, so that no core waits long for the last."""

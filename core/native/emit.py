@@ -225,13 +225,13 @@ def declared_programs() -> list[Program]:
 
 
 def write_all() -> list[Path]:
-    """Print what `core` declares: ops, optimizers' steps, the parsers and the stubs of public functions; and the table of
-    the binding's setup functions."""
+    """Print what `core` declares (ops, optimizers' steps, the parsers of public functions), and the table
+    of the binding's setup functions."""
     from ..declare import emit_calls
-    from . import emit_setups, emit_stubs, emit_updates
+    from . import emit_setups, emit_updates
 
     kernels = sources(declared_programs()) | emit_updates.sources(emit_updates.declared())
-    return write(kernels | emit_calls.sources() | emit_stubs.stubs() | emit_setups.sources())
+    return write(kernels | emit_calls.sources() | emit_setups.sources())
 
 
 if __name__ == "__main__":

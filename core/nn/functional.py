@@ -14,7 +14,7 @@ from ..ops.softmax import log_softmax as _log_softmax
 from ..ops.softmax import softmax as _softmax
 from ..tensors.tensor import Tensor
 
-if TYPE_CHECKING:  # as core.native.emit_stubs prints it from their headers
+if TYPE_CHECKING:  # as core.stubs prints it from their headers
     from ..native.generated.functional import *  # noqa: F403
 else:
     from ..ops.activation import glu, hardshrink, prelu, softshrink, softsign, tanhshrink

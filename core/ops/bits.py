@@ -80,7 +80,7 @@ def _declare(name: str, function: Callable[..., Any], doc: str, example: str, *a
         return into(out, op(*_both(name, input, other)), name)
 
     if on_bools is not None:
-        public.elementwise_call = on_bools.elementwise_call  # type: ignore[attr-defined] # core.dispatch.autocast.face asks it first
+        public.elementwise_call = on_bools.elementwise_call  # type: ignore[attr-defined] # core.dispatch.autocast.public_function asks it first
     public.__name__ = public.__qualname__ = name
     public.__doc__ = (
         f"{doc} Shapes broadcast, dtypes promote.\n\n    *Raises*: NotImplementedError for floating dtypes.\n\n"

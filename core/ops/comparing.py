@@ -164,8 +164,11 @@ def logit(input: Tensor, eps: float | None = None, *, out: Tensor | None = None)
     return logit_(input, -1.0 if eps is None else float(eps), out=out)  # type: ignore[no-any-return]
 
 
-@public(inplace=True, home="choice",
-        fast=[Fast(body="all_finite(elementwise.nan_to_number, input, nan, posinf, neginf)", types={"input": "real"})])
+@public(
+    inplace=True,
+    home="choice",
+    fast=[Fast(body="all_finite(elementwise.nan_to_number, input, nan, posinf, neginf)", types={"input": "real"})],
+)
 def nan_to_num(input: Tensor, nan: float | None = None, posinf: float | None = None, neginf: float | None = None, *,
                out: Tensor | None = None) -> Tensor:  # fmt: skip
     """`input` with 0 for NaN and the greatest and least numbers of the dtype for the infinities, or what is given.

@@ -139,8 +139,11 @@ def _check(terms: list[str], tensors: list[Tensor], equation: str) -> None:
             )
 
 
-@public(method=False, home="einsum",
-        fast=[Fast(body="product_by_letters(op.einsum, equation, operands)", raw=("operands",))])
+@public(
+    method=False,
+    home="einsum",
+    fast=[Fast(body="product_by_letters(op.einsum, equation, operands)", raw=("operands",))],
+)
 def einsum(equation: str, *operands: Tensor | Sequence[Any]) -> Tensor:
     """Sums of products by Einstein's convention: letters that the output lacks are summed over.
 

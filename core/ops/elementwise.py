@@ -14,6 +14,7 @@ from ..base.scalars import element
 from ..declare.expr import s
 from ..declare.kinds import Operand
 from ..declare.signature import Fast
+from ..dispatch.autocast import behind
 from ..dispatch.declare import elementwise
 from ..dispatch.operands import need_tensors
 from ..dispatch.out import into
@@ -448,7 +449,7 @@ def _operators() -> None:
     Tensor.__itruediv__ = Tensor.__idiv__ = Tensor.div_  # type: ignore[assignment, method-assign, attr-defined]
     Tensor.__rdiv__ = Tensor.__rtruediv__  # type: ignore[attr-defined]
     for name, f in {"eq": eq, "ne": ne, "lt": lt, "le": le, "gt": gt, "ge": ge}.items():
-        bind_operator(name, guarded(f))
+        bind_operator(name, behind(guarded(f)))
     Tensor.__abs__ = abs  # type: ignore[assignment, method-assign]
     bind_operator("neg", neg)
     bind_square(square)

@@ -18,7 +18,7 @@ from ..base.dtypes import dtype as Dtype
 from ..base.errors import text
 from ..base.shape import normalize_dim
 from ..declare.kinds import Device, Dims, Ints, Layout
-from ..dispatch.autocast import face
+from ..dispatch.autocast import public_function
 from ..dispatch.declare import operation
 from ..dispatch.out import into
 from ..dispatch.publish import namespaces
@@ -40,7 +40,7 @@ def fourier(function: Any) -> Any:
     def with_out(*args: Any, out: Any = None, **kwargs: Any) -> Any:
         return into(out, function(*args, **kwargs), function.__name__)
 
-    known = namespaces["fft"][function.__name__] = face(with_out, function.__name__)
+    known = namespaces["fft"][function.__name__] = public_function(with_out, function.__name__)
     return known
 
 

@@ -192,7 +192,8 @@ def _source(input: Tensor, index: Tensor, src: Any, op: str) -> Tensor:
 
 
 @public(inplace=True, home="index",
-        fast=[Fast(body="scattered(op.scatter, input, dim, index, src)", types={"input": "piece", "index": "index"}, given=("src",),
+        fast=[Fast(body="scattered(op.scatter, input, dim, index, src)",
+                   types={"input": "piece", "index": "index"}, given=("src",),
                    check=("goes_along({input}, {dim}, {index})",))])  # fmt: skip
 def scatter(
     input: Tensor,
@@ -343,7 +344,8 @@ def _with_slices(op: str, input: Tensor, dim: int, index: Tensor, source: Tensor
 
 
 @public(inplace=True, home="index", state="quiet",
-        fast=[Fast(body="put_slices(input, dim, index, source, Py_True)", types={"input": "piece", "index": "index", "source": "piece"},
+        fast=[Fast(body="put_slices(input, dim, index, source, Py_True)",
+                   types={"input": "piece", "index": "index", "source": "piece"},
                    check=("is_list_for({input}, {dim}, {index})",))])  # fmt: skip
 def index_add(input: Tensor, dim: Dim, index: Tensor, source: Tensor, *, alpha: Scalar = 1) -> Tensor:
     """A copy of `input` with the slices of `source` added at `index`; equal places add up, in order.
@@ -356,7 +358,8 @@ def index_add(input: Tensor, dim: Dim, index: Tensor, source: Tensor, *, alpha: 
 
 
 @public(inplace=True, home="index", state="quiet",
-        fast=[Fast(body="put_slices(input, dim, index, source, Py_False)", types={"input": "piece", "index": "index", "source": "piece"},
+        fast=[Fast(body="put_slices(input, dim, index, source, Py_False)",
+                   types={"input": "piece", "index": "index", "source": "piece"},
                    check=("is_list_for({input}, {dim}, {index})",))])  # fmt: skip
 def index_copy(input: Tensor, dim: Dim, index: Tensor, source: Tensor) -> Tensor:
     """A copy of `input` with the slices of `source` put at `index`.

@@ -477,10 +477,22 @@ def index_put(input: Tensor, indices: Sequence[Tensor | None], values: Tensor, a
     return _advanced(_index_put, input, (to(values, input._kind),), arrays, accumulate=accumulate)
 
 
-Tensor.__getitem__ = offer(getitem, method=True, namespace=None, home="views", state="quiet",
-    fast=[Fast(body="picked(self, index)", types={"self": "any"})])  # type: ignore[method-assign]
+Tensor.__getitem__ = offer(  # type: ignore[method-assign]
+    getitem,
+    method=True,
+    namespace=None,
+    home="views",
+    state="quiet",
+    fast=[Fast(body="picked(self, index)", types={"self": "any"})],
+)
 bind_operator("getitem", Tensor.__getitem__)
-Tensor.__setitem__ = offer(setitem, method=True, namespace=None, home="setitem", state="any",
-    fast=[Fast(body="assigned(self, index, value)", types={"self": "any"})])  # type: ignore[method-assign]
+Tensor.__setitem__ = offer(  # type: ignore[method-assign]
+    setitem,
+    method=True,
+    namespace=None,
+    home="setitem",
+    state="any",
+    fast=[Fast(body="assigned(self, index, value)", types={"self": "any"})],
+)
 if native.module is not None:
     native.module.set_setitem()  # native/binding/calls/inplace.c takes what is plain

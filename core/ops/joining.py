@@ -74,8 +74,14 @@ def _of_one_dtype(tensors: Sequence[Tensor]) -> list[Tensor]:
     return [t if t.dtype is found else to(t, found) for t in tensors]
 
 
-@public("concat", "concatenate", method=False, home="cat_stack", state="any",
-        fast=[Fast(body="joined_along(tensors, dim, OP_CAT)")])
+@public(
+    "concat",
+    "concatenate",
+    method=False,
+    home="cat_stack",
+    state="any",
+    fast=[Fast(body="joined_along(tensors, dim, OP_CAT)")],
+)
 def cat(tensors: Tensors, dim: Dim = 0, *, axis: int | None = None, out: Tensor | None = None) -> Tensor:
     """The tensors one after another along `dim`; in all other dimensions their sizes agree.
 
@@ -130,8 +136,12 @@ def _into(out: Tensor | None, result: Tensor) -> Tensor:
     return into(out, result)
 
 
-@public(method=False, home="cat_stack", state="any",
-        fast=[Fast(body="joined_along(tensors, dim, OP_STACK)", ndim={"dim": "tensors_t.ndim + 1"})])
+@public(
+    method=False,
+    home="cat_stack",
+    state="any",
+    fast=[Fast(body="joined_along(tensors, dim, OP_STACK)", ndim={"dim": "tensors_t.ndim + 1"})],
+)
 def stack(tensors: Tensors, dim: Dim = 0, *, out: Tensor | None = None) -> Tensor:
     """Tensors of one shape side by side in a new dimension.
 
@@ -226,8 +236,7 @@ def _repeat_vjp(g: Tensor, x_shape: tuple[int, ...], sizes: tuple[int, ...]) -> 
     return reshape(total, x_shape)
 
 
-@public(home="index",
-        fast=[Fast(body="flipped(op.flip, input, order, dims)", types={"input": "piece"}, raw=("dims",))])
+@public(home="index", fast=[Fast(body="flipped(op.flip, input, order, dims)", types={"input": "piece"}, raw=("dims",))])
 def flip(input: Tensor, *order: Size, dims: Dims | None = None) -> Tensor:
     """A copy with the order along `dims` reversed.
 
@@ -284,7 +293,10 @@ def rot90(input: Tensor, k: int = 1, dims: Sizes = (0, 1)) -> Tensor:
     return _flip(input, dims=(a, b) if k % 4 == 2 else ())
 
 
-@public(home="index", fast=[Fast(body="rolled(op.roll, input, shifts, dims)", types={"input": "piece"}, raw=("shifts", "dims"))])
+@public(
+    home="index",
+    fast=[Fast(body="rolled(op.roll, input, shifts, dims)", types={"input": "piece"}, raw=("shifts", "dims"))],
+)
 def roll(input: Tensor, shifts: Ints, dims: Dims | None = None) -> Tensor:
     """`input` with its elements moved on by `shifts` along `dims`; what leaves at the end comes in at the start.
 

@@ -115,16 +115,21 @@ def matmul(input: Tensor, other: Tensor) -> Tensor:
     return _product("matmul", a, b)
 
 
-matmul = bind(matmul, "matmul", home="matmul",
-              fast=[Fast(body="product(op.matmul, input, other)", types={"input": "real", "other": "real"})])
+matmul = bind(
+    matmul,
+    "matmul",
+    home="matmul",
+    fast=[Fast(body="product(op.matmul, input, other)", types={"input": "real", "other": "real"})],
+)
 bind_operator("matmul", matmul)
 
 
 # -- products of given ranks -------------------------------------------------------------------------------------------
 
 
-@public(home="matmul",
-        fast=[Fast(body="ranked(op.matmul, input, mat2, 2, 2)", types={"input": "real", "mat2": "real"})])
+@public(
+    home="matmul", fast=[Fast(body="ranked(op.matmul, input, mat2, 2, 2)", types={"input": "real", "mat2": "real"})]
+)
 def mm(input: Tensor, mat2: Tensor) -> Tensor:
     """The product of two matrices; nothing broadcasts.
 
@@ -144,8 +149,9 @@ def mm(input: Tensor, mat2: Tensor) -> Tensor:
     return _product("mm", input, mat2)
 
 
-@public(home="matmul",
-        fast=[Fast(body="ranked(op.matmul, input, mat2, 3, 3)", types={"input": "real", "mat2": "real"})])
+@public(
+    home="matmul", fast=[Fast(body="ranked(op.matmul, input, mat2, 3, 3)", types={"input": "real", "mat2": "real"})]
+)
 def bmm(input: Tensor, mat2: Tensor) -> Tensor:
     """The products of two stacks of matrices, one by one; nothing broadcasts.
 
@@ -186,8 +192,7 @@ def _no_mv(a: Tensor, b: Tensor) -> str:
                 came=f"{tuple(a.shape)} @ {tuple(b.shape)}", needed=f"a vector of {k} elements")  # fmt: skip
 
 
-@public(home="matmul",
-        fast=[Fast(body="ranked(op.matmul, input, vec, 2, 1)", types={"input": "real", "vec": "real"})])
+@public(home="matmul", fast=[Fast(body="ranked(op.matmul, input, vec, 2, 1)", types={"input": "real", "vec": "real"})])
 def mv(input: Tensor, vec: Tensor) -> Tensor:
     """A matrix times a vector.
 
@@ -218,8 +223,9 @@ def _unequal(a: Tensor, b: Tensor) -> str:
     )
 
 
-@public(home="matmul",
-        fast=[Fast(body="ranked(op.matmul, input, tensor, 1, 1)", types={"input": "real", "tensor": "real"})])
+@public(
+    home="matmul", fast=[Fast(body="ranked(op.matmul, input, tensor, 1, 1)", types={"input": "real", "tensor": "real"})]
+)
 def dot(input: Tensor, tensor: Tensor) -> Tensor:
     """The inner product of two vectors.
 

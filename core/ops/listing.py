@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
 
 import numpy as np
 
 from .. import backends
 from ..base import dtypes
 from ..base.errors import text
-from ..base.shape import Size
+from ..base.shape import Size as Shape
 from ..base.shape import broadcast_shapes as _broadcast
-from ..declare.kinds import Dim, Ints
+from ..declare.kinds import Dim, Ints, Size
 from ..dispatch.publish import bind, public
 from ..tensors.tensor import Tensor, from_array
 from .gathering import nonzero
@@ -21,7 +20,7 @@ from .pieces import chunk, diag, narrow, split
 
 
 @public(method=False)
-def broadcast_shapes(*shapes: int | Sequence[int]) -> Size:
+def broadcast_shapes(*shapes: Size) -> Shape:
     """The shape that all broadcast to; a number counts as a shape of one dimension.
 
     *Raises*: RuntimeError where they do not.
@@ -30,7 +29,7 @@ def broadcast_shapes(*shapes: int | Sequence[int]) -> Size:
     >>> core.broadcast_shapes((3, 1), (4,))
     core.Size([3, 4])
     """
-    return Size(_broadcast(*[(s,) if isinstance(s, int) else tuple(s) for s in shapes], op="broadcast_shapes"))
+    return Shape(_broadcast(*[(s,) if isinstance(s, int) else tuple(s) for s in shapes], op="broadcast_shapes"))
 
 
 @public(method=False)
@@ -68,7 +67,7 @@ def diagflat(input: Tensor, offset: int = 0) -> Tensor:
 
 
 @public(method=False)
-def unravel_index(indices: Tensor, shape: int | Sequence[int]) -> tuple[Tensor, ...]:
+def unravel_index(indices: Tensor, shape: Size) -> tuple[Tensor, ...]:
     """The indices in each dimension of `shape` of places counted in row-major order.
 
     >>> import core

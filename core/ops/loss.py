@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -281,10 +281,11 @@ def _over_classes(losses: Tensor, rows: Tensor, target: Tensor, weight: Tensor |
 
 
 @public(method=False, namespace="nn.functional", home="layers",
-        fast=[Fast(body="class_losses(op.cross_entropy, op.mean, op.sum, input, target, ignore_index, reduction, label_smoothing)",
+        fast=[Fast(body="class_losses(op.cross_entropy, op.mean, op.sum, input, target, ignore_index, reduction, "
+                        "label_smoothing)",
                    types={"input": "real", "target": "index"})])  # fmt: skip
 def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None,
-                  ignore_index: int = -100, reduce: bool | None = None, reduction: Literal["mean", "sum", "none"] = "mean",
+                  ignore_index: int = -100, reduce: bool | None = None, reduction: str = "mean",
                   label_smoothing: float = 0.0) -> Tensor:  # fmt: skip
     """The cross entropy between logits and class indices, or class probabilities.
 
@@ -377,7 +378,7 @@ def _of_probabilities(input: Tensor, target: Tensor, weight: Tensor | None, igno
         fast=[Fast(body="class_losses(op.nll_loss, op.mean, op.sum, input, target, ignore_index, reduction, NULL)",
                    types={"input": "real", "target": "index"})])  # fmt: skip
 def nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None,
-             ignore_index: int = -100, reduce: bool | None = None, reduction: Literal["mean", "sum", "none"] = "mean") -> Tensor:  # fmt: skip
+             ignore_index: int = -100, reduce: bool | None = None, reduction: str = "mean") -> Tensor:  # fmt: skip
     """Minus the log probability of the right class: what follows `log_softmax`.
 
     *Shapes*: as `cross_entropy` with class indices.

@@ -203,7 +203,12 @@ _norm = operation("vector_norm", _norm_forward, params={"p": 2.0, "dim": (), "ke
         fast=[Fast(body="norm_of(op.vector_norm, input, p, dim, keepdim)", types={"input": "real"},
                    raw=("p",))])  # fmt: skip
 def norm(
-    input: Tensor, p: float | str | None = "fro", dim: Dims | None = None, keepdim: bool = False, *, dtype: Dtype | None = None
+    input: Tensor,
+    p: float | str | None = "fro",
+    dim: Dims | None = None,
+    keepdim: bool = False,
+    *,
+    dtype: Dtype | None = None,
 ) -> Tensor:
     """The norm (Σ |x|^p)^(1/p) over all elements or over `dim`; "fro" is p=2, inf the greatest |x|, 0 counts,
     "nuc" is the sum of a matrix's singular values.

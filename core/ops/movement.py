@@ -88,8 +88,11 @@ def to(
     *,
     memory_format: MemoryFormat | None = None,
 ) -> Tensor: ...
-@public(namespace=None, home="reduce",
-        fast=[Fast(body="converted(op.cast, input, args, dtype)", types={"input": "any"}, raw=("args", "dtype"))])
+@public(
+    namespace=None,
+    home="reduce",
+    fast=[Fast(body="converted(op.cast, input, args, dtype)", types={"input": "any"}, raw=("args", "dtype"))],
+)
 def to(input: Tensor, *args: Any, dtype: Dtype | None = None, device: Device | None = None, non_blocking: bool = False,
        copy: bool = False, memory_format: MemoryFormat | None = None) -> Tensor:  # fmt: skip
     """`input` as another dtype or on another device, on the graph; itself when nothing changes.
@@ -192,8 +195,11 @@ def type(input: Tensor, dtype: Dtype | str | None = None, non_blocking: bool = F
     return to(input, dtype)
 
 
-@public(namespace=None, home="reduce",
-        fast=[Fast(body="cast_like(op.cast, input, other)", types={"input": "any", "other": "any"})])
+@public(
+    namespace=None,
+    home="reduce",
+    fast=[Fast(body="cast_like(op.cast, input, other)", types={"input": "any", "other": "any"})],
+)
 def type_as(input: Tensor, other: Tensor) -> Tensor:
     """`input` in the dtype and on the device of `other`.
 
@@ -253,8 +259,12 @@ def contiguous(input: Tensor, memory_format: MemoryFormat | None = None) -> Tens
 # -- writing -----------------------------------------------------------------------------------------------------------
 
 
-@public(namespace=None, home="inplace", state="any",
-        fast=[Fast(body="copied_into(input, src)", types={"input": "any", "src": "any"}, ignored=("non_blocking",))])
+@public(
+    namespace=None,
+    home="inplace",
+    state="any",
+    fast=[Fast(body="copied_into(input, src)", types={"input": "any", "src": "any"}, ignored=("non_blocking",))],
+)
 def copy_(input: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
     """Write `src` into `input`, broadcast and cast; the gradient goes to `src`.
 
@@ -278,8 +288,9 @@ def copy_(input: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
     return write(input, "copy_", lambda t: _copy_into(t, src))
 
 
-@public(namespace=None, home="inplace", state="any",
-        fast=[Fast(body="filled_with(input, value)", types={"input": "any"})])
+@public(
+    namespace=None, home="inplace", state="any", fast=[Fast(body="filled_with(input, value)", types={"input": "any"})]
+)
 def fill_(input: Tensor, value: Tensor | Scalar) -> Tensor:
     """Set every element to `value`, a number or a 0-d tensor.
 
@@ -307,8 +318,11 @@ def zero_(input: Tensor) -> Tensor:
     return write(input, "zero_", lambda t: _fill(t, value=0))
 
 
-@public(inplace=True, home="choice",
-        fast=[Fast(elementwise="where(mask, value, input)", types={"input": "any"}, check=("fills(input, value)",))])
+@public(
+    inplace=True,
+    home="choice",
+    fast=[Fast(elementwise="where(mask, value, input)", types={"input": "any"}, check=("fills(input, value)",))],
+)
 def masked_fill(input: Tensor, mask: Tensor, value: Tensor | Scalar) -> Tensor:
     """`value` (a number or a 0-d tensor) where `mask` is true, else `input`.
 
@@ -342,7 +356,7 @@ def masked_fill(input: Tensor, mask: Tensor, value: Tensor | Scalar) -> Tensor:
     return where_(mask, value, input)
 
 
-Tensor.masked_fill_ = in_place(  # type: ignore[attr-defined]
+Tensor.masked_fill_ = in_place(  # type: ignore[method-assign]
     "masked_fill", inspect.unwrap(masked_fill), masked_fill,
     register(inspect.unwrap(masked_fill), "masked_fill_", namespace=None, home="setitem", state="any",
              fast=[Fast(body="masked_filled_in(input, mask, value)", types={"input": "any", "mask": "bool"})]).key,
@@ -368,7 +382,9 @@ def _new(name: str) -> None:
     method.__name__ = method.__qualname__ = "new_" + name
     method.__doc__ = f"As `core.{name}`, with the dtype and device of `input` unless others are given."
     filled = {"zeros": 0, "ones": 1, "empty": -1}
-    plain = [Fast(body=f"filled_new(input, size, dtype, {filled[name]})", types={"input": "any"})] if name in filled else []
+    plain = (
+        [Fast(body=f"filled_new(input, size, dtype, {filled[name]})", types={"input": "any"})] if name in filled else []
+    )
     public(namespace=None, home="creation", state="any", fast=plain)(method)
 
 

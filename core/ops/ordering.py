@@ -150,8 +150,10 @@ def _into_both(out: Any, result: Any) -> Any:
     )
 
 
-@public(home="reduce",
-        fast=[Fast(op="sort(input, dim, descending)", types={"input": "any"}, result="sort", ignored=("stable",))])
+@public(
+    home="reduce",
+    fast=[Fast(op="sort(input, dim, descending)", types={"input": "any"}, result="sort", ignored=("stable",))],
+)
 def sort(
     input: Tensor, dim: Dim = -1, descending: bool = False, stable: bool = False, *, out: Tensors | None = None
 ) -> return_types.sort:
@@ -168,8 +170,10 @@ def sort(
     return _into_both(out, _ReturnSort(*_sort(input, dim=d, descending=bool(descending))))
 
 
-@public(home="reduce",
-        fast=[Fast(body="order_of(op.sort, input, dim, descending)", types={"input": "any"}, ignored=("stable",))])
+@public(
+    home="reduce",
+    fast=[Fast(body="order_of(op.sort, input, dim, descending)", types={"input": "any"}, ignored=("stable",))],
+)
 def argsort(input: Tensor, dim: Dim = -1, descending: bool = False, stable: bool = False) -> Tensor:
     """The indices that put the elements in order along `dim`.
 

@@ -54,8 +54,12 @@ def _source(n: int, before: int, after: int, mode: str) -> Any:
     return np.where(at >= n, 2 * (n - 1) - at, at)
 
 
-@public(method=False, namespace="nn.functional", home="layers",
-        fast=[Fast(body="bordered(op.constant_pad, input, pad, value)", types={"input": "real"})])
+@public(
+    method=False,
+    namespace="nn.functional",
+    home="layers",
+    fast=[Fast(body="bordered(op.constant_pad, input, pad, value)", types={"input": "real"})],
+)
 def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> Tensor:
     """`input` with a border. `pad` is (left, right, top, bottom, ...), the last dimension first; negative crops.
 

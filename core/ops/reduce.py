@@ -44,6 +44,10 @@ def numpy_names(op: str, dim: Any, keepdim: Any, given: dict[str, Any]) -> tuple
     if unknown:
         raise TypeError(f"{op}() received an invalid combination of arguments: got an unexpected keyword argument "
                         f"{unknown[0]!r}; it takes (dim, keepdim)")  # fmt: skip
+    twice = [n for n, own, plain in (("axis", dim, (None, ())), ("keepdims", keepdim, (False,)))
+             if n in given and own not in plain]  # fmt: skip
+    if twice:
+        raise TypeError(f"{op}() got an unexpected keyword argument {twice[0]!r}: it is given by its other name too")
     return given.get("axis", dim), given.get("keepdims", keepdim)
 
 

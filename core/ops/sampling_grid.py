@@ -6,12 +6,13 @@ All steps are ops on tensors, so gradients to any order reach the image and the 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from itertools import product
 from typing import Any
 
 from ..base.errors import text
+from ..base.shape import Size as Shape
 from ..base.source import warn
-from ..declare.kinds import Sizes
 from ..dispatch.publish import public
 from ..tensors.tensor import Tensor
 from .constant import piecewise
@@ -179,7 +180,7 @@ def _bicubic(flat: Tensor, raw: list[Tensor], sizes: tuple[int, ...], padding_mo
 
 
 @public(namespace="nn.functional", method=False)
-def affine_grid(theta: Tensor, size: Sizes, align_corners: bool | None = None) -> Tensor:
+def affine_grid(theta: Tensor, size: Sequence[int] | Shape, align_corners: bool | None = None) -> Tensor:
     """The grid for `grid_sample` of an affine map.
 
     *Shapes*: theta ``(N, 2, 3)`` and size ``(N, C, H, W)`` give ``(N, H, W, 2)``; theta ``(N, 3, 4)`` and

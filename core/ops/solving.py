@@ -16,7 +16,7 @@ from .. import return_types
 from ..base import dtypes
 from ..base.errors import text
 from ..base.shape import broadcast_shapes
-from ..dispatch.autocast import face
+from ..dispatch.autocast import public_function
 from ..dispatch.declare import operation
 from ..dispatch.out import into
 from ..dispatch.publish import namespaces, public
@@ -46,7 +46,7 @@ def linalg(function: Any) -> Any:
             return type(y)(*(into(o, t, function.__name__) for o, t in zip(out, y, strict=True)))
         return into(out, y, function.__name__)
 
-    known = namespaces["linalg"][function.__name__] = face(with_out, function.__name__)
+    known = namespaces["linalg"][function.__name__] = public_function(with_out, function.__name__)
     return known
 
 

@@ -74,7 +74,12 @@ def reshape(input: Tensor, *sizes: Size, shape: Sizes | None = None) -> Tensor:
     return _view(input if viewable(input._a, target) else _contiguous(input), shape=target)
 
 
-@public(namespace=None, home="views", state="quiet", fast=[Fast(body="reshaped(input, sizes, size)", types={"input": "any"})])
+@public(
+    namespace=None,
+    home="views",
+    state="quiet",
+    fast=[Fast(body="reshaped(input, sizes, size)", types={"input": "any"})],
+)
 def view(input: Tensor, *sizes: Size, size: Sizes | None = None, dtype: Dtype | None = None) -> Tensor:
     """The same memory in another shape, or its bits read as another dtype. One size may be -1.
 
@@ -191,7 +196,9 @@ def unflatten(input: Tensor, dim: Dim, sizes: Sizes) -> Tensor:
 # -- other orders of the dimensions ------------------------------------------------------------------------------------
 
 
-@public(home="views", state="quiet", fast=[Fast(body="permuted(input, order, dims)", types={"input": "any"}, raw=("dims",))])
+@public(
+    home="views", state="quiet", fast=[Fast(body="permuted(input, order, dims)", types={"input": "any"}, raw=("dims",))]
+)
 def permute(input: Tensor, *order: Size, dims: Dims | None = None) -> Tensor:
     """A view with its dimensions in another order.
 
@@ -215,7 +222,13 @@ def permute(input: Tensor, *order: Size, dims: Dims | None = None) -> Tensor:
     return _permute(input, dims=full)
 
 
-@public("swapaxes", "swapdims", home="views", state="quiet", fast=[Fast(body="exchanged(input, dim0, dim1)", types={"input": "any"})])
+@public(
+    "swapaxes",
+    "swapdims",
+    home="views",
+    state="quiet",
+    fast=[Fast(body="exchanged(input, dim0, dim1)", types={"input": "any"})],
+)
 def transpose(input: Tensor, dim0: Dim, dim1: Dim) -> Tensor:
     """A view with two dimensions exchanged.
 
@@ -324,8 +337,11 @@ def squeeze(input: Tensor, dim: Dims | None = None) -> Tensor:
     return _squeeze(input, dims=dims)
 
 
-@public(home="views", state="quiet",
-        fast=[Fast(body="unsqueezed(input, dim)", types={"input": "any"}, ndim={"dim": "PyArray_NDIM(input_a) + 1"})])
+@public(
+    home="views",
+    state="quiet",
+    fast=[Fast(body="unsqueezed(input, dim)", types={"input": "any"}, ndim={"dim": "PyArray_NDIM(input_a) + 1"})],
+)
 def unsqueeze(input: Tensor, dim: Dim) -> Tensor:
     """A view with a dimension of size 1 put in at `dim`.
 
@@ -336,7 +352,12 @@ def unsqueeze(input: Tensor, dim: Dim) -> Tensor:
     return _unsqueeze(input, dim=normalize_dim(dim, input.ndim + 1, "unsqueeze"))
 
 
-@public(namespace=None, home="views", state="quiet", fast=[Fast(body="expanded(input, sizes, size)", types={"input": "any"})])
+@public(
+    namespace=None,
+    home="views",
+    state="quiet",
+    fast=[Fast(body="expanded(input, sizes, size)", types={"input": "any"})],
+)
 def expand(input: Tensor, *sizes: Size, size: Sizes | None = None, implicit: bool = False) -> Tensor:
     """A view in which dimensions of size 1 are stretched; -1 keeps a size.
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..ops.creation import zeros as new_zeros
 from ..tensors.tensor import Tensor
-from .optimizer import check_lr, number
+from .optimizer import Params, check_lr, number
 from .stepping import Gradual, Group, State, scalar, zeros
 
 
@@ -30,7 +30,7 @@ class Adafactor(Gradual):
     {'step': (), 'row_var': (4, 1), 'col_var': (1, 6)}
     """
 
-    def __init__(self, params: Any, lr: Any = 1e-2, beta2_decay: float = -0.8,
+    def __init__(self, params: Params, lr: float | Tensor = 1e-2, beta2_decay: float = -0.8,
                  eps: tuple[float | None, float] = (None, 1e-3), d: float = 1.0, weight_decay: float = 0.0, *,
                  foreach: bool | None = None, maximize: bool = False) -> None:  # fmt: skip
         check_lr(lr, "Learning rate should be >= 0 but is")

@@ -6,7 +6,7 @@ from typing import Any
 
 from ..tensors.tensor import Tensor
 from . import updates
-from .optimizer import check_betas, check_lr, check_setting, check_ways
+from .optimizer import Params, check_betas, check_lr, check_setting, check_ways
 from .stepping import Elementwise, Group, State
 
 
@@ -27,7 +27,7 @@ class Adagrad(Elementwise):
 
     _update = updates.adagrad
 
-    def __init__(self, params: Any, lr: Any = 1e-2, lr_decay: float = 0, weight_decay: float = 0,
+    def __init__(self, params: Params, lr: float | Tensor = 1e-2, lr_decay: float = 0, weight_decay: float = 0,
                  initial_accumulator_value: float = 0, eps: float = 1e-10, foreach: bool | None = None, *,
                  maximize: bool = False, differentiable: bool = False, fused: bool | None = None) -> None:  # fmt: skip
         check_lr(lr)
@@ -80,7 +80,8 @@ class Adadelta(Elementwise):
 
     _update = updates.adadelta
 
-    def __init__(self, params: Any, lr: Any = 1.0, rho: float = 0.9, eps: float = 1e-6, weight_decay: float = 0,
+    def __init__(self, params: Params, lr: float | Tensor = 1.0, rho: float = 0.9, eps: float = 1e-6,
+                 weight_decay: float = 0,
                  foreach: bool | None = None, *, capturable: bool = False, maximize: bool = False,
                  differentiable: bool = False) -> None:  # fmt: skip
         check_lr(lr)
@@ -119,7 +120,8 @@ class Adamax(Elementwise):
 
     _update = updates.adamax
 
-    def __init__(self, params: Any, lr: Any = 2e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
+    def __init__(self, params: Params, lr: float | Tensor = 2e-3, betas: tuple[float, float] = (0.9, 0.999),
+                 eps: float = 1e-8,
                  weight_decay: float = 0, foreach: bool | None = None, *, maximize: bool = False,
                  differentiable: bool = False, capturable: bool = False) -> None:  # fmt: skip
         check_lr(lr)

@@ -6,7 +6,7 @@ from typing import Any
 
 from ..tensors.tensor import Tensor
 from . import updates
-from .optimizer import check_betas, check_lr, check_setting, check_ways
+from .optimizer import Params, check_betas, check_lr, check_setting, check_ways
 from .stepping import Elementwise, Group
 
 
@@ -29,7 +29,8 @@ class Adam(Elementwise):
 
     _update = updates.adam
 
-    def __init__(self, params: Any, lr: Any = 1e-3, betas: tuple[Any, Any] = (0.9, 0.999), eps: float = 1e-8,
+    def __init__(self, params: Params, lr: float | Tensor = 1e-3, betas: tuple[Any, Any] = (0.9, 0.999),
+                 eps: float = 1e-8,
                  weight_decay: float = 0, amsgrad: bool = False, *, foreach: bool | None = None,
                  maximize: bool = False, capturable: bool = False, differentiable: bool = False,
                  fused: bool | None = None, decoupled_weight_decay: bool = False) -> None:  # fmt: skip
@@ -75,7 +76,8 @@ class AdamW(Adam):
     0.01
     """
 
-    def __init__(self, params: Any, lr: Any = 1e-3, betas: tuple[Any, Any] = (0.9, 0.999), eps: float = 1e-8,
+    def __init__(self, params: Params, lr: float | Tensor = 1e-3, betas: tuple[Any, Any] = (0.9, 0.999),
+                 eps: float = 1e-8,
                  weight_decay: float = 1e-2, amsgrad: bool = False, *, maximize: bool = False,
                  foreach: bool | None = None, capturable: bool = False, differentiable: bool = False,
                  fused: bool | None = None) -> None:  # fmt: skip

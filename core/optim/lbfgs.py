@@ -9,7 +9,7 @@ from ..base.modes import enable_grad, no_grad
 from ..ops.complex import view_as_real
 from ..ops.joining import cat
 from ..tensors.tensor import Tensor
-from .optimizer import Optimizer, check_lr, number
+from .optimizer import Optimizer, Params, check_lr, number
 
 
 class LBFGS(Optimizer):
@@ -36,7 +36,7 @@ class LBFGS(Optimizer):
     True
     """
 
-    def __init__(self, params: Any, lr: Any = 1, max_iter: int = 20, max_eval: int | None = None,
+    def __init__(self, params: Params, lr: float | Tensor = 1, max_iter: int = 20, max_eval: int | None = None,
                  tolerance_grad: float = 1e-7, tolerance_change: float = 1e-9, history_size: int = 100,
                  line_search_fn: str | None = None) -> None:  # fmt: skip
         check_lr(lr)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..tensors.tensor import Tensor
-from .optimizer import check_lr, number
+from .optimizer import Params, check_lr, number
 from .stepping import Gradual, Group, State, zeros
 
 
@@ -31,7 +31,7 @@ class Muon(Gradual):
     ['momentum_buffer']
     """
 
-    def __init__(self, params: Any, lr: float = 1e-3, weight_decay: float = 0.1, momentum: float = 0.95,
+    def __init__(self, params: Params, lr: float = 1e-3, weight_decay: float = 0.1, momentum: float = 0.95,
                  nesterov: bool = True, ns_coefficients: tuple[float, float, float] = (3.4445, -4.775, 2.0315),
                  eps: float = 1e-7, ns_steps: int = 5, adjust_lr_fn: str | None = None) -> None:  # fmt: skip
         check_lr(lr, "Learning rate should be >= 0 but is")

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..tensors.tensor import Tensor
 from . import updates
-from .optimizer import check_betas, check_lr, check_setting, number
+from .optimizer import Params, check_betas, check_lr, check_setting, number
 from .stepping import Elementwise, Group, State, count, scalar
 
 
@@ -30,7 +30,8 @@ class NAdam(Elementwise):
     _update = updates.nadam
     _numbers = ("step", "mu_product")
 
-    def __init__(self, params: Any, lr: Any = 2e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
+    def __init__(self, params: Params, lr: float | Tensor = 2e-3, betas: tuple[float, float] = (0.9, 0.999),
+                 eps: float = 1e-8,
                  weight_decay: float = 0, momentum_decay: float = 4e-3, decoupled_weight_decay: bool = False, *,
                  foreach: bool | None = None, maximize: bool = False, capturable: bool = False,
                  differentiable: bool = False) -> None:  # fmt: skip
@@ -91,7 +92,8 @@ class RAdam(Elementwise):
 
     _update = updates.radam
 
-    def __init__(self, params: Any, lr: Any = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
+    def __init__(self, params: Params, lr: float | Tensor = 1e-3, betas: tuple[float, float] = (0.9, 0.999),
+                 eps: float = 1e-8,
                  weight_decay: float = 0, decoupled_weight_decay: bool = False, *, foreach: bool | None = None,
                  maximize: bool = False, capturable: bool = False, differentiable: bool = False) -> None:  # fmt: skip
         check_lr(lr)

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from copy import deepcopy
-from typing import Any
+from typing import Any, TypeAlias
 
 from ..base.errors import text
 from ..base.modes import enable_grad
@@ -96,6 +96,10 @@ def _around(step: Callable[..., Any]) -> Callable[..., Any]:
     return wrapper
 
 
+Params: TypeAlias = Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]]
+"""What an optimizer steps: tensors, groups of them with settings of their own, or tensors with their names."""
+
+
 class Optimizer:
     """Base of all optimizers: it holds groups of parameters with their settings, and a state for each parameter.
 
@@ -117,7 +121,7 @@ class Optimizer:
         if "step" in cls.__dict__:
             cls.step = _around(cls.__dict__["step"])  # type: ignore[method-assign]
 
-    def __init__(self, params: Any, defaults: dict[str, Any]) -> None:
+    def __init__(self, params: Params, defaults: dict[str, Any]) -> None:
         if isinstance(params, Tensor):
             raise TypeError("params argument given to the optimizer should be an iterable of Tensors or dicts, but got "
                             f"{typename(params)}")  # fmt: skip
@@ -135,7 +139,7 @@ class Optimizer:
                                   remedy="a generator such as model.parameters() gives its tensors once: "
                                   "call it anew, or keep list(model.parameters())"))  # fmt: skip
         for group in groups if isinstance(groups[0], dict) else [{"params": groups}]:
-            self.add_param_group(group)
+            self.add_param_group(group)  # type: ignore[arg-type] # it says what is wrong with another
 
     def _make_hooks(self) -> None:
         for name in _HOOKS:

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..tensors.tensor import Tensor
 from . import updates
-from .optimizer import check_lr, check_setting, number
+from .optimizer import Params, check_lr, check_setting, number
 from .stepping import Elementwise, Group, State, count, scalar
 
 
@@ -28,7 +28,8 @@ class RMSprop(Elementwise):
 
     _update = updates.rmsprop
 
-    def __init__(self, params: Any, lr: Any = 1e-2, alpha: float = 0.99, eps: float = 1e-8, weight_decay: float = 0,
+    def __init__(self, params: Params, lr: float | Tensor = 1e-2, alpha: float = 0.99, eps: float = 1e-8,
+                 weight_decay: float = 0,
                  momentum: float = 0, centered: bool = False, capturable: bool = False, foreach: bool | None = None,
                  maximize: bool = False, differentiable: bool = False) -> None:  # fmt: skip
         check_lr(lr)
@@ -75,7 +76,7 @@ class Rprop(Elementwise):
 
     _update = updates.rprop
 
-    def __init__(self, params: Any, lr: Any = 1e-2, etas: tuple[float, float] = (0.5, 1.2),
+    def __init__(self, params: Params, lr: float | Tensor = 1e-2, etas: tuple[float, float] = (0.5, 1.2),
                  step_sizes: tuple[float, float] = (1e-6, 50), *, capturable: bool = False, foreach: bool | None = None,
                  maximize: bool = False, differentiable: bool = False) -> None:  # fmt: skip
         check_lr(lr)
@@ -121,7 +122,8 @@ class ASGD(Elementwise):
     _update = updates.asgd
     _numbers = ("step", "eta", "mu")
 
-    def __init__(self, params: Any, lr: Any = 1e-2, lambd: float = 1e-4, alpha: float = 0.75, t0: float = 1e6,
+    def __init__(self, params: Params, lr: float | Tensor = 1e-2, lambd: float = 1e-4, alpha: float = 0.75,
+                 t0: float = 1e6,
                  weight_decay: float = 0, foreach: bool | None = None, maximize: bool = False,
                  differentiable: bool = False, capturable: bool = False) -> None:  # fmt: skip
         check_lr(lr)

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..tensors.tensor import Tensor
 from . import updates
-from .optimizer import check_lr, check_setting, check_ways
+from .optimizer import Params, check_lr, check_setting, check_ways
 from .stepping import Elementwise, Group, State, zeros
 
 
@@ -28,7 +28,8 @@ class SGD(Elementwise):
 
     _update = updates.sgd
 
-    def __init__(self, params: Any, lr: Any = 1e-3, momentum: float = 0, dampening: float = 0, weight_decay: Any = 0,
+    def __init__(self, params: Params, lr: float | Tensor = 1e-3, momentum: float = 0, dampening: float = 0,
+                 weight_decay: Any = 0,
                  nesterov: bool = False, *, maximize: bool = False, foreach: bool | None = None,
                  differentiable: bool = False, fused: bool | None = None) -> None:  # fmt: skip
         check_lr(lr)

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..tensors.tensor import Tensor
 from . import kernels, updates
-from .optimizer import check_betas, check_lr, number
+from .optimizer import Params, check_betas, check_lr, number
 from .stepping import Gradual, Group, State, zeros
 
 
@@ -30,7 +30,8 @@ class SparseAdam(Gradual):
     tensor([2, 5])
     """
 
-    def __init__(self, params: Any, lr: Any = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
+    def __init__(self, params: Params, lr: float | Tensor = 1e-3, betas: tuple[float, float] = (0.9, 0.999),
+                 eps: float = 1e-8,
                  maximize: bool = False) -> None:  # fmt: skip
         check_lr(lr)
         if not number(lr) > 0.0:

@@ -78,3 +78,15 @@ def test_files_are_compiled_on_all_cores_and_linked_in_their_order(
     assert sorted(begun[:3]) == sources[1:]
     assert begun[3] == sources[0]
     assert linked == [source + ".o" for source in sources]
+
+
+def test_the_printed_stubs_reach_what_becomes_a_wheel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The wheel's other files are gathered before the stubs are printed."""
+    monkeypatch.chdir(tmp_path)
+    printed = tmp_path / build.NATIVE / "generated"
+    printed.mkdir(parents=True)
+    (printed / "methods.pyi").write_text("class Methods: ...")
+    command = build.BuildExt(Distribution())
+    command.build_lib = str(tmp_path / "lib")
+    command._copy_stubs()
+    assert (tmp_path / "lib" / build.NATIVE / "generated" / "methods.pyi").read_text() == "class Methods: ..."

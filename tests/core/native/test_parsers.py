@@ -1,4 +1,4 @@
-"""The printed parsers of public functions: every one serves its plain calls, and comes to what its Python function does.
+"""The printed parsers of public functions: each serves its plain calls, and comes to what its Python function does.
 
 The calls are made from the headers: each parameter of a plain call by its place and by its name, left out, of a wrong
 kind, out of range. A parser that takes fewer calls than before gives the same results, only slower; so the tests ask
@@ -44,7 +44,7 @@ PLAIN: dict[str, tuple[Any, ...]] = {
     "nan_to_num": (X, 1.0, 2.0, 3.0), "addcmul": (X, X, X), "addcdiv": (X, X, X), "masked_fill": (X, TRUTHS, 0.5),
     "to": (X, core.float64), "type_as": (X, AT), "contiguous": (X,), "copy_": (X, real(3)), "fill_": (X, 2.0),
     "zero_": (X,), "masked_fill_": (X, TRUTHS, 0.5), "setitem": (X, 1, 2.0), "getitem": (X, (0, slice(1, 3))),
-    **{name: (X,) for name in ("float", "double", "half", "bool", "bfloat16", "long", "int", "short", "char", "byte")},
+    **dict.fromkeys(("float", "double", "half", "bool", "bfloat16", "long", "int", "short", "char", "byte"), (X,)),
     "reshape": (X, 2, 6), "view": (X, 2, 6), "flatten": (CUBE, 0, 1), "permute": (CUBE, 2, 0, 1),
     "transpose": (X, 0, 1), "t": (X,), "_mT": (CUBE,), "_T": (X,), "squeeze": (real(1, 3), 0), "unsqueeze": (X, 1),
     "expand": (real(1, 3), 4, 3), "split": (X, 2, 0), "chunk": (X, 2, 0), "unbind": (X, 0), "cat": ([X, X], 1),
@@ -52,8 +52,8 @@ PLAIN: dict[str, tuple[Any, ...]] = {
     "triu": (X, -1), "nonzero": (TRUTHS,), "gather": (X, 0, AT), "scatter": (X, 0, AT, 1.5),
     "scatter_add": (X, 0, AT, real(2, 3)), "index_select": (X, 1, ROWS), "index_add": (X, 0, ROWS, real(2, 3)),
     "index_copy": (X, 0, ROWS, real(2, 3)), "cumsum": (X, 1),
-    **{name: (X, 1, True) for name in ("sum", "mean", "prod", "logsumexp", "all", "any", "amax", "amin", "max", "min",
-                                       "argmax", "argmin")},
+    **dict.fromkeys(("sum", "mean", "prod", "logsumexp", "all", "any", "amax", "amin"), (X, 1, True)),
+    **dict.fromkeys(("max", "min", "argmax", "argmin"), (X, 1, True)),
     "var": (X, 1, False, True), "std": (X, (0, 1), None, True), "norm": (X, 2, 1, True), "softmax": (X, 1),
     "log_softmax": (X, 0), "sort": (X, 0, True), "argsort": (X, 1, True), "topk": (X, 2, 0, False),
     "matmul": (X, SQUARE), "mm": (X, SQUARE), "bmm": (CUBE, real(2, 3, 5)), "mv": (X, real(3)),
@@ -74,8 +74,8 @@ KEYWORDS: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 WRITES = {"copy_", "fill_", "zero_", "masked_fill_", "setitem", "backward"}
 UNNAMED = {"setitem", "getitem", "_mT", "_T"}  # nobody gives their arguments by name
-WRONG = (None, "x", 1.5, True, 1, -1, 99, -99, 2**70, (), (0,), (0, 0), [1], object, np.float32(1), 1e300, X, AT, TRUTHS,
-         real(0, 3), real(5), core.tensor(2.0), core.ones(4, 3, dtype=core.float16))  # fmt: skip
+WRONG = (None, "x", 1.5, True, 1, -1, 99, -99, 2**70, (), (0,), (0, 0), [1], object, np.float32(1), 1e300,
+         X, AT, TRUTHS, real(0, 3), real(5), core.tensor(2.0), core.ones(4, 3, dtype=core.float16))  # fmt: skip
 
 FUNCTIONS = {f.symbol: f for f in registered() if f.fast}
 
@@ -208,7 +208,7 @@ def test_what_is_near_a_plain_call_comes_to_the_same(symbol: str) -> None:
 )
 def test_thresholds(call: Callable[[], Any], served: bool) -> None:
     if not served and call.__code__.co_consts and 2**31 in call.__code__.co_consts:
-        call = lambda: core.arange(2**31, 2**31 + 4)  # noqa: E731 - the same bound, of few items
+        call = lambda: core.arange(2**31, 2**31 + 4)
     before = native.module.paths()
     call()
     after = native.module.paths()

@@ -99,7 +99,8 @@ static int record(const Joined *joined, Tensor *out, int op, uint64_t mask) {
 
 /* The tensors one after another along a dimension, or (stack) side by side in one of their own. */
 static PyObject *joined_along(const Tensors *tensors, int dim, int op) {
-    Joined joined = {.count = tensors->count, .tensors = tensors->at, .dim = dim};
+    Joined joined; /* not cleared: of `along` a few are set */
+    joined.count = tensors->count, joined.tensors = tensors->at, joined.dim = dim;
     int added = op == OP_STACK;
     uint64_t mask = 0; /* the tensors that need a gradient */
     if (tensors->ndim + added > MOST_AXES || !agree(&joined, added) || on_cpu(joined.tensors[0]->kind) <= 0 || quick_now() <= 0)

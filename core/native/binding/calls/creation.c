@@ -57,8 +57,10 @@ static PyArray_Descr *descr_named(PyObject *name) { return descr_of(PyDict_GetIt
 static int plan_shape(const Sizes *sizes, Plan *plan) {
     npy_intp items = 1;
     if (!sizes) return 0;
-    for (int k = 0; k < sizes->n; k++)
-        if ((plan->shape[k] = sizes->at[k]) < 0 || __builtin_mul_overflow(items, sizes->at[k], &items)) return 0;
+    for (int k = 0; k < sizes->n; k++) {
+        const npy_intp size = plan->shape[k] = sizes->at[k];
+        if (size < 0 || __builtin_mul_overflow(items, size, &items)) return 0;
+    }
     plan->ndim = sizes->n;
     return items <= MOST_BYTES;
 }
@@ -122,7 +124,8 @@ static PyObject *filled(const Plan *plan, int value) {
 
 /* Sizes that follow one another, or have their name. */
 static PyObject *filled_sizes(const Sizes *args, const Sizes *size, PyArray_Descr *dtype, int value) {
-    Plan plan = {.descr = dtype};
+    Plan plan; /* whose shape is read and not cleared */
+    plan.descr = dtype;
     if ((args && size) || !here() || !plan_shape(args ? args : size, &plan)) return NULL;
     return dtype || (plan.descr = descr_named(name_default)) ? filled(&plan, value) : NULL;
 }
@@ -195,7 +198,8 @@ static int read_bound(PyObject *object, long long *to) {
 
 /* From 0 to `start` where no end is given. */
 static PyObject *range_of(PyObject *start_, PyObject *end, PyObject *step_) {
-    Plan plan = {.ndim = 1};
+    Plan plan;
+    plan.ndim = 1;
     long long bounds[3] = {0, 0, 1};
     if (!here() || !read_bound(start_, &bounds[left_out(end)]) || (!left_out(end) && !read_bound(end, &bounds[1])) ||
         (step_ && !read_bound(step_, &bounds[2])))
@@ -211,7 +215,10 @@ static PyObject *range_of(PyObject *start_, PyObject *end, PyObject *step_) {
 }
 
 static PyObject *identity(npy_intp n, PyObject *m, PyArray_Descr *dtype) {
-    Plan plan = {.ndim = 2, .shape = {n, n}, .descr = dtype};
+    Plan plan;
+    plan.ndim = 2;
+    plan.shape[0] = plan.shape[1] = n;
+    plan.descr = dtype;
     if (!here() || n < 0 || n > MOST_BYTES || (!left_out(m) && !exact_int(m, &plan.shape[1])) || plan.shape[1] < 0 ||
         plan.shape[1] > MOST_BYTES || plan.shape[0] * plan.shape[1] > MOST_BYTES ||
         (!dtype && !(plan.descr = descr_named(name_default))) ||

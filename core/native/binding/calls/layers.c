@@ -15,13 +15,15 @@ static int weighs(PyObject *x, PyObject *weight, const Sizes *shape) {
 
 /* The mean or sum over rows of their losses; `then` is the op of it. Rows that a mean leaves out are Python's. */
 static PyObject *class_losses(PyObject *op, PyObject *mean, PyObject *sum, PyObject *input, PyObject *target, npy_intp ignore_index,
-                              int reduction, PyObject *share) {
+                              PyObject *reduction, PyObject *share) {
     enum { MEAN, SUM };
+    static const char *const words[] = {"mean", "sum"};
     static PyObject *usual, *none;
     if (!usual && !(usual = PyLong_FromLong(-100))) return NULL;
     if (!none && !(none = PyFloat_FromDouble(0.0))) return NULL;
     const PyArrayObject *x = array_in(input), *t = array_in(target);
-    PyObject *then = reduction == MEAN ? mean : reduction == SUM ? sum : NULL;
+    const int which_op = reduction ? choice_of(reduction, words, 2) : MEAN;
+    PyObject *then = which_op == MEAN ? mean : which_op == SUM ? sum : NULL;
     if (!share) share = none;
     if (!then || PyArray_NDIM(x) != 2 || PyArray_NDIM(t) != 1 || PyArray_DIM(t, 0) != PyArray_DIM(x, 0) ||
         !PyFloat_CheckExact(share) || !(PyFloat_AS_DOUBLE(share) >= 0 && PyFloat_AS_DOUBLE(share) <= 1) ||

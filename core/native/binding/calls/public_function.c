@@ -14,7 +14,8 @@ typedef struct {
     PyObject_HEAD vectorcallfunc vectorcall;
     PyObject *function, *casts;
     PyObject *elementwise;      /* an ElementwiseCall, or NULL */
-    const named_parser *parser; /* or NULL */
+    parser *parse;              /* or NULL */
+    const char *key;            /* the parser's name */
     PyObject *writes;           /* of an in-place form, as write_by takes it, or NULL */
 } PublicFunction;
 
@@ -71,13 +72,13 @@ static PyObject *call_elementwise(PyObject *callable, PyObject *const *args, siz
 
 static PyObject *call_parsed(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject *names) {
     PublicFunction *self = (PublicFunction *)callable;
-    PyObject *result = binding.casting ? NULL : self->parser->parse(args, PyVectorcall_NARGS(nargsf), names);
+    PyObject *result = binding.casting ? NULL : self->parse(args, PyVectorcall_NARGS(nargsf), names);
     return result ? (took(PATH_call_parsed), result) : call_python(self, args, nargsf, names);
 }
 
 static PyObject *call_in_place(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject *names) {
     PublicFunction *self = (PublicFunction *)callable;
-    PyObject *result = binding.casting || !self->parser ? NULL : self->parser->parse(args, PyVectorcall_NARGS(nargsf), names);
+    PyObject *result = binding.casting || !self->parse ? NULL : self->parse(args, PyVectorcall_NARGS(nargsf), names);
     if (!result && !binding.casting && !PyErr_Occurred()) result = write_by(self->writes, args, nargsf, names);
     return result ? (took(PATH_call_in_place), result) : call_python(self, args, nargsf, names);
 }
@@ -108,9 +109,10 @@ static PyObject *public_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
     self->casts = Py_NewRef(casts);
     self->elementwise = Py_XNewRef(elementwise);
     self->writes = Py_XNewRef(writes);
-    self->parser = parser ? parser_named(parser) : NULL;
+    const named_parser *found = parser ? parser_named(parser) : NULL;
+    if (found) self->parse = found->parse, self->key = found->name;
     /* without a fast path a function that autocast knows still asks whether to cast */
-    self->vectorcall = elementwise ? call_elementwise : writes ? call_in_place : self->parser ? call_parsed
+    self->vectorcall = elementwise ? call_elementwise : writes ? call_in_place : self->parse ? call_parsed
                      : casts == function ? call_plain : call_cast;
     return (PyObject *)self;
 }
@@ -162,8 +164,8 @@ static PyObject *public_field(PyObject *self, void *name) {
 static PyObject *public_wrapped(PyObject *self, void *ignored) { return Py_NewRef(((PublicFunction *)self)->function); }
 
 static PyObject *public_parser(PyObject *self, void *ignored) {
-    const named_parser *p = ((PublicFunction *)self)->parser;
-    return p ? PyUnicode_FromString(p->name) : Py_NewRef(Py_None);
+    const char *key = ((PublicFunction *)self)->key;
+    return key ? PyUnicode_FromString(key) : Py_NewRef(Py_None);
 }
 
 /* What the type has of its own would hide the function's. */

@@ -16,7 +16,7 @@ static int more_items_than(PyArrayObject *x, PyObject *over, PyObject *correctio
 
 /* -- casts ---------------------------------------------------------------------------------------------------------- */
 
-/* The tensor as a dtype of the package, itself if it is that already. */
+/* The tensor as a dtype of the package, itself if it is that already; NULL without an exception for what is no dtype. */
 static PyObject *cast_to(PyObject *op, PyObject *input, PyObject *dtype) {
     const Tensor *t = (Tensor *)input;
     PyObject *own = PyObject_GetAttr(t->kind, binding.dtype);
@@ -44,7 +44,7 @@ static PyObject *converted(PyObject *op, PyObject *input, PyObject *const *args,
     if (count + !!dtype != 1) return NULL;
     if (!dtype) dtype = args[0];
     if (count && is_tensor(dtype)) return array_at(dtype) ? cast_like(op, input, dtype) : NULL;
-    return descr_of(dtype) ? cast_to(op, input, dtype) : NULL;
+    return cast_to(op, input, dtype);
 }
 
 /* -- reductions ----------------------------------------------------------------------------------------------------- */

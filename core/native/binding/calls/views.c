@@ -26,15 +26,17 @@ static int in_rows(PyArrayObject *a, Layout *to) {
     return 1;
 }
 
-/* The shape in to->shape, one of whose sizes may be -1. */
-static int in_shape(PyArrayObject *a, Layout *to) {
+/* The sizes as a shape, one of which may be -1. */
+static int in_shape(PyArrayObject *a, const Sizes *sizes, Layout *to) {
     npy_intp have = PyArray_SIZE(a), known = 1;
     int open = -1;
     if (!PyArray_IS_C_CONTIGUOUS(a) || !have) return 0; /* NumPy has strides of its own for nothing */
-    for (int k = 0; k < to->ndim; k++) {
-        if (to->shape[k] >= 0) {
-            if (__builtin_mul_overflow(known, to->shape[k], &known)) return 0;
-        } else if (open >= 0 || to->shape[k] < -1) {
+    to->ndim = sizes->n;
+    for (int k = 0; k < sizes->n; k++) {
+        const npy_intp size = to->shape[k] = sizes->at[k];
+        if (size >= 0) {
+            if (__builtin_mul_overflow(known, size, &known)) return 0;
+        } else if (open >= 0 || size < -1) {
             return 0;
         } else {
             open = k;
@@ -51,13 +53,7 @@ static int in_shape(PyArrayObject *a, Layout *to) {
 
 PyObject *reshaped_to(PyObject *input, const Sizes *sizes) {
     Layout to;
-    if (!sizes || !view_ready(input, &to)) return NULL;
-    to.ndim = sizes->n;
-    for (int k = 0; k < sizes->n; k++) {
-        to.shape[k] = sizes->at[k];
-        __asm__(""); /* a few numbers: vectorised, this loop costs more than it does */
-    }
-    return in_shape(array_in(input), &to) ? view_made(input, &to) : NULL;
+    return sizes && view_ready(input, &to) && in_shape(array_in(input), sizes, &to) ? view_made(input, &to) : NULL;
 }
 
 /* The sizes follow the tensor, or have their name. */

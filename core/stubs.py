@@ -1,7 +1,7 @@
 """Prints the stubs that editors and type checkers read, from the headers of the public functions.
 
 What `core.dispatch.publish` binds when `core` is imported (functions of a namespace, Tensor's methods and operators) no
-reader of the source can see. `core.native.emit` writes it as `.pyi` files to `core/native/generated/`, when the
+reader of the source can see. `write_all` writes it as `.pyi` files to `core/native/generated/`, when the
 extension is built; the package imports them where a type checker reads it (``if TYPE_CHECKING:``), and never runs them.
 """
 
@@ -15,12 +15,17 @@ from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any, get_overloads
 
-from ..declare import kinds
-from ..declare.signature import MISSING, Parameter, parameter, read
-from ..dispatch import publish
-from ..tensors.tensor import Tensor
+from . import __all__ as shown_by_core
+from . import linalg, random, special
+from .declare import kinds
+from .declare.signature import MISSING, Parameter, parameter, read
+from .dispatch import publish
+from .native import emit
+from .nn import functional
+from .ops import creation
+from .tensors.tensor import Tensor
 
-HEAD = '''"""Printed by core.native.emit_stubs from the headers of the public functions; do not edit."""
+HEAD = '''"""Printed by core.stubs from the headers of the public functions; do not edit."""
 # ruff: noqa
 import builtins
 from collections.abc import Callable, Sequence
@@ -111,9 +116,8 @@ def _overloads(inner: Any) -> list[Any]:
 
 def headers(name: str, function: Callable[..., Any], *, method: bool = False) -> list[str]:
     """All ways of calling a function, one line each."""
-    inner: Any = inspect.unwrap(function)
-    in_place = getattr(inner, "of", None)
-    inner = inspect.unwrap(in_place) if in_place is not None else inner
+    in_place = getattr(function, "of", None)  # the function by which a method like ``add_`` writes
+    inner: Any = inspect.unwrap(function if in_place is None else in_place)
     ways: list[tuple[tuple[Parameter, ...], str]] = []
     for f in _overloads(inner) or [function if in_place is None else inner]:
         parameters, returns = read(f)
@@ -212,21 +216,17 @@ def return_types(package: Path) -> list[str]:
 def _elsewhere(function: Any, module: ModuleType) -> bool:
     """Whether the source of a module does not show the function's header."""
     inner: Any = inspect.unwrap(function)
-    return inner.__globals__["__name__"] != module.__name__ or hasattr(inner, "of")
+    return inner.__globals__["__name__"] != module.__name__ or hasattr(function, "of")
 
 
 def stubs() -> dict[str, str]:
     """The text of every stub, by the name of its file."""
-    import core  # the whole package: what is shown is known when all of it is imported
-    from core import linalg, special
-    from core.nn import functional
-    from core.ops import creation
-
     names = ", ".join(sorted(set(kinds.KINDS) - _HIDDEN - {"Any"}))
     top = HEAD.format(kinds=names)
-    made = [n for n in (*creation.__all__, *_DRAWN) if n in core.__all__]
+    made = {n: getattr(creation, n) for n in creation.__all__ if n in shown_by_core}
+    made |= {n: getattr(random, n) for n in _DRAWN}
     shown = {
-        "functions": {**publish.namespaces[""], **{n: getattr(core, n) for n in made}},
+        "functions": {**publish.namespaces[""], **made},
         "functional": {n: f for n in functional.__all__ if _elsewhere(f := getattr(functional, n), functional)},
         "linalg": {**publish.namespaces["linalg"], "matmul": linalg.matmul},
         "fft": publish.namespaces["fft"],
@@ -235,7 +235,12 @@ def stubs() -> dict[str, str]:
     texts = {f"{file}.pyi": top + "\n".join(functions(found)) + "\n" for file, found in shown.items()}
     body = "\n".join("    " + line.replace("\n", "\n    ") for line in methods())
     texts["methods.pyi"] = top + "class Methods:\n" + body + "\n"
-    head = '"""Printed by core.native.emit_stubs; do not edit."""\n# ruff: noqa\nfrom typing import NamedTuple\n\n'
-    package = Path(inspect.getfile(core)).parent
+    head = '"""Printed by core.stubs; do not edit."""\n# ruff: noqa\nfrom typing import NamedTuple\n\n'
+    package = Path(__file__).parent
     texts["return_types.pyi"] = head + "from core.tensors.tensor import Tensor\n\n" + "\n".join(return_types(package))
     return texts
+
+
+def write_all() -> list[Path]:
+    """Write the stubs beside the printed kernels; what would not change is left alone."""
+    return emit.write(stubs())
