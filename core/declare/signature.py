@@ -119,7 +119,8 @@ class Signature(NamedTuple):
 
     @property
     def spellings(self) -> dict[str, str]:
-        """Other names by which arguments may be given, and the parameters' own."""
+        """NumPy's names by which PyTorch takes arguments too, and the parameters' own; most of nn.functional is written
+        in Python, and takes none."""
         if self.python:
             return {}
         mine = {p.name for p in self.parameters}

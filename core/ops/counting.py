@@ -110,7 +110,7 @@ def unique(
     return_counts: Literal[True],
     dim: Dim | None = None,
 ) -> tuple[Tensor, ...]: ...
-@public()
+@public(python=True)
 def unique(input: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False,
            dim: Dim | None = None) -> Any:  # fmt: skip
     """The distinct elements (or slices along `dim`) in order; on request where each went, and how often it came.
@@ -137,7 +137,7 @@ def unique_consecutive(
 def unique_consecutive(
     input: Tensor, return_inverse: bool = False, *, return_counts: Literal[True], dim: Dim | None = None
 ) -> tuple[Tensor, ...]: ...
-@public()
+@public(python=True)
 def unique_consecutive(input: Tensor, return_inverse: bool = False, return_counts: bool = False,
                        dim: Dim | None = None) -> Any:  # fmt: skip
     """The elements (or slices along `dim`) without those that equal the one before.

@@ -199,7 +199,7 @@ _norm = operation("vector_norm", _norm_forward, params={"p": 2.0, "dim": (), "ke
                   samples=_norm_samples)  # fmt: skip
 
 
-@public(home="reduce",
+@public(python=True, home="reduce",
         fast=[Fast(body="norm_of(op.vector_norm, input, p, dim, keepdim)", types={"input": "real"},
                    raw=("p",))])  # fmt: skip
 def norm(

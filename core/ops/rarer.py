@@ -83,7 +83,7 @@ def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: flo
     return input / (mean * alpha + k) ** beta  # type: ignore[no-any-return]
 
 
-@public(method=False, namespace="nn.functional")
+@public(method=False, namespace="nn.functional", python=True)
 def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1) -> Tensor:
     """A draw from the Gumbel-Softmax distribution; a `hard` one is one-hot with the soft one's gradient.
 

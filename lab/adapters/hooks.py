@@ -8,10 +8,10 @@ from threading import get_ident
 from time import perf_counter_ns
 from typing import Any
 
-from core.base import modes, source
+from core.base import modes
 from core.events import observe
 
-from ..recorder.user_files import OURS
+from ..recorder.user_files import users_frame
 from .tensors import KEY, Node, Shadow, Tensors
 
 TIMED = "gradlab timed"  # of the ear that is noted in a graph node's metadata
@@ -130,7 +130,7 @@ class Hooks(Tensors):
             # step(closure) runs the user's own forward pass: its ops are told by the frame that asks for them
             args, keywords = given or ((), {})
             closure = any(callable(a) for a in (*args[1:], *keywords.values()))  # the first is the optimizer
-            self._stepping = self._user() if closure else None
+            self._stepping = users_frame(sys._getframe(1)) if closure else None
 
     # -- tools ---------------------------------------------------------------------------------------------------------
 
@@ -161,15 +161,5 @@ class Hooks(Tensors):
 
     def _place(self) -> Any:
         """The user's line."""
-        frame = self._user()
+        frame = users_frame(sys._getframe(1))
         return None if frame is None else (frame.f_code, frame.f_lasti)
-
-    def _user(self) -> Any:
-        """The user's frame that called."""
-        frame: Any = sys._getframe(1)
-        while frame is not None:
-            name = frame.f_code.co_filename
-            if not name.startswith(OURS) and not source.is_ours(name):
-                return frame
-            frame = frame.f_back
-        return None

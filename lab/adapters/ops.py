@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import sys
 from threading import get_ident
 from time import perf_counter_ns
 from types import FunctionType, SimpleNamespace
@@ -11,6 +12,7 @@ from typing import Any
 from core.base import modes
 from core.events import observe
 
+from ..recorder.user_files import users_frame
 from . import torch_check
 from .hooks import Hooks
 from .names import ASKING, CUTS, SILENT, VIEWS, label
@@ -97,7 +99,7 @@ class Ops(Hooks):
         if asks and name not in ASKING:
             return None
         back = name == "backward" or function is self._grad
-        inner = self._updating and (self._stepping is None or self._user() is self._stepping)
+        inner = self._updating and (self._stepping is None or users_frame(sys._getframe(1)) is self._stepping)
         if inner and not back and not asks:
             return None
         given = [self.shadow(t) for t in self._tensors(args if asks else (args, keywords))]

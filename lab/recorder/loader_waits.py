@@ -19,6 +19,7 @@ from core.base import source
 from core.utils.data import passes
 
 from .cell_trace import Chain
+from .user_files import users_frame
 
 
 @dataclass
@@ -127,15 +128,9 @@ class Fetches:
             self._ended.pop(id(iterator), None)
 
     def _place(self) -> Chain:
-        """The user's loop."""
-        frame: Any = sys._getframe(1)
-        while frame is not None:
-            name = frame.f_code.co_filename
-            if name != __file__ and not source.is_ours(name):
-                fold = self.recorder.fold
-                return fold.chain(fold.site((frame.f_code, frame.f_lasti)))  # type: ignore[no-any-return]
-            frame = frame.f_back
-        return ()
+        """Return the user's loop."""
+        frame, fold = users_frame(sys._getframe(1)), self.recorder.fold
+        return () if frame is None else fold.chain(fold.site((frame.f_code, frame.f_lasti)))
 
 
 def _loading(iterator: Any) -> tuple[int, tuple[CodeType, ...]]:

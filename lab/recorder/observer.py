@@ -15,7 +15,6 @@ from typing import Any
 
 from core import backends
 from core.base import modes
-from core.base.source import is_ours
 from core.events import observe
 from widgets.record import Stats
 
@@ -27,7 +26,7 @@ from .op_facts import NOTED, note
 from .op_to_row import NOWHERE, Folder, latest
 from .optimizer_steps import Steps
 from .tensor_types import TENSORS
-from .user_files import OURS
+from .user_files import users_frame
 
 LIMIT = 10_000  # rows; beyond it they fold by their place alone
 BY_DATA = {"sub", "add", "sub_", "add_"}  # how a parameter's values are moved without an optimizer
@@ -441,9 +440,7 @@ class Recorder(observe.Observer):
         n = self._steps
         sampled = n & (n - 1) == 0 or n % 64 == 0  # steps 1, 2, 4, 8, ...: copies cost memory traffic
         copies = [(p, self._some(p).copy()) for p in parameters] if sampled else []
-        frame = sys._getframe(1)
-        while frame is not None and (is_ours(frame.f_code.co_filename) or frame.f_code.co_filename.startswith(OURS)):
-            frame = frame.f_back  # type: ignore[assignment]
+        frame = users_frame(sys._getframe(1))
         site = () if frame is None else self.fold.site((frame.f_code, frame.f_lasti))
         self.steps.before(optimizer, parameters, site)
         known = self._optimizers.get(id(optimizer))

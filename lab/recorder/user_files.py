@@ -6,11 +6,19 @@ import linecache
 import os
 import sysconfig
 from functools import cache
+from types import FrameType
 
 from core.base import source
 
 OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 """What the paths of lab's own files begin with."""
+
+
+def users_frame(frame: FrameType | None) -> FrameType | None:
+    """Return the nearest frame, outwards from `frame`, that is neither core's nor lab's; None where there is none."""
+    while frame is not None and (source.is_ours(name := frame.f_code.co_filename) or name.startswith(OURS)):
+        frame = frame.f_back
+    return frame
 
 
 @cache
