@@ -45,7 +45,7 @@ def run(roots: Sequence[Tensor], root_grads: Sequence[Tensor | None], retain_gra
     """
     place = here(3)
     observe.tally.passes += 1
-    watched = observe.heard()
+    watched = observe.listening()
     begin = perf_counter_ns() if watched else 0
     sources: list[Any] = []
     starts: list[tuple[Any, int, Any]] = []
@@ -79,12 +79,12 @@ def run(roots: Sequence[Tensor], root_grads: Sequence[Tensor | None], retain_gra
         for entry in arrived:
             leaf = entry[0]
             if backends.many:
-                backends.be_on(leaf._kind.device)
+                backends.make_current(leaf._kind.device)
             if leaf._hooks:
                 entry[1:] = [_apply(leaf._hooks, entry[1], leaf._kind, create_graph)]
             if watched:
                 array = entry[1]._a if create_graph else entry[1]
-                observe.announce(watched, "gradient", observe.GradientEvent(leaf, array))
+                observe.notify(watched, "gradient", observe.GradientEvent(leaf, array))
                 del array
             if accumulate and leaf._requires_grad:  # it may have been detached since
                 if leaf._grad is not None:
@@ -102,12 +102,12 @@ def run(roots: Sequence[Tensor], root_grads: Sequence[Tensor | None], retain_gra
         finally:  # Ctrl-C that came as it began has left it undone; a second call does nothing more
             quiet.end()
             for where in around:
-                backends.be_on(where)
+                backends.make_current(where)
     if watched:
         span = observe.SpanEvent(
             "backward" if accumulate and inputs is None else "grad", begin, perf_counter_ns(), place
         )
-        observe.announce(watched, "span", span)
+        observe.notify(watched, "span", span)
     if inputs is None or accumulate:
         return []
     return [
@@ -157,7 +157,7 @@ def _walk(starts: list[tuple[Any, int, Any]], asked: set[Any] | None, path: dict
         entry = waiting.pop(-heappop(heap))
         node, g = entry[0], entry[1]
         if backends.many:
-            backends.be_on(node.kind.device)
+            backends.make_current(node.kind.device)
         start = perf_counter_ns() if watched else 0
         if node.watchers:
             g = _tell_tensors(node, g, create_graph)
@@ -177,7 +177,7 @@ def _walk(starts: list[tuple[Any, int, Any]], asked: set[Any] | None, path: dict
                 send(e, nrs[i] if nrs else 0, results[i])
         if watched:
             event = observe.BackwardEvent(node, kernel, start, perf_counter_ns(), tuple(results))
-            observe.announce(watched, "backward", event)
+            observe.notify(watched, "backward", event)
         if not retain_graph:
             node.free(place)
     return leaves, captured
@@ -367,7 +367,7 @@ def _no_history(t: Tensor, i: int, place: Place) -> RuntimeError:
              remedy="requires_grad=True on what is trained; look for detach(), .numpy(), .item() or no_grad() on the "
              "way")
     )  # fmt: skip
-    observe.announce(observe.heard(), "op_failed", "backward", (t,), place, error)
+    observe.notify(observe.listening(), "op_failed", "backward", (t,), place, error)
     return error
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..backends import cuda as _rows
-from ..base.lazy_import import late as _late
+from ..base.lazy_import import lazy_attributes as _late
 from ..ops.creation import empty
 from ..rng.generator import default_of
 

@@ -26,7 +26,7 @@ def uniform_array(shape: tuple[int, ...], kind: Kind, generator: Generator | Non
             return engine.uniform_bits(xp, n, _BITS[name]).astype(kind.dtype.numpy)
         return engine.uniform64(xp, n) if name == "float64" else engine.uniform(xp, n)
 
-    return backends.making(kind.device, make).reshape(shape)
+    return backends.allocated(kind.device, make).reshape(shape)
 
 
 def normal_array(shape: tuple[int, ...], kind: Kind, generator: Generator | None = None) -> Any:
@@ -43,10 +43,10 @@ def normals(shape: tuple[int, ...], kind: Kind, generator: Generator | None, dty
         a = make(xp, n).reshape(shape)
         return a if dtype is None else a.astype(dtype, copy=False)
 
-    return backends.making(kind.device, made)
+    return backends.allocated(kind.device, made)
 
 
 def bernoulli_array(p: Any, where: Device = cpu, generator: Generator | None = None) -> Any:
     """A bool array: true with the probabilities in the array `p`."""
     engine = source(generator, where)
-    return backends.making(where, lambda xp: engine.bernoulli(xp, p))
+    return backends.allocated(where, lambda xp: engine.bernoulli(xp, p))

@@ -19,14 +19,14 @@ from ..declare.op import Elementwise
 from ..declare.signature import of_elementwise, public_name, shown
 from ..events import observe
 from ..tensors.tensor import Tensor
-from .emit import machinery, tell, tell_failed, tell_starting
+from .emit import dispatch_files, emit_failed, emit_op, emit_starting
 from .operands import need_tensors, promote
 from .out import into
 from .publish import bind, elementwise_doc
-from .record import attach
+from .record import record_node
 
 new = Tensor.__new__
-machinery.add(__file__)
+dispatch_files.add(__file__)
 
 
 def kernel_for(op: Elementwise, kind: Kind) -> Kernel:
@@ -58,7 +58,7 @@ def call_map(op: Elementwise, args: tuple[Any, ...], params: tuple[float, ...] =
     try:
         return run_map(op, args, params, True)
     except Exception as e:
-        tell_failed(op, args, e)
+        emit_failed(op, args, e)
         raise
 
 
@@ -77,7 +77,7 @@ def run_map(
     arrays = tuple([a._a if isinstance(a, Tensor) else a for a in args])
     kernel = kernel_for(op, kind)
     if watched:
-        tell_starting(op, args, params)
+        emit_starting(op, args, params)
     start = perf_counter_ns() if watched else 0
     try:
         array = kernel.run(*arrays, *params) if given is None else given
@@ -86,13 +86,13 @@ def run_map(
     stop = perf_counter_ns() if watched else 0
     out = new(Tensor)
     out._a, out._kind = array, kind.boolean if op.program.is_bool else kind
-    node = attach(op, (out,), args, arrays, (array,), params) if mode.enabled else None
+    node = record_node(op, (out,), args, arrays, (array,), params) if mode.enabled else None
     if node is not None and any(getattr(a, "shape", array.shape) != array.shape for a in arrays):
         node.in_shapes = tuple([getattr(a, "shape", None) for a in arrays])
     if watched:
         if kind.device.index is not None:
-            kernel = backends.as_ran(kernel, kind.device)
-        tell(op, args, (out,), params, kernel, start, stop, node)
+            kernel = backends.as_observed(kernel, kind.device)
+        emit_op(op, args, (out,), params, kernel, start, stop, node)
     return out
 
 

@@ -102,7 +102,7 @@ def _written(target: Tensor, name: str, result: Tensor, began: int, place: Any) 
     if have is not want:
         result = result.to(want)
     if backends.many:
-        backends.there(target._a.__setitem__, target._kind.device)(..., result._a)
+        backends.on_device(target._a.__setitem__, target._kind.device)(..., result._a)
     else:
         target._a[...] = result._a
     storage = storage_of(target)

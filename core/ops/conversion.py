@@ -96,7 +96,7 @@ def tensor(data: Data, *, dtype: Dtype | None = None, device: Device | None = No
         with np.errstate(all="ignore"):
             a = a.astype(d.numpy)
     where = placed(device)
-    out = wrap(a if where is cpu else backends.making(where, lambda xp: xp.asarray(a)), kind_of(d, where))
+    out = wrap(a if where is cpu else backends.allocated(where, lambda xp: xp.asarray(a)), kind_of(d, where))
     if isinstance(data, np.ndarray):
         note(out, data)
     if observe.observers:

@@ -57,7 +57,7 @@ def _made(op: str, make: Callable[[Any], Any], dtype: Dtype, device: Any, requir
         if name not in ("pin_memory", "layout", "memory_format"):  # PyTorch's words for what there is but one of here
             raise TypeError(f"{op}() got an unexpected keyword argument '{name}'")
     where = placed(device)
-    t = wrap(backends.making(where, make), kind_of(dtype, where))
+    t = wrap(backends.allocated(where, make), kind_of(dtype, where))
     if out is not None:
         return into(out, t)
     return t.requires_grad_() if requires_grad else t

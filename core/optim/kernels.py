@@ -18,7 +18,7 @@ from .. import backends, native
 from ..backends import Kernel, cuda
 from ..base.source import here
 from ..declare.expr import python_operand, triton_statements
-from ..dispatch.emit import tell
+from ..dispatch.emit import emit_op
 from ..events import observe
 from ..tensors.tensor import Tensor, storage_of
 from .update import Update, Variant, numpy_source
@@ -131,7 +131,7 @@ def step(op: str, update: Update, on: frozenset[str], tensors: Sequence[Tensor],
     if kind.dtype.is_complex:
         lists, copied = real(lists)
     start = perf_counter_ns() if observe.observers else 0
-    kernel = backends.there(run, kind.device)(v, kind.device.type, v.scalars(**settings), lists)
+    kernel = backends.on_device(run, kind.device)(v, kind.device.type, v.scalars(**settings), lists)
     stop = perf_counter_ns() if observe.observers else 0
     for a, dense in copied:
         a[...] = dense
@@ -154,7 +154,7 @@ def one(op: str, p: Tensor, compute: Callable[[Any, Any], None]) -> None:
     a, g = p._a, gradient._a
     xp = backends.array_module(p._kind.device.type)
     start = perf_counter_ns() if observe.observers else 0
-    backends.there(_wide, p._kind.device)(compute, a, g)
+    backends.on_device(_wide, p._kind.device)(compute, a, g)
     stop = perf_counter_ns() if observe.observers else 0
     kernel = Kernel(compute, f"{op}_reference", "NumPy" if xp is np else "CuPy")
     _written(op, [p], {}, kernel, start, stop)
@@ -177,9 +177,9 @@ def _written(op: str, tensors: Sequence[Tensor], settings: dict[str, Any], kerne
         storage_of(p).wrote(op, place)
     if observe.observers:
         grads = tuple(p._grad for p in tensors if p._grad is not None)  # averages have none
-        tell(op, (*tensors, *grads), (), settings, kernel, start, stop, None)
+        emit_op(op, (*tensors, *grads), (), settings, kernel, start, stop, None)
 
 
 def zeros_like(p: Tensor) -> Any:
     """Zeros in the layout of `p`, on its device."""
-    return backends.making(p._kind.device, lambda xp: xp.zeros_like(p._a))
+    return backends.allocated(p._kind.device, lambda xp: xp.zeros_like(p._a))

@@ -52,7 +52,7 @@ def _around(step: Callable[..., Any]) -> Callable[..., Any]:
                     )
                 args, kwargs = changed
         observe.tally.steps += 1
-        watching, before = observe.heard(), mode.phase
+        watching, before = observe.listening(), mode.phase
         params = [p for group in self.param_groups for p in group["params"]] if watching else []
         begun = False
 
@@ -60,7 +60,7 @@ def _around(step: Callable[..., Any]) -> Callable[..., Any]:
             nonlocal begun
             if not begun:
                 begun = True
-                observe.announce(watching, "update", self, params, True)
+                observe.notify(watching, "update", self, params, True)
 
         def within(closure: Callable[[], Any]) -> Callable[[], Any]:
             def run() -> Any:
@@ -86,7 +86,7 @@ def _around(step: Callable[..., Any]) -> Callable[..., Any]:
         finally:
             self._stepping, mode.phase = False, before
         if begun:
-            observe.announce(watching, "update", self, params, False)
+            observe.notify(watching, "update", self, params, False)
         if "_opt_called" in self.__dict__:  # a schedule wants to know
             self._opt_called = True
         for hook in (*self._optimizer_step_post_hooks.values(), *_every_post_hook.values()):

@@ -10,7 +10,7 @@ import numpy as np
 from ..base.device import Kind
 from ..graph.node import Storage
 from ..graph.versions import storage_of
-from .device_read import fetched
+from .device_read import to_host
 from .tensor import Tensor
 
 # What a tensor's dict may hold that is not the user's; most of it is there where the C extension is not.
@@ -55,7 +55,7 @@ def deep(t: Tensor, memo: dict[int, Any]) -> Tensor:
 
 def reduced(t: Tensor) -> tuple[Any, ...]:
     """What pickle needs: values, strides, and what was written on the tensor; a computed one becomes a leaf."""
-    a = t._a if isinstance(t._a, np.ndarray) else fetched(t._a.get, t._kind.device.type)
+    a = t._a if isinstance(t._a, np.ndarray) else to_host(t._a.get, t._kind.device.type)
     flat, strides = _packed(a)
     return (_rebuilt, (type(t), flat, a.shape, strides, t._kind, t.requires_grad), attributes(t) or None)
 

@@ -20,7 +20,7 @@ from ..events import lineage, observe
 from ..graph.node import Node, RemovableHandle
 from ..graph.versions import refresh, storage_of, watch
 from ..native.bases import TensorBase
-from .device_read import fetched
+from .device_read import to_host
 from .printing import tensor_text
 
 Array = Any  # numpy.ndarray, or cupy.ndarray on a GPU
@@ -319,7 +319,7 @@ class Tensor(TensorBase):
             )
         start = perf_counter_ns() if observe.observers else 0
         a = self._a if self._kind.dtype is not dtypes.bfloat16 else self._a.astype(np.float32)
-        value = a.item() if self._kind.device is cpu else fetched(a.item, self._kind.device.type)
+        value = a.item() if self._kind.device is cpu else to_host(a.item, self._kind.device.type)
         if observe.observers:
             left_graph("item", self, None, start)
         return value
@@ -328,7 +328,7 @@ class Tensor(TensorBase):
         """The elements as nested lists of Python numbers."""
         start = perf_counter_ns() if observe.observers else 0
         a = self._a.astype(np.float32) if self._kind.dtype is dtypes.bfloat16 else self._a
-        values = a.tolist() if self._kind.device is cpu else fetched(a.tolist, self._kind.device.type)
+        values = a.tolist() if self._kind.device is cpu else to_host(a.tolist, self._kind.device.type)
         if observe.observers:
             left_graph("tolist", self, None, start)
         return values
@@ -391,7 +391,7 @@ class Tensor(TensorBase):
         if self._kind.device is cpu:
             return bool(self._a.item())
         start = perf_counter_ns()
-        value = bool(fetched(self._a.item, self._kind.device.type))
+        value = bool(to_host(self._a.item, self._kind.device.type))
         if observe.observers:
             left_graph("bool", self, None, start)
         return value
@@ -405,7 +405,7 @@ class Tensor(TensorBase):
     def __index__(self) -> int:
         if self._kind.dtype.category > 1 or self._a.size != 1:
             raise TypeError("only integer tensors of a single element can be converted to an index")
-        return int(self._a.item() if self._kind.device is cpu else fetched(self._a.item, self._kind.device.type))
+        return int(self._a.item() if self._kind.device is cpu else to_host(self._a.item, self._kind.device.type))
 
     def __len__(self) -> int:
         if self._a.ndim == 0:
@@ -458,7 +458,7 @@ def left_graph(what: str, t: Tensor, result: Any, start: int = 0) -> Any:
     `start` is when it was asked for, where it comes from a GPU that may be busy."""
     stop = perf_counter_ns() if start and t._kind.device.type != "cpu" else 0
     place = here(2)
-    observe.announce(observe.heard(), "cut", observe.CutEvent(what, t, result, place, start if stop else 0, stop))
+    observe.notify(observe.listening(), "cut", observe.CutEvent(what, t, result, place, start if stop else 0, stop))
     if what == "numpy" and observe.wanted("lineage"):
         return lineage.traced(result, t, place)
     return result

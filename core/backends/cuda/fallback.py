@@ -37,7 +37,7 @@ class _Last(threading.local):
 _last = _Last()
 
 
-def as_ran(kernel: Kernel) -> Kernel:
+def as_observed(kernel: Kernel) -> Kernel:
     """The kernel as observers are told of it: one that went to the CPU says so. Asked once after every run."""
     if not _last.fell:
         return kernel

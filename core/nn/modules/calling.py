@@ -49,12 +49,12 @@ class Calling:
         return self.forward(*args, **kwargs)
 
     def _observed(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        watching = observe.heard()
+        watching = observe.listening()
         try:
-            observe.announce(watching, "enter_module", self)
+            observe.notify(watching, "enter_module", self)
             return self._hooked(args, kwargs)
         finally:
-            observe.announce(watching, "exit_module", self)
+            observe.notify(watching, "exit_module", self)
 
     def _forward_entries(self) -> list[tuple[int, everywhere.Entry]]:
         """The hooks after forward, those of all modules first."""
