@@ -221,6 +221,7 @@ class Printer:
         how, name, args = fast.target
         named = {p.name for p in s.parameters}
         text = " ".join([*args, *fast.check, *fast.instead.values(), *fast.ndim.values()])
+        text = re.sub(r"\b(op|elementwise|dtype|word)\.\w+", "", text)  # known objects, no parameters
         mentioned = (set(re.findall(r"\w+", text)) | {*fast.types, *fast.ignored}) & named
         lines: list[str] = []
         owned: list[str] = []
