@@ -195,7 +195,7 @@ def _through(node: Node, edges: tuple[Any, ...], g: Any, create_graph: bool, ret
 
 
 def _gradients(node: Node, edges: tuple[Any, ...], g: Any, create_graph: bool) -> tuple[Any, str]:
-    """The gradients of a node's inputs, its hooks heard, and the name of the kernel that made them."""
+    """Return the gradients of a node's inputs, its hooks heard, and the name of the kernel that made them."""
     node.check()
     if node.prehooks:
         g = _prehooks(node, g, create_graph)
@@ -214,7 +214,7 @@ def _gradients(node: Node, edges: tuple[Any, ...], g: Any, create_graph: bool) -
 
 
 def reached(task: tuple[list[Any], dict[Node, Any] | None, set[Any] | None]) -> set[Any]:
-    """The nodes and leaves that a running pass sends gradients to."""
+    """Return the nodes and leaves that a running pass sends gradients to."""
     sources, path, asked = task
     if path is not None:
         return {*path, *(asked or ())}
@@ -228,7 +228,8 @@ def reached(task: tuple[list[Any], dict[Node, Any] | None, set[Any] | None]) -> 
 
 
 def _path(sources: list[Any], asked: set[Any]) -> dict[Node, tuple[Any, ...]]:
-    """The nodes on a path from the sources to what is asked for, each with those of its edges that lead there."""
+    """Return the nodes on a path from the sources to what is asked for, each with those of its edges that lead
+    there."""
     reached: dict[Node, None] = {}
     stack = [e for e in sources if isinstance(e, Node)]
     while stack:
@@ -248,7 +249,7 @@ def _path(sources: list[Any], asked: set[Any]) -> dict[Node, tuple[Any, ...]]:
 
 
 def _plus(a: Any, b: Any) -> Any:
-    """The sum of two gradients: arrays, or tensors whose sum is on the graph."""
+    """Return the sum of two gradients: arrays, or tensors whose sum is on the graph."""
     total = a + b
     return np.asarray(total) if isinstance(total, np.generic) else total
 
@@ -262,7 +263,7 @@ def _add(entry: Entry, g: Any, create_graph: bool) -> None:
 
 
 def _alone(entry: Entry) -> bool:
-    """Whether the gradient is nobody else's memory: no other name for it, and no view of another array.
+    """Return whether the gradient is nobody else's memory: no other name for it, and no view of another array.
 
     Gradients pass through many ops as they are, and hooks and custom functions may keep them; the count sees it all."""
     return sys.getrefcount(entry[1]) == _ONE_NAME and not isinstance(entry[1].base, type(entry[1]))
@@ -303,7 +304,7 @@ def _accumulate(t: Tensor, entry: Entry, create_graph: bool) -> None:
 
 
 def _answer(entry: Entry | None, t: Tensor, create_graph: bool) -> Tensor | None:
-    """A gradient as `autograd.grad` gives it: in memory of its own, so that the caller may write to it."""
+    """Return a gradient as `autograd.grad` gives it: in memory of its own, so that the caller may write to it."""
     if entry is None:
         return None
     if create_graph:
@@ -419,7 +420,7 @@ def _tensors(gs: Any, kinds: Sequence[Any], create_graph: bool) -> tuple[Any, ..
 
 
 def _outputs(node: Node, g: Any, create_graph: bool) -> tuple[Any, ...]:
-    """The gradients that came to a node, as tensors."""
+    """Return the gradients that came to a node, as tensors."""
     if node.out_meta is None:
         return _tensors((g,), (node.kind,), create_graph)
     return _tensors(g, [kind for _, kind in node.out_meta], create_graph)

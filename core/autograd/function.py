@@ -117,7 +117,7 @@ class _CustomOp:
         return tuple(None if g is None else g if create_graph else g._a for g in picked), self.name
 
     def _fitted(self, i: int, g: Any, shape: tuple[int, ...], kind: Any) -> Tensor | None:
-        """A gradient in the shape and kind of its input; RuntimeError where it cannot be."""
+        """Return a gradient in the shape and kind of its input; RuntimeError where it cannot be."""
         if g is None:
             return None
         if not isinstance(g, Tensor):

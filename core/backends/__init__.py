@@ -42,7 +42,7 @@ class Row(NamedTuple):
 
 
 def as_matrix(a: Any) -> Any:
-    """An array of any leading shape as a matrix; also one without elements, where -1 says nothing."""
+    """Return an array of any leading shape as a matrix; also one without elements, where -1 says nothing."""
     return a if a.ndim == 2 else a.reshape(math.prod(a.shape[:-1]), a.shape[-1])
 
 
@@ -119,7 +119,7 @@ def of(device_type: str) -> tuple[Any, ...]:
 
 
 def map_kernel(program: Program, kind: Kind) -> Kernel:
-    """The kernel that maps `program` over arrays of `kind`."""
+    """Return the kernel that maps `program` over arrays of `kind`."""
     for backend in of(kind.device.type):
         found = backend.map(program, kind)
         if isinstance(found, Kernel):
@@ -129,7 +129,7 @@ def map_kernel(program: Program, kind: Kind) -> Kernel:
 
 
 def joint_kernel(joint: Joint, kind: Kind) -> Kernel | None:
-    """The kernel that gives all results of `joint` at once, as a tuple; None where the backend has none."""
+    """Return the kernel that gives all results of `joint` at once, as a tuple; None where the backend has none."""
     fastest = of(kind.device.type)[0]
     found = fastest.map_joint(joint, kind) if hasattr(fastest, "map_joint") else None
     return found if isinstance(found, Kernel) else None
@@ -137,7 +137,7 @@ def joint_kernel(joint: Joint, kind: Kind) -> Kernel | None:
 
 @cache
 def rows(name: str, device_type: str) -> tuple[Row, ...]:
-    """The rows of the kernel `name` ("softmax" or "softmax.backward"), the reference's not among them."""
+    """Return the rows of the kernel `name` ("softmax" or "softmax.backward"), the reference's not among them."""
     own = _registered.get((name, device_type), ())
     found = (*own, *(row for backend in of(device_type) for row in backend.rows(name)))
     translated = _devices[device_type].with_our_errors
@@ -167,7 +167,7 @@ def _changed() -> None:
 
 
 def pick(name: str, device_type: str, arrays: tuple[Any, ...], params: dict[str, Any]) -> Kernel | None:
-    """The first row that accepts; None leaves the op to its reference."""
+    """Return the first row that accepts; None leaves the op to its reference."""
     for row in rows(name, device_type):
         if row.declines(*arrays, **params) is None:
             return Kernel(row.run, row.name, row.backend)
@@ -175,7 +175,7 @@ def pick(name: str, device_type: str, arrays: tuple[Any, ...], params: dict[str,
 
 
 def reference_kernel(op: Operation, device_type: str) -> Kernel:
-    """The op's own text on the device's array library."""
+    """Return the op's own text on the device's array library."""
     found: Kernel = of(device_type)[-1].operation(op)
     return found if op.name == "move" else found._replace(run=_devices[device_type].with_our_errors(found.run))
 

@@ -39,7 +39,7 @@ c: Any = native.module
 
 
 def rows(name: str) -> tuple[Row, ...]:
-    """The structured kernels that serve `name`."""
+    """Return the structured kernels that serve `name`."""
     found = _table.get(name)
     if found is None or c is None:
         return ()
@@ -59,7 +59,8 @@ def absent(name: str) -> str:
 
 
 def _real(*arrays: Any) -> str | None:
-    """The reason to decline arrays that are not all float32 or all float64; None stands for one that was left out."""
+    """Return the reason to decline arrays that are not all float32 or all float64; None stands for one that was left
+    out."""
     first = arrays[0].dtype
     if first.char not in "fd":
         return _not_real(first)

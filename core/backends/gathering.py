@@ -46,7 +46,7 @@ def _reason(types: tuple[str, ...], arrays: Any) -> str | None:
 
 
 def _called(name: str, values: Any) -> Any:
-    """What the entry gives, arrays being brought into one piece."""
+    """Return what the entry gives, arrays being brought into one piece."""
     return c.entries[name](*(np.asarray(v, order="C") if isinstance(v, np.ndarray) else v for v in values))
 
 
@@ -65,7 +65,7 @@ def _forward(name: str) -> Row:
 
 
 def by_vjps(name: str, named: dict[str, Any]) -> Any:
-    """The gradients of an op as its vjps give them, from what its "<op>.backward" row is called with."""
+    """Return the gradients of an op as its vjps give them, from what its "<op>.backward" row is called with."""
 
     def tensor(v: Any) -> Any:
         return from_array(v) if isinstance(v, np.ndarray) else v

@@ -38,7 +38,7 @@ def linear(x: Any, weight: Any, bias: Any) -> Any:
 
 
 def linear_backward(g: Any, weight: Any, x: Any, needs: Any) -> Any:
-    """The gradients of x, weight and bias."""
+    """Return the gradients of x, weight and bias."""
     rows = as_matrix(g)
     return (
         c.gemm_bf16(rows, weight, None).reshape(*g.shape[:-1], weight.shape[1]) if needs[0] else None,
@@ -48,7 +48,7 @@ def linear_backward(g: Any, weight: Any, x: Any, needs: Any) -> Any:
 
 
 def matmul_backward(g: Any, b: Any, a_shape: Any, a: Any, b_shape: Any, needs: Any) -> Any:
-    """The gradients of both factors."""
+    """Return the gradients of both factors."""
     return (
         product(g, b.swapaxes(-1, -2)) if needs[0] else None,
         product(a.swapaxes(-1, -2), g) if needs[1] else None,

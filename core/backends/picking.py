@@ -44,7 +44,7 @@ def cast_declines(x: Any, dtype: dtypes.dtype) -> str | None:
 
 
 def cast_backward(g: Any, x_dtype: dtypes.dtype) -> Any:
-    """The gradient in the type that the operand had."""
+    """Return the gradient in the type that the operand had."""
     return (g if g.dtype == x_dtype.numpy else cast(g, x_dtype),)
 
 
@@ -57,7 +57,8 @@ def cast_backward_declines(g: Any, x_dtype: dtypes.dtype) -> str | None:
 
 
 def _entered(name: str, order: str, reason: str) -> Row:
-    """The row of an entry that takes little work: it is asked by trying. `order`: what it is called with by name."""
+    """Return the row of an entry that takes little work: it is asked by trying. `order`: what it is called with by
+    name."""
 
     def call(*arrays: Any, **named: Any) -> Any:
         return c.entries[name](*arrays, *[named[n] for n in order.split()])
@@ -83,7 +84,7 @@ def _extreme(name: str) -> Row:
 
 
 def small_integers(name: str) -> Callable[..., bool]:
-    """Whether the entry of a reduction takes these numbers, which are not floating."""
+    """Return whether the entry of a reduction takes these numbers, which are not floating."""
 
     def takes(x: Any, dim: Any, keepdim: bool) -> bool:
         return x.dtype == np.int64 and c.entries[name](x, dim, keepdim) is not NotImplemented

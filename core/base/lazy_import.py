@@ -9,7 +9,7 @@ from typing import Any
 
 
 def lazy_attributes(package: str, files: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """A package's ``__getattr__`` and ``__dir__`` for names that are not imported with it.
+    """Return a package's ``__getattr__`` and ``__dir__`` for names that are not imported with it.
 
     Parameters
     ----------

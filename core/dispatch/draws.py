@@ -18,7 +18,7 @@ def source(generator: Generator | None, where: Device) -> Any:
 
 
 def uniform_array(shape: tuple[int, ...], kind: Kind, generator: Generator | None = None) -> Any:
-    """An array of numbers in [0, 1), of that floating kind."""
+    """Return an array of numbers in [0, 1), of that floating kind."""
     engine, n, name = source(generator, kind.device), math.prod(shape), kind.dtype.name
 
     def make(xp: Any) -> Any:
@@ -30,7 +30,7 @@ def uniform_array(shape: tuple[int, ...], kind: Kind, generator: Generator | Non
 
 
 def normal_array(shape: tuple[int, ...], kind: Kind, generator: Generator | None = None) -> Any:
-    """An array of standard normal numbers, of that floating kind."""
+    """Return an array of standard normal numbers, of that floating kind."""
     return normals(shape, kind, generator, kind.dtype.numpy)
 
 
@@ -47,6 +47,6 @@ def normals(shape: tuple[int, ...], kind: Kind, generator: Generator | None, dty
 
 
 def bernoulli_array(p: Any, where: Device = cpu, generator: Generator | None = None) -> Any:
-    """A bool array: true with the probabilities in the array `p`."""
+    """Return a bool array: true with the probabilities in the array `p`."""
     engine = source(generator, where)
     return backends.allocated(where, lambda xp: engine.bernoulli(xp, p))

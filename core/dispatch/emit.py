@@ -20,7 +20,7 @@ dispatch_files = {__file__}  # the files between a call of an op and its kernel
 
 
 def places() -> tuple[observe.Place, observe.Place]:
-    """The user's place, and the line outside dispatch that called the op (which may be in our own layers)."""
+    """Return the user's place, and the line outside dispatch that called the op (which may be in our own layers)."""
     if _places is not None:
         return _places(dispatch_files, ours, user_frame)  # type: ignore[no-any-return]
     frame: Any = sys._getframe(2)

@@ -101,7 +101,7 @@ def mark_views(op: Operation, x: Tensor, outs: list[Tensor], params: dict[str, A
 
 
 def callable_operation(op: Operation) -> Callable[..., Any]:
-    """The callable of a structured op: `op(*tensors, **params)`."""
+    """Return the callable of a structured op: `op(*tensors, **params)`."""
     defaults = op.params
 
     def general(*tensors: Any, **params: Any) -> Any:
@@ -127,7 +127,7 @@ def kind_named(numpy: Any) -> Kind:
 
 
 def _reference(op: Operation) -> Callable[..., Any]:
-    """The op's reference on the CPU, looked up when it is first wanted: the backends are not there yet."""
+    """Return the op's reference on the CPU, looked up when it is first wanted: the backends are not there yet."""
     run: Callable[..., Any] | None = None
 
     def reference(*arrays: Any, **params: Any) -> Any:

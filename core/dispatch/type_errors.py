@@ -43,7 +43,7 @@ def _is_whole(v: Any) -> bool:
 
 
 def _is_foreign(v: Any) -> bool:
-    """What no argument of any function is: a module, a dictionary, an object that is nothing else."""
+    """Return what no argument of any function is: a module, a dictionary, an object that is nothing else."""
     return type(v) is object or isinstance(v, ModuleType | dict)
 
 
@@ -91,7 +91,8 @@ def _has_text(v: Any) -> bool:
 
 
 def _wanted(parameter: inspect.Parameter, v: Any, numbers: bool, of_value: bool) -> str | None:
-    """The name of what a parameter takes, where `v` is nothing of the kind; `numbers`: a text was read as a number.
+    """Return the name of what a parameter takes, where `v` is nothing of the kind; `numbers`: a text was read as a
+    number.
 
     `of_value`: the error tells of values. A number that stands for a tensor may then be right, as several take
     one, and what is given for a type that the signature leaves open as well.
@@ -109,7 +110,7 @@ def _wanted(parameter: inspect.Parameter, v: Any, numbers: bool, of_value: bool)
 
 def complaint(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any], *, numbers: bool = False,
               of_value: bool = False) -> str | None:  # fmt: skip
-    """What is wrong with the type of an argument, in PyTorch's words; None where nothing is.
+    """Return what is wrong with the type of an argument, in PyTorch's words; None where nothing is.
 
     `numbers` says that a text came where a number was read, in an argument whose type the signature leaves open, and
     `of_value` that the error tells of values (see `_wanted`).
@@ -155,7 +156,8 @@ def _short(v: Any) -> str:
 
 
 def explained(function: Any, error: BaseException, args: Sequence[Any], kwargs: Mapping[str, Any]) -> TypeError | None:
-    """The TypeError that stands for `error`, which the call raised; None where the arguments are of the right types.
+    """Return the TypeError that stands for `error`, which the call raised; None where the arguments are of the right
+    types.
 
     A TypeError that the function wrote itself stays. The other one's cause is the error that came.
     """

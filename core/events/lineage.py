@@ -99,7 +99,7 @@ def note(t: Any, a: Any) -> None:
 
 
 def origin(t: Any) -> tuple[tuple[Any, str], ...]:
-    """The way by which a tensor came back from NumPy; empty if it did not."""
+    """Return the way by which a tensor came back from NumPy; empty if it did not."""
     return t._came or ()
 
 

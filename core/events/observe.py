@@ -173,7 +173,7 @@ def observing(observer: Observer) -> Iterator[Observer]:
 
 
 def listening() -> tuple[Observer, ...]:
-    """The observers to which this thread tells its events: none inside `muted`."""
+    """Return the observers to which this thread tells its events: none inside `muted`."""
     return () if mode.muted else observers
 
 
@@ -206,7 +206,7 @@ def muted() -> Iterator[None]:
 
 
 def wanted(what: str) -> bool:
-    """Whether any observer wants `what` of this thread."""
+    """Return whether any observer wants `what` of this thread."""
     return any(what in o.wants for o in listening())
 
 

@@ -39,7 +39,7 @@ def _load() -> tuple[ModuleType | None, str]:
 
 
 def _level_outside() -> int:
-    """The `stacklevel` for a caller of this function that names the line which imports `core`."""
+    """Return the `stacklevel` for a caller of this function that names the line which imports `core`."""
     root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     package = tuple(os.path.join(root, name) + os.sep for name in ("core", "widgets", "lab"))
     frame: FrameType | None = sys._getframe(1)
@@ -55,7 +55,7 @@ available = module is not None
 
 
 def copy_of(array: Any) -> Any:
-    """The same items in row-major order, in memory of their own; NumPy's by all threads, in memory used before.
+    """Return the same items in row-major order, in memory of their own; NumPy's by all threads, in memory used before.
 
     >>> copy_of(np.broadcast_to(np.float32(1), (2, 2)))
     array([[1., 1.],

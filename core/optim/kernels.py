@@ -31,7 +31,7 @@ Run = Callable[[tuple[float, ...], Lists], str | None]  # gives the reason where
 
 
 def _c_kernel(v: Variant, params: Sequence[Any]) -> Any:
-    """The compiled loop, or why there is none."""
+    """Return the compiled loop, or why there is none."""
     if native.module is None:
         return native.reason
     dtype = params[0].dtype
@@ -48,7 +48,7 @@ def _c_kernel(v: Variant, params: Sequence[Any]) -> Any:
 
 @cache
 def triton_kernel(v: Variant) -> Any:
-    """The multi-tensor kernel of a form of an update."""
+    """Return the multi-tensor kernel of a form of an update."""
     from triton_kernels import optim
     from triton_kernels.primitives import PRIMITIVES
 

@@ -72,7 +72,7 @@ def tensor_text(t: Any) -> str:
 
 
 def _with_tail(body: str, tail: list[str], indent: int) -> str:
-    """The notes after the values, each on a new line where the last has no room."""
+    """Return the notes after the values, each on a new line where the last has no room."""
     parts, used = [body], len(body) - body.rfind("\n") + 1
     for note in tail:
         size = len(note) + note.startswith("dtype=")  # "torch." is one longer than "core.": break where PyTorch does

@@ -54,7 +54,7 @@ class Ratio(NamedTuple):
 
 
 def ratio(name: str, pairs: Sequence[tuple[float, float]]) -> Ratio:
-    """The ratio of pairs of times in seconds, each pair taken in one round."""
+    """Return the ratio of pairs of times in seconds, each pair taken in one round."""
     low, median, high = Spread.of([x / y for x, y in pairs])
     a, b = statistics.median(x for x, _ in pairs), statistics.median(y for _, y in pairs)
     return Ratio(name, median, low, high, a * 1e6, b * 1e6)

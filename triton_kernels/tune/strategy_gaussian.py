@@ -93,7 +93,7 @@ class Gaussian(Strategy):
                 return
 
     def _fit(self) -> Generator[float, None, None]:
-        """A process with new lengths takes this one's place; what is observed meanwhile, it observes at last."""
+        """Yield a process with new lengths takes this one's place; what is observed meanwhile, it observes at last."""
         y = self.targets()
         known = None if self.prior is None else (self.prior / self._scale).astype(np.float32)
         assert self.best is not None
@@ -120,8 +120,8 @@ class Gaussian(Strategy):
         self.process.keep(rows)
 
     def targets(self) -> np.ndarray:
-        """What the process learns, of mean 0 and deviation 1: log of the values, the slowest tenth and failures as the
-        slowest of the others, less what was expected."""
+        """Return what the process learns, of mean 0 and deviation 1: log of the values, the slowest tenth and
+        failures as the slowest of the others, less what was expected."""
         y = np.log(self.values[self.process.rows])
         good = np.isfinite(y)
         high = float(np.quantile(y[good], _HIGH))

@@ -68,7 +68,7 @@ for _rows in (*(family.ROWS for family in FAMILIES), indexing.SUMS):
 
 
 def is_built() -> bool:
-    """Whether there are kernels for a GPU: where triton can be imported, GPU or not."""
+    """Return whether there are kernels for a GPU: where triton can be imported, GPU or not."""
     if hidden("triton_kernels"):
         return False
     import triton_kernels
@@ -91,7 +91,7 @@ def check(where: Device) -> Device:
 
 
 def rows(name: str) -> tuple[Row, ...]:
-    """The structured kernels that serve `name`."""
+    """Return the structured kernels that serve `name`."""
     return _table.get(name, ()) if availability()[0] else ()
 
 

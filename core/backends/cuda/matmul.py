@@ -74,7 +74,7 @@ def _linear(x: Any, weight: Any, bias: Any) -> Any:
 
 
 def column_sum(x: Any) -> Any:
-    """The sums of a matrix's columns, always in the same order."""
+    """Return the sums of a matrix's columns, always in the same order."""
     from triton_kernels import reduce
 
     out = empty(x.shape[1:], x.dtype)
@@ -99,7 +99,8 @@ def _matmul_backward(g: Any, b: Any, a_shape: Any, a: Any, b_shape: Any, needs: 
 
 
 def _right(g: Any, a: Any, b_shape: Any) -> Any:
-    """The gradient of the right factor; of one that serves a whole stack, one product over all rows of the stack."""
+    """Return the gradient of the right factor; of one that serves a whole stack, one product over all rows of the
+    stack."""
     if len(b_shape) == 2 and g.ndim > 2:
         xp, wide = array_library(), (*g.shape[:-2], *a.shape[-2:])
         return product(as_matrix(xp.broadcast_to(a, wide)).T, as_matrix(g))
