@@ -1,6 +1,6 @@
 """Products with weights of 8 or 4 bits, made numbers again where they are multiplied: never in memory.
 
-Algorithm: a program computes a BLOCK_M x BLOCK_N tile of x wT. int8: the whole numbers, which 16 bits hold exactly, are
+Algorithm: a program computes a BLOCK_M x BLOCK_N tile of x wT. int8: the integers, which 16 bits hold exactly, are
 multiplied, and each column of the result by its scale. int4: a byte holds two weights, that of the even place in its
 low half; a block of K lies within one group, whose scale and zero make (q - zero) scale of its weights. Where tiles are
 few, K is split among programs and the parts are added in order. Sums are kept in float32.

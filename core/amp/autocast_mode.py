@@ -45,7 +45,7 @@ class autocast(Around):
     cache_enabled : whether the cast weights are kept until the outermost block ends.
 
     *Raises*: ValueError or RuntimeError for a device type that is none; TypeError for a dtype that is none. It warns,
-    and does nothing, for a dtype other than the two half types or a GPU that is not there.
+    and does nothing, for a dtype other than the two half-precision types or a GPU that is not there.
 
     >>> import core
     >>> x = core.ones(2, 2)

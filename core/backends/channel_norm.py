@@ -43,7 +43,7 @@ def _plus_product(x: Any, a: Any, b: Any) -> Any:
 
 
 def _takes(x: Any, *others: Any) -> str | None:
-    """Why arrays are not all float32, float64 or a half type, which counts as float32."""
+    """Why arrays are not all float32, float64 or a half-precision type, which counts as float32."""
     kinds = {"d" if a.dtype.char == "d" else "f" if a.dtype.char == "f" or a.dtype in half.HALVES else str(a.dtype)
              for a in (x, *others) if a is not None}  # fmt: skip
     if len(kinds) > 1 or not kinds <= {"f", "d"}:

@@ -186,7 +186,7 @@ def _dropout(x: Any, p: float, seed: int, offset: int) -> Any:
 
 
 def _dropout_declines(x: Any, p: float, seed: int, offset: int) -> str | None:
-    return _real(x) or (None if x.flags.c_contiguous else "takes arrays in one piece")
+    return _real(x) or (None if x.flags.c_contiguous else "takes contiguous arrays")
 
 
 _table: dict[str, Row] = {

@@ -1,7 +1,7 @@
 """The CPU's rows of ops that pick items and put them elsewhere: index, gather, scatter, triangles, flips, running sums.
 
 The kernels are entries of the extension (native/binding/adapters/gather_scatter.c,
-native/binding/adapters/flip_roll_tri.c), which take arrays in one piece and indices in range. What they leave, the op's
+native/binding/adapters/flip_roll_tri.c), which take contiguous arrays and indices in range. What they leave, the op's
 reference computes, and the gradients the op's own vjps.
 """
 

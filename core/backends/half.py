@@ -32,7 +32,7 @@ def widened(a: Any) -> Any:
 
 
 def narrowed(a: Any, dtype: Any) -> Any:
-    """Return a float32 array in a half type, rounded to nearest; anything else as it is."""
+    """Return a float32 array in a half-precision type, rounded to nearest; anything else as it is."""
     if isinstance(a, np.ndarray) and a.dtype == FLOAT32:
         return a.astype(dtype) if c is None else c.narrow(a, HALVES[dtype])
     return a
@@ -57,7 +57,7 @@ def _half_of(values: Any) -> Any:
 
 
 def kernel(wide: Kernel, dtype: dtypes.dtype) -> Kernel:
-    """Return the kernel of a half type, from that of float32."""
+    """Return the kernel of a half-precision type, from that of float32."""
     run_wide, half, stem = wide.run, dtype.numpy, wide.name.removesuffix("_f32")
 
     def run(*args: Any) -> Any:
@@ -67,7 +67,7 @@ def kernel(wide: Kernel, dtype: dtypes.dtype) -> Kernel:
 
 
 def row(name: str, wide: Row) -> Row:
-    """Return the row of the half types, from that of float32. Hidden outputs stay float32; a gradient has its
+    """Return the row of the half-precision types, from that of float32. Hidden outputs stay float32; a gradient has its
     input's type."""
     backward = name.endswith(".backward")
     stem = name.removesuffix(".backward")

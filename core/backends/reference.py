@@ -55,7 +55,7 @@ class Reference:
         self.name, self.xp = name, xp
 
     def map(self, program: Program, kind: Kind) -> Kernel:
-        """Return a map over arrays: half types are computed in float32 and rounded once, as the kernels do."""
+        """Return a map over arrays: half precision is computed in float32 and rounded once, as kernels do."""
         function, xp = compiled(program), self.xp
         dtype = np.dtype(bool) if program.is_bool else kind.dtype.numpy
         half, n = kind.dtype.name in _HALF, len(program.inputs)
@@ -64,7 +64,7 @@ class Reference:
         by = divisors(program) if kind.dtype.category == 1 else ()
 
         def inner(a: Any) -> Any:
-            """Return an operand as the text gets it: numbers as 0-d arrays, which a half type does not round first."""
+            """Return an operand as the text gets it: numbers as 0-d arrays, not rounded to half precision first."""
             if type(a) is int:  # comparisons take the number as it is
                 return a if program.is_bool and kind.dtype.category == 1 else xp.asarray(_wrapped(a, kind), inside)
             return xp.asarray(a, inside) if type(a) is float or type(a) is complex else a.astype(inside) if half else a

@@ -309,7 +309,7 @@ class NativeMeasure:
 
 
 def _placed(array: np.ndarray, place: str) -> np.ndarray:
-    """Return an array in guarded memory, by chance elsewhere within a page in each process."""
+    """Return an array in guarded memory, placed at random within a page, anew in each process."""
     fenced = Fenced(array.shape, array.dtype)
     fenced.lay(place)
     fenced.array[...] = array

@@ -299,7 +299,7 @@ def _times_alpha(input: Any, other: Any, alpha: Any) -> Any:
                                 op="add", came=f"alpha={alpha}", remedy="an int, or floating tensors"))  # fmt: skip
     found = promote_types(*dtypes)
     if isinstance(alpha, int | float) and isinstance(other, Tensor) and (found.category == 1 or found.itemsize > 2):
-        element(alpha, found, "add")  # half types take it as a float32
+        element(alpha, found, "add")  # half-precision types take it as a float32
     return scaled(other, alpha)
 
 

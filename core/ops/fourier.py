@@ -255,7 +255,7 @@ def _define(base: str) -> None:
         function.__doc__ = (
             f"{what} over {over}, cut or padded with zeros to `{size}`.\n\n"
             '    `norm` says where the scale 1/n is: "backward" in the inverse, "forward" in the transform, "ortho"\n'
-            "    its root in both. *Raises*: RuntimeError for fewer than one point, or a half type.\n\n"
+            "    its root in both. *Raises*: RuntimeError for fewer than one point, or a half-precision type.\n\n"
             f"    >>> import core\n    >>> core.fft.{name}(core.tensor({argument}))\n    {result}\n    "
         )
         fourier(function)

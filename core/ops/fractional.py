@@ -1,4 +1,4 @@
-"""Fractional max pooling: windows of one size at steps that vary by chance. Source: Graham, arXiv 1412.6071."""
+"""Fractional max pooling: windows of one size at steps that vary at random. Source: Graham, arXiv 1412.6071."""
 
 from __future__ import annotations
 

@@ -275,7 +275,7 @@ def _over_classes(losses: Tensor, rows: Tensor, target: Tensor, weight: Tensor |
         return losses.mean() if not ignored else losses.sum() / (rows._a.size - ignored)
     exact = (
         losses if losses.dtype.itemsize > 2 else losses.to(dtypes.float32)
-    )  # a half type counts no further than 2048
+    )  # a half-precision type counts no further than 2048
     counted = _counted(rows, ignore_index=ignore_index, dtype=exact.dtype).sum()  # not asked for: no wait for a GPU
     return (exact.sum() / counted).to(losses.dtype)
 

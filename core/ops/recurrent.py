@@ -54,7 +54,7 @@ def _places(shape: Sequence[int], reverse: bool, batch_first: bool, sizes: Sizes
 
 
 def _prepared(xp: Any, x: Any, arrays: Sequence[Any], batch: int, hidden: int) -> tuple[Any, list[Any], Any]:
-    """All arrays in the type to compute in (half types in float32); a state of zeros."""
+    """All arrays in the type to compute in (half-precision types in float32); a state of zeros."""
     wide = np.float32 if x.dtype.itemsize < 4 else x.dtype
     return wide, [None if a is None else a.astype(wide) for a in arrays], xp.zeros((batch, hidden), wide)
 

@@ -79,7 +79,7 @@ def _reference(v: Variant) -> Callable[..., tuple[Any, ...]]:
 
 
 def _on_arrays(xp: Any, v: Variant, numbers: tuple[float, ...], lists: Lists) -> None:
-    """One parameter after the other; half types are computed in float32 and rounded once, as the kernels do."""
+    """One parameter after the other; half precision is computed in float32 and rounded once, as kernels do."""
     formula, places = _reference(v), [v.arrays.index(n) for n in v.written]
     for held in zip(*lists, strict=True):
         working = [a.astype(np.float32) if a.dtype.itemsize < 4 else a for a in held]
@@ -161,7 +161,7 @@ def one(op: str, p: Tensor, compute: Callable[[Any, Any], None]) -> None:
 
 
 def _wide(compute: Callable[[Any, Any], None], a: Any, g: Any) -> None:
-    """A step of one array; a half type is computed in float32 and rounded once."""
+    """A step of one array; a half-precision type is computed in float32 and rounded once."""
     if a.dtype.itemsize >= 4:
         compute(a, g)
         return

@@ -144,7 +144,7 @@ class Gradual(Optimizer):
         raise NotImplementedError
 
     def _one(self, p: Any, g: Any, state: State, step: float, group: Group) -> None:
-        """Step number `step` of one parameter, in place; half types come as float32, the state as it is stored."""
+        """Step number `step` of one parameter, in place; half precision comes as float32, the state as it is stored."""
         raise NotImplementedError
 
     def step(self, closure: Closure = None) -> Any:

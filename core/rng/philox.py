@@ -179,7 +179,7 @@ class Philox:
         return uniform64(xp, *self.take(n), n)
 
     def uniform_bits(self, xp: Any, n: int, bits: int) -> Any:
-        """n float32 that are multiples of 2**-bits, so that a half type holds them exactly."""
+        """n float32 that are multiples of 2**-bits, so that a half-precision type holds them exactly."""
         (word,) = words(xp, *self.take(n), n)
         return (word >> np.uint32(32 - bits)).astype(np.float32) * np.float32(2.0**-bits)
 

@@ -17,7 +17,7 @@ Forward = Callable[..., Any]
 
 @dataclass(frozen=True)
 class Whole:
-    """An input of whole numbers from 0 to `most` - 1, for class numbers and indices."""
+    """An input of integers from 0 to `most` - 1, for class numbers and indices."""
 
     shape: tuple[int, ...]
     most: int

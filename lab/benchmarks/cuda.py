@@ -2,7 +2,7 @@
 
 Every case is one text that runs on core and on PyTorch. At a small size its result and its gradients are checked
 against float64 on the CPU before any time is taken; a wrong case has no time. Then the contestants run in turn, in an
-order by chance, the L2 cache overwritten before each, between events of the GPU. Memory-bound cases are held against
+order at random, the L2 cache overwritten before each, between events of the GPU. Memory-bound cases are held against
 the bandwidth of a copy measured in the same run, products against a large product of cuBLAS.
 """
 

@@ -71,7 +71,7 @@ def seconds(work: Work, number: int, clock: Callable[[], float] = time.perf_coun
 def in_turn(works: dict[str, Work], rounds: int = 15, block_s: float = 0.01, calm_s: float = CALM_S,
             most_s: float = 20.0,
             clock: Callable[[], float] = time.perf_counter) -> dict[str, list[float]]:  # fmt: skip
-    """Time every contestant once a round, in an order by chance; gives seconds a call, by contestant and round.
+    """Time every contestant once a round, in a random order; gives seconds a call, by contestant and round.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What a call of a user's own kernel is to the tuner: shapes, dtypes and whole numbers, by parameter.
+"""What a call of a user's own kernel is to the tuner: shapes, dtypes and integers, by parameter.
 
 A config that was right for one call may be wrong for another: a tile that divides 1024 does not divide 1023, and the
 shape of the first array says nothing of the others. So a choice for such a kernel is filed under the call that it was

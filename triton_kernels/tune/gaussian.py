@@ -178,7 +178,7 @@ class Process:
     def _lengthen(self, y: np.ndarray) -> Generator[float, None, None]:
         """Fit lengths and noise, to no more observations than that takes milliseconds."""
         some = np.arange(len(y))
-        if len(some) > _FITTED:  # half the best, half by chance
+        if len(some) > _FITTED:  # half the best, half at random
             order = np.argsort(y)
             rest = np.random.default_rng(len(y)).permutation(order[_FITTED // 2 :])
             some = np.concatenate([order[: _FITTED // 2], rest[: _FITTED // 2]])
@@ -202,7 +202,7 @@ class Process:
         """Yield the rows with the largest expected improvement, as if the nearest observation alone told of
         deviations."""
         rows, some = np.array(self.rows, int), np.arange(len(self.codes))
-        if len(some) * len(rows) > _SCANNED:  # those kept, and others by chance
+        if len(some) * len(rows) > _SCANNED:  # those kept, and others at random
             rng = np.random.default_rng(len(rows))
             some = np.union1d(self.kept, rng.integers(len(some), size=max(_SCANNED // len(rows), most)))
         mean, near = yield from self._means(y, factor, some)

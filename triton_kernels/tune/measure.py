@@ -95,7 +95,7 @@ class Measure(Protocol):
         """`count` times of a config in ms, and as many of the anchor taken in turn with them."""
 
     def rounds(self, configs: Sequence[Config], count: int, seed: int) -> list[list[float]]:
-        """For each config `count` times in ms; in every round each once, in an order by chance."""
+        """For each config `count` times in ms; in every round each once, in a random order."""
 
 
 # The unit roundoff of each dtype, and how many of them a kernel may be off per unit of its result's scale.

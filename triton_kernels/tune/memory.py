@@ -102,7 +102,7 @@ def _libc() -> Any:
 
 @contextlib.contextmanager
 def disturbed() -> Iterator[None]:
-    """Within, what the C library allocates holds large numbers, not the zeros that fresh memory has by chance."""
+    """Within, what the C library allocates holds large numbers, not the zeros that fresh memory has at random."""
     try:
         mallopt = _libc().mallopt if sys.platform == "linux" else None
     except AttributeError:  # a C library that has no such thing

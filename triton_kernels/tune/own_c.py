@@ -2,7 +2,7 @@
 
 Arguments are NumPy arrays and numbers by name, a reference in NumPy says what the arrays should become. Each config is
 compiled with its values as macros, run in a worker in guarded memory (`memory`), with its outputs poisoned and its
-inputs put back, compared, and only then timed. What wins serves calls of the very shapes and whole numbers that it was
+inputs put back, compared, and only then timed. What wins serves calls of the very shapes and integers that it was
 checked at: of a C function nobody knows what another shape does to a config. `c_text` reads the text.
 """
 
@@ -347,7 +347,7 @@ def _other(
 
 class CFunction:
     """A C function that knows its configs: called with arrays and numbers, in order or by name, it takes the config
-    that was chosen on this processor for a call of these shapes and whole numbers, else its default.
+    that was chosen on this processor for a call of these shapes and integers, else its default.
 
     any_shape : that each config is right at any shape, by the word of who wrote it; the text may say so with a line
     ``// tune: any shape``. A call then takes the choice of the nearest shape too.

@@ -143,7 +143,7 @@ def standing(times: Sequence[Sequence[float]], parts: Sequence[int] = ()) -> Sta
     """
     columns = np.asarray(times, float)
     parts = parts or [columns.shape[1]]
-    others = max(len(columns) - 1, 1)  # that is how often the best of them could have come out ahead by chance
+    others = max(len(columns) - 1, 1)  # that is how often the best of them could have come out ahead at random
     ratios = [interval_over(row / columns[0], parts, others) for row in columns]
     fastest = min(range(len(ratios)), key=lambda i: ratios[i][0])
     verdict, winner = "faster", fastest

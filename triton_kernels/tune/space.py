@@ -187,7 +187,7 @@ class Space:
         return [c for c in near if self.rejected(c) is None and (self.only is None or c in self.only)]
 
     def beyond(self, config: Mapping[str, Any], rng: np.random.Generator, count: int) -> list[Config]:
-        """Of `count` configs by chance that differ from `config` in two or three tunables, the legal ones."""
+        """Of `count` configs at random that differ from `config` in two or three tunables, the legal ones."""
         found = []
         for _ in range(count):
             some = rng.permutation(len(self.tunables))[: rng.integers(2, 4)]

@@ -1,7 +1,7 @@
 """`@tune.auto` for kernels of one's own: a launch takes the config that was stored for its shape on this GPU.
 
 Nothing is tuned in passing: what `tune.run`, `%%tune` or an import has stored is used, else the first config. A config
-serves launches with the very shapes and whole numbers that it was checked at, since of a kernel of the user's nobody
+serves launches with the very shapes and integers that it was checked at, since of a kernel of the user's nobody
 knows what another shape does to it; where the kernel declares that each config is right at any shape
 (``any_shape=True``), the nearest shape's is taken too. The next launch of the kind finds it in a dict.
 """

@@ -111,7 +111,7 @@ class Strategy:
         self.values = np.append(self.values, np.full(more, np.nan))
 
     def anywhere(self) -> int:
-        """Return a row by chance among those not asked for."""
+        """Return a row at random among those not asked for."""
         return int(self.rng.choice(np.flatnonzero(~self.asked)))
 
 
@@ -125,7 +125,7 @@ class Exhaustive(Strategy):
 
 
 class Random(Strategy):
-    """Every config, in an order by chance."""
+    """Every config, in a random order."""
 
     name = "random"
 

@@ -157,7 +157,7 @@ class Gaussian(Strategy):
         return score
 
     def far(self) -> int:
-        """Of a few rows by chance the one that is farthest from all asked for."""
+        """Of a few rows at random the one that is farthest from all asked for."""
         open_ = np.flatnonzero(~self.asked)
         rows = self.rng.choice(open_, min(64, len(open_)), replace=False)
         taken = np.flatnonzero(self.asked)
@@ -171,7 +171,7 @@ class Gaussian(Strategy):
 def expected(table: Table, history: History) -> np.ndarray | None:
     """Log of a history's values at every row, 0 for its best; None where it says nothing.
 
-    Where it knows less than all, a process is fitted to it, to its best and others by chance if it is long.
+    Where it knows less than all, a process is fitted to it, to its best and others at random if it is long.
     """
     y = np.log(history.values)
     good = np.isfinite(y)

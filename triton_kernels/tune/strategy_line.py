@@ -12,7 +12,7 @@ from .table import Table
 
 
 class Line(Strategy):
-    """From the best config, all others of a line, in an order of lines by chance, until no line improves."""
+    """From the best config, all others of a line, in a random order of lines, until no line improves."""
 
     name = "line"
 

@@ -1,6 +1,6 @@
 """The legal configs of a space as rows of numbers, so that a strategy scores all of them at once.
 
-Up to 100,000 configs are enumerated. Of a larger space 20,000 are drawn by chance, the default among them; others join
+Up to 100,000 configs are enumerated. Of a larger space 20,000 are drawn at random, the default among them; others join
 as the search comes near them (`add`).
 """
 

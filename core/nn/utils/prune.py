@@ -164,7 +164,7 @@ class Identity(BasePruningMethod):
 
 
 class RandomUnstructured(BasePruningMethod):
-    """Cuts entries that are drawn by chance. `amount` is their number, or as a float their share."""
+    """Cuts entries that are drawn at random. `amount` is their number, or as a float their share."""
 
     PRUNING_TYPE = "unstructured"
 
@@ -192,7 +192,7 @@ class L1Unstructured(RandomUnstructured):
 
 
 class RandomStructured(BasePruningMethod):
-    """Cuts slices along `dim` that are drawn by chance. `amount` is their number, or as a float their share."""
+    """Cuts slices along `dim` that are drawn at random. `amount` is their number, or as a float their share."""
 
     PRUNING_TYPE = "structured"
 
@@ -253,7 +253,7 @@ def identity(module: Any, name: str) -> Any:
 
 
 def random_unstructured(module: Any, name: str, amount: float) -> Any:
-    """Cut entries of a parameter that are drawn by chance: `amount` of them, or as a float that share.
+    """Cut entries of a parameter that are drawn at random: `amount` of them, or as a float that share.
 
     >>> import core
     >>> m = core.nn.utils.prune.random_unstructured(core.nn.Linear(4, 5), "weight", amount=0.25)
@@ -282,7 +282,7 @@ def l1_unstructured(module: Any, name: str, amount: float, importance_scores: Te
 
 
 def random_structured(module: Any, name: str, amount: float, dim: int) -> Any:
-    """Cut whole slices of a parameter along `dim` that are drawn by chance."""
+    """Cut whole slices of a parameter along `dim` that are drawn at random."""
     RandomStructured.apply(module, name, amount, dim)
     return module
 

@@ -392,7 +392,7 @@ def threaded(n: int) -> Case:
 
 
 STREAMED = (16 << 20) // 4
-"""Items of float32 that are written past the cache (copy.h)."""
+"""Items of float32 that are written by streaming stores (copy.h)."""
 
 CPU = Path("/proc/cpuinfo")
 WIDE = CPU.exists() and "avx512f" in CPU.read_text()
