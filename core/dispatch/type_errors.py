@@ -2,7 +2,9 @@
 
 Functions are written for arguments of the types that their signatures name; what fails inside of one that is given
 something else is an AttributeError, a ValueError or whatever else its lines come upon. Public functions therefore look
-at their arguments when they have failed, and only then: a call that succeeds pays nothing.
+at their arguments when they have failed, and only then: a call that succeeds pays nothing. So it is with NumPy's names
+of arguments, which PyTorch's functions take too (`core.declare.signature.SPELLINGS`): no header lists them, and a call
+that failed for one, before its function began, is made once more by the parameters' own.
 """
 
 from __future__ import annotations
@@ -21,11 +23,13 @@ from ..base.device import device as Device
 from ..base.dtypes import dtype as Dtype
 from ..base.errors import text
 from ..declare.kinds import SAME
+from ..declare.signature import signature_by
 from ..rng.generator import Generator
 from ..tensors.tensor import Tensor
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _READ = ("invalid literal for int()", "could not convert string to float")  # Python's own words
+_NOT_BOUND = re.compile(r"\(\) (got an unexpected keyword argument|missing \d+ required )")  # Python's own words
 _OWN_WORDS = r"[\w.]+\(\)[: ]|gradients can be either Tensors or None"  # what our functions say, as PyTorch's do
 _PUBLIC = {"x": "input", "a": "input", "b": "other", "self": "input"}
 
@@ -154,13 +158,41 @@ def _short(v: Any) -> str:
         return f"a {type(v).__name__}"
 
 
-def explained(function: Any, error: BaseException, args: Sequence[Any], kwargs: Mapping[str, Any]) -> TypeError | None:
+def respelt(function: Any, error: Exception, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The keywords by the parameters' own names, where the call failed because it has one of NumPy's; else None.
+
+    Nothing of the function has run then: Python could not bind the arguments. An argument that is there twice stays so.
+    """
+    signature = signature_by(function) if type(error) is TypeError and _NOT_BOUND.search(str(error)) else None
+    if signature is None or not signature.spellings.keys() & kwargs.keys():
+        return None
+    body, trace = getattr(inspect.unwrap(function), "__code__", None), error.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code is body:  # a function that this one calls was given the name
+            return None
+        trace = trace.tb_next
+    taken = {p.name for p in signature.positional[: len(args)]}
+    own: dict[str, Any] = {}
+    for word, value in kwargs.items():
+        name = signature.spellings.get(word, word)
+        if name in taken or name in own:
+            return None
+        own[name] = value
+    return own
+
+
+def explained(
+    function: Any, error: BaseException, args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> TypeError | dict[str, Any] | None:
     """The TypeError that stands for `error`, which the call raised; None where the arguments are of the right types.
 
-    A TypeError that the function wrote itself stays. The other one's cause is the error that came.
+    A dictionary is the keywords by which the call is to be made once more (`respelt`). A TypeError that the function
+    wrote itself stays. The other one's cause is the error that came.
     """
     if not isinstance(error, Exception):
         return None
+    if kwargs and (own := respelt(function, error, args, kwargs)) is not None:
+        return own
     if isinstance(error, TypeError) and error.__cause__ is None and re.match(_OWN_WORDS, str(error)):
         return None
     numbers = isinstance(error, ValueError) and str(error).startswith(_READ)
@@ -182,13 +214,16 @@ def guarded(function: _Function) -> _Function:
 
     @functools.wraps(function)
     def public(*args: Any, **kwargs: Any) -> Any:
-        try:
-            return function(*args, **kwargs)
-        except Exception as error:
-            known = explained(function, error, args, kwargs)
-            if known is None:
-                raise
-            raise known from known.__cause__
+        while True:
+            try:
+                return function(*args, **kwargs)
+            except Exception as error:
+                known = explained(function, error, args, kwargs)
+                if known is None:
+                    raise
+                if isinstance(known, TypeError):
+                    raise known from known.__cause__
+                kwargs = known
 
     return public  # type: ignore[return-value]
 

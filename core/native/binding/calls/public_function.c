@@ -19,9 +19,10 @@ typedef struct {
     PyObject *writes;           /* of an in-place form, as write_by takes it, or NULL */
 } PublicFunction;
 
-static PyObject *explained; /* core/dispatch/type_errors.py: (function, error, args, kwargs) -> the error to raise instead, or None */
+static PyObject *explained; /* core/dispatch/type_errors.py: (function, error, args, kwargs) -> the error to raise instead, the keywords to call by instead, or None */
 
-/* A call has failed: where an argument is of a wrong type, the error says so. */
+/* A call has failed: where an argument is of a wrong type, the error says so; where one has a name of NumPy's, which no
+   header lists, the call is made once more by the parameter's own. */
 static PyObject *explain(PublicFunction *self, PyObject *const *args, size_t nargsf, PyObject *names) {
     if (!explained || !PyErr_Occurred() || !PyErr_ExceptionMatches(PyExc_Exception)) return NULL;
     PyObject *type, *error, *trace, *known = NULL, *given = NULL, *named = NULL;
@@ -42,12 +43,16 @@ static PyObject *explain(PublicFunction *self, PyObject *const *args, size_t nar
         return NULL;
     }
     PyErr_Clear();
-    if (known && known != Py_None) {
+    PyObject *result = NULL;
+    if (known && PyDict_CheckExact(known)) {
+        Py_XDECREF(type), Py_XDECREF(error), Py_XDECREF(trace);
+        result = PyObject_VectorcallDict((PyObject *)self, args, (size_t)count, known);
+    } else if (known && known != Py_None) {
         PyErr_SetObject((PyObject *)Py_TYPE(known), known);
         Py_XDECREF(type), Py_XDECREF(error), Py_XDECREF(trace);
     } else PyErr_Restore(type, error, trace);
     Py_XDECREF(known);
-    return NULL;
+    return result;
 }
 
 /* A function that has one form alone. */
@@ -213,7 +218,7 @@ static PyObject *set_explained(PyObject *module, PyObject *function) {
 
 static PyMethodDef module_methods[] = {
     {"set_explained", set_explained, METH_O,
-     "set_explained(function)\n--\n\nWhat a PublicFunction asks, when a call has failed, for the error to raise (core/dispatch/type_errors.py)."},
+     "set_explained(function)\n--\n\nWhat a PublicFunction asks, when a call has failed, for the error to raise or the keywords to call by (core/dispatch/type_errors.py)."},
     {"set_casting", set_casting, METH_O,
      "set_casting(count)\n--\n\nHow many places have autocast on: with 0 every PublicFunction calls its plain function."},
     {NULL, NULL, 0, NULL},
