@@ -221,7 +221,7 @@ class Printer:
         how, name, args = fast.target
         named = {p.name for p in s.parameters}
         text = " ".join([*args, *fast.check, *fast.instead.values(), *fast.ndim.values()])
-        mentioned = (set(re.findall(r"\w+", text)) | {*fast.types, *fast.ignored}) & named
+        mentioned = (set(re.findall(r"[\w.]+", text)) | {*fast.types, *fast.ignored}) & named
         lines: list[str] = []
         owned: list[str] = []
 

@@ -331,11 +331,17 @@ def signature_of(name: str, namespace: str | None = "") -> Signature:
 
 
 @functools.cache
-def signature_by(function: Callable[..., Any] | None) -> Signature | None:
-    """The signature of what was made public of `function`, or of a function that it wraps; None where nothing was."""
-    while function is not None:
+def signature_by(function: Callable[..., Any]) -> Signature | None:
+    """The signature of what was made public of `function`, or of a function that it wraps; of one that is not in the
+    register, its header's. None where that cannot be read."""
+    inner: Callable[..., Any] | None = function
+    while inner is not None:
         for p in _public.values():
-            if p.function is function:
+            if p.function is inner:
                 return p.signature()
-        function = getattr(function, "__wrapped__", None)
-    return None
+        inner = getattr(inner, "__wrapped__", None)
+    layer = getattr(function, "__module__", None) == "core.nn.functional"
+    try:
+        return Signature(function.__name__, *read(function), python=layer, namespace="nn.functional" if layer else None)
+    except (AttributeError, TypeError, ValueError):
+        return None

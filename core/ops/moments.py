@@ -15,7 +15,7 @@ from ..dispatch.declare import operation
 from ..dispatch.publish import namespaces, public
 from ..tensors.tensor import Tensor
 from .precision import rounded, wide
-from .reduce import count, kept, mean, need_tensor
+from .reduce import count, kept, mean, need_bool, need_tensor
 from .where import where
 
 # -- variance ----------------------------------------------------------------------------------------------------------
@@ -216,6 +216,7 @@ def norm(
     (tensor(5.), tensor(4.))
     """
     need_tensor(input, "norm")
+    need_bool(keepdim, "norm", 4)  # PyTorch's is Python, and gives it to a function that looks
     x = input if dtype is None else input.to(dtype)
     if x.dtype.category < 2:
         raise RuntimeError(text("linalg.vector_norm: Expected a floating point or complex tensor as input. Got "

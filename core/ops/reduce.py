@@ -38,10 +38,10 @@ def need_tensor(input: Any, op: str) -> None:
         raise TypeError(f"{op}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
 
 
-def need_bool(keepdim: Any, op: str) -> None:
+def need_bool(keepdim: Any, op: str, place: int = 3) -> None:
     """TypeError for a `keepdim` that is no bool: it is most often a second dim."""
     if keepdim is not True and keepdim is not False:
-        raise TypeError(f"{op}(): argument 'keepdim' (position 2) must be bool, not {type(keepdim).__name__}\n"
+        raise TypeError(f"{op}(): argument 'keepdim' (position {place}) must be bool, not {type(keepdim).__name__}\n"
                         "  remedy: give several dims as a tuple, dim=(0, 1)")  # fmt: skip
 
 

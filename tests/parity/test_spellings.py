@@ -52,7 +52,7 @@ def _as(library: Any, value: Any) -> Any:
     return [_as(library, v) for v in value] if isinstance(value, list) else value
 
 
-def _call(library: Any, case: Case, swap: bool) -> Any:
+def outcome(library: Any, case: Case, swap: bool) -> Any:
     """What the call comes to: the class of its error, or its values."""
     given = {case.word if swap and k == case.name else k: _as(library, v) for k, v in case.given.items()}
     library.manual_seed(0)
@@ -73,7 +73,7 @@ def _value(v: Any) -> Any:
     return repr((a.round(4) + 0.0 if a.dtype.kind in "fc" else a).tolist())  # NaN is equal to NaN, and -0 to 0
 
 
-def _given(s: Signature) -> dict[str, Any] | None:
+def least(s: Signature) -> dict[str, Any] | None:
     """A call with all required parameters, `dim` and `keepdim`; None where that is not simply said."""
     given: dict[str, Any] = {}
     for p in s.parameters:
@@ -90,25 +90,30 @@ def _given(s: Signature) -> dict[str, Any] | None:
     return given
 
 
+def shown(s: Signature, method: bool) -> bool:
+    """Whether PyTorch has the function, or the method."""
+    if method:
+        return s.method and hasattr(torch.Tensor, s.name) and s.parameters[0].name == "input"
+    return s.namespace is not None and hasattr(_place(torch, s), s.name)
+
+
 def cases() -> list[Case]:
     """The calls that both libraries take by the parameters' own names, to equal results."""
     found = []
     for s in signatures():
-        given = _given(s)
+        given = least(s)
         if given is None:
             continue
         for method in (False, True):
-            there = (s.method and hasattr(torch.Tensor, s.name) and "input" in given) if method else (
-                s.namespace is not None and hasattr(_place(torch, s), s.name))  # fmt: skip
-            if not there:
+            if not shown(s, method):
                 continue
             words = [
                 (w, n) for n in given for w in SPELLINGS.get(n, ()) if w not in given and not (method and n == "input")
             ]
             if words:
                 plain = Case(s, method, given, "", "")
-                theirs = _call(torch, plain, False)
-                if isinstance(theirs, str) or theirs != _call(core, plain, False):
+                theirs = outcome(torch, plain, False)
+                if isinstance(theirs, str) or theirs != outcome(core, plain, False):
                     continue
                 found += [Case(s, method, given, w, n) for w, n in words]
     return found
@@ -120,7 +125,7 @@ def differences() -> tuple[int, list[str]]:
         warnings.simplefilter("ignore")
         every = cases()
         told = [f"{c.told}: {ours} here, {theirs} in PyTorch" for c in every
-                if (ours := _call(core, c, True)) != (theirs := _call(torch, c, True))]  # fmt: skip
+                if (ours := outcome(core, c, True)) != (theirs := outcome(torch, c, True))]  # fmt: skip
     return len(every), told
 
 
