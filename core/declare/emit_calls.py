@@ -309,7 +309,7 @@ class Printer:
             for k in range(len(plain), 0, -1):
                 out.append(f"    case {k}: {plain[k - 1].name} = args_[{k - 1}]; __attribute__((fallthrough));")
             out += ["    case 0: break;", "    default: return NULL;", "    }"]
-        out += self.keywords(f, s, named)
+        out += self.keywords(s, named)
         if many:
             out.append(f"    PyObject *const *{many.name} = args_ + {len(plain)};")
             out.append(f"    const Py_ssize_t {many.name}_count = count_ - {len(plain)};")
@@ -322,20 +322,20 @@ class Printer:
                 out += ["    do {", *(f"        {line}" for line in lines), "    } while (0);"]
         return "\n".join([*out, "}", ""])
 
-    def keywords(self, f: Public, s: Signature, named: list[Parameter]) -> list[str]:
-        """Return the lines that read arguments by their names."""
+    def keywords(self, s: Signature, named: list[Parameter]) -> list[str]:
+        """Return the lines that read arguments by their names, NumPy's after all of the parameters' own."""
         if not named:
             return ["    if (names_) return NULL;"]
-        spellings: dict[str, list[str]] = {p.name: [] for p in named}
-        for word, name in f.spellings.items():
-            spellings[name].append(word)
+        words: dict[str, list[str]] = {}
+        for word, name in s.spellings.items():
+            words.setdefault(name, []).append(word)
         out = ["    for (Py_ssize_t k_ = 0, named_ = names_ ? PyTuple_GET_SIZE(names_) : 0; k_ < named_; k_++) {",
                "        PyObject *const name_ = PyTuple_GET_ITEM(names_, k_);",
                "        PyObject *const value_ = args_[count_ + k_];"]  # fmt: skip
-        for k, p in enumerate(named):
-            test = " || ".join(f"name_ == {self.word(w)}" for w in (p.name, *spellings[p.name]))
+        for k, (name, by) in enumerate([*((p.name, [p.name]) for p in named), *words.items()]):
+            test = " || ".join(f"name_ == {self.word(w)}" for w in by)
             out.append(f"        {'} else ' if k else ''}if ({test}) {{")
-            out += [f"            if ({p.name}) return NULL;", f"            {p.name} = value_;"]
+            out += [f"            if ({name}) return NULL;", f"            {name} = value_;"]
         return [*out, "        } else {", "            return NULL;", "        }", "    }"]
 
     # -- files ---------------------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ the stubs for editors and type checkers are printed. An elementwise op has its s
 
 from __future__ import annotations
 
+import functools
 import inspect
 import re
 import zlib
@@ -26,6 +27,14 @@ SPELLINGS: Mapping[str, tuple[str, ...]] = {
     "input": ("x", "a", "x1"),
     "other": ("x2",),
 }
+
+# What PyTorch's nn.functional has from C; the rest of it is written in Python, and takes arguments by no other names.
+BUILT_IN = {
+    "adaptive_avg_pool1d", "avg_pool1d", "avg_pool2d", "avg_pool3d", "bilinear", "channel_shuffle", "conv1d",
+    "conv2d", "conv3d", "conv_tbc", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "gelu",
+    "hardshrink", "linear", "logsigmoid", "native_channel_shuffle", "one_hot", "pairwise_distance", "pdist",
+    "pixel_shuffle", "pixel_unshuffle", "scaled_dot_product_attention", "softplus", "softshrink",
+}  # fmt: skip
 
 
 class Parameter(NamedTuple):
@@ -121,10 +130,7 @@ class Signature(NamedTuple):
     def spellings(self) -> dict[str, str]:
         """NumPy's names by which PyTorch takes arguments too, and the parameters' own; most of nn.functional is written
         in Python, and takes none."""
-        if self.python:
-            return {}
-        mine = {p.name for p in self.parameters}
-        return {s: n for n in mine for s in SPELLINGS.get(n, ()) if s not in mine}
+        return {} if self.python else spellings_among([p.name for p in self.parameters])
 
     def parameter(self, name: str) -> Parameter:
         """Return the parameter of that name. *Raises*: KeyError."""
@@ -139,6 +145,15 @@ class Signature(NamedTuple):
     def python_signature(self) -> inspect.Signature:
         """As `inspect.signature` gives it."""
         return shown(self.parameters, self.returns)
+
+
+def spellings_among(names: Sequence[str]) -> dict[str, str]:
+    """NumPy's names of the parameters of these names, each with the parameter's own.
+
+    >>> spellings_among(["dim", "keepdim"])
+    {'axis': 'dim', 'keepdims': 'keepdim'}
+    """
+    return {s: n for n in names for s in SPELLINGS.get(n, ()) if s not in names}
 
 
 def shown(parameters: Sequence[Parameter], returns: str) -> inspect.Signature:
@@ -276,16 +291,9 @@ class Public(NamedTuple):
         for other plain calls, has another key and is never asked."""
         f = inspect.unwrap(self.function)
         parameters = f.__code__.co_varnames[: f.__code__.co_argcount + f.__code__.co_kwonlyargcount + 2]
-        header = parameters, f.__defaults__, f.__kwdefaults__, f.__annotations__, self.fast, self.state
+        header = (parameters, f.__defaults__, f.__kwdefaults__, f.__annotations__, self.fast, self.state, self.python,
+                  *SPELLINGS.items())  # fmt: skip
         return f"{self.symbol}:{zlib.crc32(repr(header).encode()):08x}"
-
-    @property
-    def spellings(self) -> dict[str, str]:
-        """The other names of its parameters that its Python function takes too: of one with ``**names``, NumPy's."""
-        f = inspect.unwrap(self.function)
-        if "names" not in f.__code__.co_varnames or "names" not in f.__annotations__:
-            return {}
-        return {"axis": "dim", "keepdims": "keepdim"}
 
     def signature(self) -> Signature:
         """Its signature."""
@@ -301,6 +309,7 @@ def register(function: Callable[..., Any], name: str, aliases: Sequence[str] = (
              namespace: str | None = "", inplace: bool = False, python: bool = False, fast: Sequence[Fast] = (),
              state: str = "plain", home: str = "") -> Public:  # fmt: skip
     """Take a function into the register; a later one of the same namespace and name takes its place."""
+    python = python or (namespace == "nn.functional" and name not in BUILT_IN)
     found = _public[namespace, name] = Public(function, name, tuple(aliases), method, namespace, inplace, python,
                                               tuple(fast), state, home)  # fmt: skip
     return found
@@ -319,3 +328,20 @@ def signatures() -> Iterator[Signature]:
 def signature_of(name: str, namespace: str | None = "") -> Signature:
     """Return the signature of one public function. *Raises*: KeyError."""
     return _public[namespace, name].signature()
+
+
+@functools.cache
+def signature_by(function: Callable[..., Any]) -> Signature | None:
+    """Return the signature of what was made public of `function`, or of a function that it wraps; of one that is not
+    in the register, its header's. None where that cannot be read."""
+    inner: Callable[..., Any] | None = function
+    while inner is not None:
+        for p in _public.values():
+            if p.function is inner:
+                return p.signature()
+        inner = getattr(inner, "__wrapped__", None)
+    layer = getattr(function, "__module__", None) == "core.nn.functional"
+    try:
+        return Signature(function.__name__, *read(function), python=layer, namespace="nn.functional" if layer else None)
+    except (AttributeError, TypeError, ValueError):
+        return None

@@ -16,7 +16,7 @@ from ..base.shape import broadcast_shapes
 from ..declare import op as declarations
 from ..declare.kinds import Operand
 from ..declare.op import Elementwise
-from ..declare.signature import of_elementwise, public_name, shown
+from ..declare.signature import of_elementwise, public_name, shown, spellings_among
 from ..events import observe
 from ..tensors.tensor import Tensor
 from .emit import dispatch_files, emit_failed, emit_op, emit_starting
@@ -169,6 +169,7 @@ def general_map(op: Elementwise) -> Callable[..., Any]:
     names = (*inputs, *defaults)
     n = len(inputs)
     own = {public_name(k): k for k in inputs}
+    own.update({s: own[n] for s, n in spellings_among(tuple(own)).items() if s not in names})
     fast = fast_path(op)
 
     def function(*args: Any, out: Tensor | None = None, **kwargs: Any) -> Tensor:
@@ -178,8 +179,10 @@ def general_map(op: Elementwise) -> Callable[..., Any]:
             raise TypeError(f"{op.label}() takes ({', '.join(map(public_name, names))}), got {len(args)} arguments")
         if len(args) < len(names) or kwargs:
             given = dict(zip(names, args, strict=False))
+            meant = [own.get(k, k) for k in kwargs]
+            twice = [k for k in meant if meant.count(k) > 1]
             kwargs = {own.get(k, k): v for k, v in kwargs.items()}
-            unknown = [k for k in kwargs if k not in names or k in given]
+            unknown = twice or [k for k in kwargs if k not in names or k in given]
             values = {**defaults, **given, **kwargs}
             missing = [k for k in names if k not in values]
             if unknown or missing:

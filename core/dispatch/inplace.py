@@ -26,8 +26,8 @@ def in_place(
     """Return the method ``x.name_(...)`` of a function ``name(x, ...)``; `known` is what is public of it, `parser`
     the key of the method's own fast path, if it has one."""
 
-    def method(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-        return write(self, name + "_", lambda t: _differentiable(function(t, *args, **kwargs), t, args))
+    def method(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        return write(input, name + "_", lambda t: _differentiable(function(t, *args, **kwargs), t, args))
 
     method.__name__ = method.__qualname__ = name + "_"
     method.__doc__ = f"In-place version of `{name}`."

@@ -2,7 +2,9 @@
 
 Functions are written for arguments of the types that their signatures name; what fails inside of one that is given
 something else is an AttributeError, a ValueError or whatever else its lines come upon. Public functions therefore look
-at their arguments when they have failed, and only then: a call that succeeds pays nothing.
+at their arguments when they have failed, and only then: a call that succeeds pays nothing. So it is with NumPy's names
+of arguments, which PyTorch's functions take too (`core.declare.signature.SPELLINGS`): no header lists them, and a call
+that failed for one, before its function began, is made once more by the parameters' own.
 """
 
 from __future__ import annotations
@@ -10,9 +12,10 @@ from __future__ import annotations
 import functools
 import inspect
 import re
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from types import ModuleType
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -20,12 +23,14 @@ from .. import native
 from ..base.device import device as Device
 from ..base.dtypes import dtype as Dtype
 from ..base.errors import text
-from ..declare.kinds import SAME
+from ..declare.kinds import KINDS, SAME
+from ..declare.signature import Parameter, signature_by
 from ..rng.generator import Generator
 from ..tensors.tensor import Tensor
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _READ = ("invalid literal for int()", "could not convert string to float")  # Python's own words
+_NOT_BOUND = re.compile(r"\(\) (got an unexpected keyword argument|missing \d+ required )")  # Python's own words
 _OWN_WORDS = r"[\w.]+\(\)[: ]|gradients can be either Tensors or None"  # what our functions say, as PyTorch's do
 _PUBLIC = {"x": "input", "a": "input", "b": "other", "self": "input"}
 
@@ -155,14 +160,114 @@ def _short(v: Any) -> str:
         return f"a {type(v).__name__}"
 
 
-def explained(function: Any, error: BaseException, args: Sequence[Any], kwargs: Mapping[str, Any]) -> TypeError | None:
+# -- what is refused before the call -----------------------------------------------------------------------------------
+
+_PLAIN = (int, float, str)  # in the order of the bits that native/binding/calls/public_function.c tests
+_PASSES: dict[str, tuple[type, ...]] = {
+    "Flag": (), "Int": (int,), "Dim": (int,), "Ints": (int,), "Dims": (int,), "Number": (int, float),
+    "Scalar": (int, float), "Tensor": (),
+}  # fmt: skip
+
+
+class Refused(NamedTuple):
+    """Which of Python's types an argument must not have, as bits over `_PLAIN`: by its place, and by its name."""
+
+    places: bytes
+    names: tuple[str, ...]
+    named: bytes
+
+
+def _refused(p: Parameter) -> int:
+    """Return the bits of the types that are plainly wrong for a number, a whole one or a truth; 0 for other
+    parameters."""
+    if not set(p.kinds) <= _PASSES.keys() or p.kinds == ("Tensor",):
+        return 0
+    passes = {type(p.default), *(t for k in p.kinds for t in _PASSES[k])}
+    return sum(1 << k for k, t in enumerate(_PLAIN) if t not in passes)
+
+
+@functools.cache
+def refused(function: Any) -> Refused:
+    """Return what a function refuses before it is called, as its parameters' kinds say."""
+    signature = signature_by(function)
+    if signature is None or signature.python:  # PyTorch's own Python looks at no types: relu(x, inplace=1)
+        return Refused(b"", (), b"")
+    places = []
+    for p in signature.positional:
+        if p.many:
+            break
+        places.append(_refused(p))
+    named = {sys.intern(p.name): bits for p in signature.parameters if not p.many and (bits := _refused(p))}
+    return Refused(bytes(places).rstrip(b"\0"), tuple(named), bytes(named.values()))
+
+
+def refusal(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> TypeError | None:
+    """Return the TypeError for an argument that is refused before the call; None where there is none."""
+    table = refused(function)
+    wrong: list[tuple[int | str, Any]]
+    wrong = [(k, v) for k, (v, bits) in enumerate(zip(args, table.places, strict=False)) if _is_refused(v, bits)]
+    wrong += [(n, kwargs[n]) for n, bits in zip(table.names, table.named, strict=True)
+              if n in kwargs and _is_refused(kwargs[n], bits)]  # fmt: skip
+    signature = signature_by(function)
+    if not wrong or signature is None:
+        return None
+    at, v = wrong[0]
+    p = signature.positional[at] if isinstance(at, int) else signature.parameter(at)
+    where = "" if p.keyword_only else f" (position {signature.parameters.index(p) + 1})"
+    shown, wanted = _PUBLIC.get(p.name, p.name), KINDS[p.kinds[-1]].said
+    return TypeError(
+        text(f"{signature.name}(): argument {shown!r}{where} must be {wanted}, not {type(v).__name__}",
+             op=signature.name, came=f"{shown} = {_short(v)}", needed=wanted,
+             remedy="give several dims as a tuple, dim=(0, 1)" if p.name == "keepdim" and type(v) is int else "")
+    )  # fmt: skip
+
+
+def _is_refused(v: Any, bits: int) -> bool:
+    return type(v) in _PLAIN and bool(bits >> _PLAIN.index(type(v)) & 1)
+
+
+# -- what is said of a call that failed --------------------------------------------------------------------------------
+
+
+def respelt(function: Any, error: Exception, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the keywords by the parameters' own names, where the call failed because it has one of NumPy's; else None.
+
+    Nothing of the function has run then: Python could not bind the arguments. An argument that is there twice stays so.
+    """
+    signature = signature_by(function) if type(error) is TypeError and _NOT_BOUND.search(str(error)) else None
+    if signature is None or not signature.spellings.keys() & kwargs.keys():
+        return None
+    body, trace = getattr(inspect.unwrap(function), "__code__", None), error.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code is body:  # a function that this one calls was given the name
+            return None
+        trace = trace.tb_next
+    taken = {p.name for p in signature.positional[: len(args)]}
+    own: dict[str, Any] = {}
+    for word, value in kwargs.items():
+        name = signature.spellings.get(word, word)
+        if name in taken or name in own:
+            return None
+        own[name] = value
+    return own
+
+
+def explained(
+    function: Any, error: BaseException | None, args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> TypeError | dict[str, Any] | None:
     """Return the TypeError that stands for `error`, which the call raised; None where the arguments are of the right
     types.
 
-    A TypeError that the function wrote itself stays. The other one's cause is the error that came.
+    A dictionary is the keywords by which the call is to be made once more (`respelt`). A TypeError that the function
+    wrote itself stays. The other one's cause is the error that came. None for `error` asks for that of a call which is
+    refused before it is made.
     """
+    if error is None:
+        return refusal(function, args, kwargs)
     if not isinstance(error, Exception):
         return None
+    if kwargs and (own := respelt(function, error, args, kwargs)) is not None:
+        return own
     if isinstance(error, TypeError) and error.__cause__ is None and re.match(_OWN_WORDS, str(error)):
         return None
     numbers = isinstance(error, ValueError) and str(error).startswith(_READ)
@@ -179,21 +284,26 @@ def explained(function: Any, error: BaseException, args: Sequence[Any], kwargs: 
 def guarded(function: _Function) -> _Function:
     """`function`, whose errors for arguments of wrong types are PyTorch's TypeError."""
     if native.module is not None:
-        # native/binding/calls/public_function.c calls `explained` when a call fails
+        # native/binding/calls/public_function.c calls `explained` when a call fails, and `refused` before the first
         return native.module.PublicFunction(function, function)  # type: ignore[no-any-return]
 
     @functools.wraps(function)
     def public(*args: Any, **kwargs: Any) -> Any:
-        try:
-            return function(*args, **kwargs)
-        except Exception as error:
-            known = explained(function, error, args, kwargs)
-            if known is None:
-                raise
-            raise known from known.__cause__
+        while True:
+            if (wrong := refusal(function, args, kwargs)) is not None:
+                raise wrong
+            try:
+                return function(*args, **kwargs)
+            except Exception as error:
+                known = explained(function, error, args, kwargs)
+                if known is None:
+                    raise
+                if isinstance(known, TypeError):
+                    raise known from known.__cause__
+                kwargs = known
 
     return public  # type: ignore[return-value]
 
 
 if native.module is not None:
-    native.module.set_explained(explained)
+    native.module.set_explained(explained, refused)

@@ -151,7 +151,7 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
     return y.reshape(()) if not input.ndim else y
 
 
-@public(method=False, namespace="nn.functional", python=True)
+@public(method=False, namespace="nn.functional")
 def glu(input: Tensor, dim: int = -1) -> Tensor:
     """Return the first half along `dim` times the sigmoid of the second. Source: arXiv 1612.08083.
 

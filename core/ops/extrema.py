@@ -16,7 +16,7 @@ from ..return_types import return_type
 from ..tensors.tensor import Tensor
 from .elementwise import maximum, minimum
 from .precision import rounded, wide
-from .reduce import count, kept, need_bool, need_tensor, numpy_names, reduction_samples, sum
+from .reduce import count, kept, need_bool, need_tensor, reduction_samples, sum
 from .where import where
 
 _ReturnMax = return_type("max", "values indices")
@@ -102,10 +102,8 @@ def _need_elements(input: Tensor, dims: tuple[int, ...], given: bool, op: str, e
                           came=f"shape {tuple(input.shape)}"))  # fmt: skip
 
 
-def _many(op: Any, name: str, input: Tensor, dim: Any, keepdim: bool, names: dict[str, Any]) -> Tensor:
+def _many(op: Any, name: str, input: Tensor, dim: Any, keepdim: bool) -> Tensor:
     need_tensor(input, name)
-    if names:
-        dim, keepdim = numpy_names(name, dim, keepdim, names)
     need_bool(keepdim, name)
     dims = normalize_dims(dim, input.ndim, name)
     _need_elements(input, dims, not (dim is None or dim == ()), name)
@@ -117,25 +115,25 @@ SOME = ("PyArray_SIZE({input})",)  # nothing has no greatest element
 
 
 @public(home="reduce", fast=[Fast(op="amax(input, dim, keepdim)", types=NUMBERS, check=SOME)])
-def amax(input: Tensor, dim: Dims = (), keepdim: bool = False, **names: Any) -> Tensor:
+def amax(input: Tensor, dim: Dims = (), keepdim: bool = False) -> Tensor:
     """Return the greatest element over everything, or over `dim` (one or several). Ties share the gradient evenly.
 
     >>> import core
     >>> core.amax(core.tensor([[1.0, 5.0], [7.0, 2.0]]), 1)
     tensor([5., 7.])
     """
-    return _many(_amax, "amax", input, dim, keepdim, names)
+    return _many(_amax, "amax", input, dim, keepdim)
 
 
 @public(home="reduce", fast=[Fast(op="amin(input, dim, keepdim)", types=NUMBERS, check=SOME)])
-def amin(input: Tensor, dim: Dims = (), keepdim: bool = False, **names: Any) -> Tensor:
+def amin(input: Tensor, dim: Dims = (), keepdim: bool = False) -> Tensor:
     """Return the least element over everything, or over `dim` (one or several). Ties share the gradient evenly.
 
     >>> import core
     >>> core.amin(core.tensor([[1.0, 5.0], [7.0, 2.0]]), 1)
     tensor([1., 2.])
     """
-    return _many(_amin, "amin", input, dim, keepdim, names)
+    return _many(_amin, "amin", input, dim, keepdim)
 
 
 @public()
@@ -151,13 +149,11 @@ def aminmax(input: Tensor, *, dim: Dim | None = None, keepdim: bool = False) -> 
     )
 
 
-def _one(op: Any, whole: Any, pairs: Any, result: Any, name: str, input: Tensor, dim: Any, keepdim: bool, other: Any,
-         names: dict[str, Any]) -> Any:  # fmt: skip
+def _one(op: Any, whole: Any, pairs: Any, result: Any, name: str, input: Tensor, dim: Any, keepdim: bool,
+         other: Any) -> Any:  # fmt: skip
     need_tensor(input, name)
     if isinstance(dim, Tensor) or other is not None:
         return pairs(input, dim if other is None else other)
-    if names:
-        dim, keepdim = numpy_names(name, dim, keepdim, names)
     if dim is None:
         dims = tuple(range(input.ndim))
         _need_elements(input, dims, False, name)
@@ -181,9 +177,7 @@ def max(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor: .
 @public(home="reduce",
         fast=[Fast(op="max_dim(input, dim, keepdim)", types=NUMBERS, given=("dim",), check=SOME, result="max"),
               Fast(body="whole_extreme(op.amax, input)", types=NUMBERS, check=SOME)])  # fmt: skip
-def max(
-    input: Tensor, dim: Dim | Tensor | None = None, keepdim: bool = False, *, other: Tensor | None = None, **names: Any
-) -> Any:
+def max(input: Tensor, dim: Dim | Tensor | None = None, keepdim: bool = False, *, other: Tensor | None = None) -> Any:
     """Return the greatest element; with `dim` the values along it and their indices; with another tensor the `maximum`.
 
     The gradient of the whole maximum is shared evenly among ties; along `dim` it goes to the index.
@@ -192,7 +186,7 @@ def max(
     >>> core.max(core.tensor([[1.0, 5.0], [7.0, 2.0]]), dim=1).indices
     tensor([1, 0])
     """
-    return _one(_max_dim, _amax, maximum, _ReturnMax, "max", input, dim, keepdim, other, names)
+    return _one(_max_dim, _amax, maximum, _ReturnMax, "max", input, dim, keepdim, other)
 
 
 @overload
@@ -204,22 +198,18 @@ def min(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor: .
 @public(home="reduce",
         fast=[Fast(op="min_dim(input, dim, keepdim)", types=NUMBERS, given=("dim",), check=SOME, result="min"),
               Fast(body="whole_extreme(op.amin, input)", types=NUMBERS, check=SOME)])  # fmt: skip
-def min(
-    input: Tensor, dim: Dim | Tensor | None = None, keepdim: bool = False, *, other: Tensor | None = None, **names: Any
-) -> Any:
+def min(input: Tensor, dim: Dim | Tensor | None = None, keepdim: bool = False, *, other: Tensor | None = None) -> Any:
     """Return the least element; with `dim` the values along it and their indices; with another tensor the `minimum`.
 
     >>> import core
     >>> core.min(core.tensor([[1.0, 5.0], [7.0, 2.0]]), dim=1).values
     tensor([1., 2.])
     """
-    return _one(_min_dim, _amin, minimum, _ReturnMin, "min", input, dim, keepdim, other, names)
+    return _one(_min_dim, _amin, minimum, _ReturnMin, "min", input, dim, keepdim, other)
 
 
-def _at(op: Any, name: str, input: Tensor, dim: int | None, keepdim: bool, names: dict[str, Any]) -> Tensor:
+def _at(op: Any, name: str, input: Tensor, dim: int | None, keepdim: bool) -> Tensor:
     need_tensor(input, name)
-    if names:
-        dim, keepdim = numpy_names(name, dim, keepdim, names)
     if input.dtype.category == 0:
         raise RuntimeError(text(f"{name}(): does not support bool input", op=name, remedy="x.int() first"))
     if dim is None:
@@ -235,25 +225,25 @@ def _at(op: Any, name: str, input: Tensor, dim: int | None, keepdim: bool, names
         fast=[Fast(op="argmax(input, dim, keepdim)", types=REAL, given=("dim",), check=SOME),
               Fast(body="whole_place(op.argmax, input)", types=REAL,
                    check=(*SOME, "PyArray_NDIM({input})", "PyArray_IS_C_CONTIGUOUS({input})"))])  # fmt: skip
-def argmax(input: Tensor, dim: Dim | None = None, keepdim: bool = False, **names: Any) -> Tensor:
+def argmax(input: Tensor, dim: Dim | None = None, keepdim: bool = False) -> Tensor:
     """Return the index of the greatest element, of all of them in row-major order or along `dim`; the first of ties.
 
     >>> import core
     >>> core.argmax(core.tensor([[1.0, 5.0], [7.0, 2.0]]), dim=1)
     tensor([1, 0])
     """
-    return _at(_argmax, "argmax", input, dim, keepdim, names)
+    return _at(_argmax, "argmax", input, dim, keepdim)
 
 
 @public(home="reduce",
         fast=[Fast(op="argmin(input, dim, keepdim)", types=REAL, given=("dim",), check=SOME),
               Fast(body="whole_place(op.argmin, input)", types=REAL,
                    check=(*SOME, "PyArray_NDIM({input})", "PyArray_IS_C_CONTIGUOUS({input})"))])  # fmt: skip
-def argmin(input: Tensor, dim: Dim | None = None, keepdim: bool = False, **names: Any) -> Tensor:
+def argmin(input: Tensor, dim: Dim | None = None, keepdim: bool = False) -> Tensor:
     """Return the index of the least element, of all of them in row-major order or along `dim`; the first of ties.
 
     >>> import core
     >>> core.argmin(core.tensor([[1.0, 5.0], [7.0, 2.0]]))
     tensor(0)
     """
-    return _at(_argmin, "argmin", input, dim, keepdim, names)
+    return _at(_argmin, "argmin", input, dim, keepdim)

@@ -82,7 +82,7 @@ def _of_one_dtype(tensors: Sequence[Tensor]) -> list[Tensor]:
     state="any",
     fast=[Fast(body="joined_along(tensors, dim, OP_CAT)")],
 )
-def cat(tensors: Tensors, dim: Dim = 0, *, axis: int | None = None, out: Tensor | None = None) -> Tensor:
+def cat(tensors: Tensors, dim: Dim = 0, *, out: Tensor | None = None) -> Tensor:
     """Return the tensors one after another along `dim`; in all other dimensions their sizes agree.
 
     *Raises*: RuntimeError where they do not.
@@ -93,7 +93,7 @@ def cat(tensors: Tensors, dim: Dim = 0, *, axis: int | None = None, out: Tensor 
     """
     many = _listed(tensors, "cat")
     shape, known = many[0]._a.shape, many[0]._kind
-    if len(shape) > 0 and axis is None and out is None and shape != (0,):
+    if len(shape) > 0 and out is None and shape != (0,):
         for t in many:
             if t._kind is not known or t._a.shape != shape:
                 break
@@ -105,7 +105,7 @@ def cat(tensors: Tensors, dim: Dim = 0, *, axis: int | None = None, out: Tensor 
                                     remedy="core.stack, or x.reshape(1)"))  # fmt: skip
     # PyTorch lets an empty vector stand among tensors of any shape
     some = [t for t in many if t._a.shape != (0,)] or many[:1]
-    d = normalize_dim(dim if axis is None else axis, some[0].ndim, "cat")
+    d = normalize_dim(dim, some[0].ndim, "cat")
     first = some[0]._a.shape
     for i, t in enumerate(some):
         shape = t._a.shape

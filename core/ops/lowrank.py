@@ -49,10 +49,10 @@ def svd_lowrank(
     return return_type("svd_lowrank", "U S V")(*((right, S, left) if wide_one else (left, S, right)))
 
 
-bind(svd_lowrank, "svd_lowrank", method=False)
+bind(svd_lowrank, "svd_lowrank", method=False, python=True)
 
 
-@public(method=False)
+@public(method=False, python=True)
 def pca_lowrank(A: Tensor, q: int | None = None, center: bool = True, niter: int = 2) -> return_types.svd_lowrank:
     """Return the q first principal components of the rows of A: U, S, V of A, centred by default.
 

@@ -139,7 +139,7 @@ def _torch_lu(A: Tensor, pivot: bool = True, get_infos: bool = False) -> Any:
 
 
 _torch_lu.__name__ = _torch_lu.__qualname__ = "lu"
-bind(_torch_lu, "lu")
+bind(_torch_lu, "lu", python=True)
 
 
 def lu_unpack(

@@ -15,7 +15,7 @@ from ..dispatch.declare import operation
 from ..dispatch.publish import namespaces, public
 from ..tensors.tensor import Tensor
 from .precision import rounded, wide
-from .reduce import count, kept, mean, need_tensor, numpy_names
+from .reduce import count, kept, mean, need_bool, need_tensor
 from .where import where
 
 # -- variance ----------------------------------------------------------------------------------------------------------
@@ -58,11 +58,9 @@ _var = operation("var", _var_forward, params=_SPREAD, vjp=_var_vjp, samples=_sam
 _std = operation("std", _std_forward, params=_SPREAD, vjp=_std_vjp, samples=_samples)
 
 
-def _moment(op: Any, name: str, input: Tensor, dim: Any, unbiased: Any, correction: Any, keepdim: Any,
-            names: dict[str, Any]) -> Tensor:  # fmt: skip
+def _moment(op: Any, name: str, input: Tensor, dim: Any, unbiased: Any, correction: Any,
+            keepdim: Any) -> Tensor:  # fmt: skip
     need_tensor(input, name)
-    if names:
-        dim, keepdim = numpy_names(name, dim, keepdim, names)
     if isinstance(dim, bool):  # var(unbiased), of all elements
         dim, unbiased = None, dim
     if input.dtype.category < 2:
@@ -94,7 +92,7 @@ def _moment(op: Any, name: str, input: Tensor, dim: Any, unbiased: Any, correcti
                    instead={"correction": "dims.number[unbiased != Py_False]"},
                    check=("more_items_than({input}, {dim}, correction)",))])  # fmt: skip
 def var(input: Tensor, dim: Dims | None = None, unbiased: bool | None = None, keepdim: bool = False, *,
-        correction: float | None = None, **names: Any) -> Tensor:  # fmt: skip
+        correction: float | None = None) -> Tensor:  # fmt: skip
     """Return the variance Σ(x - x̄)² / (n - correction) over all elements, or over `dim`. The correction is 1 unless
     given.
 
@@ -102,7 +100,7 @@ def var(input: Tensor, dim: Dims | None = None, unbiased: bool | None = None, ke
     >>> core.var(core.tensor([1.0, 2.0, 3.0])), core.var(core.tensor([1.0, 2.0, 3.0]), correction=0)
     (tensor(1.), tensor(0.6667))
     """
-    return _moment(_var, "var", input, dim, unbiased, correction, keepdim, names)
+    return _moment(_var, "var", input, dim, unbiased, correction, keepdim)
 
 
 @public(home="reduce",
@@ -110,14 +108,14 @@ def var(input: Tensor, dim: Dims | None = None, unbiased: bool | None = None, ke
                    instead={"correction": "dims.number[unbiased != Py_False]"},
                    check=("more_items_than({input}, {dim}, correction)",))])  # fmt: skip
 def std(input: Tensor, dim: Dims | None = None, unbiased: bool | None = None, keepdim: bool = False, *,
-        correction: float | None = None, **names: Any) -> Tensor:  # fmt: skip
+        correction: float | None = None) -> Tensor:  # fmt: skip
     """Return the standard deviation, the root of `var`.
 
     >>> import core
     >>> core.std(core.tensor([1.0, 2.0, 3.0]))
     tensor(1.)
     """
-    return _moment(_std, "std", input, dim, unbiased, correction, keepdim, names)
+    return _moment(_std, "std", input, dim, unbiased, correction, keepdim)
 
 
 @public()
@@ -219,6 +217,7 @@ def norm(
     (tensor(5.), tensor(4.))
     """
     need_tensor(input, "norm")
+    need_bool(keepdim, "norm", 4)  # PyTorch's is Python, and gives it to a function that looks
     x = input if dtype is None else input.to(dtype)
     if x.dtype.category < 2:
         raise RuntimeError(text("linalg.vector_norm: Expected a floating point or complex tensor as input. Got "

@@ -314,7 +314,7 @@ def instance_norm(input: Tensor, running_mean: Tensor | None = None, running_var
 # -- to a length -------------------------------------------------------------------------------------------------------
 
 
-@public(method=False, namespace="nn.functional", python=True)
+@public(method=False, namespace="nn.functional")
 def normalize(input: Tensor, p: float = 2.0, dim: Dims = 1, eps: float = 1e-12, out: Tensor | None = None) -> Tensor:
     """x / max(‖x‖, eps) along `dim`.
 

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from ..base.errors import text
 from ..dispatch.inplace import write
-from ..dispatch.publish import public
+from ..dispatch.publish import bind, public
 from ..tensors.tensor import Tensor
 from .creation import empty_like, ones, tensor, zeros
 from .dropout import _ALPHA, _run, _thinned
@@ -83,7 +83,7 @@ def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: flo
     return input / (mean * alpha + k) ** beta  # type: ignore[no-any-return]
 
 
-@public(method=False, namespace="nn.functional", python=True)
+@public(method=False, namespace="nn.functional")
 def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1) -> Tensor:
     """Return a draw from the Gumbel-Softmax distribution; a `hard` one is one-hot with the soft one's gradient.
 
@@ -101,7 +101,6 @@ def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: floa
     return zeros(tuple(logits.shape), dtype=soft.dtype, device=soft.device).scatter(dim, at, 1.0) - soft.detach() + soft  # type: ignore[attr-defined, no-any-return]
 
 
-@public(method=False)
 @public(method=False, namespace="nn.functional")
 def rrelu(
     input: Tensor, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False, inplace: bool = False
@@ -127,6 +126,9 @@ def rrelu(
         return where(x <= 0, x * empty_like(x.detach()).uniform_(lower, upper), x)  # type: ignore[attr-defined, no-any-return]
 
     return write(input, "rrelu_", compute) if inplace else compute(input)
+
+
+bind(rrelu, "rrelu", method=False)  # of its own: PyTorch's takes other names than nn.functional's
 
 
 @public(method=False, namespace="nn.functional")

@@ -38,23 +38,10 @@ def need_tensor(input: Any, op: str) -> None:
         raise TypeError(f"{op}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
 
 
-def numpy_names(op: str, dim: Any, keepdim: Any, given: dict[str, Any]) -> tuple[Any, Any]:
-    """`dim` and `keepdim` where they came by NumPy's names, `axis` and `keepdims`."""
-    unknown = [n for n in given if n not in ("axis", "keepdims")]
-    if unknown:
-        raise TypeError(f"{op}() received an invalid combination of arguments: got an unexpected keyword argument "
-                        f"{unknown[0]!r}; it takes (dim, keepdim)")  # fmt: skip
-    twice = [n for n, own, plain in (("axis", dim, (None, ())), ("keepdims", keepdim, (False,)))
-             if n in given and own not in plain]  # fmt: skip
-    if twice:
-        raise TypeError(f"{op}() got an unexpected keyword argument {twice[0]!r}: it is given by its other name too")
-    return given.get("axis", dim), given.get("keepdims", keepdim)
-
-
-def need_bool(keepdim: Any, op: str) -> None:
+def need_bool(keepdim: Any, op: str, place: int = 3) -> None:
     """TypeError for a `keepdim` that is no bool: it is most often a second dim."""
     if keepdim is not True and keepdim is not False:
-        raise TypeError(f"{op}(): argument 'keepdim' (position 2) must be bool, not {type(keepdim).__name__}\n"
+        raise TypeError(f"{op}(): argument 'keepdim' (position {place}) must be bool, not {type(keepdim).__name__}\n"
                         "  remedy: give several dims as a tuple, dim=(0, 1)")  # fmt: skip
 
 
@@ -101,9 +88,7 @@ REAL, ANY = {"input": "real"}, {"input": "any"}
         fast=[Fast(op="sum(input, dim, keepdim)", types={"input": "real int64"}),
               Fast(body="sum_of_truths(op.cast, op.sum, dtype.int64, input, dim, keepdim)",
                    types={"input": "bool"})])  # fmt: skip
-def sum(
-    input: Tensor, dim: Dims | None = None, keepdim: bool = False, *, dtype: Dtype | None = None, **names: Any
-) -> Tensor:
+def sum(input: Tensor, dim: Dims | None = None, keepdim: bool = False, *, dtype: Dtype | None = None) -> Tensor:
     """Return the sum over all elements, or over `dim` (one or several). Integers and bools sum to int64.
 
     *Shapes*: the dimensions in `dim` vanish, or become 1 with `keepdim`.
@@ -113,8 +98,6 @@ def sum(
     tensor([4., 6.])
     """
     need_tensor(input, "sum")
-    if names:
-        dim, keepdim = numpy_names("sum", dim, keepdim, names)
     need_bool(keepdim, "sum")
     d = dtype or (dtypes.int64 if input._kind.dtype.category < 2 else None)
     x = input if d is None else input.to(d)
@@ -133,9 +116,7 @@ def nansum(input: Tensor, dim: Dims | None = None, keepdim: bool = False, *, dty
 
 
 @public(home="reduce", fast=[Fast(op="mean(input, dim, keepdim)", types=REAL)])
-def mean(
-    input: Tensor, dim: Dims | None = None, keepdim: bool = False, *, dtype: Dtype | None = None, **names: Any
-) -> Tensor:
+def mean(input: Tensor, dim: Dims | None = None, keepdim: bool = False, *, dtype: Dtype | None = None) -> Tensor:
     """Return the mean over all elements, or over `dim` (one or several).
 
     *Shapes*: the dimensions in `dim` vanish, or become 1 with `keepdim`. *Raises*: RuntimeError for integers, of which
@@ -146,8 +127,6 @@ def mean(
     tensor([1.5000, 3.5000])
     """
     need_tensor(input, "mean")
-    if names:
-        dim, keepdim = numpy_names("mean", dim, keepdim, names)
     need_bool(keepdim, "mean")
     x = input if dtype is None else input.to(dtype)
     if x._kind.dtype.category < 2:

@@ -1,58 +1,188 @@
-"""NumPy's names of an argument: which functions of PyTorch take them, and which the signatures say do."""
+"""NumPy's names of an argument: every public function and method called by each of them, beside PyTorch.
+
+``python -m tests.parity.test_spellings`` prints what differs.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+import inspect
+import os
+import subprocess
+import sys
+import warnings
+from typing import Any, NamedTuple
 
+import numpy as np
 import pytest
 import torch
 
-from core.declare.signature import Signature, signatures
+import core
+from core.declare import signature
+from core.declare.signature import SPELLINGS, Signature, signatures
+from core.dispatch.type_errors import guarded
 
-LEAST = {"gather": torch.zeros(2, 3, dtype=torch.int64), "index_select": torch.tensor([0])}
+X = np.array([[0.25, 0.5, 0.75], [0.125, 0.625, 0.875]], np.float32)
+INDEX = {"gather": np.zeros((2, 3), np.int64), "index_select": np.array([0])}
 
 
-def _call(s: Signature) -> tuple[Any, dict[str, Any]] | None:
-    """PyTorch's function and what a call with `dim` needs besides; None where that is not simply said."""
-    place: Any = torch
+class Case(NamedTuple):
+    """A call by the parameters' own names, and another name of one of them; `method`: of the tensor `input`."""
+
+    signature: Signature
+    method: bool
+    given: dict[str, Any]
+    word: str
+    name: str
+
+    @property
+    def told(self) -> str:
+        return f"{'Tensor' if self.method else self.signature.namespace}.{self.signature.name}({self.word}=)"
+
+
+def _place(library: Any, s: Signature) -> Any:
     for part in filter(None, (s.namespace or "").split(".")):
-        place = getattr(place, part)
-    function = getattr(place, s.name, None)
-    if function is None or "dim" not in {p.name for p in s.parameters}:
-        return None
+        library = getattr(library, part)
+    return library
+
+
+def _as(library: Any, value: Any) -> Any:
+    """Arrays as the library's tensors; new ones, as some of the calls write."""
+    if isinstance(value, np.ndarray):
+        return library.tensor(value.tolist())
+    return [_as(library, v) for v in value] if isinstance(value, list) else value
+
+
+def outcome(library: Any, case: Case, swap: bool) -> Any:
+    """What the call comes to: the class of its error, or its values."""
+    given = {case.word if swap and k == case.name else k: _as(library, v) for k, v in case.given.items()}
+    library.manual_seed(0)
+    try:
+        owner = given.pop("input") if case.method else _place(library, case.signature)
+        found = getattr(owner, case.signature.name)(**given)
+    except Exception as error:
+        return type(error).__name__
+    return [_value(found)]
+
+
+def _value(v: Any) -> Any:
+    if isinstance(v, tuple | list):
+        return [_value(one) for one in v]
+    if not isinstance(v, torch.Tensor | core.Tensor):
+        return repr(v)
+    a = np.asarray(v.tolist())
+    return repr((a.round(4) + 0.0 if a.dtype.kind in "fc" else a).tolist())  # NaN is equal to NaN, and -0 to 0
+
+
+def least(s: Signature) -> dict[str, Any] | None:
+    """A call with all required parameters, `dim` and `keepdim`; None where that is not simply said."""
     given: dict[str, Any] = {}
     for p in s.parameters:
-        if p.required and p.name != "dim":
-            one = torch.rand(2, 3)
-            values = {"Int": 1, "Tensor": LEAST.get(s.name, one) if p.name == "index" else one, "Operand": one,
-                      "Tensors": [one, one]}  # fmt: skip
-            if p.kind not in values:
-                return None
+        values = {"Int": 1, "Dim": 0, "Tensor": INDEX.get(s.name, X) if p.name == "index" else X, "Operand": X,
+                  "Number": 1.0, "Scalar": 1.0, "Tensors": [X, X]}  # fmt: skip
+        if p.name == "dim":
+            given["dim"] = 0
+        elif p.name == "keepdim" and "dim" in given:
+            given["keepdim"] = True
+        elif p.required and p.kind in values:
             given[p.name] = values[p.kind]
-    try:
-        function(dim=0, **given)
-    except Exception:
-        return None
-    return function, given
+        elif p.required:
+            return None
+    return given
 
 
-def _cases() -> list[Any]:
-    shown = [s for s in signatures() if s.namespace is not None]
-    return [pytest.param(s, *c, id=f"{s.namespace}.{s.name}") for s in shown if (c := _call(s)) is not None]
+def shown(s: Signature, method: bool) -> bool:
+    """Whether PyTorch has the function, or the method."""
+    if method:
+        return s.method and hasattr(torch.Tensor, s.name) and s.parameters[0].name == "input"
+    return s.namespace is not None and hasattr(_place(torch, s), s.name)
 
 
-def test_there_are_enough_cases() -> None:
-    assert len(_cases()) > 50
+def cases() -> list[Case]:
+    """The calls that both libraries take by the parameters' own names, to equal results."""
+    found = []
+    for s in signatures():
+        given = least(s)
+        if given is None:
+            continue
+        for method in (False, True):
+            if not shown(s, method):
+                continue
+            words = [
+                (w, n) for n in given for w in SPELLINGS.get(n, ()) if w not in given and not (method and n == "input")
+            ]
+            if words:
+                plain = Case(s, method, given, "", "")
+                theirs = outcome(torch, plain, False)
+                if isinstance(theirs, str) or theirs != outcome(core, plain, False):
+                    continue
+                found += [Case(s, method, given, w, n) for w, n in words]
+    return found
 
 
-@pytest.mark.parametrize(("signature", "function", "given"), _cases())
-def test_a_signature_says_whether_pytorch_takes_axis(
-    signature: Signature, function: Any, given: dict[str, Any]
-) -> None:
-    try:
-        function(axis=0, **given)
-        takes = True
-    except TypeError:
-        takes = False
-    own = {p.name for p in signature.parameters}
-    assert ("axis" in own | set(signature.spellings)) == takes
+def differences() -> tuple[int, list[str]]:
+    """How many calls there are, and which come to something else than PyTorch's."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        every = cases()
+        told = [f"{c.told}: {ours} here, {theirs} in PyTorch" for c in every
+                if (ours := outcome(core, c, True)) != (theirs := outcome(torch, c, True))]  # fmt: skip
+    return len(every), told
+
+
+@pytest.mark.parametrize("native", ["1", "0"])
+def test_numpys_names_come_to_what_they_come_to_in_pytorch(native: str) -> None:
+    ran = subprocess.run([sys.executable, "-m", __spec__.name], env={**os.environ, "GRADLAB_NATIVE": native},
+                         capture_output=True, text=True, check=True)  # fmt: skip
+    count, _, differ = ran.stdout.partition(" calls, ")
+    assert int(count) > 900
+    assert differ.startswith("0 differ"), ran.stdout
+
+
+X2 = core.tensor(X.tolist())
+
+
+@pytest.mark.parametrize("call", [
+    lambda: core.squeeze(X2, dim=0, axis=0),
+    lambda: core.squeeze(X2, 0, axis=0),
+    lambda: core.sum(X2, dim=0, axis=0),
+    lambda: X2.sum(a=X2),
+    lambda: core.exp(X2, x=X2),
+    lambda: core.lerp(input=X2, x=X2, end=X2, weight=X2),
+    lambda: core.squeeze(X2, axs=0),
+    lambda: core.squeeze(X2, axis="q"),
+    lambda: core.nn.functional.softmax(X2, axis=0),
+])  # fmt: skip
+def test_an_argument_that_is_there_twice_or_of_no_such_name_is_refused(call: Any) -> None:
+    with pytest.raises(TypeError):
+        call()
+
+
+def test_headers_show_no_other_names() -> None:
+    assert [str(s) for s in signatures() if "names" in str(s)] == []
+    for f in (core.sum, core.max, core.std, core.cat):
+        assert not {"names", "axis"} & set(inspect.signature(f).parameters)
+
+
+def test_under_autocast_a_call_by_another_name_casts_too() -> None:
+    with core.autocast("cpu"):
+        assert core.cumsum(X2.bfloat16(), axis=0).dtype is core.cumsum(X2.bfloat16(), dim=0).dtype
+        assert core.matmul(x1=X2, x2=X2.T).dtype is core.bfloat16
+
+
+def test_an_error_from_within_a_function_is_not_taken_for_a_name_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = []
+
+    def function(dim: int = 0) -> Any:
+        calls.append(dim)
+        function(axis=1)  # type: ignore[call-arg] # its own mistake
+
+    monkeypatch.setattr(signature, "_public", dict(signature._public))
+    signature.register(function, "function")
+    with pytest.raises(TypeError, match="unexpected keyword argument 'axis'"):
+        guarded(function)(axis=3)
+    assert calls == [3]
+
+
+if __name__ == "__main__":
+    count, lines = differences()
+    print(f"{count} calls, {len(lines)} differ", *lines, sep="\n")

@@ -17,17 +17,16 @@ typedef struct {
     parser *parse;              /* or NULL */
     const char *key;            /* the parser's name */
     PyObject *writes;           /* of an in-place form, as write_by takes it, or NULL */
+    PyObject *refused;          /* a Refused, asked for before the first call of the Python function; NULL until then */
 } PublicFunction;
 
-static PyObject *explained; /* core/dispatch/type_errors.py: (function, error, args, kwargs) -> the error to raise instead, or None */
+static PyObject *explained; /* core/dispatch/type_errors.py: (function, error, args, kwargs) -> the error to raise instead, the keywords to call by instead, or None */
 
-/* A call has failed: where an argument is of a wrong type, the error says so. */
-static PyObject *explain(PublicFunction *self, PyObject *const *args, size_t nargsf, PyObject *names) {
-    if (!explained || !PyErr_Occurred() || !PyErr_ExceptionMatches(PyExc_Exception)) return NULL;
-    PyObject *type, *error, *trace, *known = NULL, *given = NULL, *named = NULL;
-    PyErr_Fetch(&type, &error, &trace);
-    PyErr_NormalizeException(&type, &error, &trace);
-    if (trace) PyException_SetTraceback(error, trace);
+static PyObject *refused; /* core/dispatch/type_errors.py: function -> what it refuses before it is called */
+
+/* What `explained` says of a call: a new reference, or NULL with an exception. */
+static PyObject *ask(PublicFunction *self, PyObject *error, PyObject *const *args, size_t nargsf, PyObject *names) {
+    PyObject *known = NULL, *given = NULL, *named = NULL;
     Py_ssize_t count = PyVectorcall_NARGS(nargsf), keywords = names ? PyTuple_GET_SIZE(names) : 0;
     if ((given = PyTuple_New(count)) && (named = PyDict_New())) {
         for (Py_ssize_t k = 0; k < count; k++) PyTuple_SET_ITEM(given, k, Py_NewRef(args[k]));
@@ -37,30 +36,84 @@ static PyObject *explain(PublicFunction *self, PyObject *const *args, size_t nar
     }
     Py_XDECREF(given);
     Py_XDECREF(named);
+    return known;
+}
+
+/* Whether an argument is an int, a float or a str where `bits` say that such a one is wrong. */
+static inline int is_refused(PyObject *value, unsigned char bits) {
+    const PyTypeObject *type = Py_TYPE(value);
+    return bits && ((bits & 1 && type == &PyLong_Type) || (bits & 2 && type == &PyFloat_Type) ||
+                    (bits & 4 && type == &PyUnicode_Type));
+}
+
+/* Whether an argument is plainly of a wrong type: 0, 1, or -1 with an exception. */
+static int plainly_wrong(PublicFunction *self, PyObject *const *args, size_t nargsf, PyObject *names) {
+    if (!self->refused) {
+        if (!refused) return 0; /* while core is being imported */
+        PyObject *found = PyObject_CallOneArg(refused, self->function);
+        if (!found) return -1;
+        Py_XSETREF(self->refused, found);
+    }
+    PyObject *places = PyTuple_GET_ITEM(self->refused, 0), *known = PyTuple_GET_ITEM(self->refused, 1);
+    const unsigned char *by_place = (const unsigned char *)PyBytes_AS_STRING(places);
+    const unsigned char *by_name = (const unsigned char *)PyBytes_AS_STRING(PyTuple_GET_ITEM(self->refused, 2));
+    const Py_ssize_t given = PyVectorcall_NARGS(nargsf), count = Py_MIN(given, PyBytes_GET_SIZE(places));
+    for (Py_ssize_t k = 0; k < count; k++)
+        if (is_refused(args[k], by_place[k])) return 1;
+    for (Py_ssize_t j = 0; names && j < PyTuple_GET_SIZE(names); j++)
+        for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(known); k++)
+            if (PyTuple_GET_ITEM(names, j) == PyTuple_GET_ITEM(known, k) && is_refused(args[given + j], by_name[k])) return 1;
+    return 0;
+}
+
+/* The Python function, or its second form, unless an argument is plainly wrong. */
+static PyObject *call_checked(PublicFunction *self, PyObject *function, PyObject *const *args, size_t nargsf, PyObject *names) {
+    const int wrong = plainly_wrong(self, args, nargsf, names);
+    if (!wrong) return PyObject_Vectorcall(function, args, nargsf, names);
+    PyObject *error = wrong < 0 ? NULL : ask(self, Py_None, args, nargsf, names);
+    if (error && PyExceptionInstance_Check(error)) PyErr_SetObject((PyObject *)Py_TYPE(error), error);
+    else if (error) PyErr_SetString(PyExc_TypeError, "an argument is of a wrong type");
+    Py_XDECREF(error);
+    return NULL;
+}
+
+/* A call has failed: where an argument is of a wrong type, the error says so; where one has a name of NumPy's, which no
+   header lists, the call is made once more by the parameter's own. */
+static PyObject *explain(PublicFunction *self, PyObject *const *args, size_t nargsf, PyObject *names) {
+    if (!explained || !PyErr_Occurred() || !PyErr_ExceptionMatches(PyExc_Exception)) return NULL;
+    PyObject *type, *error, *trace;
+    PyErr_Fetch(&type, &error, &trace);
+    PyErr_NormalizeException(&type, &error, &trace);
+    if (trace) PyException_SetTraceback(error, trace);
+    PyObject *known = ask(self, error, args, nargsf, names);
     if (!known && PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_Exception)) { /* Ctrl-C comes through */
         Py_XDECREF(type), Py_XDECREF(error), Py_XDECREF(trace);
         return NULL;
     }
     PyErr_Clear();
-    if (known && known != Py_None) {
+    PyObject *result = NULL;
+    if (known && PyDict_CheckExact(known)) {
+        Py_XDECREF(type), Py_XDECREF(error), Py_XDECREF(trace);
+        result = PyObject_VectorcallDict((PyObject *)self, args, (size_t)PyVectorcall_NARGS(nargsf), known);
+    } else if (known && known != Py_None) {
         PyErr_SetObject((PyObject *)Py_TYPE(known), known);
         Py_XDECREF(type), Py_XDECREF(error), Py_XDECREF(trace);
     } else PyErr_Restore(type, error, trace);
     Py_XDECREF(known);
-    return NULL;
+    return result;
 }
 
 /* A function that has one form alone. */
 static PyObject *call_plain(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject *names) {
     PublicFunction *self = (PublicFunction *)callable;
-    PyObject *result = PyObject_Vectorcall(self->function, args, nargsf, names);
+    PyObject *result = call_checked(self, self->function, args, nargsf, names);
     return result ? result : explain(self, args, nargsf, names);
 }
 
 static PyObject *call_python(PublicFunction *self, PyObject *const *args, size_t nargsf, PyObject *names) {
     if (PyErr_Occurred()) return explain(self, args, nargsf, names);
     took(PATH_call_python);
-    PyObject *result = PyObject_Vectorcall(binding.casting ? self->casts : self->function, args, nargsf, names);
+    PyObject *result = call_checked(self, binding.casting ? self->casts : self->function, args, nargsf, names);
     return result ? result : explain(self, args, nargsf, names);
 }
 
@@ -121,6 +174,7 @@ static int public_traverse(PyObject *self, visitproc visit, void *arg) {
     Py_VISIT(((PublicFunction *)self)->function);
     Py_VISIT(((PublicFunction *)self)->casts);
     Py_VISIT(((PublicFunction *)self)->writes);
+    Py_VISIT(((PublicFunction *)self)->refused);
     return 0;
 }
 
@@ -129,6 +183,7 @@ static int public_clear(PyObject *self) {
     Py_CLEAR(((PublicFunction *)self)->casts);
     Py_CLEAR(((PublicFunction *)self)->elementwise);
     Py_CLEAR(((PublicFunction *)self)->writes);
+    Py_CLEAR(((PublicFunction *)self)->refused);
     return 0;
 }
 
@@ -206,14 +261,17 @@ static PyObject *set_casting(PyObject *module, PyObject *count) {
     Py_RETURN_NONE;
 }
 
-static PyObject *set_explained(PyObject *module, PyObject *function) {
-    Py_XSETREF(explained, Py_NewRef(function));
+static PyObject *set_explained(PyObject *module, PyObject *args) {
+    PyObject *says, *refuses;
+    if (!PyArg_ParseTuple(args, "OO", &says, &refuses)) return NULL;
+    Py_XSETREF(explained, Py_NewRef(says));
+    Py_XSETREF(refused, Py_NewRef(refuses));
     Py_RETURN_NONE;
 }
 
 static PyMethodDef module_methods[] = {
-    {"set_explained", set_explained, METH_O,
-     "set_explained(function)\n--\n\nWhat a PublicFunction asks, when a call has failed, for the error to raise (core/dispatch/type_errors.py)."},
+    {"set_explained", set_explained, METH_VARARGS,
+     "set_explained(explained, refused)\n--\n\nWhat a PublicFunction asks when a call has failed, for the error to raise or the keywords to call by, and for what it refuses before a call (core/dispatch/type_errors.py)."},
     {"set_casting", set_casting, METH_O,
      "set_casting(count)\n--\n\nHow many places have autocast on: with 0 every PublicFunction calls its plain function."},
     {NULL, NULL, 0, NULL},
