@@ -55,7 +55,7 @@ from .base.dtypes import (
     uint8,
 )
 from .base.dtypes import bool_ as bool
-from .base.lazy_import import late as _late
+from .base.lazy_import import lazy_attributes as _late
 from .base.modes import is_inference_mode_enabled
 from .base.shape import Size
 from .dispatch import publish as _publish

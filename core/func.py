@@ -49,7 +49,7 @@ def _tensors(tree: Any) -> list[Tensor]:
 
 
 def _base(t: Any) -> Any:
-    """The tensor at the bottom of all levels of batching."""
+    """Return the tensor at the bottom of all levels of batching."""
     while isinstance(t, Batched):
         t = t._full
     return t
@@ -61,8 +61,8 @@ def _like(t: Tensor, base: Tensor) -> Tensor:
 
 
 def _fresh(x: Any) -> Any:
-    """An input of our own: a leaf, or where the caller differentiates too, a computed tensor. It is batched at every
-    level that is open, so that each example has its own gradient."""
+    """Return an input of our own: a leaf, or where the caller differentiates too, a computed tensor. It is batched
+    at every level that is open, so that each example has its own gradient."""
     if not isinstance(x, Tensor):
         return x
     sizes = mode.batch.sizes if mode.batch is not None else []
@@ -114,7 +114,7 @@ def _called(func: Func, args: tuple[Any, ...], kwargs: dict[str, Any], argnums: 
 
 
 def _others(ys: Sequence[Tensor], mine: Sequence[Tensor]) -> bool:
-    """Whether a graph leads to tensors that are not ours, so that somebody may differentiate further."""
+    """Return whether a graph leads to tensors that are not ours, so that somebody may differentiate further."""
     own = {id(_base(t)) for t in mine}
     if any(_base(t)._node is not None for t in mine):
         return True
@@ -152,7 +152,7 @@ def _gradients(ys: Sequence[Tensor], xs: Sequence[Tensor], vs: Sequence[Tensor |
 
 
 def _matched(v: Tensor, y: Tensor) -> Tensor:
-    """The bottom of a vector, batched at the levels of `y`."""
+    """Return the bottom of a vector, batched at the levels of `y`."""
     if not isinstance(y, Batched):
         return v
     full = full_of(v, y._level, y._full.shape[0]) if not (isinstance(v, Batched) and v._level == y._level) else v._full
@@ -199,7 +199,7 @@ def grad_and_value(func: Func, argnums: int | tuple[int, ...] = 0, has_aux: bool
 
 
 def grad(func: Func, argnums: int | tuple[int, ...] = 0, has_aux: bool = False) -> Func:
-    """The function that gives the gradient of `func` with respect to its arguments `argnums`.
+    """Return the function that gives the gradient of `func` with respect to its arguments `argnums`.
 
     has_aux : `func` returns ``(value, aux)``, and the gradient comes as ``(gradient, aux)``.
 
@@ -219,7 +219,7 @@ def grad(func: Func, argnums: int | tuple[int, ...] = 0, has_aux: bool = False) 
 
 
 def vjp(func: Func, *primals: Any, has_aux: bool = False) -> Any:
-    """The outputs of `func`, and a function that gives the product of a vector with its Jacobian.
+    """Return the outputs of `func`, and a function that gives the product of a vector with its Jacobian.
 
     >>> import core
     >>> y, pull = core.func.vjp(lambda x: x**2, core.tensor([1.0, 2.0]))
@@ -244,7 +244,7 @@ def vjp(func: Func, *primals: Any, has_aux: bool = False) -> Any:
 
 def jvp(func: Func, primals: tuple[Any, ...], tangents: tuple[Any, ...], *, strict: bool = False,
         has_aux: bool = False) -> Any:  # fmt: skip
-    """The outputs of `func`, and the product of its Jacobian with `tangents`; by two backward passes.
+    """Return the outputs of `func`, and the product of its Jacobian with `tangents`; by two backward passes.
 
     >>> import core
     >>> core.func.jvp(core.sin, (core.tensor(0.0),), (core.tensor(2.0),))
@@ -263,7 +263,7 @@ def jvp(func: Func, primals: tuple[Any, ...], tangents: tuple[Any, ...], *, stri
 
 def jacrev(func: Func, argnums: int | tuple[int, ...] = 0, *, has_aux: bool = False,
            chunk_size: int | None = None) -> Func:  # fmt: skip
-    """The function that gives the Jacobian of `func`, one backward pass for each element of the outputs.
+    """Return the function that gives the Jacobian of `func`, one backward pass for each element of the outputs.
 
     *Shapes*: ``output.shape + input.shape``, in the structure of the outputs and in it that of `argnums`.
 
@@ -309,7 +309,7 @@ def jacfwd(func: Func, argnums: int | tuple[int, ...] = 0, has_aux: bool = False
 
 
 def hessian(func: Func, argnums: int | tuple[int, ...] = 0) -> Func:
-    """The function that gives the second derivatives of `func`.
+    """Return the function that gives the second derivatives of `func`.
 
     >>> import core
     >>> core.func.hessian(lambda x: (x**3).sum())(core.tensor([1.0, 2.0]))

@@ -74,7 +74,7 @@ class CustomOp:
         return tuple(values[n] for n in self.op.inputs), {n: values[n] for n in self.op.params}
 
     def _reference(self, xp: Any, *arrays: Any, **params: Any) -> Any:
-        """The Python text on arrays, as `Operation.forward` wants it."""
+        """Return the Python text on arrays, as `Operation.forward` wants it."""
         where = Device("cpu") if xp is np else Device("cuda", 0)  # under the interpreter they are NumPy's all the same
         given = dict(zip(self.op.inputs, (None if a is None else from_array(a, where) for a in arrays), strict=True))
         with no_grad():
@@ -185,7 +185,7 @@ class CustomOp:
         return broadcast_shapes(*shapes, op=self.name)
 
     def _whole(self, a: Any, k: int, out_shape: tuple[int, ...]) -> Any:
-        """An input with its leading dimensions broadcast."""
+        """Return an input with its leading dimensions broadcast."""
         rule = self.op.rule
         assert rule is not None
         lead = out_shape[: len(out_shape) - len(rule.outputs[0])]
@@ -256,7 +256,7 @@ def custom_op(name: str, fn: Callable[..., Any] | None = None, /, *, mutates_arg
 
 def c_op(name: str, source: str, *, inputs: str = "x", params: dict[str, float] | None = None, shape: str = "",
          vjp: Any = None, samples: Any = None, function: str = "") -> CustomOp:  # fmt: skip
-    """An op of C text, compiled by the system's compiler when it is first called and kept in the user's cache.
+    """Return an op of C text, compiled by the system's compiler when it is first called and kept in the user's cache.
 
     source : holds ``void name(const real *x, ..., real *y, const int64_t *sizes, double parameter, ...)``. `real` is
         float or double. Without a `shape` rule arrays are flat and ``sizes[0]`` is their length; with one ``sizes[0]``

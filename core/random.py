@@ -81,7 +81,7 @@ def _kind(op: str, dtype: Dtype | None, device: Any) -> Kind:
 
 
 def _drawn(array: Callable[..., Any], shape: tuple[int, ...], kind: Kind, generator: Generator | None) -> Any:
-    """What `array` draws; of complex numbers both parts, of a normal one each with half the variance."""
+    """Return what `array` draws; of complex numbers both parts, of a normal one each with half the variance."""
     if kind.dtype.category != 3:
         return array(shape, kind, generator)
     part = kind_of(dtypes.float32 if kind.dtype is dtypes.complex64 else dtypes.float64, kind.device)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:  # printed by core.stubs from the calls of `return_type`
 
 
 def return_type(name: str, fields: str) -> Any:
-    """A named tuple class for the results of the op `name`, printed as PyTorch prints its own.
+    """Return a named tuple class for the results of the op `name`, printed as PyTorch prints its own.
 
     >>> return_type("max", "values indices")(1, 2)
     core.return_types.max(

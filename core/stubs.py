@@ -72,7 +72,7 @@ def _written(p: Parameter) -> str:
 
 
 def header(name: str, parameters: Iterable[Parameter], returns: str, *, method: bool = False) -> str:
-    """The line of a stub: ``def name(...) -> Tensor: ...``."""
+    """Return the line of a stub: ``def name(...) -> Tensor: ...``."""
     parts: list[str] = ["self"] if method else []
     star = False
     slash = False
@@ -90,13 +90,13 @@ def header(name: str, parameters: Iterable[Parameter], returns: str, *, method: 
 
 
 def _without_target(parameters: tuple[Parameter, ...]) -> tuple[Parameter, ...]:
-    """The parameters of a method: all but the tensor itself, which is `input` or the first."""
+    """Return the parameters of a method: all but the tensor itself, which is `input` or the first."""
     at = next((k for k, p in enumerate(parameters) if p.name == "input"), 0)
     return parameters[:at] + parameters[at + 1 :]
 
 
 def _spelled(parameters: tuple[Parameter, ...]) -> tuple[Parameter, ...] | None:
-    """The parameters by NumPy's names, given by name; None where it has no other ones."""
+    """Return the parameters by NumPy's names, given by name; None where it has no other ones."""
     other = {"dim": "axis", "keepdim": "keepdims"}
     if not any(p.name in other for p in parameters):
         return None
@@ -143,7 +143,7 @@ def headers(name: str, function: Callable[..., Any], *, method: bool = False) ->
 
 
 def _qualified(lines: Iterable[str], hidden: set[str]) -> list[str]:
-    """The lines with Python's own types told apart from functions of their names."""
+    """Return the lines with Python's own types told apart from functions of their names."""
     taken = _BUILTINS & hidden
     if not taken:
         return list(lines)
@@ -159,13 +159,13 @@ def _qualified(lines: Iterable[str], hidden: set[str]) -> list[str]:
 
 
 def functions(found: dict[str, Any]) -> list[str]:
-    """The stub of functions by name."""
+    """Return the stub of functions by name."""
     lines = [line for name, f in sorted(found.items()) for line in headers(name, f)]
     return _qualified(lines, set(found))
 
 
 def _in_class_body() -> set[str]:
-    """The names that the source of Tensor defines itself."""
+    """Return the names that the source of Tensor defines itself."""
     tree = ast.parse(Path(inspect.getfile(Tensor)).read_text(encoding="utf-8"))
     body = next(n.body for n in tree.body if isinstance(n, ast.ClassDef) and n.name == "Tensor")
     return {n.name for n in body if isinstance(n, ast.FunctionDef)} | {
@@ -174,7 +174,7 @@ def _in_class_body() -> set[str]:
 
 
 def methods() -> list[str]:
-    """The stub of what Tensor is given when `core` is imported, its operators among it."""
+    """Return the stub of what Tensor is given when `core` is imported, its operators among it."""
     own, lines, names = _in_class_body() | {"grad"}, [], set()
     for name, value in sorted(vars(Tensor).items()):
         if name in own or name.startswith("_"):
@@ -202,7 +202,7 @@ def methods() -> list[str]:
 
 
 def return_types(package: Path) -> list[str]:
-    """The named tuples that the package makes by `return_type(name, fields)`."""
+    """Return the named tuples that the package makes by `return_type(name, fields)`."""
     found: dict[str, str] = {}
     for path in sorted((package / "ops").rglob("*.py")):
         for name, fields in re.findall(r'return_type\("(\w+)", "([\w ]+)"\)', path.read_text(encoding="utf-8")):
@@ -214,13 +214,13 @@ def return_types(package: Path) -> list[str]:
 
 
 def _elsewhere(function: Any, module: ModuleType) -> bool:
-    """Whether the source of a module does not show the function's header."""
+    """Return whether the source of a module does not show the function's header."""
     inner: Any = inspect.unwrap(function)
     return inner.__globals__["__name__"] != module.__name__ or hasattr(function, "of")
 
 
 def stubs() -> dict[str, str]:
-    """The text of every stub, by the name of its file."""
+    """Return the text of every stub, by the name of its file."""
     names = ", ".join(sorted(set(kinds.KINDS) - _HIDDEN - {"Any"}))
     top = HEAD.format(kinds=names)
     made = {n: getattr(creation, n) for n in creation.__all__ if n in shown_by_core}

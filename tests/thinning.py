@@ -107,7 +107,7 @@ def hashable(value: Any) -> Hashable:
 def all_pairs(cases: Sequence[tuple[Hashable, ...]], rng: random.Random) -> list[int]:
     """The numbers of few cases in which every two values that meet in one of `cases` meet; with two values each, all.
 
-    Greedy, in an order by chance: whoever shows most pairs that were not seen comes first.
+    Greedy, in a random order: whoever shows most pairs that were not seen comes first.
 
     >>> some = all_pairs(list(itertools.product("abcdef", "123", "+-")), random.Random(0))
     >>> len(some) < 36, len(some) >= 18

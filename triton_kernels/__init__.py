@@ -40,7 +40,7 @@ class Availability(NamedTuple):
 
 
 def interpreting() -> bool:
-    """Whether ``TRITON_INTERPRET`` asks for the interpreter. Triton reads it once, at its first import."""
+    """Return whether ``TRITON_INTERPRET`` asks for the interpreter. Triton reads it once, at its first import."""
     return os.environ.get("TRITON_INTERPRET", "").lower() in ("1", "true", "on", "yes", "y")
 
 
@@ -73,7 +73,7 @@ def availability() -> Availability:
 
 
 def mode() -> str | None:
-    """What a launch does now: ``"interpret"``, ``"cuda"`` (a host is connected), or None (no kernel can run)."""
+    """Return what a launch does now: ``"interpret"``, ``"cuda"`` (a host is connected), or None (no kernel can run)."""
     if not availability().importable:
         return None
     from . import runtime

@@ -295,7 +295,8 @@ def _prepare(q: Any, k: Any, v: Any, out: Any, logs: Any, causal: bool, mask: An
 def checked(
     q: Any, k: Any, v: Any, out: Any, logs: Any, mask: Any, causal: bool, dropout: Dropout, lengths: Lengths | None
 ) -> tuple[tuple[int, ...], dict[str, Any]]:
-    """The sizes (batch, heads, heads that share a key head, L, S, D, E) and the kernels' flags; errors in words."""
+    """Return the sizes (batch, heads, heads that share a key head, L, S, D, E) and the kernels' flags; errors in
+    words."""
     came = f"q {q.dtype} {tuple(q.shape)}, k {k.dtype} {tuple(k.shape)}, v {v.dtype} {tuple(v.shape)}"
     if q.dtype.name not in DTYPES or k.dtype != q.dtype or v.dtype != q.dtype or logs.dtype != np.float32:
         raise TypeError(f"attention: takes one of {', '.join(DTYPES)} (and logs of float32), got {came}")
@@ -328,12 +329,13 @@ class _Flags(NamedTuple):
 
 
 def flags_of(dropout: Dropout) -> _Flags:
-    """What a kernel is compiled for, of what is dropped."""
+    """Return what a kernel is compiled for, of what is dropped."""
     return _Flags(dropout.p > 0, dropout.p > 0 and dropout.place is not None)
 
 
 def strides_of(lengths: Lengths | None, *arrays: Any) -> list[int]:
-    """The strides of all arrays; where sequences lie behind one another the first says nothing. None is a mask."""
+    """Return the strides of all arrays; where sequences lie behind one another the first says nothing. None is a
+    mask."""
     found: list[int] = []
     for a in arrays:
         steps = (0, 0, 0, 0) if a is None else runtime.element_strides(a)
@@ -342,7 +344,7 @@ def strides_of(lengths: Lengths | None, *arrays: Any) -> list[int]:
 
 
 def settings_for(config: Config | None, space: Space, default: Config, length: int, keys: int) -> Config:
-    """The config in full; in the interpreter, whose cost is by tile, one tile where it fits."""
+    """Return the config in full; in the interpreter, whose cost is by tile, one tile where it fits."""
     if config is not None:
         return space.complete(config)
     settings = dict(default)
@@ -353,12 +355,12 @@ def settings_for(config: Config | None, space: Space, default: Config, length: i
 
 
 def space_for(dtype: Any) -> Space:
-    """What may be tuned for this dtype."""
+    """Return what may be tuned for this dtype."""
     return SPACE if np.dtype(dtype).itemsize == 2 else SPACE_FLOAT32
 
 
 def default_for(shape: tuple[int, ...], dtype: Any, drops: bool = False) -> Config:
-    """What is launched on a GPU where nothing was tuned; `shape` is (batch x heads, length, items in a row).
+    """Return what is launched on a GPU where nothing was tuned; `shape` is (batch x heads, length, items in a row).
 
     `drops`: weights are dropped, and Philox needs registers.
     """
@@ -375,7 +377,7 @@ def default_for(shape: tuple[int, ...], dtype: Any, drops: bool = False) -> Conf
 
 def case(name: str, kernel: Any, dtype: str, others: list[str], head: int, space: Space, default: Config, strides: int,
          elsewhere: dict[str, Config] | None = None, **flags: Any) -> Case:  # fmt: skip
-    """A kernel's case: 1000 rows of `head` items, in the layout (batch, row, head, item)."""
+    """Return a kernel's case: 1000 rows of `head` items, in the layout (batch, row, head, item)."""
     pointer = f"*{dtype}"
     constants = {"MASK": "", "CAUSAL": True, "DROPOUT": False, "PLACED": False, "VARIABLE": False,
                  "PRECISION": "ieee", "HEAD": head, "VALUE": head, **flags}  # fmt: skip
@@ -388,7 +390,7 @@ def case(name: str, kernel: Any, dtype: str, others: list[str], head: int, space
 
 
 def compile_cases(dtype: str) -> list[Case]:
-    """What the compile check compiles, for one dtype."""
+    """Return what the compile check compiles, for one dtype."""
     if dtype == "fp64":
         return []  # float64 is the reference's
     of = np.float32 if dtype == "fp32" else np.float16
@@ -430,7 +432,7 @@ def tuning_work(products: int, passes: int) -> Any:
 
 
 def tuning() -> list[TritonKernel]:
-    """What the tuner is told: causal, without a mask."""
+    """Return what the tuner is told: causal, without a mask."""
 
     def expected(inputs: Any) -> Any:
         parts = list(references.attended(*float64(inputs)))

@@ -389,7 +389,7 @@ def _prepare(
 
 
 def compile_cases(dtype: str) -> list[Case]:
-    """What the compile check compiles, for one dtype."""
+    """Return what the compile check compiles, for one dtype."""
     if dtype == "fp64":
         return []
     of, x = np.float32 if dtype == "fp32" else np.float16, f"*{dtype}"
@@ -422,7 +422,7 @@ def compile_cases(dtype: str) -> list[Case]:
 
 
 def tuning() -> list[TritonKernel]:
-    """What the tuner is told: causal, without a mask."""
+    """Return what the tuner is told: causal, without a mask."""
 
     def arrays(*names: int) -> Any:
         def made(shape: Any, dtype: str, rng: Any) -> Any:

@@ -42,14 +42,14 @@ SPACE_FLOAT32 = Space(
 
 
 def space_for(dtype: Any) -> Space:
-    """What may be tuned for this dtype."""
+    """Return what may be tuned for this dtype."""
     return SPACE if np.dtype(dtype).itemsize == 2 else SPACE_FLOAT32
 
 
 def default_for(
     shape: tuple[int, ...], dtype: Any, target: str = "", drops: bool = False, by_rows: bool = False
 ) -> Config:
-    """What is launched where nothing was tuned; `shape` is (batch x heads, length, items in a row).
+    """Return what is launched where nothing was tuned; `shape` is (batch x heads, length, items in a row).
 
     `drops`: weights are dropped, and Philox takes the registers that half of the keys have otherwise. `by_rows`: for
     the kernel that makes dq.

@@ -21,7 +21,7 @@ class Case:
     elsewhere: dict[str, Config] = field(default_factory=dict)  # the default on the targets that have another
 
     def default_on(self, target: str) -> Config:
-        """The config that a launch of this signature takes by default on `target`."""
+        """Return the config that a launch of this signature takes by default on `target`."""
         return self.elsewhere.get(target) or self.default_config
 
     @property

@@ -354,7 +354,7 @@ def _prepare_forward(name: str, x: Any, arrays: tuple[Any, ...], config: Config 
 
 
 def _held(arrays: tuple[Any, ...]) -> tuple[Any, ...]:
-    """What was left out is passed as something of the right type that is not read."""
+    """Return what was left out is passed as something of the right type that is not read."""
     x = arrays[1] if len(arrays) > 6 else arrays[0]
     return tuple([x if a is None else a for a in arrays])
 
@@ -405,7 +405,7 @@ def _prepare_backward(name: str, x: Any, arrays: tuple[Any, ...], config: Config
 
 
 def settings_for(shape: tuple[int, ...], config: Config | None) -> Config:
-    """The tile for images x channels x places."""
+    """Return the tile for images x channels x places."""
     if config is not None:
         return SPACE.complete(config)
     if INTERPRET:
@@ -418,12 +418,12 @@ def settings_for(shape: tuple[int, ...], config: Config | None) -> Config:
 
 
 def default_for(shape: tuple[int, ...], dtype: Any = None) -> Config:
-    """What is launched on a GPU for this shape where nothing was tuned."""
+    """Return what is launched on a GPU for this shape where nothing was tuned."""
     return _tile(shape[2], 4)
 
 
 def compile_cases(dtype: str) -> list[Case]:
-    """What the compile check compiles, for one dtype."""
+    """Return what the compile check compiles, for one dtype."""
     p, wide = f"*{dtype}", "fp64" if dtype == "fp64" else "fp32"
     compute, stat = tl.float64 if wide == "fp64" else tl.float32, f"*{wide}"
     sizes, cases = (33, 1000, 49, 1, 9, 3), []
@@ -448,7 +448,7 @@ def compile_cases(dtype: str) -> list[Case]:
 
 
 def tuning() -> list[TritonKernel]:
-    """What the tuner is told: training, with a weight and a bias."""
+    """Return what the tuner is told: training, with a weight and a bias."""
 
     def forward(shape: Any, dtype: str, rng: Any) -> Any:
         given = [normal(rng, shape, dtype), *(normal(rng, shape[1], dtype) for _ in range(2))]

@@ -154,7 +154,7 @@ def _by_type(tensors: Sequence[Any]) -> dict[Any, list[Any]]:
 
 def _plan(kernel: Any, tensors: list[Any], constants: dict[str, Any], steps: int,
           config: Config | None) -> tuple[Launch, Any, Any]:  # fmt: skip
-    """The launch over tensors of one type, its table of addresses and its stretches of `steps` blocks."""
+    """Return the launch over tensors of one type, its table of addresses and its stretches of `steps` blocks."""
     dtype, sizes = tensors[0].dtype, tuple([t.size for t in tensors])
     table, aligned = _table(tensors)
     device = 0 if INTERPRET else runtime.host().current_device()
@@ -189,7 +189,7 @@ def _table(tensors: list[Any]) -> tuple[Any, bool]:
 
 
 def compile_cases(dtype: str) -> list[Case]:
-    """What the compile check compiles, for one dtype."""
+    """Return what the compile check compiles, for one dtype."""
     wide = "*fp64" if dtype == "fp64" else "*fp32"
     constants = {"STORED": _TYPES[dtype], "COMPUTE": tl.float64 if dtype == "fp64" else tl.float32, "ALIGNED": True}
     cases = [Case("norm_scale", norm_scale_kernel, ("*i64", "*i64", wide, 1.0), constants, SPACE)]
@@ -202,7 +202,8 @@ def compile_cases(dtype: str) -> list[Case]:
 
 
 def tuning() -> list[TritonKernel]:
-    """What the tuner is told: the norm of order 2 of so many tensors of so many items each, and scaling by it."""
+    """Return what the tuner is told: the norm of order 2 of so many tensors of so many items each, and scaling by
+    it."""
 
     def tensors(shape: Any, dtype: str, rng: Any) -> Any:
         return [normal(rng, shape[1], dtype) for _ in range(shape[0])]

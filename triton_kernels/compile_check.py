@@ -109,7 +109,7 @@ Task = tuple[Row, Any, dict[str, Any]]
 
 
 def _configs(case: Any, dtype: str, target: str, quick: bool) -> list[dict[str, Any]]:
-    """The configs of a kernel that are compiled for a dtype and a target."""
+    """Return the configs of a kernel that are compiled for a dtype and a target."""
     if quick and target != QUICK_TARGET and dtype != "bf16":
         return []
     default = case.default_on(target)
@@ -122,7 +122,7 @@ def _configs(case: Any, dtype: str, target: str, quick: bool) -> list[dict[str, 
 
 
 def _covering(space: Any, default: dict[str, Any]) -> list[dict[str, Any]]:
-    """The default, and configs until every value that a legal one has stands in one of them."""
+    """Return the default, and configs until every value that a legal one has stands in one of them."""
     chosen, seen = [default], set(default.items())
     for config in space.configs():
         if not seen.issuperset(config.items()):
@@ -135,7 +135,7 @@ _tasks: list[Task] = []  # what the processes below were forked with: kernels ma
 
 
 def _compiled(tasks: list[Task], jobs: int) -> Iterator[Any]:
-    """The resources of each task, or why it failed, in their order.
+    """Yield the resources of each task, or why it failed, in their order.
 
     Compiling holds the GIL for half of its time, so it runs in processes, each with a driver of its own.
     """
@@ -226,7 +226,7 @@ def _enter(row: Row, case: Any, config: dict[str, Any], result: Any, target: str
 
 
 def table(rows: Sequence[Row]) -> str:
-    """The rows as text, failures and the reasons for pruning below them."""
+    """Return the rows as text, failures and the reasons for pruning below them."""
     heading = ("kernel", "dtype", "target", "configs", "ok", "pruned", "registers", "shared", "spilling", "spill bytes")
     body = [
         (r.kernel, r.dtype, r.target, r.configs, r.ok, sum(r.pruned.values()), r.registers, r.shared_bytes, r.spilling,
@@ -249,7 +249,7 @@ def table(rows: Sequence[Row]) -> str:
 
 
 def main(arguments: Sequence[str] | None = None, extra: Sequence[Any] = ()) -> int:
-    """The command; core passes the kernels of its op table as `extra`."""
+    """Return the command; core passes the kernels of its op table as `extra`."""
     parser = argparse.ArgumentParser(prog="python -m triton_kernels.compile_check", description=__doc__.split("\n")[0])
     parser.add_argument("--targets", default=",".join(TARGETS), help="comma-separated: " + ", ".join(TARGETS))
     parser.add_argument("--dtypes", default=",".join(DTYPES), help="comma-separated: " + ", ".join(DTYPES))

@@ -263,8 +263,8 @@ def _prepare(
 
 
 def index_type(*arrays: Any) -> Any:
-    """The type to count elements in: 32 bits take half the registers, where no array reaches further, nor its windows
-    on the padding."""
+    """Return the type to count elements in: 32 bits take half the registers, where no array reaches further, nor its
+    windows on the padding."""
     reach = max(
         sum((n + 64) * abs(s) for n, s in zip(a.shape, runtime.element_strides(a), strict=True)) for a in arrays
     )
@@ -272,12 +272,12 @@ def index_type(*arrays: Any) -> Any:
 
 
 def is_dense(channels: int, taps: int, step: int) -> bool:
-    """Whether steps by taps would leave more than a third of their lanes empty."""
+    """Return whether steps by taps would leave more than a third of their lanes empty."""
     return INTERPRET or (taps > 1 and 3 * channels < 2 * step * triton.cdiv(channels, step))
 
 
 def space_for(dtype: Any) -> Space:
-    """What may be tuned for this dtype."""
+    """Return what may be tuned for this dtype."""
     return SPACE_FLOAT32 if np.dtype(dtype) == np.float32 else SPACE
 
 
@@ -292,7 +292,7 @@ def settings_for(config: Config | None, shape: tuple[int, ...], dtype: Any, size
 
 
 def default_for(shape: tuple[int, ...], dtype: Any) -> Config:
-    """What is launched on a GPU where nothing was tuned; `shape` is (rows, columns, terms of a sum)."""
+    """Return what is launched on a GPU where nothing was tuned; `shape` is (rows, columns, terms of a sum)."""
     rows, columns, _ = shape
     settings = space_for(dtype).default
     if columns <= 32:
@@ -305,7 +305,7 @@ def default_for(shape: tuple[int, ...], dtype: Any) -> Config:
 
 
 def checked_space(dtype: str, is_few: bool) -> Space:
-    """What the compile check goes through: all, but of the form for few channels what is launched by default."""
+    """Return what the compile check goes through: all, but of the form for few channels what is launched by default."""
     if not is_few:
         return SPACE_FLOAT32 if dtype == "fp32" else SPACE
     kind = np.dtype(np.float32 if dtype == "fp32" else np.float16)
@@ -314,7 +314,7 @@ def checked_space(dtype: str, is_few: bool) -> Space:
 
 
 def compile_cases(dtype: str) -> list[Case]:
-    """What the compile check compiles, for one dtype: a 3 x 3 kernel by taps, the phases of its transpose with a
+    """Return what the compile check compiles, for one dtype: a 3 x 3 kernel by taps, the phases of its transpose with a
     stride, and an image's few channels."""
     if dtype == "fp64":
         return []
@@ -355,7 +355,7 @@ def centred(taps: Any) -> Any:
 
 
 def tuning() -> list[TritonKernel]:
-    """What the tuner is told: groups of their own, which is how a group of many is launched too."""
+    """Return what the tuner is told: groups of their own, which is how a group of many is launched too."""
 
     def expected(inputs: Any) -> Any:
         x, weight = float64(inputs)

@@ -206,7 +206,8 @@ def _prepare_weight(
 
 
 def divided(places: int, tiles: int, step: int, parts: int | None) -> tuple[int, int]:
-    """How many places a part sums, and how many parts there are: as many as fill a GPU, each of 8 steps at least."""
+    """Return how many places a part sums, and how many parts there are: as many as fill a GPU, each of 8 steps at
+    least."""
     if parts is None:
         parts = 1 if INTERPRET else max(1, min(WANTED // max(tiles, 1), places // (8 * step)))
     chunk = triton.cdiv(triton.cdiv(max(places, 1), parts), step) * step
@@ -214,7 +215,7 @@ def divided(places: int, tiles: int, step: int, parts: int | None) -> tuple[int,
 
 
 def compile_cases(dtype: str) -> list[Case]:
-    """What the compile check compiles, for one dtype: by taps and with an image's few channels."""
+    """Return what the compile check compiles, for one dtype: by taps and with an image's few channels."""
     if dtype == "fp64":
         return []
     pointer, image, one, cases = f"*{dtype}", (56, 56), (1, 1, 1), []
@@ -236,7 +237,7 @@ def compile_cases(dtype: str) -> list[Case]:
 
 
 def tuning() -> list[TritonKernel]:
-    """What the tuner is told."""
+    """Return what the tuner is told."""
 
     def arrays(shape: Any, dtype: str, rng: Any) -> Any:
         (x, weight), (y,) = pictures(shape, dtype, rng)

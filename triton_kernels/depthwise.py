@@ -137,8 +137,8 @@ def prepare_map(
     forward: bool, walk: Walk, sums: tuple[int, int, int, int], several: int, x: Any, weight: Any, out: Any, bias: Any,
     config: Config | None = None,
 ) -> Launch:  # fmt: skip
-    """The launch of (x, weight, bias, out) for groups of one channel with `several` outputs each; the arguments are
-    those of `conv._prepare`."""
+    """Return the launch of (x, weight, bias, out) for groups of one channel with `several` outputs each; the
+    arguments are those of `conv._prepare`."""
     _, _, wo, wg = sums
     places, channels = math.prod(out.shape[2:]), out.shape[1]
     side = strides_of(x)[1] == 1 and places > 1 and channels > 1 and not INTERPRET
@@ -168,7 +168,7 @@ def prepare_weight(
     stride: Any, padding: Any, dilation: Any, x: Any, y: Any, out: Any, parts: int | None,
     config: Config | None = None,
 ) -> tuple[Launch, int]:  # fmt: skip
-    """The launch of (x, y, out), and among how many parts it divides the places."""
+    """Return the launch of (x, y, out), and among how many parts it divides the places."""
     outputs, taps = out.shape[0], math.prod(out.shape[2:])
     places = len(y) * math.prod(y.shape[2:])
     asked = (len(y), outputs, math.prod(y.shape[2:]), taps)
@@ -193,12 +193,12 @@ def prepare_weight(
 
 
 def default_for(shape: tuple[int, ...] = (), dtype: Any = None) -> Config:
-    """What is launched on a GPU where nothing was tuned."""
+    """Return what is launched on a GPU where nothing was tuned."""
     return SPACE.default
 
 
 def compile_cases(dtype: str) -> list[Case]:
-    """What the compile check compiles, for one dtype."""
+    """Return what the compile check compiles, for one dtype."""
     if dtype == "fp64":
         return []
     pointer, one, image = f"*{dtype}", (1, 1, 1), (1, 56, 56)
@@ -219,7 +219,7 @@ def compile_cases(dtype: str) -> list[Case]:
 
 
 def tuning() -> list[TritonKernel]:
-    """What the tuner is told: steps of one, and as many channels in as out."""
+    """Return what the tuner is told: steps of one, and as many channels in as out."""
     from . import conv, conv_weight  # which launch what is here
 
     def pictures(shape: Any, dtype: str, rng: Any) -> Any:

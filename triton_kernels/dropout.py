@@ -95,7 +95,7 @@ def _prepare(x: Any, y: Any, placed: bool, config: Config | None) -> Launch:
 
 
 def compile_cases(dtype: str) -> list[Case]:
-    """What the compile check compiles, for one dtype."""
+    """Return what the compile check compiles, for one dtype."""
     arguments = (f"*{dtype}", f"*{dtype}", "*i64", 0.5, 2.0, 1.0, 7.0, 1e10, 1_000_000)
     constants = {"COMPUTE": tl.float64 if dtype == "fp64" else tl.float32}
     return [Case("dropout", dropout_kernel, arguments, {**constants, "PLACED": False}, SPACE),
@@ -104,7 +104,7 @@ def compile_cases(dtype: str) -> list[Case]:
 
 
 def tuning() -> list[TritonKernel]:
-    """What the tuner is told."""
+    """Return what the tuner is told."""
 
     def expected(inputs: Any) -> Any:
         (x,) = float64(inputs)

@@ -53,7 +53,7 @@ def build(
     bools: Sequence[str] = (),
     more: Sequence[str] = (),
 ) -> Elementwise:
-    """The elementwise kernel `name`; equal arguments give the same object.
+    """Return the elementwise kernel `name`; equal arguments give the same object.
 
     `lines` are assignments such as ``t0 = scalar.tanh(x)`` in terms of the inputs, the parameters and earlier targets,
     spelt by `primitives.PRIMITIVES`; `result` is the value to store: a name or a number. `out_kind` is ``"same"`` (the
@@ -122,8 +122,8 @@ class Elementwise:
             self.launch_of(arrays, out, config)((*held, out, *more), (*numbers, *map(float, params)))
 
     def launch_of(self, arrays: Sequence[Any], out: Any, config: dict[str, Any] | None = None) -> Launch:
-        """The frozen launch for arrays of these layouts, numbers among them; it takes the arrays and `out`, then the
-        numbers and parameters."""
+        """Return the frozen launch for arrays of these layouts, numbers among them; it takes the arrays and `out`,
+        then the numbers and parameters."""
         signature = [None if isinstance(a, int | float) else (a.shape, a.strides, a.dtype) for a in arrays]
         key = (*signature, out.shape, out.strides, out.dtype, config and tuple(config.items()))
         launch = self._launches.get(key)
@@ -167,8 +167,8 @@ class Elementwise:
         return tl.float64 if _FLOAT64 in dtypes else tl.float32
 
     def tuning(self, domain: tuple[float, float] = (-3.0, 3.0), values: Sequence[float] = ()) -> TritonKernel:
-        """What the tuner is told of the flat kernel, with the text itself in NumPy as reference; `values` are those of
-        the parameters."""
+        """Return what the tuner is told of the flat kernel, with the text itself in NumPy as reference; `values` are
+        those of the parameters."""
         numbers = tuple(values) or (0.5,) * len(self.params)
         count = 1 + len(self.more)
 
@@ -203,7 +203,7 @@ class Elementwise:
                             lambda i, o, c: self(i, numbers, o[0], c, o[1:]), expected, work, (5000,))  # fmt: skip
 
     def compile_cases(self, dtype: str) -> list[Case]:
-        """What the compile check compiles: the flat kernel, and the strided one of two dimensions."""
+        """Return what the compile check compiles: the flat kernel, and the strided one of two dimensions."""
         bools = frozenset(self.bools)
         out = "*u8" if self.out_kind == "bool" else f"*{dtype}"
         pointers = ["*u8" if n in bools else f"*{dtype}" for n in self.inputs] + [out] * (1 + len(self.more))
@@ -222,14 +222,15 @@ class Elementwise:
         ]
 
     def kernel(self, scalars: tuple[str, ...], bools: frozenset[str], ndim: int) -> Any:
-        """The jitted kernel for `ndim` merged dimensions (0: flat), with these inputs numbers and these bools."""
+        """Return the jitted kernel for `ndim` merged dimensions (0: flat), with these inputs numbers and these
+        bools."""
         key = (scalars, bools, ndim)
         if key not in self._jitted:
             self._jitted[key] = jit_source(self.name, self.source(scalars, bools, ndim))
         return self._jitted[key]
 
     def source(self, scalars: tuple[str, ...] = (), bools: frozenset[str] = frozenset(), ndim: int = 0) -> str:
-        """The kernel's text; ``ndim=0`` is the flat kernel."""
+        """Return the kernel's text; ``ndim=0`` is the flat kernel."""
         held = [n for n in self.inputs if n not in scalars]
         others = [f"out{k}" for k in range(1, 1 + len(self.more))]
         pointers = [f"{n}_ptr" for n in [*held, "out", *others]]
@@ -357,7 +358,7 @@ def collapse(
 
 
 def _extent(sizes: Sequence[int], strides: Sequence[int]) -> int:
-    """The largest offset that an array is read at."""
+    """Return the largest offset that an array is read at."""
     return sum(abs(s) * (n - 1) for n, s in zip(sizes, strides, strict=True))
 
 
@@ -372,5 +373,5 @@ def _representative() -> list[Elementwise]:
 
 
 def compile_cases(dtype: str) -> list[Case]:
-    """What the compile check compiles, for one dtype."""
+    """Return what the compile check compiles, for one dtype."""
     return [case for kernel in _representative() for case in kernel.compile_cases(dtype)]

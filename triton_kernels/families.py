@@ -16,7 +16,7 @@ _MARK = "\ndef compile_cases("
 
 
 def names() -> list[str]:
-    """The modules of the families, by name.
+    """Return the modules of the families, by name.
 
     >>> from triton_kernels import families
     >>> "softmax" in families.names()
@@ -28,7 +28,7 @@ def names() -> list[str]:
 
 
 def modules() -> list[Any]:
-    """The families, imported."""
+    """Return the families, imported."""
     return [importlib.import_module(f".{name}", __package__) for name in names()]
 
 

@@ -98,14 +98,14 @@ def code_of(error: BaseException) -> int | None:
 
 
 def words(code: int) -> str:
-    """A code in CUDA's words."""
+    """Return a code in CUDA's words."""
     if code in STICKY:
         return STICKY[code]
     return text_of(code) if text_of is not None else f"error {code}"
 
 
 def lost(code: int, during: str = "") -> AcceleratorError:
-    """The error of a process whose device is lost: what it means, which kernels it may have been, what to do.
+    """Return the error of a process whose device is lost: what it means, which kernels it may have been, what to do.
 
     The first account is kept: later calls only repeat that CUDA refuses them.
     """
@@ -144,7 +144,8 @@ def _brief(text: str) -> str:
 
 
 def explained(error: BaseException, during: str = "") -> Exception | None:
-    """An error of CUDA's as this package tells it; None for one that is not CUDA's. `during` is the launch that ran."""
+    """Return an error of CUDA's as this package tells it; None for one that is not CUDA's. `during` is the launch
+    that ran."""
     if isinstance(error, AcceleratorError | OutOfMemoryError):
         return None
     code = code_of(error)
@@ -165,7 +166,7 @@ def explained(error: BaseException, during: str = "") -> Exception | None:
 
 
 def failed(during: str, error: BaseException) -> Exception:
-    """The exception for a launch that failed."""
+    """Return the exception for a launch that failed."""
     return explained(error, during) or KernelError(f"{during} failed: {type(error).__name__}: {error}")
 
 

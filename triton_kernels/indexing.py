@@ -293,7 +293,7 @@ def _run(name: str, arrays: tuple[Any, ...], more: tuple[Any, ...], config: Conf
 
 def _flat(kernel: Any, shape: tuple[int, ...], dtype: Any, ints: list[int], constants: dict[str, Any],
           config: Config | None) -> Launch:  # fmt: skip
-    """A launch over the elements of this shape."""
+    """Return a launch over the elements of this shape."""
     size = math.prod(shape)
     config = config or runtime.tuned(kernel, SPACE, shape, dtype)
     settings = SPACE.complete(config)
@@ -305,7 +305,7 @@ def _flat(kernel: Any, shape: tuple[int, ...], dtype: Any, ints: list[int], cons
 
 def _tiles(kernel: Any, rows: int, inner: int, ints: list[int], constants: dict[str, Any], config: Config | None,
            dtype: Any) -> Launch:  # fmt: skip
-    """A launch over `rows` slices of `inner` elements."""
+    """Return a launch over `rows` slices of `inner` elements."""
     config = config or runtime.tuned(kernel, SPACE, (rows, inner), dtype)
     settings = SPACE.complete(config)
     if INTERPRET and config is None:
@@ -317,12 +317,12 @@ def _tiles(kernel: Any, rows: int, inner: int, ints: list[int], constants: dict[
 
 
 def block_for(inner: int, tile: int) -> int:
-    """How much of a slice one tile takes."""
+    """Return how much of a slice one tile takes."""
     return min(triton.next_power_of_2(max(inner, 1)), tile, _MAX_BLOCK)
 
 
 def compile_cases(dtype: str) -> list[Case]:
-    """What the compile check compiles, for one dtype."""
+    """Return what the compile check compiles, for one dtype."""
     pointer = f"*{dtype}"
     take = {"WRAP": True, "FLAT": False}
     taken = (pointer, "*i64", pointer, "*i64", 7, 1000, 999, 768, 3)
@@ -345,7 +345,7 @@ def compile_cases(dtype: str) -> list[Case]:
 
 
 def tuning() -> list[TritonKernel]:
-    """What the tuner is told: slices taken anywhere, and put where each place comes once."""
+    """Return what the tuner is told: slices taken anywhere, and put where each place comes once."""
 
     def taken(shape: Any, dtype: str, rng: Any) -> Any:
         m, inner = shape

@@ -30,7 +30,7 @@ def together(offset, YES: tl.constexpr):
 
 
 def is_first(a: Any, width: int, even: bool) -> bool:
-    """Whether lanes are to take neighbouring places of an array: where its channels are not what lies side by side,
-    and the compiler does not see the places do: rows of a multiple of 16, in steps of one (`even`)."""
+    """Return whether lanes are to take neighbouring places of an array: where its channels are not what lies side by
+    side, and the compiler does not see the places do: rows of a multiple of 16, in steps of one (`even`)."""
     steps = runtime.element_strides(a)
     return steps[1] != 1 and not (even and steps[-1] == 1 and width % 16 == 0)

@@ -214,7 +214,7 @@ def _run(
 
 
 def _strides(name: str, a: Any) -> list[int]:
-    """The strides from row to row, outside and inside, and from class to class."""
+    """Return the strides from row to row, outside and inside, and from class to class."""
     steps = runtime.element_strides(a)
     return [steps[0], 0, steps[1]] if a.ndim == 2 else [steps[0], steps[2], steps[1]]
 
@@ -271,12 +271,12 @@ def _settings(outer: int, columns: int, inner: int, kernel: Any, dtype: Any, con
 
 
 def _settings_middle(dtype: Any) -> Config:
-    """What is launched on a GPU for classes in the middle where nothing was tuned."""
+    """Return what is launched on a GPU for classes in the middle where nothing was tuned."""
     return dict(_MIDDLE_WIDE) if dtype == np.float64 else MIDDLE_SPACE.default
 
 
 def compile_cases(dtype: str) -> list[Case]:
-    """What the compile check compiles, for one dtype."""
+    """Return what the compile check compiles, for one dtype."""
     pointer, compute = f"*{dtype}", tl.float64 if dtype == "fp64" else tl.float32
     exact = "*fp64" if dtype == "fp64" else "*fp32"
     cases = []
@@ -299,7 +299,7 @@ def compile_cases(dtype: str) -> list[Case]:
 
 
 def tuning() -> list[TritonKernel]:
-    """What the tuner is told: with the classes last, and under names of their own in the middle."""
+    """Return what the tuner is told: with the classes last, and under names of their own in the middle."""
 
     def forward(shape: Any, dtype: str, rng: Any) -> Any:
         rows = shape[0] * math.prod(shape[2:])

@@ -103,7 +103,7 @@ _launches: Memo = Memo()
 
 
 def space_for(dtype: Any) -> Space:
-    """What may be tuned for products of this dtype."""
+    """Return what may be tuned for products of this dtype."""
     return SPACE if np.dtype(dtype).itemsize == 2 else SPACE_FLOAT32
 
 
@@ -338,7 +338,8 @@ def _prepare(
 
 
 def _units() -> int:
-    """The multiprocessors of the current GPU; 132, an H100's, where kernels are compiled for one that is not here."""
+    """Return the multiprocessors of the current GPU; 132, an H100's, where kernels are compiled for one that is not
+    here."""
     if INTERPRET:
         return _INTERPRETED_UNITS
     try:
@@ -369,7 +370,7 @@ def _settings(config: Config | None, m: int, n: int, k: int, dtype: Any) -> Conf
 
 
 def default_for(shape: tuple[int, ...], dtype: Any) -> Config:
-    """What is launched on a GPU where nothing was tuned."""
+    """Return what is launched on a GPU where nothing was tuned."""
     m, n, _ = shape
     settings = space_for(dtype).default
     if dtype == np.float64:
@@ -387,7 +388,7 @@ def default_for(shape: tuple[int, ...], dtype: Any) -> Config:
 
 
 def compile_cases(dtype: str) -> list[Case]:
-    """What the compile check compiles, for one dtype."""
+    """Return what the compile check compiles, for one dtype."""
     pointer, compute = f"*{dtype}", tl.float64 if dtype == "fp64" else tl.float32
     half = dtype in ("fp16", "bf16")
     space = SPACE if half else SPACE_FLOAT32
@@ -435,7 +436,7 @@ def compile_cases(dtype: str) -> list[Case]:
 
 
 def tuning() -> list[TritonKernel]:
-    """What the tuner is told."""
+    """Return what the tuner is told."""
 
     def arrays(shape: Any, dtype: str, rng: Any) -> Any:
         m, n, k = shape

@@ -205,7 +205,7 @@ def _prepare(kind: str, x: Any, axes: tuple[int, ...], out: Any, correction: flo
 
 
 def default_for(shape: tuple[int, ...], dtype: Any = None) -> Config:
-    """What is launched on a GPU where nothing was tuned, in so far as the shape decides it."""
+    """Return what is launched on a GPU where nothing was tuned, in so far as the shape decides it."""
     found = reduce.default_for(shape, dtype)
     return found or (_WIDE if dtype == np.float64 else {})
 
@@ -214,7 +214,7 @@ _WIDE = {"BLOCK_REDUCE": 256}  # float64 takes two registers an element
 
 
 def compile_cases(dtype: str) -> list[Case]:
-    """What the compile check compiles, for one dtype."""
+    """Return what the compile check compiles, for one dtype."""
     pointer, wide = f"*{dtype}", "*fp64" if dtype == "fp64" else "*fp32"
     compute, ones = tl.float64 if dtype == "fp64" else tl.float32, (1, 1, 1, 1000, 0, 0, 0)
     cases = []
@@ -236,7 +236,7 @@ _JOIN_SPACE = reduce.Space(
 
 
 def tuning() -> list[TritonKernel]:
-    """What the tuner is told: of the kinds the variance."""
+    """Return what the tuner is told: of the kinds the variance."""
 
     def arrays(shape: Any, dtype: str, rng: Any) -> Any:
         return [normal(rng, shape, dtype)], [empty(shape[:1], dtype)]

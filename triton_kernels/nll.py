@@ -143,7 +143,7 @@ def _launch(kernel: Any, size: int, shape: tuple[int, int], dtype: Any, ints: li
 
 
 def compile_cases(dtype: str) -> list[Case]:
-    """What the compile check compiles, for one dtype."""
+    """Return what the compile check compiles, for one dtype."""
     pointer = f"*{dtype}"
     forward = (pointer, "*i64", pointer, pointer, "*i64", 999, 1000, 1000, 1, -100, 3)
     return [
@@ -155,7 +155,7 @@ def compile_cases(dtype: str) -> list[Case]:
 
 
 def tuning() -> list[TritonKernel]:
-    """What the tuner is told."""
+    """Return what the tuner is told."""
 
     def forward(shape: Any, dtype: str, rng: Any) -> Any:
         return [normal(rng, shape, dtype), integers(rng, shape[1], shape[0])], [empty(shape[0], dtype)]

@@ -371,7 +371,7 @@ def _launch(kernel: Any, x: Any, more: tuple[int, ...], constants: dict[str, Any
 
 
 def _programs(pieces: int, settings: Config) -> int:
-    """How many programs share the rows: enough to fill a GPU, few enough that their shares weigh little."""
+    """Return how many programs share the rows: enough to fill a GPU, few enough that their shares weigh little."""
     wanted = 4 if INTERPRET else _FILL_PROGRAMS * (2 if settings["num_warps"] <= 4 else 1)
     return min(pieces, wanted)
 
@@ -397,7 +397,7 @@ def _check(name: str, x: Any, like_x: tuple[Any, ...], of_rows: tuple[Any, ...],
 
 
 def settings_for(shape: tuple[int, ...], config: Config | None, longest: int = 8192) -> Config:
-    """The config for rows of this length: one block where a row fits."""
+    """Return the config for rows of this length: one block where a row fits."""
     if config is not None:
         return SPACE.complete(config)
     if INTERPRET:
@@ -408,7 +408,7 @@ def settings_for(shape: tuple[int, ...], config: Config | None, longest: int = 8
 
 
 def default_for(shape: tuple[int, ...], dtype: Any = None) -> Config:
-    """What is launched on a GPU for rows of this length where nothing was tuned."""
+    """Return what is launched on a GPU for rows of this length where nothing was tuned."""
     block = next((n for n in SPACE.tunables[0].values if n >= shape[1]), 8192)
     return {"BLOCK": block, "ROWS": 4 if block == 256 else 1, "num_warps": min(max(block // 512, 4), 16)}
 
@@ -418,7 +418,7 @@ def _interpreted_columns(columns: int, rows: int) -> Config:
 
 
 def compile_cases(dtype: str) -> list[Case]:
-    """What the compile check compiles, for one dtype."""
+    """Return what the compile check compiles, for one dtype."""
     p, wide = f"*{dtype}", "fp64" if dtype == "fp64" else "fp32"
     compute, stat = tl.float64 if wide == "fp64" else tl.float32, f"*{wide}"
     cases = []
@@ -443,7 +443,7 @@ def compile_cases(dtype: str) -> list[Case]:
 
 
 def tuning() -> list[TritonKernel]:
-    """What the tuner is told: of the three norms layer norm; the columns' kernel beside rows of many blocks."""
+    """Return what the tuner is told: of the three norms layer norm; the columns' kernel beside rows of many blocks."""
     by_blocks = {"BLOCK": 1024, "ROWS": 1, "num_warps": 4}
 
     def forward(shape: Any, dtype: str, rng: Any) -> Any:

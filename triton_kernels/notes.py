@@ -47,7 +47,7 @@ def note(bad, index, fault_ptr, slot):
 
 
 def slot(key: Hashable, explain: Explain) -> int:
-    """The slot of all launches with this key; `explain` makes the exception from an index that was noted there.
+    """Return the slot of all launches with this key; `explain` makes the exception from an index that was noted there.
 
     The slots are few: once all are taken, further keys share one whose error says the index alone.
     """
@@ -61,7 +61,7 @@ def slot(key: Hashable, explain: Explain) -> int:
 
 
 def array() -> Any:
-    """What a launch on the current device gets as its `fault_ptr`."""
+    """Return what a launch on the current device gets as its `fault_ptr`."""
     device = -1 if runtime.INTERPRET else runtime.host().current_device()
     found = _notes.get(device)
     if found is None:

@@ -51,7 +51,7 @@ def build(
     lines: Sequence[str],
     results: Sequence[tuple[str, str]],
 ) -> Update:
-    """The update kernel `name`; equal arguments give the same object.
+    """Return the update kernel `name`; equal arguments give the same object.
 
     `arrays` are the parameter, its gradient and its state; `lines` assignments in terms of them, of the numbers
     `params` and of earlier targets; `results` pairs each array that is written with its new value.
@@ -111,7 +111,7 @@ class Update:
         launch((table, blocks), tuple(numbers), reached=[a for t in tensors for a in t] if INTERPRET else ())
 
     def _prepare(self, sizes: Sequence[int], dtype: Any, aligned: bool, config: Config | None) -> tuple[Launch, Any]:
-        """The launch over tensors of these sizes, and its table of blocks on the device."""
+        """Return the launch over tensors of these sizes, and its table of blocks on the device."""
         asked = (len(sizes), triton.cdiv(sum(sizes), len(sizes)))
         config = config or runtime.tuned(self.kernel, self.space, asked, dtype)
         settings = self.space.complete(config)
@@ -124,7 +124,7 @@ class Update:
         return Launch(self.kernel, (len(blocks),), (), constants, num_warps=warps), runtime.upload(blocks)
 
     def _table(self, tensors: Sequence[Sequence[Any]], dtype: Any) -> tuple[Any, bool]:
-        """The addresses and lengths on the device, and whether all addresses are aligned to 16 bytes."""
+        """Return the addresses and lengths on the device, and whether all addresses are aligned to 16 bytes."""
         where = runtime.address
         rows = tuple([(*[where(a) for a in t], t[0].size) for t in tensors])
         found = self._tables.get((dtype, rows))
@@ -153,7 +153,7 @@ class Update:
             )
 
     def source(self) -> str:
-        """The kernel's text."""
+        """Return the kernel's text."""
         n = len(self.arrays)
         floats = [f"{p}: tl.float64" for p in self.params]
         constants = [f"{c}: tl.constexpr" for c in ("STORED", "COMPUTE", "ALIGNED", "BLOCK")]
@@ -191,7 +191,8 @@ class Update:
         return ["    " + line for line in body]
 
     def tuning(self) -> TritonKernel:
-        """What the tuner is told: so many tensors of so many items each, and the text itself in NumPy as reference."""
+        """Return what the tuner is told: so many tensors of so many items each, and the text itself in NumPy as
+        reference."""
         changed, numbers = [n for n, _ in self.results], [0.5] * len(self.params)
         kept = [n for n in self.arrays if n not in changed]
 
@@ -229,7 +230,7 @@ class Update:
                             begin=copied)  # fmt: skip
 
     def compile_cases(self, dtype: str) -> list[Case]:
-        """What the compile check compiles, for one dtype."""
+        """Return what the compile check compiles, for one dtype."""
         constants = {
             "STORED": _TYPES[dtype],
             "COMPUTE": tl.float64 if dtype == "fp64" else tl.float32,
@@ -259,5 +260,5 @@ def _representative() -> Update:
 
 
 def compile_cases(dtype: str) -> list[Case]:
-    """What the compile check compiles, for one dtype."""
+    """Return what the compile check compiles, for one dtype."""
     return _representative().compile_cases(dtype)

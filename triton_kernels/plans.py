@@ -13,7 +13,7 @@ _WHOLE = ("i1", "i8", "i16", "i32", "i64", "u1", "u8", "u16", "u32", "u64")
 
 
 def by_triton(compiled: Any, grid: tuple[int, int, int], rest: tuple[Any, ...]) -> Callable[..., None]:
-    """A function of stream, pointers and floats that launches `compiled` with everything else fixed."""
+    """Return a function of stream, pointers and floats that launches `compiled` with everything else fixed."""
     run = _loaded(compiled)
     function, packed = compiled.function, compiled.packed_metadata
     x, y, z = grid
@@ -39,7 +39,7 @@ def by_triton(compiled: Any, grid: tuple[int, int, int], rest: tuple[Any, ...]) 
 
 
 def _loaded(compiled: Any) -> Any:
-    """A compiled kernel's launcher, its binary loaded on the current device; again where that failed before."""
+    """Return a compiled kernel's launcher, its binary loaded on the current device; again where that failed before."""
     run = compiled.run
     if compiled.function is None:
         compiled._init_handles()
@@ -49,7 +49,8 @@ def _loaded(compiled: Any) -> Any:
 
 def in_c(planner: Any, host: Any, compiled: Any, grid: tuple[int, int, int], pointers: Sequence[int], floats: int,
          rest: tuple[Any, ...], device: int) -> Any:  # fmt: skip
-    """The same in C; None for a launch that needs more than a plain call: scratch, clusters, a cooperative grid."""
+    """Return the same in C; None for a launch that needs more than a plain call: scratch, clusters, a cooperative
+    grid."""
     if planner is None or not hasattr(host, "array_type"):
         return None
     run, metadata = _loaded(compiled), compiled.metadata
@@ -70,7 +71,8 @@ def in_c(planner: Any, host: Any, compiled: Any, grid: tuple[int, int, int], poi
 
 
 def layout(types: list[str], arrays: int, floats: int, rest: tuple[Any, ...]) -> tuple[bytes, tuple[Any, ...]] | None:
-    """What each parameter is (a an array, d and f floats, i fixed) and the fixed ones' values; None for other types.
+    """Return what each parameter is (a an array, d and f floats, i fixed) and the fixed ones' values; None for other
+    types.
 
     >>> layout(["*fp32", "fp64", "i32", "constexpr"], 1, 1, (7, 128))
     (b'adiii', (None, None, 7, 0, 0))

@@ -304,12 +304,12 @@ def _run(
 
 
 def default_for(shape: tuple[int, ...], dtype: Any = None) -> Config:
-    """What is launched on a GPU where nothing was tuned: small blocks where there are few places."""
+    """Return what is launched on a GPU where nothing was tuned: small blocks where there are few places."""
     return {"BLOCK": 512 if math.prod(shape) > 512 * 264 else 256, "num_warps": 4}
 
 
 def compile_cases(dtype: str) -> list[Case]:
-    """What the compile check compiles, for one dtype: windows of 3 x 3 at every second place."""
+    """Return what the compile check compiles, for one dtype: windows of 3 x 3 at every second place."""
     pointer, compute = f"*{dtype}", tl.float64 if dtype == "fp64" else tl.float32
     only = Space.of([SPACE.default])  # for what differs from another case in its places alone
     small, large, one = (1, 28, 28), (1, 56, 56), (1, 1, 1)
@@ -341,7 +341,7 @@ def compile_cases(dtype: str) -> list[Case]:
 
 
 def tuning() -> list[TritonKernel]:
-    """What the tuner is told: windows at every second place. The shape is of the output, as that of a launch."""
+    """Return what the tuner is told: windows at every second place. The shape is of the output, as that of a launch."""
 
     def window(taps: Any) -> Any:
         return taps.shape, (2, 2), tuple((k - 1) // 2 for k in taps.shape), (1, 1)
@@ -372,7 +372,7 @@ def tuning() -> list[TritonKernel]:
         return references.windows(inputs[0].astype(np.float64), inputs[1].shape, 2, fill)
 
     def best(inputs: Any) -> Any:
-        """The greatest of each window, and its place."""
+        """Return the greatest of each window, and its place."""
         found, (high, wide) = seen(inputs, -np.inf), inputs[1].shape
         i, j = np.divmod(found.argmax(-1), wide)
         row = np.arange(found.shape[-3])[:, None] * 2 - (high - 1) // 2 + i

@@ -1,6 +1,6 @@
 """Products with weights of 8 or 4 bits, made numbers again where they are multiplied: never in memory.
 
-Algorithm: a program computes a BLOCK_M x BLOCK_N tile of x wT. int8: the whole numbers, which 16 bits hold exactly, are
+Algorithm: a program computes a BLOCK_M x BLOCK_N tile of x wT. int8: the integers, which 16 bits hold exactly, are
 multiplied, and each column of the result by its scale. int4: a byte holds two weights, that of the even place in its
 low half; a block of K lies within one group, whose scale and zero make (q - zero) scale of its weights. Where tiles are
 few, K is split among programs and the parts are added in order. Sums are kept in float32.
@@ -174,7 +174,7 @@ def group_of(k: int, groups: int) -> int:
 
 
 def default_for(shape: tuple[int, ...], dtype: Any, target: str = "") -> Config:
-    """What is launched on a GPU where nothing was tuned."""
+    """Return what is launched on a GPU where nothing was tuned."""
     settings = SPACE.default
     if np.dtype(dtype) == np.float32:
         settings.update(BLOCK_M=32, BLOCK_N=32, BLOCK_K=32)
@@ -186,7 +186,7 @@ def default_for(shape: tuple[int, ...], dtype: Any, target: str = "") -> Config:
 
 
 def compile_cases(dtype: str) -> list[Case]:
-    """What the compile check compiles, for one dtype."""
+    """Return what the compile check compiles, for one dtype."""
     if dtype == "fp64":
         return []
     pointer = f"*{dtype}"
@@ -205,7 +205,7 @@ def compile_cases(dtype: str) -> list[Case]:
 
 
 def tuning() -> list[TritonKernel]:
-    """What the tuner is told: weights of 8 bits, whose choice those of 4 bits take too."""
+    """Return what the tuner is told: weights of 8 bits, whose choice those of 4 bits take too."""
 
     def arrays(shape: Any, dtype: str, rng: Any) -> Any:
         m, n, k = shape

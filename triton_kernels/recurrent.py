@@ -54,7 +54,7 @@ _launches: Memo = Memo()
 
 
 def slots(kind: str) -> int:
-    """How many sums a unit has.
+    """Return how many sums a unit has.
 
     >>> slots("gru"), slots("tanh")
     (4, 1)
@@ -305,12 +305,12 @@ def _prepare(
 
 
 def default_for(shape: tuple[int, ...], dtype: Any = None) -> Config:
-    """What is launched on a GPU where nothing was tuned; `shape` is (sequences, hidden)."""
+    """Return what is launched on a GPU where nothing was tuned; `shape` is (sequences, hidden)."""
     return {**SPACE.default, "BLOCK_M": 32 if shape[0] * shape[1] >= 16 * 32 * 264 else 16}
 
 
 def compile_cases(dtype: str) -> list[Case]:
-    """What the compile check compiles, for one dtype."""
+    """Return what the compile check compiles, for one dtype."""
     if dtype == "fp64":
         return []
     p, cases = f"*{dtype}", []
@@ -331,10 +331,10 @@ def compile_cases(dtype: str) -> list[Case]:
 
 
 def tuning() -> list[TritonKernel]:
-    """What the tuner is told: two steps of an LSTM, each a launch."""
+    """Return what the tuner is told: two steps of an LSTM, each a launch."""
 
     def made(shape: Any, dtype: str, rng: Any) -> Any:
-        """The sums of the inputs, the weight, the first states and cells."""
+        """Return the sums of the inputs, the weight, the first states and cells."""
         n, hidden = shape
         found = [normal(rng, size, kind) for size, kind in (((2 * n, 4 * hidden), "float32"),
                  ((4 * hidden, hidden), dtype), ((n, hidden), dtype), ((n, hidden), "float32"))]  # fmt: skip

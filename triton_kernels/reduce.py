@@ -364,7 +364,7 @@ def _settings(config: Config | None, kept: int, count: int) -> Config:
 
 
 def default_for(shape: tuple[int, ...], dtype: Any = None) -> Config:
-    """What is launched on a GPU where nothing was tuned, in so far as the shape decides it."""
+    """Return what is launched on a GPU where nothing was tuned, in so far as the shape decides it."""
     return {"BLOCK_REDUCE": 256, "BLOCK_KEPT": 16} if shape[1] < 512 else {}  # short rows: more of them a program
 
 
@@ -386,7 +386,8 @@ def _merge(array: Any, axes: Sequence[int]) -> tuple[list[int], list[int]]:
 
 
 def _axes(kind: str, array: Any, axes: Sequence[int]) -> tuple[int, list[int]]:
-    """How many dimensions the merged axes are (1, 2 or, for any more, 4), their sizes 1 to 3 and strides 0 to 3."""
+    """Return how many dimensions the merged axes are (1, 2 or, for any more, 4), their sizes 1 to 3 and strides 0 to
+    3."""
     sizes, strides = _merge(array, axes)
     if len(sizes) > _DIMENSIONS:
         raise ValueError(
@@ -419,7 +420,7 @@ def _nothing(x: Any, out: Any, values: Any = None) -> None:
 
 
 def compile_cases(dtype: str) -> list[Case]:
-    """What the compile check compiles, for one dtype."""
+    """Return what the compile check compiles, for one dtype."""
     pointer, compute = f"*{dtype}", tl.float64 if dtype == "fp64" else tl.float32
     shared = {"COMPUTE": compute, "INDEX": tl.int32, "KEPT_DIMS": 1, "OUT_DIMS": 1}
     ones, four = (1, 1, 1, 1000, 0, 0, 0), (5, 6, 7, 5000, 800, 100, 9)
@@ -441,7 +442,7 @@ def compile_cases(dtype: str) -> list[Case]:
 
 
 def tuning() -> list[TritonKernel]:
-    """What the tuner is told: of the kinds the sum, and of the places that of the greatest."""
+    """Return what the tuner is told: of the kinds the sum, and of the places that of the greatest."""
 
     def summed(shape: Any, dtype: str, rng: Any) -> Any:
         return [normal(rng, shape, dtype)], [empty(shape[:1], dtype)]

@@ -77,7 +77,7 @@ def resample(x: Any, tables: Sequence[Table], y: Any, config: Config | None = No
 
 
 def weight_type(dtype: Any) -> Any:
-    """The type of the weights for inputs of this one."""
+    """Return the type of the weights for inputs of this one."""
     return np.float64 if dtype == np.float64 else np.float32
 
 
@@ -106,12 +106,12 @@ def _prepare(x: Any, tables: Sequence[Table], y: Any, config: Config | None) -> 
 
 
 def default_for(shape: tuple[int, ...], dtype: Any = None) -> Config:
-    """What is launched on a GPU where nothing was tuned."""
+    """Return what is launched on a GPU where nothing was tuned."""
     return SPACE.default
 
 
 def compile_cases(dtype: str) -> list[Case]:
-    """What the compile check compiles, for one dtype: the four taps of bilinear resampling."""
+    """Return what the compile check compiles, for one dtype: the four taps of bilinear resampling."""
     pointer, wide = f"*{dtype}", "fp64" if dtype == "fp64" else "fp32"
     table = ("*i32", f"*{wide}")
     arguments = (pointer, *table * 3, pointer, 6422528, 64, 1, 56, 56, 50176, 784, 0, 28, 1)
@@ -120,7 +120,7 @@ def compile_cases(dtype: str) -> list[Case]:
 
 
 def tuning() -> list[TritonKernel]:
-    """What the tuner is told: as many places as the input has."""
+    """Return what the tuner is told: as many places as the input has."""
 
     def arrays(shape: Any, dtype: str, rng: Any) -> Any:
         sizes, taps = plane(*shape[1:])

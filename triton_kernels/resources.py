@@ -29,7 +29,7 @@ class Resources:
 
 
 def resources_of(compiled: Any) -> Resources:
-    """The resources of a `CompiledKernel`, for NVIDIA or AMD."""
+    """Return the resources of a `CompiledKernel`, for NVIDIA or AMD."""
     target = compiled.metadata.target
     if target.backend == "hip":
         text = compiled.asm["amdgcn"]
@@ -77,7 +77,7 @@ def _read_cubin(cubin: bytes, kernel: str) -> tuple[int, int]:
 
 
 def _records(cubin: bytes, at: int, end: int, symbols: dict[int, str], kernel: str) -> dict[int, int]:
-    """The kernel's records of .nv.info by attribute: 0x2F EIATTR_REGCOUNT, 0x11 EIATTR_FRAME_SIZE."""
+    """Return the kernel's records of .nv.info by attribute: 0x2F EIATTR_REGCOUNT, 0x11 EIATTR_FRAME_SIZE."""
     values = {}
     while at + 4 <= end:
         form, attribute, size = cubin[at], cubin[at + 1], struct.unpack_from("<H", cubin, at + 2)[0]

@@ -55,7 +55,7 @@ planner: Any = None
 
 
 def mode() -> str | None:
-    """What a launch does now: ``"interpret"``, ``"cuda"`` once a host is connected, else None."""
+    """Return what a launch does now: ``"interpret"``, ``"cuda"`` once a host is connected, else None."""
     return "interpret" if INTERPRET else "cuda" if _host is not None else None
 
 
@@ -71,7 +71,7 @@ def connect(host: Any) -> None:
 
 
 def host() -> Host:
-    """The connected host; RuntimeError with the remedy where there is none."""
+    """Return the connected host; RuntimeError with the remedy where there is none."""
     if _host is None:
         raise RuntimeError(
             "no kernel can run: no CUDA host is connected and TRITON_INTERPRET is not set. "
@@ -81,17 +81,17 @@ def host() -> Host:
 
 
 def empty(shape: Sequence[int], dtype: Any) -> Any:
-    """An uninitialised array in device memory, for a kernel's scratch."""
+    """Return an uninitialised array in device memory, for a kernel's scratch."""
     return np.empty(shape, dtype) if INTERPRET else host().empty(shape, dtype)
 
 
 def upload(array: np.ndarray) -> Any:
-    """A small NumPy array in device memory."""
+    """Return a small NumPy array in device memory."""
     return array if INTERPRET else host().upload(array)
 
 
 def address(array: Any) -> int:
-    """Where an array lies in device memory."""
+    """Return where an array lies in device memory."""
     return array.__array_interface__["data"][0] if INTERPRET else host().pointer(array)
 
 
@@ -155,17 +155,17 @@ def element_strides(array: Any) -> tuple[int, ...]:
 
 
 def is_contiguous(array: Any) -> bool:
-    """Whether the elements lie in row-major order without gaps."""
+    """Return whether the elements lie in row-major order without gaps."""
     return array.flags.c_contiguous
 
 
 def key_of(*arrays: Any) -> tuple[Any, ...]:
-    """What a launch depends on in its arrays, alignment apart: the key of a launcher's memo."""
+    """Return what a launch depends on in its arrays, alignment apart: the key of a launcher's memo."""
     return tuple([(a.shape, a.strides, a.dtype) for a in arrays])
 
 
 def target() -> str:
-    """The architecture that is launched on, or compiled for; "sm_90" where there is none yet."""
+    """Return the architecture that is launched on, or compiled for; "sm_90" where there is none yet."""
     if INTERPRET:
         return "sm_90"
     try:
@@ -176,7 +176,7 @@ def target() -> str:
 
 
 def device_name() -> str:
-    """What results are filed under: the current GPU's name and architecture, or the interpreter."""
+    """Return what results are filed under: the current GPU's name and architecture, or the interpreter."""
     if INTERPRET:
         return "Triton's interpreter"
     owner = host()
@@ -191,7 +191,8 @@ _sources: dict[Any, str] = {}  # the hashes of kernels' texts, which take millis
 
 
 def tuned(kernel: Any, space: Space, shape: tuple[int, ...], dtype: Any, name: str = "") -> Config | None:
-    """The config that is stored for a kernel on this GPU, where its space still has it, as a new dict; else None.
+    """Return the config that is stored for a kernel on this GPU, where its space still has it, as a new dict; else
+    None.
 
     name : what the tuner calls it, where that is not the kernel's own name.
     """
@@ -371,7 +372,8 @@ class Launch:
         return found or plans.by_triton(compiled, self.grid, rest)
 
     def describe(self, arrays: Sequence[Any] = (), floats: Sequence[float] = ()) -> str:
-        """The launch in words, for errors: kernel, config, grid, arguments; without any, those of its first time."""
+        """Return the launch in words, for errors: kernel, config, grid, arguments; without any, those of its first
+        time."""
         if not arrays and self._said:
             return self._said
         names = self.kernel.arg_names

@@ -322,7 +322,7 @@ def _check(kind: str, x: Any, others: tuple[Any, ...], kinds: tuple[str, ...]) -
 
 
 def settings_for(shape: tuple[int, ...], config: Config | None) -> Config:
-    """The config for (rows, length, neighbours that lie side by side)."""
+    """Return the config for (rows, length, neighbours that lie side by side)."""
     if config is not None:
         return SPACE.complete(config)
     if INTERPRET:
@@ -334,7 +334,7 @@ def settings_for(shape: tuple[int, ...], config: Config | None) -> Config:
 
 
 def default_for(shape: tuple[int, ...], dtype: Any = None) -> Config:
-    """What is launched on a GPU where nothing was tuned."""
+    """Return what is launched on a GPU where nothing was tuned."""
     configs = list(SPACE.configs())
     if shape[2] > 1:
         return configs[3]
@@ -342,7 +342,7 @@ def default_for(shape: tuple[int, ...], dtype: Any = None) -> Config:
 
 
 def compile_cases(dtype: str) -> list[Case]:
-    """What the compile check compiles, for one dtype."""
+    """Return what the compile check compiles, for one dtype."""
     p, wide = f"*{dtype}", "fp64" if dtype == "fp64" else "fp32"
     compute, total = tl.float64 if wide == "fp64" else tl.float32, f"*{wide}"
     sizes = (999, 7, 1000, 250)
@@ -363,7 +363,7 @@ def compile_cases(dtype: str) -> list[Case]:
 
 
 def tuning() -> list[TritonKernel]:
-    """What the tuner is told: a running sum, and the gradient of a running log-sum."""
+    """Return what the tuner is told: a running sum, and the gradient of a running log-sum."""
 
     def forward(shape: Any, dtype: str, rng: Any) -> Any:
         return [normal(rng, shape, dtype)], [empty(shape, dtype)]

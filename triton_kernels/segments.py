@@ -183,7 +183,7 @@ def _compute(dtype: Any) -> Any:
 
 
 def compile_cases(dtype: str) -> list[Case]:
-    """What the compile check compiles, for one dtype."""
+    """Return what the compile check compiles, for one dtype."""
     pointer = f"*{dtype}"
     exact, compute = ("*fp64", tl.float64) if dtype == "fp64" else ("*fp32", tl.float32)
     cases = []
@@ -212,7 +212,7 @@ def compile_cases(dtype: str) -> list[Case]:
 
 
 def tuning() -> list[TritonKernel]:
-    """What the tuner is told: four slices a place; the heads' kernel goes with that of the sums."""
+    """Return what the tuner is told: four slices a place; the heads' kernel goes with that of the sums."""
 
     def arrays(shape: Any, dtype: str, rng: Any) -> Any:
         m, columns = shape

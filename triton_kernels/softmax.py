@@ -176,7 +176,7 @@ def _prepare(name: str, kernel: Any, log: bool, arrays: tuple[Any, ...], config:
 
 
 def settings_for(columns: int, rows: int, config: Config | None) -> Config:
-    """The config for rows of this length: one block where a row fits."""
+    """Return the config for rows of this length: one block where a row fits."""
     if config is not None:
         return SPACE.complete(config)
     if INTERPRET:
@@ -187,7 +187,7 @@ def settings_for(columns: int, rows: int, config: Config | None) -> Config:
 
 
 def default_for(shape: tuple[int, ...], dtype: Any = None) -> Config:
-    """What is launched on a GPU for rows of this length where nothing was tuned."""
+    """Return what is launched on a GPU for rows of this length where nothing was tuned."""
     block = min(max(triton.next_power_of_2(max(shape[1], 1)), 128), 4096)
     return {"BLOCK": block, "ROWS": 4 if block <= 256 else 1, "num_warps": 8 if block > 2048 else 4}
 
@@ -220,7 +220,7 @@ def rows_of(name: str, arrays: tuple[Any, ...]) -> tuple[int, int, list[int]]:
 
 
 def compile_cases(dtype: str) -> list[Case]:
-    """What the compile check compiles, for one dtype."""
+    """Return what the compile check compiles, for one dtype."""
     pointer, compute = f"*{dtype}", tl.float64 if dtype == "fp64" else tl.float32
     cases = []
     for log, one_block in itertools.product((False, True), (False, True)):
@@ -233,7 +233,7 @@ def compile_cases(dtype: str) -> list[Case]:
 
 
 def tuning() -> list[TritonKernel]:
-    """What the tuner is told."""
+    """Return what the tuner is told."""
 
     def forward(shape: Any, dtype: str, rng: Any) -> Any:
         return [normal(rng, shape, dtype)], [empty(shape, dtype)]

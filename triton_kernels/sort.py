@@ -226,7 +226,7 @@ def _follow(x: Any, index: Any, out: Any) -> None:
 
 
 def _prepare(x: Any, k: int, descending: bool, config: Config | None, merge_config: Config | None) -> Any:
-    """The passes for rows of this length: a function of x, values and indices."""
+    """Return the passes for rows of this length: a function of x, values and indices."""
     rows, n = x.shape
     config = config or runtime.tuned(sort_kernel, SPACE, (rows, n), x.dtype)
     settings = SPACE.complete(config)
@@ -293,7 +293,8 @@ def _merging(rows: int, n: int, run: int, settings: Config) -> Launch:
 
 
 def compile_cases(dtype: str) -> list[Case]:
-    """What the compile check compiles, for one dtype; the keys are int64 whatever it is, so one type does for most."""
+    """Return what the compile check compiles, for one dtype; the keys are int64 whatever it is, so one type does for
+    most."""
     pointer = f"*{dtype}"
     halves = {"DESCENDING": True, "TILE": 1024}
     if dtype == "fp64":
@@ -318,7 +319,7 @@ def compile_cases(dtype: str) -> list[Case]:
 
 
 def tuning() -> list[TritonKernel]:
-    """What the tuner is told; the merges' choice is that of the last pass too, which looks the values up."""
+    """Return what the tuner is told; the merges' choice is that of the last pass too, which looks the values up."""
 
     def arrays(shape: Any, dtype: str, rng: Any) -> Any:
         return [normal(rng, shape, dtype)], [empty(shape, dtype), empty(shape, "int64")]

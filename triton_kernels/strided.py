@@ -12,7 +12,7 @@ BATCH_DIMENSIONS = 3
 
 
 def described(along: int, k: int, x: Any) -> bool:
-    """Whether a tensor descriptor can stand for a matrix: one step is 1, the other whole 16 bytes."""
+    """Return whether a tensor descriptor can stand for a matrix: one step is 1, the other whole 16 bytes."""
     other = along if k == 1 else k
     return x.dtype.itemsize == 2 and 1 in (along, k) and other > 0 and other % 8 == 0
 

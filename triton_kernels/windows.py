@@ -16,7 +16,7 @@ Sizes = tuple[int, ...]
 
 
 def three(values: Sequence[int], fill: int) -> Sizes:
-    """The values with `fill` for the dimensions that are not there, which come first.
+    """Return the values with `fill` for the dimensions that are not there, which come first.
 
     >>> three((5, 7), 1)
     (1, 5, 7)
@@ -51,7 +51,7 @@ def forward_walk(out: Sequence[int], stride: Sequence[int], padding: Sequence[in
 
 
 def transposed_walk(out: Sequence[int], stride: Sequence[int], padding: Sequence[int], dilation: Sequence[int]) -> Walk:
-    """The transpose: each place of the output gathers from the windows that it is in.
+    """Return the transpose: each place of the output gathers from the windows that it is in.
 
     >>> transposed_walk((5,), (2,), (1,), (1,)).places
     (1, 1, 3)
@@ -70,7 +70,7 @@ def transposed_walk(out: Sequence[int], stride: Sequence[int], padding: Sequence
 
 
 def spatial_strides(strides: Sequence[int]) -> Sizes:
-    """The strides of the spatial dimensions, in elements, 0 for those that are not there.
+    """Return the strides of the spatial dimensions, in elements, 0 for those that are not there.
 
     A dimension that is not there has one place; its stride is never used but to be multiplied with zero.
     """
@@ -78,7 +78,7 @@ def spatial_strides(strides: Sequence[int]) -> Sizes:
 
 
 def out_sizes(sizes: Any, kernel: Any, stride: Any, padding: Any, dilation: Any) -> Sizes:
-    """How many windows fit.
+    """Return how many windows fit.
 
     >>> out_sizes((7,), (3,), (2,), (1,), (1,))
     (4,)
@@ -88,6 +88,6 @@ def out_sizes(sizes: Any, kernel: Any, stride: Any, padding: Any, dilation: Any)
 
 
 def strides_of(array: Any) -> Sizes:
-    """An array's strides in elements: samples, channels, three spatial dimensions."""
+    """Return an array's strides in elements: samples, channels, three spatial dimensions."""
     first, second, *rest = (stride // array.itemsize for stride in array.strides)
     return (first, second, *spatial_strides(rest))

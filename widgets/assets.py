@@ -6,7 +6,8 @@ from importlib.resources import files
 
 @cache
 def bundle(name: str) -> str:
-    """A minified script or style sheet, as `widgets/live/build.mjs` made it; every saved card holds copies of two.
+    """Return a minified script or style sheet, as `widgets/live/build.mjs` made it; every saved card holds copies of
+    two.
 
     Its first line names the sources it was made from, and stays behind.
 

@@ -45,7 +45,7 @@ def html(record: Record, kernel: str = "") -> str:
 
 
 def asks(kernel: str) -> str:
-    """The attribute that names whom a card's buttons ask, or nothing.
+    """Return the attribute that names whom a card's buttons ask, or nothing.
 
     Examples
     --------
@@ -77,7 +77,8 @@ def _json(data: Any) -> str:
 
 
 def packed(text: str) -> str:
-    """The script element that holds the data: as JSON, or deflated in base64 where that saves a notebook megabytes.
+    """Return the script element that holds the data: as JSON, or deflated in base64 where that saves a notebook
+    megabytes.
 
     Examples
     --------

@@ -40,8 +40,8 @@ class Plot:
 
 
 def smoothed(values: Any) -> Any:
-    """A running mean over about a thirtieth of the values: narrower at the start, where losses fall fast, and at the
-    end over those before.
+    """Return a running mean over about a thirtieth of the values: narrower at the start, where losses fall fast, and at
+    the end over those before.
 
     >>> smoothed(np.array([1.0, 3.0])).tolist()
     [1.0, 3.0]
@@ -150,7 +150,7 @@ def _decades(a: float, b: float) -> list[float]:
 
 
 def _readings(x: Any, mean: Any, dots: Points, far: float) -> list[tuple[float, str, float | None, float | None]]:
-    """What a place says: the line's value at about sixty places, with the last mark before or at it."""
+    """Return what a place says: the line's value at about sixty places, with the last mark before or at it."""
     out: list[tuple[float, str, float | None, float | None]] = []
     chosen = sorted({*np.linspace(0, len(x) - 1, min(60, len(x))).round().astype(int).tolist()}) if len(x) else []
     for k in chosen:
@@ -169,7 +169,7 @@ def path(points: Sequence[tuple[float, float]]) -> str:
 
 
 def band(plot: Plot) -> str:
-    """The band of the single values as a closed path; nothing where it is the line."""
+    """Return the band of the single values as a closed path; nothing where it is the line."""
     if len(plot.line) < 2 or plot.low == plot.high:
         return ""
     xs = [x for x, _ in plot.line]
@@ -177,7 +177,7 @@ def band(plot: Plot) -> str:
 
 
 def thread(plot: Plot) -> str:
-    """The single values as a line, where each has a point of its own and smoothing hides it; else nothing."""
+    """Return the single values as a line, where each has a point of its own and smoothing hides it; else nothing."""
     if plot.low != plot.high or all(abs(y - v) < 1 for (_, y), v in zip(plot.line, plot.low, strict=True)):
         return ""
     return path([(x, y) for (x, _), y in zip(plot.line, plot.low, strict=True)])
@@ -189,7 +189,7 @@ def dots(points: Sequence[tuple[float, float]]) -> str:
 
 
 def grid(plot: Plot) -> str:
-    """The level lines."""
+    """Return the level lines."""
     return "".join(f"M0 {_short(y)}H{BOX}" for y, _ in plot.y_ticks)
 
 

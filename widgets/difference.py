@@ -34,7 +34,7 @@ WIDTHS = (8, 30, 15, 15, 9, 13)
 
 
 def compare(before: Record, after: Record) -> Comparison:
-    """What is different in `after`, in order of weight.
+    """Return what is different in `after`, in order of weight.
 
     Examples
     --------
@@ -57,7 +57,7 @@ def compare(before: Record, after: Record) -> Comparison:
 
 
 def _same(before: Record, after: Record) -> bool:
-    """Whether two records are runs of one code, with the same ops by the same kernels."""
+    """Return whether two records are runs of one code, with the same ops by the same kernels."""
 
     def identity(record: Record) -> Any:
         ops = Counter((op.op, op.module, op.line, op.file, op.kernel, op.backend, tuple(op.shape)) for op in record.ops)
@@ -70,7 +70,7 @@ def _same(before: Record, after: Record) -> bool:
 
 
 def text(comparison: Comparison) -> str:
-    """A comparison as aligned lines of at most 100 characters.
+    """Return a comparison as aligned lines of at most 100 characters.
 
     Examples
     --------
@@ -103,7 +103,7 @@ _FIGURE = re.compile(r"(?<![\w.])[-+]?\d[\d,.]*(e[-+]?\d+)?")
 
 
 def _ratio(a: float, b: float) -> str:
-    """How many times `a` went into `b`."""
+    """Return how many times `a` went into `b`."""
     return f"×{b / a:.2g}" if a else ""
 
 

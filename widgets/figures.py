@@ -90,7 +90,7 @@ def _product(shape: tuple[int, ...]) -> str:
 
 
 def size_text(size_bytes: float) -> str:
-    """A number of bytes in words.
+    """Return a number of bytes in words.
 
     Examples
     --------

@@ -128,7 +128,7 @@ def build(record: Record) -> Graph:
 
 
 def badge(item: Item) -> str:
-    """The word on a box that something is wrong with; the worst if there are several.
+    """Return the word on a box that something is wrong with; the worst if there are several.
 
     Examples
     --------
@@ -148,7 +148,7 @@ def no_gradient(record: Record) -> set[str]:
 
 
 def reads(record: Record) -> list[list[int]]:
-    """What each op reads: the index of an op, or -1 minus that of a tensor; names that lead nowhere go.
+    """Return what each op reads: the index of an op, or -1 minus that of a tensor; names that lead nowhere go.
 
     Examples
     --------
@@ -251,7 +251,8 @@ class _Builder:
         return self.views[parent[0]].path if parent else ""
 
     def opened(self, group: Group) -> tuple[list[Group | int], str]:
-        """The children of `group`, opened level by level while few, folded when many; and what to say about it."""
+        """Return the children of `group`, opened level by level while few, folded when many; and what to say about
+        it."""
         children: list[Group | int] = group.children
         while any(isinstance(child, Group) and not child.keep for child in children):
             deeper = [
@@ -304,7 +305,7 @@ class _Builder:
         return found
 
     def source_box(self, index: int) -> Item | None:
-        """A box for an input, or a port for an op outside the view; parameters and constants have none."""
+        """Return a box for an input, or a port for an op outside the view; parameters and constants have none."""
         if index < 0:
             tensor = self.record.tensors[-1 - index]
             if tensor.kind != "input":
@@ -324,7 +325,7 @@ class _Builder:
                 items[k].chips.append(self.chip(-1 - index, tensor))
 
     def chip(self, index: int, tensor: TensorRow) -> Chip:
-        """The chip of a parameter or a constant, the same on every box that reads it."""
+        """Return the chip of a parameter or a constant, the same on every box that reads it."""
         if index not in self.chips:
             dead = tensor.name in self.dead
             label = shorten(tensor.name.rsplit(".", 1)[-1].removeprefix("unnamed "), 16)
@@ -348,7 +349,7 @@ class _Builder:
         )
 
     def shape(self, op: OpRow, index: int) -> str:
-        """The shape of an op's output; of one that failed, those of what it read."""
+        """Return the shape of an op's output; of one that failed, those of what it read."""
         if "error" not in op.flags or op.dtype:
             if not op.dtype:  # an optimizer's step has no output
                 return ""
@@ -373,7 +374,7 @@ class _Builder:
             before = [*whole, *way]
 
     def slowest(self, op: OpRow) -> list[Chip]:
-        """The mark of a repeat one run of which took far longer than the others."""
+        """Return the mark of a repeat one run of which took far longer than the others."""
         longest = op.forward_max_ms
         if longest * op.count <= OUTLIER * op.forward_ms or longest < self.least:
             return []
@@ -407,7 +408,7 @@ class _Builder:
         return item
 
     def place(self, items: list[Item], edges: list[tuple[int, int]]) -> int:
-        """The layout of this structure, laid out when it is first met."""
+        """Return the layout of this structure, laid out when it is first met."""
         sizes = tuple([self.sized(item) for item in items])
         key = (sizes, tuple(edges))
         if key not in self.known:
@@ -416,7 +417,7 @@ class _Builder:
         return self.known[key]
 
     def sized(self, item: Item) -> tuple[float, float]:
-        """The size of a box, reckoned once for all with the same words."""
+        """Return the size of a box, reckoned once for all with the same words."""
         if item.chips:
             return item.size()
         key = item.kind, item.label, item.detail, item.place
@@ -427,7 +428,7 @@ class _Builder:
 
 
 def _within(path: str, above: str) -> str:
-    """A module path as it is called inside the module `above`; nothing for that module itself."""
+    """Return a module path as it is called inside the module `above`; nothing for that module itself."""
     if path == above:
         return ""
     return path[len(above) + 1 :] if above and path.startswith(above + ".") else path

@@ -161,11 +161,12 @@ class _Loops:
         return {i for i in rounds[0] if rows[i].count == len(rounds) * least}
 
     def nested(self, op: int) -> int:
-        """How many loops an op is in."""
+        """Return how many loops an op is in."""
         return sum(tag.kind == "loop" for tag in self.structure.paths[op])
 
     def said(self, name: str, spent: list[float]) -> tuple[int, str]:
-        """The number of an iteration that took far longer than the others, and the words for it; (-1, "") if none."""
+        """Return the number of an iteration that took far longer than the others, and the words for it; (-1, "") if
+        none."""
         mean = sum(spent) / len(spent) if spent else 0.0
         most = max(spent, default=0.0)
         if len(spent) < 3 or most <= OUTLIER * mean or most < self.least:
@@ -201,7 +202,7 @@ class _Loops:
 
 
 def _module(round_: Group) -> Group | None:
-    """The module of which an iteration is one call."""
+    """Return the module of which an iteration is one call."""
     found = round_
     while len(found.children) == 1 and isinstance(found.children[0], Group) and found.children[0].loop is None:
         found = found.children[0]
@@ -209,7 +210,7 @@ def _module(round_: Group) -> Group | None:
 
 
 def _only(round_: Group) -> Group | int:
-    """An iteration, or the loop or the op that it consists of."""
+    """Return an iteration, or the loop or the op that it consists of."""
     only = round_.children[0]
     if len(round_.children) > 1 or (isinstance(only, Group) and only.loop is None):
         return round_

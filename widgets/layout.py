@@ -257,7 +257,7 @@ def _columns(
     count: int,
     thrift: int,
 ) -> list[float]:
-    """The x of every box and dummy: passes towards the median neighbour that keep order and separation."""
+    """Return the x of every box and dummy: passes towards the median neighbour that keep order and separation."""
     x = [0.0] * len(widths)
     for layer in layers:
         left = 0.0

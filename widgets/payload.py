@@ -128,7 +128,7 @@ def payload(record: Record, graph: Graph) -> dict[str, Any]:
 
 
 def _line_of(sentence: str) -> int | None:
-    """The line that a sentence names.
+    """Return the line that a sentence names.
 
     Examples
     --------
@@ -140,7 +140,7 @@ def _line_of(sentence: str) -> int | None:
 
 
 def figure(value: float | None, digits: int = 4) -> float | str | None:
-    """A figure that JSON can hold and that is no longer than it is precise.
+    """Return a figure that JSON can hold and that is no longer than it is precise.
 
     Examples
     --------
@@ -188,7 +188,7 @@ class Text:
 
 
 def _columns(columns: Columns, rows: Iterable[Any], put: Callable[[str], int]) -> Text:
-    """How many rows, and their columns; one that is the same in all rows is a list of one value."""
+    """Return how many rows, and their columns; one that is the same in all rows is a list of one value."""
     rows = list(rows)
     written = []
     for name, column in columns.items() if rows else ():
@@ -232,7 +232,7 @@ def _plain(item: Item, ops: list[OpRow]) -> bool:
 
 
 def _stats(op: Any) -> str:
-    """The figures of an op's values as JSON."""
+    """Return the figures of an op's values as JSON."""
     s = op.stats
     if s is None:
         return "null"
@@ -246,7 +246,7 @@ def _stats(op: Any) -> str:
 
 
 def _at(op: OpRow) -> str:
-    """The lines that an op lies on, "page:line" with page 0 for the cell: its own, and those that led to it."""
+    """Return the lines that an op lies on, "page:line" with page 0 for the cell: its own, and those that led to it."""
     if not op.calls and not op.via:
         return "" if op.line is None or op.file else f"0:{op.line}"
     own = {f"0:{call[0]}": 0 for call in reversed(op.calls)}
@@ -381,7 +381,7 @@ def _by(record: Record, name: Callable[[OpRow], str]) -> list[tuple[str, int, fl
 
 
 def _note(view: View) -> str:
-    """What is to be said about a view before its scale: its folding, and the marks that occur in it."""
+    """Return what is to be said about a view before its scale: its folding, and the marks that occur in it."""
     flags = {flag for item in view.items if item.flags for flag in item.flags}
     legend = {"cut": "red dashes: cut", "unreached": "dotted: not reached"}
     words = [view.note, *(legend[flag] for flag in legend if flag in flags)]
@@ -389,7 +389,7 @@ def _note(view: View) -> str:
 
 
 def _marks(item: Item) -> str:
-    """The style classes of a box."""
+    """Return the style classes of a box."""
     if not item.flags:
         return ""
     classes = {"cut": "cut", "nan": "bad", "error": "bad", "unreached": "unreached"}
@@ -397,12 +397,12 @@ def _marks(item: Item) -> str:
 
 
 def _tone(chip: Chip) -> int:
-    """Which kind of label a chip is: ordinary, no gradient, a slow run, a branch."""
+    """Return which kind of label a chip is: ordinary, no gradient, a slow run, a branch."""
     return 1 if chip.no_gradient else 2 if chip.outlier else 3 if chip.branch else 0
 
 
 def _own(item: Item) -> bool:
-    """Whether the item's figures are not simply those of its op."""
+    """Return whether the item's figures are not simply those of its op."""
     return item.kind == "group"
 
 

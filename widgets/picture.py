@@ -134,7 +134,7 @@ class _Pen:
 
 
 def _dashes(points: Points, on: float, off: float) -> Iterator[Points]:
-    """A line in pieces of length `on` with `off` between them."""
+    """Yield a line in pieces of length `on` with `off` between them."""
     left, drawn, piece = on, True, [points[0]]
     for (x0, y0), (x1, y1) in itertools.pairwise(points):
         length, done = math.hypot(x1 - x0, y1 - y0), 0.0

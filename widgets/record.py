@@ -179,7 +179,7 @@ class Machine:
 
 
 def kernel_names(kernels: list[KernelRow]) -> list[str]:
-    """What each row is called: its kernel, with the op where several ops run the same one.
+    """Return what each row is called: its kernel, with the op where several ops run the same one.
 
     Examples
     --------

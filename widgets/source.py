@@ -15,7 +15,7 @@ _PIECES = re.compile(
 
 
 def lines_of(source: str) -> list[str]:
-    """The lines as Python numbers them: split at newlines alone, not at every separator Unicode has.
+    """Return the lines as Python numbers them: split at newlines alone, not at every separator Unicode has.
 
     Examples
     --------

@@ -31,7 +31,7 @@ PARTIAL = "The cell stopped here, so this card is partial: it shows what ran bef
 
 
 def still(record: Record, graph: Graph) -> str:
-    """The findings, the picture of the graph and the tables, without any script or style sheet."""
+    """Return the findings, the picture of the graph and the tables, without any script or style sheet."""
     image = png(record, graph)
     title, figures = _name(record.title or "autograd", CODE), escape(shorten(headline(record), LONGEST))
     parts = [f"<p><b>{title}</b> &nbsp; {figures}</p>", _findings(record)]
@@ -58,7 +58,7 @@ _STRANGE = re.compile("[\x00\u202a-\u202e\u2066-\u2069]")
 
 
 def headline(record: Record) -> str:
-    """The figures of the cell in one line.
+    """Return the figures of the cell in one line.
 
     Examples
     --------
@@ -78,7 +78,8 @@ def headline(record: Record) -> str:
 
 
 def error_sentence(record: Record) -> tuple[str, str]:
-    """What ended the cell, and what that means for the card; empty when nothing did, or when a finding explains it."""
+    """Return what ended the cell, and what that means for the card; empty when nothing did, or when a finding
+    explains it."""
     if record.error is None or explained(record):
         return "", ""
     where = f"line {record.error.line}: " if record.error.line else ""
@@ -88,7 +89,7 @@ def error_sentence(record: Record) -> tuple[str, str]:
 
 
 def explained(record: Record) -> bool:
-    """Whether the first finding is the reason of the error that ended the cell."""
+    """Return whether the first finding is the reason of the error that ended the cell."""
     return record.error is not None and bool(record.findings) and _reason(record.findings[0], record.error)
 
 
@@ -100,7 +101,7 @@ def _reason(finding: Finding, error: ErrorRow) -> bool:
 
 
 def shown(record: Record) -> list[Finding]:
-    """The findings as they are shown: the one that explains the cell's error also says that the card is partial.
+    """Return the findings as they are shown: the one that explains the cell's error also says that the card is partial.
 
     Examples
     --------
@@ -118,7 +119,7 @@ def shown(record: Record) -> list[Finding]:
 
 
 def error_message(record: Record) -> str:
-    """The text of the exception that ended the cell, "" where a finding says it already.
+    """Return the text of the exception that ended the cell, "" where a finding says it already.
 
     Examples
     --------
@@ -136,7 +137,7 @@ def error_message(record: Record) -> str:
 
 
 def sentence(finding: Finding) -> str:
-    """What a finding says, with its line in front when the sentence does not name it.
+    """Return what a finding says, with its line in front when the sentence does not name it.
 
     Examples
     --------
@@ -179,7 +180,7 @@ def _findings(record: Record) -> str:
 
 
 def _table(title: str, heads: list[str], rows: Iterable[list[str]], total: int, limit: int, words: set[int]) -> str:
-    """A closed table whose columns `words` are text, and the others figures."""
+    """Return a closed table whose columns `words` are text, and the others figures."""
     left = ' style="text-align:left"'
     head = "".join(f"<th{left if k in words else ''}>{name}</th>" for k, name in enumerate(heads))
     body = "".join(
@@ -198,7 +199,7 @@ def _name(text: str, limit: int = NAME) -> str:
 
 
 def _whole(figure: str) -> str:
-    """A figure whose unit stays with it."""
+    """Return a figure whose unit stays with it."""
     return figure.replace(" ", NBSP)
 
 

@@ -60,7 +60,7 @@ class Tag:
 
 
 def blocks(source: str) -> list[Block]:
-    """The outermost blocks of a source; none where it is no Python.
+    """Return the outermost blocks of a source; none where it is no Python.
 
     Examples
     --------
@@ -92,7 +92,7 @@ class _Reader:
         return found
 
     def of(self, node: Any) -> list[Block] | None:
-        """The blocks of a node with what is in them; None where it is an ordinary one."""
+        """Return the blocks of a node with what is in them; None where it is an ordinary one."""
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             return [self.block("scope", node.name, node, node.body)]
         if isinstance(node, ast.Lambda):
@@ -121,7 +121,7 @@ class _Reader:
         return None
 
     def choice(self, node: Any) -> list[Block]:
-        """The branches of an `if` with its `elif`s and `else`, or of a ternary."""
+        """Return the branches of an `if` with its `elif`s and `else`, or of a ternary."""
         found: list[Block] = self.read(node.test)
         branches: list[Block] = []
         word, whole = "if ", node
@@ -172,14 +172,14 @@ class _Reader:
 
 
 def _plain(node: ast.expr) -> bool:
-    """Whether what a loop goes over is no op itself: a name, or `enumerate`, `zip` and the like of one."""
+    """Return whether what a loop goes over is no op itself: a name, or `enumerate`, `zip` and the like of one."""
     return isinstance(node, ast.Name | ast.Attribute) or (
         isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
     )
 
 
 def _for(node: Any) -> str:
-    """The head of a loop or of a part of a comprehension."""
+    """Return the head of a loop or of a part of a comprehension."""
     target = ast.unparse(node.target)
     return f"for {target[1:-1] if isinstance(node.target, ast.Tuple) else target} in {ast.unparse(node.iter)}"
 
@@ -197,7 +197,7 @@ def _times(node: Any) -> int | None:
 
 
 def _after(place: Any) -> tuple[int, ...]:
-    """A key by which the places of one statement come in the order in which they are evaluated."""
+    """Return a key by which the places of one statement come in the order in which they are evaluated."""
     line, col, end_line, end_col = place[:4]
     return (end_line, end_col, -line, -col)
 
@@ -234,7 +234,7 @@ class Structure:
         """For every op what it is grouped by, outermost first; empty where the source has no blocks."""
 
     def around(self, place: Any) -> tuple[Block, ...]:
-        """The loops and branches around a place, outermost first, inside its function."""
+        """Return the loops and branches around a place, outermost first, inside its function."""
         key = tuple(place[:4])
         known = self._found.get(key)
         if known is None:
@@ -284,7 +284,7 @@ class Structure:
         return paths
 
     def _begins(self, state: list["_Round"], loops: list[Level], depth: int, op: OpRow) -> bool:
-        """Whether an op begins the next time round the loop at `depth`."""
+        """Return whether an op begins the next time round the loop at `depth`."""
         (tag, key, called), now = loops[depth], state[depth]
         if key != now.key:
             return key < now.key
@@ -308,7 +308,8 @@ class Structure:
         return self._tags.setdefault(tag, tag)
 
     def _levels(self, number: int, op: OpRow) -> list[Level]:
-        """The tags of an op without the rounds; for a loop with where in it the op is, and what module was called."""
+        """Return the tags of an op without the rounds; for a loop with where in it the op is, and what module was
+        called."""
         parts = module_parts(op)
         calls = [call for call in op.calls if len(call) == CALL]
         if not calls and op.line is not None and not op.file:
@@ -353,7 +354,7 @@ class _Round:
 
 
 def module_parts(op: OpRow) -> list[str]:
-    """The parts of an op's module path; what is nested deeper than anyone would is one part."""
+    """Return the parts of an op's module path; what is nested deeper than anyone would is one part."""
     return op.module.split(".", DEPTH_LIMIT - 1) if op.module else []
 
 
@@ -376,7 +377,7 @@ def times(rows: list[OpRow]) -> int:
 
 
 def taken(structure: Structure) -> dict[int, str]:
-    """What is to be said of branches, by line: how often an op ran in one, and that none did.
+    """Return what is to be said of branches, by line: how often an op ran in one, and that none did.
 
     Without an op a branch may have been taken all the same, to print something: it was not where the others of its
     choice were, as often as the choice was made.

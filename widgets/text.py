@@ -45,7 +45,7 @@ def text(record: Record) -> str:
 
 
 def findings(record: Record) -> list[str]:
-    """What is wrong, the gravest first: a line for each, and below it the remedy."""
+    """Return what is wrong, the gravest first: a line for each, and below it the remedy."""
     out = []
     message, remedy = error_sentence(record)
     if message:
@@ -93,7 +93,7 @@ def _lines(record: Record) -> list[str]:
 
 
 def _memory(record: Record) -> list[str]:
-    """The peak, where it is worth a word, and who kept most of it."""
+    """Return the peak, where it is worth a word, and who kept most of it."""
     memory = record.memory
     if memory is None or memory.peak_bytes < MEMORY_BYTES:
         return []

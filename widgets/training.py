@@ -58,7 +58,7 @@ class Training:
 
 
 def seconds_text(seconds: float) -> str:
-    """A duration in words.
+    """Return a duration in words.
 
     >>> [seconds_text(s) for s in (0.02, 0.4, 12.4, 75, 4000, 200000)]
     ['20 ms', '0.4 s', '12 s', '1 min 15 s', '1 h 06 min', '2 d 7 h']
@@ -77,7 +77,7 @@ def seconds_text(seconds: float) -> str:
 
 
 def loss_text(value: float | None) -> str:
-    """A loss in four digits.
+    """Return a loss in four digits.
 
     >>> [loss_text(v) for v in (2.30258, 0.01234, 1.5e-6, 1234.5, float("nan"))]
     ['2.303', '0.01234', '1.500e-06', '1234', 'nan']
@@ -89,7 +89,7 @@ def loss_text(value: float | None) -> str:
 
 
 def text(view: Training) -> str:
-    """A few lines of plain text: where it is, the figures, the losses as blocks.
+    """Return a few lines of plain text: where it is, the figures, the losses as blocks.
 
     >>> view = Training(state="done", place="2 epochs", timing="1.0 s", figures=[("loss", "0.5")], losses=[4, 2, 1])
     >>> print(text(view))
@@ -127,7 +127,7 @@ def _share(view: Training) -> str:
 
 
 def blocks(view: Training, width: int = 60) -> str:
-    """The losses as a row of blocks, on the scale that the plot would have."""
+    """Return the losses as a row of blocks, on the scale that the plot would have."""
     plot = curves.layout(view.losses, view.knots)
     if not plot.line:
         return ""
@@ -161,7 +161,7 @@ def html(view: Training, final: bool = False) -> str:
 
 
 def _tips(view: Training, plot: curves.Plot) -> list[tuple[str, str, str, float]]:
-    """What stands at the right end of each curve: (class, name, value, place), kept apart."""
+    """Return what stands at the right end of each curve: (class, name, value, place), kept apart."""
     found: list[tuple[str, str, str, float]] = []
     if plot.line:
         last = next((v for v in reversed(view.losses) if v == v), None) if len(plot.line) < 3 else plot.readings[-1][2]
@@ -211,7 +211,7 @@ def _percent(place: float) -> str:
 
 
 def _pointed(view: Training, plot: curves.Plot) -> str:
-    """A strip for every place that tells its values when the pointer is on it."""
+    """Return a strip for every place that tells its values when the pointer is on it."""
     out = []
     places = [place for place, *_ in plot.readings]
     for k, (place, x, train, check) in enumerate(plot.readings):
@@ -239,7 +239,7 @@ STILL = {
 
 
 def _picture(view: Training, plot: curves.Plot, said: str) -> str:
-    """The plot as an image, in colours legible on white and on black: what remains where styles are stripped."""
+    """Return the plot as an image, in colours legible on white and on black: what remains where styles are stripped."""
     width, height, left, right, bottom = 760, 230, 58, 150, 28
     across, down = (width - left - right) / curves.BOX, (height - 12 - bottom) / curves.BOX
     label = 'font-family="sans-serif" font-size="11" fill="#808080"'

@@ -71,12 +71,12 @@ class Tuning:
     command: str = ""
 
     def best(self) -> Trial | None:
-        """The right trial of the smallest ratio; once there is a choice, that of the choice."""
+        """Return the right trial of the smallest ratio; once there is a choice, that of the choice."""
         right = [t for t in self.trials if t[2] is not None and (not self.chosen or self.words(t) == self.chosen)]
         return min(right, key=lambda t: t[2] or 0.0) if right else None
 
     def words(self, trial: Trial) -> str:
-        """A trial's config on one line."""
+        """Return a trial's config on one line."""
         return " ".join(f"{n}={values[k]}" for (n, values, _), k in zip(self.tunables, trial[0], strict=True))
 
 
@@ -85,7 +85,8 @@ Standing = tuple[str, float, float | None, float | None, float | None, str]
 
 
 def standing(view: Tuning) -> list[Standing]:
-    """What there is to compare, the fastest first: the best, the default, an earlier choice, a vendor's, the bound.
+    """Return what there is to compare, the fastest first: the best, the default, an earlier choice, a vendor's, the
+    bound.
 
     >>> view = Tuning("k", default_ms=2.0, tunables=[("A", ["1", "2"], 0)], trials=[([1], "right", 0.5, 1.0, "", {})],
     ...               previous=("A=4", 0.75), bound=(0.4, "", "peak"))
@@ -123,7 +124,7 @@ def _default(view: Tuning) -> str:
 
 
 def importance(view: Tuning) -> list[tuple[str, float]]:
-    """How much of the spread of log-times each tunable explains by itself, the most first.
+    """Return how much of the spread of log-times each tunable explains by itself, the most first.
 
     The share of the variance between the groups of configs that agree in that tunable (the correlation ratio; Fisher,
     Statistical Methods for Research Workers, 1925, section 45). Shares need not add up to 1: tunables work together.
@@ -152,7 +153,7 @@ def importance(view: Tuning) -> list[tuple[str, float]]:
 
 
 def payload(view: Tuning) -> dict[str, Any]:
-    """What the script draws; every number in it is finite."""
+    """Return what the script draws; every number in it is finite."""
     data = asdict(view)
     data["trials"] = [
         [c, s, _round(r), _round(t), reason[:LONGEST], facts] for c, s, r, t, reason, facts in view.trials
@@ -169,7 +170,7 @@ def _round(x: float | None) -> float | None:
 
 
 def figures(view: Tuning) -> str:
-    """Where it stands, in a line.
+    """Return where it stands, in a line.
 
     >>> view = Tuning("k", size=40, spent_s=3.0, budget_s=60, trials=[([0], "right", 1.0, 2.0, "", {}),
     ...               ([1], "compile", None, None, "no", {})], tunables=[("A", ["1", "2"], 0)])
@@ -189,7 +190,7 @@ def figures(view: Tuning) -> str:
 
 
 def html(view: Tuning, kernel: str = "") -> str:
-    """The panel as one piece that stays when the notebook is saved, reopened without a kernel or exported.
+    """Return the panel as one piece that stays when the notebook is saved, reopened without a kernel or exported.
 
     kernel : whom its buttons ask, as of `widgets.html`.
 
@@ -201,7 +202,7 @@ def html(view: Tuning, kernel: str = "") -> str:
 
 
 def still(view: Tuning) -> str:
-    """The part that needs neither script nor style sheet."""
+    """Return the part that needs neither script nor style sheet."""
     cell = "padding:2px 10px 2px 0;text-align:left"
     rows = "".join(
         f'<tr><td style="{cell}">{ratio:.3f}</td><td style="{cell}">{escape(between(view, low, high))}</td>'
@@ -221,7 +222,7 @@ def still(view: Tuning) -> str:
 
 
 def _map(view: Tuning) -> str:
-    """The two tunables that matter most as a table of the best ratio for each pair of values."""
+    """Return the two tunables that matter most as a table of the best ratio for each pair of values."""
     first = [name for name, _ in importance(view)][:2]
     if len(first) < 2:
         return ""
@@ -247,12 +248,12 @@ def _map(view: Tuning) -> str:
 
 
 def between(view: Tuning, low: float, high: float) -> str:
-    """An interval in words."""
+    """Return an interval in words."""
     return "estimate" if view.estimate else f"{low:.3f} to {high:.3f}"
 
 
 def compared(row: Standing) -> str:
-    """A row of `standing` as a line.
+    """Return a row of `standing` as a line.
 
     >>> compared(("OpenBLAS", 0.8, 0.79, 0.82, 0.0123, "the vendor's library"))
     "OpenBLAS: 0.800 of the default's time (0.790 to 0.820), 12.3 µs, the vendor's library"
@@ -264,7 +265,7 @@ def compared(row: Standing) -> str:
 
 
 def text(view: Tuning) -> str:
-    """A few lines of plain text.
+    """Return a few lines of plain text.
 
     >>> print(text(Tuning("softmax_f32 4x4 float32", state="done", size=3, verdict=["The default stays."])))
     Tuned softmax_f32 4x4 float32
@@ -277,10 +278,10 @@ def text(view: Tuning) -> str:
 
 
 def listener() -> str:
-    """The module of the widget without a view that hears a card's buttons (`lab.notebook.card_buttons`)."""
+    """Return the module of the widget without a view that hears a card's buttons (`lab.notebook.card_buttons`)."""
     return bundle("listener.js")
 
 
 def module() -> str:
-    """The widget's module: the same panel, fed by its model."""
+    """Return the widget's module: the same panel, fed by its model."""
     return bundle("tuner_widget.js")

@@ -12,12 +12,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..base.lazy_import import late
+from ..base.lazy_import import lazy_attributes
 from .autocast_mode import autocast, custom_bwd, custom_fwd, is_autocast_available
 
 if TYPE_CHECKING:
     from .grad_scaler import GradScaler
 
-__getattr__, __dir__ = late(__name__, {"GradScaler": "grad_scaler"})
+__getattr__, __dir__ = lazy_attributes(__name__, {"GradScaler": "grad_scaler"})
 
 __all__ = ["GradScaler", "autocast", "custom_bwd", "custom_fwd", "is_autocast_available"]

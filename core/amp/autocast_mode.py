@@ -21,7 +21,7 @@ _HALVES = (dtypes.bfloat16, dtypes.float16)
 
 
 def _known(device_type: Any) -> str:
-    """The name of a device type; RuntimeError for one that is not there."""
+    """Return the name of a device type; RuntimeError for one that is not there."""
     if not isinstance(device_type, str):
         raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`\n  remedy: 'cpu' or 'cuda'")
     return Device(device_type).type
@@ -45,7 +45,7 @@ class autocast(Around):
     cache_enabled : whether the cast weights are kept until the outermost block ends.
 
     *Raises*: ValueError or RuntimeError for a device type that is none; TypeError for a dtype that is none. It warns,
-    and does nothing, for a dtype other than the two half types or a GPU that is not there.
+    and does nothing, for a dtype other than the two half-precision types or a GPU that is not there.
 
     >>> import core
     >>> x = core.ones(2, 2)
@@ -68,7 +68,7 @@ class autocast(Around):
         self._before: list[tuple[bool, Dtype, bool, bool, int]] = []
 
     def _possible(self) -> bool:
-        """Whether the device is there and the dtype is a half one; a warning says why not."""
+        """Return whether the device is there and the dtype is a half one; a warning says why not."""
         why = ""
         if self.device == "cuda" and not cuda.is_available():
             why = f"CUDA is not available ({cuda.reason()}). Disabling autocast."
@@ -191,7 +191,7 @@ def custom_bwd(bwd: Callable[..., Any] | None = None, *, device_type: str) -> An
 
 
 def is_autocast_available(device_type: str) -> bool:
-    """Whether there is an autocast for such devices.
+    """Return whether there is an autocast for such devices.
 
     >>> import core
     >>> core.amp.is_autocast_available("cpu")
@@ -201,7 +201,7 @@ def is_autocast_available(device_type: str) -> bool:
 
 
 def is_autocast_enabled(device_type: str = "cuda") -> bool:
-    """Whether autocast is on in this thread for such devices.
+    """Return whether autocast is on in this thread for such devices.
 
     >>> import core
     >>> core.is_autocast_enabled("cpu")
@@ -222,7 +222,7 @@ def set_autocast_enabled(device_type: str | bool, enabled: bool | None = None) -
 
 
 def get_autocast_dtype(device_type: str) -> Dtype:
-    """The dtype that autocast casts to on such devices.
+    """Return the dtype that autocast casts to on such devices.
 
     >>> import core
     >>> core.get_autocast_dtype("cpu"), core.get_autocast_dtype("cuda")
@@ -243,7 +243,7 @@ def set_autocast_dtype(device_type: str, dtype: Dtype) -> None:
 
 
 def is_autocast_cache_enabled() -> bool:
-    """Whether cast weights are kept within a block.
+    """Return whether cast weights are kept within a block.
 
     >>> import core
     >>> core.is_autocast_cache_enabled()
@@ -286,7 +286,7 @@ def autocast_decrement_nesting() -> int:
 
 
 def is_autocast_cpu_enabled() -> bool:
-    """Whether autocast is on for the CPU."""
+    """Return whether autocast is on for the CPU."""
     return is_autocast_enabled("cpu")
 
 
@@ -296,7 +296,7 @@ def set_autocast_cpu_enabled(enabled: bool) -> None:
 
 
 def get_autocast_cpu_dtype() -> Dtype:
-    """The dtype that autocast casts to on the CPU."""
+    """Return the dtype that autocast casts to on the CPU."""
     return get_autocast_dtype("cpu")
 
 
@@ -306,7 +306,7 @@ def set_autocast_cpu_dtype(dtype: Dtype) -> None:
 
 
 def get_autocast_gpu_dtype() -> Dtype:
-    """The dtype that autocast casts to on a GPU."""
+    """Return the dtype that autocast casts to on a GPU."""
     return get_autocast_dtype("cuda")
 
 

@@ -90,7 +90,7 @@ class GradScaler:
     # -- an iteration --------------------------------------------------------------------------------------------------
 
     def scale(self, outputs: Any) -> Any:
-        """The outputs times the scale: a tensor, or any nesting of iterables of them."""
+        """Return the outputs times the scale: a tensor, or any nesting of iterables of them."""
         if not self._enabled:
             return outputs
         if isinstance(outputs, Tensor):
@@ -122,7 +122,8 @@ class GradScaler:
         stage["found"], stage["stage"] = self._unscale_gradients(optimizer, factor, False), _UNSCALED
 
     def step(self, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
-        """The optimizer's step on gradients that are divided by the scale; none where one of them is not finite."""
+        """Return the optimizer's step on gradients that are divided by the scale; none where one of them is not
+        finite."""
         if not self._enabled:
             return optimizer.step(*args, **kwargs)
         if "closure" in kwargs:
@@ -222,17 +223,17 @@ class GradScaler:
     # -- its settings --------------------------------------------------------------------------------------------------
 
     def is_enabled(self) -> bool:
-        """Whether it scales at all."""
+        """Return whether it scales at all."""
         return self._enabled
 
     def get_scale(self) -> float:
-        """The scale now; 1 where it is not enabled."""
+        """Return the scale now; 1 where it is not enabled."""
         if not self._enabled:
             return 1.0
         return self._init_scale if self._scale is None else float(self._scale.item())
 
     def get_growth_factor(self) -> float:
-        """What the scale is multiplied by when it grows."""
+        """Return what the scale is multiplied by when it grows."""
         return self._growth_factor
 
     def set_growth_factor(self, new_factor: float) -> None:
@@ -240,7 +241,7 @@ class GradScaler:
         self._growth_factor = new_factor
 
     def get_backoff_factor(self) -> float:
-        """What the scale is multiplied by after an overflow."""
+        """Return what the scale is multiplied by after an overflow."""
         return self._backoff_factor
 
     def set_backoff_factor(self, new_factor: float) -> None:
@@ -248,7 +249,7 @@ class GradScaler:
         self._backoff_factor = new_factor
 
     def get_growth_interval(self) -> int:
-        """How many good steps in a row let the scale grow."""
+        """Return how many good steps in a row let the scale grow."""
         return self._growth_interval
 
     def set_growth_interval(self, new_interval: int) -> None:
@@ -256,13 +257,14 @@ class GradScaler:
         self._growth_interval = new_interval
 
     def _get_growth_tracker(self) -> int:
-        """How many good steps there were in a row."""
+        """Return how many good steps there were in a row."""
         if not self._enabled:
             return 0
         return self._init_growth_tracker if self._growth_tracker is None else int(self._growth_tracker.item())
 
     def state_dict(self) -> dict[str, Any]:
-        """The scale and the settings; empty where it is not enabled. Take it before or after an iteration, not within.
+        """Return the scale and the settings; empty where it is not enabled. Take it before or after an iteration, not
+        within.
 
         >>> import core
         >>> core.amp.GradScaler("cpu").state_dict()["scale"]

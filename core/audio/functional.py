@@ -21,7 +21,7 @@ __all__ = ["amplitude_to_DB", "create_dct", "melscale_fbanks", "resample", "spec
 
 def resample(waveform: Tensor, orig_freq: int, new_freq: int, lowpass_filter_width: int = 6, rolloff: float = 0.99,
              resampling_method: str = "sinc_interp_hann", beta: float | None = None) -> Tensor:  # fmt: skip
-    """The same sound at another sample rate, by a windowed sinc whose cut-off is below the lower rate's half.
+    """Return the same sound at another sample rate, by a windowed sinc whose cut-off is below the lower rate's half.
 
     *Shapes*: (..., time) -> (..., ceil(new_freq * time / orig_freq)). lowpass_filter_width : zero crossings on either
     side. rolloff : the cut-off as a share of the highest possible frequency. resampling_method : "sinc_interp_hann" or
@@ -53,7 +53,7 @@ def resample(waveform: Tensor, orig_freq: int, new_freq: int, lowpass_filter_wid
 
 
 def _sinc_bank(old: int, new: int, zeros: int, rolloff: float, method: str, beta: float | None) -> tuple[Any, int]:
-    """A filter for each of the `new` phases, and how far it reaches to the left."""
+    """Return a filter for each of the `new` phases, and how far it reaches to the left."""
     if zeros <= 0:
         raise ValueError(text("Low pass filter width should be positive.", op="resample", came=str(zeros)))
     cutoff = min(old, new) * rolloff
@@ -74,7 +74,8 @@ def _sinc_bank(old: int, new: int, zeros: int, rolloff: float, method: str, beta
 def spectrogram(waveform: Tensor, pad: int, window: Tensor, n_fft: int, hop_length: int, win_length: int,
                 power: float | None, normalized: bool | str = False, center: bool = True, pad_mode: str = "reflect",
                 onesided: bool = True) -> Tensor:  # fmt: skip
-    """The strength of every frequency over time: ``|stft| ** power``, or the complex transform when `power` is None.
+    """Return the strength of every frequency over time: ``|stft| ** power``, or the complex transform when `power` is
+    None.
 
     *Shapes*: (..., time) -> (..., n_fft // 2 + 1, frames). normalized : divided by the window's norm ("window", True),
     or by the square root of its length ("frame_length").
@@ -145,7 +146,7 @@ def melscale_fbanks(n_freqs: int, f_min: float, f_max: float, n_mels: int, sampl
 
 
 def create_dct(n_mfcc: int, n_mels: int, norm: str | None = "ortho") -> Tensor:
-    """The cosine transform (type II) that makes cepstral coefficients of mel bands.
+    """Return the cosine transform (type II) that makes cepstral coefficients of mel bands.
 
     *Shapes*: -> (n_mels, n_mfcc). norm : "ortho", or None.
 

@@ -40,7 +40,7 @@ class Spectrogram(Module):
         self.center, self.pad_mode, self.onesided = center, pad_mode, onesided
 
     def forward(self, waveform: Tensor) -> Tensor:
-        """The spectrogram."""
+        """Return the spectrogram."""
         return F.spectrogram(waveform, self.pad, self.window, self.n_fft, self.hop_length, self.win_length, self.power,
                              self.normalized, self.center, self.pad_mode, self.onesided)  # fmt: skip
 
@@ -68,7 +68,7 @@ class MelScale(Module):
         self.register_buffer("fb", F.melscale_fbanks(n_stft, f_min, self.f_max, n_mels, sample_rate, norm, mel_scale))
 
     def forward(self, specgram: Tensor) -> Tensor:
-        """The mel bands."""
+        """Return the mel bands."""
         return (specgram.mT @ self.fb).mT  # type: ignore[no-any-return]
 
 
@@ -96,7 +96,7 @@ class MelSpectrogram(Module):
         self.mel_scale = MelScale(n_mels, sample_rate, f_min, f_max, n_fft // 2 + 1, norm, mel_scale)
 
     def forward(self, waveform: Tensor) -> Tensor:
-        """The mel spectrogram."""
+        """Return the mel spectrogram."""
         return self.mel_scale(self.spectrogram(waveform))  # type: ignore[no-any-return]
 
 
@@ -119,7 +119,7 @@ class AmplitudeToDB(Module):
         self.db_multiplier = math.log10(max(self.amin, 1.0))
 
     def forward(self, x: Tensor) -> Tensor:
-        """The decibels."""
+        """Return the decibels."""
         return F.amplitude_to_DB(x, self.multiplier, self.amin, self.db_multiplier, self.top_db)
 
 
@@ -152,7 +152,7 @@ class MFCC(Module):
         self.n_mfcc, self.log_mels = n_mfcc, log_mels
 
     def forward(self, waveform: Tensor) -> Tensor:
-        """The coefficients."""
+        """Return the coefficients."""
         bands = self.MelSpectrogram(waveform)
         bands = (bands + 1e-6).log() if self.log_mels else self.amplitude_to_DB(bands)
         return (bands.mT @ self.dct_mat).mT  # type: ignore[no-any-return]
@@ -173,5 +173,5 @@ class Resample(Module):
         self.settings = (lowpass_filter_width, rolloff, resampling_method, beta)
 
     def forward(self, waveform: Tensor) -> Tensor:
-        """The resampled sound."""
+        """Return the resampled sound."""
         return F.resample(waveform, self.orig_freq, self.new_freq, *self.settings)

@@ -92,7 +92,7 @@ def _format(path: Path, at: int, body: bytes) -> tuple[int, int, int, str]:
 
 
 def info(path: str | os.PathLike[str]) -> AudioMetaData:
-    """What a wav file holds, from its header alone.
+    """Return what a wav file holds, from its header alone.
 
     *Raises*: RuntimeError that names the file and the byte, for what is no wav file or one cut off.
     """
@@ -103,7 +103,7 @@ def info(path: str | os.PathLike[str]) -> AudioMetaData:
 
 def load(path: str | os.PathLike[str], frame_offset: int = 0, num_frames: int = -1, normalize: bool = True,
          channels_first: bool = True) -> tuple[Tensor, int]:  # fmt: skip
-    """(the samples, the sample rate) of a wav file.
+    """Return (the samples, the sample rate) of a wav file.
 
     *Shapes*: (channels, frames), or (frames, channels). Values are float32 of [-1, 1); without `normalize` they stay
     the file's: uint8, int16, int32 (24 bits moved up by 8) or floats. frame_offset, num_frames : the part to read.

@@ -64,12 +64,12 @@ class detect_anomaly:
 
 
 def is_anomaly_enabled() -> bool:
-    """Whether anomaly mode is on."""
+    """Return whether anomaly mode is on."""
     return enabled
 
 
 def is_anomaly_check_nan_enabled() -> bool:
-    """Whether anomaly mode raises at a NaN."""
+    """Return whether anomaly mode raises at a NaN."""
     return check_nan
 
 

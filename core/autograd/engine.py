@@ -45,7 +45,7 @@ def run(roots: Sequence[Tensor], root_grads: Sequence[Tensor | None], retain_gra
     """
     place = here(3)
     observe.tally.passes += 1
-    watched = observe.heard()
+    watched = observe.listening()
     begin = perf_counter_ns() if watched else 0
     sources: list[Any] = []
     starts: list[tuple[Any, int, Any]] = []
@@ -79,12 +79,12 @@ def run(roots: Sequence[Tensor], root_grads: Sequence[Tensor | None], retain_gra
         for entry in arrived:
             leaf = entry[0]
             if backends.many:
-                backends.be_on(leaf._kind.device)
+                backends.make_current(leaf._kind.device)
             if leaf._hooks:
                 entry[1:] = [_apply(leaf._hooks, entry[1], leaf._kind, create_graph)]
             if watched:
                 array = entry[1]._a if create_graph else entry[1]
-                observe.announce(watched, "gradient", observe.GradientEvent(leaf, array))
+                observe.notify(watched, "gradient", observe.GradientEvent(leaf, array))
                 del array
             if accumulate and leaf._requires_grad:  # it may have been detached since
                 if leaf._grad is not None:
@@ -102,12 +102,12 @@ def run(roots: Sequence[Tensor], root_grads: Sequence[Tensor | None], retain_gra
         finally:  # Ctrl-C that came as it began has left it undone; a second call does nothing more
             quiet.end()
             for where in around:
-                backends.be_on(where)
+                backends.make_current(where)
     if watched:
         span = observe.SpanEvent(
             "backward" if accumulate and inputs is None else "grad", begin, perf_counter_ns(), place
         )
-        observe.announce(watched, "span", span)
+        observe.notify(watched, "span", span)
     if inputs is None or accumulate:
         return []
     return [
@@ -157,7 +157,7 @@ def _walk(starts: list[tuple[Any, int, Any]], asked: set[Any] | None, path: dict
         entry = waiting.pop(-heappop(heap))
         node, g = entry[0], entry[1]
         if backends.many:
-            backends.be_on(node.kind.device)
+            backends.make_current(node.kind.device)
         start = perf_counter_ns() if watched else 0
         if node.watchers:
             g = _tell_tensors(node, g, create_graph)
@@ -177,7 +177,7 @@ def _walk(starts: list[tuple[Any, int, Any]], asked: set[Any] | None, path: dict
                 send(e, nrs[i] if nrs else 0, results[i])
         if watched:
             event = observe.BackwardEvent(node, kernel, start, perf_counter_ns(), tuple(results))
-            observe.announce(watched, "backward", event)
+            observe.notify(watched, "backward", event)
         if not retain_graph:
             node.free(place)
     return leaves, captured
@@ -195,7 +195,7 @@ def _through(node: Node, edges: tuple[Any, ...], g: Any, create_graph: bool, ret
 
 
 def _gradients(node: Node, edges: tuple[Any, ...], g: Any, create_graph: bool) -> tuple[Any, str]:
-    """The gradients of a node's inputs, its hooks heard, and the name of the kernel that made them."""
+    """Return the gradients of a node's inputs, its hooks heard, and the name of the kernel that made them."""
     node.check()
     if node.prehooks:
         g = _prehooks(node, g, create_graph)
@@ -214,7 +214,7 @@ def _gradients(node: Node, edges: tuple[Any, ...], g: Any, create_graph: bool) -
 
 
 def reached(task: tuple[list[Any], dict[Node, Any] | None, set[Any] | None]) -> set[Any]:
-    """The nodes and leaves that a running pass sends gradients to."""
+    """Return the nodes and leaves that a running pass sends gradients to."""
     sources, path, asked = task
     if path is not None:
         return {*path, *(asked or ())}
@@ -228,7 +228,8 @@ def reached(task: tuple[list[Any], dict[Node, Any] | None, set[Any] | None]) -> 
 
 
 def _path(sources: list[Any], asked: set[Any]) -> dict[Node, tuple[Any, ...]]:
-    """The nodes on a path from the sources to what is asked for, each with those of its edges that lead there."""
+    """Return the nodes on a path from the sources to what is asked for, each with those of its edges that lead
+    there."""
     reached: dict[Node, None] = {}
     stack = [e for e in sources if isinstance(e, Node)]
     while stack:
@@ -248,7 +249,7 @@ def _path(sources: list[Any], asked: set[Any]) -> dict[Node, tuple[Any, ...]]:
 
 
 def _plus(a: Any, b: Any) -> Any:
-    """The sum of two gradients: arrays, or tensors whose sum is on the graph."""
+    """Return the sum of two gradients: arrays, or tensors whose sum is on the graph."""
     total = a + b
     return np.asarray(total) if isinstance(total, np.generic) else total
 
@@ -262,7 +263,7 @@ def _add(entry: Entry, g: Any, create_graph: bool) -> None:
 
 
 def _alone(entry: Entry) -> bool:
-    """Whether the gradient is nobody else's memory: no other name for it, and no view of another array.
+    """Return whether the gradient is nobody else's memory: no other name for it, and no view of another array.
 
     Gradients pass through many ops as they are, and hooks and custom functions may keep them; the count sees it all."""
     return sys.getrefcount(entry[1]) == _ONE_NAME and not isinstance(entry[1].base, type(entry[1]))
@@ -303,7 +304,7 @@ def _accumulate(t: Tensor, entry: Entry, create_graph: bool) -> None:
 
 
 def _answer(entry: Entry | None, t: Tensor, create_graph: bool) -> Tensor | None:
-    """A gradient as `autograd.grad` gives it: in memory of its own, so that the caller may write to it."""
+    """Return a gradient as `autograd.grad` gives it: in memory of its own, so that the caller may write to it."""
     if entry is None:
         return None
     if create_graph:
@@ -367,7 +368,7 @@ def _no_history(t: Tensor, i: int, place: Place) -> RuntimeError:
              remedy="requires_grad=True on what is trained; look for detach(), .numpy(), .item() or no_grad() on the "
              "way")
     )  # fmt: skip
-    observe.announce(observe.heard(), "op_failed", "backward", (t,), place, error)
+    observe.notify(observe.listening(), "op_failed", "backward", (t,), place, error)
     return error
 
 
@@ -419,7 +420,7 @@ def _tensors(gs: Any, kinds: Sequence[Any], create_graph: bool) -> tuple[Any, ..
 
 
 def _outputs(node: Node, g: Any, create_graph: bool) -> tuple[Any, ...]:
-    """The gradients that came to a node, as tensors."""
+    """Return the gradients that came to a node, as tensors."""
     if node.out_meta is None:
         return _tensors((g,), (node.kind,), create_graph)
     return _tensors(g, [kind for _, kind in node.out_meta], create_graph)

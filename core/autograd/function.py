@@ -15,7 +15,7 @@ from ..base.modes import state as mode
 from ..base.source import user_frame
 from ..declare.op import Slot
 from ..dispatch import saved_tensor_hooks
-from ..dispatch.emit import machinery, tell, tell_failed
+from ..dispatch.emit import dispatch_files, emit_failed, emit_op
 from ..dispatch.inplace import leaf_check, rewritten
 from ..events import observe
 from ..graph.node import Node
@@ -23,7 +23,7 @@ from ..graph.versions import edge, storage_of
 from ..tensors.tensor import Tensor, wrap
 from .vjp import sum_to, zeros
 
-machinery.add(__file__)
+dispatch_files.add(__file__)
 
 
 class Context(Node):
@@ -117,7 +117,7 @@ class _CustomOp:
         return tuple(None if g is None else g if create_graph else g._a for g in picked), self.name
 
     def _fitted(self, i: int, g: Any, shape: tuple[int, ...], kind: Any) -> Tensor | None:
-        """A gradient in the shape and kind of its input; RuntimeError where it cannot be."""
+        """Return a gradient in the shape and kind of its input; RuntimeError where it cannot be."""
         if g is None:
             return None
         if not isinstance(g, Tensor):
@@ -204,7 +204,7 @@ class Function:
                 result = cls.forward(ctx, *args)
         except BaseException as e:
             mode.muted = outer
-            tell_failed(op, tuple(tensors), e)
+            emit_failed(op, tuple(tensors), e)
             raise
         finally:
             mode.enabled, mode.muted = recording, outer
@@ -215,7 +215,7 @@ class Function:
             outs = _connect(ctx, op, tensors, outs)
         if observe.observers:
             kernel = Kernel(cls.forward, f"{cls.__name__}.forward", "Python")
-            tell(op, tuple(tensors), tuple([o for o in outs if isinstance(o, Tensor)]), args, kernel, start, stop,
+            emit_op(op, tuple(tensors), tuple([o for o in outs if isinstance(o, Tensor)]), args, kernel, start, stop,
                  ctx if graph else None)  # fmt: skip
         return tuple(outs) if isinstance(result, tuple) else outs[0]
 

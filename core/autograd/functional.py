@@ -20,7 +20,7 @@ Func = Callable[..., Any]
 
 
 def vjp(func: Func, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple[Any, Any]:
-    """The outputs of `func`, and the product of `v` with its Jacobian: ``v @ J``.
+    """Return the outputs of `func`, and the product of `v` with its Jacobian: ``v @ J``.
 
     v : of the outputs' shape; left out for an output of one element.
     create_graph : whether the results can be differentiated again.
@@ -40,7 +40,7 @@ def vjp(func: Func, inputs: Any, v: Any = None, create_graph: bool = False, stri
 
 
 def jvp(func: Func, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple[Any, Any]:
-    """The outputs of `func`, and the product of its Jacobian with `v`: ``J @ v``.
+    """Return the outputs of `func`, and the product of its Jacobian with `v`: ``J @ v``.
 
     v : of the inputs' shape; left out for an input of one element.
 
@@ -59,7 +59,8 @@ def jvp(func: Func, inputs: Any, v: Any = None, create_graph: bool = False, stri
 
 def jacobian(func: Func, inputs: Any, create_graph: bool = False, strict: bool = False, vectorize: bool = False,
              strategy: str = "reverse-mode") -> Any:  # fmt: skip
-    """The Jacobian of `func`: a tensor, or tuples of them where there are several outputs (outer) or inputs (inner).
+    """Return the Jacobian of `func`: a tensor, or tuples of them where there are several outputs (outer) or inputs
+    (inner).
 
     vectorize, strategy : taken for PyTorch's sake; a row is a backward pass of its own whatever they say.
 
@@ -81,7 +82,8 @@ def jacobian(func: Func, inputs: Any, create_graph: bool = False, strict: bool =
 
 def hessian(func: Func, inputs: Any, create_graph: bool = False, strict: bool = False, vectorize: bool = False,
             outer_jacobian_strategy: str = "reverse-mode") -> Any:  # fmt: skip
-    """The second derivatives of a `func` that gives one element; a tuple of tuples where there are several inputs.
+    """Return the second derivatives of a `func` that gives one element; a tuple of tuples where there are several
+    inputs.
 
     *Shapes*: ``input.shape + input.shape``. *Raises*: RuntimeError where the output has more than one element.
 
@@ -102,7 +104,7 @@ def hessian(func: Func, inputs: Any, create_graph: bool = False, strict: bool = 
 
 
 def vhp(func: Func, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple[Any, Any]:
-    """The output of a `func` that gives one element, and the product of `v` with its Hessian: ``v @ H``.
+    """Return the output of a `func` that gives one element, and the product of `v` with its Hessian: ``v @ H``.
 
     *Raises*: RuntimeError where the output has more than one element or `v` another shape than the inputs.
 

@@ -22,7 +22,7 @@ class GradcheckError(RuntimeError):
 
 def gradcheck(func: Callable[..., Any], inputs: Any, *, eps: float = EPS, atol: float = ATOL, rtol: float = RTOL,
               raise_exception: bool = True, nondet_tol: float = 0.0) -> bool:  # fmt: skip
-    """Whether the gradients of `func` at `inputs` (float64, complex128) agree with central differences.
+    """Return whether the gradients of `func` at `inputs` (float64, complex128) agree with central differences.
 
     A complex number counts as two real ones.
 
@@ -125,7 +125,7 @@ def _leaf(values: Any, like: Tensor) -> Tensor:
 
 
 def _size(t: Tensor) -> int:
-    """How many real numbers it holds."""
+    """Return how many real numbers it holds."""
     return t.numel() * (2 if t.is_complex() else 1)
 
 
@@ -149,7 +149,7 @@ def _analytic(func: Callable[..., Any], args: tuple[Any, ...], i: int, j: int) -
 
 
 def _numeric(func: Callable[..., Any], args: tuple[Any, ...], i: int, j: int, eps: float) -> Any:
-    """The same by central differences."""
+    """Return the same by central differences."""
     x = args[i]
     base = _values(x)
 

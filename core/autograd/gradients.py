@@ -48,7 +48,7 @@ Tensor.backward = offer(  # type: ignore[method-assign]
 def grad(outputs: Many, inputs: Many, grad_outputs: Any = None, retain_graph: bool | None = None,
          create_graph: bool = False, only_inputs: bool = True, allow_unused: bool | None = None,
          is_grads_batched: bool = False, materialize_grads: bool = False) -> tuple[Tensor | None, ...]:  # fmt: skip
-    """The gradients of `outputs` with respect to `inputs`, as a tuple; no `.grad` is touched.
+    """Return the gradients of `outputs` with respect to `inputs`, as a tuple; no `.grad` is touched.
 
     only_inputs : PyTorch's old name for what is always so; False warns.
 
@@ -110,7 +110,7 @@ def _batch_of(given: Sequence[Tensor | None]) -> tuple[int, ...]:
 
 def _batched(roots: Sequence[Tensor], given: Sequence[Any], keep: bool, create_graph: bool,
              targets: Sequence[Tensor]) -> list[Tensor | None]:  # fmt: skip
-    """A pass for each of the gradients that are stacked; the answers stacked."""
+    """Return a pass for each of the gradients that are stacked; the answers stacked."""
     n = next((len(g) for g in given if g is not None), 0)
     if any(g is None or g.ndim == 0 or len(g) != n or g.shape[1:] != y.shape
            for g, y in zip(given, roots, strict=True)) or not n:  # fmt: skip

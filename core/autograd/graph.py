@@ -95,7 +95,7 @@ class GradientEdge(NamedTuple):
 
 
 def get_gradient_edge(tensor: Tensor) -> GradientEdge:
-    """The edge that a node using `tensor` would have.
+    """Return the edge that a node using `tensor` would have.
 
     *Raises*: RuntimeError for a tensor that requires no gradient.
 

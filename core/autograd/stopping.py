@@ -50,8 +50,8 @@ def gradient_breakpoint(self: Tensor, when: Callable[[Tensor], Any] | None = Non
 
 
 def _chosen() -> bool:
-    """Whether the user has a debugger of their own. A notebook's kernel brings debugpy, which passes over breakpoints
-    while nobody is connected to it."""
+    """Return whether the user has a debugger of their own. A notebook's kernel brings debugpy, which passes over
+    breakpoints while nobody is connected to it."""
     hook = sys.breakpointhook
     if hook is sys.__breakpointhook__:
         return "PYTHONBREAKPOINT" in os.environ
@@ -73,7 +73,7 @@ def _debugger() -> Any:
 
 
 def _words(t: Tensor, g: Tensor) -> str:
-    """What is known of a gradient, in one line."""
+    """Return what is known of a gradient, in one line."""
     a = np.asarray(g._a, np.float64)
     good = a[np.isfinite(a)]
     made = "a leaf" if t.grad_fn is None else f"the output of {t.grad_fn.name()} at {describe(t.grad_fn.place)}"  # type: ignore[attr-defined]

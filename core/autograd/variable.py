@@ -22,7 +22,7 @@ class Variable(metaclass=_AnyTensor):
     """
 
     def __new__(cls, data: Any, requires_grad: bool = False) -> Any:
-        """A leaf that shares the numbers of `data`."""
+        """Return a leaf that shares the numbers of `data`."""
         if not isinstance(data, Tensor):
             raise TypeError(f"Variable data has to be a tensor, but got {type(data).__name__}")
         return data.detach().requires_grad_(requires_grad)

@@ -23,7 +23,7 @@ from ..tensors.tensor import Tensor, from_array, wrap
 
 
 def gradients(node: Node, edges: tuple[Any, ...], grads: Any, create_graph: bool) -> tuple[tuple[Any, ...], str]:
-    """The gradient for every edge (None where none is wanted) and the name of the kernel that made them.
+    """Return the gradient for every edge (None where none is wanted) and the name of the kernel that made them.
 
     `edges` are the node's, with None in place of those that nobody asked for. `grads` is one gradient, or a list where
     the op has several outputs. Gradients are arrays, with `create_graph` tensors.
@@ -44,7 +44,7 @@ def _of_any_op(op: Any, node: Node, edges: tuple[Any, ...], grads: Any,
 
 
 def _conj(g: Any) -> Any:
-    """The conjugate of a gradient, an array or a tensor, or of each in a list."""
+    """Return the conjugate of a gradient, an array or a tensor, or of each in a list."""
     if g is None or isinstance(g, list | tuple):
         return None if g is None else [_conj(x) for x in g]
     turned = g.conj()
@@ -93,7 +93,7 @@ def _elementwise_arrays(op: Elementwise, node: Node, edges: tuple[Any, ...], g: 
 
 
 def _at_once(op: Elementwise, node: Node, edges: tuple[Any, ...], g: Any) -> tuple[tuple[Any, ...], str] | None:
-    """The gradients of several inputs by one launch, where all that compute something are wanted."""
+    """Return the gradients of several inputs by one launch, where all that compute something are wanted."""
     kind = node.kind
     if kind not in op.joint_recipes:
         op.joint_recipes[kind] = _joint_recipe(op, kind)
@@ -123,7 +123,7 @@ def _joint_recipe(op: Elementwise, kind: Kind) -> Any:
 
 
 def _compiled(op: Elementwise, program: Any, kernel: Any) -> Any:
-    """A function of the incoming gradient, what was saved and the parameters that runs a gradient's kernel."""
+    """Return a function of the incoming gradient, what was saved and the parameters that runs a gradient's kernel."""
     found = {"g": "g"} | {s.name: f"saved[{k}]" for k, s in enumerate(op.slots)}
     found |= {n: f"params[{k}]" for k, n in enumerate(op.params)}
     arguments = ", ".join(found[n] for n in (*program.inputs, *program.params))
@@ -172,7 +172,8 @@ def _elementwise_tensors(op: Elementwise, node: Node, edges: tuple[Any, ...], g:
 
 
 def _with_zeros(gi: Tensor, node: Node, i: int) -> Tensor:
-    """The gradient of input i of an op that is linear in pieces, with zeros as its own gradient for that input."""
+    """Return the gradient of input i of an op that is linear in pieces, with zeros as its own gradient for that
+    input."""
     if gi._kind.dtype.category < 2:
         return gi
     like = _again(wrap(gi._a, gi._kind), node.edges[i], node.nrs[i] if node.nrs else 0)
@@ -224,7 +225,7 @@ def _pick(name: str, device_type: str, args: dict[str, Any]) -> Any:
 
 
 def zeros(meta: Any, create_graph: bool) -> Any:
-    """The gradient of an output that none arrived for; `meta` is its shape and kind."""
+    """Return the gradient of an output that none arrived for; `meta` is its shape and kind."""
     shape, kind = meta
     a = backends.array_module(kind.device.type).zeros(shape, kind.dtype.numpy)
     return wrap(a, kind) if create_graph else a
@@ -237,7 +238,7 @@ def _tensor(a: Any, kind: Kind) -> Tensor:
 
 
 def unpack(node: Node, with_history: bool) -> dict[str, Any]:
-    """What the node saved, by name, as tensors; with their history where gradients of gradients are wanted.
+    """Return what the node saved, by name, as tensors; with their history where gradients of gradients are wanted.
 
     A hidden output has no history: a vjp that needs its derivative computes it again from the inputs.
     """
@@ -264,7 +265,7 @@ def unpack(node: Node, with_history: bool) -> dict[str, Any]:
 
 
 def _again(t: Tensor, e: Any, nr: int) -> Tensor:
-    """A saved input with the history its edge tells."""
+    """Return a saved input with the history its edge tells."""
     if isinstance(e, Node):
         t._node, t._nr, t._requires_grad = e, nr, True
         return t

@@ -41,8 +41,8 @@ class Row(NamedTuple):
     entry: Callable[..., Any] | None = None
 
 
-def as_rows(a: Any) -> Any:
-    """An array of any leading shape as a matrix; also one without elements, where -1 says nothing."""
+def as_matrix(a: Any) -> Any:
+    """Return an array of any leading shape as a matrix; also one without elements, where -1 says nothing."""
     return a if a.ndim == 2 else a.reshape(math.prod(a.shape[:-1]), a.shape[-1])
 
 
@@ -71,19 +71,19 @@ class DeviceBackend:
     def make_current(self, where: Device) -> None:
         """Make new arrays on `where` from now on."""
 
-    def there(self, run: Callable[..., Any], where: Device) -> Callable[..., Any]:
+    def on_device(self, run: Callable[..., Any], where: Device) -> Callable[..., Any]:
         """Return `run` with `where` as the current device."""
         return run
 
-    def told(self, run: Callable[..., Any]) -> Callable[..., Any]:
+    def with_our_errors(self, run: Callable[..., Any]) -> Callable[..., Any]:
         """Return a kernel whose errors are raised in this package's words."""
         return run
 
-    def as_ran(self, kernel: Kernel) -> Kernel:
+    def as_observed(self, kernel: Kernel) -> Kernel:
         """Return a kernel as observers are told of it after it ran."""
         return kernel
 
-    def made(self, where: Device, make: Callable[[Any], Any]) -> Any:
+    def allocated(self, where: Device, make: Callable[[Any], Any]) -> Any:
         """Return the array that ``make(array library)`` gives, in the memory of `where`."""
         return make(self.kernels()[-1].xp)
 
@@ -119,17 +119,17 @@ def of(device_type: str) -> tuple[Any, ...]:
 
 
 def map_kernel(program: Program, kind: Kind) -> Kernel:
-    """The kernel that maps `program` over arrays of `kind`."""
+    """Return the kernel that maps `program` over arrays of `kind`."""
     for backend in of(kind.device.type):
         found = backend.map(program, kind)
         if isinstance(found, Kernel):
             reference_on_gpu = kind.device.type != "cpu" and backend is of(kind.device.type)[-1]
-            return found._replace(run=_there(found.run, kind.device)) if reference_on_gpu else found
+            return found._replace(run=_on_device(found.run, kind.device)) if reference_on_gpu else found
     raise AssertionError("the reference accepts everything")
 
 
 def joint_kernel(joint: Joint, kind: Kind) -> Kernel | None:
-    """The kernel that gives all results of `joint` at once, as a tuple; None where the backend has none."""
+    """Return the kernel that gives all results of `joint` at once, as a tuple; None where the backend has none."""
     fastest = of(kind.device.type)[0]
     found = fastest.map_joint(joint, kind) if hasattr(fastest, "map_joint") else None
     return found if isinstance(found, Kernel) else None
@@ -137,11 +137,11 @@ def joint_kernel(joint: Joint, kind: Kind) -> Kernel | None:
 
 @cache
 def rows(name: str, device_type: str) -> tuple[Row, ...]:
-    """The rows of the kernel `name` ("softmax" or "softmax.backward"), the reference's not among them."""
+    """Return the rows of the kernel `name` ("softmax" or "softmax.backward"), the reference's not among them."""
     own = _registered.get((name, device_type), ())
     found = (*own, *(row for backend in of(device_type) for row in backend.rows(name)))
-    told = _devices[device_type].told
-    return tuple([row._replace(run=told(row.run)) for row in found])
+    translated = _devices[device_type].with_our_errors
+    return tuple([row._replace(run=translated(row.run)) for row in found])
 
 
 _registered: dict[tuple[str, str], tuple[Row, ...]] = {}  # the kernels of users' ops; the newest is tried first
@@ -167,7 +167,7 @@ def _changed() -> None:
 
 
 def pick(name: str, device_type: str, arrays: tuple[Any, ...], params: dict[str, Any]) -> Kernel | None:
-    """The first row that accepts; None leaves the op to its reference."""
+    """Return the first row that accepts; None leaves the op to its reference."""
     for row in rows(name, device_type):
         if row.declines(*arrays, **params) is None:
             return Kernel(row.run, row.name, row.backend)
@@ -175,16 +175,16 @@ def pick(name: str, device_type: str, arrays: tuple[Any, ...], params: dict[str,
 
 
 def reference_kernel(op: Operation, device_type: str) -> Kernel:
-    """The op's own text on the device's array library."""
+    """Return the op's own text on the device's array library."""
     found: Kernel = of(device_type)[-1].operation(op)
-    return found if op.name == "move" else found._replace(run=_devices[device_type].told(found.run))
+    return found if op.name == "move" else found._replace(run=_devices[device_type].with_our_errors(found.run))
 
 
 many = False
 """Whether there are several GPUs, so that arrays and kernels must be told which is theirs."""
 
 
-def be_on(where: Device) -> None:
+def make_current(where: Device) -> None:
     """Make `where` the current device of its type, for whoever puts back what was before."""
     if where.index is not None:
         _devices[where.type].make_current(where)
@@ -195,24 +195,24 @@ def current() -> list[Device]:
     return [found.current() for found in _devices.values() if found.type != "cpu"]
 
 
-def there(run: Callable[..., Any], where: Device) -> Callable[..., Any]:
+def on_device(run: Callable[..., Any], where: Device) -> Callable[..., Any]:
     """Return `run` with `where` as the current device."""
-    return run if where.index is None else _devices[where.type].there(run, where)
+    return run if where.index is None else _devices[where.type].on_device(run, where)
 
 
-def _there(run: Callable[..., Any], where: Device) -> Callable[..., Any]:
-    """Return a kernel as `there` and `DeviceBackend.told` make it."""
-    return there(_devices[where.type].told(run), where)
+def _on_device(run: Callable[..., Any], where: Device) -> Callable[..., Any]:
+    """Return a kernel as `on_device` and `DeviceBackend.with_our_errors` make it."""
+    return on_device(_devices[where.type].with_our_errors(run), where)
 
 
-def as_ran(kernel: Kernel, where: Device) -> Kernel:
+def as_observed(kernel: Kernel, where: Device) -> Kernel:
     """Return a kernel as observers are told of it after it ran on `where`."""
-    return _devices[where.type].as_ran(kernel)
+    return _devices[where.type].as_observed(kernel)
 
 
-def making(where: Device, make: Callable[[Any], Any]) -> Any:
+def allocated(where: Device, make: Callable[[Any], Any]) -> Any:
     """Return the array that ``make(array library)`` gives, in the memory of `where`."""
-    return _devices[where.type].made(where, make)
+    return _devices[where.type].allocated(where, make)
 
 
 def array_module(device_type: str) -> Any:

@@ -31,7 +31,7 @@ def add_rows(xp: Any, out: Any, places: Any, rows: Any) -> None:
 
 
 def _pairwise(xp: Any, rows: Any, starts: Any, m: int) -> Any:
-    """The sum of each run of rows by halving: log2 of the longest run steps, each on all runs at once."""
+    """Return the sum of each run of rows by halving: log2 of the longest run steps, each on all runs at once."""
     lengths = xp.diff(xp.concatenate([starts, xp.asarray([m])]))
     at = xp.arange(m) - xp.repeat(starts, lengths.tolist())
     length = xp.repeat(lengths, lengths.tolist())
@@ -44,7 +44,7 @@ def _pairwise(xp: Any, rows: Any, starts: Any, m: int) -> Any:
 
 
 def places_of(xp: Any, shape: tuple[int, ...], key: tuple[Any, ...]) -> Any:
-    """The flat places that ``x[key]`` reads, for x of `shape`, in the shape of the result."""
+    """Return the flat places that ``x[key]`` reads, for x of `shape`, in the shape of the result."""
     n = 1
     for d in shape:
         n *= d

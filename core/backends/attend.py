@@ -34,9 +34,9 @@ def declines(q: Any, k: Any, v: Any, mask: Any, p: float, **_: Any) -> str | Non
 
 
 def _four(a: Any) -> Any:
-    """An array as (batch, head, row, item), its items side by side."""
+    """Return an array as (batch, head, row, item), its items side by side."""
     if a.strides[-1] != a.itemsize or any(s % a.itemsize for s in a.strides) or not a.flags.aligned:
-        a = np.array(a, order="C")  # ascontiguousarray leaves what is in one piece where it is, aligned or not
+        a = np.array(a, order="C")  # ascontiguousarray leaves what is contiguous where it is, aligned or not
     return a.reshape((1,) * (4 - a.ndim) + a.shape) if a.ndim < 4 else a
 
 
@@ -73,7 +73,7 @@ def backward_declines(g: Any, q: Any, k: Any, v: Any, mask: Any, p: float, needs
 
 def backward(g: Any, q: Any, k: Any, v: Any, mask: Any, logs: Any, scale: float, causal: bool, needs: Any,
              **_: Any) -> Any:  # fmt: skip
-    """The gradients of q, k and v."""
+    """Return the gradients of q, k and v."""
     shapes = q.shape, k.shape, v.shape
     q, k, v, g, logs = (_four(a) for a in (q, k, v, g, logs))
     grads = [_like(a, a.shape[3]) for a in (q, k, v)]

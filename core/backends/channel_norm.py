@@ -22,7 +22,7 @@ c: Any = native.module
 
 @cache
 def _map(name: str, dtype: Any) -> Any:
-    """The C kernel of an elementwise op."""
+    """Return the C kernel of an elementwise op."""
     found = cpu_maps.map(declarations.table[name].program, kind_of(from_numpy(dtype), the_cpu))  # type: ignore[attr-defined]
     if isinstance(found, str):
         raise RuntimeError(f"no C kernel for {name}: {found}")
@@ -43,7 +43,7 @@ def _plus_product(x: Any, a: Any, b: Any) -> Any:
 
 
 def _takes(x: Any, *others: Any) -> str | None:
-    """Why arrays are not all float32, float64 or a half type, which counts as float32."""
+    """Why arrays are not all float32, float64 or a half-precision type, which counts as float32."""
     kinds = {"d" if a.dtype.char == "d" else "f" if a.dtype.char == "f" or a.dtype in half.HALVES else str(a.dtype)
              for a in (x, *others) if a is not None}  # fmt: skip
     if len(kinds) > 1 or not kinds <= {"f", "d"}:
@@ -56,7 +56,7 @@ def _wide(*arrays: Any) -> Any:
 
 
 def _as(a: Any, dtype: Any) -> Any:
-    """A result in the type that is asked for, an array's or a declared one."""
+    """Return a result in the type that is asked for, an array's or a declared one."""
     wanted = getattr(dtype, "numpy", dtype)
     return a if a.dtype == wanted else half.narrowed(a, wanted) if wanted in half.HALVES else a.astype(wanted)
 

@@ -21,7 +21,7 @@ from .cuda.maps import joint_kernel
 
 
 def printed_kernels() -> list[Any]:
-    """An elementwise kernel for every program of the op table, each once."""
+    """Return an elementwise kernel for every program of the op table, each once."""
     from triton_kernels import elementwise
     from triton_kernels.primitives import PRIMITIVES
 
@@ -41,12 +41,12 @@ def printed_kernels() -> list[Any]:
 
 
 def update_kernels() -> list[Any]:
-    """A multi-tensor kernel for every form of every optimizer's step."""
+    """Return a multi-tensor kernel for every form of every optimizer's step."""
     return [triton_kernel(v) for u in table.values() for v in u.variants.values()]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command; 1 when a kernel does not compile or a default config spills."""
+    """Return the command; 1 when a kernel does not compile or a default config spills."""
     from triton_kernels import compile_check
 
     return compile_check.main(arguments, extra=printed_kernels())

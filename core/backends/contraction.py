@@ -15,7 +15,8 @@ _THIN = 4096  # multiplications up to which a product with a vector is made here
 
 @lru_cache(256)
 def _product(a: str, b: str, out: str) -> bool:
-    """Whether the terms are a product: one letter of rows, columns and of what is summed at most, a stack's first."""
+    """Return whether the terms are a product: one letter of rows, columns and of what is summed at most, a stack's
+    first."""
     only = [[n for n in mine if n not in other] for mine, other in ((a, b), (b, a))]
     shared = [n for n in a if n in b]
     stack = [n for n in shared if n in out]
@@ -39,7 +40,7 @@ def _why_not(a: Any, a_term: str, b: Any, b_term: str, out: str) -> str | None:
 
 
 def _common(a_term: str, a: Any, b_term: str) -> int:
-    """How many items the letters of both terms count through."""
+    """Return how many items the letters of both terms count through."""
     n = 1
     for letter, size in zip(a_term, a.shape, strict=True):
         n *= size if letter in b_term else 1

@@ -26,7 +26,7 @@ def padded(xp: Any, x: Any, padding: Any) -> Any:
 
 
 def windows(xp: Any, x: Any, kernel: Any, out: Any, stride: Any, dilation: Any) -> Any:
-    """A view (N, C, kernel..., out...) of the padded `x`: what each place of the kernel sees of it."""
+    """Return a view (N, C, kernel..., out...) of the padded `x`: what each place of the kernel sees of it."""
     steps = x.strides[2:]
     strides = (
         *x.strides[:2],
@@ -37,13 +37,13 @@ def windows(xp: Any, x: Any, kernel: Any, out: Any, stride: Any, dilation: Any) 
 
 
 def _filled(shape: Any, dtype: Any, bias: Any) -> Any:
-    """What a convolution of nothing gives: zeros, or the bias everywhere."""
+    """Return what a convolution of nothing gives: zeros, or the bias everywhere."""
     y = np.zeros(shape, dtype)
     return y if bias is None else y + bias.reshape(-1, *(1,) * (len(shape) - 2))
 
 
 def conv(x: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any, groups: int) -> Any:
-    """The convolution (in the field's sense: a correlation) of float32 or float64 arrays."""
+    """Return the convolution (in the field's sense: a correlation) of float32 or float64 arrays."""
     sizes = zip(x.shape[2:], weight.shape[2:], stride, padding, dilation, strict=True)
     out = tuple((n + 2 * p - d * (k - 1) - 1) // s + 1 for n, k, s, p, d in sizes)
     if not (x.size and weight.size and math.prod(out)):
@@ -52,7 +52,7 @@ def conv(x: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: An
 
 
 def conv_weight(x: Any, y: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, groups: int) -> Any:
-    """The weight (C of y, C of x / groups, kernel...) whose product with the windows of x adds up to y."""
+    """Return the weight (C of y, C of x / groups, kernel...) whose product with the windows of x adds up to y."""
     if not (x.size and y.size):
         return np.zeros((y.shape[1], x.shape[1] // groups, *kernel), x.dtype)
     return c.conv_weight(x, y, kernel, stride, padding, dilation, groups)
@@ -61,7 +61,7 @@ def conv_weight(x: Any, y: Any, kernel: Any, stride: Any, padding: Any, dilation
 def conv_transpose(
     x: Any, weight: Any, bias: Any, stride: Any, padding: Any, output_padding: Any, groups: int, dilation: Any
 ) -> Any:
-    """The transpose of `conv` as a map of x: what its gradient is, and the layer of the same name."""
+    """Return the transpose of `conv` as a map of x: what its gradient is, and the layer of the same name."""
     sizes = zip(x.shape[2:], weight.shape[2:], stride, padding, dilation, output_padding, strict=True)
     out = tuple((n - 1) * s - 2 * p + d * (k - 1) + 1 + o for n, k, s, p, d, o in sizes)
     if not (x.size and weight.size and math.prod(out)):

@@ -39,7 +39,7 @@ c: Any = native.module
 
 
 def rows(name: str) -> tuple[Row, ...]:
-    """The structured kernels that serve `name`."""
+    """Return the structured kernels that serve `name`."""
     found = _table.get(name)
     if found is None or c is None:
         return ()
@@ -59,7 +59,8 @@ def absent(name: str) -> str:
 
 
 def _real(*arrays: Any) -> str | None:
-    """The reason to decline arrays that are not all float32 or all float64; None stands for one that was left out."""
+    """Return the reason to decline arrays that are not all float32 or all float64; None stands for one that was left
+    out."""
     first = arrays[0].dtype
     if first.char not in "fd":
         return _not_real(first)
@@ -185,7 +186,7 @@ def _dropout(x: Any, p: float, seed: int, offset: int) -> Any:
 
 
 def _dropout_declines(x: Any, p: float, seed: int, offset: int) -> str | None:
-    return _real(x) or (None if x.flags.c_contiguous else "takes arrays in one piece")
+    return _real(x) or (None if x.flags.c_contiguous else "takes contiguous arrays")
 
 
 _table: dict[str, Row] = {

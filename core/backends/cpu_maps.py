@@ -20,7 +20,7 @@ _SUFFIX = {"f": "f32", "d": "f64", "l": "i64", "?": "bool"}
 
 
 def map(program: Program, kind: Kind) -> Kernel | str:
-    """The printed kernel of a program, or why there is none."""
+    """Return the printed kernel of a program, or why there is none."""
     if c is None:
         return native.reason
     if kind.dtype.numpy in half.HALVES:

@@ -17,10 +17,10 @@ allow_tf32 = True
 
 
 def is_available() -> bool:
-    """Whether cuDNN is there: never."""
+    """Return whether cuDNN is there: never."""
     return False
 
 
 def version() -> int | None:
-    """The version of cuDNN: None, as there is none."""
+    """Return the version of cuDNN: None, as there is none."""
     return None

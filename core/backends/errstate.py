@@ -14,7 +14,8 @@ from .. import native
 
 
 def _found() -> tuple[ContextVar[Any], Any] | tuple[None, None]:
-    """The variable that ``np.errstate`` sets, and what it is while nothing is told; None where NumPy has none."""
+    """Return the variable that ``np.errstate`` sets, and what it is while nothing is told; None where NumPy has
+    none."""
     with np.errstate(all="ignore"):
         for variable, value in copy_context().items():
             if variable.name == "numpy.ufunc.extobj":

@@ -1,7 +1,7 @@
 """The CPU's rows of ops that pick items and put them elsewhere: index, gather, scatter, triangles, flips, running sums.
 
 The kernels are entries of the extension (native/binding/adapters/gather_scatter.c,
-native/binding/adapters/flip_roll_tri.c), which take arrays in one piece and indices in range. What they leave, the op's
+native/binding/adapters/flip_roll_tri.c), which take contiguous arrays and indices in range. What they leave, the op's
 reference computes, and the gradients the op's own vjps.
 """
 
@@ -46,7 +46,7 @@ def _reason(types: tuple[str, ...], arrays: Any) -> str | None:
 
 
 def _called(name: str, values: Any) -> Any:
-    """What the entry gives, arrays being brought into one piece."""
+    """Return what the entry gives, arrays being brought into one piece."""
     return c.entries[name](*(np.asarray(v, order="C") if isinstance(v, np.ndarray) else v for v in values))
 
 
@@ -65,7 +65,7 @@ def _forward(name: str) -> Row:
 
 
 def by_vjps(name: str, named: dict[str, Any]) -> Any:
-    """The gradients of an op as its vjps give them, from what its "<op>.backward" row is called with."""
+    """Return the gradients of an op as its vjps give them, from what its "<op>.backward" row is called with."""
 
     def tensor(v: Any) -> Any:
         return from_array(v) if isinstance(v, np.ndarray) else v

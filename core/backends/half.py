@@ -25,28 +25,28 @@ if c is not None:
 
 
 def widened(a: Any) -> Any:
-    """A half-precision array as float32; anything else as it is."""
+    """Return a half-precision array as float32; anything else as it is."""
     if isinstance(a, np.ndarray) and a.dtype in HALVES:
         return a.astype(FLOAT32) if c is None else c.widen(a)
     return a
 
 
 def narrowed(a: Any, dtype: Any) -> Any:
-    """A float32 array in a half type, rounded to nearest; anything else as it is."""
+    """Return a float32 array in a half-precision type, rounded to nearest; anything else as it is."""
     if isinstance(a, np.ndarray) and a.dtype == FLOAT32:
         return a.astype(dtype) if c is None else c.narrow(a, HALVES[dtype])
     return a
 
 
 def _stand_in(a: Any) -> Any:
-    """A float32 array of the shape of `a` that takes no memory, to ask a row whether it would take it."""
+    """Return a float32 array of the shape of `a` that takes no memory, to ask a row whether it would take it."""
     if isinstance(a, np.ndarray) and a.dtype in HALVES:
         return np.ndarray(a.shape, FLOAT32, _ANY, 0, (0,) * a.ndim)
     return a
 
 
 def _half_of(values: Any) -> Any:
-    """The one half type among arrays; None where there is none, or two."""
+    """Return the one half type among arrays; None where there is none, or two."""
     found = None
     for a in values:
         if isinstance(a, np.ndarray) and a.dtype in HALVES:
@@ -57,7 +57,7 @@ def _half_of(values: Any) -> Any:
 
 
 def kernel(wide: Kernel, dtype: dtypes.dtype) -> Kernel:
-    """The kernel of a half type, from that of float32."""
+    """Return the kernel of a half-precision type, from that of float32."""
     run_wide, half, stem = wide.run, dtype.numpy, wide.name.removesuffix("_f32")
 
     def run(*args: Any) -> Any:
@@ -67,7 +67,8 @@ def kernel(wide: Kernel, dtype: dtypes.dtype) -> Kernel:
 
 
 def row(name: str, wide: Row) -> Row:
-    """The row of the half types, from that of float32. Hidden outputs stay float32; a gradient has its input's type."""
+    """Return the row of the half-precision types, from that of float32. Hidden outputs stay float32; a gradient has its
+    input's type."""
     backward = name.endswith(".backward")
     stem = name.removesuffix(".backward")
 

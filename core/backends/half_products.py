@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..base import dtypes
-from . import Row, as_rows
+from . import Row, as_matrix
 from .half import c, narrowed, widened
 
 _BFLOAT16 = dtypes.bfloat16.numpy
@@ -24,7 +24,7 @@ def _declines(*arrays: Any) -> str | None:
 def product(a: Any, b: Any) -> Any:
     """``a @ b`` of matrices or stacks of them."""
     if b.ndim == 2 and a.ndim > 2 and a.flags.c_contiguous:
-        return c.gemm_bf16(as_rows(a), b, None).reshape(*a.shape[:-1], b.shape[1])
+        return c.gemm_bf16(as_matrix(a), b, None).reshape(*a.shape[:-1], b.shape[1])
     if a.ndim != b.ndim or a.shape[:-2] != b.shape[:-2]:
         lead = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
         a, b = np.broadcast_to(a, (*lead, *a.shape[-2:])), np.broadcast_to(b, (*lead, *b.shape[-2:]))
@@ -33,13 +33,13 @@ def product(a: Any, b: Any) -> Any:
 
 def linear(x: Any, weight: Any, bias: Any) -> Any:
     """``x @ weight.T + bias`` for rows x of any leading shape; the bias is added before the rounding."""
-    y = c.gemm_bf16(as_rows(x), weight.T, widened(bias))
+    y = c.gemm_bf16(as_matrix(x), weight.T, widened(bias))
     return y.reshape(*x.shape[:-1], weight.shape[0])
 
 
 def linear_backward(g: Any, weight: Any, x: Any, needs: Any) -> Any:
-    """The gradients of x, weight and bias."""
-    rows = as_rows(g)
+    """Return the gradients of x, weight and bias."""
+    rows = as_matrix(g)
     return (
         c.gemm_bf16(rows, weight, None).reshape(*g.shape[:-1], weight.shape[1]) if needs[0] else None,
         c.gemm_bf16(rows.T, x.reshape(rows.shape[0], x.shape[-1]), None) if needs[1] else None,
@@ -48,7 +48,7 @@ def linear_backward(g: Any, weight: Any, x: Any, needs: Any) -> Any:
 
 
 def matmul_backward(g: Any, b: Any, a_shape: Any, a: Any, b_shape: Any, needs: Any) -> Any:
-    """The gradients of both factors."""
+    """Return the gradients of both factors."""
     return (
         product(g, b.swapaxes(-1, -2)) if needs[0] else None,
         product(a.swapaxes(-1, -2), g) if needs[1] else None,

@@ -30,7 +30,7 @@ def _takes(x: Any, dim: tuple[int, ...], p: float) -> str | None:
 
 
 def _order(ndim: int, dim: tuple[int, ...]) -> list[int]:
-    """The axes with those that are reduced last."""
+    """Return the axes with those that are reduced last."""
     return [*(d for d in range(ndim) if d not in dim), *dim]
 
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 
 def is_available() -> bool:
-    """Whether tensors can live on `mps`: never."""
+    """Return whether tensors can live on `mps`: never."""
     return False
 
 
 def is_built() -> bool:
-    """Whether this was built with `mps`: no."""
+    """Return whether this was built with `mps`: no."""
     return False

@@ -26,7 +26,7 @@ _TO = _NUMBERS - {dtypes.uint8.numpy}
 
 
 def cast(x: Any, dtype: dtypes.dtype) -> Any:
-    """Between float32 and a half type, or between the commonest of the others."""
+    """Between float32 and a half-precision type, or between the commonest of the others."""
     to = dtype.numpy
     if to in half.HALVES:
         return half.narrowed(x, to)
@@ -37,14 +37,14 @@ def cast_declines(x: Any, dtype: dtypes.dtype) -> str | None:
     """Why `cast` does not serve."""
     own, to = x.dtype, dtype.numpy
     if own in half.HALVES or to in half.HALVES:
-        return None if own == _FLOAT32 or to == _FLOAT32 else "converts the half types from and to float32"
+        return None if own == _FLOAT32 or to == _FLOAT32 else "converts the half-precision types from and to float32"
     if own in _NUMBERS and to in _TO and own != to:
-        return None if x.flags.c_contiguous and x.flags.aligned else "takes arrays in one piece"
-    return "converts bool, uint8, int32, int64, float32, float64 and the half types, none of them to uint8"
+        return None if x.flags.c_contiguous and x.flags.aligned else "takes contiguous arrays"
+    return "converts bool, uint8, int32, int64, float32, float64 and the half-precision types, none of them to uint8"
 
 
 def cast_backward(g: Any, x_dtype: dtypes.dtype) -> Any:
-    """The gradient in the type that the operand had."""
+    """Return the gradient in the type that the operand had."""
     return (g if g.dtype == x_dtype.numpy else cast(g, x_dtype),)
 
 
@@ -57,7 +57,8 @@ def cast_backward_declines(g: Any, x_dtype: dtypes.dtype) -> str | None:
 
 
 def _entered(name: str, order: str, reason: str) -> Row:
-    """The row of an entry that takes little work: it is asked by trying. `order`: what it is called with by name."""
+    """Return the row of an entry that takes little work: it is asked by trying. `order`: what it is called with by
+    name."""
 
     def call(*arrays: Any, **named: Any) -> Any:
         return c.entries[name](*arrays, *[named[n] for n in order.split()])
@@ -83,7 +84,7 @@ def _extreme(name: str) -> Row:
 
 
 def small_integers(name: str) -> Callable[..., bool]:
-    """Whether the entry of a reduction takes these numbers, which are not floating."""
+    """Return whether the entry of a reduction takes these numbers, which are not floating."""
 
     def takes(x: Any, dim: Any, keepdim: bool) -> bool:
         return x.dtype == np.int64 and c.entries[name](x, dim, keepdim) is not NotImplemented
@@ -91,9 +92,9 @@ def small_integers(name: str) -> Callable[..., bool]:
     return takes
 
 
-_TRUTH = "takes up to 4096 items in one piece, over dimensions side by side"
-_SHORT = "takes rows of up to 64 items, in one piece"
-_SPREAD = "takes up to 4096 items in one piece, of float32 or float64, over dimensions side by side"
+_TRUTH = "takes up to 4096 contiguous items, over dimensions side by side"
+_SHORT = "takes rows of up to 64 contiguous items"
+_SPREAD = "takes up to 4096 contiguous items, of float32 or float64, over dimensions side by side"
 _BACK = "takes up to 16384 items of float32 or float64"
 _PICKING = {"sort": "dim descending", "topk": "dim k largest", "kthvalue": "dim k", "median": "dim ignore_nan",
             "mode": "dim"}  # fmt: skip
@@ -112,5 +113,5 @@ rows: dict[str, Row] = {
     **{f"{name}.backward": _entered(f"{name}.backward", "g indices x_shape dim needs", _BACK)
        for name in (*_PICKING, "max_dim", "min_dim")},
 }  # fmt: skip
-# they look at the types themselves, or half types have nothing of it
+# they look at the types themselves, or half-precision types have nothing of it
 ANY_TYPE = tuple(name for name in rows if name not in ("max_dim", "min_dim"))

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from .. import native
-from . import as_rows
+from . import as_matrix
 
 SMALL = 1 << 21  # multiplications: 128 cubed
 _FEW = 2  # rows, or columns: fewer are a vector's
@@ -70,21 +70,21 @@ def _by_blas(a: Any, b: Any) -> Any:
 
 def linear(x: Any, weight: Any, bias: Any) -> Any:
     """``x @ weight.T + bias`` for rows x of any leading shape."""
-    return product(as_rows(x), weight.T, bias).reshape(*x.shape[:-1], weight.shape[0])
+    return product(as_matrix(x), weight.T, bias).reshape(*x.shape[:-1], weight.shape[0])
 
 
 def linear_backward(g: Any, weight: Any, x: Any, needs: Any) -> Any:
-    """The gradients of x, weight and bias."""
-    rows = as_rows(g)
+    """Return the gradients of x, weight and bias."""
+    rows = as_matrix(g)
     return (
         product(rows, weight).reshape(*g.shape[:-1], weight.shape[1]) if needs[0] else None,
-        product(rows.T, as_rows(x)) if needs[1] else None,
+        product(rows.T, as_matrix(x)) if needs[1] else None,
         native.module.sum(rows, (0,), False) if needs[2] else None,  # type: ignore[union-attr]
     )
 
 
 def matmul_backward(g: Any, b: Any, a_shape: Any, a: Any, b_shape: Any, needs: Any) -> Any:
-    """The gradients of both factors."""
+    """Return the gradients of both factors."""
     return (
         product(g, b.swapaxes(-1, -2)) if needs[0] else None,
         product(a.swapaxes(-1, -2), g) if needs[1] else None,

@@ -16,7 +16,8 @@ _LSTM, _GRU, _TANH, _RELU = range(4)
 
 @lru_cache(maxsize=256)
 def _steps(lead: tuple[int, ...], batch_first: bool, sizes: tuple[int, ...] | None) -> tuple[int, int, Any, Any]:
-    """The sequences, the rows from one to the next, and for each step its first row and its number of sequences."""
+    """Return the sequences, the rows from one to the next, and for each step its first row and its number of
+    sequences."""
     if sizes is not None:
         counts = np.array(sizes, np.int64)
         return sizes[0], 1, np.cumsum(counts) - counts, counts

@@ -18,7 +18,7 @@ _HALF = ("float16", "bfloat16")
 
 
 def _wrapped(n: int, kind: Kind) -> int:
-    """A Python int as an integer tensor takes it: it wraps around, as in C and PyTorch."""
+    """Return a Python int as an integer tensor takes it: it wraps around, as in C and PyTorch."""
     if kind.dtype.category != 1:
         return n
     bits = 8 * kind.dtype.itemsize
@@ -28,7 +28,7 @@ def _wrapped(n: int, kind: Kind) -> int:
 
 @cache
 def compiled(program: Program) -> Any:
-    """The Python function of a program's NumPy text."""
+    """Return the Python function of a program's NumPy text."""
     source = numpy_source(program)
     filename = f"<gradlab reference {program.name}>"
     linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)
@@ -55,7 +55,7 @@ class Reference:
         self.name, self.xp = name, xp
 
     def map(self, program: Program, kind: Kind) -> Kernel:
-        """A map over arrays: half types are computed in float32 and rounded once, as the kernels do."""
+        """Return a map over arrays: half precision is computed in float32 and rounded once, as kernels do."""
         function, xp = compiled(program), self.xp
         dtype = np.dtype(bool) if program.is_bool else kind.dtype.numpy
         half, n = kind.dtype.name in _HALF, len(program.inputs)
@@ -64,7 +64,7 @@ class Reference:
         by = divisors(program) if kind.dtype.category == 1 else ()
 
         def inner(a: Any) -> Any:
-            """An operand as the text gets it: numbers as 0-d arrays, which a half type does not round first."""
+            """Return an operand as the text gets it: numbers as 0-d arrays, not rounded to half precision first."""
             if type(a) is int:  # comparisons take the number as it is
                 return a if program.is_bool and kind.dtype.category == 1 else xp.asarray(_wrapped(a, kind), inside)
             return xp.asarray(a, inside) if type(a) is float or type(a) is complex else a.astype(inside) if half else a
@@ -83,7 +83,7 @@ class Reference:
         return Kernel(run, f"{program.name}_reference", self.name)
 
     def operation(self, op: Operation) -> Kernel:
-        """A structured op's forward text."""
+        """Return a structured op's forward text."""
         forward, xp = op.forward, self.xp
 
         def run(*arrays: Any, **params: Any) -> Any:

@@ -9,7 +9,7 @@ import numpy as np
 
 
 def windows_of(n: int, out: int) -> Any:
-    """The first and the end (exclusive) of each window of adaptive pooling."""
+    """Return the first and the end (exclusive) of each window of adaptive pooling."""
     i = np.arange(out)
     return i * n // out, -(-(i + 1) * n // out)
 
@@ -29,7 +29,7 @@ def _nearest(n: int, out: int, exact: bool, factor: float | None) -> Any:
 
 
 def _cubic(x: Any, a: float) -> Any:
-    """The kernel of cubic convolution. Source: Keys, IEEE Trans. ASSP 29 (1981), with a for its -1/2."""
+    """Return the kernel of cubic convolution. Source: Keys, IEEE Trans. ASSP 29 (1981), with a for its -1/2."""
     x = np.abs(x)
     near = ((a + 2) * x - (a + 3)) * x * x + 1
     far = ((x - 5) * x + 8) * x * a - 4 * a
@@ -53,7 +53,7 @@ def _smooth(n: int, out: int, kind: str, align: bool, factor: float | None) -> A
 
 @lru_cache(256)
 def taps(n: int, out: int, mode: str, align: bool, factor: float | None) -> Any:
-    """Which of n inputs each output adds up, (out, taps), and with what weights."""
+    """Return which of n inputs each output adds up, (out, taps), and with what weights."""
     if mode in ("nearest", "nearest-exact"):
         return _nearest(n, out, mode == "nearest-exact", factor)
     if mode.startswith("smooth-"):
@@ -76,7 +76,7 @@ def taps(n: int, out: int, mode: str, align: bool, factor: float | None) -> Any:
 
 @lru_cache(256)
 def transposed_taps(n: int, out: int, mode: str, align: bool, factor: float | None) -> Any:
-    """The same for the transpose: which outputs each of n inputs takes part in."""
+    """Return the same for the transpose: which outputs each of n inputs takes part in."""
     at, w = taps(n, out, mode, align, factor)
     row, source, weight = np.repeat(np.arange(out), at.shape[1]), at.ravel(), w.ravel()
     used = weight != 0

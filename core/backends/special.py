@@ -29,7 +29,7 @@ def _erfc_fraction(x: Any) -> Any:
 
 
 def erf(x: Any) -> Any:
-    """The error function, in float64 inside."""
+    """Return the error function, in float64 inside."""
     wide = x.astype(np.float64)
     a = np.abs(wide)
     small = np.minimum(a, 2.0)
@@ -39,7 +39,7 @@ def erf(x: Any) -> Any:
 
 
 def erfc(x: Any) -> Any:
-    """The complementary error function, without cancellation where it is small."""
+    """Return the complementary error function, without cancellation where it is small."""
     wide = x.astype(np.float64)
     a = np.abs(wide)
     tail = np.where(a < 2.0, 1.0 - _erf_series(np.minimum(a, 2.0)), _erfc_fraction(np.maximum(a, 2.0)))

@@ -1,4 +1,4 @@
-"""Summing a gradient over the dimensions that its input was stretched along by broadcasting."""
+"""Summing a gradient over the dimensions that its input was expanded along by broadcasting."""
 
 from __future__ import annotations
 

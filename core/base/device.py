@@ -90,7 +90,7 @@ class Kind:
 
 
 def kind(d: dtype, where: device = cpu) -> Kind:
-    """The one `Kind` of that dtype on that device."""
+    """Return the one `Kind` of that dtype on that device."""
     found = Kind._known.get((d, where))
     if found is None:
         found = Kind._known.setdefault((d, where), Kind(d, where))

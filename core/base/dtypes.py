@@ -35,11 +35,11 @@ class dtype:
         return self.name not in ("bool", "uint8")
 
     def to_real(self) -> dtype:
-        """The dtype of the real parts; a real dtype is its own."""
+        """Return the dtype of the real parts; a real dtype is its own."""
         return _BY_NAME[{"complex64": "float32", "complex128": "float64"}.get(self.name, self.name)]
 
     def to_complex(self) -> dtype:
-        """The complex dtype of such parts: complex64, of float64 complex128."""
+        """Return the complex dtype of such parts: complex64, of float64 complex128."""
         return complex128 if self.name in ("float64", "complex128") else complex64
 
     @property
@@ -80,12 +80,12 @@ _default = float32
 
 
 def named(name: str) -> dtype:
-    """The dtype of that name."""
+    """Return the dtype of that name."""
     return _BY_NAME[name]
 
 
 def from_numpy(d: Any) -> dtype:
-    """The dtype of a NumPy dtype; TypeError where there is none."""
+    """Return the dtype of a NumPy dtype; TypeError where there is none."""
     found = _FROM_NUMPY.get(np.dtype(d).newbyteorder("="))
     if found is None:
         known = ", ".join(x.name for x in all_dtypes)
@@ -94,7 +94,7 @@ def from_numpy(d: Any) -> dtype:
 
 
 def get_default_dtype() -> dtype:
-    """The dtype of floating-point tensors made from Python numbers (float32 unless set)."""
+    """Return the dtype of floating-point tensors made from Python numbers (float32 unless set)."""
     return _default
 
 
@@ -107,7 +107,7 @@ def set_default_dtype(d: dtype) -> None:
 
 
 def promote_types(a: dtype, b: dtype) -> dtype:
-    """The smallest dtype that holds both, as PyTorch has it: a higher category wins whole.
+    """Return the smallest dtype that holds both, as PyTorch has it: a higher category wins whole.
 
     >>> promote_types(int64, float32), promote_types(uint8, int8), promote_types(float16, bfloat16)
     (core.float32, core.int16, core.float32)
@@ -126,7 +126,7 @@ def promote_types(a: dtype, b: dtype) -> dtype:
 
 
 def of_number(x: Any) -> dtype:
-    """The dtype that a Python number stands for."""
+    """Return the dtype that a Python number stands for."""
     if isinstance(x, bool | np.bool_):
         return bool_
     if isinstance(x, int | np.integer):

@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 
-def late(package: str, files: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """A package's ``__getattr__`` and ``__dir__`` for names that are not imported with it.
+def lazy_attributes(package: str, files: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """Return a package's ``__getattr__`` and ``__dir__`` for names that are not imported with it.
 
     Parameters
     ----------
@@ -24,7 +24,7 @@ def late(package: str, files: Mapping[str, str]) -> tuple[Callable[[str], Any], 
 
     Examples
     --------
-    >>> from core.base.lazy_import import late
+    >>> from core.base.lazy_import import lazy_attributes
     >>> find, names = late("core", {"metrics": ""})
     >>> find("metrics").__name__, "metrics" in names(), "Tensor" in names()
     ('core.metrics', True, True)

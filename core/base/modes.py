@@ -24,12 +24,12 @@ state = _State()
 
 
 def is_grad_enabled() -> bool:
-    """Whether operations are being recorded in this thread."""
+    """Return whether operations are being recorded in this thread."""
     return state.enabled
 
 
 def is_inference_mode_enabled() -> bool:
-    """Whether this thread is in an `inference_mode` block.
+    """Return whether this thread is in an `inference_mode` block.
 
     >>> import core
     >>> with core.inference_mode():

@@ -33,7 +33,7 @@ def _real_fits(x: Any, dtype: Dtype) -> bool:
 
 
 def element(x: Any, dtype: Dtype, op: str) -> Any:
-    """The number `x` as an element of `dtype`, cut off to an integer or made a truth where that is one.
+    """Return the number `x` as an element of `dtype`, cut off to an integer or made a truth where that is one.
 
     A negative int wraps around in uint8, as in PyTorch, and infinities and NaN are floating-point numbers.
 

@@ -17,7 +17,7 @@ _ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__
 
 
 def found(name: str) -> str:
-    """The file or folder that ``import name`` takes here; "" where there is none. Nothing is imported."""
+    """Return the file or folder that ``import name`` takes here; "" where there is none. Nothing is imported."""
     module = sys.modules.get(name)
     try:
         spec = importlib.util.find_spec(name) if module is None else module.__spec__
@@ -32,7 +32,7 @@ def found(name: str) -> str:
 
 
 def hidden(name: str) -> str:
-    """What hides our package of that name, with the remedy, in a sentence; "" where nothing does.
+    """Return what hides our package of that name, with the remedy, in a sentence; "" where nothing does.
 
     >>> hidden("core"), hidden("lab")
     ('', '')

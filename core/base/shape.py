@@ -37,7 +37,7 @@ class Size(tuple[int, ...]):
 
 
 def broadcast_shapes(*shapes: Sequence[int], op: str = "") -> tuple[int, ...]:
-    """The shape that all broadcast to: dimensions are aligned at the right, and a 1 stretches.
+    """Return the shape that all broadcast to: dimensions are aligned at the right, and a 1 stretches.
 
     >>> broadcast_shapes((3, 1), (4,))
     (3, 4)
@@ -88,7 +88,7 @@ def normalize_dim(dim: int, ndim: int, op: str = "") -> int:
 
 
 def normalize_dims(dim: int | Iterable[int] | None, ndim: int, op: str = "") -> tuple[int, ...]:
-    """A dim, several or None (all), as a sorted tuple counted from the front."""
+    """Return a dim, several or None (all), as a sorted tuple counted from the front."""
     if dim is None:
         return tuple(range(ndim))
     if isinstance(dim, Mapping):  # its keys are no dims, and with none it is not all of them
@@ -110,7 +110,8 @@ class Rule(NamedTuple):
     outputs: tuple[tuple[str, ...], ...]
 
     def check(self, op: str, names: Sequence[str], shapes: Sequence[Sequence[int] | None]) -> dict[str, int]:
-        """The size of every named dimension; RuntimeError where the inputs disagree. A number in the rule is a size."""
+        """Return the size of every named dimension; RuntimeError where the inputs disagree. A number in the rule is
+        a size."""
         sizes: dict[str, int] = {}
         came = ", ".join(f"{n} {tuple(s)}" for n, s in zip(names, shapes, strict=False) if s is not None)
         for name, dims, shape in zip(names, self.inputs, shapes, strict=False):
@@ -149,7 +150,7 @@ def parse_rule(source: str) -> Rule:
 
 
 def as_shape(args: Any, op: str = "") -> tuple[int, ...]:
-    """The shape of ``f(2, 3)``, ``f((2, 3))`` or ``f(core.Size([2, 3]))``."""
+    """Return the shape of ``f(2, 3)``, ``f((2, 3))`` or ``f(core.Size([2, 3]))``."""
     if len(args) == 1 and isinstance(args[0], tuple | list):
         args = args[0]
     try:

@@ -37,7 +37,7 @@ class Location(NamedTuple):
 
 
 def is_ours(filename: str) -> bool:
-    """Whether a file belongs to this package, so that its frames are not the user's."""
+    """Return whether a file belongs to this package, so that its frames are not the user's."""
     known = ours.get(filename)
     if known is None:
         # what is typed or executed from a string ("<stdin>", "<string>") has no path: it is the user's
@@ -55,7 +55,7 @@ def add_package(folder: str) -> None:
 
 
 def user_frame(frame: FrameType | None) -> FrameType | None:
-    """The nearest frame, outwards from `frame`, that is not this package's own."""
+    """Return the nearest frame, outwards from `frame`, that is not this package's own."""
     while frame is not None:
         filename = frame.f_code.co_filename
         known = ours.get(filename)  # is_ours written out: this runs for every op
@@ -88,7 +88,7 @@ CODES = 128
 
 
 def locate(code: CodeType, lasti: int) -> Location:
-    """The exact place of an instruction."""
+    """Return the exact place of an instruction."""
     # by identity: a code object hashes and compares by its whole content, a cell of ten thousand lines in milliseconds
     known = _codes.get(id(code))
     if known is None or known[0] is not code:
@@ -102,7 +102,7 @@ def locate(code: CodeType, lasti: int) -> Location:
 
 
 def text_of(filename: str, line: int) -> str:
-    """A line of a file or a cell, empty where there is none.
+    """Return a line of a file or a cell, empty where there is none.
 
     >>> text_of("<made up>", 1), text_of("no file's name \\ud800", 1)
     ('', '')
@@ -135,5 +135,5 @@ def _located(code: CodeType, positions: list[tuple[int | None, ...]], lasti: int
 
 
 def describe(place: tuple[CodeType, int] | None) -> str:
-    """The place in words, for a message."""
+    """Return the place in words, for a message."""
     return "an unknown place" if place is None else str(locate(*place))

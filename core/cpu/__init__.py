@@ -6,12 +6,12 @@ from typing import Any
 
 
 def is_available() -> bool:
-    """Whether tensors can live on the CPU: yes."""
+    """Return whether tensors can live on the CPU: yes."""
     return True
 
 
 def device_count() -> int:
-    """How many devices there are: one."""
+    """Return how many devices there are: one."""
     return 1
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..backends import cuda as _rows
-from ..base.lazy_import import late as _late
+from ..base.lazy_import import lazy_attributes as _late
 from ..ops.creation import empty
 from ..rng.generator import default_of
 
 
 def is_available() -> bool:
-    """Whether tensors can live on `cuda`: a GPU with CuPy, or Triton's interpreter (TRITON_INTERPRET=1)."""
+    """Return whether tensors can live on `cuda`: a GPU with CuPy, or Triton's interpreter (TRITON_INTERPRET=1)."""
     return _rows.availability()[0]
 
 
@@ -21,7 +21,7 @@ def reason() -> str:
 
 
 def device_count() -> int:
-    """How many devices there are."""
+    """Return how many devices there are."""
     return _rows.device_count()
 
 
@@ -41,12 +41,12 @@ manual_seed_all = manual_seed
 
 
 def is_bf16_supported(including_emulation: bool = True) -> bool:
-    """Whether bfloat16 works there: the kernels compute in float32 and take it everywhere."""
+    """Return whether bfloat16 works there: the kernels compute in float32 and take it everywhere."""
     return is_available()
 
 
 def is_initialized() -> bool:
-    """Whether the device was asked for yet and is there."""
+    """Return whether the device was asked for yet and is there."""
     return bool(_rows.availability.cache_info().currsize) and is_available()
 
 

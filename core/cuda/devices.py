@@ -23,7 +23,7 @@ def library() -> Any:
 
 
 def index_of(device: Any = None, op: str = "device") -> int:
-    """The index that a device, a string or a number names; the current device for None."""
+    """Return the index that a device, a string or a number names; the current device for None."""
     if device is None:
         library()
         return _devices.current()
@@ -34,7 +34,7 @@ def index_of(device: Any = None, op: str = "device") -> int:
 
 
 def current_device() -> int:
-    """The index of the current device, on which new tensors of "cuda" are made.
+    """Return the index of the current device, on which new tensors of "cuda" are made.
 
     >>> import core
     >>> core.cuda.current_device() if core.cuda.is_available() else 0
@@ -104,7 +104,7 @@ class Properties(NamedTuple):
 
 
 def get_device_properties(device: Any = None) -> Properties:
-    """What a GPU is; under Triton's interpreter what there is in its place, with capability 0.0.
+    """Return what a GPU is; under Triton's interpreter what there is in its place, with capability 0.0.
 
     >>> import core
     >>> core.cuda.get_device_properties().warp_size > 0 if core.cuda.is_available() else True
@@ -126,24 +126,25 @@ def get_device_properties(device: Any = None) -> Properties:
 
 
 def get_device_name(device: Any = None) -> str:
-    """The name of a GPU."""
+    """Return the name of a GPU."""
     return get_device_properties(device).name
 
 
 def get_device_capability(device: Any = None) -> tuple[int, int]:
-    """The compute capability of a GPU, such as (9, 0); (0, 0) under Triton's interpreter."""
+    """Return the compute capability of a GPU, such as (9, 0); (0, 0) under Triton's interpreter."""
     found = get_device_properties(device)
     return found.major, found.minor
 
 
 def get_arch_list() -> list[str]:
-    """The architectures that kernels are compiled for: that of each GPU here, for which they are compiled when used."""
+    """Return the architectures that kernels are compiled for: that of each GPU here, for which they are compiled
+    when used."""
     if library() is None:
         return []
     return sorted({"sm_{}{}".format(*get_device_capability(i)) for i in range(_devices.count())})
 
 
 def can_device_access_peer(device: Any, peer_device: Any) -> bool:
-    """Whether one GPU can read another's memory."""
+    """Return whether one GPU can read another's memory."""
     a, b, cupy = index_of(device), index_of(peer_device), library()
     return cupy is not None and a != b and bool(cupy.cuda.runtime.deviceCanAccessPeer(a, b))

@@ -40,7 +40,7 @@ def _needed(what: str) -> Any:
 
 
 def is_current_stream_capturing() -> bool:
-    """Whether a graph is being captured from the current stream.
+    """Return whether a graph is being captured from the current stream.
 
     >>> import core
     >>> core.cuda.is_current_stream_capturing() if core.cuda.is_available() else False
@@ -62,7 +62,7 @@ _pools: dict[tuple[int, int], _Pool] = {}
 
 
 def graph_pool_handle() -> tuple[int, int]:
-    """A handle of memory for several graphs: ``core.cuda.graph(g, pool=handle)``."""
+    """Return a handle of memory for several graphs: ``core.cuda.graph(g, pool=handle)``."""
     pool = _Pool(_needed("graph_pool_handle"))
     _pools[pool.id] = pool
     return pool.id
@@ -211,7 +211,7 @@ class CUDAGraph:
                 self._generators[generator].array.set(begin, self._cupy.cuda.get_current_stream())
 
     def describe(self) -> str:
-        """The graph among the launches that an error lists."""
+        """Return the graph among the launches that an error lists."""
         names = list(dict.fromkeys(launch.name for launch in self._kept))
         return f"a CUDA graph of {len(self._kept)} launches ({', '.join(names[:8])}{' …' if len(names) > 8 else ''})"
 
@@ -228,7 +228,7 @@ class CUDAGraph:
         self._kept, self._generators, self._counts, self._read = [], {}, {}, {}
 
     def pool(self) -> tuple[int, int]:
-        """The handle of its memory, for another graph: ``core.cuda.graph(other, pool=g.pool())``."""
+        """Return the handle of its memory, for another graph: ``core.cuda.graph(other, pool=g.pool())``."""
         if self._pool is None:
             raise RuntimeError("CUDAGraph.pool: nothing was captured yet")
         return self._pool.id

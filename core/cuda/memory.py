@@ -17,7 +17,7 @@ from .devices import index_of, library
 
 
 def memory_allocated(device: Any = None) -> int:
-    """Bytes of the arrays that live on a device.
+    """Return bytes of the arrays that live on a device.
 
     >>> import core
     >>> if core.cuda.is_available():
@@ -29,7 +29,7 @@ def memory_allocated(device: Any = None) -> int:
 
 
 def max_memory_allocated(device: Any = None) -> int:
-    """The most bytes that arrays took at once, since the start or `reset_peak_memory_stats`."""
+    """Return the most bytes that arrays took at once, since the start or `reset_peak_memory_stats`."""
     index = index_of(device, "max_memory_allocated")
     return max(_memory.figures(index).peak, _memory.used(index))
 
@@ -40,7 +40,7 @@ def memory_reserved(device: Any = None) -> int:
 
 
 def max_memory_reserved(device: Any = None) -> int:
-    """The most bytes that were kept for arrays at once."""
+    """Return the most bytes that were kept for arrays at once."""
     index = index_of(device, "max_memory_reserved")
     return max(_memory.figures(index).reserved_peak, _memory.reserved(index))
 
@@ -57,7 +57,8 @@ def reset_accumulated_memory_stats(device: Any = None) -> None:
 
 
 def memory_stats(device: Any = None) -> dict[str, int]:
-    """The figures in PyTorch's names, as far as they are known here: bytes in use, kept and asked for, their peaks."""
+    """Return the figures in PyTorch's names, as far as they are known here: bytes in use, kept and asked for, their
+    peaks."""
     index = index_of(device, "memory_stats")
     now, used, reserved = _memory.figures(index), _memory.used(index), _memory.reserved(index)
     return {
@@ -73,7 +74,7 @@ def memory_stats(device: Any = None) -> dict[str, int]:
 
 
 def memory_summary(device: Any = None, abbreviated: bool = False) -> str:
-    """The figures as a table, and who holds most.
+    """Return the figures as a table, and who holds most.
 
     >>> import core
     >>> "in use" in core.cuda.memory_summary() if core.cuda.is_available() else True
@@ -98,7 +99,7 @@ def memory_summary(device: Any = None, abbreviated: bool = False) -> str:
 
 
 def mem_get_info(device: Any = None) -> tuple[int, int]:
-    """(free bytes, all bytes) of a device, as its driver counts them."""
+    """Return (free bytes, all bytes) of a device, as its driver counts them."""
     index, cupy = index_of(device, "mem_get_info"), library()
     if cupy is None:
         page = os.sysconf("SC_PAGE_SIZE")

@@ -44,7 +44,7 @@ class Stream:
 
     @classmethod
     def _of(cls, told: Any, index: int) -> Stream:
-        """A stream of CuPy's; None for the only one of the interpreter."""
+        """Return a stream of CuPy's; None for the only one of the interpreter."""
         out = object.__new__(cls)
         out.device, out._told, out._number = Device("cuda", index), told, 0
         return out
@@ -70,7 +70,7 @@ class Stream:
         return int(getattr(self._told, "priority", 0)) if self._told is not None and self._told.ptr else 0
 
     def query(self) -> bool:
-        """Whether all of its work is done."""
+        """Return whether all of its work is done."""
         return True if self._told is None else _ask(lambda: bool(self._told.done))
 
     def synchronize(self) -> None:
@@ -162,7 +162,7 @@ class Event:
             _ask(lambda: waits._told.wait_event(self._told))
 
     def query(self) -> bool:
-        """Whether all the work before it is done; true for an event that was never recorded."""
+        """Return whether all the work before it is done; true for an event that was never recorded."""
         return True if self._told is None else _ask(lambda: bool(self._told.done))
 
     def synchronize(self) -> None:
@@ -235,13 +235,13 @@ def set_stream(stream: Stream | None) -> None:
 
 
 def current_stream(device: Any = None) -> Stream:
-    """The stream that new work of a device (the current one if None) goes into."""
+    """Return the stream that new work of a device (the current one if None) goes into."""
     index, cupy = index_of(device, "current_stream"), library()
     return Stream._of(None if cupy is None else cupy.cuda.get_current_stream(index), index)
 
 
 def default_stream(device: Any = None) -> Stream:
-    """The stream that work goes into where no other was chosen."""
+    """Return the stream that work goes into where no other was chosen."""
     index, cupy = index_of(device, "default_stream"), library()
     return Stream._of(None if cupy is None else cupy.cuda.Stream.null, index)
 

@@ -25,7 +25,7 @@ _C_NAMES = {"float32": "float", "float64": "double"}
 
 
 def cache_folder() -> Path:
-    """The folder of compiled kernels; made if need be, for its owner alone.
+    """Return the folder of compiled kernels; made if need be, for its owner alone.
 
     *Raises*: RuntimeError where it belongs to somebody else or others may write into it: what lies there is loaded.
     """
@@ -46,7 +46,8 @@ def cache_folder() -> Path:
 
 
 def compiler() -> str:
-    """The C compiler: $CC, the one Python was built with, cc, gcc or clang. *Raises*: RuntimeError where none is."""
+    """Return the C compiler: $CC, the one Python was built with, cc, gcc or clang. *Raises*: RuntimeError where none
+    is."""
     built_with = (sysconfig.get_config_var("CC") or "").split()[:1]
     for name in (os.environ.get("CC"), *built_with, "cc", "gcc", "clang"):
         path = shutil.which(name) if name else None
@@ -59,7 +60,7 @@ def compiler() -> str:
 
 
 def library(source: str, dtype: str) -> ctypes.CDLL:
-    """The compiled text, with `real` standing for the C type of `dtype`."""
+    """Return the compiled text, with `real` standing for the C type of `dtype`."""
     cc = compiler()
     flags = (*FLAGS, f"-Dreal={_C_NAMES[dtype]}")
     whole = PRELUDE + '#line 1 "kernel.c"\n' + source

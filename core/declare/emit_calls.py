@@ -95,12 +95,13 @@ class Printer:
     # -- what is gathered ----------------------------------------------------------------------------------------------
 
     def word(self, name: str) -> str:
-        """The variable of an interned word: a symbol of its own, so that no object file can mean another one by it."""
+        """Return the variable of an interned word: a symbol of its own, so that no object file can mean another one
+        by it."""
         self.words[name] = None
         return f"word_{name}"
 
     def constant(self, value: Any) -> str:
-        """The variable of a default."""
+        """Return the variable of a default."""
         if value is None or isinstance(value, bool):
             return f"Py_{value}"
         if not isinstance(value, int | float | str):
@@ -116,7 +117,7 @@ class Printer:
         return name
 
     def op(self, how: str, name: str) -> str:
-        """The variable of an op's callable, or of a dtype; `how` is "op", "elementwise" or "dtype"."""
+        """Return the variable of an op's callable, or of a dtype; `how` is "op", "elementwise" or "dtype"."""
         self.ops[how, name] = None
         return f"{how}_{name}"
 
@@ -189,19 +190,19 @@ class Printer:
         return Read(lines, f"!left_out({n}) && !sizes_of({n}, &{n}_s)", f"left_out({n}) ? NULL : &{n}_s", "")
 
     def or_default(self, p: Parameter) -> str:
-        """A parameter as an object, which is its default where nothing was given."""
+        """Return a parameter as an object, which is its default where nothing was given."""
         if p.default is MISSING or not (p.default is None or isinstance(p.default, bool | int | float | str)):
             return p.name
         return f"{p.name} ? {p.name} : {self.constant(p.default)}"
 
     @staticmethod
     def ndim(s: Signature) -> str:
-        """How many dimensions the first tensor has, or the first of several."""
+        """Return how many dimensions the first tensor has, or the first of several."""
         first = s.parameters[0]
         return f"{first.name}_t.ndim" if first.kind == "Tensors" else f"PyArray_NDIM({first.name}_a)"
 
     def moved(self, p: Parameter) -> str:
-        """The condition under which a parameter that a plain call does not mention is not at its default."""
+        """Return the condition under which a parameter that a plain call does not mention is not at its default."""
         if p.many:
             return f"{p.name}_count"
         if p.default is MISSING:
@@ -217,11 +218,12 @@ class Printer:
     # -- one plain call ------------------------------------------------------------------------------------------------
 
     def plain_call(self, s: Signature, fast: Fast, leave: str) -> list[str]:
-        """The lines that read a plain call's parameters and make the call; `leave` leaves it untried."""
+        """Return the lines that read a plain call's parameters and make the call; `leave` leaves it untried."""
         how, name, args = fast.target
         named = {p.name for p in s.parameters}
         text = " ".join([*args, *fast.check, *fast.instead.values(), *fast.ndim.values()])
-        mentioned = (set(re.findall(r"[\w.]+", text)) | {*fast.types, *fast.ignored}) & named
+        text = re.sub(r"\b(op|elementwise|dtype|word)\.\w+", "", text)  # known objects, no parameters
+        mentioned = (set(re.findall(r"\w+", text)) | {*fast.types, *fast.ignored}) & named
         lines: list[str] = []
         owned: list[str] = []
 
@@ -251,7 +253,7 @@ class Printer:
 
     def target(self, fast: Fast, how: str, name: str, args: list[str], values: dict[str, str],
                objects: dict[str, str], owned: list[str]) -> list[str]:  # fmt: skip
-        """The lines that compute the result of what was read: the values are for bodies, the objects for ops."""
+        """Return the lines that compute the result of what was read: the values are for bodies, the objects for ops."""
 
         def given(a: str) -> str:
             if a in values:
@@ -287,7 +289,7 @@ class Printer:
     # -- one function --------------------------------------------------------------------------------------------------
 
     def function(self, f: Public, s: Signature) -> str:
-        """The parser of one function."""
+        """Return the parser of one function."""
         if bad := sorted({p.name for p in s.parameters} & RESERVED):
             raise ValueError(f"{s.name}: a parameter named {bad[0]!r} means something else in C")
         many = next((p for p in s.parameters if p.many), None)
@@ -321,7 +323,7 @@ class Printer:
         return "\n".join([*out, "}", ""])
 
     def keywords(self, s: Signature, named: list[Parameter]) -> list[str]:
-        """The lines that read arguments by their names, NumPy's after all of the parameters' own."""
+        """Return the lines that read arguments by their names, NumPy's after all of the parameters' own."""
         if not named:
             return ["    if (names_) return NULL;"]
         words: dict[str, list[str]] = {}

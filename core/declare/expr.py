@@ -65,7 +65,7 @@ class Expr:
         raise TypeError("an elementwise expression has no truth value: write where(condition, a, b) instead of `if`")
 
     def __repr__(self) -> str:
-        """The formula, as a person would write it."""
+        """Return the formula, as a person would write it."""
         return formula(self)
 
     def __hash__(self) -> int:
@@ -73,7 +73,7 @@ class Expr:
 
 
 def lift(x: Any) -> Expr:
-    """An `Expr` as it is; a Python number as a constant."""
+    """Return an `Expr` as it is; a Python number as a constant."""
     if isinstance(x, Expr):
         return x
     if isinstance(x, bool | int):
@@ -206,7 +206,7 @@ def trace(name: str, function: Callable[..., Any], inputs: Sequence[str], params
 
 
 def divisors(p: Program) -> tuple[int, ...]:
-    """The places of the inputs that others are divided by in whole numbers: of integers they may hold no zero.
+    """Return the places of the inputs that others are divided by in whole numbers: of integers they may hold no zero.
 
     >>> divisors(trace("mod", lambda a, b: a % b, ["a", "b"]))
     (1,)
@@ -298,7 +298,7 @@ def c_lines(p: Program, suffix: str) -> tuple[list[str], str]:
 
 
 def contracted(statements: Sequence[Statement], result: Any, suffix: str) -> list[Statement]:
-    """What float32 has in one function for several: `1 + erf(x / sqrt(2))`, GELU's slope, `exp` of what is <= 0.
+    """Return what float32 has in one function for several: `1 + erf(x / sqrt(2))`, GELU's slope, `exp` of what is <= 0.
 
     The first two are faster and keep the digits that sums cancel; the last has no large result to look out for.
 
@@ -330,7 +330,7 @@ def contracted(statements: Sequence[Statement], result: Any, suffix: str) -> lis
 
 
 def _is_minus_square(o: Any, made: dict[str, Statement]) -> bool:
-    """Whether `o` is a negative number times (y * y)."""
+    """Return whether `o` is a negative number times (y * y)."""
     product = made.get(o)
     if product is None or product.op != "mul" or not isinstance(product.operands[0], float) or product.operands[0] > 0:
         return False
@@ -339,7 +339,7 @@ def _is_minus_square(o: Any, made: dict[str, Statement]) -> bool:
 
 
 def _gelu_slope_of(st: Statement, made: dict[str, Statement]) -> Any:
-    """The x of `0.5 * (1 + erf(x / sqrt(2))) + x * (exp(-0.5 * (x * x)) / sqrt(2 pi))`, else None."""
+    """Return the x of `0.5 * (1 + erf(x / sqrt(2))) + x * (exp(-0.5 * (x * x)) / sqrt(2 pi))`, else None."""
 
     def factor(o: Any, constant: float, op: str) -> Any:
         product = made.get(o)
@@ -385,7 +385,7 @@ def triton_statements(statements: Sequence[Statement], spelling: dict[str, str])
 
 
 def python_operand(o: Any, prefix: str) -> str:
-    """A name or a number in Python; `prefix` is the module that has nan and inf."""
+    """Return a name or a number in Python; `prefix` is the module that has nan and inf."""
     if isinstance(o, str):
         return o
     if isinstance(o, float) and not math.isfinite(o):
@@ -396,7 +396,7 @@ def python_operand(o: Any, prefix: str) -> str:
 
 
 def c_operand(o: Any, suffix: str) -> str:
-    """A name or a number in C."""
+    """Return a name or a number in C."""
     if isinstance(o, str):
         return o
     f = "f" if suffix == "f32" else ""

@@ -97,7 +97,7 @@ class Op:
         return tuple(found.values())
 
     def plan(self, mask: int) -> tuple[Slot | None, ...]:
-        """What to save when the inputs of the bits of `mask` need a gradient; None in the places not needed."""
+        """Return what to save when the inputs of the bits of `mask` need a gradient; None in the places not needed."""
         plan = self._plans.get(mask)
         if plan is None:
             if self.joint:
@@ -217,8 +217,8 @@ class Operation(Op):
         return bytes(n for slot in slots for n in slot)
 
     def rule_codes(self) -> tuple[bytes, ...] | bool | None:
-        """The rule for the C path: of each input its core dimensions, letters by number. False where it is not for it,
-        None without a rule."""
+        """Return the rule for the C path: of each input its core dimensions, letters by number. False where it is
+        not for it, None without a rule."""
         if self.rule is None or self.over:
             return None
         letters = list(dict.fromkeys(d for dims in self.rule.inputs for d in dims))
@@ -228,7 +228,7 @@ class Operation(Op):
 
 
 def _inner(name: str) -> Callable[..., Any]:
-    """What runs an op inside another's gradient, where any operand may be a number."""
+    """Return what runs an op inside another's gradient, where any operand may be a number."""
     return numbered.get(name) or functions[name]
 
 

@@ -133,7 +133,7 @@ class Signature(NamedTuple):
         return {} if self.python else spellings_among([p.name for p in self.parameters])
 
     def parameter(self, name: str) -> Parameter:
-        """The parameter of that name. *Raises*: KeyError."""
+        """Return the parameter of that name. *Raises*: KeyError."""
         for p in self.parameters:
             if p.name == name:
                 return p
@@ -148,7 +148,7 @@ class Signature(NamedTuple):
 
 
 def spellings_among(names: Sequence[str]) -> dict[str, str]:
-    """NumPy's names of the parameters of these names, each with the parameter's own.
+    """Return NumPy's names of the parameters of these names, each with the parameter's own.
 
     >>> spellings_among(["dim", "keepdim"])
     {'axis': 'dim', 'keepdims': 'keepdim'}
@@ -172,7 +172,7 @@ def _of_python(p: Parameter) -> inspect.Parameter:
 
 
 def alternatives(annotation: str) -> list[str]:
-    """What an annotation takes: its parts between the bars that stand in no brackets."""
+    """Return what an annotation takes: its parts between the bars that stand in no brackets."""
     parts, depth = [""], 0
     for c in annotation:
         depth += (c in "[(") - (c in "])")
@@ -184,7 +184,7 @@ def alternatives(annotation: str) -> list[str]:
 
 
 def parameter(name: str, annotation: str, **also: Any) -> Parameter:
-    """A parameter from its annotation.
+    """Return a parameter from its annotation.
 
     >>> parameter("dim", "Dims | None", default=None).kinds
     ('Dims',)
@@ -201,7 +201,7 @@ def parameter(name: str, annotation: str, **also: Any) -> Parameter:
 
 
 def read(function: Callable[..., Any]) -> tuple[tuple[Parameter, ...], str]:
-    """The parameters of a function's header, and what it returns."""
+    """Return the parameters of a function's header, and what it returns."""
     writes = _takes_out(function)
     inner = inspect.unwrap(function)
     op = getattr(inner, "op", None)
@@ -229,7 +229,7 @@ def read(function: Callable[..., Any]) -> tuple[tuple[Parameter, ...], str]:
 
 
 def _takes_out(function: Any) -> bool:
-    """Whether something that wraps the function gives it ``out=``."""
+    """Return whether something that wraps the function gives it ``out=``."""
     while hasattr(function, "__wrapped__"):
         code = getattr(function, "__code__", None)
         if code is not None and "out" in code.co_varnames[code.co_argcount :][: code.co_kwonlyargcount]:
@@ -245,7 +245,7 @@ def _as_text(annotation: Any) -> str:
 
 
 def of_elementwise(op: Elementwise) -> tuple[Parameter, ...]:
-    """The parameters of an elementwise op's public function: its inputs, its numbers, and `out`."""
+    """Return the parameters of an elementwise op's public function: its inputs, its numbers, and `out`."""
     own = [*op.inputs, *op.params]
     names = [public_name(n) for n in own]
     names = names if len(set(names)) == len(own) else own  # of an op that no user calls
@@ -259,7 +259,7 @@ def of_elementwise(op: Elementwise) -> tuple[Parameter, ...]:
 
 
 def public_name(name: str) -> str:
-    """What users call an input that a formula calls x, a or b: PyTorch's names."""
+    """Return what users call an input that a formula calls x, a or b: PyTorch's names."""
     return {"x": "input", "a": "input", "b": "other"}.get(name, name)
 
 
@@ -321,19 +321,19 @@ def registered() -> Iterator[Public]:
 
 
 def signatures() -> Iterator[Signature]:
-    """The signatures of all public functions, in the order in which they were made public."""
+    """Return the signatures of all public functions, in the order in which they were made public."""
     return (p.signature() for p in _public.values())
 
 
 def signature_of(name: str, namespace: str | None = "") -> Signature:
-    """The signature of one public function. *Raises*: KeyError."""
+    """Return the signature of one public function. *Raises*: KeyError."""
     return _public[namespace, name].signature()
 
 
 @functools.cache
 def signature_by(function: Callable[..., Any]) -> Signature | None:
-    """The signature of what was made public of `function`, or of a function that it wraps; of one that is not in the
-    register, its header's. None where that cannot be read."""
+    """Return the signature of what was made public of `function`, or of a function that it wraps; of one that is not in
+    the register, its header's. None where that cannot be read."""
     inner: Callable[..., Any] | None = function
     while inner is not None:
         for p in _public.values():

@@ -56,7 +56,7 @@ def switch(device: str, on: bool) -> None:
 
 
 def busy() -> bool:
-    """Whether functions that run now in this thread may cast."""
+    """Return whether functions that run now in this thread may cast."""
     return bool(_count and state.on and not state.inside)
 
 
@@ -101,8 +101,8 @@ def _restore(s: Snapshot) -> None:
 
 
 def public_function(function: Callable[..., Any], name: str, parser: str | None = None) -> Callable[..., Any]:
-    """What is public of `function`: what casts its arguments while autocast is on, where that knows `name`, behind a
-    fast path in C if it has one: that of an elementwise op, or the printed parser of the key `parser`."""
+    """Return what is public of `function`: what casts its arguments while autocast is on, where that knows `name`,
+    behind a fast path in C if it has one: that of an elementwise op, or the printed parser of the key `parser`."""
     rules = {device: getattr(autocast_table, device).get(name) for device in DEVICES}
     if not any(rules.values()):
         return behind(function, parser)
@@ -145,7 +145,7 @@ def public_function(function: Callable[..., Any], name: str, parser: str | None 
 
 
 def elementwise_call_of(function: Any) -> Any:
-    """The C path of an elementwise op's public function (native/binding/graph/elementwise_call.c), None of any
+    """Return the C path of an elementwise op's public function (native/binding/graph/elementwise_call.c), None of any
     other."""
     return (
         None if hasattr(function, "__wrapped__") else getattr(function, "elementwise_call", None)
@@ -165,7 +165,7 @@ def behind(function: Callable[..., Any], parser: str | None = None) -> Callable[
 
 
 def _device(values: Any) -> str | None:
-    """Where the first tensor among arguments lies."""
+    """Return where the first tensor among arguments lies."""
     for v in values:
         if isinstance(v, Tensor):
             return v._kind.device.type

@@ -18,7 +18,7 @@ def source(generator: Generator | None, where: Device) -> Any:
 
 
 def uniform_array(shape: tuple[int, ...], kind: Kind, generator: Generator | None = None) -> Any:
-    """An array of numbers in [0, 1), of that floating kind."""
+    """Return an array of numbers in [0, 1), of that floating kind."""
     engine, n, name = source(generator, kind.device), math.prod(shape), kind.dtype.name
 
     def make(xp: Any) -> Any:
@@ -26,11 +26,11 @@ def uniform_array(shape: tuple[int, ...], kind: Kind, generator: Generator | Non
             return engine.uniform_bits(xp, n, _BITS[name]).astype(kind.dtype.numpy)
         return engine.uniform64(xp, n) if name == "float64" else engine.uniform(xp, n)
 
-    return backends.making(kind.device, make).reshape(shape)
+    return backends.allocated(kind.device, make).reshape(shape)
 
 
 def normal_array(shape: tuple[int, ...], kind: Kind, generator: Generator | None = None) -> Any:
-    """An array of standard normal numbers, of that floating kind."""
+    """Return an array of standard normal numbers, of that floating kind."""
     return normals(shape, kind, generator, kind.dtype.numpy)
 
 
@@ -43,10 +43,10 @@ def normals(shape: tuple[int, ...], kind: Kind, generator: Generator | None, dty
         a = make(xp, n).reshape(shape)
         return a if dtype is None else a.astype(dtype, copy=False)
 
-    return backends.making(kind.device, made)
+    return backends.allocated(kind.device, made)
 
 
 def bernoulli_array(p: Any, where: Device = cpu, generator: Generator | None = None) -> Any:
-    """A bool array: true with the probabilities in the array `p`."""
+    """Return a bool array: true with the probabilities in the array `p`."""
     engine = source(generator, where)
-    return backends.making(where, lambda xp: engine.bernoulli(xp, p))
+    return backends.allocated(where, lambda xp: engine.bernoulli(xp, p))

@@ -19,18 +19,18 @@ from ..declare.op import Elementwise
 from ..declare.signature import of_elementwise, public_name, shown, spellings_among
 from ..events import observe
 from ..tensors.tensor import Tensor
-from .emit import machinery, tell, tell_failed, tell_starting
+from .emit import dispatch_files, emit_failed, emit_op, emit_starting
 from .operands import need_tensors, promote
 from .out import into
 from .publish import bind, elementwise_doc
-from .record import attach
+from .record import record_node
 
 new = Tensor.__new__
-machinery.add(__file__)
+dispatch_files.add(__file__)
 
 
 def kernel_for(op: Elementwise, kind: Kind) -> Kernel:
-    """The kernel of an elementwise op for arrays of `kind`."""
+    """Return the kernel of an elementwise op for arrays of `kind`."""
     found: Kernel | None = op.kernels.get(kind)
     if found is None:
         found = op.kernels[kind] = backends.map_kernel(op.program, kind)
@@ -40,7 +40,7 @@ def kernel_for(op: Elementwise, kind: Kind) -> Kernel:
 
 
 def _computes_as_is(op: Elementwise, kind: Kind) -> bool:
-    """Whether operands that are all of `kind` are computed as they are, so that the C path may do it."""
+    """Return whether operands that are all of `kind` are computed as they are, so that the C path may do it."""
     if len(op.bools) == len(op.inputs):
         return kind.dtype.category == 0
     if kind.dtype.category == 2:
@@ -58,7 +58,7 @@ def call_map(op: Elementwise, args: tuple[Any, ...], params: tuple[float, ...] =
     try:
         return run_map(op, args, params, True)
     except Exception as e:
-        tell_failed(op, args, e)
+        emit_failed(op, args, e)
         raise
 
 
@@ -77,7 +77,7 @@ def run_map(
     arrays = tuple([a._a if isinstance(a, Tensor) else a for a in args])
     kernel = kernel_for(op, kind)
     if watched:
-        tell_starting(op, args, params)
+        emit_starting(op, args, params)
     start = perf_counter_ns() if watched else 0
     try:
         array = kernel.run(*arrays, *params) if given is None else given
@@ -86,13 +86,13 @@ def run_map(
     stop = perf_counter_ns() if watched else 0
     out = new(Tensor)
     out._a, out._kind = array, kind.boolean if op.program.is_bool else kind
-    node = attach(op, (out,), args, arrays, (array,), params) if mode.enabled else None
+    node = record_node(op, (out,), args, arrays, (array,), params) if mode.enabled else None
     if node is not None and any(getattr(a, "shape", array.shape) != array.shape for a in arrays):
         node.in_shapes = tuple([getattr(a, "shape", None) for a in arrays])
     if watched:
         if kind.device.index is not None:
-            kernel = backends.as_ran(kernel, kind.device)
-        tell(op, args, (out,), params, kernel, start, stop, node)
+            kernel = backends.as_observed(kernel, kind.device)
+        emit_op(op, args, (out,), params, kernel, start, stop, node)
     return out
 
 
@@ -111,7 +111,7 @@ def _explain_failure(op: Elementwise, args: tuple[Any, ...], kind: Kind, e: Exce
 
 
 def unary_map(op: Elementwise) -> Callable[..., Any]:
-    """The public function of an op of one tensor: the C path where it serves, else the general way."""
+    """Return the public function of an op of one tensor: the C path where it serves, else the general way."""
     fast = fast_path(op, ("input",))
 
     def function(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -123,7 +123,7 @@ def unary_map(op: Elementwise) -> Callable[..., Any]:
 
 
 def binary_map(op: Elementwise) -> Callable[..., Any]:
-    """The public function of an op of two operands: the C path where it serves, else the general way."""
+    """Return the public function of an op of two operands: the C path where it serves, else the general way."""
     fast = fast_path(op, ("input", "other"))
 
     def function(input: Operand, other: Operand, *, out: Tensor | None = None) -> Tensor:
@@ -137,7 +137,7 @@ def binary_map(op: Elementwise) -> Callable[..., Any]:
 
 
 def with_numbers(function: Any) -> Callable[..., Tensor]:
-    """The public function of an op of two operands that may not be numbers, for ops in which they may."""
+    """Return the public function of an op of two operands that may not be numbers, for ops in which they may."""
     op = function.op
     fast = fast_path(op, ("input", "other"), numbers=True)
 
@@ -149,8 +149,8 @@ def with_numbers(function: Any) -> Callable[..., Tensor]:
 
 
 def fast_path(op: Elementwise, names: Sequence[str] = (), *, numbers: bool = False) -> Callable[..., Tensor | None]:
-    """The op's C path (native/binding/graph/elementwise_call.c), which gives None for what is not for it; always None
-    without C.
+    """Return the op's C path (native/binding/graph/elementwise_call.c), which gives None for what is not for it; always
+    None without C.
 
     `names` are those of the arguments, the op's own where they are left out; `numbers` lets any of them be a number."""
     if native.module is None:
@@ -201,7 +201,7 @@ def general_map(op: Elementwise) -> Callable[..., Any]:
 
 def public_elementwise(op: Elementwise, *, public: bool, aliases: Sequence[str], example: tuple[str, str] | None,
                        namespace: str) -> Callable[..., Any]:  # fmt: skip
-    """The public function of an elementwise op, registered and bound."""
+    """Return the public function of an elementwise op, registered and bound."""
     n = len(op.inputs)
     make = general_map if op.params or n > 2 else unary_map if n == 1 else binary_map
     function = make(op)

@@ -16,15 +16,15 @@ from ..tensors.tensor import Tensor
 
 _places = getattr(native.module, "places", None)  # the same walk in C
 _new = tuple.__new__  # what a NamedTuple's own `__new__` calls
-machinery = {__file__}  # the files between a call of an op and its kernel
+dispatch_files = {__file__}  # the files between a call of an op and its kernel
 
 
 def places() -> tuple[observe.Place, observe.Place]:
-    """The user's place, and the line outside dispatch that called the op (which may be in our own layers)."""
+    """Return the user's place, and the line outside dispatch that called the op (which may be in our own layers)."""
     if _places is not None:
-        return _places(machinery, ours, user_frame)  # type: ignore[no-any-return]
+        return _places(dispatch_files, ours, user_frame)  # type: ignore[no-any-return]
     frame: Any = sys._getframe(2)
-    while frame is not None and frame.f_code.co_filename in machinery:
+    while frame is not None and frame.f_code.co_filename in dispatch_files:
         frame = frame.f_back
     if frame is None:
         return None, None
@@ -33,17 +33,17 @@ def places() -> tuple[observe.Place, observe.Place]:
     return (None if frame is None else (frame.f_code, frame.f_lasti)), inner
 
 
-def tell_starting(op: Op, inputs: tuple[Any, ...], params: Any) -> None:
+def emit_starting(op: Op, inputs: tuple[Any, ...], params: Any) -> None:
     """Tell every observer that a kernel is about to run."""
-    observe.announce(observe.heard(), "starting", op, inputs, params)
+    observe.notify(observe.listening(), "starting", op, inputs, params)
 
 
-def tell(op: Op | str, inputs: tuple[Any, ...], outputs: tuple[Tensor, ...], params: Any, kernel: Kernel, start: int,
+def emit_op(op: Op | str, inputs: tuple[Any, ...], outputs: tuple[Tensor, ...], params: Any, kernel: Kernel, start: int,
          stop: int, node: Node | None) -> None:  # fmt: skip
     """Tell every observer that an op ran (an optimizer's step has no declaration and gives its name).
 
     Values that came back from NumPy pass on how."""
-    listeners = observe.heard()
+    listeners = observe.listening()
     if not listeners:
         return
     if node is None:
@@ -56,12 +56,12 @@ def tell(op: Op | str, inputs: tuple[Any, ...], outputs: tuple[Tensor, ...], par
     label, declared = (op, None) if isinstance(op, str) else (op.label, op)
     event = _new(observe.OpEvent, (label, inputs, outputs, params, kernel.name, kernel.backend, start, stop, place,
                                    inner, node, mode.phase, declared))  # fmt: skip
-    observe.announce(listeners, "op", event)
+    observe.notify(listeners, "op", event)
 
 
-def tell_failed(op: Op, inputs: tuple[Any, ...], error: BaseException) -> None:
+def emit_failed(op: Op, inputs: tuple[Any, ...], error: BaseException) -> None:
     """Tell every observer that an op raised."""
-    listeners = observe.heard()
+    listeners = observe.listening()
     if listeners:
         place, _ = places()
-        observe.announce(listeners, "op_failed", op.label, inputs, place, error)
+        observe.notify(listeners, "op_failed", op.label, inputs, place, error)

@@ -23,8 +23,8 @@ from .type_errors import guarded
 def in_place(
     name: str, function: Callable[..., Any], known: Any = None, parser: str | None = None
 ) -> Callable[..., Any]:
-    """The method ``x.name_(...)`` of a function ``name(x, ...)``; `known` is what is public of it, `parser` the key of
-    the method's own fast path, if it has one."""
+    """Return the method ``x.name_(...)`` of a function ``name(x, ...)``; `known` is what is public of it, `parser`
+    the key of the method's own fast path, if it has one."""
 
     def method(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         return write(input, name + "_", lambda t: _differentiable(function(t, *args, **kwargs), t, args))
@@ -44,7 +44,7 @@ def in_place(
 
 
 def _differentiable(result: Tensor, target: Tensor, args: tuple[Any, ...]) -> Tensor:
-    """A truth written into a floating tensor keeps a history, of zeros, for the tensors that were compared."""
+    """Return a truth written into a floating tensor keeps a history, of zeros, for the tensors that were compared."""
     if result._kind.dtype.category or target._kind.dtype.category < 2 or not mode.enabled:
         return result
     return declarations.functions["constant"](result.to(target._kind.dtype), target, *args)  # type: ignore[attr-defined]
@@ -102,7 +102,7 @@ def _written(target: Tensor, name: str, result: Tensor, began: int, place: Any) 
     if have is not want:
         result = result.to(want)
     if backends.many:
-        backends.there(target._a.__setitem__, target._kind.device)(..., result._a)
+        backends.on_device(target._a.__setitem__, target._kind.device)(..., result._a)
     else:
         target._a[...] = result._a
     storage = storage_of(target)
@@ -240,7 +240,7 @@ def rewritten(target: Tensor, node: Node, nr: int) -> None:
 
 
 def _scatter_vjp(g: Tensor, path: Any) -> tuple[Tensor, Tensor]:
-    """The base's gradient where the view was not written, and the view's."""
+    """Return the base's gradient where the view was not written, and the view's."""
     kept = g.clone()  # type: ignore[attr-defined]
     hole, passed = kept, g
     for step in path:

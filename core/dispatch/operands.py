@@ -23,7 +23,7 @@ from ..tensors.tensor import Tensor, from_array, wrap
 
 
 def _number(x: Any) -> Any:
-    """A Python number as kernels take it; None if it is not a number."""
+    """Return a Python number as kernels take it; None if it is not a number."""
     if type(x) is float or type(x) is int:
         return x
     if isinstance(x, bool | np.bool_):
@@ -36,7 +36,7 @@ def _number(x: Any) -> Any:
 
 
 def same_device(op: str, tensors: Sequence[Any]) -> device:
-    """The one device of all tensors; RuntimeError where they differ. 0-d CPU tensors go anywhere."""
+    """Return the one device of all tensors; RuntimeError where they differ. 0-d CPU tensors go anywhere."""
     found: Tensor | None = None
     for t in tensors:
         if isinstance(t, Tensor):
@@ -69,7 +69,7 @@ def need_tensors(op: str, names: Sequence[str], args: Sequence[Any]) -> None:
 
 
 def _operand(a: Any) -> Tensor:
-    """A NumPy array among the operands, in its own memory; its origin is not lost."""
+    """Return a NumPy array among the operands, in its own memory; its origin is not lost."""
     t = from_array(a.view(np.ndarray))
     note(t, a)
     return t
@@ -122,7 +122,8 @@ def promote(op: Elementwise, args: tuple[Any, ...]) -> tuple[Kind, tuple[Any, ..
 
 
 def _promoted(t: Tensor, kind: Kind) -> Tensor:
-    """An operand as its op's kind. A write to `t` is one to what the op saves of it, as where nothing is converted."""
+    """Return an operand as its op's kind. A write to `t` is one to what the op saves of it, as where nothing is
+    converted."""
     out = convert(t, kind)
     if mode.enabled:
         out._storage = storage_of(t)

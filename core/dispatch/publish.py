@@ -43,8 +43,8 @@ def bind(function: Callable[..., Any], name: str, aliases: Sequence[str] = (), *
 
 def offer(function: Callable[..., Any], *, method: bool = False, namespace: str | None = "", fast: Sequence[Fast] = (),
           state: str = "plain", home: str = "") -> Callable[..., Any]:  # fmt: skip
-    """What is public of a function that is shown where it was written: behind its fast path in C. The rest is as for
-    `bind`; autocast does not know it."""
+    """Return what is public of a function that is shown where it was written: behind its fast path in C. The rest is
+    as for `bind`; autocast does not know it."""
     entry = register(function, function.__name__, method=method, namespace=namespace, fast=fast, state=state, home=home)
     return behind(function, entry.key)
 
@@ -78,7 +78,7 @@ def bind_square(function: Any) -> None:
 
 
 def elementwise_doc(op: Elementwise, example: tuple[str, str] | None, namespace: str) -> str:
-    """The docstring of an elementwise op, written from its declaration."""
+    """Return the docstring of an elementwise op, written from its declaration."""
     args = [*op.inputs, *(f"{k}={v!r}" for k, v in op.params.items())]
     text = formula(lift(op.program.result if op.program.result.__class__ in (int, float) else _root(op)))
     out = {"same": "the inputs' promoted type", "float": "floating: integers become the default dtype",

@@ -14,8 +14,14 @@ from ..tensors.tensor import Tensor
 from . import saved_tensor_hooks
 
 
-def attach(op: Op, outs: Sequence[Tensor], tensors: Sequence[Any], arrays: Sequence[Any], out_arrays: Sequence[Any],
-           params: Any) -> Node | None:  # fmt: skip
+def record_node(
+    op: Op,
+    outs: Sequence[Tensor],
+    tensors: Sequence[Any],
+    arrays: Sequence[Any],
+    out_arrays: Sequence[Any],
+    params: Any,
+) -> Node | None:
     """Make the node of an op that ran, if any input requires a gradient, and tie its outputs to it."""
     if not op.recorded:
         return None

@@ -42,7 +42,7 @@ class Packed:
             mode.enabled = was
 
     def get(self) -> Tensor:
-        """The tensor, as the unpack hook gives it, with the history that it had."""
+        """Return the tensor, as the unpack hook gives it, with the history that it had."""
         t = self.unpack(self.payload)
         if not isinstance(t, Tensor):
             raise TypeError(

@@ -19,12 +19,12 @@ from ..declare.op import Operation
 from ..events import observe
 from ..graph.versions import storage_of
 from ..tensors.tensor import Tensor
-from .emit import machinery, tell, tell_failed, tell_starting
+from .emit import dispatch_files, emit_failed, emit_op, emit_starting
 from .operands import same_device
-from .record import attach
+from .record import record_node
 
 new = Tensor.__new__
-machinery.add(__file__)
+dispatch_files.add(__file__)
 
 
 def call_operation(op: Operation, tensors: tuple[Any, ...], params: dict[str, Any]) -> Any:
@@ -36,7 +36,7 @@ def call_operation(op: Operation, tensors: tuple[Any, ...], params: dict[str, An
     try:
         return operate(op, tensors, params, True)
     except Exception as e:
-        tell_failed(op, tensors, e)
+        emit_failed(op, tensors, e)
         raise
 
 
@@ -56,9 +56,9 @@ def operate(op: Operation, tensors: tuple[Any, ...], params: dict[str, Any], wat
         op.rule.check(op.label, op.inputs, [None if a is None else a.shape for a in arrays])
     kernel = backends.pick(op.name, where.type, arrays, params) or backends.reference_kernel(op, where.type)
     if watched:
-        tell_starting(op, tensors, params)
+        emit_starting(op, tensors, params)
     start = perf_counter_ns() if watched else 0
-    run = kernel.run if where.index is None else backends.there(kernel.run, where)
+    run = kernel.run if where.index is None else backends.on_device(kernel.run, where)
     results = run(*arrays, **params) if given is None else given
     stop = perf_counter_ns() if watched else 0
     if not isinstance(results, tuple):
@@ -74,11 +74,11 @@ def operate(op: Operation, tensors: tuple[Any, ...], params: dict[str, Any], wat
         outs.append(out)
     if op.view:
         mark_views(op, first, outs, params)
-    node = attach(op, outs, tensors, arrays, out_arrays, params) if mode.enabled and outs else None
+    node = record_node(op, outs, tensors, arrays, out_arrays, params) if mode.enabled and outs else None
     if watched:
         if where.index is not None:
-            kernel = backends.as_ran(kernel, where)
-        tell(op, tensors, tuple(outs), params, kernel, start, stop, node)
+            kernel = backends.as_observed(kernel, where)
+        emit_op(op, tensors, tuple(outs), params, kernel, start, stop, node)
     return outs[0] if op.returns == 1 else tuple(outs)
 
 
@@ -101,7 +101,7 @@ def mark_views(op: Operation, x: Tensor, outs: list[Tensor], params: dict[str, A
 
 
 def callable_operation(op: Operation) -> Callable[..., Any]:
-    """The callable of a structured op: `op(*tensors, **params)`."""
+    """Return the callable of a structured op: `op(*tensors, **params)`."""
     defaults = op.params
 
     def general(*tensors: Any, **params: Any) -> Any:
@@ -127,7 +127,7 @@ def kind_named(numpy: Any) -> Kind:
 
 
 def _reference(op: Operation) -> Callable[..., Any]:
-    """The op's reference on the CPU, looked up when it is first wanted: the backends are not there yet."""
+    """Return the op's reference on the CPU, looked up when it is first wanted: the backends are not there yet."""
     run: Callable[..., Any] | None = None
 
     def reference(*arrays: Any, **params: Any) -> Any:

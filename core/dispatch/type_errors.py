@@ -48,7 +48,7 @@ def _is_whole(v: Any) -> bool:
 
 
 def _is_foreign(v: Any) -> bool:
-    """What no argument of any function is: a module, a dictionary, an object that is nothing else."""
+    """Return what no argument of any function is: a module, a dictionary, an object that is nothing else."""
     return type(v) is object or isinstance(v, ModuleType | dict)
 
 
@@ -96,7 +96,8 @@ def _has_text(v: Any) -> bool:
 
 
 def _wanted(parameter: inspect.Parameter, v: Any, numbers: bool, of_value: bool) -> str | None:
-    """The name of what a parameter takes, where `v` is nothing of the kind; `numbers`: a text was read as a number.
+    """Return the name of what a parameter takes, where `v` is nothing of the kind; `numbers`: a text was read as a
+    number.
 
     `of_value`: the error tells of values. A number that stands for a tensor may then be right, as several take
     one, and what is given for a type that the signature leaves open as well.
@@ -114,7 +115,7 @@ def _wanted(parameter: inspect.Parameter, v: Any, numbers: bool, of_value: bool)
 
 def complaint(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any], *, numbers: bool = False,
               of_value: bool = False) -> str | None:  # fmt: skip
-    """What is wrong with the type of an argument, in PyTorch's words; None where nothing is.
+    """Return what is wrong with the type of an argument, in PyTorch's words; None where nothing is.
 
     `numbers` says that a text came where a number was read, in an argument whose type the signature leaves open, and
     `of_value` that the error tells of values (see `_wanted`).
@@ -177,7 +178,7 @@ class Refused(NamedTuple):
 
 
 def _refused(p: Parameter) -> int:
-    """The bits of the types that are plainly wrong for a number, a whole one or a truth; 0 for other parameters."""
+    """Return the bits of the types that are plainly wrong for a number, an integer or a truth; 0 for other kinds."""
     if not set(p.kinds) <= _PASSES.keys() or p.kinds == ("Tensor",):
         return 0
     passes = {type(p.default), *(t for k in p.kinds for t in _PASSES[k])}
@@ -186,7 +187,7 @@ def _refused(p: Parameter) -> int:
 
 @functools.cache
 def refused(function: Any) -> Refused:
-    """What a function refuses before it is called, as its parameters' kinds say."""
+    """Return what a function refuses before it is called, as its parameters' kinds say."""
     signature = signature_by(function)
     if signature is None or signature.python:  # PyTorch's own Python looks at no types: relu(x, inplace=1)
         return Refused(b"", (), b"")
@@ -200,7 +201,7 @@ def refused(function: Any) -> Refused:
 
 
 def refusal(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> TypeError | None:
-    """The TypeError for an argument that is refused before the call; None where there is none."""
+    """Return the TypeError for an argument that is refused before the call; None where there is none."""
     table = refused(function)
     wrong: list[tuple[int | str, Any]]
     wrong = [(k, v) for k, (v, bits) in enumerate(zip(args, table.places, strict=False)) if _is_refused(v, bits)]
@@ -228,7 +229,7 @@ def _is_refused(v: Any, bits: int) -> bool:
 
 
 def respelt(function: Any, error: Exception, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The keywords by the parameters' own names, where the call failed because it has one of NumPy's; else None.
+    """Return the keywords by the parameters' own names where the call failed because it has one of NumPy's, else None.
 
     Nothing of the function has run then: Python could not bind the arguments. An argument that is there twice stays so.
     """
@@ -253,7 +254,8 @@ def respelt(function: Any, error: Exception, args: Sequence[Any], kwargs: Mappin
 def explained(
     function: Any, error: BaseException | None, args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> TypeError | dict[str, Any] | None:
-    """The TypeError that stands for `error`, which the call raised; None where the arguments are of the right types.
+    """Return the TypeError that stands for `error`, which the call raised; None where the arguments are of the right
+    types.
 
     A dictionary is the keywords by which the call is to be made once more (`respelt`). A TypeError that the function
     wrote itself stays. The other one's cause is the error that came. None for `error` asks for that of a call which is

@@ -53,7 +53,7 @@ class _Proxy(np.ndarray):
 
 @cache
 def _kind(of: Kind) -> Kind:
-    """A kind like `of` that no kernel knows, so that ops of a batched tensor take the general way."""
+    """Return a kind like `of` that no kernel knows, so that ops of a batched tensor take the general way."""
     found = object.__new__(type(of))
     for name in getattr(type(of), "__slots__", None) or vars(of):
         setattr(found, name, getattr(of, name))
@@ -120,14 +120,14 @@ def _plain(k: Kind) -> Kind:
 
 
 def full_of(x: Any, level: int, size: int) -> Any:
-    """The whole batch of `x` at a level; stretched over it if it is the same for all."""
+    """Return the whole batch of `x` at a level; stretched over it if it is the same for all."""
     if isinstance(x, Batched) and x._level == level:
         return x._full
     return x.unsqueeze(0).expand(size, *x.shape) if isinstance(x, Tensor) else x
 
 
 def level_of(args: Sequence[Any]) -> int:
-    """The innermost level among tensors; 0 where none is batched."""
+    """Return the innermost level among tensors; 0 where none is batched."""
     return max((a._level for a in args if isinstance(a, Batched)), default=0)
 
 
@@ -141,7 +141,7 @@ class Handler:
         return bool(self.sizes)
 
     def map(self, op: Elementwise, args: tuple[Any, ...], params: Any) -> Any:
-        """An elementwise op; NotImplemented where nothing is batched."""
+        """Return an elementwise op; NotImplemented where nothing is batched."""
         level = level_of(args)
         if not level:
             return NotImplemented
@@ -150,7 +150,7 @@ class Handler:
         return batched(elementwise.call_map(op, tuple(_aligned(a, level, rank) for a in args), params), level)
 
     def operation(self, op: Operation, tensors: tuple[Any, ...], params: dict[str, Any]) -> Any:
-        """A structured op, by its rule or example by example; NotImplemented where nothing is batched."""
+        """Return a structured op, by its rule or example by example; NotImplemented where nothing is batched."""
         level = level_of(tensors)
         if not level:
             return NotImplemented
@@ -164,7 +164,7 @@ class Handler:
         return tuple(batched(t, level) for t in found) if isinstance(found, tuple) else batched(found, level)
 
     def write(self, target: Tensor, name: str, compute: Any) -> Any:
-        """An in-place op; NotImplemented where nothing is batched."""
+        """Return an in-place op; NotImplemented where nothing is batched."""
         if not isinstance(target, Batched):
             return NotImplemented
         level = target._level
@@ -188,7 +188,8 @@ class Handler:
             )  # fmt: skip
 
     def each(self, function: Any, *args: Any, **kwargs: Any) -> Any:
-        """A whole function example by example, where it looks at values; NotImplemented where nothing is batched."""
+        """Return a whole function example by example, where it looks at values; NotImplemented where nothing is
+        batched."""
         level = level_of(args)
         if not level:
             return NotImplemented
@@ -219,7 +220,7 @@ class Handler:
 
 
 def _aligned(a: Any, level: int, rank: int) -> Any:
-    """The batch of an operand, with ones after its first dimension up to the rank of the others."""
+    """Return the batch of an operand, with ones after its first dimension up to the rank of the others."""
     if not (isinstance(a, Batched) and a._level == level):
         return a
     full = a._full

@@ -33,7 +33,7 @@ def broadcast_all(*values: Any) -> tuple[Tensor, ...]:
 
 
 def summed(value: Tensor, dims: int) -> Tensor:
-    """The sum over the last `dims` dimensions."""
+    """Return the sum over the last `dims` dimensions."""
     return value.sum(tuple(range(-dims, 0))) if dims else value
 
 
@@ -123,19 +123,19 @@ class Distribution:
                                   "of its parameters; remedy: sample, and log_prob times the reward")  # fmt: skip
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """The logarithm of the density, or of the probability, of `value`."""
+        """Return the logarithm of the density, or of the probability, of `value`."""
         raise NotImplementedError
 
     def cdf(self, value: Tensor) -> Tensor:
-        """The probability of at most `value`."""
+        """Return the probability of at most `value`."""
         raise NotImplementedError
 
     def icdf(self, value: Tensor) -> Tensor:
-        """The outcome below which a share of `value` lies."""
+        """Return the outcome below which a share of `value` lies."""
         raise NotImplementedError
 
     def entropy(self) -> Tensor:
-        """The entropy in nats."""
+        """Return the entropy in nats."""
         raise NotImplementedError
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
@@ -147,7 +147,7 @@ class Distribution:
         return self.entropy().exp()
 
     def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Distribution:
-        """The same distribution `batch_shape` times."""
+        """Return the same distribution `batch_shape` times."""
         raise NotImplementedError
 
     def _extended_shape(self, sample_shape: Sequence[int] = ()) -> Size:

@@ -44,7 +44,7 @@ def _drawn(a: Any) -> Any:
 
 
 def _digamma(x: Any) -> Any:
-    """The derivative of lgamma for x above 0: recurrence up to 10, then the asymptotic series."""
+    """Return the derivative of lgamma for x above 0: recurrence up to 10, then the asymptotic series."""
     total = np.zeros_like(x)
     for _ in range(10):
         low = x < 10
@@ -72,7 +72,8 @@ def _slope(a: Any, x: Any) -> Any:
 
 
 def _slope_large(a: Any, x: Any) -> Any:
-    """The same where a is large: there x = a (1 - 1 / 9a + z / 3√a)³ with z normal. Wilson and Hilferty, 1931."""
+    """Return the same where a is large: there x = a (1 - 1 / 9a + z / 3√a)³ with z normal. Wilson and Hilferty,
+    1931."""
     root = (x / a) ** (1 / 3)
     z = (root - 1 + 1 / (9 * a)) * 3 * np.sqrt(a)
     return root**3 + 3 * a * root**2 * (1 / (9 * a * a) - z / (6 * a * np.sqrt(a)))

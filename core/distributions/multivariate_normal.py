@@ -23,7 +23,7 @@ def _log_diagonal(tril: Tensor) -> Tensor:
 
 
 def _inverse_factor(precision: Tensor) -> Tensor:
-    """The lower factor of the inverse: from the factor of the matrix read backwards."""
+    """Return the lower factor of the inverse: from the factor of the matrix read backwards."""
     upper = cholesky(precision.flip((-2, -1))).flip((-2, -1)).mT
     return inv(upper)
 
@@ -127,7 +127,7 @@ class MultivariateNormal(Distribution):
 
 
 def mahalanobis(tril: Tensor, off: Tensor) -> Tensor:
-    """The squared length of ``tril⁻¹ off``."""
+    """Return the squared length of ``tril⁻¹ off``."""
     batch = broadcast_shapes(tuple(tril.shape[:-2]), tuple(off.shape[:-1]), op="MultivariateNormal")
     n = off.shape[-1]
     z = solve_triangular(tril.expand(*batch, n, n), off.expand(*batch, n).unsqueeze(-1), upper=False)

@@ -95,11 +95,11 @@ def note(t: Any, a: Any) -> None:
     if isinstance(a, Traced) and a.origin:
         place = here(3)
         t._came = (*a.origin, (place, "back into a tensor, as a constant"))
-        observe.announce(observe.heard(), "returned", observe.ReturnEvent(t, a.sources, a.origin, place))
+        observe.notify(observe.listening(), "returned", observe.ReturnEvent(t, a.sources, a.origin, place))
 
 
 def origin(t: Any) -> tuple[tuple[Any, str], ...]:
-    """The way by which a tensor came back from NumPy; empty if it did not."""
+    """Return the way by which a tensor came back from NumPy; empty if it did not."""
     return t._came or ()
 
 

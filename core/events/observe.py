@@ -3,7 +3,7 @@
 Dispatch tests the truth of `observers` once an op; with nobody looking that is all it costs. An observer names in
 `wants` what it needs beyond the bare events, and only that is gathered.
 
-What is observed never meets an observer's error: all events go through `announce`, which stops telling an observer that
+What is observed never meets an observer's error: all events go through `notify`, which stops telling an observer that
 raised. A child of `fork` begins without observers.
 """
 
@@ -172,12 +172,12 @@ def observing(observer: Observer) -> Iterator[Observer]:
             remove(observer)
 
 
-def heard() -> tuple[Observer, ...]:
-    """The observers to which this thread tells its events: none inside `muted`."""
+def listening() -> tuple[Observer, ...]:
+    """Return the observers to which this thread tells its events: none inside `muted`."""
     return () if mode.muted else observers
 
 
-def announce(listeners: tuple[Observer, ...], what: str, *given: Any) -> None:
+def notify(listeners: tuple[Observer, ...], what: str, *given: Any) -> None:
     """Call a method of each listener that has not been removed since, with an event.
 
     One that raises an exception is told no more, and its `failed` is called: what is observed goes on. Only what is no
@@ -206,8 +206,8 @@ def muted() -> Iterator[None]:
 
 
 def wanted(what: str) -> bool:
-    """Whether any observer wants `what` of this thread."""
-    return any(what in o.wants for o in heard())
+    """Return whether any observer wants `what` of this thread."""
+    return any(what in o.wants for o in listening())
 
 
 def _forked() -> None:

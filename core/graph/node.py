@@ -21,7 +21,7 @@ _handles = itertools.count(1).__next__
 
 
 def newest() -> int:
-    """The number of the node made last; the difference of two is how many ops were recorded between them."""
+    """Return the number of the node made last; the difference of two is how many ops were recorded between them."""
     return _numbers.__reduce__()[1][0] - 1  # type: ignore[index, return-value, operator, no-any-return]
 
 
@@ -149,7 +149,7 @@ class Node(NodeBase):
 
 
 def _heavy(value: Any) -> bool:
-    """Whether a saved value is an operand, or several, and no shape or dtype."""
+    """Return whether a saved value is an operand, or several, and no shape or dtype."""
     if value.__class__ is tuple:
         return any(v.__class__ is not int and _heavy(v) for v in value)
     return value is not None and not isinstance(value, Dtype)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def storage_of(t: Tensor) -> Storage:
-    """The version counter that `t` and its views share."""
+    """Return the version counter that `t` and its views share."""
     storage = t._storage
     if storage is None:
         node = t._node
@@ -29,7 +29,7 @@ def storage_of(t: Tensor) -> Storage:
 
 
 def _storage_saved_by(node: Node, a: Any) -> Storage | None:
-    """The version counter of a node's saved output, made now if need be; None if it did not save it."""
+    """Return the version counter of a node's saved output, made now if need be; None if it did not save it."""
     for i, v in enumerate(node.saved or ()):
         if v is a:
             found = node.storages[i]
@@ -65,7 +65,8 @@ def refresh(t: Tensor) -> None:
 
 
 def way(t: Tensor) -> tuple[Tensor, tuple[Any, ...]]:
-    """The base of a view and the steps from it; first those that undo what ``base.squeeze_()`` and its like did."""
+    """Return the base of a view and the steps from it; first those that undo what ``base.squeeze_()`` and its like
+    did."""
     base, path = t._base, t._way
     undo = base._undo or ()
     return (base, (*reversed(undo[t._undone :]), *path)) if len(undo) > t._undone else (base, path)
@@ -91,7 +92,7 @@ def _refuse(t: Tensor) -> None:
 
 
 def edge(t: Tensor) -> Any:
-    """What a node that uses `t` points to: its node, the leaf itself, or None."""
+    """Return what a node that uses `t` points to: its node, the leaf itself, or None."""
     if t._base is not None:
         refresh(t)
     return t._node or (t if t._requires_grad else None)

@@ -12,7 +12,7 @@ TASKS = ("binary", "multiclass", "multilabel")
 
 
 def check_task(name: str, task: str, num_classes: int | None, num_labels: int | None) -> int:
-    """How many classes (labels) a metric of this task counts; ValueError where that was not said."""
+    """Return how many classes (labels) a metric of this task counts; ValueError where that was not said."""
     if task not in TASKS:
         raise ValueError(f"{name}: task must be one of {', '.join(map(repr, TASKS))}, got {task!r}")
     if task == "binary":
@@ -48,7 +48,7 @@ def check_range(name: str, what: str, labels: Tensor, n: int) -> None:
 
 
 def kept(target: Tensor, ignore_index: int | None) -> Tensor | None:
-    """Which places count: those whose target is not `ignore_index`; None where all do."""
+    """Return which places count: those whose target is not `ignore_index`; None where all do."""
     return None if ignore_index is None else target != ignore_index  # type: ignore[return-value]
 
 

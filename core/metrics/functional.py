@@ -12,7 +12,7 @@ from .ranking import precision_recall_curve, roc_curve
 
 
 def accuracy(preds: Tensor, target: Tensor, task: str, **settings: Any) -> Tensor:
-    """The share of right answers; settings as `Accuracy`'s.
+    """Return the share of right answers; settings as `Accuracy`'s.
 
     >>> import core
     >>> core.metrics.functional.accuracy(core.tensor([0, 2, 1]), core.tensor([0, 1, 1]), "multiclass", num_classes=3)
@@ -22,22 +22,22 @@ def accuracy(preds: Tensor, target: Tensor, task: str, **settings: Any) -> Tenso
 
 
 def precision(preds: Tensor, target: Tensor, task: str, **settings: Any) -> Tensor:
-    """The share of what was said to be of a class that is of it; settings as `Precision`'s."""
+    """Return the share of what was said to be of a class that is of it; settings as `Precision`'s."""
     return _c.Precision(task, **settings).update(preds, target).compute()
 
 
 def recall(preds: Tensor, target: Tensor, task: str, **settings: Any) -> Tensor:
-    """The share of a class's members that were found; settings as `Recall`'s."""
+    """Return the share of a class's members that were found; settings as `Recall`'s."""
     return _c.Recall(task, **settings).update(preds, target).compute()
 
 
 def fbeta(preds: Tensor, target: Tensor, task: str, **settings: Any) -> Tensor:
-    """The weighted harmonic mean of precision and recall; settings as `FBeta`'s."""
+    """Return the weighted harmonic mean of precision and recall; settings as `FBeta`'s."""
     return _c.FBeta(task, **settings).update(preds, target).compute()
 
 
 def f1(preds: Tensor, target: Tensor, task: str, **settings: Any) -> Tensor:
-    """The harmonic mean of precision and recall; settings as `F1`'s."""
+    """Return the harmonic mean of precision and recall; settings as `F1`'s."""
     return _c.F1(task, **settings).update(preds, target).compute()
 
 
@@ -47,27 +47,27 @@ def confusion_matrix(preds: Tensor, target: Tensor, task: str, **settings: Any) 
 
 
 def auroc(preds: Tensor, target: Tensor, task: str, **settings: Any) -> Tensor:
-    """The area under the ROC curve; settings as `AUROC`'s."""
+    """Return the area under the ROC curve; settings as `AUROC`'s."""
     return _r.AUROC(task, **settings).update(preds, target).compute()
 
 
 def average_precision(preds: Tensor, target: Tensor, task: str, **settings: Any) -> Tensor:
-    """The area under the precision-recall curve; settings as `AveragePrecision`'s."""
+    """Return the area under the precision-recall curve; settings as `AveragePrecision`'s."""
     return _r.AveragePrecision(task, **settings).update(preds, target).compute()
 
 
 def mean_squared_error(preds: Tensor, target: Tensor, squared: bool = True) -> Tensor:
-    """The mean of ``(preds - target)²``, or its root."""
+    """Return the mean of ``(preds - target)²``, or its root."""
     return _n.MeanSquaredError(squared).update(preds, target).compute()
 
 
 def mean_absolute_error(preds: Tensor, target: Tensor) -> Tensor:
-    """The mean of ``|preds - target|``."""
+    """Return the mean of ``|preds - target|``."""
     return _n.MeanAbsoluteError().update(preds, target).compute()
 
 
 def r2_score(preds: Tensor, target: Tensor, multioutput: str = "uniform_average") -> Tensor:
-    """The share of the target's variance that is explained."""
+    """Return the share of the target's variance that is explained."""
     return _n.R2Score(multioutput).update(preds, target).compute()
 
 

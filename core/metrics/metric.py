@@ -37,7 +37,7 @@ class Metric:
         return self
 
     def compute(self) -> Tensor:
-        """The metric of everything since the last reset. *Raises*: RuntimeError before the first update."""
+        """Return the metric of everything since the last reset. *Raises*: RuntimeError before the first update."""
         if not self.updates:
             raise RuntimeError(f"{type(self).__name__}.compute() came before update(): there is nothing to compute "
                                "from.\n  remedy: metric.update(...) with every batch first")  # fmt: skip
@@ -87,7 +87,7 @@ class Metric:
         return self
 
     def state_dict(self) -> dict[str, Any]:
-        """The state, for a checkpoint."""
+        """Return the state, for a checkpoint."""
         return {**{k: list(v) if isinstance(v, list) else v for k, v in self._state.items()}, "updates": self.updates}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
@@ -99,7 +99,7 @@ class Metric:
         self.updates = state_dict["updates"]
 
     def settings(self) -> dict[str, Any]:
-        """What the metric was made with."""
+        """Return what the metric was made with."""
         return {k: v for k, v in self.__dict__.items() if k not in ("_state", "updates")}
 
     def __repr__(self) -> str:
@@ -141,6 +141,6 @@ def _plain(x: Any) -> Any:
 
 
 def ratio(above: Tensor, below: Tensor, otherwise: float) -> Tensor:
-    """The quotient in float64, and `otherwise` where it would be 0 / 0."""
+    """Return the quotient in float64, and `otherwise` where it would be 0 / 0."""
     none = below == 0
     return where(none, otherwise, above.to(float64) / where(none, 1, below).to(float64))  # type: ignore[attr-defined, no-any-return]

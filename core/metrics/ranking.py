@@ -20,7 +20,7 @@ from .metric import Metric, ratio
 
 
 def _steps(scores: Tensor, target: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """How many true and false ones lie at or above each score, for the distinct scores from the highest down."""
+    """Return how many true and false ones lie at or above each score, for the distinct scores from the highest down."""
     ordered, order = sort(scores, descending=True, stable=True)
     hits = (target[order] == 1).to(float64)  # type: ignore[attr-defined]
     tp = hits.cumsum(0)
@@ -30,7 +30,7 @@ def _steps(scores: Tensor, target: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def _area(scores: Tensor, target: Tensor) -> Tensor:
-    """The area under the ROC curve; NaN where a class is missing. Ties count half."""
+    """Return the area under the ROC curve; NaN where a class is missing. Ties count half."""
     tp, fp, _ = _steps(scores, target)
     start = zeros(1, dtype=float64, device=scores.device)
     widths, heights = cat([start, fp]), cat([start, tp])

@@ -10,6 +10,7 @@ import importlib
 import os
 import sys
 import warnings
+from collections.abc import Callable
 from types import FrameType, ModuleType
 from typing import Any
 
@@ -38,7 +39,7 @@ def _load() -> tuple[ModuleType | None, str]:
 
 
 def _level_outside() -> int:
-    """The `stacklevel` for a caller of this function that names the line which imports `core`."""
+    """Return the `stacklevel` for a caller of this function that names the line which imports `core`."""
     root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     package = tuple(os.path.join(root, name) + os.sep for name in ("core", "widgets", "lab"))
     frame: FrameType | None = sys._getframe(1)
@@ -54,13 +55,32 @@ available = module is not None
 
 
 def copy_of(array: Any) -> Any:
-    """The same items in row-major order, in memory of their own; NumPy's by all threads, in memory used before.
+    """Return the same items in row-major order, in memory of their own; NumPy's by all threads, in memory used before.
 
     >>> copy_of(np.broadcast_to(np.float32(1), (2, 2)))
     array([[1., 1.],
            [1., 1.]], dtype=float32)
     """
     return module.copied(array) if module is not None and type(array) is np.ndarray else array.copy()
+
+
+def paths_taken(call: Callable[[], Any]) -> tuple[Any, dict[str, int]]:
+    """Return what `call` gives, and which ways through the C code it took, and how often: {name: count}.
+
+    ``call_...`` says what read the arguments of public functions (``call_python``: their Python function), ``op_...``
+    what computed structured ops (``op_reference``: their own forward, on NumPy); the others are ways inside kernels
+    (runtime/paths.h). All threads are counted. Without the extension there is none. Where `core.explain` says which
+    kernel would serve, this runs the call and says what did.
+
+    >>> import core
+    >>> x = core.ones(2, 3)
+    >>> paths_taken(lambda: x.sum(1).tolist())[0]
+    [3.0, 3.0]
+    """
+    before = module.paths() if module is not None else {}
+    result = call()
+    after = module.paths() if module is not None else {}
+    return result, {name: after[name] - before[name] for name in after if after[name] != before[name]}
 
 
 from . import choices  # noqa: E402  it hands the kernels what the tuner has stored

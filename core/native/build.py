@@ -38,7 +38,8 @@ LOCK = Path("build/native.lock")
 # a fifth of the compile time and two thirds of the file; who wants it sets CFLAGS=-g.
 FLAGS = [
     "-std=gnu11", "-O3", "-g0", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast", "-fvisibility=hidden",
-    "-fopenmp-simd", "-pthread", "-Werror=incompatible-pointer-types", "-Werror=return-type",
+    "-fopenmp-simd", "-pthread", "-Werror=incompatible-pointer-types", "-Werror=int-conversion",
+    "-Werror=return-type",
 ]  # fmt: skip
 EMIT = """
 import sys; sys.path.insert(0, ".")
@@ -57,7 +58,7 @@ def flags() -> list[str]:
 
 
 def cores() -> int:
-    """How many processors this process may use."""
+    """Return how many processors this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

@@ -46,7 +46,7 @@ KERNELS = {
 
 
 def numbers(kernel: str, config: Mapping[str, Any]) -> tuple[int, ...]:
-    """A config as C takes it: threads, share, chunks, rows, block; 0 is what the kernel takes by itself.
+    """Return a config as C takes it: threads, share, chunks, rows, block; 0 is what the kernel takes by itself.
 
     >>> numbers("core_reduce", {"THREADS": 2, "SHARE": 4096, "CHUNKS": 1, "TILE": 256})
     (2, 4096, 1, 256, 0)

@@ -57,7 +57,7 @@ NOTE = """/* Printed by core/native/emit.py from the op declarations; do not edi
 
 
 def cost_of(statements: Sequence[Statement], type_char: str) -> int:
-    """What one item costs, as parallel_for counts work."""
+    """Return what one item costs, as parallel_for counts work."""
     libm = () if type_char == "l" else ((_LIBM_COST, _LIBM),)
     costs = {n: cost for cost, names in (*_COSTS[type_char].items(), *libm) for n in names.split()}
     return max(1, sum(costs.get(st.op, 1) for st in statements))
@@ -112,11 +112,11 @@ class Kernel:
         return found[0] + 1 if found else 0
 
     def declaration(self) -> str:
-        """The C prototype."""
+        """Return the C prototype."""
         return f"void map_{self.name}(char *const *ptr_, ptrdiff_t count_, const double *params_)"
 
     def source(self) -> str:
-        """The C function."""
+        """Return the C function."""
         real = self.real
         whole = self.type == "l" or (self.type == "?" and "number" in self.program.kinds)
         lines, result = (
@@ -149,7 +149,7 @@ class Kernel:
         )
 
     def row(self) -> str:
-        """The row of the table."""
+        """Return the row of the table."""
         names = f'"{self.name}", "{self.program.name}", "{self.program.digest}"'
         counts = f"'{self.type}', {len(self.in_types)}, {len(self.program.params)}"
         types = f"\"{self.in_types}\", '{self.out_type}'"
@@ -220,7 +220,7 @@ def write(files: dict[str, str], directory: Path = GENERATED) -> list[Path]:
 
 
 def declared_programs() -> list[Program]:
-    """The programs of every elementwise op that core declares."""
+    """Return the programs of every elementwise op that core declares."""
     return [p for o in op.table.values() if isinstance(o, op.Elementwise) for p in o.programs]
 
 

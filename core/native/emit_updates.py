@@ -27,11 +27,11 @@ class Kernel:
         self.name = f"{variant.name}_{self.suffix}"
 
     def declaration(self) -> str:
-        """The C prototype."""
+        """Return the C prototype."""
         return f"void update_{self.name}(char *const *ptr_, ptrdiff_t count_, const double *params_)"
 
     def source(self) -> str:
-        """The C function. An array that is only written is not read: it may not be set yet."""
+        """Return the C function. An array that is only written is not read: it may not be set yet."""
         v = self.variant
         real = "float" if self.type == "f" else "double"
         used = {o for st in v.statements for o in st.operands} | set(v.results)
@@ -59,7 +59,7 @@ class Kernel:
         )
 
     def row(self) -> str:
-        """The row of the table; the arithmetic and the memory both cost."""
+        """Return the row of the table; the arithmetic and the memory both cost."""
         v = self.variant
         cost = cost_of(v.statements, self.type) + 2 * len(v.arrays)
         names = f'"{self.name}", "{v.name}", "{v.digest}"'

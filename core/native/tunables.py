@@ -78,7 +78,8 @@ def _attention(q: np.ndarray, k: np.ndarray, v: np.ndarray, g: np.ndarray) -> np
 
 
 def _run_attention_backward(q: Any, k: Any, v: Any, g: Any) -> Any:
-    """The logarithms of the sums come from the forward pass, which is not what is timed: `_logs` makes them once."""
+    """Return the logarithms of the sums come from the forward pass, which is not what is timed: `_logs` makes them
+    once."""
     key = q.ctypes.data, q.shape
     if key not in _logs:
         _logs.clear()
@@ -203,7 +204,7 @@ CALLED = {
 
 
 def space_of(kernel: str) -> Space:
-    """What may vary of a kernel.
+    """Return what may vary of a kernel.
 
     >>> [t.name for t in space_of("core_softmax").tunables]
     ['THREADS', 'SHARE', 'CHUNKS']
@@ -280,7 +281,7 @@ class NativeMeasure:
         return self._given[key]
 
     def _function(self, config: Config, shape: Shape) -> Callable[..., Any]:
-        """What is called; the choice of its shape is made."""
+        """Return what is called; the choice of its shape is made."""
         if config == VENDOR:
             return np.matmul
         size = choices.ITEM_SIZES[self.dtype]
@@ -292,7 +293,7 @@ class NativeMeasure:
         return [a for a in found if a is not None] if isinstance(found, tuple | list) else [found]
 
     def _sample(self, config: Config) -> float:
-        """The time of a call in ms, averaged over as many as fill the shortest sample."""
+        """Return the time of a call in ms, averaged over as many as fill the shortest sample."""
         key, given = tuple(config.items()), self._inputs(self.shape, 0)
         run = self._function(config, self.shape)
         if key not in self._calls:
@@ -308,7 +309,7 @@ class NativeMeasure:
 
 
 def _placed(array: np.ndarray, place: str) -> np.ndarray:
-    """An array in guarded memory, by chance elsewhere within a page in each process."""
+    """Return an array in guarded memory, placed at random within a page, anew in each process."""
     fenced = Fenced(array.shape, array.dtype)
     fenced.lay(place)
     fenced.array[...] = array
@@ -316,7 +317,7 @@ def _placed(array: np.ndarray, place: str) -> np.ndarray:
 
 
 def find(kernel: str, shape: Shape, dtype: str, target: str | None) -> problem.Problem:
-    """The problem of a C kernel of core's. *Raises*: problem.Unknown."""
+    """Return the problem of a C kernel of core's. *Raises*: problem.Unknown."""
     if dtype not in choices.ITEM_SIZES:
         raise problem.Unknown(f"{kernel} takes {' and '.join(choices.ITEM_SIZES)}, not {dtype}")
     if target not in (None, "cpu"):

@@ -288,7 +288,7 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
 
 
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
-    """The scaled exponential linear unit.
+    """Return the scaled exponential linear unit.
 
     >>> import core
     >>> core.nn.functional.selu(core.tensor([-1.0, 2.0]))
@@ -340,7 +340,7 @@ def relu6(input: Tensor, inplace: bool = False) -> Tensor:
 
 
 def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
-    """A sigmoid of three straight pieces.
+    """Return a sigmoid of three straight pieces.
 
     >>> import core
     >>> core.nn.functional.hardsigmoid(core.tensor([-4.0, 0.0, 1.5]))
@@ -413,7 +413,7 @@ def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: 
 
 @guarded
 def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Dtype | None = None) -> Tensor:
-    """The softmax of -x.
+    """Return the softmax of -x.
 
     >>> import core
     >>> core.nn.functional.softmin(core.tensor([0.0, 0.0]), dim=0)
@@ -423,7 +423,7 @@ def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: 
 
 
 def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Dtype | None = None) -> Tensor:
-    """The logarithm of softmax along `dim`.
+    """Return the logarithm of softmax along `dim`.
 
     >>> import core
     >>> core.nn.functional.log_softmax(core.tensor([0.0, 0.0]), dim=0)

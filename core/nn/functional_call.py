@@ -107,7 +107,7 @@ def functional_call(module: Any, parameter_and_buffer_dicts: Any, args: Any = No
 
 
 def stack_module_state(models: Sequence[Any]) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-    """The parameters and the buffers of equal modules, stacked by name, for a `vmap` over `functional_call`.
+    """Return the parameters and the buffers of equal modules, stacked by name, for a `vmap` over `functional_call`.
 
     *Raises*: RuntimeError for none, or for modules of several classes or modes.
 

@@ -111,7 +111,7 @@ def zeros_(tensor: Tensor) -> Tensor:
 
 
 def eye_(tensor: Tensor) -> Tensor:
-    """The identity matrix.
+    """Return the identity matrix.
 
     >>> import core
     >>> core.nn.init.eye_(core.empty(2, 2))
@@ -209,7 +209,7 @@ def trunc_normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float 
 
 
 def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tensor:
-    """A matrix with orthonormal rows or columns, times `gain`. Source: arXiv 1312.6120.
+    """Return a matrix with orthonormal rows or columns, times `gain`. Source: arXiv 1312.6120.
 
     >>> import core
     >>> w = core.nn.init.orthogonal_(core.empty(3, 3, dtype=core.float64))
@@ -231,7 +231,7 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tenso
 
 
 def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
-    """A convolution's weight that hands its input through, as many channels of each group as there are.
+    """Return a convolution's weight that hands its input through, as many channels of each group as there are.
 
     *Raises*: ValueError unless there are 3, 4 or 5 dimensions, the first divisible by `groups`.
 
@@ -279,7 +279,7 @@ def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any =
 
 
 def _older(f: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """A function under its name of long ago, without the underscore."""
+    """Return a function under its name of long ago, without the underscore."""
     name = f.__name__[:-1]
 
     def old(*args: Any, **kwargs: Any) -> Tensor:

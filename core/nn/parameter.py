@@ -192,5 +192,5 @@ class UninitializedBuffer(_Uninitialized):
 
 
 def is_lazy(x: Any) -> bool:
-    """Whether a tensor has no shape yet."""
+    """Return whether a tensor has no shape yet."""
     return isinstance(x, _Uninitialized)

@@ -153,7 +153,7 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
 
 @public(method=False, namespace="nn.functional")
 def glu(input: Tensor, dim: int = -1) -> Tensor:
-    """The first half along `dim` times the sigmoid of the second. Source: arXiv 1612.08083.
+    """Return the first half along `dim` times the sigmoid of the second. Source: arXiv 1612.08083.
 
     >>> import core
     >>> core.nn.functional.glu(core.tensor([1.0, 0.0]))

@@ -26,7 +26,8 @@ from .where import where
 
 
 def _shares(heads: int, a: Any) -> int:
-    """How many of `heads` heads of queries share each of the keys' or values' `a`; 1 where heads broadcast as ever."""
+    """Return how many of `heads` heads of queries share each of the keys' or values' `a`; 1 where heads broadcast as
+    ever."""
     own = a.shape[-3] if len(a.shape) > 2 else 1
     return max(1, heads // own) if own > 1 else 1
 
@@ -101,7 +102,7 @@ def _repeated(t: Tensor, shares: int) -> Tensor:
 
 
 def _joined(g: Tensor, shares: int) -> Tensor:
-    """The sum over the heads that `_repeated` made of one."""
+    """Return the sum over the heads that `_repeated` made of one."""
     return g if shares == 1 else g.unflatten(-3, (-1, shares)).sum(-3)  # type: ignore[attr-defined, no-any-return]
 
 
@@ -203,7 +204,7 @@ def _shapes(op: str, query: Tensor, key: Tensor, value: Tensor, attn_mask: Tenso
 
 
 def _shared(op: str, query: Tensor, key: Tensor, value: Tensor) -> bool:
-    """Whether several heads of queries share one of keys and values; raises where they cannot."""
+    """Return whether several heads of queries share one of keys and values; raises where they cannot."""
     if min(query.ndim, key.ndim, value.ndim) < 3:
         raise RuntimeError(text("enable_gqa needs query, key and value of at least 3 dimensions, the heads in the "
                                 "third from the end", op=op))  # fmt: skip
@@ -259,8 +260,8 @@ def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn
 
 
 def _counters(query: Tensor, key: Tensor, value: Tensor, p: float) -> dict[str, Any]:
-    """What the one op needs to drop weights, a random number set aside for each; nothing where the generator's numbers
-    come in order."""
+    """Return what the one op needs to drop weights, a random number set aside for each; nothing where the
+    generator's numbers come in order."""
     lead = np.broadcast_shapes(query._a.shape[:-3], *(t._a.shape[:-3] for t in (key, value)))
     heads = max(t._a.shape[-3] if t.ndim > 2 else 1 for t in (query, key, value))
     taken = default_of(query.device).take(math.prod(lead) * heads * query._a.shape[-2] * key._a.shape[-2])

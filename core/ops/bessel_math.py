@@ -45,7 +45,7 @@ def _log_series(xp: Any, order: int, z: Any, terms: int) -> Any:
 
 
 def _hankel(xp: Any, order: int, x: Any, signs: tuple[int, int]) -> tuple[Any, Any]:
-    """The even and the odd terms of Hankel's series, each with alternating (-1) or equal (1) signs."""
+    """Return the even and the odd terms of Hankel's series, each with alternating (-1) or equal (1) signs."""
     mu = 4 * order * order
     term, even, odd = xp.ones_like(x), xp.ones_like(x), xp.zeros_like(x)
     for k in range(1, 26):

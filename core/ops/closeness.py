@@ -38,7 +38,7 @@ _isclose = operation(
 
 @public()
 def isclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Tensor:
-    """Whether ``|input - other| <= atol + rtol * |other|``, elementwise.
+    """Return whether ``|input - other| <= atol + rtol * |other|``, elementwise.
 
     *Raises*: RuntimeError for tensors of different dtypes or negative tolerances.
 
@@ -58,7 +58,7 @@ def isclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-
 
 @public()
 def allclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> bool:
-    """Whether `isclose` holds for all elements.
+    """Return whether `isclose` holds for all elements.
 
     >>> import core
     >>> core.allclose(core.tensor([1.0]), core.tensor([1.0 + 1e-7]))
@@ -69,7 +69,7 @@ def allclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e
 
 @public()
 def equal(input: Tensor, other: Tensor) -> bool:
-    """Whether both have the same shape and elements; NaN equals nothing.
+    """Return whether both have the same shape and elements; NaN equals nothing.
 
     >>> import core
     >>> core.equal(core.tensor([1, 2]), core.tensor([1, 2]))

@@ -398,7 +398,7 @@ _nextafter = operation("nextafter", lambda xp, a, b: xp.nextafter(a, b), inputs=
 
 @public(inplace=True)
 def nextafter(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """The next number of the dtype after `input` towards `other`.
+    """Return the next number of the dtype after `input` towards `other`.
 
     >>> import core
     >>> bool(core.nextafter(core.tensor(1.0), core.tensor(2.0)) > 1)
@@ -414,7 +414,7 @@ def nextafter(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Ten
 
 @public()
 def isreal(input: Tensor) -> Tensor:
-    """Whether the imaginary part is 0.
+    """Return whether the imaginary part is 0.
 
     >>> import core
     >>> core.isreal(core.tensor([1.0]))

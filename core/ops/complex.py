@@ -34,7 +34,7 @@ _COMPLEX = {dtypes.float32: complex64, dtypes.float64: complex128}
 
 
 def _declare(name: str, forward: Any, vjp: Any, **how: Any) -> Any:
-    """An op whose vjp is in the convention already."""
+    """Return an op whose vjp is in the convention already."""
     made = operation(name, forward, vjp=vjp, **how)
     made.op.holomorphic = False  # type: ignore[attr-defined]
     return made
@@ -95,7 +95,7 @@ def _is_complex(t: Any, op: str) -> bool:
 
 @public(method=False)
 def real(input: Tensor) -> Tensor:
-    """The real parts, a view; a real tensor is its own.
+    """Return the real parts, a view; a real tensor is its own.
 
     >>> import core
     >>> core.real(core.tensor([1 + 2j]))
@@ -106,7 +106,7 @@ def real(input: Tensor) -> Tensor:
 
 @public(method=False)
 def imag(input: Tensor) -> Tensor:
-    """The imaginary parts, a view. *Raises*: RuntimeError for a real tensor.
+    """Return the imaginary parts, a view. *Raises*: RuntimeError for a real tensor.
 
     >>> import core
     >>> core.imag(core.tensor([1 + 2j]))
@@ -131,7 +131,7 @@ Tensor.imag = property(imag, _set_part(imag), doc="The imaginary parts, a view."
 
 @public(method=False)
 def view_as_real(input: Tensor) -> Tensor:
-    """A view with a last dimension of size 2: the real and the imaginary part.
+    """Return a view with a last dimension of size 2: the real and the imaginary part.
 
     >>> import core
     >>> core.view_as_real(core.tensor([1 + 2j]))
@@ -145,7 +145,7 @@ def view_as_real(input: Tensor) -> Tensor:
 
 @public(method=False)
 def view_as_complex(input: Tensor) -> Tensor:
-    """A view without the last dimension, of size 2, which held the real and the imaginary part.
+    """Return a view without the last dimension, of size 2, which held the real and the imaginary part.
 
     >>> import core
     >>> core.view_as_complex(core.tensor([[1.0, 2.0]]))
@@ -202,7 +202,7 @@ def polar(abs: Tensor, angle: Tensor) -> Tensor:
 
 @public("conj_physical", inplace=True)
 def conj(input: Tensor) -> Tensor:
-    """The complex conjugates; a real tensor is its own.
+    """Return the complex conjugates; a real tensor is its own.
 
     >>> import core
     >>> core.conj(core.tensor([1 + 2j]))
@@ -213,7 +213,7 @@ def conj(input: Tensor) -> Tensor:
 
 @public("resolve_neg")
 def resolve_conj(input: Tensor) -> Tensor:
-    """The tensor itself: conjugates are never left for later here.
+    """Return the tensor itself: conjugates are never left for later here.
 
     >>> import core
     >>> core.resolve_conj(core.tensor([1 + 2j]))
@@ -225,7 +225,7 @@ def resolve_conj(input: Tensor) -> Tensor:
 
 @public("is_neg")
 def is_conj(input: Tensor) -> bool:
-    """Whether a conjugate was left for later: never.
+    """Return whether a conjugate was left for later: never.
 
     >>> import core
     >>> core.is_conj(core.tensor([1 + 2j]).conj())
@@ -236,7 +236,7 @@ def is_conj(input: Tensor) -> bool:
 
 @public(method=False)
 def is_complex(input: Tensor) -> bool:
-    """Whether the dtype is complex64 or complex128.
+    """Return whether the dtype is complex64 or complex128.
 
     >>> import core
     >>> core.is_complex(core.tensor([1j]))
@@ -261,7 +261,7 @@ def sgn(x: Tensor) -> Tensor:
 
 @public()
 def angle(input: Tensor) -> Tensor:
-    """The angle in the complex plane, in radians; of real numbers 0 or pi.
+    """Return the angle in the complex plane, in radians; of real numbers 0 or pi.
 
     >>> import core
     >>> core.angle(core.tensor([1j, -1 + 0j]))
@@ -292,7 +292,7 @@ Tensor.H = property(_adjoint, doc="As T of a matrix, conjugated.")  # type: igno
 
 @public()
 def adjoint(input: Tensor) -> Tensor:
-    """The transposed matrices, conjugated.
+    """Return the transposed matrices, conjugated.
 
     >>> import core
     >>> core.adjoint(core.tensor([[1j, 2 + 1j]]))

@@ -15,7 +15,7 @@ from .padding import pad
 
 
 def expanded(op: str, name: str, value: Any, n: int) -> Each:
-    """A setting of each of `n` dimensions, from one number or n."""
+    """Return a setting of each of `n` dimensions, from one number or n."""
     many = (value,) if isinstance(value, int) else tuple(value)
     if len(many) not in (1, n):
         raise RuntimeError(
@@ -151,7 +151,7 @@ def _batched(input: Tensor, n: int) -> Tensor:
 def _same_padding(
     op: str, padding: str, input: Tensor, weight: Tensor, stride: Each, dilation: Each
 ) -> tuple[Any, Each]:
-    """The input and the even padding that give "same" or "valid"; what is odd is added at the end."""
+    """Return the input and the even padding that give "same" or "valid"; what is odd is added at the end."""
     n = len(stride)
     if padding == "valid":
         return input, (0,) * n

@@ -32,7 +32,7 @@ def _columns(
     dilation: Each,
     groups: int,
 ) -> Any:
-    """The windows as matrices (N, groups, channels and kernel, places)."""
+    """Return the windows as matrices (N, groups, channels and kernel, places)."""
     view = windows(xp, padded(xp, x, tuple((p, p) for p in padding)), kernel, out, stride, dilation)
     return xp.ascontiguousarray(view).reshape(len(x), groups, x.shape[1] // groups * math.prod(kernel), math.prod(out))
 

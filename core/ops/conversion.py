@@ -25,7 +25,7 @@ _PYTHON = {builtins.float: dtypes.float64, builtins.int: dtypes.int64, builtins.
 
 
 def available(where: device_class) -> device_class:
-    """The device with its index, if it is there; RuntimeError with the reason if not."""
+    """Return the device with its index, if it is there; RuntimeError with the reason if not."""
     return where if where is cpu else backends.device(where.type).check(where)
 
 
@@ -33,12 +33,12 @@ _default: list[device_class] = [cpu]
 
 
 def placed(device: Any) -> device_class:
-    """The device that an argument names; the default one for None."""
+    """Return the device that an argument names; the default one for None."""
     return _default[0] if device is None else available(device_class(device))
 
 
 def get_default_device() -> device_class:
-    """The device of tensors that are made without one being named.
+    """Return the device of tensors that are made without one being named.
 
     >>> import core
     >>> core.get_default_device()
@@ -57,7 +57,7 @@ def set_default_device(device: Device | None) -> None:
 
 
 def as_dtype(d: Any, op: str) -> Dtype:
-    """A dtype, also from Python's float (float64), int (int64) and bool."""
+    """Return a dtype, also from Python's float (float64), int (int64) and bool."""
     if isinstance(d, Dtype):
         return d
     if d in _PYTHON:
@@ -68,7 +68,7 @@ def as_dtype(d: Any, op: str) -> Dtype:
 
 def tensor(data: Data, *, dtype: Dtype | None = None, device: Device | None = None, requires_grad: bool = False,
            pin_memory: bool = False) -> Tensor:  # fmt: skip
-    """A new tensor with a copy of `data`: a number, nested lists, an array or a tensor.
+    """Return a new tensor with a copy of `data`: a number, nested lists, an array or a tensor.
 
     Floats become the default dtype, ints int64, bools bool; arrays keep theirs. Tensors inside `data` leave the graph.
     *Raises*: ValueError for lists of unequal length, RuntimeError for numbers too great, TypeError for text.
@@ -96,7 +96,7 @@ def tensor(data: Data, *, dtype: Dtype | None = None, device: Device | None = No
         with np.errstate(all="ignore"):
             a = a.astype(d.numpy)
     where = placed(device)
-    out = wrap(a if where is cpu else backends.making(where, lambda xp: xp.asarray(a)), kind_of(d, where))
+    out = wrap(a if where is cpu else backends.allocated(where, lambda xp: xp.asarray(a)), kind_of(d, where))
     if isinstance(data, np.ndarray):
         note(out, data)
     if observe.observers:
@@ -219,7 +219,7 @@ def asarray(obj: Data, *, dtype: Dtype | None = None, device: Device | None = No
 
 
 def from_numpy(array: np.ndarray) -> Tensor:
-    """A tensor that shares the memory of a NumPy array.
+    """Return a tensor that shares the memory of a NumPy array.
 
     *Raises*: TypeError for what is no array or has no twin among the dtypes; ValueError for negative strides.
 

@@ -47,7 +47,7 @@ def _unique_forward(xp: Any, x: Any, dim: int | None) -> Any:
 
 
 def _slices(xp: Any, x: Any, dim: int) -> Any:
-    """The slices along `dim` as rows, of which there may be none or empty ones."""
+    """Return the slices along `dim` as rows, of which there may be none or empty ones."""
     n = x.shape[dim]
     return xp.moveaxis(x, dim, 0).reshape(n, x.size // n if n else 0)
 
@@ -113,7 +113,7 @@ def unique(
 @public(python=True)
 def unique(input: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False,
            dim: Dim | None = None) -> Any:  # fmt: skip
-    """The distinct elements (or slices along `dim`) in order; on request where each went, and how often it came.
+    """Return the distinct elements (or slices along `dim`) in order; on request where each went, and how often it came.
 
     *Shapes*: the inverse has the input's shape, or the length of `dim`.
 
@@ -140,7 +140,7 @@ def unique_consecutive(
 @public(python=True)
 def unique_consecutive(input: Tensor, return_inverse: bool = False, return_counts: bool = False,
                        dim: Dim | None = None) -> Any:  # fmt: skip
-    """The elements (or slices along `dim`) without those that equal the one before.
+    """Return the elements (or slices along `dim`) without those that equal the one before.
 
     >>> import core
     >>> core.unique_consecutive(core.tensor([1, 1, 2, 1]))
@@ -175,7 +175,7 @@ _searchsorted = operation(
 
 
 def _values(input: Any, like: Any) -> Tensor:
-    """A number as a 0-d tensor on the device of `like`."""
+    """Return a number as a 0-d tensor on the device of `like`."""
     if isinstance(input, Tensor):
         return input
     return from_array(backends.array_module(like.device.type).asarray(input), like.device)
@@ -196,7 +196,7 @@ def searchsorted(
     sorter: Tensor | None = None,
     out: Tensor | None = None,
 ) -> Tensor:
-    """The place of each value in a sorted sequence: before its equals, or after them with `right`.
+    """Return the place of each value in a sorted sequence: before its equals, or after them with `right`.
 
     *Shapes*: a vector takes values of any shape; with more dimensions all but the last agree.
     *Raises*: RuntimeError where they do not.
@@ -232,7 +232,7 @@ def searchsorted(
 @public(method=False)
 def bucketize(input: Tensor | Scalar, boundaries: Tensor, *, out_int32: bool = False, right: bool = False,
               out: Tensor | None = None) -> Tensor:  # fmt: skip
-    """The index of the bucket, between the sorted `boundaries`, that each value falls in.
+    """Return the index of the bucket, between the sorted `boundaries`, that each value falls in.
 
     >>> import core
     >>> core.bucketize(core.tensor([0.5, 3.0, 9.0]), core.tensor([1.0, 3.0]))
@@ -308,7 +308,7 @@ _histc = operation("histc", _histc_forward, params={"bins": 100, "low": 0.0, "hi
 
 @public()
 def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0, *, out: Tensor | None = None) -> Tensor:
-    """How many elements fall in each of `bins` equal parts from `min` to `max` (by default of the data).
+    """Return how many elements fall in each of `bins` equal parts from `min` to `max` (by default of the data).
 
     *Raises*: RuntimeError for no bins, for ``max < min``, or a range that is not finite.
 
@@ -346,7 +346,7 @@ _histogram = operation("histogram", _histogram_forward, inputs="x edges weight?"
 
 
 def _equal_parts(xp: Any, op: str, x: Any, bins: int, ends: Any) -> Any:
-    """The edges of `bins` equal parts between two ends, by default those of the data."""
+    """Return the edges of `bins` equal parts between two ends, by default those of the data."""
     if ends is None:
         ends = (float(x.min()), float(x.max())) if x.size else (0.0, 1.0)
     low, high = ends
@@ -358,7 +358,7 @@ def _equal_parts(xp: Any, op: str, x: Any, bins: int, ends: Any) -> Any:
 
 
 def _pairs(ends: Any, n: int) -> list[Any]:
-    """The two ends of each of n coordinates, from a list of them in turn."""
+    """Return the two ends of each of n coordinates, from a list of them in turn."""
     return [None] * n if ends is None else list(zip(ends[::2], ends[1::2], strict=True))
 
 
@@ -371,7 +371,7 @@ def histogram(
     weight: Tensor | None = None,
     density: bool = False,
 ) -> return_types.histogram:
-    """How many elements (or the sum of their weights) fall between neighbouring edges, and the edges.
+    """Return how many elements (or the sum of their weights) fall between neighbouring edges, and the edges.
 
     `bins` is a number of equal parts of `range` (by default of the data) or the sorted edges; with `density` the
     area is 1. *Raises*: RuntimeError for a dtype other than float32 and float64, or no bins.
@@ -470,7 +470,7 @@ _isin = operation("isin", lambda xp, x, among, invert: xp.isin(wide(x), wide(amo
 def isin(
     elements: Tensor | Scalar, test_elements: Tensor | Scalar, *, assume_unique: bool = False, invert: bool = False
 ) -> Tensor:
-    """Whether each element is among `test_elements`; either may be a number.
+    """Return whether each element is among `test_elements`; either may be a number.
 
     >>> import core
     >>> core.isin(core.tensor([1, 2, 3]), core.tensor([1, 3]))

@@ -52,12 +52,12 @@ __all__ = [
 
 def _made(op: str, make: Callable[[Any], Any], dtype: Dtype, device: Any, requires_grad: bool, out: Tensor | None,
           ignored: dict[str, Any]) -> Tensor:  # fmt: skip
-    """The tensor of the array that ``make(array library)`` gives, on its device, in `out` if there is one."""
+    """Return the tensor of the array that ``make(array library)`` gives, on its device, in `out` if there is one."""
     for name in ignored:
         if name not in ("pin_memory", "layout", "memory_format"):  # PyTorch's words for what there is but one of here
             raise TypeError(f"{op}() got an unexpected keyword argument '{name}'")
     where = placed(device)
-    t = wrap(backends.making(where, make), kind_of(dtype, where))
+    t = wrap(backends.allocated(where, make), kind_of(dtype, where))
     if out is not None:
         return into(out, t)
     return t.requires_grad_() if requires_grad else t
@@ -106,7 +106,7 @@ _VALUES = {"zeros": 0, "ones": 1, "empty": -1}  # what native/binding/calls/crea
 
 
 def _offered(function: Any, body: str, like: bool = False, raw: tuple[str, ...] = ()) -> Any:
-    """What is public of a function that makes tensors: behind the C function that makes small ones."""
+    """Return what is public of a function that makes tensors: behind the C function that makes small ones."""
     plain = Fast(body=body, types={"input": "any"} if like else {}, raw=raw)
     return offer(function, fast=[plain], home="creation", state="any")
 
@@ -125,7 +125,7 @@ def full(
     out: Tensor | None = None,
     **ignored: Any,
 ) -> Tensor:
-    """A tensor of that shape, filled with one number, whose type decides the dtype.
+    """Return a tensor of that shape, filled with one number, whose type decides the dtype.
 
     >>> import core
     >>> core.full((2,), 7)
@@ -194,7 +194,7 @@ full_like = _offered(full_like, "full_like(input, fill_value, dtype)", like=True
 def scalar_tensor(
     s: Scalar, *, dtype: Dtype | None = None, device: Device | None = None, requires_grad: bool = False
 ) -> Tensor:
-    """A 0-d tensor of the default dtype.
+    """Return a 0-d tensor of the default dtype.
 
     >>> import core
     >>> core.scalar_tensor(3)
@@ -222,7 +222,7 @@ def arange(
     out: Tensor | None = None,
     **ignored: Any,
 ) -> Tensor:
-    """The numbers from `start` (0 if only one is given) up to but not including `end`.
+    """Return the numbers from `start` (0 if only one is given) up to but not including `end`.
 
     *Raises*: RuntimeError for a step of 0 or of the wrong sign, ValueError for one that is 0 as a whole number.
 
@@ -285,7 +285,7 @@ def linspace(
 
 
 def _count(op: str, steps: Any) -> int:
-    """A number of steps, which may be a tensor of one whole number."""
+    """Return a number of steps, which may be a tensor of one whole number."""
     try:
         n = index(steps)
     except TypeError:
@@ -342,7 +342,7 @@ def eye(
     out: Tensor | None = None,
     **ignored: Any,
 ) -> Tensor:
-    """The identity matrix, `n` rows and `m` (or n) columns.
+    """Return the identity matrix, `n` rows and `m` (or n) columns.
 
     >>> import core
     >>> core.eye(2)
@@ -363,7 +363,7 @@ eye = _offered(eye, "identity(n, m, dtype)", raw=("m",))
 def tril_indices(
     row: int, col: int, offset: int = 0, *, dtype: Dtype = dtypes.int64, device: Device | None = None
 ) -> Tensor:
-    """The rows and columns of a matrix's lower triangle, as two rows of a tensor.
+    """Return the rows and columns of a matrix's lower triangle, as two rows of a tensor.
 
     >>> import core
     >>> core.tril_indices(2, 2)
@@ -378,7 +378,7 @@ def tril_indices(
 def triu_indices(
     row: int, col: int, offset: int = 0, *, dtype: Dtype = dtypes.int64, device: Device | None = None
 ) -> Tensor:
-    """The rows and columns of a matrix's upper triangle, as two rows of a tensor.
+    """Return the rows and columns of a matrix's upper triangle, as two rows of a tensor.
 
     >>> import core
     >>> core.triu_indices(2, 2)

@@ -18,7 +18,7 @@ NEVER = -1e30  # the logarithm of no chance; finite, so that gradients stay so
 
 
 def _table(targets: Tensor, lengths: Tensor, n: int) -> Tensor:
-    """The labels, a row for each sequence."""
+    """Return the labels, a row for each sequence."""
     if targets.ndim == 2:
         return targets
     most = int(lengths.max()) if n else 0  # type: ignore[attr-defined]
@@ -47,7 +47,7 @@ def ctc_loss(
     reduction: str = "mean",
     zero_infinity: bool = False,
 ) -> Tensor:
-    """The negative logarithm of the chance of all alignments that read as the targets.
+    """Return the negative logarithm of the chance of all alignments that read as the targets.
 
     `log_probs` must come from log_softmax: the gradient is that of PyTorch, which takes this for granted.
     Source: Graves et al., ICML 2006.

@@ -71,7 +71,7 @@ _cumprod = operation("cumprod", lambda xp, x, dim: rounded(xp.cumprod(wide(x), a
 
 @public(inplace=True)
 def cumprod(input: Tensor, dim: Dim, *, dtype: Dtype | None = None, out: Tensor | None = None) -> Tensor:
-    """The products of all elements up to each one along `dim`. Integers and bools give int64.
+    """Return the products of all elements up to each one along `dim`. Integers and bools give int64.
 
     >>> import core
     >>> core.cumprod(core.tensor([1.0, 2.0, 3.0]), 0)
@@ -107,7 +107,7 @@ _cummax, _cummin = _running_extreme("cummax", "maximum"), _running_extreme("cumm
 
 @public()
 def cummax(input: Tensor, dim: Dim) -> return_types.cummax:
-    """The greatest element up to each one along `dim`, and its index, the last of equals.
+    """Return the greatest element up to each one along `dim`, and its index, the last of equals.
 
     >>> import core
     >>> core.cummax(core.tensor([1.0, 3.0, 2.0]), 0).values
@@ -119,7 +119,7 @@ def cummax(input: Tensor, dim: Dim) -> return_types.cummax:
 
 @public()
 def cummin(input: Tensor, dim: Dim) -> return_types.cummin:
-    """The least element up to each one along `dim`, and its index, the last of equals.
+    """Return the least element up to each one along `dim`, and its index, the last of equals.
 
     >>> import core
     >>> core.cummin(core.tensor([3.0, 1.0, 2.0]), 0).indices
@@ -152,7 +152,7 @@ _logcumsumexp: Any = operation(
 
 @public()
 def logcumsumexp(input: Tensor, dim: Dim, *, out: Tensor | None = None) -> Tensor:
-    """The logarithm of the sum of the exponentials of all elements up to each one along `dim`, without overflow.
+    """Return the logarithm of the sum of the exponentials of all elements up to each one along `dim`, without overflow.
 
     >>> import core
     >>> core.logcumsumexp(core.tensor([0.0, 0.0]), 0)
@@ -172,7 +172,7 @@ def logcumsumexp(input: Tensor, dim: Dim, *, out: Tensor | None = None) -> Tenso
 @public()
 def diff(input: Tensor, n: int = 1, dim: Dim = -1, prepend: Tensor | None = None, append: Tensor | None = None, *,
          out: Tensor | None = None) -> Tensor:  # fmt: skip
-    """The `n`-th differences of neighbours along `dim`, with `prepend` and `append` put to the ends first.
+    """Return the `n`-th differences of neighbours along `dim`, with `prepend` and `append` put to the ends first.
 
     *Shapes*: `dim` shrinks by `n`. *Raises*: RuntimeError for a 0-d tensor or a negative `n`.
 
@@ -198,7 +198,7 @@ def diff(input: Tensor, n: int = 1, dim: Dim = -1, prepend: Tensor | None = None
 
 
 def _trapezoids(name: str, y: Tensor, x: Any, dx: float, dim: int) -> tuple[Tensor, int]:
-    """The areas between neighbours along `dim`."""
+    """Return the areas between neighbours along `dim`."""
     need_tensor(y, name)
     d = normalize_dim(dim, y.ndim, name)
     n = y._a.shape[d] if y.ndim else 0
@@ -219,7 +219,7 @@ def _trapezoids(name: str, y: Tensor, x: Any, dx: float, dim: int) -> tuple[Tens
 
 @public("trapz", method=False)
 def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: float = 1, dim: Dim = -1) -> Tensor:
-    """The integral of `y` along `dim` by the trapezoid rule, at the places `x` or steps of `dx`.
+    """Return the integral of `y` along `dim` by the trapezoid rule, at the places `x` or steps of `dx`.
 
     >>> import core
     >>> core.trapezoid(core.tensor([1.0, 5.0, 10.0]))
@@ -231,7 +231,7 @@ def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: float = 1, dim: Dim = -
 
 @public(method=False)
 def cumulative_trapezoid(y: Tensor, x: Tensor | None = None, *, dx: float = 1, dim: Dim = -1) -> Tensor:
-    """The integral of `y` along `dim` up to each place but the first, by the trapezoid rule.
+    """Return the integral of `y` along `dim` up to each place but the first, by the trapezoid rule.
 
     >>> import core
     >>> core.cumulative_trapezoid(core.tensor([1.0, 5.0, 10.0]))
@@ -242,7 +242,7 @@ def cumulative_trapezoid(y: Tensor, x: Tensor | None = None, *, dx: float = 1, d
 
 
 def _slopes(f: Tensor, dim: int, at: Any, edge_order: int) -> Tensor:
-    """The derivative of `f` along `dim` at places `at` (a vector), or in steps of `at` (a number): second-order
+    """Return the derivative of `f` along `dim` at places `at` (a vector), or in steps of `at` (a number): second-order
     differences inside (Fornberg 1988), first- or second-order ones at the ends."""
     n = f._a.shape[dim]
     if isinstance(at, Tensor):
@@ -275,7 +275,7 @@ def gradient(
     dim: Dims | None = None,
     edge_order: int = 1,
 ) -> tuple[Tensor, ...]:
-    """The derivative of `input` along each dimension of `dim`, by differences of second order.
+    """Return the derivative of `input` along each dimension of `dim`, by differences of second order.
 
     `spacing` is a step, one for each dimension, or vectors of coordinates. *Raises*: RuntimeError for an `edge_order`
     other than 1 and 2 or a dimension that is too short.

@@ -28,14 +28,14 @@ from .where import where
 
 
 def declare(name: str, forward: Any, **how: Any) -> Any:
-    """An op on matrices whose vjp says the complex gradient outright."""
+    """Return an op on matrices whose vjp says the complex gradient outright."""
     made = operation(name, forward, label=f"linalg_{name}", **how)
     made.op.holomorphic = False  # type: ignore[attr-defined]
     return made
 
 
 def hermitian(xp: Any, a: Any, mirror: str) -> Any:
-    """What a decomposition of a symmetric matrix sees: one triangle is read, or the mean of both is taken.
+    """Return what a decomposition of a symmetric matrix sees: one triangle is read, or the mean of both is taken.
 
     The gradient is symmetric, as is that of the mean; of one triangle it holds along symmetric changes only."""
     return (a + xp.conj(xp.swapaxes(a, -1, -2))) / 2 if mirror == "both" else a
@@ -48,7 +48,7 @@ def positive(rng: Any, *shape: int) -> Any:
 
 
 def _lower(x: Tensor) -> Tensor:
-    """The lower triangle with half the diagonal."""
+    """Return the lower triangle with half the diagonal."""
     return (x.tril() + x.tril(-1)) * 0.5
 
 
@@ -106,7 +106,7 @@ _cholesky = declare("cholesky", _cholesky_forward, params={"mirror": "L"}, vjp=_
 
 @linalg
 def cholesky(A: Tensor, *, upper: bool = False) -> Tensor:
-    """The lower-triangular L with ``A = L @ L.mH`` of positive-definite matrices, or the upper ``L.mH``.
+    """Return the lower-triangular L with ``A = L @ L.mH`` of positive-definite matrices, or the upper ``L.mH``.
 
     Only the triangle asked for is read. *Raises*: LinAlgError where A is not positive-definite. *Source*: LAPACK potrf.
 
@@ -144,7 +144,7 @@ def cholesky_ex(A: Tensor, *, upper: bool = False, check_errors: bool = False) -
 
 @public()
 def cholesky_solve(B: Tensor, L: Tensor, upper: bool = False) -> Tensor:
-    """The X with ``A @ X = B``, from A's Cholesky factor L.
+    """Return the X with ``A @ X = B``, from A's Cholesky factor L.
 
     >>> import core
     >>> core.cholesky_solve(core.tensor([[4.0]]), core.tensor([[2.0]]))
@@ -184,7 +184,7 @@ class _CholeskySolve(Function):
 
 @public()
 def cholesky_inverse(L: Tensor, upper: bool = False) -> Tensor:
-    """The inverse of the matrix whose Cholesky factor is L.
+    """Return the inverse of the matrix whose Cholesky factor is L.
 
     >>> import core
     >>> core.cholesky_inverse(core.tensor([[2.0]]))
@@ -253,7 +253,7 @@ def qr(A: Tensor, mode: str = "reduced") -> return_types.linalg_qr:
 
 
 def _torch_cholesky(input: Tensor, upper: bool = False) -> Tensor:
-    """The Cholesky factor of positive-definite matrices, `linalg.cholesky`.
+    """Return the Cholesky factor of positive-definite matrices, `linalg.cholesky`.
 
     >>> import core
     >>> core.cholesky(core.tensor([[4.0]]))

@@ -18,7 +18,7 @@ from .where import where
 
 
 def _cofactors(x: Tensor) -> Tensor:
-    """The derivative of the determinant of any matrix, a singular one too: with x = U S V it is
+    """Return the derivative of the determinant of any matrix, a singular one too: with x = U S V it is
     det(U) det(V) conj(U) adj(S) conj(V)."""
     u, s, v = svd(x)
     n = s._a.shape[-1]
@@ -72,7 +72,7 @@ def _constant(sign: Tensor) -> Tensor:
 
 @linalg
 def det(A: Tensor) -> Tensor:
-    """The determinant of square matrices.
+    """Return the determinant of square matrices.
 
     >>> import core
     >>> core.linalg.det(core.tensor([[2.0, 1.0], [0.0, 3.0]]))
@@ -84,7 +84,7 @@ def det(A: Tensor) -> Tensor:
 
 @linalg
 def slogdet(A: Tensor) -> return_types.linalg_slogdet:
-    """The determinant as its sign (a complex number of length 1) and the logarithm of its absolute value.
+    """Return the determinant as its sign (a complex number of length 1) and the logarithm of its absolute value.
 
     >>> import core
     >>> core.linalg.slogdet(core.tensor([[-1.0]])).sign
@@ -101,7 +101,7 @@ bind(slogdet, "slogdet")
 
 @public()
 def logdet(input: Tensor) -> Tensor:
-    """The logarithm of the determinant; NaN where that is negative.
+    """Return the logarithm of the determinant; NaN where that is negative.
 
     >>> import core
     >>> core.logdet(core.tensor([[1.0]]))

@@ -139,7 +139,7 @@ def _finished(losses: Tensor, weight: Tensor | None, reduction: str) -> Tensor:
 @public(method=False, namespace="nn.functional")
 def mse_loss(input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
              reduction: str = "mean", weight: Tensor | None = None) -> Tensor:  # fmt: skip
-    """The mean of the squared differences.
+    """Return the mean of the squared differences.
 
     >>> import core
     >>> core.nn.functional.mse_loss(core.tensor([1.0, 2.0]), core.tensor([1.0, 4.0]))
@@ -154,7 +154,7 @@ def mse_loss(input: Tensor, target: Tensor, size_average: bool | None = None, re
 @public(method=False, namespace="nn.functional")
 def l1_loss(input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
             reduction: str = "mean", weight: Tensor | None = None) -> Tensor:  # fmt: skip
-    """The mean of the absolute differences.
+    """Return the mean of the absolute differences.
 
     >>> import core
     >>> core.nn.functional.l1_loss(core.tensor([1.0, 2.0]), core.tensor([1.0, 4.0]))
@@ -202,8 +202,8 @@ def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: fl
 @public(method=False, namespace="nn.functional")
 def binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None,
                          reduce: bool | None = None, reduction: str = "mean") -> Tensor:  # fmt: skip
-    """The cross entropy of probabilities and targets between 0 and 1. From logits, take the form with logits: it is
-    exact where a sigmoid would round to 0 or 1.
+    """Return the cross entropy of probabilities and targets between 0 and 1. From logits, take the form with logits: it
+    is exact where a sigmoid would round to 0 or 1.
 
     >>> import core
     >>> core.nn.functional.binary_cross_entropy(core.tensor([0.5]), core.tensor([1.0]))
@@ -238,7 +238,7 @@ def binary_cross_entropy_with_logits(
     reduction: str = "mean",
     pos_weight: Tensor | None = None,
 ) -> Tensor:
-    """The binary cross entropy of sigmoid(input); `pos_weight` multiplies the part of the true cases.
+    """Return the binary cross entropy of sigmoid(input); `pos_weight` multiplies the part of the true cases.
 
     >>> import core
     >>> core.nn.functional.binary_cross_entropy_with_logits(core.tensor([0.0]), core.tensor([1.0]))
@@ -262,8 +262,8 @@ def binary_cross_entropy_with_logits(
 @public(method=False, namespace="nn.functional")
 def kl_div(input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
            reduction: str = "mean", log_target: bool = False) -> Tensor:  # fmt: skip
-    """The divergence Σ t (log t - x) of a target from log probabilities x. "batchmean" divides by the batch, which is
-    the definition; "mean" by all elements.
+    """Return the divergence Σ t (log t - x) of a target from log probabilities x. "batchmean" divides by the batch,
+    which is the definition; "mean" by all elements.
 
     >>> import core
     >>> x = core.tensor([[0.5, 0.5]]).log()
@@ -285,7 +285,7 @@ def kl_div(input: Tensor, target: Tensor, size_average: bool | None = None, redu
 @public(method=False, namespace="nn.functional")
 def gaussian_nll_loss(input: Tensor, target: Tensor, var: Tensor | float, full: bool = False, eps: float = 1e-6,
                       reduction: str = "mean") -> Tensor:  # fmt: skip
-    """(log var + (input - target)² / var) / 2, plus log(2π) / 2 with `full`; var is kept above `eps`.
+    """Return (log var + (input - target)² / var) / 2, plus log(2π) / 2 with `full`; var is kept above `eps`.
 
     >>> import core
     >>> core.nn.functional.gaussian_nll_loss(core.tensor([0.0]), core.tensor([2.0]), core.tensor([1.0]))

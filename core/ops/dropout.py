@@ -50,7 +50,7 @@ def _thinned(x: Tensor, p: float) -> Tensor:
 
 
 def _check(op: str, input: Tensor, p: float, active: bool) -> bool:
-    """Whether there is anything to do, after all that can be wrong."""
+    """Return whether there is anything to do, after all that can be wrong."""
     need_tensors(op, ("input",), (input,))
     if not 0 <= p <= 1:
         raise ValueError(text(f"dropout probability has to be between 0 and 1, but got {p}", op=op))

@@ -21,7 +21,8 @@ def _forward(xp: Any, *tensors: Any, equation: str) -> Any:
 
 
 def _vjp(g: Tensor, tensors: tuple[Tensor, ...], equation: str, needs: tuple[bool, ...]) -> list[Tensor | None]:
-    """The gradient of an operand: the same sum with g in its place. Letters that it has alone are stretched over."""
+    """Return the gradient of an operand: the same sum with g in its place. Letters that it has alone are stretched
+    over."""
     left, _, out = equation.partition("->")
     terms = left.split(",")
     result: list[Tensor | None] = []
@@ -57,7 +58,7 @@ _einsum = operation("einsum", _forward, inputs="tensors*", params={"equation": "
 
 
 def _letters(equation: str, tensors: tuple[Tensor, ...]) -> tuple[list[str], str]:
-    """The operands' and the output's letters; an ellipsis is given letters of its own."""
+    """Return the operands' and the output's letters; an ellipsis is given letters of its own."""
     left, arrow, out = equation.replace(" ", "").partition("->")
     terms = left.split(",")
     for c in (left + out).replace("...", "").replace(",", ""):

@@ -30,7 +30,7 @@ ROOT_2_OVER_PI = math.sqrt(2 / math.pi)
 
 
 def no_slope(g: Any) -> Any:
-    """The gradient of a step: 0 whatever comes in, a NaN or an infinity too."""
+    """Return the gradient of a step: 0 whatever comes in, a NaN or an infinity too."""
     return 0.0 * s.where(s.isfinite(g), g, 0.0)
 
 
@@ -272,7 +272,7 @@ def scaled(t: Any, alpha: Any) -> Any:
 
 
 def add(input: Operand, other: Operand, *, alpha: float = 1, out: Tensor | None = None) -> Tensor:
-    """The sum ``input + alpha * other``. Shapes broadcast.
+    """Return the sum ``input + alpha * other``. Shapes broadcast.
 
     >>> import core
     >>> core.add(core.tensor([1.0, 2.0]), core.tensor([10.0, 10.0]), alpha=2)
@@ -282,7 +282,7 @@ def add(input: Operand, other: Operand, *, alpha: float = 1, out: Tensor | None 
 
 
 def sub(input: Operand, other: Operand, *, alpha: float = 1, out: Tensor | None = None) -> Tensor:
-    """The difference ``input - alpha * other``. Shapes broadcast.
+    """Return the difference ``input - alpha * other``. Shapes broadcast.
 
     >>> import core
     >>> core.sub(core.tensor([1.0, 2.0]), 1)
@@ -299,7 +299,7 @@ def _times_alpha(input: Any, other: Any, alpha: Any) -> Any:
                                 op="add", came=f"alpha={alpha}", remedy="an int, or floating tensors"))  # fmt: skip
     found = promote_types(*dtypes)
     if isinstance(alpha, int | float) and isinstance(other, Tensor) and (found.category == 1 or found.itemsize > 2):
-        element(alpha, found, "add")  # half types take it as a float32
+        element(alpha, found, "add")  # half-precision types take it as a float32
     return scaled(other, alpha)
 
 
@@ -332,7 +332,7 @@ def round(input: Tensor, *, decimals: int = 0, out: Tensor | None = None) -> Ten
 
 @public("divide", inplace=True)
 def div(input: Operand, other: Operand, *, rounding_mode: str | None = None, out: Tensor | None = None) -> Tensor:
-    """The quotient; with `rounding_mode` "floor" or "trunc" rounded.
+    """Return the quotient; with `rounding_mode` "floor" or "trunc" rounded.
 
     >>> import core
     >>> core.div(core.tensor([-7.0, 7.0]), 2, rounding_mode="trunc")
@@ -405,7 +405,8 @@ def pow(input: Operand, exponent: Operand, *, out: Tensor | None = None) -> Tens
 
 @public(method=False, namespace="nn.functional")
 def gelu(input: Tensor, approximate: str = "none") -> Tensor:
-    """The Gaussian error linear unit x Φ(x); ``approximate="tanh"`` takes the tanh form. Source: arXiv 1606.08415.
+    """Return the Gaussian error linear unit x Φ(x); ``approximate="tanh"`` takes the tanh form. Source: arXiv
+    1606.08415.
 
     >>> import core
     >>> core.nn.functional.gelu(core.tensor([-1.0, 1.0]))

@@ -97,7 +97,7 @@ _embedding = operation("embedding", _embedding_forward, inputs="weight index", p
 @public(method=False, namespace="nn.functional")
 def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None, max_norm: float | None = None,
               norm_type: float = 2.0, scale_grad_by_freq: bool = False, sparse: bool = False) -> Tensor:  # fmt: skip
-    """The rows of `weight` that the indices in `input` name.
+    """Return the rows of `weight` that the indices in `input` name.
 
     The row `padding_idx` gets no gradient; `max_norm` first shrinks longer rows, in place; `scale_grad_by_freq` divides
     a row's gradient by how often it occurs. The gradient is dense and has the same bits every time.
@@ -178,7 +178,7 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
 
 
 def _range(a: Any) -> tuple[int, int]:
-    """The least and the greatest index."""
+    """Return the least and the greatest index."""
     if native.module is not None and type(a) is np.ndarray:
         return native.module.index_range(a)
     return int(a.min()), int(a.max())

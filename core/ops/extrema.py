@@ -116,7 +116,7 @@ SOME = ("PyArray_SIZE({input})",)  # nothing has no greatest element
 
 @public(home="reduce", fast=[Fast(op="amax(input, dim, keepdim)", types=NUMBERS, check=SOME)])
 def amax(input: Tensor, dim: Dims = (), keepdim: bool = False) -> Tensor:
-    """The greatest element over everything, or over `dim` (one or several). Ties share the gradient evenly.
+    """Return the greatest element over everything, or over `dim` (one or several). Ties share the gradient evenly.
 
     >>> import core
     >>> core.amax(core.tensor([[1.0, 5.0], [7.0, 2.0]]), 1)
@@ -127,7 +127,7 @@ def amax(input: Tensor, dim: Dims = (), keepdim: bool = False) -> Tensor:
 
 @public(home="reduce", fast=[Fast(op="amin(input, dim, keepdim)", types=NUMBERS, check=SOME)])
 def amin(input: Tensor, dim: Dims = (), keepdim: bool = False) -> Tensor:
-    """The least element over everything, or over `dim` (one or several). Ties share the gradient evenly.
+    """Return the least element over everything, or over `dim` (one or several). Ties share the gradient evenly.
 
     >>> import core
     >>> core.amin(core.tensor([[1.0, 5.0], [7.0, 2.0]]), 1)
@@ -138,7 +138,7 @@ def amin(input: Tensor, dim: Dims = (), keepdim: bool = False) -> Tensor:
 
 @public()
 def aminmax(input: Tensor, *, dim: Dim | None = None, keepdim: bool = False) -> return_types.aminmax:
-    """The least and the greatest element, as a named tuple (min, max).
+    """Return the least and the greatest element, as a named tuple (min, max).
 
     >>> import core
     >>> core.aminmax(core.tensor([3.0, 1.0, 2.0])).min
@@ -178,7 +178,7 @@ def max(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor: .
         fast=[Fast(op="max_dim(input, dim, keepdim)", types=NUMBERS, given=("dim",), check=SOME, result="max"),
               Fast(body="whole_extreme(op.amax, input)", types=NUMBERS, check=SOME)])  # fmt: skip
 def max(input: Tensor, dim: Dim | Tensor | None = None, keepdim: bool = False, *, other: Tensor | None = None) -> Any:
-    """The greatest element; with `dim` the values along it and their indices; with another tensor the `maximum`.
+    """Return the greatest element; with `dim` the values along it and their indices; with another tensor the `maximum`.
 
     The gradient of the whole maximum is shared evenly among ties; along `dim` it goes to the index.
 
@@ -199,7 +199,7 @@ def min(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor: .
         fast=[Fast(op="min_dim(input, dim, keepdim)", types=NUMBERS, given=("dim",), check=SOME, result="min"),
               Fast(body="whole_extreme(op.amin, input)", types=NUMBERS, check=SOME)])  # fmt: skip
 def min(input: Tensor, dim: Dim | Tensor | None = None, keepdim: bool = False, *, other: Tensor | None = None) -> Any:
-    """The least element; with `dim` the values along it and their indices; with another tensor the `minimum`.
+    """Return the least element; with `dim` the values along it and their indices; with another tensor the `minimum`.
 
     >>> import core
     >>> core.min(core.tensor([[1.0, 5.0], [7.0, 2.0]]), dim=1).values
@@ -226,7 +226,7 @@ def _at(op: Any, name: str, input: Tensor, dim: int | None, keepdim: bool) -> Te
               Fast(body="whole_place(op.argmax, input)", types=REAL,
                    check=(*SOME, "PyArray_NDIM({input})", "PyArray_IS_C_CONTIGUOUS({input})"))])  # fmt: skip
 def argmax(input: Tensor, dim: Dim | None = None, keepdim: bool = False) -> Tensor:
-    """The index of the greatest element, of all of them in row-major order or along `dim`; the first of ties.
+    """Return the index of the greatest element, of all of them in row-major order or along `dim`; the first of ties.
 
     >>> import core
     >>> core.argmax(core.tensor([[1.0, 5.0], [7.0, 2.0]]), dim=1)
@@ -240,7 +240,7 @@ def argmax(input: Tensor, dim: Dim | None = None, keepdim: bool = False) -> Tens
               Fast(body="whole_place(op.argmin, input)", types=REAL,
                    check=(*SOME, "PyArray_NDIM({input})", "PyArray_IS_C_CONTIGUOUS({input})"))])  # fmt: skip
 def argmin(input: Tensor, dim: Dim | None = None, keepdim: bool = False) -> Tensor:
-    """The index of the least element, of all of them in row-major order or along `dim`; the first of ties.
+    """Return the index of the least element, of all of them in row-major order or along `dim`; the first of ties.
 
     >>> import core
     >>> core.argmin(core.tensor([[1.0, 5.0], [7.0, 2.0]]))

@@ -97,7 +97,7 @@ _c2r = _declare(
 
 
 def _resized(x: Tensor, dim: int, n: int) -> Tensor:
-    """The first n elements along `dim`, zeros past the end."""
+    """Return the first n elements along `dim`, zeros past the end."""
     have = x._a.shape[dim]
     if n < have:
         return x.narrow(dim, 0, n)
@@ -146,7 +146,7 @@ def _length(op: str, x: Tensor, n: int | None, dim: int, default: int) -> int:
 
 
 def _plan(op: str, x: Tensor, s: Any, dim: Any, last: bool = False) -> tuple[tuple[int, ...], list[int]]:
-    """The dimensions and their sizes; with `last`, that of the last one is of the half-complex input."""
+    """Return the dimensions and their sizes; with `last`, that of the last one is of the half-complex input."""
     s = [s] if isinstance(s, int) else s
     if dim is None:
         dims = tuple(range(x.ndim)) if s is None else tuple(range(x.ndim - len(s), x.ndim))
@@ -255,7 +255,7 @@ def _define(base: str) -> None:
         function.__doc__ = (
             f"{what} over {over}, cut or padded with zeros to `{size}`.\n\n"
             '    `norm` says where the scale 1/n is: "backward" in the inverse, "forward" in the transform, "ortho"\n'
-            "    its root in both. *Raises*: RuntimeError for fewer than one point, or a half type.\n\n"
+            "    its root in both. *Raises*: RuntimeError for fewer than one point, or a half-precision type.\n\n"
             f"    >>> import core\n    >>> core.fft.{name}(core.tensor({argument}))\n    {result}\n    "
         )
         fourier(function)
@@ -283,7 +283,7 @@ def fftfreq(
     device: Device | None = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """The frequencies of the elements of `fft` of n samples at a distance of `d`: the negative ones last.
+    """Return the frequencies of the elements of `fft` of n samples at a distance of `d`: the negative ones last.
 
     >>> import core
     >>> core.fft.fftfreq(4)
@@ -304,7 +304,7 @@ def rfftfreq(
     device: Device | None = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """The frequencies of the elements of `rfft` of n samples at a distance of `d`.
+    """Return the frequencies of the elements of `rfft` of n samples at a distance of `d`.
 
     >>> import core
     >>> core.fft.rfftfreq(4)
@@ -321,7 +321,7 @@ def _shift(x: Tensor, dim: int | Sequence[int] | None, sign: int) -> Tensor:
 
 @fourier
 def fftshift(input: Tensor, dim: Dims | None = None) -> Tensor:
-    """The frequency 0 brought to the middle of `dim`, of all dimensions by default.
+    """Return the frequency 0 brought to the middle of `dim`, of all dimensions by default.
 
     >>> import core
     >>> core.fft.fftshift(core.tensor([0, 1, -2, -1]))
@@ -332,7 +332,7 @@ def fftshift(input: Tensor, dim: Dims | None = None) -> Tensor:
 
 @fourier
 def ifftshift(input: Tensor, dim: Dims | None = None) -> Tensor:
-    """The inverse of `fftshift`.
+    """Return the inverse of `fftshift`.
 
     >>> import core
     >>> core.fft.ifftshift(core.tensor([-2, -1, 0, 1]))

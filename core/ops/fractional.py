@@ -1,4 +1,4 @@
-"""Fractional max pooling: windows of one size at steps that vary by chance. Source: Graham, arXiv 1412.6071."""
+"""Fractional max pooling: windows of one size at steps that vary at random. Source: Graham, arXiv 1412.6071."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .constant import piecewise
 
 
 def _starts(sample: Any, n: int, out: int, kernel: int) -> Any:
-    """Where the windows begin, (..., out), for the numbers in `sample`."""
+    """Return where the windows begin, (..., out), for the numbers in `sample`."""
     last = np.full((*sample.shape, 1), n - kernel)
     if out == 1:
         return last
@@ -27,7 +27,7 @@ def _starts(sample: Any, n: int, out: int, kernel: int) -> Any:
 
 
 def _places(samples: Any, sizes: Any, out: Any, kernel: Any) -> Any:
-    """The flat places of every window, (N, C, out..., kernel...); `samples` (N, C, one for each dimension)."""
+    """Return the flat places of every window, (N, C, out..., kernel...); `samples` (N, C, one for each dimension)."""
     n = len(sizes)
     order = range(n) if n == 3 else (1, 0)  # in two dimensions the first number is the width's, as in PyTorch
     flat: Any = 0

@@ -237,7 +237,7 @@ def gamma_pair(xp: Any, a: Any, x: Any) -> tuple[Any, Any]:
 
 
 def _edges(xp: Any, a: Any, x: Any, inside: Any, y: Any, upper: bool = False) -> Any:
-    """The values on the border: of P; those of Q are their complements."""
+    """Return the values on the border: of P; those of Q are their complements."""
     edge = xp.where(x == 0, xp.where(a == 0, math.nan, 0.0), xp.where(a == 0, 1.0, xp.where(
         xp.isinf(a), xp.where(xp.isinf(x), math.nan, 0.0), 1.0)))  # fmt: skip
     edge = xp.where((a < 0) | (x < 0) | (xp.isnan(a) & (x != 0)) | xp.isnan(x), math.nan, edge)

@@ -30,7 +30,7 @@ from .where import where
 
 
 def along(xp: Any, index: Any, dim: int) -> tuple[Any, ...]:
-    """The key that reads ``x[i, index[i, j], k]`` (for dim 1) at every place of `index`."""
+    """Return the key that reads ``x[i, index[i, j], k]`` (for dim 1) at every place of `index`."""
     n = index.ndim
     key = [xp.arange(m).reshape((1,) * d + (m,) + (1,) * (n - 1 - d)) for d, m in enumerate(index.shape)]
     key[dim] = index
@@ -204,7 +204,7 @@ def scatter(
     value: Scalar | None = None,
     reduce: str | None = None,
 ) -> Tensor:
-    """A copy of `input` with ``y[index[i, j], j] = src[i, j]`` (for dim 0); `src` may be a number.
+    """Return a copy of `input` with ``y[index[i, j], j] = src[i, j]`` (for dim 0); `src` may be a number.
 
     Where places repeat the last one stays. *Raises*: RuntimeError as `gather`.
 
@@ -233,7 +233,7 @@ def scatter(
                    types={"input": "piece", "index": "index", "src": "piece"},
                    check=("goes_along({input}, {dim}, {index})",))])  # fmt: skip
 def scatter_add(input: Tensor, dim: Dim, index: Tensor, src: Tensor) -> Tensor:
-    """A copy of `input` with ``y[index[i, j], j] += src[i, j]`` (for dim 0); equal places add up, in order.
+    """Return a copy of `input` with ``y[index[i, j], j] += src[i, j]`` (for dim 0); equal places add up, in order.
 
     >>> import core
     >>> core.scatter_add(core.zeros(2), 0, core.tensor([0, 0, 1]), core.tensor([1.0, 2.0, 3.0]))
@@ -299,7 +299,7 @@ def _vector(op: str, input: Tensor, dim: int, index: Tensor) -> int:
         fast=[Fast(body="slices_at(input, dim, index)", types={"input": "piece", "index": "index"},
                    check=("is_list_for({input}, {dim}, {index})",))])  # fmt: skip
 def index_select(input: Tensor, dim: Dim, index: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """A copy of the slices at `index` along `dim`.
+    """Return a copy of the slices at `index` along `dim`.
 
     *Raises*: IndexError for an index out of range, or that is no vector.
 
@@ -348,7 +348,7 @@ def _with_slices(op: str, input: Tensor, dim: int, index: Tensor, source: Tensor
                    types={"input": "piece", "index": "index", "source": "piece"},
                    check=("is_list_for({input}, {dim}, {index})",))])  # fmt: skip
 def index_add(input: Tensor, dim: Dim, index: Tensor, source: Tensor, *, alpha: Scalar = 1) -> Tensor:
-    """A copy of `input` with the slices of `source` added at `index`; equal places add up, in order.
+    """Return a copy of `input` with the slices of `source` added at `index`; equal places add up, in order.
 
     >>> import core
     >>> core.index_add(core.zeros(2), 0, core.tensor([0, 0]), core.tensor([1.0, 2.0]))
@@ -362,7 +362,7 @@ def index_add(input: Tensor, dim: Dim, index: Tensor, source: Tensor, *, alpha: 
                    types={"input": "piece", "index": "index", "source": "piece"},
                    check=("is_list_for({input}, {dim}, {index})",))])  # fmt: skip
 def index_copy(input: Tensor, dim: Dim, index: Tensor, source: Tensor) -> Tensor:
-    """A copy of `input` with the slices of `source` put at `index`.
+    """Return a copy of `input` with the slices of `source` put at `index`.
 
     >>> import core
     >>> core.index_copy(core.zeros(2), 0, core.tensor([1]), core.tensor([5.0]))
@@ -373,7 +373,7 @@ def index_copy(input: Tensor, dim: Dim, index: Tensor, source: Tensor) -> Tensor
 
 @public(inplace=True)
 def index_fill(input: Tensor, dim: Dim, index: Tensor, value: Tensor | Scalar) -> Tensor:
-    """A copy of `input` with the slices at `index` set to a number.
+    """Return a copy of `input` with the slices at `index` set to a number.
 
     >>> import core
     >>> core.index_fill(core.ones(3), 0, core.tensor([1]), 5)
@@ -404,7 +404,7 @@ def index_fill(input: Tensor, dim: Dim, index: Tensor, value: Tensor | Scalar) -
 
 @public()
 def take(input: Tensor, index: Tensor) -> Tensor:
-    """The elements of the flattened input at `index`, in the shape of `index`.
+    """Return the elements of the flattened input at `index`, in the shape of `index`.
 
     >>> import core
     >>> core.take(core.tensor([[1, 2], [3, 4]]), core.tensor([0, 3]))
@@ -418,7 +418,7 @@ def take(input: Tensor, index: Tensor) -> Tensor:
 
 @public()
 def masked_select(input: Tensor, mask: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """The elements where `mask` is true, as a vector; both broadcast.
+    """Return the elements where `mask` is true, as a vector; both broadcast.
 
     >>> import core
     >>> core.masked_select(core.tensor([1, 2, 3]), core.tensor([True, False, True]))
@@ -436,7 +436,7 @@ def masked_select(input: Tensor, mask: Tensor, *, out: Tensor | None = None) -> 
 
 @public(inplace=True)
 def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
-    """A copy of `input` with the elements of `source`, in order, where `mask` is true.
+    """Return a copy of `input` with the elements of `source`, in order, where `mask` is true.
 
     >>> import core
     >>> core.masked_scatter(core.zeros(3), core.tensor([True, False, True]), core.tensor([1.0, 2.0]))
@@ -467,7 +467,7 @@ def nonzero(input: Tensor, *, as_tuple: Literal[True], out: Tensor | None = None
         fast=[Fast(body="rows_of_true(input)", types={"input": "piece"},
                    check=("PyArray_TYPE({input}) == NPY_BOOL",))])  # fmt: skip
 def nonzero(input: Tensor, *, as_tuple: bool = False, out: Tensor | None = None) -> Any:
-    """Where `input` is not 0: the indices as rows, or with `as_tuple` a vector for each dimension.
+    """Return where `input` is not 0: the indices as rows, or with `as_tuple` a vector for each dimension.
 
     >>> import core
     >>> core.nonzero(core.tensor([0, 5, 6]))
@@ -491,7 +491,7 @@ def nonzero(input: Tensor, *, as_tuple: bool = False, out: Tensor | None = None)
 
 @public()
 def argwhere(input: Tensor) -> Tensor:
-    """Where `input` is not 0, the indices as rows.
+    """Return where `input` is not 0, the indices as rows.
 
     >>> import core
     >>> core.argwhere(core.tensor([0, 5]))

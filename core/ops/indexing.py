@@ -194,7 +194,7 @@ def _as_index(item: Any, x: Tensor) -> Any:
 
 
 def _stands_for_tuple(index: list[Any]) -> bool:
-    """Whether a list in the brackets means several indices, as in old NumPy: ``x[[[0, 1], [1, 0]]]`` is
+    """Return whether a list in the brackets means several indices, as in old NumPy: ``x[[[0, 1], [1, 0]]]`` is
     ``x[[0, 1], [1, 0]]``."""
     return any(
         i is None or i is Ellipsis or isinstance(i, slice | list | tuple) or (isinstance(i, Tensor) and i.ndim)
@@ -207,7 +207,8 @@ def _is_mask(a: Any) -> bool:
 
 
 def _parse(x: Tensor, index: Any) -> tuple[tuple[Any, ...] | None, list[Any]]:
-    """The key of the basic step (None: nothing to do) and, for every dimension after it, an integer array or None."""
+    """Return the key of the basic step (None: nothing to do) and, for every dimension after it, an integer array or
+    None."""
     if not isinstance(index, tuple):
         index = tuple(index) if isinstance(index, list) and _stands_for_tuple(index) else (index,)
     items = [_as_index(i, x) for i in index]
@@ -285,8 +286,8 @@ def _parse(x: Tensor, index: Any) -> tuple[tuple[Any, ...] | None, list[Any]]:
 
 
 def _plain_key(shape: tuple[int, ...], index: Any) -> tuple[tuple[Any, ...], bool] | None:
-    """The key of numbers in range and of slices without a step, and whether it selects alone: most of what is written.
-    None for anything else, and where nothing changes."""
+    """Return the key of numbers in range and of slices without a step, and whether it selects alone: most of what is
+    written. None for anything else, and where nothing changes."""
     items = index if index.__class__ is tuple else (index,)
     if len(items) > len(shape):
         return None
@@ -313,7 +314,7 @@ def _basic(x: Tensor, key: tuple[Any, ...]) -> Tensor:
 
 
 def _tensors(x: Tensor, arrays: list[Any]) -> tuple[tuple[bool, ...], list[Tensor | None]]:
-    """The `where` of an index op and its index tensors, filled up with None."""
+    """Return the `where` of an index op and its index tensors, filled up with None."""
     where = tuple(a is not None for a in arrays)
     while where and not where[-1]:
         where = where[:-1]
@@ -440,7 +441,7 @@ def _check_values(x: Tensor, values: Tensor, arrays: list[Any]) -> None:
 
 
 def _given(input: Tensor, indices: Any) -> list[Any]:
-    """The index arrays of `index_put`, one a leading dimension; a mask counts for as many as it has."""
+    """Return the index arrays of `index_put`, one a leading dimension; a mask counts for as many as it has."""
     for k, i in enumerate(indices):
         if not isinstance(i, Tensor):
             raise TypeError(

@@ -83,7 +83,7 @@ def _of_one_dtype(tensors: Sequence[Tensor]) -> list[Tensor]:
     fast=[Fast(body="joined_along(tensors, dim, OP_CAT)")],
 )
 def cat(tensors: Tensors, dim: Dim = 0, *, out: Tensor | None = None) -> Tensor:
-    """The tensors one after another along `dim`; in all other dimensions their sizes agree.
+    """Return the tensors one after another along `dim`; in all other dimensions their sizes agree.
 
     *Raises*: RuntimeError where they do not.
 
@@ -163,14 +163,14 @@ def stack(tensors: Tensors, dim: Dim = 0, *, out: Tensor | None = None) -> Tenso
 
 @public(method=False)
 def hstack(tensors: Tensors, *, out: Tensor | None = None) -> Tensor:
-    """The tensors side by side: along dim 1, vectors along dim 0."""
+    """Return the tensors side by side: along dim 1, vectors along dim 0."""
     many = [_atleast(1)(t) for t in _listed(tensors, "hstack")]
     return cat(many, 0 if many[0].ndim == 1 else 1, out=out)
 
 
 @public(method=False)
 def column_stack(tensors: Tensors, *, out: Tensor | None = None) -> Tensor:
-    """The tensors side by side along dim 1, vectors as columns.
+    """Return the tensors side by side along dim 1, vectors as columns.
 
     >>> import core
     >>> core.column_stack([core.tensor([1, 2]), core.tensor([3, 4])])
@@ -183,13 +183,13 @@ def column_stack(tensors: Tensors, *, out: Tensor | None = None) -> Tensor:
 
 @public("row_stack", method=False)
 def vstack(tensors: Tensors, *, out: Tensor | None = None) -> Tensor:
-    """The tensors one below another, vectors as rows."""
+    """Return the tensors one below another, vectors as rows."""
     return cat([_atleast(2)(t) for t in _listed(tensors, "vstack")], 0, out=out)
 
 
 @public(method=False)
 def dstack(tensors: Tensors, *, out: Tensor | None = None) -> Tensor:
-    """The tensors one behind another, along dim 2."""
+    """Return the tensors one behind another, along dim 2."""
     return cat([_atleast(3)(t) for t in _listed(tensors, "dstack")], 2, out=out)
 
 
@@ -238,7 +238,7 @@ def _repeat_vjp(g: Tensor, x_shape: tuple[int, ...], sizes: tuple[int, ...]) -> 
 
 @public(home="index", fast=[Fast(body="flipped(op.flip, input, order, dims)", types={"input": "piece"}, raw=("dims",))])
 def flip(input: Tensor, *order: Size, dims: Dims | None = None) -> Tensor:
-    """A copy with the order along `dims` reversed.
+    """Return a copy with the order along `dims` reversed.
 
     >>> import core
     >>> core.flip(core.tensor([1, 2, 3]), [0])
@@ -255,7 +255,7 @@ def flip(input: Tensor, *order: Size, dims: Dims | None = None) -> Tensor:
 
 @public()
 def fliplr(input: Tensor) -> Tensor:
-    """A copy with the columns in reverse order."""
+    """Return a copy with the columns in reverse order."""
     if input.ndim < 2:
         raise RuntimeError(text("Input must be >= 2-d.", op="fliplr"))
     return _flip(input, dims=(1,))
@@ -263,7 +263,7 @@ def fliplr(input: Tensor) -> Tensor:
 
 @public()
 def flipud(input: Tensor) -> Tensor:
-    """A copy with the rows in reverse order."""
+    """Return a copy with the rows in reverse order."""
     if input.ndim < 1:
         raise RuntimeError(text("Input must be >= 1-d.", op="flipud"))
     return _flip(input, dims=(0,))

@@ -20,12 +20,12 @@ _ALPHA = (1 + math.sqrt(17)) / 8  # the growth of elements is least at this thre
 
 
 def _size(a: Any) -> Any:
-    """The absolute value, as LAPACK measures complex numbers."""
+    """Return the absolute value, as LAPACK measures complex numbers."""
     return np.abs(a.real) + np.abs(a.imag)
 
 
 def _pivot(a: Any, k: int) -> tuple[int, int]:
-    """The row to exchange and the size of the block, 1 or 2, at step k."""
+    """Return the row to exchange and the size of the block, 1 or 2, at step k."""
     n, diagonal = len(a), float(_size(a[k, k]))
     below = _size(a[k + 1 :, k])
     if not below.size or max(diagonal, below.max()) == 0:
@@ -186,7 +186,7 @@ def ldl_factor(A: Tensor, *, hermitian: bool = False) -> return_types.linalg_ldl
 
 @linalg
 def ldl_solve(LD: Tensor, pivots: Tensor, B: Tensor, *, hermitian: bool = False) -> Tensor:
-    """The X with ``A @ X = B``, from what `ldl_factor` gives.
+    """Return the X with ``A @ X = B``, from what `ldl_factor` gives.
 
     >>> import core
     >>> LD, pivots = core.linalg.ldl_factor(core.tensor([[4.0, 2.0], [2.0, 2.0]]))

@@ -65,7 +65,7 @@ def _need_inner(op: str, a: Tensor, b: Tensor, have: int, want: int, remedy: str
 
 
 def _product(op: str, a: Tensor, b: Tensor) -> Tensor:
-    """The product after all checks; vectors are made matrices and taken back."""
+    """Return the product after all checks; vectors are made matrices and taken back."""
     if a.dtype.category == 0 and a.numel() and b.numel():
         raise NotImplementedError(
             text("\"addmm_impl_cpu_\" not implemented for 'Bool'", op=op, remedy="x.float() @ y.float()")
@@ -82,7 +82,7 @@ def _product(op: str, a: Tensor, b: Tensor) -> Tensor:
 
 
 def matmul(input: Tensor, other: Tensor) -> Tensor:
-    """The matrix product; of vectors the inner product, of stacks of matrices one product each.
+    """Return the matrix product; of vectors the inner product, of stacks of matrices one product each.
 
     *Shapes*: ``(..., m, k) @ (..., k, n) -> (..., m, n)``, leading dimensions broadcast; a vector on the left is a row,
     on the right a column. *Raises*: RuntimeError where the inner sizes or the dtypes differ.
@@ -131,7 +131,7 @@ bind_operator("matmul", matmul)
     home="matmul", fast=[Fast(body="ranked(op.matmul, input, mat2, 2, 2)", types={"input": "real", "mat2": "real"})]
 )
 def mm(input: Tensor, mat2: Tensor) -> Tensor:
-    """The product of two matrices; nothing broadcasts.
+    """Return the product of two matrices; nothing broadcasts.
 
     *Shapes*: ``(m, k) @ (k, n) -> (m, n)``.
 
@@ -153,7 +153,7 @@ def mm(input: Tensor, mat2: Tensor) -> Tensor:
     home="matmul", fast=[Fast(body="ranked(op.matmul, input, mat2, 3, 3)", types={"input": "real", "mat2": "real"})]
 )
 def bmm(input: Tensor, mat2: Tensor) -> Tensor:
-    """The products of two stacks of matrices, one by one; nothing broadcasts.
+    """Return the products of two stacks of matrices, one by one; nothing broadcasts.
 
     *Shapes*: ``(b, m, k) @ (b, k, n) -> (b, m, n)``.
 
@@ -194,7 +194,7 @@ def _no_mv(a: Tensor, b: Tensor) -> str:
 
 @public(home="matmul", fast=[Fast(body="ranked(op.matmul, input, vec, 2, 1)", types={"input": "real", "vec": "real"})])
 def mv(input: Tensor, vec: Tensor) -> Tensor:
-    """A matrix times a vector.
+    """Return a matrix times a vector.
 
     *Shapes*: ``(m, k) @ (k) -> (m)``.
 
@@ -227,7 +227,7 @@ def _unequal(a: Tensor, b: Tensor) -> str:
     home="matmul", fast=[Fast(body="ranked(op.matmul, input, tensor, 1, 1)", types={"input": "real", "tensor": "real"})]
 )
 def dot(input: Tensor, tensor: Tensor) -> Tensor:
-    """The inner product of two vectors.
+    """Return the inner product of two vectors.
 
     >>> import core
     >>> core.dot(core.tensor([1.0, 2.0]), core.tensor([3.0, 4.0]))
@@ -247,7 +247,7 @@ def dot(input: Tensor, tensor: Tensor) -> Tensor:
 
 @public("ger")
 def outer(input: Tensor, vec2: Tensor) -> Tensor:
-    """The outer product of two vectors.
+    """Return the outer product of two vectors.
 
     *Shapes*: ``(m), (n) -> (m, n)``.
 

@@ -64,7 +64,7 @@ def _pieces(input: Tensor, linear_weight: Tensor, linear_bias: Tensor | None, ta
 def linear_cross_entropy(input: Tensor, linear_weight: Tensor, target: Tensor, *, linear_bias: Tensor | None = None,
                          weight: Tensor | None = None, reduction: str = "mean", ignore_index: int | None = None,
                          label_smoothing: float = 0.0, options: Any = None) -> Tensor:  # fmt: skip
-    """The cross entropy of ``linear(input, linear_weight, linear_bias)`` and the target.
+    """Return the cross entropy of ``linear(input, linear_weight, linear_bias)`` and the target.
 
     `linear_weight` of more than two dimensions, (classes, d1, ..., features), gives each input d1 × ... predictions.
 

@@ -21,7 +21,7 @@ from .pieces import chunk, diag, narrow, split
 
 @public(method=False)
 def broadcast_shapes(*shapes: Size) -> Shape:
-    """The shape that all broadcast to; a number counts as a shape of one dimension.
+    """Return the shape that all broadcast to; a number counts as a shape of one dimension.
 
     *Raises*: RuntimeError where they do not.
 
@@ -56,7 +56,7 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
 
 @public()
 def diagflat(input: Tensor, offset: int = 0) -> Tensor:
-    """The elements of `input`, flattened, on the diagonal of a square matrix.
+    """Return the elements of `input`, flattened, on the diagonal of a square matrix.
 
     >>> import core
     >>> core.diagflat(core.tensor([1, 2]))
@@ -68,7 +68,7 @@ def diagflat(input: Tensor, offset: int = 0) -> Tensor:
 
 @public(method=False)
 def unravel_index(indices: Tensor, shape: Size) -> tuple[Tensor, ...]:
-    """The indices in each dimension of `shape` of places counted in row-major order.
+    """Return the indices in each dimension of `shape` of places counted in row-major order.
 
     >>> import core
     >>> core.unravel_index(core.tensor([4]), (2, 3))
@@ -125,7 +125,7 @@ bind(unsafe_split, "unsafe_split_with_sizes")
 
 @public()
 def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1) -> Tensor:
-    """The first `size` indices where `input` is not 0, as rows; what is missing is `fill_value`.
+    """Return the first `size` indices where `input` is not 0, as rows; what is missing is `fill_value`.
 
     >>> import core
     >>> core.nonzero_static(core.tensor([0, 5]), size=2)

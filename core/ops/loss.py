@@ -24,7 +24,7 @@ from .where import where
 
 
 def chosen_reduction(reduction: str, size_average: bool | None, reduce: bool | None) -> str:
-    """The reduction, also where it was given in the old way."""
+    """Return the reduction, also where it was given in the old way."""
     if size_average is not None or reduce is not None:
         reduction = "none" if reduce is False else "sum" if size_average is False else "mean"
         warn(
@@ -36,12 +36,12 @@ def chosen_reduction(reduction: str, size_average: bool | None, reduce: bool | N
 
 
 def reduced(losses: Tensor, reduction: str) -> Tensor:
-    """The losses as they are, their mean or their sum."""
+    """Return the losses as they are, their mean or their sum."""
     return losses.mean() if reduction == "mean" else losses.sum() if reduction == "sum" else losses
 
 
 def torch_size(t: Tensor) -> str:
-    """A shape as PyTorch's messages have it, so that a search for them finds it."""
+    """Return a shape as PyTorch's messages have it, so that a search for them finds it."""
     return f"torch.Size({list(t.shape)})"
 
 
@@ -49,7 +49,7 @@ def torch_size(t: Tensor) -> str:
 
 
 def _targets(xp: Any, target: Any, classes: int, ignore_index: int) -> tuple[Any, Any]:
-    """The targets with 0 where they are ignored, and where they count; IndexError for one that is no class."""
+    """Return the targets with 0 where they are ignored, and where they count; IndexError for one that is no class."""
     valid = target != ignore_index
     safe = xp.where(valid, target, 0)
     bad = (safe < 0) | (safe >= classes)
@@ -197,7 +197,7 @@ _nll = operation("nll_loss", _nll_forward, inputs="x target weight?", params={"i
 
 
 def _check_classes(op: str, input: Tensor, target: Tensor, weight: Tensor | None) -> int:
-    """The number of classes, after all that can be wrong with class indices."""
+    """Return the number of classes, after all that can be wrong with class indices."""
     shape, t = tuple(input._a.shape), tuple(target._a.shape)
     came = f"input {shape}, target {t}"
     if len(shape) > 1 and t and t[0] != shape[0]:
@@ -247,7 +247,7 @@ def _check_classes(op: str, input: Tensor, target: Tensor, weight: Tensor | None
 
 
 def _as_rows(input: Tensor, target: Tensor, classes: int) -> tuple[Tensor, Tensor]:
-    """(N, C, d1, ...) as (N d1 ..., C), and the target as one row of indices."""
+    """Return (N, C, d1, ...) as (N d1 ..., C), and the target as one row of indices."""
     if input.ndim != 2:
         if input.ndim > 2:
             input = input.permute((0, *range(2, input.ndim), 1))
@@ -263,7 +263,7 @@ def _as_vector(target: Tensor) -> Tensor:
 
 def _over_classes(losses: Tensor, rows: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int,
                   reduction: str) -> Tensor:  # fmt: skip
-    """The rows' losses reduced: the mean is over the weights of the rows that count."""
+    """Return the rows' losses reduced: the mean is over the weights of the rows that count."""
     if reduction == "none":
         return losses.reshape(tuple(target.shape))
     if reduction == "sum":
@@ -275,7 +275,7 @@ def _over_classes(losses: Tensor, rows: Tensor, target: Tensor, weight: Tensor |
         return losses.mean() if not ignored else losses.sum() / (rows._a.size - ignored)
     exact = (
         losses if losses.dtype.itemsize > 2 else losses.to(dtypes.float32)
-    )  # a half type counts no further than 2048
+    )  # a half-precision type counts no further than 2048
     counted = _counted(rows, ignore_index=ignore_index, dtype=exact.dtype).sum()  # not asked for: no wait for a GPU
     return (exact.sum() / counted).to(losses.dtype)
 
@@ -287,7 +287,7 @@ def _over_classes(losses: Tensor, rows: Tensor, target: Tensor, weight: Tensor |
 def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None,
                   ignore_index: int = -100, reduce: bool | None = None, reduction: str = "mean",
                   label_smoothing: float = 0.0) -> Tensor:  # fmt: skip
-    """The cross entropy between logits and class indices, or class probabilities.
+    """Return the cross entropy between logits and class indices, or class probabilities.
 
     *Shapes*: input ``(C)``, ``(N, C)`` or ``(N, C, d1, ...)``; target the same without C (int64 indices), or the same
     (probabilities); weight ``(C)``. *Raises*: IndexError for an index that is no class, RuntimeError and ValueError

@@ -54,7 +54,7 @@ bind(svd_lowrank, "svd_lowrank", method=False, python=True)
 
 @public(method=False, python=True)
 def pca_lowrank(A: Tensor, q: int | None = None, center: bool = True, niter: int = 2) -> return_types.svd_lowrank:
-    """The q first principal components of the rows of A: U, S, V of A, centred by default.
+    """Return the q first principal components of the rows of A: U, S, V of A, centred by default.
 
     >>> import core
     >>> core.pca_lowrank(core.eye(4), q=2)[2].shape
@@ -93,7 +93,8 @@ def geqrf(input: Tensor) -> return_types.geqrf:
 
 @public()
 def ormqr(input: Tensor, tau: Tensor, other: Tensor, left: bool = True, transpose: bool = False) -> Tensor:
-    """The product of `other` with the whole Q of which `geqrf` gave the Householder vectors, or with its adjoint.
+    """Return the product of `other` with the whole Q of which `geqrf` gave the Householder vectors, or with its
+    adjoint.
 
     >>> import core
     >>> a, tau = core.geqrf(core.tensor([[3.0], [4.0]]))

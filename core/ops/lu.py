@@ -27,7 +27,7 @@ def _lu_forward(xp: Any, x: Any) -> Any:
 
 
 def permutation(pivots: Any, m: int) -> Any:
-    """The permutation matrices P of ``A = P L U`` that rows exchanged in turn amount to."""
+    """Return the permutation matrices P of ``A = P L U`` that rows exchanged in turn amount to."""
     stack = pivots.reshape(math.prod(pivots.shape[:-1]), pivots.shape[-1])
     order = np.tile(np.arange(m), (len(stack), 1))
     at = np.arange(len(stack))
@@ -111,7 +111,7 @@ def _parts(LU: Tensor, pivots: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
 @linalg
 def lu(A: Tensor, *, pivot: bool = True) -> return_types.linalg_lu:
-    """A permutation P, unit lower-triangular L and upper-triangular U with ``A = P @ L @ U``.
+    """Return a permutation P, unit lower-triangular L and upper-triangular U with ``A = P @ L @ U``.
 
     >>> import core
     >>> core.linalg.lu(core.tensor([[1.0, 2.0], [2.0, 2.0]])).U
@@ -163,7 +163,7 @@ bind(lu_unpack, "lu_unpack", method=False)
 
 @linalg
 def lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True, adjoint: bool = False) -> Tensor:
-    """The X with ``A @ X = B`` (or ``X @ A = B``, or A's adjoint), from what `lu_factor` gives.
+    """Return the X with ``A @ X = B`` (or ``X @ A = B``, or A's adjoint), from what `lu_factor` gives.
 
     >>> import core
     >>> LU, pivots = core.linalg.lu_factor(core.tensor([[0.0, 2.0], [1.0, 0.0]]))
@@ -197,7 +197,8 @@ bind(_torch_lu_solve, "lu_solve")
 
 @linalg
 def householder_product(A: Tensor, tau: Tensor) -> Tensor:
-    """The first columns of the product of Householder reflections 1 - tau[i] v v^H, v the columns of A below a 1.
+    """Return the first columns of the product of Householder reflections 1 - tau[i] v v^H, v the columns of A below a
+    1.
 
     >>> import core
     >>> core.linalg.householder_product(core.tensor([[1.0], [0.0]]), core.tensor([2.0]))

@@ -68,8 +68,8 @@ def vector_norm(x: Tensor, ord: float = 2, dim: Dims | None = None, keepdim: boo
 @linalg
 def matrix_norm(A: Tensor, ord: float | str = "fro", dim: Sizes = (-2, -1), keepdim: bool = False, *,
                 dtype: Dtype | None = None) -> Tensor:  # fmt: skip
-    """The norm of matrices: "fro", "nuc" (the sum of the singular values), 2 or -2 (the greatest or least of them),
-    1 or -1 (of the sums of columns), inf or -inf (of those of rows).
+    """Return the norm of matrices: "fro", "nuc" (the sum of the singular values), 2 or -2 (the greatest or least of
+    them), 1 or -1 (of the sums of columns), inf or -inf (of those of rows).
 
     >>> import core
     >>> core.linalg.matrix_norm(core.tensor([[3.0, 4.0]])), core.linalg.matrix_norm(core.tensor([[3.0, 4.0]]), 1)
@@ -112,7 +112,8 @@ def norm(
     *,
     dtype: Dtype | None = None,
 ) -> Tensor:
-    """The norm of a vector or of matrices, as `dim` or the number of dimensions says; 2 over everything by default.
+    """Return the norm of a vector or of matrices, as `dim` or the number of dimensions says; 2 over everything by
+    default.
 
     >>> import core
     >>> core.linalg.norm(core.tensor([3.0, 4.0]))
@@ -135,7 +136,7 @@ def norm(
 
 @linalg
 def cond(A: Tensor, p: float | str | None = None) -> Tensor:
-    """The condition number ``norm(A, p) * norm(inv(A), p)``: how much a solution magnifies an error.
+    """Return the condition number ``norm(A, p) * norm(inv(A), p)``: how much a solution magnifies an error.
 
     >>> import core
     >>> core.linalg.cond(core.tensor([[4.0, 0.0], [0.0, 2.0]]))
@@ -160,7 +161,7 @@ def cond(A: Tensor, p: float | str | None = None) -> Tensor:
 
 @linalg
 def matrix_power(A: Tensor, n: int) -> Tensor:
-    """A multiplied n times with itself; for n < 0 its inverse, -n times.
+    """Return a multiplied n times with itself; for n < 0 its inverse, -n times.
 
     >>> import core
     >>> core.linalg.matrix_power(core.tensor([[2.0]]), 3)
@@ -216,7 +217,7 @@ def _exp_forward(xp: Any, x: Any) -> Any:
 
 
 def _exp_vjp(g: Tensor, x: Tensor) -> Tensor:
-    """The block above the diagonal of exp([[A, G], [0, A]]) is the derivative in direction G (Mathias, 1996)."""
+    """Return the block above the diagonal of exp([[A, G], [0, A]]) is the derivative in direction G (Mathias, 1996)."""
     n = x._a.shape[-1]
     above, below = cat([x.mT, g], -1), cat([x.mT * 0.0, x.mT], -1)
     return _exp(cat([above, below], -2)).narrow(-2, 0, n).narrow(-1, n, n)  # type: ignore[no-any-return]
@@ -228,7 +229,7 @@ _exp = operation("matrix_exp", _exp_forward, vjp=_exp_vjp, shape="(n,n)->(n,n)",
 
 @linalg
 def matrix_exp(A: Tensor) -> Tensor:
-    """The exponential of square matrices, the sum of ``A^k / k!``.
+    """Return the exponential of square matrices, the sum of ``A^k / k!``.
 
     *Source*: N. J. Higham, "The scaling and squaring method for the matrix exponential revisited" (2005).
 
@@ -249,7 +250,7 @@ bind(matrix_exp, "matrix_exp")
 
 
 def _best_order(sizes: list[int]) -> dict[tuple[int, int], int]:
-    """Where to split every product of a chain for the fewest multiplications (Cormen et al., 15.2)."""
+    """Return where to split every product of a chain for the fewest multiplications (Cormen et al., 15.2)."""
     n = len(sizes) - 1
     cost = {(i, i): 0 for i in range(n)}
     split: dict[tuple[int, int], int] = {}
@@ -264,8 +265,8 @@ def _best_order(sizes: list[int]) -> dict[tuple[int, int], int]:
 
 @linalg
 def multi_dot(tensors: Sequence[Tensor]) -> Tensor:
-    """The product of several matrices, in the order that takes the fewest multiplications; the first and the last may
-    be vectors.
+    """Return the product of several matrices, in the order that takes the fewest multiplications; the first and the
+    last may be vectors.
 
     >>> import core
     >>> core.linalg.multi_dot([core.ones(1, 2), core.ones(2, 3), core.ones(3)])
@@ -294,7 +295,7 @@ def multi_dot(tensors: Sequence[Tensor]) -> Tensor:
 
 
 def chain_matmul(*matrices: Tensor) -> Tensor:
-    """The product of several matrices, as `linalg.multi_dot`.
+    """Return the product of several matrices, as `linalg.multi_dot`.
 
     >>> import core
     >>> core.chain_matmul(core.ones(1, 2), core.ones(2, 1))
@@ -308,7 +309,7 @@ bind(chain_matmul, "chain_matmul", method=False)
 
 @linalg
 def tensorinv(A: Tensor, ind: int = 2) -> Tensor:
-    """The inverse of a tensor as a linear map from its last to its first `ind` dimensions.
+    """Return the inverse of a tensor as a linear map from its last to its first `ind` dimensions.
 
     >>> import core
     >>> core.linalg.tensorinv(core.eye(4).reshape(2, 2, 4)).shape
@@ -326,7 +327,7 @@ def tensorinv(A: Tensor, ind: int = 2) -> Tensor:
 
 @linalg
 def tensorsolve(A: Tensor, B: Tensor, dims: Sizes | None = None) -> Tensor:
-    """The X with ``tensordot(A, X, X.ndim) = B``; the dimensions `dims` of A are moved to its end before.
+    """Return the X with ``tensordot(A, X, X.ndim) = B``; the dimensions `dims` of A are moved to its end before.
 
     >>> import core
     >>> core.linalg.tensorsolve(core.eye(4).reshape(2, 2, 4), core.ones(2, 2))

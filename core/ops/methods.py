@@ -37,7 +37,7 @@ from .where import where
 
 @public(method=False)
 def fill(input: Tensor, value: Tensor | Scalar) -> Tensor:
-    """A tensor like `input`, filled with one number.
+    """Return a tensor like `input`, filled with one number.
 
     >>> import core
     >>> core.fill(core.zeros(2), 3)
@@ -175,7 +175,7 @@ def resize_as_(input: Tensor, other: Tensor, memory_format: MemoryFormat | None 
 
 
 def is_set_to(self: Tensor, tensor: Tensor) -> bool:
-    """Whether both are the same view of the same memory."""
+    """Return whether both are the same view of the same memory."""
     return (self.data_ptr(), self._a.shape, self._a.strides) == (tensor.data_ptr(), tensor._a.shape, tensor._a.strides)
 
 
@@ -186,7 +186,7 @@ def set_(self: Tensor, source: Tensor | None = None) -> Tensor:
 
 
 def share_memory_(self: Tensor) -> Tensor:
-    """The tensor itself: threads share its memory as it is, and worker processes are sent copies."""
+    """Return the tensor itself: threads share its memory as it is, and worker processes are sent copies."""
     return self
 
 
@@ -198,7 +198,7 @@ def new_empty_strided(
     device: Device | None = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """A tensor of that shape and those strides, whose values are whatever was in memory."""
+    """Return a tensor of that shape and those strides, whose values are whatever was in memory."""
     out = empty_strided(size, stride, dtype=dtype or self.dtype, device=device or self.device)
     return out.requires_grad_() if requires_grad else out
 
@@ -213,7 +213,7 @@ def empty_strided(
     requires_grad: bool = False,
     **ignored: Any,
 ) -> Tensor:
-    """A tensor of that shape and those strides, whose values are whatever was in memory.
+    """Return a tensor of that shape and those strides, whose values are whatever was in memory.
 
     >>> import core
     >>> core.empty_strided((2, 3), (1, 2)).stride()
@@ -227,7 +227,7 @@ def empty_strided(
 @public(method=False)
 def empty_permuted(size: Sizes, physical_layout: Sizes, *, dtype: Dtype | None = None, device: Device | None = None,
                    requires_grad: bool = False, **ignored: Any) -> Tensor:  # fmt: skip
-    """A tensor of that shape whose dimensions lie in memory in the order `physical_layout`.
+    """Return a tensor of that shape whose dimensions lie in memory in the order `physical_layout`.
 
     >>> import core
     >>> core.empty_permuted((2, 3), (1, 0)).stride()
@@ -244,7 +244,7 @@ def empty_permuted(size: Sizes, physical_layout: Sizes, *, dtype: Dtype | None =
 
 @public(method=False)
 def frombuffer(buffer: Data, *, dtype: Dtype, count: int = -1, offset: int = 0, requires_grad: bool = False) -> Tensor:
-    """A vector over the memory of a buffer. *Raises*: ValueError for an empty buffer or one that ends too early.
+    """Return a vector over the memory of a buffer. *Raises*: ValueError for an empty buffer or one that ends too early.
 
     >>> import array, core
     >>> core.frombuffer(array.array("i", [-1, 5]), dtype=core.int32)
@@ -273,7 +273,7 @@ def frombuffer(buffer: Data, *, dtype: Dtype, count: int = -1, offset: int = 0, 
 
 @public(method=False)
 def from_dlpack(ext_tensor: Data) -> Tensor:
-    """A tensor over the memory of anything with ``__dlpack__``, without a copy.
+    """Return a tensor over the memory of anything with ``__dlpack__``, without a copy.
 
     >>> import core, numpy as np
     >>> core.from_dlpack(np.arange(2.0))
@@ -289,12 +289,12 @@ def from_dlpack(ext_tensor: Data) -> Tensor:
 
 
 def _dim_order(self: Tensor) -> tuple[int, ...]:
-    """The dimensions from the slowest in memory to the fastest."""
+    """Return the dimensions from the slowest in memory to the fastest."""
     return tuple(int(d) for d in sorted(range(self.ndim), key=lambda d: -self._a.strides[d]))
 
 
 def _is_nonzero(self: Tensor) -> bool:
-    """Whether the one element is not 0. *Raises*: RuntimeError for none or several."""
+    """Return whether the one element is not 0. *Raises*: RuntimeError for none or several."""
     return bool(self)
 
 
@@ -324,7 +324,7 @@ def _map(self: Tensor, tensor: Tensor, function: Callable[[Any, Any], Any]) -> T
 
 
 def _pin_memory(self: Tensor, device: Device | None = None) -> Tensor:
-    """A copy in page-locked memory, from which a GPU copies by itself; the tensor itself where there is no GPU.
+    """Return a copy in page-locked memory, from which a GPU copies by itself; the tensor itself where there is no GPU.
 
     *Raises*: RuntimeError for a tensor on a GPU.
     """
@@ -333,7 +333,7 @@ def _pin_memory(self: Tensor, device: Device | None = None) -> Tensor:
 
 
 def _is_pinned(self: Tensor, device: Device | None = None) -> bool:
-    """Whether the memory is page-locked."""
+    """Return whether the memory is page-locked."""
 
     return is_pinned(self)
 

@@ -93,7 +93,8 @@ def _moment(op: Any, name: str, input: Tensor, dim: Any, unbiased: Any, correcti
                    check=("more_items_than({input}, {dim}, correction)",))])  # fmt: skip
 def var(input: Tensor, dim: Dims | None = None, unbiased: bool | None = None, keepdim: bool = False, *,
         correction: float | None = None) -> Tensor:  # fmt: skip
-    """The variance Σ(x - x̄)² / (n - correction) over all elements, or over `dim`. The correction is 1 unless given.
+    """Return the variance Σ(x - x̄)² / (n - correction) over all elements, or over `dim`. The correction is 1 unless
+    given.
 
     >>> import core
     >>> core.var(core.tensor([1.0, 2.0, 3.0])), core.var(core.tensor([1.0, 2.0, 3.0]), correction=0)
@@ -108,7 +109,7 @@ def var(input: Tensor, dim: Dims | None = None, unbiased: bool | None = None, ke
                    check=("more_items_than({input}, {dim}, correction)",))])  # fmt: skip
 def std(input: Tensor, dim: Dims | None = None, unbiased: bool | None = None, keepdim: bool = False, *,
         correction: float | None = None) -> Tensor:  # fmt: skip
-    """The standard deviation, the root of `var`.
+    """Return the standard deviation, the root of `var`.
 
     >>> import core
     >>> core.std(core.tensor([1.0, 2.0, 3.0]))
@@ -208,7 +209,7 @@ def norm(
     *,
     dtype: Dtype | None = None,
 ) -> Tensor:
-    """The norm (Σ |x|^p)^(1/p) over all elements or over `dim`; "fro" is p=2, inf the greatest |x|, 0 counts,
+    """Return the norm (Σ |x|^p)^(1/p) over all elements or over `dim`; "fro" is p=2, inf the greatest |x|, 0 counts,
     "nuc" is the sum of a matrix's singular values.
 
     >>> import core

@@ -234,7 +234,7 @@ def cuda(
 
 @public()
 def clone(input: Tensor, *, memory_format: MemoryFormat | None = None) -> Tensor:
-    """A copy with its own memory, on the graph.
+    """Return a copy with its own memory, on the graph.
 
     >>> import core
     >>> core.clone(core.tensor([1.0]))

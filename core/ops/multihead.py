@@ -20,7 +20,7 @@ from .softmax import softmax
 
 
 def _additive(mask: Tensor | None, name: str, dtype: Any) -> Tensor | None:
-    """A mask to add to the scores: -inf where a bool one is true."""
+    """Return a mask to add to the scores: -inf where a bool one is true."""
     if mask is None:
         return None
     if mask.dtype is not dtypes.bool_ and mask.dtype.category != 2:
@@ -32,7 +32,7 @@ def _additive(mask: Tensor | None, name: str, dtype: Any) -> Tensor | None:
 
 def _check(query: Tensor, key: Tensor, value: Tensor, key_padding_mask: Tensor | None, attn_mask: Tensor | None,
            heads: int) -> bool:  # fmt: skip
-    """Whether the inputs are a batch."""
+    """Return whether the inputs are a batch."""
     op = "multi_head_attention_forward"
     if query.ndim not in (2, 3):
         raise AssertionError(text(f"query should be unbatched 2D or batched 3D tensor but received {query.ndim}-D "

@@ -78,7 +78,7 @@ def multilabel_margin_loss(input: Tensor, target: Tensor, size_average: bool | N
 def multilabel_soft_margin_loss(input: Tensor, target: Tensor, weight: Tensor | None = None,
                                 size_average: bool | None = None, reduce: bool | None = None,
                                 reduction: str = "mean") -> Tensor:  # fmt: skip
-    """The binary cross entropy of each class with its label (0 or 1), averaged over the classes.
+    """Return the binary cross entropy of each class with its label (0 or 1), averaged over the classes.
 
     >>> import core
     >>> core.nn.functional.multilabel_soft_margin_loss(core.tensor([[0.0, 0.0]]), core.tensor([[1.0, 0.0]]))

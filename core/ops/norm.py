@@ -126,7 +126,7 @@ def _check_parameter(op: str, name: str, p: Tensor | None, shape: tuple[int, ...
                           "weighs(input, bias, {normalized_shape})"))])  # fmt: skip
 def layer_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None, bias: Tensor | None = None,
                eps: float = 1e-5) -> Tensor:  # fmt: skip
-    """(x - mean) / sqrt(variance + eps) * weight + bias over the last dimensions, which have `normalized_shape`.
+    """Return (x - mean) / sqrt(variance + eps) * weight + bias over the last dimensions, which have `normalized_shape`.
 
     *Shapes*: weight and bias have `normalized_shape`. Source: arXiv 1607.06450.
 
@@ -280,7 +280,7 @@ def batch_norm(
 
 
 def _of_nothing(input: Tensor, weight: Tensor | None, bias: Tensor | None) -> Tensor:
-    """The batch norm of a batch without values: nothing, and gradients of zeros. No statistics come of it."""
+    """Return the batch norm of a batch without values: nothing, and gradients of zeros. No statistics come of it."""
     along = (1, -1) + (1,) * (input.ndim - 2)
     y = input * 1.0
     y = y if weight is None else y * weight.reshape(along).to(input.dtype)  # type: ignore[attr-defined]

@@ -61,7 +61,7 @@ rms_norm = operation("rms_norm", _rms_norm_forward, inputs="x weight?", params={
 
 
 def along_channels(a: Any, ndim: int) -> Any:
-    """A vector of channels, an array or a tensor, as it broadcasts to ``(N, C, ...)``."""
+    """Return a vector of channels, an array or a tensor, as it broadcasts to ``(N, C, ...)``."""
     return a.reshape((1, -1) + (1,) * (ndim - 2))
 
 
@@ -193,7 +193,7 @@ def _batch_norm_eval_vjp(g: Tensor, x: Tensor, mean: Tensor, var: Tensor, weight
 
 
 def accumulating(d: Any) -> Any:
-    """The dtype that a reduction over `d` is computed in."""
+    """Return the dtype that a reduction over `d` is computed in."""
     return dtypes.float32 if d in (dtypes.float16, dtypes.bfloat16) else d
 
 

@@ -32,7 +32,7 @@ _ReturnMode = return_type("mode", "values indices")
 
 
 def picked_vjp(g: Any, indices: Tensor, x_shape: tuple[int, ...], dim: int) -> Tensor:
-    """The gradient of values that were picked along `dim`, back in their places."""
+    """Return the gradient of values that were picked along `dim`, back in their places."""
     return _gather_backward(g[0], indices, shape=x_shape, dim=dim) if x_shape else g[0]
 
 
@@ -58,7 +58,7 @@ def picking(name: str, places: Any, params: dict[str, Any], *sets: dict[str, Any
 
 
 def _order(xp: Any, x: Any, dim: int, descending: bool) -> Any:
-    """The stable order along `dim`; NaN counts as the greatest."""
+    """Return the stable order along `dim`; NaN counts as the greatest."""
     if not descending:
         return xp.argsort(x, axis=dim, kind="stable")
     return x.shape[dim] - 1 - xp.flip(xp.argsort(xp.flip(x, dim), axis=dim, kind="stable"), dim)
@@ -157,7 +157,7 @@ def _into_both(out: Any, result: Any) -> Any:
 def sort(
     input: Tensor, dim: Dim = -1, descending: bool = False, stable: bool = False, *, out: Tensors | None = None
 ) -> return_types.sort:
-    """The elements in order along `dim`, and the indices they had; always stable. NaN counts as the greatest.
+    """Return the elements in order along `dim`, and the indices they had; always stable. NaN counts as the greatest.
 
     *Shapes*: both results have the input's. *Raises*: IndexError for a dim out of range.
 
@@ -175,7 +175,7 @@ def sort(
     fast=[Fast(body="order_of(op.sort, input, dim, descending)", types={"input": "any"}, ignored=("stable",))],
 )
 def argsort(input: Tensor, dim: Dim = -1, descending: bool = False, stable: bool = False) -> Tensor:
-    """The indices that put the elements in order along `dim`.
+    """Return the indices that put the elements in order along `dim`.
 
     >>> import core
     >>> core.argsort(core.tensor([3.0, 1.0, 2.0]), descending=True)
@@ -187,7 +187,7 @@ def argsort(input: Tensor, dim: Dim = -1, descending: bool = False, stable: bool
 
 @public()
 def msort(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """The elements in order along the first dimension.
+    """Return the elements in order along the first dimension.
 
     >>> import core
     >>> core.msort(core.tensor([[3, 1], [2, 5]]))
@@ -203,7 +203,7 @@ def msort(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 def topk(
     input: Tensor, k: int, dim: Dim = -1, largest: bool = True, sorted: bool = True, *, out: Tensors | None = None
 ) -> return_types.topk:
-    """The `k` greatest elements along `dim` (or the least), in order, and their indices.
+    """Return the `k` greatest elements along `dim` (or the least), in order, and their indices.
 
     *Raises*: RuntimeError where there are fewer than `k`.
 
@@ -238,7 +238,7 @@ def _need_size(op: str, input: Tensor, dim: int) -> int:
 def kthvalue(
     input: Tensor, k: int, dim: Dim = -1, keepdim: bool = False, *, out: Tensors | None = None
 ) -> return_types.kthvalue:
-    """The `k`-th least element along `dim` (the first is k=1), and its index.
+    """Return the `k`-th least element along `dim` (the first is k=1), and its index.
 
     *Raises*: RuntimeError where there is no `k`-th.
 
@@ -272,7 +272,8 @@ def median(input: Tensor) -> Tensor: ...
 def median(input: Tensor, dim: Dim, keepdim: bool = False, *, out: Tensors | None = None) -> return_types.median: ...
 @public()
 def median(input: Tensor, dim: Dim | None = None, keepdim: bool = False, *, out: Tensors | None = None) -> Any:
-    """The middle element, the lower one of two; with `dim` the values along it and their indices. NaN if one is NaN.
+    """Return the middle element, the lower one of two; with `dim` the values along it and their indices. NaN if one is
+    NaN.
 
     >>> import core
     >>> core.median(core.tensor([3.0, 1.0, 2.0, 7.0]))
@@ -302,7 +303,7 @@ def nanmedian(input: Tensor, dim: Dim | None = None, keepdim: bool = False, *, o
 
 @public()
 def mode(input: Tensor, dim: Dim = -1, keepdim: bool = False, *, out: Tensors | None = None) -> return_types.mode:
-    """The most frequent element along `dim`, the least of several, and the index of its last occurrence.
+    """Return the most frequent element along `dim`, the least of several, and the index of its last occurrence.
 
     >>> import core
     >>> core.mode(core.tensor([3, 1, 1, 3, 0])).values
@@ -385,7 +386,8 @@ def quantile(
     interpolation: str = "linear",
     out: Tensor | None = None,
 ) -> Tensor:
-    """The value below which the share `q` lies, over all elements or along `dim`; between two by `interpolation`.
+    """Return the value below which the share `q` lies, over all elements or along `dim`; between two by
+    `interpolation`.
 
     `q` is a number or a vector, which becomes the first dimension of the result; `interpolation` is "linear",
     "lower", "higher", "midpoint" or "nearest". *Raises*: RuntimeError for a `q` outside [0, 1] or of another dtype.

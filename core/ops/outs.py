@@ -22,7 +22,7 @@ NAMES = [
 
 
 def with_out(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function with a keyword `out`: a tensor, or a tuple of them where it gives several."""
+    """Return the function with a keyword `out`: a tensor, or a tuple of them where it gives several."""
 
     @functools.wraps(function)
     def wide(*args: Any, out: Any = None, **kwargs: Any) -> Any:

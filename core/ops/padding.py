@@ -43,7 +43,7 @@ _pad = operation(
 
 
 def _source(n: int, before: int, after: int, mode: str) -> Any:
-    """Which element of n each place of the padded dimension shows."""
+    """Return which element of n each place of the padded dimension shows."""
     if mode == "circular":  # what negative numbers crop is gone before the rest is wrapped around
         left = n + min(before, 0) + min(after, 0)
         return np.arange(-max(before, 0), left + max(after, 0)) % left + max(-before, 0)

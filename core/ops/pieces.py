@@ -18,7 +18,7 @@ from .views import unsqueeze
 
 @public()
 def narrow(input: Tensor, dim: Dim, start: int | Tensor, length: int) -> Tensor:
-    """A view of `length` elements along `dim`, from `start` on.
+    """Return a view of `length` elements along `dim`, from `start` on.
 
     >>> import core
     >>> core.arange(6).narrow(0, 2, 3)
@@ -45,7 +45,7 @@ def narrow(input: Tensor, dim: Dim, start: int | Tensor, length: int) -> Tensor:
 
 @public()
 def select(input: Tensor, dim: Dim, index: int | Tensor) -> Tensor:
-    """A view of the slice at `index` along `dim`, which vanishes.
+    """Return a view of the slice at `index` along `dim`, which vanishes.
 
     >>> import core
     >>> core.arange(6).reshape(2, 3).select(1, -1)
@@ -67,7 +67,7 @@ def select(input: Tensor, dim: Dim, index: int | Tensor) -> Tensor:
 
 @public()
 def diagonal(input: Tensor, offset: int = 0, dim1: Dim = 0, dim2: Dim = 1) -> Tensor:
-    """A view of the diagonal of two dimensions, which becomes the last one.
+    """Return a view of the diagonal of two dimensions, which becomes the last one.
 
     *Shapes*: ``(a, n, m) -> (a, min(n, m))`` for dims 1 and 2. *Raises*: RuntimeError for equal dims.
 
@@ -83,7 +83,7 @@ def diagonal(input: Tensor, offset: int = 0, dim1: Dim = 0, dim2: Dim = 1) -> Te
 
 @public(namespace=None)
 def unfold(input: Tensor, dimension: int, size: int, step: int) -> Tensor:
-    """A view of all windows of `size` along a dimension, `step` apart; the window becomes the last dimension.
+    """Return a view of all windows of `size` along a dimension, `step` apart; the window becomes the last dimension.
 
     *Shapes*: ``(a, n) -> (a, (n - size) // step + 1, size)`` for dimension 1.
 
@@ -126,7 +126,7 @@ def diag_embed(input: Tensor, offset: int = 0, dim1: Dim = -2, dim2: Dim = -1) -
 
 @public(home="index", state="quiet", fast=[Fast(body="diagonal_copied(input, diagonal)", types={"input": "piece"})])
 def diag(input: Tensor, diagonal: int = 0) -> Tensor:
-    """A vector as the diagonal of a square matrix, or the diagonal of a matrix as a vector.
+    """Return a vector as the diagonal of a square matrix, or the diagonal of a matrix as a vector.
 
     >>> import core
     >>> core.diag(core.diag(core.tensor([1.0, 2.0])))

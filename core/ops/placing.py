@@ -28,7 +28,7 @@ Geometry = tuple[tuple[int, ...], tuple[int, ...], int]  # shape, strides and of
 
 
 def _root(a: Any) -> Any:
-    """The array that owns the memory of `a`."""
+    """Return the array that owns the memory of `a`."""
     while True:
         base = a.base
         if not isinstance(base, type(a)):  # between a view by strides and what it views NumPy puts an object of its own
@@ -43,7 +43,7 @@ def _address(a: Any) -> int:
 
 
 def storage_offset(input: Tensor) -> int:
-    """How many elements into its memory the first element of `input` lies."""
+    """Return how many elements into its memory the first element of `input` lies."""
     a = input._a
     return (_address(a) - _address(_root(a))) // a.itemsize
 
@@ -105,7 +105,7 @@ _restride: Any = operation(
 
 @public()
 def as_strided(input: Tensor, size: Sizes, stride: Sizes, storage_offset: int | None = None) -> Tensor:
-    """A view of the memory of `input` with any shape, strides and offset, counted in elements.
+    """Return a view of the memory of `input` with any shape, strides and offset, counted in elements.
 
     *Raises*: RuntimeError for negative strides, or where the view would reach out of the memory.
 
@@ -156,7 +156,7 @@ def _written(op: str, y: Tensor, part: Tensor, src: Tensor) -> Tensor:
 
 @public()
 def select_scatter(input: Tensor, src: Tensor, dim: Dim, index: int) -> Tensor:
-    """A copy of `input` with `src` as the slice at `index` along `dim`.
+    """Return a copy of `input` with `src` as the slice at `index` along `dim`.
 
     >>> import core
     >>> core.select_scatter(core.zeros(2, 2), core.ones(2), 0, 1)
@@ -170,7 +170,7 @@ def select_scatter(input: Tensor, src: Tensor, dim: Dim, index: int) -> Tensor:
 @public()
 def slice_scatter(input: Tensor, src: Tensor, dim: Dim = 0, start: int | None = None, end: int | None = None,
                   step: int = 1) -> Tensor:  # fmt: skip
-    """A copy of `input` with `src` as its part from `start` to `end` along `dim`.
+    """Return a copy of `input` with `src` as its part from `start` to `end` along `dim`.
 
     >>> import core
     >>> core.slice_scatter(core.zeros(4), core.ones(2), start=1, end=3)
@@ -183,7 +183,7 @@ def slice_scatter(input: Tensor, src: Tensor, dim: Dim = 0, start: int | None = 
 
 @public()
 def diagonal_scatter(input: Tensor, src: Tensor, offset: int = 0, dim1: Dim = 0, dim2: Dim = 1) -> Tensor:
-    """A copy of `input` with `src` as the diagonal of two dimensions.
+    """Return a copy of `input` with `src` as the diagonal of two dimensions.
 
     >>> import core
     >>> core.diagonal_scatter(core.zeros(2, 2), core.ones(2))
@@ -198,8 +198,8 @@ def diagonal_scatter(input: Tensor, src: Tensor, offset: int = 0, dim1: Dim = 0,
 def as_strided_scatter(
     input: Tensor, src: Tensor, size: Sizes, stride: Sizes, storage_offset: int | None = None
 ) -> Tensor:
-    """A copy of `input` with `src` at the places that `as_strided` would read: places in the memory of `input`, of
-    which a view does not show all.
+    """Return a copy of `input` with `src` at the places that `as_strided` would read: places in the memory of `input`,
+    of which a view does not show all.
 
     >>> import core
     >>> core.as_strided_scatter(core.zeros(4), core.ones(2), (2,), (2,), 1)
@@ -298,7 +298,7 @@ _scatter_reduce: Any = operation("scatter_reduce", _reduce_forward, inputs="x in
 @public(inplace=True)
 def scatter_reduce(input: Tensor, dim: Dim, index: Tensor, src: Tensor, reduce: str, *,
                    include_self: bool = True) -> Tensor:  # fmt: skip
-    """A copy of `input` with the elements of `src` reduced into the places that `index` names along `dim`.
+    """Return a copy of `input` with the elements of `src` reduced into the places that `index` names along `dim`.
 
     `reduce` is "sum", "prod", "mean", "amax" or "amin"; without `include_self` the input's own elements there do not
     count. *Raises*: RuntimeError as `scatter`.
@@ -324,7 +324,8 @@ def scatter_reduce(input: Tensor, dim: Dim, index: Tensor, src: Tensor, reduce: 
 @public(inplace=True)
 def index_reduce(input: Tensor, dim: Dim, index: Tensor, source: Tensor, reduce: str, *,
                  include_self: bool = True) -> Tensor:  # fmt: skip
-    """A copy of `input` with the slices of `source` reduced into those at `index`: "prod", "mean", "amax" or "amin".
+    """Return a copy of `input` with the slices of `source` reduced into those at `index`: "prod", "mean", "amax" or
+    "amin".
 
     >>> import core
     >>> core.index_reduce(core.ones(2), 0, core.tensor([0, 0]), core.tensor([2.0, 3.0]), "prod")

@@ -33,7 +33,7 @@ def _setting(op: str, name: str, value: Any, n: int) -> Each:
 
 
 def _out_size(n: int, k: int, s: int, p: int, d: int, ceil: bool) -> int:
-    """The number of windows; with `ceil` one more may hang over, if it begins inside."""
+    """Return the number of windows; with `ceil` one more may hang over, if it begins inside."""
     out = (n + 2 * p - d * (k - 1) - 1 + (s - 1 if ceil else 0)) // s + 1
     return out - 1 if ceil and (out - 1) * s >= n + p else out
 
@@ -264,7 +264,7 @@ max_unpool1d, max_unpool2d, max_unpool3d = (_make_unpool(n) for n in (1, 2, 3))
 
 
 def _counts(sizes: Each, kernel: Each, stride: Each, padding: Each, out: Each, include_pad: bool) -> Any:
-    """How many elements each window counts; one number where all are the same."""
+    """Return how many elements each window counts; one number where all are the same."""
     total: Any = np.ones((), np.int64)
     for m, k, s, p, o in zip(sizes, kernel, stride, padding, out, strict=True):
         first = np.arange(o) * s - p

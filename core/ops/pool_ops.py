@@ -22,7 +22,8 @@ def _lowest(dtype: Any) -> Any:
 
 
 def _framed(xp: Any, x: Any, sizes: Each, padding: Each, value: Any) -> Any:
-    """The last dimensions of `x` brought to `sizes`: `padding` of `value` before, as much as is missing after."""
+    """Return the last dimensions of `x` brought to `sizes`: `padding` of `value` before, as much as is missing
+    after."""
     n = len(sizes)
     have = x.shape[-n:]
     if have == sizes and not any(padding):

@@ -10,7 +10,7 @@ from ..backends import half
 
 
 def wide(x: Any) -> Any:
-    """A half-precision array as float32; any other (or None) as it is."""
+    """Return a half-precision array as float32; any other (or None) as it is."""
     if x is not None and x.dtype.itemsize == 2 and x.dtype.kind in "fV":
         return half.widened(x) if isinstance(x, np.ndarray) else x.astype(np.float32)
     return x

@@ -46,7 +46,7 @@ def _dims(dims: Any, a: Tensor, b: Tensor) -> tuple[list[int], list[int]]:
 
 @public(method=False)
 def tensordot(a: Tensor, b: Tensor, dims: int | Sequence[Sequence[int]] = 2, out: Tensor | None = None) -> Tensor:
-    """The sum of products over `dims`: so many last dimensions of a with as many first of b, or a list of each.
+    """Return the sum of products over `dims`: so many last dimensions of a with as many first of b, or a list of each.
 
     >>> import core
     >>> core.tensordot(core.ones(2, 3), core.ones(3, 4), dims=1).shape
@@ -78,7 +78,7 @@ def tensordot(a: Tensor, b: Tensor, dims: int | Sequence[Sequence[int]] = 2, out
 
 @public()
 def inner(input: Tensor, other: Tensor) -> Tensor:
-    """The sum of products over the last dimensions; a scalar multiplies.
+    """Return the sum of products over the last dimensions; a scalar multiplies.
 
     >>> import core
     >>> core.inner(core.tensor([1.0, 2.0]), core.tensor([3.0, 4.0]))
@@ -94,7 +94,7 @@ def inner(input: Tensor, other: Tensor) -> Tensor:
 
 @public()
 def vdot(input: Tensor, other: Tensor) -> Tensor:
-    """The inner product of two vectors, the first one conjugated.
+    """Return the inner product of two vectors, the first one conjugated.
 
     >>> import core
     >>> core.vdot(core.tensor([1j]), core.tensor([1j]))
@@ -105,7 +105,7 @@ def vdot(input: Tensor, other: Tensor) -> Tensor:
 
 @linalg
 def vecdot(x: Tensor, y: Tensor, *, dim: Dim = -1) -> Tensor:
-    """The inner products of vectors along `dim`, the first ones conjugated; the other dimensions broadcast.
+    """Return the inner products of vectors along `dim`, the first ones conjugated; the other dimensions broadcast.
 
     >>> import core
     >>> core.linalg.vecdot(core.tensor([[1.0, 2.0]]), core.tensor([3.0, 4.0]))
@@ -116,7 +116,7 @@ def vecdot(x: Tensor, y: Tensor, *, dim: Dim = -1) -> Tensor:
 
 @public()
 def kron(input: Tensor, other: Tensor) -> Tensor:
-    """The Kronecker product: every element of `input` times the whole of `other`.
+    """Return the Kronecker product: every element of `input` times the whole of `other`.
 
     >>> import core
     >>> core.kron(core.tensor([1.0, 2.0]), core.tensor([1.0, 1.0]))
@@ -131,7 +131,7 @@ def kron(input: Tensor, other: Tensor) -> Tensor:
 
 @public(home="index", state="quiet", fast=[Fast(body="diagonal_sum(input)", types={"input": "piece"})])
 def trace(input: Tensor) -> Tensor:
-    """The sum of a matrix's diagonal.
+    """Return the sum of a matrix's diagonal.
 
     >>> import core
     >>> core.trace(core.tensor([[1.0, 2.0], [3.0, 4.0]]))
@@ -214,7 +214,7 @@ def _crossed(op: str, a: Tensor, b: Tensor, dim: int) -> Tensor:
 
 
 def _linalg_cross(input: Tensor, other: Tensor, *, dim: int = -1) -> Tensor:
-    """The vector products along `dim`, of size 3; the other dimensions broadcast.
+    """Return the vector products along `dim`, of size 3; the other dimensions broadcast.
 
     >>> import core
     >>> core.linalg.cross(core.tensor([1.0, 0.0, 0.0]), core.tensor([0.0, 1.0, 0.0]))
@@ -229,7 +229,7 @@ linalg(_linalg_cross)
 
 @public()
 def cross(input: Tensor, other: Tensor, dim: Dim | None = None) -> Tensor:
-    """The vector products along `dim`, without which it is the first dimension of size 3.
+    """Return the vector products along `dim`, without which it is the first dimension of size 3.
 
     >>> import core
     >>> core.cross(core.tensor([1.0, 0.0, 0.0]), core.tensor([0.0, 1.0, 0.0]))
@@ -244,7 +244,7 @@ def cross(input: Tensor, other: Tensor, dim: Dim | None = None) -> Tensor:
 
 
 def _linalg_diagonal(A: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
-    """The diagonals of matrices, a view; `torch.diagonal` takes the first two dimensions.
+    """Return the diagonals of matrices, a view; `torch.diagonal` takes the first two dimensions.
 
     >>> import core
     >>> core.linalg.diagonal(core.eye(2))
@@ -262,7 +262,7 @@ linalg(_linalg_diagonal)
 @public(method=False)
 def cdist(x1: Tensor, x2: Tensor, p: float = 2.0,
           compute_mode: str = "use_mm_for_euclid_dist_if_necessary") -> Tensor:  # fmt: skip
-    """The distances between all rows of x1 and all rows of x2, in the p-norm.
+    """Return the distances between all rows of x1 and all rows of x2, in the p-norm.
 
     *Shapes*: ``(..., p, m), (..., r, m) -> (..., p, r)``. Differences are always taken, never squares by a product, so
     that near points keep their figures; `compute_mode` is accepted.
@@ -284,7 +284,7 @@ def cdist(x1: Tensor, x2: Tensor, p: float = 2.0,
 
 @public()
 def dist(input: Tensor, other: Tensor, p: float = 2) -> Tensor:
-    """The p-norm of the difference.
+    """Return the p-norm of the difference.
 
     >>> import core
     >>> core.dist(core.tensor([0.0, 0.0]), core.tensor([3.0, 4.0]))
@@ -320,7 +320,7 @@ def renorm(input: Tensor, p: float, dim: Dim, maxnorm: float) -> Tensor:
 
 @public(method=False)
 def block_diag(*tensors: Tensor) -> Tensor:
-    """The matrices along the diagonal of a larger one, zeros elsewhere; vectors are rows.
+    """Return the matrices along the diagonal of a larger one, zeros elsewhere; vectors are rows.
 
     >>> import core
     >>> core.block_diag(core.ones(1, 1), core.tensor([2.0, 3.0]))
@@ -366,7 +366,7 @@ def _checked_weights(name: str, weights: Tensor, category: int, kind: str, obser
 @public()
 def cov(input: Tensor, *, correction: int = 1, fweights: Tensor | None = None,
         aweights: Tensor | None = None) -> Tensor:  # fmt: skip
-    """The covariances of the variables, one a row, over the observations, one a column.
+    """Return the covariances of the variables, one a row, over the observations, one a column.
 
     `fweights` counts how often each observation was made; `aweights` weighs it. *Raises*: RuntimeError for weights of
     another dtype or number, or negative ones.
@@ -410,7 +410,7 @@ def cov(input: Tensor, *, correction: int = 1, fweights: Tensor | None = None,
 
 @public()
 def corrcoef(input: Tensor) -> Tensor:
-    """The correlations of the variables, one a row: their covariances over their standard deviations.
+    """Return the correlations of the variables, one a row: their covariances over their standard deviations.
 
     >>> import core
     >>> core.corrcoef(core.tensor([[0.0, 1.0], [0.0, -2.0]]))
@@ -433,7 +433,7 @@ def _powers(x: Tensor, n: int, increasing: bool) -> Tensor:
 
 
 def _linalg_vander(x: Tensor, *, N: int | None = None) -> Tensor:
-    """The matrices of powers ``x[i] ** j``, j rising from 0.
+    """Return the matrices of powers ``x[i] ** j``, j rising from 0.
 
     >>> import core
     >>> core.linalg.vander(core.tensor([2.0, 3.0]), N=3)
@@ -456,7 +456,7 @@ linalg(_linalg_vander)
 
 @public(method=False)
 def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
-    """The matrix of powers of a vector, falling from left to right, or rising.
+    """Return the matrix of powers of a vector, falling from left to right, or rising.
 
     >>> import core
     >>> core.vander(core.tensor([2.0, 3.0]))

@@ -29,7 +29,7 @@ def _int8_forward(xp: Any, x: Any, weight: Any, scale: Any, bias: Any) -> Any:
 
 
 def _halves(xp: Any, weight: Any) -> Any:
-    """The numbers 0 to 15 of each byte, that of the low half first."""
+    """Return the numbers 0 to 15 of each byte, that of the low half first."""
     return xp.stack([weight & 15, weight >> 4], -1).reshape(weight.shape[0], 2 * weight.shape[1])
 
 
@@ -152,7 +152,7 @@ def weight_int4_linear(input: Tensor, weight: Tensor, scale: Tensor, zero: Tenso
 
 
 def quantised_int8(weight: Tensor) -> tuple[Tensor, Tensor]:
-    """A weight (out, in) as int8, and the scale of each row: its greatest magnitude / 127."""
+    """Return a weight (out, in) as int8, and the scale of each row: its greatest magnitude / 127."""
     w, xp, where = weight._a, backends.array_module(weight.device.type), weight.device
     scale = xp.abs(wide(w)).max(1) / 127
     q = xp.rint(wide(w) / xp.where(scale == 0, 1, scale)[:, None]).astype(np.int8)
@@ -160,7 +160,7 @@ def quantised_int8(weight: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def quantised_int4(weight: Tensor, group: int = 32) -> tuple[Tensor, Tensor, Tensor]:
-    """A weight (out, in) as two numbers of 4 bits a byte, and each group's scale and zero: from its least to its
+    """Return a weight (out, in) as two numbers of 4 bits a byte, and each group's scale and zero: from its least to its
     greatest in 15 steps."""
     w, xp, where = weight._a, backends.array_module(weight.device.type), weight.device
     if w.ndim != 2 or group < 2 or w.shape[1] % group or w.shape[1] % 2:

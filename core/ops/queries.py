@@ -55,7 +55,7 @@ Tensor.layout = strided  # type: ignore[attr-defined]
 
 
 def is_tensor(obj: Any) -> bool:
-    """Whether it is a tensor.
+    """Return whether it is a tensor.
 
     >>> is_tensor([1.0])
     False
@@ -64,7 +64,7 @@ def is_tensor(obj: Any) -> bool:
 
 
 def is_storage(obj: Any) -> bool:
-    """Whether it is a storage; here memory belongs to tensors, so nothing is."""
+    """Return whether it is a storage; here memory belongs to tensors, so nothing is."""
     return False
 
 
@@ -75,37 +75,37 @@ def _need(input: Any, op: str) -> Tensor:
 
 
 def is_floating_point(input: Tensor) -> bool:
-    """Whether its dtype is a floating one."""
+    """Return whether its dtype is a floating one."""
     return _need(input, "is_floating_point").is_floating_point()
 
 
 def is_complex(input: Tensor) -> bool:
-    """Whether its dtype is a complex one."""
+    """Return whether its dtype is a complex one."""
     return _need(input, "is_complex").is_complex()
 
 
 def is_signed(input: Tensor) -> bool:
-    """Whether its dtype has negative numbers."""
+    """Return whether its dtype has negative numbers."""
     return _need(input, "is_signed").dtype.is_signed
 
 
 def is_nonzero(input: Tensor) -> bool:
-    """Whether its one element is not 0. *Raises*: RuntimeError for none or several."""
+    """Return whether its one element is not 0. *Raises*: RuntimeError for none or several."""
     return bool(_need(input, "is_nonzero"))
 
 
 def is_same_size(input: Tensor, other: Tensor) -> bool:
-    """Whether both have the same shape."""
+    """Return whether both have the same shape."""
     return bool(_need(input, "is_same_size")._a.shape == other._a.shape)
 
 
 def is_inference(input: Tensor) -> bool:
-    """Whether it was made in inference mode; such tensors are ordinary ones here."""
+    """Return whether it was made in inference mode; such tensors are ordinary ones here."""
     return False
 
 
 def numel(input: Tensor) -> int:
-    """The number of elements.
+    """Return the number of elements.
 
     >>> import core
     >>> core.numel(core.ones(2, 3))
@@ -115,13 +115,13 @@ def numel(input: Tensor) -> int:
 
 
 def get_device(input: Tensor) -> int:
-    """The index of its GPU, -1 for main memory."""
+    """Return the index of its GPU, -1 for main memory."""
     where = _need(input, "get_device").device
     return -1 if where.type == "cpu" else where.index or 0
 
 
 def typename(obj: Any) -> str:
-    """The name of a tensor's type, "core.FloatTensor", or of any object's class.
+    """Return the name of a tensor's type, "core.FloatTensor", or of any object's class.
 
     >>> import core
     >>> core.typename(core.ones(1))
@@ -182,7 +182,7 @@ class iinfo:
 
 
 def result_type(tensor1: Any, tensor2: Any) -> Dtype:
-    """The dtype of an operation on two tensors or numbers.
+    """Return the dtype of an operation on two tensors or numbers.
 
     >>> import core
     >>> core.result_type(core.tensor([1, 2]), 1.0)
@@ -201,7 +201,7 @@ def result_type(tensor1: Any, tensor2: Any) -> Dtype:
 
 @guarded
 def can_cast(from_: Dtype, to: Dtype) -> bool:
-    """Whether values of one dtype may be written into the other: any but into a lower category.
+    """Return whether values of one dtype may be written into the other: any but into a lower category.
 
     >>> import core
     >>> core.can_cast(core.float64, core.float32), core.can_cast(core.float32, core.int64)
@@ -214,7 +214,7 @@ def can_cast(from_: Dtype, to: Dtype) -> bool:
 
 
 def get_num_threads() -> int:
-    """How many threads the C kernels use.
+    """Return how many threads the C kernels use.
 
     >>> get_num_threads() >= 1
     True
@@ -255,5 +255,5 @@ def set_float32_matmul_precision(precision: str) -> None:
 
 
 def get_float32_matmul_precision() -> str:
-    """What `set_float32_matmul_precision` was given, "highest" unless it was."""
+    """Return what `set_float32_matmul_precision` was given, "highest" unless it was."""
     return float32_products.precision

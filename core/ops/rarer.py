@@ -47,7 +47,7 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
 @public(method=False)
 @public(method=False, namespace="nn.functional")
 def pdist(input: Tensor, p: float = 2.0) -> Tensor:
-    """The p-norm distance of every pair of rows, in the order (0, 1), (0, 2), ..., (1, 2), ...
+    """Return the p-norm distance of every pair of rows, in the order (0, 1), (0, 2), ..., (1, 2), ...
 
     >>> import core
     >>> core.nn.functional.pdist(core.tensor([[0.0, 0.0], [3.0, 4.0], [0.0, 1.0]]))
@@ -85,7 +85,7 @@ def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: flo
 
 @public(method=False, namespace="nn.functional")
 def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1) -> Tensor:
-    """A draw from the Gumbel-Softmax distribution; a `hard` one is one-hot with the soft one's gradient.
+    """Return a draw from the Gumbel-Softmax distribution; a `hard` one is one-hot with the soft one's gradient.
 
     Source: arXiv 1611.01144.
 
@@ -152,7 +152,7 @@ def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False,
 
 
 def _starts(offsets: Tensor, n: int, include_last_offset: bool) -> list[int]:
-    """Where the bags of `n` indices begin, and where the last one ends."""
+    """Return where the bags of `n` indices begin, and where the last one ends."""
     if offsets.dtype.name not in ("int64", "int32"):
         raise RuntimeError(text("Expected tensor for argument #1 'offsets' to have one of the following scalar types: "
                                 f"Long, Int; but got torch.{offsets.dtype.scalar_type}Tensor instead (while checking "
@@ -185,7 +185,7 @@ def embedding_bag(
     include_last_offset: bool = False,
     padding_idx: int | None = None,
 ) -> Tensor:
-    """The mean, sum or greatest of the rows of `weight` in each bag of indices.
+    """Return the mean, sum or greatest of the rows of `weight` in each bag of indices.
 
     *Shapes*: bags are the rows of `input` ``(n, k)``, or pieces of ``(k,)`` that start at `offsets`; ``-> (n, d)``.
     *Raises*: RuntimeError, IndexError for offsets that do not fit the input; ValueError for a mode that is not known.

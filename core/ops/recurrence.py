@@ -74,7 +74,7 @@ def _check_layer(op: str, x: Tensor, weights: Weights, states: Sequence[Tensor |
 
 def run_layers(op: str, x: Tensor, states: Sequence[Tensor] | None, layers: Sequence[Weights], dropout: float,
                train: bool, bidirectional: bool, batch_first: bool, sizes: Sizes) -> tuple[Tensor, ...]:  # fmt: skip
-    """The outputs of the last layer and the last states of all, (layers * directions, batch, hidden) each.
+    """Return the outputs of the last layer and the last states of all, (layers * directions, batch, hidden) each.
 
     `states` has one tensor of that shape for each state, or is None for zeros; `layers` the weights, directions next
     to one another.
@@ -109,7 +109,7 @@ def run_layers(op: str, x: Tensor, states: Sequence[Tensor] | None, layers: Sequ
 
 
 def _grouped(op: str, params: Sequence[Tensor], has_biases: bool, count: int, projected: bool) -> list[Weights]:
-    """The flat list of parameters as the weights of each layer and direction."""
+    """Return the flat list of parameters as the weights of each layer and direction."""
     n = (4 if has_biases else 2) + projected
     if len(params) != n * count:
         raise RuntimeError(text("got an incorrect number of RNN parameters", op=op, came=str(len(params)),
@@ -214,7 +214,7 @@ def rnn_relu(*args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
 
 def run_step(op: str, input: Tensor, states: Sequence[Tensor | None], w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None,
              b_hh: Tensor | None) -> tuple[Tensor, ...]:  # fmt: skip
-    """The states after one step of (batch, inputs)."""
+    """Return the states after one step of (batch, inputs)."""
     name = f"{op}_cell"
     if input._a.ndim != 2:
         raise IndexError(text(f"{name}: Expected input to be 2D, got {input._a.ndim}D instead", op=name,

@@ -43,7 +43,7 @@ def _sigmoid(xp: Any, x: Any) -> Any:
 
 
 def _places(shape: Sequence[int], reverse: bool, batch_first: bool, sizes: Sizes) -> list[tuple[Any, int]]:
-    """Where each step's rows are, and how many, in the order in which they are gone through."""
+    """Return where each step's rows are, and how many, in the order in which they are gone through."""
     steps, batch = count_steps(shape, batch_first, sizes)
     if sizes is None:
         places: list[tuple[Any, int]] = [((slice(None), t) if batch_first else t, batch) for t in range(steps)]
@@ -54,7 +54,7 @@ def _places(shape: Sequence[int], reverse: bool, batch_first: bool, sizes: Sizes
 
 
 def _prepared(xp: Any, x: Any, arrays: Sequence[Any], batch: int, hidden: int) -> tuple[Any, list[Any], Any]:
-    """All arrays in the type to compute in (half types in float32); a state of zeros."""
+    """All arrays in the type to compute in (half-precision types in float32); a state of zeros."""
     wide = np.float32 if x.dtype.itemsize < 4 else x.dtype
     return wide, [None if a is None else a.astype(wide) for a in arrays], xp.zeros((batch, hidden), wide)
 
@@ -171,7 +171,7 @@ def _in_steps(step: Any, x: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Any, b_hh:
 
 def _gradients(step: Any, g: Sequence[Tensor], needs: Sequence[bool], given: Sequence[Tensor | None], n_states: int,
                params: dict[str, Any]) -> tuple[Tensor | None, ...]:  # fmt: skip
-    """The gradients of x, the four weights, the states and the projection, by going through the steps again.
+    """Return the gradients of x, the four weights, the states and the projection, by going through the steps again.
 
     Each input stands under a name of its own, so that the pass ends there; with `create_graph` its history is behind
     it, and the gradients have one.

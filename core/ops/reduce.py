@@ -25,7 +25,7 @@ def kept(shape: tuple[int, ...], dim: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def count(shape: tuple[int, ...], dim: tuple[int, ...]) -> int:
-    """How many elements of `shape` a reduction over `dim` takes together."""
+    """Return how many elements of `shape` a reduction over `dim` takes together."""
     n = 1
     for i in dim:
         n *= shape[i]
@@ -89,7 +89,7 @@ REAL, ANY = {"input": "real"}, {"input": "any"}
               Fast(body="sum_of_truths(op.cast, op.sum, dtype.int64, input, dim, keepdim)",
                    types={"input": "bool"})])  # fmt: skip
 def sum(input: Tensor, dim: Dims | None = None, keepdim: bool = False, *, dtype: Dtype | None = None) -> Tensor:
-    """The sum over all elements, or over `dim` (one or several). Integers and bools sum to int64.
+    """Return the sum over all elements, or over `dim` (one or several). Integers and bools sum to int64.
 
     *Shapes*: the dimensions in `dim` vanish, or become 1 with `keepdim`.
 
@@ -106,7 +106,7 @@ def sum(input: Tensor, dim: Dims | None = None, keepdim: bool = False, *, dtype:
 
 @public()
 def nansum(input: Tensor, dim: Dims | None = None, keepdim: bool = False, *, dtype: Dtype | None = None) -> Tensor:
-    """The sum of what is not NaN.
+    """Return the sum of what is not NaN.
 
     >>> import core
     >>> core.nansum(core.tensor([1.0, float("nan"), 2.0]))
@@ -117,7 +117,7 @@ def nansum(input: Tensor, dim: Dims | None = None, keepdim: bool = False, *, dty
 
 @public(home="reduce", fast=[Fast(op="mean(input, dim, keepdim)", types=REAL)])
 def mean(input: Tensor, dim: Dims | None = None, keepdim: bool = False, *, dtype: Dtype | None = None) -> Tensor:
-    """The mean over all elements, or over `dim` (one or several).
+    """Return the mean over all elements, or over `dim` (one or several).
 
     *Shapes*: the dimensions in `dim` vanish, or become 1 with `keepdim`. *Raises*: RuntimeError for integers, of which
     it is not clear what the mean's dtype should be.
@@ -144,7 +144,7 @@ def mean(input: Tensor, dim: Dims | None = None, keepdim: bool = False, *, dtype
 
 @public()
 def nanmean(input: Tensor, dim: Dims | None = None, keepdim: bool = False, *, dtype: Dtype | None = None) -> Tensor:
-    """The mean of what is not NaN.
+    """Return the mean of what is not NaN.
 
     >>> import core
     >>> core.nanmean(core.tensor([1.0, float("nan"), 2.0]))
@@ -200,7 +200,7 @@ def _with_zeros(rng: Any, zeros: int) -> Any:
 
 @public(home="reduce", fast=[Fast(op="prod(input, dim, keepdim)", types=REAL)])
 def prod(input: Tensor, dim: Dims | None = None, keepdim: bool = False, *, dtype: Dtype | None = None) -> Tensor:
-    """The product over all elements or over `dim`; its gradient is right where there are zeros too.
+    """Return the product over all elements or over `dim`; its gradient is right where there are zeros too.
 
     >>> import core
     >>> core.prod(core.tensor([2.0, 3.0, 4.0]))
@@ -237,9 +237,9 @@ _cumsum = operation("cumsum", _running, params={"dim": 0, "reverse": False},
 
 @public(inplace=True, home="index",
         fast=[Fast(op="cumsum(input, dim, Py_False)", types={"input": "piece"},
-                   check=("real_in_one_piece((PyObject *){input})",))])  # fmt: skip
+                   check=("real_contiguous((PyObject *){input})",))])  # fmt: skip
 def cumsum(input: Tensor, dim: Dim, *, dtype: Dtype | None = None) -> Tensor:
-    """The sum of all elements up to and including each one, along `dim`. Integers and bools give int64.
+    """Return the sum of all elements up to and including each one, along `dim`. Integers and bools give int64.
 
     >>> import core
     >>> core.cumsum(core.tensor([1.0, 2.0, 3.0]), 0)
@@ -311,7 +311,7 @@ NOT_BYTES = ("PyArray_TYPE({input}) != NPY_UINT8",)  # of which the result is ma
 
 @public(home="reduce", fast=[Fast(op="all(input, dim, keepdim)", types=ANY, check=NOT_BYTES)])
 def all(input: Tensor, dim: Dims | None = None, keepdim: bool = False) -> Tensor:
-    """Whether all elements are true (not 0), over everything or over `dim`. Bool; of uint8 it is uint8.
+    """Return whether all elements are true (not 0), over everything or over `dim`. Bool; of uint8 it is uint8.
 
     >>> import core
     >>> core.all(core.tensor([True, False]))
@@ -322,7 +322,7 @@ def all(input: Tensor, dim: Dims | None = None, keepdim: bool = False) -> Tensor
 
 @public(home="reduce", fast=[Fast(op="any(input, dim, keepdim)", types=ANY, check=NOT_BYTES)])
 def any(input: Tensor, dim: Dims | None = None, keepdim: bool = False) -> Tensor:
-    """Whether any element is true (not 0), over everything or over `dim`. Bool; of uint8 it is uint8.
+    """Return whether any element is true (not 0), over everything or over `dim`. Bool; of uint8 it is uint8.
 
     >>> import core
     >>> core.any(core.tensor([True, False]))
@@ -333,7 +333,7 @@ def any(input: Tensor, dim: Dims | None = None, keepdim: bool = False) -> Tensor
 
 @public()
 def count_nonzero(input: Tensor, dim: Dims | None = None) -> Tensor:
-    """How many elements are not 0.
+    """Return how many elements are not 0.
 
     >>> import core
     >>> core.count_nonzero(core.tensor([0, 1, 2]))

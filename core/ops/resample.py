@@ -20,7 +20,7 @@ _MODES = "nearest | linear | bilinear | bicubic | trilinear | area | nearest-exa
 def _sizes(
     input: Tensor, size: Any, scale_factor: Any, recompute: bool | None
 ) -> tuple[tuple[int, ...], tuple[Any, ...]]:
-    """The output's sizes, and the factors to compute places with (None: from the sizes)."""
+    """Return the output's sizes, and the factors to compute places with (None: from the sizes)."""
     n = input.ndim - 2
     if size is not None and scale_factor is not None:
         raise ValueError("only one of size or scale_factor should be defined")
@@ -242,7 +242,7 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
 
 
 def channel_shuffle(input: Tensor, groups: int) -> Tensor:
-    """The channels of `groups` groups dealt in turn: ``(N, g, C / g, ...)`` becomes ``(N, C / g, g, ...)``.
+    """Return the channels of `groups` groups dealt in turn: ``(N, g, C / g, ...)`` becomes ``(N, C / g, g, ...)``.
 
     >>> import core
     >>> core.channel_shuffle(core.tensor([1, 2, 3, 4]).reshape(1, 4, 1), 2).flatten()

@@ -101,5 +101,5 @@ _resample_transposed: Any = operation(
 
 
 def sizes_by(factors: Any, sizes: Any) -> tuple[int, ...]:
-    """The sizes after scaling, rounded down."""
+    """Return the sizes after scaling, rounded down."""
     return tuple(math.floor(float(m * f)) for m, f in zip(sizes, factors, strict=True))

@@ -46,7 +46,7 @@ def _bounded(x: Tensor, n: int, mode: str, align: bool) -> Tensor:
 
 
 def _read(flat: Tensor, at: list[Tensor], sizes: tuple[int, ...]) -> Tensor:
-    """The elements at whole places (N, P) of each dimension; zero outside."""
+    """Return the elements at whole places (N, P) of each dimension; zero outside."""
     index: Any = 0
     inside: Any = None
     for i, m in zip(at, sizes, strict=True):
@@ -181,7 +181,7 @@ def _bicubic(flat: Tensor, raw: list[Tensor], sizes: tuple[int, ...], padding_mo
 
 @public(namespace="nn.functional", method=False)
 def affine_grid(theta: Tensor, size: Sequence[int] | Shape, align_corners: bool | None = None) -> Tensor:
-    """The grid for `grid_sample` of an affine map.
+    """Return the grid for `grid_sample` of an affine map.
 
     *Shapes*: theta ``(N, 2, 3)`` and size ``(N, C, H, W)`` give ``(N, H, W, 2)``; theta ``(N, 3, 4)`` and
     ``(N, C, D, H, W)`` give ``(N, D, H, W, 3)``.

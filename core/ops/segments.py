@@ -16,7 +16,7 @@ from .joining import stack
 def segment_reduce(data: Tensor, reduce: str, *, lengths: Tensor | None = None, indices: Tensor | None = None,
                    offsets: Tensor | None = None, axis: int = 0, unsafe: bool = False,
                    initial: float | None = None) -> Tensor:  # fmt: skip
-    """The sum, mean, max, min or prod of successive pieces along the first dimension.
+    """Return the sum, mean, max, min or prod of successive pieces along the first dimension.
 
     The pieces have the `lengths`, or start and end at the `offsets`; one that is empty gives `initial`, or what leaves
     the others as they are. *Raises*: RuntimeError where the pieces do not cover the data.

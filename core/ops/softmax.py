@@ -86,7 +86,7 @@ def softmax(input: Tensor, dim: Dim, dtype: Dtype | None = None) -> Tensor:
 
 @public(home="reduce", fast=[Fast(op="log_softmax(input, dim)", types={"input": "real"})])
 def log_softmax(input: Tensor, dim: Dim, dtype: Dtype | None = None) -> Tensor:
-    """The logarithm of `softmax`, exact where that would be 0.
+    """Return the logarithm of `softmax`, exact where that would be 0.
 
     >>> import core
     >>> core.log_softmax(core.tensor([0.0, 0.0]), dim=0)
@@ -96,6 +96,6 @@ def log_softmax(input: Tensor, dim: Dim, dtype: Dtype | None = None) -> Tensor:
 
 
 def implicit_dim(name: str, ndim: int) -> int:
-    """The dim that `core.nn.functional` takes when none is given, with PyTorch's warning."""
+    """Return the dim that `core.nn.functional` takes when none is given, with PyTorch's warning."""
     warn(f"Implicit dimension choice for {name} has been deprecated. Change the call to include dim=X as an argument.")
     return 0 if ndim in (0, 1, 3) else 1

@@ -73,7 +73,7 @@ def check(op: str, x: Any, *, name: str = "A", square: bool = False, ndim: int =
 
 
 def host(a: Any) -> Any:
-    """An array as NumPy's."""
+    """Return an array as NumPy's."""
     return a if isinstance(a, np.ndarray) else a.get()
 
 
@@ -89,7 +89,8 @@ def matrices(rng: Any, *shapes: tuple[int, ...]) -> tuple[Any, ...]:
 
 
 def single(op: str, a: Any, at: int) -> str:
-    """The beginning of an error about matrix `at` of a stack: PyTorch says which where there is more than one."""
+    """Return the beginning of an error about matrix `at` of a stack: PyTorch says which where there is more than
+    one."""
     return f"linalg.{op}: " + (f"(Batch element {at}): " if a.ndim > 2 else "")
 
 
@@ -117,7 +118,7 @@ def lu_in_place(a: Any) -> tuple[Any, Any]:
 
 
 def _zero_pivot(a: Any) -> tuple[int, int]:
-    """The first singular matrix of a stack, and its first zero pivot (counted from 1)."""
+    """Return the first singular matrix of a stack, and its first zero pivot (counted from 1)."""
     zeros = lu_in_place(np.array(host(a), order="C"))[1].reshape(-1)
     at = int(np.argmax(zeros > 0))
     return at, int(zeros[at]) or a.shape[-1]
@@ -164,7 +165,7 @@ def one_dtype(op: str, a: Tensor, b: Tensor) -> None:
 
 @linalg
 def solve(A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:
-    """The X with ``A @ X = B`` (or, not `left`, ``X @ A = B``).
+    """Return the X with ``A @ X = B`` (or, not `left`, ``X @ A = B``).
 
     *Shapes*: A ``(..., n, n)``; B ``(..., n, k)``, or ``(..., n)`` for one right side. *Raises*: LinAlgError for a
     singular A. *Source*: LAPACK gesv.
@@ -253,7 +254,8 @@ _triangular = operation(
 
 @linalg
 def solve_triangular(A: Tensor, B: Tensor, *, upper: bool, left: bool = True, unitriangular: bool = False) -> Tensor:
-    """The X with ``A @ X = B`` (or ``X @ A = B``), where of A only one triangle counts; no check of its diagonal.
+    """Return the X with ``A @ X = B`` (or ``X @ A = B``), where of A only one triangle counts; no check of its
+    diagonal.
 
     >>> import core
     >>> A = core.tensor([[2.0, 0.0], [1.0, 1.0]])
@@ -278,7 +280,7 @@ def solve_triangular(A: Tensor, B: Tensor, *, upper: bool, left: bool = True, un
 @public()
 def triangular_solve(b: Tensor, A: Tensor, upper: bool = True, transpose: bool = False,
                      unitriangular: bool = False) -> return_types.triangular_solve:  # fmt: skip
-    """The X with ``A @ X = b`` for a triangular A, and a copy of A; `linalg.solve_triangular` is its successor.
+    """Return the X with ``A @ X = b`` for a triangular A, and a copy of A; `linalg.solve_triangular` is its successor.
 
     >>> import core
     >>> core.triangular_solve(core.tensor([[2.0]]), core.tensor([[4.0]])).solution
@@ -309,7 +311,7 @@ _inv = operation("inv", _inv_forward, params={"name": "inv"}, vjp=lambda g, y: -
 
 @linalg
 def inv(A: Tensor) -> Tensor:
-    """The inverse of square matrices. *Raises*: LinAlgError for a singular one.
+    """Return the inverse of square matrices. *Raises*: LinAlgError for a singular one.
 
     >>> import core
     >>> core.linalg.inv(core.tensor([[2.0, 0.0], [0.0, 4.0]]))
@@ -322,7 +324,7 @@ def inv(A: Tensor) -> Tensor:
 
 @public()
 def inverse(input: Tensor) -> Tensor:
-    """The inverse of square matrices, `linalg.inv`.
+    """Return the inverse of square matrices, `linalg.inv`.
 
     >>> import core
     >>> core.inverse(core.tensor([[4.0]]))
@@ -333,7 +335,8 @@ def inverse(input: Tensor) -> Tensor:
 
 @linalg
 def inv_ex(A: Tensor, *, check_errors: bool = False) -> return_types.linalg_inv_ex:
-    """The inverse, and for each matrix the first zero pivot (0: it is invertible). NaN stands for what has no inverse.
+    """Return the inverse, and for each matrix the first zero pivot (0: it is invertible). NaN stands for what has no
+    inverse.
 
     >>> import core
     >>> core.linalg.inv_ex(core.tensor([[0.0]])).info

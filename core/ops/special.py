@@ -125,7 +125,7 @@ del shown["lgamma"]
 
 
 def polygamma(n: int, input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """The `n`-th derivative of `digamma`, from ζ(n + 1, x). *Raises*: RuntimeError for a negative `n`.
+    """Return the `n`-th derivative of `digamma`, from ζ(n + 1, x). *Raises*: RuntimeError for a negative `n`.
 
     >>> import core
     >>> core.special.polygamma(1, core.tensor([1.0]))
@@ -200,7 +200,7 @@ _lower, _upper = _gamma_op("gammainc", 0, 1.0), _gamma_op("gammaincc", 1, -1.0)
 
 
 def gammainc(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """The regularised lower incomplete gamma function P(input, other); the gradient is that of `other`.
+    """Return the regularised lower incomplete gamma function P(input, other); the gradient is that of `other`.
 
     >>> import core
     >>> core.special.gammainc(core.tensor([1.0]), core.tensor([1.0]))
@@ -211,7 +211,7 @@ def gammainc(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tens
 
 
 def gammaincc(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """The regularised upper incomplete gamma function Q(input, other) = 1 - P; the gradient is that of `other`.
+    """Return the regularised upper incomplete gamma function Q(input, other) = 1 - P; the gradient is that of `other`.
 
     >>> import core
     >>> core.special.gammaincc(core.tensor([1.0]), core.tensor([1.0]))
@@ -227,7 +227,7 @@ shown |= {"gammainc": gammainc, "gammaincc": gammaincc}
 
 
 def multigammaln(input: Tensor, p: int, *, out: Tensor | None = None) -> Tensor:
-    """The logarithm of the multivariate gamma function of dimension `p`.
+    """Return the logarithm of the multivariate gamma function of dimension `p`.
 
     *Raises*: RuntimeError for a `p` below 1.
 

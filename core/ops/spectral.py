@@ -27,12 +27,12 @@ from .where import where
 
 
 def _given(g: Tensor) -> bool:
-    """Whether a gradient came for an output: the engine puts zeros where none did."""
+    """Return whether a gradient came for an output: the engine puts zeros where none did."""
     return g._requires_grad or bool(g._a.any())
 
 
 def _finite(op: str, a: Any, phrase: str = "", error: type[RuntimeError] = LinAlgError) -> Any:
-    """The array, for LAPACK: with infinities in it some of its loops never end, and cannot be interrupted."""
+    """Return the array, for LAPACK: with infinities in it some of its loops never end, and cannot be interrupted."""
     if not np.isfinite(host(a)).all():
         phrase = phrase or (f"linalg.{op}: The algorithm failed to converge because the input matrix contained "
                             "non-finite values.")  # fmt: skip
@@ -99,7 +99,7 @@ _svd = declare(
 
 
 def svd(A: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """The thin decomposition, for use in other ops."""
+    """Return the thin decomposition, for use in other ops."""
     return _svd(A, full_matrices=False)  # type: ignore[no-any-return]
 
 
@@ -122,7 +122,7 @@ linalg(_linalg_svd)
 
 @linalg
 def svdvals(A: Tensor, *, driver: str | None = None) -> Tensor:
-    """The singular values, descending.
+    """Return the singular values, descending.
 
     >>> import core
     >>> core.linalg.svdvals(core.tensor([[0.0, 2.0], [1.0, 0.0]]))
@@ -176,7 +176,7 @@ _eigh = declare("eigh", _eigh_forward, params={"mirror": "L"}, outputs="L V", re
 
 @linalg
 def eigh(A: Tensor, UPLO: str = "L") -> return_types.linalg_eigh:
-    """The eigenvalues, ascending, and eigenvectors of symmetric (Hermitian) matrices; of A one triangle is read.
+    """Return the eigenvalues, ascending, and eigenvectors of symmetric (Hermitian) matrices; of A one triangle is read.
 
     >>> import core
     >>> core.linalg.eigh(core.tensor([[2.0, 0.0], [0.0, 1.0]])).eigenvalues
@@ -190,7 +190,7 @@ def eigh(A: Tensor, UPLO: str = "L") -> return_types.linalg_eigh:
 
 @linalg
 def eigvalsh(A: Tensor, UPLO: str = "L") -> Tensor:
-    """The eigenvalues of symmetric (Hermitian) matrices, ascending.
+    """Return the eigenvalues of symmetric (Hermitian) matrices, ascending.
 
     >>> import core
     >>> core.linalg.eigvalsh(core.tensor([[2.0, 0.0], [0.0, 1.0]]))
@@ -224,7 +224,7 @@ _eig = declare("eig", _eig_forward, outputs="L V", returns=2, vjp=_eig_vjp,
 
 @linalg
 def eig(A: Tensor) -> return_types.linalg_eig:
-    """The complex eigenvalues and eigenvectors of square matrices, in no particular order.
+    """Return the complex eigenvalues and eigenvectors of square matrices, in no particular order.
 
     >>> import core
     >>> core.linalg.eig(core.tensor([[0.0, 1.0], [-1.0, 0.0]])).eigenvalues.imag.abs()
@@ -236,7 +236,7 @@ def eig(A: Tensor) -> return_types.linalg_eig:
 
 @linalg
 def eigvals(A: Tensor) -> Tensor:
-    """The complex eigenvalues of square matrices, in no particular order.
+    """Return the complex eigenvalues of square matrices, in no particular order.
 
     >>> import core
     >>> core.linalg.eigvals(core.tensor([[2.0]]))
@@ -249,7 +249,8 @@ def eigvals(A: Tensor) -> Tensor:
 
 
 def _cutoff(xp: Any, s: Any, shape: Any, atol: Any, rtol: Any) -> Any:
-    """The singular values above this count; PyTorch's defaults. A tolerance is a number, or an array (..., 1)."""
+    """Return the singular values above this count; PyTorch's defaults. A tolerance is a number, or an array (...,
+    1)."""
     atol = 0.0 if atol is None else atol
     if rtol is None:
         rtol = xp.where(xp.asarray(atol) > 0, 0.0, max(shape[-2:]) * float(xp.finfo(s.dtype).eps))
@@ -284,7 +285,7 @@ _pinv = declare("pinv", _pinv_forward, params={"atol": None, "rtol": None, "herm
 
 
 def _tolerance(x: Any) -> Any:
-    """A tolerance as a number, or as an array (..., 1) of one for each matrix of a batch."""
+    """Return a tolerance as a number, or as an array (..., 1) of one for each matrix of a batch."""
     if not isinstance(x, Tensor):
         return x
     return host(x._a)[..., None] if x.ndim else x.item()
@@ -294,7 +295,7 @@ def _tolerance(x: Any) -> Any:
 def pinv(
     A: Tensor, *, atol: float | Tensor | None = None, rtol: float | Tensor | None = None, hermitian: bool = False
 ) -> Tensor:
-    """The Moore-Penrose pseudo-inverse; singular values up to ``max(atol, rtol * the largest)`` count as 0.
+    """Return the Moore-Penrose pseudo-inverse; singular values up to ``max(atol, rtol * the largest)`` count as 0.
 
     >>> import core
     >>> core.linalg.pinv(core.tensor([[2.0], [0.0]]))
@@ -306,7 +307,7 @@ def pinv(
 
 @public()
 def pinverse(input: Tensor, rcond: float = 1e-15) -> Tensor:
-    """The Moore-Penrose pseudo-inverse, `linalg.pinv` with ``rtol=rcond``.
+    """Return the Moore-Penrose pseudo-inverse, `linalg.pinv` with ``rtol=rcond``.
 
     >>> import core
     >>> core.pinverse(core.tensor([[2.0], [0.0]]))
@@ -324,7 +325,7 @@ def matrix_rank(
     rtol: float | Tensor | None = None,
     hermitian: bool = False,
 ) -> Tensor:
-    """How many singular values are above ``max(atol, rtol * the largest)``.
+    """Return how many singular values are above ``max(atol, rtol * the largest)``.
 
     >>> import core
     >>> core.linalg.matrix_rank(core.tensor([[1.0, 1.0], [1.0, 1.0]]))
@@ -367,7 +368,8 @@ _lstsq = declare(
 
 @linalg
 def lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | None = None) -> return_types.linalg_lstsq:
-    """The X of least ``|A @ X - B|``, and of those the one of least norm; with residuals, rank and singular values.
+    """Return the X of least ``|A @ X - B|``, and of those the one of least norm; with residuals, rank and singular
+    values.
 
     The residuals are there for tall A of full rank and a `driver` other than the default "gelsy"; "gelsd" and "gelss"
     give the singular values.

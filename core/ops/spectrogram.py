@@ -36,7 +36,7 @@ def _window(name: str, n: int, periodic: bool, formula: Any, dtype: Dtype | None
 @public(method=False)
 def hann_window(window_length: int, periodic: bool = True, *, dtype: Dtype | None = None, layout: Layout | None = None,
                 device: Device | None = None, requires_grad: bool = False) -> Tensor:  # fmt: skip
-    """The window ``0.5 - 0.5 cos(2 pi k / n)``; a periodic one repeats without a double point.
+    """Return the window ``0.5 - 0.5 cos(2 pi k / n)``; a periodic one repeats without a double point.
 
     >>> import core
     >>> core.hann_window(4)
@@ -50,7 +50,7 @@ def hann_window(window_length: int, periodic: bool = True, *, dtype: Dtype | Non
 def hamming_window(window_length: int, periodic: bool = True, alpha: float = 0.54, beta: float = 0.46, *,
                    dtype: Dtype | None = None, layout: Layout | None = None, device: Device | None = None,
                    requires_grad: bool = False) -> Tensor:  # fmt: skip
-    """The window ``alpha - beta cos(2 pi k / n)``.
+    """Return the window ``alpha - beta cos(2 pi k / n)``.
 
     >>> import core
     >>> core.hamming_window(2)
@@ -70,7 +70,7 @@ def blackman_window(
     device: Device | None = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """The window ``0.42 - 0.5 cos(2 pi k / n) + 0.08 cos(4 pi k / n)``.
+    """Return the window ``0.42 - 0.5 cos(2 pi k / n) + 0.08 cos(4 pi k / n)``.
 
     >>> import core
     >>> core.blackman_window(4)[2]
@@ -93,7 +93,7 @@ def bartlett_window(
     device: Device | None = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """The triangular window.
+    """Return the triangular window.
 
     >>> import core
     >>> core.bartlett_window(4)
@@ -114,7 +114,7 @@ def kaiser_window(
     device: Device | None = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """The window ``I0(beta sqrt(1 - (2 k / n - 1)^2)) / I0(beta)``, I0 the modified Bessel function.
+    """Return the window ``I0(beta sqrt(1 - (2 k / n - 1)^2)) / I0(beta)``, I0 the modified Bessel function.
 
     >>> import core
     >>> core.kaiser_window(4)[2]
@@ -131,7 +131,7 @@ def kaiser_window(
 
 
 def _real(x: Tensor) -> Any:
-    """The NumPy dtype of the real parts."""
+    """Return the NumPy dtype of the real parts."""
     return np.zeros(0, x.dtype.numpy).real.dtype
 
 
@@ -154,7 +154,7 @@ def stft(input: Tensor, n_fft: int, hop_length: int | None = None, win_length: i
          window: Tensor | None = None, center: bool = True, pad_mode: str = "reflect", normalized: bool = False,
          onesided: bool | None = None, return_complex: bool | None = None,
          align_to_window: bool | None = None) -> Tensor:  # fmt: skip
-    """The Fourier transforms of the windowed pieces of a signal, one every `hop_length` samples.
+    """Return the Fourier transforms of the windowed pieces of a signal, one every `hop_length` samples.
 
     *Shapes*: ``(time)`` or ``(batch, time)`` -> ``(batch?, frequencies, pieces)``; with ``return_complex=False`` real
     and imaginary parts are a last dimension. `center` pads both ends by half a piece, so that piece t is about sample
@@ -205,7 +205,8 @@ def stft(input: Tensor, n_fft: int, hop_length: int | None = None, win_length: i
 def istft(input: Tensor, n_fft: int, hop_length: int | None = None, win_length: int | None = None,
           window: Tensor | None = None, center: bool = True, normalized: bool = False, onesided: bool | None = None,
           length: int | None = None, return_complex: bool = False) -> Tensor:  # fmt: skip
-    """The signal of which `stft` with the same arguments gives the input; the least-squares one where there is none.
+    """Return the signal of which `stft` with the same arguments gives the input; the least-squares one where there is
+    none.
 
     *Source*: D. W. Griffin and J. S. Lim, "Signal estimation from modified short-time Fourier transform" (1984).
 

@@ -16,7 +16,7 @@ from ..tensors.tensor import Tensor, wrap
 
 
 def _copied(xp: Any, x: Any, to: Device, origin: Device, non_blocking: bool) -> Any:
-    """The array on the device `to`, by that of the two devices which is not the CPU."""
+    """Return the array on the device `to`, by that of the two devices which is not the CPU."""
     other = origin if to.type == "cpu" else to
     return backends.device(other.type).copied(x, to, origin, non_blocking)
 
@@ -27,8 +27,8 @@ _move = operation("move", _copied, params={"to": None, "origin": None, "non_bloc
 
 
 def pinned(t: Tensor) -> Tensor:
-    """A copy of `t` in page-locked memory, from which a GPU copies by itself; `t` where it is there already, and where
-    no GPU is."""
+    """Return a copy of `t` in page-locked memory, from which a GPU copies by itself; `t` where it is there already,
+    and where no GPU is."""
     if t.device.type != "cpu":
         raise RuntimeError(f"cannot pin 'core.{t.device}' only dense CPU tensors can be pinned\n"
                            "  remedy: pin_memory() before .to('cuda')")  # fmt: skip
@@ -40,7 +40,7 @@ def pinned(t: Tensor) -> Tensor:
 
 
 def is_pinned(t: Tensor) -> bool:
-    """Whether the memory of `t` is page-locked."""
+    """Return whether the memory of `t` is page-locked."""
     return pinned_memory(t._a)
 
 

@@ -47,7 +47,7 @@ def _filled(shape: tuple[int, ...], n: int, op: str) -> tuple[int, ...]:
 
 
 def viewable(a: Any, shape: tuple[int, ...]) -> bool:
-    """Whether an array's layout allows the shape without a copy."""
+    """Return whether an array's layout allows the shape without a copy."""
     if a.flags.c_contiguous:
         return True
     try:
@@ -62,7 +62,7 @@ def viewable(a: Any, shape: tuple[int, ...]) -> bool:
 
 @public(home="views", state="quiet", fast=[Fast(body="reshaped(input, sizes, shape)", types={"input": "any"})])
 def reshape(input: Tensor, *sizes: Size, shape: Sizes | None = None) -> Tensor:
-    """The same elements in another shape; a view where the layout allows it, else a copy. One size may be -1.
+    """Return the same elements in another shape; a view where the layout allows it, else a copy. One size may be -1.
 
     *Raises*: RuntimeError where the number of elements differs.
 
@@ -81,7 +81,7 @@ def reshape(input: Tensor, *sizes: Size, shape: Sizes | None = None) -> Tensor:
     fast=[Fast(body="reshaped(input, sizes, size)", types={"input": "any"})],
 )
 def view(input: Tensor, *sizes: Size, size: Sizes | None = None, dtype: Dtype | None = None) -> Tensor:
-    """The same memory in another shape, or its bits read as another dtype. One size may be -1.
+    """Return the same memory in another shape, or its bits read as another dtype. One size may be -1.
 
     *Raises*: RuntimeError where the number of elements differs, or where the strides do not allow the shape.
 
@@ -109,7 +109,7 @@ def view(input: Tensor, *sizes: Size, size: Sizes | None = None, dtype: Dtype | 
 
 
 def _bits(x: Tensor, d: Dtype) -> Tensor:
-    """The bits of `x` read as another dtype; outside the graph, in the same memory."""
+    """Return the bits of `x` read as another dtype; outside the graph, in the same memory."""
     if d.itemsize != x.dtype.itemsize and x.ndim == 0:
         raise RuntimeError(
             text(f"self.dim() cannot be 0 to view {x.dtype} as {d} (different element sizes)", op="view")
@@ -155,7 +155,7 @@ def ravel(input: Tensor) -> Tensor:
 
 @public(home="views", state="quiet", fast=[Fast(body="flattened(input, start_dim, end_dim)", types={"input": "any"})])
 def flatten(input: Tensor, start_dim: Dim = 0, end_dim: Dim = -1) -> Tensor:
-    """The dimensions from `start_dim` to `end_dim` as one; a view where the layout allows it.
+    """Return the dimensions from `start_dim` to `end_dim` as one; a view where the layout allows it.
 
     *Shapes*: ``(a, b, c) -> (a, b * c)`` for start_dim 1.
 
@@ -200,7 +200,7 @@ def unflatten(input: Tensor, dim: Dim, sizes: Sizes) -> Tensor:
     home="views", state="quiet", fast=[Fast(body="permuted(input, order, dims)", types={"input": "any"}, raw=("dims",))]
 )
 def permute(input: Tensor, *order: Size, dims: Dims | None = None) -> Tensor:
-    """A view with its dimensions in another order.
+    """Return a view with its dimensions in another order.
 
     >>> import core
     >>> core.ones(2, 3, 4).permute(2, 0, 1).shape
@@ -230,7 +230,7 @@ def permute(input: Tensor, *order: Size, dims: Dims | None = None) -> Tensor:
     fast=[Fast(body="exchanged(input, dim0, dim1)", types={"input": "any"})],
 )
 def transpose(input: Tensor, dim0: Dim, dim1: Dim) -> Tensor:
-    """A view with two dimensions exchanged.
+    """Return a view with two dimensions exchanged.
 
     >>> import core
     >>> core.ones(2, 3, 4).transpose(0, -1).shape
@@ -242,7 +242,7 @@ def transpose(input: Tensor, dim0: Dim, dim1: Dim) -> Tensor:
 
 @public(home="views", state="quiet", fast=[Fast(body="matrix_transposed(input)", types={"input": "any"})])
 def t(input: Tensor) -> Tensor:
-    """A matrix with rows and columns exchanged; a view. Vectors and numbers stay as they are.
+    """Return a matrix with rows and columns exchanged; a view. Vectors and numbers stay as they are.
 
     >>> import core
     >>> core.t(core.ones(2, 3)).shape
@@ -256,7 +256,7 @@ def t(input: Tensor) -> Tensor:
 
 @public("moveaxis")
 def movedim(input: Tensor, source: Dims, destination: Dims) -> Tensor:
-    """A view with dimension(s) `source` moved to the place(s) `destination`.
+    """Return a view with dimension(s) `source` moved to the place(s) `destination`.
 
     >>> import core
     >>> core.ones(2, 3, 4).movedim(0, -1).shape
@@ -282,7 +282,7 @@ def movedim(input: Tensor, source: Dims, destination: Dims) -> Tensor:
 
 
 def _mT(input: Tensor) -> Tensor:
-    """The last two dimensions exchanged; a view."""
+    """Return the last two dimensions exchanged; a view."""
     if input.ndim < 2:
         raise RuntimeError(text("tensor.mT is only supported on matrices or batches of matrices. Got "
                                 f"{input.ndim}-D tensor.", op="mT"))  # fmt: skip
@@ -322,7 +322,7 @@ bind(_mT, "adjoint")
 
 @public(home="views", state="quiet", fast=[Fast(body="squeezed(input, dim)", types={"input": "any"}, raw=("dim",))])
 def squeeze(input: Tensor, dim: Dims | None = None) -> Tensor:
-    """A view without the dimensions of size 1: all, or those in `dim` that are of size 1.
+    """Return a view without the dimensions of size 1: all, or those in `dim` that are of size 1.
 
     >>> import core
     >>> core.ones(1, 2, 1).squeeze(0).shape
@@ -343,7 +343,7 @@ def squeeze(input: Tensor, dim: Dims | None = None) -> Tensor:
     fast=[Fast(body="unsqueezed(input, dim)", types={"input": "any"}, ndim={"dim": "PyArray_NDIM(input_a) + 1"})],
 )
 def unsqueeze(input: Tensor, dim: Dim) -> Tensor:
-    """A view with a dimension of size 1 put in at `dim`.
+    """Return a view with a dimension of size 1 put in at `dim`.
 
     >>> import core
     >>> core.ones(2, 3).unsqueeze(-1).shape
@@ -359,7 +359,7 @@ def unsqueeze(input: Tensor, dim: Dim) -> Tensor:
     fast=[Fast(body="expanded(input, sizes, size)", types={"input": "any"})],
 )
 def expand(input: Tensor, *sizes: Size, size: Sizes | None = None, implicit: bool = False) -> Tensor:
-    """A view in which dimensions of size 1 are stretched; -1 keeps a size.
+    """Return a view in which dimensions of size 1 are stretched; -1 keeps a size.
 
     *Raises*: RuntimeError where a dimension is not of size 1 and differs.
 
@@ -410,7 +410,7 @@ def expand_as(input: Tensor, other: Tensor) -> Tensor:
 
 @public()
 def broadcast_to(input: Tensor, size: Sizes) -> Tensor:
-    """A view of `input` stretched to `size`.
+    """Return a view of `input` stretched to `size`.
 
     >>> import core
     >>> core.broadcast_to(core.tensor([1.0, 2.0]), (2, 2))
@@ -422,7 +422,7 @@ def broadcast_to(input: Tensor, size: Sizes) -> Tensor:
 
 @public(namespace=None)
 def sum_to_size(input: Tensor, *size: Size) -> Tensor:
-    """The sum over the dimensions that broadcasting would stretch `size` along to reach this shape.
+    """Return the sum over the dimensions that broadcasting would stretch `size` along to reach this shape.
 
     *Raises*: RuntimeError when `size` does not broadcast to the shape of `input`.
 

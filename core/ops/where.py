@@ -55,7 +55,7 @@ def _check_number(number: Any, beside: Any) -> None:
 
 
 def _number_beside(x: Any, other: Any) -> Tensor:
-    """A number as a tensor of the dtype that it has together with another one."""
+    """Return a number as a tensor of the dtype that it has together with another one."""
     dtype = (
         get_default_dtype()
         if x.__class__ is other.__class__ is float

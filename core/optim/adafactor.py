@@ -84,6 +84,6 @@ class Adafactor(Gradual):
 
 
 def _norm(a: Any) -> float:
-    """The root of the sum of squares."""
+    """Return the root of the sum of squares."""
     flat = a.reshape(-1)
     return float(flat @ flat) ** 0.5

@@ -18,7 +18,7 @@ from .. import backends, native
 from ..backends import Kernel, cuda
 from ..base.source import here
 from ..declare.expr import python_operand, triton_statements
-from ..dispatch.emit import tell
+from ..dispatch.emit import emit_op
 from ..events import observe
 from ..tensors.tensor import Tensor, storage_of
 from .update import Update, Variant, numpy_source
@@ -31,7 +31,7 @@ Run = Callable[[tuple[float, ...], Lists], str | None]  # gives the reason where
 
 
 def _c_kernel(v: Variant, params: Sequence[Any]) -> Any:
-    """The compiled loop, or why there is none."""
+    """Return the compiled loop, or why there is none."""
     if native.module is None:
         return native.reason
     dtype = params[0].dtype
@@ -48,7 +48,7 @@ def _c_kernel(v: Variant, params: Sequence[Any]) -> Any:
 
 @cache
 def triton_kernel(v: Variant) -> Any:
-    """The multi-tensor kernel of a form of an update."""
+    """Return the multi-tensor kernel of a form of an update."""
     from triton_kernels import optim
     from triton_kernels.primitives import PRIMITIVES
 
@@ -79,7 +79,7 @@ def _reference(v: Variant) -> Callable[..., tuple[Any, ...]]:
 
 
 def _on_arrays(xp: Any, v: Variant, numbers: tuple[float, ...], lists: Lists) -> None:
-    """One parameter after the other; half types are computed in float32 and rounded once, as the kernels do."""
+    """One parameter after the other; half precision is computed in float32 and rounded once, as kernels do."""
     formula, places = _reference(v), [v.arrays.index(n) for n in v.written]
     for held in zip(*lists, strict=True):
         working = [a.astype(np.float32) if a.dtype.itemsize < 4 else a for a in held]
@@ -131,7 +131,7 @@ def step(op: str, update: Update, on: frozenset[str], tensors: Sequence[Tensor],
     if kind.dtype.is_complex:
         lists, copied = real(lists)
     start = perf_counter_ns() if observe.observers else 0
-    kernel = backends.there(run, kind.device)(v, kind.device.type, v.scalars(**settings), lists)
+    kernel = backends.on_device(run, kind.device)(v, kind.device.type, v.scalars(**settings), lists)
     stop = perf_counter_ns() if observe.observers else 0
     for a, dense in copied:
         a[...] = dense
@@ -154,14 +154,14 @@ def one(op: str, p: Tensor, compute: Callable[[Any, Any], None]) -> None:
     a, g = p._a, gradient._a
     xp = backends.array_module(p._kind.device.type)
     start = perf_counter_ns() if observe.observers else 0
-    backends.there(_wide, p._kind.device)(compute, a, g)
+    backends.on_device(_wide, p._kind.device)(compute, a, g)
     stop = perf_counter_ns() if observe.observers else 0
     kernel = Kernel(compute, f"{op}_reference", "NumPy" if xp is np else "CuPy")
     _written(op, [p], {}, kernel, start, stop)
 
 
 def _wide(compute: Callable[[Any, Any], None], a: Any, g: Any) -> None:
-    """A step of one array; a half type is computed in float32 and rounded once."""
+    """A step of one array; a half-precision type is computed in float32 and rounded once."""
     if a.dtype.itemsize >= 4:
         compute(a, g)
         return
@@ -177,9 +177,9 @@ def _written(op: str, tensors: Sequence[Tensor], settings: dict[str, Any], kerne
         storage_of(p).wrote(op, place)
     if observe.observers:
         grads = tuple(p._grad for p in tensors if p._grad is not None)  # averages have none
-        tell(op, (*tensors, *grads), (), settings, kernel, start, stop, None)
+        emit_op(op, (*tensors, *grads), (), settings, kernel, start, stop, None)
 
 
 def zeros_like(p: Tensor) -> Any:
     """Zeros in the layout of `p`, on its device."""
-    return backends.making(p._kind.device, lambda xp: xp.zeros_like(p._a))
+    return backends.allocated(p._kind.device, lambda xp: xp.zeros_like(p._a))

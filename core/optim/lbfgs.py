@@ -72,7 +72,7 @@ class LBFGS(Optimizer):
             at += n
 
     def _evaluate(self, closure: Callable[[], Any], start: list[Any], length: Any, direction: Any) -> tuple[float, Any]:
-        """The loss and its gradient at a distance; the parameters stay at the start."""
+        """Return the loss and its gradient at a distance; the parameters stay at the start."""
         self._move(length, direction)
         loss = float(closure())
         gradient = self._gradient()
@@ -159,7 +159,8 @@ class LBFGS(Optimizer):
 
     @staticmethod
     def _direction(state: Any, gradient: Any, ys: Any, ss: Any, ro: Any, h: Any, size: int) -> Any:
-        """The two loops over the history: minus the gradient, multiplied by the inverse that the changes stand for."""
+        """Return the two loops over the history: minus the gradient, multiplied by the inverse that the changes
+        stand for."""
         al = state.setdefault("al", [None] * size)
         q = -gradient
         for i in reversed(range(len(ys))):
@@ -190,7 +191,8 @@ class Point(NamedTuple):
 def strong_wolfe(objective: Callable[[Any], tuple[float, Any]], t: Any, d: Any, f: float, g: Any, slope: Any,
                  c1: float = 1e-4, c2: float = 0.9, tolerance_change: float = 1e-9,
                  max_ls: int = 25) -> tuple[float, Any, Any, int]:  # fmt: skip
-    """A length where the loss has fallen enough (`c1`) and the slope is flat enough (`c2`), and what was found there.
+    """Return a length where the loss has fallen enough (`c1`) and the slope is flat enough (`c2`), and what was found
+    there.
 
     objective : gives loss and gradient at a length along `d`; f, g and slope are those at 0, and t is tried first.
     """
@@ -254,7 +256,8 @@ def strong_wolfe(objective: Callable[[Any], tuple[float, Any]], t: Any, d: Any, 
 
 
 def _cubic(a: Point, b: Point, bounds: tuple[Any, Any] | None = None) -> Any:
-    """Where the cubic through two points with their slopes is least, kept within the bounds; the middle if nowhere."""
+    """Return where the cubic through two points with their slopes is least, kept within the bounds; the middle if
+    nowhere."""
     low, high = bounds if bounds is not None else (min(a.t, b.t), max(a.t, b.t))
     d1 = a.slope + b.slope - 3 * (a.f - b.f) / (a.t - b.t)
     square = d1**2 - a.slope * b.slope

@@ -58,7 +58,7 @@ class NAdam(Elementwise):
         return number(group["betas"][0]) * (1.0 - 0.5 * 0.96 ** (step * group["momentum_decay"]))
 
     def _stages(self, group: Group, states: Sequence[State]) -> Sequence[Any]:
-        """The step and the product of the momenta, which is rounded to the state's dtype as PyTorch does."""
+        """Return the step and the product of the momenta, which is rounded to the state's dtype as PyTorch does."""
         stages = []
         for step, state in zip(count(states), states, strict=True):
             product = state["mu_product"]._a

@@ -52,7 +52,7 @@ def _around(step: Callable[..., Any]) -> Callable[..., Any]:
                     )
                 args, kwargs = changed
         observe.tally.steps += 1
-        watching, before = observe.heard(), mode.phase
+        watching, before = observe.listening(), mode.phase
         params = [p for group in self.param_groups for p in group["params"]] if watching else []
         begun = False
 
@@ -60,7 +60,7 @@ def _around(step: Callable[..., Any]) -> Callable[..., Any]:
             nonlocal begun
             if not begun:
                 begun = True
-                observe.announce(watching, "update", self, params, True)
+                observe.notify(watching, "update", self, params, True)
 
         def within(closure: Callable[[], Any]) -> Callable[[], Any]:
             def run() -> Any:
@@ -86,7 +86,7 @@ def _around(step: Callable[..., Any]) -> Callable[..., Any]:
         finally:
             self._stepping, mode.phase = False, before
         if begun:
-            observe.announce(watching, "update", self, params, False)
+            observe.notify(watching, "update", self, params, False)
         if "_opt_called" in self.__dict__:  # a schedule wants to know
             self._opt_called = True
         for hook in (*self._optimizer_step_post_hooks.values(), *_every_post_hook.values()):
@@ -246,7 +246,7 @@ class Optimizer:
     # -- saving and loading --------------------------------------------------------------------------------------------
 
     def state_dict(self) -> dict[str, Any]:
-        """The state and the settings; parameters are numbered in the order of the groups.
+        """Return the state and the settings; parameters are numbered in the order of the groups.
 
         >>> import core
         >>> opt = core.optim.SGD([core.ones(1, requires_grad=True)], lr=0.1)
@@ -347,7 +347,7 @@ def swap_in_optimizer_params_and_state(optimizer: Optimizer, swapin_parameters: 
 
 
 def _like(p: Tensor, value: Any, key: Any = None) -> Any:
-    """A loaded value as its parameter needs it."""
+    """Return a loaded value as its parameter needs it."""
     if isinstance(value, Tensor):
         if key == "step":
             return value  # stays on the CPU, whatever the parameter
@@ -361,7 +361,7 @@ def _like(p: Tensor, value: Any, key: Any = None) -> Any:
 
 
 def number(value: Any) -> Any:
-    """A setting that may be a tensor of one element, as a number."""
+    """Return a setting that may be a tensor of one element, as a number."""
     return float(value.item()) if isinstance(value, Tensor) else value
 
 

@@ -141,7 +141,7 @@ class ASGD(Elementwise):
         state |= {"eta": scalar(number(group["lr"])), "mu": scalar(1.0), "ax": ax}
 
     def _stages(self, group: Group, states: Sequence[State]) -> Sequence[Any]:
-        """The rate and the weight of the mean for this step; those for the next one are left in the state."""
+        """Return the rate and the weight of the mean for this step; those for the next one are left in the state."""
         lr, lambd, alpha, t0 = (number(group[k]) for k in ("lr", "lambd", "alpha", "t0"))
         stages = []
         for step, state in zip(count(states), states, strict=True):

@@ -51,7 +51,7 @@ class SGD(Elementwise):
         return [self.state[p] for p in params]
 
     def _stages(self, group: Group, states: Sequence[State]) -> Sequence[Any]:
-        """Whether the buffer is yet to be filled, which the first step does with the gradient."""
+        """Return whether the buffer is yet to be filled, which the first step does with the gradient."""
         return [group["momentum"] != 0 and state.get("momentum_buffer") is None for state in states]
 
     def _settings(self, group: Group, stage: Any) -> tuple[dict[str, Any], frozenset[str]]:

@@ -21,7 +21,8 @@ Group = dict[str, Any]
 
 
 def scalar(value: float = 0.0) -> Tensor:
-    """A number of a parameter's state: a tensor of one element on the CPU, float32 unless the default is float64."""
+    """Return a number of a parameter's state: a tensor of one element on the CPU, float32 unless the default is
+    float64."""
     return tensor(value, dtype=float64 if get_default_dtype() is float64 else float32)
 
 
@@ -44,7 +45,7 @@ class Elementwise(Optimizer):
     # -- what a subclass says ------------------------------------------------------------------------------------------
 
     def _present(self, group: Group) -> tuple[str, ...]:
-        """The arrays of the state that this group has, in the formula's order."""
+        """Return the arrays of the state that this group has, in the formula's order."""
         raise NotImplementedError
 
     def _begin(self, state: State, p: Tensor, group: Group) -> None:
@@ -58,11 +59,11 @@ class Elementwise(Optimizer):
         return count(states)
 
     def _settings(self, group: Group, stage: Any) -> tuple[dict[str, Any], frozenset[str]]:
-        """What the formula takes, and which of its flags and optional arrays are on."""
+        """Return what the formula takes, and which of its flags and optional arrays are on."""
         raise NotImplementedError
 
     def _op(self, group: Group) -> str:
-        """What observers are told."""
+        """Return what observers are told."""
         return self._update.name
 
     # -- the step ------------------------------------------------------------------------------------------------------
@@ -143,7 +144,7 @@ class Gradual(Optimizer):
         raise NotImplementedError
 
     def _one(self, p: Any, g: Any, state: State, step: float, group: Group) -> None:
-        """Step number `step` of one parameter, in place; half types come as float32, the state as it is stored."""
+        """Step number `step` of one parameter, in place; half precision comes as float32, the state as it is stored."""
         raise NotImplementedError
 
     def step(self, closure: Closure = None) -> Any:

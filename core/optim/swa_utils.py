@@ -47,7 +47,8 @@ def _check_decay(decay: float) -> None:
 
 
 def get_ema_multi_avg_fn(decay: float = 0.999) -> Callable[[PARAM_LIST, PARAM_LIST, Any], None]:
-    """The exponential moving average of all parameters at once: ``average = decay average + (1 - decay) current``.
+    """Return the exponential moving average of all parameters at once: ``average = decay average + (1 - decay)
+    current``.
 
     >>> import core
     >>> average, model = [core.zeros(2)], [core.ones(2)]
@@ -64,7 +65,7 @@ def get_ema_multi_avg_fn(decay: float = 0.999) -> Callable[[PARAM_LIST, PARAM_LI
 
 
 def get_swa_multi_avg_fn() -> Callable[[PARAM_LIST, PARAM_LIST, Any], None]:
-    """The mean of all models so far, of all parameters at once.
+    """Return the mean of all models so far, of all parameters at once.
 
     >>> import core
     >>> average, model = [core.zeros(2)], [core.ones(2)]
@@ -80,7 +81,7 @@ def get_swa_multi_avg_fn() -> Callable[[PARAM_LIST, PARAM_LIST, Any], None]:
 
 
 def get_ema_avg_fn(decay: float = 0.999) -> Callable[[Tensor, Tensor, Any], Tensor]:
-    """The exponential moving average of one parameter.
+    """Return the exponential moving average of one parameter.
 
     >>> import core
     >>> core.optim.swa_utils.get_ema_avg_fn(0.9)(core.zeros(2), core.ones(2), 1)
@@ -96,7 +97,7 @@ def get_ema_avg_fn(decay: float = 0.999) -> Callable[[Tensor, Tensor, Any], Tens
 
 
 def get_swa_avg_fn() -> Callable[[Tensor, Tensor, Any], Tensor]:
-    """The mean of all models so far, of one parameter.
+    """Return the mean of all models so far, of one parameter.
 
     >>> import core
     >>> core.optim.swa_utils.get_swa_avg_fn()(core.zeros(2), core.ones(2), 3)
@@ -146,7 +147,7 @@ class AveragedModel(Module):
         self.avg_fn, self.multi_avg_fn, self.use_buffers = avg_fn, multi_avg_fn, use_buffers
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """What the averaged model gives."""
+        """Return what the averaged model gives."""
         return self.module(*args, **kwargs)
 
     def update_parameters(self, model: Module) -> None:

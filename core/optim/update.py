@@ -66,7 +66,7 @@ class Update:
         return {frozenset(on): self._trace(on) for on in self.declared}
 
     def __call__(self, *tensors: Any, **settings: Any) -> tuple[Any, ...]:
-        """The formula on tensors (None for an absent one): new values of p and of the state."""
+        """Return the formula on tensors (None for an absent one): new values of p and of the state."""
         found = self.function(*tensors, **settings)
         return found if isinstance(found, tuple) else (found,)
 

@@ -13,7 +13,7 @@ from .update import update
 
 
 def decayed(p: Any, g: Any, lr: Any, weight_decay: Any, maximize: Any, decoupled: Any = False) -> tuple[Any, Any]:
-    """The parameter and the gradient after weight decay: of the parameter itself if `decoupled`."""
+    """Return the parameter and the gradient after weight decay: of the parameter itself if `decoupled`."""
     g = s.where(maximize, -1.0, 1.0) * g + s.where(decoupled, 0.0, weight_decay) * p
     return s.where(decoupled, 1.0 - lr * weight_decay, 1.0) * p, g
 

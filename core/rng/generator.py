@@ -84,11 +84,11 @@ class Generator:
         return value
 
     def initial_seed(self) -> int:
-        """The seed it began from."""
+        """Return the seed it began from."""
         return int(self.engine.seed)
 
     def get_state(self) -> Tensor:
-        """Where it stands, as a tensor of bytes for `set_state`."""
+        """Return where it stands, as a tensor of bytes for `set_state`."""
         return from_array(np.frombuffer(self.kind[0].encode() + self.engine.state(), np.uint8).copy())
 
     def set_state(self, new_state: Tensor) -> Generator:
@@ -122,7 +122,7 @@ class Generator:
         self.engine.place = place
 
     def end_capture(self) -> int:
-        """How many numbers the graph draws; the generator stands where it stood, as nothing was drawn yet."""
+        """Return how many numbers the graph draws; the generator stands where it stood, as nothing was drawn yet."""
         drawn, self.engine, self._outside = self.engine.reached, self._outside, None
         return int(drawn)
 
@@ -143,7 +143,7 @@ _others: dict[Device, Generator] = {}
 
 
 def default_of(where: Device) -> Generator:
-    """The default generator of a device. All begin from one seed, so a mask is the same on each of them."""
+    """Return the default generator of a device. All begin from one seed, so a mask is the same on each of them."""
     if where is cpu or where.type == "cpu":
         return default_generator
     found = _others.get(where)
@@ -178,12 +178,12 @@ def seed() -> int:
 
 
 def initial_seed() -> int:
-    """The seed that the default generator began from."""
+    """Return the seed that the default generator began from."""
     return default_generator.initial_seed()
 
 
 def get_rng_state() -> Tensor:
-    """Where the default generator of the CPU stands."""
+    """Return where the default generator of the CPU stands."""
     return default_generator.get_state()
 
 
@@ -193,12 +193,12 @@ def set_rng_state(new_state: Tensor) -> None:
 
 
 def fork(seed: int) -> Generator:
-    """A new generator of the default one's kind."""
+    """Return a new generator of the default one's kind."""
     return Generator(kind=default_generator.kind).manual_seed(seed)
 
 
 def states() -> list[tuple[Generator, Tensor]]:
-    """Where the default generators of all devices stand."""
+    """Return where the default generators of all devices stand."""
     return [(g, g.get_state()) for g in (default_generator, *_others.values())]
 
 

@@ -38,7 +38,7 @@ class Mersenne:
         return xp.asarray(((self._words(n) & np.uint64((1 << 24) - 1)) * 2.0**-24).astype(np.float32))
 
     def uniform_bits(self, xp: Any, n: int, bits: int) -> Any:
-        """n float32 for a half type. PyTorch rounds 24 bits to it, so `bits` does not matter."""
+        """n float32 for a half-precision type. PyTorch rounds 24 bits to it, so `bits` does not matter."""
         return self.uniform(xp, n)
 
     def uniform64(self, xp: Any, n: int) -> Any:

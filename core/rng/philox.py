@@ -57,7 +57,7 @@ class Placed(int):
 
 
 def place_of(offset: int) -> Any:
-    """The array that an offset is added to; None for a plain one."""
+    """Return the array that an offset is added to; None for a plain one."""
     return offset.place.array if isinstance(offset, Placed) else None
 
 
@@ -75,7 +75,7 @@ def _rounds(xp: Any, seed: Any, counters: Any, words: int) -> list[Any]:
 
 
 def _one(seed: int, counter: int) -> list[int]:
-    """The four words of one counter, in Python's integers: a fifth of the time of arrays of one element."""
+    """Return the four words of one counter, in Python's integers: a fifth of the time of arrays of one element."""
     k0, k1 = seed & 0xFFFFFFFF, seed >> 32 & 0xFFFFFFFF
     c0, c1, c2, c3 = counter & 0xFFFFFFFF, counter >> 32 & 0xFFFFFFFF, 0, 0
     for _ in range(10):
@@ -113,7 +113,8 @@ def words(xp: Any, seed: int, offset: int, n: int, count: int = 1) -> tuple[Any,
 
 
 def _unit(xp: Any, word: Any) -> Any:
-    """A word as a float32 in [0, 1), as Triton's `uint_to_uniform_float` has it: 31 bits, the greatest below 1."""
+    """Return a word as a float32 in [0, 1), as Triton's `uint_to_uniform_float` has it: 31 bits, the greatest below
+    1."""
     signed = word.view(np.int32)
     return xp.where(signed < 0, ~signed, signed).astype(np.float32) * np.float32(4.6566127342e-10)
 
@@ -178,7 +179,7 @@ class Philox:
         return uniform64(xp, *self.take(n), n)
 
     def uniform_bits(self, xp: Any, n: int, bits: int) -> Any:
-        """n float32 that are multiples of 2**-bits, so that a half type holds them exactly."""
+        """n float32 that are multiples of 2**-bits, so that a half-precision type holds them exactly."""
         (word,) = words(xp, *self.take(n), n)
         return (word >> np.uint32(32 - bits)).astype(np.float32) * np.float32(2.0**-bits)
 

@@ -13,7 +13,8 @@ _TORCH_SUFFIXES = (".pt", ".pth", ".bin", ".ckpt", ".tar")
 
 
 def _format_of(f: Any) -> str:
-    """What `save` writes: by the suffix of a path; to an open file what PyTorch would, unless its name says else."""
+    """Return what `save` writes: by the suffix of a path; to an open file what PyTorch would, unless its name says
+    else."""
     if isinstance(f, str | bytes | os.PathLike):
         return "pt" if os.fsdecode(f).lower().endswith(_TORCH_SUFFIXES) else "safetensors"
     return "safetensors" if str(getattr(f, "name", "")).lower().endswith(".safetensors") else "pt"
@@ -79,7 +80,7 @@ def save(obj: Any, f: Any, pickle_module: Any = None, pickle_protocol: int = 2,
 
 
 def _writer(obj: Any, f: Any, format: str) -> Any:
-    """A function that writes `obj` to a file; what cannot be saved is refused here, before a file is touched."""
+    """Return a function that writes `obj` to a file; what cannot be saved is refused here, before a file is touched."""
     if format == "safetensors":
         from . import safetensors, structure
 

@@ -50,7 +50,7 @@ class Symbol:
 
 
 def refused(name: str) -> LoadError:
-    """The error for a name that is not in the list."""
+    """Return the error for a name that is not in the list."""
     module, _, last = name.rpartition(".")
     if module in ("torch", "torch._utils"):
         kind = ("Q" if (last.startswith("Q") and last.endswith("Storage")) or "qtensor" in last or last.startswith("q")
@@ -96,7 +96,7 @@ def clear_safe_globals() -> None:
 
 
 def get_safe_globals() -> list[Any]:
-    """What `add_safe_globals` allowed."""
+    """Return what `add_safe_globals` allowed."""
     return list(_trusted.values())
 
 
@@ -159,7 +159,7 @@ def _bytes(*args: Any) -> bytes:
 
 
 def _numbers(make: Callable[..., Any], *plain: type) -> Callable[..., Any]:
-    """A constructor whose arguments are only of these types."""
+    """Return a constructor whose arguments are only of these types."""
 
     def checked(*args: Any) -> Any:
         if not all(type(a) in plain for a in args):
@@ -315,7 +315,7 @@ _NEW_NAMES = {"__builtin__": "builtins", "copy_reg": "copyreg"}  # Python 2's ar
 
 
 def find(module: str, name: str) -> Any:
-    """What a name stands for. *Raises*: LoadError for one that is not in the list."""
+    """Return what a name stands for. *Raises*: LoadError for one that is not in the list."""
     full = f"{_NEW_NAMES.get(module, module)}.{name}"
     if full in _trusted:
         return _trusted[full]
@@ -326,7 +326,7 @@ def find(module: str, name: str) -> Any:
 
 
 def call(function: Any, args: tuple[Any, ...], more: dict[Any, Callable[..., Any]]) -> Any:
-    """What calling it makes; `more` are the functions that know the file's memory."""
+    """Return what calling it makes; `more` are the functions that know the file's memory."""
     if isinstance(function, Symbol | type):
         make = more.get(function) or MAKERS.get(function)
         if make is not None:
@@ -337,14 +337,14 @@ def call(function: Any, args: tuple[Any, ...], more: dict[Any, Callable[..., Any
 
 
 def new(cls: Any, args: tuple[Any, ...]) -> Any:
-    """An object before its state is given, of a class that is plain data or that a person trusts."""
+    """Return an object before its state is given, of a class that is plain data or that a person trusts."""
     if any(cls is t for t in _trusted.values()):
         return _run(cls.__new__, cls, *args)
     return call(cls, args, {})
 
 
 def _run(function: Any, *args: Any) -> Any:
-    """A class that a person trusts; whatever it raises is the file's fault."""
+    """Return a class that a person trusts; whatever it raises is the file's fault."""
     try:
         return function(*args)
     except Exception as error:

@@ -18,14 +18,14 @@ _NAME_BYTES = 255  # what Linux's file systems allow
 
 
 def _stem(name: str) -> str:
-    """What the temporary files of `name` begin with; a name near the limit is shortened to its digest."""
+    """Return what the temporary files of `name` begin with; a name near the limit is shortened to its digest."""
     if len(os.fsencode(name)) + 17 > _NAME_BYTES:
         return "." + blake2b(os.fsencode(name), digest_size=16).hexdigest()
     return "." + name
 
 
 def _lock(fd: int, wait: bool) -> bool:
-    """Whether this process now holds the file's lock, which the kernel takes back when the process dies."""
+    """Return whether this process now holds the file's lock, which the kernel takes back when the process dies."""
     import fcntl
 
     try:
@@ -43,7 +43,7 @@ def _same_file(fd: int, path: str) -> bool:
 
 
 def _create(folder: str, name: str) -> tuple[int, str]:
-    """A new file beside `name`, locked for as long as its writer lives."""
+    """Return a new file beside `name`, locked for as long as its writer lives."""
     while True:
         path = os.path.join(folder, f"{_stem(name)}.{os.urandom(4).hex()}.saving")
         try:
@@ -90,7 +90,7 @@ def _sync_folder(folder: str) -> None:
 
 
 def _explained(error: OSError, target: str, written: int) -> OSError:
-    """A full disk said with what was tried; other errors as they are."""
+    """Return a full disk said with what was tried; other errors as they are."""
     if error.errno not in _FULL:
         return error
     free = "unknown"

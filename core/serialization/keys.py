@@ -16,7 +16,7 @@ _PLAIN = (str, bytes, bool, float, type(None), dtype, device)
 
 
 def checked(key: Any) -> Any:
-    """The key itself. *Raises*: LoadError."""
+    """Return the key itself. *Raises*: LoadError."""
     if type(key) is str:
         return key
     left, todo = 100, [key]

@@ -21,13 +21,13 @@ def _refuse(*args: Any) -> Any:
 
 
 def _plain(stream: Stream) -> Any:
-    """A pickle without names, tensors or calls."""
+    """Return a pickle without names, tensors or calls."""
     return Machine(stream, find=_refuse, call=_refuse, new=_refuse, build=_refuse,
                    persistent=_refuse).run()  # fmt: skip
 
 
 def read(source: Source, map_location: Any, mmap: bool) -> Any:
-    """The object in such a file. *Raises*: LoadError."""
+    """Return the object in such a file. *Raises*: LoadError."""
     stream = Stream(source, 0, source.size)
     try:
         magic = _plain(stream)

@@ -32,7 +32,7 @@ class Placed:
         self.device, self._size = where, size_bytes
 
     def nbytes(self) -> int:
-        """How many bytes it has."""
+        """Return how many bytes it has."""
         return self._size
 
     def cpu(self) -> Placed:
@@ -59,7 +59,8 @@ class Places:
             self.fixed = None
 
     def device(self, location: str, size_bytes: int) -> Device:
-        """The device of memory that was on `location` when it was saved. *Raises*: LoadError if it is not there."""
+        """Return the device of memory that was on `location` when it was saved. *Raises*: LoadError if it is not
+        there."""
         if self.fixed is not None:
             return self.fixed
         wanted: Any = location
@@ -101,7 +102,8 @@ class Memory:
             self.base = flat.to(where)  # type: ignore[attr-defined]
 
     def array(self, shape: Any, stride: Any, offset: Any) -> Any:
-        """A view with sizes, strides and offset in elements. *Raises*: LoadError where it reaches out of the memory."""
+        """Return a view with sizes, strides and offset in elements. *Raises*: LoadError where it reaches out of the
+        memory."""
         numbers = (*shape, *stride, offset)
         if len(shape) != len(stride) or len(shape) > 64 or not all(type(n) is int and 0 <= n < 2**62 for n in numbers):
             raise broken(f"a tensor of shape {short(shape)}, strides {short(stride)}, offset {short(offset)}")
@@ -122,7 +124,7 @@ class Memory:
 
     def tensor(self, shape: Any, stride: Any, offset: Any, requires_grad: bool = False,
                parameter: bool = False) -> Any:  # fmt: skip
-        """A tensor over it; a NumPy array where `core` lacks the dtype, as with float8."""
+        """Return a tensor over it; a NumPy array where `core` lacks the dtype, as with float8."""
         a = self.array(shape, stride, offset)
         d = KNOWN.get(self.dtype)
         if d is None:
@@ -138,7 +140,7 @@ class Memory:
 
 
 def contiguous(shape: Any) -> tuple[int, ...]:
-    """The strides of row-major order."""
+    """Return the strides of row-major order."""
     step, out = 1, []
     for n in reversed(shape):
         out.append(step)

@@ -24,7 +24,7 @@ class Block:
         return self.high - self.low
 
     def bytes(self) -> Any:
-        """The bytes; of memory on the CPU without a copy."""
+        """Return the bytes; of memory on the CPU without a copy."""
         n = self.size_bytes
         if not n:
             return b""
@@ -50,12 +50,12 @@ def _extent(a: Any) -> tuple[int, int]:
 
 
 def whole(a: Any) -> Any:
-    """The array itself, or a copy where it runs backwards, which no format can say."""
+    """Return the array itself, or a copy where it runs backwards, which no format can say."""
     return a.copy() if any(st < 0 for st in a.strides) else a
 
 
 def blocks(tensors: list[tuple[Any, Device]]) -> list[Block]:
-    """The block of every array; those that overlap get one.
+    """Return the block of every array; those that overlap get one.
 
     *Raises*: RuntimeError for memory that is seen as two dtypes.
     """
@@ -85,5 +85,5 @@ def blocks(tensors: list[tuple[Any, Device]]) -> list[Block]:
 
 
 def array_of(t: Tensor | np.ndarray[Any, Any]) -> Any:
-    """The array of a tensor, running forwards."""
+    """Return the array of a tensor, running forwards."""
     return whole(t._a if isinstance(t, Tensor) else t)

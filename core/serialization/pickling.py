@@ -40,7 +40,7 @@ class Pickler:
         self.count = 0
 
     def dumped(self, obj: Any) -> tuple[bytes, list[Block]]:
-        """The pickle, and the memory that it names by number. *Raises*: TypeError, ValueError, RuntimeError."""
+        """Return the pickle, and the memory that it names by number. *Raises*: TypeError, ValueError, RuntimeError."""
         try:
             self.save(obj, "")
         except RecursionError:
@@ -252,7 +252,7 @@ class Pickler:
         self._remember(t)
 
     def _tensor(self, t: Tensor, a: Any, block: Block, key: str) -> bytes:
-        """The instructions for a tensor, without the memo, whose numbers are given out by now."""
+        """Return the instructions for a tensor, without the memo, whose numbers are given out by now."""
         size = a.itemsize
         offset = (address(a) - block.low) // size if a.size else 0
         flag = t.requires_grad and type(t) is not Parameter

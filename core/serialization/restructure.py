@@ -33,7 +33,7 @@ class Decoder:
         self.made: list[Any] = []
 
     def object(self) -> Any:
-        """What was saved; of a file without our structure a dict of its tensors. *Raises*: LoadError."""
+        """Return what was saved; of a file without our structure a dict of its tensors. *Raises*: LoadError."""
         said = self.metadata.get("gradlab")
         if said is None:
             return {
@@ -52,7 +52,7 @@ class Decoder:
                          "safetensors.safe_open still reads its tensors") from None  # fmt: skip
 
     def memory(self, key: str, location: str, dtype: str | None = None) -> Memory:
-        """The bytes of one entry, read when they are first asked for."""
+        """Return the bytes of one entry, read when they are first asked for."""
         found = self.memories.get((key, location))
         if found is None:
             part = self.parts.get(key)
@@ -72,7 +72,7 @@ class Decoder:
         return found
 
     def decode(self, node: Any) -> Any:
-        """The value that a piece of JSON stands for."""
+        """Return the value that a piece of JSON stands for."""
         if isinstance(node, list):
             return [self.decode(v) for v in node]
         if not isinstance(node, dict):
@@ -83,11 +83,11 @@ class Decoder:
         return _KINDS[name](self, node)
 
     def items(self, node: Any) -> list[tuple[Any, Any]]:
-        """The pairs of a dict."""
+        """Return the pairs of a dict."""
         return [(keys.checked(self.decode(k)), self.decode(v)) for k, v in node["items"]]
 
     def tensor(self, node: Any) -> Any:
-        """A tensor or array, over the memory that it may share with others."""
+        """Return a tensor or array, over the memory that it may share with others."""
         key = node["key"]
         part, wide = self.parts.get(key), node.get("dtype")
         memory = self.memory(key, node.get("device", "cpu"), wide)
@@ -109,7 +109,8 @@ class Decoder:
 
 
 def _laid_out(t: Tensor, memory: Memory, stride: tuple[int, ...]) -> Tensor:
-    """The memory of `t` with the strides it had; the file has it in row-major order. Those tied to it come along."""
+    """Return the memory of `t` with the strides it had; the file has it in row-major order. Those tied to it come
+    along."""
     if memory.where.type != "cpu":
         return t
     if t._a.nbytes > memory.root.nbytes:  # it says the same bytes more than once

@@ -84,7 +84,7 @@ def write(f: BinaryIO, entries: Iterable[Entry], metadata: dict[str, str] | None
 
 
 def looks_like(start: bytes, size: int) -> bool:
-    """Whether the first nine bytes of a file are those of this format."""
+    """Return whether the first nine bytes of a file are those of this format."""
     return len(start) >= 9 and start[8:9] == b"{" and int.from_bytes(start[:8], "little") <= size - 8
 
 
@@ -104,7 +104,7 @@ def _whole(x: Any) -> bool:
 
 
 def read_header(source: Source) -> tuple[dict[str, Part], dict[str, str]]:
-    """The tensors of a file by name, and its metadata; every place is checked, so that nothing overlaps.
+    """Return the tensors of a file by name, and its metadata; every place is checked, so that nothing overlaps.
 
     *Raises*: LoadError.
     """

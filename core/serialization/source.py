@@ -49,7 +49,7 @@ class Source:
             raise broken(f"{n:,} bytes are said to be at {offset:,}, and the file has {self.size:,}")
 
     def read(self, offset: int, n: int) -> bytes:
-        """The n bytes at `offset`."""
+        """Return the n bytes at `offset`."""
         self._check(offset, n)
         self.file.seek(self.start + offset)
         parts = []
@@ -77,7 +77,8 @@ class Source:
             done += got
 
     def mapped(self) -> np.ndarray[Any, Any]:
-        """The whole file as memory that is read when it is touched; what is written to it stays in this process."""
+        """Return the whole file as memory that is read when it is touched; what is written to it stays in this
+        process."""
         import mmap
 
         if not self.own:
@@ -89,7 +90,8 @@ class Source:
 
 
 def short(x: Any, deep: bool = True) -> str:
-    """A few characters for a value from a file. Its repr might not end: parts that share parts are cheap to save."""
+    """Return a few characters for a value from a file. Its repr might not end: parts that share parts are cheap to
+    save."""
     if isinstance(x, str | bytes):
         return repr(x[:60])
     if isinstance(x, int):
@@ -100,5 +102,5 @@ def short(x: Any, deep: bool = True) -> str:
 
 
 def broken(what: str, remedy: str = "take the file from where it was made anew") -> LoadError:
-    """The error for a file that is not what it should be."""
+    """Return the error for a file that is not what it should be."""
     return LoadError(text(f"the file is broken: {what}", op="load", remedy=remedy))

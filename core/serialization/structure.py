@@ -29,7 +29,7 @@ SCALARS = "biufcSmM"  # the kinds of NumPy scalars and arrays, by dtype.kind, th
 
 
 def refused(x: Any, path: str) -> TypeError:
-    """The error for what no file should hold."""
+    """Return the error for what no file should hold."""
     name = f"{type(x).__module__}.{type(x).__qualname__}"
     remedy = "turn it into dicts, lists, numbers, texts and tensors"
     if hasattr(x, "state_dict"):
@@ -150,7 +150,7 @@ class Encoder:
         return node
 
     def _key(self, path: str) -> str:
-        """A name that no other tensor of the file has."""
+        """Return a name that no other tensor of the file has."""
         base = name = path or "value"
         k = 1
         while name in self.keys:
@@ -161,7 +161,7 @@ class Encoder:
 
 
 def _dense(a: Any) -> bool:
-    """Whether the elements fill their memory without holes, in whatever order of the dimensions."""
+    """Return whether the elements fill their memory without holes, in whatever order of the dimensions."""
     step = a.itemsize
     for st, n in sorted((st, n) for st, n in zip(a.strides, a.shape, strict=True) if n != 1):
         if st != step:
@@ -171,7 +171,7 @@ def _dense(a: Any) -> bool:
 
 
 def _native(a: Any) -> Any:
-    """An array with this machine's order of bytes."""
+    """Return an array with this machine's order of bytes."""
     return a if a.dtype.isnative else a.astype(a.dtype.newbyteorder("="))
 
 
@@ -180,7 +180,7 @@ def _host(a: Any) -> Any:
 
 
 def _entry(key: str, a: Any) -> safetensors.Entry:
-    """An array in row-major order; complex128, which the format lacks, as pairs."""
+    """Return an array in row-major order; complex128, which the format lacks, as pairs."""
     shape = tuple(int(n) for n in a.shape)
     if a.dtype == complex128.numpy:
         return safetensors.Entry(key, "F64", (*shape, 2), lambda: _host(a).reshape(-1).view(np.uint8))
@@ -194,7 +194,7 @@ def _steps(a: Any) -> list[int]:
 
 
 def encoded(obj: Any) -> tuple[list[safetensors.Entry], dict[str, str]]:
-    """The tensors of an object, and the metadata that say how it is made of them.
+    """Return the tensors of an object, and the metadata that say how it is made of them.
 
     *Raises*: TypeError for what is neither data nor a container, ValueError for what contains itself.
     """
@@ -219,7 +219,7 @@ def encoded(obj: Any) -> tuple[list[safetensors.Entry], dict[str, str]]:
 
 def _stored(encoder: Encoder, arrays: list[Any], members: list[int], block: Block,
             metadata: dict[str, str]) -> safetensors.Entry:  # fmt: skip
-    """The one entry for tensors that share a memory; says in their nodes where they are."""
+    """Return the one entry for tensors that share a memory; says in their nodes where they are."""
     first = arrays[members[0]]
     full = [k for k in members if arrays[k].nbytes == block.size_bytes and arrays[k].flags.c_contiguous]
     if len({(address(arrays[k]), arrays[k].shape, arrays[k].strides) for k in members}) == 1:

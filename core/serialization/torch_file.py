@@ -17,7 +17,7 @@ from .zipped import Archive, Writer
 
 
 def read(source: Source, map_location: Any, mmap: bool) -> Any:
-    """The object in a file that `torch.save` wrote. *Raises*: LoadError."""
+    """Return the object in a file that `torch.save` wrote. *Raises*: LoadError."""
     archive = Archive(source)
     names = archive.records
     root = next((name.partition("/")[0] for name in names if "/" in name), "")
@@ -51,7 +51,8 @@ def swapped(memory: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> Any:
 
 
 def writer(obj: Any, name: str) -> Callable[[BinaryIO], None]:
-    """A function that writes `obj` so that PyTorch reads it. *Raises*: TypeError for what no file should hold."""
+    """Return a function that writes `obj` so that PyTorch reads it. *Raises*: TypeError for what no file should
+    hold."""
     program, memories = Pickler().dumped(obj)
 
     def write(f: BinaryIO) -> None:

@@ -29,7 +29,7 @@ class Tensors:
         self.seen: dict[tuple[int, bool, bool], Memory] = {}
 
     def persistent(self, said: Any) -> Memory:
-        """The memory that an id names: ('storage', class, key, place, number of elements)."""
+        """Return the memory that an id names: ('storage', class, key, place, number of elements)."""
         if not isinstance(said, tuple) or len(said) not in (5, 6) or said[0] != "storage":
             raise broken(f"it names {short(said)} where memory should be")
         _, kind, key, location, count = said[:5]
@@ -57,7 +57,7 @@ class Tensors:
         return memory.tensor(size, stride, offset, requires_grad is True)
 
     def _as_seen(self, memory: Memory, conj: bool, neg: bool) -> Memory:
-        """The same values conjugated or negated: those in the file, however often a stride of 0 says them."""
+        """Return the same values conjugated or negated: those in the file, however often a stride of 0 says them."""
         if (not conj and not neg) or memory.dtype not in KNOWN:
             return memory
         made = self.seen.get((id(memory), conj, neg))
@@ -71,7 +71,7 @@ class Tensors:
 
     def _untyped(self, memory: Any, offset: Any, size: Any, stride: Any, requires_grad: Any, hooks: Any, dtype: Any,
                  metadata: Any = None) -> Any:  # fmt: skip
-        """A tensor whose memory is said to be bytes: of the dtypes that came later."""
+        """Return a tensor whose memory is said to be bytes: of the dtypes that came later."""
         d = dtype.dtype if isinstance(dtype, allowed.Symbol) else dtype.numpy if isinstance(dtype, Dtype) else None
         if not isinstance(memory, Memory) or d is None or memory.base is not None:
             raise broken("a tensor without memory or dtype", 'map_location="cpu"')
@@ -87,18 +87,18 @@ class Tensors:
         return _with_state(Parameter(data, requires_grad is True), state)
 
     def _of_type(self, function: Any, cls: Any, args: Any, state: Any) -> Any:
-        """A tensor with attributes of its own."""
+        """Return a tensor with attributes of its own."""
         if not isinstance(args, tuple) or getattr(cls, "name", "") not in _TYPES:
             raise allowed.refused(getattr(cls, "name", short(cls)))
         return _with_state(self.call(function, args), state)
 
     def call(self, function: Any, args: tuple[Any, ...]) -> Any:
-        """What a call in the pickle makes."""
+        """Return what a call in the pickle makes."""
         return allowed.call(function, args, {s: getattr(self, method) for s, method in _METHODS.items()})
 
 
 def unpickled(stream: Stream, tensors: Tensors) -> Any:
-    """The object that a pickle makes, with these tensors. *Raises*: LoadError."""
+    """Return the object that a pickle makes, with these tensors. *Raises*: LoadError."""
     return Machine(stream, find=allowed.find, call=tensors.call, new=allowed.new, build=allowed.build,
                    persistent=tensors.persistent).run()  # fmt: skip
 

@@ -41,7 +41,7 @@ class Stream:
         return self.next - len(self.buffer) + self.k
 
     def take(self, n: int) -> bytes:
-        """The next n bytes."""
+        """Return the next n bytes."""
         k = self.k
         if k + n <= len(self.buffer):
             self.k = k + n
@@ -55,7 +55,7 @@ class Stream:
         return self.buffer[:n]
 
     def line(self) -> bytes:
-        """The bytes up to the end of the line."""
+        """Return the bytes up to the end of the line."""
         out = bytearray()
         while len(out) < 1 << 20:
             byte = self.take(1)
@@ -84,7 +84,7 @@ class Machine:
         self.containers = 0
 
     def run(self) -> Any:
-        """The object that the pickle makes. *Raises*: LoadError, and nothing else."""
+        """Return the object that the pickle makes. *Raises*: LoadError, and nothing else."""
         take, stack = self.stream.take, self.stack
         try:
             while True:
@@ -109,7 +109,7 @@ class Machine:
                                  remedy="save numbers in tensors"))  # fmt: skip
 
     def since_mark(self) -> list[Any]:
-        """What was pushed after the last mark, taken off."""
+        """Return what was pushed after the last mark, taken off."""
         at = self.marks.pop()
         items = self.stack[at:]
         del self.stack[at:]

@@ -77,7 +77,7 @@ class Archive:
         return {name: record for name, (_, record) in self._places.items()}
 
     def _data(self, name: str, raw: bytes, header: int) -> int:
-        """Where the bytes of a record begin: after its own header."""
+        """Return where the bytes of a record begin: after its own header."""
         local = self.source.read(header, 30)
         name_n, extra_n = struct.unpack("<HH", local[26:30])
         if local[:4] != _LOCAL or self.source.read(header + 30, name_n) != raw:
@@ -95,11 +95,12 @@ class Archive:
         return record
 
     def read(self, name: str) -> bytes:
-        """The bytes of a record."""
+        """Return the bytes of a record."""
         return self.memory(name).tobytes()
 
     def memory(self, name: str, mapped: np.ndarray[Any, Any] | None = None) -> np.ndarray[Any, Any]:
-        """The bytes of a record as memory of its own, or as a part of the mapped file, which is then not checked."""
+        """Return the bytes of a record as memory of its own, or as a part of the mapped file, which is then not
+        checked."""
         record = self._found(name)
         if mapped is not None and record.offset % 8 == 0:
             return mapped[record.offset : record.offset + record.size_bytes]
@@ -111,7 +112,7 @@ class Archive:
 
 
 def _wide(extra: bytes, packed: int, size: int, header: int) -> tuple[int, int, int]:
-    """The sizes and the place, with those that stand in the field for 64-bit numbers."""
+    """Return the sizes and the place, with those that stand in the field for 64-bit numbers."""
     at = 0
     while at + 4 <= len(extra):
         kind, n = struct.unpack("<HH", extra[at : at + 4])

@@ -22,7 +22,7 @@ __all__ = ["bartlett", "blackman", "cosine", "exponential", "gaussian", "general
 
 
 def _made(op: str, M: int, formula: Any, dtype: Dtype | None, layout: Any, device: Any, requires_grad: bool) -> Tensor:
-    """The window of `formula` over the places 0 to M - 1, computed in float64."""
+    """Return the window of `formula` over the places 0 to M - 1, computed in float64."""
     kind = dtype or dtypes.get_default_dtype()
     if M < 0:
         raise ValueError(text(f"{op} requires non-negative window length, got M={M}", op=op))
@@ -35,7 +35,7 @@ def _made(op: str, M: int, formula: Any, dtype: Dtype | None, layout: Any, devic
 
 
 def _periods(M: int, sym: bool) -> int:
-    """The number of steps in which the window comes round."""
+    """Return the number of steps in which the window comes round."""
     return max(M - 1 if sym else M, 1)
 
 
@@ -45,7 +45,7 @@ def _middle(M: int, sym: bool) -> float:
 
 def exponential(M: int, *, center: float | None = None, tau: float = 1.0, sym: bool = True, dtype: Dtype | None = None,
                 layout: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:  # fmt: skip
-    """The window ``exp(-|n - center| / tau)``, named after Poisson too.
+    """Return the window ``exp(-|n - center| / tau)``, named after Poisson too.
 
     *Raises*: ValueError for a `tau` that is not positive, or a `center` for a symmetric window.
 
@@ -64,7 +64,7 @@ def exponential(M: int, *, center: float | None = None, tau: float = 1.0, sym: b
 
 def cosine(M: int, *, sym: bool = True, dtype: Dtype | None = None, layout: Any = None, device: Any = None,
            requires_grad: bool = False) -> Tensor:  # fmt: skip
-    """The window ``sin(π (n + 1/2) / M)``.
+    """Return the window ``sin(π (n + 1/2) / M)``.
 
     >>> import core
     >>> core.signal.windows.cosine(3)
@@ -76,7 +76,7 @@ def cosine(M: int, *, sym: bool = True, dtype: Dtype | None = None, layout: Any 
 
 def gaussian(M: int, *, std: float = 1.0, sym: bool = True, dtype: Dtype | None = None, layout: Any = None,
              device: Any = None, requires_grad: bool = False) -> Tensor:  # fmt: skip
-    """The window ``exp(-(n - middle)² / (2 std²))``. *Raises*: ValueError for a `std` that is not positive.
+    """Return the window ``exp(-(n - middle)² / (2 std²))``. *Raises*: ValueError for a `std` that is not positive.
 
     >>> import core
     >>> core.signal.windows.gaussian(3)
@@ -91,7 +91,7 @@ def gaussian(M: int, *, std: float = 1.0, sym: bool = True, dtype: Dtype | None 
 
 def kaiser(M: int, *, beta: float = 12.0, sym: bool = True, dtype: Dtype | None = None, layout: Any = None,
            device: Any = None, requires_grad: bool = False) -> Tensor:  # fmt: skip
-    """The window ``I0(beta sqrt(1 - (2 n / N - 1)²)) / I0(beta)``, I0 the modified Bessel function of order 0.
+    """Return the window ``I0(beta sqrt(1 - (2 n / N - 1)²)) / I0(beta)``, I0 the modified Bessel function of order 0.
 
     *Raises*: ValueError for a negative `beta`.
 
@@ -113,7 +113,7 @@ def kaiser(M: int, *, beta: float = 12.0, sym: bool = True, dtype: Dtype | None 
 
 def bartlett(M: int, *, sym: bool = True, dtype: Dtype | None = None, layout: Any = None, device: Any = None,
              requires_grad: bool = False) -> Tensor:  # fmt: skip
-    """The triangular window ``1 - |2 n / N - 1|``.
+    """Return the triangular window ``1 - |2 n / N - 1|``.
 
     >>> import core
     >>> core.signal.windows.bartlett(5)
@@ -128,7 +128,7 @@ def bartlett(M: int, *, sym: bool = True, dtype: Dtype | None = None, layout: An
 
 def general_cosine(M: int, *, a: Any, sym: bool = True, dtype: Dtype | None = None, layout: Any = None,
                    device: Any = None, requires_grad: bool = False) -> Tensor:  # fmt: skip
-    """The window ``Σ (-1)^i a[i] cos(2π i n / N)``.
+    """Return the window ``Σ (-1)^i a[i] cos(2π i n / N)``.
 
     *Raises*: TypeError for an `a` that is no list, ValueError for an empty one.
 
@@ -155,7 +155,7 @@ def _cosines(op: str, M: int, a: Any, sym: bool, dtype: Any, layout: Any, device
 
 def general_hamming(M: int, *, alpha: float = 0.54, sym: bool = True, dtype: Dtype | None = None, layout: Any = None,
                     device: Any = None, requires_grad: bool = False) -> Tensor:  # fmt: skip
-    """The window ``alpha - (1 - alpha) cos(2π n / N)``.
+    """Return the window ``alpha - (1 - alpha) cos(2π n / N)``.
 
     >>> import core
     >>> core.signal.windows.general_hamming(3, alpha=0.6)
@@ -166,7 +166,7 @@ def general_hamming(M: int, *, alpha: float = 0.54, sym: bool = True, dtype: Dty
 
 def hamming(M: int, *, sym: bool = True, dtype: Dtype | None = None, layout: Any = None, device: Any = None,
             requires_grad: bool = False) -> Tensor:  # fmt: skip
-    """The window ``0.54 - 0.46 cos(2π n / N)``.
+    """Return the window ``0.54 - 0.46 cos(2π n / N)``.
 
     >>> import core
     >>> core.signal.windows.hamming(3)
@@ -177,7 +177,7 @@ def hamming(M: int, *, sym: bool = True, dtype: Dtype | None = None, layout: Any
 
 def hann(M: int, *, sym: bool = True, dtype: Dtype | None = None, layout: Any = None, device: Any = None,
          requires_grad: bool = False) -> Tensor:  # fmt: skip
-    """The window ``0.5 - 0.5 cos(2π n / N)``.
+    """Return the window ``0.5 - 0.5 cos(2π n / N)``.
 
     >>> import core
     >>> core.signal.windows.hann(4, sym=False)
@@ -188,7 +188,7 @@ def hann(M: int, *, sym: bool = True, dtype: Dtype | None = None, layout: Any = 
 
 def blackman(M: int, *, sym: bool = True, dtype: Dtype | None = None, layout: Any = None, device: Any = None,
              requires_grad: bool = False) -> Tensor:  # fmt: skip
-    """The window ``0.42 - 0.5 cos(2π n / N) + 0.08 cos(4π n / N)``.
+    """Return the window ``0.42 - 0.5 cos(2π n / N) + 0.08 cos(4π n / N)``.
 
     >>> import core
     >>> core.signal.windows.blackman(5)[1:4]

@@ -10,7 +10,7 @@ import numpy as np
 from ..base.device import Kind
 from ..graph.node import Storage
 from ..graph.versions import storage_of
-from .device_read import fetched
+from .device_read import to_host
 from .tensor import Tensor
 
 # What a tensor's dict may hold that is not the user's; most of it is there where the C extension is not.
@@ -21,7 +21,7 @@ _OWN = {
 
 
 def attributes(t: Tensor) -> dict[str, Any]:
-    """What somebody has written on a tensor."""
+    """Return what somebody has written on a tensor."""
     return {k: v for k, v in t.__dict__.items() if k not in _OWN}
 
 
@@ -34,7 +34,7 @@ def shallow(t: Tensor) -> Tensor:
 
 
 def deep(t: Tensor, memo: dict[int, Any]) -> Tensor:
-    """A copy with memory of its own, of a leaf; see `copied` for what several share."""
+    """Return a copy with memory of its own, of a leaf; see `copied` for what several share."""
     if t.grad_fn is not None:
         raise RuntimeError(
             "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the "
@@ -54,14 +54,14 @@ def deep(t: Tensor, memo: dict[int, Any]) -> Tensor:
 
 
 def reduced(t: Tensor) -> tuple[Any, ...]:
-    """What pickle needs: values, strides, and what was written on the tensor; a computed one becomes a leaf."""
-    a = t._a if isinstance(t._a, np.ndarray) else fetched(t._a.get, t._kind.device.type)
+    """Return what pickle needs: values, strides, and what was written on the tensor; a computed one becomes a leaf."""
+    a = t._a if isinstance(t._a, np.ndarray) else to_host(t._a.get, t._kind.device.type)
     flat, strides = _packed(a)
     return (_rebuilt, (type(t), flat, a.shape, strides, t._kind, t.requires_grad), attributes(t) or None)
 
 
 def _packed(a: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], tuple[int, ...] | None]:
-    """The elements in a row, each once, and the strides by which they are found; None for row-major order."""
+    """Return the elements in a row, each once, and the strides by which they are found; None for row-major order."""
     if not a.flags.c_contiguous and a.size and min(a.strides) >= 0:
         once = a[tuple(slice(1) if st == 0 else slice(None) for st in a.strides)]
         order = sorted(range(a.ndim), key=lambda d: -a.strides[d])
@@ -82,8 +82,8 @@ def _rebuilt(cls: type[Tensor], flat: Any, shape: tuple[int, ...], strides: tupl
 
 
 def copied(a: Any, memo: dict[int, Any]) -> tuple[Any, Storage | None]:
-    """A copy of an array with its strides, in the copy of the memory that it and others lie in, and their version
-    counter; None for that where the memory is not known as a whole, so that nothing can be shared."""
+    """Return a copy of an array with its strides, in the copy of the memory that it and others lie in, and their
+    version counter; None for that where the memory is not known as a whole, so that nothing can be shared."""
     root = a
     while isinstance(getattr(root, "base", None), np.ndarray):
         root = root.base
@@ -99,7 +99,7 @@ def copied(a: Any, memo: dict[int, Any]) -> tuple[Any, Storage | None]:
 
 
 def _whole(root: np.ndarray) -> bool:
-    """Whether the elements fill their memory without holes."""
+    """Return whether the elements fill their memory without holes."""
     return root.size > 0 and (root.flags.c_contiguous or root.flags.f_contiguous)
 
 

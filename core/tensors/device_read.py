@@ -8,6 +8,6 @@ from typing import Any
 readers: dict[str, Callable[[Callable[[], Any]], Any]] = {}  # by the type of device; `core.backends.add` fills it
 
 
-def fetched(fetch: Callable[[], Any], device_type: str) -> Any:
+def to_host(fetch: Callable[[], Any], device_type: str) -> Any:
     """Return what `fetch` brings from a device; what went wrong there since the last wait is raised first."""
     return readers[device_type](fetch)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..base import dtypes
-from .device_read import fetched
+from .device_read import to_host
 
 _DEFAULT: dict[str, Any] = {"precision": 4, "threshold": 1000, "edgeitems": 3, "linewidth": 80, "sci_mode": None}
 _PROFILES: dict[str, dict[str, Any]] = {
@@ -53,7 +53,7 @@ def set_printoptions(
 
 def tensor_text(t: Any) -> str:
     """``tensor([...], dtype=..., grad_fn=...)``."""
-    a = (t._a if isinstance(t._a, np.ndarray) else fetched(t._a.get, t._kind.device.type)).view(np.ndarray)
+    a = (t._a if isinstance(t._a, np.ndarray) else to_host(t._a.get, t._kind.device.type)).view(np.ndarray)
     prefix, default = "tensor(", dtypes.get_default_dtype()
     tail = []
     if t.device.type != "cpu":
@@ -72,7 +72,7 @@ def tensor_text(t: Any) -> str:
 
 
 def _with_tail(body: str, tail: list[str], indent: int) -> str:
-    """The notes after the values, each on a new line where the last has no room."""
+    """Return the notes after the values, each on a new line where the last has no room."""
     parts, used = [body], len(body) - body.rfind("\n") + 1
     for note in tail:
         size = len(note) + note.startswith("dtype=")  # "torch." is one longer than "core.": break where PyTorch does

@@ -20,7 +20,7 @@ from ..events import lineage, observe
 from ..graph.node import Node, RemovableHandle
 from ..graph.versions import refresh, storage_of, watch
 from ..native.bases import TensorBase
-from .device_read import fetched
+from .device_read import to_host
 from .printing import tensor_text
 
 Array = Any  # numpy.ndarray, or cupy.ndarray on a GPU
@@ -67,7 +67,7 @@ class Tensor(TensorBase):
     @overload
     def size(self, dim: int) -> int: ...
     def size(self, dim: int | None = None) -> Any:
-        """The shape, or the size of one dimension."""
+        """Return the shape, or the size of one dimension."""
         return self.shape if dim is None else self._a.shape[dim]
 
     @property
@@ -83,17 +83,17 @@ class Tensor(TensorBase):
         return int(self._a.ndim)
 
     def dim(self) -> int:
-        """The number of dimensions."""
+        """Return the number of dimensions."""
         return int(self._a.ndim)
 
     def numel(self) -> int:
-        """The number of elements."""
+        """Return the number of elements."""
         return int(self._a.size)
 
     nelement = numel
 
     def element_size(self) -> int:
-        """Bytes of one element."""
+        """Return bytes of one element."""
         return self._kind.dtype.itemsize
 
     @property
@@ -110,11 +110,11 @@ class Tensor(TensorBase):
         return steps if dim is None else steps[dim]
 
     def is_contiguous(self) -> bool:
-        """Whether the elements lie in memory in row-major order."""
+        """Return whether the elements lie in memory in row-major order."""
         return bool(self._a.flags.c_contiguous)
 
     def data_ptr(self) -> int:
-        """The address of the first element."""
+        """Return the address of the first element."""
         return int(self._a.ctypes.data if isinstance(self._a, np.ndarray) else self._a.data.ptr)
 
     @property
@@ -122,11 +122,11 @@ class Tensor(TensorBase):
         return self._kind.device.type == "cuda"
 
     def is_floating_point(self) -> bool:
-        """Whether the dtype is a floating-point one."""
+        """Return whether the dtype is a floating-point one."""
         return self._kind.dtype.is_floating_point
 
     def is_complex(self) -> bool:
-        """Whether the dtype is a complex one."""
+        """Return whether the dtype is a complex one."""
         return self._kind.dtype.is_complex
 
     # -- its place in the graph ----------------------------------------------------------------------------------------
@@ -268,7 +268,7 @@ class Tensor(TensorBase):
         _backward(self, gradient, retain_graph, create_graph, inputs)
 
     def detach(self) -> Tensor:
-        """The same values, cut from the graph; the memory is shared."""
+        """Return the same values, cut from the graph; the memory is shared."""
         out = wrap(self._a, self._kind)
         out._storage = storage_of(self)
         if observe.observers:
@@ -306,7 +306,7 @@ class Tensor(TensorBase):
     # -- leaving for Python and NumPy ----------------------------------------------------------------------------------
 
     def item(self) -> Any:
-        """The one element as a Python number."""
+        """Return the one element as a Python number."""
         if self._a.size != 1:
             raise RuntimeError(
                 text(
@@ -319,22 +319,22 @@ class Tensor(TensorBase):
             )
         start = perf_counter_ns() if observe.observers else 0
         a = self._a if self._kind.dtype is not dtypes.bfloat16 else self._a.astype(np.float32)
-        value = a.item() if self._kind.device is cpu else fetched(a.item, self._kind.device.type)
+        value = a.item() if self._kind.device is cpu else to_host(a.item, self._kind.device.type)
         if observe.observers:
             left_graph("item", self, None, start)
         return value
 
     def tolist(self) -> Any:
-        """The elements as nested lists of Python numbers."""
+        """Return the elements as nested lists of Python numbers."""
         start = perf_counter_ns() if observe.observers else 0
         a = self._a.astype(np.float32) if self._kind.dtype is dtypes.bfloat16 else self._a
-        values = a.tolist() if self._kind.device is cpu else fetched(a.tolist, self._kind.device.type)
+        values = a.tolist() if self._kind.device is cpu else to_host(a.tolist, self._kind.device.type)
         if observe.observers:
             left_graph("tolist", self, None, start)
         return values
 
     def numpy(self, *, force: bool = False) -> Any:
-        """The values as a NumPy array that shares this tensor's memory.
+        """Return the values as a NumPy array that shares this tensor's memory.
 
         Raises
         ------
@@ -391,7 +391,7 @@ class Tensor(TensorBase):
         if self._kind.device is cpu:
             return bool(self._a.item())
         start = perf_counter_ns()
-        value = bool(fetched(self._a.item, self._kind.device.type))
+        value = bool(to_host(self._a.item, self._kind.device.type))
         if observe.observers:
             left_graph("bool", self, None, start)
         return value
@@ -405,7 +405,7 @@ class Tensor(TensorBase):
     def __index__(self) -> int:
         if self._kind.dtype.category > 1 or self._a.size != 1:
             raise TypeError("only integer tensors of a single element can be converted to an index")
-        return int(self._a.item() if self._kind.device is cpu else fetched(self._a.item, self._kind.device.type))
+        return int(self._a.item() if self._kind.device is cpu else to_host(self._a.item, self._kind.device.type))
 
     def __len__(self) -> int:
         if self._a.ndim == 0:
@@ -441,14 +441,14 @@ else:
 
 
 def wrap(a: Array, k: Kind) -> Tensor:
-    """A tensor over an array, outside any graph."""
+    """Return a tensor over an array, outside any graph."""
     out = Tensor.__new__(Tensor)
     out._a, out._kind = a, k
     return out
 
 
 def from_array(a: Array, where: device = cpu) -> Tensor:
-    """A tensor over an array, its dtype the array's."""
+    """Return a tensor over an array, its dtype the array's."""
     return wrap(a, kind(dtypes.from_numpy(a.dtype), where))
 
 
@@ -458,7 +458,7 @@ def left_graph(what: str, t: Tensor, result: Any, start: int = 0) -> Any:
     `start` is when it was asked for, where it comes from a GPU that may be busy."""
     stop = perf_counter_ns() if start and t._kind.device.type != "cpu" else 0
     place = here(2)
-    observe.announce(observe.heard(), "cut", observe.CutEvent(what, t, result, place, start if stop else 0, stop))
+    observe.notify(observe.listening(), "cut", observe.CutEvent(what, t, result, place, start if stop else 0, stop))
     if what == "numpy" and observe.wanted("lineage"):
         return lineage.traced(result, t, place)
     return result

@@ -80,7 +80,7 @@ class BytePairTokenizer:
         return len(self)
 
     def encode(self, source: str | bytes, *, specials: bool = False) -> list[int]:
-        """The tokens of a text or of bytes.
+        """Return the tokens of a text or of bytes.
 
         specials : whether the names of special tokens in the text become these tokens; otherwise they are text.
         """
@@ -108,7 +108,7 @@ class BytePairTokenizer:
         return out
 
     def decode_bytes(self, ids: Any) -> bytes:
-        """The bytes of tokens: a list or a tensor.
+        """Return the bytes of tokens: a list or a tensor.
 
         *Raises*: IndexError for a number without a token.
         """
@@ -124,11 +124,12 @@ class BytePairTokenizer:
         return b"".join(out)
 
     def decode(self, ids: Any, errors: str = "replace") -> str:
-        """The text of tokens; `errors`, as in `bytes.decode`, says what becomes of a character they end within."""
+        """Return the text of tokens; `errors`, as in `bytes.decode`, says what becomes of a character they end
+        within."""
         return self.decode_bytes(ids).decode("utf-8", errors)
 
     def token(self, k: int) -> bytes:
-        """The bytes of one token.
+        """Return the bytes of one token.
 
         >>> BytePairTokenizer.train("aaaa", 257, min_frequency=1).token(256)
         b'aa'

@@ -40,7 +40,7 @@ class CharacterTokenizer:
         return len(self.characters)
 
     def encode(self, string: str) -> list[int]:
-        """The numbers of a string's characters."""
+        """Return the numbers of a string's characters."""
         other = None if self.unknown is None else self._numbers[self.unknown]
         try:
             return (
@@ -55,7 +55,7 @@ class CharacterTokenizer:
             ) from None  # fmt: skip
 
     def decode(self, ids: Any) -> str:
-        """The string of numbers: a list or a tensor.
+        """Return the string of numbers: a list or a tensor.
 
         *Raises*: IndexError for a number without a character.
         """

@@ -15,7 +15,7 @@ Pair = tuple[int, int]
 
 
 def learn(words: Mapping[bytes, int], size: int, min_frequency: int = 2) -> tuple[list[bytes], list[Pair]]:
-    """The commonest neighbours, joined again and again, until there are `size` tokens: (the tokens, the merges).
+    """Return the commonest neighbours, joined again and again, until there are `size` tokens: (the tokens, the merges).
 
     Every distinct word is kept once with its count, and a merge touches only the words that have the pair. Of pairs
     equally common the one of the smaller numbers is first. Ends early when no pair comes `min_frequency` times. Two
@@ -71,7 +71,7 @@ def learn(words: Mapping[bytes, int], size: int, min_frequency: int = 2) -> tupl
 
 
 def join(word: list[int], pair: Pair, new: int) -> list[int]:
-    """A word in which every such pair, from the left, has become one token.
+    """Return a word in which every such pair, from the left, has become one token.
 
     >>> join([1, 1, 1, 2], (1, 1), 9)
     [9, 1, 2]
@@ -90,7 +90,8 @@ def join(word: list[int], pair: Pair, new: int) -> list[int]:
 
 
 def apply(word: list[int], ranks: Mapping[Pair, tuple[int, int]]) -> list[int]:
-    """A word after all merges, the earliest learnt first; `ranks` gives for a pair (when it was learnt, its token).
+    """Return a word after all merges, the earliest learnt first; `ranks` gives for a pair (when it was learnt, its
+    token).
 
     A heap of the pairs over a linked list: n log n even for a piece of a megabyte.
 

@@ -26,7 +26,7 @@ def pattern() -> re.Pattern[str]:
 
 
 def _ranges(characters: Iterator[str]) -> str:
-    """A character class of these characters, in order, as ranges."""
+    """Return a character class of these characters, in order, as ranges."""
     runs: list[list[int]] = []
     for code in map(ord, characters):
         if runs and runs[-1][1] == code - 1:
@@ -37,7 +37,7 @@ def _ranges(characters: Iterator[str]) -> str:
 
 
 def pieces(text: str | bytes) -> Iterator[bytes]:
-    """The pieces of a text as bytes; joined they are the text, whatever bytes it has.
+    """Yield the pieces of a text as bytes; joined they are the text, whatever bytes it has.
 
     >>> list(pieces("I've 2 cats ")), list(pieces(b"a\\xff"))
     ([b'I', b"'ve", b' 2', b' cats', b' '], [b'a', b'\\xff'])
@@ -52,7 +52,7 @@ def pieces(text: str | bytes) -> Iterator[bytes]:
 
 @cache
 def letters() -> list[str]:
-    """The 256 visible characters by which GPT-2's files write bytes."""
+    """Return the 256 visible characters by which GPT-2's files write bytes."""
     visible = [*range(33, 127), *range(161, 173), *range(174, 256)]
     table = {byte: chr(byte) for byte in visible}
     rest = (byte for byte in range(256) if byte not in table)
@@ -75,7 +75,7 @@ def _bytes() -> dict[str, int]:
 
 
 def unshown(string: str) -> bytes:
-    """The bytes that `shown` wrote.
+    """Return the bytes that `shown` wrote.
 
     *Raises*: ValueError for a character that stands for no byte.
     """

@@ -22,7 +22,7 @@ def write(path: str | os.PathLike[str], kind: str, content: dict[str, Any]) -> N
 
 
 def read(path: str | os.PathLike[str], kind: str, needed: dict[str, type]) -> dict[str, Any]:
-    """What `write` wrote.
+    """Return what `write` wrote.
 
     *Raises*: ValueError when it is something else.
     """

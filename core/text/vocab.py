@@ -46,14 +46,14 @@ class Vocab:
         return number
 
     def __call__(self, tokens: Iterable[str]) -> list[int]:
-        """The numbers of many tokens."""
+        """Return the numbers of many tokens."""
         return [self[token] for token in tokens]
 
     lookup_indices = __call__
     forward = __call__
 
     def lookup_token(self, index: int) -> str:
-        """The token of a number.
+        """Return the token of a number.
 
         *Raises*: RuntimeError when there is none.
         """
@@ -63,7 +63,7 @@ class Vocab:
         return self._tokens[index]
 
     def lookup_tokens(self, indices: Iterable[int]) -> list[str]:
-        """The tokens of many numbers."""
+        """Return the tokens of many numbers."""
         return [self.lookup_token(k) for k in indices]
 
     def append_token(self, token: str) -> None:
@@ -88,11 +88,11 @@ class Vocab:
         self._default = index
 
     def get_default_index(self) -> int | None:
-        """What unknown tokens become."""
+        """Return what unknown tokens become."""
         return self._default
 
     def get_itos(self) -> list[str]:
-        """The tokens in the order of their numbers."""
+        """Return the tokens in the order of their numbers."""
         return list(self._tokens)
 
     def get_stoi(self) -> dict[str, int]:
@@ -105,7 +105,7 @@ class Vocab:
 
 def vocab(ordered_dict: Mapping[str, int], min_freq: int = 1, specials: Sequence[str] | None = None,
           special_first: bool = True) -> Vocab:  # fmt: skip
-    """A vocabulary of the tokens that a dict counts at least `min_freq` times, in its order.
+    """Return a vocabulary of the tokens that a dict counts at least `min_freq` times, in its order.
 
     >>> vocab({"a": 3, "b": 1}, min_freq=2, specials=["<unk>"]).get_itos()
     ['<unk>', 'a']
@@ -118,7 +118,8 @@ def vocab(ordered_dict: Mapping[str, int], min_freq: int = 1, specials: Sequence
 def build_vocab_from_iterator(iterator: Iterable[Iterable[str]], min_freq: int = 1,
                               specials: Sequence[str] | None = None, special_first: bool = True,
                               max_tokens: int | None = None) -> Vocab:  # fmt: skip
-    """A vocabulary of all tokens in lists of tokens, the commonest first, those of one count in alphabetical order.
+    """Return a vocabulary of all tokens in lists of tokens, the commonest first, those of one count in alphabetical
+    order.
 
     max_tokens : how many in all, the special ones counted in.
 

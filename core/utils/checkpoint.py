@@ -66,7 +66,7 @@ def set_checkpoint_debug_enabled(enabled: bool | None) -> Iterator[None]:
 
 
 def noop_context_fn() -> tuple[AbstractContextManager[Any], AbstractContextManager[Any]]:
-    """The `context_fn` that does nothing."""
+    """Return the `context_fn` that does nothing."""
     return nullcontext(), nullcontext()
 
 

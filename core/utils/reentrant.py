@@ -17,7 +17,7 @@ from ..tensors.tensor import Tensor
 
 
 def detach_variable(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The inputs, tensors cut off the graph and requiring gradients as they did.
+    """Return the inputs, tensors cut off the graph and requiring gradients as they did.
 
     >>> import core
     >>> core.utils.checkpoint.detach_variable((core.ones(1, requires_grad=True) * 2, 3))[0].is_leaf

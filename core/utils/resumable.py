@@ -97,7 +97,7 @@ class Resumable:
     # -- saving --------------------------------------------------------------------------------------------------------
 
     def state_dict(self) -> dict[str, Any]:
-        """What the file holds."""
+        """Return what the file holds."""
         parts = {n: p.get_state() if isinstance(p, Generator) else p.state_dict() for n, p in self.parts.items()}
         # before the run is where it stood, its numbers are still those of the file
         numbers = self._pending or _numbers(self._generators)
@@ -128,7 +128,7 @@ class Resumable:
     # -- loops ---------------------------------------------------------------------------------------------------------
 
     def epochs(self, n: int) -> Iterator[int]:
-        """The numbers of the epochs that are left of n; after each of them the run is saved."""
+        """Yield the numbers of the epochs that are left of n; after each of them the run is saved."""
         while self.epoch < n:
             if self._pending is not None and self._begun is None:
                 _restore(self._pending, [])
@@ -139,7 +139,7 @@ class Resumable:
             self.save()
 
     def batches(self, loader: Iterable[Any], *, replay: bool | None = None) -> Iterator[Any]:
-        """The batches that are left of a pass over `loader`.
+        """Yield the batches that are left of a pass over `loader`.
 
         replay : read the batches that were seen again, and throw them away, so that a data set that draws random
             numbers stands where it stood. None: only where they are read by workers or come from a stream.
@@ -175,7 +175,7 @@ class Resumable:
         return iter(loader)
 
     def _resumed_pass(self, loader: Any, replay: bool | None) -> Iterator[Any]:
-        """A pass that begins where the interrupted one stood."""
+        """Return a pass that begins where the interrupted one stood."""
         assert self._begun is not None
         now, self._pending = self._pending, None
 
@@ -221,7 +221,7 @@ class _Rest:
 
 
 def _generators_of(loader: Any) -> list[Any]:
-    """The generators that a loader and its samplers draw from, but for the default ones."""
+    """Return the generators that a loader and its samplers draw from, but for the default ones."""
     found: list[Any] = []
     todo = [loader]
     for x in todo:
@@ -233,7 +233,7 @@ def _generators_of(loader: Any) -> list[Any]:
 
 
 def _numbers(generators: list[Any]) -> dict[str, Any]:
-    """Where all random numbers stand."""
+    """Return where all random numbers stand."""
     found: dict[str, Any] = {"core": {str(g.device): state for g, state in states()},
                              "loader": [g.get_state() for g in generators]}  # fmt: skip
     if "random" in sys.modules:
@@ -264,7 +264,7 @@ def _restore(numbers: dict[str, Any], generators: list[Any]) -> None:
 
 
 def _mapped(state: Any, kind: type, change: Callable[[Any], Any]) -> Any:
-    """A state of NumPy's with its arrays, which are unsigned, as tensors, and back."""
+    """Return a state of NumPy's with its arrays, which are unsigned, as tensors, and back."""
     if isinstance(state, dict):
         return {k: _mapped(v, kind, change) for k, v in state.items()}
     return change(state) if isinstance(state, kind) else state

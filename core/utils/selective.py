@@ -158,7 +158,7 @@ class _Block:
 
 def create_selective_checkpoint_contexts(policy_fn_or_list: Callable[..., Any] | Sequence[Any],
                                          allow_cache_entry_mutation: bool = False) -> tuple[Any, Any]:  # fmt: skip
-    """The two contexts for `checkpoint`'s `context_fn` that keep the results of some ops.
+    """Return the two contexts for `checkpoint`'s `context_fn` that keep the results of some ops.
 
     policy_fn_or_list : functions whose results are kept (``[core.matmul, core.nn.functional.linear]``), or
         ``policy(ctx, function, *args)`` that gives a CheckpointPolicy.

@@ -81,7 +81,7 @@ class SummaryWriter:
         self._file()
 
     def _file(self) -> Any:
-        """The open file; a new one after close().
+        """Return the open file; a new one after close().
 
         Events are written by the caller's thread: tensorboardX's own writer hands them to a thread through a process
         queue, and its flush() does not wait for them. Its names count seconds, so that a second writer would empty
@@ -113,7 +113,7 @@ class SummaryWriter:
             self.flush()
 
     def get_logdir(self) -> str:
-        """The folder that is written to."""
+        """Return the folder that is written to."""
         return self.log_dir
 
     def add_scalar(
@@ -259,7 +259,7 @@ def _bins() -> list[float]:
 
 
 def _array(value: Any, op: str) -> np.ndarray:
-    """The values on the CPU, in a dtype that NumPy itself has."""
+    """Return the values on the CPU, in a dtype that NumPy itself has."""
     if isinstance(value, Tensor):
         value = value.detach()
         value = (value.float() if value.dtype.name == "bfloat16" else value).cpu().numpy()

@@ -12,7 +12,7 @@ PIP = "pip install 'gradlab[vision]' (or: pip install pillow)"
 
 
 def pillow(op: str) -> Any:
-    """The module PIL.Image.
+    """Return the module PIL.Image.
 
     *Raises*: ImportError that names the pip command.
     """
@@ -24,7 +24,7 @@ def pillow(op: str) -> Any:
 
 
 def is_pillow(image: Any) -> bool:
-    """Whether it is a Pillow image; Pillow is not imported to find out.
+    """Return whether it is a Pillow image; Pillow is not imported to find out.
 
     >>> is_pillow("a path")
     False
@@ -34,7 +34,7 @@ def is_pillow(image: Any) -> bool:
 
 
 def checked(image: Any, op: str) -> Any:
-    """The image itself.
+    """Return the image itself.
 
     *Raises*: TypeError when it is neither a tensor of at least two dimensions nor a Pillow image.
     """
@@ -52,7 +52,7 @@ def checked(image: Any, op: str) -> Any:
 
 
 def dimensions(image: Any, op: str = "get_dimensions") -> tuple[int, int, int]:
-    """(channels, height, width).
+    """Return (channels, height, width).
 
     >>> import core
     >>> dimensions(core.zeros(8, 3, 4, 5))

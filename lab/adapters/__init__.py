@@ -7,7 +7,7 @@ from typing import Any
 
 
 def watches(recorder: Any) -> list[Any]:
-    """An adapter for every library that the session has imported, not yet started."""
+    """Return an adapter for every library that the session has imported, not yet started."""
     found = []
     library = sys.modules.get("torch")
     if library is not None and hasattr(library, "overrides") and hasattr(library, "autograd"):

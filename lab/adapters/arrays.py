@@ -8,7 +8,7 @@ import numpy as np
 
 
 def values(t: Any) -> Any:
-    """The values of another library's tensor as NumPy's array."""
+    """Return the values of another library's tensor as NumPy's array."""
     t = t.detach() if hasattr(t, "detach") else t
     if str(getattr(t, "dtype", "")).endswith("bfloat16"):
         t = t.float()
@@ -16,7 +16,7 @@ def values(t: Any) -> Any:
 
 
 def as_array(t: Any) -> Any:
-    """A PyTorch tensor on the CPU, without a gradient, as NumPy's array over the same memory.
+    """Return a PyTorch tensor on the CPU, without a gradient, as NumPy's array over the same memory.
 
     By DLPack: `t.numpy()` marks the tensor's storage as one that cannot be resized any more, for good, and a program's
     own `resize_` would fail after the recorder has looked.

@@ -96,7 +96,7 @@ class Hooks(Tensors):
         self._quietly(self.recorder.backward, observe.BackwardEvent(Node(node), "", start, stop, arrays))
 
     def _speaks(self, gradients: tuple[Any, ...]) -> bool:
-        """Whether gradients belong to this thread's backward(): those of a GPU come in a thread of PyTorch's."""
+        """Return whether gradients belong to this thread's backward(): those of a GPU come in a thread of PyTorch's."""
         if get_ident() == self._thread:
             return True
         return bool(self._backwards) and any(g is not None and g.device.type != "cpu" for g in gradients)
@@ -160,6 +160,6 @@ class Hooks(Tensors):
             self._busy, modes.state.enabled, recorder.thread = busy, enabled, thread
 
     def _place(self) -> Any:
-        """The user's line."""
+        """Return the user's line."""
         frame = users_frame(sys._getframe(1))
         return None if frame is None else (frame.f_code, frame.f_lasti)

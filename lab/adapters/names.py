@@ -35,7 +35,7 @@ _PROPERTIES = {"data": "data", "T": "t", "mT": "t", "H": "t", "real": "real", "i
 
 
 def label(function: Any) -> str:
-    """What an op is called: "add" for ``Tensor.__add__``, the property's name for a property that is an op.
+    """Return what an op is called: "add" for ``Tensor.__add__``, the property's name for a property that is an op.
 
     >>> label(len)
     'len'

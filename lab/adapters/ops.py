@@ -77,20 +77,20 @@ class Ops(Hooks):
         return out
 
     def _under(self, function: Any) -> Any:
-        """The tensor's own method under one that the user has put there, which has called it: PyTorch names it to modes
-        by what stands there now, and the user's would run twice."""
+        """Return the tensor's own method under one that the user has put there, which has called it: PyTorch names
+        it to modes by what stands there now, and the user's would run twice."""
         name = next((name for name, value in vars(self.torch.Tensor).items() if value is function), "")
         return getattr(self.torch._C.TensorBase, name, function) if name else function
 
     def _listens(self) -> bool:
-        """Whether what this thread does now is to be told."""
+        """Return whether what this thread does now is to be told."""
         if not self.alive or self._busy or get_ident() != self._thread or modes.state.phase == "backward":
             return False
         # what is traced is written down, and we with it
         return not self.torch.compiler.is_compiling() and self.torch._C._get_tracing_state() is None
 
     def _heard(self, function: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> Call | None:
-        """What is to be noted of a call before it runs; None where it is no op."""
+        """Return what is to be noted of a call before it runs; None where it is no op."""
         if not self._listens():
             return None
         begin, own = perf_counter_ns(), self.recorder.own_ns

@@ -144,11 +144,11 @@ class Tensors:
     _dtypes: dict[Any, Any]
 
     def adapt(self, value: Any) -> Shadow | None:
-        """A PyTorch tensor as the recorder reads it; None for anything else."""
+        """Return a PyTorch tensor as the recorder reads it; None for anything else."""
         return self.shadow(value) if isinstance(value, self.torch.Tensor) else None
 
     def shadow(self, t: Any) -> Shadow:
-        """The one shadow of a tensor."""
+        """Return the one shadow of a tensor."""
         found = self._shadows.get(id(t))
         if found is not None and found[0]() is t:
             return found[1]
@@ -170,8 +170,8 @@ class Tensors:
             self.recorder.fold.names.forget(t)
 
     def made_by(self, t: Any) -> Any:
-        """The graph node that made a tensor, asked where that changes nothing: a view whose base was written since
-        gets its node anew when it is asked for, or refuses."""
+        """Return the graph node that made a tensor, asked where that changes nothing: a view whose base was written
+        since gets its node anew when it is asked for, or refuses."""
         if t is None:
             return None
         with self.still():
@@ -190,7 +190,7 @@ class Tensors:
             return node
 
     def gradient(self, t: Any) -> Any:
-        """The gradient that a tensor keeps, asked where that warns nobody."""
+        """Return the gradient that a tensor keeps, asked where that warns nobody."""
         if t is None:
             return None
         with self.still():
@@ -206,7 +206,7 @@ class Tensors:
             return -1 if t.is_inference() else int(t._version)
 
     def array(self, t: Any) -> Any:
-        """A tensor's values as NumPy sees them; those of another device are copied."""
+        """Return a tensor's values as NumPy sees them; those of another device are copied."""
         plain = self.torch._C._disabled_torch_dispatch_impl
         if t is None or type(t).__torch_dispatch__ is not plain:  # what stands for values and has none
             return np.empty(0, np.float32)
@@ -236,7 +236,7 @@ class Tensors:
         return found if where == "cpu" else Elsewhere(found.dtype, Device(where))
 
     def _tensors(self, value: Any) -> list[Any]:
-        """The tensors in arguments or results, in order."""
+        """Return the tensors in arguments or results, in order."""
         if isinstance(value, self.torch.Tensor):
             return [value]
         if isinstance(value, tuple | list):

@@ -64,7 +64,7 @@ class Watch(Compiled):
     # -- beginning and end ---------------------------------------------------------------------------------------------
 
     def _global_hooks(self) -> list[tuple[Any, Any]]:
-        """What to call of every module and every optimizer: (how it is registered, the hook)."""
+        """Return what to call of every module and every optimizer: (how it is registered, the hook)."""
         module, optimizer = sys.modules["torch.nn.modules.module"], sys.modules["torch.optim.optimizer"]
         enter, leave = self.recorder.enter_module, self.recorder.exit_module
         after = partial(module.register_module_forward_hook, always_call=True)
@@ -76,7 +76,7 @@ class Watch(Compiled):
         ]
 
     def _all_patches(self) -> list[Patch]:
-        """What stands in for functions of PyTorch's that no mode and no hook hears of."""
+        """Return what stands in for functions of PyTorch's that no mode and no hook hears of."""
         function = sys.modules["torch.autograd.function"].Function
         parameter = sys.modules["torch.nn.parameter"].Parameter
         apply, new = function.__dict__["apply"], parameter.__dict__["__new__"]
@@ -154,7 +154,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def _mode(watch: Watch) -> Any:
-    """A function mode of PyTorch's that hands every call to `watch`."""
+    """Return a function mode of PyTorch's that hands every call to `watch`."""
 
     class Listening(watch.torch.overrides.TorchFunctionMode):  # type: ignore[misc,name-defined]
         def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:

@@ -33,7 +33,7 @@ class Custom:
 
 
 def custom(watch: Any, op: str, call: Callable[..., Any], args: tuple[Any, ...], named: Any) -> Custom | None:
-    """The call to be checked; None where no gradient is asked of it, or one like it was checked."""
+    """Return the call to be checked; None where no gradient is asked of it, or one like it was checked."""
     torch = watch.torch
     tensors = [a for a in args if isinstance(a, torch.Tensor)]
     if not torch.is_grad_enabled() or not any(t.requires_grad for t in tensors):
@@ -51,7 +51,7 @@ def custom(watch: Any, op: str, call: Callable[..., Any], args: tuple[Any, ...],
 
 
 def of_library(watch: Any, function: Any, args: tuple[Any, ...], named: Any) -> Custom | None:
-    """The call of an op that `torch.library` knows and PyTorch did not bring; None for any other."""
+    """Return the call of an op that `torch.library` knows and PyTorch did not bring; None for any other."""
     name = getattr(function, "_qualified_op_name", "")  # of a packet; an overload has a schema
     name = name or str(getattr(function, "_schema", "")).partition("(")[0]
     if not name or name.partition("::")[0] in _BUILT_IN:
@@ -100,7 +100,7 @@ class TorchRerun:
             yield
 
     def _run(self, values: list[Any], with_gradients: bool) -> tuple[list[Any], list[Any]]:
-        """The tensors that the values became, and the outputs that have a gradient in principle."""
+        """Return the tensors that the values became, and the outputs that have a gradient in principle."""
         torch, watch = self._torch, self._made.watch
         devices = {a.device for a in self._args if isinstance(a, torch.Tensor)}
         args, leaves = [a.clone() if isinstance(a, torch.Tensor) else a for a in self._args], []
@@ -115,12 +115,12 @@ class TorchRerun:
         return leaves, [t for t in watch._tensors(out) if t.is_floating_point() or t.is_complex()]
 
     def outputs(self, values: list[Any]) -> list[Any]:
-        """The outputs at other values."""
+        """Return the outputs at other values."""
         with self._torch.no_grad(), self._unnoticed():
             return [self._array(t) for t in self._run(values, False)[1]]
 
     def gradient(self, values: list[Any], k: int, weigh: Weigh) -> tuple[Any, list[Any]]:
-        """The gradient of values[k] of the outputs weighed, and the weights."""
+        """Return the gradient of values[k] of the outputs weighed, and the weights."""
         torch = self._torch
         with torch.enable_grad(), self._unnoticed():
             leaves, outs = self._run(values, True)

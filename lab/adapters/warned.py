@@ -25,7 +25,7 @@ def _hooked(module: Any) -> bool:
 
 
 def without_ours(stack: list[FrameType]) -> list[FrameType]:
-    """A stack, innermost frame first, as it would be if nobody listened."""
+    """Return a stack, innermost frame first, as it would be if nobody listened."""
     kept: list[FrameType] = []
     inside = False  # our frames have just been left out
     for frame in stack:
@@ -95,7 +95,7 @@ class Warned:
 
 
 def _caller(told: Any, frame: FrameType | None) -> FrameType | None:
-    """The frame that a warning is of without ours; None if that is where it was told."""
+    """Return the frame that a warning is of without ours; None if that is where it was told."""
     stack: list[FrameType] = []
     ours = False
     while frame is not None:

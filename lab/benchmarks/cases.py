@@ -17,7 +17,7 @@ Forward = Callable[..., Any]
 
 @dataclass(frozen=True)
 class Whole:
-    """An input of whole numbers from 0 to `most` - 1, for class numbers and indices."""
+    """An input of integers from 0 to `most` - 1, for class numbers and indices."""
 
     shape: tuple[int, ...]
     most: int
@@ -68,21 +68,21 @@ class Run:
 
 
 def normal(lib: Any, dtype: Any, shape: tuple[int, ...], seed: int, scale: float = 1.0) -> Any:
-    """The same normal numbers in either library and in every type."""
+    """Return the same normal numbers in either library and in every type."""
     values = np.random.default_rng(seed).standard_normal(shape, np.float32) * np.float32(scale)
     made = lib.from_numpy(np.asarray(values))
     return made.to(dtype)
 
 
 def whole(lib: Any, shape: tuple[int, ...], most: int, seed: int = 1) -> Any:
-    """The same whole numbers in either library."""
+    """Return the same whole numbers in either library."""
     return lib.from_numpy(np.random.default_rng(seed).integers(0, most, shape))
 
 
 def case(section: str, name: str, forward: Forward, *inputs: tuple[int, ...] | Whole, both: bool = False,
          target: float | None = None, numpy: Callable[..., Any] | None = None, size: str = "",
          scale: float = 1.0) -> Case:  # fmt: skip
-    """A case of a function of the library and its inputs, which are given by their shapes; `both`: both ways."""
+    """Return a case of a function of the library and its inputs, which are given by their shapes; `both`: both ways."""
 
     def make(lib: Any, dtype: str) -> Run:
         made = [whole(lib, x.shape, x.most) if isinstance(x, Whole)
@@ -162,7 +162,7 @@ def _overhead() -> list[Case]:
 
 
 def _mixed(made: Case, forward: Forward, inputs: Sequence[Any]) -> Case:
-    """A case both ways some of whose inputs are whole numbers."""
+    """Return a case both ways some of whose inputs are whole numbers."""
     return Case(made.section, made.name, made.size, lambda lib, dtype: Run(lib, lambda *given: forward(lib, *given), [
         whole(lib, x.shape, x.most) if isinstance(x, Whole) else normal(lib, getattr(lib, dtype), x, k).requires_grad_()
         for k, x in enumerate(inputs)]), made.target)  # fmt: skip
@@ -172,7 +172,7 @@ def _mixed(made: Case, forward: Forward, inputs: Sequence[Any]) -> Case:
 
 
 def _adamw(total: int) -> Case:
-    """A step over twelve parameters of unlike sizes; PyTorch's side is its fused kernel."""
+    """Return a step over twelve parameters of unlike sizes; PyTorch's side is its fused kernel."""
 
     def make(lib: Any, dtype: str) -> Any:
         share = total // 24

@@ -76,7 +76,7 @@ def _chain(both: bool) -> Callable[[], tuple[Work, Work]]:
 
 
 def _structured() -> tuple[Work, Work]:
-    """The dispatch of ops that are not elementwise: what a step of a small model is made of."""
+    """Return the dispatch of ops that are not elementwise: what a step of a small model is made of."""
     a, w, b = _normal(8, 8), _normal(8, 8, seed=1), _normal(8, seed=2)
     x, v, c = (core.tensor(k, requires_grad=True) for k in (a, w, b))
 
@@ -94,7 +94,7 @@ def _large_op() -> tuple[Work, Work]:
 
 
 def _rows(name: str) -> Callable[[], tuple[Work, Work]]:
-    """A kernel over rows, both ways, beside the least that NumPy would do for it."""
+    """Return a kernel over rows, both ways, beside the least that NumPy would do for it."""
 
     def make() -> tuple[Work, Work]:
         a, g = _normal(512, 768), core.tensor(_normal(512, 768, seed=1))
@@ -121,7 +121,7 @@ def _product() -> tuple[Work, Work]:
 
 
 def _training() -> tuple[Work, Work]:
-    """The MLP's step of `bench steps`, beside its five products."""
+    """Return the MLP's step of `bench steps`, beside its five products."""
     step = next(c for c in steps() if c.name == "MLP").make(core, "float32")
     x, w, v = (normal(core, core.float32, s, 3).numpy() for s in ((64, 64), (64, 128), (128, 64)))
     return step, lambda: [(x @ w) @ v for _ in range(5)]
@@ -145,7 +145,7 @@ Rounds = tuple[list[float], list[float]]  # core / twin, and how far the twin's 
 
 
 def measure(name: str, rounds: int) -> Rounds:
-    """The rounds of a case, in this process."""
+    """Return the rounds of a case, in this process."""
     mine, twin = CASES[name]()
     works = {"core": mine, "twin": twin, "again": twin}
     times = in_turn(works, rounds, block_s=0.006, calm_s=0.0, clock=time.process_time)
@@ -154,8 +154,8 @@ def measure(name: str, rounds: int) -> Rounds:
 
 
 def measured(name: str, rounds: int, processes: int) -> tuple[Spread, float]:
-    """The ratio over fresh processes, whose layouts of memory differ, and the noise: what three of four rounds have at
-    most. NumPy's BLAS takes its number of threads when it is loaded."""
+    """Return the ratio over fresh processes, whose layouts of memory differ, and the noise: what three of four
+    rounds have at most. NumPy's BLAS takes its number of threads when it is loaded."""
     command = [sys.executable, "-m", "lab", "bench", "check", "--case", name, "--rounds", str(rounds)]
     ratios, apart = [], []
     for _ in range(processes):
@@ -169,12 +169,12 @@ def measured(name: str, rounds: int, processes: int) -> tuple[Spread, float]:
 
 
 def machine() -> str:
-    """What ratios depend on: they are committed by processor and by the versions of Python and NumPy."""
+    """Return what ratios depend on: they are committed by processor and by the versions of Python and NumPy."""
     return f"{processor()}, Python {'.'.join(platform.python_version_tuple()[:2])}, NumPy {np.__version__[:3]}"
 
 
 def slower(found: Spread, noise: float, committed: Spread, known: bool) -> float | None:
-    """The limit that a ratio is beyond; None where it is not.
+    """Return the limit that a ratio is beyond; None where it is not.
 
     >>> before = Spread(0.9, 1.0, 1.1)
     >>> slower(Spread(1.2, 1.4, 1.6), 1.3, before, True)
@@ -187,7 +187,7 @@ def slower(found: Spread, noise: float, committed: Spread, known: bool) -> float
 
 
 def main(argv: list[str]) -> int:
-    """The command line: 0, or 1 where something has become slower."""
+    """Return the command line: 0, or 1 where something has become slower."""
     parser = argparse.ArgumentParser(prog="python -m lab bench check", description=__doc__)
     parser.add_argument("--write", action="store_true", help="keep this machine's ratios, to be committed")
     parser.add_argument("--rounds", type=int, default=25)

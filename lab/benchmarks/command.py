@@ -66,7 +66,7 @@ def observer_cost(rounds: int = 31) -> Ratio:
 
 
 def _lab_costs(name: str) -> list[dict[str, Any]]:
-    """What lab itself costs: `observer` or `recording`."""
+    """Return what lab itself costs: `observer` or `recording`."""
     print(f"\n{name}\n{'':44} {'ratio':>7}   middle half        median times")
     found = [observer_cost()] if name == "observer" else [ratio(*row) for row in recording.measure()]
     for row in found:
@@ -75,7 +75,8 @@ def _lab_costs(name: str) -> list[dict[str, Any]]:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """The command line; 0 when everything asked for was measured, 1 where a result was wrong or a case failed."""
+    """Return the command line; 0 when everything asked for was measured, 1 where a result was wrong or a case
+    failed."""
     argv = sys.argv[1:] if argv is None else argv
     if argv and argv[0] in COMMANDS:
         return int(importlib.import_module(f".{COMMANDS[argv[0]]}", __package__).main(argv[1:]))

@@ -36,7 +36,7 @@ HEADING = (
 
 
 def cases(section: str) -> list[Case]:
-    """The cases of a section: ``overhead``, ``ops``, ``layers`` or ``steps``."""
+    """Return the cases of a section: ``overhead``, ``ops``, ``layers`` or ``steps``."""
     return (steps if section == "steps" else CASES[section])()
 
 
@@ -127,8 +127,8 @@ def _plain(found: Sequence[Any]) -> list[Any]:
 
 
 def error_of(found: Sequence[Any], right: Sequence[Any]) -> float:
-    """The largest difference of any result, as a share of that result's largest, or of a hundredth of the largest of
-    all where that is more: some gradients are 0 but for rounding. Infinite where a shape differs.
+    """Return the largest difference of any result, as a share of that result's largest, or of a hundredth of the
+    largest of all where that is more: some gradients are 0 but for rounding. Infinite where a shape differs.
 
     >>> error_of([np.array([1.0, 4.0])], [np.array([1.0, 5.0])])
     0.2
@@ -154,7 +154,7 @@ def errors(case: Case, runs: dict[str, Any], torch: Any) -> dict[str, float]:
 
 
 def wrong(found: dict[str, float]) -> str:
-    """What to say of a core that is too far off; "" where it is not."""
+    """Return what to say of a core that is too far off; "" where it is not."""
     mine, eager = found["core"], found.get("eager")
     limit = LOOSE if eager is None else max(8 * eager, 5e-7)
     limit = min(limit, LOOSE) if eager is None or eager < LOOSE else limit
@@ -186,7 +186,7 @@ def measure(case: Case, torch: Any, compiled: bool = True, rounds: int = 15, blo
 
 
 def machine(torch: Any) -> dict[str, Any]:
-    """What a results file must say of where it comes from."""
+    """Return what a results file must say of where it comes from."""
     return {
         "processor": processor(), "processors": len(core_affinity()), "threads": core.get_num_threads(),
         "python": platform.python_version(), "numpy": np.__version__,
@@ -195,7 +195,7 @@ def machine(torch: Any) -> dict[str, Any]:
 
 
 def processor() -> str:
-    """The processor's name."""
+    """Return the processor's name."""
     try:
         with open("/proc/cpuinfo") as f:
             return next(line.split(":", 1)[1].strip() for line in f if line.startswith("model name"))
@@ -204,7 +204,7 @@ def processor() -> str:
 
 
 def core_affinity() -> set[int]:
-    """The processors that this process may use."""
+    """Return the processors that this process may use."""
     return os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set(range(os.cpu_count() or 1))
 
 
@@ -240,7 +240,8 @@ def run(sections: Sequence[str], only: str = "", compiled: bool = True, rounds: 
 
 
 def text_of(content: dict[str, Any]) -> str:
-    """A results file: four digits of a figure, a line a result, so that two files can be compared line by line."""
+    """Return a results file: four digits of a figure, a line a result, so that two files can be compared line by
+    line."""
 
     def short(value: Any) -> Any:
         if isinstance(value, float):
@@ -259,7 +260,7 @@ def text_of(content: dict[str, Any]) -> str:
 
 
 def summary_of(results: Sequence[Found]) -> str:
-    """How many of the ratios that were wanted are there."""
+    """Return how many of the ratios that were wanted are there."""
     judged = [r for r in results if r.met is not None]
     if not judged:
         return ""

@@ -2,7 +2,7 @@
 
 Every case is one text that runs on core and on PyTorch. At a small size its result and its gradients are checked
 against float64 on the CPU before any time is taken; a wrong case has no time. Then the contestants run in turn, in an
-order by chance, the L2 cache overwritten before each, between events of the GPU. Memory-bound cases are held against
+order at random, the L2 cache overwritten before each, between events of the GPU. Memory-bound cases are held against
 the bandwidth of a copy measured in the same run, products against a large product of cuBLAS.
 """
 
@@ -64,14 +64,14 @@ class Found:
 
 
 def tensor(lib: Any, device: str, dtype: str, *shape: int, seed: int = 0, grad: bool = False) -> Any:
-    """The same normal numbers in either library."""
+    """Return the same normal numbers in either library."""
     values = np.random.default_rng(seed).standard_normal(shape, np.float32)
     made = lib.tensor(values).to(device=device, dtype=getattr(lib, dtype))
     return made.requires_grad_() if grad else made
 
 
 def classes(lib: Any, device: str, count: int, most: int) -> Any:
-    """The same class numbers in either library."""
+    """Return the same class numbers in either library."""
     return lib.tensor(np.random.default_rng(1).integers(0, most, count)).to(device=device)
 
 
@@ -161,7 +161,7 @@ def _adamw(lib: Any, device: str, dtype: str, n: Sizes) -> Run:
 
 
 def _gpt(lib: Any, device: str, dtype: str, n: Sizes) -> Run:
-    """A training step of a GPT: loss and gradients, then AdamW."""
+    """Return a training step of a GPT: loss and gradients, then AdamW."""
     lib.manual_seed(0)
     model = gpt_model(lib, {**n, "wide": n["columns"]})
     for k, p in enumerate(model.parameters()):
@@ -261,7 +261,7 @@ def wrong(case: Case, lib: Any, device: str, dtype: str) -> str:
 
 
 def measure(case: Case, dtype: str, torch: Any, peaks: dict[str, float]) -> Found:
-    """A case at its full size: core, PyTorch eager and compiled, in turn."""
+    """Return a case at its full size: core, PyTorch eager and compiled, in turn."""
     found = Found(case.name, dtype)
     found.failed = wrong(case, core, "cuda", dtype)
     if found.failed:
@@ -313,7 +313,7 @@ def peaks_of(torch: Any) -> dict[str, float]:
 
 
 def _best(torch: Any, work: Work) -> float:
-    """Seconds of the quickest of ten."""
+    """Return seconds of the quickest of ten."""
     times = []
     for _ in range(12):
         begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
@@ -326,7 +326,7 @@ def _best(torch: Any, work: Work) -> float:
 
 
 def machine(torch: Any) -> dict[str, str]:
-    """What a results file must say of where it comes from."""
+    """Return what a results file must say of where it comes from."""
     cupy, triton = importlib.import_module("cupy"), importlib.import_module("triton")
     return {
         "device": torch.cuda.get_device_name(), "driver": str(cupy.cuda.runtime.driverGetVersion()),
@@ -336,7 +336,7 @@ def machine(torch: Any) -> dict[str, str]:
 
 
 def line(found: Found) -> str:
-    """A row of the table."""
+    """Return a row of the table."""
     if found.failed:
         return f"{found.name:38} {found.dtype:9} not timed: {found.failed}"
     ratios = "".join(f"{found.ratios[n][1]:9.3f}" if n in found.ratios else " " * 9 for n in ("eager", "compiled"))
@@ -345,7 +345,7 @@ def line(found: Found) -> str:
 
 
 def main(output: str | None, only: str = "") -> int:
-    """The command: 0, 1 where a result was wrong, 2 where there is nothing to measure on."""
+    """Return the command: 0, 1 where a result was wrong, 2 where there is nothing to measure on."""
     there, reason = core.cuda.is_available(), core.cuda.reason()
     if not there or core.backends.array_module("cuda") is np:
         print(f"lab bench --device cuda: nothing can be timed here: {reason}", file=sys.stderr)

@@ -91,7 +91,8 @@ print(json.dumps({"figures": figures, "triton": triton.__version__, "cupy": cupy
 
 
 def measure() -> dict[str, Any]:
-    """The figures, each as (least, median), on a GPU if there is one; RuntimeError with the reason if they fail."""
+    """Return the figures, each as (least, median), on a GPU if there is one; RuntimeError with the reason if they
+    fail."""
     there = shared.availability()[0] and importlib.util.find_spec("cupy") is not None
     environment = None
     if not there:
@@ -112,7 +113,7 @@ def measure() -> dict[str, Any]:
 
 
 def main(argv: list[str]) -> int:
-    """The command line; 0 where the figures are within their limits."""
+    """Return the command line; 0 where the figures are within their limits."""
     parser = argparse.ArgumentParser(prog="python -m lab bench launch", description=__doc__)
     parser.add_argument("--json", help="write the figures to this file")
     options = parser.parse_args(argv)

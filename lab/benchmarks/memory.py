@@ -43,7 +43,7 @@ print(json.dumps({"peak": resident("VmHWM") - before}))
 
 
 def peak(library: str, sizes: dict[str, int], threads: int, steps: int = 8) -> int:
-    """The bytes that the steps had resident at most, beyond the library itself."""
+    """Return the bytes that the steps had resident at most, beyond the library itself."""
     command = [sys.executable, "-c", _CHILD, library, str(threads), str(steps), json.dumps(sizes)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
@@ -52,7 +52,7 @@ def peak(library: str, sizes: dict[str, int], threads: int, steps: int = 8) -> i
 
 
 def run(threads: int, with_torch: bool, rounds: int = 3) -> list[dict[str, Any]]:
-    """The peaks of both libraries, in turn; the median of the rounds. What a results file holds."""
+    """Return the peaks of both libraries, in turn; the median of the rounds. What a results file holds."""
     print(f"\nmemory\n{'':42} {'core':>10} {'PyTorch':>10} {'ratio':>7} {'wanted':>7}")
     found = []
     for name, sizes in SIZES.items():

@@ -15,7 +15,7 @@ _WORDS = {"eager": "PyTorch eager", "compiled": "torch.compile", "numpy": "NumPy
 
 
 def place(ratio: float) -> float:
-    """Where a ratio stands on the axis.
+    """Return where a ratio stands on the axis.
 
     >>> place(0.02), place(10.0), place(1000.0)
     (470.0, 1090.0, 1090.0)
@@ -25,7 +25,7 @@ def place(ratio: float) -> float:
 
 
 def svg(content: dict[str, Any]) -> str:
-    """The plot of a results file: dots are medians, lines the middle half, the short bars what was wanted."""
+    """Return the plot of a results file: dots are medians, lines the middle half, the short bars what was wanted."""
     about, results = content["machine"], [r for r in content["results"] if r["ratios"]]
     rows: list[str] = []
     y, section = 64, ""

@@ -92,7 +92,7 @@ CELL = "<a GPT's training step>"
 
 
 def _as_a_cell() -> Any:
-    """A step whose code is the user's: the recorder leaves the lab's own files out, of which this is one."""
+    """Return a step whose code is the user's: the recorder leaves the lab's own files out, of which this is one."""
     text = Path(__file__).read_text()
     linecache.cache[CELL] = (len(text), None, text.splitlines(True), CELL)
     space: dict[str, Any] = {"__name__": f"{__package__}.cell", "__package__": __package__}
@@ -101,7 +101,7 @@ def _as_a_cell() -> Any:
 
 
 def measure(rounds: int = 5) -> list[tuple[str, list[tuple[float, float]]]]:
-    """(name, [(watched, plain), ...]) in seconds a step, of cells of 20 steps and of one."""
+    """Return (name, [(watched, plain), ...]) in seconds a step, of cells of 20 steps and of one."""
     step = _as_a_cell()
     step()
     events = _Events()

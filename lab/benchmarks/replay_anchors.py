@@ -44,7 +44,7 @@ def _optuna(trail: Trail, seed: int) -> None:
 
 
 def _suggested(trial: Any, name: str, values: Sequence[Any]) -> int:
-    """A place among the values: as an integer where they are numbers in order, else as one of a kind."""
+    """Return a place among the values: as an integer where they are numbers in order, else as one of a kind."""
     if all(isinstance(v, int | float) and not isinstance(v, bool) for v in values):
         return int(trial.suggest_int(name, 0, len(values) - 1))
     return int(trial.suggest_categorical(name, range(len(values))))

@@ -42,13 +42,14 @@ def kin(problem: Recorded, others: Sequence[Recorded]) -> list[Recorded]:
 
 
 def _shared(problem: Recorded, other: Recorded) -> float:
-    """Which part of the other's configs this space has, from a sample."""
+    """Return which part of the other's configs this space has, from a sample."""
     rows = np.random.default_rng(0).integers(len(other.table), size=100)
     return float(np.mean([problem.table.find(other.table.config(int(row))) is not None for row in rows]))
 
 
 def warm_searches(problem: Recorded, others: Sequence[Recorded]) -> dict[str, Search]:
-    """The portfolio with all that the problem's kin have recorded, and with the evaluations of a search on each."""
+    """Return the portfolio with all that the problem's kin have recorded, and with the evaluations of a search on
+    each."""
     near = kin(problem, others)
     if not near:
         return {}
@@ -64,7 +65,7 @@ def warm_searches(problem: Recorded, others: Sequence[Recorded]) -> dict[str, Se
 
 
 def _searched(other: Recorded, seed: int) -> np.ndarray:
-    """The rows that a search from nothing evaluates there."""
+    """Return the rows that a search from nothing evaluates there."""
     chosen, rows = strategies.make("portfolio", other.table, seed), []
     for _ in range(min(EVALUATIONS, len(other.table))):
         row = chosen.ask()

@@ -33,7 +33,7 @@ class Step:
         return found
 
     def results(self) -> Sequence[Any]:
-        """The losses and the gradients of what each optimizer changes."""
+        """Return the losses and the gradients of what each optimizer changes."""
         found = []
         for loss_of, optimizer in zip(self.losses, self.optimizers, strict=True):
             optimizer.zero_grad()
@@ -49,7 +49,7 @@ class Step:
 
 
 def prepared(lib: Any, model: Any, dtype: str) -> Any:
-    """A model whose weights are the same numbers in either library: normal, by what flows in; biases 0."""
+    """Return a model whose weights are the same numbers in either library: normal, by what flows in; biases 0."""
     with lib.no_grad():
         for k, (name, p) in enumerate(model.named_parameters()):
             if p.ndim > 1:
@@ -151,7 +151,7 @@ def gpt_model(lib: Any, sizes: dict[str, int]) -> Any:
 
 
 def gpt(lib: Any, dtype: str = "float32", sizes: dict[str, int] = GPT_SIZES) -> Step:
-    """A GPT's training step."""
+    """Return a GPT's training step."""
     model, words = prepared(lib, gpt_model(lib, sizes), dtype), sizes["words"]
     text = whole(lib, (sizes["batch"], sizes["tokens"] + 1), words)
     x, y = text[:, :-1].contiguous(), text[:, 1:].reshape(-1)
@@ -159,7 +159,7 @@ def gpt(lib: Any, dtype: str = "float32", sizes: dict[str, int] = GPT_SIZES) -> 
 
 
 def _gan(lib: Any, dtype: str) -> Step:
-    """The critic's step and the maker's, over fully connected nets for images of 28x28."""
+    """Return the critic's step and the maker's, over fully connected nets for images of 28x28."""
     nn, entropy = lib.nn, lib.nn.functional.binary_cross_entropy_with_logits
     maker = nn.Sequential(nn.Linear(64, 256), nn.LeakyReLU(0.2), nn.Linear(256, 784), nn.Tanh())
     critic = nn.Sequential(nn.Linear(784, 256), nn.LeakyReLU(0.2), nn.Linear(256, 1))
@@ -179,7 +179,7 @@ def _gan(lib: Any, dtype: str) -> Step:
 
 
 def steps() -> list[Case]:
-    """The training steps as cases."""
+    """Return the training steps as cases."""
     rows: list[tuple[str, str, Callable[[Any, str], Any], float | None]] = [
         ("MLP", "64-128-64-10, batch 64", _mlp, 0.4),
         ("CNN", "2 stages, batch 32x28x28", _cnn, 0.8),

@@ -54,7 +54,7 @@ class Ratio(NamedTuple):
 
 
 def ratio(name: str, pairs: Sequence[tuple[float, float]]) -> Ratio:
-    """The ratio of pairs of times in seconds, each pair taken in one round."""
+    """Return the ratio of pairs of times in seconds, each pair taken in one round."""
     low, median, high = Spread.of([x / y for x, y in pairs])
     a, b = statistics.median(x for x, _ in pairs), statistics.median(y for _, y in pairs)
     return Ratio(name, median, low, high, a * 1e6, b * 1e6)
@@ -71,7 +71,7 @@ def seconds(work: Work, number: int, clock: Callable[[], float] = time.perf_coun
 def in_turn(works: dict[str, Work], rounds: int = 15, block_s: float = 0.01, calm_s: float = CALM_S,
             most_s: float = 20.0,
             clock: Callable[[], float] = time.perf_counter) -> dict[str, list[float]]:  # fmt: skip
-    """Time every contestant once a round, in an order by chance; gives seconds a call, by contestant and round.
+    """Time every contestant once a round, in a random order; gives seconds a call, by contestant and round.
 
     Parameters
     ----------

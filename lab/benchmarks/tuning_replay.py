@@ -35,7 +35,7 @@ DEFAULT = "portfolio,random,line,kernel-tuner,optuna-tpe"
 
 
 def main(argv: list[str]) -> int:
-    """The command line; 1 where no file could be read."""
+    """Return the command line; 1 where no file could be read."""
     parser = argparse.ArgumentParser(prog="python -m lab bench tuning-replay", description=__doc__)
     parser.add_argument("path", type=Path, nargs="?", help="a cache file (.json, .json.gz) or a folder of them")
     parser.add_argument("--seeds", type=int, default=20)
@@ -76,7 +76,7 @@ def main(argv: list[str]) -> int:
 
 
 def _searches(parser: argparse.ArgumentParser, asked: str | None) -> tuple[dict[str, Search], list[str]]:
-    """The searches by name, and lines on those that cannot be had. One asked for by name must be there."""
+    """Return the searches by name, and lines on those that cannot be had. One asked for by name must be there."""
     chosen: dict[str, Search] = {}
     absent = []
     for name in [name for name in (asked or DEFAULT).split(",") if name]:
@@ -121,7 +121,7 @@ def _shown(problem: Recorded, name: str, search: Search, seeds: int) -> Found:
 
 
 def line_of(found: Found) -> str:
-    """A row of the table."""
+    """Return a row of the table."""
     return (
         f"{found.space[:34]:34} {found.size:7,} {found.strategy:>15} {found.to_5:7.1f} {found.there_5:6.0%} "
         f"{found.to_1:7.1f} {found.there_1:6.0%} {found.ask_ms:7.2f}"

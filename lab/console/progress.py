@@ -51,7 +51,7 @@ class Screen:
         self._open = False  # whether a terminal's line is unfinished
 
     def due(self) -> bool:
-        """Whether enough time has passed since it drew last."""
+        """Return whether enough time has passed since it drew last."""
         return perf_counter() >= self.next
 
     def draw(self, view: Training, final: bool = False) -> None:
@@ -145,7 +145,7 @@ class Progress:
 
 
 def figure(value: Any) -> str:
-    """A figure as text: a number in four digits, another thing as it is.
+    """Return a figure as text: a number in four digits, another thing as it is.
 
     >>> figure(3), figure(0.12345), figure("x")
     ('3', '0.1235', 'x')
@@ -173,7 +173,7 @@ def timing(rate: float, unit: str, spent: float, left: float | None, running: bo
 
 def progress(iterable: Iterable[Any], total: int | None = None, title: str = "", *, unit: str = "steps",
              show: bool | str = True) -> Progress:  # fmt: skip
-    """A bar over any iterable: ``for batch in lab.progress(loader)``.
+    """Return a bar over any iterable: ``for batch in lab.progress(loader)``.
 
     total : how many there are, where the iterable has no length. title : before the bar. show : False hides it;
     "notebook", "terminal" or "lines" choose the way, which otherwise fits the place. Figures of the loop are shown by

@@ -166,7 +166,7 @@ class Checker(observe.Observer):
         return said, measured, TOLERANCE * (abs(said) + abs(measured) + floor) + NOISE * noise / STEP
 
     def _weigh(self, outs: list[Any], live: list[bool]) -> list[Any]:
-        """Weights by chance; nothing counts that is not finite, or that has no gradient."""
+        """Weights at random; nothing counts that is not finite, or that has no gradient."""
         if not any(live):
             raise Unchecked("in float64 its result has no gradient")
         if coarse := next((o.dtype for o in outs if o.dtype not in (np.float64, np.complex128)), None):

@@ -112,7 +112,7 @@ _bridge: Bridge | None = None
 
 
 def message_of_cell() -> dict[str, Any] | None:
-    """The message that runs this cell, where it came from a notebook that a person has open.
+    """Return the message that runs this cell, where it came from a notebook that a person has open.
 
     An open notebook names the cell; programs that execute one (nbconvert, nbclient, papermill) and consoles do not.
     """
@@ -125,7 +125,7 @@ def message_of_cell() -> dict[str, Any] | None:
 
 
 def place() -> str:
-    """What a card that is drawn now is to be marked with; "" where nobody can press its buttons."""
+    """Return what a card that is drawn now is to be marked with; "" where nobody can press its buttons."""
     global _bridge
     parent = message_of_cell()
     if parent is None:

@@ -79,7 +79,7 @@ rewrite.has_side_effects = False  # type: ignore[attr-defined]
 
 
 def flags_of(line: str) -> set[str]:
-    """The flags of a magic's line.
+    """Return the flags of a magic's line.
 
     *Raises*: UsageError, one line that names what there is.
     """
@@ -257,7 +257,8 @@ class LabMagics(Magics):
             recording.drop()
 
     def cell_files(self, info: Any) -> dict[str, int]:
-        """The file names that the cell's code goes by, with how many lines the notebook shows above its first."""
+        """Return the file names that the cell's code goes by, with how many lines the notebook shows above its
+        first."""
         raw = info.raw_cell
         lines = raw.split("\n")
         blank = next((i for i, text in enumerate(lines) if text.strip()), 0)

@@ -122,13 +122,13 @@ latest: Run | None = None
 
 
 def made(options: argparse.Namespace, problem: Problem) -> Run:
-    """The run that a command asks for, with a store of its own."""
+    """Return the run that a command asks for, with a store of its own."""
     store = Store()
     return Run(command.session_of(options, problem, store), store)
 
 
 def busy_with(problem: Problem) -> bool:
-    """Whether the run that was shown last is at this problem."""
+    """Return whether the run that was shown last is at this problem."""
     run = latest
     return run is not None and run.result is None and run.error is None and run.session.problem.key == problem.key
 

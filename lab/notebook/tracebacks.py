@@ -16,7 +16,7 @@ _LISTENS = os.path.join(_HERE, "lab", "adapters") + os.sep  # between the user's
 
 
 def shortened(tb: TracebackType | None) -> tuple[TracebackType | None, int]:
-    """A traceback without this library's frames except the last of all, and how many were left out.
+    """Return a traceback without this library's frames except the last of all, and how many were left out.
 
     >>> import core
     >>> try:

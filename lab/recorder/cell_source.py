@@ -29,7 +29,7 @@ class CellSource:
     # -- places --------------------------------------------------------------------------------------------------------
 
     def place(self, code: CodeType, lasti: int) -> Location:
-        """Where an instruction stands in its file, its line as Python counts it; found once for each record."""
+        """Return where an instruction stands in its file, its line as Python counts it; found once for each record."""
         key = id(code), lasti  # a code object hashes by its whole content
         known = self._places.get(key)
         if known is None:
@@ -37,7 +37,7 @@ class CellSource:
         return known[1]
 
     def own_place(self, chain: Chain) -> Location | None:
-        """The innermost place in this cell, its line as the cell shows it."""
+        """Return the innermost place in this cell, its line as the cell shows it."""
         for code, lasti in chain:
             offset = self.files.get(code.co_filename)
             if offset is not None:
@@ -48,7 +48,7 @@ class CellSource:
         return None
 
     def line(self, chain: Chain) -> int | None:
-        """The line of this cell on whose behalf something ran."""
+        """Return the line of this cell on whose behalf something ran."""
         for code, lasti in chain:
             offset = self.files.get(code.co_filename)
             if offset is not None:
@@ -58,13 +58,13 @@ class CellSource:
     # -- the text ------------------------------------------------------------------------------------------------------
 
     def texts(self) -> list[str]:
-        """The lines of the cell."""
+        """Return the lines of the cell."""
         if self._texts is None or self._texts[0] is not self.source:
             self._texts = self.source, self.source.splitlines()
         return self._texts[1]
 
     def tree(self) -> ast.Module | None:
-        """The cell's syntax tree, to be read only; None where it is no Python."""
+        """Return the cell's syntax tree, to be read only; None where it is no Python."""
         if self._tree is None or self._tree[0] is not self.code:
             try:
                 tree = ast.parse(self.code)
@@ -79,7 +79,7 @@ class CellSource:
         return [] if self.tree() is None or self._tree is None else self._tree[2]
 
     def segment(self, place: Location) -> str:
-        """The text at a place of this cell, for code whose file Python's line cache does not know."""
+        """Return the text at a place of this cell, for code whose file Python's line cache does not know."""
         lines = self.texts()
         if not 0 < place.line <= len(lines):
             return ""

@@ -92,8 +92,8 @@ class Course:
         self.last.append(value)
 
     def ends(self) -> tuple[float, float, float]:
-        """Where it began, where it ended, and how high it went: of eight values and more the medians of quarters, since
-        losses of small batches leap; NaN where it ended so.
+        """Return where it began, where it ended, and how high it went: of eight values and more the medians of
+        quarters, since losses of small batches leap; NaN where it ended so.
 
         >>> course = Course()
         >>> for value in [4, 3, 9, 2, 2, 1, 5, 1]:
@@ -402,7 +402,7 @@ class Trace(CellSource):
         return found
 
     def roots_of(self, path: int) -> int:
-        """The path of the whole model that a path belongs to."""
+        """Return the path of the whole model that a path belongs to."""
         outer = self.entered[path][:1]
         return self.entered.index(outer) if outer else path
 

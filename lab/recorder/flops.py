@@ -62,7 +62,8 @@ SAME = {
 
 
 def flops(name: str, shapes: Sequence[Shape], out: Shape) -> int | None:
-    """The operations of one forward run; None for an op without a formula. A gradient of one factor takes as many.
+    """Return the operations of one forward run; None for an op without a formula. A gradient of one factor takes as
+    many.
 
     >>> flops("linear", [(128, 256), (512, 256), (512,)], (128, 512))
     33554432

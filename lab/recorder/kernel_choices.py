@@ -110,7 +110,7 @@ def _threads(n: int) -> str:
 
 
 def _printed(kernel: str, made: Choice) -> bool:
-    """Whether a kernel is one that was printed from a declaration: an elementwise op, or an optimizer's step."""
+    """Return whether a kernel is one that was printed from a declaration: an elementwise op, or an optimizer's step."""
     op = made.name.removesuffix(" backward")
     if isinstance(declarations.table.get(op), declarations.Elementwise):
         return kernel == f"{op}_kernel" or kernel.startswith(f"{op}_backward")
@@ -118,7 +118,7 @@ def _printed(kernel: str, made: Choice) -> bool:
 
 
 def tune_command(kernel: str, backend: str, made: Choice, forward: Choice | None = None) -> str:
-    """The command that opens the tuner on a kernel and its shape; "" where the tuner has none of the kind.
+    """Return the command that opens the tuner on a kernel and its shape; "" where the tuner has none of the kind.
 
     forward : of a backward pass, what is known of its op's kernel.
 
@@ -141,7 +141,7 @@ def tune_command(kernel: str, backend: str, made: Choice, forward: Choice | None
 
 
 def rows(trace: Trace) -> list[KernelRow]:
-    """A row for every kernel, that with most time first."""
+    """Return a row for every kernel, that with most time first."""
     counted = _counted(trace)
     by_op = {made.name: made for made in trace.choices.values()}
     found = []
@@ -211,5 +211,5 @@ def _counted(trace: Trace) -> dict[tuple[str, str, str], tuple[int, int, list[tu
 
 
 def size_bytes(ref: Ref) -> int:
-    """The bytes of what an op read."""
+    """Return the bytes of what an op read."""
     return prod(ref.shape) * BYTES.get(ref.dtype, 4) if isinstance(ref, Leaf) else ref.size

@@ -51,7 +51,7 @@ class Memory:
             self._alive[id(a)][1][:] = [True]
 
     def was_finite(self, a: Any) -> bool:
-        """Whether they were."""
+        """Return whether they were."""
         return bool(id(a) in self._alive and self._alive[id(a)][1])
 
     def close(self) -> None:
@@ -84,5 +84,5 @@ def peak(blocks: list[Block]) -> tuple[int, int, list[tuple[int, int]]]:
 
 
 def alive_at(blocks: list[Block], when: int) -> list[Block]:
-    """The blocks that were alive at a moment."""
+    """Return the blocks that were alive at a moment."""
     return [b for b in blocks if b.born_ns <= when and not (b.died_ns and b.died_ns <= when)]

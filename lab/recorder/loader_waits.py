@@ -79,7 +79,7 @@ class Fetches:
         self._patched.append((kind, own))
 
     def _now(self) -> int:
-        """A clock that stands still while the recorder works and while the thread gets no processor."""
+        """Return a clock that stands still while the recorder works and while the thread gets no processor."""
         recorder = self.recorder
         return perf_counter_ns() - int(recorder.own_ns) - int(recorder.around_ns) - self._starved()
 

@@ -340,7 +340,7 @@ class Recorder(observe.Observer):
         return found
 
     def _saved(self, node: Any) -> list[tuple[str, Any]]:
-        """The ranges of what a node saved, by name."""
+        """Return the ranges of what a node saved, by name."""
         found = []
         for slot, value in zip(getattr(node.op, "slots", ()), node.saved or (), strict=False):
             if slot is not None and hasattr(value, "dtype") and hasattr(value, "shape"):
@@ -454,7 +454,8 @@ class Recorder(observe.Observer):
         self._update = [copies, site, self.own_ns, perf_counter_ns()]
 
     def _some(self, p: Any) -> Any:
-        """What is compared of a parameter before and after a step: evenly spaced values, or all where few move."""
+        """Return what is compared of a parameter before and after a step: evenly spaced values, or all where few
+        move."""
         leaf = self.fold.parameter(p)
         g = self.trace.gradients.get(leaf)
         return tensor_stats.spread(p._a) if g is not None and g.zeros < 0.5 else p._a
@@ -488,7 +489,7 @@ class Recorder(observe.Observer):
 
 
 def given(inputs: tuple[Any, ...]) -> list[tuple[tuple[int, ...], str, Stats | None]]:
-    """The shapes and dtypes of what an op that failed was given; of class numbers and indices the range."""
+    """Return the shapes and dtypes of what an op that failed was given; of class numbers and indices the range."""
     found: list[tuple[tuple[int, ...], str, Stats | None]] = []
     for t in inputs[:8]:
         if isinstance(t, TENSORS):

@@ -28,7 +28,7 @@ FEW, MANY = 4, 1 << 16  # runs of which the places are looked at, and places
 
 
 def mode_of(fold: Folder) -> bool | None:
-    """Whether the module that runs is in training mode; None outside of modules."""
+    """Return whether the module that runs is in training mode; None outside of modules."""
     module = fold.paths[fold.path][1]
     module = module() if module is not None else None
     return None if module is None else bool(module.training)
@@ -55,7 +55,7 @@ def note(fold: Folder, trace: Trace, row: Row, e: observe.OpEvent) -> None:
 
 
 def _stray(fold: Folder) -> bool:
-    """Whether the module that runs is unknown to the model in evaluation mode around it."""
+    """Return whether the module that runs is unknown to the model in evaluation mode around it."""
     path = fold.path
     module = fold.paths[path][1]()
     while fold.paths[path][0]:
@@ -67,7 +67,7 @@ def _stray(fold: Folder) -> bool:
 
 
 def _own_mode(place: observe.Place) -> bool | None:
-    """The mode of the module whose method, other than forward(), runs an op."""
+    """Return the mode of the module whose method, other than forward(), runs an op."""
     frame: Any = sys._getframe(2)
     while frame is not None and (place is None or frame.f_code is not place[0]):
         frame = frame.f_back

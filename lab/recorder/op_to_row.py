@@ -59,7 +59,7 @@ class Folder:
 
     def row(self, op: str, inputs: tuple[Any, ...], place: observe.Place, inner: observe.Place = None,
             more: tuple[Row, ...] = ()) -> Row:  # fmt: skip
-        """The row of an op, made when it is new; it also reads `more`."""
+        """Return the row of an op, made when it is new; it also reads `more`."""
         site = self.site(place)
         inside = NOWHERE if inner is None else (id(inner[0]), self._begin(*inner))
         refs: list[Ref] = [*more]
@@ -87,7 +87,8 @@ class Folder:
         return latest(row)  # type: ignore[no-any-return]
 
     def _loop(self, op: str, site: Site, refs: list[Ref]) -> Row | None:
-        """A row without gradient that reads its own earlier output, as in ``total = total + x``: it does not unroll."""
+        """Return a row without gradient that reads its own earlier output, as in ``total = total + x``: it does not
+        unroll."""
         for ref in refs:
             again = isinstance(ref, Row) and ref.op == op and not ref.requires_grad and not ref.cut
             if again and ref.path == self.path and _site(ref.chain) == site:  # type: ignore[union-attr]
@@ -112,7 +113,7 @@ class Folder:
     # -- places --------------------------------------------------------------------------------------------------------
 
     def site(self, place: observe.Place) -> Site:
-        """The user's frames from the op outwards to the cell's own statement."""
+        """Return the user's frames from the op outwards to the cell's own statement."""
         if place is None:
             return ()
         code, lasti = place
@@ -128,7 +129,7 @@ class Folder:
         return site
 
     def _walk(self, code: CodeType, lasti: int) -> Site:
-        """The same frame by frame, remembering code and files."""
+        """Return the same frame by frame, remembering code and files."""
         number = id(code)
         if number not in self._codes:
             self._codes[number] = code
@@ -156,7 +157,7 @@ class Folder:
         return tuple(site)
 
     def _begin(self, code: CodeType, lasti: int) -> int:
-        """Where an instruction begins: once Python has specialised a call, its frame points behind it."""
+        """Return where an instruction begins: once Python has specialised a call, its frame points behind it."""
         found = self._begins.get((id(code), lasti))
         if found is None:
             text, begin = code.co_code, lasti
@@ -166,7 +167,7 @@ class Folder:
         return found
 
     def chain(self, site: Site) -> Chain:
-        """A site as code objects again."""
+        """Return a site as code objects again."""
         found = self._chains.get(site)
         if found is None:
             found = self._chains[site] = tuple([(self._codes[site[k]], site[k + 1]) for k in range(0, len(site), 2)])
@@ -190,11 +191,11 @@ class Folder:
         self.path = number
 
     def known_path(self, path: int, module: Any) -> int:
-        """The number of a module that ran inside the one numbered `path`; `path` where it never did."""
+        """Return the number of a module that ran inside the one numbered `path`; `path` where it never did."""
         return self._path_numbers.get((path, id(module)), path)
 
     def stopped(self, op: str, inputs: tuple[Any, ...], frames: list[tuple[CodeType, int]], path: int) -> Row:
-        """The row of an op that was not begun, where the user's `frames` (innermost first) called it."""
+        """Return the row of an op that was not begun, where the user's `frames` (innermost first) called it."""
         site: list[int] = []
         for code, lasti in frames[:DEPTH]:
             self._codes.setdefault(id(code), code)
@@ -219,7 +220,7 @@ class Folder:
     # -- tensors -------------------------------------------------------------------------------------------------------
 
     def ref(self, t: Any, op: str, site: Site, inside: tuple[int, int], position: int) -> Ref:
-        """The row that made a tensor, or the leaf it is."""
+        """Return the row that made a tensor, or the leaf it is."""
         node, token = t._node, self.token
         if node is not None:
             tag = node.tag
@@ -275,7 +276,7 @@ class Folder:
         return leaf
 
     def parameter(self, p: Any, name: str = "") -> Leaf:
-        """The leaf of a parameter, made with `name` if no op read it."""
+        """Return the leaf of a parameter, made with `name` if no op read it."""
         leaf: Any = p._note
         if leaf.__class__ is not Leaf or leaf.token is not self.token:
             if not name:
@@ -291,7 +292,7 @@ class Folder:
         return leaf  # type: ignore[no-any-return]
 
     def name(self, t: Any) -> str:
-        """What the user's variables call a tensor right now."""
+        """Return what the user's variables call a tensor right now."""
         t = original(t)
         return self.names.known(t) or self.names.of(t, self.where or spaces(sys._getframe(1), OURS))
 
@@ -301,7 +302,7 @@ def _site(chain: Chain) -> Site:
 
 
 def latest(ref: Any) -> Any:
-    """The row that a row was folded into, or itself."""
+    """Return the row that a row was folded into, or itself."""
     while ref.__class__ is Row and ref.into is not None:
         ref = ref.into
     return ref

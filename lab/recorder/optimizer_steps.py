@@ -82,7 +82,7 @@ class Steps:
         self._from = chain
 
     def _key(self, p: Any) -> int:
-        """The identity of a parameter; what was noted of one that is gone and had the same is forgotten."""
+        """Return the identity of a parameter; what was noted of one that is gone and had the same is forgotten."""
         key = id(p)
         known = self._known.get(key)
         if known is None or known() is not p:
@@ -254,7 +254,7 @@ class Steps:
             self._suspect.setdefault(root, path)
 
     def judging(self, path: int) -> bool:
-        """Whether the whole model that a path belongs to is in evaluation mode."""
+        """Return whether the whole model that a path belongs to is in evaluation mode."""
         return bool(path) and not self._training.get(self._root(path), True)
 
     def _root(self, path: int) -> int:
@@ -277,17 +277,17 @@ class Steps:
 
 
 def _empty(gradient: Any) -> bool:
-    """Whether there is no gradient, or one of zeros alone. It is read once: another thread may take it away."""
+    """Return whether there is no gradient, or one of zeros alone. It is read once: another thread may take it away."""
     return gradient is None or not gradient._a.any()
 
 
 def _number(value: Any) -> float:
-    """A setting of an optimizer, which may be a tensor; 0 for none."""
+    """Return a setting of an optimizer, which may be a tensor; 0 for none."""
     return float(value) if isinstance(value, int | float) or hasattr(value, "item") else 0.0
 
 
 def matters(module: Any) -> bool:
-    """Whether a module computes something else in training than in evaluation.
+    """Return whether a module computes something else in training than in evaluation.
 
     >>> import core
     >>> matters(core.nn.Dropout(0.1)), matters(core.nn.BatchNorm1d(3)), matters(core.nn.Dropout(0.0))

@@ -177,7 +177,7 @@ class Sampler:
 
 
 def asks_for_next(place: tuple[CodeType, int]) -> bool:
-    """Whether a frame stands at a loop that asks its iterator for the next value."""
+    """Return whether a frame stands at a loop that asks its iterator for the next value."""
     code, lasti = place
     return 0 <= lasti < len(code.co_code) and code.co_code[lasti] in _NEXT
 

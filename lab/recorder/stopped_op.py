@@ -77,7 +77,7 @@ def note(recorder: Recorder, error: BaseException | None) -> None:
 
 
 def _tensors(frame: FrameType) -> tuple[Any, ...]:
-    """The tensors among a function's arguments."""
+    """Return the tensors among a function's arguments."""
     code = frame.f_code
     count = code.co_argcount + code.co_kwonlyargcount + bool(code.co_flags & 4)
     found: list[Any] = []

@@ -24,12 +24,12 @@ _NATIVE = (np.dtype(np.float32), np.dtype(np.float64))
 
 
 def on_host(a: Any) -> Any:
-    """An array of any device as one of NumPy."""
+    """Return an array of any device as one of NumPy."""
     return a if isinstance(a, np.ndarray) else a.get() if hasattr(a, "get") else np.asarray(a)
 
 
 def finite(a: Any) -> bool:
-    """Whether no element is NaN or infinite.
+    """Return whether no element is NaN or infinite.
 
     >>> import numpy as np
     >>> finite(np.array([1.0, 2.0])), finite(np.array([1.0, np.nan]))
@@ -41,8 +41,8 @@ def finite(a: Any) -> bool:
 
 
 def glance(a: Any) -> Stats | None:
-    """The figures of an array whose values are all finite, in one pass: the range of all, the rest of evenly spaced
-    ones. None where something is not finite, and for an array that only `finite` and `stats` can read.
+    """Return the figures of an array whose values are all finite, in one pass: the range of all, the rest of evenly
+    spaced ones. None where something is not finite, and for an array that only `finite` and `stats` can read.
 
     >>> import numpy as np
     >>> glance(np.array([0.0, 1.0, 2.0, 3.0], np.float32)) == stats(np.array([0.0, 1.0, 2.0, 3.0], np.float32))
@@ -71,7 +71,7 @@ def spread(a: Any) -> Any:
 
 
 def span(a: Any) -> tuple[float, float] | None:
-    """The least and the largest of some values; None where one is not finite, or there are none.
+    """Return the least and the largest of some values; None where one is not finite, or there are none.
 
     >>> import numpy as np
     >>> span(np.array([1.0, -2.0])), span(np.array([np.nan]))
@@ -94,13 +94,13 @@ def sampled(a: Any) -> Any:
 
 
 def _flat(a: Any) -> Any:
-    """An array of NumPy in one dimension and of a type that has figures."""
+    """Return an array of NumPy in one dimension and of a type that has figures."""
     a = np.ascontiguousarray(a).reshape(-1)
     return a.astype(np.float32) if a.dtype.kind not in "fiub" or a.dtype == np.float16 else a
 
 
 def _in_c(a: Any) -> bool:
-    """Whether the C kernels read an array as it is."""
+    """Return whether the C kernels read an array as it is."""
     return _native_stats is not None and a.__class__ is np.ndarray and a.dtype in _NATIVE
 
 
@@ -129,7 +129,7 @@ def _figures(a: Any) -> Figures:
 
 
 def stats(a: Any) -> Stats | None:
-    """The figures of an array; None for an empty one.
+    """Return the figures of an array; None for an empty one.
 
     >>> import numpy as np
     >>> stats(np.array([0.0, 1.0, 2.0, 3.0], np.float32))
@@ -149,7 +149,7 @@ def _stats(figures: Figures, size: int, scale: float = 1.0) -> Stats:
 
 
 def look(a: Any) -> tuple[Stats | None, int, int]:
-    """The figures of an array, how many of its elements are NaN, and how many infinite.
+    """Return the figures of an array, how many of its elements are NaN, and how many infinite.
 
     >>> import numpy as np
     >>> found, nan, inf = look(np.array([1.0, np.nan, -np.inf]))
@@ -203,19 +203,19 @@ def census(a: Any) -> tuple[int, int]:
 
 
 def rms(a: Any) -> float:
-    """The root mean square; 0 for an empty array."""
+    """Return the root mean square; 0 for an empty array."""
     return norm(a) / math.sqrt(a.size) if a.size else 0.0
 
 
 def constant(a: Any) -> bool:
-    """Whether all elements of a matrix are one value."""
+    """Return whether all elements of a matrix are one value."""
     if a.ndim < 2 or a.size < 2 or bool(a[(-1,) * a.ndim] != a[(0,) * a.ndim]):
         return False
     return bool((a == a.reshape(-1)[0]).all())
 
 
 def rows_alike(a: Any) -> bool:
-    """Whether all rows of a matrix (or of a convolution's weight) are the same, up to rounding.
+    """Return whether all rows of a matrix (or of a convolution's weight) are the same, up to rounding.
 
     >>> import numpy as np
     >>> rows_alike(np.ones((3, 2))), rows_alike(np.eye(2)), rows_alike(np.ones((1, 2)))
@@ -234,7 +234,7 @@ def rows_alike(a: Any) -> bool:
 
 
 def change(after: Any, before: Any) -> tuple[float, float]:
-    """The Euclidean norms of after - before and of before.
+    """Return the Euclidean norms of after - before and of before.
 
     >>> import numpy as np
     >>> change(np.array([3.0, 5.0], np.float32), np.array([0.0, 1.0], np.float32))
@@ -247,7 +247,7 @@ def change(after: Any, before: Any) -> tuple[float, float]:
 
 
 def norm(a: Any) -> float:
-    """The Euclidean norm, without overflow."""
+    """Return the Euclidean norm, without overflow."""
     a = _sizes(np.asarray(on_host(a))).reshape(-1)
     if a.dtype == np.float32:
         with np.errstate(over="ignore", invalid="ignore"):
@@ -264,7 +264,7 @@ def _sizes(a: Any) -> Any:
 
 
 def totals(a: Any, logs: bool) -> tuple[float, float] | None:
-    """The least and the largest sum of probabilities along the last dimension, given them or their logarithms.
+    """Return the least and the largest sum of probabilities along the last dimension, given them or their logarithms.
 
     >>> totals(np.full((2, 2), 0.5), False)
     (1.0, 1.0)
@@ -279,7 +279,8 @@ def totals(a: Any, logs: bool) -> tuple[float, float] | None:
 
 
 def sums(a: Any) -> tuple[float, float] | None:
-    """The least and the largest sum of probabilities over the classes, given their logarithms with classes in dim 1.
+    """Return the least and the largest sum of probabilities over the classes, given their logarithms with classes in
+    dim 1.
 
     >>> low, high = sums(np.log(np.array([[0.5, 0.5], [0.25, 0.75]])))
     >>> round(low, 6), round(high, 6)

@@ -30,12 +30,12 @@ adapters: list[Callable[[Any], Foreign | None]] = []
 
 
 def seen(value: Any) -> Any:
-    """A value as a tensor that the recorder knows; None if it is none."""
+    """Return a value as a tensor that the recorder knows; None if it is none."""
     if isinstance(value, TENSORS):
         return value
     return next((found for adapt in adapters if (found := adapt(value)) is not None), None)
 
 
 def original(t: Any) -> Any:
-    """The tensor that the user's variables hold."""
+    """Return the tensor that the user's variables hold."""
     return t.original if isinstance(t, Foreign) else t

@@ -21,7 +21,7 @@ ATTENTION = ("attention", "scaled_dot_product_attention")
 
 
 def of_c(op: str, elementwise: bool, inputs: Inputs, params: Mapping[str, Any], forward: Inputs = ()) -> Asked | None:
-    """The tuner's name, shape and dtype for an op, or ``"tanh backward"``; None where it has none of the kind.
+    """Return the tuner's name, shape and dtype for an op, or ``"tanh backward"``; None where it has none of the kind.
 
     forward : of a backward pass, what its op was run on.
 

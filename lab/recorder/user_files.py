@@ -23,7 +23,7 @@ def users_frame(frame: FrameType | None) -> FrameType | None:
 
 @cache
 def is_users(file: str) -> bool:
-    """Whether a file is the user's own, and no library's: a cell, or a path outside of what is installed.
+    """Return whether a file is the user's own, and no library's: a cell, or a path outside of what is installed.
 
     >>> is_users("/home/me/model.py"), is_users(inspect.__file__), is_users("<frozen importlib._bootstrap>")
     (True, False, False)
@@ -38,7 +38,7 @@ def is_users(file: str) -> bool:
 
 
 def shown_name(file: str) -> str:
-    """A file as a card names it: a notebook's cell by its number, any other by its last part.
+    """Return a file as a card names it: a notebook's cell by its number, any other by its last part.
 
     >>> shown_name("/home/me/model.py")
     'model.py'

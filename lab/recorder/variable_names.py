@@ -22,13 +22,13 @@ ITEMS = 512  # how far into a list names are looked for
 
 
 def is_module(value: Any) -> bool:
-    """Whether a value is a module, without importing the package of modules."""
+    """Return whether a value is a module, without importing the package of modules."""
     kind = type(value)  # an exported program has parameters, and no modules
     return callable(getattr(kind, "named_parameters", None)) and callable(getattr(kind, "named_modules", None))
 
 
 def attributes(value: Any) -> dict[str, Any]:
-    """The attributes that an object has itself; no code of its class is asked, which may do something at it."""
+    """Return the attributes that an object has itself; no code of its class is asked, which may do something at it."""
     try:
         own = object.__getattribute__(value, "__dict__")
     except (AttributeError, TypeError):
@@ -37,7 +37,7 @@ def attributes(value: Any) -> dict[str, Any]:
 
 
 def spaces(frame: FrameType | None, ours: str) -> list[Mapping[str, Any]]:
-    """The variables the user's frames see, the outermost (the cell's own) first."""
+    """Return the variables the user's frames see, the outermost (the cell's own) first."""
     found: list[Mapping[str, Any]] = []
     program: Mapping[str, Any] | None = None  # a task of asyncio's or a thread has no frame of the cell above it
     while frame is not None and len(found) < 32:
@@ -73,7 +73,7 @@ class Names:
         self._sizes: dict[int, int] = {}  # root -> how many modules it contains
 
     def of(self, t: Any, where: list[Mapping[str, Any]]) -> str:
-        """The name of a tensor: through a module, a list or a dict before a bare variable; "" if it has none."""
+        """Return the name of a tensor: through a module, a list or a dict before a bare variable; "" if it has none."""
         if self.left <= 0:
             return ""
         self.left -= 1
@@ -85,7 +85,7 @@ class Names:
         return ""
 
     def known(self, t: Any) -> str:
-        """The name of a tensor of a module that has run; "" of any other."""
+        """Return the name of a tensor of a module that has run; "" of any other."""
         found = self._known.get(id(t))
         return found[1] if found is not None and found[0]() is t else ""
 
@@ -95,7 +95,7 @@ class Names:
             known.pop(id(t), None)
 
     def module(self, module: Any, where: list[Mapping[str, Any]]) -> str:
-        """The name of a module, with those of all that it contains noted."""
+        """Return the name of a module, with those of all that it contains noted."""
         known = self.modules.get(id(module))
         if known is not None:
             return known
@@ -141,7 +141,7 @@ class Names:
 
 
 def _modules_in(kept: Any) -> Iterator[tuple[Any, Any]]:
-    """The modules in a plain list or dictionary, whose names tell more than that of a loop's variable."""
+    """Yield the modules in a plain list or dictionary, whose names tell more than that of a loop's variable."""
     if isinstance(kept, list | tuple):
         if kept and is_module(kept[0]):
             yield from ((k, v) for k, v in enumerate(kept[:ITEMS]) if is_module(v))
@@ -158,7 +158,7 @@ def _variables(space: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _members(root: Any) -> dict[int, tuple[Any, str]]:
-    """The tensors of a module by their identity."""
+    """Return the tensors of a module by their identity."""
     found: dict[int, tuple[Any, str]] = {}
     for listed in ("named_parameters", "named_buffers"):
         for path, p in getattr(root, listed, lambda: ())():
@@ -187,7 +187,7 @@ def _unlisted(root: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _trains(value: Any) -> bool:
-    """Whether a value is a tensor that gets a gradient of its own."""
+    """Return whether a value is a tensor that gets a gradient of its own."""
     return seen(value) is not None and bool(value.requires_grad) and bool(value.is_leaf)
 
 
@@ -227,7 +227,7 @@ def _as_attribute(t: Any, space: Mapping[str, Any]) -> str:
 
 
 def operand(code: str, position: int) -> str:
-    """The text of an op's operand, read from the expression that called it; "" where that is not plain to see.
+    """Return the text of an op's operand, read from the expression that called it; "" where that is not plain to see.
 
     >>> operand("x @ self.W", 1), operand("core.matmul(a, b)", 0), operand("h.exp()", 0)
     ('self.W', 'a', 'h')
@@ -265,8 +265,8 @@ _OWN_SCOPE = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda,
 
 
 def assigned(source: str, block: int | None = None) -> set[str]:
-    """The variables that a cell's own statements assign, at its top level; or those of the `with` block that begins
-    on line `block`.
+    """Return the variables that a cell's own statements assign, at its top level; or those of the `with` block that
+    begins on line `block`.
 
     >>> sorted(assigned("x = [i for i in z]\\nfor k in y:\\n    (a, b) = k\\ndef f():\\n    hidden = 1"))
     ['a', 'b', 'k', 'x']
@@ -297,7 +297,8 @@ def _assigned(source: str, block: int | None) -> frozenset[str]:
 
 
 def _with_block(tree: ast.Module, line: int) -> list[ast.stmt]:
-    """The statements of the innermost `with` that begins on a line (or goes over it); none if there is no such."""
+    """Return the statements of the innermost `with` that begins on a line (or goes over it); none if there is no
+    such."""
     found = [
         node
         for node in ast.walk(tree)

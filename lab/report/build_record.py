@@ -112,13 +112,13 @@ def _idle_attributes(recorder: Recorder) -> None:
 
 
 def _samples_second(module: Any) -> bool:
-    """Whether a layer for sequences takes (time, samples, features)."""
+    """Return whether a layer for sequences takes (time, samples, features)."""
     said = (getattr(inner, "batch_first", None) for inner in module.modules())
     return next((flag is False for flag in said if flag is not None), False)
 
 
 def _remade(trace: Trace, space: Mapping[str, Any]) -> tuple[str, int | None, str] | None:
-    """The variable whose .grad the failing line reads, when it holds the result of an op."""
+    """Return the variable whose .grad the failing line reads, when it holds the result of an op."""
     error = trace.error
     lines = trace.texts()
     if error is None or error.line is None or not 0 < error.line <= len(lines):
@@ -151,7 +151,7 @@ def _waiting(recorder: Recorder, space: Mapping[str, Any]) -> None:
 
 
 def _optimizers(trace: Trace, space: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """The optimizers that the cell made, by themselves or in an object, a list or a dictionary of its own."""
+    """Yield the optimizers that the cell made, by themselves or in an object, a list or a dictionary of its own."""
     for variable in assigned(trace.code, trace.block):
         value = space.get(variable)
         found = {variable: value}
@@ -210,7 +210,7 @@ def _unnamed(leaf: Leaf) -> str:
 
 
 def build(trace: Trace, title: str, error: ErrorRow | None, checker: Any = None) -> Record:
-    """The record of a settled trace, with its findings; a cell that the user stopped has no error."""
+    """Return the record of a settled trace, with its findings; a cell that the user stopped has no error."""
     error = None if trace.stopped else error
     found = [*(checker.findings(trace) if checker is not None else ()), *diagnose(trace)]
     record = Record(title=title, source=trace.source, error=error, folded=trace.folded, environment=environment())
@@ -371,7 +371,7 @@ def _gradients(trace: Trace, record: Record, found: list[Found]) -> None:
 
 
 def _ordered(trace: Trace) -> list[Leaf]:
-    """The parameters as they were met, a module's together and in its own order."""
+    """Return the parameters as they were met, a module's together and in its own order."""
     first: dict[str, int] = {}
     places = {}
     for k, leaf in enumerate(trace.parameters()):

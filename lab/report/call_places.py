@@ -8,7 +8,7 @@ from ..recorder.cell_trace import Row, Trace
 
 
 def calls(trace: Trace, row: Row) -> list[list[int]]:
-    """The places of the cell that led to a row, as `widgets.record.OpRow.calls` has them."""
+    """Return the places of the cell that led to a row, as `widgets.record.OpRow.calls` has them."""
     module, entered = trace.paths[row.path], trace.entered[row.path]
     parts = [_parts(name, module) for _, name in entered]
     at = 0  # modules entered so far
@@ -35,7 +35,7 @@ def _parts(name: str, module: str) -> int:
 
 
 def sites(rows: list[Row]) -> list[int]:
-    """A number for every row: that of its op and place where other rows share them, else 0."""
+    """Return a number for every row: that of its op and place where other rows share them, else 0."""
     keys = []
     for row in rows:
         inner = row.inner or (None, 0)

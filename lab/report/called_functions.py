@@ -23,7 +23,7 @@ _PARTS = ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>", "<lambda>")  # t
 
 
 def pages(trace: Trace, numbers: Mapping[Ref, int]) -> tuple[list[Page], dict[int, list[int]]]:
-    """The functions in the order in which they were first called, and for every op's number its places in them:
+    """Return the functions in the order in which they were first called, and for every op's number its places in them:
     page, line, page, line, ... innermost first."""
     codes: dict[int, CodeType] = {}  # by identity: a code object hashes by its whole content
     times: dict[int, dict[int, LineRow]] = {}
@@ -72,7 +72,7 @@ def pages(trace: Trace, numbers: Mapping[Ref, int]) -> tuple[list[Page], dict[in
 
 
 def _way(trace: Trace, chain: Chain) -> list[tuple[CodeType, int]]:
-    """The user's functions outside of this cell that a chain passes, with the line it passes each on."""
+    """Return the user's functions outside of this cell that a chain passes, with the line it passes each on."""
     found = []
     for k, (code, lasti) in enumerate(chain):
         file = code.co_filename
@@ -88,7 +88,7 @@ def _way(trace: Trace, chain: Chain) -> list[tuple[CodeType, int]]:
 
 
 def _text(code: CodeType, last: int) -> str:
-    """The source of a function, at least to its line `last`; "" where there is none."""
+    """Return the source of a function, at least to its line `last`; "" where there is none."""
     lines = linecache.getlines(code.co_filename)[code.co_firstlineno - 1 :]
     if not lines:
         return ""

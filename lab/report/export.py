@@ -27,7 +27,7 @@ body {{ background: #16181c; color: #e6e8eb }} }}</style></head>
 
 
 def page(record: Record) -> str:
-    """The card as a whole HTML page, which asks nothing of the network.
+    """Return the card as a whole HTML page, which asks nothing of the network.
 
     >>> page(Record(title="a <b>"))[:15], "<title>a &lt;b&gt;</title>" in page(Record(title="a <b>"))
     ('<!doctype html>', True)
@@ -59,7 +59,7 @@ def save(record: Record, path: str | os.PathLike[str]) -> None:
 
 
 def to_chrome_trace(record: Record, path: str | os.PathLike[str] | None = None) -> dict[str, Any]:
-    """The timeline in Chrome's trace format, which Perfetto opens; also written to `path` where one is given.
+    """Return the timeline in Chrome's trace format, which Perfetto opens; also written to `path` where one is given.
 
     Times are in microseconds; forward, backward and update are threads of one process, bytes alive a counter.
 

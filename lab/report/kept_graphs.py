@@ -134,7 +134,7 @@ def _parts(value: Any, classes: set[str]) -> Iterator[tuple[str, str, Any]]:
 
 
 def _attributes(value: Any) -> Iterator[tuple[str, str, Any]]:
-    """The attributes that an object has itself."""
+    """Yield the attributes that an object has itself."""
     for name, item in list(attributes(value).items())[:64]:
         if name not in ("_parameters", "_buffers", "param_groups", "_optimizer"):
             yield "." + name, "" if name == "_modules" else "." + name, item
@@ -149,7 +149,8 @@ def _attributes(value: Any) -> Iterator[tuple[str, str, Any]]:
 
 
 def behind(tensors: list[Any]) -> tuple[int, int]:
-    """The bytes that the graphs of some tensors hold for their backward pass, each array once, and their nodes."""
+    """Return the bytes that the graphs of some tensors hold for their backward pass, each array once, and their
+    nodes."""
     arrays: dict[int, Any] = {}
     known: set[Any] = set()
     stack = [t._node for t in tensors]

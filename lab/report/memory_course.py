@@ -93,7 +93,7 @@ class _Keepers:
                 self.running = latest(row)
 
     def of(self, row: Row, block: Block) -> tuple[int | None, str]:
-        """(line, why) for an array that an op made."""
+        """Return (line, why) for an array that an op made."""
         readers, since = self._readers(row), self._began(row, block)
         for reader, position in readers:
             if self._saves(reader, "input", position) and self._waits(reader, since):
@@ -113,7 +113,7 @@ class _Keepers:
         return self.trace.line(row.chain), "a value of its expression"
 
     def of_gradient(self, row: Row, block: Block) -> tuple[int | None, str]:
-        """(line, why) for what the gradient of an op gave."""
+        """Return (line, why) for what the gradient of an op gave."""
         line = self.trace.line(self.trace.steps.last_backward)
         fits = [ref for ref in row.refs if ref.requires_grad and size_bytes(ref) == block.size]
         if len(fits) == 1 and isinstance(fits[0], Leaf):
@@ -140,7 +140,7 @@ class _Keepers:
         return sorted(found, key=lambda pair: pair[0].number)
 
     def _saves(self, row: Row, where: str, position: int) -> bool:
-        """Whether an op's gradient needs its input or output of that number."""
+        """Return whether an op's gradient needs its input or output of that number."""
         if not row.requires_grad:
             return False
         made = self.trace.choices.get((row.kernel, row.backend, row.op))
@@ -152,7 +152,8 @@ class _Keepers:
         return any(where == "output" or slot.index == position or declared.variadic for slot in slots)
 
     def _waits(self, row: Row, since: int) -> bool:
-        """Whether an op had run, and its gradient had not yet. Runs beyond the timeline's limit count as such."""
+        """Return whether an op had run, and its gradient had not yet. Runs beyond the timeline's limit count as
+        such."""
         forward, backward = self.ran.get((row, False)), self.ran.get((row, True), [])
         if forward is None:
             return True
@@ -164,7 +165,7 @@ class _Keepers:
 
 
 def _bound(trace: Trace, row: Row) -> str:
-    """The variable that the statement around an op binds to its result; "" where it is bound to none."""
+    """Return the variable that the statement around an op binds to its result; "" where it is bound to none."""
     place = trace.own_place(row.chain[:1]) or row.place
     if place is None or place.line != place.end_line:
         return ""

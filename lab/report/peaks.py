@@ -43,7 +43,7 @@ def _processor() -> str:
 
 
 def _this(device: str) -> Machine | None:
-    """The machine without figures; None for one that has none of its own, as an interpreted GPU."""
+    """Return the machine without figures; None for one that has none of its own, as an interpreted GPU."""
     if device != "cuda":
         threads = native.module.get_num_threads() if native.module is not None else 1
         return Machine(_processor(), device, threads)

@@ -90,7 +90,8 @@ TABLES: dict[str, tuple[Column, ...]] = {
 
 
 def compare(before: Any, after: Any) -> Comparison:
-    """The difference between two recordings of one piece of code: findings, times, memory, ops, lines, gradients.
+    """Return the difference between two recordings of one piece of code: findings, times, memory, ops, lines,
+    gradients.
 
     `before` and `after` are recordings or records. Times that differ by less than 15 % count as equal; where code, ops
     and kernels are the same, times are told in the difference's `note` and are no changes.

@@ -77,18 +77,19 @@ class Walk:
         return self.steps[k]
 
     def next(self) -> Step:
-        """The next step; the last one stays the last."""
+        """Return the next step; the last one stays the last."""
         step = self.steps[min(self.at, len(self.steps) - 1)]
         self.at = min(self.at + 1, len(self.steps))
         return step
 
     def back(self) -> Step:
-        """The step before; the first one stays the first."""
+        """Return the step before; the first one stays the first."""
         self.at = max(self.at - 1, 0)
         return self.steps[max(self.at - 1, 0)]
 
     def first(self, bad: Any) -> Step | None:
-        """The first step for which ``bad(step)`` holds, as ``lambda step: step.nonfinite`` does at the first NaN."""
+        """Return the first step for which ``bad(step)`` holds, as ``lambda step: step.nonfinite`` does at the first
+        NaN."""
         return next((step for step in self.steps if bad(step)), None)
 
     def __str__(self) -> str:

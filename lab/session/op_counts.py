@@ -73,7 +73,7 @@ class Counter:
         self._start = perf_counter_ns()
 
     def stop(self, space: Mapping[str, Any]) -> Counts:
-        """What was done since then; `space` holds the user's variables."""
+        """Return what was done since then; `space` holds the user's variables."""
         wall_ms = (perf_counter_ns() - self._start) / 1e6
         ops = node.newest() - self._ops
         other = _other()
@@ -85,7 +85,8 @@ class Counter:
 
 
 def _known(space: Mapping[str, Any]) -> dict[str, Any]:
-    """What shows, when the cell has run, whether it is the cell's doing: each module's gradients, each loose NaN."""
+    """Return what shows, when the cell has run, whether it is the cell's doing: each module's gradients, each loose
+    NaN."""
     known: dict[str, Any] = {owner: _graded(space[owner]) for owner in _modules(space)}
     for name, value in list(space.items()):
         if not name.startswith("_") and _is_tensor(value) and _size(value) == 1 and _wrong(value):
@@ -94,7 +95,7 @@ def _known(space: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _graded(module: Any) -> list[tuple[int, int] | None]:
-    """Which gradients its parameters have, and how often they were written into."""
+    """Return which gradients its parameters have, and how often they were written into."""
     grads = [p.grad for p in module.parameters() if p.requires_grad]
     return [None if g is None else (id(g), g._version) for g in grads]
 
@@ -108,7 +109,7 @@ def _wrong(t: Any) -> str:
 
 
 def _other() -> int | None:
-    """The number that PyTorch, where it is imported, gives to the next op; None where it cannot be asked."""
+    """Return the number that PyTorch, where it is imported, gives to the next op; None where it cannot be asked."""
     library = sys.modules.get("torch")
     if library is None or not hasattr(library, "autograd"):
         return None
@@ -120,7 +121,8 @@ def _other() -> int | None:
 
 
 def remarks(space: Mapping[str, Any], known: Mapping[str, Any] | None = None) -> list[str]:
-    """What is plainly amiss with the user's tensors: values that are not finite, parameters left without gradient.
+    """Return what is plainly amiss with the user's tensors: values that are not finite, parameters left without
+    gradient.
 
     known : what `_known` said before the cell; what has stayed as it was is not told again.
 
@@ -154,7 +156,7 @@ def remarks(space: Mapping[str, Any], known: Mapping[str, Any] | None = None) ->
 
 
 def _modules(space: Mapping[str, Any]) -> Iterator[str]:
-    """The variables that are modules, each module once, those inside another one left out."""
+    """Yield the variables that are modules, each module once, those inside another one left out."""
     named = {k: v for k, v in list(space.items()) if not k.startswith("_") and is_module(v) and not isinstance(v, type)}
     inner = {id(m) for v in named.values() for m in list(v.modules())[1:]}
     seen: set[int] = set()

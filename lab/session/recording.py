@@ -227,7 +227,7 @@ class Recording:
     __repr__ = __str__
 
     def html(self) -> str:
-        """The card as one self-contained piece of HTML, to be written to a file."""
+        """Return the card as one self-contained piece of HTML, to be written to a file."""
         peaks.add(self.record)
         return widgets.html(self.record)
 
@@ -240,7 +240,8 @@ class Recording:
         export.save(self.record, path)
 
     def to_chrome_trace(self, path: str | os.PathLike[str] | None = None) -> dict[str, Any]:
-        """The timeline in the format that Perfetto and chrome://tracing open; written to `path` where it is given."""
+        """Return the timeline in the format that Perfetto and chrome://tracing open; written to `path` where it is
+        given."""
         return export.to_chrome_trace(self.record, path)
 
     def table(self, what: str = "ops") -> str:
@@ -302,7 +303,7 @@ def record(function: Callable[..., Any] | None = None, *args: Any, **kwargs: Any
 
 
 def last() -> Record:
-    """The record made last, by a cell or a script.
+    """Return the record made last, by a cell or a script.
 
     *Raises*: RuntimeError when nothing has been recorded yet.
     """
@@ -312,7 +313,7 @@ def last() -> Record:
 
 
 def error_row(error: BaseException | None, files: Mapping[str, int]) -> ErrorRow | None:
-    """An exception as the card tells it, with the line of this cell that it passed through last."""
+    """Return an exception as the card tells it, with the line of this cell that it passed through last."""
     if error is None:
         return None
     line = None
@@ -339,7 +340,7 @@ def _collect(thresholds: tuple[int, ...]) -> None:
 
 
 def _said(error: BaseException) -> str:
-    """An error's text, also of one that cannot say it."""
+    """Return an error's text, also of one that cannot say it."""
     try:
         return str(error)
     except Exception:

@@ -10,7 +10,7 @@ from core.tensors.tensor import Tensor
 
 
 def shapes(batch: Any) -> str:
-    """What a batch consists of, for a message.
+    """Return what a batch consists of, for a message.
 
     >>> import core
     >>> shapes((core.zeros(4, 3), [1, 2]))
@@ -26,7 +26,7 @@ def shapes(batch: Any) -> str:
 
 
 def samples(batch: Any) -> int:
-    """How many samples a batch has: the length of its first tensor.
+    """Return how many samples a batch has: the length of its first tensor.
 
     >>> import core
     >>> samples((core.zeros(4, 3), core.zeros(4)))
@@ -44,7 +44,7 @@ def samples(batch: Any) -> int:
 
 
 def to_device(batch: Any, device: Any) -> Any:
-    """A batch whose tensors are on the model's device; itself where they are there."""
+    """Return a batch whose tensors are on the model's device; itself where they are there."""
     if isinstance(batch, Tensor):
         return batch if batch._kind.device is device else batch.to(device)
     if isinstance(batch, list | tuple):

@@ -75,7 +75,7 @@ def fit(model: Any, data: Iterable[Any], loss: Callable[..., Any] | None, optimi
 
 
 def _outside(trace: TracebackType | None) -> TracebackType | None:
-    """A traceback without the loop's own frames."""
+    """Return a traceback without the loop's own frames."""
     while trace is not None and trace.tb_frame.f_code.co_filename.startswith(_HERE):
         trace = trace.tb_next
     return trace

@@ -35,7 +35,7 @@ class Epoch:
 
 
 def metric_text(value: float) -> str:
-    """A metric in four digits.
+    """Return a metric in four digits.
 
     >>> metric_text(0.97194), metric_text(3)
     ('0.9719', '3')
@@ -110,7 +110,7 @@ class History:
         return min(checked or self.epochs, key=lambda e: e.loss if e.validation is None else e.validation)
 
     def knots(self) -> list[tuple[float, float]]:
-        """(step, epoch) pairs at the ends of the epochs."""
+        """Return (step, epoch) pairs at the ends of the epochs."""
         out, total = [(0.0, 0.0)], 0
         for k, e in enumerate(self.epochs, 1):
             total += e.steps
@@ -118,7 +118,7 @@ class History:
         return out
 
     def view(self, **changes: Any) -> Training:
-        """The run as plain data for `widgets.training`."""
+        """Return the run as plain data for `widgets.training`."""
         knots = self.knots()
         over = len(self.steps) - knots[-1][0]
         if over > 0 and self.expected:  # within an epoch
@@ -134,7 +134,7 @@ class History:
         return Training(**{**base, **changes})
 
     def figures(self) -> list[tuple[str, str]]:
-        """The last epoch in figures, and which one was the best."""
+        """Return the last epoch in figures, and which one was the best."""
         if not self.epochs:
             return []
         last = self.epochs[-1]
@@ -147,11 +147,12 @@ class History:
         return out + [(f"validation {name}", metric_text(value)) for name, value in last.validation_metrics.items()]
 
     def plot(self, title: str = "") -> Plot:
-        """The plot again: shown by a notebook where it is a cell's last value; `.html()` and `print()` give it."""
+        """Return the plot again: shown by a notebook where it is a cell's last value; `.html()` and `print()` give
+        it."""
         return Plot(self.view(title=title))
 
     def table(self) -> str:
-        """The epochs as lines of text."""
+        """Return the epochs as lines of text."""
         wide = len(str(len(self.epochs)))
         return "\n".join(f"epoch {e.epoch:>{wide}}  {e}" for e in self.epochs)
 

@@ -39,7 +39,7 @@ class Metric:
         self.seen += n
 
     def value(self) -> float:
-        """What the epoch comes to."""
+        """Return what the epoch comes to."""
         if not self.gathers:
             return self.total / max(self.seen, 1)
         return self.number(self.work.compute())

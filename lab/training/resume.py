@@ -66,7 +66,7 @@ def load(run: Any, path: str | os.PathLike[str]) -> int:
 
 
 def _generators(run: Any) -> list[Any]:
-    """The default generator, and those that the data draw their orders from."""
+    """Return the default generator, and those that the data draw their orders from."""
     found = [core.default_generator]
     for data in (run.data, run.validation):
         for holder in (data, getattr(data, "sampler", None)):
@@ -77,5 +77,5 @@ def _generators(run: Any) -> list[Any]:
 
 
 def _python(said: str) -> Any:
-    """The state of `random` from its text: tuples and numbers alone."""
+    """Return the state of `random` from its text: tuples and numbers alone."""
     return ast.literal_eval(said)

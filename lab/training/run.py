@@ -105,7 +105,7 @@ class Run:
         self.end("done", "")
 
     def forward(self, batch: Any) -> Step:
-        """(loss, output, target, samples) of a batch."""
+        """Return (loss, output, target, samples) of a batch."""
         self.batch = batch
         n, here = 0, self.device
         if type(batch) is list or type(batch) is tuple:  # the common case first: a step may take no more than 0.2 ms
@@ -129,7 +129,7 @@ class Run:
         return loss, output, target, n
 
     def compute(self, batch: Any) -> tuple[Any, Any, Any]:
-        """(loss, output, target): who gets what of a batch."""
+        """Return (loss, output, target): who gets what of a batch."""
         pair = isinstance(batch, _PAIRS)
         if self.loss is None:
             if isinstance(batch, Mapping):
@@ -185,7 +185,7 @@ class Run:
             self.scheduler.step()
 
     def by_closure(self, batch: Any) -> bool:
-        """A step of an optimizer that asks for the loss again and again."""
+        """Return a step of an optimizer that asks for the loss again and again."""
         first: list[Step] = []
 
         def closure() -> Tensor:
@@ -234,7 +234,7 @@ class Run:
         self.pending.clear()
 
     def finite(self) -> bool:
-        """Whether the last loss is finite, or nobody minds."""
+        """Return whether the last loss is finite, or nobody minds."""
         steps = self.history.steps
         if not self.stop_on_nan or not steps or math.isfinite(steps[-1]):
             return True
@@ -311,7 +311,7 @@ class Run:
     # -- how it ends ---------------------------------------------------------------------------------------------------
 
     def where(self) -> str:
-        """Where the run is, in words."""
+        """Return where the run is, in words."""
         return f"in epoch {max(self.epoch, 1)}, step {self.step + 1}"
 
     def end(self, state: str, message: str) -> None:
@@ -329,7 +329,7 @@ def _length(data: Any) -> int | None:
 
 
 def _mixed(amp: Any, device: Any) -> tuple[Any, Any]:
-    """(the dtype to compute in, a scaler where it is float16)."""
+    """Return (the dtype to compute in, a scaler where it is float16)."""
     if amp is None or amp is False:
         return None, None
     dtype = (core.float16 if device.type == "cuda" else core.bfloat16) if amp is True else amp

@@ -31,12 +31,12 @@ def moment(run: Any, before: str = "") -> Training:
 
 
 def _waiting(run: Any, spent: float) -> list[tuple[str, str]]:
-    """How much of the time the data let it wait, where that is much."""
+    """Return how much of the time the data let it wait, where that is much."""
     return [("waiting for data", f"{100 * run.waited / spent:.0f} %")] if spent > 2 and run.waited > 0.2 * spent else []
 
 
 def last(run: Any, message: str) -> Training:
-    """The end of a run as plain data."""
+    """Return the end of a run as plain data."""
     history = run.history
     spent = perf_counter() - run.began
     rate = run.counted / spent if spent > 0 else 0.0

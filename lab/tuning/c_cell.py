@@ -38,7 +38,7 @@ _FIRST = 2  # the number that a notebook gives to the line after %%tune
 
 
 def is_c(text: str, language: str | None) -> bool:
-    """Whether a cell is C.
+    """Return whether a cell is C.
 
     >>> is_c("void f(float *x) { x[0] = 1; }", None), is_c("x = 'void f() {}'", None)
     (True, False)
@@ -53,7 +53,8 @@ def is_c(text: str, language: str | None) -> bool:
 
 
 def problem_of(text: str, names: dict[str, Any], options: argparse.Namespace) -> Problem:
-    """The problem that a cell of C states; its function is put among the notebook's names. *Raises*: ValueError."""
+    """Return the problem that a cell of C states; its function is put among the notebook's names. *Raises*:
+    ValueError."""
     if options.target not in (None, "cpu"):
         raise Wrong(f"C is measured on this processor: --target {options.target} is for Triton kernels")
     declared = function_of(text, options.function)
@@ -70,7 +71,8 @@ def problem_of(text: str, names: dict[str, Any], options: argparse.Namespace) ->
 
 
 def arguments_of(declared: Declared, names: Mapping[str, Any], given: str) -> dict[str, Any]:
-    """What the function is called with: `given`, as in ``n=x.size``, else the variables of its parameters' names.
+    """Return what the function is called with: `given`, as in ``n=x.size``, else the variables of its parameters'
+    names.
 
     >>> declared = function_of("void f(float *x, int n) { }")
     >>> arguments_of(declared, {"x": "an array", "size": 3}, "n=size")

@@ -63,7 +63,7 @@ class _Parser(Parser):
 
 
 def parser(prog: str = "%tune", kernel: bool = True) -> argparse.ArgumentParser:
-    """The grammar of the command."""
+    """Return the grammar of the command."""
     example = f"{prog} core_softmax 4096x1024 float32 --budget 30s"
     if not kernel:
         about = "%%tune tunes the Triton kernel, or the C function, that its cell defines beside a reference."
@@ -88,7 +88,7 @@ def parser(prog: str = "%tune", kernel: bool = True) -> argparse.ArgumentParser:
 
 
 def _shared(made: argparse.ArgumentParser, prog: str) -> argparse.ArgumentParser:
-    """The options that `%tune` and `%%tune` share."""
+    """Return the options that `%tune` and `%%tune` share."""
     made.add_argument("--budget", default="60s", help="how long: 30s, 5m (60s)")
     made.add_argument("--target", help="for Triton kernels: cuda, or an architecture to compile for, such as sm_90")
     made.add_argument("--strategy", default="portfolio", help=", ".join(strategies.names()) + " (portfolio)")
@@ -110,7 +110,7 @@ def tune(words: Sequence[str], prog: str = "%tune", show: bool | str = True, sto
 
 
 def understood(words: Sequence[str], prog: str = "%tune") -> tuple[argparse.Namespace, problems.Problem]:
-    """The options of a command, and the problem it names. *Raises*: Wrong for a command that cannot be run."""
+    """Return the options of a command, and the problem it names. *Raises*: Wrong for a command that cannot be run."""
     options = parser(prog).parse_args(list(words))
     try:
         problem = find(options.kernel, options.shape, options.dtype, options.target)
@@ -121,7 +121,7 @@ def understood(words: Sequence[str], prog: str = "%tune") -> tuple[argparse.Name
 
 
 def options_of(words: Sequence[str]) -> argparse.Namespace:
-    """The options of `%%tune`, which names no kernel: its cell does. *Raises*: Wrong."""
+    """Return the options of `%%tune`, which names no kernel: its cell does. *Raises*: Wrong."""
     options = parser("%tune", kernel=False).parse_args(list(words))
     _sound(options)
     return options
@@ -140,14 +140,14 @@ def _sound(options: argparse.Namespace) -> None:
 
 
 def session_of(options: argparse.Namespace, problem: problems.Problem, store: Store) -> Session:
-    """The session that the options ask for."""
+    """Return the session that the options ask for."""
     return Session(problem, budget=options.budget, evaluations=options.evaluations, strategy=options.strategy,
                    store=store, resume=not options.fresh)  # fmt: skip
 
 
 def find(kernel: str, shape: str, dtype: str, target: str | None) -> problems.Problem:
-    """A kernel of the tuner's, or one that core prints: of an elementwise op (``tanh_kernel``) or an optimizer's step
-    (``adamw_step_kernel``). *Raises*: problem.Unknown."""
+    """Return a kernel of the tuner's, or one that core prints: of an elementwise op (``tanh_kernel``) or an
+    optimizer's step (``adamw_step_kernel``). *Raises*: problem.Unknown."""
     cuda.availability()  # connects the GPU, if there is one
     try:
         return problems.find(kernel, shape, dtype, target)
@@ -159,7 +159,7 @@ def find(kernel: str, shape: str, dtype: str, target: str | None) -> problems.Pr
 
 
 def _printed(kernel: str) -> Any:
-    """The kernel of that name which core prints, of an elementwise op or of an optimizer's step; or None."""
+    """Return the kernel of that name which core prints, of an elementwise op or of an optimizer's step; or None."""
     for declared in [d for d in op.table.values() if isinstance(d, op.Elementwise)]:
         for program in declared.programs:
             if f"{program.name}_kernel" == kernel:
@@ -331,7 +331,7 @@ class _View:
 
 
 def _told(result: ev.Result) -> list[tuple[str, str]]:
-    """The figures of a session that has ended: what its verdict says, and not what its search believed."""
+    """Return the figures of a session that has ended: what its verdict says, and not what its search believed."""
     guessed = ", estimated" if result.estimate else ""
     figures = [(f"default{guessed}", time_text(result.default.time_ms))] if result.default else []
     best = result.best
@@ -344,13 +344,13 @@ def _told(result: ev.Result) -> list[tuple[str, str]]:
 
 
 def _own(kernel: str) -> bool:
-    """Whether a kernel is one of the tuner's own in C, which no op of core's runs."""
+    """Return whether a kernel is one of the tuner's own in C, which no op of core's runs."""
     return kernel in {f"{family}_{suffix}" for family in FAMILIES for suffix in ("f32", "f64")}
 
 
 def describe(result: ev.Result) -> str:
-    """The result in words: best against default with the interval, the top five, what was rejected and why, where it
-    is kept."""
+    """Return the result in words: best against default with the interval, the top five, what was rejected and why,
+    where it is kept."""
     shape = "x".join(map(str, result.shape))
     estimated = "estimated for" if result.estimate else "on"
     lines = [f"{result.kernel} {shape} {result.dtype}, {estimated} {result.device}"]
@@ -403,7 +403,7 @@ def _facts(facts: dict[str, Any]) -> str:
 
 
 def listing() -> str:
-    """The kernels that can be tuned by name."""
+    """Return the kernels that can be tuned by name."""
     rows = [problems.listed(problems.known())]
     rows += ["  ITEMS, in Triton, printed from any elementwise op", "    such as tanh_kernel  gelu_erf_kernel"]
     rows += ["  TENSORSxITEMS, in Triton, printed from any optimizer's step", "    such as adamw_step_kernel"]

@@ -20,7 +20,7 @@ from ..console.options import Parser
 
 
 def parser() -> argparse.ArgumentParser:
-    """The grammar of the two commands."""
+    """Return the grammar of the two commands."""
     made = Parser(prog="python -m lab tune", description=__doc__, example="python -m lab tune export python")
     parts = made.add_subparsers(dest="what", required=True, parser_class=Parser)
     out = parts.add_parser("export", help="print results, or write them into a file")

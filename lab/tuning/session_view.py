@@ -28,7 +28,7 @@ Work = Callable[[Config], tuple[float, float]]
 
 
 def begin(session: Session) -> Tuning:
-    """The view of a session that has not begun."""
+    """Return the view of a session that has not begun."""
     problem = session.problem
     space = problem.space
     tunables = [(t.name, [str(v) for v in t.values], t.values.index(t.default)) for t in space.tunables]
@@ -62,7 +62,7 @@ def never(space: Space, session: Session) -> dict[str, list[tuple[int, int, str]
 
 
 def previous(session: Session) -> tuple[str, float] | None:
-    """What an earlier run of the same problem chose, and its ratio to the default then."""
+    """Return what an earlier run of the same problem chose, and its ratio to the default then."""
     store, key = session.store, session.problem.key
     if store is None or session.problem.measure.estimate:
         return None
@@ -76,7 +76,7 @@ def previous(session: Session) -> tuple[str, float] | None:
 
 
 def work_of(problem: Problem) -> Work | None:
-    """What a problem's configs compute and move; None where nobody has counted it."""
+    """Return what a problem's configs compute and move; None where nobody has counted it."""
     measure: Any = problem.measure
     if measure.kind == "cpu":
         own = problem.kernel == "core_matmul"
@@ -112,7 +112,7 @@ def machine(problem: Problem) -> tuple[float, float, str] | None:
 
 
 def bound(problem: Problem, most: tuple[float, float, str] | None) -> tuple[float, str, str] | None:
-    """A time to compare with, where there is one: the device's limit; why, and its name."""
+    """Return a time to compare with, where there is one: the device's limit; why, and its name."""
     work = work_of(problem)
     if most is None or work is None:
         return None
@@ -127,7 +127,7 @@ def bound(problem: Problem, most: tuple[float, float, str] | None) -> tuple[floa
 
 
 def roof(problem: Problem, most: tuple[float, float, str] | None) -> tuple[float, float, str, float, float] | None:
-    """The device's roofline and where the default stands: peak, bandwidth, whose, operations, bytes."""
+    """Return the device's roofline and where the default stands: peak, bandwidth, whose, operations, bytes."""
     work = work_of(problem)
     if most is None or work is None:
         return None
@@ -136,7 +136,7 @@ def roof(problem: Problem, most: tuple[float, float, str] | None) -> tuple[float
 
 
 def big(x: float) -> str:
-    """A large figure.
+    """Return a large figure.
 
     >>> big(2.484e11), big(1.4e7), big(512.0)
     ('248 G', '14 M', '512')
@@ -255,7 +255,7 @@ def conclude(view: Tuning, session: Session, result: ev.Result) -> None:
 
 
 def verdict(result: ev.Result) -> list[str]:
-    """The best against the default, and against the vendor's library where that was timed, in sentences."""
+    """Return the best against the default, and against the vendor's library where that was timed, in sentences."""
     return _verdict(result) + ([f"  {result.vendor.in_words()}"] if result.vendor is not None else [])
 
 
@@ -286,12 +286,12 @@ def _verdict(result: ev.Result) -> list[str]:
 
 
 def words(config: Config) -> str:
-    """A config on one line."""
+    """Return a config on one line."""
     return " ".join(f"{name}={value}" for name, value in config.items())
 
 
 def as_python(config: Config) -> str:
-    """A config as an expression: a `triton.Config` where it has options of a launch.
+    """Return a config as an expression: a `triton.Config` where it has options of a launch.
 
     >>> as_python({"BLOCK": 256, "num_warps": 4}), as_python({"KC": 64})
     ("triton.Config({'BLOCK': 256}, num_warps=4)", "{'KC': 64}")
@@ -302,7 +302,7 @@ def as_python(config: Config) -> str:
 
 
 def code(default: Config, chosen: Config) -> str:
-    """The choice as code to copy, with what differs from the default above it.
+    """Return the choice as code to copy, with what differs from the default above it.
 
     >>> print(code({"BLOCK": 128, "num_warps": 4}, {"BLOCK": 256, "num_warps": 4}))
     # default: BLOCK=128 num_warps=4

@@ -34,7 +34,7 @@ configs = dict(BLOCK=[256, 512, 1024], num_warps=[4, 8])      # or triton.Config
 
 
 def problem_of(text: str, names: dict[str, Any], options: argparse.Namespace) -> Problem:
-    """The problem that a cell states. *Raises*: Wrong with an example of a whole cell, or problem.Unknown."""
+    """Return the problem that a cell states. *Raises*: Wrong with an example of a whole cell, or problem.Unknown."""
     kernel = kernel_of(text, names)
     missing = [n for n in ("arguments", "grid", "reference") if n not in _assigned(text)]
     if missing:
@@ -45,7 +45,7 @@ def problem_of(text: str, names: dict[str, Any], options: argparse.Namespace) ->
 
 
 def kernel_of(text: str, names: dict[str, Any]) -> Any:
-    """The kernel that a cell defines: of several with `@triton.jit` the last. *Raises*: Wrong."""
+    """Return the kernel that a cell defines: of several with `@triton.jit` the last. *Raises*: Wrong."""
     tree = ast.parse(text)
     for node in reversed(tree.body):
         if isinstance(node, ast.FunctionDef) and hasattr(names.get(node.name), "fn"):
@@ -55,7 +55,7 @@ def kernel_of(text: str, names: dict[str, Any]) -> Any:
 
 
 def _assigned(text: str) -> set[str]:
-    """The names that a cell gives a value at its top level."""
+    """Return the names that a cell gives a value at its top level."""
     found = set()
     for node in ast.parse(text).body:
         if isinstance(node, ast.FunctionDef):

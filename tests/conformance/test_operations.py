@@ -51,7 +51,7 @@ def expected(o: Operation, arrays: Any, params: dict[str, Any]) -> list[Any]:
 LAYOUTS = ("contiguous", "transposed", "sliced")
 FORWARD = [(where, dtype, layout) for where, dtype in (("cpu", "float32"), ("cpu", "float64"), ("cpu", "bfloat16"),
                                                        ("cuda", "float32")) for layout in LAYOUTS]  # fmt: skip
-# Layouts are settled before a kernel knows its type: the half types of the interpreted device share them out.
+# Layouts are settled before a kernel knows its type: the half-precision types of the interpreted device share them out.
 FORWARD += [("cuda", "float16", "transposed"), ("cuda", "bfloat16", "contiguous"), ("cuda", "bfloat16", "sliced")]
 
 
@@ -152,7 +152,7 @@ def test_hot_paths_run_in_triton(name: str) -> None:
 
 @pytest.mark.parametrize("name", BACKWARD)
 def test_fused_gradients_are_rows(name: str) -> None:
-    assert [r.backend for r in backends.rows(name, "cpu")] == ["C", "C"]  # floats, half types
+    assert [r.backend for r in backends.rows(name, "cpu")] == ["C", "C"]  # floats, half-precision types
 
 
 def _backend(name: str, device: Any) -> str:

@@ -89,7 +89,7 @@ def test_elementwise(o: Elementwise, dtype: str) -> None:
 
 @pytest.mark.parametrize("o", [o for o in MAPS if o.name not in SPELT and not o.bools], ids=lambda o: o.name)
 def test_dtypes_of_integers_and_mixtures(o: Elementwise) -> None:
-    """Integers, half types and mixtures give PyTorch's dtype, or its class of error."""
+    """Integers, half-precision types and mixtures give PyTorch's dtype, or its class of error."""
     for first in ("int64", "int32", "uint8", "bool", "float16", "bfloat16"):
         if (o.name, first) == ("sign", "bool"):
             continue  # the one known difference: NumPy has no sign of bools

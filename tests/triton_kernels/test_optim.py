@@ -1,4 +1,4 @@
-"""The multi-tensor kernel of optimizers' steps: blocks, tables, half types, bounds and errors."""
+"""The multi-tensor kernel of optimizers' steps: blocks, tables, half-precision types, bounds and errors."""
 
 import ml_dtypes
 import numpy as np

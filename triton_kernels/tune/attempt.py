@@ -130,7 +130,7 @@ def _again(worker: Any, task: Task) -> None:
 
 
 def once_more(failure: Failed) -> Failed:
-    """The failure of a config that was right when it was first called."""
+    """Return the failure of a config that was right when it was first called."""
     return Failed(
         failure.status, f"right at first, and no more when it is called again: {failure.reason}", failure.detail
     )

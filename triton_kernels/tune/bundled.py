@@ -21,7 +21,7 @@ _KEPT = ("kernel", "source", "device", "shape", "dtype", "mode")
 
 
 def file_of(device: str) -> str:
-    """The name of a device's file.
+    """Return the name of a device's file.
 
     >>> file_of("NVIDIA H100 80GB HBM3 (sm_90)")
     'nvidia-h100-80gb-hbm3-sm_90.json'
@@ -31,14 +31,15 @@ def file_of(device: str) -> str:
 
 @functools.cache
 def entries(device: str) -> tuple[Record, ...]:
-    """What ships for a device, as ``best.json`` has it; nothing where the file is missing or is not readable."""
+    """Return what ships for a device, as ``best.json`` has it; nothing where the file is missing or is not readable."""
     from . import lookup
 
     return tuple(e for e in lookup.entries(FOLDER / file_of(device)) if e["device"] == device)
 
 
 def to_bundle(problems: list[Record]) -> str:
-    """The choices for the families' kernels on one device as such a file, where their text is still what was tuned.
+    """Return the choices for the families' kernels on one device as such a file, where their text is still what was
+    tuned.
 
     *Raises*: ValueError where there is none, or of several devices.
     """

@@ -53,7 +53,7 @@ def _text(name: str) -> str:
 
 
 def threads() -> Tunable:
-    """How many threads: powers of two, and as many as there are processors."""
+    """Return how many threads: powers of two, and as many as there are processors."""
     most = cpu_count()
     counts = sorted({1, most, *(n for n in (2, 4, 8, 16, 32, 64) if n < most)})
     return Tunable("THREADS", tuple(counts), most)
@@ -215,7 +215,8 @@ def run(family: str, *inputs: np.ndarray, out: np.ndarray | None = None, config:
 
 
 def _function(family: str, shape: Shape, dtype: str, config: Config | None) -> Any:
-    """The function of a config, or of the stored one; of the default, where the stored one does not compile here."""
+    """Return the function of a config, or of the stored one; of the default, where the stored one does not compile
+    here."""
     from .measure import Failed
 
     space = space_of(family, dtype)
@@ -233,7 +234,7 @@ lookup.on_change.append(_ready.clear)
 
 
 def stored_for(family: str, shape: Shape, dtype: str) -> Config | None:
-    """The config that was stored for a shape on this processor, or near it, where the space still has it."""
+    """Return the config that was stored for a shape on this processor, or near it, where the space still has it."""
     from .problem import c_text, hash_of
 
     source = hash_of(c_text(FAMILIES[family].text))
@@ -247,5 +248,5 @@ def stored_for(family: str, shape: Shape, dtype: str) -> Config | None:
 
 @functools.cache
 def space_of(family: str, dtype: str) -> Space:
-    """The space of a kernel for a dtype on this machine."""
+    """Return the space of a kernel for a dtype on this machine."""
     return FAMILIES[family].space(dtype)

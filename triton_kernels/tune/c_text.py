@@ -84,7 +84,7 @@ def without_comments(text: str) -> str:
 
 
 def looks_like_c(text: str) -> bool:
-    """Whether a text defines a C function.
+    """Return whether a text defines a C function.
 
     >>> looks_like_c("void f(float *x) { x[0] = 1; }"), looks_like_c("def f(x): return {}")
     (True, False)
@@ -93,7 +93,7 @@ def looks_like_c(text: str) -> bool:
 
 
 def function_of(text: str, name: str | None = None) -> Declared:
-    """The function of that name, or the last that is not static. *Raises*: Unknown, with what there is.
+    """Return the function of that name, or the last that is not static. *Raises*: Unknown, with what there is.
 
     >>> str(function_of("static int g(int n) { return n; }\\nvoid f(const float *x, float *out, long n) { }"))
     'f(x, out, n)'
@@ -133,7 +133,7 @@ def _parameter(text: str, function: str, aliases: Mapping[str, str]) -> Paramete
 
 
 def space_of(text: str, configs: Any = None) -> Space:
-    """The space of a C text: a dict of lists, a list of dicts, or what its lines with ``// tune:`` say.
+    """Return the space of a C text: a dict of lists, a list of dicts, or what its lines with ``// tune:`` say.
 
     *Raises*: Unknown where nothing says what may vary, with lines that would.
 
@@ -155,7 +155,7 @@ def space_of(text: str, configs: Any = None) -> Space:
 
 
 def says_any_shape(text: str) -> bool:
-    """Whether a text declares that its configs are right at any shape.
+    """Return whether a text declares that its configs are right at any shape.
 
     >>> says_any_shape("#define A 1  // tune: 1, 2\\n// tune: any shape\\n"), says_any_shape("// tune: 1")
     (True, False)
@@ -173,7 +173,7 @@ def around(value: int) -> list[int]:
 
 
 def _from_dict(name: str, values: Any, defined: Mapping[str, str]) -> Tunable:
-    """The text's own value is the default where it is among the values, else the first."""
+    """Return the text's own value is the default where it is among the values, else the first."""
     listed = tuple(values)
     if not listed:
         raise Unknown(f"{name} has no values; needed is at least one")
@@ -201,7 +201,7 @@ def _value(word: str) -> Any:
 
 
 def without_defaults(text: str, names: tuple[str, ...]) -> str:
-    """The text without its own values of these macros, which the compiler is given; every line where it was.
+    """Return the text without its own values of these macros, which the compiler is given; every line where it was.
 
     >>> without_defaults("#define A 1\\n#define B 2", ("A",))
     '\\n#define B 2'

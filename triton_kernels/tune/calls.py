@@ -1,4 +1,4 @@
-"""What a call of a user's own kernel is to the tuner: shapes, dtypes and whole numbers, by parameter.
+"""What a call of a user's own kernel is to the tuner: shapes, dtypes and integers, by parameter.
 
 A config that was right for one call may be wrong for another: a tile that divides 1024 does not divide 1023, and the
 shape of the first array says nothing of the others. So a choice for such a kernel is filed under the call that it was
@@ -16,7 +16,7 @@ _BESIDE = "; "
 
 
 def of(arguments: Mapping[str, Any]) -> str:
-    """A call in words. Floating numbers are left out: they change no address.
+    """Return a call in words. Floating numbers are left out: they change no address.
 
     >>> of({"x": np.zeros((2, 3), np.float32), "n": 3, "scale": 0.5})
     'x=float32[2,3] n=3'
@@ -36,7 +36,7 @@ def _of(value: Any) -> str:
 
 
 def mode(how: str, arguments: Mapping[str, Any]) -> str:
-    """The mode that results of a call are filed under: how it is measured, and the call."""
+    """Return the mode that results of a call are filed under: how it is measured, and the call."""
     return how + _BESIDE + of(arguments)
 
 
@@ -50,5 +50,5 @@ def how(mode: str) -> str:
 
 
 def served(mode: str) -> str:
-    """The call that results of a mode were checked at; "" for those of a kernel that is right at any shape."""
+    """Return the call that results of a mode were checked at; "" for those of a kernel that is right at any shape."""
     return mode.partition(_BESIDE)[2]

@@ -46,7 +46,7 @@ class NewerVersion(sqlite3.DatabaseError):
 
 
 def open_database(path: Path, timeout_s: float) -> sqlite3.Connection:
-    """The database, made if need be, for its owner alone. *Raises*: sqlite3.Error, OSError."""
+    """Return the database, made if need be, for its owner alone. *Raises*: sqlite3.Error, OSError."""
     os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))  # its -wal and -shm take its permissions
     base = sqlite3.connect(path, timeout=timeout_s, isolation_level=None, check_same_thread=False)
     try:
@@ -71,7 +71,7 @@ def open_database(path: Path, timeout_s: float) -> sqlite3.Connection:
 
 
 def open_reading(path: Path) -> sqlite3.Connection:
-    """The database, never written to. *Raises*: sqlite3.Error."""
+    """Return the database, never written to. *Raises*: sqlite3.Error."""
     for mode in ("mode=ro", "immutable=1"):  # the second for a folder in which SQLite can make no files of its own
         base = sqlite3.connect(f"file:{quote(str(path))}?{mode}", uri=True, timeout=0.5, isolation_level=None,
                                check_same_thread=False)  # fmt: skip
@@ -163,7 +163,7 @@ _FROM = (
 
 
 def trials(base: sqlite3.Connection, key: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """The trials of one problem, the oldest first."""
+    """Yield the trials of one problem, the oldest first."""
     rows = base.execute(
         "SELECT trial.id, session, config.text, binary, status, reason, median_ms, ratio, n, at "
         + _FROM.format("trial")
@@ -177,7 +177,8 @@ def trials(base: sqlite3.Connection, key: dict[str, Any]) -> Iterator[dict[str, 
 
 
 def news(base: sqlite3.Connection, key: dict[str, Any], session: str, after: int) -> tuple[int, list[dict[str, Any]]]:
-    """The trials of one problem that other sessions have written after a place in the file, and the next place."""
+    """Return the trials of one problem that other sessions have written after a place in the file, and the next
+    place."""
     last = int(base.execute("SELECT coalesce(max(rowid), 0) FROM trial").fetchone()[0])
     if last <= after:
         return last, []
@@ -222,7 +223,7 @@ def unclaim(base: sqlite3.Connection, session: str) -> None:
 
 
 def keys(base: sqlite3.Connection) -> list[dict[str, Any]]:
-    """What names each problem."""
+    """Return what names each problem."""
     rows = base.execute(
         "SELECT kernel.name, source, device.name, shape, dtype, mode FROM problem "
         "JOIN kernel ON kernel.id=problem.kernel JOIN device ON device.id=problem.device"
@@ -232,7 +233,7 @@ def keys(base: sqlite3.Connection) -> list[dict[str, Any]]:
 
 
 def everything(base: sqlite3.Connection) -> Iterator[dict[str, Any]]:
-    """The trials of all problems, the oldest first."""
+    """Yield the trials of all problems, the oldest first."""
     rows = base.execute(
         "SELECT kernel.name, source, device.name, shape, dtype, mode, trial.id, config.text, status, reason, "
         "compile_ms, median_ms, ratio, n, samples, at " + _FROM.format("trial") + " ORDER BY at"

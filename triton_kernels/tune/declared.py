@@ -69,7 +69,7 @@ class TritonKernel:
         return space.with_default({**space.default, **config})
 
     def fitted(self, shape: Shape, dtype: str) -> Shape:
-        """The shape with as many sizes as there are axes. *Raises*: Unknown, with the axes' names."""
+        """Return the shape with as many sizes as there are axes. *Raises*: Unknown, with the axes' names."""
         if dtype not in self.dtypes:
             raise Unknown(f"{self.name} takes {', '.join(self.dtypes)}, not {dtype}")
         shape = fit_axes(self.name, self.axes, shape)
@@ -81,11 +81,11 @@ class TritonKernel:
         return shape
 
     def interpreted(self, shape: Shape) -> Shape:
-        """A shape for the interpreter, which is slow: no larger than need be."""
+        """Return a shape for the interpreter, which is slow: no larger than need be."""
         return tuple(min(n, most) for n, most in zip(shape, self.small, strict=True))
 
     def checked(self, shape: Shape, dtype: str, config: Config) -> Shape:
-        """A shape that NumPy computes in float64 in seconds: this one, or one with its greatest sizes halved."""
+        """Return a shape that NumPy computes in float64 in seconds: this one, or one with its greatest sizes halved."""
         found, size = list(shape), dtype_of(dtype).itemsize
         free = [k for k, axis in enumerate(self.axes) if axis not in self.kept]
         while True:
@@ -97,7 +97,7 @@ class TritonKernel:
             found[large] //= 2
 
     def odd(self, shape: Shape, most: int) -> Shape:
-        """A shape near this one that fits no tile."""
+        """Return a shape near this one that fits no tile."""
         found = []
         for axis, n in zip(self.axes, shape, strict=True):
             n = n if axis in self.kept else min(n, most) | 1
@@ -131,12 +131,12 @@ def dtype_of(name: str) -> np.dtype:
 
 
 def wide(dtype: str) -> str:
-    """The dtype that statistics of this one are kept in."""
+    """Return the dtype that statistics of this one are kept in."""
     return "float64" if dtype == "float64" else "float32"
 
 
 def empty(shape: Sequence[int] | int, dtype: str) -> np.ndarray:
-    """An array that nobody has written to; untouched it takes no memory."""
+    """Return an array that nobody has written to; untouched it takes no memory."""
     return np.empty(shape, dtype_of(dtype))
 
 
@@ -151,7 +151,7 @@ def integers(rng: Rng, most: int, shape: Sequence[int] | int, dtype: str = "int6
 
 
 def rounded(values: Callable[[], Any], rng: Rng, shape: Sequence[int], dtype: str) -> np.ndarray:
-    """What `values` computes, in the dtype; not computed where arrays need no content."""
+    """Return what `values` computes, in the dtype; not computed where arrays need no content."""
     return empty(shape, dtype) if rng is None else np.asarray(values()).astype(dtype_of(dtype))
 
 
@@ -183,7 +183,7 @@ def each(passes: float, flops: float) -> Work:
 
 
 def of_rows(reads: int, reads_long: int, flops: int) -> Work:
-    """A kernel that reads its rows once where a block holds one, else again."""
+    """Return a kernel that reads its rows once where a block holds one, else again."""
 
     def work(shape: Shape, itemsize: int, c: Config) -> tuple[float, float]:
         count = reads if shape[1] <= c["BLOCK"] else reads_long
@@ -196,7 +196,8 @@ def of_rows(reads: int, reads_long: int, flops: int) -> Work:
 
 def of_products(sizes: Callable[[Any], Any], steps: Sequence[str] = ("BLOCK_M", "BLOCK_N",
                 "BLOCK_K"), second: float = 1.0) -> Work:  # fmt: skip
-    """A product of M x K by K x N in tiles; `second` is the share of the dtype's bytes that the second operand has."""
+    """Return a product of M x K by K x N in tiles; `second` is the share of the dtype's bytes that the second
+    operand has."""
 
     def work(shape: Shape, itemsize: int, c: Config) -> tuple[float, float]:
         m, n, k = sizes(shape)
@@ -210,7 +211,7 @@ def of_products(sizes: Callable[[Any], Any], steps: Sequence[str] = ("BLOCK_M", 
 
 
 def plane(places: int, taps: int) -> tuple[tuple[int, int], tuple[int, int]]:
-    """The sizes and the window of a picture with so many places: square where both are squares, else one row.
+    """Return the sizes and the window of a picture with so many places: square where both are squares, else one row.
 
     >>> plane(3136, 9), plane(50, 3)
     (((56, 56), (3, 3)), ((1, 50), (1, 3)))

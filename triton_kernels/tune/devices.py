@@ -61,7 +61,7 @@ class Occupancy:
 
 
 def occupancy(device: Device, registers: int, shared_bytes: int, num_warps: int) -> Occupancy:
-    """How many blocks of a kernel one multiprocessor holds.
+    """Return how many blocks of a kernel one multiprocessor holds.
 
     Registers are handed out to warps by 256, in each of four partitions; a block's shared memory by 128 bytes, with
     1 KiB besides that the system takes. AMD's warps of 64 get registers by 8 a lane, and at most 8 share a partition.

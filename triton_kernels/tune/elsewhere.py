@@ -219,7 +219,7 @@ class Slots:
         """It begins with the first call."""
 
     def call(self, method: str, *arguments: Any, limit_s: float) -> Any:
-        """What ``measure.method(*arguments)`` gives on one of the executors. *Raises*: Failed, Stopped, Gone."""
+        """Return what ``measure.method(*arguments)`` gives on one of the executors. *Raises*: Failed, Stopped, Gone."""
         return self._one((method, arguments, limit_s))
 
     def renew(self) -> None:
@@ -227,14 +227,14 @@ class Slots:
         self._one((RENEW, (), 60.0))
 
     def attempt(self, task: Task) -> Attempt:
-        """What becomes of one config. *Raises*: Stopped, Gone."""
+        """Return what becomes of one config. *Raises*: Stopped, Gone."""
         try:
             return self._one(task)
         except Failed as failure:
             return Attempt(task.config, failure=failure)
 
     def _one(self, work: Any) -> Any:
-        """What comes of a piece of work, nothing else being under way."""
+        """Return what comes of a piece of work, nothing else being under way."""
         self._send(_Sent(work, -1, 0.0))
         while True:
             for _, content in self._landed(0.05):
@@ -262,7 +262,7 @@ class Slots:
         self._send(_Sent(task, -1, 0.0))
 
     def finished(self, wait_s: float) -> list[Attempt]:
-        """The configs of which something has become within so many seconds. *Raises*: Gone."""
+        """Return the configs of which something has become within so many seconds. *Raises*: Gone."""
         found = []
         for work, content in self._landed(wait_s):
             assert isinstance(work, Task)

@@ -184,7 +184,7 @@ Event = Started | Compiled | Rejected | Measured | Improved | Stopped | Finished
 
 
 def reasons_of(rejected: list[Rejected], most: int = 8, named: int = 24) -> tuple[tuple[str, int], ...]:
-    """The commonest reasons with their numbers; figures that differ from config to config are taken as one.
+    """Return the commonest reasons with their numbers; figures that differ from config to config are taken as one.
 
     Configs that give a wrong answer come first and by themselves, `named` of them at most, with their largest error.
 

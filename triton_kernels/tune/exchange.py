@@ -40,7 +40,8 @@ class BadFile(ValueError):
 
 
 def to_python(problems: list[Record]) -> str:
-    """The choices as Python: for each kernel, shape and dtype its config, and `triton.Config` where it has warps."""
+    """Return the choices as Python: for each kernel, shape and dtype its config, and `triton.Config` where it has
+    warps."""
     lines = ["# Configs that gradlab's tuner chose: kernel, shape, dtype, device; the time of the default's.", ""]
     if any("num_warps" in p["winner"]["config"] for p in problems if p["winner"]):
         lines += ["import triton", ""]
@@ -115,7 +116,8 @@ FORMATS: dict[str, Callable[[list[Record]], str]] = {
 def export(
     store: Store, form: str, kernel: str = "", shape: tuple[int, ...] = (), dtype: str = "", device: str = ""
 ) -> str:
-    """What a store knows of a kernel, in a format; of all kernels, shapes, dtypes and devices where none is named.
+    """Return what a store knows of a kernel, in a format; of all kernels, shapes, dtypes and devices where none is
+    named.
 
     *Raises*: ValueError for an unknown format, for nothing found, and where a format holds one problem alone.
 
@@ -147,7 +149,7 @@ def _only(problems: list[Record], what: str) -> Record:
 
 
 def _latest(problem: Record) -> list[Record]:
-    """The last word on each config."""
+    """Return the last word on each config."""
     found: dict[str, Record] = {}
     for trial in sorted(problem["trials"], key=lambda t: t["at"]):
         found[json.dumps(trial["config"], sort_keys=True)] = trial
@@ -162,7 +164,7 @@ def _time(at: float) -> str:
 
 
 def read(path: Path, kernel: str = "", dtype: str = "", device: str = "", shape: tuple[int, ...] = ()) -> list[Record]:
-    """The problems of a file in any of the JSON formats, also gzipped; each with its `trials` and `winner`.
+    """Return the problems of a file in any of the JSON formats, also gzipped; each with its `trials` and `winner`.
 
     T4 says of no result which kernel, shape, dtype or device it is of: they are to be given. *Raises*: BadFile.
     """

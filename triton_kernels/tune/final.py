@@ -133,7 +133,7 @@ class Final:
             entrants += asked
 
     def _ranked(self) -> Iterator[Config]:
-        """The best by what the races said, one of each binary; first of all the winner of an earlier session."""
+        """Yield the best by what the races said, one of each binary; first of all the winner of an earlier session."""
         values = self.trials.strategy.values
         rows = [r for r in np.argsort(values, kind="stable").tolist()[:_MOST_ASKED] if np.isfinite(values[r])]
         if (before := self._stored_winner()) is not None:
@@ -147,16 +147,16 @@ class Final:
                 yield config
 
     def entrants(self) -> list[Config]:
-        """The first of those who may be in it."""
+        """Return the first of those who may be in it."""
         return [config for config, _ in zip(self._ranked(), range(FINALISTS + 1), strict=False)]
 
     def place(self, config: Config, time_ms: float, ratio: tuple[float, float, float]) -> Place:
-        """A config with its figures."""
+        """Return a config with its figures."""
         built = self.trials.built.get(self.table.code(config))
         return Place(config, time_ms, *ratio, facts=dict(built.facts) if built else {})
 
     def grid_of(self, config: Config) -> list[int] | None:
-        """How many programs a kernel of the user's was checked with, where its measure tells."""
+        """Return how many programs a kernel of the user's was checked with, where its measure tells."""
         grids = getattr(self.problem.measure, "grids", None)
         found = grids.get(tuple(sorted(config.items()))) if grids else None
         return list(found) if found else None
@@ -175,7 +175,7 @@ class Final:
         return None
 
     def _wrong_elsewhere(self, entrants: list[Config]) -> tuple[list[tuple[Config, Failed]], list[Config]]:
-        """What another measure finds wrong, and what there was no time to look at."""
+        """Return what another measure finds wrong, and what there was no time to look at."""
         assert self.problem.check is not None
         wrong, left = [], list(entrants)
         with Worker(self.problem.check, stopping=self.trials.stopping, clock=self.trials.clock) as worker:
@@ -208,7 +208,7 @@ class Final:
         self.ran = True
 
     def _vendor_is_right(self, worker: Any) -> bool:
-        """Whether a vendor's library is there, and what it gives is right; else a note says why not."""
+        """Return whether a vendor's library is there, and what it gives is right; else a note says why not."""
         if not worker.facts.get("vendor"):
             return False
         try:

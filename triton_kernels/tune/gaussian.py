@@ -49,7 +49,7 @@ class Process:
 
     @classmethod
     def of(cls, codes: np.ndarray, coordinates: Sequence[np.ndarray], rows: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """The mean at every row, from the values `y`, of mean 0 and deviation 1, at some."""
+        """Return the mean at every row, from the values `y`, of mean 0 and deviation 1, at some."""
         process = cls(codes, coordinates)
         process.rows = [int(row) for row in rows]
         finish(process._lengthen(y))
@@ -70,7 +70,8 @@ class Process:
         return np.concatenate([v[self.codes[rows, k]] for k, v in enumerate(self._values)], 1)
 
     def _has(self, rows: np.ndarray) -> np.ndarray:
-        """A row for each value of each tunable, 1 where a row has it: with it a sum over tunables is a product."""
+        """Return a row for each value of each tunable, 1 where a row has it: with it a sum over tunables is a
+        product."""
         codes = self.codes[rows].T
         each = [codes[k] == np.arange(len(v), dtype=codes.dtype)[:, None] for k, v in enumerate(self._values)]
         return np.concatenate(each).astype(np.float32)
@@ -112,7 +113,7 @@ class Process:
         return (1.0 - ALONE) * together + ALONE / len(self._between) * (alone @ self._has(others))
 
     def _factor(self) -> np.ndarray:
-        """The inverse of the lower factor of the covariance of those observed."""
+        """Return the inverse of the lower factor of the covariance of those observed."""
         rows = np.array(self.rows, int)
         return inverse_of(np.linalg.cholesky(self._covariance(rows, rows) + self.noise * np.eye(len(rows))))
 
@@ -177,7 +178,7 @@ class Process:
     def _lengthen(self, y: np.ndarray) -> Generator[float, None, None]:
         """Fit lengths and noise, to no more observations than that takes milliseconds."""
         some = np.arange(len(y))
-        if len(some) > _FITTED:  # half the best, half by chance
+        if len(some) > _FITTED:  # half the best, half at random
             order = np.argsort(y)
             rest = np.random.default_rng(len(y)).permutation(order[_FITTED // 2 :])
             some = np.concatenate([order[: _FITTED // 2], rest[: _FITTED // 2]])
@@ -192,15 +193,16 @@ class Process:
         return Posterior(x, y[some], self.owner)
 
     def _first(self) -> np.ndarray:
-        """The lengths before any are fitted."""
+        """Return the lengths before any are fitted."""
         return np.full(len(self.owner), 0.6 * math.sqrt(max(len(self.owner), 1) / 3.0))
 
     def _promising(
         self, y: np.ndarray, factor: np.ndarray, expected: np.ndarray | None, most: int
     ) -> Generator[float, None, np.ndarray]:
-        """The rows with the largest expected improvement, as if the nearest observation alone told of deviations."""
+        """Yield the rows with the largest expected improvement, as if the nearest observation alone told of
+        deviations."""
         rows, some = np.array(self.rows, int), np.arange(len(self.codes))
-        if len(some) * len(rows) > _SCANNED:  # those kept, and others by chance
+        if len(some) * len(rows) > _SCANNED:  # those kept, and others at random
             rng = np.random.default_rng(len(rows))
             some = np.union1d(self.kept, rng.integers(len(some), size=max(_SCANNED // len(rows), most)))
         mean, near = yield from self._means(y, factor, some)
@@ -218,7 +220,7 @@ class Process:
     def _means(
         self, y: np.ndarray, factor: np.ndarray, others: np.ndarray
     ) -> Generator[float, None, tuple[np.ndarray, np.ndarray]]:
-        """The mean at these others, and the covariance with the observation nearest to each."""
+        """Yield the mean at these others, and the covariance with the observation nearest to each."""
         rows = np.array(self.rows, int)
         weights = (factor.T @ (factor @ y)).astype(np.float32)
         mean, near = np.empty((2, len(others)), np.float32)

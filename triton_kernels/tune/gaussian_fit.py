@@ -86,7 +86,7 @@ def ascend(posterior: Posterior, start: np.ndarray, steps: int) -> Generator[flo
 
 
 def inverse_of(lower: np.ndarray) -> np.ndarray:
-    """The inverse of a lower triangular matrix: by halves, a sixth of what a general one takes.
+    """Return the inverse of a lower triangular matrix: by halves, a sixth of what a general one takes.
 
     >>> inverse_of(np.array([[2.0, 0.0], [1.0, 4.0]]))
     array([[ 0.5  ,  0.   ],

@@ -32,13 +32,13 @@ class Journal:
 
     @classmethod
     def beside(cls, folder: Path) -> Journal:
-        """A new one in the store's folder, which the next store that can write takes over. *Raises*: OSError."""
+        """Return a new one in the store's folder, which the next store that can write takes over. *Raises*: OSError."""
         path = folder / f"journal-{os.getpid()}-{uuid.uuid4().hex[:8]}.jsonl"
         return cls(path, os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o600))
 
     @classmethod
     def temporary(cls) -> Journal:
-        """A new one in the folder for temporary files. *Raises*: OSError."""
+        """Return a new one in the folder for temporary files. *Raises*: OSError."""
         descriptor, path = tempfile.mkstemp(prefix="gradlab-tuning-", suffix=".jsonl")
         return cls(Path(path), descriptor)
 
@@ -57,13 +57,13 @@ class Journal:
 
 
 def journals(folder: Path) -> Iterator[Path]:
-    """The journals in a folder."""
+    """Yield the journals in a folder."""
     with contextlib.suppress(OSError):
         yield from sorted(folder.glob("journal-*.jsonl"))
 
 
 def records(path: Path) -> list[Record]:
-    """A journal's records; a last line that was cut off by a crash is left out."""
+    """Return a journal's records; a last line that was cut off by a crash is left out."""
     found = []
     with contextlib.suppress(OSError):
         for line in path.read_text(encoding="utf-8", errors="replace").splitlines():

@@ -49,7 +49,7 @@ def best(
     source: str | Callable[[], str] = "",
     call: str | None = None,
 ) -> Config | None:
-    """The config stored for a kernel at a shape on a device, or None; not to be changed by the caller.
+    """Return the config stored for a kernel at a shape on a device, or None; not to be changed by the caller.
 
     source : the hash of the kernel's text, or what computes it if there is a result to compare, and then nothing is
     remembered here; results of another text do not count. call : as `calls.of` names it, and then no other call's
@@ -93,7 +93,7 @@ def _held_here() -> list[dict[str, Any]]:
 
 
 def entries(path: Path | None = None) -> list[dict[str, Any]]:
-    """The entries of a ``best.json``; none where it is missing, broken or of a newer version."""
+    """Return the entries of a ``best.json``; none where it is missing, broken or of a newer version."""
     try:
         content = json.loads((path or places.data_folder() / FILE).read_text(encoding="utf-8"))
         if not isinstance(content, dict) or content.get("version") != VERSION:

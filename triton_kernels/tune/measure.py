@@ -41,7 +41,8 @@ class Failed(Exception):
 
 
 def failure_of(status: str, error: BaseException, *, fatal: bool = False) -> Failed:
-    """The failure that an exception stands for: its class and the last line it says, which is where Triton says why.
+    """Return the failure that an exception stands for: its class and the last line it says, which is where Triton says
+    why.
 
     >>> str(failure_of("compile", ValueError("at 3:7:\\nno such name")))
     'compile: ValueError: no such name'
@@ -53,7 +54,7 @@ def failure_of(status: str, error: BaseException, *, fatal: bool = False) -> Fai
 
 
 def launch_failure(error: BaseException, on_gpu: bool) -> Failed:
-    """The failure of a launch, which compiles what it has not yet compiled.
+    """Return the failure of a launch, which compiles what it has not yet compiled.
 
     A fault on a GPU leaves the process's context broken: others must not run in it.
     """
@@ -87,13 +88,14 @@ class Measure(Protocol):
         """Compile a config."""
 
     def check(self, config: Config, seed: int = 0, odd: bool = False) -> float:
-        """The largest error as a share of what is allowed, at this shape or at an odd one near it; Failed beyond 1."""
+        """Return the largest error as a share of what is allowed, at this shape or at an odd one near it; Failed
+        beyond 1."""
 
     def pairs(self, config: Config, anchor: Config | None, count: int) -> tuple[list[float], list[float]]:
         """`count` times of a config in ms, and as many of the anchor taken in turn with them."""
 
     def rounds(self, configs: Sequence[Config], count: int, seed: int) -> list[list[float]]:
-        """For each config `count` times in ms; in every round each once, in an order by chance."""
+        """For each config `count` times in ms; in every round each once, in a random order."""
 
 
 # The unit roundoff of each dtype, and how many of them a kernel may be off per unit of its result's scale.
@@ -105,7 +107,7 @@ SMALLEST = {"float16": 2.0**-24}
 
 
 def tolerance(dtype: str, terms: int = 1) -> float:
-    """The error allowed for a sum of `terms` products, relative to the sum of their magnitudes.
+    """Return the error allowed for a sum of `terms` products, relative to the sum of their magnitudes.
 
     Rounding errors of a sum of n terms grow as sqrt(n) in practice and as n at worst (Higham, Accuracy and Stability
     of Numerical Algorithms, 2002, section 4.2); 16-bit results are rounded once, from float32.
@@ -126,7 +128,8 @@ def _off(share: float) -> str:
 
 
 def judge(out: np.ndarray, expected: np.ndarray, scale: np.ndarray, allowed: float, smallest: float = 0.0) -> float:
-    """The largest error as a share of what is allowed. *Raises*: Failed where it is above 1, or anything is unwritten.
+    """Return the largest error as a share of what is allowed. *Raises*: Failed where it is above 1, or anything is
+    unwritten.
 
     allowed : relative to `scale`. smallest : the distance of two neighbours near 0, which float16's results round to.
 

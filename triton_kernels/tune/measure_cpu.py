@@ -48,7 +48,7 @@ class Library:
 
 @functools.cache
 def compiler() -> tuple[str, str]:
-    """The C compiler's path and version. *Raises*: Failed where there is none."""
+    """Return the C compiler's path and version. *Raises*: Failed where there is none."""
     built_with = (sysconfig.get_config_var("CC") or "").split()[:1]
     for name in (os.environ.get("CC"), *built_with, "cc", "gcc", "clang"):
         if name and (path := shutil.which(name)):
@@ -58,13 +58,13 @@ def compiler() -> tuple[str, str]:
 
 
 def compile_config(text: str, dtype: str, config: Mapping[str, Any]) -> Library:
-    """The library of a family's text with a dtype's and a config's values as macros. *Raises*: Failed."""
+    """Return the library of a family's text with a dtype's and a config's values as macros. *Raises*: Failed."""
     types = {"REAL": DTYPES[dtype], "IS_DOUBLE": int(dtype == "float64")}
     return compile_text(text, {**types, **config}, config.get("THREADS", 1) > 1)
 
 
 def compile_text(text: str, values: Mapping[str, Any], openmp: bool = False) -> Library:
-    """The library of a text with values as macros, from the cache if it is there. *Raises*: Failed."""
+    """Return the library of a text with values as macros, from the cache if it is there. *Raises*: Failed."""
     cc, version = compiler()
     macros = [f"-D{name}={value}" for name, value in values.items()]
     flags = [*FLAGS, *(["-fopenmp"] if openmp else [])]
@@ -120,7 +120,7 @@ def prune(folder: Path) -> None:
 
 
 def load(path: Path, function: str) -> Any:
-    """The function of a library: pointers, then sizes of 64 bits; 0 is success. *Raises*: Failed."""
+    """Return the function of a library: pointers, then sizes of 64 bits; 0 is success. *Raises*: Failed."""
     try:
         found = getattr(ctypes.CDLL(str(path)), function)
     except (OSError, AttributeError) as error:
@@ -186,7 +186,8 @@ class CpuMeasure:
         return Built(library.binary, library.compile_ms, {"bytes": library.path.stat().st_size})
 
     def check(self, config: Config, seed: int = 0, odd: bool = False) -> float:
-        """The largest error; at an odd shape also where arrays end, or begin, at a page that nobody may touch."""
+        """Return the largest error; at an odd shape also where arrays end, or begin, at a page that nobody may
+        touch."""
         family = FAMILIES[self.family]
         problem = self._problem(family.odd(self.shape) if odd else self.shape, seed)
         return max(problem.check(self._function(config), place) for place in (PLACES if odd else ("middle",)))
@@ -211,7 +212,7 @@ class CpuMeasure:
         return self._problems[shape, seed]
 
     def _sample(self, config: Config) -> float:
-        """The time of one call in ms, averaged over as many as fill the shortest sample."""
+        """Return the time of one call in ms, averaged over as many as fill the shortest sample."""
         key = tuple(config.items())
         function, run = self._function(config), self._problem(self.shape, 0).run
         if key not in self._calls:
@@ -228,7 +229,7 @@ class CpuMeasure:
 
 @functools.cache
 def blas() -> str:
-    """The BLAS that NumPy calls, by name."""
+    """Return the BLAS that NumPy calls, by name."""
     try:
         made: Any = np.show_config(mode="dicts")
         found = made["Build Dependencies"]["blas"]

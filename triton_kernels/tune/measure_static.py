@@ -173,7 +173,7 @@ def start_compiling(target: str) -> None:
 
 
 def code_of(compiled: Any) -> bytes:
-    """The machine code."""
+    """Return the machine code."""
     return compiled.asm["cubin" if "cubin" in compiled.asm else "hsaco"]  # type: ignore[no-any-return]
 
 
@@ -195,7 +195,8 @@ def limits(r: Resources, target: str) -> None:
 def facts_of(
     r: Resources, target: str, dtype: str, flops: float, moved: float, programs: int, num_warps: int
 ) -> dict[str, Any]:
-    """What a compiled kernel occupies and its estimated time. *Raises*: Failed where it does not fit the target."""
+    """Return what a compiled kernel occupies and its estimated time. *Raises*: Failed where it does not fit the
+    target."""
     device = DEVICES[target]
     limits(r, target)
     threads(num_warps, target)
@@ -215,7 +216,7 @@ def estimate_ms(
     device: Device, dtype: str, flops: float, moved: float, programs: int, num_warps: int, full: Occupancy,
     shared_bytes: int = 0,
 ) -> float:  # fmt: skip
-    """The roofline's time with the occupancy that is reached and the last wave rounded up.
+    """Return the roofline's time with the occupancy that is reached and the last wave rounded up.
 
     >>> device = DEVICES["sm_90"]
     >>> full = occupancy(device, 32, 0, 4)

@@ -110,7 +110,7 @@ def timed(
     count: int,
     seed: int,
 ) -> list[list[float]]:
-    """For each config `count` times in ms on a GPU, in turn by chance, the L2 cache cleared before each."""
+    """For each config `count` times in ms on a GPU, in random turn, the L2 cache cleared before each."""
     cuda = xp.cuda
     properties = cuda.runtime.getDeviceProperties(cuda.runtime.getDevice())
     sweep = xp.empty(2 * int(properties["l2CacheSize"]), np.uint8)

@@ -70,7 +70,7 @@ class Fenced:
         self.array = self.memory[self._from : self._from + self.size].view(self.dtype).reshape(self.shape)
 
     def spoiled(self) -> bool:
-        """Whether something was written into the zones."""
+        """Return whether something was written into the zones."""
         return bool(
             (self.memory[: self._from] != _FILL).any() or (self.memory[self._from + self.size :] != _FILL).any()
         )
@@ -88,7 +88,7 @@ class Zoned:
         self.array[...] = xp.asarray(content)
 
     def spoiled(self) -> bool:
-        """Whether something was written into the zones, which are made whole again."""
+        """Return whether something was written into the zones, which are made whole again."""
         ends = self.memory[:_ZONE], self.memory[_ZONE + self.size :]
         found = any(bool((end != _FILL).any()) for end in ends)
         for end in ends if found else ():
@@ -102,7 +102,7 @@ def _libc() -> Any:
 
 @contextlib.contextmanager
 def disturbed() -> Iterator[None]:
-    """Within, what the C library allocates holds large numbers, not the zeros that fresh memory has by chance."""
+    """Within, what the C library allocates holds large numbers, not the zeros that fresh memory has at random."""
     try:
         mallopt = _libc().mallopt if sys.platform == "linux" else None
     except AttributeError:  # a C library that has no such thing

@@ -150,7 +150,7 @@ class OwnMeasure:
                 raise failure_of("runtime", error, fatal=True) from error
 
     def check(self, config: Config, seed: int = 0, odd: bool = False) -> float:
-        """The largest error. What is only compiled here runs in the interpreter, in a process of its own."""
+        """Return the largest error. What is only compiled here runs in the interpreter, in a process of its own."""
         if self.kind == "static":
             return self._interpreted(config)
         given, told = (self.arguments, self.expected) if not seed or self.other is None else self.other
@@ -178,7 +178,8 @@ class OwnMeasure:
         return worst
 
     def _interpreted(self, config: Config) -> float:
-        """What the interpreter says; where that takes long, the finalists alone are asked there, by the session."""
+        """Return what the interpreter says; where that takes long, the finalists alone are asked there, by the
+        session."""
         if self._check_s > _SLOW_S:
             return 0.0
         if self._interpreter is None:
@@ -219,7 +220,7 @@ def _key(config: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def text_of(kernel: Any) -> str:
-    """A module's text with a jitted kernel and all that it reads of its own globals.
+    """Return a module's text with a jitted kernel and all that it reads of its own globals.
 
     *Raises*: Unknown for a global that cannot be written down.
     """
@@ -265,7 +266,7 @@ def _names(tree: ast.AST) -> list[str]:
 
 
 def made(text: str, name: str) -> Any:
-    """The kernel of a module's text, made in this process."""
+    """Return the kernel of a module's text, made in this process."""
     file = f"<tuned kernel {hashlib.sha256(text.encode()).hexdigest()[:12]}>"
     linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
     module = types.ModuleType("tuned_kernel")
@@ -274,15 +275,15 @@ def made(text: str, name: str) -> Any:
 
 
 def ask(reference: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
-    """What a reference gives for those of the arguments that it names, in float64."""
+    """Return what a reference gives for those of the arguments that it names, in float64."""
     asked = inspect.signature(reference).parameters
     every = any(p.kind is p.VAR_KEYWORD for p in asked.values())
     return reference(**{n: _wide(a) for n, a in arguments.items() if every or n in asked})
 
 
 def other_inputs(arguments: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
-    """The arguments with other content in the floating arrays of these names: three quarters of each number, which
-    keeps signs, order and what is 0, so that a kernel takes it in all likelihood.
+    """Return the arguments with other content in the floating arrays of these names: three quarters of each number,
+    which keeps signs, order and what is 0, so that a kernel takes it in all likelihood.
 
     >>> other_inputs({"x": np.array([4.0, -8.0]), "n": 2}, ["x"])
     {'x': array([ 3., -6.]), 'n': 2}
@@ -296,7 +297,7 @@ def other_inputs(arguments: Mapping[str, Any], names: Collection[str]) -> dict[s
 
 
 def _wide(value: Any) -> Any:
-    """An argument as a reference gets it: floating arrays in float64, others as copies."""
+    """Return an argument as a reference gets it: floating arrays in float64, others as copies."""
     if not isinstance(value, np.ndarray):
         return value
     with np.errstate(invalid="ignore"):  # an output may hold anything
@@ -307,7 +308,7 @@ def _wide(value: Any) -> Any:
 
 
 def space_of(kernel: Any, arguments: Mapping[str, Any], configs: Any = None) -> Space:
-    """The space of a kernel: a list of configs, a dict of lists, or what its constexprs suggest.
+    """Return the space of a kernel: a list of configs, a dict of lists, or what its constexprs suggest.
 
     Inferred tunables are the constexprs that the arguments leave open: powers of two from 16 to 1024 for those written
     in capitals, and num_warps. *Raises*: Unknown.
@@ -337,7 +338,7 @@ def own_problem(
     configs: Any = None,
     target: str | None = None,
 ) -> Problem:
-    """The problem of a kernel with `@triton.jit`.
+    """Return the problem of a kernel with `@triton.jit`.
 
     arguments : by name, all but the tunables; NumPy arrays for pointers. grid : of a config, as for a launch.
     reference : takes the arguments and gives, by name, what the outputs should be; a single array where there is one
@@ -397,7 +398,7 @@ def own_problem(
 
 
 def _told(name: str, arguments: Mapping[str, Any], reference: Callable[..., Any]) -> dict[str, np.ndarray]:
-    """What the reference says the outputs should be, in float64. *Raises*: Unknown."""
+    """Return what the reference says the outputs should be, in float64. *Raises*: Unknown."""
     arrays = {n: a for n, a in arguments.items() if isinstance(a, np.ndarray)}
     told = ask(reference, arguments)
     expected = dict(told) if isinstance(told, Mapping) else {"out": told}

@@ -2,7 +2,7 @@
 
 Arguments are NumPy arrays and numbers by name, a reference in NumPy says what the arrays should become. Each config is
 compiled with its values as macros, run in a worker in guarded memory (`memory`), with its outputs poisoned and its
-inputs put back, compared, and only then timed. What wins serves calls of the very shapes and whole numbers that it was
+inputs put back, compared, and only then timed. What wins serves calls of the very shapes and integers that it was
 checked at: of a C function nobody knows what another shape does to a config. `c_text` reads the text.
 """
 
@@ -43,7 +43,7 @@ _MOST_READY = 1024
 
 
 def compiled(text: str, config: Mapping[str, Any], first_line: int = 1) -> Library:
-    """The library of a user's text; an error names the line. *Raises*: Failed."""
+    """Return the library of a user's text; an error names the line. *Raises*: Failed."""
     openmp = re.search(r"#\s*pragma\s+omp|<omp\.h>", text) is not None
     try:
         return compile_text(without_defaults(text, tuple(config)), config, openmp)
@@ -59,7 +59,7 @@ def compiled(text: str, config: Mapping[str, Any], first_line: int = 1) -> Libra
 
 
 def loaded(library: Library, declared: Declared) -> Any:
-    """The function of a library, which takes addresses and numbers. *Raises*: Failed."""
+    """Return the function of a library, which takes addresses and numbers. *Raises*: Failed."""
     try:
         found = getattr(ctypes.CDLL(str(library.path)), declared.name)
     except (OSError, AttributeError) as error:
@@ -70,7 +70,7 @@ def loaded(library: Library, declared: Declared) -> Any:
 
 
 def fit(declared: Declared, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments as the function takes them, in its order. *Raises*: TypeError, ValueError."""
+    """Return the arguments as the function takes them, in its order. *Raises*: TypeError, ValueError."""
     names = [p.name for p in declared.parameters]
     if unknown := [n for n in arguments if n not in names]:
         raise TypeError(f"{declared} has no argument {', '.join(unknown)}")
@@ -130,7 +130,7 @@ class OwnCMeasure:
     environment: Mapping[str, str] = field(default_factory=lambda: {"OMP_WAIT_POLICY": "passive"})
 
     def open(self) -> dict[str, str]:
-        """The arrays in guarded memory, and nothing of the function itself."""
+        """Return the arrays in guarded memory, and nothing of the function itself."""
         self._functions: dict[tuple[Any, ...], Any] = {}
         self._calls: dict[tuple[Any, ...], int] = {}
         self._fenced = {p.name: Fenced(self.arguments[p.name].shape, p.dtype) for p in self.declared.arrays}
@@ -152,8 +152,8 @@ class OwnCMeasure:
                        for p in self.declared.parameters]  # fmt: skip
 
     def check(self, config: Config, seed: int = 0, odd: bool = False) -> float:
-        """The largest error. odd : where each array ends, and where it begins, at a page that nobody may touch, and
-        where it is aligned to its items alone. seed : with other content, if there is any."""
+        """Return the largest error. odd : where each array ends, and where it begins, at a page that nobody may
+        touch, and where it is aligned to its items alone. seed : with other content, if there is any."""
         function = self._function(config)
         given, expected = (self.arguments, self.expected) if not seed or self.other is None else self.other
         worst = 0.0
@@ -207,8 +207,8 @@ class OwnCMeasure:
         return self._functions[key]
 
     def _sample(self, config: Config) -> float:
-        """The time of a call in ms, averaged over as many as fill the shortest sample; of one where it changes what it
-        reads, which would run away."""
+        """Return the time of a call in ms, averaged over as many as fill the shortest sample; of one where it
+        changes what it reads, which would run away."""
         if self._laid != ("middle", True):
             self._lay("middle", self.arguments)
         function, given, key = self._function(config), self._given, tuple(config.items())
@@ -242,7 +242,7 @@ def c_problem(
     allowed: float | None = None,
     first_line: int = 1,
 ) -> Problem:
-    """The problem of a C function.
+    """Return the problem of a C function.
 
     arguments : by name, NumPy arrays for pointers. reference : takes those of them that it names, floating arrays in
     float64, and gives what the outputs should be: a dict by name, or one array where one parameter is not const.
@@ -289,7 +289,7 @@ def _identity(text: str, space: Space) -> str:
 def _told(
     declared: Declared, given: Mapping[str, Any], reference: Callable[..., Any]
 ) -> tuple[dict[str, np.ndarray], tuple[str, ...]]:
-    """What the reference says, and for which of it the array's former contents matter."""
+    """Return what the reference says, and for which of it the array's former contents matter."""
 
     def asked(values: Mapping[str, Any]) -> dict[str, np.ndarray]:
         return _asked(declared, values, reference)
@@ -309,7 +309,7 @@ def _told(
 
 
 def _asked(declared: Declared, given: Mapping[str, Any], reference: Callable[..., Any]) -> dict[str, np.ndarray]:
-    """What the reference says the arrays should become. *Raises*: Unknown."""
+    """Return what the reference says the arrays should become. *Raises*: Unknown."""
     outputs = [p.name for p in declared.arrays if not p.const]
     if not outputs:
         raise Unknown(f"all arrays of {declared} are const: needed is one that it writes")
@@ -347,7 +347,7 @@ def _other(
 
 class CFunction:
     """A C function that knows its configs: called with arrays and numbers, in order or by name, it takes the config
-    that was chosen on this processor for a call of these shapes and whole numbers, else its default.
+    that was chosen on this processor for a call of these shapes and integers, else its default.
 
     any_shape : that each config is right at any shape, by the word of who wrote it; the text may say so with a line
     ``// tune: any shape``. A call then takes the choice of the nearest shape too.
@@ -382,7 +382,8 @@ class CFunction:
         return function(*numbers)
 
     def config_for(self, *arguments: Any, **named: Any) -> Config:
-        """The config that a call with these arguments takes. *Raises*: TypeError, ValueError as the call does."""
+        """Return the config that a call with these arguments takes. *Raises*: TypeError, ValueError as the call
+        does."""
         given = self._fit(arguments, named)
         numbers = [v.ctypes.data if isinstance(v, np.ndarray) else v for v in given.values()]
         return self._stored(given) if self._apart(given, numbers) else self.space.default
@@ -394,7 +395,8 @@ class CFunction:
         return fit(self.declared, dict(zip(names, arguments, strict=False)) | dict(named))
 
     def _apart(self, given: Mapping[str, Any], numbers: Sequence[Any]) -> bool:
-        """Whether no array that is written to shares memory with another, as none did where a config was checked."""
+        """Return whether no array that is written to shares memory with another, as none did where a config was
+        checked."""
         each = zip(self.declared.parameters, given.values(), numbers, strict=True)
         ranges = sorted((n, n + v.nbytes, p.const) for p, v, n in each if p.pointer)
         end, const = 0, True
@@ -411,7 +413,7 @@ class CFunction:
         return self._known(found)
 
     def _known(self, found: Config | None) -> Config:
-        """What was found, where the space still has it, else the default."""
+        """Return what was found, where the space still has it, else the default."""
         if found is None or any(found.get(t.name) not in t.values for t in self.space.tunables):
             return self.space.default
         return found if self.space.rejected(found) is None else self.space.default

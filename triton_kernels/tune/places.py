@@ -22,7 +22,7 @@ from pathlib import Path
 
 
 def data_folder() -> Path:
-    """The folder of the results; it may not exist yet."""
+    """Return the folder of the results; it may not exist yet."""
     return _base("XDG_DATA_HOME", ".local/share") / "gradlab" / "tuning"
 
 
@@ -31,8 +31,8 @@ class PlaceWarning(UserWarning):
 
 
 def cache_folder() -> Path:
-    """The folder of compiled C, made if need be: where the user's own cannot be written to, one in the folder for
-    temporary files, which a warning says once. *Raises*: OSError where what lies there is not this user's own."""
+    """Return the folder of compiled C, made if need be: where the user's own cannot be written to, one in the folder
+    for temporary files, which a warning says once. *Raises*: OSError where what lies there is not this user's own."""
     wanted = _base("XDG_CACHE_HOME", ".cache") / "gradlab" / "tuning"
     try:
         folder = private(wanted)
@@ -46,7 +46,7 @@ def cache_folder() -> Path:
 
 
 def temporary_cache(why: OSError) -> Path:
-    """The folder of compiled C where the user's own is of no use. *Raises*: OSError."""
+    """Return the folder of compiled C where the user's own is of no use. *Raises*: OSError."""
     folder = private(temporary_folder() / "tuning")
     if str(folder) not in _told:
         _told.add(str(folder))
@@ -129,7 +129,7 @@ def process_name() -> str:
 
 
 def still_runs(process: str) -> bool:
-    """Whether a process of this machine runs; one of another may."""
+    """Return whether a process of this machine runs; one of another may."""
     node, number, began = process.rsplit(" ", 2)
     return node != platform.node() or (_began(int(number)) == began and began != "0")
 
@@ -144,7 +144,7 @@ def _began(process: int) -> str:
 
 
 def free_bytes() -> int | None:
-    """The memory that programs may still take on this machine; None where nobody tells."""
+    """Return the memory that programs may still take on this machine; None where nobody tells."""
     try:
         with open("/proc/meminfo", encoding="ascii") as file:
             facts = dict(line.split(":", 1) for line in file if ":" in line)
@@ -154,13 +154,13 @@ def free_bytes() -> int | None:
 
 
 def cpu_count() -> int:
-    """The processors that this process may run on."""
+    """Return the processors that this process may run on."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @functools.cache
 def cpu_name() -> str:
-    """The processor's name and how many of it there are, as results are filed by: ``"AMD EPYC 9654 x2"``."""
+    """Return the processor's name and how many of it there are, as results are filed by: ``"AMD EPYC 9654 x2"``."""
     name = platform.processor() or platform.machine()
     try:
         with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
@@ -176,7 +176,7 @@ def cpu_name() -> str:
 
 @functools.cache
 def cpu_features() -> str:
-    """The instruction sets, which code for ``-march=native`` depends on."""
+    """Return the instruction sets, which code for ``-march=native`` depends on."""
     try:
         with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
             return next((line.split(":", 1)[1].strip() for line in file if line.startswith(("flags", "Features"))), "")

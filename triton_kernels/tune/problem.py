@@ -76,7 +76,7 @@ def _registered() -> dict[str, tuple[Callable[[Shape, str, str | None], Problem]
 
 
 def known() -> dict[str, str]:
-    """The kernels that can be tuned by name, and what their shape means.
+    """Return the kernels that can be tuned by name, and what their shape means.
 
     >>> known()["matmul_f32"]
     "MxNxK, in C (the tuner's own)"
@@ -93,7 +93,7 @@ def known() -> dict[str, str]:
 
 
 def find(kernel: str, shape: str | Shape, dtype: str, target: str | None = None) -> Problem:
-    """The problem of a kernel's name, a shape such as ``"512x512x512"`` and a dtype such as ``"float32"``.
+    """Return the problem of a kernel's name, a shape such as ``"512x512x512"`` and a dtype such as ``"float32"``.
 
     target : for Triton kernels: ``"cuda"``, or an architecture to compile for (``"sm_90"``); None takes the GPU where
     one is connected, else sm_90.
@@ -172,7 +172,7 @@ def _c_problem(
 
 
 def fit_axes(name: str, axes: tuple[str, ...], shape: Shape) -> Shape:
-    """A shape of as many sizes as a kernel has axes: leading ones merge into rows. *Raises*: Unknown.
+    """Return a shape of as many sizes as a kernel has axes: leading ones merge into rows. *Raises*: Unknown.
 
     >>> fit_axes("softmax_f32", ("rows", "columns"), (8, 64, 1024)), fit_axes("tanh_kernel", ("items",), (8, 64))
     ((512, 1024), (512,))
@@ -188,7 +188,7 @@ def fit_axes(name: str, axes: tuple[str, ...], shape: Shape) -> Shape:
 
 
 def in_words(axes: tuple[str, ...]) -> str:
-    """The axes of a shape as they are to be given.
+    """Return the axes of a shape as they are to be given.
 
     >>> in_words(("rows", "columns"))
     'ROWSxCOLUMNS'
@@ -197,7 +197,7 @@ def in_words(axes: tuple[str, ...]) -> str:
 
 
 def parse_shape(shape: str | Shape) -> Shape:
-    """A shape from ``"4096x1024"`` or a tuple. *Raises*: Unknown.
+    """Return a shape from ``"4096x1024"`` or a tuple. *Raises*: Unknown.
 
     >>> parse_shape("4096x1024")
     (4096, 1024)
@@ -222,5 +222,5 @@ def c_text(text: str) -> str:
 
 
 def hash_of(text: str) -> str:
-    """A short name for a text."""
+    """Return a short name for a text."""
     return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -55,7 +55,7 @@ def race(pairs: Pairs) -> Race:
 
 
 def interval(values: Sequence[float] | np.ndarray, comparisons: int = 1) -> tuple[float, float, float]:
-    """The median and its 95 % interval by order statistics; below six values the interval is all of them.
+    """Return the median and its 95 % interval by order statistics; below six values the interval is all of them.
 
     comparisons : of so many intervals, 95 % that none of them misses (Bonferroni's): whoever looks at the best of five
     is misled five times as often.
@@ -77,7 +77,7 @@ def interval(values: Sequence[float] | np.ndarray, comparisons: int = 1) -> tupl
 
 @functools.lru_cache(maxsize=64)
 def student_t(freedom: int, p: float) -> float:
-    """The quantile of Student's distribution; by its integral in the angle, tan(angle) = t / sqrt(freedom).
+    """Return the quantile of Student's distribution; by its integral in the angle, tan(angle) = t / sqrt(freedom).
 
     >>> round(student_t(2, 0.975), 2), round(student_t(7, 0.995), 2)
     (4.3, 3.5)
@@ -134,7 +134,7 @@ class Standing:
 
 
 def standing(times: Sequence[Sequence[float]], parts: Sequence[int] = ()) -> Standing:
-    """What the rounds of a final say; the first is the default, which wins unless another is measurably faster.
+    """Return what the rounds of a final say; the first is the default, which wins unless another is measurably faster.
 
     parts : how many of the rounds each process ran.
 
@@ -143,7 +143,7 @@ def standing(times: Sequence[Sequence[float]], parts: Sequence[int] = ()) -> Sta
     """
     columns = np.asarray(times, float)
     parts = parts or [columns.shape[1]]
-    others = max(len(columns) - 1, 1)  # that is how often the best of them could have come out ahead by chance
+    others = max(len(columns) - 1, 1)  # that is how often the best of them could have come out ahead at random
     ratios = [interval_over(row / columns[0], parts, others) for row in columns]
     fastest = min(range(len(ratios)), key=lambda i: ratios[i][0])
     verdict, winner = "faster", fastest

@@ -42,7 +42,7 @@ def vendor(device: str) -> str:
 
 
 def first_rows(problem: Problem, table: Table, store: Store | None) -> list[int]:
-    """What won elsewhere, the nearest first."""
+    """Return what won elsewhere, the nearest first."""
     if store is None or problem.measure.estimate:
         return []
     near = []
@@ -84,7 +84,7 @@ def _same_kernel(problem: Problem, other: Mapping[str, Any]) -> bool:
 
 
 def _stem(kernel: str) -> str:
-    """The name without its dtype: matmul of matmul_f32."""
+    """Return the name without its dtype: matmul of matmul_f32."""
     return re.sub(r"_(b?f|i|u)\d+$", "", kernel)
 
 

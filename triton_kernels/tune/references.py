@@ -59,7 +59,7 @@ def attended(q: Array, k: Array, v: Array, g: Array | None = None) -> Iterator[A
 
 
 def heads(parts: list[Attended], name: str) -> tuple[Array, Array]:
-    """A result of all heads as (1, heads, rows, items), and the scale of its errors."""
+    """Return a result of all heads as (1, heads, rows, items), and the scale of its errors."""
     return np.stack([getattr(p, name) for p in parts])[None], np.stack([p.sizes[name] for p in parts])[None] + 1e-7
 
 
@@ -67,7 +67,7 @@ def heads(parts: list[Attended], name: str) -> tuple[Array, Array]:
 
 
 def windows(x: Array, kernel: Sequence[int], stride: int, fill: float) -> Array:
-    """The windows of pictures (..., height, width) padded by (kernel - 1) // 2: (..., places, places, taps)."""
+    """Return the windows of pictures (..., height, width) padded by (kernel - 1) // 2: (..., places, places, taps)."""
     edges = [(0, 0)] * (x.ndim - 2) + [((k - 1) // 2,) * 2 for k in kernel]
     padded = np.pad(x, edges, constant_values=fill)
     found = np.lib.stride_tricks.sliding_window_view(padded, tuple(kernel), (-2, -1))
@@ -76,7 +76,8 @@ def windows(x: Array, kernel: Sequence[int], stride: int, fill: float) -> Array:
 
 
 def scattered(values: Array, kernel: Sequence[int], stride: int, sizes: Sequence[int]) -> Array:
-    """The transpose of `windows`: (..., places, places, taps) added up at their places in pictures of `sizes`."""
+    """Return the transpose of `windows`: (..., places, places, taps) added up at their places in pictures of
+    `sizes`."""
     ph, pw = ((k - 1) // 2 for k in kernel)
     high, broad = values.shape[-3:-1]
     out = np.zeros((*values.shape[:-3], sizes[0] + 2 * ph + stride, sizes[1] + 2 * pw + stride))
@@ -87,13 +88,13 @@ def scattered(values: Array, kernel: Sequence[int], stride: int, sizes: Sequence
 
 
 def convolved(x: Array, weight: Array) -> Array:
-    """(N, C, H, W) by (O, C, kernel), in steps of one and padded by (kernel - 1) // 2."""
+    """Return (N, C, H, W) by (O, C, kernel), in steps of one and padded by (kernel - 1) // 2."""
     columns = windows(x, weight.shape[2:], 1, 0.0)
     return np.einsum("nchwt,oct->nohw", columns, weight.reshape(*weight.shape[:2], -1), optimize=True)
 
 
 def convolved_weight(x: Array, g: Array, kernel: Sequence[int]) -> Array:
-    """The gradient of that weight, (O, C, kernel), from that of the result."""
+    """Return the gradient of that weight, (O, C, kernel), from that of the result."""
     found = np.einsum("nchwt,nohw->oct", windows(x, kernel, 1, 0.0), g, optimize=True)
     return found.reshape(*found.shape[:2], *kernel)
 
@@ -102,7 +103,7 @@ def convolved_weight(x: Array, g: Array, kernel: Sequence[int]) -> Array:
 
 
 def philox(seed: int, count: int) -> Array:
-    """The first word of Philox4x32-10 at the counters from 0, as Triton's ``tl.rand`` makes a number of it.
+    """Return the first word of Philox4x32-10 at the counters from 0, as Triton's ``tl.rand`` makes a number of it.
 
     Source: Salmon et al., Parallel random numbers: as easy as 1, 2, 3 (2011).
     """
@@ -177,7 +178,7 @@ class _InNumPy:
 
 
 def printed(lines: Sequence[str], results: Sequence[str], values: dict[str, Any]) -> list[Array]:
-    """A printed kernel's lines, run on arrays in NumPy; for each result its value."""
+    """Return a printed kernel's lines, run on arrays in NumPy; for each result its value."""
     names = {"tl": _InNumPy(), "scalar": _InNumPy(), "float": float, "__builtins__": {}}
     names |= values
     with np.errstate(all="ignore"):

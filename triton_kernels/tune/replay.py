@@ -71,7 +71,7 @@ class ReplayMeasure:
 
 
 def replayed(times: Mapping[Any, float | str]) -> Problem:
-    """A problem of one tunable ``BLOCK`` with these times; the first is the default.
+    """Return a problem of one tunable ``BLOCK`` with these times; the first is the default.
 
     >>> replayed({1: 3.0, 2: 1.0}).space.default
     {'BLOCK': 1}
@@ -82,7 +82,7 @@ def replayed(times: Mapping[Any, float | str]) -> Problem:
 
 
 def read_cache(path: Path) -> Problem:
-    """The problem that a Kernel Tuner cache file records. *Raises*: ValueError with what is wrong with it."""
+    """Return the problem that a Kernel Tuner cache file records. *Raises*: ValueError with what is wrong with it."""
     try:
         raw = path.read_bytes()
         text = (gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw).decode()
@@ -159,7 +159,7 @@ class Found:
 
 
 def recorded(problem: Problem) -> tuple[Table, np.ndarray]:
-    """The space of a replayed problem, and its values by row; inf for failures."""
+    """Return the space of a replayed problem, and its values by row; inf for failures."""
     measure = problem.measure
     assert isinstance(measure, ReplayMeasure)
     table = Table(problem.space)
@@ -168,7 +168,7 @@ def recorded(problem: Problem) -> tuple[Table, np.ndarray]:
 
 
 def asking(strategy: str, histories: Callable[[int], Sequence[History]] | None = None) -> Search:
-    """The search by a strategy of ours; `histories` gives, by seed, what it may recall."""
+    """Return the search by a strategy of ours; `histories` gives, by seed, what it may recall."""
 
     def search(trail: Trail, seed: int) -> None:
         chosen = strategies.make(strategy, trail.table, seed)

@@ -194,7 +194,8 @@ class Session:
         return made
 
     def _begin(self, worker: Any) -> Iterator[Event]:
-        """The default first; without its right answer nothing else means anything. Then what is known of before."""
+        """Yield the default first; without its right answer nothing else means anything. Then what is known of
+        before."""
         config = self.problem.space.default
         began = time.monotonic()
         built = self.trials.build_or_why(config, worker)
@@ -302,7 +303,7 @@ class Session:
                 yield from self.trials.concluded(done)
 
     def _spent(self, under_way: int = 0) -> str:
-        """What has run out: the evaluations, the budget, or nothing."""
+        """Return what has run out: the evaluations, the budget, or nothing."""
         if self.evaluations is not None and self.trials.count + under_way >= self.evaluations:
             return "evaluations"
         return "budget" if self.budget_s is not None and self.spent_s > self.budget_s - self._reserve() else ""
@@ -360,7 +361,7 @@ _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 
 
 def seconds_of(budget: float | str) -> float:
-    """Seconds from ``"90"``, ``"60s"``, ``"5m"``, ``"1h"`` or a number. *Raises*: ValueError.
+    """Return seconds from ``"90"``, ``"60s"``, ``"5m"``, ``"1h"`` or a number. *Raises*: ValueError.
 
     >>> seconds_of("1.5m"), seconds_of(3)
     (90.0, 3.0)

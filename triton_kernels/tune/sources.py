@@ -11,7 +11,7 @@ from typing import Any
 
 
 def source_of(kernel: Any) -> str:
-    """A hash of a jitted function and of every jitted function that it calls, equal in every mode of Triton."""
+    """Return a hash of a jitted function and of every jitted function that it calls, equal in every mode of Triton."""
     texts: dict[str, str] = {}
     waiting = [kernel]
     while waiting:

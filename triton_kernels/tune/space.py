@@ -37,16 +37,16 @@ class Tunable:
             raise ValueError(f"tunable {self.name}: the default {self.default!r} is none of its values {self.values}")
 
     def neighbours(self, value: Any) -> tuple[Any, ...]:
-        """The values one step below and above."""
+        """Return the values one step below and above."""
         i = self.values.index(value)
         return tuple(self.values[j] for j in (i - 1, i + 1) if 0 <= j < len(self.values))
 
     def encode(self, value: Any) -> float:
-        """Where the value stands between the first (0) and the last (1); positive numbers by their logarithm."""
+        """Return where the value stands between the first (0) and the last (1); positive numbers by their logarithm."""
         return float(self._places()[self.values.index(value)])
 
     def coordinates(self) -> np.ndarray:
-        """A point for each value, so that values that do alike lie near each other.
+        """Return a point for each value, so that values that do alike lie near each other.
 
         Numbers have their place, logarithms where all are positive; sizes that are not all powers of two also how often
         two divides them, since 96 and 160 are to a GPU's warps and memory what 64 is, and 100 is not. Three or more
@@ -79,7 +79,7 @@ def _is_number(value: Any) -> bool:
 
 
 def powers_of_two(name: str, low: int, high: int, default: int) -> Tunable:
-    """The tunable whose values are the powers of two from `low` to `high`.
+    """Return the tunable whose values are the powers of two from `low` to `high`.
 
     >>> powers_of_two("num_warps", 1, 8, default=4).values
     (1, 2, 4, 8)
@@ -126,7 +126,8 @@ class Space:
 
     @classmethod
     def of(cls, configs: Sequence[Any], constraints: Sequence[Constraint] = ()) -> Space:
-        """The space that holds exactly these configs: dicts, or `triton.Config` objects. The first is the default.
+        """Return the space that holds exactly these configs: dicts, or `triton.Config` objects. The first is the
+        default.
 
         Of a `triton.Config`, ``num_ctas`` and ``maxnreg`` are tunables too where one of the configs sets them.
         """
@@ -152,7 +153,8 @@ class Space:
         return {t.name: t.default for t in self.tunables}
 
     def with_default(self, config: Mapping[str, Any]) -> Space:
-        """The same space with this config as its default: what is right for one shape need not be for another."""
+        """Return the same space with this config as its default: what is right for one shape need not be for
+        another."""
         tunables = [Tunable(t.name, t.values, config[t.name]) for t in self.tunables]
         return Space(tunables, self.constraints, only=self.only)
 
@@ -165,7 +167,7 @@ class Space:
             yield dict(zip(self.names, values, strict=True))
 
     def rejected(self, config: Mapping[str, Any]) -> str | None:
-        """The words of the first constraint that the config breaks, or None."""
+        """Return the words of the first constraint that the config breaks, or None."""
         return next((c.text for c in self.constraints if not c.holds(config)), None)
 
     def configs(self) -> Iterator[Config]:
@@ -173,19 +175,19 @@ class Space:
         return (c for c in self.product() if self.rejected(c) is None)
 
     def neighbours(self, config: Mapping[str, Any]) -> list[Config]:
-        """The legal configs that differ from `config` in one tunable, by one step."""
+        """Return the legal configs that differ from `config` in one tunable, by one step."""
         near = [
             {**config, t.name: value} for t in self.tunables for value in t.neighbours(config[t.name])
         ]  # fmt: skip
         return [c for c in near if self.rejected(c) is None and (self.only is None or c in self.only)]
 
     def around(self, config: Mapping[str, Any]) -> list[Config]:
-        """The legal configs that differ from `config` in one tunable, by however much."""
+        """Return the legal configs that differ from `config` in one tunable, by however much."""
         near = [{**config, t.name: v} for t in self.tunables for v in t.values if v != config[t.name]]
         return [c for c in near if self.rejected(c) is None and (self.only is None or c in self.only)]
 
     def beyond(self, config: Mapping[str, Any], rng: np.random.Generator, count: int) -> list[Config]:
-        """Of `count` configs by chance that differ from `config` in two or three tunables, the legal ones."""
+        """Of `count` configs at random that differ from `config` in two or three tunables, the legal ones."""
         found = []
         for _ in range(count):
             some = rng.permutation(len(self.tunables))[: rng.integers(2, 4)]
@@ -194,7 +196,7 @@ class Space:
         return [c for c in found if self.rejected(c) is None and (self.only is None or c in self.only)]
 
     def encode(self, config: Mapping[str, Any]) -> tuple[float, ...]:
-        """The config as a point of the unit cube, one coordinate a tunable."""
+        """Return the config as a point of the unit cube, one coordinate a tunable."""
         return tuple(t.encode(config[t.name]) for t in self.tunables)
 
     def complete(self, config: Mapping[str, Any] | None) -> Config:
@@ -210,7 +212,8 @@ class Space:
 
 
 def as_config(config: Any) -> Config:
-    """A plain dict from a dict, or from an object like `triton.Config` with `kwargs`, `num_warps` and `num_stages`."""
+    """Return a plain dict from a dict, or from an object like `triton.Config` with `kwargs`, `num_warps` and
+    `num_stages`."""
     if isinstance(config, Mapping):
         return dict(config)
     if getattr(config, "pre_hook", None) is not None:

@@ -111,7 +111,8 @@ class Store:
         self._quietly(lambda base: database.unclaim(base, session))
 
     def claim(self, key: Record, session: str, config: Record) -> bool:
-        """Whether this session may try a config: False where another one is trying it, or has since this one began.
+        """Return whether this session may try a config: False where another one is trying it, or has since this one
+        began.
 
         An answer that cannot be had in time is True: the config may then be tried twice.
         """
@@ -136,7 +137,7 @@ class Store:
         return trials
 
     def _quietly(self, work: Callable[[sqlite3.Connection], Any]) -> Any:
-        """What sessions tell one another is not worth a failure."""
+        """Return what sessions tell one another is not worth a failure."""
         with self._lock, contextlib.suppress(sqlite3.Error):
             if self._base is not None:
                 return work(self._base)
@@ -164,7 +165,7 @@ class Store:
         return sorted(found.values(), key=lambda t: t["at"])
 
     def tuned(self) -> list[Record]:
-        """The keys of all problems that were tuned."""
+        """Return the keys of all problems that were tuned."""
         found: list[Record] = []
         with self._lock, contextlib.suppress(sqlite3.Error):
             if (base := self._readable()) is not None:
@@ -212,7 +213,7 @@ class Store:
             self._base = self._reading = self._other = None
 
     def _readable(self) -> sqlite3.Connection | None:
-        """The database, or where it cannot be written another way to read it."""
+        """Return the database, or where it cannot be written another way to read it."""
         if self._base is None and self._reading is None and file_system(self.folder) not in _NETWORK:
             with contextlib.suppress(sqlite3.Error, OSError):
                 self._reading = database.open_reading(self.path)
@@ -343,7 +344,7 @@ class Store:
 
 
 def _which(path: Path) -> int:
-    """Which file lies at a path; 0 where none does."""
+    """Return which file lies at a path; 0 where none does."""
     try:
         return os.stat(path).st_ino
     except OSError:
@@ -351,7 +352,7 @@ def _which(path: Path) -> int:
 
 
 def entry_of(winner: Record) -> Record:
-    """A winner as ``best.json`` has it."""
+    """Return a winner as ``best.json`` has it."""
     names = ("kernel", "source", "device", "shape", "dtype", "mode", "config", "ratio", "at")
     return {name: winner[name] for name in names} | ({"grid": winner["grid"]} if winner.get("grid") else {})
 
@@ -372,7 +373,7 @@ def write_whole(path: Path, text: str) -> None:
 
 
 def file_system(folder: Path) -> str:
-    """The kind of file system that a folder lies on, "" where that is not known."""
+    """Return the kind of file system that a folder lies on, "" where that is not known."""
     try:
         real, found = os.path.realpath(folder), ("", "")
         with open("/proc/self/mounts", encoding="utf-8", errors="replace") as file:

@@ -1,7 +1,7 @@
 """`@tune.auto` for kernels of one's own: a launch takes the config that was stored for its shape on this GPU.
 
 Nothing is tuned in passing: what `tune.run`, `%%tune` or an import has stored is used, else the first config. A config
-serves launches with the very shapes and whole numbers that it was checked at, since of a kernel of the user's nobody
+serves launches with the very shapes and integers that it was checked at, since of a kernel of the user's nobody
 knows what another shape does to it; where the kernel declares that each config is right at any shape
 (``any_shape=True``), the nearest shape's is taken too. The next launch of the kind finds it in a dict.
 """
@@ -58,7 +58,7 @@ class Auto:
         return launch
 
     def config_for(self, *arguments: Any, **named: Any) -> Config:
-        """The config that a launch with these arguments takes. *Raises*: TypeError where none is an array."""
+        """Return the config that a launch with these arguments takes. *Raises*: TypeError where none is an array."""
         given = {**dict(zip(self._names, arguments, strict=False)), **named}
         arrays = [id(value) for value in given.values() if _is_array(value)]
         if len(set(arrays)) < len(arrays):  # in place, as no config was checked
@@ -95,8 +95,8 @@ class Auto:
             return None
 
     def _checked_with(self, grid: Any, sizes: tuple[int, ...], config: Config) -> bool:
-        """Whether a choice was checked with so many programs; where that is not known, whether `grid` follows the
-        config: a fixed grid is right for one config's blocks."""
+        """Return whether a choice was checked with so many programs; where that is not known, whether `grid` follows
+        the config: a fixed grid is right for one config's blocks."""
         checked = getattr(config, "grid", None)
         return self.any_shape or (callable(grid) if checked is None else sizes == checked)
 
@@ -118,7 +118,7 @@ def _told(value: Any) -> Any:
 
 
 def device() -> str:
-    """What results of this process's GPU are filed under. *Raises*: RuntimeError where there is none."""
+    """Return what results of this process's GPU are filed under. *Raises*: RuntimeError where there is none."""
     from .. import runtime
 
     return runtime.device_name()
@@ -131,7 +131,7 @@ def auto(
     what: Any = None, /, *, configs: Any = None, any_shape: bool = False, **arguments: Any
 ) -> Callable[[Any], Auto]: ...
 def auto(what: Any = None, /, *, configs: Any = None, any_shape: bool = False, **arguments: Any) -> Any:
-    """A kernel that takes the config stored for the shape it is called at: a decorator, or a C function.
+    """Return a kernel that takes the config stored for the shape it is called at: a decorator, or a C function.
 
     Above `@triton.jit`, ``@tune.auto(configs)``: launches take what is stored, else the first of `configs`:
     `triton.Config` objects, dicts, or a dict of lists, as `tune.run` takes them; without them what the kernel's

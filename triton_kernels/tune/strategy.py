@@ -48,7 +48,7 @@ class History:
     values: np.ndarray
 
     def best(self, count: int) -> list[int]:
-        """The rows with the smallest values, the best first."""
+        """Return the rows with the smallest values, the best first."""
         order = np.argsort(self.values, kind="stable")[:count]
         return [int(row) for row in self.rows[order[np.isfinite(self.values[order])]]]
 
@@ -68,7 +68,7 @@ class Strategy:
         self._first = [*dict.fromkeys(first)]
 
     def ask(self) -> int | None:
-        """The row to try next."""
+        """Return the row to try next."""
         while self._first:
             row = self._first.pop(0)
             if not self.asked[row]:
@@ -98,7 +98,7 @@ class Strategy:
         self._first = list(dict.fromkeys([*self._first, *rows]))
 
     def choose(self) -> int:
-        """A row that has not been asked for; there is one."""
+        """Return a row that has not been asked for; there is one."""
         raise NotImplementedError(f"the strategy {type(self).__name__} does not say how it chooses")
 
     def learn(self, row: int) -> None:
@@ -111,7 +111,7 @@ class Strategy:
         self.values = np.append(self.values, np.full(more, np.nan))
 
     def anywhere(self) -> int:
-        """A row by chance among those not asked for."""
+        """Return a row at random among those not asked for."""
         return int(self.rng.choice(np.flatnonzero(~self.asked)))
 
 
@@ -125,7 +125,7 @@ class Exhaustive(Strategy):
 
 
 class Random(Strategy):
-    """Every config, in an order by chance."""
+    """Every config, in a random order."""
 
     name = "random"
 
@@ -157,12 +157,12 @@ def forget(name: str) -> None:
 
 
 def names() -> tuple[str, ...]:
-    """The strategies there are."""
+    """Return the strategies there are."""
     return tuple(_CLASSES)
 
 
 def make(name: str, table: Table, seed: int = 0, first: Sequence[int] = ()) -> Strategy:
-    """A strategy by its name.
+    """Return a strategy by its name.
 
     >>> from triton_kernels.tune.space import Space, powers_of_two
     >>> strategy = make("exhaustive", Table(Space([powers_of_two("BLOCK", 64, 256, default=128)])))

@@ -93,7 +93,7 @@ class Gaussian(Strategy):
                 return
 
     def _fit(self) -> Generator[float, None, None]:
-        """A process with new lengths takes this one's place; what is observed meanwhile, it observes at last."""
+        """Yield a process with new lengths takes this one's place; what is observed meanwhile, it observes at last."""
         y = self.targets()
         known = None if self.prior is None else (self.prior / self._scale).astype(np.float32)
         assert self.best is not None
@@ -120,8 +120,8 @@ class Gaussian(Strategy):
         self.process.keep(rows)
 
     def targets(self) -> np.ndarray:
-        """What the process learns, of mean 0 and deviation 1: log of the values, the slowest tenth and failures as the
-        slowest of the others, less what was expected."""
+        """Return what the process learns, of mean 0 and deviation 1: log of the values, the slowest tenth and
+        failures as the slowest of the others, less what was expected."""
         y = np.log(self.values[self.process.rows])
         good = np.isfinite(y)
         high = float(np.quantile(y[good], _HIGH))
@@ -157,7 +157,7 @@ class Gaussian(Strategy):
         return score
 
     def far(self) -> int:
-        """Of a few rows by chance the one that is farthest from all asked for."""
+        """Of a few rows at random the one that is farthest from all asked for."""
         open_ = np.flatnonzero(~self.asked)
         rows = self.rng.choice(open_, min(64, len(open_)), replace=False)
         taken = np.flatnonzero(self.asked)
@@ -171,7 +171,7 @@ class Gaussian(Strategy):
 def expected(table: Table, history: History) -> np.ndarray | None:
     """Log of a history's values at every row, 0 for its best; None where it says nothing.
 
-    Where it knows less than all, a process is fitted to it, to its best and others by chance if it is long.
+    Where it knows less than all, a process is fitted to it, to its best and others at random if it is long.
     """
     y = np.log(history.values)
     good = np.isfinite(y)

@@ -12,7 +12,7 @@ from .table import Table
 
 
 class Line(Strategy):
-    """From the best config, all others of a line, in an order of lines by chance, until no line improves."""
+    """From the best config, all others of a line, in a random order of lines, until no line improves."""
 
     name = "line"
 
@@ -44,7 +44,7 @@ class Line(Strategy):
 
 
 def along(table: Table, row: int, axis: int) -> np.ndarray:
-    """The rows that differ from `row` in this tunable alone, the nearest first."""
+    """Return the rows that differ from `row` in this tunable alone, the nearest first."""
     codes = table.codes
     others = [k for k in range(codes.shape[1]) if k != axis]
     line = np.flatnonzero((codes[:, others] == codes[row, others]).all(1))

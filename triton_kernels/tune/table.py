@@ -1,6 +1,6 @@
 """The legal configs of a space as rows of numbers, so that a strategy scores all of them at once.
 
-Up to 100,000 configs are enumerated. Of a larger space 20,000 are drawn by chance, the default among them; others join
+Up to 100,000 configs are enumerated. Of a larger space 20,000 are drawn at random, the default among them; others join
 as the search comes near them (`add`).
 """
 
@@ -51,13 +51,14 @@ class Table:
         return len(self.codes)
 
     def code(self, config: Mapping[str, Any]) -> tuple[int, ...]:
-        """A config's places among the values of its tunables; KeyError for a value that the space does not have."""
+        """Return a config's places among the values of its tunables; KeyError for a value that the space does not
+        have."""
         return tuple(
             [codes[config[name]] for name, codes in zip(self.space.names, self._value_codes, strict=True)]
         )  # fmt: skip
 
     def row(self, config: Mapping[str, Any]) -> int:
-        """Where a config stands; KeyError for one that is not here."""
+        """Return where a config stands; KeyError for one that is not here."""
         return self._rows[self.code(config)]
 
     def find(self, config: Mapping[str, Any]) -> int | None:
@@ -79,7 +80,7 @@ class Table:
         return np.arange(began, len(self.codes))
 
     def config(self, row: int) -> Config:
-        """The config of a row."""
+        """Return the config of a row."""
         return {t.name: t.values[k] for t, k in zip(self.space.tunables, self.codes[row].tolist(), strict=True)}
 
     def differences(self, row: int) -> np.ndarray:

@@ -53,7 +53,7 @@ class Trials:
         return found
 
     def task(self, config: Config, anchor: Config | None = None) -> Task:
-        """What is to be tried: a config against the best so far, or against `anchor`, which is the default."""
+        """Return what is to be tried: a config against the best so far, or against `anchor`, which is the default."""
         value, known = (self.value, frozenset(self.of_binary)) if anchor is None else (self.default_ms, frozenset())
         return Task(config, self.problem.space.default, anchor or self.anchor, value, self.default_ms, self.check_s,
                     self.problem.measure.steady, known, self.device)  # fmt: skip
@@ -112,7 +112,7 @@ class Trials:
     def same(
         self, row: int, trial: dict[str, Any], twin: Config, value: float | None, why: str
     ) -> Generator[Event, None, None]:
-        """A config whose machine code has been seen."""
+        """Yield a config whose machine code has been seen."""
         self.merged += 1
         if value is None:
             status, _, reason = why.partition("|")
@@ -144,5 +144,5 @@ class Trials:
         self.anchor, self.value = config, value
 
     def check(self, config: Config, worker: Any, seed: int = 0, odd: bool = False) -> float:
-        """The largest error of a finalist, on other data or at another shape, which need another reference."""
+        """Return the largest error of a finalist, on other data or at another shape, which need another reference."""
         return worker.call("check", config, seed, odd, limit_s=trying.check_limit(self.task(config)) + 10.0)

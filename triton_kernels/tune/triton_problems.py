@@ -67,12 +67,13 @@ def known() -> dict[str, TritonKernel]:
 
 
 def find(name: str, printed: Print | None = None) -> TritonKernel:
-    """A kernel by its name, or the printed one. *Raises*: KeyError."""
+    """Return a kernel by its name, or the printed one. *Raises*: KeyError."""
     return printed.kernel() if printed else kernels()[name]
 
 
 def problem(name: str, shape: Shape, dtype: str, target: str | None, printed: Print | None = None) -> Problem:
-    """A Triton kernel's problem: on a GPU where one is connected, else compiled for `target`. *Raises*: Unknown."""
+    """Return a Triton kernel's problem: on a GPU where one is connected, else compiled for `target`. *Raises*:
+    Unknown."""
     from .devices import DEVICES
     from .measure_static import StaticMeasure
     from .measure_triton import TritonMeasure

@@ -41,6 +41,7 @@ def turn(kind: str, method: str, stopping: threading.Event | None = None) -> Ite
 
 
 def lock_file(kind: str) -> Path:
-    """The file that stands for a device of this machine: the processor, or the GPU that this process sees first."""
+    """Return the file that stands for a device of this machine: the processor, or the GPU that this process sees
+    first."""
     name = "cpu" if kind == "cpu" else f"gpu-{os.environ.get('CUDA_VISIBLE_DEVICES', '0').split(',')[0] or '0'}"
     return places.temporary_folder() / f"{name.replace('/', '_')}.lock"

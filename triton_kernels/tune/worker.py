@@ -82,8 +82,8 @@ class Worker:
         self._said_before = 0  # how long what it prints was, before that
 
     def call(self, method: str, *arguments: Any, limit_s: float) -> Any:
-        """What ``measure.method(*arguments)`` gives in the worker, timings alone on their device. *Raises*: Failed,
-        Stopped, Late where the session's time is over; nothing else of a config's own doing."""
+        """Return what ``measure.method(*arguments)`` gives in the worker, timings alone on their device. *Raises*:
+        Failed, Stopped, Late where the session's time is over; nothing else of a config's own doing."""
         self.begin()
         if arguments[:1] != self._about:
             self._about, self._said_before = arguments[:1], os.fstat(self._said.fileno()).st_size
@@ -214,7 +214,7 @@ class Here:
         """There is no other."""
 
     def call(self, method: str, *arguments: Any, limit_s: float) -> Any:
-        """What the measure says."""
+        """Return what the measure says."""
         return getattr(self.measure, method)(*arguments)
 
     def close(self) -> None:

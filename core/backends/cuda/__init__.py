@@ -34,7 +34,7 @@ from . import (
 )
 from .devices import count as device_count
 from .devices import current, guarded, make_current, on
-from .fallback import CupyReference, as_ran
+from .fallback import CupyReference, as_observed
 from .maps import map, map_joint
 from .memory import following, made
 from .shared import array_library, availability, name, retell
@@ -68,7 +68,7 @@ for _rows in (*(family.ROWS for family in FAMILIES), indexing.SUMS):
 
 
 def is_built() -> bool:
-    """Whether there are kernels for a GPU: where triton can be imported, GPU or not."""
+    """Return whether there are kernels for a GPU: where triton can be imported, GPU or not."""
     if hidden("triton_kernels"):
         return False
     import triton_kernels
@@ -91,7 +91,7 @@ def check(where: Device) -> Device:
 
 
 def rows(name: str) -> tuple[Row, ...]:
-    """The structured kernels that serve `name`."""
+    """Return the structured kernels that serve `name`."""
     return _table.get(name, ()) if availability()[0] else ()
 
 
@@ -119,10 +119,10 @@ class _Cuda(DeviceBackend):
     def make_current(self, where: Device) -> None:
         make_current(where.index)  # type: ignore[arg-type]
 
-    def there(self, run: Callable[..., Any], where: Device) -> Callable[..., Any]:
+    def on_device(self, run: Callable[..., Any], where: Device) -> Callable[..., Any]:
         return guarded(run, where)  # type: ignore[no-any-return]
 
-    def told(self, run: Callable[..., Any]) -> Callable[..., Any]:
+    def with_our_errors(self, run: Callable[..., Any]) -> Callable[..., Any]:
         """Under the interpreter its results are counted as well, as a GPU's memory is."""
 
         def telling(*arrays: Any, **params: Any) -> Any:
@@ -133,10 +133,10 @@ class _Cuda(DeviceBackend):
 
         return following(telling)
 
-    def as_ran(self, kernel: Kernel) -> Kernel:
-        return as_ran(kernel)
+    def as_observed(self, kernel: Kernel) -> Kernel:
+        return as_observed(kernel)
 
-    def made(self, where: Device, make: Callable[[Any], Any]) -> Any:
+    def allocated(self, where: Device, make: Callable[[Any], Any]) -> Any:
         try:
             with on(where):
                 return made(make(array_library()))

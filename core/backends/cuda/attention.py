@@ -33,7 +33,7 @@ def _declines(q: Any, k: Any, v: Any, mask: Any, **_: Any) -> str | None:
 
 
 def _four(a: Any) -> Any:
-    """An array as (batch, head, row, item)."""
+    """Return an array as (batch, head, row, item)."""
     return a if a.ndim == 4 else a.reshape((1,) * (4 - a.ndim) + a.shape)
 
 

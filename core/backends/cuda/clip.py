@@ -21,7 +21,8 @@ def _declines(tensors: Any) -> str | None:
 
 
 def total(tensors: Any, p: float) -> Any:
-    """The norm of order `p` of all tensors as a 0-d array of the first one's type; None where it is not for this."""
+    """Return the norm of order `p` of all tensors as a 0-d array of the first one's type; None where it is not for
+    this."""
     from triton_kernels import clip
 
     if p not in clip.NORMS or _declines(tensors):

@@ -25,7 +25,7 @@ def _declines(x: Any, other: Any, bias: Any, places: int) -> str | None:
 
 
 def _out(x: Any, channels: int, sizes: tuple[int, ...]) -> Any:
-    """The output: where the input's channels lie side by side, so do its own."""
+    """Return the output: where the input's channels lie side by side, so do its own."""
     shape = (x.shape[0], channels, *sizes)
     if x.strides[1] != x.itemsize or x.shape[1] < 2 or x.flags.c_contiguous:
         return empty(shape, x.dtype)
@@ -33,7 +33,8 @@ def _out(x: Any, channels: int, sizes: tuple[int, ...]) -> Any:
 
 
 def _weight(w: Any) -> Any:
-    """The weight with one of its first two dimensions dense, if it slides: a tile then is read in whole sectors."""
+    """Return the weight with one of its first two dimensions dense, if it slides: a tile then is read in whole
+    sectors."""
     if math.prod(w.shape[2:]) == 1 or w.itemsize in w.strides[:2] or w.shape[1] < 16:
         return w
     xp = array_library()

@@ -19,7 +19,7 @@ when_several: list[Callable[[], None]] = []  # called once where there is more t
 
 @cache
 def count() -> int:
-    """How many devices there are; one under the interpreter."""
+    """Return how many devices there are; one under the interpreter."""
     if not availability()[0]:
         return 0
     xp = array_library()
@@ -32,7 +32,7 @@ def count() -> int:
 
 
 def current() -> int:
-    """The index of the current device, where new arrays are made."""
+    """Return the index of the current device, where new arrays are made."""
     xp = array_library()
     return 0 if xp is np else int(xp.cuda.runtime.getDevice())
 
@@ -61,7 +61,8 @@ class _On:
 
 
 def on(where: Device) -> AbstractContextManager[Any]:
-    """A block whose arrays and kernels are on `where`; nothing to do for the CPU, and where there is but one GPU."""
+    """Return a block whose arrays and kernels are on `where`; nothing to do for the CPU, and where there is but one
+    GPU."""
     if where.index is None or count() < 2 or current() == where.index:
         return _STAY
     return _On(where.index)

@@ -37,8 +37,8 @@ class _Last(threading.local):
 _last = _Last()
 
 
-def as_ran(kernel: Kernel) -> Kernel:
-    """The kernel as observers are told of it: one that went to the CPU says so. Asked once after every run."""
+def as_observed(kernel: Kernel) -> Kernel:
+    """Return the kernel as observers are told of it: one that went to the CPU says so. Asked once after every run."""
     if not _last.fell:
         return kernel
     _last.fell = ""
@@ -46,7 +46,7 @@ def as_ran(kernel: Kernel) -> Kernel:
 
 
 def why(op: str) -> str:
-    """What CuPy said when it refused an op; "" where it did not."""
+    """Return what CuPy said when it refused an op; "" where it did not."""
     return next((reason for key, reason in _refused.items() if key[0] == op), "")
 
 
@@ -67,7 +67,7 @@ class CupyReference(Reference):
 
 
 def _either(op: str, first: Any, second: Any, cupy: Any) -> Any:
-    """The text on CuPy; on the CPU where CuPy refuses it."""
+    """Return the text on CuPy; on the CPU where CuPy refuses it."""
 
     def run(*arrays: Any, **params: Any) -> Any:
         key = (op, *[str(getattr(a, "dtype", type(a).__name__)) for a in arrays], repr(sorted(params)))
@@ -113,7 +113,7 @@ def _each(value: Any, change: Any) -> Any:
 
 
 def _outside() -> int:
-    """The `stacklevel` of the user's line, for a caller of this function's caller."""
+    """Return the `stacklevel` of the user's line, for a caller of this function's caller."""
     import sys
 
     frame, level = sys._getframe(2), 2

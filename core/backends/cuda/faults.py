@@ -8,7 +8,7 @@ from ...base.errors import text
 
 
 def target_slot(op: str, classes: int) -> int:
-    """The slot of a target that is no class of `classes`."""
+    """Return the slot of a target that is no class of `classes`."""
     from triton_kernels import notes
 
     return notes.slot(
@@ -19,7 +19,7 @@ def target_slot(op: str, classes: int) -> int:
 
 
 def class_slot(op: str, classes: int) -> int:
-    """The slot of a class of `one_hot` that is none."""
+    """Return the slot of a class of `one_hot` that is none."""
     from triton_kernels import notes
 
     def explain(i: int) -> Exception:
@@ -30,7 +30,8 @@ def class_slot(op: str, classes: int) -> int:
 
 
 def index_slot(op: str, n: int, dim: int | None = None, error: type[Exception] = IndexError, low: int = 0) -> int:
-    """The slot of an index that is not in `low` to `n` - 1; without `dim`, in PyTorch's words for a table's rows."""
+    """Return the slot of an index that is not in `low` to `n` - 1; without `dim`, in PyTorch's words for a table's
+    rows."""
     from triton_kernels import notes
 
     def explain(i: int) -> Exception:
@@ -49,6 +50,6 @@ def waited() -> None:
 
 
 def settled(value: Any) -> Any:
-    """A value that came from the GPU, unless a kernel before it found a fault."""
+    """Return a value that came from the GPU, unless a kernel before it found a fault."""
     waited()
     return value

@@ -36,7 +36,7 @@ def _dense(a: Any) -> Any:
 
 
 def _around(a: Any, dim: int, count: int = 1) -> Any:
-    """An array as (outer, n, inner), n being the `count` dimensions from `dim` on."""
+    """Return an array as (outer, n, inner), n being the `count` dimensions from `dim` on."""
     shape = a.shape
     return _dense(a).reshape(
         math.prod(shape[:dim]), math.prod(shape[dim : dim + count]), math.prod(shape[dim + count :])
@@ -44,7 +44,7 @@ def _around(a: Any, dim: int, count: int = 1) -> Any:
 
 
 def _sorted(places: Any) -> tuple[Any, Any]:
-    """The places in order, and where each was: equal places keep theirs."""
+    """Return the places in order, and where each was: equal places keep theirs."""
     order = array_library().argsort(places, kind="stable")
     return places[order], order
 
@@ -123,7 +123,7 @@ class _Bracket:
         )
 
     def back(self, y: Any) -> Any:
-        """(outer, n, inner) in the shape of x."""
+        """Return (outer, n, inner) in the shape of x."""
         y = y.reshape(self.moved)
         return y if self.order is None else y.transpose(np.argsort(self.order).tolist())
 
@@ -219,7 +219,7 @@ def _put_declines(
 
 
 def _within(a: Any, shape: tuple[int, ...], dim: int) -> Any:
-    """The part of `a` that an index of `shape` reaches, whole along `dim`, as (outer, n, inner)."""
+    """Return the part of `a` that an index of `shape` reaches, whole along `dim`, as (outer, n, inner)."""
     key = tuple(slice(None) if d == dim else slice(0, n) for d, n in enumerate(shape))
     return _around(a[key], dim)
 
@@ -235,7 +235,7 @@ def _gather(x: Any, index: Any, dim: int) -> Any:
 
 
 def _places_along(shape: tuple[int, ...], index: Any, dim: int, op: str) -> Any:
-    """The flat places of an index along `dim` in a dense array of `shape`, equal in the other dimensions."""
+    """Return the flat places of an index along `dim` in a dense array of `shape`, equal in the other dimensions."""
     from triton_kernels import indexing
 
     at = _around(index, dim)
@@ -245,7 +245,7 @@ def _places_along(shape: tuple[int, ...], index: Any, dim: int, op: str) -> Any:
 
 
 def _scattered(x: Any, index: Any, src: Any, dim: int, op: str, add: bool) -> Any:
-    """A copy of x with `src` put at, or added to, the places of `index`."""
+    """Return a copy of x with `src` put at, or added to, the places of `index`."""
     from triton_kernels import indexing
 
     out = array_library().array(x, order="C", copy=True)

@@ -19,7 +19,7 @@ from .shared import FLOATING, array_library, availability, name, retell
 
 
 def map(program: Program, kind: Kind) -> Kernel | str:
-    """The Triton kernel of a program, or why there is none."""
+    """Return the Triton kernel of a program, or why there is none."""
     there, reason = availability()
     if not there:
         return reason
@@ -41,7 +41,7 @@ def map(program: Program, kind: Kind) -> Kernel | str:
 
 
 def map_joint(joint: Joint, kind: Kind) -> Kernel | str:
-    """The Triton kernel that gives several gradients in one launch, as a tuple, or why there is none."""
+    """Return the Triton kernel that gives several gradients in one launch, as a tuple, or why there is none."""
     there, reason = availability()
     if not there:
         return reason
@@ -63,7 +63,7 @@ def map_joint(joint: Joint, kind: Kind) -> Kernel | str:
 
 
 def joint_kernel(joint: Joint) -> Any:
-    """The printed kernel of several expressions."""
+    """Return the printed kernel of several expressions."""
     from triton_kernels import elementwise
     from triton_kernels.primitives import PRIMITIVES
 
@@ -145,6 +145,6 @@ def _of_two(kernel: Any, dtype: Any, general: Any) -> Any:
 
 
 def _maker() -> Any:
-    """What makes an array of a shape and a dtype, without detours."""
+    """Return what makes an array of a shape and a dtype, without detours."""
     xp = array_library()
     return np.empty if xp is np else xp.ndarray

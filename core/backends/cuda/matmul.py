@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import Row, as_rows
+from .. import Row, as_matrix
 from ..precision import float32_products
 from .shared import array_library, empty, floating, name
 
@@ -62,7 +62,7 @@ def product(a: Any, b: Any, bias: Any = None, dtype: Any = None) -> Any:
     lead = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     if b.ndim == 2 and a.ndim > 2 and a.flags.c_contiguous:  # one product of all rows
         out = empty((*a.shape[:-1], b.shape[1]), a.dtype)
-        matmul.matmul_forward(as_rows(a), b, as_rows(out), None, bias, input_precision())
+        matmul.matmul_forward(as_matrix(a), b, as_matrix(out), None, bias, input_precision())
         return out
     out = empty((*lead, a.shape[-2], b.shape[-1]), a.dtype)
     matmul.matmul_forward(a, b, out, None, bias, input_precision())
@@ -70,11 +70,11 @@ def product(a: Any, b: Any, bias: Any = None, dtype: Any = None) -> Any:
 
 
 def _linear(x: Any, weight: Any, bias: Any) -> Any:
-    return product(as_rows(x), weight.T, bias).reshape(*x.shape[:-1], weight.shape[0])
+    return product(as_matrix(x), weight.T, bias).reshape(*x.shape[:-1], weight.shape[0])
 
 
 def column_sum(x: Any) -> Any:
-    """The sums of a matrix's columns, always in the same order."""
+    """Return the sums of a matrix's columns, always in the same order."""
     from triton_kernels import reduce
 
     out = empty(x.shape[1:], x.dtype)
@@ -83,10 +83,10 @@ def column_sum(x: Any) -> Any:
 
 
 def _linear_backward(g: Any, weight: Any, x: Any, needs: Any) -> Any:
-    rows = as_rows(g)
+    rows = as_matrix(g)
     return (
         product(rows, weight).reshape(*g.shape[:-1], weight.shape[1]) if needs[0] else None,
-        product(rows.T, as_rows(x)) if needs[1] else None,  # few tiles and long sums: the launcher splits them
+        product(rows.T, as_matrix(x)) if needs[1] else None,  # few tiles and long sums: the launcher splits them
         column_sum(rows) if needs[2] else None,
     )
 
@@ -99,10 +99,11 @@ def _matmul_backward(g: Any, b: Any, a_shape: Any, a: Any, b_shape: Any, needs: 
 
 
 def _right(g: Any, a: Any, b_shape: Any) -> Any:
-    """The gradient of the right factor; of one that serves a whole stack, one product over all rows of the stack."""
+    """Return the gradient of the right factor; of one that serves a whole stack, one product over all rows of the
+    stack."""
     if len(b_shape) == 2 and g.ndim > 2:
         xp, wide = array_library(), (*g.shape[:-2], *a.shape[-2:])
-        return product(as_rows(xp.broadcast_to(a, wide)).T, as_rows(g))
+        return product(as_matrix(xp.broadcast_to(a, wide)).T, as_matrix(g))
     return product(a.swapaxes(-1, -2), g)
 
 

@@ -38,7 +38,7 @@ _figures: dict[int, Figures] = {}
 
 
 def figures(index: int) -> Figures:
-    """The counts of a device."""
+    """Return the counts of a device."""
     found = _figures.get(index)
     if found is None:
         found = _figures[index] = Figures()
@@ -147,7 +147,7 @@ def made(array: Any) -> Any:
 
 
 def following(run: Callable[..., Any]) -> Callable[..., Any]:
-    """A kernel whose results are counted under the interpreter; on a GPU the kernel itself."""
+    """Return a kernel whose results are counted under the interpreter; on a GPU the kernel itself."""
     if array_library() is not np:
         return run
 
@@ -164,7 +164,7 @@ def following(run: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def used(index: int) -> int:
-    """Bytes of the arrays that live on a device."""
+    """Return bytes of the arrays that live on a device."""
     return _on(index, counted.used) if counted is not None else _bytes
 
 
@@ -202,7 +202,7 @@ def size_text(n: float) -> str:
 
 
 def out_of_memory(size: int, index: int, total: int, free: int, in_use: int, kept: int) -> Exception:
-    """The error for an array of `size` bytes: what there is, who holds it, what helps."""
+    """Return the error for an array of `size` bytes: what there is, who holds it, what helps."""
     from triton_kernels.faults import OutOfMemoryError
 
     held = holders()
@@ -218,7 +218,7 @@ def out_of_memory(size: int, index: int, total: int, free: int, in_use: int, kep
 
 
 def holders(most: int = 8) -> list[Holder]:
-    """The largest that is alive: by the line that made it where a recording runs, else by shape and dtype."""
+    """Return the largest that is alive: by the line that made it where a recording runs, else by shape and dtype."""
     for reporter in reporters:
         found = list(reporter())
         if found:
@@ -227,8 +227,8 @@ def holders(most: int = 8) -> list[Holder]:
 
 
 def _instances(cls: type) -> list[Any]:
-    """The live instances of a class. The collector is asked for those alone: a look at an object of somebody else's
-    (a proxy, a lazy module) may run its code, or raise."""
+    """Return the live instances of a class. The collector is asked for those alone: a look at an object of somebody
+    else's (a proxy, a lazy module) may run its code, or raise."""
     classes = [cls]
     for one in classes:
         classes += one.__subclasses__()

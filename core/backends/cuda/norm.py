@@ -12,7 +12,7 @@ from .shared import FLOATING, array_library, empty, name
 
 
 def _takes(x: Any, *others: Any) -> str | None:
-    """The reason to decline; weights and statistics may be wider than x."""
+    """Return the reason to decline; weights and statistics may be wider than x."""
     for a in (x, *others):
         if a is not None and a.dtype.name not in FLOATING:
             return f"takes {', '.join(FLOATING)}, got {a.dtype}"
@@ -64,7 +64,7 @@ def _rms(x: Any, weight: Any, normalized_ndim: int, eps: float) -> Any:
 
 
 def _rows_backward(g: Any, x: Any, weight: Any, mean: Any, rstd: Any, of_weight: Any, of_bias: Any, ndim: int) -> Any:
-    """The gradient at x; `of_weight` and `of_bias` are written."""
+    """Return the gradient at x; `of_weight` and `of_bias` are written."""
     from triton_kernels import norm
 
     g, x, weight, mean, rstd = _dense(g, x, weight, mean, rstd)

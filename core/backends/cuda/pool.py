@@ -86,7 +86,7 @@ def _fold(x: Any, sizes: Any, kernel: Any, dilation: Any, padding: Any, stride: 
 def _table(
     turned: bool, n: int, out: int, mode: str, align: bool, factor: float | None, dtype: Any, device: int
 ) -> Any:
-    """A dimension's taps on the device."""
+    """Return a dimension's taps on the device."""
     at, w = (transposed_taps if turned else taps)(n, out, mode, align, factor)
     place = array_library().asarray
     return place(np.ascontiguousarray(at, np.int32)), place(np.ascontiguousarray(w, dtype))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import Row, as_rows
+from .. import Row, as_matrix
 from .shared import empty, name
 
 
@@ -22,7 +22,7 @@ def _int8(x: Any, weight: Any, scale: Any, bias: Any) -> Any:
     from triton_kernels import quantised
 
     out = empty((*x.shape[:-1], weight.shape[0]), x.dtype)
-    quantised.weight_int8_forward(as_rows(x), weight, scale, as_rows(out), bias)
+    quantised.weight_int8_forward(as_matrix(x), weight, scale, as_matrix(out), bias)
     return out
 
 
@@ -36,7 +36,7 @@ def _int4(x: Any, weight: Any, scale: Any, zero: Any, bias: Any) -> Any:
     from triton_kernels import quantised
 
     out = empty((*x.shape[:-1], weight.shape[0]), x.dtype)
-    quantised.weight_int4_forward(as_rows(x), weight, scale, zero, as_rows(out), bias)
+    quantised.weight_int4_forward(as_matrix(x), weight, scale, zero, as_matrix(out), bias)
     return out
 
 

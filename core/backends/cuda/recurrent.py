@@ -85,7 +85,7 @@ def _product(a: Any, b: Any, dtype: Any, bias: Any = None) -> Any:
 
 
 def _widened(a: Any, shape: tuple[int, int]) -> Any:
-    """A row-major float32 copy to go on from, zeros for None."""
+    """Return a row-major float32 copy to go on from, zeros for None."""
     xp = array_library()
     return xp.zeros(shape, np.float32) if a is None else a.astype(np.float32, order="C")
 
@@ -171,7 +171,8 @@ def _backward(op: str) -> Row:
 
 
 def _parts(dz: Any, op: str, hidden: int) -> tuple[Any, list[Any]]:
-    """The sums' gradients as the inputs' weights have them, and as the states' have them: pieces, one after another."""
+    """Return the sums' gradients as the inputs' weights have them, and as the states' have them: pieces, one after
+    another."""
     if op == "gru":  # its fourth slot is the states' part of the third gate
         return dz[:, : 3 * hidden], [dz[:, : 2 * hidden], dz[:, 3 * hidden :]]
     return dz, [dz]

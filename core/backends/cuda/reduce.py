@@ -24,7 +24,7 @@ def _dims(x: Any, dim: Any) -> tuple[int, ...]:
 
 
 def _none_of(x: Any, dim: Any) -> bool:
-    """Whether a result is asked for of no elements at all."""
+    """Return whether a result is asked for of no elements at all."""
     return any(x.shape[d] == 0 for d in _dims(x, dim))
 
 
@@ -98,7 +98,7 @@ def _moments(kind: str) -> Row:
 
 @cache
 def _printed(kernel: str, inputs: tuple[str, ...], params: tuple[str, ...], *lines: str) -> Callable[..., Any]:
-    """A map of x and a few numbers a result, as one kernel; what has the result's shape broadcasts."""
+    """Return a map of x and a few numbers a result, as one kernel; what has the result's shape broadcasts."""
     from triton_kernels import elementwise
 
     built = elementwise.build(kernel, inputs, params, lines, lines[-1].partition(" = ")[0])

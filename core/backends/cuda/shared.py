@@ -18,7 +18,7 @@ FLOATING = ("float16", "bfloat16", "float32", "float64")
 
 @cache
 def availability() -> tuple[bool, str]:
-    """Whether the device is there, and why (not), in a sentence."""
+    """Return whether the device is there, and why (not), in a sentence."""
     if said := hidden("triton_kernels"):
         return False, said
     import triton_kernels
@@ -60,7 +60,8 @@ def array_library() -> Any:
 
 
 def floating(*arrays: Any) -> str | None:
-    """The reason to decline arrays that are not all of one floating type; None stands for one that was left out."""
+    """Return the reason to decline arrays that are not all of one floating type; None stands for one that was left
+    out."""
     first = arrays[0].dtype
     if first.name not in FLOATING:
         return f"takes {', '.join(FLOATING)}, got {first}"
@@ -71,7 +72,7 @@ def floating(*arrays: Any) -> str | None:
 
 
 def explained(error: BaseException) -> Exception | None:
-    """An error of CUDA's in this package's words; None for any other."""
+    """Return an error of CUDA's in this package's words; None for any other."""
     from triton_kernels import faults
 
     return faults.explained(error)
@@ -86,7 +87,7 @@ def retell(error: BaseException) -> NoReturn:
 
 
 def kept(shape: tuple[int, ...], dims: tuple[int, ...], keepdim: bool) -> tuple[int, ...]:
-    """The shape after a reduction over `dims`."""
+    """Return the shape after a reduction over `dims`."""
     return tuple(1 if i in dims else n for i, n in enumerate(shape) if keepdim or i not in dims)
 
 

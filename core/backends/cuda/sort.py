@@ -23,7 +23,7 @@ def _back(a: Any, lead: tuple[int, ...], dim: int) -> Any:
 
 
 def _first(x: Any, k: int, descending: bool) -> tuple[Any, Any]:
-    """The first k of each row in order, and their indices."""
+    """Return the first k of each row in order, and their indices."""
     from triton_kernels import sort
 
     values, indices = empty((x.shape[0], k), x.dtype), empty((x.shape[0], k), np.int64)

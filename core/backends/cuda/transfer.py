@@ -17,7 +17,7 @@ _under_way: list[tuple[Any, Any]] = []  # (event, array): memory of the CPU that
 
 
 def copied(x: Any, to: Device, origin: Device, non_blocking: bool) -> Any:
-    """The array on the device `to`; under Triton's interpreter all memory is NumPy's, and it is a plain copy."""
+    """Return the array on the device `to`; under Triton's interpreter all memory is NumPy's, and it is a plain copy."""
     library = array_library()
     if library is np:
         y = x.copy()
@@ -38,7 +38,7 @@ def copied(x: Any, to: Device, origin: Device, non_blocking: bool) -> Any:
 
 
 def _to_host(library: Any, x: Any) -> Any:
-    """A GPU's array in pinned memory of the CPU, there once the stream is through."""
+    """Return a GPU's array in pinned memory of the CPU, there once the stream is through."""
     room = pinned_room(x.shape, x.dtype)
     library.asnumpy(x, out=room, blocking=False)
     _keep(library, room, x)
@@ -46,7 +46,8 @@ def _to_host(library: Any, x: Any) -> Any:
 
 
 def _to_gpu(library: Any, x: Any, non_blocking: bool) -> Any:
-    """An array of the CPU on the current GPU. From pinned memory the GPU copies by itself, and nobody waits for it."""
+    """Return an array of the CPU on the current GPU. From pinned memory the GPU copies by itself, and nobody waits
+    for it."""
     stream = library.cuda.get_current_stream()
     if not pinned_memory(x) or not x.flags.c_contiguous or not x.size:
         if stream.is_capturing():
@@ -95,7 +96,7 @@ def pinned_room(shape: tuple[int, ...], dtype: Any) -> Any:
 
 
 def pinned_memory(a: Any) -> bool:
-    """Whether an array lies in page-locked memory."""
+    """Return whether an array lies in page-locked memory."""
     while isinstance(a, np.ndarray):
         a = a.base
     return type(a).__name__ == "PinnedMemoryPointer"  # CuPy's; `core` allocates such memory in no other way

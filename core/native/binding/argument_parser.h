@@ -44,7 +44,7 @@ static inline PyArrayObject *array_of(PyObject *object, unsigned types) {
     return a && type < 32 && types >> type & 1 ? a : NULL;
 }
 
-/* The same of a tensor that kernels of the index family take: in one piece; of such an index of int64. */
+/* The same of a tensor that kernels of the index family take: contiguous; of such an index of int64. */
 PyArrayObject *plain_array(PyObject *object);
 PyArrayObject *index_array(PyObject *object);
 

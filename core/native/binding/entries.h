@@ -24,7 +24,7 @@ PyObject *gemm_product(PyObject *a, int turn_a, PyObject *b, int turn_b, PyObjec
 /* Whether einsum of two arrays is a product that its kernel takes (binding/adapters/einsum.c). */
 int einsum_is_product(PyObject *equation, PyObject *const *arrays);
 
-/* Between float32 and the half types; NotImplemented for any others. */
+/* Between float32 and the half-precision types; NotImplemented for any others. */
 PyObject *half_converted(PyObject *array, PyArray_Descr *to);
 
 /* An array, axes and keepdims, of small arrays of int64 in row-major order; NotImplemented for others. */
@@ -34,26 +34,13 @@ PyObject *reduce_int64(PyObject *const *args, int what);
 /* The index of the greatest or least item: an array, an axis, keepdims (binding/adapters/reduce.c). */
 PyObject *argument_along(PyObject *const *args, Py_ssize_t nargs, int kind, const char *name);
 
-#define ENTERS(name) PyObject *enter_##name(PyObject *module, PyObject *const *args, Py_ssize_t count);
-ENTERS(cast)
-ENTERS(cast_backward)
-ENTERS(all)
-ENTERS(any)
-ENTERS(count_nonzero)
-ENTERS(extreme_backward)
-ENTERS(max_dim)
-ENTERS(min_dim)
-ENTERS(sort)
-ENTERS(topk)
-ENTERS(kthvalue)
-ENTERS(median)
-ENTERS(mode)
-ENTERS(picked_backward)
+/* A row of a table of entries, for `add_entries`: what the op's row in core/backends is called, and its function enter_x. */
+#define ENTRY(row, name) {row, (PyCFunction)(void (*)(void))enter_##name, METH_FASTCALL, NULL}
 
-/* Whether an object is an array in one piece of a type that the entries of binding/adapters/gather_scatter.c take; such a one of float32 or
+/* Whether an object is a contiguous array of a type that the entries of binding/adapters/gather_scatter.c take; such a one of float32 or
    float64; such a one of int64. */
 int pickable(PyObject *object);
-int real_in_one_piece(PyObject *object);
+int real_contiguous(PyObject *object);
 int is_index(PyObject *object);
 
 /* An uninitialised array of a's type; sizes multiplied; the ints of a tuple, up to

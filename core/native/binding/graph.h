@@ -6,6 +6,8 @@
 
 #include <frameobject.h>
 
+#include "binding/record.h"
+
 /* Whether somebody observes, hooks of saved tensors are open, this thread records, its ops run over batches. -1 on an
    error. */
 int observed_now(void);
@@ -25,35 +27,12 @@ int on_cpu(PyObject *kind);
 /* This thread's mode as a dict (borrowed). NULL on an error. */
 PyObject *mode_fields(void);
 
-/* Notes the user's code and instruction in a node: the first frame outside this package, from the running one outwards.
-   -1 on an error. */
-int user_place(Node *node);
-
 /* The user's code (a new reference) and instruction: of the first frame outside this package, from the running one
    outwards. 0 where there is none, -1 on an error. */
 int user_code(PyObject **found, int *lasti);
 
-/* What every recorded node begins with: node_begin, and the user's place. -1 on an error. */
-int node_record(Node *node, PyObject *edges, PyObject *op, PyObject *kind, PyObject *params);
-
-/* A node saves values and the version counters of those that have one, else None; takes both references, also where it
-   fails. The versions are noted where one was `written`. -1 on an error. */
-int node_keep(Node *node, PyObject *saved, PyObject *storages, int written);
-
-/* `out` is what the node made, whose reference it takes. */
-static inline void tie(Tensor *out, Node *node) {
-    Py_SETREF(out->node, (PyObject *)node);
-    out->requires_grad = 1;
-}
-
 /* The same as a tuple, True where there is none (a new reference). */
 PyObject *user_place_now(void);
-
-/* The version counter of a tensor that is saved (a new reference). */
-PyObject *storage_for(Tensor *t);
-
-/* How often a storage was written. -1 on an error. */
-int version_of(PyObject *storage, long *version);
 
 /* A view whose base was written in place learns of its new node. -1 on an error. */
 int up_to_date(Tensor *t);

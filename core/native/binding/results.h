@@ -16,7 +16,4 @@ int results_as_arrays(PyObject **results, Py_ssize_t shown);
    exception where Python must say what it is. */
 Tensor *result_tensor(PyObject *array, Tensor *like);
 
-/* The outputs are what the node made, whose reference it takes. -1 on an error. */
-int tie_all(Tensor *const *outs, Py_ssize_t count, Node *node);
-
 #endif

@@ -49,13 +49,4 @@ static inline int view_ready(PyObject *object, Layout *to) {
     return 1;
 }
 
-/* Noting a shape (or all of them) as what a node saved, -1 on an error. */
-int save_shape(Node *node, PyObject *shape);
-
-/* A node of a known op, whose number and place are noted, with its step for parameters; its edges are to be given. */
-Node *node_of(Step *step, PyObject *kind, Py_ssize_t edges);
-
-/* An edge of a node, and which output of it. -1 on an error. */
-int edge_to(Node *node, Py_ssize_t k, Tensor *t);
-
 #endif

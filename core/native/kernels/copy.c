@@ -23,7 +23,7 @@ typedef struct {
     int ndim;
     ptrdiff_t shape[COPY_MAX_DIMS], from_step[COPY_MAX_DIMS], to_step[COPY_MAX_DIMS], item;
     int last, dense; /* the axis along which the result lies, and that along which the source does */
-    int past;        /* whether the result is written past the cache */
+    int past;        /* whether the result is written by streaming stores */
 } copy_job;
 
 void copy_past_cache(char *to, const char *from, ptrdiff_t size) {

@@ -1,4 +1,4 @@
-/* Conversions between the half types and float32, and gradients out of a scaled loss. */
+/* Conversions between the half-precision types and float32, and gradients out of a scaled loss. */
 #ifndef GRADLAB_HALF_H
 #define GRADLAB_HALF_H
 

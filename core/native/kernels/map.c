@@ -225,7 +225,7 @@ void map_coalesce(map_call *call) {
     call->ndim = kept;
 }
 
-/* Whether results are best written past the cache: too large for it, and not read before, as an input's items are. */
+/* Whether results are best written by streaming stores: too large for it, and not read before, as an input's items are. */
 static int goes_past(const map_call *call, ptrdiff_t n) {
     const int n_in = call->kernel->n_in;
     if (n * item_size(call->kernel->out_type) < PAST_CACHE) return 0;

@@ -36,7 +36,7 @@ typedef struct {
     ptrdiff_t shape[MAP_MAX_DIMS];
     char *ptr[MAP_MAX_IN + 1];
     ptrdiff_t stride[MAP_MAX_IN + 1][MAP_MAX_DIMS];
-    int past; /* map_run's own: whether the results are written past the cache */
+    int past; /* map_run's own: whether the results are written by streaming stores */
 } map_call;
 
 /* Merges axes that every operand walks through in one stride. The axes must be ordered, outermost

@@ -20,7 +20,7 @@ typedef struct {
     REAL *y, *mean, *rstd;
     ptrdiff_t n;
     REAL eps;
-    int past; /* whether rows are made in a line and written past the cache */
+    int past; /* whether rows are made in a line and written by streaming stores */
 } NAME(norm);
 
 /* The rows' sums are made one after another, then their squares', so that no row waits for its own. */

@@ -16,7 +16,7 @@ typedef struct {
     const REAL *x, *y;
     REAL *out;
     ptrdiff_t n;
-    int past; /* whether rows are made in a line and written past the cache */
+    int past; /* whether rows are made in a line and written by streaming stores */
 } NAME(rows);
 
 INLINE void NAME(row_done)(const NAME(rows) * c, ptrdiff_t row, const REAL *line) {

@@ -1,6 +1,6 @@
 /* Rows of results that no cache could keep, for kernel files inside each_real.h.
 
-   Such a row is made in a line that stays in L1, and is then written past the cache (copy.h). Rows longer than the line
+   Such a row is made in a line that stays in L1, and is then written by streaming stores (copy.h). Rows longer than the line
    are made in their place. */
 #include "kernels/copy.h"
 #include "runtime/paths.h"

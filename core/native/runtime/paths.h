@@ -14,12 +14,15 @@
     _(call_parsed)      /* by a printed parser of their arguments, */                                \
     _(call_in_place)    /* by that of a write, */                                                    \
     _(call_python)      /* or by the Python function */                                              \
+    _(op_adapter)       /* a structured op's kernel: a C adapter that the op's row names, */         \
+    _(op_row)           /* the row's Python function, */                                             \
+    _(op_reference)     /* or the op's own forward on NumPy */                                       \
     _(map_parts)        /* contiguous operands, part after part: streaming stores or masked loads */ \
     _(map_buffered)     /* strided operands, through a buffer */                                     \
     _(map_short_rows)   /* many short rows a call */                                                 \
-    _(map_streaming)    /* results written past the cache */                                         \
+    _(map_streaming)    /* results written by streaming stores */                                         \
     _(rows_side_by_side) /* softmax, cross-entropy: short rows, one a lane */                        \
-    _(rows_streaming)    /* softmax, layer norm: results written past the cache */                   \
+    _(rows_streaming)    /* softmax, layer norm: results written by streaming stores */                   \
     _(copy_pieces)       /* a copy of contiguous items, */                                           \
     _(copy_fill)         /* of a broadcast last axis, */                                             \
     _(copy_rows)         /* row by row, */                                                           \

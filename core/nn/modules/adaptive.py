@@ -104,7 +104,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         return _ASMoutput(output.squeeze(0) if single else output, loss)
 
     def _whole(self, input: Tensor, head: Tensor) -> Tensor:
-        """The log-probabilities of all classes, from the head's outputs."""
+        """Return the log-probabilities of all classes, from the head's outputs."""
         known = F.log_softmax(head, 1)
         parts = [known[:, : self.shortlist_size]]
         for i, tail in enumerate(self.tail):
@@ -113,11 +113,11 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         return cat(parts, 1)
 
     def log_prob(self, input: Tensor) -> Tensor:
-        """The log-probabilities of all classes: ``(n, in_features) -> (n, n_classes)``."""
+        """Return the log-probabilities of all classes: ``(n, in_features) -> (n, n_classes)``."""
         return self._whole(input, self.head(input))
 
     def predict(self, input: Tensor) -> Tensor:
-        """The likeliest class of each: ``log_prob(input).argmax(1)``, at less cost where the head decides."""
+        """Return the likeliest class of each: ``log_prob(input).argmax(1)``, at less cost where the head decides."""
         head = self.head(input)
         found = head.argmax(1)
         rare = (found >= self.shortlist_size).nonzero().squeeze(1)

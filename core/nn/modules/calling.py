@@ -37,7 +37,7 @@ class Calling:
         self._init_state_hooks(put)  # type: ignore[attr-defined]
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """What the module computes; every subclass writes its own."""
+        """Return what the module computes; every subclass writes its own."""
         raise NotImplementedError(f'Module [{type(self).__name__}] is missing the required "forward" function')
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -49,15 +49,15 @@ class Calling:
         return self.forward(*args, **kwargs)
 
     def _observed(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        watching = observe.heard()
+        watching = observe.listening()
         try:
-            observe.announce(watching, "enter_module", self)
+            observe.notify(watching, "enter_module", self)
             return self._hooked(args, kwargs)
         finally:
-            observe.announce(watching, "exit_module", self)
+            observe.notify(watching, "exit_module", self)
 
     def _forward_entries(self) -> list[tuple[int, everywhere.Entry]]:
-        """The hooks after forward, those of all modules first."""
+        """Return the hooks after forward, those of all modules first."""
         own = [(key, everywhere.Entry("forward", hook, key in self._forward_hooks_with_kwargs,
                                       key in self._forward_hooks_always_called))
                for key, hook in tuple(self._forward_hooks.items())]  # fmt: skip

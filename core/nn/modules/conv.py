@@ -16,7 +16,7 @@ _MODES = ("zeros", "reflect", "replicate", "circular")
 
 
 def tuple_of(value: Any, n: int) -> tuple[Any, ...]:
-    """A setting of each of `n` dimensions; one value stands for all."""
+    """Return a setting of each of `n` dimensions; one value stands for all."""
     return tuple(value) if isinstance(value, tuple | list) else (value,) * n
 
 
@@ -90,7 +90,7 @@ class _Conv(_ConvNd):
                          padding_mode, device, dtype)  # fmt: skip
 
     def _border(self) -> list[int]:
-        """What F.pad takes, the last dimension first."""
+        """Return what F.pad takes, the last dimension first."""
         border: list[int] = []
         for d in reversed(range(self.n)):
             if self.padding == "same":

@@ -22,12 +22,12 @@ registrations: dict[int, Entry] = {}
 
 
 def of(kind: str, among: dict[int, Entry] = calls) -> list[tuple[int, Entry]]:
-    """The hooks of one kind, in their order."""
+    """Return the hooks of one kind, in their order."""
     return [(key, e) for key, e in tuple(among.items()) if e.kind == kind] if among else []
 
 
 def registered(kind: str, module: Any, name: str, value: Any) -> Any:
-    """What is registered in the place of `value`, after the hooks have seen it."""
+    """Return what is registered in the place of `value`, after the hooks have seen it."""
     for _, e in of(kind, registrations):
         changed = e.hook(module, name, value)
         if changed is not None:

@@ -39,7 +39,7 @@ class _FractionalMaxPool(Module):
 
 
 class FractionalMaxPool2d(_FractionalMaxPool):
-    """Max pooling by windows whose steps vary by chance, to `output_size` or a share `output_ratio` of the input.
+    """Max pooling by windows whose steps vary at random, to `output_size` or a share `output_ratio` of the input.
 
     *Raises*: ValueError for both or none of them. Source: Graham, arXiv:1412.6071.
 
@@ -52,7 +52,7 @@ class FractionalMaxPool2d(_FractionalMaxPool):
 
 
 class FractionalMaxPool3d(_FractionalMaxPool):
-    """Max pooling by windows whose steps vary by chance, in three dimensions.
+    """Max pooling by windows whose steps vary at random, in three dimensions.
 
     >>> import core
     >>> core.nn.FractionalMaxPool3d(2, output_size=3)(core.ones(1, 1, 8, 8, 8)).shape

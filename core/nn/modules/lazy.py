@@ -37,7 +37,7 @@ class LazyModuleMixin(Module):
         raise NotImplementedError(f"initialize_parameters is not implemented for {type(self).__name__}")
 
     def has_uninitialized_params(self) -> bool:
-        """Whether a parameter or buffer of this module has no shape yet."""
+        """Return whether a parameter or buffer of this module has no shape yet."""
         return any(is_lazy(t) for store in (self._parameters, self._buffers) for t in store.values())
 
     @staticmethod

@@ -56,7 +56,7 @@ class LinearCrossEntropyOptions:
         return int(ratio)
 
     def rows(self, batch: int, in_features: int, classes: int) -> int:
-        """The rows of a piece: pieces are as many as classes are times the features, divided by the ratio."""
+        """Return the rows of a piece: pieces are as many as classes are times the features, divided by the ratio."""
         if self.batch_chunk_size is not None:
             return self.batch_chunk_size
         ratio = self._ratio()

@@ -39,7 +39,7 @@ __all__ = [
 
 
 def typename(x: Any) -> str:
-    """The name of a value's type as messages say it: ``int``, ``core.FloatTensor``."""
+    """Return the name of a value's type as messages say it: ``int``, ``core.FloatTensor``."""
     if isinstance(x, Tensor):
         short = {"float32": "Float", "float64": "Double", "float16": "Half", "bfloat16": "BFloat16", "int64": "Long",
                  "int32": "Int", "int16": "Short", "int8": "Char", "uint8": "Byte", "bool": "Bool"}  # fmt: skip
@@ -49,7 +49,7 @@ def typename(x: Any) -> str:
 
 
 def zeroed(g: Tensor) -> Tensor:
-    """A gradient filled with zeros, without its history."""
+    """Return a gradient filled with zeros, without its history."""
     if g._requires_grad:
         g = wrap(g._a, g._kind)
     g._a[...] = 0
@@ -246,26 +246,26 @@ class Module(Calling, Converting, State):
 
     def named_parameters(self, prefix: str = "", recurse: bool = True,
                          remove_duplicate: bool = True) -> Iterator[tuple[str, Parameter]]:  # fmt: skip
-        """The parameters with their names, such as ``0.weight``."""
+        """Return the parameters with their names, such as ``0.weight``."""
         return self._members("_parameters", prefix, recurse, remove_duplicate)
 
     def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
-        """The parameters of this module and, with `recurse`, of all within."""
+        """Yield the parameters of this module and, with `recurse`, of all within."""
         for _, p in self.named_parameters(recurse=recurse):
             yield p
 
     def named_buffers(self, prefix: str = "", recurse: bool = True,
                       remove_duplicate: bool = True) -> Iterator[tuple[str, Tensor]]:  # fmt: skip
-        """The buffers with their names."""
+        """Return the buffers with their names."""
         return self._members("_buffers", prefix, recurse, remove_duplicate)
 
     def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
-        """The buffers of this module and, with `recurse`, of all within."""
+        """Yield the buffers of this module and, with `recurse`, of all within."""
         for _, b in self.named_buffers(recurse=recurse):
             yield b
 
     def named_children(self) -> Iterator[tuple[str, Module]]:
-        """The modules directly in this one, each once, with their names."""
+        """Yield the modules directly in this one, each once, with their names."""
         seen = set()
         for name, module in self._modules.items():
             if module is not None and id(module) not in seen:
@@ -273,7 +273,7 @@ class Module(Calling, Converting, State):
                 yield name, module
 
     def children(self) -> Iterator[Module]:
-        """The modules directly in this one."""
+        """Yield the modules directly in this one."""
         for _, module in self.named_children():
             yield module
 
@@ -296,7 +296,7 @@ class Module(Calling, Converting, State):
             yield module
 
     def get_submodule(self, target: str) -> Module:
-        """The module at a path such as ``"encoder.0"``; AttributeError if there is none."""
+        """Return the module at a path such as ``"encoder.0"``; AttributeError if there is none."""
         found: Any = self
         for name in target.split(".") if target else ():
             if not hasattr(found, name):
@@ -321,11 +321,11 @@ class Module(Calling, Converting, State):
         setattr(parent, name, module)
 
     def get_parameter(self, target: str) -> Parameter:
-        """The parameter at a path such as ``"0.weight"``; AttributeError if there is none."""
+        """Return the parameter at a path such as ``"0.weight"``; AttributeError if there is none."""
         return self._get_member(target, lambda m, n: isinstance(getattr(m, n), Parameter), "an nn.Parameter")
 
     def get_buffer(self, target: str) -> Tensor:
-        """The buffer at a path; AttributeError if there is none."""
+        """Return the buffer at a path; AttributeError if there is none."""
         return self._get_member(target, lambda m, n: n in m._buffers, "a buffer")
 
     def _get_member(self, target: str, fits: Callable[[Module, str], bool], what: str) -> Any:
@@ -377,7 +377,7 @@ class Module(Calling, Converting, State):
         return type(self).__name__
 
     def extra_repr(self) -> str:
-        """What the repr says of this module itself."""
+        """Return what the repr says of this module itself."""
         return ""
 
     def __repr__(self) -> str:

@@ -98,8 +98,8 @@ class MultiheadAttention(Module):
 
     def merge_masks(self, attn_mask: Tensor | None, key_padding_mask: Tensor | None,
                     query: Tensor) -> tuple[Tensor | None, int | None]:  # fmt: skip
-        """The masks as one, and its kind: of shape ``(n, num_heads, l, l)`` and 2 where there is an `attn_mask`, else
-        the padding as it is and 1; None where there is neither."""
+        """Return the masks as one, and its kind: of shape ``(n, num_heads, l, l)`` and 2 where there is an
+        `attn_mask`, else the padding as it is and 1; None where there is neither."""
         if attn_mask is None:
             return key_padding_mask, None if key_padding_mask is None else 1
         n, length = query._a.shape[:2]

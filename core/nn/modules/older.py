@@ -34,7 +34,8 @@ class SyncBatchNorm(_BatchNorm):
 
     @classmethod
     def convert_sync_batchnorm(cls, module: Module, process_group: Any = None) -> Module:
-        """The module with every batch norm within made one of these; parameters and buffers are the same objects."""
+        """Return the module with every batch norm within made one of these; parameters and buffers are the same
+        objects."""
         out = module
         if isinstance(module, _BatchNorm):
             made = SyncBatchNorm(module.num_features, module.eps, module.momentum, module.affine,
@@ -112,7 +113,7 @@ class NLLLoss2d(NLLLoss):
 
 
 def factory_kwargs(kwargs: dict[str, Any] | None) -> dict[str, Any]:
-    """What a module hands on to the functions that make its tensors: `device`, `dtype` and `memory_format`.
+    """Return what a module hands on to the functions that make its tensors: `device`, `dtype` and `memory_format`.
 
     *Raises*: TypeError for anything else, and for what stands both here and in ``kwargs["factory_kwargs"]``.
 

@@ -22,7 +22,7 @@ def _line(key: Any, value: Any, kind: str) -> str:
 
 
 def _trained(value: Any) -> Any:
-    """A tensor put into one of these becomes a parameter; anything else stays as it is."""
+    """Return a tensor put into one of these becomes a parameter; anything else stays as it is."""
     return Parameter(value) if isinstance(value, Tensor) and not isinstance(value, Parameter) else value
 
 
@@ -139,7 +139,7 @@ class ParameterDict(Module):
         return ParameterDict(OrderedDict(self.items()))
 
     def setdefault(self, key: str, default: Any = None) -> Any:
-        """The value of `key`, which is put in if it is not there."""
+        """Return the value of `key`, which is put in if it is not there."""
         if key not in self:
             self[key] = default
         return self[key]
@@ -161,15 +161,15 @@ class ParameterDict(Module):
         return key, self.pop(key)
 
     def get(self, key: str, default: Any = None) -> Any:
-        """The value of `key`, or `default`."""
+        """Return the value of `key`, or `default`."""
         return getattr(self, key) if key in self._keys else default
 
     def fromkeys(self, keys: Iterable[str], default: Any = None) -> ParameterDict:
-        """A new dict in which every key has the same value."""
+        """Return a new dict in which every key has the same value."""
         return ParameterDict((k, default) for k in keys)
 
     def keys(self) -> KeysView[str]:
-        """The names."""
+        """Return the names."""
         return self._keys.keys()
 
     def items(self) -> Iterator[tuple[str, Any]]:
@@ -177,7 +177,7 @@ class ParameterDict(Module):
         return ((k, self[k]) for k in self._keys)
 
     def values(self) -> Iterator[Any]:
-        """The values."""
+        """Return the values."""
         return (self[k] for k in self._keys)
 
     def update(self, parameters: Any) -> None:

@@ -107,7 +107,7 @@ class RNNBase(Module):
         return [name for names in self._all_weights for name in names]
 
     def _layers(self) -> list[list[Tensor | None]]:
-        """The weights of each layer and direction, None in the places of biases that it has not."""
+        """Return the weights of each layer and direction, None in the places of biases that it has not."""
         own, layers = self._parameters, []
         for names in self._all_weights:
             weights = [p if (p := own.get(n)) is not None else getattr(self, n) for n in names]
@@ -140,7 +140,7 @@ class RNNBase(Module):
         return int(input._a.shape[0 if self.batch_first else 1])
 
     def get_expected_hidden_size(self, input: Tensor, batch_sizes: Tensor | None) -> tuple[int, int, int]:
-        """The shape of the states h."""
+        """Return the shape of the states h."""
         return len(self._all_weights), self._batch(input, batch_sizes), self.proj_size or self.hidden_size
 
     def check_hidden_size(self, hx: Tensor, expected_hidden_size: tuple[int, int, int],
@@ -155,7 +155,7 @@ class RNNBase(Module):
         self.check_hidden_size(hidden, self.get_expected_hidden_size(input, batch_sizes))
 
     def permute_hidden(self, hx: Any, permutation: Tensor | None) -> Any:
-        """The state with its sequences in another order."""
+        """Return the state with its sequences in another order."""
         return hx if permutation is None else hx.index_select(1, permutation)
 
     # -- forward -------------------------------------------------------------------------------------------------------
@@ -289,7 +289,7 @@ class LSTM(RNNBase):
         super().__init__("LSTM", *args, **kwargs)
 
     def get_expected_cell_size(self, input: Tensor, batch_sizes: Tensor | None) -> tuple[int, int, int]:
-        """The shape of the states c."""
+        """Return the shape of the states c."""
         return len(self._all_weights), self._batch(input, batch_sizes), self.hidden_size
 
     def check_forward_args(self, input: Tensor, hidden: Any, batch_sizes: Tensor | None) -> None:
@@ -301,7 +301,7 @@ class LSTM(RNNBase):
                                "Expected hidden[1] size {}, got {}")  # fmt: skip
 
     def permute_hidden(self, hx: Any, permutation: Tensor | None) -> Any:
-        """The states with their sequences in another order."""
+        """Return the states with their sequences in another order."""
         if isinstance(hx, Tensor):
             raise TypeError("lstm() received an invalid combination of arguments: hx must be a tuple (h_0, c_0), not a "
                             f"tensor of shape {tuple(hx.shape)}")  # fmt: skip

@@ -61,7 +61,8 @@ class State:
     # -- what subclasses may write -------------------------------------------------------------------------------------
 
     def get_extra_state(self) -> Any:
-        """What to save beyond parameters and buffers; a subclass that has such state writes this and the next."""
+        """Return what to save beyond parameters and buffers; a subclass that has such state writes this and the
+        next."""
         raise RuntimeError("Reached a code path in Module.get_extra_state() that should never be called.")
 
     def set_extra_state(self, state: Any) -> None:

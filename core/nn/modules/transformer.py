@@ -27,7 +27,8 @@ def _generate_square_subsequent_mask(sz: int, device: Any = None, dtype: Dtype |
 
 
 def _detect_is_causal_mask(mask: Tensor | None, is_causal: bool | None = None, size: int | None = None) -> bool:
-    """Whether the mask is the one of `generate_square_subsequent_mask`, unless the caller has said so already."""
+    """Return whether the mask is the one of `generate_square_subsequent_mask`, unless the caller has said so
+    already."""
     if is_causal is not None or mask is None:
         return is_causal is True
     sz = mask._a.shape[-2] if size is None else size
@@ -85,7 +86,7 @@ class _Layer(Module):
         return last(self.linear2(self.dropout(self.activation(self.linear1(x)))))  # type: ignore[no-any-return]
 
     def _add(self, x: Tensor, norm: Module, block: Callable[[Tensor], Tensor]) -> Tensor:
-        """The block beside a shortcut, with the norm before the block or behind the sum."""
+        """Return the block beside a shortcut, with the norm before the block or behind the sum."""
         return x + block(norm(x)) if self.norm_first else norm(x + block(x))
 
 
@@ -300,7 +301,7 @@ class Transformer(Module):
 
     @staticmethod
     def generate_square_subsequent_mask(sz: int, device: Any = None, dtype: Dtype | None = None) -> Tensor:
-        """The mask that hides from every position what comes later: -inf above the diagonal, else 0.
+        """Return the mask that hides from every position what comes later: -inf above the diagonal, else 0.
 
         >>> import core
         >>> core.nn.Transformer.generate_square_subsequent_mask(2)

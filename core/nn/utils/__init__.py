@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ...base.lazy_import import late
+from ...base.lazy_import import lazy_attributes
 from . import rnn
 from .clip_grad import clip_grad_norm, clip_grad_norm_, clip_grad_value_, clip_grads_with_norm_, get_total_norm
 from .convert_parameters import parameters_to_vector, vector_to_parameters
@@ -25,7 +25,7 @@ _LATE = {
 }  # fmt: skip
 
 
-__getattr__, __dir__ = late(__name__, _LATE)
+__getattr__, __dir__ = lazy_attributes(__name__, _LATE)
 
 
 __all__ = [

@@ -20,7 +20,7 @@ def _list(tensors: Any) -> list[Tensor]:
 
 def get_total_norm(tensors: Any, norm_type: float = 2.0, error_if_nonfinite: bool = False,
                    foreach: bool | None = None) -> Tensor:  # fmt: skip
-    """The norm of all tensors as if they were one vector.
+    """Return the norm of all tensors as if they were one vector.
 
     Raises
     ------
@@ -58,7 +58,7 @@ def get_total_norm(tensors: Any, norm_type: float = 2.0, error_if_nonfinite: boo
 
 
 def _in_one_call(arrays: list[Any], p: float) -> float | None:
-    """The norm by the C kernel over all arrays; None where it does not take them."""
+    """Return the norm by the C kernel over all arrays; None where it does not take them."""
     kinds = {2.0: 0, 1.0: 1, math.inf: 2}
     if native.module is None or p not in kinds:
         return None

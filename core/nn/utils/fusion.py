@@ -30,7 +30,7 @@ def fuse_conv_bn_weights(conv_w: Any, conv_b: Any, bn_rm: Any, bn_rv: Any, bn_ep
 
 
 def fuse_conv_bn_eval(conv: Any, bn: Any, transpose: bool = False) -> Any:
-    """A copy of a convolution that does what it and the batch norm behind it do in evaluation.
+    """Return a copy of a convolution that does what it and the batch norm behind it do in evaluation.
 
     *Raises*: AssertionError while one of them trains.
 
@@ -57,7 +57,7 @@ def fuse_linear_bn_weights(linear_w: Any, linear_b: Any, bn_rm: Any, bn_rv: Any,
 
 
 def fuse_linear_bn_eval(linear: Any, bn: Any) -> Any:
-    """A copy of a linear layer that does what it and the batch norm behind it do in evaluation.
+    """Return a copy of a linear layer that does what it and the batch norm behind it do in evaluation.
 
     *Raises*: AssertionError while one of them trains, or where their sizes differ.
     """

@@ -47,7 +47,7 @@ class WeightNorm:
 
 
 def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Module:
-    """A weight as a length ``weight_g`` times a direction ``weight_v``.
+    """Return a weight as a length ``weight_g`` times a direction ``weight_v``.
 
     `nn.utils.parametrizations.weight_norm` is newer. Source: arXiv 1602.07868.
 
@@ -118,7 +118,7 @@ class SpectralNorm:
 
 def spectral_norm(module: Module, name: str = "weight", n_power_iterations: int = 1, eps: float = 1e-12,
                   dim: int | None = None) -> Module:  # fmt: skip
-    """A weight divided by its largest singular value; `nn.utils.parametrizations.spectral_norm` is newer.
+    """Return a weight divided by its largest singular value; `nn.utils.parametrizations.spectral_norm` is newer.
 
     Source: arXiv 1802.05957.
 

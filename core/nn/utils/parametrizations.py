@@ -30,7 +30,7 @@ def _is_orthogonal(q: Any) -> bool:
 
 
 def _make_orthogonal(a: Any) -> Tensor:
-    """The factor Q of a, unique because R's diagonal is made positive."""
+    """Return the factor Q of a, unique because R's diagonal is made positive."""
     x, tau = _f["geqrf"](a)
     q = householder_product(x, tau)
     return q * x.diagonal(dim1=-2, dim2=-1).sgn().unsqueeze(-2)  # type: ignore[no-any-return]
@@ -142,7 +142,7 @@ def orthogonal(module: Module, name: str = "weight", orthogonal_map: str | None 
 
 
 def norm_except_dim(v: Any, dim: int | None) -> Any:
-    """The norms of the slices along `dim`, of the whole tensor where that is None or -1."""
+    """Return the norms of the slices along `dim`, of the whole tensor where that is None or -1."""
     if dim is None or dim == -1:
         return v.norm(2)
     rest = [d for d in range(v.ndim) if d != dim % v.ndim]
@@ -162,7 +162,7 @@ class _WeightNorm(Module):
 
 
 def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Module:
-    """A weight as a length, ``original0``, times a direction, ``original1``, for every slice along `dim`.
+    """Return a weight as a length, ``original0``, times a direction, ``original1``, for every slice along `dim`.
 
     State dicts of the older `nn.utils.weight_norm` (``weight_g``, ``weight_v``) load too. Source: arXiv 1602.07868.
 
@@ -228,13 +228,13 @@ class _SpectralNorm(Module):
 
 
 def default_dim(module: Module) -> int:
-    """Where a layer has its output channels."""
+    """Return where a layer has its output channels."""
     return 1 if isinstance(module, _ConvTranspose) else 0
 
 
 def spectral_norm(module: Module, name: str = "weight", n_power_iterations: int = 1, eps: float = 1e-12,
                   dim: int | None = None) -> Module:  # fmt: skip
-    """A weight divided by its largest singular value, which a power iteration follows while the module trains.
+    """Return a weight divided by its largest singular value, which a power iteration follows while the module trains.
 
     *Raises*: ValueError for a tensor that is not there, or no iterations. Source: arXiv 1802.05957.
 

@@ -173,7 +173,7 @@ def _retype(module: Module, original: type, names: Sequence[str]) -> None:
 
 
 def is_parametrized(module: Module, tensor_name: str | None = None) -> bool:
-    """Whether a tensor of the module is computed, or the one of that name."""
+    """Return whether a tensor of the module is computed, or the one of that name."""
     found = module.__dict__.get("_modules", {}).get("parametrizations")
     if found is None or not isinstance(found, ModuleDict):
         return False
@@ -181,7 +181,7 @@ def is_parametrized(module: Module, tensor_name: str | None = None) -> bool:
 
 
 def type_before_parametrizations(module: Module) -> type:
-    """The module's class as it was before anything was registered."""
+    """Return the module's class as it was before anything was registered."""
     return type(module).__bases__[0] if is_parametrized(module) else type(module)
 
 

@@ -27,7 +27,7 @@ def _checked(amount: Any) -> None:
 
 
 def _count(amount: Any, size: int) -> int:
-    """How many of `size` things a share or a number means."""
+    """Return how many of `size` things a share or a number means."""
     if isinstance(amount, float):
         return round(amount * size)
     if amount > size:
@@ -53,13 +53,13 @@ class BasePruningMethod(ABC):
 
     @abstractmethod
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        """The mask: `default_mask` with further zeros, chosen by the importance of the entries `t`."""
+        """Return the mask: `default_mask` with further zeros, chosen by the importance of the entries `t`."""
 
     def __call__(self, module: Module, inputs: Any) -> None:
         setattr(module, self._tensor_name, self.apply_mask(module))
 
     def apply_mask(self, module: Module) -> Tensor:
-        """The product of the original parameter and its mask."""
+        """Return the product of the original parameter and its mask."""
         name = self._tensor_name
         mask, orig = getattr(module, name + "_mask"), getattr(module, name + "_orig")
         masked: Tensor = mask.to(dtype=orig.dtype) * orig
@@ -93,7 +93,7 @@ class BasePruningMethod(ABC):
         return method
 
     def prune(self, t: Tensor, default_mask: Tensor | None = None, importance_scores: Tensor | None = None) -> Tensor:
-        """A tensor with what this method chooses cut to zero; no module takes part."""
+        """Return a tensor with what this method chooses cut to zero; no module takes part."""
         scores = t if importance_scores is None else importance_scores
         if scores.shape != t.shape:
             raise AssertionError("importance_scores should have the same shape as tensor t")
@@ -164,7 +164,7 @@ class Identity(BasePruningMethod):
 
 
 class RandomUnstructured(BasePruningMethod):
-    """Cuts entries that are drawn by chance. `amount` is their number, or as a float their share."""
+    """Cuts entries that are drawn at random. `amount` is their number, or as a float their share."""
 
     PRUNING_TYPE = "unstructured"
 
@@ -173,7 +173,7 @@ class RandomUnstructured(BasePruningMethod):
         self.amount = amount
 
     def scores(self, t: Tensor) -> tuple[Tensor, bool]:
-        """A number for each entry, and whether the greatest are cut."""
+        """Return a number for each entry, and whether the greatest are cut."""
         return rand_like(t), True
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
@@ -192,7 +192,7 @@ class L1Unstructured(RandomUnstructured):
 
 
 class RandomStructured(BasePruningMethod):
-    """Cuts slices along `dim` that are drawn by chance. `amount` is their number, or as a float their share."""
+    """Cuts slices along `dim` that are drawn at random. `amount` is their number, or as a float their share."""
 
     PRUNING_TYPE = "structured"
 
@@ -201,7 +201,7 @@ class RandomStructured(BasePruningMethod):
         self.amount, self.dim = amount, dim
 
     def scores(self, t: Tensor) -> Tensor:
-        """A number for each slice; the least are cut."""
+        """Return a number for each slice; the least are cut."""
         return rand(t.shape[self.dim])
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
@@ -253,7 +253,7 @@ def identity(module: Any, name: str) -> Any:
 
 
 def random_unstructured(module: Any, name: str, amount: float) -> Any:
-    """Cut entries of a parameter that are drawn by chance: `amount` of them, or as a float that share.
+    """Cut entries of a parameter that are drawn at random: `amount` of them, or as a float that share.
 
     >>> import core
     >>> m = core.nn.utils.prune.random_unstructured(core.nn.Linear(4, 5), "weight", amount=0.25)
@@ -282,7 +282,7 @@ def l1_unstructured(module: Any, name: str, amount: float, importance_scores: Te
 
 
 def random_structured(module: Any, name: str, amount: float, dim: int) -> Any:
-    """Cut whole slices of a parameter along `dim` that are drawn by chance."""
+    """Cut whole slices of a parameter along `dim` that are drawn at random."""
     RandomStructured.apply(module, name, amount, dim)
     return module
 
@@ -371,5 +371,5 @@ def remove(module: Any, name: str) -> Any:
 
 
 def is_pruned(module: Any) -> bool:
-    """Whether anything in a module or its children is pruned."""
+    """Return whether anything in a module or its children is pruned."""
     return any(isinstance(h, BasePruningMethod) for m in module.modules() for h in m._forward_pre_hooks.values())

@@ -89,7 +89,7 @@ class PackedSequence(_Fields):
         return type(self)(*(None if t is None else t.pin_memory() for t in self))  # type: ignore[attr-defined]
 
     def is_pinned(self) -> bool:
-        """Whether `data` lies in page-locked memory."""
+        """Return whether `data` lies in page-locked memory."""
         return bool(self.data.is_pinned())  # type: ignore[attr-defined]
 
     @property
@@ -133,7 +133,7 @@ class PackedSequence(_Fields):
 
 
 def invert_permutation(permutation: Tensor | None) -> Tensor | None:
-    """The permutation that takes this one back; None for None.
+    """Return the permutation that takes this one back; None for None.
 
     >>> import core
     >>> core.nn.utils.rnn.invert_permutation(core.tensor([2, 0, 1]))
@@ -165,13 +165,13 @@ def _step_and_sequence(sizes: Any) -> tuple[Any, Any]:
 
 
 def _rows(x: Tensor, places: Any) -> Tensor:
-    """The rows of x, its first two dimensions one, at `places`."""
+    """Return the rows of x, its first two dimensions one, at `places`."""
     flat = x.reshape(x.shape[0] * x.shape[1], *x.shape[2:])  # type: ignore[attr-defined]
     return flat.index_select(0, from_array(places).to(x.device))  # type: ignore[attr-defined, no-any-return]
 
 
 def _placed(rows: Tensor, places: Any, lead: tuple[int, int], value: Any) -> Tensor:
-    """A tensor of `value` with these two dimensions in front, and the rows put at `places` of them."""
+    """Return a tensor of `value` with these two dimensions in front, and the rows put at `places` of them."""
     blank = full((lead[0] * lead[1], *rows.shape[1:]), value, dtype=rows.dtype, device=rows.device)
     put = blank.index_copy(0, from_array(places).to(rows.device), rows)  # type: ignore[attr-defined]
     return put.reshape(*lead, *rows.shape[1:])  # type: ignore[no-any-return]
@@ -232,7 +232,7 @@ def pack_padded_sequence(input: Tensor, lengths: Any, batch_first: bool = False,
 
 def pad_packed_sequence(sequence: PackedSequence, batch_first: bool = False, padding_value: float = 0.0,
                         total_length: int | None = None) -> tuple[Tensor, Tensor]:  # fmt: skip
-    """The way back from `pack_padded_sequence`: the padded tensor, and the lengths.
+    """Return the way back from `pack_padded_sequence`: the padded tensor, and the lengths.
 
     total_length : pad to so many steps, at least those of the longest sequence (ValueError).
 
@@ -301,7 +301,7 @@ def pad_sequence(sequences: Any, batch_first: bool = False, padding_value: float
 
 
 def unpad_sequence(padded_sequences: Tensor, lengths: Tensor, batch_first: bool = False) -> list[Tensor]:
-    """The way back from `pad_sequence` that padded on the right: the first ``lengths[i]`` steps of each.
+    """Return the way back from `pad_sequence` that padded on the right: the first ``lengths[i]`` steps of each.
 
     >>> import core
     >>> core.nn.utils.rnn.unpad_sequence(core.tensor([[1, 2], [3, 0]]), core.tensor([2, 1]), batch_first=True)
@@ -327,7 +327,7 @@ def pack_sequence(sequences: Any, enforce_sorted: bool = True) -> PackedSequence
 
 
 def unpack_sequence(packed_sequences: PackedSequence) -> list[Tensor]:
-    """The way back from `pack_sequence`.
+    """Return the way back from `pack_sequence`.
 
     >>> import core
     >>> rnn = core.nn.utils.rnn

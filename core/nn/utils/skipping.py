@@ -10,7 +10,7 @@ from ..modules.module import Module
 
 
 def skip_init(module_cls: Any, *args: Any, **kwargs: Any) -> Any:
-    """A module whose weights are memory as it comes; nothing is drawn. For weights that are to be loaded anyway.
+    """Return a module whose weights are memory as it comes; nothing is drawn. For weights that are to be loaded anyway.
 
     *Raises*: TypeError for what is no module's class; RuntimeError for one that takes no `device`.
 

@@ -14,7 +14,7 @@ _PAGE = "https://pytorch.org/docs/stable/optim.html#how-to-adjust-learning-rate"
 
 
 def values_of(optimizer: Optimizer, key: str) -> list[Any]:
-    """A setting of every group."""
+    """Return a setting of every group."""
     return [g[key].clone() if isinstance(g[key], Tensor) else g[key] for g in optimizer.param_groups]
 
 
@@ -74,11 +74,11 @@ class LRScheduler:
         self.__dict__.update(state_dict)
 
     def get_last_lr(self) -> list[Any]:
-        """The learning rate that every group has now."""
+        """Return the learning rate that every group has now."""
         return self._last_lr
 
     def get_lr(self) -> list[Any]:
-        """The learning rate of every group for `last_epoch`, as a rule from the one before."""
+        """Return the learning rate of every group for `last_epoch`, as a rule from the one before."""
         raise NotImplementedError
 
     def _warn_unless_stepping(self) -> None:
@@ -124,7 +124,7 @@ class LRScheduler:
         self._last_lr = values_of(self.optimizer, "lr")
 
     def _scaled(self, factor: float) -> list[Any]:
-        """The rates times `factor`."""
+        """Return the rates times `factor`."""
         return [group["lr"] * factor for group in self.optimizer.param_groups]
 
     def _unchanged(self) -> list[Any]:

@@ -70,7 +70,7 @@ class CyclicLR(LRScheduler):
         self.base_lrs = base_lrs
 
     def scale_fn(self, x: float) -> float:
-        """The factor of the height in cycle (or at step) x."""
+        """Return the factor of the height in cycle (or at step) x."""
         if self._scale_fn_custom is not None:
             return self._scale_fn_custom(x)
         return 1.0 if self.mode == "triangular" else 0.5 ** (x - 1) if self.mode == "triangular2" else self.gamma**x

@@ -110,7 +110,7 @@ class Channel:
         return True
 
     def receive(self) -> Message | None:
-        """The next message; None where it is not yet there as a whole.
+        """Return the next message; None where it is not yet there as a whole.
 
         *Raises*: EOFError where the other end is closed, TooManyFiles where a descriptor did not fit.
         """

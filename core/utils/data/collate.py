@@ -26,7 +26,7 @@ def _error(found: Any) -> TypeError:
 
 
 def collate(batch: Sequence[Any], *, collate_fn_map: Mapping[Any, Callable[..., Any]] | None = None) -> Any:
-    """A batch of samples as one, where `collate_fn_map` says for each type how; containers are gone into.
+    """Return a batch of samples as one, where `collate_fn_map` says for each type how; containers are gone into.
 
     Each function is called with the samples and the map by its name. The first type that fits decides: first the
     samples' own, then those it is derived from.
@@ -102,7 +102,7 @@ default_collate_fn_map: dict[Any, Callable[..., Any]] = {
 
 
 def default_collate(batch: Sequence[Any]) -> Any:
-    """A batch of samples as one: numbers become a tensor (floats float64), tensors and arrays are stacked.
+    """Return a batch of samples as one: numbers become a tensor (floats float64), tensors and arrays are stacked.
 
     *Raises*: TypeError for other values, RuntimeError for samples of different lengths or shapes.
 

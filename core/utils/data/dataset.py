@@ -119,7 +119,7 @@ class ConcatDataset(Dataset[T_co]):
 
     @staticmethod
     def cumsum(sequence: Iterable[Any]) -> list[int]:
-        """Where each of some data sets ends."""
+        """Return where each of some data sets ends."""
         return list(accumulate(len(d) for d in sequence))
 
     def __len__(self) -> int:
@@ -187,7 +187,7 @@ class Subset(Dataset[T_co]):
 
 
 def random_split(dataset: Any, lengths: Sequence[int | float], generator: Any = None) -> list[Subset[Any]]:
-    """A data set split at random into parts of these lengths, or of these fractions of it, which sum to 1.
+    """Return a data set split at random into parts of these lengths, or of these fractions of it, which sum to 1.
 
     *Raises*: ValueError where the lengths do not sum to the data set's.
 

@@ -19,7 +19,7 @@ class MapFetcher:
         self.dataset, self.batched, self.collate, self.at = dataset, batched, collate, at
 
     def fetch(self, wanted: Any) -> Any:
-        """The batch of these indices; without batching the sample of this one."""
+        """Return the batch of these indices; without batching the sample of this one."""
         whole = self._gathered(wanted)
         if whole is not None:
             return whole
@@ -40,7 +40,8 @@ class MapFetcher:
         return self.collate(samples)
 
     def _gathered(self, wanted: Any) -> list[Any] | None:
-        """A batch of a `TensorDataset`, or a part of one, by one indexing instead of many and a stack; else None."""
+        """Return a batch of a `TensorDataset`, or a part of one, by one indexing instead of many and a stack; else
+        None."""
         dataset = self.dataset
         if self.collate is not default_collate or type(wanted) is not list:
             return None
@@ -63,7 +64,7 @@ class StreamFetcher:
         self.ended = False
 
     def fetch(self, wanted: Any) -> Any:
-        """The next samples, as many as there are in `wanted`. *Raises*: StopIteration at the end."""
+        """Return the next samples, as many as there are in `wanted`. *Raises*: StopIteration at the end."""
         if self.ended:
             raise StopIteration
         if not self.batched:

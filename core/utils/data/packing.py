@@ -49,7 +49,7 @@ def _reduced(obj: Any) -> Any:
 
 @cache
 def _importable(module: str) -> bool:
-    """Whether a fresh interpreter with this one's path would find the module."""
+    """Return whether a fresh interpreter with this one's path would find the module."""
     path: Any = None
     name = ""
     for part in module.split("."):
@@ -67,7 +67,7 @@ def _importable(module: str) -> bool:
 
 
 def _by_name(obj: Any) -> bool:
-    """Whether the other process finds this class or function under its name."""
+    """Return whether the other process finds this class or function under its name."""
     module, name = getattr(obj, "__module__", None), getattr(obj, "__qualname__", "")
     if not isinstance(module, str):
         return True
@@ -144,13 +144,13 @@ def _dumped(pickler: Any, obj: Any, inside: Callable[[Any], bool] = lambda buffe
 
 
 def parts(data: Any, sizes: Sequence[int]) -> list[Any]:
-    """The buffers of these sizes that lie in `data`."""
+    """Return the buffers of these sizes that lie in `data`."""
     begins, _ = offsets(sizes)
     return [data[b : b + n] for b, n in zip(begins, sizes, strict=True)]
 
 
 def order(obj: Any) -> bytes:
-    """What a worker is told to do, indices with it."""
+    """Return what a worker is told to do, indices with it."""
     file = io.BytesIO()
     try:
         _ByName(file, protocol=5).dump(obj)
@@ -161,7 +161,7 @@ def order(obj: Any) -> bytes:
 
 
 def home(obj: Any) -> _Packed:
-    """A worker's result for its parent. *Raises*: TypeError where it cannot be sent."""
+    """Return a worker's result for its parent. *Raises*: TypeError where it cannot be sent."""
     try:
         return _dumped(_Home, obj)
     except (pickle.PicklingError, AttributeError, TypeError) as error:
@@ -177,7 +177,7 @@ def home(obj: Any) -> _Packed:
 
 
 def outward(what: dict[str, Any]) -> _Packed:
-    """The data set and the functions of a loader, for its workers; `what` names them.
+    """Return the data set and the functions of a loader, for its workers; `what` names them.
 
     *Raises*: TypeError or `pickle.PicklingError`, which say what cannot be sent, and the remedy.
     """
@@ -205,7 +205,7 @@ def outward(what: dict[str, Any]) -> _Packed:
 
 
 def _culprit(what: dict[str, Any], pickler: Any) -> str:
-    """Which part cannot be pickled: "dataset.file (a TextIOWrapper)"."""
+    """Return which part cannot be pickled: "dataset.file (a TextIOWrapper)"."""
 
     def fails(obj: Any) -> bool:
         try:

@@ -72,7 +72,7 @@ class Pass:
         return batch
 
     def following(self) -> Any:
-        """The next batch."""
+        """Return the next batch."""
         raise NotImplementedError
 
 
@@ -89,7 +89,7 @@ class SinglePass(Pass):
             self.fetcher = MapFetcher(loader.dataset, batched, collate, lambda place: None)
 
     def following(self) -> Any:
-        """The next batch."""
+        """Return the next batch."""
         return self.fetcher.fetch(next(self.order))
 
 
@@ -147,7 +147,7 @@ class WorkerPass(Pass):
         self.given += 1
 
     def following(self) -> Any:
-        """The next batch."""
+        """Return the next batch."""
         if self.pool.owner != os.getpid():
             raise RuntimeError(text("DataLoader: the workers of this pass belong to the process that forked this one",
                                     op="DataLoader", came=f"process {os.getpid()}; needed: {self.pool.owner}",
@@ -181,7 +181,7 @@ class WorkerPass(Pass):
         return self.unpacked(worker, data, *more)
 
     def next_result(self) -> tuple[int, Any]:
-        """The result whose turn it is, with its number."""
+        """Return the result whose turn it is, with its number."""
         until = time.monotonic() + self.loader.timeout if self.loader.timeout > 0 else None
         while True:
             if not self.tasks:
@@ -209,20 +209,20 @@ class WorkerPass(Pass):
             raise RuntimeError(text(died.how, op="DataLoader", came=where, remedy=died.remedy) + words) from None
 
     def at(self, worker: int, task: int, place: int) -> str:
-        """What a worker is busy with."""
+        """Return what a worker is busy with."""
         if task not in self.tasks and place != STARTING:  # handed out, though the worker has not yet noted it
             place = IDLE
         wanted = self.tasks[task][1] if task in self.tasks else None
         return f"worker {worker} of {self.loader.num_workers}, {described(place, wanted)}"
 
     def waited_for(self) -> str:
-        """What the slow workers are busy with."""
+        """Return what the slow workers are busy with."""
         slow = {w for n, (w, _) in self.tasks.items() if n not in self.arrived}
         boards = {w: self.pool.workers[w].board for w in sorted(slow)}
         return "; ".join(self.at(w, int(board[TASK]), int(board[PLACE])) for w, board in boards.items())
 
     def error(self, worker: int, kind: bytes, name: str, told: str, where: str) -> BaseException:
-        """What a worker raised, to be raised here."""
+        """Return what a worker raised, to be raised here."""
         message = text(f"Caught {name} in DataLoader worker process {worker}.", op="DataLoader",
                        came=f"worker {worker} of {self.loader.num_workers}, {where}")  # fmt: skip
         message = f"{message}\nOriginal {told}"
@@ -233,7 +233,7 @@ class WorkerPass(Pass):
             return RuntimeError(message)
 
     def unpacked(self, worker: int, data: Any, body: bytes, sizes: list[int], slot: Any, why: str) -> Any:
-        """A batch from what a worker sent."""
+        """Return a batch from what a worker sent."""
         if why and not self.warned:
             self.warned = True
             warn(
@@ -248,5 +248,5 @@ class WorkerPass(Pass):
 
 
 def suggested_workers() -> int:
-    """How many processors this process may use."""
+    """Return how many processors this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or sys.maxsize

@@ -11,7 +11,8 @@ from ...base.source import warn
 
 
 def pins(loader: Any) -> bool:
-    """Whether a loader's batches are to be pinned; warns where they should be and nothing is there to pin them for."""
+    """Return whether a loader's batches are to be pinned; warns where they should be and nothing is there to pin
+    them for."""
     if not loader.pin_memory:
         return False
     if loader.pin_memory_device:
@@ -29,7 +30,7 @@ def pins(loader: Any) -> bool:
 
 
 def pin(data: Any) -> Any:
-    """A batch with its tensors pinned, and whatever else has a method `pin_memory`."""
+    """Return a batch with its tensors pinned, and whatever else has a method `pin_memory`."""
     if hasattr(data, "pin_memory"):
         return data.pin_memory()
     if isinstance(data, str | bytes):
@@ -45,7 +46,7 @@ def pin(data: Any) -> Any:
 
 
 def rebuilt(like: Any, items: Mapping[Any, Any] | list[Any]) -> Any:
-    """A container of the kind of `like`; a plain dict or list where its class cannot be made so."""
+    """Return a container of the kind of `like`; a plain dict or list where its class cannot be made so."""
     try:
         clone: Any
         if isinstance(like, MutableMapping):

@@ -161,7 +161,7 @@ class _Worker:
         self.release()
 
     def running(self) -> bool:
-        """Whether it has a process that has not ended."""
+        """Return whether it has a process that has not ended."""
         return getattr(self.process, "pid", None) is not None and self.process.poll() is None  # type: ignore[union-attr]
 
     def release(self) -> None:
@@ -173,7 +173,7 @@ class _Worker:
             os.close(self._files.pop())
 
     def crash_text(self) -> str:
-        """The traceback that the process wrote as it crashed, if it did."""
+        """Return the traceback that the process wrote as it crashed, if it did."""
         return os.pread(self.board_file, 3 * BOARD_SIZE, BOARD_SIZE).rstrip(b"\0").decode(errors="replace").rstrip()
 
 
@@ -232,7 +232,7 @@ class Pool:
             self.send(worker.id, "pass", serial)
 
     def receive(self, timeout: float | None) -> Iterator[tuple[int, tuple[str, int, int, tuple[Any, ...]], Any]]:
-        """What workers say: (worker, (kind, pass, number, more), the bytes of a batch); nothing after `timeout`.
+        """Yield what workers say: (worker, (kind, pass, number, more), the bytes of a batch); nothing after `timeout`.
 
         *Raises*: Died where one of them is gone.
         """

@@ -15,7 +15,7 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 def draw_seed(generator: Any = None) -> int:
-    """A seed drawn from a generator, by default the default one."""
+    """Return a seed drawn from a generator, by default the default one."""
     return int(empty((), dtype=int64).random_(generator=generator).item())  # type: ignore[attr-defined]
 
 

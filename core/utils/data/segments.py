@@ -52,12 +52,12 @@ class Mapping:
 
 
 def aligned(size: int) -> int:
-    """The next multiple of a cache line."""
+    """Return the next multiple of a cache line."""
     return -(-size // ALIGN) * ALIGN
 
 
 def offsets(sizes: Iterable[int]) -> tuple[list[int], int]:
-    """Where buffers of these sizes begin, each on a cache line, and where the last one ends."""
+    """Return where buffers of these sizes begin, each on a cache line, and where the last one ends."""
     begins, end = [], 0
     for size in sizes:
         begins.append(end)
@@ -66,7 +66,7 @@ def offsets(sizes: Iterable[int]) -> tuple[list[int], int]:
 
 
 def create(name: str) -> int:
-    """A new segment's descriptor. *Raises*: OSError where there is none to be had."""
+    """Return a new segment's descriptor. *Raises*: OSError where there is none to be had."""
     if not hasattr(os, "memfd_create"):
         raise OSError("this system has no memfd_create")
     return os.memfd_create(f"gradlab-{name}", os.MFD_CLOEXEC)
@@ -171,7 +171,7 @@ class Inbox:
         self._shy: set[int] = set()  # a forked child may look into them: never to be filled again
 
     def take(self, number: int, size: int, file: int | None) -> Any:
-        """The bytes of a segment that the worker has filled."""
+        """Return the bytes of a segment that the worker has filled."""
         self._kept.discard(number)
         if file is not None:
             self._rooms.pop(number, None)
@@ -187,7 +187,7 @@ class Inbox:
         return np.asarray(_Lease(self, number, self._rooms[number]))
 
     def released(self) -> tuple[list[int], list[int]]:
-        """The numbers of segments to be filled again, and of those to be dropped, since the last call."""
+        """Return the numbers of segments to be filled again, and of those to be dropped, since the last call."""
         free: list[int] = []
         dropped, self._unmapped = self._unmapped, []
         while self.back:

@@ -61,7 +61,7 @@ class TokenBatchSampler(Sampler[list[int]]):
         self._buckets = self._sorted_into_buckets(spread)
 
     def _sorted_into_buckets(self, spread: float) -> list[tuple[np.ndarray, int]]:
-        """(indices, samples a batch) of each bucket, from long to short."""
+        """Return (indices, samples a batch) of each bucket, from long to short."""
         order = np.argsort(-self.lengths, kind="stable")
         padded = -(-np.maximum(self.lengths[order], 1) // self.multiple_of) * self.multiple_of
         buckets, begin = [], 0
@@ -176,7 +176,7 @@ class PackCollate:
 
 
 def _with_tensors(function: Callable[..., Any]) -> dict[Any, Callable[..., Any]]:
-    """The default map, but for tensors that have a dimension."""
+    """Return the default map, but for tensors that have a dimension."""
     stacked = default_collate_fn_map[Tensor]
 
     def either(batch: Sequence[Tensor], *, collate_fn_map: Any = None) -> Any:
@@ -186,7 +186,7 @@ def _with_tensors(function: Callable[..., Any]) -> dict[Any, Callable[..., Any]]
 
 
 def _sequences(sample: Any) -> Any:
-    """A sample with its lists of numbers as tensors."""
+    """Return a sample with its lists of numbers as tensors."""
     if isinstance(sample, list) and sample and all(isinstance(i, int | float) for i in sample):
         return tensor(sample)
     if isinstance(sample, list):

@@ -42,7 +42,7 @@ class _Stale(Exception):
 
 
 def numpy_seed(base: int, worker: int) -> Any:
-    """What `numpy.random` is seeded with in a worker: PyTorch's numbers."""
+    """Return what `numpy.random` is seeded with in a worker: PyTorch's numbers."""
     return np.random.SeedSequence([worker, base & 0xFFFFFFFF, base >> 32, 0]).generate_state(4)
 
 
@@ -181,7 +181,7 @@ class _Worker:
 
 
 def described(place: int, wanted: Any) -> str:
-    """The sample that a place on the board means, for the text of an error."""
+    """Return the sample that a place on the board means, for the text of an error."""
     if place == STARTING:
         return "while it started"
     if place == IDLE:

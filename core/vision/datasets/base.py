@@ -38,7 +38,7 @@ class VisionDataset(Dataset[Any]):
         self.transform, self.target_transform, self.transforms = transform, target_transform, transforms
 
     def transformed(self, image: Any, target: Any) -> tuple[Any, Any]:
-        """A picture and its target after the transforms."""
+        """Return a picture and its target after the transforms."""
         if self.transforms is not None:
             return self.transforms(image, target)  # type: ignore[no-any-return]
         if self.transform is not None:
@@ -51,7 +51,7 @@ class VisionDataset(Dataset[Any]):
         raise NotImplementedError(f"{type(self).__name__} must say its length: write __len__")
 
     def extra_repr(self) -> str:
-        """A line more for what `repr` says."""
+        """Return a line more for what `repr` says."""
         return ""
 
     def __repr__(self) -> str:
@@ -73,7 +73,7 @@ def picture(pixels: Any, as_tensor: bool) -> Any:
 
 
 def found(root: Any, folders: Iterable[str], name: str) -> Path | None:
-    """The file `name` or `name`.gz in the first of the folders under `root` that has it."""
+    """Return the file `name` or `name`.gz in the first of the folders under `root` that has it."""
     for folder in folders:
         for ending in ("", ".gz"):
             path = Path(root, folder, name + ending)
@@ -83,7 +83,7 @@ def found(root: Any, folders: Iterable[str], name: str) -> Path | None:
 
 
 def missing(dataset: Any, names: Sequence[str], folder: Path, download: bool, also: str = "") -> RuntimeError:
-    """The error that says which files are wanted and where to put them."""
+    """Return the error that says which files are wanted and where to put them."""
     kind = type(dataset).__name__
     said = "download=True: gradlab downloads nothing." if download else ""
     return RuntimeError(

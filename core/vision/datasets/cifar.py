@@ -66,7 +66,7 @@ class CIFAR10(VisionDataset):
             )  # fmt: skip
 
     def _folder(self, names: tuple[str, ...], download: bool) -> tuple[Path, bool]:
-        """Where the batches are, and whether they are binary."""
+        """Return where the batches are, and whether they are binary."""
         for folder in (self.base_folder, self.binary_folder, ""):
             for ending in ("", ".bin"):
                 if all(Path(self.root, folder, n + ending).is_file() for n in names):

@@ -16,7 +16,7 @@ Path_ = str | os.PathLike[str]
 
 
 def has_file_allowed_extension(filename: str, extensions: str | tuple[str, ...]) -> bool:
-    """Whether a name ends so, in capitals or not.
+    """Return whether a name ends so, in capitals or not.
 
     >>> has_file_allowed_extension("cat.JPG", IMG_EXTENSIONS)
     True
@@ -25,7 +25,7 @@ def has_file_allowed_extension(filename: str, extensions: str | tuple[str, ...])
 
 
 def find_classes(directory: Path_) -> tuple[list[str], dict[str, int]]:
-    """The names of the folders in `directory`, sorted, and their numbers.
+    """Return the names of the folders in `directory`, sorted, and their numbers.
 
     *Raises*: FileNotFoundError when there is none.
     """
@@ -41,7 +41,7 @@ def find_classes(directory: Path_) -> tuple[list[str], dict[str, int]]:
 def make_dataset(directory: Path_, class_to_idx: dict[str, int] | None = None,
                  extensions: str | tuple[str, ...] | None = None, is_valid_file: Callable[[str], bool] | None = None,
                  allow_empty: bool = False) -> list[tuple[str, int]]:  # fmt: skip
-    """The files under `directory` with their class's number: class by class, in each sorted by folder and name.
+    """Return the files under `directory` with their class's number: class by class, in each sorted by folder and name.
 
     *Raises*: ValueError unless exactly one of `extensions` and `is_valid_file` is given; FileNotFoundError for classes
     without a file.
@@ -75,7 +75,7 @@ def make_dataset(directory: Path_, class_to_idx: dict[str, int] | None = None,
 
 
 def default_loader(path: Path_) -> Any:
-    """A picture file as a Pillow image in RGB.
+    """Return a picture file as a Pillow image in RGB.
 
     *Raises*: RuntimeError that names the file when it is no picture, or not a whole one.
     """
@@ -123,11 +123,11 @@ class DatasetFolder(VisionDataset):
     def make_dataset(directory: Path_, class_to_idx: dict[str, int], extensions: tuple[str, ...] | None = None,
                      is_valid_file: Callable[[str], bool] | None = None,
                      allow_empty: bool = False) -> list[tuple[str, int]]:  # fmt: skip
-        """Which files there are; to be overridden for other layouts."""
+        """Return which files there are; to be overridden for other layouts."""
         return make_dataset(directory, class_to_idx, extensions, is_valid_file, allow_empty)
 
     def find_classes(self, directory: Path_) -> tuple[list[str], dict[str, int]]:
-        """Which classes there are; to be overridden for other layouts."""
+        """Return which classes there are; to be overridden for other layouts."""
         return find_classes(directory)
 
     def __getitem__(self, index: int) -> tuple[Any, Any]:

@@ -20,7 +20,7 @@ _DTYPES = {8: ">u1", 9: ">i1", 11: ">i2", 12: ">i4", 13: ">f4", 14: ">f8"}
 
 
 def contents(path: Path) -> bytes:
-    """The bytes of a file, unpacked where it is gzip's.
+    """Return the bytes of a file, unpacked where it is gzip's.
 
     *Raises*: RuntimeError that names the file when it is no whole gzip file.
     """
@@ -38,7 +38,7 @@ def contents(path: Path) -> bytes:
 
 
 def read_idx(path: Path, shape: tuple[int | None, ...] | None = None) -> Any:
-    """The array that an idx file, plain or gzip, holds, in the machine's byte order.
+    """Return the array that an idx file, plain or gzip, holds, in the machine's byte order.
 
     shape : what it must be; None stands for any size.
 

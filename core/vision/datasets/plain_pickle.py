@@ -132,7 +132,7 @@ _CONSTANTS: dict[str, Callable[[], Any]] = {
 
 
 def read_pickle(path: Path) -> dict[str, Any]:
-    """The dict in a CIFAR batch: keys as str, arrays as NumPy's, nothing executed.
+    """Return the dict in a CIFAR batch: keys as str, arrays as NumPy's, nothing executed.
 
     *Raises*: RuntimeError that names the file, the byte and what stands there, for anything that is no plain data.
 

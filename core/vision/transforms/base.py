@@ -53,7 +53,7 @@ class Compose(_Several):
     """
 
     def forward(self, img: Any) -> Any:
-        """The image after all of them."""
+        """Return the image after all of them."""
         for t in self.transforms:
             img = t(img)
         return img
@@ -73,7 +73,7 @@ class RandomApply(_Several):
         self.p = p
 
     def forward(self, img: Any) -> Any:
-        """The image, or what the transforms make of it."""
+        """Return the image, or what the transforms make of it."""
         if self.p < drawing.uniform():
             return img
         for t in self.transforms:
@@ -97,7 +97,7 @@ class RandomChoice(_Several):
         self.p = p
 
     def forward(self, img: Any) -> Any:
-        """What one of them makes of the image."""
+        """Return what one of them makes of the image."""
         weights = [float(w) for w in self.p] if self.p is not None else [1.0] * len(self.transforms)
         at = drawing.uniform() * sum(weights)
         chosen = [k for k, w in enumerate(weights) if w > 0]
@@ -116,7 +116,7 @@ class RandomOrder(_Several):
     """
 
     def forward(self, img: Any) -> Any:
-        """The image after all of them."""
+        """Return the image after all of them."""
         for k in drawing.order(len(self.transforms)):
             img = self.transforms[k](img)
         return img
@@ -136,5 +136,5 @@ class Lambda(Transform):
         self.lambd = lambd
 
     def forward(self, img: Any) -> Any:
-        """What the function gives."""
+        """Return what the function gives."""
         return self.lambd(img)

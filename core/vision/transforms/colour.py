@@ -75,7 +75,7 @@ def rgb_to_grayscale(img: Any, num_output_channels: int = 1) -> Any:
 
 
 def to_grayscale(img: Any, num_output_channels: int = 1) -> Any:
-    """A Pillow image (or a tensor) in grey: of mode "L", or RGB with three equal channels."""
+    """Return a Pillow image (or a tensor) in grey: of mode "L", or RGB with three equal channels."""
     if isinstance(img, Tensor):
         return rgb_to_grayscale(img, num_output_channels)
     grey = checked(img, "to_grayscale").convert("L")
@@ -119,7 +119,7 @@ def adjust_saturation(img: Any, saturation_factor: float) -> Any:
 
 
 def adjust_hue(img: Any, hue_factor: float) -> Any:
-    """The colours turned round the circle, by -0.5 to 0.5 of it.
+    """Return the colours turned round the circle, by -0.5 to 0.5 of it.
 
     >>> import core
     >>> red = core.tensor([1.0, 0.0, 0.0]).reshape(3, 1, 1)
@@ -190,7 +190,7 @@ def adjust_gamma(img: Any, gamma: float, gain: float = 1) -> Any:
 
 
 def gaussian_blur(img: Any, kernel_size: Any, sigma: Any = None) -> Any:
-    """The image under a Gaussian bell; borders are reflected.
+    """Return the image under a Gaussian bell; borders are reflected.
 
     kernel_size : odd, one number or (x, y). sigma : in pixels; by default ``0.3 ((k - 1) / 2 - 1) + 0.8``.
 
@@ -274,7 +274,7 @@ def posterize(img: Any, bits: int) -> Any:
 
 
 def solarize(img: Any, threshold: float) -> Any:
-    """What is at least `threshold` inverted."""
+    """Return what is at least `threshold` inverted."""
     if not isinstance(img, Tensor):
         return _by_image_ops("solarize", threshold)(img)
     if threshold > _bound(img):

@@ -33,12 +33,12 @@ def get_image_size(img: Any) -> list[int]:
 
 
 def get_image_num_channels(img: Any) -> int:
-    """How many channels an image has."""
+    """Return how many channels an image has."""
     return dimensions(img, "get_image_num_channels")[0]
 
 
 def channels_first(array: Any) -> Tensor:
-    """An array (H, W) or (H, W, C) as a tensor (C, H, W) that owns its memory.
+    """Return an array (H, W) or (H, W, C) as a tensor (C, H, W) that owns its memory.
 
     >>> channels_first(np.zeros((4, 5), np.uint8)).shape
     core.Size([1, 4, 5])
@@ -48,14 +48,14 @@ def channels_first(array: Any) -> Tensor:
 
 
 def _pixels(image: Any) -> Any:
-    """A Pillow image as an array, without losing bits."""
+    """Return a Pillow image as an array, without losing bits."""
     kinds = {"I": np.int32, "I;16": np.int32, "F": np.float32, "1": np.uint8}
     array = np.array(image, kinds.get(image.mode), copy=True)
     return array * 255 if image.mode == "1" else array
 
 
 def to_tensor(pic: Any) -> Tensor:
-    """A Pillow image or an array (H, W, C) as a tensor (C, H, W); bytes become floats of [0, 1].
+    """Return a Pillow image or an array (H, W, C) as a tensor (C, H, W); bytes become floats of [0, 1].
 
     A uint8 tensor is taken as well, with its dimensions as they are.
 
@@ -78,7 +78,7 @@ def to_tensor(pic: Any) -> Tensor:
 
 
 def pil_to_tensor(pic: Any) -> Tensor:
-    """A Pillow image as a tensor (C, H, W) with its values as they are.
+    """Return a Pillow image as a tensor (C, H, W) with its values as they are.
 
     >>> from PIL import Image
     >>> pil_to_tensor(Image.new("RGB", (2, 1), (1, 2, 3))).tolist()
@@ -93,7 +93,7 @@ _MODES = {1: ("L",), 2: ("LA",), 3: ("RGB", "YCbCr", "HSV"), 4: ("RGBA", "CMYK",
 
 
 def to_pil_image(pic: Any, mode: str | None = None) -> Any:
-    """A tensor (C, H, W) or an array (H, W, C) as a Pillow image; floats of [0, 1] become bytes.
+    """Return a tensor (C, H, W) or an array (H, W, C) as a Pillow image; floats of [0, 1] become bytes.
 
     *Raises*: ImportError without Pillow; TypeError and ValueError for what is no picture.
 
@@ -172,7 +172,7 @@ def normalize(tensor: Tensor, mean: Sequence[float], std: Sequence[float], inpla
 
 
 def convert_image_dtype(image: Tensor, dtype: Dtype = float32) -> Tensor:
-    """An image in another dtype, its values rescaled: floats span [0, 1], integers 0 to their largest.
+    """Return an image in another dtype, its values rescaled: floats span [0, 1], integers 0 to their largest.
 
     *Raises*: RuntimeError where the integers are too large for the floats.
 

@@ -17,7 +17,7 @@ _KIND = kind_of(float32, cpu)
 
 
 def uniform(low: float = 0.0, high: float = 1.0) -> float:
-    """A number of [low, high).
+    """Return a number of [low, high).
 
     >>> import core
     >>> _ = core.manual_seed(0, kind="torch")

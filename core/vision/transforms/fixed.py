@@ -23,7 +23,7 @@ class ToTensor(Transform):
     """
 
     def forward(self, pic: Any) -> Any:
-        """The tensor."""
+        """Return the tensor."""
         return F.to_tensor(pic)
 
 
@@ -36,7 +36,7 @@ class PILToTensor(Transform):
     """
 
     def forward(self, pic: Any) -> Any:
-        """The tensor."""
+        """Return the tensor."""
         return F.pil_to_tensor(pic)
 
 
@@ -55,7 +55,7 @@ class ToPILImage(Transform):
         self.mode = mode
 
     def forward(self, pic: Any) -> Any:
-        """The image."""
+        """Return the image."""
         return F.to_pil_image(pic, self.mode)
 
 
@@ -74,7 +74,7 @@ class ConvertImageDtype(Transform):
         self.dtype = dtype
 
     def forward(self, image: Any) -> Any:
-        """The image in that dtype."""
+        """Return the image in that dtype."""
         return F.convert_image_dtype(image, self.dtype)
 
 
@@ -93,7 +93,7 @@ class Normalize(Transform):
         self.mean, self.std, self.inplace = mean, std, inplace
 
     def forward(self, tensor: Any) -> Any:
-        """The normalised image."""
+        """Return the normalised image."""
         return F.normalize(tensor, self.mean, self.std, self.inplace)
 
 
@@ -116,7 +116,7 @@ class Resize(Transform):
         self.size, self.max_size, self.antialias = size, max_size, antialias
 
     def forward(self, img: Any) -> Any:
-        """The image in that size."""
+        """Return the image in that size."""
         return F.resize(img, self.size, self.interpolation, self.max_size, self.antialias)
 
 
@@ -135,7 +135,7 @@ class CenterCrop(Transform):
         self.size = pair_of(size, "CenterCrop")
 
     def forward(self, img: Any) -> Any:
-        """The crop."""
+        """Return the crop."""
         return F.center_crop(img, self.size)
 
 
@@ -148,7 +148,7 @@ class FiveCrop(CenterCrop):
     """
 
     def forward(self, img: Any) -> Any:
-        """The crops."""
+        """Return the crops."""
         return F.five_crop(img, self.size)
 
 
@@ -162,7 +162,7 @@ class TenCrop(CenterCrop):
         self.vertical_flip = vertical_flip
 
     def forward(self, img: Any) -> Any:
-        """The crops."""
+        """Return the crops."""
         return F.ten_crop(img, self.size, self.vertical_flip)
 
 
@@ -184,7 +184,7 @@ class Pad(Transform):
         self.padding, self.fill, self.padding_mode = padding, fill, padding_mode
 
     def forward(self, img: Any) -> Any:
-        """The image with its border."""
+        """Return the image with its border."""
         return F.pad(img, self.padding, self.fill, self.padding_mode)
 
 
@@ -203,5 +203,5 @@ class Grayscale(Transform):
         self.num_output_channels = num_output_channels
 
     def forward(self, img: Any) -> Any:
-        """The grey image."""
+        """Return the grey image."""
         return F.rgb_to_grayscale(img, self.num_output_channels)

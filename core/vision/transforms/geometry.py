@@ -41,7 +41,7 @@ _PILLOW = {"nearest": 0, "nearest-exact": 0, "bilinear": 2, "bicubic": 3, "box":
 
 
 def mode_of(interpolation: Any, op: str, among: Sequence[str] = tuple(_PILLOW)) -> str:
-    """The name of a mode: of the enum, of its value, or of Pillow's number for it."""
+    """Return the name of a mode: of the enum, of its value, or of Pillow's number for it."""
     if isinstance(interpolation, int) and not isinstance(interpolation, bool):
         interpolation = {0: "nearest", 2: "bilinear", 3: "bicubic", 4: "box", 5: "hamming", 1: "lanczos"}.get(
             interpolation, interpolation
@@ -66,7 +66,7 @@ def numbered(tensor: Tensor, work: Callable[[Tensor], Tensor]) -> Tensor:
 
 def resize(img: Any, size: int | Sequence[int], interpolation: Any = InterpolationMode.BILINEAR,
            max_size: int | None = None, antialias: bool | None = True) -> Any:  # fmt: skip
-    """An image of another size: (height, width), or one number for the shorter side.
+    """Return an image of another size: (height, width), or one number for the shorter side.
 
     max_size : the longer side's limit where one number is given. antialias : of tensors; Pillow's always is.
 
@@ -115,7 +115,7 @@ def _wanted_size(old: tuple[int, int], size: int | Sequence[int], max_size: int 
 
 
 def crop(img: Any, top: int, left: int, height: int, width: int) -> Any:
-    """A part of the image; what lies outside it is 0.
+    """Return a part of the image; what lies outside it is 0.
 
     >>> import core
     >>> crop(core.arange(9).reshape(1, 3, 3), 1, 1, 2, 3).tolist()
@@ -133,7 +133,7 @@ def crop(img: Any, top: int, left: int, height: int, width: int) -> Any:
 
 
 def pair_of(size: Any, op: str) -> tuple[int, int]:
-    """(height, width) of one number, a sequence of one, or a pair."""
+    """Return (height, width) of one number, a sequence of one, or a pair."""
     if isinstance(size, numbers.Number):
         return int(size), int(size)  # type: ignore[call-overload]
     if len(size) not in (1, 2):
@@ -142,7 +142,7 @@ def pair_of(size: Any, op: str) -> tuple[int, int]:
 
 
 def center_crop(img: Any, output_size: Any) -> Any:
-    """The middle of the image, with 0 around it where it is smaller.
+    """Return the middle of the image, with 0 around it where it is smaller.
 
     >>> import core
     >>> center_crop(core.arange(16).reshape(1, 4, 4), 2).tolist()
@@ -159,7 +159,7 @@ def center_crop(img: Any, output_size: Any) -> Any:
 
 def resized_crop(img: Any, top: int, left: int, height: int, width: int, size: Any,
                  interpolation: Any = InterpolationMode.BILINEAR, antialias: bool | None = True) -> Any:  # fmt: skip
-    """A part of the image brought to `size`.
+    """Return a part of the image brought to `size`.
 
     >>> import core
     >>> resized_crop(core.zeros(3, 9, 9), 1, 1, 6, 4, (3, 2)).shape
@@ -184,7 +184,7 @@ def vflip(img: Any) -> Any:
 
 
 def five_crop(img: Any, size: Any) -> tuple[Any, ...]:
-    """The four corners (top left, top right, bottom left, bottom right) and the middle.
+    """Return the four corners (top left, top right, bottom left, bottom right) and the middle.
 
     *Raises*: ValueError when the image is smaller.
     """
@@ -207,7 +207,7 @@ _PAD_MODES = {"constant": "constant", "edge": "replicate", "reflect": "reflect",
 
 
 def pad(img: Any, padding: Any, fill: Any = 0, padding_mode: str = "constant") -> Any:
-    """The image with a border: one width, (left and right, top and bottom), or (left, top, right, bottom).
+    """Return the image with a border: one width, (left and right, top and bottom), or (left, top, right, bottom).
 
     padding_mode : "constant" (of `fill`), "edge" repeats the last pixel, "reflect" mirrors without it, "symmetric" with
     it. Negative widths cut.
@@ -285,7 +285,7 @@ def _pad_pillow(img: Any, widths: tuple[int, ...], fill: Any, mode: str) -> Any:
 
 def _inverse_matrix(center: Sequence[float], angle: float, translate: Sequence[float], scale: float,
                     shear: Sequence[float]) -> list[float]:  # fmt: skip
-    """Where in the input a point of the output comes from, in six numbers.
+    """Return where in the input a point of the output comes from, in six numbers.
 
     Forward it is: from the centre, shear in x, shear in y, turn (clockwise on the screen), scale, back, translate.
     """
@@ -331,7 +331,7 @@ def _warp(img: Tensor, matrix: Sequence[float], mode: str, fill: Any, size: tupl
 
 def rotate(img: Any, angle: float, interpolation: Any = InterpolationMode.NEAREST, expand: bool = False,
            center: Sequence[float] | None = None, fill: Any = None) -> Any:  # fmt: skip
-    """The image turned counter-clockwise.
+    """Return the image turned counter-clockwise.
 
     angle : in degrees. expand : make it large enough to hold the whole image. center : (x, y) in pixels from the upper
     left, by default the middle. fill : what the corners become, by default 0.
@@ -378,7 +378,7 @@ def _pillow_fill(fill: Any, img: Any) -> Any:
 def affine(img: Any, angle: float, translate: Sequence[int], scale: float, shear: Any,
            interpolation: Any = InterpolationMode.NEAREST, fill: Any = None,
            center: Sequence[float] | None = None) -> Any:  # fmt: skip
-    """The image sheared, turned clockwise, scaled and moved, all about its middle or `center`.
+    """Return the image sheared, turned clockwise, scaled and moved, all about its middle or `center`.
 
     angle, shear : in degrees; shear is one number (x) or two (x, y). translate : (x, y) in pixels.
 
@@ -403,7 +403,7 @@ def affine(img: Any, angle: float, translate: Sequence[int], scale: float, shear
 
 
 def erase(img: Any, i: int, j: int, h: int, w: int, v: Any, inplace: bool = False) -> Any:
-    """The image with a rectangle of `v`: from row `i`, column `j`, of height `h` and width `w`.
+    """Return the image with a rectangle of `v`: from row `i`, column `j`, of height `h` and width `w`.
 
     >>> import core
     >>> erase(core.ones(1, 2, 2), 0, 0, 1, 2, 0.0).tolist()

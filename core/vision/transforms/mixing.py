@@ -27,7 +27,7 @@ class _Mix(Transform):
         raise NotImplementedError
 
     def forward(self, images: Any, labels: Any = None) -> tuple[Tensor, Tensor]:
-        """(pictures, labels as shares of every class) of a batch; a pair may come as one argument."""
+        """Return (pictures, labels as shares of every class) of a batch; a pair may come as one argument."""
         name = type(self).__name__
         if labels is None and isinstance(images, tuple | list) and len(images) == 2:
             images, labels = images
@@ -62,7 +62,7 @@ class MixUp(_Mix):
     """
 
     def mixed(self, images: Tensor, others: Tensor, share: float) -> tuple[Tensor, float]:
-        """The weighted sum."""
+        """Return the weighted sum."""
         return images * share + others * (1.0 - share), share
 
 
@@ -78,7 +78,7 @@ class CutMix(_Mix):
     """
 
     def mixed(self, images: Tensor, others: Tensor, share: float) -> tuple[Tensor, float]:
-        """The patched pictures, and the share that the patch left."""
+        """Return the patched pictures, and the share that the patch left."""
         h, w = tuple(images.shape)[-2:]
         x, y, half = drawing.integer(w), drawing.integer(h), 0.5 * math.sqrt(1.0 - share)
         left, right = max(x - int(half * w), 0), min(x + int(half * w), w)

@@ -51,7 +51,7 @@ class ColorJitter(Transform):
         return None if low == high == center else (low, high)
 
     def forward(self, img: Any) -> Any:
-        """The image in other colours."""
+        """Return the image in other colours."""
         order = drawing.order(4)
         spans = (self.brightness, self.contrast, self.saturation, self.hue)
         factors = [None if span is None else drawing.uniform(*span) for span in spans]
@@ -75,7 +75,7 @@ class _Sometimes(Transform):
         raise NotImplementedError
 
     def forward(self, img: Any) -> Any:
-        """The image, changed or not."""
+        """Return the image, changed or not."""
         return self.change(img) if drawing.chance(self.p) else img
 
 
@@ -92,7 +92,7 @@ class RandomGrayscale(_Sometimes):
         super().__init__(p)
 
     def change(self, img: Any) -> Any:
-        """The grey image."""
+        """Return the grey image."""
         return F.rgb_to_grayscale(img, F.get_image_num_channels(img))
 
 
@@ -119,7 +119,7 @@ class GaussianBlur(Transform):
         self.sigma = (low, high)
 
     def forward(self, img: Any) -> Any:
-        """The blurred image."""
+        """Return the blurred image."""
         return F.gaussian_blur(img, self.kernel_size, drawing.uniform(*self.sigma))
 
 
@@ -127,7 +127,7 @@ class RandomInvert(_Sometimes):
     """Dark and light exchanged, with probability `p`."""
 
     def change(self, img: Any) -> Any:
-        """The negative."""
+        """Return the negative."""
         return F.invert(img)
 
 
@@ -141,7 +141,7 @@ class RandomPosterize(_Sometimes):
         self.bits = bits
 
     def change(self, img: Any) -> Any:
-        """The posterized image."""
+        """Return the posterized image."""
         return F.posterize(img, self.bits)
 
 
@@ -155,7 +155,7 @@ class RandomSolarize(_Sometimes):
         self.threshold = threshold
 
     def change(self, img: Any) -> Any:
-        """The solarized image."""
+        """Return the solarized image."""
         return F.solarize(img, self.threshold)
 
 
@@ -169,7 +169,7 @@ class RandomAdjustSharpness(_Sometimes):
         self.sharpness_factor = sharpness_factor
 
     def change(self, img: Any) -> Any:
-        """The sharpened image."""
+        """Return the sharpened image."""
         return F.adjust_sharpness(img, self.sharpness_factor)
 
 
@@ -177,7 +177,7 @@ class RandomAutocontrast(_Sometimes):
     """Every channel spread over the whole range, with probability `p`."""
 
     def change(self, img: Any) -> Any:
-        """The image with full contrast."""
+        """Return the image with full contrast."""
         return F.autocontrast(img)
 
 
@@ -185,5 +185,5 @@ class RandomEqualize(_Sometimes):
     """Every channel's histogram made flat, with probability `p`."""
 
     def change(self, img: Any) -> Any:
-        """The equalized image."""
+        """Return the equalized image."""
         return F.equalize(img)

@@ -34,7 +34,7 @@ class RandomHorizontalFlip(Transform):
         self.p = p
 
     def forward(self, img: Any) -> Any:
-        """The image, mirrored or not."""
+        """Return the image, mirrored or not."""
         return F.hflip(img) if drawing.chance(self.p) else img
 
 
@@ -47,7 +47,7 @@ class RandomVerticalFlip(RandomHorizontalFlip):
     """
 
     def forward(self, img: Any) -> Any:
-        """The image, upside down or not."""
+        """Return the image, upside down or not."""
         return F.vflip(img) if drawing.chance(self.p) else img
 
 
@@ -73,7 +73,7 @@ class RandomCrop(Transform):
 
     @staticmethod
     def get_params(img: Any, output_size: tuple[int, int]) -> tuple[int, int, int, int]:
-        """A place: (top, left, height, width)."""
+        """Return a place: (top, left, height, width)."""
         _, h, w = dimensions(img, "RandomCrop")
         height, width = output_size
         if h < height or w < width:
@@ -84,7 +84,7 @@ class RandomCrop(Transform):
         return drawing.integer(h - height + 1), drawing.integer(w - width + 1), height, width
 
     def forward(self, img: Any) -> Any:
-        """The crop."""
+        """Return the crop."""
         if self.padding is not None:
             img = F.pad(img, self.padding, self.fill, self.padding_mode)
         _, h, w = dimensions(img, "RandomCrop")
@@ -118,7 +118,8 @@ class RandomResizedCrop(Transform):
 
     @staticmethod
     def get_params(img: Any, scale: Sequence[float], ratio: Sequence[float]) -> tuple[int, int, int, int]:
-        """A part: (top, left, height, width); after ten misses the largest of allowed proportions in the middle."""
+        """Return a part: (top, left, height, width); after ten misses the largest of allowed proportions in the
+        middle."""
         _, h, w = dimensions(img, "RandomResizedCrop")
         low, high = math.log(ratio[0]), math.log(ratio[1])
         for _ in range(10):
@@ -136,13 +137,13 @@ class RandomResizedCrop(Transform):
         return (h - height) // 2, (w - width) // 2, height, width
 
     def forward(self, img: Any) -> Any:
-        """The part in its new size."""
+        """Return the part in its new size."""
         place = self.get_params(img, self.scale, self.ratio)
         return F.resized_crop(img, *place, self.size, self.interpolation, self.antialias)
 
 
 def span_of(value: Any, name: str) -> tuple[float, float]:
-    """(low, high) of a pair, or of one number on both sides of 0."""
+    """Return (low, high) of a pair, or of one number on both sides of 0."""
     if isinstance(value, numbers.Number):
         if value < 0:  # type: ignore[operator]
             raise ValueError(text(f"If {name} is a single number, it must be positive.", came=str(value)))
@@ -170,7 +171,7 @@ class RandomRotation(Transform):
         self.expand, self.center, self.fill = expand, center, fill
 
     def forward(self, img: Any) -> Any:
-        """The turned image."""
+        """Return the turned image."""
         angle = drawing.uniform(*self.degrees)
         return F.rotate(img, angle, self.interpolation, self.expand, self.center, self.fill)
 
@@ -207,7 +208,7 @@ class RandomAffine(Transform):
         self.translate, self.scale, self.fill, self.center = translate, scale, fill, center
 
     def get_params(self, size: tuple[int, int]) -> tuple[float, tuple[int, int], float, tuple[float, float]]:
-        """(angle, (x, y), scale, (shear in x, in y)) for an image of (width, height)."""
+        """Return (angle, (x, y), scale, (shear in x, in y)) for an image of (width, height)."""
         angle = drawing.uniform(*self.degrees)
         move = (0, 0)
         if self.translate is not None:
@@ -221,7 +222,7 @@ class RandomAffine(Transform):
         return angle, move, scale, shear
 
     def forward(self, img: Any) -> Any:
-        """The image as it was drawn."""
+        """Return the image as it was drawn."""
         _, h, w = dimensions(img, "RandomAffine")
         angle, move, scale, shear = self.get_params((w, h))
         return F.affine(img, angle, move, scale, shear, self.interpolation, self.fill, self.center)
@@ -256,7 +257,7 @@ class RandomErasing(Transform):
         self.p, self.scale, self.ratio, self.value, self.inplace = p, scale, ratio, value, inplace
 
     def forward(self, img: Any) -> Any:
-        """The image, with the rectangle or without."""
+        """Return the image, with the rectangle or without."""
         if not drawing.chance(self.p):
             return img
         if not isinstance(img, Tensor):

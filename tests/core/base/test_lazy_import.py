@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import core
-from core.base.lazy_import import late
+from core.base.lazy_import import lazy_attributes
 
 LATE = ["core.audio", "core.distributions", "core.metrics", "core.optim", "core.text", "core.utils", "core.vision"]
 
@@ -67,10 +67,10 @@ def test_names_that_are_not_there_and_those_that_are() -> None:
 def test_what_was_asked_for_once_is_an_ordinary_name() -> None:
     assert fresh("m = core.metrics; print(json.dumps([vars(core)['metrics'] is m, sys.modules['core.metrics'] is m]))"
                  ) == [True, True]  # fmt: skip
-    find, names = late("core.base", {"late": "lazy_import"})
+    find, names = lazy_attributes("core.base", {"lazy_attributes": "lazy_import"})
     with pytest.raises(AttributeError, match=r"module 'core\.base' has no attribute 'other'"):
         find("other")
-    assert "late" in names()
+    assert "lazy_attributes" in names()
 
 
 def test_pickles_name_classes_by_where_they_stand() -> None:

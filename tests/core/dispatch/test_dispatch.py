@@ -221,7 +221,7 @@ def test_nobody_is_told_when_nobody_listens(monkeypatch):
     def fail(*args: object) -> None:
         raise AssertionError("told")
 
-    for name in ("tell", "tell_failed", "tell_starting"):
+    for name in ("emit_op", "emit_failed", "emit_starting"):
         monkeypatch.setattr(core.dispatch.elementwise, name, fail)
         monkeypatch.setattr(core.dispatch.structured, name, fail)
     monkeypatch.setattr(core.dispatch.emit, "places", fail)

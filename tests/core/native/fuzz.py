@@ -1,7 +1,7 @@
 """``python -m tests.core.native.fuzz 600``: the C kernels on random shapes, strides and alignments for ten minutes.
 
 Every case is an op of core's, a function of the extension's that no op shows whole (`fuzz_direct`) or a chain of
-views (`fuzz_views`), with inputs by chance (`fuzz_inputs`): no items, one, sizes around the widths of registers and
+views (`fuzz_views`), with inputs at random (`fuzz_inputs`): no items, one, sizes around the widths of registers and
 blocks, memory that begins at any item or between two, axes swapped, every other item, backwards, repeated without
 memory. Around each input lie NaNs, so that a kernel that reads beyond shows it, and its memory is compared before and
 after. Output and gradients are held to the reference's in float64, and the bits of one thread to those of two. A case
@@ -36,7 +36,7 @@ FAR = {"float32": 2e-4, "float64": 1e-10, "bfloat16": 6e-2, "float16": 1e-2}  # 
 
 
 class Guarded:
-    """The numbers of `a` somewhere in a larger block of NaNs, with strides by chance, or `dense` in one piece."""
+    """The numbers of `a` somewhere in a larger block of NaNs, with strides at random, or `dense`, contiguous."""
 
     def __init__(self, rng: Any, a: Any, dense: bool = False) -> None:
         a = np.asarray(a)

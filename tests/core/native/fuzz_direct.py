@@ -20,7 +20,7 @@ c: Any = native.module
 
 
 def guarded(rng: Any, a: Any, dense: bool = False) -> Any:
-    """The array in memory laid out by chance, and a check that nobody wrote to it or beyond it."""
+    """The array in memory laid out at random, and a check that nobody wrote to it or beyond it."""
     from .fuzz import Guarded
 
     return Guarded(rng, a, dense)

@@ -1,4 +1,4 @@
-"""Inputs by chance for `fuzz`: each function gives arrays of float64 (indices of int64) and an op's parameters."""
+"""Inputs at random for `fuzz`: each function gives arrays of float64 (indices of int64) and an op's parameters."""
 
 from __future__ import annotations
 

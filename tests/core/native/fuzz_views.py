@@ -1,4 +1,4 @@
-"""Chains of views by chance for `fuzz`: what they show is NumPy's, and their gradient goes back where each item lay."""
+"""Chains of views at random for `fuzz`: what they show is NumPy's, and their gradient goes back where each item lay."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.conformance import harness as h
 
 
 def step(rng: Any, t: Any, a: Any) -> tuple[Any, Any]:
-    """One view by chance, of a tensor and of an array."""
+    """One view at random, of a tensor and of an array."""
     kind = int(rng.integers(9))
     n = a.ndim
     if n == 0 or kind == 0:

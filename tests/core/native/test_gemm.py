@@ -15,7 +15,7 @@ ULPS = {"f": 2.0**-24, "d": 2.0**-53}
 
 
 def layouts(rng: Any, shape: tuple[int, ...], dtype: str) -> dict[str, Any]:
-    """The same numbers in one piece, transposed, every other of a larger array, and backwards."""
+    """The same numbers contiguous, transposed, every other of a larger array, and backwards."""
     x = rng.standard_normal(shape).astype(dtype)
     wide = np.zeros((*shape[:-1], 2 * shape[-1]), dtype)
     wide[..., ::2] = x

@@ -72,9 +72,13 @@ KEYWORDS: dict[str, dict[str, Any]] = {
     "nn_functional_nll_loss": {"reduction": "sum", "ignore_index": -7}, "full": {"dtype": core.float64},
     "zeros": {"dtype": core.int64}, "ones_like": {"dtype": core.bool}, "eye": {"dtype": core.float64},
 }  # fmt: skip
+# The same of functions that have a second plain call.
+SECOND: dict[str, tuple[Any, ...]] = {
+    "sum": (TRUTHS, 0), "max": (X,), "min": (X,), "argmax": (X,), "argmin": (X,), "pow": (2.0, X),
+}  # fmt: skip
 WRITES = {"copy_", "fill_", "zero_", "masked_fill_", "setitem", "backward"}
 UNNAMED = {"setitem", "getitem", "_mT", "_T"}  # nobody gives their arguments by name
-WRONG = (None, "x", 1.5, True, 1, -1, 99, -99, 2**70, (), (0,), (0, 0), [1], object, np.float32(1), 1e300,
+WRONG = (None, "x", 1.5, True, 1, -1, 99, -99, 2**70, (), (0,), (0, 0), [1], object, np.float32(1), 1e300, core.float64,
          X, AT, TRUTHS, real(0, 3), real(5), core.tensor(2.0), core.ones(4, 3, dtype=core.float16))  # fmt: skip
 
 FUNCTIONS = {f.symbol: f for f in registered() if f.fast}
@@ -144,8 +148,14 @@ def agrees(f: Public, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
 
 
 def variations(f: Public) -> Iterator[tuple[tuple[Any, ...], dict[str, Any]]]:
-    """Calls near the plain one."""
-    args, kwargs = PLAIN[f.symbol], KEYWORDS.get(f.symbol, {})
+    """Calls near the plain ones."""
+    yield from near(f, PLAIN[f.symbol], KEYWORDS.get(f.symbol, {}))
+    if f.symbol in SECOND:
+        yield from near(f, SECOND[f.symbol], {})
+
+
+def near(f: Public, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[tuple[tuple[Any, ...], dict[str, Any]]]:
+    """Calls near one."""
     for k in range(1, len(args)):
         yield args[:k], kwargs
         for wrong in WRONG:
@@ -167,6 +177,12 @@ def test_a_parser_serves_a_plain_call(symbol: str) -> None:
     assert public(f)._parser == f.key  # else the extension was printed from another header
     agrees(f, PLAIN[symbol], KEYWORDS.get(symbol, {}))  # an op's first call, in Python, finds its kernels
     assert agrees(f, PLAIN[symbol], KEYWORDS.get(symbol, {})), "the plain call went to Python"
+
+
+@pytest.mark.parametrize("symbol", [s for s, f in FUNCTIONS.items() if len(f.fast) > 1])
+def test_a_parser_serves_its_second_plain_call(symbol: str) -> None:
+    agrees(FUNCTIONS[symbol], SECOND[symbol], {})
+    assert agrees(FUNCTIONS[symbol], SECOND[symbol], {}), "the plain call went to Python"
 
 
 NAMED = [s for s, f in FUNCTIONS.items() if s not in UNNAMED and not any(p.many for p in f.signature().parameters)]

@@ -1,4 +1,4 @@
-"""Results of 16 MB and more are written past the cache: the same bits as in parts that are not, with any threads."""
+"""Results of 16 MB and more are written by streaming stores: the same bits as without, with any threads."""
 
 from __future__ import annotations
 

@@ -23,12 +23,7 @@ pytestmark = pytest.mark.skipif(not native.available, reason="the C extension is
 Case = Callable[[], tuple[Any, Any]]  # what was computed, and what it has to be, in float64
 
 
-def taken(call: Callable[[], Any]) -> tuple[Any, dict[str, int]]:
-    """Return the call's result, and how often each way was taken in it (ways that were not are left out)."""
-    before = native.module.paths()
-    result = call()
-    after = native.module.paths()
-    return result, {name: after[name] - before[name] for name in after if after[name] != before[name]}
+taken = native.paths_taken
 
 
 def normal(*shape: int, seed: int = 0) -> np.ndarray:
@@ -397,7 +392,7 @@ def threaded(n: int) -> Case:
 
 
 STREAMED = (16 << 20) // 4
-"""Items of float32 that are written past the cache (copy.h)."""
+"""Items of float32 that are written by streaming stores (copy.h)."""
 
 CPU = Path("/proc/cpuinfo")
 WIDE = CPU.exists() and "avx512f" in CPU.read_text()
@@ -474,6 +469,7 @@ def test_both_sides_of_a_threshold(path: str, below: Case, above: Case) -> None:
 
 def test_no_way_is_without_a_case() -> None:
     named = {path for path, _, _ in CASES} | {f"call_{path}" for path in ("python", *SERVED)}
+    named |= {f"op_{way}" for way in RAN}
     assert named | {"conv_few_columns"} == set(native.module.paths())
 
 
@@ -556,3 +552,21 @@ def test_a_row_of_attention_that_may_see_nothing_is_zero() -> None:
     assert y[0, 0, 1].abs().max() == 0
     assert q.grad[0, 0, 1].abs().max() == 0
     assert all(np.isfinite(t.grad.numpy()).all() for t in (q, k, v))
+
+
+# -- structured ops: which of the three computes ----------------------------------------------------------------------
+
+HALVES = X.half()
+RAN: dict[str, Callable[[], Any]] = {
+    "adapter": lambda: X.sum(1),
+    "row": HALVES.sum,  # summed in float32 by the row's function
+    "reference": lambda: X.logcumsumexp(1),
+}
+
+
+@pytest.mark.parametrize("way", RAN)
+def test_what_computes_an_op_is_counted(way: str) -> None:
+    RAN[way]()
+    _, ways = taken(RAN[way])
+    assert ways.get(f"op_{way}"), ways
+    assert not {f"op_{other}" for other in RAN if other != way} & ways.keys(), ways

@@ -116,7 +116,7 @@ def test_on_cuda_all_gradients_are_clipped_in_three_launches(monkeypatch: Any) -
     assert launched == ["norm_share_kernel", "norm_total_kernel", "norm_scale_kernel"]
     np.testing.assert_allclose(np.linalg.norm(flat(many)), 0.5, rtol=1e-5)
     assert many[0].grad._version == version + 1
-    many[0].grad = core.tensor(before[:12].astype("f").reshape(4, 3)).to("cuda").t()  # not in one piece
+    many[0].grad = core.tensor(before[:12].astype("f").reshape(4, 3)).to("cuda").t()  # not contiguous
     utils.clip_grad_norm_(many, 0.5)
     np.testing.assert_allclose(np.linalg.norm(flat(many)), 0.5, rtol=1e-5)
     launched.clear()

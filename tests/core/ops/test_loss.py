@@ -77,8 +77,8 @@ def test_probabilities() -> None:
 
 def test_one_hot_probabilities_agree_with_indices() -> None:
     x, t = leaf(), core.tensor(T)
-    as_rows = F.one_hot(t, 3).double()
-    assert F.cross_entropy(x, as_rows).item() == pytest.approx(F.cross_entropy(x, t).item(), rel=1e-12)
+    as_matrix = F.one_hot(t, 3).double()
+    assert F.cross_entropy(x, as_matrix).item() == pytest.approx(F.cross_entropy(x, t).item(), rel=1e-12)
 
 
 def test_extreme_logits() -> None:

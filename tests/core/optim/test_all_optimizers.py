@@ -1,4 +1,4 @@
-"""Every optimizer: it descends on both devices and in half types, its state survives, its step is one call a group."""
+"""Every optimizer: it descends on both devices and in half precision, its state survives, its step is one call a group."""
 
 from __future__ import annotations
 

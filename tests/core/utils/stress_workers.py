@@ -1,7 +1,7 @@
 """Workers under fire, for as long as one likes: ``python tests/core/utils/stress_workers.py [ROUNDS]``.
 
 Every round runs the program of `worker_program.py` with four workers in each of its modes, interrupts or kills it or
-one of its workers at a moment drawn by chance (also while they start), and counts what is left: processes, and files in
+one of its workers at a moment drawn at random (also while they start), and counts what is left: processes, and files in
 /dev/shm. As root it also fills /dev/shm to the last byte, in a mount of its own. Nothing may hang (120 s) or stay.
 """
 

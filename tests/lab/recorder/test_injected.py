@@ -29,7 +29,7 @@ def test_a_failure_that_got_out_would_be_noticed(monkeypatch: pytest.MonkeyPatch
         for o in listeners:
             getattr(o, what)(*given)
 
-    monkeypatch.setattr("core.events.observe.announce", unguarded)
+    monkeypatch.setattr("core.events.observe.notify", unguarded)
     monkeypatch.setattr(Recorder, "exit_module", lambda self, module: 1 / 0)
     plain = injected.outcome(injected.CELLS["training"], "core", None)
     assert injected.outcome(injected.CELLS["training"], "core", injected.Injector()) != plain

@@ -38,7 +38,7 @@ def markdown(report: compare.Report, known: dict[str, str]) -> str:
         "",
         "Every function that PyTorch 2.13 documents in these namespaces, compared with `core` on generated inputs:",
         "values, dtypes, shapes, gradients and error classes; regular, empty, 0-d, broadcast, transposed, sliced,",
-        "negatively strided, with NaN and infinities, half types, integers and bools, and with `out=`. A function is",
+        "negatively strided, with NaN and infinities, half precision, integers, bools and `out=`. A function is",
         "right when all of its calls agree in all of these. Made by",
         "`python -m tests.parity.catalogue --write lab/docs/coverage.md`.",
         "",

@@ -58,7 +58,7 @@ COUNTED = [info for info in op_db if pattern_of(info.full_name) is None]
 
 
 def _drawn(info: Any) -> bool:
-    """Whether its values are by chance or whatever lay in memory, so that only shapes and dtypes compare."""
+    """Whether its values are at random or whatever lay in memory, so that only shapes and dtypes compare."""
     return f"{info.full_name} values" in exceptions()
 
 

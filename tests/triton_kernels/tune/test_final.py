@@ -148,7 +148,7 @@ def test_intervals_over_processes_are_right_as_often_as_they_say(rng):
         missed += not low <= 1.0 <= high
     assert missed <= 30  # 5 % of 300 are 15
     named = 0
-    for _ in range(200):  # three twins, each faster or slower in each process by chance
+    for _ in range(200):  # three twins, each faster or slower in each process at random
         times = np.ones((4, 48)) * np.repeat(np.exp(0.05 * rng.standard_normal((4, 6))), 8, axis=1)
         named += standing(times * (1 + 0.01 * rng.random((4, 48))), [8] * 6).verdict == "faster"
     assert named <= 12

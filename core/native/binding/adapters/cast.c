@@ -70,13 +70,13 @@ other:
 }
 
 /* x, dtype */
-PyObject *enter_cast(PyObject *m, PyObject *const *args, Py_ssize_t n) {
+static PyObject *enter_cast(PyObject *m, PyObject *const *args, Py_ssize_t n) {
     (void)m;
     return n == 2 ? converted(args[0], args[1]) : Py_NewRef(Py_NotImplemented);
 }
 
 /* g, x_dtype */
-PyObject *enter_cast_backward(PyObject *m, PyObject *const *args, Py_ssize_t n) {
+static PyObject *enter_cast_backward(PyObject *m, PyObject *const *args, Py_ssize_t n) {
     (void)m;
     if (n != 2 || !PyArray_CheckExact(args[0])) Py_RETURN_NOTIMPLEMENTED;
     PyObject *to = PyObject_GetAttr(args[1], binding.numpy_name);
@@ -165,15 +165,15 @@ static PyObject *truth(PyObject *array, PyObject *dims, PyObject *keepdim, int w
     return out;
 }
 
-PyObject *enter_all(PyObject *m, PyObject *const *args, Py_ssize_t n) {
+static PyObject *enter_all(PyObject *m, PyObject *const *args, Py_ssize_t n) {
     (void)m;
     return n == 3 ? truth(args[0], args[1], args[2], ALL) : Py_NewRef(Py_NotImplemented);
 }
-PyObject *enter_any(PyObject *m, PyObject *const *args, Py_ssize_t n) {
+static PyObject *enter_any(PyObject *m, PyObject *const *args, Py_ssize_t n) {
     (void)m;
     return n == 3 ? truth(args[0], args[1], args[2], ANY) : Py_NewRef(Py_NotImplemented);
 }
-PyObject *enter_count_nonzero(PyObject *m, PyObject *const *args, Py_ssize_t n) {
+static PyObject *enter_count_nonzero(PyObject *m, PyObject *const *args, Py_ssize_t n) {
     (void)m;
     return n == 2 ? truth(args[0], args[1], Py_False, HOW_MANY) : Py_NewRef(Py_NotImplemented);
 }
@@ -215,7 +215,7 @@ PyObject *reduce_int64(PyObject *const *args, int what) {
         }
 
 /* g, x, y, dim, keepdim */
-PyObject *enter_extreme_backward(PyObject *m, PyObject *const *args, Py_ssize_t n) {
+static PyObject *enter_extreme_backward(PyObject *m, PyObject *const *args, Py_ssize_t n) {
     (void)m;
     Blocks b;
     if (n != 5) Py_RETURN_NOTIMPLEMENTED;
@@ -239,3 +239,16 @@ PyObject *enter_extreme_backward(PyObject *m, PyObject *const *args, Py_ssize_t 
     Py_XDECREF(out);
     return all;
 }
+
+static PyMethodDef cast_entries[] = {
+    ENTRY("all", all),
+    ENTRY("any", any),
+    ENTRY("count_nonzero", count_nonzero),
+    ENTRY("cast", cast),
+    ENTRY("cast.backward", cast_backward),
+    ENTRY("amax.backward", extreme_backward),
+    ENTRY("amin.backward", extreme_backward),
+    {0},
+};
+
+int cast_setup(PyObject *module) { return add_entries(module, cast_entries); }

@@ -250,7 +250,6 @@ static PyObject *enter_linear_backward(PyObject *m, PyObject *const *args, Py_ss
 
 /* -- the table ------------------------------------------------------------------------------------------------------- */
 
-#define ENTRY(row, name) {row, (PyCFunction)(void (*)(void))enter_##name, METH_FASTCALL, NULL}
 static PyMethodDef entries[] = {
     ENTRY("sum", sum),
     ENTRY("sum.backward", sum_backward),
@@ -260,27 +259,6 @@ static PyMethodDef entries[] = {
     ENTRY("amin", amin),
     ENTRY("argmax", argmax),
     ENTRY("argmin", argmin),
-    ENTRY("all", all),
-    ENTRY("any", any),
-    ENTRY("count_nonzero", count_nonzero),
-    ENTRY("cast", cast),
-    ENTRY("cast.backward", cast_backward),
-    ENTRY("amax.backward", extreme_backward),
-    ENTRY("amin.backward", extreme_backward),
-    ENTRY("max_dim", max_dim),
-    ENTRY("max_dim.backward", picked_backward),
-    ENTRY("min_dim", min_dim),
-    ENTRY("min_dim.backward", picked_backward),
-    ENTRY("sort", sort),
-    ENTRY("sort.backward", picked_backward),
-    ENTRY("topk", topk),
-    ENTRY("topk.backward", picked_backward),
-    ENTRY("kthvalue", kthvalue),
-    ENTRY("kthvalue.backward", picked_backward),
-    ENTRY("median", median),
-    ENTRY("median.backward", picked_backward),
-    ENTRY("mode", mode),
-    ENTRY("mode.backward", picked_backward),
     ENTRY("softmax", softmax),
     ENTRY("softmax.backward", softmax_backward),
     ENTRY("log_softmax", log_softmax),

@@ -1,5 +1,5 @@
 /* Entries (binding/adapters/entries.c) of ops that copy items in another order, or not all of them: triangles, flips, rolls, borders;
-   and of running sums. They take arrays in one piece. */
+   and of running sums. They take contiguous arrays. */
 #include "kernels/copy.h"
 #include "binding/entries.h"
 #include "binding/items.h"
@@ -135,7 +135,7 @@ static PyObject *enter_constant_pad_backward(PyObject *m, PyObject *const *args,
 
 static PyObject *running(PyObject *const *args, Py_ssize_t n, int back) {
     npy_intp dim;
-    if (n != 3 || !real_in_one_piece(args[0]) || !exact_int(args[1], &dim) || (args[2] != Py_True && args[2] != Py_False))
+    if (n != 3 || !real_contiguous(args[0]) || !exact_int(args[1], &dim) || (args[2] != Py_True && args[2] != Py_False))
         Py_RETURN_NOTIMPLEMENTED;
     PyArrayObject *x = (PyArrayObject *)args[0];
     const int ndim = PyArray_NDIM(x), reverse = (args[2] == Py_True) != back;

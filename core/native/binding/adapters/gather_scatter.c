@@ -1,5 +1,5 @@
 /* Entries (binding/adapters/entries.c) of ops that pick items and put them elsewhere: index, gather, scatter and their kin. They take
-   arrays in one piece; everything else goes to the rows in Python. */
+   contiguous arrays; everything else goes to the rows in Python. */
 #include "binding/entries.h"
 #include "kernels/gather.h"
 #include "binding/write.h"
@@ -14,7 +14,7 @@ int pickable(PyObject *object) {
            PyArray_ISCARRAY_RO(a) && PyArray_NDIM(a) <= PICK_AXES;
 }
 
-int real_in_one_piece(PyObject *object) {
+int real_contiguous(PyObject *object) {
     return pickable(object) && (PyArray_TYPE((PyArrayObject *)object) == NPY_FLOAT ||
                                 PyArray_TYPE((PyArrayObject *)object) == NPY_DOUBLE);
 }
@@ -151,7 +151,7 @@ static PyObject *first_of(PyObject *gradient, int count) {
 PyObject *enter_index_backward(PyObject *m, PyObject *const *args, Py_ssize_t n) {
     Place p;
     npy_intp x_shape[PICK_AXES], shape[PICK_AXES];
-    const int x_ndim = n == INDICES + 4 && real_in_one_piece(args[0]) ? ints_in(args[1], x_shape) : -1;
+    const int x_ndim = n == INDICES + 4 && real_contiguous(args[0]) ? ints_in(args[1], x_shape) : -1;
     if (x_ndim < 0) Py_RETURN_NOTIMPLEMENTED;
     PyArrayObject *g = (PyArrayObject *)args[0];
     int plain = place_of(x_shape, x_ndim, args + 3, args[2], &p);
@@ -190,7 +190,7 @@ static PyObject *enter_index_put(PyObject *m, PyObject *const *args, Py_ssize_t 
     if (n != INDICES + 4 || !pickable(args[0]) || !pickable(args[1])) Py_RETURN_NOTIMPLEMENTED;
     PyArrayObject *x = (PyArrayObject *)args[0], *values = (PyArrayObject *)args[1];
     const int adds = args[INDICES + 3] == Py_True;
-    if (PyArray_DESCR(x) != PyArray_DESCR(values) || (adds && !real_in_one_piece(args[0]))) Py_RETURN_NOTIMPLEMENTED;
+    if (PyArray_DESCR(x) != PyArray_DESCR(values) || (adds && !real_contiguous(args[0]))) Py_RETURN_NOTIMPLEMENTED;
     int plain = place_of(PyArray_DIMS(x), PyArray_NDIM(x), args + 2, args[INDICES + 2], &p);
     if (plain <= 0) return plain < 0 ? NULL : Py_NewRef(Py_NotImplemented);
     npy_intp shape[PICK_AXES];
@@ -214,7 +214,7 @@ static PyObject *enter_index_put(PyObject *m, PyObject *const *args, Py_ssize_t 
 /* g, where, accumulate, i0, ..., i7, values_shape, needs */
 static PyObject *enter_index_put_backward(PyObject *m, PyObject *const *args, Py_ssize_t n) {
     Place p;
-    if (n != INDICES + 5 || !real_in_one_piece(args[0])) Py_RETURN_NOTIMPLEMENTED;
+    if (n != INDICES + 5 || !real_contiguous(args[0])) Py_RETURN_NOTIMPLEMENTED;
     PyArrayObject *g = (PyArrayObject *)args[0];
     PyObject *needs = args[INDICES + 4], *gx = NULL, *gv = NULL, *all = NULL;
     const int first = PyTuple_GET_ITEM(needs, 0) == Py_True, second = PyTuple_GET_ITEM(needs, 1) == Py_True;
@@ -296,7 +296,7 @@ static int one_shape(PyArrayObject *a, PyArrayObject *b) {
 static PyObject *enter_gather_backward(PyObject *m, PyObject *const *args, Py_ssize_t n) {
     pick_shape s;
     npy_intp shape[PICK_AXES];
-    const int ndim = n == 5 && real_in_one_piece(args[0]) ? ints_in(args[1], shape) : -1;
+    const int ndim = n == 5 && real_contiguous(args[0]) ? ints_in(args[1], shape) : -1;
     if (ndim < 1 || !along_of(shape, ndim, args[2], args[3], &s) ||
         !one_shape((PyArrayObject *)args[0], (PyArrayObject *)args[2]))
         Py_RETURN_NOTIMPLEMENTED;
@@ -327,7 +327,7 @@ static PyObject *enter_scatter(PyObject *m, PyObject *const *args, Py_ssize_t n)
 
 static PyObject *enter_scatter_add(PyObject *m, PyObject *const *args, Py_ssize_t n) {
     pick_shape s;
-    if (n != 4 || !is_scatter(args, &s) || !real_in_one_piece(args[0])) Py_RETURN_NOTIMPLEMENTED;
+    if (n != 4 || !is_scatter(args, &s) || !real_contiguous(args[0])) Py_RETURN_NOTIMPLEMENTED;
     PyObject *y = array_copied((PyArrayObject *)args[0]);
     if (y) add_at((PyArrayObject *)y, (PyArrayObject *)args[1], (PyArrayObject *)args[2], &s);
     return y;
@@ -336,7 +336,7 @@ static PyObject *enter_scatter_add(PyObject *m, PyObject *const *args, Py_ssize_
 /* g, index, dim, needs: of what was written over nothing comes back; what was added lets it through. */
 static PyObject *back_of_scatter(PyObject *const *args, Py_ssize_t n, int added) {
     pick_shape s;
-    if (n != 4 || !real_in_one_piece(args[0])) Py_RETURN_NOTIMPLEMENTED;
+    if (n != 4 || !real_contiguous(args[0])) Py_RETURN_NOTIMPLEMENTED;
     PyArrayObject *g = (PyArrayObject *)args[0], *index = (PyArrayObject *)args[1];
     if (!along_of(PyArray_DIMS(g), PyArray_NDIM(g), args[1], args[2], &s)) Py_RETURN_NOTIMPLEMENTED;
     PyObject *gx = PyTuple_GET_ITEM(args[3], 0) == Py_True ? NULL : Py_NewRef(Py_None), *gs;

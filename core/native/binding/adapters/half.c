@@ -1,4 +1,4 @@
-/* The conversions of half types and the unscaling of gradients as Python functions. */
+/* The conversions of half-precision types and the unscaling of gradients as Python functions. */
 #include "binding/entries.h"
 #include "binding/state.h"
 
@@ -185,7 +185,7 @@ static PyObject *unscale(PyObject *module, PyObject *const *args, Py_ssize_t cou
         if (type < 0) return NULL;
         PyArrayObject *a = (PyArrayObject *)object;
         if (!PyArray_ISBEHAVED(a) || !(PyArray_IS_C_CONTIGUOUS(a) || PyArray_IS_F_CONTIGUOUS(a)))
-            return PyErr_Format(PyExc_ValueError, "unscale takes writeable arrays in one piece");
+            return PyErr_Format(PyExc_ValueError, "unscale takes writeable contiguous arrays");
         npy_intp n = PyArray_SIZE(a);
         Py_BEGIN_ALLOW_THREADS
         finite &= type == NPY_FLOAT ? unscale_f32(PyArray_DATA(a), n, factor) : unscale_f64(PyArray_DATA(a), n, factor);

@@ -119,11 +119,10 @@ ENTER(one_hot_rows) {
     return y;
 }
 
-#define ENTRY(name, row) {row, (PyCFunction)(void (*)(void))enter_##name, METH_FASTCALL, NULL}
 static PyMethodDef loss_entries[] = {
-    ENTRY(nll_loss, "nll_loss"),
-    ENTRY(nll_loss_backward, "nll_loss.backward"),
-    ENTRY(one_hot_rows, "one_hot_rows"),
+    ENTRY("nll_loss", nll_loss),
+    ENTRY("nll_loss.backward", nll_loss_backward),
+    ENTRY("one_hot_rows", one_hot_rows),
     {0},
 };
 

@@ -157,12 +157,11 @@ static PyMethodDef window_methods[] = {
     {NULL, NULL, 0, NULL},
 };
 
-#define ENTRY(name, row) {row, (PyCFunction)(void (*)(void))enter_##name, METH_FASTCALL, NULL}
 static PyMethodDef window_entries[] = {
-    ENTRY(window_sum, "window_sum"),
-    ENTRY(window_sum_backward, "window_sum.backward"),
-    ENTRY(window_spread, "window_spread"),
-    ENTRY(max_pool, "max_pool"),
+    ENTRY("window_sum", window_sum),
+    ENTRY("window_sum.backward", window_sum_backward),
+    ENTRY("window_spread", window_spread),
+    ENTRY("max_pool", max_pool),
     {0},
 };
 

@@ -101,8 +101,8 @@ static PyObject *extreme(PyObject *const *args, Py_ssize_t n, int kind) {
     return both;
 }
 
-PyObject *enter_max_dim(PyObject *m, PyObject *const *args, Py_ssize_t n) { return (void)m, extreme(args, n, REDUCE_MAX); }
-PyObject *enter_min_dim(PyObject *m, PyObject *const *args, Py_ssize_t n) { return (void)m, extreme(args, n, REDUCE_MIN); }
+static PyObject *enter_max_dim(PyObject *m, PyObject *const *args, Py_ssize_t n) { return (void)m, extreme(args, n, REDUCE_MAX); }
+static PyObject *enter_min_dim(PyObject *m, PyObject *const *args, Py_ssize_t n) { return (void)m, extreme(args, n, REDUCE_MIN); }
 
 /* -- order ------------------------------------------------------------------------------------------------------------ */
 
@@ -184,35 +184,35 @@ static npy_intp number_in(PyObject *object) {
 }
 
 /* x, dim, descending */
-PyObject *enter_sort(PyObject *m, PyObject *const *args, Py_ssize_t n) {
+static PyObject *enter_sort(PyObject *m, PyObject *const *args, Py_ssize_t n) {
     (void)m;
     if (n != 3 || !is_bool(args[2])) Py_RETURN_NOTIMPLEMENTED;
     return in_order(args[0], args[1], (Picking){SORTED, args[2] == Py_True, 0});
 }
 
 /* x, dim, k, largest */
-PyObject *enter_topk(PyObject *m, PyObject *const *args, Py_ssize_t n) {
+static PyObject *enter_topk(PyObject *m, PyObject *const *args, Py_ssize_t n) {
     (void)m;
     if (n != 4 || !is_bool(args[3])) Py_RETURN_NOTIMPLEMENTED;
     return in_order(args[0], args[1], (Picking){TOP, args[3] == Py_True, number_in(args[2])});
 }
 
 /* x, dim, k */
-PyObject *enter_kthvalue(PyObject *m, PyObject *const *args, Py_ssize_t n) {
+static PyObject *enter_kthvalue(PyObject *m, PyObject *const *args, Py_ssize_t n) {
     (void)m;
     if (n != 3) Py_RETURN_NOTIMPLEMENTED;
     return in_order(args[0], args[1], (Picking){KTH, 0, number_in(args[2])});
 }
 
 /* x, dim, ignore_nan */
-PyObject *enter_median(PyObject *m, PyObject *const *args, Py_ssize_t n) {
+static PyObject *enter_median(PyObject *m, PyObject *const *args, Py_ssize_t n) {
     (void)m;
     if (n != 3 || !is_bool(args[2])) Py_RETURN_NOTIMPLEMENTED;
     return in_order(args[0], args[1], (Picking){MEDIAN, args[2] == Py_True, 0});
 }
 
 /* x, dim */
-PyObject *enter_mode(PyObject *m, PyObject *const *args, Py_ssize_t n) {
+static PyObject *enter_mode(PyObject *m, PyObject *const *args, Py_ssize_t n) {
     (void)m;
     if (n != 2) Py_RETURN_NOTIMPLEMENTED;
     return in_order(args[0], args[1], (Picking){MODE, 0, 0});
@@ -231,7 +231,7 @@ PyObject *enter_mode(PyObject *m, PyObject *const *args, Py_ssize_t n) {
 
 /* g (of the values, and None or nothing of the indices), indices, x_shape, dim, ...: each gradient in the place that its
    value came from. The indices along a row are no two alike. */
-PyObject *enter_picked_backward(PyObject *m, PyObject *const *args, Py_ssize_t given) {
+static PyObject *enter_picked_backward(PyObject *m, PyObject *const *args, Py_ssize_t given) {
     (void)m;
     if (given < 5 || !PyTuple_CheckExact(args[0]) || PyTuple_GET_SIZE(args[0]) != 2 || !PyTuple_CheckExact(args[2]) ||
         !PyLong_CheckExact(args[3]))
@@ -269,3 +269,23 @@ PyObject *enter_picked_backward(PyObject *m, PyObject *const *args, Py_ssize_t g
     Py_XDECREF(out);
     return all;
 }
+
+static PyMethodDef sort_topk_entries[] = {
+    ENTRY("max_dim", max_dim),
+    ENTRY("max_dim.backward", picked_backward),
+    ENTRY("min_dim", min_dim),
+    ENTRY("min_dim.backward", picked_backward),
+    ENTRY("sort", sort),
+    ENTRY("sort.backward", picked_backward),
+    ENTRY("topk", topk),
+    ENTRY("topk.backward", picked_backward),
+    ENTRY("kthvalue", kthvalue),
+    ENTRY("kthvalue.backward", picked_backward),
+    ENTRY("median", median),
+    ENTRY("median.backward", picked_backward),
+    ENTRY("mode", mode),
+    ENTRY("mode.backward", picked_backward),
+    {0},
+};
+
+int sort_topk_setup(PyObject *module) { return add_entries(module, sort_topk_entries); }

@@ -82,16 +82,14 @@ static int save_shapes(Node *node, const Joined *joined) {
     return failed ? -1 : 0;
 }
 
-static int record(const Joined *joined, Tensor *out, int op) {
+static int record(const Joined *joined, Tensor *out, int op, uint64_t mask) {
     npy_intp dim = joined->dim;
     Step *step = step_new(op, NULL, 1, &dim);
-    Node *node = step ? node_of(step, out->kind, joined->count) : NULL;
+    Node *node = !step ? NULL : node_begun((PyObject *const *)joined->tensors, joined->count, mask, binding.ops[op].op, out->kind,
+                                           (PyObject *)step);
     Py_XDECREF(step);
     if (!node) return -1;
-    int failed = op == OP_CAT && save_shapes(node, joined) < 0;
-    for (Py_ssize_t k = 0; k < joined->count && !failed; k++)
-        if (joined->tensors[k]->requires_grad) failed = edge_to(node, k, joined->tensors[k]) < 0;
-    if (failed) {
+    if (op == OP_CAT && save_shapes(node, joined) < 0) {
         Py_DECREF(node);
         return -1;
     }
@@ -103,18 +101,19 @@ static int record(const Joined *joined, Tensor *out, int op) {
 static PyObject *joined_along(const Tensors *tensors, int dim, int op) {
     Joined joined; /* not cleared: of `along` a few are set */
     joined.count = tensors->count, joined.tensors = tensors->at, joined.dim = dim;
-    int added = op == OP_STACK, wanted = 0;
+    int added = op == OP_STACK;
+    uint64_t mask = 0; /* the tensors that need a gradient */
     if (tensors->ndim + added > MOST_AXES || !agree(&joined, added) || on_cpu(joined.tensors[0]->kind) <= 0 || quick_now() <= 0)
         return NULL;
     int recording = recording_now();
     if (recording < 0) return NULL;
     for (Py_ssize_t k = 0; k < joined.count && recording; k++) {
         if (up_to_date(joined.tensors[k]) < 0) return NULL;
-        wanted |= joined.tensors[k]->requires_grad;
+        if (joined.tensors[k]->requires_grad) mask |= UINT64_C(1) << k;
     }
     PyObject *array = copied(&joined, added);
     Tensor *out = tensor_over(array, joined.tensors[0]->kind);
-    if (out && wanted && record(&joined, out, op) < 0) Py_CLEAR(out);
+    if (out && mask && record(&joined, out, op, mask) < 0) Py_CLEAR(out);
     return (PyObject *)out;
 }
 

@@ -10,7 +10,7 @@ enum { INDICES = 8 };
 static PyObject *index_kind;                 /* int64 on the CPU */
 static PyObject *where_at[PICK_AXES][INDICES + 1]; /* (False,) * lead + (True,) * count */
 
-/* The array of a plain tensor in one piece (borrowed), or NULL. */
+/* The contiguous array of a plain tensor (borrowed), or NULL. */
 PyArrayObject *plain_array(PyObject *object) {
     if (!object || !is_tensor(object) || !pickable(((Tensor *)object)->array)) return NULL;
     return (PyArrayObject *)((Tensor *)object)->array;
@@ -244,7 +244,7 @@ static PyObject *rolled(PyObject *op, PyObject *input, PyObject *shifts, PyObjec
 /* The diagonal of a plain real matrix as an array (a new reference), where its gradient is not wanted. */
 static PyObject *diagonal_of(PyObject *input, npy_intp offset) {
     PyArrayObject *a = array_in(input);
-    if (!real_in_one_piece((PyObject *)a) || PyArray_NDIM(a) != 2 || offset < -INT32_MAX || offset > INT32_MAX ||
+    if (!real_contiguous((PyObject *)a) || PyArray_NDIM(a) != 2 || offset < -INT32_MAX || offset > INT32_MAX ||
         on_cpu(((Tensor *)input)->kind) <= 0)
         return NULL;
     const int recording = recording_now();

@@ -53,18 +53,12 @@ static PyObject *params_of(const Pieces *p) {
 }
 
 static Node *node_for(Tensor *x, const Pieces *p, PyObject *params) {
-    Node *node = node_made();
-    PyObject *edges = node ? PyTuple_New(1) : NULL, *meta = NULL;
-    if (!edges) goto fail;
-    PyTuple_SET_ITEM(edges, 0, Py_NewRef(Py_None));
-    if (node_record(node, edges, binding.ops[p->op].op, x->kind, params) < 0 || edge_to(node, 0, x) < 0) goto fail;
-    if (p->count == 1) return node; /* as of an op with one output */
-    if (!(meta = PyTuple_New(p->count))) goto fail;
-    Py_SETREF(node->out_meta, meta);
+    PyObject *input = (PyObject *)x, *meta = NULL;
+    Node *node = node_begun(&input, 1, 1, binding.ops[p->op].op, x->kind, params);
+    if (!node || p->count == 1) return node; /* as of an op with one output */
+    if ((meta = PyTuple_New(p->count))) Py_SETREF(node->out_meta, meta);
+    else Py_CLEAR(node);
     return node;
-fail:
-    Py_XDECREF(node);
-    return NULL;
 }
 
 /* The piece that is laid out; it is output `nr` of the node, if there is one. */

@@ -41,16 +41,7 @@ static int save(ElementwiseCall *self, Node *node, PyObject *layout, const Call 
         const int input = what[k] < self->inputs;
         PyObject *value = input ? call->values[what[k]] : what[k] == SAVES_OUTPUT ? array : Py_None, *storage = NULL;
         Tensor *from = input ? call->tensors[what[k]] : NULL;
-        if (from) {
-            storage = storage_for(from);
-            if (!storage) goto fail;
-            long version;
-            if (version_of(storage, &version) < 0) {
-                Py_DECREF(storage);
-                goto fail;
-            }
-            written |= version != 0;
-        }
+        if (from && !(storage = storage_saved(from, &written))) goto fail;
         PyTuple_SET_ITEM(saved, k, Py_NewRef(value));
         PyTuple_SET_ITEM(storages, k, storage ? storage : Py_NewRef(Py_None));
     }
@@ -98,39 +89,21 @@ static PyObject *layout_for(ElementwiseCall *self, unsigned mask) {
 }
 
 /* Tie `out` to a new node. 0, or -1 on an error; 1 when this is not the path for it. */
-static int record(ElementwiseCall *self, Tensor *out, const Call *call, unsigned mask, int numbered) {
+static int record(ElementwiseCall *self, Tensor *out, const Call *call, unsigned mask) {
     int busy = saving_now();
     if (busy) return busy;
     PyObject *layout = layout_for(self, mask);
     if (!layout) return -1;
     if (layout == Py_None) return 1;
-    Node *node = node_made();
+    Node *node = node_begun((PyObject *const *)call->tensors, self->inputs, mask, self->op, out->kind, call->params);
     if (!node) return -1;
-    PyObject *edges = PyTuple_New(self->inputs);
-    if (!edges) goto fail;
-    for (int k = 0; k < self->inputs; k++) {
-        Tensor *t = call->tensors[k];
-        PyObject *e = !(mask >> k & 1) ? Py_None : t->node != Py_None ? t->node : (PyObject *)t;
-        PyTuple_SET_ITEM(edges, k, Py_NewRef(e));
+    if ((PyBytes_GET_SIZE(layout) && save(self, node, layout, call, out->array) < 0) ||
+        note_shapes(self, node, call, out->array) < 0) {
+        Py_DECREF(node);
+        return -1;
     }
-    if (node_record(node, edges, self->op, out->kind, call->params) < 0) goto fail;
-    if (numbered) {
-        PyObject *nrs = PyTuple_New(self->inputs);
-        if (!nrs) goto fail;
-        Py_SETREF(node->nrs, nrs);
-        for (int k = 0; k < self->inputs; k++) {
-            PyObject *nr = PyLong_FromSsize_t(mask >> k & 1 ? call->tensors[k]->nr : 0);
-            if (!nr) goto fail;
-            PyTuple_SET_ITEM(nrs, k, nr);
-        }
-    }
-    if (PyBytes_GET_SIZE(layout) && save(self, node, layout, call, out->array) < 0) goto fail;
-    if (note_shapes(self, node, call, out->array) < 0) goto fail;
     tie(out, node);
     return 0;
-fail:
-    Py_DECREF(node);
-    return -1;
 }
 
 /* The kernel for a kind (borrowed); NULL where there is none, or on an error. */
@@ -267,7 +240,6 @@ static PyObject *run(ElementwiseCall *self, Call *call, PyObject *of) {
     Tensor *out = tensor_over(array, kind);
     if (!out || !self->recorded) return (PyObject *)out;
     unsigned mask = 0;
-    int numbered = 0;
     for (int k = 0; k < self->inputs; k++) {
         Tensor *t = call->tensors[k];
         if (!t) continue;
@@ -275,11 +247,10 @@ static PyObject *run(ElementwiseCall *self, Call *call, PyObject *of) {
         if (up_to_date(t) < 0) goto fail;
         if (!t->requires_grad) continue;
         mask |= 1u << k;
-        numbered |= t->nr != 0;
     }
     if (mask) {
         int on = recording_now();
-        if (on < 0 || (on && record(self, out, call, mask, numbered))) goto fail;
+        if (on < 0 || (on && record(self, out, call, mask))) goto fail;
     }
     return (PyObject *)out;
 fail:

@@ -40,7 +40,7 @@ static void drop(const map_kernel *kernel, operands *ops) {
 /* A whole number of any size: it wraps around, except beside a comparison, which takes it as it is. */
 static int take_whole(PyObject *object, int compared, int64_t *to) {
     if (!PyLong_Check(object)) {
-        PyErr_SetString(PyExc_TypeError, "a kernel of int64 takes whole numbers");
+        PyErr_SetString(PyExc_TypeError, "a kernel of int64 takes integers");
         return -1;
     }
     *to = compared ? (int64_t)PyLong_AsLongLong(object) : (int64_t)PyLong_AsUnsignedLongLongMask(object);
@@ -379,7 +379,7 @@ done:
     return result;
 }
 
-/* Into an array in one piece, from numbers and such arrays of its shape. 0 where it is not so plain. */
+/* Into a contiguous array, from numbers and such arrays of its shape. 0 where it is not so plain. */
 static int write_plain(const map_kernel *kernel, operands *ops, PyArrayObject *out) {
     if (!PyArray_IS_C_CONTIGUOUS(out)) return 0;
     const npy_intp n = PyArray_SIZE(out);

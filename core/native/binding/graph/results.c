@@ -59,34 +59,6 @@ Tensor *result_tensor(PyObject *array, Tensor *like) {
     return kind ? tensor_over(Py_NewRef(array), kind) : NULL;
 }
 
-int tie_all(Tensor *const *outs, Py_ssize_t count, Node *node) {
-    if (count == 1) {
-        tie(outs[0], node);
-        return 0;
-    }
-    PyObject *meta = PyTuple_New(count);
-    if (!meta) goto fail;
-    Py_SETREF(node->out_meta, meta);
-    for (Py_ssize_t k = 0; k < count; k++) {
-        PyObject *shape = shape_of((PyArrayObject *)outs[k]->array);
-        PyObject *one = shape ? PyTuple_Pack(2, shape, outs[k]->kind) : NULL;
-        Py_XDECREF(shape);
-        if (!one) goto fail;
-        PyTuple_SET_ITEM(meta, k, one);
-    }
-    for (Py_ssize_t k = 0; k < count; k++) {
-        const int type = PyArray_TYPE((PyArrayObject *)outs[k]->array);
-        if (PyTypeNum_ISBOOL(type) || PyTypeNum_ISINTEGER(type)) continue; /* they have no gradient */
-        tie(outs[k], (Node *)Py_NewRef((PyObject *)node));
-        outs[k]->nr = k;
-    }
-    Py_DECREF(node);
-    return 0;
-fail:
-    Py_DECREF(node);
-    return -1;
-}
-
 /* -- the cached objects of Python ---------------------------------------------------------------------------------- */
 
 static PyObject *connect_results(PyObject *module, PyObject *const *args, Py_ssize_t count) {

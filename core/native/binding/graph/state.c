@@ -170,61 +170,6 @@ PyObject *user_place_now(void) {
     return place;
 }
 
-PyObject *storage_for(Tensor *t) {
-    if (t->storage != Py_None) return Py_NewRef(t->storage);
-    if (t->node != Py_None) { /* a node that saved the array must hear of writes to it */
-        PyObject *saved = ((Node *)t->node)->saved;
-        for (Py_ssize_t k = PyTuple_Check(saved) ? PyTuple_GET_SIZE(saved) : 0; k-- > 0;)
-            if (PyTuple_GET_ITEM(saved, k) == t->array) return PyObject_CallOneArg(binding.storage_of, (PyObject *)t);
-    }
-    PyObject *storage = binding.storage_type->tp_alloc(binding.storage_type, 0);
-    if (storage) Py_SETREF(t->storage, Py_NewRef(storage));
-    return storage;
-}
-
-int version_of(PyObject *storage, long *version) {
-    if (PyObject_TypeCheck(storage, &StorageBase_Type)) {
-        *version = ((Storage *)storage)->version;
-        return 0;
-    }
-    PyObject *number = PyObject_GetAttr(storage, binding.version);
-    if (!number) return -1;
-    *version = PyLong_AsLong(number);
-    Py_DECREF(number);
-    return *version == -1 && PyErr_Occurred() ? -1 : 0;
-}
-
-int node_record(Node *node, PyObject *edges, PyObject *op, PyObject *kind, PyObject *params) {
-    node_begin(node, edges, op, kind, params);
-    return user_place(node);
-}
-
-static PyObject *versions_of(PyObject *storages) {
-    PyObject *versions = PyTuple_New(PyTuple_GET_SIZE(storages));
-    for (Py_ssize_t k = 0; versions && k < PyTuple_GET_SIZE(storages); k++) {
-        PyObject *storage = PyTuple_GET_ITEM(storages, k);
-        long version = 0;
-        PyObject *number =
-            storage != Py_None && version_of(storage, &version) < 0 ? NULL : PyLong_FromLong(version);
-        if (number) PyTuple_SET_ITEM(versions, k, number);
-        else Py_CLEAR(versions);
-    }
-    return versions;
-}
-
-int node_keep(Node *node, PyObject *saved, PyObject *storages, int written) {
-    PyObject *versions = written ? versions_of(storages) : Py_NewRef(node->versions);
-    if (!versions) {
-        Py_DECREF(saved);
-        Py_DECREF(storages);
-        return -1;
-    }
-    Py_SETREF(node->versions, versions);
-    Py_SETREF(node->saved, saved);
-    Py_SETREF(node->storages, storages);
-    return 0;
-}
-
 int up_to_date(Tensor *t) {
     if (t->base == Py_None || t->storage == Py_None) return 0;
     long version;

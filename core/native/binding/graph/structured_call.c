@@ -7,6 +7,8 @@
 
 #include <stddef.h>
 
+#include "runtime/paths.h"
+
 enum { MOST_INPUTS = 24, MOST_PARAMS = 24, MOST_OUTPUTS = 16, MOST_LETTERS = 16 };
 
 typedef struct {
@@ -68,13 +70,10 @@ static int save(Structured *self, Node *node, PyObject *layout, PyObject *const 
             value = of_all(what, given, arrays, count);
         } else {
             if (what == SAVES_INPUT && at < count && given[at] != Py_None) {
-                PyObject *own = storage_for((Tensor *)given[at]);
-                long version;
+                PyObject *own = storage_saved((Tensor *)given[at], &written);
                 if (!own) goto fail;
                 PyTuple_SET_ITEM(storages, k, own);
                 Py_DECREF(storage);
-                if (version_of(own, &version) < 0) goto fail;
-                written |= version != 0;
             }
             value = at < count ? of_input(what, given[at], arrays[at]) : Py_NewRef(Py_None);
         }
@@ -115,43 +114,23 @@ static int record(Structured *self, Tensor *const *outs, Py_ssize_t shown, PyObj
                   PyObject *const *arrays, Py_ssize_t count, PyObject *results, PyObject *const *values,
                   PyObject **params) {
     unsigned mask = 0;
-    int numbered = 0;
     for (Py_ssize_t k = 0; k < count; k++) {
         Tensor *t = (Tensor *)given[k];
         if (given[k] == Py_None) continue;
         if (up_to_date(t) < 0) return -1;
         if (!t->requires_grad) continue;
         mask |= 1u << k;
-        numbered |= t->nr != 0;
     }
     if (!mask) return 0;
     PyObject *layout = layout_for(self, mask);
     if (!layout || (!*params && !(*params = params_of(self, values)))) return -1;
-    Node *node = node_made();
+    Node *node = node_begun(given, count, mask, self->op, outs[0]->kind, *params);
     if (!node) return -1;
-    PyObject *edges = PyTuple_New(count);
-    if (!edges) goto fail;
-    for (Py_ssize_t k = 0; k < count; k++) {
-        Tensor *t = (Tensor *)given[k];
-        PyObject *e = !(mask >> k & 1) ? Py_None : t->node != Py_None ? t->node : (PyObject *)t;
-        PyTuple_SET_ITEM(edges, k, Py_NewRef(e));
+    if (PyBytes_GET_SIZE(layout) && save(self, node, layout, given, arrays, count, results) < 0) {
+        Py_DECREF(node);
+        return -1;
     }
-    if (node_record(node, edges, self->op, outs[0]->kind, *params) < 0) goto fail;
-    if (numbered) {
-        PyObject *nrs = PyTuple_New(count);
-        if (!nrs) goto fail;
-        Py_SETREF(node->nrs, nrs);
-        for (Py_ssize_t k = 0; k < count; k++) {
-            PyObject *nr = PyLong_FromSsize_t(mask >> k & 1 ? ((Tensor *)given[k])->nr : 0);
-            if (!nr) goto fail;
-            PyTuple_SET_ITEM(nrs, k, nr);
-        }
-    }
-    if (PyBytes_GET_SIZE(layout) && save(self, node, layout, given, arrays, count, results) < 0) goto fail;
     return tie_all(outs, shown, node);
-fail:
-    Py_DECREF(node);
-    return -1;
 }
 
 /* -- the call ------------------------------------------------------------------------------------------------------- */
@@ -211,6 +190,7 @@ static PyObject *run(Structured *self, PyObject **args, Py_ssize_t count) {
         PyObject *row = PyTuple_GET_ITEM(rows, k);
         PyObject *entered = row_entry(row, args, count + PyTuple_GET_SIZE(self->names));
         if (entered != Py_NotImplemented) {
+            took(PATH_op_adapter);
             Py_DECREF(rows);
             return entered;
         }
@@ -224,6 +204,7 @@ static PyObject *run(Structured *self, PyObject **args, Py_ssize_t count) {
         Py_DECREF(reason);
     }
     PyObject *results;
+    took(chosen ? PATH_op_row : PATH_op_reference);
     if (chosen || !self->bare) {
         results = PyObject_Vectorcall(chosen ? chosen : self->reference, args, (size_t)count, names);
     } else {

@@ -45,60 +45,21 @@ int mark_view(PyObject *structured, Tensor *x, Tensor *out, PyObject *params, in
 
 /* -- the node ------------------------------------------------------------------------------------------------------- */
 
-int save_shape(Node *node, PyObject *shape) {
-    PyObject *saved = PyTuple_Pack(1, shape);
-    if (!saved) return -1;
-    Py_SETREF(node->saved, saved);
-    Py_SETREF(node->storages, Py_NewRef(binding.nothing_to_watch));
-    return 0;
-}
-
-Node *node_of(Step *step, PyObject *kind, Py_ssize_t edges) {
-    Node *node = node_made();
-    PyObject *all = node ? PyTuple_New(edges) : NULL;
-    if (!all) {
-        Py_XDECREF(node);
-        return NULL;
-    }
-    for (Py_ssize_t k = 0; k < edges; k++) PyTuple_SET_ITEM(all, k, Py_NewRef(Py_None));
-    if (node_record(node, all, binding.ops[step->op].op, kind, (PyObject *)step) < 0) Py_CLEAR(node);
-    return node;
-}
-
-int edge_to(Node *node, Py_ssize_t k, Tensor *t) {
-    PyObject *e = t->node != Py_None ? t->node : (PyObject *)t;
-    Py_DECREF(PyTuple_GET_ITEM(node->edges, k));
-    PyTuple_SET_ITEM(node->edges, k, Py_NewRef(e));
-    if (!t->nr) return 0;
-    if (node->nrs == Py_None) {
-        Py_ssize_t count = PyTuple_GET_SIZE(node->edges);
-        PyObject *nrs = PyTuple_New(count);
-        if (!nrs) return -1;
-        for (Py_ssize_t i = 0; i < count; i++) PyTuple_SET_ITEM(nrs, i, PyLong_FromLong(0)); /* a number that is kept */
-        Py_SETREF(node->nrs, nrs);
-    }
-    PyObject *nr = PyLong_FromSsize_t(t->nr);
-    if (!nr) return -1;
-    Py_DECREF(PyTuple_GET_ITEM(node->nrs, k));
-    PyTuple_SET_ITEM(node->nrs, k, nr);
-    return 0;
-}
-
 static int record(Tensor *out, Tensor *x, Step *step) {
-    Node *node = node_of(step, out->kind, 1);
+    PyObject *input = (PyObject *)x;
+    Node *node = node_begun(&input, 1, 1, binding.ops[step->op].op, out->kind, (PyObject *)step);
     if (!node) return -1;
     if (binding.ops[step->op].saves) {
         PyObject *shape = shape_of((PyArrayObject *)x->array);
         int failed = !shape || save_shape(node, shape) < 0;
         Py_XDECREF(shape);
-        if (failed) goto fail;
+        if (failed) {
+            Py_DECREF(node);
+            return -1;
+        }
     }
-    if (edge_to(node, 0, x) < 0) goto fail;
     tie(out, node);
     return 0;
-fail:
-    Py_DECREF(node);
-    return -1;
 }
 
 /* -- the call ------------------------------------------------------------------------------------------------------- */
@@ -124,9 +85,4 @@ PyObject *view_made(PyObject *object, Layout *to) {
     Py_XDECREF(array);
     Py_XDECREF(step);
     return (PyObject *)out;
-}
-
-int view_nodes_setup(PyObject *module) {
-    (void)module;
-    return (binding.nothing_to_watch = PyTuple_Pack(1, Py_None)) ? 0 : -1;
 }
