@@ -25,7 +25,7 @@ def lazy_attributes(package: str, files: Mapping[str, str]) -> tuple[Callable[[s
     Examples
     --------
     >>> from core.base.lazy_import import lazy_attributes
-    >>> find, names = late("core", {"metrics": ""})
+    >>> find, names = lazy_attributes("core", {"metrics": ""})
     >>> find("metrics").__name__, "metrics" in names(), "Tensor" in names()
     ('core.metrics', True, True)
     """

@@ -148,7 +148,7 @@ class Signature(NamedTuple):
 
 
 def spellings_among(names: Sequence[str]) -> dict[str, str]:
-    """NumPy's names of the parameters of these names, each with the parameter's own.
+    """Return NumPy's names of the parameters of these names, each with the parameter's own.
 
     >>> spellings_among(["dim", "keepdim"])
     {'axis': 'dim', 'keepdims': 'keepdim'}
@@ -332,8 +332,8 @@ def signature_of(name: str, namespace: str | None = "") -> Signature:
 
 @functools.cache
 def signature_by(function: Callable[..., Any]) -> Signature | None:
-    """Return the signature of what was made public of `function`, or of a function that it wraps; of one that is not
-    in the register, its header's. None where that cannot be read."""
+    """Return the signature of what was made public of `function`, or of a function that it wraps; of one that is not in
+    the register, its header's. None where that cannot be read."""
     inner: Callable[..., Any] | None = function
     while inner is not None:
         for p in _public.values():

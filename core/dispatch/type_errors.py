@@ -178,8 +178,7 @@ class Refused(NamedTuple):
 
 
 def _refused(p: Parameter) -> int:
-    """Return the bits of the types that are plainly wrong for a number, a whole one or a truth; 0 for other
-    parameters."""
+    """Return the bits of the types that are plainly wrong for a number, an integer or a truth; 0 for other kinds."""
     if not set(p.kinds) <= _PASSES.keys() or p.kinds == ("Tensor",):
         return 0
     passes = {type(p.default), *(t for k in p.kinds for t in _PASSES[k])}
@@ -230,7 +229,7 @@ def _is_refused(v: Any, bits: int) -> bool:
 
 
 def respelt(function: Any, error: Exception, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the keywords by the parameters' own names, where the call failed because it has one of NumPy's; else None.
+    """Return the keywords by the parameters' own names where the call failed because it has one of NumPy's, else None.
 
     Nothing of the function has run then: Python could not bind the arguments. An argument that is there twice stays so.
     """

@@ -25,6 +25,7 @@ def users_frame(frame: FrameType | None) -> FrameType | None:
 def is_users(file: str) -> bool:
     """Return whether a file is the user's own, and no library's: a cell, or a path outside of what is installed.
 
+    >>> import inspect
     >>> is_users("/home/me/model.py"), is_users(inspect.__file__), is_users("<frozen importlib._bootstrap>")
     (True, False, False)
     """

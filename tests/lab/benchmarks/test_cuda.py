@@ -33,6 +33,7 @@ def test_bytes_and_operations():
 
 
 def test_without_a_gpu_nothing_is_timed(capsys):
+    before = "torch" in sys.modules  # where it is installed, another test may have imported it
     assert command.main(["--device", "cuda"]) == 2
     assert "nothing can be timed here" in capsys.readouterr().err
-    assert "torch" not in sys.modules
+    assert ("torch" in sys.modules) == before
