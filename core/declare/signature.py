@@ -106,8 +106,8 @@ class Signature(NamedTuple):
     namespace : "", "nn.functional", "linalg", ...; None where it is a method alone.
     method, inplace : whether Tensor has it, and has its form ``name_``.
     python : whether PyTorch's own is written in Python, and so takes no other spelling of a name.
-    fast, state, home : the plain calls, which state of the thread they need ("plain", "quiet", "any"), and the C file
-        with their bodies.
+    fast, state, home : the plain calls, which state of the thread they need ("plain", "quiet", "any"), and the file
+        of core/native/binding/calls that has their bodies, if they have any.
     """
 
     name: str

@@ -82,3 +82,14 @@ def test_the_compiler_holds_a_body_to_its_parser(tmp_path: Path) -> None:
                    f"-I{sysconfig.get_paths()['include']}", str(source)]  # fmt: skip
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert bool(done.returncode) is fails, done.stderr
+
+
+def test_where_the_bodies_are_must_be_said_where_there_are_any() -> None:
+    def f(input: Tensor, dim: int) -> Tensor: ...  # type: ignore[name-defined] # noqa: F821
+
+    def printer(fast: Fast) -> emit_calls.Printer:
+        return emit_calls.Printer([Public(f, "f", (), True, "", False, False, (fast,), "plain", "")])
+
+    assert "parse_f" in printer(Fast(op="f(input, dim)", types={"input": "real"})).files()["parse_ops.h"]
+    with pytest.raises(ValueError, match="say which file of core/native/binding/calls"):
+        printer(Fast(body="made(input, dim)", types={"input": "real"})).files()
