@@ -157,6 +157,18 @@ def test_an_argument_that_is_there_twice_or_of_no_such_name_is_refused(call: Any
         call()
 
 
+def test_functions_outside_of_the_register_take_them_too() -> None:
+    x = core.ones(2, 3)
+    assert core.special.erfinv(x=x / 2).tolist() == core.special.erfinv(x / 2).tolist()
+    assert core.special.softmax(x, axis=0).tolist() == core.special.softmax(x, dim=0).tolist()
+    assert core.fft.fft(x, axis=0).tolist() == core.fft.fft(x, dim=0).tolist()
+    assert core.linalg.vector_norm(x, axis=0).tolist() == core.linalg.vector_norm(x, dim=0).tolist()
+    assert core.exp_(x=x.clone()).tolist() == x.exp().tolist()
+    for f in (core.nn.functional.softmax, core.nn.functional.relu):
+        with pytest.raises(TypeError):
+            f(x=x)
+
+
 def test_headers_show_no_other_names() -> None:
     assert [str(s) for s in signatures() if "names" in str(s)] == []
     for f in (core.sum, core.max, core.std, core.cat):
