@@ -345,8 +345,9 @@ class Printer:
         homes: dict[str, list[str]] = {"ops": []}
         for f, s in self.functions:
             if not s.home and any(way.body for way in s.fast):
-                raise ValueError(f"{s.name}: its fast path has a body in C; say which file of core/native/binding/calls "
-                                 "has it: home=...")  # fmt: skip
+                raise ValueError(
+                    f"{s.name}: its fast path has a body in C; say which file of core/native/binding/calls has it: home=..."
+                )
             homes.setdefault(s.home or "ops", []).append(self.function(f, s))
         files = {f"parse_{home}.h": "\n".join([NOTE, *parsers]) for home, parsers in homes.items()}
         objects = [*(f"word_{w}" for w in self.words), *self.constants, *(f"{how}_{n}" for how, n in self.ops)]
