@@ -346,7 +346,7 @@ class Printer:
         for f, s in self.functions:
             if not s.home and any(way.body for way in s.fast):
                 raise ValueError(
-                    f"{s.name}: its fast path has a body in C; say which file of core/native/binding/calls has it: home=..."
+                    f"{s.name}: its fast path has a body in C: name its file in core/native/binding/calls by home="
                 )
             homes.setdefault(s.home or "ops", []).append(self.function(f, s))
         files = {f"parse_{home}.h": "\n".join([NOTE, *parsers]) for home, parsers in homes.items()}

@@ -91,5 +91,5 @@ def test_where_the_bodies_are_must_be_said_where_there_are_any() -> None:
         return emit_calls.Printer([Public(f, "f", (), True, "", False, False, (fast,), "plain", "")])
 
     assert "parse_f" in printer(Fast(op="f(input, dim)", types={"input": "real"})).files()["parse_ops.h"]
-    with pytest.raises(ValueError, match="say which file of core/native/binding/calls"):
+    with pytest.raises(ValueError, match="name its file in core/native/binding/calls"):
         printer(Fast(body="made(input, dim)", types={"input": "real"})).files()
