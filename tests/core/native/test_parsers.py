@@ -37,8 +37,8 @@ IMAGE, SERIES = real(1, 2, 6, 6), real(1, 2, 6)
 AT, ROWS, CLASSES = core.tensor([[0, 1, 2], [2, 1, 0]]), core.tensor([0, 2]), core.tensor([0, 2, 1, 2])
 TRUTHS = X > 0
 
-# A plain call of functions that have a parser, without the defaults; of those that are not here one is made of the samples
-# of their op. Tensors that are written are made anew.
+# A plain call of functions that have a parser, without the defaults; of those that are not here one is made of
+# their op's samples. Tensors that are written are made anew.
 PLAIN: dict[str, tuple[Any, ...]] = {
     "tensor": ([1.0, 2.0],), "zeros": (2, 3), "ones": (2, 3), "empty": (2, 0), "rand": (2, 3), "zeros_like": (X,),
     "ones_like": (X,), "empty_like": (real(0, 3),), "rand_like": (X,), "full": ((2, 3), 1.5), "full_like": (X, 1.5),
