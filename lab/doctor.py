@@ -146,7 +146,7 @@ def examine() -> list[Check]:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Return the command line; 0 when core works, 1 when it does not."""
+    """Run the command line; 0 when core works, 1 when it does not."""
     parser = Parser(prog="python -m lab doctor", description=__doc__, example="python -m lab doctor --json")
     parser.add_argument("--json", action="store_true", help="print the checks as JSON")
     options = parser.parse_args(argv)

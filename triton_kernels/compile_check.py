@@ -249,7 +249,7 @@ def table(rows: Sequence[Row]) -> str:
 
 
 def main(arguments: Sequence[str] | None = None, extra: Sequence[Any] = ()) -> int:
-    """Return the command; core passes the kernels of its op table as `extra`."""
+    """Run the command; core passes the kernels of its op table as `extra`."""
     parser = argparse.ArgumentParser(prog="python -m triton_kernels.compile_check", description=__doc__.split("\n")[0])
     parser.add_argument("--targets", default=",".join(TARGETS), help="comma-separated: " + ", ".join(TARGETS))
     parser.add_argument("--dtypes", default=",".join(DTYPES), help="comma-separated: " + ", ".join(DTYPES))

@@ -46,7 +46,7 @@ def update_kernels() -> list[Any]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Return the command; 1 when a kernel does not compile or a default config spills."""
+    """Run the command; 1 when a kernel does not compile or a default config spills."""
     from triton_kernels import compile_check
 
     return compile_check.main(arguments, extra=printed_kernels())

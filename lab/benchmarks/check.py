@@ -187,7 +187,7 @@ def slower(found: Spread, noise: float, committed: Spread, known: bool) -> float
 
 
 def main(argv: list[str]) -> int:
-    """Return the command line: 0, or 1 where something has become slower."""
+    """Run the command line: 0, or 1 where something has become slower."""
     parser = argparse.ArgumentParser(prog="python -m lab bench check", description=__doc__)
     parser.add_argument("--write", action="store_true", help="keep this machine's ratios, to be committed")
     parser.add_argument("--rounds", type=int, default=25)

@@ -75,7 +75,7 @@ def _lab_costs(name: str) -> list[dict[str, Any]]:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Return the command line; 0 when everything asked for was measured, 1 where a result was wrong or a case
+    """Run the command line; 0 when everything asked for was measured, 1 where a result was wrong or a case
     failed."""
     argv = sys.argv[1:] if argv is None else argv
     if argv and argv[0] in COMMANDS:

@@ -345,7 +345,7 @@ def line(found: Found) -> str:
 
 
 def main(output: str | None, only: str = "") -> int:
-    """Return the command: 0, 1 where a result was wrong, 2 where there is nothing to measure on."""
+    """Run the command: 0, 1 where a result was wrong, 2 where there is nothing to measure on."""
     there, reason = core.cuda.is_available(), core.cuda.reason()
     if not there or core.backends.array_module("cuda") is np:
         print(f"lab bench --device cuda: nothing can be timed here: {reason}", file=sys.stderr)

@@ -113,7 +113,7 @@ def measure() -> dict[str, Any]:
 
 
 def main(argv: list[str]) -> int:
-    """Return the command line; 0 where the figures are within their limits."""
+    """Run the command line; 0 where the figures are within their limits."""
     parser = argparse.ArgumentParser(prog="python -m lab bench launch", description=__doc__)
     parser.add_argument("--json", help="write the figures to this file")
     options = parser.parse_args(argv)

@@ -35,7 +35,7 @@ DEFAULT = "portfolio,random,line,kernel-tuner,optuna-tpe"
 
 
 def main(argv: list[str]) -> int:
-    """Return the command line; 1 where no file could be read."""
+    """Run the command line; 1 where no file could be read."""
     parser = argparse.ArgumentParser(prog="python -m lab bench tuning-replay", description=__doc__)
     parser.add_argument("path", type=Path, nargs="?", help="a cache file (.json, .json.gz) or a folder of them")
     parser.add_argument("--seeds", type=int, default=20)
