@@ -9,6 +9,7 @@ that failed for one, before its function began, is made once more by the paramet
 
 from __future__ import annotations
 
+import dis
 import functools
 import inspect
 import re
@@ -147,10 +148,26 @@ def complaint(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any], *, 
             hint = (
                 f"core.tensor({shown})" if wanted == "Tensor" and isinstance(v, list | int | float | np.ndarray) else ""
             )
-            where = "" if parameter.kind is inspect.Parameter.KEYWORD_ONLY else f" (position {position + k})"
+            place = position + k - _written_as_a_method(len(args) + len(kwargs))
+            where = "" if parameter.kind is inspect.Parameter.KEYWORD_ONLY or place < 1 else f" (position {place})"
             return text(f"{op}(): argument {shown!r}{where} must be {wanted}, not {came}", op=op,
                         came=f"{shown} = {_short(v)}", needed=wanted, remedy=hint)  # fmt: skip
     return None
+
+
+def _written_as_a_method(given: int) -> bool:
+    """Return whether the call that failed has its first argument before the dot, as in `x.sum(0, 0)`: PyTorch does not
+    count that one.
+
+    The caller's instruction says how many arguments stand between its parentheses; `given` is how many came.
+    """
+    frame: Any = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename == __file__:
+        frame = frame.f_back
+    if frame is None:
+        return False
+    code, at = frame.f_code.co_code, frame.f_lasti
+    return dis.opname[code[at]].startswith("CALL") and code[at + 1] == given - 1
 
 
 def _short(v: Any) -> str:
@@ -212,7 +229,8 @@ def refusal(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Ty
         return None
     at, v = wrong[0]
     p = signature.positional[at] if isinstance(at, int) else signature.parameter(at)
-    where = "" if p.keyword_only else f" (position {signature.parameters.index(p) + 1})"
+    place = signature.parameters.index(p) + 1 - _written_as_a_method(len(args) + len(kwargs))
+    where = "" if p.keyword_only or place < 1 else f" (position {place})"
     shown, wanted = _PUBLIC.get(p.name, p.name), KINDS[p.kinds[-1]].said
     return TypeError(
         text(f"{signature.name}(): argument {shown!r}{where} must be {wanted}, not {type(v).__name__}",
