@@ -20,7 +20,9 @@ typedef struct {
     PyObject *refused;          /* a Refused, asked for before the first call of the Python function; NULL until then */
 } PublicFunction;
 
-static PyObject *explained; /* core/dispatch/type_errors.py: (function, error, args, kwargs) -> the error to raise instead, the keywords to call by instead, or None */
+/* core/dispatch/type_errors.py: (function, error, args, kwargs) -> the error to raise instead, the keywords to call by
+   instead, or None */
+static PyObject *explained;
 
 static PyObject *refused; /* core/dispatch/type_errors.py: function -> what it refuses before it is called */
 
@@ -271,7 +273,8 @@ static PyObject *set_explained(PyObject *module, PyObject *args) {
 
 static PyMethodDef module_methods[] = {
     {"set_explained", set_explained, METH_VARARGS,
-     "set_explained(explained, refused)\n--\n\nWhat a PublicFunction asks when a call has failed, for the error to raise or the keywords to call by, and for what it refuses before a call (core/dispatch/type_errors.py)."},
+     "set_explained(explained, refused)\n--\n\nWhat a PublicFunction asks when a call has failed, for the error to raise or the "
+     "keywords to call by, and for what it refuses before a call (core/dispatch/type_errors.py)."},
     {"set_casting", set_casting, METH_O,
      "set_casting(count)\n--\n\nHow many places have autocast on: with 0 every PublicFunction calls its plain function."},
     {NULL, NULL, 0, NULL},

@@ -203,7 +203,8 @@ static PyObject *connect_engine(PyObject *module, PyObject *args) {
     if (!PyArg_ParseTuple(args, "OOOOO!O!", &given[0], &given[1], &given[2], &given[3], &PyDict_Type, &given[4],
                           &PyDict_Type, &given[5]))
         return NULL;
-    PyObject **to[] = {&binding.engine.through, &binding.engine.quiet, &binding.engine.plus, &binding.engine.arrived, &binding.engine.anomaly, &binding.engine.backends};
+    PyObject **to[] = {&binding.engine.through, &binding.engine.quiet,   &binding.engine.plus,
+                       &binding.engine.arrived, &binding.engine.anomaly, &binding.engine.backends};
     for (int k = 5; k >= 0; k--) Py_XSETREF(*to[k], Py_NewRef(given[k]));
     Py_RETURN_NONE;
 }
