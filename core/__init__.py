@@ -112,7 +112,7 @@ from .serialization import load, save
 from .tensors.printing import set_printoptions
 from .tensors.tensor import Tensor
 
-from . import fft, func, library, linalg, nn, signal, special  # isort: skip - after the ops
+from . import fft, linalg, nn, special  # isort: skip - after the ops
 
 if TYPE_CHECKING:  # what is bound below, as core.stubs prints it from the functions' headers
     from .native.generated.functions import *  # noqa: F403
@@ -141,8 +141,27 @@ else:
     from .random import normal, rand, rand_like, randint, randint_like, randn, randn_like, randperm
 
 if TYPE_CHECKING:
-    from . import amp, audio, distributions, metrics, optim, serialization, text, utils, vision
+    from . import (
+        amp,
+        audio,
+        distributions,
+        func,
+        fx,
+        hub,
+        jit,
+        library,
+        metrics,
+        onnx,
+        optim,
+        serialization,
+        signal,
+        text,
+        utils,
+        vision,
+    )
     from .base.gpu_errors import AcceleratorError, OutOfMemoryError
+    from .export import CallableModule, script
+    from .func import vmap
     from .ops.legacy_types import (
         BFloat16Tensor,
         BoolTensor,
@@ -156,24 +175,29 @@ if TYPE_CHECKING:
         ShortTensor,
     )
 
+    export: CallableModule
+
 # what not every program uses is imported when it is asked for
 _LATE = {
-    **dict.fromkeys(["amp", "audio", "distributions", "metrics", "optim", "text", "utils", "vision"], ""),
+    **dict.fromkeys(["amp", "audio", "distributions", "export", "func", "fx", "hub", "jit", "library", "metrics",
+                     "onnx", "optim", "signal", "text", "utils", "vision"], ""),
+    "vmap": "func",
     **dict.fromkeys(["BFloat16Tensor", "BoolTensor", "ByteTensor", "CharTensor", "DoubleTensor", "FloatTensor",
                      "HalfTensor", "IntTensor", "LongTensor", "ShortTensor"], "ops.legacy_types"),
     **dict.fromkeys(["AcceleratorError", "OutOfMemoryError"], "base.gpu_errors"),
+    "script": "export",
 }  # fmt: skip
 if not TYPE_CHECKING:  # a type checker would take any name for a good one
     __getattr__ = _late(__name__, _LATE)[0]
 
 # the modules that people use; the others are how it is made
 _MODULES = {
-    "amp", "audio", "autograd", "backends", "cpu", "cuda", "distributions", "fft", "func", "library", "linalg",
-    "metrics", "nn", "optim", "random", "return_types", "serialization", "signal", "special", "text", "utils", "vision",
+    "amp", "audio", "autograd", "backends", "cpu", "cuda", "distributions", "export", "fft", "func", "fx", "hub", "jit",
+    "library", "linalg", "metrics", "nn", "onnx", "optim", "random", "return_types", "serialization", "signal",
+    "special", "text", "utils", "vision",
 }  # fmt: skip
 
 __version__ = "0.1.0"
-vmap = func.vmap
 float, double, half, long, int = float32, float64, float16, int64, int32
 
 _shadowing.tell_of_lab()

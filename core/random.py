@@ -126,9 +126,10 @@ def _from_unit(name: str, array: Callable[..., Any], what: str) -> tuple[Any, An
     like.__doc__ = f"As `{name}`, with the shape, dtype and device of `input` unless others are given."
     if name != "rand":
         return guarded(function), guarded(like)
-    return (offer(function, fast=[Fast(body="uniform_sizes(args, size)")], home="creation", state="any"),
+    return (offer(function, fast=[Fast(body="uniform_sizes(args, size)")], home="creation",
+                  state="quiet"),
             offer(like, fast=[Fast(body="uniform_like(input)", types={"input": "any"})], home="creation",
-                  state="any"))  # fmt: skip
+                  state="quiet"))  # fmt: skip
 
 
 if native.module is not None:

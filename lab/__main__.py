@@ -1,4 +1,4 @@
-"""The command line: ``python -m lab doctor``, ``bench``, ``run`` and ``tune``."""
+"""The command line: ``python -m lab doctor``, ``bench``, ``run``, ``serve`` and ``tune``."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ COMMANDS = {
     "bench": "measurements, as ratios",
     "tune": "a kernel at a shape: tune matmul_f32 512x512x512 float32 --budget 60s",
     "run": "a script, recorded: run script.py --report report.html",
+    "serve": "saved programs behind HTTP: serve model.gl --port 8000",
 }
 USAGE = "usage: python -m lab COMMAND [options]\n\n" + "\n".join(
     f"  {name:8} {what}" for name, what in COMMANDS.items()
@@ -32,8 +33,15 @@ def main(argv: list[str]) -> int:
     if argv[0] == "tune" and (said := shadowing.hidden("triton_kernels")):
         print(f"python -m lab tune: {said}", file=sys.stderr)
         return 2
-    module = {"bench": "benchmarks.command", "tune": "tuning.command"}.get(argv[0], argv[0])
-    return int(importlib.import_module(f".{module}", __package__).main(argv[1:]))
+    module = {"bench": "benchmarks.command", "tune": "tuning.command", "serve": "serving.command"}
+    try:
+        found = importlib.import_module(f".{module.get(argv[0], argv[0])}", __package__)
+    except ImportError as error:
+        if argv[0] != "serve":  # whose packages are optional, and the error says which
+            raise
+        print(f"python -m lab serve: {error}", file=sys.stderr)
+        return 2
+    return int(found.main(argv[1:]))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
-"""What every test shares: Triton's interpreter in place of a GPU, a seeded generator, a clean slate after each."""
+"""What every test shares: Triton's interpreter in place of a GPU, a seeded generator, a clean slate after each; and how
+`pytest -n auto` (pytest-xdist) deals the files out."""
 
 from __future__ import annotations
 
@@ -6,8 +7,10 @@ import os
 
 os.environ["TRITON_INTERPRET"] = "1"  # before anything imports triton
 
+import gc
 import signal
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,6 +23,37 @@ pytest_plugins = ["tests.thinning"]  # which cases of the long sweeps run
 # programs that tests run in processes of their own, beside a stand-in for the GPU's libraries
 collect_ignore = ["conformance/on_double.py", "triton_kernels/double", "triton_kernels/fake_launch.py",
                   "core/backends/toy_device.py"]  # fmt: skip
+
+MOST_PROCESSES = 8  # with more, the longest file would only be waited for
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """A file stays in one process, for its fixtures start browsers and kernels, and files come in their own order:
+    pytest-xdist would begin with those of many tests, and end with one that takes a minute. `--dist` says else."""
+    from xdist.scheduler import LoadFileScheduling
+
+    if config.getoption("dist") != "load":  # "load" is what -n stands for
+        return None
+    config.option.loadscopereorder = False
+    return LoadFileScheduling(config, log)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """What `-n auto` is: the processors that this process may use, not the fewer cores that they may be threads of."""
+    return min(len(os.sched_getaffinity(0)), MOST_PROCESSES)
+
+
+def pytest_collection_finish() -> None:
+    """Tests that collect garbage need not go through what pytest knows of all the others, half a second each time."""
+    gc.collect()
+    gc.freeze()
+
+
+def pytest_unconfigure() -> None:
+    """Let go of it at the end: libraries look then for objects of theirs that nobody has freed."""
+    gc.unfreeze()
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ FLOORS = {
     "core": ("native", "base", "declare", "events", "graph", "tensors", "rng", "backends", "dispatch", "autograd",
              "ops"),
     "lab": ("console", "recorder", "diagnose", "adapters", "report", "session", "training", "tuning", "notebook",
-            "benchmarks"),
+            "serving", "benchmarks"),
 }  # fmt: skip
 # files that stand elsewhere than their folder: tools that print or check what is declared above, public functions
 ELSEWHERE = {
@@ -42,6 +42,7 @@ INSIDE = {
     "core.nn.utils.clip_grad": "the optimizers are not loaded with core",
     "core.ops.joining": "index_select is built of what joins",
     "core.ops.linear_loss": "core.utils is not loaded with core",
+    "core.export.program": "what writes C is loaded when it is asked for",
     "core.serialization": "each file format is loaded when a file of it is read or written",
     "lab": "IPython is needed by %load_ext alone",
     "lab.adapters": "PyTorch's adapter is loaded where the session has imported PyTorch",

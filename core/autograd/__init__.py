@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from ..base.lazy_import import lazy_attributes
 from ..base.modes import enable_grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled
-from . import anomaly, functional, graph, stopping
+from . import anomaly, graph, stopping
 from .anomaly import detect_anomaly, set_detect_anomaly
 from .function import Function, once_differentiable
 from .gradcheck import gradcheck, gradgradcheck
@@ -13,3 +16,8 @@ from .variable import Variable
 __all__ = ["Function", "Variable", "backward", "detect_anomaly", "enable_grad", "functional", "grad", "gradcheck",
            "gradgradcheck", "graph", "inference_mode", "is_grad_enabled", "no_grad", "once_differentiable",
            "set_detect_anomaly", "set_grad_enabled"]  # fmt: skip
+
+if TYPE_CHECKING:
+    from . import functional
+else:  # what not every program uses is imported when it is asked for
+    __getattr__, __dir__ = lazy_attributes(__name__, {"functional": ""})

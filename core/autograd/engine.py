@@ -1,7 +1,8 @@
 """The engine: walks the graph backwards, without recursion, and hands every gradient on.
 
 A node's number is higher than those of all it points to. Taking the highest number first therefore guarantees that a
-node runs only after everything that feeds it. Leaves are served at the end, when all has gone well.
+node runs only after everything that feeds it. Leaves are served at the end, when all has gone well; those with a hook
+that runs after accumulation as soon as their gradient is whole, so that it may be sent while the rest is computed.
 """
 
 from __future__ import annotations
@@ -46,6 +47,8 @@ def run(roots: Sequence[Tensor], root_grads: Sequence[Tensor | None], retain_gra
     place = here(3)
     observe.tally.passes += 1
     watched = observe.listening()
+    with_history = create_graph
+    create_graph = create_graph or observe.wanted("as ops")  # in tensors, by ops
     begin = perf_counter_ns() if watched else 0
     sources: list[Any] = []
     starts: list[tuple[Any, int, Any]] = []
@@ -60,23 +63,14 @@ def run(roots: Sequence[Tensor], root_grads: Sequence[Tensor | None], retain_gra
     fields = mode.__dict__  # this thread's: half of what nine look-ups cost
     was = fields.get("enabled", True), fields.get("phase", "forward"), fields.get("task")
     quiet = Quiet()
-    fields["enabled"], fields["phase"], fields["task"] = create_graph, "backward", (sources, path, asked)
+    fields["enabled"], fields["phase"], fields["task"] = with_history, "backward", (sources, path, asked)
     around: Sequence[Any] = ()
     try:  # from here on: Ctrl-C may come wherever a function is called
         if backends.many:
             around = backends.current()
-        arrived: Iterable[Entry]
-        if walk is not None and inputs is None and not (create_graph or watched or anomaly.enabled or backends.many):
 
-            def other(node: Node, g: Any) -> Any:
-                return _through(node, node.edges, g, False, retain_graph, place)[0]
-
-            arrived = walk(starts, None if retain_graph else place or True, other, quiet.begin, _plus)
-        else:
-            leaves, captured = _walk(starts, asked, path, retain_graph, create_graph, place, watched, quiet)
-            arrived = leaves.values()
-        del starts
-        for entry in arrived:
+        def serve(entry: Entry) -> None:
+            """Hand a leaf its gradient: its hooks, the observers, `.grad`."""
             leaf = entry[0]
             if backends.many:
                 backends.make_current(leaf._kind.device)
@@ -90,6 +84,23 @@ def run(roots: Sequence[Tensor], root_grads: Sequence[Tensor | None], retain_gra
                 if leaf._grad is not None:
                     quiet.begin()
                 _accumulate(leaf, entry, create_graph)
+
+        early = _edges_of_hooked(sources) if observe.hooked and inputs is None else None
+        arrived: Iterable[Entry]
+        plain = not (create_graph or watched or anomaly.enabled or backends.many or early)
+        if plain and walk is not None and inputs is None:
+
+            def other(node: Node, g: Any) -> Any:
+                return _through(node, node.edges, g, False, retain_graph, place)[0]
+
+            arrived = walk(starts, None if retain_graph else place or True, other, quiet.begin, _plus)
+        else:
+            leaves, captured = _walk(starts, asked, path, retain_graph, create_graph, place, watched, quiet, early,
+                                     serve)  # fmt: skip
+            arrived = leaves.values()
+        del starts
+        for entry in arrived:
+            serve(entry)
         if inputs is not None and accumulate:
             for t in {id(t): t for t in inputs if t._node is not None}.values():
                 found = captured.get((t._node, t._nr))  # type: ignore[arg-type]
@@ -120,8 +131,10 @@ Arrived = tuple[dict[Tensor, Entry], dict[tuple[Node, int], Entry]]  # at leaves
 
 def _walk(starts: list[tuple[Any, int, Any]], asked: set[Any] | None, path: dict[Node, tuple[Any, ...]] | None,
           retain_graph: bool, create_graph: bool, place: Place,
-          watched: tuple[observe.Observer, ...], quiet: Quiet) -> Arrived:  # fmt: skip
-    """Run the nodes; gives what arrived at the leaves, and at those outputs of nodes that were asked for."""
+          watched: tuple[observe.Observer, ...], quiet: Quiet, early: dict[Tensor, int] | None,
+          serve: Callable[[Entry], None]) -> Arrived:  # fmt: skip
+    """Run the nodes; gives what arrived at the leaves, and at those outputs of nodes that were asked for. The leaves of
+    `early` are served as soon as the last of so many edges has run."""
     heap: list[int] = []  # the numbers of the nodes that wait, negative: the smallest is the next
     waiting: dict[int, Entry] = {}
     leaves: dict[Tensor, Entry] = {}
@@ -180,7 +193,28 @@ def _walk(starts: list[tuple[Any, int, Any]], asked: set[Any] | None, path: dict
             observe.notify(watched, "backward", event)
         if not retain_graph:
             node.free(place)
+        for e in edges if early else ():
+            if e in early:  # type: ignore[operator]
+                early[e] -= 1  # type: ignore[index]
+                if not early[e] and e in leaves:  # type: ignore[index]
+                    serve(leaves.pop(e))
     return leaves, captured
+
+
+def _edges_of_hooked(sources: Sequence[Any]) -> dict[Tensor, int] | None:
+    """Return the leaves with a hook that runs after accumulation, and how many edges lead to each; None without any."""
+    found: dict[Tensor, int] = {}
+    seen = {e for e in sources if isinstance(e, Node)}
+    stack = list(seen)
+    while stack:
+        for e in stack.pop().edges:
+            if isinstance(e, Node):
+                if e not in seen:
+                    seen.add(e)
+                    stack.append(e)
+            elif e is not None and e._post_hooks:
+                found[e] = found.get(e, 0) + 1
+    return found or None
 
 
 def _through(node: Node, edges: tuple[Any, ...], g: Any, create_graph: bool, retain_graph: bool,
@@ -289,7 +323,9 @@ def _accumulate(t: Tensor, entry: Entry, create_graph: bool) -> None:
             )  # a pass that ends in C takes no lock: its gradient may have come while this one was copied
             if before is None:
                 t._grad = first
-        if create_graph:
+        if create_graph and before is not None and not mode.enabled:
+            before.add_(entry[1])  # type: ignore[attr-defined] # the very tensor that was there, as without ops
+        elif create_graph:
             t._grad = entry[1].clone() if before is None else before + entry[1]
         elif before is None:
             pass

@@ -193,9 +193,10 @@ class Function:
         ctx.in_meta = tuple([(t._a.shape, t._kind) for t in tensors])
         needed = iter([e is not None for e in edges])
         ctx.needs_input_grad = tuple([t and next(needed) for t in ctx.is_tensor])
+        whole = mode.muted or not observe.wanted("as ops")  # to observers it is one op
         start = perf_counter_ns()
         recording, mode.enabled = mode.enabled, False
-        outer, mode.muted = mode.muted, True
+        outer, mode.muted = mode.muted, whole
         try:  # nothing is called before it: Ctrl-C could come there
             if separate:
                 result = cls.forward(*args)

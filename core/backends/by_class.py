@@ -1,43 +1,38 @@
-"""The CPU's rows over class indices: the negative log likelihood, its gradient, and rows with a single 1."""
+"""The CPU's kernels over class indices: the negative log likelihood, its gradient, and rows with a single 1
+(native/kernels/classes.c)."""
 
 from __future__ import annotations
 
-from typing import Any
+from ..declare.kernel import kernel
 
-import numpy as np
-
-from .. import native
-from ..declare import op as declarations
-from . import Row
-
-c: Any = native.module
-
-
-def _declines(x: Any, target: Any, weight: Any, g: Any = None) -> str | None:
-    if x.dtype.char not in "fd" or any(a is not None and a.dtype != x.dtype for a in (weight, g)):
-        return f"takes one floating type, float32 or float64, got {x.dtype}"
-    if x.ndim != 2 or target.ndim != 1 or target.dtype != np.int64:
-        return f"takes rows of scores and an int64 class for each, got {x.ndim} dimensions and {target.dtype}"
-    return None
-
-
-def _nll(x: Any, target: Any, weight: Any, ignore_index: int) -> Any:
-    y = c.entries["nll_loss"](x, target, weight, ignore_index)
-    if y is not NotImplemented:
-        return y
-    return declarations.table["nll_loss"].forward(np, x, target, weight, ignore_index)  # type: ignore[attr-defined] # it says which is no class
-
-
-def _nll_backward(g: Any, x: Any, target: Any, weight: Any, ignore_index: int, needs: Any) -> Any:
-    return c.entries["nll_loss.backward"](g, x, target, weight, ignore_index, needs)
-
-
-rows = {
-    "nll_loss": Row("nll_loss_forward", "C", _nll, lambda x, target, weight, **_: _declines(x, target, weight)),
-    "nll_loss.backward": Row("nll_loss_backward", "C", _nll_backward,
-                             lambda g, x, target, weight, needs, **_: _declines(x, target, weight, g)
-                             or ("gives no gradient of the class weights" if needs[2] else None)),
-    "one_hot_rows": Row("one_hot_rows_forward", "C", lambda index, classes: c.entries["one_hot_rows"](index, classes),
-                        lambda index, classes: None if index.dtype == np.int64 and index.ndim < 16
-                        else f"takes int64 indices, got {index.dtype}"),
-}  # fmt: skip
+kernel(
+    "nll_loss",
+    "x: real[rows, classes], target: int64[rows], weight: real[classes]?, ignore_index: int",
+    gives="y: real[rows]",
+    call="nll_loss.T(x, target, weight, y, rows, classes, ignore_index)",
+    fails="declines",  # what is no class: the reference says which
+    quiet="False",
+    misfit=True,
+)
+kernel(
+    "nll_loss.backward",
+    "g: real[rows], x: real[rows, classes], target: int64[rows], weight: real[classes]?, ignore_index: int, "
+    "needs: needs",
+    gives="gx: real[rows, classes], None, None",
+    call="nll_loss_backward.T(g, target, weight, gx, rows, classes, ignore_index)",
+    fails="declines",
+    quiet="False",
+    misfit=True,
+    requires={"not needs[2]": "gives no gradient of the class weights"},
+)
+kernel(
+    "one_hot_rows",
+    "index: int64[*rows], classes: int",
+    gives="y: int64[*rows, classes]",
+    call="one_hot(index, y, rows, classes)",
+    quiet="False",
+    requires={
+        "index.ndim < 16": "takes fewer than 16 dimensions",
+        "classes >= 0": "takes no negative number of classes",
+    },
+)

@@ -15,6 +15,7 @@ from ..base.device import cpu as the_cpu
 from ..base.device import kind as kind_of
 from ..base.dtypes import from_numpy
 from ..declare import op as declarations
+from ..declare.kernel import kernel
 from . import Row, cpu_maps, half
 
 c: Any = native.module
@@ -87,11 +88,11 @@ def _by_channel(x: Any) -> bool:
 def _batch(x: Any, weight: Any, bias: Any, eps: float) -> Any:
     w, weight, bias = _wide(x, weight, bias)
     if _by_channel(w):
-        y, mean, var = c.batch_norm(w, weight, bias, eps)
+        y, mean, var = c.kernels["batch_norm_forward"](w, weight, bias, eps)
         return _as(y, x.dtype), mean, var
-    mean = c.mean(w, _dims(w), False)
+    mean = c.entries["mean"](w, _dims(w), False)
     off = _less(w, _along(mean, w.ndim))
-    var = c.mean(_map("square", w.dtype)(off), _dims(w), False)
+    var = c.entries["mean"](_map("square", w.dtype)(off), _dims(w), False)
     scale = 1 / np.sqrt(var + w.dtype.type(eps))
     y = _affine(off, _along(scale if weight is None else scale * weight, w.ndim), bias)
     return _as(y, x.dtype), mean, var
@@ -102,12 +103,12 @@ def _batch_backward(g: Any, x: Any, weight: Any, mean: Any, var: Any, weight_dty
     dtype = x.dtype
     x, weight, gy = _wide(x, weight, g[0])
     if _by_channel(x):
-        gx, gw, gb = c.batch_norm_backward(gy, g[1], g[2], x, weight, mean, var, eps, needs[0])
+        gx, gw, gb = c.kernels["batch_norm_backward"](gy, g[1], g[2], x, weight, mean, var, eps, needs[0])
         return (_as(gx, dtype) if needs[0] else None, _as(gw, weight_dtype) if needs[1] else None,
                 _as(gb, bias_dtype) if needs[2] else None)  # fmt: skip
     d, n = x.ndim, x.dtype.type(x.size // x.shape[1])
     off, rstd = _less(x, _along(mean, d)), 1 / np.sqrt(var + x.dtype.type(eps))
-    total, with_off = c.sum(gy, _dims(x), False), c.sum(_times(gy, off), _dims(x), False)
+    total, with_off = c.entries["sum"](gy, _dims(x), False), c.entries["sum"](_times(gy, off), _dims(x), False)
     gx = None
     if needs[0]:
         scale = rstd if weight is None else rstd * weight
@@ -133,9 +134,9 @@ def _eval_backward(g: Any, x: Any, mean: Any, var: Any, weight: Any, x_dtype: An
         gx = _as(_times(g, _along(rstd if weight is None else rstd * weight, x.ndim)), x_dtype)
     if needs[3]:
         off = _less(x, _along(mean, x.ndim))
-        gw = _as(c.sum(_times(g, off), _dims(x), False) * rstd, weight_dtype)
+        gw = _as(c.entries["sum"](_times(g, off), _dims(x), False) * rstd, weight_dtype)
     if needs[4]:
-        gb = _as(c.sum(g, _dims(x), False), bias_dtype)
+        gb = _as(c.entries["sum"](g, _dims(x), False), bias_dtype)
     return gx, None, None, gw, gb
 
 
@@ -144,7 +145,7 @@ def _eval_backward(g: Any, x: Any, mean: Any, var: Any, weight: Any, x_dtype: An
 
 def _group(x: Any, weight: Any, bias: Any, num_groups: int, eps: float) -> Any:
     w, weight, bias = _wide(x, weight, bias)
-    y, mean, rstd = c.layer_norm(w.reshape(w.shape[0], num_groups, -1), None, None, eps, 1)
+    y, mean, rstd = c.entries["layer_norm"](w.reshape(w.shape[0], num_groups, -1), None, None, 1, eps)
     y = y.reshape(w.shape)
     if weight is not None:
         y = _affine(y, _along(weight, w.ndim), bias)
@@ -161,13 +162,14 @@ def _group_backward(g: Any, x: Any, weight: Any, mean: Any, rstd: Any, weight_dt
     gx = gw = gb = None
     if needs[0]:
         h = (g if weight is None else _times(g, _along(weight, g.ndim))).reshape(grouped.shape)
-        gx = _as(c.layer_norm_backward(h, grouped, mean, rstd, None)[0].reshape(x.shape), dtype)
+        of_groups = c.entries["layer_norm.backward"](h, grouped, None, mean, rstd, None, None, 1, None, None)
+        gx = _as(of_groups[0].reshape(x.shape), dtype)
     if needs[1]:
         off = _less(grouped, mean.reshape(*mean.shape, 1)).reshape(x.shape)
-        each = c.sum(_times(g, off), tuple(range(2, x.ndim)), False) if x.ndim > 2 else _times(g, off)
+        each = c.entries["sum"](_times(g, off), tuple(range(2, x.ndim)), False) if x.ndim > 2 else _times(g, off)
         gw = _as((each * rstd.repeat(x.shape[1] // num_groups, 1)).sum(0), weight_dtype)
     if needs[2]:
-        gb = _as(c.sum(g, _dims(x), False), bias_dtype)
+        gb = _as(c.entries["sum"](g, _dims(x), False), bias_dtype)
     return gx, gw, gb
 
 
@@ -177,7 +179,7 @@ def _group_backward(g: Any, x: Any, weight: Any, mean: Any, rstd: Any, weight_dt
 def _rms(x: Any, weight: Any, normalized_ndim: int, eps: float) -> Any:
     w, weight = _wide(x, weight)
     dims = tuple(range(x.ndim - normalized_ndim, x.ndim))
-    rstd = np.asarray(1 / np.sqrt(c.mean(_map("square", w.dtype)(w), dims, True) + w.dtype.type(eps)))
+    rstd = np.asarray(1 / np.sqrt(c.entries["mean"](_map("square", w.dtype)(w), dims, True) + w.dtype.type(eps)))
     y = _times(w, rstd)
     return _as(y if weight is None else _times(y, weight), x.dtype), rstd
 
@@ -190,12 +192,35 @@ def _rms_backward(g: Any, x: Any, weight: Any, rstd: Any, weight_dtype: Any, nor
     gx = gw = None
     if needs[0]:
         h = g if weight is None else _times(g, weight)
-        of_x = c.mean(_times(h, x), dims, True) * -(rstd * rstd * rstd)
+        of_x = c.entries["mean"](_times(h, x), dims, True) * -(rstd * rstd * rstd)
         gx = _as(_plus_product(_times(h, rstd), x, of_x), dtype)
     if needs[1]:
         gw = _times(g, _times(x, rstd))
-        gw = _as(c.sum(gw, tuple(range(kept)), False) if kept else gw, weight_dtype)
+        gw = _as(c.entries["sum"](gw, tuple(range(kept)), False) if kept else gw, weight_dtype)
     return gx, gw
+
+
+kernel(
+    "batch_norm_forward",
+    "x: real[samples, channels, *size], weight: real[channels]?, bias: real[channels]?, eps: float",
+    gives="y: real[samples, channels, *size], mean: real[channels], var: real[channels]",
+    call="batch_norm_forward.T(struct('batch_shape', samples, channels, size), x, weight, bias, y, mean, var, eps)",
+    quiet="x.size > 65536",
+    takes=("x.size",),
+    run=False,
+)
+kernel(
+    "batch_norm_backward",
+    "g: real[samples, channels, *size], gmean: real[channels], gvar: real[channels], "
+    "x: real[samples, channels, *size], weight: real[channels]?, mean: real[channels], var: real[channels], "
+    "eps: float, wanted: flag",
+    gives="gx: real[samples, channels, *size] if wanted, gw: real[channels], gb: real[channels]",
+    call="batch_norm_backward.T(struct('batch_shape', samples, channels, size), g, gmean, gvar, x, weight, mean, var,"
+    " gx, gw, gb, eps)",
+    quiet="x.size > 65536",
+    takes=("x.size",),
+    run=False,
+)
 
 
 def _row(name: str, run: Any, declines: Any) -> Row:

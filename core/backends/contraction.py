@@ -6,6 +6,7 @@ from functools import lru_cache
 from typing import Any
 
 from .. import native
+from ..declare.kernel import kernel
 from . import Row
 
 c: Any = native.module
@@ -74,6 +75,26 @@ def _backward_declines(g: Any, tensors: Any, equation: str, needs: Any) -> str |
     return None if g.dtype == tensors[0].dtype == tensors[1].dtype else "takes one floating type"
 
 
+kernel(
+    "einsum",
+    "a: real[...] strided, b: real[...] strided, equation: text",
+    plan="einsum_plan: einsum_planned(address(plan), equation, a.view, b.view)",
+    gives="y: real[plan]",
+    call="gemm_stack.T(address(plan.product), None, y)",
+    fails="memory",
+    quiet="plan.product.work > 65536",
+)
+kernel(
+    "einsum.backward",
+    "g: real[...] strided, tensors: (real[*a] strided, real[*b] strided), equation: text, needs: needs",
+    plan="einsum_plans: einsum_backward_planned(plan.of, equation, g.view, tensors0.view, tensors1.view,"
+    " needs[0], needs[1])",
+    gives="ga: real[*a] if needs[0], gb: real[*b] if needs[1]",
+    call="einsum_backward.T(plan.of, ga, gb)",
+    fails="memory",
+    quiet="(plan.of[0].product.work if needs[0] else plan.of[1].product.work) > 65536",
+    takes=("needs[0] or needs[1]",),
+)
 rows = {
     "einsum": Row("einsum_forward", "C", lambda a, b, equation: c.entries["einsum"](a, b, equation), _declines),
     "einsum.backward": Row("einsum_backward", "C",

@@ -9,8 +9,36 @@ from typing import Any
 import numpy as np
 
 from .. import native
+from ..declare.kernel import kernel as declared
 
 c: Any = native.module
+
+_SETTINGS = ("struct('conv_settings', counts=list_of(len(stride), len(padding), len(dilation), {0}), stride=stride,"
+             " padding=padding, dilation=dilation, out={1}, groups=groups)")  # fmt: skip
+declared(
+    "conv",
+    "x: real[...] strided, weight: real[...], bias: real[...]?, stride: ints, padding: ints, dilation: ints, "
+    "out: ints, groups: int, transposed: flag",
+    plan="conv_plan: conv_planned(address(plan), x.view, weight.shape, weight.ndim,"
+    f" {_SETTINGS.format('len(out)', 'out')}, transposed)"
+    " and (bias is None or (bias.ndim == 1 and bias.shape[0] == plan.shape[1]))",
+    gives="y: real[plan]",
+    call="conv_forward.T(address(plan.conv), x, weight, bias, y)",
+    fails="memory",
+    quiet="True",
+    run=False,
+)
+declared(
+    "conv_weight_of",
+    "x: real[...] strided, g: real[...], kernel: ints, stride: ints, padding: ints, dilation: ints, groups: int",
+    plan="conv_plan: conv_weight_planned(address(plan), x.view, g.shape, g.ndim, kernel, len(kernel),"
+    f" {_SETTINGS.format('g.ndim - 2', 'g.shape + 2')})",
+    gives="gw: real[plan]",
+    call="conv_weight.T(address(plan.conv), x, g, gw)",
+    fails="memory",
+    quiet="True",
+    run=False,
+)
 
 
 def padded(xp: Any, x: Any, padding: Any) -> Any:
@@ -48,14 +76,14 @@ def conv(x: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: An
     out = tuple((n + 2 * p - d * (k - 1) - 1) // s + 1 for n, k, s, p, d in sizes)
     if not (x.size and weight.size and math.prod(out)):
         return _filled((len(x), len(weight), *out), x.dtype, bias)
-    return c.conv(x, weight, bias, stride, padding, dilation, out, groups, False)
+    return c.kernels["conv"](x, weight, bias, stride, padding, dilation, out, groups, False)
 
 
 def conv_weight(x: Any, y: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, groups: int) -> Any:
     """Return the weight (C of y, C of x / groups, kernel...) whose product with the windows of x adds up to y."""
     if not (x.size and y.size):
         return np.zeros((y.shape[1], x.shape[1] // groups, *kernel), x.dtype)
-    return c.conv_weight(x, y, kernel, stride, padding, dilation, groups)
+    return c.kernels["conv_weight_of"](x, y, kernel, stride, padding, dilation, groups)
 
 
 def conv_transpose(
@@ -66,7 +94,7 @@ def conv_transpose(
     out = tuple((n - 1) * s - 2 * p + d * (k - 1) + 1 + o for n, k, s, p, d, o in sizes)
     if not (x.size and weight.size and math.prod(out)):
         return _filled((len(x), weight.shape[1] * groups, *out), x.dtype, bias)
-    return c.conv(x, weight, bias, stride, padding, dilation, out, groups, True)
+    return c.kernels["conv"](x, weight, bias, stride, padding, dilation, out, groups, True)
 
 
 def add_windows(cols: Any, y: Any, stride: Any, padding: Any, dilation: Any) -> None:

@@ -43,7 +43,7 @@ def linear_backward(g: Any, weight: Any, x: Any, needs: Any) -> Any:
     return (
         c.gemm_bf16(rows, weight, None).reshape(*g.shape[:-1], weight.shape[1]) if needs[0] else None,
         c.gemm_bf16(rows.T, x.reshape(rows.shape[0], x.shape[-1]), None) if needs[1] else None,
-        narrowed(c.sum(widened(rows), (0,), False), _BFLOAT16) if needs[2] else None,
+        narrowed(c.entries["sum"](widened(rows), (0,), False), _BFLOAT16) if needs[2] else None,
     )
 
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from .. import native
 from ..base import dtypes
+from ..declare.kernel import kernel
 from . import Row, half
 
 c: Any = native.module
@@ -56,62 +57,95 @@ def cast_backward_declines(g: Any, x_dtype: dtypes.dtype) -> str | None:
 # -- what the entries take ---------------------------------------------------------------------------------------------
 
 
-def _entered(name: str, order: str, reason: str) -> Row:
-    """Return the row of an entry that takes little work: it is asked by trying. `order`: what it is called with by
-    name."""
+def _tried(name: str, reason: str) -> Callable[..., str | None]:
+    """Return what says why an entry that takes little work does not take a call: it is asked by trying."""
 
-    def call(*arrays: Any, **named: Any) -> Any:
-        return c.entries[name](*arrays, *[named[n] for n in order.split()])
+    def say(**named: Any) -> str | None:
+        return reason if c.entries[name](*named.values()) is NotImplemented else None
 
-    def declines(*arrays: Any, **named: Any) -> str | None:
-        return reason if call(*arrays, **named) is NotImplemented else None
-
-    return Row(f"{name.replace('.', '_')}{'' if '.' in name else '_forward'}", "C", call, declines)
+    return say
 
 
-def _extreme(name: str) -> Row:
-    def run(x: Any, dim: int, keepdim: bool) -> Any:
-        return c.entries[name](np.ascontiguousarray(x), dim, keepdim)
-
-    def declines(x: Any, dim: int, keepdim: bool) -> str | None:
-        if x.dtype == np.int64:
-            return None if 0 < x.size <= 16384 and x.ndim else "takes up to 16384 integers"
-        if x.dtype.char not in "fd":
-            return "takes float32, float64 and int64"
-        return None if x.ndim and x.size else "needs a dimension to run over, and elements"
-
-    return Row(f"{name}_forward", "C", run, declines)
-
-
-def small_integers(name: str) -> Callable[..., bool]:
-    """Return whether the entry of a reduction takes these numbers, which are not floating."""
-
-    def takes(x: Any, dim: Any, keepdim: bool) -> bool:
-        return x.dtype == np.int64 and c.entries[name](x, dim, keepdim) is not NotImplemented
-
-    return takes
+def _entered(name: str, arguments: str, reason: str, **more: Any) -> None:
+    more = {"quiet": "False", **more}
+    kernel(name, arguments, say=_tried(name, reason), any_type=True, **more)
 
 
 _TRUTH = "takes up to 4096 contiguous items, over dimensions side by side"
 _SHORT = "takes rows of up to 64 contiguous items"
 _SPREAD = "takes up to 4096 contiguous items, of float32 or float64, over dimensions side by side"
 _BACK = "takes up to 16384 items of float32 or float64"
-_PICKING = {"sort": "dim descending", "topk": "dim k largest", "kthvalue": "dim k", "median": "dim ignore_nan",
-            "mode": "dim"}  # fmt: skip
+_FEW = "0 < x.size <= 4096"  # above, NumPy's loops, which stop at the first that decides, are quicker
+
+for _name, _result, _keepdim in (("all", "bool", ", keepdim: flag"), ("any", "bool", ", keepdim: flag"),
+                                 ("count_nonzero", "int64", "")):  # fmt: skip
+    _entered(
+        _name,
+        f"x: count[*outer, *n, *inner] whole, dim: axes(n){_keepdim}",
+        _TRUTH,
+        gives=f"y: {_result}[*outer, {'*n|keepdim, ' if _keepdim else ''}*inner]",
+        call=f"truth_{_name}(item_kind(x.type), x, y, outer, n, inner)",
+        takes=(_FEW,),
+    )
+for _name in ("amax", "amin"):
+    _entered(
+        f"{_name}.backward",
+        "g: real[...], x: real[*outer, *n, *inner] whole, y: real[...] whole, dim: axes(n), keepdim: flag",
+        _SPREAD,
+        gives="gx: real[*outer, *n, *inner],",
+        call="share.T(g, x, y, gx, outer, n, inner)",
+        takes=(_FEW, "y.size == outer * inner", "g.size == outer * inner"),
+    )
+
+_ROWS = "x: number[*outer, n, *inner] whole, dim: axis(n)"
+_PAIR = "values: number[*outer, {0}, *inner], indices: int64[*outer, {0}, *inner]"
+_PICKING = {"sort": ("SORTED", ", descending: flag", "descending", "n", "n"),
+            "topk": ("TOP", ", k: int, largest: flag", "largest", "k", "k"),
+            "kthvalue": ("KTH", ", k: int", "0", "k", "1"),
+            "median": ("MEDIAN", ", ignore_nan: flag", "ignore_nan", "0", "1"),
+            "mode": ("MODE", "", "0", "0", "1")}  # fmt: skip
+for _name, (_what, _more, _flag, _k, _kept) in _PICKING.items():
+    _entered(
+        _name,
+        _ROWS + _more,
+        _SHORT,
+        gives=_PAIR.format(_kept),
+        call=f"order_rows.T(ORDER_{_what}, {_flag}, {_k}, x, values, indices, outer, n, inner)",
+        takes=("0 < x.size <= 16384", f"n {'<' if _name == 'topk' else '<='} ORDER_MOST",
+               *(("1 <= k <= n",) if _k == "k" else ())),
+    )  # fmt: skip
+
+
+def _few_integers(x: Any, **_: Any) -> str | None:
+    if x.dtype == np.int64 and not 0 < x.size <= 16384:
+        return "takes up to 16384 integers"
+    return None if x.ndim and x.size else "needs a dimension to run over, and elements"
+
+
+for _name in ("max_dim", "min_dim"):
+    kernel(
+        _name,
+        _ROWS + ", keepdim: flag",
+        gives=_PAIR.format("*n|keepdim"),
+        call=f"extreme_rows.T(REDUCE_{_name[:3].upper()}, x, values, indices, outer, n, inner)",
+        quiet="x.type != NPY_INT64 and x.size >= 65536",
+        takes=("x.size", "x.type != NPY_INT64 or x.size <= 16384"),
+        say=_few_integers,
+    )
+for _name in (*_PICKING, "max_dim", "min_dim"):
+    _entered(
+        f"{_name}.backward",
+        "g: (real[...], any_object), indices: int64[...] whole, x_shape: shape[*outer, n, *inner], dim: axis(n), "
+        + ("keepdim: any_object, " if "_dim" in _name else "") + "needs: any_object",
+        _BACK,
+        plan=": indices.size % (outer * inner) == 0 and indices_within(indices, indices.size, 0, n)",
+        gives="gx: real[*outer, n, *inner],",
+        call="order_back.T(g0, indices, gx, outer, indices.size // (outer * inner), n, inner)",
+        takes=("g0.size == indices.size", "0 < outer * n * inner <= 16384"),
+    )  # fmt: skip
 
 rows: dict[str, Row] = {
     "cast": Row("cast_forward", "C", cast, cast_declines),
     "cast.backward": Row("cast_backward", "C", cast_backward, cast_backward_declines),
-    "all": _entered("all", "dim keepdim", _TRUTH),
-    "any": _entered("any", "dim keepdim", _TRUTH),
-    "count_nonzero": _entered("count_nonzero", "dim", _TRUTH),
-    "amax.backward": _entered("amax.backward", "g x y dim keepdim", _SPREAD),
-    "amin.backward": _entered("amin.backward", "g x y dim keepdim", _SPREAD),
-    "max_dim": _extreme("max_dim"),
-    "min_dim": _extreme("min_dim"),
-    **{name: _entered(name, order, _SHORT) for name, order in _PICKING.items()},
-    **{f"{name}.backward": _entered(f"{name}.backward", "g indices x_shape dim needs", _BACK)
-       for name in (*_PICKING, "max_dim", "min_dim")},
-}  # fmt: skip
-# they look at the types themselves, or half-precision types have nothing of it
-ANY_TYPE = tuple(name for name in rows if name not in ("max_dim", "min_dim"))
+}
+ANY_TYPE = tuple(rows)  # they look at the types themselves

@@ -1,5 +1,5 @@
-"""The CPU's rows of pooling over one or two dimensions, the greatest of each window and its sum, and the way back; and
-of a border of one value."""
+"""The CPU's kernels of pooling over one or two dimensions, the greatest of each window and its sum, and the way back
+(native/kernels/pool.c, windows.c)."""
 
 from __future__ import annotations
 
@@ -7,27 +7,68 @@ import math
 from typing import Any
 
 from .. import native
+from ..declare.kernel import kernel
 from . import Row
 
 c: Any = native.module
 _MOST = 1 << 31  # items of a plane: places are counted in 32 bits while a row is made
+_SPAN = 1024  # the widest window whose sums are taken: the kernel holds a row of twice as much
 
 
-def _declines(x: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, out: Any) -> str | None:
-    n = len(kernel)
-    if x.dtype.char not in "fd":
-        return f"takes float32 and float64, got {x.dtype}"
-    if n > 2:
-        return f"takes windows over one or two dimensions, got {n}"
-    return None if x.size and math.prod(x.shape[-n:]) < _MOST else "takes planes of 1 to 2^31 - 1 items"
+def _settings(dilation: str, made: str, at: str = "") -> str:
+    counts = f"len(stride), len(padding), {f'len({dilation})' if dilation else 'len(kernel)'}, "
+    counts += "len(kernel)" if at else f"len({made})"
+    return (f"struct('window_settings', count=len(kernel), counts=list_of({counts}), kernel=kernel, stride=stride,"
+            f" padding=padding, dilation={dilation or None}, made={made}{at})")  # fmt: skip
 
 
-def _max_pool(x: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, out: Any) -> Any:
-    n = len(kernel)
-    lead, planes = x.shape[:-n], x.reshape(-1, *(1,) * (2 - n), *x.shape[-n:])
-    rest, none = (1,) * (2 - n), (0,) * (2 - n)
-    y, places = c.max_pool(planes, rest + kernel, rest + stride, none + padding, rest + dilation, rest + out)
-    return y.reshape(*lead, *out), places.reshape(*lead, *out)
+def _plane(x: Any, kernel: Any, **_: Any) -> str | None:
+    return None if math.prod(x.shape[-len(kernel) :]) < _MOST else "takes planes of 1 to 2^31 - 1 items"
+
+
+_ONE_OR_TWO = {"len(kernel) <= 2": "takes windows over one or two dimensions", "{0}.size": "takes no empty tensors"}
+
+
+def _needs(x: str) -> dict[str, str]:
+    return {condition.format(x): says for condition, says in _ONE_OR_TWO.items()}
+
+
+kernel(
+    "max_pool",
+    "x: real[...], kernel: ints, stride: ints, padding: ints, dilation: ints, out: ints",
+    plan=f"window_plan: window_planned(address(plan), x.shape, x.ndim, {_settings('dilation', 'out')}, 0)"
+    " and plan.window.size[0] * plan.window.size[1] <= INT32_MAX",
+    gives="y: real[plan], places: int64[plan]",
+    call="max_pool.T(x, y, places, plan.planes, address(plan.window))",
+    requires=_needs("x"),
+    say=_plane,
+)
+_WINDOW = f"kernel[-1] <= {_SPAN} and stride[-1] <= {_SPAN}"
+for _name, _x, _more, _made, _spreads in (
+    ("window_sum", "x", ", out: ints", ("out", ""), 0),
+    ("window_sum.backward", "g", "", ("x_shape", " + (len(x_shape) - len(kernel))"), 1),
+    ("window_spread", "x", ", sizes: ints", ("sizes", ""), 1),
+):
+    _sizes = ", x_shape: ints" if _made[1] else ""
+    kernel(
+        _name,
+        f"{_x}: real[...]{_sizes}, kernel: ints, stride: ints, padding: ints{_more}",
+        plan=f"window_plan: window_planned(address(plan), {_x}.shape, {_x}.ndim, {_settings('', *_made)}, {_spreads})",
+        gives="y: real[plan]",
+        call=f"window_{'spread' if _spreads else 'sum'}.T({_x}, y, plan.planes, address(plan.window))",
+        quiet=f"{_x}.size + sizes_multiplied(plan.shape, plan.ndim) >= 8192",
+        requires={**_needs(_x), "len(kernel)": "takes a window", _WINDOW: f"takes windows of up to {_SPAN} columns"},
+        takes=("len(stride)", *(("len(x_shape) >= len(kernel)",) if _sizes else ())),
+    )
+kernel(
+    "scatter_planes",
+    "g: real[planes, count], places: int64[planes, count] < size, size: int",
+    gives="out: real[planes, size]",
+    call="scatter_add.T(g, places, out, planes, count, size)",
+    quiet="True",
+    takes=("size >= 0",),
+    run=False,
+)
 
 
 def _scatter_declines(x: Any, indices: Any, sizes: Any, add: bool) -> str | None:
@@ -39,38 +80,8 @@ def _scatter_declines(x: Any, indices: Any, sizes: Any, add: bool) -> str | None
 def _scatter(x: Any, indices: Any, sizes: Any, add: bool) -> Any:
     n = len(sizes)
     planes = math.prod(x.shape[: x.ndim - n])
-    out = c.scatter_add(x.reshape(planes, -1), indices.reshape(planes, -1), math.prod(sizes))
+    out = c.kernels["scatter_planes"](x.reshape(planes, -1), indices.reshape(planes, -1), math.prod(sizes))
     return out.reshape(*x.shape[: x.ndim - n], *sizes)
 
 
-_SPAN = 1024  # the widest window whose sums are taken
-
-
-def _sums_decline(x: Any, kernel: Any, stride: Any, padding: Any, **_: Any) -> str | None:
-    if x.dtype.char not in "fd":
-        return f"takes float32 and float64, got {x.dtype}"
-    if len(kernel) > 2 or kernel[-1] > _SPAN or stride[-1] > _SPAN:
-        return f"takes windows over one or two dimensions of up to {_SPAN} columns"
-    return None if x.size else "takes no empty tensors"
-
-
-def _window_sum(x: Any, kernel: Any, stride: Any, padding: Any, out: Any) -> Any:
-    return c.entries["window_sum"](x, kernel, stride, padding, out)
-
-
-def _window_spread(x: Any, kernel: Any, stride: Any, padding: Any, sizes: Any) -> Any:
-    return c.entries["window_spread"](x, kernel, stride, padding, sizes)
-
-
-def _window_sum_backward(g: Any, x_shape: Any, kernel: Any, stride: Any, padding: Any) -> Any:
-    return c.entries["window_spread"](g, kernel, stride, padding, x_shape[-len(kernel) :])
-
-
-rows = {
-    "window_sum": Row("window_sum_forward", "C", _window_sum, _sums_decline),
-    "window_sum.backward": Row("window_sum_backward", "C", _window_sum_backward,
-                               lambda g, x_shape, kernel, stride, padding: _sums_decline(g, kernel, stride, padding)),
-    "window_spread": Row("window_spread_forward", "C", _window_spread, _sums_decline),
-    "max_pool": Row("max_pool_forward", "C", _max_pool, _declines),
-    "pool_scatter": Row("pool_scatter_forward", "C", _scatter, _scatter_declines),
-}  # fmt: skip
+rows = {"pool_scatter": Row("pool_scatter_forward", "C", _scatter, _scatter_declines)}

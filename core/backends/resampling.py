@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import native
+from ..declare.kernel import kernel
 from . import Row
 from .resample_tables import taps, transposed_taps
 
@@ -15,7 +16,7 @@ _MOST = 12  # taps; with more a product of matrices is faster, which the referen
 def _run(x: Any, tables: Any) -> Any:
     first = x.ndim - len(tables)
     for i, (at, weights) in enumerate(tables):
-        x = c.resample(x, first + i, at, weights)
+        x = c.kernels["resample_axis"](x, first + i, at, weights)
     return x
 
 
@@ -41,6 +42,14 @@ def _back(g: Any, x_shape: Any, out: Any, mode: str, align: bool, scales: Any) -
     return _backward(g, x_shape[-len(out) :], mode, align, scales)
 
 
+kernel(
+    "resample_axis",
+    "x: real[*outer, n, *inner], axis: axis(n), at: int64[out, taps] < n, weights: double[out, taps]",
+    gives="y: real[*outer, out, *inner]",
+    call="resample.T(x, y, outer, inner, struct('resample_table', at, weights, n, out, taps))",
+    quiet="outer * out * inner >= 8192",
+    run=False,
+)
 rows = {
     "resample": Row("resample_forward", "C", lambda x, **p: _run(x, _forward(x, **p)),
                     lambda x, **p: _declines(x, _forward(x, **p))),

@@ -8,7 +8,7 @@ from .. import native
 from ..base.device import Kind, cpu
 from . import pick
 
-_sum = native.module.sum if native.module is not None else None  # the kernel itself: no row is looked for
+_sum = native.module.entries["sum"] if native.module is not None else None  # the kernel itself: no row is looked for
 
 
 def sum_to(a: Any, shape: tuple[int, ...] | None, kind: Kind) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import threading
 import warnings
 from typing import Any, NamedTuple
@@ -73,6 +72,8 @@ def explain(name: Any, *args: Any, **params: Any) -> Explanation:
     if declared is None:
         declared = next((op for op in declarations.table.values() if op.label == name), None)
     if function is None and declared is None:
+        import difflib  # 1 ms of `import core`, and only a wrong name asks
+
         close = difflib.get_close_matches(name, {*declarations.functions, *declarations.table}, n=3)
         raise ValueError(f"explain: no op named {name!r}" + (f"; did you mean {', '.join(close)}?" if close else ""))
     if function is not None:

@@ -12,6 +12,7 @@ from ..base.modes import state as mode
 from ..base.source import describe, here
 from ..declare import op as declarations
 from ..declare.op import Operation
+from ..events import observe
 from ..graph.node import Node, Storage, newest
 from ..graph.versions import edge, move_on, storage_of, way
 from ..tensors.tensor import Tensor, wrap
@@ -101,6 +102,8 @@ def _written(target: Tensor, name: str, result: Tensor, began: int, place: Any) 
         _keep_as_it_was(result._node, began, target._storage)
     if have is not want:
         result = result.to(want)
+    if observe.observers:
+        observe.notify(observe.listening(), "write", observe.WriteEvent(name, target, result, place))
     if backends.many:
         backends.on_device(target._a.__setitem__, target._kind.device)(..., result._a)
     else:

@@ -7,6 +7,7 @@ import sys
 from ..base.errors import text
 from ..base.modes import state as mode
 from ..base.source import here, warn
+from ..events import observe
 from ..graph.versions import storage_of
 from ..tensors.tensor import Tensor
 
@@ -46,6 +47,9 @@ def into(out: Tensor | None, result: Tensor, name: str = "") -> Tensor:
                  came=f"an expanded tensor of shape {tuple(out._a.shape)}", remedy="clone() it first")
         )  # fmt: skip
     else:
+        if observe.observers:
+            written = observe.WriteEvent(f"{name}(out=)", out, result, here(2))
+            observe.notify(observe.listening(), "write", written)
         out._a[...] = result._a
     storage_of(out).wrote(f"{name}(out=)", here(2))
     return out

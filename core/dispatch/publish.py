@@ -80,7 +80,8 @@ def bind_square(function: Any) -> None:
 def elementwise_doc(op: Elementwise, example: tuple[str, str] | None, namespace: str) -> str:
     """Return the docstring of an elementwise op, written from its declaration."""
     args = [*op.inputs, *(f"{k}={v!r}" for k, v in op.params.items())]
-    text = formula(lift(op.program.result if op.program.result.__class__ in (int, float) else _root(op)))
+    names = op.function.__code__.co_varnames[: op.function.__code__.co_argcount]
+    text = formula(lift(op.function(*(Expr("param", value=n) for n in names))))
     out = {"same": "the inputs' promoted type", "float": "floating: integers become the default dtype",
            "bool": "bool", "number": "the promoted type, bools int64"}[op.out]  # fmt: skip
     lines = [
@@ -95,8 +96,3 @@ def elementwise_doc(op: Elementwise, example: tuple[str, str] | None, namespace:
         prefix = "core." + (namespace + "." if namespace else "")
         lines += ["", "    >>> import core", f"    >>> {prefix}{op.name}({example[0]})", f"    {example[1]}"]
     return "\n".join(lines)
-
-
-def _root(op: Elementwise) -> Any:
-    names = op.function.__code__.co_varnames[: op.function.__code__.co_argcount]
-    return op.function(*(Expr("param", value=n) for n in names))

@@ -59,7 +59,8 @@ def operate(op: Operation, tensors: tuple[Any, ...], params: dict[str, Any], wat
         emit_starting(op, tensors, params)
     start = perf_counter_ns() if watched else 0
     run = kernel.run if where.index is None else backends.on_device(kernel.run, where)
-    results = run(*arrays, **params) if given is None else given
+    plain = {k: _exact(v) for k, v in params.items()} if watched and observe.wanted("as ops") else params
+    results = run(*arrays, **plain) if given is None else given
     stop = perf_counter_ns() if watched else 0
     if not isinstance(results, tuple):
         results = (results,)
@@ -80,6 +81,13 @@ def operate(op: Operation, tensors: tuple[Any, ...], params: dict[str, Any], wat
             kernel = backends.as_observed(kernel, where)
         emit_op(op, tensors, tuple(outs), params, kernel, start, stop, node)
     return outs[0] if op.returns == 1 else tuple(outs)
+
+
+def _exact(x: Any) -> Any:
+    """Return numbers as they are to kernels: sizes that remember their formulas (core.export) as plain ints."""
+    if isinstance(x, tuple):
+        return tuple([_exact(v) for v in x])
+    return int(x) if isinstance(x, int) and type(x) not in (int, bool) else x
 
 
 def mark_views(op: Operation, x: Tensor, outs: list[Tensor], params: dict[str, Any]) -> None:

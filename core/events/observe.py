@@ -74,6 +74,34 @@ class CutEvent(NamedTuple):
     stop_ns: int = 0
 
 
+class ReadEvent(NamedTuple):
+    """A tensor's values became something of Python's, by which the program may go on: `kind` is bool, item, tolist,
+    numpy, index, print, len, equal or nonzero."""
+
+    kind: str
+    tensor: Any
+    place: Place
+
+
+class WriteEvent(NamedTuple):
+    """A tensor is about to be written in place: `target` still has its old values, `result` (a tensor of its shape)
+    the new ones; None where the values come from elsewhere."""
+
+    name: str
+    target: Any
+    result: Any
+    place: Place
+
+
+class MadeEvent(NamedTuple):
+    """A tensor was made from no other: `how` is full, arange or random, `given` what it was made with."""
+
+    how: str
+    tensor: Any
+    given: tuple[Any, ...]
+    place: Place
+
+
 class ReturnEvent(NamedTuple):
     """Values that left the graph as arrays came back as a tensor: `sources` are the tensors whose `.numpy()` they
     were, `steps` the way between as (place, what was done)."""
@@ -96,7 +124,9 @@ class SpanEvent(NamedTuple):
 class Observer:
     """What an observer may hear; every method may be left as it is.
 
-    `wants` may hold ``"lineage"``: arrays that leave the graph under this observer carry their origin.
+    `wants` may hold ``"lineage"``: arrays that leave the graph under this observer carry their origin; and
+    ``"as ops"``: what could run in one piece (backward passes, optimizers' steps, writes by index) runs op by op, so
+    that `op` hears of each.
     """
 
     wants: frozenset[str] = frozenset()
@@ -107,6 +137,9 @@ class Observer:
     def backward(self, event: BackwardEvent) -> None: ...
     def gradient(self, event: GradientEvent) -> None: ...
     def cut(self, event: CutEvent) -> None: ...
+    def read(self, event: ReadEvent) -> None: ...
+    def write(self, event: WriteEvent) -> None: ...
+    def made(self, event: MadeEvent) -> None: ...
     def returned(self, event: ReturnEvent) -> None: ...
     def span(self, event: SpanEvent) -> None: ...
     def update(self, optimizer: Any, parameters: list[Any], before: bool) -> None: ...
@@ -131,6 +164,7 @@ class _Unraisable(NamedTuple):
 
 
 observers: tuple[Observer, ...] = ()
+hooked = False  # whether a leaf was ever given a hook that runs after accumulation
 _changing = threading.RLock()
 
 

@@ -225,13 +225,13 @@ def declared_programs() -> list[Program]:
 
 
 def write_all() -> list[Path]:
-    """Print what `core` declares (ops, optimizers' steps, the parsers of public functions), and the table
-    of the binding's setup functions."""
-    from ..declare import emit_calls
+    """Print what `core` declares (ops, optimizers' steps, the entries of kernels, the parsers of public
+    functions), and the table of the binding's setup functions."""
+    from ..declare import emit_adapters, emit_calls
     from . import emit_setups, emit_updates
 
     kernels = sources(declared_programs()) | emit_updates.sources(emit_updates.declared())
-    return write(kernels | emit_calls.sources() | emit_setups.sources())
+    return write(kernels | emit_calls.sources() | emit_adapters.sources() | emit_setups.sources())
 
 
 if __name__ == "__main__":

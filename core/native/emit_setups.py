@@ -26,7 +26,7 @@ def setups(binding: Path) -> list[str]:
 
 def sources(binding: Path = Path(__file__).parent / "binding") -> dict[str, str]:
     """Return the printed file: {file name: C text}."""
-    names = setups(binding)
+    names = [*setups(binding), "declared_setup"]  # the last stands in adapters.c, printed by emit_adapters
     lines = [
         "/* Printed by core/native/emit_setups.py from the functions found in binding/; do not edit. */",
         '#include "binding/setups.h"',

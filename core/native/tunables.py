@@ -69,7 +69,7 @@ def _attention_inputs(rng: np.random.Generator, s: Shape) -> Arrays:
 
 def _run_attention(q: Any, k: Any, v: Any, g: Any) -> tuple[Any, Any]:
     y, logs = native.empty(q.shape, q.dtype), np.empty((*q.shape[:3], 1), q.dtype)
-    native.attention(q, k, v, None, 0.125, False, y, logs)
+    native.kernels["attention"](q, k, v, None, None, 0.125, False, y, logs)
     return y, logs
 
 
@@ -85,7 +85,7 @@ def _run_attention_backward(q: Any, k: Any, v: Any, g: Any) -> Any:
         _logs.clear()
         _logs[key] = _run_attention(q, k, v, g)[1]
     gradients = [native.empty(a.shape, a.dtype) for a in (q, k, v)]
-    native.attention_backward(q, k, v, None, 0.125, False, _logs[key], g, *gradients)
+    native.kernels["attention_backward"](q, k, v, None, None, 0.125, False, _logs[key], g, *gradients)
     return gradients
 
 
@@ -111,7 +111,7 @@ def _steps(x: Any) -> tuple[Any, ...]:
 
 
 def _run_lstm(x: Any, wi: Any, wh: Any, bi: Any, bh: Any, g: Any) -> Any:
-    return native.rnn_forward(0, *_steps(x), x, None, None, wi, wh, bi, bh)
+    return native.kernels["rnn"](0, *_steps(x), x, None, None, wi, wh, bi, bh)
 
 
 def _lstm(x: np.ndarray, wi: np.ndarray, wh: np.ndarray, bi: np.ndarray, bh: np.ndarray, g: np.ndarray) -> np.ndarray:
@@ -131,7 +131,7 @@ def _run_lstm_backward(x: Any, wi: Any, wh: Any, bi: Any, bh: Any, g: Any) -> An
         _logs.clear()
         _logs[key] = _run_lstm(x, wi, wh, bi, bh, g)
     y, h, c, gates, cells = _logs[key]
-    found = native.rnn_backward(0, *_steps(x), x, None, None, wi, wh, y, gates, cells, g, h, c, True, True)
+    found = native.kernels["rnn_backward"](0, *_steps(x), x, None, None, wi, wh, y, gates, cells, g, h, c, True, True)
     return [a for a in found if a is not None]
 
 
@@ -146,7 +146,7 @@ def _convolution_inputs(rng: np.random.Generator, s: Shape) -> Arrays:
 
 def _run_convolution(x: Any, w: Any) -> Any:
     out = tuple(n - k + 1 for n, k in zip(x.shape[2:], w.shape[2:], strict=True))
-    return native.conv(x, w, None, (1, 1), (0, 0), (1, 1), out, 1, False)
+    return native.kernels["conv"](x, w, None, (1, 1), (0, 0), (1, 1), out, 1, False)
 
 
 def _convolution(x: np.ndarray, w: np.ndarray) -> np.ndarray:
@@ -162,20 +162,23 @@ CALLED = {
         np.multiply, lambda s: 1, what="every elementwise op; a product is timed",
     ),
     "core_reduce": Called(
-        lambda rng, s: _normal(rng, s), lambda x: native.sum(x, 1), lambda x: x.sum(1), lambda s: s[1],
+        lambda rng, s: _normal(rng, s), lambda x: native.entries["sum"](x, (1,), False), lambda x: x.sum(1),
+        lambda s: s[1],
         (Tunable("TILE", (128, 256, 512, 1024, 2048), 512),), "sums and extremes over N",
     ),
     "core_softmax": Called(
-        lambda rng, s: _normal(rng, s), lambda x: native.softmax(x), _softmax, lambda s: s[1],
+        lambda rng, s: _normal(rng, s), lambda x: native.entries["softmax"](x, -1), _softmax, lambda s: s[1],
         what="softmax and its logarithm",
     ),
     "core_softmax_backward": Called(
         lambda rng, s: (rng.standard_normal(s), _softmax(rng.standard_normal(s))),
-        lambda g, y: native.softmax_backward(g, y), _softmax_backward, lambda s: s[1], what="softmax's gradients",
+        lambda g, y: native.entries["softmax.backward"](g, y, -1), _softmax_backward, lambda s: s[1],
+        what="softmax's gradients",
     ),
     "core_layer_norm": Called(
         lambda rng, s: _normal(rng, s, s[1:], s[1:]),
-        lambda x, w, b: native.layer_norm(x, w, b, 1e-5)[0], _layer_norm, lambda s: s[1], what="layer norm",
+        lambda x, w, b: native.entries["layer_norm"](x, w, b, 1, 1e-5)[0], _layer_norm, lambda s: s[1],
+        what="layer norm",
     ),
     "core_attention": Called(_attention_inputs, _run_attention, _attention, lambda s: s[2] + s[3], what="attention"),
     "core_attention_backward": Called(
@@ -191,7 +194,8 @@ CALLED = {
         "the recurrent layers' gradients",
     ),
     "core_matmul": Called(
-        lambda rng, s: _normal(rng, (s[0], s[2]), (s[2], s[1])), lambda a, b: native.gemm(a, b, None), np.matmul,
+        lambda rng, s: _normal(rng, (s[0], s[2]), (s[2], s[1])), lambda a, b: native.kernels["gemm"](a, b, None),
+        np.matmul,
         lambda s: s[2], (Tunable("ROWS", (32, 64, 128, 256, 512), 128),
                          Tunable("PACKED_KIB", (512, 1024, 2048, 4096, 8192), 4096)), "products of matrices",
     ),

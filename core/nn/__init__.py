@@ -2,10 +2,25 @@
 
 from __future__ import annotations
 
-from . import attention, functional, init, modules, parallel, parameter, utils
-from .modules import *  # noqa: F403 - the names are listed in modules.__all__
-from .modules.older import factory_kwargs
+from typing import TYPE_CHECKING
+
+from ..base.lazy_import import lazy_attributes
+from . import functional, init, modules, parameter
 from .parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter
+
+if TYPE_CHECKING:
+    from . import attention, parallel, utils
+    from .modules import *  # noqa: F403 - the names are listed in modules.__all__
+    from .modules.older import factory_kwargs
+
+# asked of `modules` when somebody first asks for one: rarer layers are imported then
+_LATE = {
+    **dict.fromkeys(modules.__all__, "modules"),
+    **dict.fromkeys(["attention", "parallel", "utils"], ""),
+    "factory_kwargs": "modules.older",
+}
+if not TYPE_CHECKING:  # a type checker would take any name for a good one
+    __getattr__, __dir__ = lazy_attributes(__name__, _LATE)
 
 __all__ = [
     "Buffer",

@@ -10,7 +10,7 @@ from ..base.errors import text
 from ..dispatch.declare import operation
 from ..dispatch.operands import need_tensors
 from ..dispatch.publish import public
-from ..tensors.tensor import Tensor
+from ..tensors.tensor import Tensor, was_read
 from .precision import wide
 
 
@@ -64,6 +64,7 @@ def allclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e
     >>> core.allclose(core.tensor([1.0]), core.tensor([1.0 + 1e-7]))
     True
     """
+    was_read("equal", input)
     return bool(isclose(input, other, rtol, atol, equal_nan)._a.all())
 
 
@@ -75,6 +76,7 @@ def equal(input: Tensor, other: Tensor) -> bool:
     >>> core.equal(core.tensor([1, 2]), core.tensor([1, 2]))
     True
     """
+    was_read("equal", input)
     if input._a.shape != other._a.shape:
         return False
     return bool((input._a == other._a).all())

@@ -17,11 +17,13 @@ from ..base.dtypes import dtype as Dtype
 from ..base.errors import text
 from ..base.scalars import element
 from ..base.shape import as_shape
+from ..base.source import here
 from ..declare.kinds import Device, Number, Scalar, Size, Sizes
 from ..declare.signature import Fast
 from ..dispatch.out import into
 from ..dispatch.publish import offer
 from ..dispatch.type_errors import guarded
+from ..events import observe
 from ..tensors.tensor import Tensor, wrap
 from .conversion import as_dtype, as_tensor, asarray, available, from_numpy, placed, tensor
 
@@ -51,13 +53,17 @@ __all__ = [
 
 
 def _made(op: str, make: Callable[[Any], Any], dtype: Dtype, device: Any, requires_grad: bool, out: Tensor | None,
-          ignored: dict[str, Any]) -> Tensor:  # fmt: skip
-    """Return the tensor of the array that ``make(array library)`` gives, on its device, in `out` if there is one."""
+          ignored: dict[str, Any], made: tuple[Any, ...] = ()) -> Tensor:  # fmt: skip
+    """Return the tensor of the array that ``make(array library)`` gives, on its device, in `out` if there is one.
+
+    `made` is what observers are told of how: a name and what it was made with."""
     for name in ignored:
         if name not in ("pin_memory", "layout", "memory_format"):  # PyTorch's words for what there is but one of here
             raise TypeError(f"{op}() got an unexpected keyword argument '{name}'")
     where = placed(device)
     t = wrap(backends.allocated(where, make), kind_of(dtype, where))
+    if made and observe.observers:
+        observe.notify(observe.listening(), "made", observe.MadeEvent(made[0], t, made[1:], here(2)))
     if out is not None:
         return into(out, t)
     return t.requires_grad_() if requires_grad else t
@@ -93,7 +99,8 @@ def _filled(name: str, what: str) -> Any:
         def make(xp: Any) -> Any:
             return _one_number(xp, shape, 1, d.numpy) if name == "ones" else getattr(xp, name)(shape, d.numpy)
 
-        return _made(name, make, d, device, requires_grad, out, ignored)
+        made = ("full", shape, 1 if name == "ones" else 0)
+        return _made(name, make, d, device, requires_grad, out, ignored, made)
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"A tensor {what}: ``core.{name}(2, 3)`` or ``core.{name}((2, 3))``.\n\n"
@@ -108,7 +115,7 @@ _VALUES = {"zeros": 0, "ones": 1, "empty": -1}  # what native/binding/calls/crea
 def _offered(function: Any, body: str, like: bool = False, raw: tuple[str, ...] = ()) -> Any:
     """Return what is public of a function that makes tensors: behind the C function that makes small ones."""
     plain = Fast(body=body, types={"input": "any"} if like else {}, raw=raw)
-    return offer(function, fast=[plain], home="creation", state="any")
+    return offer(function, fast=[plain], home="creation", state="quiet")
 
 
 zeros, ones = (_filled(n, f"of {n}") for n in ("zeros", "ones"))
@@ -141,7 +148,8 @@ def full(
         d = dtype or (out.dtype if out is not None else dtypes.of_number(fill_value))
     d = as_dtype(d, "full")
     value = element(fill_value, d, "full")
-    return _made("full", lambda xp: _one_number(xp, shape, value, d.numpy), d, device, requires_grad, out, ignored)
+    return _made("full", lambda xp: _one_number(xp, shape, value, d.numpy), d, device, requires_grad, out, ignored,
+                 ("full", shape, fill_value))  # fmt: skip
 
 
 def _one_number(xp: Any, shape: tuple[int, ...], value: Any, dtype: Any) -> Any:
@@ -254,9 +262,8 @@ def arange(
         n = -((start - end) // step)
     else:
         n = math.ceil((end - start) / step)
-    return _made(
-        "arange", lambda xp: (start + step * xp.arange(n)).astype(d.numpy), d, device, requires_grad, out, ignored
-    )
+    return _made("arange", lambda xp: (start + step * xp.arange(n)).astype(d.numpy), d, device, requires_grad, out,
+                 ignored, ("arange", start, end, step))  # fmt: skip
 
 
 arange = _offered(arange, "range_of(start, end, step)", raw=("start", "end", "step"))

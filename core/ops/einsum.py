@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import string
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,6 +12,8 @@ from ..dispatch.publish import public
 from ..tensors.tensor import Tensor
 from .creation import eye
 from .precision import rounded, wide
+
+_LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
 def _forward(xp: Any, *tensors: Any, equation: str) -> Any:
@@ -62,7 +63,7 @@ def _letters(equation: str, tensors: tuple[Tensor, ...]) -> tuple[list[str], str
     left, arrow, out = equation.replace(" ", "").partition("->")
     terms = left.split(",")
     for c in (left + out).replace("...", "").replace(",", ""):
-        if c not in string.ascii_letters:
+        if c not in _LETTERS:
             raise RuntimeError(
                 text(
                     f"einsum(): invalid subscript given at index {equation.find(c)} in the equation string, "
@@ -80,7 +81,7 @@ def _letters(equation: str, tensors: tuple[Tensor, ...]) -> tuple[list[str], str
                 came=f"{len(tensors)} operands for {equation!r}",
             )
         )
-    free = [c for c in string.ascii_letters if c not in equation]
+    free = [c for c in _LETTERS if c not in equation]
     widest = max((t.ndim - len(n) + 3 for n, t in zip(terms, tensors, strict=True) if "..." in n), default=0)
     dots = "".join(free[:widest])
     for i, (n, t) in enumerate(zip(terms, tensors, strict=True)):
@@ -157,7 +158,7 @@ def einsum(equation: str, *operands: Tensor | Sequence[Any]) -> Tensor:
     if not tensors:
         raise ValueError("einsum(): must provide at least one operand\n  op: einsum")
     terms, out = _letters(equation, tuple(tensors))
-    free = [c for c in string.ascii_letters if c not in "".join(terms)]
+    free = [c for c in _LETTERS if c not in "".join(terms)]
     for i in range(len(tensors)):  # a letter twice in one operand is its diagonal: a product with the identity
         for c in sorted(set(terms[i])):
             while terms[i].count(c) > 1:

@@ -19,7 +19,7 @@ from ..declare.signature import Fast
 from ..dispatch.declare import operation
 from ..dispatch.out import into
 from ..dispatch.publish import public
-from ..tensors.tensor import Tensor, from_array
+from ..tensors.tensor import Tensor, from_array, was_read
 from .elementwise import scaled
 from .indexing import _advanced, _index, _index_put
 from .movement import to
@@ -176,9 +176,7 @@ def gather(input: Tensor, dim: Dim, index: Tensor, *, sparse_grad: bool = False,
         x, i = _raised(input, index)
         y = _gather(x, i, dim=d)
         y = y if index.ndim else reshape(y, ())
-    if out is not None:
-        return into(out, y)
-    return y
+    return into(out, y)
 
 
 def _source(input: Tensor, index: Tensor, src: Any, op: str) -> Tensor:
@@ -312,9 +310,7 @@ def index_select(input: Tensor, dim: Dim, index: Tensor, *, out: Tensor | None =
     x = reshape(input, 1) if not input.ndim else input
     y = _advanced(_index, x, (), _on(d, index))
     y = reshape(y, ()) if not input.ndim else y
-    if out is not None:
-        return into(out, y)
-    return y
+    return into(out, y)
 
 
 def _with_slices(op: str, input: Tensor, dim: int, index: Tensor, source: Tensor, accumulate: bool) -> Tensor:
@@ -429,9 +425,7 @@ def masked_select(input: Tensor, mask: Tensor, *, out: Tensor | None = None) -> 
                                 remedy="mask.bool()"))  # fmt: skip
     shape = broadcast_shapes(input._a.shape, mask._a.shape, op="masked_select")
     y = expand(input, shape)[expand(mask, shape)] if shape else reshape(input, 1)[reshape(mask, 1)]
-    if out is not None:
-        return into(out, y)
-    return y
+    return into(out, y)
 
 
 @public(inplace=True)
@@ -451,6 +445,7 @@ def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
                                 remedy=f"source.to({input.dtype!r})"))  # fmt: skip
     shape = broadcast_shapes(input._a.shape, mask._a.shape, op="masked_scatter")
     full = expand(mask, shape)
+    was_read("nonzero", mask)
     n = int(full._a.sum())
     if source.numel() < n:
         raise RuntimeError(text("Number of elements of source < number of ones in mask", op="masked_scatter",
@@ -474,6 +469,7 @@ def nonzero(input: Tensor, *, as_tuple: bool = False, out: Tensor | None = None)
     tensor([[1],
             [2]])
     """
+    was_read("nonzero", input)
     a = input._a
     xp = backends.array_module(input.device.type)
     found = a.reshape(1).nonzero() if as_tuple and not a.ndim else a.nonzero() if a.ndim else ()
@@ -484,9 +480,7 @@ def nonzero(input: Tensor, *, as_tuple: bool = False, out: Tensor | None = None)
     else:
         rows = xp.stack(found, axis=1)
     y = from_array(rows, input.device)
-    if out is not None:
-        return into(out, y)
-    return y
+    return into(out, y)
 
 
 @public()

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from .. import backends, native
+from ..backends import cuda
 from ..backends.accumulate import add_at
-from ..backends.cuda.indexing import put_into
 from ..base import dtypes
 from ..base.errors import text
 from ..base.modes import state as mode
@@ -26,7 +26,8 @@ from ..declare.signature import Fast
 from ..dispatch.declare import operation
 from ..dispatch.inplace import make_writeable, write
 from ..dispatch.publish import bind_operator, offer, public
-from ..tensors.tensor import Tensor, from_array, storage_of
+from ..events import observe
+from ..tensors.tensor import Tensor, from_array, storage_of, was_read
 from .joining import stack
 from .movement import copy_, to
 from .view_ops import _select, _slice
@@ -150,8 +151,8 @@ def _as_index(item: Any, x: Tensor) -> Any:
                     remedy="index.long(), or a comparison",
                 )
             )
-        if item.ndim == 0:
-            return bool(item._a) if item.dtype is dtypes.bool_ else int(item._a)
+        if item.ndim == 0 and (item.dtype is dtypes.bool_ or not observe.wanted("as ops")):
+            return bool(item) if item.dtype is dtypes.bool_ else int(item._a)
         if item.dtype is dtypes.uint8:
             warn(
                 "indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead.",
@@ -275,6 +276,7 @@ def _parse(x: Tensor, index: Any) -> tuple[tuple[Any, ...] | None, list[Any]]:
                             op="index",
                         )
                     )
+            was_read("nonzero", None)
             key += [slice(None)] * item.ndim
             arrays += list(item.nonzero())
             at += item.ndim
@@ -402,7 +404,8 @@ def setitem(self: Tensor, index: Index, value: Data) -> None:
 def _put(target: Tensor, values: Tensor, arrays: list[Any], accumulate: bool, name: str) -> Tensor:
     """Write `values` into the places of index arrays: straight into the memory where no gradient is wanted."""
     _check_values(target, values, arrays)
-    if (mode.enabled and (target.requires_grad or values.requires_grad)) or accumulate or mode.batch:
+    as_op = accumulate or mode.batch or observe.wanted("as ops")
+    if as_op or (mode.enabled and (target.requires_grad or values.requires_grad)):
         return write(target, name, lambda x: _advanced(_index_put, x, (values,), arrays, accumulate=accumulate))
     where, _ = _tensors(target, arrays)
     try:
@@ -418,7 +421,7 @@ def _put(target: Tensor, values: Tensor, arrays: list[Any], accumulate: bool, na
 
 
 def _kernel_put(target: Tensor, values: Tensor, given: list[Any], where: tuple[bool, ...]) -> bool:
-    return put_into(target._a, values._a, tuple(given), where)
+    return cuda.indexing.put_into(target._a, values._a, tuple(given), where)
 
 
 def _check_values(x: Tensor, values: Tensor, arrays: list[Any]) -> None:
@@ -431,13 +434,9 @@ def _check_values(x: Tensor, values: Tensor, arrays: list[Any]) -> None:
     have = values._a.shape
     if (len(have) > len(shape) and have[: len(have) - len(shape)] != (1,) * (len(have) - len(shape))) or any(
             n not in (1, m) for n, m in zip(reversed(have), reversed(shape), strict=False)):  # fmt: skip
-        raise RuntimeError(
-            text(
-                f"shape mismatch: value tensor of shape {list(have)} cannot be broadcast to indexing result of "
-                f"shape {list(shape)}",
-                op="index_put_",
-            )
-        )
+        phrase = (f"shape mismatch: value tensor of shape {list(have)} cannot be broadcast to indexing result of "
+                  f"shape {list(shape)}")  # fmt: skip
+        raise RuntimeError(text(phrase, op="index_put_"))
 
 
 def _given(input: Tensor, indices: Any) -> list[Any]:

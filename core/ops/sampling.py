@@ -28,6 +28,8 @@ from .movement import _copy_into
 
 def finished(a: Any, kind: Kind, requires_grad: bool, out: Tensor | None) -> Tensor:
     t = wrap(a, kind)
+    if observe.observers:
+        observe.notify(observe.listening(), "made", observe.MadeEvent("random", t, (), here(2)))
     if out is not None:
         return into(out, t)
     return t.requires_grad_() if requires_grad else t

@@ -8,7 +8,8 @@ from typing import Any, ClassVar
 
 from .. import native
 from ..base.dtypes import float32, float64, get_default_dtype
-from ..base.modes import enable_grad
+from ..base.modes import enable_grad, no_grad
+from ..events import observe
 from ..ops.complex import view_as_real
 from ..ops.creation import tensor
 from ..tensors.tensor import Tensor, wrap
@@ -26,8 +27,11 @@ def scalar(value: float = 0.0) -> Tensor:
     return tensor(value, dtype=float64 if get_default_dtype() is float64 else float32)
 
 
-def count(states: Sequence[State]) -> list[float]:
-    """Count one more step in every state; the steps."""
+def count(states: Sequence[State]) -> Sequence[Any]:
+    """Count one more step in every state; the steps. To who wants them as ops they are tensors."""
+    if observe.wanted("as ops"):
+        with no_grad():
+            return [s["step"].add_(1).double() for s in states]
     counters = [s["step"]._a for s in states]
     if native.module is not None:
         return native.module.count_up(counters)
@@ -108,7 +112,7 @@ class Elementwise(Optimizer):
     def _step(self, group: Group, params: list[Tensor], states: list[State], settings: dict[str, Any],
               on: frozenset[str]) -> None:  # fmt: skip
         names = self._present(group)
-        if group["differentiable"]:
+        if group["differentiable"] or observe.wanted("as ops"):
             for p, state in zip(params, states, strict=True):
                 self._differentiable_step(p, state, names, settings, on)
             return
@@ -130,7 +134,7 @@ class Elementwise(Optimizer):
         if p.is_complex():
             held = {name: view_as_real(t) for name, t in held.items()}
         flags = {name: name in on for name in self._update.flags}
-        with enable_grad():
+        with enable_grad() if self.defaults["differentiable"] else no_grad():
             values = self._update(*(held.get(name) for name in self._update.arrays), **settings, **flags)
             for name, value in zip(["p", *names], values, strict=True):
                 held[name].copy_(value)

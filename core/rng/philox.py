@@ -101,7 +101,7 @@ def words(xp: Any, seed: int, offset: int, n: int, count: int = 1) -> tuple[Any,
         made = [_one(seed, offset + i) for i in range(n)]
         return tuple(np.array([m[k] for m in made], np.uint32) for k in range(count))
     if xp is np and native.module is not None:
-        return native.module.philox_words(seed, offset, n, count)
+        return native.module.kernels["philox_words"](seed, offset, n, count)
     outs = tuple(xp.empty(n, np.uint32) for _ in range(count))
     step = _CHUNK if xp is np else max(n, 1)
     for start in range(0, n, step):

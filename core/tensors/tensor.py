@@ -248,11 +248,13 @@ class Tensor(TensorBase):
         return RemovableHandle(self._hooks, hook)
 
     def register_post_accumulate_grad_hook(self, hook: Callable[[Tensor], None]) -> RemovableHandle:
-        """Call ``hook(tensor)`` after a gradient was added to this leaf's `.grad`."""
+        """Call ``hook(tensor)`` after a gradient was added to this leaf's `.grad`: in a backward pass as soon as the
+        last op that uses the leaf has run, while others are yet to come."""
         if not self.is_leaf:
             raise RuntimeError("post accumulate grad hooks cannot be registered on non-leaf tensors")
         if self._post_hooks is None:
             self._post_hooks = {}
+        observe.hooked = True
         return RemovableHandle(self._post_hooks, hook)
 
     def backward(self, gradient: Tensor | None = None, retain_graph: bool | None = None, create_graph: bool = False,
@@ -322,6 +324,7 @@ class Tensor(TensorBase):
         value = a.item() if self._kind.device is cpu else to_host(a.item, self._kind.device.type)
         if observe.observers:
             left_graph("item", self, None, start)
+            was_read("item", self)
         return value
 
     def tolist(self) -> Any:
@@ -331,6 +334,7 @@ class Tensor(TensorBase):
         values = a.tolist() if self._kind.device is cpu else to_host(a.tolist, self._kind.device.type)
         if observe.observers:
             left_graph("tolist", self, None, start)
+            was_read("tolist", self)
         return values
 
     def numpy(self, *, force: bool = False) -> Any:
@@ -363,6 +367,7 @@ class Tensor(TensorBase):
                 )
             )
         if observe.observers:
+            was_read("numpy", self)
             return left_graph("numpy", self, self._a)
         return self._a
 
@@ -388,6 +393,7 @@ class Tensor(TensorBase):
                     remedy="x.any(), x.all() or a single element",
                 )
             )
+        was_read("bool", self)
         if self._kind.device is cpu:
             return bool(self._a.item())
         start = perf_counter_ns()
@@ -405,11 +411,13 @@ class Tensor(TensorBase):
     def __index__(self) -> int:
         if self._kind.dtype.category > 1 or self._a.size != 1:
             raise TypeError("only integer tensors of a single element can be converted to an index")
+        was_read("index", self)
         return int(self._a.item() if self._kind.device is cpu else to_host(self._a.item, self._kind.device.type))
 
     def __len__(self) -> int:
         if self._a.ndim == 0:
             raise TypeError("len() of a 0-d tensor")
+        was_read("len", self)
         return int(self._a.shape[0])
 
     def __iter__(self) -> Iterator[Tensor]:
@@ -425,6 +433,8 @@ class Tensor(TensorBase):
 
     def __repr__(self) -> str:
         start = perf_counter_ns() if observe.observers else 0
+        if start:
+            was_read("print", self)
         shown = tensor_text(self)
         if start and self._kind.device is not cpu:
             left_graph("print", self, None, start)
@@ -450,6 +460,12 @@ def wrap(a: Array, k: Kind) -> Tensor:
 def from_array(a: Array, where: device = cpu) -> Tensor:
     """Return a tensor over an array, its dtype the array's."""
     return wrap(a, kind(dtypes.from_numpy(a.dtype), where))
+
+
+def was_read(what: str, t: Tensor | None) -> None:
+    """Tell observers that the values of `t` (of one that is not known: None) became something of Python's."""
+    if observe.observers:
+        observe.notify(observe.listening(), "read", observe.ReadEvent(what, t, here(2)))
 
 
 def left_graph(what: str, t: Tensor, result: Any, start: int = 0) -> Any:

@@ -3,7 +3,8 @@
 Sections (all of them if none is named): `overhead`, `ops`, `layers`, `steps` (core beside NumPy and PyTorch, eager and
 compiled, at what an op costs, at the kernels, at layers, at training steps), `memory` (the peak of a training step),
 `observer` and `recording` (lab's cost when nobody looks, and when it does). Commands of their own: `check` (has core
-become slower than the committed ratios?), `launch` and `--device cuda` (a GPU's), `tuning-replay`.
+become slower than the committed ratios?), `launch` and `--device cuda` (a GPU's), `tuning-replay`, `serving`
+(`lab serve` beside LitServe).
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from . import cpu, cuda, memory, plot, recording
 from .timing import Ratio, ratio
 
 SECTIONS = (*cpu.SECTIONS, "memory", "observer", "recording")
-COMMANDS = {"check": "check", "launch": "launch", "tuning-replay": "tuning_replay"}
+COMMANDS = {"check": "check", "launch": "launch", "tuning-replay": "tuning_replay", "serving": "serving"}
 
 _ADD = """
 import sys, time, core

@@ -7,11 +7,13 @@ import ast
 
 from ..recorder.cell_trace import Leaf, Ref, Row, Trace, ancestors
 from .finding import Found, code_of, library, listed, where
+from .order import rule
 
 PICKS = {"getitem", "index", "index_select"}
 SOME = 4  # steps
 
 
+@rule(540)
 def first_only(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """A loop over batches that ends with its first, or that takes the first of a new pass in every step."""
     back = {line for chain in trace.backwards if (line := trace.line(chain)) is not None}
@@ -67,6 +69,7 @@ def _shuffled(trace: Trace, of: str) -> bool:
     return True
 
 
+@rule(530)
 def apart(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """Inputs and targets that were shuffled by two different permutations."""
     picks = [row for row in trace.rows if row.op in PICKS and len(row.refs) == 2 and not row.cut and _permutes(row)]
@@ -128,6 +131,7 @@ def _same(a: Ref, b: Ref) -> bool:
     return not drawn
 
 
+@rule(550)
 def one_for_all(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """``[nn.Linear(8, 8)] * 3``: three times the same layer, with one set of weights."""
     if not trace.gradients:

@@ -11,12 +11,14 @@ from . import common_errors, python_errors, torch_errors
 from .finding import Found, capital
 from .freed_graphs import AGAIN, CHANGED, again, changed
 from .module_calls import called
+from .order import rule
 from .rebound_parameters import rebinds
 from .size_mismatch import mismatched
 
 _PART = re.compile(r"\b(op|came|needed|remedy): ")
 
 
+@rule(110)
 def failing(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """One finding for an error of an op or of backward()."""
     error = trace.error

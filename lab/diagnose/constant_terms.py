@@ -7,8 +7,10 @@ import ast
 from ..recorder.cell_trace import Leaf, Row, Trace
 from . import value_flow
 from .finding import Found, code_of, where
+from .order import rule
 
 
+@rule(150)
 def number_added(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """`loss = fit + weight * penalty.item()`: backward() runs, and the penalty takes no part in it.
 

@@ -11,6 +11,7 @@ from widgets.figures import size_text, time_text
 from ..recorder.cell_trace import Chain, Leaf, Ref, Row, Trace, ancestors
 from .finding import Found, capital, code_of, where
 from .neighbour_loops import recipe
+from .order import rule
 
 MANY = 2000  # op runs below which a cell is over before anybody waits
 SMALL_US = 20.0  # an op shorter than this is mostly the call
@@ -22,6 +23,7 @@ SHAPING = {"view", "reshape", "unsqueeze", "squeeze", "flatten", "to", "cast", "
 IDLE = 0.6  # share of the wall time outside ops from which Python is what is waited for
 
 
+@rule(810)
 def double(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """float32 parameters and float64 data meet in an op: all that follows is float64."""
     kinds_held = {_dtype(leaf) for leaf in trace.parameters() if leaf in trace.gradients}
@@ -206,6 +208,7 @@ def _inside(trace: Trace) -> int:
     return spent + trace.backward_ns + trace.update_ns
 
 
+@rule(860)
 def overhead(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """Thousands of tiny ops: the time goes to calling them."""
     if alone := one_at_a_time(trace, explained):

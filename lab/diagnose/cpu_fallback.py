@@ -8,10 +8,12 @@ from widgets.figures import size_text
 from ..recorder.cell_trace import Leaf, Row, Trace
 from ..recorder.kernel_choices import size_bytes
 from .finding import Found, capital, code_of, where
+from .order import rule
 
 BIG = 1 << 20  # bytes copied, from which on it is worth a warning
 
 
+@rule(840)
 def elsewhere(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """Each op that left the GPU, that with most bytes first."""
     rows = [row for row in trace.rows if row.backend == fallback.BACKEND and row.device == "cuda"]

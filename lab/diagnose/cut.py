@@ -14,6 +14,7 @@ from . import value_flow
 from .cut_remedies import COMPARISONS, grad_switch, mended, straight_through, subject
 from .finding import Found, capital, code_of, listed, verb, where
 from .no_grad_calls import called_quietly
+from .order import rule
 from .path_to_loss import Between, Blamed, discrete
 
 WAYS = {
@@ -42,6 +43,7 @@ def without_gradient(trace: Trace) -> set[Leaf]:
     return {leaf for leaf in trace.parameters() if leaf not in trace.gradients and leaf not in trace.given}
 
 
+@rule(130)
 def cuts(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """A finding for every cut that costs a parameter its gradient, the one nearest to the loss before those behind."""
     dead = without_gradient(trace)
@@ -252,6 +254,7 @@ def _way(row: Row, readers: dict[Ref, list[Row]]) -> tuple[Row, Row | None]:
         last = step
 
 
+@rule(140)
 def drawn(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """Draws from a distribution on the way to the loss: they pass gradients of exactly 0 on."""
     zero = {leaf for leaf, g in trace.gradients.items() if not g.max_abs and not g.nonfinite and leaf not in explained}
@@ -295,6 +298,7 @@ def indices_alone(trace: Trace, row: Row, lost: list[Leaf], failed: str = "") ->
     return Found("cut", "error" if failed else "warning", line, col, message, remedy, [row], lost)
 
 
+@rule(160)
 def nothing_to_do(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """backward() on something that no parameter led to, where no cut explains it."""
     found = []

@@ -9,6 +9,7 @@ import math
 
 from ..recorder.cell_trace import Leaf, Ref, Row, Trace, ancestors
 from .finding import Found, capital, code_of, where
+from .order import rule
 
 VIEWS = {"view", "reshape", "unflatten", "flatten", "view_as"}
 RECURRENT = {"LSTM", "GRU", "RNN"}
@@ -19,6 +20,7 @@ LAST = {"linear", "matmul", "addmm", "add"}
 """Ops that leave the classes in the last dimension."""
 
 
+@rule(430)
 def scrambled(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """A view or reshape that gives a dimension another place: the elements keep theirs, and mean something else."""
     if trace.error is not None:
@@ -160,6 +162,7 @@ def _blocks(a: list[int], b: list[int]) -> list[tuple[list[int], list[int]]]:
     return found
 
 
+@rule(440)
 def samples_as_time(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """A recurrent layer, or attention, that takes dimension 0 for time and dimension 1 for the samples, as it does
     without batch_first, whose output then loses dimension 1: the samples and not the time."""
@@ -205,6 +208,7 @@ def _outside(row: Row, path: int, readers: dict[Ref, list[Row]], trace: Trace) -
     return found
 
 
+@rule(420)
 def classes_last(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """cross_entropy of (N, T, C) where T and C are the same size: no error tells that the classes must come second."""
     for row in trace.rows:

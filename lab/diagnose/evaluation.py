@@ -12,6 +12,7 @@ from ..recorder.op_facts import ATTENDING, MASKING
 from .finding import Found, capital, code_of, where
 from .kept_histories import ADDING, held
 from .kept_histories import _made as made_by
+from .order import rule
 
 AT_ONCE = 3  # graphs alive together from which they are worth a word
 HEAVY = 1 << 20  # bytes from which it is more than a note
@@ -79,6 +80,7 @@ def _by_hand(trace: Trace, row: Row, code: str) -> list[Found]:
     return [Found("mode", "note", line, col, message, remedy, [row])]
 
 
+@rule(720)
 def graphs(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """Graphs that stay alive: of a validation, and those that variables hold."""
     found = collected(trace)

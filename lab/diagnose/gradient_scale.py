@@ -8,6 +8,7 @@ from collections import Counter
 from ..recorder.cell_trace import Leaf, Row, Trace, ancestors
 from .constant_weights import line_of
 from .finding import Found, capital, listed, made_to_train, where
+from .order import rule
 from .step_sizes import wide
 
 # A layer that gets a ten-thousandth of what the best-served layer gets stands still beside it: float32 keeps seven
@@ -28,6 +29,7 @@ CLIPPED = {"relu", "relu_", "relu6", "clamp", "clamp_", "clamp_min", "maximum", 
 DEAD = 0.95  # share of zeros behind a relu
 
 
+@rule(800)
 def scale(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """A finding when the gradients of the weights differ in size beyond what training can bear."""
     if any(g.nonfinite for g in trace.gradients.values()):

@@ -8,11 +8,13 @@ from widgets.figures import number
 
 from ..recorder.cell_trace import Leaf, Ref, Row, Trace, ancestors
 from .finding import Found, capital, code_of, listed, where
+from .order import rule
 
 PASSES = 4  # of one op, each on the result of the one before
 TIMES = 1e6  # by which they made the values larger in all
 
 
+@rule(320)
 def growing(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """The first overflow of finite values that a chain of one op's runs has made large."""
     bad = [row for row in trace.rows if row.bad is not None and row.bad.inputs_finite and not row.cut]

@@ -17,6 +17,7 @@ from ..recorder.sampling import loop_of
 from ..recorder.user_files import is_users, shown_name
 from .cost import _inside
 from .finding import Found, capital, code_of, listed, verb, where
+from .order import rule
 
 HALF = 0.5  # share of a cell's time from which a loader is what it waits for
 LEAST_NS = 20_000_000  # waits shorter than this in all are over before anybody notices
@@ -30,6 +31,7 @@ BIG = 1 << 20  # bytes copied again and again that are worth more than a note
 ASKING = ("item", "tolist", "numpy", "bool", "print")
 
 
+@rule(820)
 def waits(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """A data loader, or a slow line of Python, that takes most of a loop's time."""
     if trace.error is None and trace.steps.beats >= TURNS and (timed := _timed(trace)) is not None:
@@ -230,6 +232,7 @@ def _slow_line(trace: Trace, lines: dict[int, list[Sample]], total: int, scale: 
 # -- values of a GPU ---------------------------------------------------------------------------------------------------
 
 
+@rule(850)
 def asked(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """`.item()`, `.tolist()`, `.numpy()`, a condition or print() of a GPU's tensor in a loop: Python waits for it."""
     total = trace.wall_ns - trace.own_ns
@@ -283,6 +286,7 @@ def interpreted() -> bool:
 # -- copies ------------------------------------------------------------------------------------------------------------
 
 
+@rule(830)
 def copied(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """The same values copied to another device again and again, or there and back within one graph."""
     total = trace.wall_ns - trace.own_ns

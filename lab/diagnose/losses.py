@@ -9,6 +9,7 @@ from ..recorder.cell_trace import Leaf, Ref, Row, Trace, ancestors
 from ..recorder.variable_names import operand
 from .finding import Found, capital, code_of, where
 from .nonfinite_effects import sources
+from .order import rule
 
 DIFFERENCES = {"sub", "squared_error", "absolute_error", "smooth_l1_error", "huber_error", "binary_entropy",
                "binary_entropy_logits", "pow", "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss",
@@ -29,6 +30,7 @@ PASSING = {"log", "add", "clamp", "neg", "mul", "div", "dropout"}
 WITH_LOGITS = {"binary_entropy_logits", "binary_entropy_logits_pos", "binary_cross_entropy_with_logits"}
 
 
+@rule(400)
 def broadcast(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """Predictions (N, 1) against targets (N,): every one against every other."""
     found = []
@@ -80,6 +82,7 @@ def _crossed(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
     return len(a) == len(b) + 1 and a[-1] == 1 and a[:-1] == b and b[-1:] != (1,) and len(b) == 1
 
 
+@rule(410)
 def doubled(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """A loss on logits that is given probabilities, or log-probabilities that are none."""
     found = []

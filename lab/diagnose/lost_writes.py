@@ -6,10 +6,12 @@ import ast
 
 from ..recorder.cell_trace import Leaf, Row, Trace
 from .finding import Found, library, where
+from .order import rule
 
 REDUCE = {ast.Mult: "prod"}
 
 
+@rule(500)
 def lost(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """An augmented assignment to places of which some come more than once."""
     if not trace.repeated:

@@ -7,9 +7,11 @@ import ast
 from ..recorder.cell_trace import Chain, Leaf, Ref, Row, Trace, ancestors
 from .cut import freezing, indices_alone, without_gradient
 from .finding import Found, capital, code_of, listed, made_to_train, verb, where
+from .order import rule
 from .unheld_parameters import made_at
 
 
+@rule(620)
 def missing(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """One finding for every reason, with the names."""
     if not trace.backwards or not trace.gradients:
@@ -154,6 +156,7 @@ def _last(row: Row, readers: dict[Ref, list[Row]]) -> Row:
         seen.add(row)
 
 
+@rule(630)
 def frozen(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """Parameters that the cell froze, ran and gave to an optimizer stay as they are: a note, and more where a loop
     that trains freezes again what has been frozen all along."""
@@ -217,6 +220,7 @@ def _sets(node: ast.stmt) -> bool:
     return isinstance(call, ast.Call) and getattr(call.func, "attr", "") == "requires_grad_"
 
 
+@rule(640)
 def misspelt(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """``p.require_grad = False``, or requires_grad of a whole module: an attribute that nothing reads."""
     if not trace.idle_attributes or not trace.gradients:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from ..recorder.cell_trace import Leaf, Row, Trace
 from .evaluation import dropping
 from .finding import Found, capital, code_of, where
+from .order import rule
 
 DROPS = {"dropout", "alpha_dropout", "feature_dropout"}
 JUDGED = {"argmax", "eq", "topk", "max", "gt", "ge", "round"}
 
 
+@rule(700)
 def wrong_mode(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """Dropout and batch norm that compute what is not meant."""
     return _trained_in_evaluation(trace) or dropping(trace) or _judged_in_training(trace)

@@ -12,6 +12,7 @@ from .finding import Found, capital, code_of, listed, where
 from .losses import log_target
 from .nonfinite_data import told
 from .nonfinite_effects import FILLING, WRITING, Writers, behind, deliberate, ends, left_over, sources, written
+from .order import rule
 
 LOGARITHMS = {"log", "log2", "log10"}
 EXPONENTIALS = {"exp": 88.7, "exp2": 128.0, "expm1": 88.7, "cosh": 89.4, "sinh": 89.4}  # overflow in float32
@@ -32,6 +33,7 @@ POINT = "Keep its argument away from the point where it has no finite value: add
 GENERAL = "Lower the learning rate, clip the gradients, or bring the inputs to a smaller range."
 
 
+@rule(330)
 def first_nonfinite(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """At most one finding: what comes after the first is its consequence."""
     marked = [(row.bad, row, False) for row in trace.rows if row.bad]

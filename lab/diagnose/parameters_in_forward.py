@@ -6,10 +6,12 @@ import ast
 
 from ..recorder.cell_trace import Leaf, Trace
 from .finding import Found, listed, verb
+from .order import rule
 
 PASSES = {"forward", "__call__"}
 
 
+@rule(600)
 def made_in_forward(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """Layers and parameters that are bound to a name inside forward()."""
     if not trace.backwards:

@@ -8,11 +8,13 @@ import re
 
 from ..recorder.cell_trace import Leaf, Ref, Row, Trace, ancestors
 from .finding import Found, code_of, library, listed, verb, where
+from .order import rule
 
 _GRADIENT = re.compile(r"\.grad\b")
 OFF = {"data", "detach"}  # ways to the values of a parameter
 
 
+@rule(100)
 def rebound(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """One finding for all names that are bound anew so."""
     steps = _steps(trace)

@@ -6,12 +6,14 @@ import re
 
 from ..recorder.cell_trace import Leaf, Ref, Row, Trace, ancestors
 from .finding import Found, capital, code_of, listed, where
+from .order import rule
 
 DISCRETE = {"multinomial", "bernoulli", "poisson", "binomial", "one_hot", "argmax", "rand", "randint"}
 _SAMPLE = re.compile(r"(?P<of>.+)\.sample\((?P<given>.*)\)$", re.S)
 SCORED = ("log_prob(", ".cdf(", "entropy(")
 
 
+@rule(120)
 def sampled(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """``q.sample()`` whose value a model goes on with: what is behind it learns nothing by that way."""
     readers = trace.consumers()

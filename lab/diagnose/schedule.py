@@ -7,12 +7,14 @@ import ast
 
 from ..recorder.cell_trace import Leaf, OptimizerFacts, Trace
 from .finding import Found, where
+from .order import rule
 from .training_steps import calls
 
 GONE, EARLY = 0.02, 0.67  # share of the highest learning rate that is next to nothing, and of the steps by then
 LOW, HIGH = 0.1, 0.5  # shares of the highest learning rate between which it has fallen and risen
 
 
+@rule(560)
 def scheduled(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """One finding about the cell's schedulers."""
     if trace.error is not None or trace.steps.count < 2:

@@ -10,6 +10,7 @@ from .finding import Found, capital, code_of, where
 from .gradient_scale import _layers as layers_of
 from .gradient_scale import _span as span
 from .losses import DIFFERENCES, ORDERED, _source
+from .order import rule
 from .step_sizes import _loss_row as loss_row
 from .step_sizes import wide
 
@@ -23,6 +24,7 @@ CLASSES = {"cross_entropy", "nll_loss"}
 BINARY = {"binary_entropy_logits", "binary_entropy_logits_pos", "binary_cross_entropy_with_logits"}
 
 
+@rule(300)
 def too_large(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """Weights that make the values of every layer several times larger, and a first loss far above that of guessing."""
     loss = loss_row(trace)
@@ -88,6 +90,7 @@ def _guess(trace: Trace, loss: Row) -> float | None:
 # -- targets out of reach ----------------------------------------------------------------------------------------------
 
 
+@rule(510)
 def out_of_reach(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """A loss that compares what an activation gives with values that it cannot give."""
     readers = trace.consumers()
@@ -126,6 +129,7 @@ def out_of_reach(trace: Trace, explained: set[Leaf]) -> list[Found]:
     return []
 
 
+@rule(520)
 def targets_outside(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """binary_cross_entropy_with_logits of targets that are no probabilities: the loss has no lower end."""
     for row in trace.rows:
@@ -173,6 +177,7 @@ def _range(ref: Ref) -> tuple[float, float] | None:
 # -- dropout -----------------------------------------------------------------------------------------------------------
 
 
+@rule(710)
 def dropped_out(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """A dropout whose probability is that of keeping."""
     for row in trace.rows:

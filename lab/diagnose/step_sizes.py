@@ -6,6 +6,7 @@ import math
 
 from ..recorder.cell_trace import Leaf, Row, Trace, ancestors
 from .finding import Found, capital, code_of, where
+from .order import rule
 from .training_steps import calls
 
 # A step that changes a weight matrix by more than half its own size forgets what it has learned; 1e-3 is usual, and the
@@ -24,6 +25,7 @@ MOVES = {"add_", "sub_", "add", "sub", "copy", "copy_", "addcmul_", "lerp_"}
 TOO_SMALL = 1e-7  # float32 rounds such a change away
 
 
+@rule(310)
 def step_size(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """A learning rate with which weights change by more than their size, or not at all."""
     weights = [leaf for leaf in trace.largest if len(leaf.shape) >= 2 and leaf in trace.gradients]

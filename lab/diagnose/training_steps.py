@@ -8,8 +8,10 @@ import re
 
 from ..recorder.cell_trace import Chain, Leaf, OptimizerFacts, Trace, ancestors
 from .finding import Found, capital, listed, made_to_train, verb, where
+from .order import rule
 
 
+@rule(570)
 def piled_up(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """No zero_grad() between two steps."""
     chain = trace.steps.stale
@@ -46,6 +48,7 @@ def optimizer_name(trace: Trace, facts: OptimizerFacts) -> str:
     return found[1] if found else "the optimizer"
 
 
+@rule(260)
 def other_stepped(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """An optimizer whose parameters get gradients and that is never stepped, in a cell that steps another."""
     facts = trace.steps
@@ -100,6 +103,7 @@ def of_optim(call: ast.Call) -> bool:
     return "optim." in text or text in ("SGD", "Adam", "AdamW", "RMSprop", "Adagrad")
 
 
+@rule(200)
 def cleared(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """zero_grad() between backward() and step()."""
     chain = trace.steps.cleared
@@ -134,6 +138,7 @@ def _call_between(trace: Trace, name: str, first: int | None, last: int | None) 
     return next((at for at in calls(trace, name) if first <= at[0] <= last), None)
 
 
+@rule(240)
 def nothing_held(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """A step of tensors that got no gradient: backward() did not run, or the optimizer holds others."""
     always = trace.steps.idle_always
@@ -215,6 +220,7 @@ def _made_after(trace: Trace, others: list[Leaf]) -> str:
     return f" (line {optimizers[0].lineno} made it before line {models[-1].lineno} made {name})"
 
 
+@rule(220)
 def made_anew(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """An optimizer with averages that is made for each step, so that they never come to be."""
     facts = trace.steps
@@ -230,6 +236,7 @@ def made_anew(trace: Trace, explained: set[Leaf]) -> list[Found]:
     return [Found("optimizer", "warning", line, col, message, "Make the optimizer once, before the loop.")]
 
 
+@rule(230)
 def remade(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """A model and its optimizer that are made anew in every iteration: each makes one step."""
     facts = trace.steps
@@ -262,6 +269,7 @@ def _looped(trace: Trace, node: ast.stmt, back: int | None) -> bool:
     return any(n.lineno < node.lineno <= (n.end_lineno or 0) for n in loops) and back is not None
 
 
+@rule(210)
 def dropped(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """Gradients of several batches before one step, of which zero_grad() leaves the last alone."""
     facts = trace.steps
@@ -319,6 +327,7 @@ def _outside(trace: Trace, step: int | None, back: int | None) -> bool:
     return bool(around) and step is not None and not max(around)[0] <= step <= max(around)[1]
 
 
+@rule(250)
 def never_stepped(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """A cell that makes an optimizer, runs backward() again and again, and calls no step()."""
     if trace.steps.count or trace.steps.by_hand or not trace.backwards or trace.error is not None:
@@ -381,6 +390,7 @@ def _rebound(trace: Trace) -> list[Found]:
     return []
 
 
+@rule(270)
 def clipped_late(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """Gradients that are clipped where no step uses them: after the step, or before backward()."""
     clips = [*calls(trace, "clip_grad_norm_"), *calls(trace, "clip_grad_value_")]

@@ -7,11 +7,13 @@ import re
 
 from ..recorder.cell_trace import Leaf, Row, Trace, ancestors
 from .finding import Found, capital, listed, made_to_train, verb, where
+from .order import rule
 from .training_steps import of_optim
 
 _UNLISTED = re.compile(r"\w+(\.\w+)+\[[^\]]+\](\.|$)")  # a parameter in a module's plain list, or of a module there
 
 
+@rule(610)
 def not_held(trace: Trace, explained: set[Leaf]) -> list[Found]:
     """Parameters that get a gradient and that no optimizer holds, beside others of the same model that it holds."""
     if not trace.optimized or trace.steps.idle is not None or trace.error is not None or trace.stopped:

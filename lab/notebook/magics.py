@@ -14,7 +14,7 @@ from time import perf_counter_ns
 from typing import Any
 
 from IPython.core.error import UsageError
-from IPython.core.magic import Magics, cell_magic, line_cell_magic, line_magic, magics_class
+from IPython.core.magic import Magics, cell_magic, line_cell_magic, line_magic, magics_class, no_var_expand
 from IPython.display import publish_display_data
 
 import widgets
@@ -25,7 +25,7 @@ from ..console.options import HELP, meant
 from ..report import peaks
 from ..session.op_counts import Counter
 from ..session.recording import Recording, error_row
-from . import card_buttons, tracebacks
+from . import card_buttons, export_magic, tracebacks
 
 FLAGS = {
     "--text": "show the card as text alone",
@@ -188,6 +188,22 @@ class LabMagics(Magics):
             tune_magic.tune_cell(self.shell, line, cell)
             return
         tune_magic.tune_line(line)
+
+    @no_var_expand
+    @line_cell_magic
+    def export(self, line: str, cell: str | None = None) -> None:
+        """Write a function or a module for others, and show what became of it.
+
+        ``%export CALL [--dynamic x:0=batch,1=time] [--to numpy,c,onnx,gl] [--out FOLDER] [--name NAME]``
+
+        ``%export model(x) --dynamic x:0=batch --out folder``   CALL is a call on example arguments, as one writes it
+
+        The card has the program beside its source, and of each form its size, its latency beside the eager call's and
+        its largest error on other data; or why there is none. ``%%export`` runs its cell first.
+        """
+        if cell is not None and not set(HELP) & set(line.split()):
+            self.shell.run_cell(cell, store_history=False).raise_error()
+        export_magic.export_line(line, self.shell.user_ns, lambda bundle: _publish(bundle))
 
     # -- around a cell -------------------------------------------------------------------------------------------------
 
@@ -357,7 +373,7 @@ def unload(shell: Any) -> None:
     shell.events.unregister("post_run_cell", magics.after)
     shell.events.unregister("post_execute", magics.ended)
     for kind in ("line", "cell"):
-        for name in ("autograd", "tune"):
+        for name in ("autograd", "export", "tune"):
             shell.magics_manager.magics[kind].pop(name, None)
     source.name_of_file = was  # type: ignore[assignment]
     tracebacks.remove(shell)

@@ -58,7 +58,7 @@ def both(o, arrays, params, where):
 
 def main():
     core.cuda.init()
-    cuda._table.clear()
+    cuda.table().clear()
     cuda.map = cuda.map_joint = lambda program, kind: "computes nothing here"
     warnings.simplefilter("ignore")
     seen = {"cases": 0, "wrong": {}, "fell": {}}

@@ -25,6 +25,7 @@ const TARGETS = [
   { entry: 'styles/card.css', bundle: 'card.css' },
   { entry: 'styles/tuner.css', bundle: 'tuner.css' },
   { entry: 'styles/training.css', bundle: 'training.css' },
+  { entry: 'styles/exported.css', bundle: 'exported.css' },
 ];
 
 /** What bundles are made of, besides the files below src and styles. */

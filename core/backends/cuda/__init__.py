@@ -5,33 +5,20 @@ A file an op family; the elementwise kernels are printed from the declarations.
 
 from __future__ import annotations
 
+import importlib
 import sys
 from collections.abc import Callable
-from typing import Any
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...base.device import device as Device
+from ...base.lazy_import import lazy_attributes
 from ...base.shadowing import hidden
 from .. import DeviceBackend, Kernel, Row, add
 from ..reference import Reference
-from . import (
-    attention,
-    conv,
-    dropout,
-    faults,
-    indexing,
-    loss,
-    matmul,
-    norm,
-    pool,
-    quantised,
-    recurrent,
-    reduce,
-    scan,
-    softmax,
-    sort,
-)
+from . import faults, matmul
 from .devices import count as device_count
 from .devices import current, guarded, make_current, on
 from .fallback import CupyReference, as_observed
@@ -41,30 +28,28 @@ from .shared import array_library, availability, name, retell
 from .transfer import copied
 
 __all__ = ["FAMILIES", "absent", "array_library", "availability", "check", "device_count", "is_built", "map",
-           "map_joint", "name", "rows"]  # fmt: skip
+           "map_joint", "name", "rows", "table"]  # fmt: skip
 
-# an op's rows are tried in this order
-FAMILIES = (
-    reduce,
-    softmax,
-    matmul,
-    quantised,
-    attention,
-    loss,
-    indexing,
-    norm,
-    conv,
-    sort,
-    pool,
-    scan,
-    dropout,
-    recurrent,
-)
+# the files of rows; an op's are tried in this order
+FAMILIES = ("reduce", "softmax", "matmul", "quantised", "attention", "loss", "indexing", "norm", "conv", "sort", "pool",
+            "scan", "dropout", "recurrent")  # fmt: skip
 
-_table: dict[str, tuple[Row, ...]] = {}
-for _rows in (*(family.ROWS for family in FAMILIES), indexing.SUMS):
-    for _op, _row in _rows.items():
-        _table[_op] = (*_table.get(_op, ()), _row)
+
+if TYPE_CHECKING:
+    from . import indexing
+else:
+    __getattr__ = lazy_attributes(__name__, dict.fromkeys(FAMILIES, ""))[0]
+
+
+@cache
+def table() -> dict[str, tuple[Row, ...]]:
+    """Return the rows of every op. Their files are imported by the first op on the device: most programs have none."""
+    found: dict[str, tuple[Row, ...]] = {}
+    families = [importlib.import_module(f".{family}", __name__) for family in FAMILIES]
+    for named in (*(family.ROWS for family in families), indexing.SUMS):
+        for op, row in named.items():
+            found[op] = (*found.get(op, ()), row)
+    return found
 
 
 def is_built() -> bool:
@@ -92,7 +77,7 @@ def check(where: Device) -> Device:
 
 def rows(name: str) -> tuple[Row, ...]:
     """Return the structured kernels that serve `name`."""
-    return _table.get(name, ()) if availability()[0] else ()
+    return table().get(name, ()) if availability()[0] else ()
 
 
 def absent(name: str) -> str:

@@ -43,7 +43,7 @@ int as_saved(Node *node);
 /* A node that ran lets go of what it saved, and remembers `place`. -1 on an error. */
 int node_release(Node *node, PyObject *place);
 
-/* What a row's entry gives for arguments in the op's order (binding/adapters/entries.c); NotImplemented where it has none. */
+/* What a row's entry gives for arguments in the op's order (binding/entries.h); NotImplemented where it has none. */
 PyObject *row_entry(PyObject *row, PyObject *const *args, Py_ssize_t count);
 
 extern PyTypeObject Structured_Type;

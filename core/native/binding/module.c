@@ -19,9 +19,11 @@ static int fill(PyObject *module) {
     }
     TensorBase_Type.tp_as_number = &tensor_operators;
     TensorBase_Type.tp_richcompare = tensor_compare;
-    PyObject *entries = PyDict_New();
-    int failed = !entries || PyModule_AddObjectRef(module, "entries", entries) < 0;
+    PyObject *entries = PyDict_New(), *kernels = PyDict_New();
+    int failed = !entries || !kernels || PyModule_AddObjectRef(module, "entries", entries) < 0 ||
+                 PyModule_AddObjectRef(module, "kernels", kernels) < 0;
     Py_XDECREF(entries);
+    Py_XDECREF(kernels);
     for (const module_setup *setup = module_setups; *setup && !failed; setup++) failed = (*setup)(module) < 0;
     return failed ? -1 : 0;
 }

@@ -87,9 +87,9 @@ extern PyTypeObject Block_Type;
 extern PyTypeObject Map_Type;
 extern PyTypeObject Update_Type;
 
-/* Adds kernels as the backends call them, {row's name: entry}, to the module's `entries`; the table ends with an empty row.
-   -1 on an error. */
-int add_entries(PyObject *module, PyMethodDef *table);
+/* Adds kernels as the backends call them to one of the module's dicts: `entries`, {row's name: entry}, or `kernels`, {name:
+   what rows call}; the table ends with an empty row. -1 on an error. */
+int add_entries(PyObject *module, const char *dict, PyMethodDef *table);
 
 /* Loads NumPy's C interface; -1 on an error. */
 int array_api_setup(void);

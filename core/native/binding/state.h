@@ -32,7 +32,7 @@ typedef struct {
     name(tally, "tally") name(passes, "passes") name(begin, "begin") name(end, "end") name(hooks, "_hooks")                 \
     name(post_hooks, "_post_hooks") name(phase, "phase") name(task, "task") name(backward, "backward")                      \
     name(forward, "forward") name(back, "back") name(own_ns, "own_ns") name(data, "data") name(ptr, "ptr")                  \
-    name(device_id, "device_id")
+    name(device_id, "device_id") name(hooked, "hooked")
 #define NAME_FIELD(field, text) PyObject *field;
 
 /* What printed parsers know of what is declared (generated/parsers.c). */
@@ -83,6 +83,7 @@ typedef struct {
     PyObject *sum_to;                 /* (array, shape, kind): summed over what was broadcast */
     PyObject *quiet_variable, *quiet_value; /* NumPy's error state, as core.backends.errstate found it; NULL without */
     PyObject *size_type;              /* the class of shapes */
+    PyObject *size_watcher;           /* called with a tensor for its shape while a program is captured; else NULL */
     PyObject *perf_counter_ns;
     PyObject *empty_tuple;
     PyObject *nothing_to_watch;       /* the storages of a node that saved one shape */
@@ -92,7 +93,7 @@ typedef struct {
         PyObject *through, *quiet, *plus, *arrived; /* of core.autograd.engine */
         PyObject *anomaly, *backends;               /* the modules' dicts */
     } engine;
-    Seen seen_anomaly, seen_many;
+    Seen seen_anomaly, seen_many, seen_hooked;
     known_op ops[OPS];
     void (*declared)(PyObject *object, PyObject *name, enum known known); /* hears of every op that is declared, or NULL */
     PyObject *kind_named; /* the kind of a NumPy dtype on the CPU, in Python */

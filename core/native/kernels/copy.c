@@ -256,3 +256,28 @@ void copy_array(char *to, const char *from, int ndim, const ptrdiff_t *shape, co
         parallel_for(count / n / columns * ((columns + SIDE - 1) / SIDE), work, copy_strips, &job);
     }
 }
+
+/* -- one item into many places ---------------------------------------------------------------------------------------- */
+
+void fill_axes(char *to, int ndim, const ptrdiff_t *shape, const ptrdiff_t *strides, const char *item, ptrdiff_t size) {
+    const ptrdiff_t n = ndim ? shape[0] : 1, step = ndim ? strides[0] : 0;
+    if (ndim > 1) {
+        for (ptrdiff_t k = 0; k < n; k++) fill_axes(to + k * step, ndim - 1, shape + 1, strides + 1, item, size);
+    } else if (size == 4) {
+        uint32_t value;
+        memcpy(&value, item, 4);
+        for (ptrdiff_t k = 0; k < n; k++) memcpy(to + k * step, &value, 4);
+    } else if (size == 8) {
+        uint64_t value;
+        memcpy(&value, item, 8);
+        for (ptrdiff_t k = 0; k < n; k++) memcpy(to + k * step, &value, 8);
+    } else {
+        for (ptrdiff_t k = 0; k < n; k++) memcpy(to + k * step, item, (size_t)size);
+    }
+}
+
+void fill_items(char *to, ptrdiff_t count, const char *item, ptrdiff_t size) {
+    const ptrdiff_t step = 0;
+    if (count * size <= SMALL_BYTES) fill_axes(to, 1, &count, &size, item, size);
+    else copy_array(to, item, 1, &count, &step, size);
+}

@@ -99,6 +99,7 @@ typedef struct {
     int moment_forward_##S(int kind, const T *x, T *y, ptrdiff_t outer, ptrdiff_t n, ptrdiff_t inner, double free);    \
     int moment_backward_##S(int kind, const T *g, const T *x, const T *y, T *gx, ptrdiff_t outer, ptrdiff_t n,         \
                             ptrdiff_t inner, double free);                                                             \
+    int has_no_zero_##S(const T *x, ptrdiff_t n);                                                                      \
     int value_stats_##S(const T *x, ptrdiff_t n, value_stats *stats);                                                  \
     int all_finite_##S(const T *x, ptrdiff_t n);                                                                       \
     /* sums[0] of (after - before)^2, sums[1] of before^2 */                                                           \

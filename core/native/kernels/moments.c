@@ -265,4 +265,10 @@ int NAME(moment_backward)(int kind, const REAL *g, const REAL *x, const REAL *y,
     return done;
 }
 
+
+int NAME(has_no_zero)(const REAL *x, ptrdiff_t n) {
+    int zero = 0;
+    for (ptrdiff_t i = 0; i < n; i++) zero |= x[i] == 0;
+    return !zero;
+}
 #endif

@@ -62,8 +62,8 @@ INLINE double sm_half_power_f64(double t) { return sm_from_bits_f64((sm_bits_f64
     INLINE int sm_isinf_##S(T x) { return fabs##F(x) == (T)INFINITY; }                            \
     INLINE int sm_isfinite_##S(T x) { return fabs##F(x) < (T)INFINITY; }                          \
     INLINE T sm_sign_##S(T x) { return x > 0 ? (T)1 : x < 0 ? (T) - 1 : x; }                      \
-    INLINE T sm_maximum_##S(T x, T y) { return (x > y) | (x != x) ? x : y; }                      \
-    INLINE T sm_minimum_##S(T x, T y) { return (x < y) | (x != x) ? x : y; }                      \
+    INLINE T sm_maximum_##S(T x, T y) { return ((x > y) | (x != x)) ? x : y; }                      \
+    INLINE T sm_minimum_##S(T x, T y) { return ((x < y) | (x != x)) ? x : y; }                      \
     INLINE T sm_remainder_##S(T x, T y) {                                                         \
         const T r = fmod##F(x, y);                                                                \
         return r == 0 ? copysign##F(0, y) : (r < 0) != (y < 0) ? r + y : r;                       \

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from ...base.lazy_import import lazy_attributes
 from .activation import (
     ELU,
     GELU,
@@ -17,29 +20,11 @@ from .activation import (
     Softplus,  # fmt: skip
     Tanh,
 )
-from .adaptive import AdaptiveLogSoftmaxWithLoss
 from .batchnorm import BatchNorm1d, BatchNorm2d, BatchNorm3d, GroupNorm, InstanceNorm1d, InstanceNorm2d, InstanceNorm3d
 from .container import ModuleDict, ModuleList, Sequential
 from .conv import Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from .dropout import Dropout
-from .fractional import CrossMapLRN2d, FractionalMaxPool2d, FractionalMaxPool3d
-from .lazy import (
-    LazyBatchNorm1d,
-    LazyBatchNorm2d,
-    LazyBatchNorm3d,
-    LazyConv1d,
-    LazyConv2d,
-    LazyConv3d,
-    LazyConvTranspose1d,
-    LazyConvTranspose2d,
-    LazyConvTranspose3d,
-    LazyInstanceNorm1d,
-    LazyInstanceNorm2d,
-    LazyInstanceNorm3d,
-    LazyLinear,
-)
 from .linear import Bilinear, Flatten, Identity, Linear, Unflatten
-from .linear_cross_entropy import LinearCrossEntropyLoss, LinearCrossEntropyOptions
 from .loss import (
     BCELoss,
     BCEWithLogitsLoss,
@@ -51,107 +36,171 @@ from .loss import (
     NLLLoss,
     SmoothL1Loss,  # fmt: skip
 )
-from .margin import (
-    CosineEmbeddingLoss,
-    CTCLoss,
-    GaussianNLLLoss,
-    HingeEmbeddingLoss,
-    MarginRankingLoss,
-    MultiLabelMarginLoss,
-    MultiLabelSoftMarginLoss,
-    MultiMarginLoss,
-    PoissonNLLLoss,
-    SoftMarginLoss,
-    TripletMarginLoss,
-    TripletMarginWithDistanceLoss,
-)
 from .module import Module
-from .multihead import MultiheadAttention
 from .normalization import LayerNorm, RMSNorm
-from .older import Container, DataParallel, NLLLoss2d, SyncBatchNorm
-from .padding import (
-    CircularPad1d,
-    CircularPad2d,
-    CircularPad3d,
-    ConstantPad1d,
-    ConstantPad2d,
-    ConstantPad3d,
-    ReflectionPad1d,
-    ReflectionPad2d,
-    ReflectionPad3d,
-    ReplicationPad1d,
-    ReplicationPad2d,
-    ReplicationPad3d,
-    ZeroPad1d,
-    ZeroPad2d,
-    ZeroPad3d,
-)
-from .parameters import ParameterDict, ParameterList
-from .pooling import (
-    AdaptiveAvgPool1d,
-    AdaptiveAvgPool2d,
-    AdaptiveAvgPool3d,
-    AdaptiveMaxPool1d,
-    AdaptiveMaxPool2d,
-    AdaptiveMaxPool3d,
-    AvgPool1d,
-    AvgPool2d,
-    AvgPool3d,
-    LPPool1d,
-    LPPool2d,
-    LPPool3d,
-    MaxPool1d,
-    MaxPool2d,
-    MaxPool3d,
-    MaxUnpool1d,
-    MaxUnpool2d,
-    MaxUnpool3d,
-)
-from .rarer import (
-    CELU,
-    GLU,
-    SELU,
-    AlphaDropout,
-    CosineSimilarity,
-    Dropout1d,
-    Dropout2d,
-    Dropout3d,
-    FeatureAlphaDropout,
-    Hardshrink,
-    Hardsigmoid,
-    Hardswish,
-    LocalResponseNorm,
-    Mish,
-    PairwiseDistance,
-    PReLU,
-    RReLU,
-    Softmax2d,
-    Softmin,
-    Softshrink,
-    Softsign,
-    Tanhshrink,
-    Threshold,
-)
-from .rnn import GRU, LSTM, RNN, RNNBase
-from .rnn_cell import GRUCell, LSTMCell, RNNCell, RNNCellBase
 from .sparse import Embedding, EmbeddingBag
-from .transformer import (
-    Transformer,
-    TransformerDecoder,
-    TransformerDecoderLayer,
-    TransformerEncoder,
-    TransformerEncoderLayer,
-)
-from .upsampling import (
-    ChannelShuffle,
-    Fold,
-    PixelShuffle,
-    PixelUnshuffle,
-    Unfold,
-    Upsample,
-    UpsamplingBilinear2d,
-    UpsamplingNearest2d,
-)
+
+if TYPE_CHECKING:
+    from .adaptive import AdaptiveLogSoftmaxWithLoss
+    from .fractional import CrossMapLRN2d, FractionalMaxPool2d, FractionalMaxPool3d
+    from .lazy import (
+        LazyBatchNorm1d,
+        LazyBatchNorm2d,
+        LazyBatchNorm3d,
+        LazyConv1d,
+        LazyConv2d,
+        LazyConv3d,
+        LazyConvTranspose1d,
+        LazyConvTranspose2d,
+        LazyConvTranspose3d,
+        LazyInstanceNorm1d,
+        LazyInstanceNorm2d,
+        LazyInstanceNorm3d,
+        LazyLinear,
+    )
+    from .linear_cross_entropy import LinearCrossEntropyLoss, LinearCrossEntropyOptions
+    from .margin import (
+        CosineEmbeddingLoss,
+        CTCLoss,
+        GaussianNLLLoss,
+        HingeEmbeddingLoss,
+        MarginRankingLoss,
+        MultiLabelMarginLoss,
+        MultiLabelSoftMarginLoss,
+        MultiMarginLoss,
+        PoissonNLLLoss,
+        SoftMarginLoss,
+        TripletMarginLoss,
+        TripletMarginWithDistanceLoss,
+    )
+    from .multihead import MultiheadAttention
+    from .older import Container, DataParallel, NLLLoss2d, SyncBatchNorm
+    from .padding import (
+        CircularPad1d,
+        CircularPad2d,
+        CircularPad3d,
+        ConstantPad1d,
+        ConstantPad2d,
+        ConstantPad3d,
+        ReflectionPad1d,
+        ReflectionPad2d,
+        ReflectionPad3d,
+        ReplicationPad1d,
+        ReplicationPad2d,
+        ReplicationPad3d,
+        ZeroPad1d,
+        ZeroPad2d,
+        ZeroPad3d,
+    )
+    from .parameters import ParameterDict, ParameterList
+    from .pooling import (
+        AdaptiveAvgPool1d,
+        AdaptiveAvgPool2d,
+        AdaptiveAvgPool3d,
+        AdaptiveMaxPool1d,
+        AdaptiveMaxPool2d,
+        AdaptiveMaxPool3d,
+        AvgPool1d,
+        AvgPool2d,
+        AvgPool3d,
+        LPPool1d,
+        LPPool2d,
+        LPPool3d,
+        MaxPool1d,
+        MaxPool2d,
+        MaxPool3d,
+        MaxUnpool1d,
+        MaxUnpool2d,
+        MaxUnpool3d,
+    )
+    from .rarer import (
+        CELU,
+        GLU,
+        SELU,
+        AlphaDropout,
+        CosineSimilarity,
+        Dropout1d,
+        Dropout2d,
+        Dropout3d,
+        FeatureAlphaDropout,
+        Hardshrink,
+        Hardsigmoid,
+        Hardswish,
+        LocalResponseNorm,
+        Mish,
+        PairwiseDistance,
+        PReLU,
+        RReLU,
+        Softmax2d,
+        Softmin,
+        Softshrink,
+        Softsign,
+        Tanhshrink,
+        Threshold,
+    )
+    from .rnn import GRU, LSTM, RNN, RNNBase
+    from .rnn_cell import GRUCell, LSTMCell, RNNCell, RNNCellBase
+    from .transformer import (
+        Transformer,
+        TransformerDecoder,
+        TransformerDecoderLayer,
+        TransformerEncoder,
+        TransformerEncoderLayer,
+    )
+    from .upsampling import (
+        ChannelShuffle,
+        Fold,
+        PixelShuffle,
+        PixelUnshuffle,
+        Unfold,
+        Upsample,
+        UpsamplingBilinear2d,
+        UpsamplingNearest2d,
+    )
+
+# what not every program uses, by its file, which is imported when it is asked for
+_LATE_FILES = {
+    "adaptive": "AdaptiveLogSoftmaxWithLoss",
+    "fractional": "CrossMapLRN2d FractionalMaxPool2d FractionalMaxPool3d",
+    "lazy": (
+        "LazyBatchNorm1d LazyBatchNorm2d LazyBatchNorm3d LazyConv1d LazyConv2d LazyConv3d "
+        "LazyConvTranspose1d LazyConvTranspose2d LazyConvTranspose3d LazyInstanceNorm1d LazyInstanceNorm2d "
+        "LazyInstanceNorm3d LazyLinear"
+    ),
+    "linear_cross_entropy": "LinearCrossEntropyLoss LinearCrossEntropyOptions",
+    "margin": (
+        "CosineEmbeddingLoss CTCLoss GaussianNLLLoss HingeEmbeddingLoss MarginRankingLoss "
+        "MultiLabelMarginLoss MultiLabelSoftMarginLoss MultiMarginLoss PoissonNLLLoss SoftMarginLoss "
+        "TripletMarginLoss TripletMarginWithDistanceLoss"
+    ),
+    "multihead": "MultiheadAttention",
+    "older": "Container DataParallel NLLLoss2d SyncBatchNorm",
+    "padding": (
+        "CircularPad1d CircularPad2d CircularPad3d ConstantPad1d ConstantPad2d ConstantPad3d ReflectionPad1d "
+        "ReflectionPad2d ReflectionPad3d ReplicationPad1d ReplicationPad2d ReplicationPad3d ZeroPad1d "
+        "ZeroPad2d ZeroPad3d"
+    ),
+    "parameters": "ParameterDict ParameterList",
+    "pooling": (
+        "AdaptiveAvgPool1d AdaptiveAvgPool2d AdaptiveAvgPool3d AdaptiveMaxPool1d AdaptiveMaxPool2d "
+        "AdaptiveMaxPool3d AvgPool1d AvgPool2d AvgPool3d LPPool1d LPPool2d LPPool3d MaxPool1d MaxPool2d "
+        "MaxPool3d MaxUnpool1d MaxUnpool2d MaxUnpool3d"
+    ),
+    "rarer": (
+        "CELU GLU SELU AlphaDropout CosineSimilarity Dropout1d Dropout2d Dropout3d FeatureAlphaDropout "
+        "Hardshrink Hardsigmoid Hardswish LocalResponseNorm Mish PairwiseDistance PReLU RReLU Softmax2d "
+        "Softmin Softshrink Softsign Tanhshrink Threshold"
+    ),
+    "rnn": "GRU LSTM RNN RNNBase",
+    "rnn_cell": "GRUCell LSTMCell RNNCell RNNCellBase",
+    "transformer": "Transformer TransformerDecoder TransformerDecoderLayer TransformerEncoder TransformerEncoderLayer",
+    "upsampling": (
+        "ChannelShuffle Fold PixelShuffle PixelUnshuffle Unfold Upsample UpsamplingBilinear2d UpsamplingNearest2d"
+    ),
+}
+_LATE = {name: file for file, names in _LATE_FILES.items() for name in names.split()}
+if not TYPE_CHECKING:  # a type checker would take any name for a good one
+    __getattr__, __dir__ = lazy_attributes(__name__, {**dict.fromkeys(_LATE_FILES, ""), **_LATE})
 
 __all__ = [
     "AdaptiveAvgPool1d",

@@ -7,6 +7,7 @@ from types import FunctionType
 from typing import Any, Self
 
 from ...base.source import here
+from ...events import observe
 from ...tensors.tensor import Tensor, storage_of, wrap
 from ..parameter import Buffer, Parameter
 from .calling import Calling
@@ -52,6 +53,8 @@ def zeroed(g: Tensor) -> Tensor:
     """Return a gradient filled with zeros, without its history."""
     if g._requires_grad:
         g = wrap(g._a, g._kind)
+    if observe.wanted("as ops"):
+        return g.zero_()  # type: ignore[no-any-return, attr-defined]
     g._a[...] = 0
     storage_of(g).wrote("zero_grad", here())
     return g

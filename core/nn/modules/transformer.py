@@ -8,6 +8,7 @@ from typing import Any
 
 from ...base.dtypes import dtype as Dtype
 from ...base.modes import state as mode
+from ...events import observe
 from ...ops.creation import full
 from ...tensors.tensor import Tensor
 from .. import functional as F
@@ -34,7 +35,8 @@ def _detect_is_causal_mask(mask: Tensor | None, is_causal: bool | None = None, s
     sz = mask._a.shape[-2] if size is None else size
     if mask._a.shape[-2:] != (sz, sz) or not mask.dtype.is_floating_point:
         return False
-    return bool((mask == _generate_square_subsequent_mask(sz, mask.device, mask.dtype)).all())
+    with observe.muted():  # it chooses between equal ways, and decides nothing
+        return bool((mask == _generate_square_subsequent_mask(sz, mask.device, mask.dtype)).all())
 
 
 def _length(src: Tensor, batch_first: bool) -> int:

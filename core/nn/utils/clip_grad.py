@@ -10,7 +10,10 @@ from ... import backends, native
 from ...backends.errstate import Quiet
 from ...base.modes import no_grad
 from ...base.source import warn
+from ...events import observe
+from ...linalg import vector_norm
 from ...ops.creation import tensor
+from ...ops.joining import stack
 from ...tensors.tensor import Tensor, storage_of, wrap
 
 
@@ -35,6 +38,9 @@ def get_total_norm(tensors: Any, norm_type: float = 2.0, error_if_nonfinite: boo
     p = float(norm_type)
     if not many:
         return tensor(0.0)
+    if observe.wanted("as ops") and not error_if_nonfinite:
+        with no_grad():
+            return vector_norm(stack([vector_norm(t, p) for t in many]), p)
     kind = many[0]._kind
     xp = backends.array_module(kind.device.type)
     found: Any
@@ -90,6 +96,12 @@ def _change(op: str, formula: str, grads: list[Tensor], number: float) -> None:
 def clip_grads_with_norm_(parameters: Any, max_norm: float, total_norm: Tensor, foreach: bool | None = None) -> None:
     """Scale the gradients by ``min(1, max_norm / (total_norm + 1e-6))``."""
     grads = [g for p in _list(parameters) if (g := p._grad) is not None]
+    if observe.wanted("as ops"):
+        with no_grad():
+            factor_ = (max_norm / (total_norm + 1e-6)).clamp(max=1.0)  # type: ignore[attr-defined]
+            for g in grads:
+                g.mul_(factor_)  # type: ignore[attr-defined]
+        return
     if all(t._kind.device.type == "cpu" for t in (total_norm, *grads)):
         factor = float((float(max_norm) / (total_norm._a + 1e-6)).clip(max=1.0))
         _change("clip_grad_norm_", "scale_step", grads if factor != 1.0 else [], factor)

@@ -300,3 +300,30 @@ def test_post_accumulate_hooks_are_for_leaves():
     y = leaf(1.0) * 2
     with pytest.raises(RuntimeError, match="post accumulate grad hooks cannot be registered on non-leaf tensors"):
         y.register_post_accumulate_grad_hook(lambda t: None)
+
+
+def test_post_accumulate_hooks_run_while_the_pass_goes_on():
+    """A leaf is served when its last edge has run: so many buckets can be sent before the pass is over."""
+    layers = [core.nn.Linear(4, 4) for _ in range(10)]
+    shared = core.ones(4, requires_grad=True)
+    order = []
+    for k, layer in enumerate(layers):
+        layer.weight.register_post_accumulate_grad_hook(lambda p, k=k: order.append((k, p.grad is not None)))
+    shared.register_post_accumulate_grad_hook(lambda p: order.append(("shared", True)))
+    x = core.ones(2, 4)
+    for k, layer in enumerate(layers):
+        x = layer(x) * shared
+        x.register_hook(lambda g, k=k: order.append(("output", k)))
+    x.sum().backward()
+    served = [what for what, _ in order if what != "output"]
+    assert served == [*range(9, 0, -1), "shared", 0] or served == [*range(9, -1, -1), "shared"]
+    assert order.index((9, True)) < order.index(("output", 5))
+    expected = [p.grad.clone() for p in (shared, *(layer.weight for layer in layers))]
+    for p in (shared, *(layer.weight for layer in layers)):
+        p.grad, p._post_hooks = None, None
+    y = core.ones(2, 4)
+    for layer in layers:
+        y = layer(y) * shared
+    y.sum().backward()
+    for p, wanted in zip((shared, *(layer.weight for layer in layers)), expected, strict=True):
+        assert core.equal(p.grad, wanted)

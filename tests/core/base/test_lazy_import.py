@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import re
 import subprocess
 import sys
 from typing import Any
@@ -13,7 +14,10 @@ import pytest
 import core
 from core.base.lazy_import import lazy_attributes
 
-LATE = ["core.audio", "core.distributions", "core.metrics", "core.optim", "core.text", "core.utils", "core.vision"]
+LATE = ["core.audio", "core.autograd.functional", "core.backends.cuda.attention", "core.backends.cuda.indexing",
+        "core.distributions", "core.func", "core.library", "core.metrics", "core.nn.modules.rnn",
+        "core.nn.modules.transformer", "core.nn.utils", "core.optim", "core.text", "core.utils", "core.vision",
+        "dataclasses", "difflib", "fractions"]  # fmt: skip
 
 
 def fresh(code: str) -> Any:
@@ -46,12 +50,24 @@ def test_what_import_core_loads() -> None:
     "n = core.vision.transforms.Normalize",
     "n = core.text.Vocab",
     "n = core.audio.AudioFolder",
+    "n = core.vmap",
+    "n = core.autograd.functional.jacobian",
+    "n = core.nn.LSTM",
+    "from core.nn import Transformer as n",
+    "from core.nn import *; n = MaxPool2d",
+    "n = core.nn.modules.rarer.Mish",
     "n = core.nn.utils.parametrize.register_parametrization",
     "from core import *; n = optim.SGD",
 ])  # fmt: skip
 def test_each_way_to_ask_works_in_a_fresh_interpreter(code: str) -> None:
-    name = code.split("import ")[-1].split(" as")[0] if code.endswith(" as n") else code.rpartition(".")[2]
+    name = code.split("import ")[-1].split(" as")[0] if code.endswith(" as n") else re.split("[. ]", code)[-1]
     assert fresh(f"{code}\nprint(json.dumps(n.__name__))") == name
+
+
+def test_what_comes_late_is_listed_before() -> None:
+    listed = fresh("print(json.dumps([dir(core), dir(core.nn), dir(core.nn.modules), dir(core.autograd)]))")
+    for module, names in zip([core, core.nn, core.nn.modules, core.autograd], listed, strict=True):
+        assert set(module.__all__) <= set(names)
 
 
 def test_names_that_are_not_there_and_those_that_are() -> None:

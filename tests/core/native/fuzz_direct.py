@@ -120,14 +120,17 @@ def into(rng: Any) -> None:
 def random_words(rng: Any) -> None:
     seed, offset, n = int(rng.integers(1 << 62)), int(rng.integers(1 << 40)), size(rng) * int(rng.choice([0, 1, 1, 90]))
     many, skip = int(rng.integers(1, 5)), int(rng.integers(0, n + 1))
-    all_of, rest = c.philox_words(seed, offset, n, many), c.philox_words(seed, offset + skip, n - skip, many)
+    all_of, rest = (
+        c.kernels["philox_words"](seed, offset, n, many),
+        c.kernels["philox_words"](seed, offset + skip, n - skip, many),
+    )
     for a, b in zip(all_of, rest, strict=True):
         differ("philox_words", a[skip:], b)
     x, p = guarded(rng, real(rng, rng.standard_normal(n)), True), float(rng.random())
-    y = c.dropout(x.array, p, 2.0, seed, offset)
+    y = c.entries["dropout"](x.array if x.array.flags.aligned else x.array.copy(), p, seed, offset)
     value = all_of[0].view(np.int32)
     unit = np.where(value < 0, ~value, value).astype("f") * np.float32(4.6566127342e-10)
-    differ("dropout", y, np.where(unit >= np.float32(p), 2 * x.array, 0))
+    differ("dropout", y, np.where(unit >= np.float32(p), (x.array.dtype.type(1 / (1 - p)) * x.array), 0))
     assert x.untouched()
 
 

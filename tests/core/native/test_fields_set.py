@@ -48,7 +48,7 @@ def things():
         made += [next(iter(native.module.maps.values())), next(iter(native.module.updates.values())),
                  native.module.Quiet(), native.module.TensorBase(), native.module.NodeBase(),
                  native.module.StorageBase(), *(f for name, f in vars(native.module).items() if callable(f) and not
-                   name.startswith(("connect", "register", "set_")))]  # fmt: skip
+                   name.startswith(("connect", "register", "set_", "watch_")))]  # fmt: skip
     return made
 
 

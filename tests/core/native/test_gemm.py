@@ -43,8 +43,8 @@ def test_every_layout(m: int, n: int, k: int, dtype: str) -> None:
     left, right = layouts(rng, (m, k), dtype), layouts(rng, (k, n), dtype)
     for a in left.values():
         for b in right.values():
-            close(c.gemm(a, b, None), a, b)
-            close(c.gemm(a, b, bias), a, b, bias)
+            close(c.kernels["gemm"](a, b, None), a, b)
+            close(c.kernels["gemm"](a, b, bias), a, b, bias)
 
 
 def test_the_error_of_long_sums_is_that_of_short_ones() -> None:
@@ -53,7 +53,7 @@ def test_the_error_of_long_sums_is_that_of_short_ones() -> None:
     for k in (4608, 16384):
         a, b = rng.standard_normal((40, k), np.float32), rng.standard_normal((k, 64), np.float32)
         exact = a.astype("d") @ b.astype("d")
-        assert np.abs(c.gemm(a, b, None) - exact).max() < 8e-7 * np.abs(exact).max()
+        assert np.abs(c.kernels["gemm"](a, b, None) - exact).max() < 8e-7 * np.abs(exact).max()
 
 
 @pytest.mark.parametrize(
@@ -65,24 +65,28 @@ def test_stacks(a: tuple[int, ...], b: tuple[int, ...]) -> None:
     rng = np.random.default_rng(1)
     for x in layouts(rng, a, "f").values():
         for y in layouts(rng, b, "f").values():
-            got = c.gemm(x, y, None)
+            got = c.kernels["gemm"](x, y, None)
             assert got.shape == (x @ y).shape
             close(got, x, y)
     swapped = np.swapaxes(rng.standard_normal((a[0], 6, *a[1:])).astype("f"), 0, 1)
     if len(a) == len(b) == 3:
-        close(c.gemm(swapped, np.broadcast_to(y, (6, *y.shape)), None), swapped, np.broadcast_to(y, (6, *y.shape)))
+        close(
+            c.kernels["gemm"](swapped, np.broadcast_to(y, (6, *y.shape)), None),
+            swapped,
+            np.broadcast_to(y, (6, *y.shape)),
+        )
 
 
 def test_a_bias_where_there_is_nothing_to_add_up() -> None:
     bias = np.array([1.0, np.nan, -3.0], "f")
-    np.testing.assert_array_equal(c.gemm(np.ones((2, 0), "f"), np.ones((0, 3), "f"), bias), [bias, bias])
+    np.testing.assert_array_equal(c.kernels["gemm"](np.ones((2, 0), "f"), np.ones((0, 3), "f"), bias), [bias, bias])
 
 
 def test_special_values_stay_in_their_rows_and_columns() -> None:
     a, b = np.ones((11, 40), "f"), np.ones((40, 37), "f")
     a[3, 5], a[9, 0], b[7, 35], b[39, 2] = np.nan, np.inf, -np.inf, np.nan
     with np.errstate(invalid="ignore"):
-        np.testing.assert_array_equal(c.gemm(a, b, None), a @ b)
+        np.testing.assert_array_equal(c.kernels["gemm"](a, b, None), a @ b)
 
 
 @pytest.mark.parametrize(("m", "n", "k"), [(300, 90, 520), (16, 700, 300), (2000, 8, 40), (6, 6, 6)])
@@ -93,7 +97,7 @@ def test_the_same_bits_for_any_number_of_threads(m: int, n: int, k: int) -> None
     try:
         for threads in (1, 2, 3):
             c.set_num_threads(threads)
-            found.append([c.gemm(x, b, None) for x in (a[0], a, a.copy()[::2])])
+            found.append([c.kernels["gemm"](x, b, None) for x in (a[0], a, a.copy()[::2])])
     finally:
         c.set_num_threads(before)
     for other in found[1:]:
@@ -104,21 +108,22 @@ def test_the_same_bits_for_any_number_of_threads(m: int, n: int, k: int) -> None
 def test_a_row_is_the_same_among_many_and_few() -> None:
     rng = np.random.default_rng(3)
     a, b = rng.standard_normal((100, 300)).astype("f"), rng.standard_normal((300, 50)).astype("f")
-    whole = c.gemm(a, b, None)
+    whole = c.kernels["gemm"](a, b, None)
     for rows in (slice(0, 2), slice(13, 50), slice(96, 100)):
-        assert c.gemm(a[rows], b, None).tobytes() == whole[rows].tobytes()
+        assert c.kernels["gemm"](a[rows], b, None).tobytes() == whole[rows].tobytes()
 
 
 def test_what_it_refuses() -> None:
     x = np.ones((2, 3), "f")
-    for wrong, said in [
-        ((x, x, None), "inner sizes and stacks fit"),
-        ((np.ones((2, 4, 3), "f"), np.ones((3, 3, 2), "f"), None), "inner sizes and stacks fit"),
-        ((x, x.T, np.ones(3, "f")), "a bias of as many items"),
-        ((x, np.ones(3, "f"), None), "at least two axes"),
+    for wrong in [
+        (x, x, None),
+        (np.ones((2, 4, 3), "f"), np.ones((3, 3, 2), "f"), None),
+        (x, x.T, np.ones(3, "f")),
+        (x, np.ones(3, "f"), None),
+        (x, x.T.astype("d"), None),
+        (x.astype("i"), x.T, None),
+        (x, 3, None),
+        (x, x.T),
     ]:
-        with pytest.raises(ValueError, match=said):
-            c.gemm(*wrong)
-    for wrong in [(x, x.T.astype("d"), None), (x.astype("i"), x.T, None), (x, 3, None), (x, x.T)]:
-        with pytest.raises(TypeError, match="gemm"):
-            c.gemm(*wrong)
+        with pytest.raises(TypeError, match="gemm takes a: real"):
+            c.kernels["gemm"](*wrong)

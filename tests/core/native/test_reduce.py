@@ -9,6 +9,8 @@ from types import ModuleType, SimpleNamespace
 import numpy as np
 import pytest
 
+import core
+
 LAYOUTS = {
     "contiguous": lambda r, s: r(s),
     "transposed": lambda r, s: r(s[::-1]).T,
@@ -72,26 +74,27 @@ def test_nothing_to_reduce(kernels: ModuleType) -> None:
     np.testing.assert_array_equal(kernels.sum(x, 0), [0, 0, 0])
     np.testing.assert_array_equal(kernels.mean(x, 0), [np.nan] * 3)
     assert kernels.sum(x, 1).shape == (0,)
-    assert kernels.max(x, 1).shape == (0,)
-    assert kernels.argmax(x, 1).shape == (0,)
+    with pytest.raises(TypeError, match="leaves this call"):  # the reference gives what has no items
+        kernels.max(x, 1)
+    with pytest.raises(TypeError, match="leaves this call"):
+        kernels.argmax(x, 1)
+    assert core.from_numpy(x).amax(1).shape == core.from_numpy(x).argmax(1).shape == (0,)
     assert np.isnan(kernels.mean(x))
-    with pytest.raises(ValueError, match="max: the reduced axes have no items"):
+    with pytest.raises(TypeError, match="leaves this call"):
         kernels.max(x, 0)
-    with pytest.raises(IndexError, match="argmin: Expected reduction dim"):
+    with pytest.raises(TypeError, match="leaves this call"):
         kernels.argmin(x, 0)
 
 
 def test_refusals(kernels: ModuleType) -> None:
     x = np.ones((2, 3), "f")
-    with pytest.raises(
-        IndexError, match=r"sum: Dimension out of range \(expected to be in range of \[-2, 1\], but got 2\)"
-    ):
+    with pytest.raises(TypeError, match="leaves this call"):
         kernels.sum(x, (0, 2))
-    with pytest.raises(TypeError, match="float32 or float64, got int64"):
-        kernels.sum(np.ones(3, np.int64))
-    with pytest.raises(TypeError, match="takes NumPy arrays, got list"):
-        kernels.mean([1.0])
-    with pytest.raises(TypeError, match="one axis"):
+    with pytest.raises(TypeError, match="leaves this call"):
+        kernels.mean(np.ones(3, np.int64))
+    with pytest.raises(TypeError, match="leaves this call"):
+        kernels.entry("mean", [1.0], (0,), False)
+    with pytest.raises(TypeError, match="leaves this call"):
         kernels.argmax(x, (0, 1))
 
 

@@ -126,26 +126,27 @@ def test_nan_stays_in_its_own_sequence(kernels: ModuleType) -> None:
 
 @pytest.mark.parametrize(
     ("starts", "sizes", "message"),
-    [([0, 3], [3, 3], "cover"), ([0, 2], [2, 3], "cover"), ([0, -1], [2, 2], "cover"), ([0], [2, 2], "fit together"),
-     ([0, 2], [3, 1], "cover")],
+    [([0, 3], [3, 3], "takes kind"), ([0, 2], [2, 3], "takes kind"), ([0, -1], [2, 2], "takes kind"),
+     ([0], [2, 2], r"the sizes has shape \(2,\), needed is \(1,\)"), ([0, 2], [3, 1], "takes kind")],
 )  # fmt: skip
 def test_steps_that_leave_the_arrays_are_refused(starts: Any, sizes: Any, message: str, kernels: ModuleType) -> None:
     x, w = np.ones((4, 2), "f"), np.ones((3, 2), "f")
     arrays = (x, None, None, w, np.ones((3, 3), "f"), None, None)
-    with pytest.raises(ValueError, match=message):
-        kernels.rnn_forward(2, False, 2, 1, np.array(starts), np.array(sizes), *arrays)
+    with pytest.raises((TypeError, ValueError), match=message):
+        kernels.kernels["rnn"](2, False, 2, 1, np.array(starts), np.array(sizes), *arrays)
 
 
 def test_wrong_arrays_are_refused(kernels: ModuleType) -> None:
     x, w, steps = np.ones((4, 2), "f"), np.ones((3, 2), "f"), (np.array([0, 2]), np.array([2, 2]))
-    for arrays, message in [((x, None, None, w, np.ones((3, 2), "f"), None, None), "weight_hh has shape"),
-                            ((x, np.ones((3, 3), "f"), None, w, np.ones((3, 3), "f"), None, None), "h0 has shape"),
-                            ((x, None, None, w[:, :1], np.ones((3, 3), "f"), None, None), "does not fit"),
+    for arrays, message in [((x, None, None, w, np.ones((3, 2), "f"), None, None), "takes kind"),
+                            ((x, np.ones((3, 3), "f"), None, w, np.ones((3, 3), "f"), None, None),
+                             r"the h0 has shape \(3, 3\), needed is \(2, 3\)"),
+                            ((x, None, None, w[:, :1], np.ones((3, 3), "f"), None, None), "the w_ih has shape"),
                             ((x, None, None, w, np.ones((3, 3), "f"), np.ones(3, "f"), None),
-                             "both biases")]:  # fmt: skip
-        with pytest.raises(ValueError, match=message):
-            kernels.rnn_forward(2, False, 2, 1, *steps, *arrays)
-    with pytest.raises(TypeError, match="float32"):
-        kernels.rnn_forward(2, False, 2, 1, *steps, x, None, None, w.astype("d"), np.ones((3, 3), "f"), None, None)
-    with pytest.raises(TypeError, match="13 arguments"):
-        kernels.rnn_forward(2)
+                             "takes kind")]:  # fmt: skip
+        with pytest.raises((TypeError, ValueError), match=message):
+            kernels.kernels["rnn"](2, False, 2, 1, *steps, *arrays)
+    with pytest.raises(TypeError, match="takes kind"):
+        kernels.kernels["rnn"](2, False, 2, 1, *steps, x, None, None, w.astype("d"), np.ones((3, 3), "f"), None, None)
+    with pytest.raises(TypeError, match="takes kind"):
+        kernels.kernels["rnn"](2)

@@ -257,6 +257,8 @@ def test_what_is_not_plain_goes_to_python(write):
     seen = []
 
     class Listener:
+        wants = frozenset()
+
         def op(self, event):
             seen.append(event)
 

@@ -6,6 +6,7 @@ classes and `y` (64,). The same texts run in PyTorch.
 
 from __future__ import annotations
 
+from .cells import gathered
 from .planted_batches import BATCHES
 from .planted_callers import CALLERS
 from .planted_errors import ERRORS
@@ -388,3 +389,4 @@ for epoch in range(3):
 }
 
 CELLS |= MORE | LOOPS | SCALES | ONCE | GRAPH | ERRORS | VALUES | KEPT | LAYOUT | STEPS | BATCHES | FACTS | CALLERS
+CELLS |= gathered("PLANTED")

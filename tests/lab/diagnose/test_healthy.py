@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from .cells import gathered
 from .healthy_loops import LOOPS
 from .healthy_more import MORE
 
@@ -323,7 +324,7 @@ for epoch in range(3):
 """,
 }
 
-CELLS |= MORE | LOOPS
+CELLS |= MORE | LOOPS | gathered("HEALTHY")
 
 
 @pytest.mark.parametrize("name", CELLS)

@@ -136,7 +136,7 @@ def test_every_finding_has_its_sentence_on_the_page() -> None:
         if not ELSEWHERE.keys() & {file, function}
         and not any(f == file and first <= line <= last for f, line in REACHED)
     ]
-    assert left == [], "no cell of planted_*.py makes these findings: add one to planted_sentences.py"
+    assert left == [], "no planted cell makes these findings: add one to the finding's cells_*.py"
 
 
 def test_the_page_has_no_other_sections() -> None:

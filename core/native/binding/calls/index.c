@@ -1,11 +1,8 @@
 /* The calls of functions that pick items and put them elsewhere: x[index], x[mask], gather, scatter, tril, flip and their
    kin, without Python where the tensors are plain and the indices in range. What is wrong or rare goes to Python. */
-#include "binding/entries.h"
+#include "binding/adapter.h"
 #include "generated/parsers.h"
 #include "kernels/kernels.h"
-#include "kernels/gather.h"
-
-enum { INDICES = 8 };
 
 static PyObject *index_kind;                 /* int64 on the CPU */
 static PyObject *where_at[PICK_AXES][INDICES + 1]; /* (False,) * lead + (True,) * count */
@@ -183,7 +180,8 @@ static PyObject *rows_of_true(PyObject *input) {
 /* Whether an index is what gather and scatter need for x. */
 static int goes_along(PyArrayObject *x, int dim, PyArrayObject *index) {
     pick_shape s;
-    return dim < PICK_AXES && along_of(PyArray_DIMS(x), PyArray_NDIM(x), (PyObject *)index, dims.number[dim], &s);
+    const strided at = view_of(index);
+    return dim < PICK_AXES && along_planned(&s, PyArray_DIMS(x), PyArray_NDIM(x), &at, dim);
 }
 
 /* `src` is a tensor of the index's shape, or a number. */
@@ -266,8 +264,18 @@ static PyObject *diagonal_copied(PyObject *input, npy_intp offset) {
 static PyObject *diagonal_sum(PyObject *input) {
     PyObject *view = diagonal_of(input, 0);
     if (!view) return NULL;
-    PyObject *args[] = {view, Py_None, Py_False}, *sum = reduce_axes(args, 3, REDUCE_SUM, 0, "sum");
+    PyObject *items = array_copied((PyArrayObject *)view), *sum = NULL;
+    const int type = PyArray_TYPE((PyArrayObject *)view);
     array_release(view);
+    if (items && (sum = new_array(type, 0, NULL, NULL))) {
+        const npy_intp n = PyArray_SIZE((PyArrayObject *)items);
+        const void *x = PyArray_DATA((PyArrayObject *)items);
+        void *y = PyArray_DATA((PyArrayObject *)sum);
+        if (!n) memset(y, 0, (size_t)PyArray_NBYTES((PyArrayObject *)sum));
+        else if (!(type == NPY_FLOAT ? reduce_f32(REDUCE_SUM, x, y, 1, n, 1) : reduce_f64(REDUCE_SUM, x, y, 1, n, 1)))
+            Py_SETREF(sum, PyErr_NoMemory());
+    }
+    Py_XDECREF(items);
     return (PyObject *)tensor_over(sum, ((Tensor *)input)->kind);
 }
 

@@ -133,9 +133,11 @@ static int arrive(Walk *walk, Entry *entry) {
 
 /* -- the call -------------------------------------------------------------------------------------------------------- */
 
-/* Whether this is a pass as they usually are: nobody observes, no anomaly is looked for, one device. */
+/* Whether this is a pass as they usually are: nobody observes, no leaf wants its gradient on the way, no anomaly is looked
+   for, one device. */
 static int usual(void) {
     if (!binding.engine.through || !binding.tensor_type || observed_now() || batching_now()) return 0;
+    if (truth_of(&binding.seen_hooked, binding.observe, binding.hooked)) return 0;
     return !truth_of(&binding.seen_anomaly, binding.engine.anomaly, binding.enabled) && !truth_of(&binding.seen_many, binding.engine.backends, binding.many);
 }
 

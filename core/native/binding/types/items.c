@@ -42,26 +42,3 @@ int item_of(PyObject *value, int type, char *item) {
     else memcpy(item, &narrow, sizeof narrow);
     return 1;
 }
-
-void fill_axes(char *to, int ndim, const npy_intp *shape, const npy_intp *strides, const char *item, npy_intp size) {
-    const npy_intp n = ndim ? shape[0] : 1, step = ndim ? strides[0] : 0;
-    if (ndim > 1) {
-        for (npy_intp k = 0; k < n; k++) fill_axes(to + k * step, ndim - 1, shape + 1, strides + 1, item, size);
-    } else if (size == 4) {
-        uint32_t value;
-        memcpy(&value, item, 4);
-        for (npy_intp k = 0; k < n; k++) memcpy(to + k * step, &value, 4);
-    } else if (size == 8) {
-        uint64_t value;
-        memcpy(&value, item, 8);
-        for (npy_intp k = 0; k < n; k++) memcpy(to + k * step, &value, 8);
-    } else {
-        for (npy_intp k = 0; k < n; k++) memcpy(to + k * step, item, (size_t)size);
-    }
-}
-
-void fill_items(char *to, npy_intp count, const char *item, npy_intp size) {
-    const ptrdiff_t step = 0;
-    if (count * size <= SMALL_BYTES) fill_axes(to, 1, &count, &size, item, size);
-    else copy_array(to, item, 1, &count, &step, size);
-}

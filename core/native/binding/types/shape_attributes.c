@@ -15,6 +15,7 @@ static PyObject *asked(PyObject *self, PyObject *name) {
 }
 
 static PyObject *get_shape(PyObject *self, void *ignored) {
+    if (binding.size_watcher) return PyObject_CallOneArg(binding.size_watcher, self);
     PyArrayObject *a = plain(self);
     PyTypeObject *type = (PyTypeObject *)binding.size_type;
     if (!a) {
@@ -41,6 +42,11 @@ static PyObject *get_device(PyObject *self, void *ignored) { return PyObject_Get
 static PyObject *tensor_dim(PyObject *self, PyObject *ignored) { return get_ndim(self, NULL); }
 
 static PyObject *tensor_numel(PyObject *self, PyObject *ignored) {
+    if (binding.size_watcher) {
+        PyObject *shape = get_shape(self, NULL), *count = shape ? PyObject_CallMethod(shape, "numel", NULL) : NULL;
+        Py_XDECREF(shape);
+        return count;
+    }
     PyArrayObject *a = plain(self);
     if (a) return PyLong_FromSsize_t(PyArray_SIZE(a));
     PyObject *size = asked(self, binding.size), *number = size ? PyNumber_Long(size) : NULL;
@@ -55,12 +61,13 @@ static PyObject *tensor_size(PyObject *self, PyObject *const *args, Py_ssize_t c
         return PyErr_Format(PyExc_TypeError, "size() takes one dimension or none: size(dim=None)");
     if (count + named == 0 || args[0] == Py_None) return get_shape(self, NULL);
     PyArrayObject *a = plain(self);
-    if (a && PyLong_CheckExact(args[0])) {
+    if (a && PyLong_CheckExact(args[0]) && !binding.size_watcher) {
         int overflow;
         const long dim = PyLong_AsLongAndOverflow(args[0], &overflow), at = dim < 0 ? dim + PyArray_NDIM(a) : dim;
         if (!overflow && at >= 0 && at < PyArray_NDIM(a)) return PyLong_FromSsize_t(PyArray_DIM(a, at));
     }
-    PyObject *shape = asked(self, binding.shape), *size = shape ? PyObject_GetItem(shape, args[0]) : NULL;
+    PyObject *shape = binding.size_watcher ? get_shape(self, NULL) : asked(self, binding.shape);
+    PyObject *size = shape ? PyObject_GetItem(shape, args[0]) : NULL;
     Py_XDECREF(shape);
     return size;
 }
@@ -124,7 +131,16 @@ static PyObject *connect_shapes(PyObject *module, PyObject *const *args, Py_ssiz
     Py_RETURN_NONE;
 }
 
+static PyObject *watch_sizes(PyObject *module, PyObject *watcher) {
+    PyObject *before = binding.size_watcher ? binding.size_watcher : Py_NewRef(Py_None);
+    binding.size_watcher = watcher == Py_None ? NULL : Py_NewRef(watcher);
+    return before;
+}
+
 static PyMethodDef size_methods[] = {
+    {"watch_sizes", watch_sizes, METH_O,
+     "watch_sizes(function, /)\n--\n\nCall it with a tensor whenever a shape is asked for, until None is given; gives what was "
+     "there before."},
     {"connect_shapes", (PyCFunction)(void (*)(void))connect_shapes, METH_FASTCALL,
      "connect_shapes(tensor_type, size_type)\n--\n\nTensors give their shape, dtype and device in C."},
     {0},

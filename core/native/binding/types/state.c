@@ -15,8 +15,8 @@ int array_api_setup(void) {
     return 0;
 }
 
-int add_entries(PyObject *module, PyMethodDef *table) {
-    PyObject *entries = PyObject_GetAttrString(module, "entries");
+int add_entries(PyObject *module, const char *dict, PyMethodDef *table) {
+    PyObject *entries = PyObject_GetAttrString(module, dict);
     for (PyMethodDef *row = table; entries && row->ml_name; row++) {
         PyObject *entry = PyCFunction_New(row, NULL);
         if (!entry || PyDict_SetItemString(entries, row->ml_name, entry) < 0) Py_CLEAR(entries);

@@ -1,0 +1,152 @@
+"""What programs are made of: values, ops, blocks of them, and how tensors stand in arguments and results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from ..base.errors import text
+from .sizes import Formula, written
+
+
+class ExportError(RuntimeError):
+    """What cannot be exported, with its line and the reason."""
+
+
+class Line(NamedTuple):
+    """A line of the user's source."""
+
+    file: str
+    number: int
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.file} line {self.number}" + (f" ({self.text})" if self.text else "")
+
+
+class Sized(NamedTuple):
+    """A number among an op's inputs or parameters that depends on the sizes of the run."""
+
+    formula: Formula
+
+
+class Value:
+    """What an op gives, an input, or a piece of state: its name, dtype and shape, whose sizes may be formulas."""
+
+    __slots__ = ("dtype", "name", "shape")
+
+    def __init__(self, name: str, dtype: str, shape: Sequence[Formula]) -> None:
+        self.name, self.dtype, self.shape = name, dtype, tuple(shape)
+
+    def __repr__(self) -> str:
+        return f"{self.name}: {self.dtype}[{', '.join(written(d, _value_name) for d in self.shape)}]"
+
+
+def _value_name(value: Any) -> str:
+    return value.name if isinstance(value, Value) else str(value)
+
+
+class Node(NamedTuple):
+    """One op. `op` is the name of its declaration, or one of `FORMS`.
+
+    `inputs` are values, numbers, `Sized` numbers and None; `params` are by name, an elementwise op's too.
+    """
+
+    op: str
+    inputs: tuple[Any, ...]
+    params: dict[str, Any]
+    outputs: tuple[Value | None, ...]
+    line: Line | None
+    blocks: tuple[Block, ...] = ()
+
+
+FORMS = ("full", "arange", "put", "if", "while")
+"""What is no declared op:
+
+full (shape, value, dtype), arange (start, end, step, dtype): made from numbers.
+put (base, values; path): `base` with `values` at the place where `path`, a tuple of (view op, params, which of its
+    outputs), leads.
+if (condition): the outputs of the first block where the condition is true, else those of the second.
+while (values...): the second block is run on the values as long as the first gives true; their last ones.
+"""
+
+
+class Block(NamedTuple):
+    """Ops with inputs and outputs of their own: a branch, or the test or the body of a loop."""
+
+    inputs: tuple[Value, ...]
+    nodes: tuple[Node, ...]
+    outputs: tuple[Value, ...]
+
+
+class Guard(NamedTuple):
+    """A comparison of sizes that decided what was captured: it has to come out the same."""
+
+    comparison: str
+    left: Formula
+    right: Formula
+    truth: bool
+    line: Line | None
+
+    def __str__(self) -> str:
+        said = f"{written(self.left, _value_name)} {self.comparison} {written(self.right, _value_name)}"
+        return said if self.truth else f"not {said}"
+
+
+class Tree(NamedTuple):
+    """How tensors stand in arguments or results: `kind` is tensor (with its number), value (with itself), or list,
+    tuple or dict with `parts`."""
+
+    kind: str
+    value: Any = None
+    parts: tuple[Tree, ...] = ()
+
+    def flat(self, x: Any, where: str, is_tensor: Callable[[Any], bool]) -> list[Any]:
+        """Return the tensors in `x`, which has to be built like this. Raise ValueError naming the place where not."""
+        if self.kind == "tensor":
+            if not is_tensor(x):
+                raise ValueError(f"{where} has to be a tensor, got {type(x).__name__}")
+            return [x]
+        if self.kind == "value":
+            if not (x is self.value or (type(x) is type(self.value) and x == self.value)):
+                raise ValueError(f"{where} was {self.value!r} when the program was exported, got {x!r}")
+            return []
+        keys = list(self.value) if self.kind == "dict" else range(len(self.parts))
+        if not isinstance(x, dict if self.kind == "dict" else list | tuple) or len(x) != len(self.parts):
+            raise ValueError(f"{where} has to be a {self.kind} of {len(self.parts)}, got {type(x).__name__}")
+        found = []
+        for key, part in zip(keys, self.parts, strict=True):
+            if self.kind == "dict" and key not in x:
+                raise ValueError(f"{where} has no {key!r}")
+            found += part.flat(x[key], f"{where}[{key!r}]", is_tensor)
+        return found
+
+    def built(self, tensors: Iterator[Any]) -> Any:
+        """Return what stands for this tree with `tensors` in their places."""
+        if self.kind == "tensor":
+            return next(tensors)
+        if self.kind == "value":
+            return self.value
+        parts = [part.built(tensors) for part in self.parts]
+        if self.kind == "dict":
+            return dict(zip(self.value, parts, strict=True))
+        return parts if self.kind == "list" else tuple(parts)
+
+
+def tree_of(x: Any, is_tensor: Callable[[Any], bool], tensors: list[Any], where: str = "the result") -> Tree:
+    """Return how `x` is built; its tensors are added to `tensors`. Raise ExportError for what is neither a tensor, a
+    plain value nor a list, tuple or dict of them."""
+    if is_tensor(x):
+        tensors.append(x)
+        return Tree("tensor")
+    if x is None or isinstance(x, bool | int | float | str):
+        return Tree("value", x)
+    if isinstance(x, dict):
+        parts = tuple(tree_of(v, is_tensor, tensors, f"{where}[{k!r}]") for k, v in x.items())
+        return Tree("dict", tuple(x), parts)
+    if isinstance(x, list | tuple):
+        parts = tuple(tree_of(v, is_tensor, tensors, f"{where}[{k}]") for k, v in enumerate(x))
+        return Tree("list" if isinstance(x, list) else "tuple", None, parts)
+    raise ExportError(text(f"{where} is of class {type(x).__name__}", op="export",
+                           needed="tensors, numbers, texts, and lists, tuples and dicts of them",
+                           remedy="return x.tensor, or a dict of the fields"))  # fmt: skip

@@ -1,0 +1,41 @@
+"""The rules, each with its place: a function of this folder that looks for one thing, in the order in which they look.
+
+A rule gets the trace and the parameters that an earlier one has explained, and adds to them: what is cut off from the
+loss is not said to have no gradient as well. The places by hundreds:
+
+    100  what ends the cell, or cuts the graph
+    200  the training step: what it forgets, and what it does too late
+    300  values: how they start, grow, and stop being finite
+    400  losses, and dimensions in another order
+    500  writes that are lost, targets, batches, schedules
+    600  parameters that get no gradient
+    700  modes of modules, and what is kept in evaluation
+    800  scales of gradients, and what costs time
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..recorder.cell_trace import Leaf, Trace
+from .finding import Found
+
+Rule = Callable[[Trace, set[Leaf]], list[Found]]
+_places: dict[int, Rule] = {}
+
+
+def rule(place: int) -> Callable[[Rule], Rule]:
+    """Decorator: make a function one of the rules, at this place among them. Raise ValueError where there is one."""
+
+    def decorate(look: Rule) -> Rule:
+        if place in _places:
+            raise ValueError(f"the rule {_places[place].__name__} has the place {place} already; choose another one")
+        _places[place] = look
+        return look
+
+    return decorate
+
+
+def in_order() -> tuple[Rule, ...]:
+    """Return all rules by their places."""
+    return tuple([_places[place] for place in sorted(_places)])
