@@ -42,6 +42,7 @@ class Watch(Compiled):
         self._ear = Ear(self)
         self._shadows: dict[int, tuple[Any, Shadow]] = {}
         self._handles: list[Any] = []
+        self._registered = []
         self._hooked: dict[int, Shadow] = {}
         self._busy = self._updating = False
         self._backwards = 0
@@ -136,11 +137,12 @@ class Watch(Compiled):
             undo.callback(self._off)
 
     def close(self) -> None:
-        """After the record is made: forget the tensors."""
+        """After the record is made: forget the tensors, and take back what `stop` could not."""
         if self.adapt in tensor_types.adapters:
             tensor_types.adapters.remove(self.adapt)
         self._shadows.clear()
         self._hooked.clear()
+        self.stop()
 
 
 def _forked() -> None:

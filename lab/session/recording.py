@@ -187,10 +187,16 @@ class Recording:
         self._forget()
 
     def _forget(self) -> None:
-        """Let go of another library's tensors, which the record was made of: the next recording has its own."""
+        """Let go of another library's tensors, which the record was made of: the next recording has its own.
+
+        What fails is tried once more: nothing of ours may stay in another library.
+        """
         for watch in self._watches:
-            with suppress(Exception):
+            try:
                 watch.close()
+            except Exception:
+                with suppress(Exception):
+                    watch.close()
 
     def _end(self) -> None:
         """Stop listening; an error of one thing that is taken back keeps none from the others."""
