@@ -42,7 +42,6 @@ INSIDE = {
     "core.nn.utils.clip_grad": "the optimizers are not loaded with core",
     "core.ops.joining": "index_select is built of what joins",
     "core.ops.linear_loss": "core.utils is not loaded with core",
-    "core.export.program": "what writes C is loaded when it is asked for",
     "core.serialization": "each file format is loaded when a file of it is read or written",
     "lab": "IPython is needed by %load_ext alone",
     "lab.adapters": "PyTorch's adapter is loaded where the session has imported PyTorch",

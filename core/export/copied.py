@@ -23,7 +23,7 @@ from ..base.dtypes import dtype as Dtype
 from ..base.errors import text
 from ..declare.op import Operation
 from ..ops import precision
-from .ir import ExportError
+from .ir import ExportError, Names
 
 _MARK = "@"  # before a name that means something of the file, while a tree is worked on
 _LIBRARY = {"decimal", "math", "itertools", "functools", "operator", "string"}
@@ -88,26 +88,17 @@ def {name}(y, dtype):
 class Copies:
     """The functions of a file that is written, by name, in the order in which they are needed."""
 
-    def __init__(self, taken: set[str], halves: bool = True) -> None:
-        self.taken = taken  # names that mean something else in the file
+    def __init__(self, names: Names, halves: bool = True) -> None:
+        self.names = names  # of the file
         self.halves = halves  # whether there is float16, which is computed in float32
         self.texts: list[str] = []
         self.modules: set[str] = set()
         self._names: dict[Any, str] = {}
 
-    def fresh(self, wanted: str) -> str:
-        """Return a name that nothing else has."""
-        name, k = wanted, 1
-        while name in self.taken:
-            k += 1
-            name = f"{wanted}_{k}"
-        self.taken.add(name)
-        return name
-
     def own(self, key: Any, wanted: str, body: Callable[[str], str]) -> str:
         """Return the name of a function that this package writes itself; its text is `body` of that name."""
         if key not in self._names:
-            self._names[key] = self.fresh(wanted)
+            self._names[key] = self.names.fresh(wanted)
             self.texts.append(body(self._names[key]).strip("\n"))
         return self._names[key]
 
@@ -145,7 +136,7 @@ class Copies:
         if function in self._names:
             return self._names[function]
         node = definition(function)
-        name = self._names[function] = self.fresh(wanted or _title(function))
+        name = self._names[function] = self.names.fresh(wanted or _title(function))
         node = self._rewritten(function, _Cut(left_out).visit(node))
         if isinstance(node, ast.Lambda):
             body: list[ast.stmt] = [ast.Return(node.body)]

@@ -17,7 +17,7 @@ from ..base.errors import text
 from ..serialization import safetensors
 from ..serialization.atomic import replacing
 from ..serialization.zipped import Writer
-from .ir import Block, ExportError, Line, Node, Sized, Tree, Value
+from .ir import Block, ExportError, Line, Names, Node, Sized, Tree, Value
 from .printing import program_text
 
 FORMAT, VERSION = "gradlab program", 1
@@ -75,7 +75,7 @@ class _Description:
     def __init__(self, program: Any) -> None:
         self.program = program
         self.names: dict[Value, str] = {}
-        self.taken: set[str] = set()
+        self.taken = Names()
         self.lines: dict[Line, int] = {}
 
     def whole(self) -> dict[str, Any]:
@@ -83,7 +83,7 @@ class _Description:
         program = self.program
         for name, (value, _) in program.state.items():
             self.names[value] = name
-            self.taken.add(name)
+            self.taken.fresh(name)
         inputs = [self._value(v) for v in program.inputs]
         state = [self._value(v) for v, _ in program.state.values()]
         nodes = [self._node(node) for node in program.nodes]
@@ -102,12 +102,7 @@ class _Description:
 
     def _value(self, value: Value) -> dict[str, Any]:
         if value not in self.names:
-            name, k = value.name, 1
-            while name in self.taken:
-                k += 1
-                name = f"{value.name}:{k}"
-            self.names[value] = name
-            self.taken.add(name)
+            self.names[value] = self.taken.fresh(value.name)
         shape = [self._formula(d) for d in value.shape]
         return {"name": self.names[value], "dtype": value.dtype, "shape": shape}
 

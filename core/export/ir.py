@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from ..base.errors import text
@@ -22,6 +22,27 @@ class Line(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.file} line {self.number}" + (f" ({self.text})" if self.text else "")
+
+
+class Names:
+    """Names that are given once each; `taken` are those that mean something already.
+
+    >>> names = Names({"x"})
+    >>> names.fresh("x"), names.fresh("y"), names.fresh("x")
+    ('x_1', 'y', 'x_2')
+    """
+
+    def __init__(self, taken: Iterable[str] = ()) -> None:
+        self.taken = set(taken)
+
+    def fresh(self, wanted: str) -> str:
+        """Return the name that is wanted, numbered where something has it."""
+        name, k = wanted, 0
+        while name in self.taken:
+            k += 1
+            name = f"{wanted}_{k}"
+        self.taken.add(name)
+        return name
 
 
 class Sized(NamedTuple):

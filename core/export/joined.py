@@ -9,7 +9,7 @@ import numpy as np
 
 from ..base.errors import text
 from ..declare import op as declarations
-from .ir import Block, ExportError, Guard, Node, Sized, Tree, Value
+from .ir import Block, ExportError, Guard, Names, Node, Sized, Tree, Value
 from .program import Program
 from .sizes import Dim, Formula, Real, evaluate, fitted, leaves, replaced
 from .tape import Entry, Outside, Ref, Taken, Tape, line_of
@@ -84,15 +84,15 @@ class Joined:
                     f"cannot export this: {line_of(place)} asks for a length that may vary, and something is "
                     "decided by it\n  remedy: x.shape[0] in place of len(x), of which the program knows"
                 )
-        names = _Names()
+        names = Names()
         count = tensors_in(arguments)
         self.values = [None] * len(first.shapes)  # type: ignore[list-item]
         for k, said in enumerate(_input_names(parameters, arguments)):
-            self.values[k] = self._value(k, names.fresh(said))
+            self.values[k] = self._value(k, names.fresh(_word(said)))
         state: dict[str, tuple[Value, Any]] = {}
         for k, outside in enumerate(first.outside):
             array = self._constant(k, outside)
-            value = self._value(outside.index, names.fresh(name_of(outside.tensor)))
+            value = self._value(outside.index, names.fresh(_word(name_of(outside.tensor))))
             state[value.name] = (value, array)
             self.values[outside.index] = value
         self._name(first.entries, names)
@@ -107,7 +107,7 @@ class Joined:
         return Program(name, self.values[:count], state, nodes, outputs, updates, size_axes, self._guards(), arguments,
                        result, parameters)  # fmt: skip
 
-    def _name(self, entries: list[Entry], names: _Names) -> None:
+    def _name(self, entries: list[Entry], names: Names) -> None:
         """Make the values of ops, those in blocks too."""
         for entry in entries:
             for block in entry.blocks:
@@ -117,7 +117,7 @@ class Joined:
             name = {"if": "chosen", "while": "last"}.get(entry.op, entry.op)
             for output in entry.outputs:
                 if output is not None:
-                    self.values[output] = self._value(output, names.fresh(name))
+                    self.values[output] = self._value(output, names.fresh(_word(name)))
 
     def _nodes(self, runs: list[list[Entry]]) -> list[Node]:
         return [self._node([run[k] for run in runs]) for k in range(len(runs[0]))]
@@ -279,17 +279,8 @@ def _power(found: list[float], sizes: list[dict[str, int]]) -> Formula | None:
     return None
 
 
-class _Names:
-    """Names for values, each given once."""
-
-    def __init__(self) -> None:
-        self.taken: dict[str, int] = {}
-
-    def fresh(self, wanted: str) -> str:
-        wanted = wanted.replace(" ", "_") or "value"
-        count = self.taken.get(wanted, 0)
-        self.taken[wanted] = count + 1
-        return wanted if not count else self.fresh(f"{wanted}_{count}")
+def _word(name: str) -> str:
+    return name.replace(" ", "_") or "value"
 
 
 def _input_names(parameters: list[str], arguments: Tree) -> list[str]:

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..base import dtypes
 from ..base.errors import text
-from .ir import ExportError, Line, Node, Sized, Value
+from .ir import ExportError, Line, Names, Node, Sized, Value
 from .sizes import Formula
 
 OPSET = 18  # LayerNormalization, Trilu, Col2Im, and axes as inputs throughout
@@ -82,21 +82,12 @@ class Graph:
                  used: set[Value]) -> None:  # fmt: skip
         self.helper = onnx_package().helper
         self.inputs, self.sizes, self.used = tuple(inputs), sizes, used
-        self.taken = set(taken)
+        self.names = Names(taken)
         self.constants: dict[Any, Any] = {}  # by dtype, shape and bytes: a TensorProto
         self.node: Node | None = None  # the op of the program that is being written
         self.scopes = [_Scope()]
 
     # -- names ---------------------------------------------------------------------------------------------------------
-
-    def fresh(self, wanted: str) -> str:
-        """Return a name that nothing has yet."""
-        name, k = wanted, 1
-        while name in self.taken:
-            k += 1
-            name = f"{wanted}_{k}"
-        self.taken.add(name)
-        return name
 
     def bind(self, value: Value, name: str) -> None:
         """Note what a value is called here."""
@@ -133,7 +124,7 @@ class Graph:
             given.pop()
         made = self.node.outputs if self.node is not None else ()
         stem = next((v.name for v in made if v is not None), "size")
-        names = [self.fresh(f"{stem}.{op}") for _ in range(outputs)]
+        names = [self.names.fresh(f"{stem}.{op}") for _ in range(outputs)]
         doc = shown(self.node.line if self.node is not None else None)
         self.scopes[-1].nodes.append(
             self.helper.make_node(op, given, names, name=names[0], doc_string=doc or None, **attributes)
@@ -151,7 +142,7 @@ class Graph:
         a = np.asarray(x).astype(getattr(dtypes, "bool_" if dtype == "bool" else dtype).numpy)
         key = (dtype, a.shape, a.tobytes())
         if key not in self.constants:
-            self.constants[key] = tensor_of(a, dtype, self.fresh("constant"))
+            self.constants[key] = tensor_of(a, dtype, self.names.fresh("constant"))
         return str(self.constants[key].name)
 
     def like(self, x: float, value: Value) -> str:

@@ -279,10 +279,10 @@ def _running(g: Graph, x: Value, dim: int) -> Any:
     first = g("Expand", g.like(start, x), g.ints(*lead))
     helper, kind = g.helper, element(x.dtype)
     with g.scope() as nodes:
-        before, each = g.fresh("before"), g.fresh("each")
+        before, each = g.names.fresh("before"), g.names.fresh("each")
         after = _step(g, op, before, each)
         result = g("Identity", after)
-        body = helper.make_graph(nodes, g.fresh("running"),
+        body = helper.make_graph(nodes, g.names.fresh("running"),
                                  [helper.make_tensor_value_info(n, kind, None) for n in (before, each)],
                                  [helper.make_tensor_value_info(n, kind, None) for n in (after, result)])  # fmt: skip
     found = g.several("Scan", first, x, outputs=2, body=body, num_scan_inputs=1, scan_input_axes=[dim],

@@ -70,10 +70,10 @@ def onnx_model(program: Any, opset: int = OPSET) -> Any:
         source = g.name(value)
         if checked and k == 0:
             source = _held(g, source, value, checked)
-        name = wanted if wanted not in g.taken else g.fresh(f"{wanted}.output")
-        name = name if name not in given else g.fresh(name)
+        name = wanted if wanted not in g.names.taken else g.names.fresh(f"{wanted}.output")
+        name = name if name not in given else g.names.fresh(name)
         given.add(name)
-        g.taken.add(name)
+        g.names.taken.add(name)
         g.scopes[-1].nodes.append(helper.make_node("Identity", [source], [name], name=name))
         outputs.append(_typed(g, value, name))
     initializers = [tensor_of(a, v.dtype, v.name) for v, a in program.state.values()]
@@ -253,7 +253,7 @@ def _subgraph(g: Graph, title: str, nodes: list[Any], inputs: list[Any], names: 
     own = [g("Identity", name) for name in names]
     info = g.helper.make_tensor_value_info
     outputs = [info(n, element(d), None) for n, d in zip(own, dtypes, strict=True)]
-    return g.helper.make_graph(nodes, g.fresh(title), inputs, outputs)
+    return g.helper.make_graph(nodes, g.names.fresh(title), inputs, outputs)
 
 
 def _if(g: Graph, node: Node) -> list[str]:
@@ -280,8 +280,8 @@ def _while(g: Graph, node: Node) -> list[str]:
     ahead = g.scopes.pop()
     g.scopes[-1].nodes.extend(ahead.nodes)
     with g.scope() as nodes:
-        turn, goes = g.fresh("turn"), g.fresh("goes")
-        carried = [g.fresh(v.name) for v in body.inputs]
+        turn, goes = g.names.fresh("turn"), g.names.fresh("goes")
+        carried = [g.names.fresh(v.name) for v in body.inputs]
         after = _block(g, body, carried)
         (again,) = _block(g, test, after)
         again = g("Reshape", g.cast(again, "bool", test.outputs[0].dtype), g.ints())

@@ -21,6 +21,7 @@ from ..dispatch.elementwise import call_map
 from ..dispatch.structured import call_operation
 from ..ops.creation import arange, full
 from ..tensors.tensor import Tensor, from_array
+from .c_writer import to_c
 from .described import write_archive
 from .ir import Block, ExportError, Guard, Node, Sized, Tree, Value
 from .limits import complaint
@@ -189,8 +190,6 @@ class Program:
     def to_c(self, folder: Any, *, name: str = "model", embed: bool = False) -> None:
         """Write the program as plain C into a folder: `<name>.c`, `<name>.h`, its kernels and `weights.bin` (with
         `embed`, `<name>_weights.c`). It runs without Python at any of the sizes; `<name>.h` says how."""
-        from .c_writer import to_c  # its rows are read when they are asked for
-
         to_c(self, folder, name=name, embed=embed)
 
     def weight_bytes(self) -> int:

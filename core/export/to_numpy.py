@@ -15,7 +15,7 @@ from ..base.errors import text
 from ..declare import op as declarations
 from ..serialization.atomic import replacing
 from .copied import Copies
-from .ir import Block, ExportError, Node, Sized, Tree, Value
+from .ir import Block, ExportError, Names, Node, Sized, Tree, Value
 from .numpy_ops import Calls
 from .sizes import leaves, written
 
@@ -58,7 +58,7 @@ def numpy_text(program: Any) -> str:
     """
     draft = _Printer(program, set())
     draft.text()
-    return _Printer(program, draft.copies.taken - draft.reserved).text()
+    return _Printer(program, draft.copies.names.taken - draft.reserved).text()
 
 
 # builtins that no written line calls
@@ -73,7 +73,7 @@ class _Printer:
         self.program = program
         self.names: dict[Value, str] = {}
         self.reserved = ({*dir(builtins)} - _FREE) | {*keyword.kwlist, *_OWN_NAMES}
-        self.taken = self.reserved | functions
+        self.taken = Names(self.reserved | functions)
         self.sizes = {name: self._fresh(name) for name in program.sizes}
         self.parameters = [self._fresh(name) for name in program.parameters]
         for name, part, value in _own_inputs(program):
@@ -85,7 +85,7 @@ class _Printer:
             self.names[value] = f"state[{name!r}]"
         self._name_outputs(program.nodes)
         halves = any("float16" in v.dtype for v in self.names)
-        self.copies = Copies(set(self.reserved), halves)
+        self.copies = Copies(Names(self.reserved), halves)
         self.calls = Calls(self.copies, self._said)
         self.lines: list[str] = []
         self.place: Any = None
@@ -95,11 +95,7 @@ class _Printer:
     def _fresh(self, wanted: str) -> str:
         stem = "".join(c if c.isalnum() or c == "_" else "_" for c in wanted) or "value"
         stem = f"_{stem}" if stem[0].isdigit() else stem
-        name, k = stem, 0
-        while name in self.taken:
-            name, k = f"{stem}_{k}", k + 1
-        self.taken.add(name)
-        return name
+        return self.taken.fresh(stem)
 
     def _name(self, value: Value) -> str:
         if value not in self.names:

@@ -5,15 +5,12 @@ from __future__ import annotations
 import ctypes
 import re
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from IPython.core.interactiveshell import InteractiveShell
-from IPython.utils.capture import capture_output
-from traitlets.config import Config
 
 import core
 from core.export.program import Program
@@ -40,27 +37,6 @@ number = 3
 """
 METHODS = ("numpy", "to_c", "to_onnx", "save")
 Run = Callable[[str], tuple[Any, list[dict[str, str]], str]]
-
-
-@pytest.fixture(scope="module")
-def shell() -> Iterator[InteractiveShell]:
-    shell = InteractiveShell.instance(config=Config({"HistoryManager": {"enabled": False}}))
-    shell.run_line_magic("load_ext", "lab")
-    shell.run_cell(SETUP, store_history=True).raise_error()
-    yield shell
-    shell.run_line_magic("unload_ext", "lab")
-    InteractiveShell.clear_instance()
-
-
-@pytest.fixture
-def run(shell: InteractiveShell) -> Run:
-    def run(text: str) -> tuple[Any, list[dict[str, str]], str]:
-        """The result of a cell, the bundles it displayed, and what it printed."""
-        with capture_output() as captured:
-            result = shell.run_cell(text, store_history=True)
-        return result, [output.data for output in captured.outputs], captured.stdout + captured.stderr
-
-    return run
 
 
 @pytest.fixture
