@@ -1,2 +1,2 @@
-/* made by widgets/live/build.mjs from sources ac762b34a9072bc76b6224a480b6dc1176d140801e09e87513b03d6ae297836d */
+/* made by widgets/live/build.mjs from sources 35bf62651d6b29e3f6ec12e48ae796411aa480beb4f73941395ce06e2ce30b5f */
 var e=()=>String(Math.random()).slice(2),t={initialize({model:t}){let a=new Map,n=t.get('name'),d=d=>{let{to:r,command:s,answer:l}=d.detail;if(!r.startsWith(`${n} `)||d.defaultPrevented)return;d.preventDefault();let i=e();a.set(i,l),t.send({id:i,place:r.slice(n.length+1),command:s})},r=e=>{a.get(e.id)?.(e),e.heard||a.delete(e.id)};return document.addEventListener('gradlab',d),t.on('msg:custom',r),t.set('page',e()),t.save_changes(),()=>{document.removeEventListener('gradlab',d),t.off('msg:custom',r)}}};export{t as default};
