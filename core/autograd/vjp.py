@@ -14,10 +14,12 @@ from .. import backends
 from ..backends.sum_to import sum_to
 from ..base.device import Kind
 from ..base.errors import OpNotDifferentiable, text
+from ..base.modes import state as mode
 from ..base.source import describe
 from ..declare import op as declarations
 from ..declare.op import Elementwise, Op, Operation
 from ..dispatch import autocast
+from ..events import observe
 from ..graph.node import Node
 from ..tensors.tensor import Tensor, from_array, wrap
 
@@ -201,6 +203,11 @@ def _operation(op: Operation, node: Node, edges: tuple[Any, ...], grads: Any,
         wrapped = tuple(None if g is None else _tensor(g, node.kind) for g in grads) if isinstance(grads, tuple) \
             else _tensor(grads, node.kind)  # fmt: skip
     named = {"g": wrapped, "needs": needs, **node.params, **unpack(node, create_graph)}
+    told = create_graph and not mode.enabled and backends.rows(op.name + ".backward", node.kind.device.type)
+    if told:  # an observer wants ops
+        given = {n: named.get(n) for n in op.row_names}
+        event = observe.GradientOpsEvent(op, given, None, node.place)
+        observe.notify(observe.listening(), "gradient_ops", event)
     if op.joint:
         v = op.vjps[0]
         assert v is not None
@@ -212,6 +219,8 @@ def _operation(op: Operation, node: Node, edges: tuple[Any, ...], grads: Any,
     out = [None if r is None or not need else r for r, need in zip(result, needs, strict=False)]
     if create_graph and op.piecewise:
         out = [None if r is None else _with_zeros(r, node, i) for i, r in enumerate(out)]
+    if told:
+        observe.notify(observe.listening(), "gradient_ops", event._replace(results=tuple(out)))
     if not create_graph:
         out = [None if r is None else r._a for r in out]
     return tuple(out), op.name + " vjp"
@@ -228,7 +237,12 @@ def zeros(meta: Any, create_graph: bool) -> Any:
     """Return the gradient of an output that none arrived for; `meta` is its shape and kind."""
     shape, kind = meta
     a = backends.array_module(kind.device.type).zeros(shape, kind.dtype.numpy)
-    return wrap(a, kind) if create_graph else a
+    if not create_graph:
+        return a
+    t = wrap(a, kind)
+    if observe.wanted("as ops"):
+        observe.notify(observe.listening(), "made", observe.MadeEvent("full", t, (tuple(shape), 0.0), None))
+    return t
 
 
 def _tensor(a: Any, kind: Kind) -> Tensor:

@@ -102,6 +102,16 @@ class MadeEvent(NamedTuple):
     place: Place
 
 
+class GradientOpsEvent(NamedTuple):
+    """The gradient of a structured op is about to run op by op, or has run: then `results` are tensors, or None where
+    none was wanted. `given` is what a kernel of it takes, by name: tensors, tuples of them, and what is no tensor."""
+
+    op: Any  # its declaration
+    given: dict[str, Any]
+    results: tuple[Any, ...] | None
+    place: Place
+
+
 class ReturnEvent(NamedTuple):
     """Values that left the graph as arrays came back as a tensor: `sources` are the tensors whose `.numpy()` they
     were, `steps` the way between as (place, what was done)."""
@@ -126,7 +136,7 @@ class Observer:
 
     `wants` may hold ``"lineage"``: arrays that leave the graph under this observer carry their origin; and
     ``"as ops"``: what could run in one piece (backward passes, optimizers' steps, writes by index) runs op by op, so
-    that `op` hears of each.
+    that `op` hears of each. `gradient_ops` then says, before and after, which of them are one op's gradient.
     """
 
     wants: frozenset[str] = frozenset()
@@ -140,6 +150,7 @@ class Observer:
     def read(self, event: ReadEvent) -> None: ...
     def write(self, event: WriteEvent) -> None: ...
     def made(self, event: MadeEvent) -> None: ...
+    def gradient_ops(self, event: GradientOpsEvent) -> None: ...
     def returned(self, event: ReturnEvent) -> None: ...
     def span(self, event: SpanEvent) -> None: ...
     def update(self, optimizer: Any, parameters: list[Any], before: bool) -> None: ...

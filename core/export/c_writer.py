@@ -56,6 +56,7 @@ class CWriter:
     """A program, its plan, and the text of it."""
 
     def __init__(self, program: Any, name: str) -> None:
+        program = program.in_ops()
         self.program, self.name = program, name
         self.size_names = [c_name(n) for n in program.sizes]
         self.blob = bytearray()

@@ -31,7 +31,7 @@ def write_archive(program: Any, path: Any) -> None:
     with replacing(path) as file:
         archive = Writer(file)
         archive.record(PROGRAM, said)
-        archive.record(TEXT, program_text(program).encode("utf-8", "replace"))
+        archive.record(TEXT, program_text(program.in_ops()).encode("utf-8", "replace"))
         state = _Bytes()
         safetensors.write(state, entries)  # type: ignore[arg-type]
         archive.record(STATE, b"".join(state.parts))
@@ -66,7 +66,7 @@ def described(program: Any) -> dict[str, Any]:
     >>> found["inputs"], found["nodes"][0]["op"], found["nodes"][0]["inputs"]
     ([{'name': 'input', 'dtype': 'float32', 'shape': ['n', 2]}], 'relu', [{'value': 'input'}])
     """
-    return _Description(program).whole()
+    return _Description(program.in_ops()).whole()
 
 
 class _Description:

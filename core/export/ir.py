@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from ..base.errors import text
-from .sizes import Formula, written
+from ..declare import op as declarations
+from .sizes import Formula, leaves, written
 
 
 class ExportError(RuntimeError):
@@ -81,7 +82,7 @@ class Node(NamedTuple):
     blocks: tuple[Block, ...] = ()
 
 
-FORMS = ("full", "arange", "put", "if", "while")
+FORMS = ("full", "arange", "put", "if", "while", "gradient")
 """What is no declared op:
 
 full (shape, value, dtype), arange (start, end, step, dtype): made from numbers.
@@ -89,6 +90,10 @@ put (base, values; path): `base` with `values` at the place where `path`, a tupl
     outputs), leads.
 if (condition): the outputs of the first block where the condition is true, else those of the second.
 while (values...): the second block is run on the values as long as the first gives true; their last ones.
+gradient (tensors...; of, given, plain, wanted): of the op `of`, by one kernel: `given` are (name, how many of the
+    inputs are its tuple, or None for one tensor), `plain` (name, value) of what is no tensor, `wanted` which of the
+    op's inputs the outputs are the gradients of. The block is the same in ops, and its outputs are this op's. Files
+    and what is written for others hold the block's ops in its place (`expanded`).
 """
 
 
@@ -98,6 +103,57 @@ class Block(NamedTuple):
     inputs: tuple[Value, ...]
     nodes: tuple[Node, ...]
     outputs: tuple[Value, ...]
+
+
+def expanded(nodes: Sequence[Node]) -> tuple[Node, ...]:
+    """Return ops with those of its block in place of each gradient."""
+    found: list[Node] = []
+    for node in nodes:
+        if node.op == "gradient":
+            found += node.blocks[0].nodes
+        else:
+            blocks = tuple([b._replace(nodes=expanded(b.nodes)) for b in node.blocks])
+            found.append(node._replace(blocks=blocks) if blocks else node)
+    return tuple(found)
+
+
+def values_in(x: Any) -> Iterator[Value]:
+    """Yield the values that an op takes, those in formulas too."""
+    if isinstance(x, Value):
+        yield x
+    elif isinstance(x, Sized):
+        for leaf in leaves(x.formula):
+            if isinstance(leaf, tuple):
+                yield leaf[1]
+    elif isinstance(x, Node):
+        yield from values_in(x.inputs)
+        yield from values_in(tuple(x.params.values()))
+        for block in x.blocks:
+            yield from values_in(block.outputs)
+            for node in block.nodes:
+                yield from values_in(node)
+    elif isinstance(x, slice):
+        yield from values_in((x.start, x.stop, x.step))
+    elif isinstance(x, tuple):
+        for part in x:
+            yield from values_in(part)
+
+
+def needed(nodes: list[Node], wanted: Sequence[Value]) -> list[Node]:
+    """Return the ops whose results somebody needs."""
+    needed = set(wanted)
+    kept = []
+    for node in reversed(nodes):
+        if any(v in needed for v in node.outputs):
+            declared = declarations.table.get(node.op)
+            shown = declared.returns if declared is not None and declared.returns else len(node.outputs)
+            hidden = [v if v in needed else None for v in node.outputs[shown:]]
+            while hidden and hidden[-1] is None:
+                hidden.pop()
+            node = node._replace(outputs=(*node.outputs[:shown], *hidden))
+            kept.append(node)
+            needed.update(values_in(node))
+    return kept[::-1]
 
 
 class Guard(NamedTuple):

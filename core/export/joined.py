@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from ..base.errors import text
 from ..declare import op as declarations
-from .ir import Block, ExportError, Guard, Names, Node, Sized, Tree, Value
+from .ir import Block, ExportError, Guard, Names, Node, Sized, Tree, Value, needed, values_in
 from .program import Program
 from .sizes import Dim, Formula, Real, evaluate, fitted, leaves, replaced
 from .tape import Entry, Outside, Ref, Taken, Tape, line_of
@@ -99,8 +99,8 @@ class Joined:
         nodes = self._nodes([tape.entries for tape in self.tapes])
         outputs = [self.values[k] for k in first.outputs]
         updates = [(self.values[a], self.values[b]) for a, b in first.updates]
-        nodes = _needed(nodes, [*outputs, *(v for _, v in updates)])
-        used = {v for node in nodes for v in _values_in(node)} | set(outputs) | {v for v, _ in updates}
+        nodes = _trimmed(nodes, [*outputs, *(v for _, v in updates)])
+        used = {v for node in nodes for v in values_in(node)} | set(outputs) | {v for v, _ in updates}
         used |= {v for _, v in updates}
         state = {n: s for n, s in state.items() if s[0] in used}
         size_axes = {n: places[0] for n, places in self.axes.items()}
@@ -114,6 +114,8 @@ class Joined:
                 for index in block.inputs:
                     self.values[index] = self._value(index, names.fresh("held"))
                 self._name(block.entries, names)
+            if entry.op == "gradient":  # its outputs are the block's
+                continue
             name = {"if": "chosen", "while": "last"}.get(entry.op, entry.op)
             for output in entry.outputs:
                 if output is not None:
@@ -163,12 +165,15 @@ class Joined:
                        for i, x in enumerate(entry.inputs))  # fmt: skip
         params = {key: self._number([r.params[key] for r in runs], entry) for key in entry.params}
         outputs = tuple(None if i is None else self.values[i] for i in entry.outputs)
-        blocks = tuple([self._block([r.blocks[k] for r in runs]) for k in range(len(entry.blocks))])
+        whole = entry.op == "gradient"
+        blocks = tuple([self._block([r.blocks[k] for r in runs], whole) for k in range(len(entry.blocks))])
         return Node(entry.op, inputs, params, outputs, line_of(entry.place), blocks)
 
-    def _block(self, runs: list[Taken]) -> Block:
+    def _block(self, runs: list[Taken], whole: bool) -> Block:
+        """Return the block that the runs have in one place: of a gradient all ops, else those that are needed."""
         outputs = tuple([self.values[i] for i in runs[0].outputs])
-        nodes = _needed(self._nodes([r.entries for r in runs]), outputs)
+        nodes = self._nodes([r.entries for r in runs])
+        nodes = nodes if whole else _trimmed(nodes, outputs)
         return Block(tuple([self.values[i] for i in runs[0].inputs]), tuple(nodes), outputs)
 
     def _number(self, found: list[Any], entry: Entry) -> Any:
@@ -260,6 +265,26 @@ class Joined:
         return list(kept.values())
 
 
+def _trimmed(nodes: list[Node], wanted: Sequence[Value]) -> list[Node]:
+    """Return the ops whose results somebody needs; a gradient of which others need what is within it is opened."""
+    users: dict[Value, set[int]] = {v: {-1} for v in wanted}
+    for k, node in enumerate(nodes):
+        for v in values_in(node):
+            users.setdefault(v, set()).add(k)
+    found: list[Node] = []
+    for k, node in enumerate(nodes):
+        block = node.blocks[0] if node.op == "gradient" else None
+        hidden = {v for n in block.nodes for v in n.outputs}.difference(node.outputs) if block is not None else ()
+        if block is None:
+            found.append(node)
+        elif any(v is not None and users.get(v, {k}) != {k} for v in hidden):
+            found += block.nodes
+        else:
+            inner = tuple(needed(list(block.nodes), block.outputs))
+            found.append(node._replace(blocks=(block._replace(nodes=inner),)))
+    return needed(found, wanted)
+
+
 def _equal(a: Any, b: Any) -> bool:
     if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
         return bool(np.array_equal(a, b))
@@ -294,42 +319,3 @@ def _input_names(parameters: list[str], arguments: Tree) -> list[str]:
 def _said(entry: Entry) -> str:
     found = declarations.table.get(entry.op)
     return found.label if found is not None else entry.op
-
-
-def _values_in(x: Any) -> Iterator[Value]:
-    """Yield the values that an op takes, those in formulas too."""
-    if isinstance(x, Value):
-        yield x
-    elif isinstance(x, Sized):
-        for leaf in leaves(x.formula):
-            if isinstance(leaf, tuple):
-                yield leaf[1]
-    elif isinstance(x, Node):
-        yield from _values_in(x.inputs)
-        yield from _values_in(tuple(x.params.values()))
-        for block in x.blocks:
-            yield from _values_in(block.outputs)
-            for node in block.nodes:
-                yield from _values_in(node)
-    elif isinstance(x, slice):
-        yield from _values_in((x.start, x.stop, x.step))
-    elif isinstance(x, tuple):
-        for part in x:
-            yield from _values_in(part)
-
-
-def _needed(nodes: list[Node], wanted: Sequence[Value]) -> list[Node]:
-    """Return the ops whose results somebody needs."""
-    needed = set(wanted)
-    kept = []
-    for node in reversed(nodes):
-        if any(v in needed for v in node.outputs):
-            declared = declarations.table.get(node.op)
-            shown = declared.returns if declared is not None and declared.returns else len(node.outputs)
-            hidden = [v if v in needed else None for v in node.outputs[shown:]]
-            while hidden and hidden[-1] is None:
-                hidden.pop()
-            node = node._replace(outputs=(*node.outputs[:shown], *hidden))
-            kept.append(node)
-            needed.update(_values_in(node))
-    return kept[::-1]

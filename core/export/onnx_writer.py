@@ -14,7 +14,7 @@ from typing import Any
 from ..declare import op as declarations
 from ..declare.op import Elementwise
 from . import onnx_layers, onnx_losses  # noqa: F401 # their rows
-from .ir import Block, ExportError, Node, Sized, Value
+from .ir import Block, ExportError, Node, Sized, Value, values_in
 from .onnx_elementwise import write_elementwise
 from .onnx_graph import IR_VERSION, OPSET, Graph, element, is_real, onnx_package, refused, tensor_of
 from .onnx_ops import ROWS
@@ -57,7 +57,8 @@ def onnx_model(program: Any, opset: int = OPSET) -> Any:
     """Return a program as an onnx.ModelProto, which is not checked."""
     onnx = onnx_package()
     helper = onnx.helper
-    used = {*program.outputs, *(new for _, new in program.updates), *_needed(program.nodes)}
+    program = program.in_ops()
+    used = {*program.outputs, *(new for _, new in program.updates), *values_in(program.nodes)}
     g = Graph(program.inputs, program.sizes, _names(program), used)
     for value in (*program.inputs, *(v for v, _ in program.state.values())):
         g.bind(value, value.name)
@@ -107,24 +108,6 @@ def _used(nodes: Any) -> Iterator[str]:
         for attribute in node.attribute:
             if attribute.HasField("g"):
                 yield from _used(attribute.g.node)
-
-
-def _needed(x: Any) -> Iterator[Value]:
-    """Yield the values that ops take, in formulas and blocks too, and that blocks give."""
-    if isinstance(x, Value):
-        yield x
-    elif isinstance(x, Sized):
-        for leaf in leaves(x.formula):
-            yield from _needed(leaf)
-    elif isinstance(x, Node):
-        yield from _needed((x.inputs, tuple(x.params.values()), x.blocks))
-    elif isinstance(x, Block):
-        yield from _needed((x.nodes, x.outputs))
-    elif isinstance(x, slice):
-        yield from _needed((x.start, x.stop, x.step))
-    elif isinstance(x, tuple):
-        for part in x:
-            yield from _needed(part)
 
 
 def _typed(g: Graph, value: Value, name: str) -> Any:

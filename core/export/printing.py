@@ -62,6 +62,8 @@ def _node(node: Node, depth: int) -> list[Said]:
         head = [(f"{pad}{to} = while ({bound}):", node.line), (f"{pad}    test ({tested}):", None)]
         inside = [*_block(test, depth + 2, "yield"), (f"{pad}    do:", None), *_block(body, depth + 2, "next")]
         return [*head, *inside]
+    if node.op == "gradient":
+        return [(f"{pad}{to} = {node.params['of']}.backward({', '.join(map(_operand, node.inputs))})", node.line)]
     declared = declarations.table.get(node.op)
     defaults = declared.params if declared is not None else {}
     inputs = list(node.inputs)

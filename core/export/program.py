@@ -6,12 +6,14 @@ There is one representation and several readers of it: `Program.__call__` runs i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import copy
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 import numpy as np
 
-from ..backends import pick, reference_kernel
+from ..backends import pick, reference_kernel, rows
 from ..base import dtypes
 from ..base.errors import text
 from ..base.modes import state as mode
@@ -23,7 +25,7 @@ from ..ops.creation import arange, full
 from ..tensors.tensor import Tensor, from_array
 from .c_writer import to_c
 from .described import write_archive
-from .ir import Block, ExportError, Guard, Node, Sized, Tree, Value
+from .ir import Block, ExportError, Guard, Node, Sized, Tree, Value, expanded, needed
 from .limits import complaint
 from .onnx_writer import to_onnx
 from .printing import program_text
@@ -179,6 +181,14 @@ class Program:
         """Write the program as an ONNX model; `core.export.onnx_writer.to_onnx` says how."""
         to_onnx(self, path)
 
+    def in_ops(self) -> Program:
+        """Return the same program with every gradient of an op written out in ops, as files hold it."""
+        if not any(node.op == "gradient" for node in _all(self.nodes)):
+            return self
+        found = copy.copy(self)
+        found.nodes = tuple(needed(expanded(self.nodes), [*self.outputs, *(v for _, v in self.updates)]))
+        return found
+
     # -- looking -------------------------------------------------------------------------------------------------------
 
     def __str__(self) -> str:
@@ -195,6 +205,14 @@ class Program:
     def weight_bytes(self) -> int:
         """Return the bytes of the state."""
         return sum(np.asarray(a).nbytes for _, a in self.state.values())
+
+
+def _all(nodes: Sequence[Node]) -> Iterator[Node]:
+    """Yield ops and those in their blocks."""
+    for node in nodes:
+        yield node
+        for block in node.blocks:
+            yield from _all(block.nodes)
 
 
 def _own_size(node: Node) -> bool:
@@ -285,6 +303,9 @@ def _ran(node: Node, given: Callable[[Any], Any], found: dict[Value, Any], sizes
             results = call_map(op, inputs, tuple(params.values()))
         elif 0 < op.returns < len(node.outputs) and any(v is not None for v in node.outputs[op.returns :]):
             results = _with_hidden(op, inputs, params)
+            if mode.enabled and any(t is not None and t._requires_grad for t in inputs):
+                shown = call_operation(op, inputs, params)  # type: ignore[arg-type]
+                results = (*(shown if isinstance(shown, tuple) else (shown,)), *results[op.returns :])
         else:
             results = call_operation(op, inputs, params)  # type: ignore[arg-type]
     return results if isinstance(results, tuple) else (results,)
@@ -341,4 +362,28 @@ def _python_name(dtype: str) -> str:
     return "bool_" if dtype == "bool" else dtype
 
 
-_FORMS = {"full": _full, "arange": _arange, "put": _put, "if": _if, "while": _while}
+def _gradient(node: Node, inputs: Any, params: dict[str, Any], found: Any, sizes: Any, checked: Any) -> Any:
+    """Run an op's gradient by a kernel of it, where one takes it and no gradient of the result is wanted."""
+    tensors = [t for t in inputs if t is not None]
+    if not (mode.enabled and any(t._requires_grad for t in tensors)):
+        results = gradient_by_row(params, inputs, tensors[0].device)
+        if results is not None:
+            return results
+    return _block(node.blocks[0], (), found, sizes, checked)
+
+
+def gradient_by_row(params: dict[str, Any], inputs: Sequence[Any], device: Any) -> tuple[Any, ...] | None:
+    """Return the gradients that a backend's row gives; None where none takes these tensors."""
+    arrays = iter([None if t is None else t._a for t in inputs])
+    args = dict(params["plain"])
+    args |= {name: next(arrays) if n is None else tuple(islice(arrays, n)) for name, n in params["given"]}
+    for row in rows(f"{params['of']}.backward", device.type):
+        if row.declines(**args) is None:
+            found = row.run(**args)
+            found = found if isinstance(found, tuple) else (found,)
+            made = [found[i] for i in params["wanted"]]
+            return None if any(a is None for a in made) else tuple([from_array(np.asarray(a), device) for a in made])
+    return None
+
+
+_FORMS = {"full": _full, "arange": _arange, "put": _put, "if": _if, "while": _while, "gradient": _gradient}

