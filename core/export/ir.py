@@ -139,7 +139,7 @@ def values_in(x: Any) -> Iterator[Value]:
             yield from values_in(part)
 
 
-def needed(nodes: list[Node], wanted: Sequence[Value]) -> list[Node]:
+def needed(nodes: Sequence[Node], wanted: Sequence[Value]) -> list[Node]:
     """Return the ops whose results somebody needs."""
     needed = set(wanted)
     kept = []

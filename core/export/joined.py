@@ -280,7 +280,7 @@ def _trimmed(nodes: list[Node], wanted: Sequence[Value]) -> list[Node]:
         elif any(v is not None and users.get(v, {k}) != {k} for v in hidden):
             found += block.nodes
         else:
-            inner = tuple(needed(list(block.nodes), block.outputs))
+            inner = tuple(needed(block.nodes, block.outputs))
             found.append(node._replace(blocks=(block._replace(nodes=inner),)))
     return needed(found, wanted)
 
