@@ -18,6 +18,7 @@ from ..base.errors import text
 from ..base.scalars import element
 from ..base.shape import as_shape
 from ..base.source import here
+from ..declare import op as declarations
 from ..declare.kinds import Device, Number, Scalar, Size, Sizes
 from ..declare.signature import Fast
 from ..dispatch.out import into
@@ -288,6 +289,9 @@ def linspace(
     """
     d = as_dtype(dtype or (out.dtype if out is not None else dtypes.get_default_dtype()), "linspace")
     lo, hi, n = _number(start), _number(end), _count("linspace", steps)
+    if out is None and observe.wanted("as ops"):
+        t = _even_in_ops(lo, hi, steps if isinstance(steps, int) else n, d, device)
+        return t.requires_grad_() if requires_grad else t
     return _made("linspace", lambda xp: _even(xp, lo, hi, n, d), d, device, requires_grad, out, ignored)
 
 
@@ -313,6 +317,17 @@ def _even(xp: Any, lo: Any, hi: Any, steps: int, d: Dtype) -> Any:
     rising = np.asarray(lo, real) + i.astype(real) * step
     falling = np.asarray(hi, real) - (steps - 1 - i).astype(real) * step
     return xp.where(i < steps // 2, rising, falling).astype(d.numpy)
+
+
+def _even_in_ops(lo: Any, hi: Any, steps: int, d: Dtype, device: Device | None) -> Tensor:
+    """Return what `_even` gives, by ops."""
+    real: Any = d if d.category == 2 and d.itemsize > 2 else dtypes.float32
+    i = arange(steps, device=device)
+    parts = full((), steps - 1, dtype=dtypes.float64, device=device).clamp(min=1.0)  # type: ignore[attr-defined]
+    step = ((hi - lo) / parts).to(real)
+    rising, falling = i.to(real) * step + lo, hi - (steps - 1 - i).to(real) * step  # type: ignore[attr-defined]
+    half = full((), steps // 2, dtype=dtypes.int64, device=device).clamp(min=1)  # type: ignore[attr-defined] # of one: lo
+    return declarations.functions["where"](i < half, rising, falling).to(d)  # type: ignore[no-any-return]
 
 
 def logspace(
@@ -360,6 +375,10 @@ def eye(
         if size is not None and size < 0:
             raise RuntimeError(text(f"{name} must be greater or equal to 0, got {size}", op="eye"))
     d = as_dtype(dtype or (out.dtype if out is not None else dtypes.get_default_dtype()), "eye")
+    if out is None and observe.wanted("as ops"):
+        rows, columns = (arange(size, device=device) for size in (n, n if m is None else m))
+        t = (rows.unsqueeze(1) == columns).to(d)  # type: ignore[attr-defined]
+        return t.requires_grad_() if requires_grad else t  # type: ignore[no-any-return]
     return _made("eye", lambda xp: xp.eye(n, m, dtype=d.numpy), d, device, requires_grad, out, ignored)
 
 

@@ -20,6 +20,7 @@ from ..dispatch.declare import operation
 from ..dispatch.out import into
 from ..dispatch.publish import public
 from ..tensors.tensor import Tensor, from_array, was_read
+from .creation import full
 from .elementwise import scaled
 from .indexing import _advanced, _index, _index_put
 from .movement import to
@@ -181,8 +182,7 @@ def gather(input: Tensor, dim: Dim, index: Tensor, *, sparse_grad: bool = False,
 
 def _source(input: Tensor, index: Tensor, src: Any, op: str) -> Tensor:
     if not isinstance(src, Tensor):
-        xp = backends.array_module(input.device.type)
-        return from_array(xp.full(index._a.shape, element(src, input.dtype, op), input._a.dtype), input.device)
+        return full(index.shape, element(src, input.dtype, op), dtype=input.dtype, device=input.device)
     if src.dtype is not input.dtype:
         raise RuntimeError(text(f"{op}(): Expected self.dtype to be equal to src.dtype", op=op,
                                 came=f"{input.dtype} and {src.dtype}", remedy="src.to(x.dtype)"))  # fmt: skip

@@ -100,7 +100,7 @@ def _windows(
                 f"dilation={d}"
             )
             raise RuntimeError(text(phrase, op=op))
-    sizes = input._a.shape[input.ndim - n :]
+    sizes = input._a.shape[input.ndim - n :] if ceil_mode else input.shape[input.ndim - n :]
     many = zip(sizes, kernel, steps, border, spread, strict=True)
     out = tuple(_out_size(m, k, s, p, d, ceil_mode) for m, k, s, p, d in many)
     if min(out) < 1:

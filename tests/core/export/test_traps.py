@@ -415,6 +415,7 @@ def own_function_and_gradient(x):
 
 
 RIGHT = [
+    eye_of_a_size, linspace_of_a_size,
     dropout_off, size_as_number, root_of_a_size, power_of_a_size, half_of_a_size, length, loop_over_columns,
     made_by_size, positions, full_like, triangle, repeated, flattened, in_place_on_argument, in_place_on_view,
     in_place_on_view_of_argument, view_before_a_write, two_views, views_of_views, split_and_written,
@@ -429,7 +430,7 @@ REFUSED = [
     loop_over_a_size, loop_over_rows, formats, grows_a_list, reads_a_changing_number, reshaped_in_place,
     Counting(), Remembering(),
 ]  # fmt: skip
-EITHER = [branch_on_a_size, least_of_sizes, half_by_division, eye_of_a_size, linspace_of_a_size, masked_fill_in_place,
+EITHER = [branch_on_a_size, least_of_sizes, half_by_division, masked_fill_in_place,
           out_argument]  # fmt: skip
 
 
