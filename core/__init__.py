@@ -13,8 +13,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from . import autograd, backends, cpu, cuda
-from . import ops as _ops  # first: the ops bind themselves to Tensor
+from .base.collector import paused as _paused
+
+with _paused():  # nothing here is garbage, and looking for it is a tenth of the import
+    from . import autograd, backends, cpu, cuda
+    from . import ops as _ops  # first: the ops bind themselves to Tensor
 from .amp import autocast
 from .amp.autocast_mode import (
     autocast_decrement_nesting,
@@ -112,7 +115,7 @@ from .serialization import load, save
 from .tensors.printing import set_printoptions
 from .tensors.tensor import Tensor
 
-from . import fft, linalg, nn, special  # isort: skip - after the ops
+from . import fft, linalg, special  # isort: skip - after the ops
 
 if TYPE_CHECKING:  # what is bound below, as core.stubs prints it from the functions' headers
     from .native.generated.functions import *  # noqa: F403
@@ -151,6 +154,7 @@ if TYPE_CHECKING:
         jit,
         library,
         metrics,
+        nn,
         onnx,
         optim,
         serialization,
@@ -180,7 +184,7 @@ if TYPE_CHECKING:
 # what not every program uses is imported when it is asked for
 _LATE = {
     **dict.fromkeys(["amp", "audio", "distributions", "export", "func", "fx", "hub", "jit", "library", "metrics",
-                     "onnx", "optim", "signal", "text", "utils", "vision"], ""),
+                     "nn", "onnx", "optim", "signal", "text", "utils", "vision"], ""),
     "vmap": "func",
     **dict.fromkeys(["BFloat16Tensor", "BoolTensor", "ByteTensor", "CharTensor", "DoubleTensor", "FloatTensor",
                      "HalfTensor", "IntTensor", "LongTensor", "ShortTensor"], "ops.legacy_types"),

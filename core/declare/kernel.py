@@ -41,6 +41,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from typing import Any, NamedTuple
 
 TYPES = {"real": "fd", "number": "fdl", "item": "fdli?", "count": "fdliB?"}
@@ -95,14 +96,14 @@ class Result(NamedTuple):
     when: str = ""
 
 
-class Kernel(NamedTuple):
+class _Declared(NamedTuple):
     """One kernel as it was declared.
 
     requires : what is declined where it does not hold, and what the row then says of it.
     takes : the same of what the row serves in another way (`run`), or leaves to the op's reference.
     misfit : whether shapes that do not fit are declined; else they are a ValueError.
     plan : "type: call" of a function that fills a struct from what was read, and gives 0 for what it does not take.
-    scratch : further arrays, for the call alone.
+    beside : `scratch`, further arrays, for the call alone.
     quiet : the condition under which other threads run meanwhile; None: where the first array is large.
     fails : what the call gives back: "", "memory" (0 without), "declines" (0 for what it does not take), or a place
         in an array that is an IndexError: (message with %lld, the array).
@@ -115,15 +116,13 @@ class Kernel(NamedTuple):
 
     name: str
     text: str  # of the arguments, as they are declared
-    arguments: tuple[Argument, ...]
-    results: tuple[Result, ...]
-    single: bool
+    gives: str
     call: str
     requires: Mapping[str, str]
     takes: tuple[str, ...]
     misfit: bool
     plan: str
-    scratch: tuple[Result, ...]
+    beside: str  # `scratch`, as it is declared
     quiet: str | None
     fails: Any
     run: Any
@@ -132,6 +131,30 @@ class Kernel(NamedTuple):
     row: str
     backend: str
     any_type: bool
+
+
+class Kernel(_Declared):
+    """A declared kernel; its texts are read when somebody asks for what they say."""
+
+    @cached_property
+    def arguments(self) -> tuple[Argument, ...]:
+        """What it takes."""
+        return tuple(_argument(*part.split(":", 1)) for part in split(self.text))
+
+    @cached_property
+    def results(self) -> tuple[Result, ...]:
+        """What it gives."""
+        return tuple(_result(part) for part in split(self.gives))
+
+    @cached_property
+    def single(self) -> bool:
+        """Whether it gives one array, and not a tuple of one."""
+        return len(self.results) == 1 and not self.gives.rstrip().endswith(",")
+
+    @cached_property
+    def scratch(self) -> tuple[Result, ...]:
+        """The arrays that the call alone needs."""
+        return tuple(_result(part) for part in split(self.beside))
 
 
 kernels: dict[str, Kernel] = {}  # every declared kernel by its op's name, or "<op>.backward"
@@ -160,12 +183,9 @@ def kernel(
     """Declare the C kernel of the op `name`, or of its gradients ("<op>.backward"); see this file's first lines."""
     if name in kernels:
         raise ValueError(f"a kernel of {name!r} is declared already")
-    read = tuple(_argument(*part.split(":", 1)) for part in split(arguments))
-    results = tuple(_result(part) for part in split(gives))
     default = name.replace(".", "_") + ("" if "." in name else "_forward")
-    found = Kernel(name, arguments, read, results, len(results) == 1 and not gives.rstrip().endswith(","), call,
-                   dict(requires or {}), takes, misfit, plan, tuple(_result(p) for p in split(scratch)), quiet, fails,
-                   run, say, half and not any_type, row or default, backend, any_type)  # fmt: skip
+    found = Kernel(name, arguments, gives, call, dict(requires or {}), takes, misfit, plan, scratch, quiet, fails, run,
+                   say, half and not any_type, row or default, backend, any_type)  # fmt: skip
     kernels[name] = found
     return found
 

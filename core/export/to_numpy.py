@@ -62,6 +62,7 @@ def numpy_text(program: Any) -> str:
     return _Printer(program, draft.copies.names.taken - draft.reserved).text()
 
 
+_HELD = "\xa0"  # a space at which no line ends
 # builtins that no written line calls
 _FREE = {"input", "id", "type", "vars", "hash", "format", "object", "dir", "filter", "print", "open", "license"}
 
@@ -262,19 +263,19 @@ class _Printer:
 
     def _call(self, depth: int, line: str) -> None:
         """Write an assignment; a call that is too long goes on below."""
-        if len(line) + 4 * depth <= _WIDTH:
-            self._add(depth, line)
-            return
-        parts = textwrap.wrap(line, _WIDTH - 4 * depth - 4, break_long_words=False, break_on_hyphens=False)
+        room = _WIDTH - 4 * depth
         target, _, right = line.partition(" = ")
-        if "'" in line or '"' in line or "(" not in right:  # a text might be broken
+        if len(line) <= room or "'" in line or '"' in line or "(" not in right:  # a text might be broken
             self._add(depth, line)
             return
         if not right.endswith(")") or not right.split("(")[0].replace(".", "").replace("_", "").isalnum():
-            parts = textwrap.wrap(f"{target} = ({right})", _WIDTH - 4 * depth - 4, break_long_words=False,
-                                  break_on_hyphens=False)  # fmt: skip
+            right = f"({right})"
+        # a line may end within brackets alone: what has none around it is held together
+        target = f"({target})" if len(target) > room // 2 else target.replace(" ", _HELD)
+        text = f"{target}{_HELD}={_HELD}{right}"
+        parts = textwrap.wrap(text, room - 4, break_long_words=False, break_on_hyphens=False)
         for k, part in enumerate(parts):
-            self._add(depth + (k > 0), part)
+            self._add(depth + (k > 0), part.replace(_HELD, " "))
 
     def _comment(self, node: Node, depth: int) -> None:
         """Write the line of the source that an op came from, once for the ops of one line."""

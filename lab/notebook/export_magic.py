@@ -6,6 +6,7 @@ import argparse
 import ast
 import builtins
 import difflib
+import linecache
 import re
 import shlex
 import tempfile
@@ -156,12 +157,27 @@ def targets_of(said: str) -> list[str]:
 # -- the work ----------------------------------------------------------------------------------------------------------
 
 
+def _exported(title: str, function: Any, args: tuple[Any, ...], dynamic: Any, name: str | None) -> Any:
+    """Return the program, captured by code whose one line is the user's call: an op that no other line of theirs runs,
+    as those of a module of core, has that place and none of this file."""
+    file, said = "<%export>", title.replace("\n", " ")
+    linecache.cache[file] = (len(said), None, [said + "\n"], file)
+    tree = ast.parse("program = export(function, args, dynamic, name=name)")
+    for node in ast.walk(tree):
+        if isinstance(node, ast.expr | ast.stmt):
+            node.lineno = node.end_lineno = 1
+            node.col_offset, node.end_col_offset = 0, len(said.encode())
+    space = {"export": export, "function": function, "args": args, "dynamic": dynamic, "name": name}
+    exec(compile(tree, file, "exec"), space)
+    return space["program"]
+
+
 def shown(title: str, function: Any, args: tuple[Any, ...], dynamic: dict[str | None, dict[int, str]],
           targets: list[str], options: argparse.Namespace) -> Exported:  # fmt: skip
     """Export, write and measure; what cannot be exported is said in the view."""
     try:
         named = {(_only_parameter(function, args) if name is None else name): axes for name, axes in dynamic.items()}
-        program = export(function, args, dynamic=named, name=options.name)
+        program = _exported(title, function, args, named, options.name)
     except ExportError as error:
         said, remedy = export_targets.refusal_of(error)
         return Exported(title, refusal=said, remedy=remedy)

@@ -340,3 +340,15 @@ def test_bfloat16_is_refused_with_the_remedy():
         ExportError, match=r"no bfloat16, which (cast|add) has here\n.*model.float\(\)(.|\n)*test_numpy"
     ):
         numpy_text(program)
+
+
+def test_many_results_are_named_over_several_lines():
+    def f(x):
+        return sum(part * k for k, part in enumerate(x.unbind(1)))
+
+    x = core.randn(3, 40)
+    text = numpy_text(core.export(f, (x,), dynamic={"x": {0: "batch"}}))
+    assert max(map(len, text.splitlines())) <= 120
+    namespace: dict = {}
+    exec(compile(text, "program.py", "exec"), namespace)
+    np.testing.assert_allclose(namespace["run"](x.numpy()), f(x).numpy(), rtol=1e-5, atol=1e-5)

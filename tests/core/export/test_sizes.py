@@ -1,5 +1,4 @@
-"""What is made from sizes alone (windows, identity matrices, even numbers): by formulas, at sizes not exported, by every
-reader of a program."""
+"""What is made from sizes alone (windows, identity matrices, even numbers): by formulas, at other sizes, by every reader."""
 
 from __future__ import annotations
 
