@@ -1,4 +1,4 @@
-"""What is made from sizes alone (windows, identity matrices, even numbers): by formulas, at other sizes, by every reader."""
+"""What is made from sizes alone (windows, identity matrices, even numbers), at other sizes, by every reader."""
 
 from __future__ import annotations
 
