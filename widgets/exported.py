@@ -153,7 +153,8 @@ def html(view: Exported) -> str:
         parts.append(f'<div class="foot">{foot}</div>')
     if view.lines:
         parts.append(_program(view))
-    return f'<div class="gradlab-export {view.state}"><style>{bundle("exported.css")}</style>{"".join(parts)}</div>'
+    style = f"<style>{bundle('exported.css')}</style>"
+    return f'<div class="gradlab-box gradlab-export {view.state}">{style}{"".join(parts)}</div>'
 
 
 def _cut(said: str, limit: int) -> str:

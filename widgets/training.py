@@ -157,7 +157,7 @@ def html(view: Training, final: bool = False) -> str:
         parts.append(f'<div class="figures">{" &nbsp; ".join(spans)}</div>')
     if len(view.losses) > 1 or view.checks:
         parts.append(_plot(view, final))
-    return f'<div class="gradlab-fit {state}"><style>{bundle("training.css")}</style>{"".join(parts)}</div>'
+    return f'<div class="gradlab-box gradlab-fit {state}"><style>{bundle("training.css")}</style>{"".join(parts)}</div>'
 
 
 def _tips(view: Training, plot: curves.Plot) -> list[tuple[str, str, str, float]]:

@@ -89,13 +89,13 @@ def test_html_is_whole_escaped_and_of_its_own(state, final):
     body = re.sub(r"<style>.*?</style>", "", drawn, flags=re.S)
     body = re.sub(r"(<img [^>]*)>", r"\1/>", body).replace("&nbsp;", " ")
     root = ElementTree.fromstring(body)
-    assert root.get("class") == f"gradlab-fit {state}"
+    assert root.get("class") == f"gradlab-box gradlab-fit {state}"
     assert root.find(".//svg").get("role") == "img"
     assert "logarithmic scale; training" in root.find(".//svg").get("aria-label")
     assert (root.find("img") is not None) == final
     style = re.search(r"<style>(.*?)</style>", drawn, re.S)[1]
     selectors = [s for rule in style.split("}")[:-1] for s in rule.split("{")[0].split(",")]
-    assert all(s.startswith(".gradlab-fit") for s in selectors)  # nothing of the page is touched
+    assert all(s.startswith((".gradlab-fit", ".gradlab-box")) for s in selectors)  # nothing of the page is touched
 
 
 def test_the_picture_for_where_styles_are_stripped():

@@ -47,8 +47,9 @@ def test_what_is_read_of_a_declaration(declared) -> None:
     [("x: complex[n]", "y: real[n]", "no argument is written"), ("x: real[n]", "y real[n]", "no result is written")],
 )
 def test_what_is_no_declaration(takes: str, gives: str, said: str, declared) -> None:
+    found = declared("k", takes, gives=gives, call="k.T(x)")  # its texts are read when they are asked for
     with pytest.raises(ValueError, match=said):
-        declared("k", takes, gives=gives, call="k.T(x)")
+        assert found.arguments + found.results
 
 
 def test_a_name_is_declared_once(declared) -> None:

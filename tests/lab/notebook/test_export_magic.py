@@ -118,7 +118,7 @@ def test_what_cannot_be_exported_has_its_line_and_remedy(run):
     assert said.startswith("✕ Not exported · branch(x)\n")
     assert "In [1] line 11 (x.sum() > 0) decides by a tensor's value" in said
     assert "Remedy: core.where(condition, a, b), or core.script" in said
-    assert 'class="gradlab-export failed"' in html
+    assert 'class="gradlab-box gradlab-export failed"' in html
     assert "x.sum() &gt; 0" in html
 
 
