@@ -351,6 +351,8 @@ def load(shell: Any) -> None:
     was = source.name_of_file
 
     def name_of_file(filename: str) -> str | None:
+        if filename == "<%export>":  # the line of the magic itself: lab.notebook.export_magic
+            return "%export"
         try:
             found = shell.compile.format_code_name(filename)
         except Exception:  # another compiler than IPython's

@@ -1,2 +1,2 @@
-/* made by widgets/live/build.mjs from sources 860b956d9a41b13a24ee03c98d1edfe827168ec4c7f7c670e01c0d0297385cf9 */
+/* made by widgets/live/build.mjs from sources af5be06e53d16cfa9d0f15df8df1d3f2d952a6a469a23ec669749fd62b192ca0 */
 var e=()=>String(Math.random()).slice(2),t={initialize({model:t}){let a=new Map,n=t.get('name'),d=d=>{let{to:r,command:s,answer:l}=d.detail;if(!r.startsWith(`${n} `)||d.defaultPrevented)return;d.preventDefault();let i=e();a.set(i,l),t.send({id:i,place:r.slice(n.length+1),command:s})},r=e=>{a.get(e.id)?.(e),e.heard||a.delete(e.id)};return document.addEventListener('gradlab',d),t.on('msg:custom',r),t.set('page',e()),t.save_changes(),()=>{document.removeEventListener('gradlab',d),t.off('msg:custom',r)}}};export{t as default};
