@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Iterator
+from contextlib import suppress
 from itertools import chain
 from typing import Any
 
 import ml_dtypes
 import numpy as np
+import orjson
 
 from .limits import Limits
 from .refusal import Refused
@@ -118,6 +121,30 @@ def array_of_bytes(raw: bytes, dtype: str, shape: tuple[int, ...], where: str) -
 
 
 def document(a: np.ndarray, name: str, dtype: str) -> dict[str, Any]:
-    """Return a tensor as an object of JSON, its data flat and row by row."""
-    plain = a.astype(np.float32) if dtype == "bfloat16" else a
-    return {"name": name, "datatype": DATATYPES[dtype][0], "shape": list(a.shape), "data": plain.ravel().tolist()}
+    """Return a tensor as an object for `json_bytes`, its data flat and row by row."""
+    plain = a.astype(np.float32) if dtype in ("bfloat16", "float16") else a
+    return {"name": name, "datatype": DATATYPES[dtype][0], "shape": list(a.shape), "data": plain.ravel()}
+
+
+def json_bytes(x: Any) -> bytes:
+    """Return an object as JSON. Arrays are lists, their numbers as short as tells them apart in their dtype; one with
+    not-a-numbers is written as Python's JSON does: NaN, Infinity.
+
+    >>> json_bytes({"data": np.array([0.1, 2], np.float32)}), json_bytes([np.array([np.inf])])
+    (b'{"data":[0.1,2.0]}', b'[[Infinity]]')
+    >>> json_bytes({"id": chr(0xD800), "data": np.array([1])})
+    b'{"id":"\\ud800","data":[1]}'
+    """
+    if all(np.isfinite(a).all() for a in _arrays(x)):
+        with suppress(TypeError):  # a text that is no Unicode, such as a lone surrogate in a request's id
+            return orjson.dumps(x, option=orjson.OPT_SERIALIZE_NUMPY)  # type: ignore[no-any-return]
+    return json.dumps(x, separators=(",", ":"), default=np.ndarray.tolist).encode()
+
+
+def _arrays(x: Any) -> Iterator[np.ndarray]:
+    """Yield the arrays of real numbers in an object of JSON."""
+    if isinstance(x, dict | list):
+        for part in x.values() if isinstance(x, dict) else x:
+            yield from _arrays(part)
+    elif isinstance(x, np.ndarray) and x.dtype.kind == "f":
+        yield x

@@ -9,7 +9,7 @@ import numpy as np
 
 from .refusal import Refused
 from .served import Asked, Served
-from .tensors import DATATYPES, array_of, array_of_bytes, document, named, shape_of
+from .tensors import DATATYPES, array_of, array_of_bytes, document, json_bytes, named, shape_of
 
 HEADER = "inference-header-content-length"
 """With bytes behind the JSON, how long the JSON is."""
@@ -129,7 +129,7 @@ def written(outputs: list[np.ndarray], wanted: Wanted, model: Served) -> tuple[b
     answer = {"model_name": model.name, "outputs": entries}
     if wanted.id is not None:
         answer["id"] = wanted.id
-    head = json.dumps(answer, separators=(",", ":")).encode()
+    head = json_bytes(answer)
     if not raw:
         return head, [(b"content-type", b"application/json")]
     return b"".join([head, *raw]), [(b"content-type", b"application/octet-stream"),
