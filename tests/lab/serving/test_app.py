@@ -230,6 +230,12 @@ def test_whole_numbers_are_whole_and_fit(application, datatype, data):
     assert "tokens" in answer.json()["error"]
 
 
+def test_an_id_that_is_no_text_comes_back(application):
+    answer = post(application, json.dumps({**good(), "id": "\ud800"}).encode())
+    assert answer.status_code == 200
+    assert answer.json()["id"] == "\ud800"
+
+
 def test_not_a_number_goes_in_and_out_as_python_writes_it(application):
     answer = post(application, b'{"inputs":[{"name":"input","datatype":"FP32","shape":[1,4],"data":[NaN,0,0,0]}]}')
     assert answer.status_code == 200
