@@ -13,7 +13,7 @@ from .lowering import Builder, lowers
 from .plan import View, refused
 from .polynomial import Count, product
 
-_PANEL = 64
+_PANEL = 16  # columns of a panel, as in c/tile.h
 
 
 def single(node: Any, *views: Any) -> None:
@@ -27,7 +27,7 @@ def single(node: Any, *views: Any) -> None:
 
 
 def _packed_size(k: Count, n: Count) -> Count:
-    return k * ((n + 15) // 16 * 16)
+    return k * ((n + _PANEL - 1) // _PANEL * _PANEL)
 
 
 def _packed(b: Builder, m: View) -> View | None:
@@ -38,7 +38,7 @@ def _packed(b: Builder, m: View) -> View | None:
     key = ("packed", id(m.buffer.array), m.shape, m.strides, m.offset)
     if key not in b.made:
         n = array.shape[1]
-        wide = np.zeros((array.shape[0], (n + 15) // 16 * 16), np.float32)
+        wide = np.zeros((array.shape[0], _packed_size(1, n)), np.float32)
         wide[:, :n] = array
         panels = [wide[:, k : k + _PANEL].reshape(-1) for k in range(0, wide.shape[1], _PANEL)]
         flat = np.concatenate(panels) if panels else np.zeros(1, np.float32)

@@ -93,16 +93,16 @@ KERNEL void conv(const int64_t *sizes, const float *x, const float *weight, cons
                 const int vectors = tile_vectors(smaller(TILE_COLUMNS, length - p));
                 const int64_t columns = vectors * LANES, start = larger(0, smaller(p, length - columns));
                 const int64_t count = smaller(columns, length - start);
-                for (int64_t o = 0; o < outside; o += TILE_ROWS) {
-                    const int64_t rows = smaller(TILE_ROWS, outside - o);
+                for (int64_t o = 0, rows; o < outside; o += rows) {
+                    rows = tile_rows(outside - o);
                     const float *first = bias ? bias + g * outside + o : NULL;
                     if (wq == s.ow) {
-                        tile_placed(rows, vectors, K, w + o * K, K, 1, image + start, 0, taps, first,
+                        tile_placed(rows, vectors, K, w + o * K, K, 1, image + start, PANEL, taps, first,
                                     to + o * s.oh * s.ow + start, s.oh * s.ow, count);
                         continue;
                     }
                     float sums[TILE_ROWS * TILE_COLUMNS];
-                    tile_placed(rows, vectors, K, w + o * K, K, 1, image + start, 0, taps, first, sums, TILE_COLUMNS,
+                    tile_placed(rows, vectors, K, w + o * K, K, 1, image + start, PANEL, taps, first, sums, TILE_COLUMNS,
                                 columns);
                     put_tile(rows, start, count, wq, s.oh, s.ow, sums, to + o * s.oh * s.ow);
                 }

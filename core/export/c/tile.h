@@ -1,16 +1,16 @@
-/* Products of matrices: tiles of a few rows by 64 columns, whose sums stay in registers.
+/* Products of matrices: tiles of a few rows and columns, whose sums stay in registers.
 
-   The second matrix is packed: panels of 64 columns (the last: as many sixteens as it needs, filled with zeros), each
-   with its rows one after the other. Weights are packed when the model is exported. */
+   The second matrix is packed: panels of 16 columns (the last filled with zeros), each with its rows one after the
+   other, so that what a tile reads lies together in the cache. Weights are packed when the model is exported. */
 #ifndef GRADLAB_TILE_H
 #define GRADLAB_TILE_H
 
 #include "base.h"
 
-#define PANEL 64
+#define PANEL 16
 #if defined(__AVX512F__)
-#define TILE_ROWS 4
-#define TILE_VECTORS 4
+#define TILE_ROWS 12
+#define TILE_VECTORS 2
 #else /* 16 registers, or 32 of four numbers */
 #define TILE_ROWS 6
 #define TILE_VECTORS (16 / LANES > 2 ? 4 : 2)
@@ -22,23 +22,32 @@ INLINE int tile_vectors(int64_t columns) {
     return LANES == 16 ? (int)((columns + LANES - 1) / LANES) : TILE_VECTORS;
 }
 
+/* How many rows the next tile has, of so many that are left: there is code for these alone. */
+INLINE int64_t tile_rows(int64_t left) {
+    if (left >= TILE_ROWS) return TILE_ROWS;
+    int64_t rows = 8;
+    while (rows > left) rows /= 2;
+    return rows;
+}
+
 /* How many numbers a packed matrix has. */
-INLINE int64_t packed_size(int64_t K, int64_t N) { return K * ((N + 15) / 16 * 16); }
+INLINE int64_t packed_size(int64_t K, int64_t N) { return K * ((N + PANEL - 1) / PANEL * PANEL); }
 
 KERNEL void pack(int64_t K, int64_t N, const float *b, int64_t b0, int64_t b1, float *packed) {
     for (int64_t n = 0; n < N; n += PANEL) {
-        const int64_t count = smaller(PANEL, N - n), width = (count + 15) / 16 * 16;
-        for (int64_t k = 0; k < K; k++, packed += width) {
+        const int64_t count = smaller(PANEL, N - n);
+        for (int64_t k = 0; k < K; k++, packed += PANEL) {
             const float *row = b + k * b0 + n * b1;
             if (b1 == 1) memcpy(packed, row, (size_t)count * sizeof(float));
             else
                 for (int64_t j = 0; j < count; j++) packed[j] = row[j * b1];
-            for (int64_t j = count; j < width; j++) packed[j] = 0;
+            for (int64_t j = count; j < PANEL; j++) packed[j] = 0;
         }
     }
 }
 
-/* c (m, n) = start + a (m, K) b (K, vectors of columns). Rows of b are `b0` apart, or where `place` says. */
+/* c (m, n) = start + a (m, K) b (K, vectors of columns). Panels of b are `b0` apart, and its rows 16, or where `place`
+   says. */
 INLINE void tile(const int m, const int vectors, int64_t K, const float *a, int64_t a0, int64_t a1, const float *b,
                  int64_t b0, const int64_t *place, const float *row_start, const float *column_start, float *c,
                  int64_t c0, int64_t n) {
@@ -49,9 +58,9 @@ INLINE void tile(const int m, const int vectors, int64_t K, const float *a, int6
             if (column_start) s[i][v] = load(column_start + v * LANES);
         }
     for (int64_t k = 0; k < K; k++) {
-        const float *row = place ? b + place[k] : b + k * b0;
+        const float *row = place ? b + place[k] : b + k * PANEL;
         vec r[TILE_VECTORS];
-        for (int v = 0; v < vectors; v++) r[v] = load(row + v * LANES);
+        for (int v = 0; v < vectors; v++) r[v] = load(row + v * LANES / PANEL * b0 + v * LANES % PANEL);
         for (int i = 0; i < m; i++) {
             const float t = a[i * a0 + k * a1];
             for (int v = 0; v < vectors; v++) s[i][v] += t * r[v];
@@ -69,21 +78,19 @@ INLINE void tile(const int m, const int vectors, int64_t K, const float *a, int6
 }
 #define TILE_CASE(M, V) \
     case M * 8 + V: tile(M, V, K, a, a0, a1, b, b0, place, row_start, column_start, c, c0, n); break;
-#define TILE_CASES(M) TILE_CASE(M, 1) TILE_CASE(M, 2) TILE_CASE(M, 3) TILE_CASE(M, 4)
 #define TILE_FUNCTION(NAME, PLACE, ROW_START, COLUMN_START)                                                           \
     KERNEL void NAME(int64_t m, int vectors, int64_t K, const float *a, int64_t a0, int64_t a1, const float *b,       \
                      int64_t b0, const int64_t *place_, const float *start, float *c, int64_t c0, int64_t n) {        \
         const int64_t *place = PLACE;                                                                                 \
         const float *row_start = ROW_START, *column_start = COLUMN_START;                                             \
-        (void)place_, (void)start, (void)b0;                                                                          \
+        (void)place_, (void)start;                                                                                    \
         switch (m * 8 + vectors) { TILE_ALL_CASES }                                                                   \
     }
+#define TILE_CASES(V) TILE_CASE(TILE_ROWS, V) TILE_CASE(4, V) TILE_CASE(2, V) TILE_CASE(1, V)
 #if defined(__AVX512F__)
-#define TILE_ALL_CASES TILE_CASES(1) TILE_CASES(2) TILE_CASES(3) TILE_CASES(4)
+#define TILE_ALL_CASES TILE_CASES(1) TILE_CASES(2) TILE_CASE(8, 1) TILE_CASE(8, 2)
 #else
-#define TILE_ALL_CASES                                                                                           \
-    TILE_CASE(1, TILE_VECTORS) TILE_CASE(2, TILE_VECTORS) TILE_CASE(3, TILE_VECTORS) TILE_CASE(4, TILE_VECTORS)  \
-    TILE_CASE(5, TILE_VECTORS) TILE_CASE(6, TILE_VECTORS)
+#define TILE_ALL_CASES TILE_CASES(TILE_VECTORS)
 #endif
 TILE_FUNCTION(tile_packed, NULL, NULL, NULL)
 TILE_FUNCTION(tile_packed_biased, NULL, NULL, start)
@@ -91,40 +98,36 @@ TILE_FUNCTION(tile_placed, place_, start, NULL)
 
 /* c (M, N) = a (M, K) b (K, N) + bias (N), with b packed; no bias where it is NULL. Of a packed b of `all_rows` rows
    the first K are taken. */
-INLINE void product_of_rows(int64_t M, int64_t N, int64_t K, int64_t all_rows, int64_t columns_packed, const float *a,
-                            int64_t a0, int64_t a1, const float *packed, const float *bias, float *c, int64_t c0) {
-    for (int64_t n = 0; n < N; n += PANEL) {
-        const int64_t count = smaller(PANEL, N - n), width = (smaller(PANEL, columns_packed - n) + 15) / 16 * 16;
-        for (int64_t j = 0; j < count; j += TILE_COLUMNS) {
-            const int64_t columns = smaller(TILE_COLUMNS, count - j);
-            const int vectors = tile_vectors(columns);
-            float start[TILE_COLUMNS] = {0};
-            if (bias) memcpy(start, bias + n + j, (size_t)columns * sizeof(float));
-            for (int64_t i = 0; i < M; i += TILE_ROWS) {
-                const int64_t m = smaller(TILE_ROWS, M - i);
-                const float *from = a + i * a0;
-                float *to = c + i * c0 + n + j;
-                const float *b = packed + j;
-                if (bias) tile_packed_biased(m, vectors, K, from, a0, a1, b, width, NULL, start, to, c0, columns);
-                else tile_packed(m, vectors, K, from, a0, a1, b, width, NULL, NULL, to, c0, columns);
-            }
+INLINE void product_of_rows(int64_t M, int64_t N, int64_t K, int64_t all_rows, const float *a, int64_t a0, int64_t a1,
+                            const float *packed, const float *bias, float *c, int64_t c0) {
+    for (int64_t n = 0; n < N; n += TILE_COLUMNS) {
+        const int64_t columns = smaller(TILE_COLUMNS, N - n);
+        const int vectors = tile_vectors(columns);
+        const float *b = packed + n * all_rows;
+        float start[TILE_COLUMNS] = {0};
+        if (bias) memcpy(start, bias + n, (size_t)columns * sizeof(float));
+        for (int64_t i = 0, m; i < M; i += m) {
+            m = tile_rows(M - i);
+            const float *from = a + i * a0;
+            float *to = c + i * c0 + n;
+            if (bias) tile_packed_biased(m, vectors, K, from, a0, a1, b, all_rows * PANEL, NULL, start, to, c0, columns);
+            else tile_packed(m, vectors, K, from, a0, a1, b, all_rows * PANEL, NULL, NULL, to, c0, columns);
         }
-        packed += all_rows * width;
     }
 }
 KERNEL void product(int64_t M, int64_t N, int64_t K, const float *a, int64_t a0, int64_t a1, const float *packed,
                     const float *bias, float *c, int64_t c0) {
-    product_of_rows(M, N, K, K, N, a, a0, a1, packed, bias, c, c0);
+    product_of_rows(M, N, K, K, a, a0, a1, packed, bias, c, c0);
 }
 /* The first `seen` of N columns, in rows of N. */
 KERNEL void product_seen(int64_t M, int64_t seen, int64_t N, int64_t K, const float *a, int64_t a0, int64_t a1,
                          const float *packed, float *c) {
-    product_of_rows(M, seen, K, K, N, a, a0, a1, packed, NULL, c, N);
+    product_of_rows(M, seen, K, K, a, a0, a1, packed, NULL, c, N);
 }
 /* With the first `seen` of the K rows of b. */
 KERNEL void product_inner(int64_t M, int64_t N, int64_t seen, int64_t K, const float *a, int64_t a0, int64_t a1,
                           const float *packed, float *c, int64_t c0) {
-    product_of_rows(M, N, seen, K, N, a, a0, a1, packed, NULL, c, c0);
+    product_of_rows(M, N, seen, K, a, a0, a1, packed, NULL, c, c0);
 }
 
 /* The same of a second matrix with any strides, packed into `scratch` first (packed_size numbers). */
