@@ -9,7 +9,7 @@ data that it was not made from, and has to give what the function gave.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -21,11 +21,15 @@ from ..nn.modules.module import Module
 from ..optim.optimizer import Optimizer
 from ..tensors.tensor import Tensor, wrap
 from .ir import ExportError, Tree, tree_of
-from .joined import Joined
+from .joined import Joined, Undecided
 from .program import Program
+from .sizes import Formula, evaluate, leaves
 from .tape import Tape
 
 Dynamic = Mapping[str, Any]
+_MOST_RUNS, _MOST_BLIND = 16, 8  # runs in all, and those up to which one more is made at sizes that are guessed
+_TRIED = 4  # sizes, where the function may not run
+_FAR = 1 << 18  # elements of the arguments up to which a run at four times the sizes is made
 Axes = dict[str, list[tuple[int, int]]]  # name of a size -> (number of an input, axis) of all that have it
 
 
@@ -65,13 +69,26 @@ def export(function: Callable[..., Any], args: Sequence[Any], dynamic: Dynamic |
     axes = _axes(parameters, tree, dynamic or {})
     holding = _held(function)
     runs = _runs(function, tree, given, axes, holding)
-    sizes = [run.sizes for run in runs]
     if any(run.built != runs[0].built for run in runs):
         raise ExportError(text("cannot export this: the result is built otherwise at another size", op="export",
                                came=", ".join(str(run.built) for run in runs[:2])))  # fmt: skip
     title = name or _identifier(function)
-    tapes = [run.tape for run in runs]
-    program = Joined(tapes, sizes, axes).program(title, parameters, tree, runs[0].built, holding.name)
+    settled: list[tuple[Formula, Formula]] = []
+    while True:
+        try:
+            joined = Joined([run.tape for run in runs], [run.sizes for run in runs], axes, settled)
+            program = joined.program(title, parameters, tree, runs[0].built, holding.name)
+            break
+        except Undecided as undecided:
+            blind = any(not isinstance(x, str) for part in undecided.pair for x in leaves(part))
+            tried = _near(runs) if blind else _apart(*undecided.pair, runs[0].sizes)
+            more = None
+            if len(runs) < (_MOST_BLIND if blind else _MOST_RUNS):
+                more = _first_run(function, tree, given, axes, holding, tried)
+            if more is None:
+                settled.append(undecided.pair)
+            else:
+                runs.insert(1, more)
     _verify(program, tree, runs[-1].tensors, runs[-1].results)
     return program
 
@@ -172,7 +189,52 @@ def _runs(function: Any, tree: Tree, given: list[Tensor], axes: Axes, held: _Hel
                                came=f"{came}; elsewhere {type(failed).__name__}: {failed}",
                                needed="two sizes more, to see what depends on them",
                                remedy="leave `dynamic` out")) from failed  # fmt: skip
+    far = {name: 4 * n + 13 for name, n in first.items()}
+    if axes and sum(t._a.size for t in given) * 4 ** len(axes) < _FAR:  # for what changes with a size, but rarely
+        more = _first_run(function, tree, given, axes, held, [far])
+        runs[1:1] = [more] if more is not None else []
     return runs
+
+
+def _first_run(function: Any, tree: Tree, given: list[Tensor], axes: Axes, held: _Held,
+               tried: Iterable[dict[str, int]]) -> _Run | None:  # fmt: skip
+    """Return a run at the first of some sizes at which the function runs; None where it does at none of them."""
+    for sizes in tried:
+        for order in ("all", "rows", "as it is"):
+            try:
+                return _run(function, tree, held, _resized(given, axes, sizes, order, 1), sizes)
+            except ExportError:
+                raise
+            except Exception:
+                continue
+    return None
+
+
+def _apart(one: Formula, other: Formula, first: dict[str, int]) -> Iterator[dict[str, int]]:
+    """Yield a few sizes, the nearest first, at which two formulas differ."""
+    found = 0
+    for step in (way * k for k in range(1, 64) for way in (1, -1)):
+        sizes = {name: n + step * (k + 1) for k, (name, n) in enumerate(first.items())}
+        if min(sizes.values()) < 2:
+            continue
+        try:
+            differ = evaluate(one, sizes) != evaluate(other, sizes)
+        except ArithmeticError:
+            continue
+        if differ:
+            yield sizes
+            found += 1
+        if found == _TRIED:
+            return
+
+
+def _near(runs: Sequence[_Run]) -> Iterator[dict[str, int]]:
+    """Yield sizes near the first run's at which none was made, where nobody can say at which two formulas differ."""
+    first = runs[0].sizes
+    for step in (1, -1, 2, 4, -2):
+        sizes = {name: n + step * (k + 1) for k, (name, n) in enumerate(first.items())}
+        if min(sizes.values()) > 1 and all(run.sizes != sizes for run in runs):
+            yield sizes
 
 
 def _attempts(first: dict[str, int], changed: list[str], last: bool) -> Iterator[tuple[dict[str, int], str]]:

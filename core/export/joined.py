@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from ..base.errors import text
 from ..declare import op as declarations
 from .ir import Block, ExportError, Guard, Names, Node, Sized, Tree, Value, needed, values_in
 from .program import Program
-from .sizes import Dim, Formula, Real, evaluate, fitted, leaves, replaced
+from .sizes import Dim, Formula, Real, alike, evaluate, fitted, leaves, replaced
 from .tape import Entry, Outside, Ref, Taken, Tape, line_of
 
 
@@ -20,11 +20,25 @@ def tensors_in(tree: Tree) -> int:
     return int(tree.kind == "tensor") + sum(tensors_in(p) for p in tree.parts)
 
 
-class Joined:
-    """The tapes of one function at several sizes, and the program that they are."""
+class Undecided(Exception):
+    """A number of which the runs do not tell by which of two formulas it came about: a run where they differ will."""
 
-    def __init__(self, tapes: list[Tape], sizes: list[dict[str, int]], axes: dict[str, list[tuple[int, int]]]) -> None:
-        self.tapes, self.sizes, self.axes = tapes, sizes, axes
+    def __init__(self, one: Formula, other: Formula) -> None:
+        super().__init__(one, other)
+        self.pair = one, other
+
+
+class Joined:
+    """The tapes of one function at several sizes, and the program that they are.
+
+    settled : pairs of formulas of which either may be taken, as the function runs at no size where they differ.
+
+    *Raises*: ExportError; Undecided where one more run is needed.
+    """
+
+    def __init__(self, tapes: list[Tape], sizes: list[dict[str, int]], axes: dict[str, list[tuple[int, int]]],
+                 settled: Collection[tuple[Formula, Formula]] = ()) -> None:  # fmt: skip
+        self.tapes, self.sizes, self.axes, self.settled = tapes, sizes, axes, settled
         self._same_ops()
         self.known = self._sizes_of_values()  # ("size", value's number, axis) -> formula
         self.values: list[Value] = []
@@ -200,13 +214,14 @@ class Joined:
     def _sized(self, found: list[Any], entry: Entry) -> Any:
         first = found[0]
         plain = int(first) if isinstance(first, int) else float(first)
-        if all(x == first or (x != x and first != first) for x in found):
+        own = self._formula(first.formula) if isinstance(first, Dim | Real) and self._says(first.formula, found) else None
+        if own is None and all(x == first or (x != x and first != first) for x in found):
+            self._decided([plain, *self._fitting(found, entry)])
             return plain
-        formula: Formula = None
-        if isinstance(first, int):
-            formula = fitted([int(x) for x in found], self.sizes)
-        if formula is None and isinstance(first, Dim | Real) and self._says(first.formula, found):
-            formula = self._formula(first.formula)
+        formula: Formula = fitted([int(x) for x in found], self.sizes) if isinstance(first, int) else None
+        if own is not None:  # it says how the number came about: a simpler one has to be the same everywhere
+            formula = formula if formula is not None and alike(formula, own) else own
+            return Sized(formula) if leaves(formula) else plain
         if formula is None:
             formula = self._computed(found, entry)
         if formula is None and isinstance(first, int):
@@ -215,24 +230,39 @@ class Joined:
             formula = _power(found, self.sizes)
         if formula is not None:
             return Sized(formula)
-        what = f"{_said(entry)} has {found[0]!r} at one size and {found[-1]!r} at another"
-        raise self._differs(1, f"{what}, and no formula of the sizes gives both", entry)
+        k = next(k for k, x in enumerate(found) if x != first)
+        what = f"{_said(entry)} has {plain!r} at one size and {found[k]!r} at another"
+        raise self._differs(k, f"{what}, and no formula of the sizes gives both", entry)
 
     def _says(self, formula: Formula, found: list[Any]) -> bool:
         """Return whether one formula gives the number of each run."""
         return all(
-            evaluate(formula, sizes, tape.size_of) == x
+            (n := evaluate(formula, sizes, tape.size_of)) == x and isinstance(n, float) == isinstance(x, float)
             for tape, sizes, x in zip(self.tapes, self.sizes, found, strict=True)
         )
 
     def _computed(self, found: list[Any], entry: Entry) -> Formula | None:
         """Return the formula of a number that was computed from sizes before it became a plain one."""
+        fits = self._fitting(found, entry)
+        self._decided(fits)
+        return fits[0] if fits else None
+
+    def _fitting(self, found: list[Any], entry: Entry) -> list[Formula]:
+        """Return the formulas by which numbers were computed before an op that are its number in every run."""
         before = min((i for i in entry.outputs if i is not None), default=0)
-        for formula in self.tapes[0].computed.get(found[0], ()):
+        fits: list[Formula] = []
+        for formula in self.tapes[0].computed.get(int(found[0]) if isinstance(found[0], int) else float(found[0]), ()):
             later = any(isinstance(x, tuple) and x[1] >= before for x in leaves(replaced(formula, self.known)))
             if not later and self._says(formula, found):
-                return self._formula(formula)
-        return None
+                fits.append(self._formula(formula))
+        return fits
+
+    def _decided(self, fits: list[Formula]) -> None:
+        """Raise Undecided where formulas that give the same in all runs do not at other sizes."""
+        for other in fits[1:]:
+            pair = fits[0], other
+            if pair not in self.settled and not alike(*pair):
+                raise Undecided(*pair)
 
     def _size_of_a_value(self, found: list[int], entry: Entry) -> Formula | None:
         """Return the size of an earlier value that is this number in every run."""

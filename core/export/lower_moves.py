@@ -155,6 +155,8 @@ def _stack(b: Builder, node: Any, *tensors: View, dim: int) -> View:
 @lowers("constant_pad")
 def pad(b: Builder, node: Any, x: View, border: Any, value: float) -> View:
     """Surround with a value, or cut off where the border is negative."""
+    if not all(isinstance(n, int) for pair in border for n in pair):
+        raise refused(node, "by a border that depends on a size", "a border of numbers, or NumPy or ONNX as the target")
     shape = [n + a + c for n, (a, c) in zip(x.shape, border, strict=True)]
     out = b.new(shape, x.dtype, "pad")
     b.ew(COPY, _full(b, node, shape, value, x.dtype), out=out)

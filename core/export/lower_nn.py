@@ -393,8 +393,10 @@ def _recurrent(b: Builder, node: Any, x: View, weight_ih: View, weight_hh: View,
                c0: Any = None, weight_hr: Any = None, *, reverse: bool, batch_first: bool, sizes: Any,
                nonlinearity: str = "tanh") -> list[Any]:  # fmt: skip
     single(node, x, weight_ih, weight_hh)
-    if sizes is not None or weight_hr is not None:
-        raise refused(node, "of packed sequences, or with a projection", "padded sequences, proj_size=0")
+    if sizes is not None:
+        raise refused(node, "of packed sequences", "padded sequences")
+    if weight_hr is not None:
+        raise refused(node, "with a projection", "proj_size=0")
     if len(x.shape) != 3:
         raise refused(node, f"of {len(x.shape)} axes", "(batch, time, features)")
     hidden = weight_hh.shape[1]

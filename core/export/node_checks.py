@@ -69,7 +69,7 @@ def _like(x: Any, default: Any) -> bool:
     if isinstance(default, int):
         return (type(x) is int) or isinstance(x, Sized | float)
     if isinstance(default, float):
-        return (isinstance(x, int | float) and not isinstance(x, bool)) or isinstance(x, Sized)
+        return isinstance(x, int | float | Sized)  # a truth too: what fills the border of a mask
     if isinstance(default, tuple):
         return isinstance(x, tuple) or x is None
     return isinstance(x, type(default))

@@ -7,10 +7,13 @@ A formula is an int, the name of a size (``"batch"``), or a tuple of an operator
 from __future__ import annotations
 
 import operator
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from itertools import combinations
 from typing import Any, TypeAlias
+
+from ..base.source import is_ours
 
 Formula: TypeAlias = Any  # int | str | tuple[str, Formula, ...]
 
@@ -87,6 +90,27 @@ def replaced(formula: Formula, known: Mapping[Any, Formula]) -> Formula:
     if formula[0] == "*" and 1 in parts:
         return parts[1] if parts[0] == 1 else parts[0]
     return (formula[0], *parts)
+
+
+def alike(a: Formula, b: Formula) -> bool:
+    """Return whether two formulas give the same at many sizes; not where one asks for the size of a value.
+
+    >>> alike(("*", "n", 2), ("+", "n", "n")), alike(("%", "n", 7), 3)
+    (True, False)
+    """
+    if a == b:
+        return True
+    names = sorted(leaves(a) | leaves(b), key=repr)
+    if not all(isinstance(name, str) for name in names):
+        return False
+    for k in range(1, 100):
+        at = {name: 1 + (k * (2 * i + 1) + i * i) % 127 for i, name in enumerate(names)}
+        try:
+            if evaluate(a, at) != evaluate(b, at):
+                return False
+        except ArithmeticError:
+            continue
+    return True
 
 
 def fitted(numbers: Sequence[int], sizes: Sequence[Mapping[str, int]]) -> Formula | None:
@@ -167,7 +191,11 @@ class Dim(int):
     def __bool__(self) -> bool:
         return self != 0
 
-    __hash__ = int.__hash__
+    def __hash__(self) -> int:
+        """Raise TypeError outside of core: a table that a size is looked up in would answer for this size alone."""
+        if is_ours(sys._getframe(1).f_code.co_filename):
+            return int.__hash__(self)
+        raise TypeError("unhashable type: a size that is exported; remedy: int(size), which fixes it")
 
 
 class Real(float):

@@ -428,8 +428,10 @@ class Tape(observe.Observer):
             self.computed.setdefault(number, []).append(formula)
 
     def compared(self, symbol: str, left: Any, right: Any, truth: bool) -> None:
-        """Note a comparison of sizes that the user's code makes. core's own are checks, or choose among equal ways."""
-        if self._mine() and not is_ours(sys._getframe(2).f_code.co_filename):
+        """Note a comparison of sizes that the user's code makes. core's own are checks, or choose among equal ways, but
+        for those by which squeeze() decides how many dimensions are left."""
+        code = sys._getframe(2).f_code
+        if self._mine() and (code.co_qualname.startswith("squeeze") or not is_ours(code.co_filename)):
             self.comparisons.append(Comparison(symbol, left, right, truth, here(3)))
 
 

@@ -71,7 +71,7 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
     >>> core.nn.functional.pad(core.tensor([[1, 2, 3]]), (2, 0), mode="reflect")
     tensor([[3, 2, 1, 2, 3]])
     """
-    sizes = tuple(int(n) for n in pad)
+    sizes = tuple(n if isinstance(n, int) else int(n) for n in pad)  # a size that is exported stays one
     if len(sizes) % 2:
         raise RuntimeError(text("Padding length must be divisible by 2", op="pad", came=f"{sizes}"))
     if len(sizes) > 2 * input.ndim:

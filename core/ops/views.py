@@ -328,7 +328,7 @@ def squeeze(input: Tensor, dim: Dims | None = None) -> Tensor:
     >>> core.ones(1, 2, 1).squeeze(0).shape
     core.Size([2, 1])
     """
-    shape = input._a.shape
+    shape = input.shape  # which sizes are 1 decides how many dimensions are left: an export has to know of it
     if dim is None:
         dims = tuple(d for d, n in enumerate(shape) if n == 1)
     else:

@@ -188,7 +188,7 @@ def views(x: Any) -> Any:
     a, b = y.transpose(1, 2).chunk(2, 1)
     square = core.einsum("btc,bsc->bts", x, y)
     return (a, b, y.flip(1), y.permute(2, 0, 1).reshape(-1), square.diagonal(dim1=1, dim2=2), core.tril(square),
-            core.stack([x, y], 2).squeeze(0), y[:, -1].unsqueeze(1).expand(-1, 3, -1), F.pad(y, (1, 2), value=-1.0),
+            core.stack([x, y], 2).squeeze(2), y[:, -1].unsqueeze(1).expand(-1, 3, -1), F.pad(y, (1, 2), value=-1.0),
             y.roll(1, 1), y.repeat(1, 2, 1),
             core.where(core.arange(x.shape[1])[:, None] > 1, x, y).unbind(2))  # fmt: skip
 

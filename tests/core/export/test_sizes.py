@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.util
+import math
 
 import numpy as np
 import pytest
@@ -45,3 +47,86 @@ def test_sizes_become_formulas(name, tmp_path):
         (by_onnx,) = session.run(None, {"x": x.numpy()})
         for found in (program(x).numpy(), module.run(x.numpy()), by_onnx):
             np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)
+
+
+def _two_pads(x):
+    n = x.shape[0]
+    return F.pad(F.pad(x, [0, n % 2]), [0, (n // 2) % 2])
+
+
+def _halved_twice(x):
+    y = x[None, None]
+    a = F.max_pool1d(y, 2)
+    x = F.interpolate(F.max_pool1d(a, 2), scale_factor=2)
+    x = F.interpolate(F.pad(x, [0, a.shape[-1] - x.shape[-1]]), scale_factor=2)
+    return F.pad(x, [0, y.shape[-1] - x.shape[-1]])
+
+
+NUMBERS = {
+    "to a multiple": lambda x: F.pad(x, (0, (7 - x.shape[0] % 7) % 7)),
+    "two pads": _two_pads,
+    "halved twice": _halved_twice,
+    "whole part": lambda x: x * (x.shape[0] // 8),
+    "rounded up": lambda x: x * -(-x.shape[0] // 8),
+    "remainder": lambda x: x * (x.shape[0] % 4 // 2) + 10 * (x.shape[0] // 2 % 2),
+    "logarithm": lambda x: x * int(math.log2(x.shape[0])),
+    "root": lambda x: x * math.isqrt(x.shape[0]),
+    "bits": lambda x: x * (1 << (x.shape[0] - 1).bit_length()),
+    "rounded": lambda x: x * round(x.shape[0] / 10),
+}
+
+
+@pytest.mark.parametrize("at", [4, 5, 7, 8, 9, 16, 17, 24])
+@pytest.mark.parametrize("name", NUMBERS)
+def test_a_number_computed_from_sizes_is_right_or_refused(name, at):
+    """Sizes near one another may give one number where others do not: no formula is taken because it fits a few."""
+    function = NUMBERS[name]
+    try:
+        program = core.export(function, (core.rand(at),), dynamic={"x": {0: "n"}})
+    except core.export.ExportError as error:
+        assert "test_sizes.py line" in str(error)
+        return
+    for n in range(8, 60):
+        x = core.rand(n)
+        np.testing.assert_allclose(program(x).numpy(), function(x).numpy(), rtol=1e-6)
+
+
+def test_how_many_dimensions_squeeze_leaves_is_a_guard():
+    program = core.export(lambda x: x.squeeze(), (core.rand(3, 4, 1),), dynamic={"x": {0: "b"}})
+    assert program(core.rand(2, 4, 1)).shape == (2, 4)
+    with pytest.raises(ValueError, match="not b == 1"):
+        program(core.rand(1, 4, 1))
+    last = core.export(lambda x: x.squeeze(-1), (core.rand(3, 4, 1),), dynamic={"x": {0: "b"}})
+    assert last(core.rand(1, 4, 1)).shape == (1, 4)
+
+
+def test_a_table_that_is_looked_up_by_sizes_answers_for_none():
+    """As einops does: what cannot be looked up is computed."""
+
+    @functools.lru_cache
+    def halves(shape):
+        return shape[0] * 2, shape[1] // 2
+
+    def function(x):
+        try:
+            shape = halves(x.shape)
+        except TypeError:
+            shape = halves.__wrapped__(x.shape)
+        return x.reshape(shape) + 1
+
+    function(core.rand(3, 4))
+    program = core.export(function, (core.rand(3, 4),), dynamic={"x": {0: "n"}})
+    assert program(core.rand(5, 4)).shape == (10, 2)
+
+
+def test_a_border_of_truths_is_read_back(tmp_path):
+    program = core.export(lambda m: F.pad(m, (2, 0), value=False), (core.rand(3, 4) > 0.5,))
+    program.save(tmp_path / "m.gl")
+    m = core.rand(3, 4) > 0.5
+    assert core.export.load(tmp_path / "m.gl")(m).tolist() == F.pad(m, (2, 0), value=False).tolist()
+
+
+def test_a_border_that_depends_on_a_size_is_refused_in_c(tmp_path):
+    program = core.export(lambda x: F.pad(x, [0, x.shape[-1] - 4]), (core.rand(1, 6),), dynamic={"x": {1: "a"}})
+    with pytest.raises(core.export.ExportError, match="border that depends on a size"):
+        program.to_c(tmp_path)
