@@ -189,10 +189,10 @@ def _runs(function: Any, tree: Tree, given: list[Tensor], axes: Axes, held: _Hel
                                came=f"{came}; elsewhere {type(failed).__name__}: {failed}",
                                needed="two sizes more, to see what depends on them",
                                remedy="leave `dynamic` out")) from failed  # fmt: skip
-    far = {name: 4 * n + 13 for name, n in first.items()}
-    if axes and sum(t._a.size for t in given) * 4 ** len(axes) < _FAR:  # for what changes with a size, but rarely
-        more = _first_run(function, tree, given, axes, held, [far])
-        runs[1:1] = [more] if more is not None else []
+    for name, n in first.items():  # far away, for what changes with a size, but rarely
+        if 4 * sum(t._a.size for t in given) < _FAR:
+            more = _first_run(function, tree, given, axes, held, [{**first, name: 4 * n + 13}])
+            runs[1:1] = [more] if more is not None else []
     return runs
 
 

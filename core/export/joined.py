@@ -42,6 +42,8 @@ class Joined:
         self._same_ops()
         self.known = self._sizes_of_values()  # ("size", value's number, axis) -> formula
         self.values: list[Value] = []
+        self._fits: dict[Any, dict[int, dict[Formula, None]]] = {}  # numbers -> last value asked for -> formulas
+        self._alike: set[tuple[Formula, Formula]] = set()
 
     def _same_ops(self) -> None:
         first = self.tapes[0]
@@ -214,7 +216,9 @@ class Joined:
     def _sized(self, found: list[Any], entry: Entry) -> Any:
         first = found[0]
         plain = int(first) if isinstance(first, int) else float(first)
-        own = self._formula(first.formula) if isinstance(first, Dim | Real) and self._says(first.formula, found) else None
+        own = (
+            self._formula(first.formula) if isinstance(first, Dim | Real) and self._says(first.formula, found) else None
+        )
         if own is None and all(x == first or (x != x and first != first) for x in found):
             self._decided([plain, *self._fitting(found, entry)])
             return plain
@@ -250,19 +254,27 @@ class Joined:
     def _fitting(self, found: list[Any], entry: Entry) -> list[Formula]:
         """Return the formulas by which numbers were computed before an op that are its number in every run."""
         before = min((i for i in entry.outputs if i is not None), default=0)
-        fits: list[Formula] = []
-        for formula in self.tapes[0].computed.get(int(found[0]) if isinstance(found[0], int) else float(found[0]), ()):
-            later = any(isinstance(x, tuple) and x[1] >= before for x in leaves(replaced(formula, self.known)))
-            if not later and self._says(formula, found):
-                fits.append(self._formula(formula))
-        return fits
+        key = (type(found[0]) is float, *map(float, found))
+        if key not in self._fits:
+            first = int(found[0]) if isinstance(found[0], int) else float(found[0])
+            fits: dict[int, dict[Formula, None]] = {}
+            self._fits[key] = fits
+            for formula in self.tapes[0].computed.get(first, ()):
+                if self._says(formula, found):
+                    values = [x[1] for x in leaves(replaced(formula, self.known)) if isinstance(x, tuple)]
+                    fits.setdefault(max(values, default=-1), {})[formula] = None
+        known = (formula for last, some in self._fits[key].items() if last < before for formula in some)
+        return list(dict.fromkeys(map(self._formula, known)))
 
     def _decided(self, fits: list[Formula]) -> None:
         """Raise Undecided where formulas that give the same in all runs do not at other sizes."""
         for other in fits[1:]:
             pair = fits[0], other
-            if pair not in self.settled and not alike(*pair):
+            if pair in self.settled or pair in self._alike:
+                continue
+            if not alike(*pair):
                 raise Undecided(*pair)
+            self._alike.add(pair)
 
     def _size_of_a_value(self, found: list[int], entry: Entry) -> Formula | None:
         """Return the size of an earlier value that is this number in every run."""

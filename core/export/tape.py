@@ -123,7 +123,7 @@ class Tape(observe.Observer):
         self.dtypes: list[str] = []
         self.outside: list[Outside] = []
         self.comparisons: list[Comparison] = []
-        self.computed: dict[Any, list[Any]] = {}  # numbers computed from sizes, with their formulas
+        self.computed: dict[Any, dict[Any, None]] = {}  # numbers computed from sizes, with their formulas
         self.fixed: set[int] = set()  # values that depend on no argument and on no size
         self.read_as_is: list[Any] = []  # memories that Python read, which must not be written
         self.lengths: list[Any] = []  # the places where len() was asked for
@@ -425,7 +425,7 @@ class Tape(observe.Observer):
     def note_computed(self, number: Any, formula: Any) -> None:
         """Note a number that was computed from sizes."""
         if self._mine() and len(self.computed) < _MOST_NUMBERS:
-            self.computed.setdefault(number, []).append(formula)
+            self.computed.setdefault(number, {})[formula] = None
 
     def compared(self, symbol: str, left: Any, right: Any, truth: bool) -> None:
         """Note a comparison of sizes that the user's code makes. core's own are checks, or choose among equal ways, but

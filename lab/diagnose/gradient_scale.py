@@ -7,7 +7,7 @@ from collections import Counter
 
 from ..recorder.cell_trace import Leaf, Row, Trace, ancestors
 from .constant_weights import line_of
-from .finding import Found, capital, listed, made_to_train, where
+from .finding import Found, capital, listed, made_to_train, verb, where
 from .order import rule
 from .step_sizes import wide
 
@@ -84,16 +84,15 @@ def _alike(trace: Trace, alike: list[tuple[Leaf, Row]]) -> Found:
     zero = all(not trace.first.get(leaf, (0.0, 0.0))[0] for leaf, _ in alike)
     leaves = [leaf for leaf, _ in alike]
     none = zero and not any(trace.gradients[leaf].max_abs for leaf in leaves)
-    what = "are all 0" if zero else "have the same values in every row"
+    what = f"{verb(alike, 'is', 'are')} all 0" if zero else f"{verb(alike, 'has', 'have')} the same values in every row"
     so = (
         "so nothing passes through them and they get gradients of exactly 0"
         if none
         else "so the units of a layer give the same and get the same gradient, and hardly become different"
     )
-    verb = "computes with" if place == used else "sets"
-    what = what.replace("are", "is", 1) if len(alike) == 1 else what
+    does = "computes with" if place == used else "sets"
     at = "" if place == used else f" ({used})"
-    message = capital(f"{place}{code} {verb} start values that break no symmetry: {_span(alike)}{at} {what}, {so}.")
+    message = capital(f"{place}{code} {does} start values that break no symmetry: {_span(alike)}{at} {what}, {so}.")
     remedy = (
         "Start weights with random values (nn.init.kaiming_uniform_, or those that nn.Linear has); 0 is for biases."
     )

@@ -84,7 +84,8 @@ def test_a_number_computed_from_sizes_is_right_or_refused(name, at):
     try:
         program = core.export(function, (core.rand(at),), dynamic={"x": {0: "n"}})
     except core.export.ExportError as error:
-        assert "test_sizes.py line" in str(error)
+        if "test_sizes.py line" not in str(error):
+            raise
         return
     for n in range(8, 60):
         x = core.rand(n)

@@ -172,6 +172,8 @@ def test_indefinite_symmetric_systems(imag: bool, hermitian: bool) -> None:
     LD, pivots = L.ldl_factor(A, hermitian=hermitian)
     assert core.autograd.gradcheck(lambda b: L.ldl_solve(LD, pivots, b, hermitian=hermitian), B)
     assert L.ldl_factor_ex(core.zeros(2, 2)).info.item() == 1
+    # unless it is said, a matrix is symmetric and not Hermitian
+    assert core.equal(L.ldl_factor_ex(A).LD, L.ldl_factor(A, hermitian=False).LD)
 
 
 @pytest.mark.parametrize("bad", [float("nan"), float("inf")])

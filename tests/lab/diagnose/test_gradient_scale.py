@@ -113,3 +113,15 @@ def test_a_step_function_passes_nothing(cell: Any, space: Space) -> None:
     assert (finding.kind, finding.line) == ("vanishing", 2)
     assert "`round` has a slope of 0 everywhere, so A gets a gradient of exactly 0." in finding.message
     assert "straight-through" in finding.remedy
+
+
+def test_one_layer_that_starts_with_one_value(cell: Any, space: Space) -> None:
+    text = """
+net = nn.Linear(16, 8, bias=False)
+nn.init.constant_(net.weight, {value})
+(net(x){more}).square().mean().backward()
+"""
+    (finding,) = cell(text.format(value=0.1, more=""), space).findings
+    assert "net.weight (line 3) has the same values in every row" in finding.message
+    (finding,) = cell(text.format(value=0.0, more=" - 1"), space).findings
+    assert "net.weight (line 3) is all 0" in finding.message

@@ -152,6 +152,7 @@ void add(float *x, const float *y, int n) {
     measure.open()
     for config in asked.space.configs():
         assert measure.pairs(config, None, 3)[0]
+        assert [len(times) for times in measure.pairs(config, {"STEP": 1}, 3)] == [3, 3]
         assert measure.check(config) < 1
     assert (x == np.arange(50)).all()
 
