@@ -80,8 +80,8 @@ def export(function: Callable[..., Any], args: Sequence[Any], dynamic: Dynamic |
             program = joined.program(title, parameters, tree, runs[0].built, holding.name)
             break
         except Undecided as undecided:
-            blind = any(not isinstance(x, str) for part in undecided.pair for x in leaves(part))
-            tried = _near(runs) if blind else _apart(*undecided.pair, runs[0].sizes)
+            blind = any(not isinstance(x, str) for part in undecided.formulas for x in leaves(part))
+            tried = _near(runs) if blind else _apart(*undecided.formulas, runs[0].sizes)
             more = None
             if len(runs) < (_MOST_BLIND if blind else _MOST_RUNS):
                 more = _first_run(function, tree, given, axes, holding, tried)

@@ -21,11 +21,14 @@ def tensors_in(tree: Tree) -> int:
 
 
 class Undecided(Exception):
-    """A number of which the runs do not tell by which of two formulas it came about: a run where they differ will."""
+    """A number of which the runs do not tell by which of two formulas it came about: a run where they differ will.
 
-    def __init__(self, one: Formula, other: Formula) -> None:
-        super().__init__(one, other)
-        self.pair = one, other
+    pair : the two, as the tapes have them. formulas : the same, in the sizes of the run as far as these say them.
+    """
+
+    def __init__(self, pair: tuple[Formula, Formula], formulas: tuple[Formula, Formula]) -> None:
+        super().__init__(pair)
+        self.pair, self.formulas = pair, formulas
 
 
 class Joined:
@@ -249,10 +252,11 @@ class Joined:
         """Return the formula of a number that was computed from sizes before it became a plain one."""
         fits = self._fitting(found, entry)
         self._decided(fits)
-        return fits[0] if fits else None
+        return self._formula(fits[0]) if fits else None
 
     def _fitting(self, found: list[Any], entry: Entry) -> list[Formula]:
-        """Return the formulas by which numbers were computed before an op that are its number in every run."""
+        """Return the formulas by which numbers were computed before an op that are its number in every run, as the
+        tapes have them."""
         before = min((i for i in entry.outputs if i is not None), default=0)
         key = (type(found[0]) is float, *map(float, found))
         if key not in self._fits:
@@ -264,7 +268,7 @@ class Joined:
                     values = [x[1] for x in leaves(replaced(formula, self.known)) if isinstance(x, tuple)]
                     fits.setdefault(max(values, default=-1), {})[formula] = None
         known = (formula for last, some in self._fits[key].items() if last < before for formula in some)
-        return list(dict.fromkeys(map(self._formula, known)))
+        return list(known)
 
     def _decided(self, fits: list[Formula]) -> None:
         """Raise Undecided where formulas that give the same in all runs do not at other sizes."""
@@ -272,8 +276,9 @@ class Joined:
             pair = fits[0], other
             if pair in self.settled or pair in self._alike:
                 continue
-            if not alike(*pair):
-                raise Undecided(*pair)
+            formulas = replaced(fits[0], self.known), replaced(other, self.known)
+            if not alike(*formulas):
+                raise Undecided(pair, formulas)
             self._alike.add(pair)
 
     def _size_of_a_value(self, found: list[int], entry: Entry) -> Formula | None:

@@ -144,9 +144,12 @@ def _line(x: Sequence[int], y: Sequence[int]) -> tuple[Fraction, int] | None:
     other = next((k for k, v in enumerate(x) if v != x[0]), None)
     if other is None:
         return None
-    slope = Fraction(y[other] - y[0], x[other] - x[0])
+    up, along = y[other] - y[0], x[other] - x[0]
+    if any(up * (a - x[0]) != along * (b - y[0]) for a, b in zip(x, y, strict=True)):
+        return None
+    slope = Fraction(up, along)
     constant = y[0] - slope * x[0]
-    if constant.denominator != 1 or any(slope * a + constant != b for a, b in zip(x, y, strict=True)):
+    if constant.denominator != 1:
         return None
     return slope, int(constant)
 
