@@ -84,7 +84,7 @@ def export(function: Callable[..., Any], args: Sequence[Any], dynamic: Dynamic |
             tried = _near(runs) if blind else _apart(*undecided.formulas, runs[0].sizes)
             more = None
             if len(runs) < (_MOST_BLIND if blind else _MOST_RUNS):
-                more = _first_run(function, tree, given, axes, holding, tried)
+                more = _first_run(function, tree, given, axes, holding, tried, runs[0])
             if more is None:
                 settled.append(undecided.pair)
             else:
@@ -191,23 +191,32 @@ def _runs(function: Any, tree: Tree, given: list[Tensor], axes: Axes, held: _Hel
                                remedy="leave `dynamic` out")) from failed  # fmt: skip
     for name, n in first.items():  # far away, for what changes with a size, but rarely
         if 4 * sum(t._a.size for t in given) < _FAR:
-            more = _first_run(function, tree, given, axes, held, [{**first, name: 4 * n + 13}])
+            more = _first_run(function, tree, given, axes, held, [{**first, name: 4 * n + 13}], runs[0])
             runs[1:1] = [more] if more is not None else []
     return runs
 
 
 def _first_run(function: Any, tree: Tree, given: list[Tensor], axes: Axes, held: _Held,
-               tried: Iterable[dict[str, int]]) -> _Run | None:  # fmt: skip
-    """Return a run at the first of some sizes at which the function runs; None where it does at none of them."""
+               tried: Iterable[dict[str, int]], like: _Run) -> _Run | None:  # fmt: skip
+    """Return a run at the first of some sizes at which the function runs, and goes the way of another run; None where
+    it does at none of them. Where a comparison of sizes comes out otherwise, the program's guard will say so."""
     for sizes in tried:
         for order in ("all", "rows", "as it is"):
             try:
-                return _run(function, tree, held, _resized(given, axes, sizes, order, 1), sizes)
+                run = _run(function, tree, held, _resized(given, axes, sizes, order, 1), sizes)
             except ExportError:
                 raise
             except Exception:
                 continue
+            if _way(run) == _way(like):
+                return run
+            break
     return None
+
+
+def _way(run: _Run) -> list[Any]:
+    """Return how the comparisons of sizes came out."""
+    return [(c.symbol, c.left, c.right, c.truth) for c in run.tape.comparisons]
 
 
 def _apart(one: Formula, other: Formula, first: dict[str, int]) -> Iterator[dict[str, int]]:

@@ -131,3 +131,17 @@ def test_a_border_that_depends_on_a_size_is_refused_in_c(tmp_path):
     program = core.export(lambda x: F.pad(x, [0, x.shape[-1] - 4]), (core.rand(1, 6),), dynamic={"x": {1: "a"}})
     with pytest.raises(core.export.ExportError, match="border that depends on a size"):
         program.to_c(tmp_path)
+
+
+def test_sizes_at_which_the_function_goes_another_way_are_left_to_the_guard():
+    """The run far away, which looks for what changes rarely, says nothing of this way."""
+
+    def function(x):
+        if x.shape[0] > 20:
+            return x + 1, x
+        return {"y": x * 2}
+
+    program = core.export(function, (core.rand(3),), dynamic={"x": {0: "n"}})
+    assert program(core.rand(20))["y"].shape == (20,)
+    with pytest.raises(ValueError, match="n > 20"):
+        program(core.rand(21))

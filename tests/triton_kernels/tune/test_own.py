@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 import triton
@@ -191,3 +193,13 @@ def test_launches_take_what_was_stored_for_their_shape(tmp_path, monkeypatch):
 def test_errors(changes, words):
     with pytest.raises(Unknown, match=words):
         problem(**changes)
+
+
+def test_times_of_a_pair_are_those_of_its_rounds(monkeypatch):
+    """On a GPU; here the rounds are made up."""
+    measure = dataclasses.replace(problem().measure, kind="cuda")
+    monkeypatch.setattr(
+        type(measure), "rounds", lambda self, configs, count, seed: [[k + 0.5] * count for k in configs]
+    )
+    assert measure.pairs(1, 2, 3) == ([1.5] * 3, [2.5] * 3)
+    assert measure.pairs(1, None, 2) == ([1.5] * 2, [])
