@@ -153,6 +153,7 @@ def test_kl(p: str, q: str) -> None:
     "D.kl_divergence(D.Normal(0., 1.), D.Bernoulli(0.5))",
 ])  # fmt: skip
 def test_errors(text: str) -> None:
+    torch.distributions.Distribution.set_default_validate_args(True)  # PyTorch's compiler, once used, sets it off
     found = []
     for lib in (torch, core):
         with pytest.raises(Exception) as e:  # noqa: PT011 - which one is what is compared
