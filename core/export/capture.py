@@ -11,6 +11,8 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
+from operator import methodcaller
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,10 +29,10 @@ from .sizes import Formula, evaluate, leaves
 from .tape import Tape
 
 Dynamic = Mapping[str, Any]
-_MOST_RUNS, _MOST_BLIND = 16, 8  # runs in all, and those up to which one more is made at sizes that are guessed
-_TRIED = 4  # sizes, where the function may not run
-_FAR = 1 << 18  # elements of the arguments up to which a run at four times the sizes is made
 Axes = dict[str, list[tuple[int, int]]]  # name of a size -> (number of an input, axis) of all that have it
+_MOST_RUNS, _MOST_BLIND = 16, 8  # runs in all, and those up to which one more is made at sizes that are guessed
+_TRIED = 4  # sizes at which it is tried, since the function may not run at the first
+_FAR = 1 << 18  # elements of the arguments up to which a run at four times the sizes is made
 
 
 def export(function: Callable[..., Any], args: Sequence[Any], dynamic: Dynamic | None = None, *,
@@ -73,22 +75,9 @@ def export(function: Callable[..., Any], args: Sequence[Any], dynamic: Dynamic |
         raise ExportError(text("cannot export this: the result is built otherwise at another size", op="export",
                                came=", ".join(str(run.built) for run in runs[:2])))  # fmt: skip
     title = name or _identifier(function)
-    settled: list[tuple[Formula, Formula]] = []
-    while True:
-        try:
-            joined = Joined([run.tape for run in runs], [run.sizes for run in runs], axes, settled)
-            program = joined.program(title, parameters, tree, runs[0].built, holding.name)
-            break
-        except Undecided as undecided:
-            blind = any(not isinstance(x, str) for part in undecided.formulas for x in leaves(part))
-            tried = _near(runs) if blind else _apart(*undecided.formulas, runs[0].sizes)
-            more = None
-            if len(runs) < (_MOST_BLIND if blind else _MOST_RUNS):
-                more = _first_run(function, tree, given, axes, holding, tried, runs[0])
-            if more is None:
-                settled.append(undecided.pair)
-            else:
-                runs.insert(1, more)
+    again = partial(_first_run, function, tree, given, axes, holding, like=runs[0])
+    made = methodcaller("program", title, parameters, tree, runs[0].built, holding.name)
+    program = _decided(runs, axes, again, made)
     _verify(program, tree, runs[-1].tensors, runs[-1].results)
     return program
 
@@ -194,6 +183,25 @@ def _runs(function: Any, tree: Tree, given: list[Tensor], axes: Axes, held: _Hel
             more = _first_run(function, tree, given, axes, held, [{**first, name: 4 * n + 13}], runs[0])
             runs[1:1] = [more] if more is not None else []
     return runs
+
+
+def _decided(runs: list[_Run], axes: Axes, again: Callable[[Iterator[dict[str, int]]], _Run | None],
+             made: Callable[[Joined], Program]) -> Program:  # fmt: skip
+    """Return the program of the runs, to which one is added as often as they do not tell by which of two formulas a
+    number came about. Where the function runs at no size that tells, it may be either."""
+    settled: list[tuple[Formula, Formula]] = []
+    while True:
+        try:
+            return made(Joined([run.tape for run in runs], [run.sizes for run in runs], axes, settled))
+        except Undecided as undecided:
+            blind = any(not isinstance(x, str) for part in undecided.formulas for x in leaves(part))
+            more = None
+            if len(runs) < (_MOST_BLIND if blind else _MOST_RUNS):
+                more = again(_near(runs) if blind else _apart(*undecided.formulas, runs[0].sizes))
+            if more is None:
+                settled.append(undecided.pair)
+            else:
+                runs.insert(1, more)
 
 
 def _first_run(function: Any, tree: Tree, given: list[Tensor], axes: Axes, held: _Held,
