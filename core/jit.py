@@ -6,6 +6,7 @@ op by op, and to run it without Python is `Program.to_c`, `to_onnx` or `numpy`.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -20,60 +21,61 @@ __all__ = ["ScriptFunction", "ScriptModule", "ignore", "is_scripting", "is_traci
 
 
 class ScriptFunction:
-    """A function or a module as a program; what `trace` and `load` give, and `script` once it was called.
+    """A function or a module with its program: what `trace`, `load` and `script` give.
 
-    Called with arguments of other shapes or kinds it captures a program for these, and keeps both.
+    What `script` was given runs as it is when it is called, with its gradients and its parameters' present values; its
+    program is captured when it is asked for (`code`, `graph`, `save`), for arguments like those of the last call.
     """
 
     def __init__(self, function: Callable[..., Any] | None, program: Program | None = None) -> None:
         self._function = function
-        self._programs: dict[Any, Program] = {}
-        self.program = program
+        self._program = program
+        self._args: tuple[Any, ...] | None = None
 
-    def __call__(self, *args: Any) -> Any:
-        """Run the program for arguments like these. *Raises* ExportError where the function is none."""
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the function, or the program where that is all there is."""
         if self._function is None:
-            assert self.program is not None
-            return self.program(*args)
-        key = tuple([_kind_of(x) for x in args])
-        found = self._programs.get(key)
-        if found is None:
-            found = self._programs[key] = export(self._function, args)
-            self.program = self.program or found
-        return found(*args)
+            return self.graph(*args, **kwargs)
+        if self._program is None:
+            self._args = _positional(self._function, args, kwargs)
+        return self._function(*args, **kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        """Return what the module has by this name: its parameters, its layers."""
+        if name.startswith("__") or not isinstance(self.__dict__.get("_function"), ScriptedModule):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return getattr(self._function.module, name)
 
     @property
     def code(self) -> str:
-        """The program as text."""
-        return str(self._needed())
+        """The program as text. *Raises* ExportError where there is none."""
+        return str(self.graph)
 
     @property
     def graph(self) -> Program:
-        """The program."""
-        return self._needed()
+        """The program. *Raises* ExportError where the function is none."""
+        if self._program is None:
+            if self._args is None or self._function is None:
+                raise RuntimeError(text("this function has no program yet", op="jit",
+                                        needed="a call, which says what its arguments are",
+                                        remedy="f(x), or core.jit.trace(f, (x,))"))  # fmt: skip
+            self._program, self._args = export(self._function, self._args), None
+        return self._program
 
     def save(self, f: Any) -> None:
         """Save the program: `core.export.load` and `core.jit.load` read it."""
-        self._needed().save(f)
-
-    def _needed(self) -> Program:
-        if self.program is None:
-            raise RuntimeError(text("this function has no program yet", op="jit", needed="a call, which says what its "
-                                    "arguments are", remedy="f(x), or core.jit.trace(f, (x,))"))  # fmt: skip
-        return self.program
+        self.graph.save(f)
 
 
 ScriptModule = ScriptFunction
 
 
-def _kind_of(x: Any) -> Any:
-    if isinstance(x, Tensor):
-        return tuple(x._a.shape), x.dtype
-    if isinstance(x, list | tuple):
-        return type(x), tuple(_kind_of(v) for v in x)
-    if isinstance(x, dict):
-        return dict, tuple((k, _kind_of(v)) for k, v in x.items())
-    return type(x), x
+def _positional(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...] | None:
+    """Return all arguments by position, detached; None where they cannot be given so."""
+    bound = inspect.signature(function).bind(*args, **kwargs)
+    if bound.kwargs:
+        return None
+    return tuple(x.detach() if isinstance(x, Tensor) else x for x in bound.args)
 
 
 def trace(func: Callable[..., Any], example_inputs: Any, **ignored: Any) -> ScriptFunction:

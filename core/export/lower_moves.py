@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from ..declare import expr
 from ..declare import op as declarations
 from ..declare.expr import s
 from .ir import Sized
-from .lower_views import expand, permute, reshape, sliced
+from .lower_views import diagonal, expand, permute, reshape, sliced
 from .lowering import COPY, LOWERED, Builder, Size, lowers
 from .plan import BYTES, Index, View, refused
 from .polynomial import Count, Poly, product
@@ -155,14 +155,28 @@ def _stack(b: Builder, node: Any, *tensors: View, dim: int) -> View:
 @lowers("constant_pad")
 def pad(b: Builder, node: Any, x: View, border: Any, value: float) -> View:
     """Surround with a value, or cut off where the border is negative."""
-    if not all(isinstance(n, int) for pair in border for n in pair):
-        raise refused(node, "by a border that depends on a size", "a border of numbers, or NumPy or ONNX as the target")
+    for n in (n for pair in border for n in pair if not isinstance(n, int)):
+        b.check(0, "<=", n, "a border that depends on sizes adds")
     shape = [n + a + c for n, (a, c) in zip(x.shape, border, strict=True)]
-    out = b.new(shape, x.dtype, "pad")
+    there = tuple(slice(_added(a), n - _added(c)) for n, (a, c) in zip(shape, border, strict=True))
+    here = tuple(slice(_cut(a), n - _cut(c)) for n, (a, c) in zip(x.shape, border, strict=True))
+    return _set_in(b, node, shape, value, sliced(b, node, x, here), lambda out: sliced(b, node, out, there))
+
+
+def _added(border: Count) -> Count:
+    return max(border, 0) if isinstance(border, int) else border
+
+
+def _cut(border: Count) -> Count:
+    return max(-border, 0) if isinstance(border, int) else 0
+
+
+def _set_in(b: Builder, node: Any, shape: Sequence[Count], value: float, x: View,
+            place: Callable[[View], View]) -> View:  # fmt: skip
+    """Return an array of one number, with `x` in that view of it which `place` gives."""
+    out = b.new(shape, x.dtype)
     b.ew(COPY, _full(b, node, shape, value, x.dtype), out=out)
-    there = tuple(slice(max(a, 0), n - max(c, 0)) for n, (a, c) in zip(shape, border, strict=True))
-    here = tuple(slice(max(-a, 0), n - max(-c, 0)) for n, (a, c) in zip(x.shape, border, strict=True))
-    b.copy(sliced(b, node, x, here), out=sliced(b, node, out, there))
+    b.copy(x, out=place(out))
     return out
 
 
@@ -202,10 +216,12 @@ def _interleave(b: Builder, node: Any, x: View, repeats: Count, dim: int) -> Vie
 
 @lowers("slice_backward")
 def _slice_backward(b: Builder, node: Any, g: View, shape: Any, key: Any) -> View:
-    out = b.new(shape, g.dtype)
-    b.ew(COPY, _full(b, node, shape, 0, g.dtype), out=out)
-    b.copy(g, out=sliced(b, node, out, key))
-    return out
+    return _set_in(b, node, shape, 0, g, lambda out: sliced(b, node, out, key))
+
+
+@lowers("diagonal_backward")
+def _diagonal_backward(b: Builder, node: Any, g: View, shape: Any, offset: int, dim1: int, dim2: int) -> View:
+    return _set_in(b, node, shape, 0, g, lambda out: diagonal(b, node, out, offset, dim1, dim2))
 
 
 # -- picked and put ----------------------------------------------------------------------------------------------------

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from .lower_moves import count_over, mean_of, scaled
-from .lower_views import expand, permute, reshape, transpose
+from .lower_moves import count_over, mean_of, pad, scaled
+from .lower_views import expand, permute, reshape, sliced, transpose
 from .lowering import Builder, lowers
 from .plan import View, refused
 from .polynomial import Count, product
@@ -21,6 +21,19 @@ def single(node: Any, *views: Any) -> None:
     for v in views:
         if isinstance(v, View) and v.dtype != "float32":
             raise refused(node, f"of {v.dtype}", "float32: .float() before")
+
+
+@lowers("cross")
+def _cross(b: Builder, node: Any, x: View, y: View, dim: int) -> View:
+    shape = b.broadcast([x.shape, y.shape])
+    x, y = expand(b, node, x, shape), expand(b, node, y, shape)
+    out = b.new(shape, node.outputs[0].dtype)
+    before = (slice(None),) * (dim % len(shape))
+    xs, ys, to = ([sliced(b, node, v, (*before, k)) for k in range(3)] for v in (x, y, out))
+    for k in range(3):
+        i, j = (k + 1) % 3, (k + 2) % 3
+        b.ew("sub", b.ew("mul", xs[i], ys[j]), b.ew("mul", xs[j], ys[i]), out=to[k])
+    return out
 
 
 # -- products ----------------------------------------------------------------------------------------------------------
@@ -385,6 +398,37 @@ def _heads(b: Builder, node: Any, x: View) -> View:
     return View(x.buffer, (1,) * lead + x.shape, (0,) * lead + x.strides, x.offset)
 
 
+# -- the windows of images as columns ----------------------------------------------------------------------------------
+
+
+def _counts(sizes: Any, kernel: Any, dilation: Any, padding: Any, stride: Any) -> tuple[Count, ...]:
+    """Return how many windows there are along each axis."""
+    return tuple((n + 2 * p - d * (k - 1) - 1) // s + 1
+                 for n, k, d, p, s in zip(sizes, kernel, dilation, padding, stride, strict=True))  # fmt: skip
+
+
+@lowers("im2col")
+def _im2col(b: Builder, node: Any, x: View, kernel: Any, dilation: Any, padding: Any, stride: Any) -> View:
+    counts = _counts(x.shape[2:], kernel, dilation, padding, stride)
+    if any(padding):
+        x = pad(b, node, x, [(0, 0), (0, 0), *((p, p) for p in padding)], 0)
+    steps = tuple(st * d for st, d in zip(x.strides[2:], dilation, strict=True))
+    jumps = tuple(st * s for st, s in zip(x.strides[2:], stride, strict=True))
+    windows = View(x.buffer, (*x.shape[:2], *kernel, *counts), (*x.strides[:2], *steps, *jumps), x.offset)
+    return reshape(b, node, windows, (x.shape[0], x.shape[1] * product(kernel), product(counts)))
+
+
+@lowers("col2im")
+def _col2im(b: Builder, node: Any, x: View, kernel: Any, dilation: Any, padding: Any, stride: Any, sizes: Any) -> View:
+    single(node, x)
+    channels = x.shape[1] // product(kernel)
+    out = b.new((x.shape[0], channels, *sizes), x.dtype)
+    counts = _counts(sizes, kernel, dilation, padding, stride)
+    b.call("col2im", x.shape[0] * channels, _pool_sizes(out, kernel, stride, padding, dilation, counts), b.dense(x),
+           out, writes=[out])  # fmt: skip
+    return out
+
+
 # -- recurrences -------------------------------------------------------------------------------------------------------
 
 
@@ -393,15 +437,16 @@ def _recurrent(b: Builder, node: Any, x: View, weight_ih: View, weight_hh: View,
                c0: Any = None, weight_hr: Any = None, *, reverse: bool, batch_first: bool, sizes: Any,
                nonlinearity: str = "tanh") -> list[Any]:  # fmt: skip
     single(node, x, weight_ih, weight_hh)
-    if sizes is not None:
+    if sizes is not None and len(sizes) != 1:
         raise refused(node, "of packed sequences", "padded sequences")
     if weight_hr is not None:
         raise refused(node, "with a projection", "proj_size=0")
-    if len(x.shape) != 3:
-        raise refused(node, f"of {len(x.shape)} axes", "(batch, time, features)")
     hidden = weight_hh.shape[1]
     gates = weight_hh.shape[0]
-    batch, time = (x.shape[0], x.shape[1]) if batch_first else (x.shape[1], x.shape[0])
+    if sizes is not None:  # a cell: one step
+        batch, time = x.shape[0], 1
+    else:
+        batch, time = (x.shape[0], x.shape[1]) if batch_first else (x.shape[1], x.shape[0])
     rows = _matrix(b, node, x)
     both = bias_ih
     if node.op != "gru" and bias_hh is not None:
@@ -414,7 +459,7 @@ def _recurrent(b: Builder, node: Any, x: View, weight_ih: View, weight_hh: View,
     packed = _packed(b, turned)
     if packed is None:
         raise refused(node, "with weights that change in the run", "weights that are constants")
-    y, h = b.new((*x.shape[:2], hidden)), b.new((batch, hidden))
+    y, h = b.new((*x.shape[:-1], hidden)), b.new((batch, hidden))
     steps = (1, time) if batch_first else (batch, 1)
     scratch = b.new((batch * gates,), name="gates")
     given = (batch, time, hidden, *steps, int(reverse), sums, packed)

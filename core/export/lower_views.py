@@ -168,15 +168,17 @@ def split(b: Builder, node: Any, x: View, sizes: Sequence[Count], dim: int) -> l
 
 
 @lowers("diagonal")
-def _diagonal(b: Builder, node: Any, x: View, offset: int, dim1: int, dim2: int) -> View:
+def diagonal(b: Builder, node: Any, x: View, offset: int, dim1: int, dim2: int) -> View:
+    """See the elements of a diagonal, as the last axis."""
     dim1, dim2 = dim1 % len(x.shape), dim2 % len(x.shape)
     key: list[Any] = [slice(None)] * len(x.shape)
     key[dim2 if offset >= 0 else dim1] = slice(abs(offset), None)
     x = sliced(b, node, x, tuple(key))
     m, n = x.shape[dim1], x.shape[dim2]
-    if m != n and not is_static(m, n):
+    wider = m - n
+    if not is_static(wider):
         raise refused(node, "the diagonal of a matrix whose sizes vary apart", "a square matrix")
-    count = m if m == n else min(m, n)
+    count = n if wider >= 0 else m
     rest = [d for d in range(len(x.shape)) if d not in (dim1, dim2)]
     return View(x.buffer, (*(x.shape[d] for d in rest), count),
                 (*(x.strides[d] for d in rest), x.strides[dim1] + x.strides[dim2]), x.offset)  # fmt: skip

@@ -118,7 +118,11 @@ class Graph:
         return self.several(op, *inputs, outputs=1, **attributes)[0]
 
     def several(self, op: str, *inputs: Operand, outputs: int, **attributes: Any) -> list[str]:
-        """Add a node with several results and return their names."""
+        """Add a node with several results and return their names. Raise ExportError for an attribute that depends on
+        the sizes: ONNX takes constants there."""
+        for name, value in attributes.items():
+            if isinstance(value, Sized):
+                self.fixed([value], f"`{name}` of ONNX's {op}")
         given = [self.name(x) for x in inputs]
         while given and not given[-1]:
             given.pop()

@@ -71,14 +71,14 @@ INLINE vec vec_max(vec a, vec b) {
     return (vec)((take & (vec_mask)a) | (~take & (vec_mask)b));
 }
 KERNEL float max_f32(const float *x, int64_t n) {
+    const int64_t whole = n / LANES * LANES;
     float most = -INFINITY;
-    int64_t j = 0;
-    if (n >= LANES) {
+    if (whole) {
         vec m = load(x);
-        for (j = LANES; j + LANES <= n; j += LANES) m = vec_max(m, load(x + j));
+        for (int64_t j = LANES; j < whole; j += LANES) m = vec_max(m, load(x + j));
         for (int l = 0; l < LANES; l++) most = m[l] > most || m[l] != m[l] ? m[l] : most;
     }
-    for (; j < n; j++) most = x[j] > most || x[j] != x[j] ? x[j] : most;
+    for (int64_t j = whole; j < n; j++) most = x[j] > most || x[j] != x[j] ? x[j] : most;
     return most;
 }
 KERNEL float min_f32(const float *x, int64_t n) {

@@ -181,4 +181,21 @@ KERNEL void resample(int64_t outer, int64_t n, int64_t count, int64_t inner, int
         }
 }
 
+/* Columns (kernel, windows) added back to the planes they came from. */
+KERNEL void col2im(int64_t planes, const int64_t *sizes, const float *columns, float *out) {
+    pool_sizes s;
+    memcpy(&s, sizes, sizeof s);
+    memset(out, 0, (size_t)(planes * s.h * s.w) * sizeof(float));
+    for (int64_t p = 0; p < planes; p++, out += s.h * s.w)
+        for (int64_t u = 0; u < s.kh; u++)
+            for (int64_t v = 0; v < s.kw; v++)
+                for (int64_t i = 0; i < s.oh; i++, columns += s.ow) {
+                    const int64_t row = i * s.sh + u * s.dh - s.ph, column = v * s.dw - s.pw;
+                    if (row < 0 || row >= s.h) continue;
+                    for (int64_t j = 0; j < s.ow; j++)
+                        if (column + j * s.sw >= 0 && column + j * s.sw < s.w)
+                            out[row * s.w + column + j * s.sw] += columns[j];
+                }
+}
+
 #endif

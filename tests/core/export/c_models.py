@@ -206,6 +206,37 @@ class Decoder(nn.Module):
         return F.scaled_dot_product_attention(q, keys, values).flatten(1), keys, values
 
 
+class Cells(nn.Module):
+    """Cells stepped by hand, each with a state of its own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lstm, self.gru, self.rnn = nn.LSTMCell(5, 7), nn.GRUCell(7, 7), nn.RNNCell(7, 4, nonlinearity="relu")
+
+    def forward(self, x: Any, h: Any) -> Any:
+        c, last = h * 0.5, None
+        for _ in range(3):
+            h, c = self.lstm(x, (h, c))
+            h = self.gru(h, c)
+            last = self.rnn(h, last)
+        return h, c, last
+
+
+def windows(x: Any) -> Any:
+    """Images as columns and back, with borders, dilation and strides."""
+    how = {"dilation": (2, 1), "padding": (1, 2), "stride": (2, 1)}
+    columns = F.unfold(x, (3, 2), **how)
+    rest = (4 - x.shape[-1] % 4) % 4  # a border that depends on a size
+    return columns, F.fold(columns * 2, x.shape[2:], (3, 2), **how), F.unfold(x, 3), F.pad(x, (0, rest, 1, -1))
+
+
+def diagonals(x: Any, y: Any) -> Any:
+    """Diagonals taken and put, and cross products."""
+    n = x.shape[0]
+    return (core.diag(x[:, 0]), core.diag(x[:, 1], 2), core.diag(x[:, 2], -1), core.diag_embed(x, 1, 0, 2),
+            core.diag(core.diag(x[:, 0]), 1), core.cross(x, y, dim=1), core.eye(n) @ core.diag(y[:, 0]))  # fmt: skip
+
+
 def _int(high: int, *shape: int) -> Any:
     return core.randint(0, high, shape)
 
@@ -241,4 +272,10 @@ CASES = {
     "decoder": Case(Decoder, lambda: (core.randn(2, 1, 24), core.randn(2, 3, 4, 8), core.randn(2, 3, 4, 8)),
                     {"x": {0: "batch"}, "keys": {0: "batch", 2: "past"}, "values": {0: "batch", 2: "past"}},
                     lambda: (core.randn(1, 1, 24), core.randn(1, 3, 20, 8), core.randn(1, 3, 20, 8))),
+    "cells": Case(Cells, lambda: (core.randn(3, 5), core.randn(3, 7)), {"x": {0: "batch"}, "h": {0: "batch"}},
+                  lambda: (core.randn(8, 5), core.randn(8, 7))),
+    "windows": Case(lambda: windows, lambda: (core.randn(2, 3, 9, 8),), {"x": {0: "batch", 3: "width"}},
+                    lambda: (core.randn(4, 3, 9, 11),)),
+    "diagonals": Case(lambda: diagonals, lambda: (core.randn(4, 3), core.randn(4, 3)), {"x": {0: "n"}, "y": {0: "n"}},
+                      lambda: (core.randn(7, 3), core.randn(7, 3))),
 }  # fmt: skip

@@ -170,6 +170,14 @@ def numbers(x, i):
             i.float().mean())  # fmt: skip
 
 
+@case(lambda n: (normal(n, n + 1, 4), normal(n, n + 1, 3, 5).requires_grad_()), {"x": {0: "n"}, "y": {0: "n"}})
+def diagonals(x, y):
+    with torch.enable_grad():
+        taken = torch.diagonal(y, 1, 2, 1).square().sum() + torch.diagonal(y, -1, 2, 1).sum()
+    return (torch.diag(x[:, 0]), torch.diag(x[:, 1], 2), torch.diag(x[:, 2], -1), torch.diag_embed(x, 1, 0, 2),
+            torch.diag_embed(x, -2), torch.autograd.grad(taken, y)[0])  # fmt: skip
+
+
 @script
 def halved(x):
     while x.abs().sum() > 1:

@@ -280,6 +280,15 @@ def test_what_is_not_written_is_refused_with_its_line(tmp_path: Path) -> None:
         program.to_c(tmp_path)
 
 
+@pytest.mark.parametrize("build", ["gcc", "plain"])
+@pytest.mark.parametrize("size", [1, 64])
+@pytest.mark.parametrize("name", ["mlp", "gpt", "vit"])
+def test_compilers_warn_of_nothing_where_all_sizes_are_known(name: str, size: int, build: str, tmp_path: Path) -> None:
+    """Loops of a known length are unrolled, and what cannot happen in them is looked at."""
+    function, args, _ = MODELS[name]()
+    compiled(core.export(function, args(size)), tmp_path, build)
+
+
 def test_memory_is_used_again(tmp_path: Path) -> None:
     """The arena of a deep chain is that of a few layers."""
     layers = [core.nn.Linear(64, 64) for _ in range(12)]

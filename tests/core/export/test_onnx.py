@@ -324,6 +324,10 @@ def test_what_onnx_cannot_say_is_refused_with_its_line(tmp_path: Path) -> None:
         program.to_onnx(tmp_path / "m.onnx")
     assert not (tmp_path / "m.onnx").exists()
     program = core.export(lambda x: core.fft.rfft(x).abs(), (core.rand(4),))
+    groups = core.export(lambda x, w: core.nn.functional.conv1d(x.reshape(1, -1, 8), w, groups=x.shape[0]),
+                         (core.ones(2, 3, 8), core.ones(2, 3, 3)), dynamic={"x": {0: "n"}, "w": {0: "n"}})  # fmt: skip
+    with pytest.raises(ExportError, match=r"test_onnx\.py line \d+ .*`group` of ONNX's Conv depends on the sizes"):
+        groups.to_onnx(tmp_path / "m.onnx")
     with pytest.raises(ExportError, match="remedy"):
         program.to_onnx(tmp_path / "m.onnx")
 
