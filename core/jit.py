@@ -42,9 +42,10 @@ class ScriptFunction:
 
     def __getattr__(self, name: str) -> Any:
         """Return what the module has by this name: its parameters, its layers."""
-        if name.startswith("__") or not isinstance(self.__dict__.get("_function"), ScriptedModule):
+        function = self.__dict__.get("_function")
+        if name.startswith("__") or not isinstance(function, ScriptedModule):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        return getattr(self._function.module, name)
+        return getattr(function.module, name)
 
     @property
     def code(self) -> str:
