@@ -205,7 +205,7 @@ def _program(view: Exported) -> str:
     left = len(view.lines) - LINES
     more = f'<div class="foot">{left:,} lines more</div>' if left > 0 else ""
     opened = " open" if len(view.lines) <= 40 else ""
-    heads = '<th scope="col">program</th><th scope="col">from</th><th scope="col">source</th>'
+    heads = '<th scope="col">program</th><th scope="col" class="where">from</th><th scope="col">source</th>'
     table = f"<table><thead><tr>{heads}</tr></thead><tbody>{''.join(body)}</tbody></table>"
     label = f"program and source of {escape(_cut(view.title, CODE))}"
     scroll = f'<div class="scroll" tabindex="0" role="region" aria-label="{label}">{table}</div>'

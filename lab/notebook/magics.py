@@ -26,6 +26,7 @@ from ..report import peaks
 from ..session.op_counts import Counter
 from ..session.recording import Recording, error_row
 from . import card_buttons, export_magic, tracebacks
+from .inner_cell import run_inside
 
 FLAGS = {
     "--text": "show the card as text alone",
@@ -156,7 +157,7 @@ class LabMagics(Magics):
         --no-card  record and show nothing; lab.last() has the record
         """
         flags_of(line)
-        self.shell.run_cell(f"%%autograd {line}\n{cell}", store_history=False).raise_error()
+        run_inside(self.shell, f"%%autograd {line}\n{cell}")
 
     @line_cell_magic
     def tune(self, line: str, cell: str | None = None) -> None:
@@ -202,7 +203,7 @@ class LabMagics(Magics):
         its largest error on other data; or why there is none. ``%%export`` runs its cell first.
         """
         if cell is not None and not set(HELP) & set(line.split()):
-            self.shell.run_cell(cell, store_history=False).raise_error()
+            run_inside(self.shell, cell)
         export_magic.export_line(line, self.shell.user_ns, lambda bundle: _publish(bundle))
 
     # -- around a cell -------------------------------------------------------------------------------------------------

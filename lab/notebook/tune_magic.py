@@ -13,6 +13,7 @@ from ..console.options import HELP
 from ..console.progress import way_here
 from ..tuning import c_cell, command, triton_cell
 from . import panel
+from .inner_cell import run_inside
 
 EMPTY = "%%tune tunes the kernel that its cell defines. A whole cell, in Triton:"
 
@@ -52,7 +53,7 @@ def tune_cell(shell: Any, line: str, text: str) -> None:
         if c_cell.is_c(text, options.language):
             problem = c_cell.problem_of(text, shell.user_ns, options)
         else:
-            shell.run_cell(text, store_history=False).raise_error()
+            run_inside(shell, text)
             problem = triton_cell.problem_of(text, shell.user_ns, options)
     except ValueError as error:
         raise UsageError(f"%%tune: {error}") from None

@@ -265,6 +265,17 @@ def test_a_cell_that_runs_again_says_what_changed(shell: InteractiveShell) -> No
     assert lab.last().comparison is None
 
 
+@pytest.mark.parametrize("magic", ["%%export halved(x) --to numpy", "%%autograd --no-card"])
+def test_the_cell_below_a_magic_has_the_number_and_the_lines_that_are_shown(
+    magic: str, run: Run, shell: InteractiveShell
+) -> None:
+    number = shell.execution_count
+    result, _, printed = run(f"{magic}\ndef halved(x):\n    return x / 2\nhalved(x) / undefined")
+    assert isinstance(result.error_in_exec, NameError)
+    assert re.search(rf"In ?\[{number}\][^\n]*line:? 4", printed), printed
+    assert shell.execution_count == number + 1
+
+
 def test_count_says_one_line_under_every_cell(run: Run, shell: InteractiveShell) -> None:
     run("%autograd count")
     try:
